@@ -364,7 +364,7 @@ REFUSAL(cuda_managed_of_odd_flags, umemCudaManaged_ctor, 0, 1u << 31)
 REFUSAL(cuda_async_that_is_missing, umemCudaAsync_ctor, 99, UMEM_STREAM_NEW)
 REFUSAL(cuda_async_of_each_thread, umemCudaAsync_ctor, 0, 2)
 REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
-        &(umemCudaAsyncOptions){1, 0, 0})
+        &(umemCudaAsyncOptions){1, 0, 0, 0, 0})
 REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
 REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
 REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)

@@ -151,6 +151,9 @@ static void shared_memory(void **state) {
   OFFSET(umemHandle, flags, 64);
   OFFSET(umemHandle, zero, 68);
   OFFSET(umemHandle, name, 72);
+  OFFSET(umemHandle, memory, 328);
+  OFFSET(umemHandle, event, 392);
+  OFFSET(umemHandle, gpu, 456);
   OFFSET(umemHandle, reserved, 328);
   assert_int_equal(umemHandleNamed, 1);
   assert_int_equal(umemHandleUnnamed, 2);
@@ -228,7 +231,8 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, find, 232);
   OFFSET(struct umemVtbl, usage, 240);
   OFFSET(struct umemVtbl, set_block_label, 248);
-  assert_true(sizeof(struct umemVtbl) >= 256); /* methods may be appended */
+  OFFSET(struct umemVtbl, detach, 256);
+  assert_true(sizeof(struct umemVtbl) >= 264); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {

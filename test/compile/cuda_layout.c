@@ -14,6 +14,8 @@ static void print_layouts(void) {
   OFFSET(cudaPointerAttributes, type), OFFSET(cudaPointerAttributes, device);
   SIZE(cudaMemLocation), OFFSET(cudaMemLocation, type), OFFSET(cudaMemLocation, id);
   SIZE(cudaMemPoolProps), OFFSET(cudaMemPoolProps, allocType);
+  OFFSET(cudaMemPoolProps, handleTypes), SIZE(cudaMemPoolPtrExportData);
+  SIZE(cudaIpcMemHandle_st), SIZE(cudaIpcEventHandle_st);
   OFFSET(cudaMemPoolProps, location), OFFSET(cudaMemPoolProps, maxSize);
   SIZE(cudaMemAccessDesc);
   OFFSET(cudaMemAccessDesc, location), OFFSET(cudaMemAccessDesc, flags);
@@ -36,6 +38,8 @@ static void print_values(void) {
   VALUE(cudaMemAllocationTypePinned), VALUE(cudaMemLocationTypeDevice);
   VALUE(cudaMemAccessFlagsProtReadWrite), VALUE(cudaMemPoolAttrReleaseThreshold);
   VALUE(cudaMemPoolAttrReservedMemCurrent), VALUE(cudaMemPoolAttrUsedMemCurrent);
+  VALUE(cudaDevAttrMemoryPoolSupportedHandleTypes), VALUE(cudaMemHandleTypePosixFileDescriptor);
+  VALUE(cudaIpcMemLazyEnablePeerAccess), VALUE(cudaEventInterprocess);
   VALUE(cudaStreamNonBlocking), VALUE(cudaEventDisableTiming), VALUE(cudaEventWaitDefault);
   VALUE(cudaEnableDefault), VALUE(cudaDriverEntryPointSuccess);
 }

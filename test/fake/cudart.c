@@ -289,6 +289,7 @@ static void clear(void) {
   }
   for (Event *e = state->events, *next; e; e = next) {
     next = e->next;
+    cudart_shared_end(e->shared);
     free(e);
   }
   for (Graph *g = state->graphs, *next; g; g = next) {
@@ -301,6 +302,7 @@ static void clear(void) {
   fake_store_destroy(state->real);
   for (size_t i = 0; i < state->block_count; i++) {
     free(state->blocks[i].resident);
+    cudart_shared_end(state->blocks[i].shared);
     if (state->blocks[i].range) cudart_range_end(&state->blocks[i]);
   }
   free(state->blocks);

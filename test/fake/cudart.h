@@ -27,6 +27,7 @@ enum { fakeCudartMost = 4 };
 
 typedef struct FakeCudartDevice {
   bool no_pools, no_managed, no_concurrent_managed, pageable_access;
+  bool no_shared_pools;  /* none that other processes can have */
   bool no_pages, no_bus; /* no memory by pages; none that the bus reaches */
   uint64_t capacity;     /* of the records: memory costs what is allocated */
 } FakeCudartDevice;
@@ -39,6 +40,7 @@ typedef struct FakeCudartMachine {
       late_pageable; /* copies with pageable memory are as late as the manual allows: a blocking one
                           to a device when the source has been read, a queued one to the host in its
                           turn; else both are done on return, as drivers have it so far */
+  bool shares_with_itself; /* opens handles of its own process, too, which CUDA refuses */
   FakeCudartDevice device[fakeCudartMost];
 } FakeCudartMachine;
 

@@ -138,6 +138,9 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
   case umemCudaBusReachesPages:
     *value = !settings->no_bus;
     break;
+  case umemCudaSharesPools:
+    *value = !settings->no_pools && !settings->no_shared_pools;
+    break;
   default:
     error = umemCudaInvalidValue;
   }
@@ -148,6 +151,24 @@ static int device_name(char *name, size_t size, int device) {
   int error = cudart_enter("device_name", needDriver);
   if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;
   if (!error) snprintf(name, size, "Fake GPU %d", device);
+  return cudart_leave(error);
+}
+
+/* The same in all processes. */
+static int uuid(uint64_t words[2], int device) {
+  int error = cudart_enter("uuid", needDriver);
+  if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;
+  if (!error) {
+    words[0] = 0xFA4E;
+    words[1] = (uint64_t)device + 1;
+  }
+  return cudart_leave(error);
+}
+
+static int bus_id(char *text, size_t size, int device) {
+  int error = cudart_enter("bus_id", needDriver);
+  if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;
+  if (!error) snprintf(text, size, "0000:%02X:00.0", 0xa0 + device);
   return cudart_leave(error);
 }
 
@@ -222,6 +243,9 @@ static umemCudaRt const table = {
     .memory_info = memory_info,
     .can_access_peer = can_access_peer,
     .pointer = cudart_pointer,
+    .uuid = uuid,
+    .bus_id = bus_id,
+    .range = cudart_range,
     .context_current = cudart_context_current,
     .context_push = cudart_context_push,
     .context_pop = cudart_context_pop,
@@ -271,6 +295,16 @@ static umemCudaRt const table = {
     .event_destroy = cudart_event_destroy,
     .event_record = cudart_event_record,
     .event_synchronize = cudart_event_synchronize,
+    .ipc_memory = cudart_ipc_memory,
+    .ipc_open = cudart_ipc_open,
+    .ipc_close = cudart_ipc_close,
+    .ipc_event_create = cudart_ipc_event_create,
+    .ipc_event = cudart_ipc_event,
+    .ipc_event_open = cudart_ipc_event_open,
+    .pool_export = cudart_pool_export,
+    .pool_import = cudart_pool_import,
+    .pool_export_pointer = cudart_pool_export_pointer,
+    .pool_import_pointer = cudart_pool_import_pointer,
     .cufile = fake_cufile,
     .absence = no_reason,
 };

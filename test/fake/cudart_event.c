@@ -122,7 +122,7 @@ int fake_cudart_launch_graph(void *graph, void *stream) {
 
 /* ---- events ---- */
 
-static Event *event_of(void *handle, int *error) {
+Event *cudart_event(void *handle, int *error) {
   Event *event = cudart_state.events;
   while (event && event != handle) event = event->next;
   if (!event || event->destroyed) {
@@ -149,7 +149,7 @@ int cudart_event_create(void **event) {
 
 int cudart_event_destroy(void *event) {
   int error = cudart_enter("event_destroy", needContext);
-  Event *one = error ? NULL : event_of(event, &error);
+  Event *one = error ? NULL : cudart_event(event, &error);
   if (one) one->destroyed = true;
   return cudart_leave(error);
 }
@@ -162,6 +162,14 @@ static int record(Event *event, Stream *stream) {
   if (stream->capture && stream->capture->broken) return umemCudaCaptureInvalidated;
   int error = stream->capture ? umemCudaSuccess : cudart_join(stream);
   if (error) return error;
+  if (cudart_event_is_foreign(event)) return umemCudaInvalidHandle;
+  if (event->shared) {
+    if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureUnsupported);
+    error = cudart_push(stream, &(Work){.kind = workReach,
+                                        .event = event->shared,
+                                        .until = cudart_event_next(event)});
+    if (error) return error;
+  }
   event->stream = stream;
   event->until = stream->queued;
   event->capture = stream->capture;
@@ -171,7 +179,7 @@ static int record(Event *event, Stream *stream) {
 
 int cudart_event_record(void *event, void *stream) {
   int error = cudart_enter("event_record", needContext);
-  Event *one = error ? NULL : event_of(event, &error);
+  Event *one = error ? NULL : cudart_event(event, &error);
   Stream *on = one ? cudart_stream(stream, &error) : NULL;
   if (on) error = record(one, on);
   return cudart_leave(error);
@@ -179,7 +187,7 @@ int cudart_event_record(void *event, void *stream) {
 
 int cudart_event_synchronize(void *event) {
   int error = cudart_enter("event_synchronize", needContext);
-  Event *one = error ? NULL : event_of(event, &error);
+  Event *one = error ? NULL : cudart_event(event, &error);
   if (one && one->capture) {
     error = one->capture->ended ? umemCudaInvalidValue : umemCudaCapturedEvent;
     if (!one->capture->ended) one->capture->broken = true;
@@ -212,6 +220,12 @@ static int wait_captured(Stream *stream, Event const *event) {
 }
 
 static int wait_for(Stream *stream, Event const *event) {
+  if (cudart_event_is_foreign(event)) {
+    if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
+    return cudart_push(stream, &(Work){.kind = workAwait,
+                                       .event = event->shared,
+                                       .until = cudart_event_last(event)});
+  }
   if (!event->stream) return umemCudaSuccess;
   if (event->capture) return wait_captured(stream, event);
   if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
@@ -223,7 +237,7 @@ static int wait_for(Stream *stream, Event const *event) {
 int cudart_stream_wait(void *stream, void *event) {
   int error = cudart_enter("stream_wait", needContext);
   Stream *one = error ? NULL : cudart_stream(stream, &error);
-  Event const *until = one ? event_of(event, &error) : NULL;
+  Event const *until = one ? cudart_event(event, &error) : NULL;
   if (until) error = wait_for(one, until);
   return cudart_leave(error);
 }

@@ -68,7 +68,9 @@ void cudart_block_remove(Block *block) {
     FakeStore *store = on_device ? state->device[block->device].store : state->real;
     FakeBlock taken = fake_store_take(store, block->start);
     fake_block_release(&taken);
-    if (on_device && !block->pool) state->device[block->device].plain -= block->size;
+    if (on_device && !block->pool && !block->opened)
+      state->device[block->device].plain -= block->size;
+    cudart_shared_end(block->shared);
   }
   size_t at = (size_t)(block - state->blocks);
   memmove(block, block + 1, (state->block_count - at - 1) * sizeof *block);

@@ -73,13 +73,14 @@ void cudart_pools_destroy(void) {
       after = freed->next;
       free(freed);
     }
+    cudart_shared_end(pool->shared);
     free(pool);
   }
 }
 
 /* ---- pools ---- */
 
-static Pool *pool_of(void *handle, int *error) {
+Pool *cudart_pool(void *handle, int *error) {
   Pool *pool = cudart_state.pools;
   while (pool && pool != handle) pool = pool->next;
   if (!pool || pool->destroyed) {
@@ -91,7 +92,7 @@ static Pool *pool_of(void *handle, int *error) {
   return *error ? NULL : pool;
 }
 
-static int pool_make(void **pool, int device, size_t most) {
+int cudart_pool_make(void **pool, int device, size_t most) {
   if (device < 0 || device >= cudart_state.machine.devices) return umemCudaInvalidOrdinal;
   if (cudart_state.machine.device[device].no_pools) return umemCudaNotSupported;
   Pool *one = calloc(1, sizeof *one);
@@ -104,16 +105,20 @@ static int pool_make(void **pool, int device, size_t most) {
   return umemCudaSuccess;
 }
 
-int cudart_pool_create(void **pool, int device, size_t most) {
+int cudart_pool_create(void **pool, int device, size_t most, bool shared) {
   int error = cudart_enter("pool_create", needContext | needNoCapture);
-  if (!error) error = pool_make(pool, device, most);
+  bool known = device >= 0 && device < fakeCudartMost;
+  if (!error && shared && known && cudart_state.machine.device[device].no_shared_pools)
+    error = umemCudaNotSupported;
+  if (!error) error = cudart_pool_make(pool, device, most);
+  if (!error && shared) error = cudart_pool_make_shared(*pool);
   return cudart_leave(error);
 }
 
 /* Blocks that live stay until they are freed. */
 int cudart_pool_destroy(void *pool) {
   int error = cudart_enter("pool_destroy", needContext | needNoCapture);
-  Pool *one = error ? NULL : pool_of(pool, &error);
+  Pool *one = error ? NULL : cudart_pool(pool, &error);
   if (one) {
     one->destroyed = true;
     shrink(one, 0);
@@ -123,21 +128,21 @@ int cudart_pool_destroy(void *pool) {
 
 int cudart_pool_set_threshold(void *pool, uint64_t nbytes) {
   int error = cudart_enter("pool_set_threshold", needContext);
-  Pool *one = error ? NULL : pool_of(pool, &error);
+  Pool *one = error ? NULL : cudart_pool(pool, &error);
   if (one) one->threshold = nbytes;
   return cudart_leave(error);
 }
 
 int cudart_pool_trim(void *pool, size_t keep) {
   int error = cudart_enter("pool_trim", needContext | needNoCapture);
-  Pool *one = error ? NULL : pool_of(pool, &error);
+  Pool *one = error ? NULL : cudart_pool(pool, &error);
   if (one) shrink(one, keep);
   return cudart_leave(error);
 }
 
 int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used) {
   int error = cudart_enter("pool_sizes", needContext);
-  Pool const *one = error ? NULL : pool_of(pool, &error);
+  Pool const *one = error ? NULL : cudart_pool(pool, &error);
   if (one) {
     *reserved = one->reserved;
     *used = one->used;
@@ -147,7 +152,7 @@ int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used) {
 
 int cudart_pool_allow(void *pool, int device) {
   int error = cudart_enter("pool_allow", needContext);
-  Pool *one = error ? NULL : pool_of(pool, &error);
+  Pool *one = error ? NULL : cudart_pool(pool, &error);
   if (one && (device < 0 || device >= cudart_state.machine.devices))
     error = umemCudaInvalidOrdinal;
   else if (one && device != one->device && !cudart_are_peers(device, one->device))
@@ -181,7 +186,7 @@ static int room_for(Pool *pool, uint64_t nbytes, Stream *stream) {
 }
 
 static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
-  if (!nbytes) return umemCudaInvalidValue;
+  if (!nbytes || pool->opened) return umemCudaInvalidValue;
   if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureUnsupported);
   int error = room_for(pool, nbytes, stream);
   if (error) return error;
@@ -206,7 +211,7 @@ static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
 /* A pool that grows does what captures forbid, so CUDA refuses it, although its manual does not say so. */
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
   int error = cudart_enter("pool_malloc", needContext | needNoCapture);
-  Pool *from = error ? NULL : pool_of(pool, &error);
+  Pool *from = error ? NULL : cudart_pool(pool, &error);
   Stream *on = from ? cudart_stream(stream, &error) : NULL;
   if (on) error = pool_alloc(adr, nbytes, from, on);
   return cudart_leave(error);

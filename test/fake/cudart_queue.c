@@ -56,6 +56,12 @@ static void perform(Work const *work) {
   case workKernel:
     work->run(work->argument);
     break;
+  case workReach:
+    cudart_shared_reach(work->event, work->until);
+    break;
+  case workAwait:
+    cudart_shared_await(work->event, work->until);
+    break;
   }
 }
 

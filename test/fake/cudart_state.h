@@ -18,12 +18,17 @@ enum {
 
 /* ---- kinds of things; handles are pointers to them ---- */
 
+/* What other processes have, too (cudart_ipc.c). */
+typedef struct Shared Shared;
+
 typedef struct Pool {
   struct Pool *next;
   bool destroyed;
   int device;
   uint64_t most, threshold, reserved, used;
   unsigned allowed; /* bit d: device d may access */
+  Shared *shared;   /* owned; NULL: other processes cannot have it */
+  bool opened;      /* it is of another process */
   struct Freed *freed;
 } Pool;
 
@@ -38,6 +43,8 @@ typedef struct Block {
   bool ready;          /* its stream has come to the allocation */
   bool freed;          /* its stream has not come to the free yet */
   struct Range *range; /* owned; of addresses, into which pages are mapped; else NULL */
+  Shared *shared;      /* owned: where the bytes are; NULL: no other process has them */
+  bool opened;         /* the bytes are of another process */
   bool *resident;      /* owned; of managed memory, for each page: it takes memory of the device */
 } Block;
 
@@ -57,7 +64,9 @@ typedef enum WorkKind {
   workFree,
   workWait,
   workPrefetch,
-  workKernel
+  workKernel,
+  workReach, /* an event that other processes know */
+  workAwait  /* one of another process */
 } WorkKind;
 
 typedef struct Work {
@@ -69,6 +78,7 @@ typedef struct Work {
   int value;             /* of a set; of a prefetch: the device, or -1 */
   struct Stream *other;  /* what to wait for */
   uint64_t until;
+  Shared const *event;
   void (*run)(void *argument);
   void *argument;
 } Work;
@@ -106,6 +116,7 @@ typedef struct Event {
   uint64_t until;
   Graph *capture;    /* it was recorded while being captured */
   uint64_t captured; /* of the stream, then */
+  Shared *shared;    /* owned; NULL: no other process knows it */
 } Event;
 
 typedef struct Device {
@@ -242,6 +253,29 @@ void cudart_pool_leave(Pool *pool, uint64_t nbytes, Stream *stream);
 
 void cudart_pools_destroy(void);
 
+/* The pool of a handle; NULL, and *error, when there is none. */
+Pool *cudart_pool(void *handle, int *error);
+int cudart_pool_make(void **pool, int device, size_t most);
+
+/* ---- other processes (cudart_ipc.c) ---- */
+
+/* Releases what others may have, too; NULL is allowed. */
+void cudart_shared_end(Shared *shared);
+
+int cudart_pool_make_shared(Pool *pool);
+
+/* The event of a handle; NULL, and *error, when there is none. */
+Event *cudart_event(void *handle, int *error);
+bool cudart_event_is_foreign(Event const *event);
+
+/* Counts a record of the event, and returns its number; the number of the last one. */
+uint64_t cudart_event_next(Event const *event);
+uint64_t cudart_event_last(Event const *event);
+
+/* The stream has come to the record with this number; waits for it, with a misuse when that takes too long. */
+void cudart_shared_reach(Shared const *shared, uint64_t count);
+void cudart_shared_await(Shared const *shared, uint64_t count);
+
 /* ---- streams (cudart_queue.c) ---- */
 
 /* The stream of a handle; NULL, and *error, when there is none. */
@@ -292,7 +326,7 @@ int cudart_host_register(void *adr, size_t nbytes, unsigned flags);
 int cudart_host_unregister(void *adr);
 int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device);
 
-int cudart_pool_create(void **pool, int device, size_t most);
+int cudart_pool_create(void **pool, int device, size_t most, bool shared);
 int cudart_pool_destroy(void *pool);
 int cudart_pool_set_threshold(void *pool, uint64_t nbytes);
 int cudart_pool_trim(void *pool, size_t keep);
@@ -331,5 +365,17 @@ int cudart_event_create(void **event);
 int cudart_event_destroy(void *event);
 int cudart_event_record(void *event, void *stream);
 int cudart_event_synchronize(void *event);
+
+int cudart_range(void const *adr, uintptr_t *base, size_t *nbytes);
+int cudart_ipc_memory(umemCudaIpc *handle, void *adr);
+int cudart_ipc_open(void **adr, umemCudaIpc const *handle);
+int cudart_ipc_close(void *adr);
+int cudart_ipc_event_create(void **event);
+int cudart_ipc_event(umemCudaIpc *handle, void *event);
+int cudart_ipc_event_open(void **event, umemCudaIpc const *handle);
+int cudart_pool_export(int *fd, void *pool);
+int cudart_pool_import(void **pool, int fd);
+int cudart_pool_export_pointer(umemCudaIpc *data, void *adr);
+int cudart_pool_import_pointer(void **adr, void *pool, umemCudaIpc const *data);
 
 #endif

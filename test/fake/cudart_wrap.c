@@ -74,6 +74,9 @@ PLAIN(device_name, (char *name, size_t size, int device), (name, size, device))
 PLAIN(memory_info, (size_t * available, size_t *capacity), (available, capacity))
 PLAIN(can_access_peer, (int *can, int device, int peer), (can, device, peer))
 PLAIN(pointer, (void const *adr, umemCudaMemory *kind, int *device), (adr, kind, device))
+PLAIN(uuid, (uint64_t words[2], int device), (words, device))
+PLAIN(bus_id, (char *text, size_t size, int device), (text, size, device))
+PLAIN(range, (void const *adr, uintptr_t *base, size_t *nbytes), (adr, base, nbytes))
 
 PLAIN(context_current, (void **context), (context))
 PLAIN(context_push, (void *context), (context))
@@ -96,7 +99,8 @@ COUNTED(host_register, (void *adr, size_t nbytes, unsigned flags), (adr, nbytes,
         1)
 COUNTED(host_unregister, (void *adr), (adr), registered, -1)
 
-COUNTED(pool_create, (void **pool, int device, size_t most), (pool, device, most), pools, 1)
+COUNTED(pool_create, (void **pool, int device, size_t most, bool shared),
+        (pool, device, most, shared), pools, 1)
 COUNTED(pool_destroy, (void *pool), (pool), pools, -1)
 PLAIN(pool_set_threshold, (void *pool, uint64_t nbytes), (pool, nbytes))
 PLAIN(pool_trim, (void *pool, size_t keep), (pool, keep))
@@ -143,6 +147,18 @@ COUNTED(event_destroy, (void *event), (event), events, -1)
 PLAIN(event_record, (void *event, void *stream), (event, stream))
 PLAIN(event_synchronize, (void *event), (event))
 
+COUNTED(ipc_event_create, (void **event), (event), events, 1)
+COUNTED(ipc_event_open, (void **event, umemCudaIpc const *handle), (event, handle), events, 1)
+PLAIN(ipc_memory, (umemCudaIpc * handle, void *adr), (handle, adr))
+PLAIN(ipc_event, (umemCudaIpc * handle, void *event), (handle, event))
+COUNTED(ipc_open, (void **adr, umemCudaIpc const *handle), (adr, handle), blocks, 1)
+COUNTED(ipc_close, (void *adr), (adr), blocks, -1)
+PLAIN(pool_export, (int *fd, void *pool), (fd, pool))
+COUNTED(pool_import, (void **pool, int fd), (pool, fd), pools, 1)
+PLAIN(pool_export_pointer, (umemCudaIpc * data, void *adr), (data, adr))
+COUNTED(pool_import_pointer, (void **adr, void *pool, umemCudaIpc const *data), (adr, pool, data),
+        blocks, 1)
+
 static struct umemCufileRt const *wrap_cufile(void) { return inner->cufile(); }
 static char const *wrap_absence(void) { return inner->absence(); }
 
@@ -162,6 +178,9 @@ umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
       MEMBER(memory_info),
       MEMBER(can_access_peer),
       MEMBER(pointer),
+      MEMBER(uuid),
+      MEMBER(bus_id),
+      MEMBER(range),
       MEMBER(context_current),
       MEMBER(context_push),
       MEMBER(context_pop),
@@ -211,6 +230,16 @@ umemCudaRt const *cudart_wrap(umemCudaRt const *behind) {
       MEMBER(event_destroy),
       MEMBER(event_record),
       MEMBER(event_synchronize),
+      MEMBER(ipc_memory),
+      MEMBER(ipc_open),
+      MEMBER(ipc_close),
+      MEMBER(ipc_event_create),
+      MEMBER(ipc_event),
+      MEMBER(ipc_event_open),
+      MEMBER(pool_export),
+      MEMBER(pool_import),
+      MEMBER(pool_export_pointer),
+      MEMBER(pool_import_pointer),
       MEMBER(cufile),
       MEMBER(absence),
   };

@@ -4,6 +4,8 @@
 #include "cudart.h"
 #include "doubles.h"
 
+#include <string.h>
+
 #define EXPORT __attribute__((visibility("default")))
 
 static umemCudaRt const *rt;
@@ -66,12 +68,29 @@ FUNCTION(cuDeviceGetAttribute, int *value, int attribute, int device) {
     return rt->attribute(value, umemCudaHasPages, device);
   case umemCuRdmaWithVirtualMemory:
     return rt->attribute(value, umemCudaBusReachesPages, device);
+  case umemCuPoolHandles:
+    return rt->attribute(value, umemCudaSharesPools, device);
   default:
     return umemCudaInvalidValue;
   }
 }
 FUNCTION(cuDeviceCanAccessPeer, int *can, int device, int peer) {
   return rt->can_access_peer(can, device, peer);
+}
+FUNCTION(cuDeviceGetUuid_v2, umemCuUuid *id, int device) {
+  uint64_t words[2];
+  int error = rt->uuid(words, device);
+  if (!error) memcpy(id, words, sizeof words);
+  return error;
+}
+FUNCTION(cuDeviceGetPCIBusId, char *text, int size, int device) {
+  return rt->bus_id(text, (size_t)size, device);
+}
+FUNCTION(cuMemGetAddressRange_v2, umemCuAddress *base, size_t *nbytes, umemCuAddress adr) {
+  uintptr_t first = 0;
+  int error = rt->range(pointer_to(adr), &first, nbytes);
+  if (!error) *base = first;
+  return error;
 }
 FUNCTION(cuMemGetInfo_v2, size_t *available, size_t *capacity) {
   return rt->memory_info(available, capacity);
@@ -157,10 +176,11 @@ FUNCTION(cuMemHostUnregister, void *adr) { return rt->host_unregister(adr); }
 /* ---- pools ---- */
 
 FUNCTION(cuMemPoolCreate, void **pool, umemCuPoolProps const *properties) {
+  bool shared = properties->handles == umemCuByDescriptor;
   if (properties->allocation != umemCuPinnedAllocation ||
-      properties->location.type != umemCuOnDevice)
+      properties->location.type != umemCuOnDevice || (properties->handles && !shared))
     return umemCudaInvalidValue;
-  return rt->pool_create(pool, properties->location.id, properties->most);
+  return rt->pool_create(pool, properties->location.id, properties->most, shared);
 }
 FUNCTION(cuMemPoolDestroy, void *pool) { return rt->pool_destroy(pool); }
 FUNCTION(cuMemPoolSetAttribute, void *pool, int attribute, void *value) {
@@ -357,8 +377,54 @@ FUNCTION(cuStreamGetCaptureInfo_v2, void *stream, int *status, uint64_t *id, voi
   return error;
 }
 FUNCTION(cuEventCreate, void **event, unsigned flags) {
+  if (flags == (umemCuDisableTiming | umemCuInterprocess)) return rt->ipc_event_create(event);
   return flags == umemCuDisableTiming ? rt->event_create(event) : umemCudaInvalidValue;
 }
 FUNCTION(cuEventDestroy_v2, void *event) { return rt->event_destroy(event); }
 FUNCTION(cuEventRecord, void *event, void *stream) { return rt->event_record(event, stream); }
 FUNCTION(cuEventSynchronize, void *event) { return rt->event_synchronize(event); }
+
+/* ---- other processes ---- */
+
+_Static_assert(sizeof(umemCuIpc) == sizeof(umemCudaIpc), "handles have 64 bytes");
+
+static umemCudaIpc ipc_of(umemCuIpc const *handle) {
+  umemCudaIpc ours;
+  memcpy(&ours, handle, sizeof ours);
+  return ours;
+}
+
+FUNCTION(cuIpcGetMemHandle, umemCuIpc *handle, umemCuAddress adr) {
+  return rt->ipc_memory((umemCudaIpc *)(void *)handle, pointer_to(adr));
+}
+FUNCTION(cuIpcOpenMemHandle_v2, umemCuAddress *address, umemCuIpc handle, unsigned flags) {
+  void *adr = NULL;
+  umemCudaIpc ours = ipc_of(&handle);
+  if (flags != umemCuLazyPeerAccess) return umemCudaInvalidValue;
+  return allocated(rt->ipc_open(&adr, &ours), &adr, address);
+}
+FUNCTION(cuIpcCloseMemHandle, umemCuAddress adr) { return rt->ipc_close(pointer_to(adr)); }
+FUNCTION(cuIpcGetEventHandle, umemCuIpc *handle, void *event) {
+  return rt->ipc_event((umemCudaIpc *)(void *)handle, event);
+}
+FUNCTION(cuIpcOpenEventHandle, void **event, umemCuIpc handle) {
+  umemCudaIpc ours = ipc_of(&handle);
+  return rt->ipc_event_open(event, &ours);
+}
+FUNCTION(cuMemPoolExportToShareableHandle, void *fd, void *pool, int type,
+         unsigned long long flags) {
+  return type != umemCuByDescriptor || flags ? umemCudaInvalidValue : rt->pool_export(fd, pool);
+}
+FUNCTION(cuMemPoolImportFromShareableHandle, void **pool, void *fd, int type,
+         unsigned long long flags) {
+  bool good = type == umemCuByDescriptor && !flags;
+  return good ? rt->pool_import(pool, (int)(intptr_t)fd) : umemCudaInvalidValue;
+}
+FUNCTION(cuMemPoolExportPointer, umemCuIpc *data, umemCuAddress adr) {
+  return rt->pool_export_pointer((umemCudaIpc *)(void *)data, pointer_to(adr));
+}
+FUNCTION(cuMemPoolImportPointer, umemCuAddress *address, void *pool, umemCuIpc const *data) {
+  void *adr = NULL;
+  umemCudaIpc ours = ipc_of(data);
+  return allocated(rt->pool_import_pointer(&adr, pool, &ours), &adr, address);
+}

@@ -141,11 +141,13 @@ typedef struct umemCudaAsyncOptions {
   size_t maximum_size; /* bytes that the pool may hold; 0: no bound */
   uint64_t
       release_threshold; /* unused bytes that the driver keeps when the stream is synchronised */
+  uint32_t share;        /* 1: other processes can attach blocks (umem/handle.h) */
+  uint32_t zero;         /* 0 */
 } umemCudaAsyncOptions;
 
 /* The defaults: no bound, and the driver keeps all unused bytes. */
 #define UMEM_CUDA_ASYNC_OPTIONS_INIT                                                               \
-  { sizeof(umemCudaAsyncOptions), 0, UINT64_MAX }
+  { sizeof(umemCudaAsyncOptions), 0, UINT64_MAX, 0, 0 }
 
 /* stream: a cudaStream_t of the same GPU, borrowed; 0, CUDA's legacy default stream; or UMEM_STREAM_NEW.
  * umemValueError for a stream of another GPU; umemNotSupportedError for cudaStreamPerThread. */

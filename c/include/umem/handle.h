@@ -32,7 +32,9 @@
 typedef enum umemHandleKind {
   umemHandleNamed = 1,   /* a segment of a Shm with a name */
   umemHandleUnnamed = 2, /* one without a name; needs its descriptor */
-  umemHandleFile = 3     /* a file; needs its descriptor */
+  umemHandleFile = 3,    /* a file; needs its descriptor */
+  umemHandleCuda = 4,    /* a block of a Cuda */
+  umemHandleCudaPool = 5 /* a block of a CudaAsync with the option share; needs its descriptor */
 } umemHandleKind;
 
 /* The version of the struct umemHandle. */
@@ -48,12 +50,16 @@ typedef struct umemHandle {
   uint64_t length;  /* bytes; greater than 0 */
   uint64_t offset;  /* of the first, in the segment or file */
   uint64_t size;    /* bytes of the segment or file */
-  uint64_t
-      identity[4]; /* device and inode; of a segment also the number that it got when it was made */
-  uint32_t flags;  /* UMEM_HANDLE_READ_ONLY */
-  uint32_t zero;   /* 0 */
-  char name[256];  /* of a segment with a name; the rest is zero */
-  uint64_t reserved[23]; /* zero */
+  /* Device and inode; of a segment also the number that it got when it was made. Of memory of a GPU two numbers of the
+   * process that has shared it, one of the block, and one of the pool. */
+  uint64_t identity[4];
+  uint32_t flags;     /* UMEM_HANDLE_READ_ONLY */
+  uint32_t zero;      /* 0 */
+  char name[256];     /* of a segment with a name; the rest is zero */
+  uint64_t memory[8]; /* of a GPU: what CUDA needs to find it; otherwise zero, as the next two */
+  uint64_t event[8];  /* CUDA's handle of the event after which the bytes may be used */
+  uint64_t gpu[2];    /* the UUID of the GPU */
+  uint64_t reserved[5]; /* zero */
 } umemHandle;
 
 /* Describes nbytes > 0 at adr for other processes. handle: the caller's; zero after a failure. Takes nothing, so there is

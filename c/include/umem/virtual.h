@@ -281,10 +281,11 @@ struct umemVtbl {
    * it NULL: umem calls the method of the upstream. Default: umemNotSupportedError. */
   bool (*share)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd);
 
-  /* Sets *adr to the address that the bytes of handle have in ctx, which has them itself. The handle is well formed, but
-   * may come from anybody. Returns false, and records nothing, if these bytes are not in ctx. Adaptors leave it NULL.
-   * Default: false. */
-  bool (*attach)(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr);
+  /* Sets *adr to the address that the bytes of handle have in ctx: because ctx has them itself, or because it can map
+   * them. fd belongs to the handle, or is -1; it stays the caller's. The handle is well formed, but may come from
+   * anybody. Returns false, and records nothing, if such bytes can never be in ctx; false after a failure. Adaptors leave
+   * it NULL. Default: false. */
+  bool (*attach)(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr);
 
   /* Finds the live block that contains adr, which may be any number. If there is one, sets adr, nbytes and, if the
    * block has a label, block_label of *found, and returns umemSearchFound. Returns umemSearchBusy if it would have to
@@ -300,6 +301,11 @@ struct umemVtbl {
   /* Copies label for the live block that begins at adr, until the block is freed; "" removes the label. Fails with
    * umemValueError if no live block begins there. Default: that of the upstream; without one, umemNotSupportedError. */
   void (*set_block_label)(umemVirtual *ctx, uintptr_t adr, char const *label);
+
+  /* Ends one attachment that attach has made, at any address of its bytes. Returns false, and records nothing, if nothing
+   * is attached there; false after a failure. Adaptors leave it NULL. Default: true, for contexts that attach only bytes
+   * of their own. */
+  bool (*detach)(umemVirtual *ctx, uintptr_t adr);
 };
 
 /* ---- construction ---- */

@@ -2,8 +2,11 @@
  * of CUDA's legacy default stream. */
 #include "core/enter.h"
 #include "base/thread.h"
+#include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"
+#include "cuda/cuda_share.h"
 
+#include <string.h>
 #include <umem/cuda.h>
 
 enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
@@ -17,6 +20,18 @@ static int cuda_give(umemCudaState *state, void *adr, size_t nbytes) {
   return state->gpu->rt->free(adr);
 }
 
+bool umemCuda_describe(umemVirtual *ctx, uintptr_t base, umemHandle *handle, int *fd) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaIpc memory;
+  (void)fd;
+  if (!umemCuda_check(ctx, state->gpu, state->gpu->rt->ipc_memory(&memory, (void *)base),
+                      "cannot share the block at 0x%jx", (uintmax_t)base))
+    return false;
+  handle->kind = umemHandleCuda;
+  memcpy(handle->memory, &memory, sizeof memory);
+  return true;
+}
+
 static struct umemVtbl const cuda_vtbl = {
     UMEM_CUDA_METHODS,
     .dtor = umemCuda_dtor,
@@ -25,6 +40,9 @@ static struct umemVtbl const cuda_vtbl = {
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
     .pages = umemCuda_pages,
+    .share = umemCuda_share,
+    .attach = umemCuda_attach,
+    .detach = umemCuda_detach,
 };
 
 /* "cuda:0" */
@@ -47,7 +65,8 @@ umemKind const umem_cuda_kind = {
 
 umemStatusType umemCuda_ctor(umemCuda *ctx, int device) {
   UMEM_ENTER();
-  static umemCudaSource const source = {.get = cuda_get, .give = cuda_give};
+  static umemCudaSource const source = {
+      .get = cuda_get, .give = cuda_give, .describe = umemCuda_describe};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   bool good = umemCuda_construct(&ctx->super, &umem_cuda_kind, &source, device);
   return good ? umemCuda_list(&ctx->super) : umem_thread.last;

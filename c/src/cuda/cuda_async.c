@@ -8,12 +8,17 @@
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/sized.h"
+#include "core/status.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"
 #include "cuda/cuda_scope.h"
+#include "cuda/cuda_share.h"
 #include "cuda/cuda_stream.h"
 
+#include <fcntl.h>
+#include <string.h>
 #include <umem/cuda.h>
+#include <unistd.h>
 
 enum { async_alignment = 256 };
 
@@ -23,6 +28,9 @@ typedef struct {
   bool owns_stream;
   size_t maximum_size; /* of the pool; 0: none */
   uint64_t allowed;    /* bit d: device d may use the pool's blocks; atomic */
+  bool shares;         /* other processes may attach blocks */
+  int fd;              /* owned: of the pool, for other processes; -1: none */
+  uint64_t number;     /* of the pool, for other processes */
 } Async;
 
 static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_state_of(ctx); }
@@ -109,14 +117,34 @@ static void async_open_to(umemCudaState *state, int device) {
     __atomic_fetch_or(&async->allowed, bit, __ATOMIC_RELAXED);
 }
 
+/* For other processes. Without pools blocks are as those of a Cuda. */
+static bool async_describe(umemVirtual *ctx, uintptr_t base, umemHandle *handle, int *fd) {
+  Async *async = async_of(ctx);
+  umemCudaGpu *gpu = async->state.gpu;
+  umemCudaIpc memory;
+  if (!async->shares)
+    return UMEM_FAIL(ctx, umemNotSupportedError,
+                     "this CudaAsync was constructed without the option share");
+  if (!async->pool) return umemCuda_describe(ctx, base, handle, fd);
+  if (!umemCuda_check(ctx, gpu, gpu->rt->pool_export_pointer(&memory, (void *)base),
+                      "cannot share the block at 0x%jx", (uintmax_t)base))
+    return false;
+  handle->kind = umemHandleCudaPool;
+  memcpy(handle->memory, &memory, sizeof memory);
+  handle->identity[3] = async->number;
+  *fd = async->fd;
+  return true;
+}
+
 /* Blocks of the driver's pool, and of cudaMalloc. */
 static umemCudaSource const of_pool = {.get = pool_get,
                                        .give = pool_give,
                                        .allows = async_allows,
                                        .open_to = async_open_to,
-                                       .bar = async_bar};
+                                       .bar = async_bar,
+                                       .describe = async_describe};
 static umemCudaSource const of_device = {
-    .get = plain_get, .give = plain_give, .allows = async_allows, .bar = async_bar};
+    .get = plain_get, .give = plain_give, .allows = async_allows, .bar = async_bar, .describe = async_describe};
 
 /* ---- captures ---- */
 
@@ -144,6 +172,9 @@ static struct umemVtbl const async_vtbl = {
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
     .pages = async_pages,
+    .share = umemCuda_share,
+    .attach = umemCuda_attach,
+    .detach = umemCuda_detach,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */
@@ -171,17 +202,32 @@ static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
   return false;
 }
 
+static bool check_sharing(umemVirtual *ctx, umemCudaGpu *gpu) {
+  int can = 0;
+  if (!umemCuda_check(ctx, gpu, gpu->rt->attribute(&can, umemCudaSharesPools, gpu->device),
+                      "cannot ask whether memory pools can be shared"))
+    return false;
+  return can || UMEM_FAIL(ctx, umemNotSupportedError,
+                          "the driver cannot share memory pools of GPU %d with other processes",
+                          gpu->device);
+}
+
 static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const *options) {
   umemCudaGpu *gpu = async->state.gpu;
   umemCudaRt const *rt = gpu->rt;
   if (!gpu->has_pools) return true;
   async->maximum_size = options->maximum_size;
-  int error = rt->pool_create(&async->pool, gpu->device, async->maximum_size);
+  if (async->shares && !check_sharing(ctx, gpu)) return false;
+  int error = rt->pool_create(&async->pool, gpu->device, async->maximum_size, async->shares);
   if (error == umemCudaNotSupported) {
     rt->last_error();
     return true;
   }
   if (!error) error = rt->pool_set_threshold(async->pool, options->release_threshold);
+  if (!error && async->shares) {
+    error = rt->pool_export(&async->fd, async->pool);
+    if (!error) fcntl(async->fd, F_SETFD, FD_CLOEXEC);
+  }
   async->state.source = &of_pool;
   return umemCuda_check(ctx, gpu, error, "cannot create a memory pool");
 }
@@ -191,6 +237,7 @@ static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const
 static void close_all(Async *async) {
   umemCudaRt const *rt = async->state.gpu->rt;
   int error = 0;
+  if (async->fd >= 0) close(async->fd);
   if (async->pool) error |= rt->pool_destroy(async->pool);
   if (async->owns_stream) error |= rt->stream_destroy(async->state.stream);
   if (error) rt->last_error();
@@ -222,6 +269,11 @@ static umemOption const named_options[] = {
                       "that its memory pool may hold; default: no bound"),
     UMEM_OPTION(umemCudaAsyncOptions, release_threshold, "keep", umemSizeOption,
                 "that its memory pool keeps at a synchronisation; default: all"),
+    {.name = "share",
+     .kind = umemWordOption,
+     .words = "no yes",
+     .help = "yes: other processes can attach blocks; default: no",
+     .reserved = {offsetof(umemCudaAsyncOptions, share), sizeof(uint32_t)}},
 };
 
 static umemStatusType open_async(void *ctx, void *upstream, umemOptionValue const *place,
@@ -250,12 +302,20 @@ umemKind const umem_cuda_async_kind = {
     .defaults = &defaults,
 };
 
+static bool check_options(umemVirtual *ctx, umemCudaAsyncOptions const *options) {
+  if (options->share < 2 && !options->zero) return true;
+  return UMEM_FAIL(ctx, umemValueError, "share is 0 or 1, not %u", (unsigned)options->share);
+}
+
 static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream,
                                 umemCudaAsyncOptions const *options) {
   Async *async = umemCuda_construct(&ctx->super, &umem_cuda_async_kind, &of_device, device);
   if (!async) return umem_thread.last;
   umemCudaGpu *gpu = async->state.gpu;
   umemVirtual *self = &ctx->super;
+  async->shares = options->share;
+  async->fd = -1;
+  async->number = umemCudaShare_number();
   umemCudaScope scope;
   uint64_t before = umem_thread.failures;
   bool opened = false;
@@ -284,7 +344,8 @@ umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t
   umemCudaAsyncOptions full = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   umem_construct(&ctx->super, &umem_cuda_async_kind, NULL);
-  if (umem_read_sized(ctx, &full, sizeof full, options, "umemCudaAsyncOptions"))
+  if (umem_read_sized(ctx, &full, sizeof full, options, "umemCudaAsyncOptions") &&
+      check_options(&ctx->super, &full))
     return construct(ctx, device, stream, &full);
   umem_construct_failed(&ctx->super);
   return umem_result(before);

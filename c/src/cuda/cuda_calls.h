@@ -28,6 +28,7 @@ enum {
   umemCudaNoGpu = 100,
   umemCudaInvalidOrdinal = 101,
   umemCudaInvalidContext = 201,
+  umemCudaMapFailed = 205,
   umemCudaUncorrectable = 214,     /* of memory */
   umemCudaLinkUncorrectable = 220, /* of NVLink */
   umemCudaInvalidHandle = 400,
@@ -60,7 +61,8 @@ typedef enum umemCudaAttribute {
   umemCudaHasManaged,        /* managed memory */
   umemCudaConcurrentManaged, /* the CPU may use managed memory while kernels run */
   umemCudaHasPages,          /* addresses without memory, and memory that is mapped there */
-  umemCudaBusReachesPages    /* other devices of the bus can use such memory (GPUDirect RDMA) */
+  umemCudaBusReachesPages,   /* other devices of the bus can use such memory (GPUDirect RDMA) */
+  umemCudaSharesPools        /* other processes can have pools, by POSIX descriptors */
 } umemCudaAttribute;
 
 /* cudaMemcpyKind */
@@ -93,6 +95,12 @@ typedef enum umemCudaCapture {
   umemCudaCaptureBroken = 2
 } umemCudaCapture;
 
+/* Handles for other processes: of memory, of an event, of a pointer into a pool (cudaIpcMemHandle_t,
+ * cudaIpcEventHandle_t, cudaMemPoolPtrExportData). */
+typedef struct umemCudaIpc {
+  uint64_t words[8];
+} umemCudaIpc;
+
 /* height rows of width bytes in each of depth planes. A pitch is the bytes from row to row, rows those
  * from plane to plane. */
 typedef struct umemCudaBox {
@@ -122,6 +130,9 @@ typedef struct umemCudaRt {
   int (*memory_info)(size_t *available, size_t *capacity); /* of the current context's device */
   int (*can_access_peer)(int *can, int device, int peer);
   int (*pointer)(void const *adr, umemCudaMemory *kind, int *device);
+  int (*uuid)(uint64_t words[2], int device);
+  int (*bus_id)(char *text, size_t size, int device); /* "0000:3B:00.0" */
+  int (*range)(void const *adr, uintptr_t *base, size_t *nbytes); /* the allocation around adr */
 
   /* ---- contexts (cuCtx..., cuDevicePrimaryCtx...) ---- */
   int (*context_current)(void **context); /* NULL: none */
@@ -145,8 +156,8 @@ typedef struct umemCudaRt {
   int (*host_unregister)(void *adr);
 
   /* ---- pools ---- */
-  /* A pool of device memory; most is its maximum size, 0 for none. */
-  int (*pool_create)(void **pool, int device, size_t most);
+  /* A pool of device memory; most is its maximum size, 0 for none. shared: pool_export can pass it. */
+  int (*pool_create)(void **pool, int device, size_t most, bool shared);
   int (*pool_destroy)(void *pool);
   int (*pool_set_threshold)(void *pool, uint64_t nbytes); /* kept over a synchronisation */
   int (*pool_trim)(void *pool, size_t keep);
@@ -192,6 +203,18 @@ typedef struct umemCudaRt {
   int (*event_destroy)(void *event);
   int (*event_record)(void *event, void *stream);
   int (*event_synchronize)(void *event);
+
+  /* ---- other processes (cudaIpc..., cudaMemPoolExport..., cudaMemPoolImport...) ---- */
+  int (*ipc_memory)(umemCudaIpc *handle, void *adr); /* of the allocation that begins at adr */
+  int (*ipc_open)(void **adr, umemCudaIpc const *handle);
+  int (*ipc_close)(void *adr);
+  int (*ipc_event_create)(void **event); /* without times, that other processes can open */
+  int (*ipc_event)(umemCudaIpc *handle, void *event);
+  int (*ipc_event_open)(void **event, umemCudaIpc const *handle);
+  int (*pool_export)(int *fd, void *pool); /* a new descriptor, which is the caller's */
+  int (*pool_import)(void **pool, int fd); /* fd stays the caller's */
+  int (*pool_export_pointer)(umemCudaIpc *data, void *adr);
+  int (*pool_import_pointer)(void **adr, void *pool, umemCudaIpc const *data);
 
   /* ---- files ---- */
   /* The functions of cuFile for this runtime (cufile_rt.h); NULL where there are none. Not a call of CUDA. */

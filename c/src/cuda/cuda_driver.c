@@ -112,12 +112,26 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
       [umemCudaConcurrentManaged] = umemCuConcurrentManaged,
       [umemCudaHasPages] = umemCuVirtualMemory,
       [umemCudaBusReachesPages] = umemCuRdmaWithVirtualMemory,
+      [umemCudaSharesPools] = umemCuPoolHandles,
   };
-  return CALL(device_get_attribute, value, theirs[what], device);
+  int error = CALL(device_get_attribute, value, theirs[what], device);
+  if (!error && what == umemCudaSharesPools) *value &= umemCuByDescriptor;
+  return error;
 }
 
 static int device_name(char *name, size_t size, int device) {
   return CALL(device_get_name, name, (int)size, device);
+}
+
+static int uuid(uint64_t words[2], int device) {
+  umemCuUuid theirs;
+  int error = CALL(get_uuid, &theirs, device);
+  if (!error) memcpy(words, &theirs, sizeof theirs);
+  return error;
+}
+
+static int bus_id(char *text, size_t size, int device) {
+  return CALL(get_bus_id, text, (int)size, device);
 }
 
 static int memory_info(size_t *available, size_t *capacity) {
@@ -135,6 +149,13 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
   int error = start();
   if (!error) error = CALL(get_attributes, count, which, values, (uintptr_t)adr);
   if (!error) *kind = managed ? umemCudaManagedMemory : (umemCudaMemory)type;
+  return error;
+}
+
+static int range(void const *adr, uintptr_t *base, size_t *nbytes) {
+  umemCuAddress first = 0;
+  int error = CALL(get_range, &first, nbytes, (uintptr_t)adr);
+  if (!error) *base = (uintptr_t)first;
   return error;
 }
 
@@ -209,9 +230,10 @@ static int host_unregister(void *adr) { return CALL(host_unregister, adr); }
 
 /* ---- pools ---- */
 
-static int pool_create(void **pool, int device, size_t most) {
+static int pool_create(void **pool, int device, size_t most, bool shared) {
   umemCuPoolProps properties = {
       .allocation = umemCuPinnedAllocation, .location = {umemCuOnDevice, device}, .most = most};
+  if (shared) properties.handles = umemCuByDescriptor;
   return CALL(pool_create, pool, &properties);
 }
 
@@ -415,6 +437,48 @@ static int event_create(void **event) { return CALL(event_create, event, umemCuD
 static int event_destroy(void *event) { return CALL(event_destroy, event); }
 static int event_record(void *event, void *stream) { return CALL(event_record, event, stream); }
 static int event_synchronize(void *event) { return CALL(event_synchronize, event); }
+
+/* ---- other processes ---- */
+
+_Static_assert(sizeof(umemCudaIpc) == sizeof(umemCuIpc), "handles have 64 bytes");
+
+static int ipc_memory(umemCudaIpc *handle, void *adr) {
+  return CALL(ipc_memory, (umemCuIpc *)handle, (uintptr_t)adr);
+}
+static int ipc_open(void **adr, umemCudaIpc const *handle) {
+  umemCuAddress device = 0;
+  umemCuIpc theirs;
+  memcpy(&theirs, handle, sizeof theirs);
+  return allocated(CALL(ipc_open, &device, theirs, umemCuLazyPeerAccess), &device, adr);
+}
+static int ipc_close(void *adr) { return CALL(ipc_close, (uintptr_t)adr); }
+
+static int ipc_event_create(void **event) {
+  return CALL(event_create, event, umemCuDisableTiming | umemCuInterprocess);
+}
+static int ipc_event(umemCudaIpc *handle, void *event) {
+  return CALL(ipc_event, (umemCuIpc *)handle, event);
+}
+static int ipc_event_open(void **event, umemCudaIpc const *handle) {
+  umemCuIpc theirs;
+  memcpy(&theirs, handle, sizeof theirs);
+  return CALL(ipc_event_open, event, theirs);
+}
+
+static int pool_export(int *fd, void *pool) {
+  return CALL(pool_export, fd, pool, umemCuByDescriptor, 0);
+}
+static int pool_import(void **pool, int fd) {
+  return CALL(pool_import, pool, (void *)(uintptr_t)fd, umemCuByDescriptor, 0);
+}
+static int pool_export_pointer(umemCudaIpc *data, void *adr) {
+  return CALL(pool_export_pointer, (umemCuIpc *)data, (uintptr_t)adr);
+}
+static int pool_import_pointer(void **adr, void *pool, umemCudaIpc const *data) {
+  umemCuAddress device = 0;
+  return allocated(CALL(pool_import_pointer, &device, pool, (umemCuIpc const *)data), &device, adr);
+}
+
 static umemCudaRt table = {
     .error_name = error_name,
     .error_string = error_string,
@@ -428,6 +492,9 @@ static umemCudaRt table = {
     .memory_info = memory_info,
     .can_access_peer = can_access_peer,
     .pointer = pointer,
+    .uuid = uuid,
+    .bus_id = bus_id,
+    .range = range,
     .context_current = context_current,
     .context_push = context_push,
     .context_pop = context_pop,
@@ -477,6 +544,16 @@ static umemCudaRt table = {
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_synchronize = event_synchronize,
+    .ipc_memory = ipc_memory,
+    .ipc_open = ipc_open,
+    .ipc_close = ipc_close,
+    .ipc_event_create = ipc_event_create,
+    .ipc_event = ipc_event,
+    .ipc_event_open = ipc_event_open,
+    .pool_export = pool_export,
+    .pool_import = pool_import,
+    .pool_export_pointer = pool_export_pointer,
+    .pool_import_pointer = pool_import_pointer,
     .absence = absence,
 };
 

@@ -17,6 +17,7 @@ enum { umemCuHost = 1, umemCuDevice = 2, umemCuUnified = 4 };
 enum {
   umemCuNonBlocking = 1,   /* CU_STREAM_NON_BLOCKING */
   umemCuDisableTiming = 2, /* CU_EVENT_DISABLE_TIMING */
+  umemCuInterprocess = 4,  /* CU_EVENT_INTERPROCESS */
   umemCuAttachGlobal = 1   /* CU_MEM_ATTACH_GLOBAL */
 };
 
@@ -26,8 +27,24 @@ enum {
   umemCuConcurrentManaged = 89,
   umemCuVirtualMemory = 102,
   umemCuRdmaWithVirtualMemory = 110,
-  umemCuMemoryPools = 115
+  umemCuMemoryPools = 115,
+  umemCuPoolHandles = 119 /* CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES */
 };
+
+enum {
+  umemCuLazyPeerAccess = 1, /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+  umemCuByDescriptor = 1    /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+};
+
+/* CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData; the first two are passed by value */
+typedef struct umemCuIpc {
+  char reserved[64];
+} umemCuIpc;
+
+/* CUuuid */
+typedef struct umemCuUuid {
+  char bytes[16];
+} umemCuUuid;
 
 /* CUpointer_attribute; an unsigned int, an unsigned int that is 0 or 1, and an int */
 enum { umemCuMemoryType = 2, umemCuIsManaged = 8, umemCuDeviceOrdinal = 9 };

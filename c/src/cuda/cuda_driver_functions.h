@@ -23,6 +23,9 @@
   FUNCTION(enable_access, cuCtxEnablePeerAccess, (void *, unsigned))                               \
   FUNCTION(exchange_mode, cuThreadExchangeStreamCaptureMode, (int *))                              \
   FUNCTION(get_attributes, cuPointerGetAttributes, (unsigned, int *, void **, umemCuAddress))      \
+  FUNCTION(get_uuid, cuDeviceGetUuid_v2, (umemCuUuid *, int))                                      \
+  FUNCTION(get_bus_id, cuDeviceGetPCIBusId, (char *, int, int))                                    \
+  FUNCTION(get_range, cuMemGetAddressRange_v2, (umemCuAddress *, size_t *, umemCuAddress))         \
   FUNCTION(get_info, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
   FUNCTION(mem_alloc, cuMemAlloc_v2, (umemCuAddress *, size_t))                                    \
   FUNCTION(mem_free, cuMemFree_v2, (umemCuAddress))                                                \
@@ -53,6 +56,18 @@
   FUNCTION(page_map, cuMemMap, (umemCuAddress, size_t, size_t, umemCuPage, unsigned long long))    \
   FUNCTION(page_unmap, cuMemUnmap, (umemCuAddress, size_t))                                        \
   FUNCTION(page_access, cuMemSetAccess, (umemCuAddress, size_t, umemCuAccess const *, size_t))     \
+  FUNCTION(ipc_memory, cuIpcGetMemHandle, (umemCuIpc *, umemCuAddress))                            \
+  FUNCTION(ipc_open, cuIpcOpenMemHandle_v2, (umemCuAddress *, umemCuIpc, unsigned))                \
+  FUNCTION(ipc_close, cuIpcCloseMemHandle, (umemCuAddress))                                        \
+  FUNCTION(ipc_event, cuIpcGetEventHandle, (umemCuIpc *, void *))                                  \
+  FUNCTION(ipc_event_open, cuIpcOpenEventHandle, (void **, umemCuIpc))                             \
+  FUNCTION(pool_export, cuMemPoolExportToShareableHandle,                                          \
+           (void *, void *, int, unsigned long long))                                              \
+  FUNCTION(pool_import, cuMemPoolImportFromShareableHandle,                                        \
+           (void **, void *, int, unsigned long long))                                             \
+  FUNCTION(pool_export_pointer, cuMemPoolExportPointer, (umemCuIpc *, umemCuAddress))              \
+  FUNCTION(pool_import_pointer, cuMemPoolImportPointer,                                            \
+           (umemCuAddress *, void *, umemCuIpc const *))                                           \
   FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
   FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
   FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \

@@ -34,6 +34,7 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #if CUDART_VERSION < 12020
 #error "umem needs CUDA 12.2 or later"
@@ -53,6 +54,8 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
   FUNCTION(release, cuDevicePrimaryCtxRelease)                                                     \
   FUNCTION(stream_context, cuStreamGetCtx)                                                         \
   FUNCTION(get_attribute, cuDeviceGetAttribute)                                                    \
+  FUNCTION(get_uuid, cuDeviceGetUuid)                                                              \
+  FUNCTION(get_range, cuMemGetAddressRange)                                                        \
   FUNCTION(get_granularity, cuMemGetAllocationGranularity)                                         \
   FUNCTION(range_reserve, cuMemAddressReserve)                                                     \
   FUNCTION(range_free, cuMemAddressFree)                                                           \
@@ -138,9 +141,12 @@ static int attribute(int *value, umemCudaAttribute what, int device) {
   static enum cudaDeviceAttr const theirs[] = {
       [umemCudaHasPools] = cudaDevAttrMemoryPoolsSupported,
       [umemCudaHasManaged] = cudaDevAttrManagedMemory,
+      [umemCudaSharesPools] = cudaDevAttrMemoryPoolSupportedHandleTypes,
       [umemCudaConcurrentManaged] = cudaDevAttrConcurrentManagedAccess,
   };
-  return (int)cudaDeviceGetAttribute(value, theirs[what], device);
+  int error = (int)cudaDeviceGetAttribute(value, theirs[what], device);
+  if (what == umemCudaSharesPools) *value &= cudaMemHandleTypePosixFileDescriptor;
+  return error;
 }
 
 static int device_name(char *name, size_t size, int device) {
@@ -148,6 +154,18 @@ static int device_name(char *name, size_t size, int device) {
   cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error == cudaSuccess) snprintf(name, size, "%s", properties.name);
   return (int)error;
+}
+
+static int uuid(uint64_t words[2], int device) {
+  CUuuid theirs;
+  _Static_assert(sizeof theirs == 2 * sizeof *words, "a UUID has 16 bytes");
+  int error = DRIVER(get_uuid(&theirs, device));
+  if (!error) memcpy(words, &theirs, sizeof theirs);
+  return error;
+}
+
+static int bus_id(char *text, size_t size, int device) {
+  return (int)cudaDeviceGetPCIBusId(text, (int)size, device);
 }
 
 static int memory_info(size_t *available, size_t *capacity) {
@@ -167,6 +185,13 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
   *kind = (umemCudaMemory)attributes.type;
   *device = attributes.device;
   return 0;
+}
+
+static int range(void const *adr, uintptr_t *base, size_t *nbytes) {
+  CUdeviceptr first = 0;
+  int error = DRIVER(get_range(&first, nbytes, (CUdeviceptr)(uintptr_t)adr));
+  if (!error) *base = (uintptr_t)first;
+  return error;
 }
 
 static int exchange_capture_mode(int *mode) {
@@ -220,9 +245,10 @@ static int host_unregister(void *adr) { return (int)cudaHostUnregister(adr); }
 
 /* ---- pools ---- */
 
-static int pool_create(void **pool, int device, size_t most) {
+static int pool_create(void **pool, int device, size_t most, bool shared) {
   struct cudaMemPoolProps properties = {
       .allocType = cudaMemAllocationTypePinned,
+      .handleTypes = shared ? cudaMemHandleTypePosixFileDescriptor : cudaMemHandleTypeNone,
       .location = {.type = cudaMemLocationTypeDevice, .id = device},
       .maxSize = most,
   };
@@ -411,6 +437,67 @@ static int event_destroy(void *event) { return (int)cudaEventDestroy(event); }
 static int event_record(void *event, void *stream) { return (int)cudaEventRecord(event, stream); }
 static int event_synchronize(void *event) { return (int)cudaEventSynchronize(event); }
 
+/* ---- other processes ---- */
+
+_Static_assert(sizeof(umemCudaIpc) == sizeof(cudaIpcMemHandle_t), "cudaIpcMemHandle_t");
+_Static_assert(sizeof(umemCudaIpc) == sizeof(cudaIpcEventHandle_t), "cudaIpcEventHandle_t");
+_Static_assert(sizeof(umemCudaIpc) == sizeof(struct cudaMemPoolPtrExportData),
+               "cudaMemPoolPtrExportData");
+
+static int ipc_memory(umemCudaIpc *handle, void *adr) {
+  cudaIpcMemHandle_t theirs;
+  cudaError_t error = cudaIpcGetMemHandle(&theirs, adr);
+  if (error == cudaSuccess) memcpy(handle, &theirs, sizeof theirs);
+  return (int)error;
+}
+
+static int ipc_open(void **adr, umemCudaIpc const *handle) {
+  cudaIpcMemHandle_t theirs;
+  memcpy(&theirs, handle, sizeof theirs);
+  return (int)cudaIpcOpenMemHandle(adr, theirs, cudaIpcMemLazyEnablePeerAccess);
+}
+static int ipc_close(void *adr) { return (int)cudaIpcCloseMemHandle(adr); }
+
+static int ipc_event_create(void **event) {
+  return (int)cudaEventCreateWithFlags((cudaEvent_t *)event,
+                                       cudaEventDisableTiming | cudaEventInterprocess);
+}
+
+static int ipc_event(umemCudaIpc *handle, void *event) {
+  cudaIpcEventHandle_t theirs;
+  cudaError_t error = cudaIpcGetEventHandle(&theirs, event);
+  if (error == cudaSuccess) memcpy(handle, &theirs, sizeof theirs);
+  return (int)error;
+}
+
+static int ipc_event_open(void **event, umemCudaIpc const *handle) {
+  cudaIpcEventHandle_t theirs;
+  memcpy(&theirs, handle, sizeof theirs);
+  return (int)cudaIpcOpenEventHandle((cudaEvent_t *)event, theirs);
+}
+
+static int pool_export(int *fd, void *pool) {
+  return (int)cudaMemPoolExportToShareableHandle(fd, pool, cudaMemHandleTypePosixFileDescriptor, 0);
+}
+
+static int pool_import(void **pool, int fd) {
+  return (int)cudaMemPoolImportFromShareableHandle((cudaMemPool_t *)pool, (void *)(uintptr_t)fd,
+                                                   cudaMemHandleTypePosixFileDescriptor, 0);
+}
+
+static int pool_export_pointer(umemCudaIpc *data, void *adr) {
+  struct cudaMemPoolPtrExportData theirs;
+  cudaError_t error = cudaMemPoolExportPointer(&theirs, adr);
+  if (error == cudaSuccess) memcpy(data, &theirs, sizeof theirs);
+  return (int)error;
+}
+
+static int pool_import_pointer(void **adr, void *pool, umemCudaIpc const *data) {
+  struct cudaMemPoolPtrExportData theirs;
+  memcpy(&theirs, data, sizeof theirs);
+  return (int)cudaMemPoolImportPointer(adr, pool, &theirs);
+}
+
 /* ---- the table ---- */
 
 static char const *absence(void) { return NULL; }
@@ -428,6 +515,9 @@ static umemCudaRt const cuda = {
     .memory_info = memory_info,
     .can_access_peer = can_access_peer,
     .pointer = pointer,
+    .uuid = uuid,
+    .bus_id = bus_id,
+    .range = range,
     .context_current = context_current,
     .context_push = context_push,
     .context_pop = context_pop,
@@ -477,6 +567,16 @@ static umemCudaRt const cuda = {
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_synchronize = event_synchronize,
+    .ipc_memory = ipc_memory,
+    .ipc_open = ipc_open,
+    .ipc_close = ipc_close,
+    .ipc_event_create = ipc_event_create,
+    .ipc_event = ipc_event,
+    .ipc_event_open = ipc_event_open,
+    .pool_export = pool_export,
+    .pool_import = pool_import,
+    .pool_export_pointer = pool_export_pointer,
+    .pool_import_pointer = pool_import_pointer,
     .cufile = umemCufileRt_get,
     .absence = absence,
 };

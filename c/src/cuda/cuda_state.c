@@ -8,6 +8,7 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
+#include "cuda/cuda_share.h"
 
 #include <stdlib.h>
 #include <umem/cuda.h>
@@ -81,6 +82,7 @@ void umemCuda_dtor(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
   umemCuda_unlist(ctx);
+  umemCudaShare_end(ctx);
   if (state->blocks.count && !umemCudaGpu_is_inherited(state->gpu) &&
       umemCudaScope_enter(&scope, ctx, state->gpu)) {
     umemCuda_give_back(ctx);
@@ -161,6 +163,7 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
+  if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED)) umemCudaShare_forget(state, adr);
   if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
                                 "cannot free the block at 0x%jx", (uintmax_t)adr))
     put_back(state, adr, nbytes); /* it stays live: to be freed again, or with the context */

@@ -10,6 +10,8 @@
 #include "cuda/cuda_buffers.h"
 #include "cuda/cuda_gpu.h"
 
+#include <umem/handle.h>
+
 struct umemCudaState;
 
 /* How a context gets nbytes of its memory, and gives them back. get and give return the runtime's error. Called
@@ -24,6 +26,9 @@ typedef struct umemCudaSource {
   /* Why the blocks that are left cannot be given back when the context ends, as an error of the runtime. NULL: they
    * always can. */
   int (*bar)(struct umemCudaState *state);
+  /* Describes the block that begins at base for other processes: sets kind and memory, and for a pool identity[3] and
+   * *fd. False after a failure. NULL for contexts without the method share. */
+  bool (*describe)(umemVirtual *ctx, uintptr_t base, umemHandle *handle, int *fd);
 } umemCudaSource;
 
 /* The impl of a CUDA context points to one, or to a struct that begins with one. */
@@ -39,6 +44,9 @@ typedef struct umemCudaState {
   umemPages pages;            /* page_size is 0 before they were asked for (cuda_pages.c) */
   uint64_t page_users;        /* bit d: device d may use them */
   bool pages_for_bus;         /* the bus reaches them */
+  bool shares;                /* some blocks have been shared (cuda_share.c); atomic */
+  void *event;                /* owned; NULL: nothing has been shared yet */
+  umemCudaIpc event_handle;
 } umemCudaState;
 
 /* The state of a constructed CUDA context; NULL for all other contexts. */
@@ -69,6 +77,9 @@ umemStatusType umemCuda_construct_failed(umemVirtual *ctx);
 /* Frees all blocks that are left, and forgets them, whatever failed. For destructors that then close what blocks
  * need. In a scope. */
 void umemCuda_give_back(umemVirtual *ctx);
+
+/* Describes a block of cudaMalloc. */
+bool umemCuda_describe(umemVirtual *ctx, uintptr_t base, umemHandle *handle, int *fd);
 
 /* Methods. The destructor frees the blocks that are left, and impl. */
 void umemCuda_dtor(umemVirtual *ctx);

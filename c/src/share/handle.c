@@ -177,19 +177,25 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
     drop(fd);
     return null;
   }
-  if (layer && layer->vptr->attach(layer, handle, &adr)) {
+  if (layer && layer->vptr->attach(layer, handle, fd, &adr)) {
     drop(fd);
     return adr;
   }
-  if (umem_is_plain_host(innermost)) {
+  if (umem_thread.failures != before) {
+    drop(fd);
+    umem_adopt_from(layer, self, before);
+    return null;
+  }
+  if (umem_is_plain_host(innermost) && !umemHandle_is_of_gpu(handle)) {
     adr = attach_mapped(innermost, handle, fd);
     if (!adr && innermost != self) umem_adopt_from(innermost, self, before);
     return adr;
   }
   drop(fd);
   umemVirtual_fail(self, umemTypeError,
-                   "the bytes of the handle are not in this %s: attach them to a Host",
-                   umem_get_device_name(innermost));
+                   "the bytes of the handle are not in this %s: attach them to a %s",
+                   umem_get_device_name(innermost),
+                   umemHandle_is_of_gpu(handle) ? "Cuda or a CudaAsync" : "Host");
   return null;
 }
 
@@ -220,7 +226,10 @@ umemStatusType umem_detach(void *ctx, uintptr_t adr) {
   uint64_t before = umem_thread.failures;
   umemVirtual *innermost = umem_innermost(self);
   if (umem_thread.failures != before) return umem_thread.last;
-  bool own = UMEM_LAYER_WITH(self, attach) && adr != umem_null_of(self);
+  umemVirtual *layer = UMEM_LAYER_WITH(self, attach);
+  bool own = layer && adr != umem_null_of(self);
+  if (own && UMEM_SLOT(layer, detach)) own = layer->vptr->detach(layer, adr);
+  if (umem_thread.failures != before) return umem_adopt_from(layer, self, before);
   if (own || (umem_is_plain_host(innermost) && umemMapped_detach(adr))) return umemOK;
   return umemVirtual_fail(self, umemValueError, "nothing is attached at 0x%jx", (uintmax_t)adr);
 }

@@ -18,9 +18,17 @@ static bool is_name(char const *text, bool wanted) {
   return length > 1 && length <= 251 && *text == '/' && !strchr(text + 1, '/') && !up;
 }
 
+static bool is_zero(uint64_t const *words, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (words[i]) return false;
+  return true;
+}
+
+#define IS_ZERO(member) is_zero((member), sizeof(member) / sizeof *(member))
+
 char const *umemHandle_check(umemHandle const *handle) {
   if (handle->version != UMEM_HANDLE_VERSION) return "its version is not that of this umem";
-  if (handle->kind < umemHandleNamed || handle->kind > umemHandleFile)
+  if (handle->kind < umemHandleNamed || handle->kind > umemHandleCudaPool)
     return "its kind is not known";
   if (!handle->length) return "it has no bytes";
   if (handle->length > handle->size || handle->offset > handle->size - handle->length ||
@@ -28,7 +36,8 @@ char const *umemHandle_check(umemHandle const *handle) {
     return "its bytes are not in its memory";
   if (handle->flags & ~UMEM_HANDLE_READ_ONLY || handle->zero) return "it has unknown flags";
   if (!is_name(handle->name, handle->kind == umemHandleNamed)) return "its name is malformed";
-  for (size_t i = 0; i < sizeof handle->reserved / sizeof *handle->reserved; i++)
-    if (handle->reserved[i]) return "it is of a newer umem";
-  return NULL;
+  bool plain = IS_ZERO(handle->memory) && IS_ZERO(handle->event) && IS_ZERO(handle->gpu);
+  if (!IS_ZERO(handle->reserved)) return "it is of a newer umem";
+  if (umemHandle_is_of_gpu(handle) && handle->flags) return "memory of a GPU is never read-only";
+  return plain || umemHandle_is_of_gpu(handle) ? NULL : "it names a GPU";
 }

@@ -210,7 +210,8 @@ static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle
   return true;
 }
 
-static bool shm_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+static bool shm_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
+  (void)fd;
   umemShmSegment *segment = &shm_of(ctx)->segment;
   *adr = (uintptr_t)segment->mapped->base + (uintptr_t)handle->offset;
   return handle->kind != umemHandleFile && handle->size == segment->total &&

@@ -1,6 +1,7 @@
 /* socket.c - handles through a Unix socket, with their descriptors (SCM_RIGHTS).
  *
  * pidfd_getfd would need no socket, but fails in containers. */
+#include "share/handle_check.h"
 #include "base/again.h"
 #include "base/thread.h"
 #include "core/enter.h"
@@ -114,7 +115,7 @@ static bool receive(umemVirtual *ctx, int socket, umemHandle *handle, Came *came
     return errno ? fail(ctx, "receive", errno)
                  : UMEM_FAIL(ctx, umemIOError,
                              "cannot receive the handle: the other side has closed the socket");
-  size_t expected = handle->kind == umemHandleUnnamed || handle->kind == umemHandleFile;
+  size_t expected = umemHandle_needs_descriptor(handle);
   if (came->count == expected && !came->cut) return true;
   return UMEM_FAIL(ctx, umemIOError,
                    "cannot receive the handle: %zu descriptors came with it%s, and it needs %zu",

@@ -84,7 +84,8 @@ static bool file_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandl
   return umemStore_describe(store_of(ctx), adr, nbytes, handle, fd);
 }
 
-static bool file_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+static bool file_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
+  (void)fd;
   *adr = (uintptr_t)handle->offset;
   return umemStore_has(store_of(ctx), handle);
 }

@@ -156,7 +156,8 @@ static bool mmap_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandl
          umemStore_describe(store, offset_of(store, adr), nbytes, handle, fd);
 }
 
-static bool mmap_attach(umemVirtual *ctx, umemHandle const *handle, uintptr_t *adr) {
+static bool mmap_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
+  (void)fd;
   umemStore *store = store_of(ctx);
   *adr = pointer_to(store, handle->offset);
   return handle->size <= store->limit && umemStore_has(store, handle);

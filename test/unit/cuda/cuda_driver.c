@@ -146,7 +146,7 @@ static void call_all(void) {
   REQUIRE(rt->advise(NULL, 1, umemCudaReadMostly, 0) == none);
   REQUIRE(rt->host_alloc(&adr, 1, 0) == none && rt->host_free(NULL) == none);
   REQUIRE(rt->host_register(&box, 1, 0) == none && rt->host_unregister(&box) == none);
-  REQUIRE(rt->pool_create(&adr, 0, 0) == none && rt->pool_destroy(NULL) == none);
+  REQUIRE(rt->pool_create(&adr, 0, 0, false) == none && rt->pool_destroy(NULL) == none);
   REQUIRE(rt->pool_set_threshold(NULL, 1) == none && rt->pool_trim(NULL, 1) == none);
   REQUIRE(rt->pool_sizes(NULL, &wide, &wide) == none && rt->pool_allow(NULL, 0) == none);
   REQUIRE(rt->pool_malloc(&adr, 1, NULL, NULL) == none && rt->pool_free(NULL, NULL) == none);

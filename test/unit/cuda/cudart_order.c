@@ -236,7 +236,7 @@ static void pools_reuse_in_the_order_of_streams(void **state) {
   (void)state;
   enter(0);
   void *pool, *first, *second, *a, *b, *c;
-  ok(rt->pool_create(&pool, 0, 300));
+  ok(rt->pool_create(&pool, 0, 300, false));
   ok(rt->stream_create(&first));
   ok(rt->stream_create(&second));
   ok(rt->pool_set_threshold(pool, 150));
@@ -275,7 +275,7 @@ static void pool_memory_out_of_order_is_found(void **state) {
   enter(0);
   void *pool, *stream, *adr;
   char byte;
-  ok(rt->pool_create(&pool, 0, 0));
+  ok(rt->pool_create(&pool, 0, 0, false));
   ok(rt->stream_create(&stream));
   ok(rt->pool_malloc(&adr, 1, pool, stream));
   ok(rt->memset_async(adr, 0, 1, stream));
@@ -306,7 +306,7 @@ static void pool_memory_out_of_order_is_found(void **state) {
   ok(rt->free(adr));
   ok(rt->stream_destroy(stream));
   fake_cudart_machine()->device[0].no_pools = true;
-  refused(rt->pool_create(&pool, 0, 0), umemCudaNotSupported);
+  refused(rt->pool_create(&pool, 0, 0, false), umemCudaNotSupported);
   leave(0);
 }
 
@@ -315,7 +315,7 @@ static void pools_allow_peers(void **state) {
   enter(1);
   enter(0);
   void *pool, *here, *there;
-  ok(rt->pool_create(&pool, 1, 0));
+  ok(rt->pool_create(&pool, 1, 0, false));
   ok(rt->pool_malloc(&there, 8, pool, NULL));
   ok(rt->malloc(&here, 8));
   ok(rt->enable_peer_access(1)); /* is not enough */
@@ -422,7 +422,7 @@ static void pools_are_not_captured(void **state) {
   (void)state;
   enter(0);
   void *stream, *pool, *adr, *more;
-  ok(rt->pool_create(&pool, 0, 0));
+  ok(rt->pool_create(&pool, 0, 0, false));
   ok(rt->stream_create(&stream));
   ok(rt->pool_malloc(&adr, 8, pool, stream));
   ok(fake_cudart_begin_capture(stream));

@@ -1,0 +1,385 @@
+/* cuda_share.c - memory of GPUs for other processes, on a double of the runtime: what is shared and refused, and how
+ * attachments are counted. Handles of this process are made to look as those of another one (cuda_processes.c has two
+ * processes). */
+#include "cuda_help.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { nbytes = 5000 };
+
+static umemCuda cuda, other;
+static umemCudaAsync async;
+static umemHost host;
+static unsigned char bytes[nbytes];
+
+static int open_all(void **state) {
+  umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  cuda_set_up(state);
+  fake_cudart_machine()->shares_with_itself = true;
+  options.share = 1;
+  expect_ok(umemHost_ctor(&host));
+  expect_ok(umemCuda_ctor(&cuda, 0));
+  expect_ok(umemCuda_ctor(&other, 0));
+  expect_ok(umemCudaAsync_ctor_with(&async, 0, UMEM_STREAM_NEW, &options));
+  return 0;
+}
+
+static int close_all(void **state) {
+  umem_dtor(&async);
+  umem_dtor(&other);
+  umem_dtor(&cuda);
+  umem_dtor(&host);
+  return cuda_tear_down(state);
+}
+
+#define SHARE_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+/* As if another process had made it. */
+static umemHandle of_another_process(void *ctx, uintptr_t adr, size_t n, int *fd) {
+  umemHandle handle;
+  expect_ok(umem_share_with(ctx, adr, n, &handle, fd));
+  handle.identity[0] ^= 1;
+  return handle;
+}
+
+static uintptr_t filled(void *ctx, unsigned seed) {
+  uintptr_t adr = block_of(ctx, nbytes);
+  fill(bytes, nbytes, seed);
+  expect_ok(umem_copy_from(ctx, adr, &host, (uintptr_t)bytes, nbytes));
+  return adr;
+}
+
+static void expect_filled(void *ctx, uintptr_t adr, unsigned seed) {
+  memset(bytes, 0, nbytes);
+  expect_ok(umem_copy_to(ctx, adr, &host, (uintptr_t)bytes, nbytes));
+  expect_ok(umem_synchronize(ctx));
+  assert_true(is_filled(bytes, nbytes, seed));
+}
+
+/* ---- in one process ---- */
+
+static void the_sharer_gets_the_original_address(void **state) {
+  (void)state;
+  void *const contexts[] = {&cuda, &async};
+  for (int i = 0; i < 2; i++) {
+    umemHandle handle;
+    uintptr_t adr = block_of(contexts[i], nbytes);
+    expect_ok(umem_share(contexts[i], adr + 8, 100, &handle));
+    assert_int_equal(handle.offset, 8);
+    assert_int_equal(handle.size, nbytes);
+    assert_true(umem_attach(&handle, contexts[i]) == adr + 8);
+    assert_true(umem_attach(&handle, &other) == adr + 8); /* it is on the same GPU */
+    expect_ok(umem_detach(&other, adr + 9));
+    expect_ok(umem_detach(contexts[i], adr));
+    expect_failure(umem_detach(contexts[i], adr), umemValueError, "nothing is attached");
+    umem_free(contexts[i], adr);
+    expect_told(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
+    adr = block_of(contexts[i], nbytes); /* another one, wherever it is */
+    expect_told(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
+    umem_free(contexts[i], adr);
+  }
+}
+
+static void a_context_that_ends_shares_nothing(void **state) {
+  (void)state;
+  umemHandle handle;
+  umemCuda short_lived;
+  expect_ok(umemCuda_ctor(&short_lived, 0));
+  expect_ok(umem_share(&short_lived, block_of(&short_lived, 8), 8, &handle));
+  umem_dtor(&short_lived);
+  expect_told(umem_attach(&handle, &cuda), umemIOError, "its block is freed");
+}
+
+static void stacks_share_what_is_below(void **state) {
+  (void)state;
+  umemPool pool;
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  umemHandle handle;
+  options.memory = umemPoolChunks;
+  expect_ok(umemPool_ctor(&pool, &cuda, &options));
+  uintptr_t adr = block_of(&pool, 100);
+  expect_ok(umem_share(&pool, adr, 100, &handle));
+  assert_true(umem_attach(&handle, &pool) == adr);
+  expect_ok(umem_detach(&pool, adr));
+  umem_free(&pool, adr);
+  umem_dtor(&pool);
+}
+
+static void what_cannot_be_shared_is_refused(void **state) {
+  (void)state;
+  umemHandle handle;
+  umemCudaManaged managed;
+  umemCudaHost pinned;
+  umemCudaAsync plain;
+  umemPool pool;
+  uintptr_t adr = block_of(&cuda, 100);
+  expect_failure(umem_share(&cuda, adr + 90, 11, &handle), umemIndexError, "more than the block");
+  expect_failure(umem_share(&cuda, adr - 8, 8, &handle), umemIndexError, "in no live block");
+  assert_int_equal(handle.kind, 0);
+  umem_free(&cuda, adr);
+  expect_failure(umem_share(&cuda, adr, 8, &handle), umemIndexError, "in no live block");
+  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  adr = block_of(&managed, 100);
+  expect_failure(umem_share(&managed, adr, 8, &handle), umemNotSupportedError, "CudaManaged");
+  umem_dtor(&managed);
+  expect_ok(umemCudaHost_ctor(&pinned, 0));
+  adr = block_of(&pinned, 100);
+  expect_failure(umem_share(&pinned, adr, 8, &handle), umemNotSupportedError, "CudaHost");
+  umem_dtor(&pinned);
+  expect_ok(umemCudaAsync_ctor(&plain, 0, UMEM_STREAM_NEW));
+  adr = block_of(&plain, 100);
+  expect_failure(umem_share(&plain, adr, 8, &handle), umemNotSupportedError, "the option share");
+  umem_dtor(&plain);
+  expect_ok(umemPool_ctor(&pool, &cuda, NULL));
+  adr = block_of(&pool, 100);
+  expect_failure(umem_share(&pool, adr, 8, &handle), umemIndexError, "memory=chunks");
+  umem_dtor(&pool);
+}
+
+static void other_contexts_cannot_attach(void **state) {
+  (void)state;
+  umemHandle handle;
+  umemShm shm;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  umemCudaManaged managed;
+  uintptr_t adr = block_of(&cuda, 100);
+  expect_ok(umem_share(&cuda, adr, 100, &handle));
+  expect_told(umem_attach(&handle, &host), umemTypeError, "attach them to a Cuda");
+  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  expect_told(umem_attach(&handle, &managed), umemTypeError, "attach them to a Cuda");
+  umem_dtor(&managed);
+  umem_free(&cuda, adr);
+  options.capacity = 1 << 16;
+  expect_ok(umemShm_ctor_with(&shm, NULL, &options));
+  expect_ok(umem_share(&shm, block_of(&shm, 100), 100, &handle));
+  expect_told(umem_attach(&handle, &cuda), umemTypeError, "attach them to a Host");
+  expect_failure(umem_detach(&cuda, 4096), umemValueError, "nothing is attached");
+  umem_dtor(&shm);
+}
+
+static void captures_are_left_whole(void **state) {
+  (void)state;
+  void *stream = (void *)umemCudaAsync_stream(&async), *graph = NULL;
+  umemHandle handle, second;
+  uintptr_t adr = block_of(&async, nbytes), block = block_of(&cuda, nbytes);
+  expect_ok(umem_share(&async, adr, nbytes, &handle));
+  second = of_another_process(&cuda, block, nbytes, &(int){0});
+  uintptr_t there = umem_attach(&second, &async);
+  ok(fake_cudart_begin_capture(stream));
+  expect_failure(umem_share(&async, adr, nbytes, &second), umemNotSupportedError, "captured");
+  expect_told(umem_attach(&handle, &async), umemNotSupportedError, "captured");
+  expect_failure(umem_detach(&async, there), umemNotSupportedError, "captured");
+  ok(fake_cudart_end_capture(stream, &graph));
+  expect_ok(umem_detach(&async, there));
+  umem_free(&async, adr);
+  umem_free(&cuda, block);
+}
+
+static void options_are_checked(void **state) {
+  (void)state;
+  umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  umemCudaAsync one;
+  options.share = 2;
+  expect_failure(umemCudaAsync_ctor_with(&one, 0, 0, &options), umemValueError, "share is 0 or 1");
+  options.share = 1;
+  fake_cudart_machine()->device[1].no_shared_pools = true;
+  expect_failure(umemCudaAsync_ctor_with(&one, 1, UMEM_STREAM_NEW, &options),
+                 umemNotSupportedError, "cannot share memory pools of GPU 1");
+  void *named = umem_open("cuda-async:0?share=yes");
+  assert_non_null(named);
+  umem_close(named);
+}
+
+/* ---- of another process ---- */
+
+static void one_block_is_opened_once(void **state) {
+  (void)state;
+  uintptr_t adr = filled(&cuda, 3);
+  umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
+  uintptr_t one = umem_attach(&handle, &other);
+  handle.offset = 100;
+  handle.length = 50;
+  uintptr_t two = umem_attach(&handle, &other), three = umem_attach(&handle, &async);
+  assert_true(one && one != adr && two == one + 100 && three == two);
+  assert_int_equal(fake_cudart_calls_of("ipc_open"), 1);
+  expect_filled(&other, one, 3);
+  expect_ok(umem_set(&other, one, 9, nbytes));
+  expect_ok(umem_synchronize(&other));
+  expect_ok(umem_copy_to(&cuda, adr, &host, (uintptr_t)bytes, nbytes));
+  assert_true(bytes[0] == 9 && bytes[nbytes - 1] == 9);
+  expect_ok(umem_detach(&other, one));
+  expect_ok(umem_detach(&async, two));
+  assert_int_equal(fake_cudart_calls_of("ipc_close"), 0);
+  expect_ok(umem_detach(&other, one + nbytes - 1));
+  assert_int_equal(fake_cudart_calls_of("ipc_close"), 1);
+  expect_failure(umem_detach(&other, one), umemValueError, "nothing is attached");
+  umem_free(&cuda, adr);
+}
+
+static void an_attachment_outlives_its_context(void **state) {
+  (void)state;
+  umemCuda short_lived;
+  uintptr_t adr = filled(&cuda, 4);
+  umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
+  expect_ok(umemCuda_ctor(&short_lived, 0));
+  uintptr_t there = umem_attach(&handle, &short_lived);
+  umem_dtor(&short_lived);
+  expect_filled(&other, there, 4);
+  expect_ok(umem_detach(&other, there));
+  umem_free(&cuda, adr);
+}
+
+static void pools_pass_by_their_descriptor(void **state) {
+  (void)state;
+  int fd = -1, again = -1;
+  uintptr_t adr = filled(&async, 5), more = filled(&async, 6);
+  umemHandle handle = of_another_process(&async, adr, nbytes, &fd);
+  umemHandle second = of_another_process(&async, more, nbytes, &again);
+  assert_int_equal(handle.kind, umemHandleCudaPool);
+  assert_true(fd >= 0 && fd == again && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
+  expect_told(umem_attach(&handle, &other), umemValueError, "it needs its descriptor");
+  expect_told(umem_attach_with(&handle, open("/dev/null", O_RDONLY), &other), umemValueError,
+              "cannot open a memory pool");
+  uintptr_t one = umem_attach_with(&handle, dup(fd), &other);
+  uintptr_t two = umem_attach(&second, &other); /* the pool is open */
+  assert_true(one && two);
+  assert_int_equal(fake_cudart_calls_of("pool_import"), 2);
+  expect_filled(&other, one, 5);
+  expect_filled(&other, two, 6);
+  expect_ok(umem_detach(&other, one));
+  expect_filled(&other, two, 6);
+  expect_ok(umem_detach(&other, two));
+  expect_ok(umem_synchronize(&other));
+  umem_free(&async, adr);
+  umem_free(&async, more);
+}
+
+static void sockets_pass_both(void **state) {
+  (void)state;
+  int ends[2];
+  umemHandle handle;
+  uintptr_t adr = filled(&async, 5);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  expect_ok(umem_send(ends[0], &async, adr, nbytes));
+  assert_true(umem_receive(ends[1], &async, &handle) == adr);
+  expect_ok(umem_detach(&async, adr));
+  close(ends[0]);
+  close(ends[1]);
+  umem_free(&async, adr);
+}
+
+static void changed_handles_are_refused(void **state) {
+  (void)state;
+  uintptr_t adr = filled(&cuda, 3);
+  umemHandle const good = of_another_process(&cuda, adr, nbytes, &(int){0});
+  umemHandle bad = good;
+  bad.size = nbytes + 1;
+  expect_told(umem_attach(&bad, &other), umemValueError, "not in its memory");
+  bad = good;
+  bad.gpu[1] = 77;
+  expect_told(umem_attach(&bad, &other), umemNotSupportedError, "a GPU that this process cannot use");
+  bad = good;
+  bad.memory[2]++;
+  expect_told(umem_attach(&bad, &other), umemValueError, "has its process freed");
+  bad = good;
+  bad.event[2]++;
+  expect_told(umem_attach(&bad, &other), umemValueError, "cannot open the event");
+  bad = good;
+  bad.flags = UMEM_HANDLE_READ_ONLY;
+  expect_told(umem_attach(&bad, &other), umemValueError, "never read-only");
+  bad = good;
+  bad.kind = umemHandleFile;
+  expect_told(umem_attach(&bad, &other), umemValueError, "names a GPU");
+  bad = good;
+  bad.reserved[4] = 1;
+  expect_told(umem_attach(&bad, &other), umemValueError, "newer umem");
+  uintptr_t there = umem_attach(&good, &other);
+  assert_true(there);
+  bad = good;
+  bad.size++; /* of a block that is open */
+  expect_told(umem_attach(&bad, &other), umemValueError, "not in its memory");
+  expect_ok(umem_detach(&other, there));
+  umem_free(&cuda, adr);
+}
+
+static void only_gpus_that_reach_the_memory_attach_it(void **state) {
+  (void)state;
+  umemCuda peer, far;
+  uintptr_t adr = filled(&cuda, 3);
+  umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
+  expect_ok(umemCuda_ctor(&far, 2));
+  expect_told(umem_attach(&handle, &far), umemNotSupportedError, "GPU 2 cannot reach the memory of GPU 0");
+  expect_ok(umemCuda_ctor(&peer, 1));
+  uintptr_t there = umem_attach(&handle, &peer);
+  assert_true(there);
+  expect_filled(&peer, there, 3);
+  expect_ok(umem_detach(&peer, there));
+  handle.identity[0] ^= 1; /* of this process: its address is of GPU 0 */
+  expect_told(umem_attach(&handle, &peer), umemTypeError, "on another GPU");
+  umem_dtor(&peer);
+  umem_dtor(&far);
+  umem_free(&cuda, adr);
+}
+
+static void work_of_the_sharer_comes_first(void **state) {
+  (void)state;
+  int fd;
+  void *stream = (void *)umemCudaAsync_stream(&async);
+  uintptr_t adr = block_of(&async, nbytes);
+  expect_ok(umem_set(&async, adr, 8, nbytes));
+  umemHandle handle = of_another_process(&async, adr, nbytes, &fd);
+  assert_true(fake_cudart_is_late(stream));
+  uintptr_t there = umem_attach_with(&handle, dup(fd), &other);
+  assert_true(there && fake_cudart_is_late(stream)); /* nobody has waited */
+  expect_ok(umem_copy_to(&other, there, &host, (uintptr_t)bytes, nbytes));
+  assert_true(bytes[0] == 8 && bytes[nbytes - 1] == 8);
+  expect_ok(umem_detach(&other, there));
+  umem_free(&async, adr);
+}
+
+static void without_pools_blocks_pass_as_those_of_a_cuda(void **state) {
+  (void)state;
+  umemCudaAsync one;
+  umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  int fd = 0;
+  options.share = 1;
+  umem_dtor(&cuda);
+  umem_dtor(&other);
+  umem_dtor(&async);
+  fake_cudart_machine()->device[0].no_pools = true;
+  expect_ok(umemCudaAsync_ctor_with(&one, 0, UMEM_STREAM_NEW, &options));
+  expect_ok(umemCuda_ctor(&other, 0));
+  uintptr_t adr = filled(&one, 2);
+  umemHandle handle = of_another_process(&one, adr, nbytes, &fd);
+  assert_true(handle.kind == umemHandleCuda && fd == -1);
+  uintptr_t there = umem_attach(&handle, &other);
+  expect_filled(&other, there, 2);
+  expect_ok(umem_detach(&other, there));
+  umem_dtor(&one);
+  fake_cudart_machine()->device[0].no_pools = false;
+  expect_ok(umemCuda_ctor(&cuda, 0));
+  expect_ok(umemCudaAsync_ctor(&async, 0, UMEM_STREAM_NEW));
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      SHARE_TEST(the_sharer_gets_the_original_address),
+      SHARE_TEST(a_context_that_ends_shares_nothing),
+      SHARE_TEST(stacks_share_what_is_below),
+      SHARE_TEST(what_cannot_be_shared_is_refused),
+      SHARE_TEST(other_contexts_cannot_attach),
+      SHARE_TEST(captures_are_left_whole),
+      SHARE_TEST(options_are_checked),
+      SHARE_TEST(one_block_is_opened_once),
+      SHARE_TEST(an_attachment_outlives_its_context),
+      SHARE_TEST(pools_pass_by_their_descriptor),
+      SHARE_TEST(sockets_pass_both),
+      SHARE_TEST(changed_handles_are_refused),
+      SHARE_TEST(only_gpus_that_reach_the_memory_attach_it),
+      SHARE_TEST(work_of_the_sharer_comes_first),
+      SHARE_TEST(without_pools_blocks_pass_as_those_of_a_cuda),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
