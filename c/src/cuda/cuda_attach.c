@@ -45,6 +45,12 @@ static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
   return UMEM_FAIL(ctx, type, "the handle cannot be attached: %s", why);
 }
 
+/* For what goes: an error may be about the call. What fails twice stays until the process ends. */
+#define TRY_TWICE(rt, call)                                                                        \
+  do {                                                                                             \
+    if ((rt)->call && (rt)->call) (rt)->last_error();                                              \
+  } while (0)
+
 /* ---- the GPU ---- */
 
 /* The number of the GPU in this process; -1 if there is none, or CUDA fails. */
@@ -59,17 +65,20 @@ static int device_of(umemCudaGpu *gpu, umemHandle const *handle) {
   return -1;
 }
 
-/* Whether the GPU of ctx can use memory of the handle's. */
-static bool check_gpu(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *handle) {
+/* The number of the GPU that has the memory, if the GPU of ctx can use it; -1 after a failure. */
+static int find_gpu(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *handle) {
   int device = device_of(gpu, handle);
-  if (device < 0)
-    return refuse(ctx, umemNotSupportedError, "its memory is on a GPU that this process cannot use");
+  if (device < 0) {
+    refuse(ctx, umemNotSupportedError, "its memory is on a GPU that this process cannot use");
+    return -1;
+  }
   int can = device == gpu->device;
   if (!can && gpu->rt->can_access_peer(&can, gpu->device, device)) gpu->rt->last_error();
-  if (can) return true; /* CUDA enables the access when it opens the memory */
-  return UMEM_FAIL(ctx, umemNotSupportedError,
+  if (can) return device; /* CUDA enables the access when it opens the memory */
+  umemVirtual_fail(ctx, umemNotSupportedError,
                    "the handle cannot be attached: GPU %d cannot reach the memory of GPU %d",
                    gpu->device, device);
+  return -1;
 }
 
 /* ---- pools of others ---- */
@@ -87,22 +96,31 @@ static void leave_pool(Pool *pool) {
   if (!pool || --pool->users) return;
   while (*link != pool) link = &(*link)->next;
   *link = pool->next;
-  if (pool->gpu->rt->pool_destroy(pool->pool)) pool->gpu->rt->last_error();
+  void *handle = pool->pool;
+  TRY_TWICE(pool->gpu->rt, pool_destroy(handle));
   free(pool);
 }
 
-static int allow(umemCudaGpu *gpu, umemHandle const *handle, void *pool) {
-  return device_of(gpu, handle) == gpu->device ? 0 : gpu->rt->pool_allow(pool, gpu->device);
+/* What is to be opened. */
+typedef struct Wanted {
+  umemHandle const *handle;
+  int fd;     /* of its pool, or -1 */
+  int device; /* that has the memory */
+} Wanted;
+
+static int allow(umemCudaGpu *gpu, Wanted const *wanted, void *pool) {
+  return wanted->device == gpu->device ? 0 : gpu->rt->pool_allow(pool, gpu->device);
 }
 
 /* One use of the pool; NULL after a failure. */
-static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *handle, int fd) {
+static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, Wanted const *wanted) {
+  umemHandle const *handle = wanted->handle;
   Pool *pool = find_pool(gpu, handle);
   if (pool) {
     pool->users++;
     return pool;
   }
-  if (fd < 0) {
+  if (wanted->fd < 0) {
     refuse(ctx, umemValueError,
            "it needs its descriptor, with which umem_send and umem_receive pass it");
     return NULL;
@@ -114,13 +132,13 @@ static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *ha
   }
   *pool = (Pool){.next = pools, .number = handle->identity[3], .gpu = gpu, .users = 1};
   memcpy(pool->process, handle->identity, sizeof pool->process);
-  int error = gpu->rt->pool_import(&pool->pool, fd);
+  int error = gpu->rt->pool_import(&pool->pool, wanted->fd);
   if (!umemCuda_check(ctx, gpu, error, "cannot open a memory pool of another process")) {
     free(pool);
     return NULL;
   }
   pools = pool;
-  if (umemCuda_check(ctx, gpu, allow(gpu, handle, pool->pool),
+  if (umemCuda_check(ctx, gpu, allow(gpu, wanted, pool->pool),
                      "cannot use a memory pool of another GPU"))
     return pool;
   leave_pool(pool);
@@ -155,14 +173,14 @@ static bool check_size(umemVirtual *ctx, Opened const *block, umemHandle const *
   return refuse(ctx, umemValueError, "its bytes are not in its memory");
 }
 
-static bool open_memory(umemVirtual *ctx, Opened *block, umemHandle const *handle, int fd) {
+static bool open_memory(umemVirtual *ctx, Opened *block, Wanted const *wanted) {
   umemCudaRt const *rt = block->gpu->rt;
   umemCudaIpc memory;
   void *adr = NULL;
   int error;
-  memcpy(&memory, handle->memory, sizeof memory);
-  if (handle->kind == umemHandleCudaPool) {
-    block->pool = enter_pool(ctx, block->gpu, handle, fd);
+  memcpy(&memory, wanted->handle->memory, sizeof memory);
+  if (wanted->handle->kind == umemHandleCudaPool) {
+    block->pool = enter_pool(ctx, block->gpu, wanted);
     if (!block->pool) return false;
     error = rt->pool_import_pointer(&adr, block->pool->pool, &memory);
   } else {
@@ -177,7 +195,8 @@ static bool open_memory(umemVirtual *ctx, Opened *block, umemHandle const *handl
 }
 
 /* Opens a block that is not open yet. NULL after a failure. */
-static Opened *open_block(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle, int fd) {
+static Opened *open_block(umemVirtual *ctx, umemCudaState *state, Wanted const *wanted) {
+  umemHandle const *handle = wanted->handle;
   Opened *block = calloc(1, sizeof *block);
   if (!block) {
     refuse(ctx, umemMemoryError, "no memory to remember a block");
@@ -186,10 +205,11 @@ static Opened *open_block(umemVirtual *ctx, umemCudaState *state, umemHandle con
   *block = (Opened){.next = blocks, .gpu = state->gpu, .nbytes = (size_t)handle->size};
   memcpy(block->identity, handle->identity, sizeof block->identity);
   memcpy(block->memory, handle->memory, sizeof block->memory);
-  if (open_memory(ctx, block, handle, fd)) {
+  if (open_memory(ctx, block, wanted)) {
     if (check_size(ctx, block, handle) && umemCudaGpu_open(ctx, state->gpu->device))
       return blocks = block;
-    if (close_memory(block, state->stream)) state->gpu->rt->last_error();
+    if (close_memory(block, state->stream) && close_memory(block, state->stream))
+      state->gpu->rt->last_error();
     leave_pool(block->pool);
   }
   free(block);
@@ -230,7 +250,7 @@ static bool follow_handle(umemVirtual *ctx, umemCudaState *state, umemHandle con
                       "cannot open the event of the process that shares the memory"))
     return false;
   bool good = follow(ctx, state, event);
-  if (state->gpu->rt->event_destroy(event)) state->gpu->rt->last_error();
+  TRY_TWICE(state->gpu->rt, event_destroy(event));
   return good;
 }
 
@@ -260,17 +280,19 @@ static uintptr_t attach_own(umemVirtual *ctx, umemCudaState *state, umemHandle c
 
 static uintptr_t attach_other(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle,
                               int fd) {
-  if (!check_gpu(ctx, state->gpu, handle)) return 0;
+  Wanted wanted = {handle, fd, find_gpu(ctx, state->gpu, handle)};
+  if (wanted.device < 0) return 0;
   Opened *block = find_opened(state->gpu, handle);
   if (block && block->nbytes != handle->size) {
     refuse(ctx, umemValueError, "its bytes are not in its memory");
     return 0;
   }
-  if (!block) block = open_block(ctx, state, handle, fd);
+  if (!block) block = open_block(ctx, state, &wanted);
   if (!block) return 0;
   block->attached++;
   if (follow_handle(ctx, state, handle)) return block->base;
-  if (leave_block(block, state->stream)) state->gpu->rt->last_error();
+  if (leave_block(block, state->stream) && leave_block(block, state->stream))
+    state->gpu->rt->last_error();
   return 0;
 }
 

@@ -110,7 +110,8 @@ void umemCudaShare_end(umemVirtual *ctx) {
   if (!state->event || umemCudaGpu_is_inherited(state->gpu) ||
       !umemCudaScope_enter(&scope, ctx, state->gpu))
     return;
-  if (state->gpu->rt->event_destroy(state->event)) state->gpu->rt->last_error();
+  umemCudaRt const *rt = state->gpu->rt;
+  if (rt->event_destroy(state->event) && rt->event_destroy(state->event)) rt->last_error();
   state->event = NULL;
   umemCudaScope_leave(&scope);
 }
@@ -150,7 +151,7 @@ static bool make_event(umemVirtual *ctx, umemCudaState *state) {
     state->event = event;
     return true;
   }
-  if (rt->event_destroy(event)) rt->last_error();
+  if (rt->event_destroy(event) && rt->event_destroy(event)) rt->last_error();
   return false;
 }
 

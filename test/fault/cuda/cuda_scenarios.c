@@ -4,6 +4,9 @@
 #include "backends.h"
 #include "core/enter.h"
 #include "core/slot.h"
+#include "settings.h"
+
+#include <unistd.h>
 
 static void allocate(Trial *trial) {
   umemVirtual *ctx = trial->ctx;
@@ -245,6 +248,64 @@ static void use_pages(Trial *trial) {
   settle(trial);
 }
 
+/* ---- other processes ---- */
+
+/* Until it is done: what an attachment has taken goes back. */
+static void let_go(Trial *trial, umemVirtual *ctx, uintptr_t adr) {
+  if (STEP(trial, umem_detach(ctx, adr))) return;
+  cudart_wrap_hold(true);
+  umemAttempt again;
+  umemAttempt_begin(&again);
+  umem_detach(ctx, adr);
+  umemAttempt_end(&again);
+  trial->failures = umem_thread_failures();
+  cudart_wrap_hold(false);
+}
+
+static bool attaches(Trial const *trial) {
+  umemDeviceType type = trial->ctx->type;
+  return type == umemCudaDevice || type == umemCudaAsyncDevice;
+}
+
+/* Attaches a block as another process would; on a GPU only as this one, since CUDA does not open handles of its own
+ * process. */
+static void pass(Trial *trial, umemVirtual *from) {
+  uintptr_t adr = block_of(trial, from, small, 4), there;
+  umemHandle handle;
+  int fd = -1;
+  bool shared = STEP(trial, umem_share_with(from, adr, small, &handle, &fd));
+  if (shared && !setting_gpu()) handle.identity[0] ^= 1;
+  int own = fd < 0 ? -1 : dup(fd);
+  if (!shared && own >= 0) close(own);
+  if (shared && GOT(trial, trial->ctx, there, umem_attach_with(&handle, own, trial->ctx))) {
+    uintptr_t again;
+    require_filled(trial, trial->ctx, there, small, 4);
+    if (GOT(trial, trial->ctx, again, umem_attach(&handle, trial->ctx))) /* it is open */
+      let_go(trial, trial->ctx, again);
+    let_go(trial, trial->ctx, there);
+  }
+  finish(trial);
+  drop(trial, from, adr);
+}
+
+static void share(Trial *trial) {
+  if (!setting_gpu()) fake_cudart_machine()->shares_with_itself = true;
+  if (attaches(trial)) pass(trial, trial->peer);
+}
+
+static void share_pool(Trial *trial) {
+  umemCudaAsync async;
+  umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  options.share = 1;
+  if (!attaches(trial)) return;
+  if (!setting_gpu()) fake_cudart_machine()->shares_with_itself = true;
+  if (STEP(trial, umemCudaAsync_ctor_with(&async, 0, UMEM_STREAM_NEW, &options)))
+    pass(trial, &async.super);
+  cudart_wrap_hold(true);
+  umem_dtor(&async);
+  cudart_wrap_hold(false);
+}
+
 static void construct(Trial *trial) {
   trial->ctx = backend_by_name(trial->row)->open();
   bool good = settle(trial);
@@ -275,6 +336,8 @@ Scenario const cuda_scenarios[] = {
     {"realloc", resize, NULL, scenarioPlain},
     {"info", ask, NULL, scenarioPlain},
     {"pages", use_pages, NULL, scenarioPlain},
+    {"attach a block", share, "cuda", scenarioPlain},
+    {"attach a block of a pool", share_pool, NULL, scenarioPlain},
     {"copy to device memory", copy_to_peer, "cuda", scenarioPlain},
     {"copy to pinned memory", copy_to_peer, "cuda-host", scenarioPlain},
     {"copy to managed memory", copy_to_peer, "cuda-managed", scenarioPlain},

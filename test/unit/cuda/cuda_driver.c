@@ -13,7 +13,7 @@
 
 /* ---- a system in place of the real one ---- */
 
-enum { functions = 66, most_functions = 100 }; /* that umem uses */
+enum { functions = 78, most_functions = 100 }; /* that umem uses */
 
 static struct {
   bool library;           /* is there */
@@ -125,6 +125,8 @@ static void call_all(void) {
   int number = 0;
   size_t size = 0;
   uint64_t wide = 0;
+  uintptr_t first = 0;
+  umemCudaIpc ipc = {{0}};
   void *adr = NULL;
   umemCudaMemory kind;
   umemCudaCapture capture;
@@ -170,6 +172,13 @@ static void call_all(void) {
   REQUIRE(rt->stream_capture(NULL, &capture, &wide) == none && capture == umemCudaNoCapture);
   REQUIRE(rt->event_create(&adr) == none && rt->event_destroy(NULL) == none);
   REQUIRE(rt->event_record(NULL, NULL) == none && rt->event_synchronize(NULL) == none);
+  REQUIRE(rt->uuid(&wide, 0) == none && rt->bus_id((char[8]){""}, 8, 0) == none);
+  REQUIRE(rt->range(NULL, &first, &size) == none && rt->ipc_memory(&ipc, NULL) == none);
+  REQUIRE(rt->ipc_open(&adr, &ipc) == none && rt->ipc_close(NULL) == none);
+  REQUIRE(rt->ipc_event_create(&adr) == none && rt->ipc_event(&ipc, NULL) == none);
+  REQUIRE(rt->ipc_event_open(&adr, &ipc) == none && rt->pool_export(&number, NULL) == none);
+  REQUIRE(rt->pool_import(&adr, 0) == none && rt->pool_export_pointer(&ipc, NULL) == none);
+  REQUIRE(rt->pool_import_pointer(&adr, NULL, &ipc) == none);
   REQUIRE(rt->cufile() == NULL);
 }
 static void without_library_all_calls_fail(void **state) {
