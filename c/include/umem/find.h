@@ -30,6 +30,14 @@
 /* The bytes of the longest label, its terminating zero included. */
 #define UMEM_LABEL_SIZE 64
 
+/* Memory that CUDA knows, and that another library has allocated. */
+typedef enum umemForeign {
+  umemForeignNone = 0,
+  umemForeignPinned = 1, /* page-locked host memory */
+  umemForeignDevice = 2, /* memory of a GPU */
+  umemForeignManaged = 3
+} umemForeign;
+
 /* A live block. */
 typedef struct umemFound {
   size_t size; /* sizeof(umemFound) as the caller was compiled; set it before the call */
@@ -39,16 +47,23 @@ typedef struct umemFound {
   char const *name;                  /* of the kind of ctx: "Pool". Static storage */
   char label[UMEM_LABEL_SIZE];       /* of ctx; "" without one */
   char block_label[UMEM_LABEL_SIZE]; /* of the block; "" without one */
+  umemForeign foreign; /* of memory that is no block of the library: see umem_find */
+  int device;          /* its GPU; -1 for all else */
 } umemFound;
 
-/* All zero, except the size. */
+/* All zero, except the size and the device. */
 #define UMEM_FOUND_INIT                                                                            \
-  { sizeof(umemFound), NULL, 0, 0, NULL, "", "" }
+  { sizeof(umemFound), NULL, 0, 0, NULL, "", "", umemForeignNone, -1 }
 
 /* Searches all contexts of the library in this process for the live block that contains adr, at its beginning or
  * further inside. The byte behind a block is not in it. If there is such a block, describes it in *found (at most
  * found->size bytes) and returns true. found may be NULL. Otherwise it returns false and records no status; then adr
  * may still be RAM of a Host, of the stack, or of another library.
+ *
+ * If a context for GPUs lives, umem also asks CUDA about an address that is in no block. If CUDA knows it, another library
+ * has allocated the memory, or another process, whose memory is attached here. umem_find then returns false, and sets in
+ * *found: foreign, name ("device memory"), device, and adr and nbytes of the allocation if the driver tells them (0
+ * otherwise). It makes no CUDA context.
  *
  * In a stack one byte can be in a block of each layer: in a block of a pool, and in the block of the context below that
  * is the pool's chunk. umem_find returns the block of the outermost layer, which is the context that the program

@@ -2,6 +2,7 @@
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/extra.h"
+#include "core/find.h"
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/live.h"
@@ -16,13 +17,27 @@ static bool check_found(void *ctx, umemFound const *found) {
   return !found || umem_can_write_sized(ctx, found, least, "found", "umemFound");
 }
 
+static umemFindForeign *ask_foreign; /* atomic; NULL: nobody knows memory of others */
+
+void umemFind_ask(umemFindForeign *ask) { __atomic_store_n(&ask_foreign, ask, __ATOMIC_RELEASE); }
+
+/* Describes memory of other libraries, if somebody knows it. */
+static void search_foreign(uintptr_t adr, umemFound *found) {
+  umemFound foreign = UMEM_FOUND_INIT;
+  umemFindForeign *ask = __atomic_load_n(&ask_foreign, __ATOMIC_ACQUIRE);
+  if (found && ask && ask(adr, &foreign)) umem_write_sized(found, &foreign, sizeof foreign);
+}
+
 bool umem_find(uintptr_t adr, umemFound *found) {
   UMEM_ENTER();
   umemFound block = UMEM_FOUND_INIT;
   umemSearch search;
   if (!check_found(NULL, found)) return false;
   while ((search = umemLive_search_all(adr, &block)) == umemSearchBusy) sched_yield();
-  if (search == umemSearchNone) return false;
+  if (search == umemSearchNone) {
+    search_foreign(adr, found);
+    return false;
+  }
   if (found) umem_write_sized(found, &block, sizeof block);
   return true;
 }

@@ -2,6 +2,7 @@
  *
  * A GPU's primary context is retained by its first user, and released by its last. */
 #include "cuda/cuda_gpus.h"
+#include "cuda/cuda_find.h"
 #include "cuda/cuda_channel.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
@@ -126,11 +127,21 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   unsigned users = in_table ? __atomic_load_n(&users_of[device], __ATOMIC_ACQUIRE) : 0;
   if (!users) *gpu = fresh;
   bool opened = users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
+  if (opened) umemFind_ask(umemCuda_find_foreign);
   if (opened && in_table) __atomic_add_fetch(&users_of[device], 1, __ATOMIC_ACQ_REL);
   pthread_mutex_unlock(&lock);
   umemAttempt_end(&attempt);
   umemAttempt_record(&attempt);
   return opened && in_table ? &table[device] : NULL;
+}
+
+umemCudaGpu *umemCudaGpu_any(void) {
+  for (int device = 0; device < umemCudaMostDevices; device++) {
+    if (!change_users(device, 1)) continue;
+    if (!umemCudaGpu_is_inherited(&table[device])) return &table[device];
+    umemCudaGpu_close(&table[device]);
+  }
+  return NULL;
 }
 
 /* The access of others to the memory of gpu ends with its context: they are to ask again. */

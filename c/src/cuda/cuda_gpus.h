@@ -7,6 +7,9 @@
 /* Returns the GPU device, for one more user; NULL, with a status on ctx, when there is none. */
 umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device);
 
+/* A GPU that is in use, for one more user; NULL if there is none, and in a child of fork. Records nothing. */
+umemCudaGpu *umemCudaGpu_any(void);
+
 /* Ends one use. When the last user of the last GPU goes, umem releases what the process kept for them. */
 void umemCudaGpu_close(umemCudaGpu *gpu);
 

@@ -270,6 +270,49 @@ static void threads_share_a_context(void **state) {
   }
 }
 
+/* ---- memory of others ---- */
+
+static void memory_of_other_libraries_is_described(void **state) {
+  (void)state;
+  umemCuda ctx;
+  umemFound found = UMEM_FOUND_INIT;
+  void *device = NULL, *pinned = NULL;
+  int local = 0;
+  assert_false(umem_find(4096, &found)); /* CUDA is not asked while no context lives */
+  expect_ok(umemCuda_ctor(&ctx, 1));
+  enter(1);
+  ok(rt->malloc(&device, 1000));
+  ok(rt->host_alloc(&pinned, 100, umemCudaPortable));
+  leave(1);
+  assert_false(umem_find((uintptr_t)device + 10, &found));
+  assert_int_equal(found.foreign, umemForeignDevice);
+  assert_true(!found.ctx && found.adr == (uintptr_t)device && found.nbytes == 1000);
+  assert_int_equal(found.device, 1);
+  assert_string_equal(found.name, "device memory");
+  assert_false(umem_find((uintptr_t)pinned, &found));
+  assert_int_equal(found.foreign, umemForeignPinned);
+  assert_false(umem_find((uintptr_t)pinned, NULL));
+  found = (umemFound)UMEM_FOUND_INIT;
+  assert_false(umem_find((uintptr_t)&local, &found));
+  assert_true(found.foreign == umemForeignNone && found.device == -1);
+  fake_cudart_fail_in("pointer", 1, umemCudaInvalidValue);
+  assert_false(umem_find((uintptr_t)device, &found));
+  assert_int_equal(found.foreign, umemForeignNone);
+  fake_cudart_fail_in("range", 1, umemCudaInvalidValue);
+  assert_false(umem_find((uintptr_t)device, &found));
+  assert_true(found.foreign == umemForeignDevice && !found.nbytes);
+  uintptr_t own = block_of(&ctx, 100);
+  assert_true(umem_find(own + 1, &found) && found.ctx == &ctx);
+  assert_true(found.foreign == umemForeignNone && found.device == -1);
+  assert_int_equal(umem_thread_status(), umemOK);
+  assert_null(current_context());
+  enter(1);
+  ok(rt->free(device));
+  ok(rt->host_free(pinned));
+  leave(1);
+  umem_dtor(&ctx);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       CUDA_TEST(peers_copy_directly),
@@ -282,6 +325,7 @@ int main(void) {
       CUDA_TEST(blocks_grow_and_shrink),
       CUDA_TEST(nothing_is_left_of_a_context),
       CUDA_TEST(threads_share_a_context),
+      CUDA_TEST(memory_of_other_libraries_is_described),
   };
   return cmocka_run_group_tests_name("CUDA memory", tests, NULL, NULL);
 }
