@@ -5,6 +5,7 @@
 #include <umem/base.h>
 
 #include "base/lock.h"
+#include "base/near.h"
 #include "cuda/cuda_rt.h"
 
 enum {
@@ -27,6 +28,8 @@ typedef struct umemCudaGpu {
   uint64_t managed;  /* bytes of live managed memory of all contexts; atomic */
   bool has_pools, has_managed, concurrent_managed;
   size_t page_size; /* of memory that is mapped page by page; 0: there is none */
+  bool has_near;    /* some processors are nearer than others: */
+  cpu_set_t near;
   char name[128];
 } umemCudaGpu;
 

@@ -73,6 +73,14 @@ static size_t page_size_of(umemCudaGpu *gpu) {
   return size & (size - 1) ? 0 : size;
 }
 
+static bool find_near(umemCudaGpu *gpu) {
+  char address[32];
+  if (!gpu->rt->bus_id(address, sizeof address, gpu->device))
+    return umemNear_find(address, &gpu->near);
+  gpu->rt->last_error();
+  return false;
+}
+
 /* Fills in *gpu, whose rt and device stand. */
 static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   if (!version_is_enough(ctx, gpu->rt) || !device_exists(ctx, gpu)) return false;
@@ -81,6 +89,7 @@ static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   gpu->has_managed = has(gpu, umemCudaHasManaged);
   gpu->concurrent_managed = has(gpu, umemCudaConcurrentManaged);
   gpu->page_size = page_size_of(gpu);
+  gpu->has_near = find_near(gpu);
   return umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
                         "cannot use GPU %d", gpu->device);
 }

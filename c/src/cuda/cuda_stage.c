@@ -6,6 +6,7 @@
  * from it, it drains one while the other is coming. There are several because one thread moves some
  * 10 GB/s and the link 55 (H200, PCIe 5). */
 #include "cuda/cuda_stage.h"
+#include "base/near.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/ends.h"
@@ -17,6 +18,7 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stream.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -35,6 +37,7 @@ typedef struct Stage {
   size_t least, most; /* bytes of a piece, but for the last one */
   size_t next;        /* bytes of pieces that somebody has taken; atomic, as is over */
   bool over;          /* something has failed: take no other */
+  pthread_t caller;
   unsigned count;
   umemCudaChannel *channels[umemStagingChannels];
 } Stage;
@@ -186,8 +189,7 @@ static bool receive(Worker *worker) {
 }
 
 /* A worker that cannot enter the scope again leaves its transfers to the caller (see wait_for_left). */
-static void copy_pieces(void *job, unsigned i) {
-  Stage *stage = job;
+static void copy_by(Stage *stage, unsigned i) {
   Worker worker = {.stage = stage, .channel = stage->channels[i]};
   if (!enter(&worker)) return;
   bool good = (stage->direction == umemCudaToDevice ? send : receive)(&worker);
@@ -199,6 +201,16 @@ static void copy_pieces(void *job, unsigned i) {
   else
     stage->gpu->rt->last_error(); /* the first error was recorded */
   leave(&worker);
+}
+
+/* The library's threads run on the node of the GPU meanwhile; the caller's own stays where it is. */
+static void copy_pieces(void *job, unsigned i) {
+  Stage *stage = job;
+  cpu_set_t before;
+  bool helps = stage->gpu->has_near && !pthread_equal(stage->caller, pthread_self());
+  bool moved = helps && umemNear_enter(&stage->gpu->near, &before);
+  copy_by(stage, i);
+  if (moved) umemNear_leave(&before);
 }
 
 /* ---- all channels ---- */
@@ -271,6 +283,7 @@ static bool copy(Stage *stage, umemCudaState const *state) {
   bool staged = stage->count >= least_channels(stage) && follow(stage, state);
   if (staged) {
     measure_pieces(stage);
+    stage->caller = pthread_self();
     umem_parallel(stage->count, copy_pieces, stage);
     wait_for_left(stage);
   }

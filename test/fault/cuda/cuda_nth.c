@@ -37,6 +37,7 @@ static bool is_one_of(char const *const *list, size_t count, char const *name) {
 /* Functions whose failure a call may survive without a status. All others must record one. */
 static char const *const optional[] = {
     "attribute",
+    "bus_id", /* its node is unknown */
     "device_name", /* the GPU then counts as one that lacks it; it has no name */
     "can_access_peer",
     "enable_peer_access",
@@ -90,6 +91,7 @@ static char const *const reachable[] = {"driver_version",
                                         "get_device",
                                         "attribute",
                                         "device_name",
+                                        "bus_id",
                                         "memory_info",
                                         "pointer",
                                         "context_current",

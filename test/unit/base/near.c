@@ -1,0 +1,85 @@
+/* near.c - which processors are near a device, and threads that run there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "unit/near_help.h"
+
+#define NODE "bus/pci/devices/0000:3b:00.0/numa_node"
+#define LIST "devices/system/node/node1/cpulist"
+
+static int begin(void **state) {
+  (void)state;
+  near_begin();
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  near_end();
+  return 0;
+}
+
+static bool find(cpu_set_t *near) { return umemNear_find("0000:3B:00.0", near); }
+
+static void what_is_not_known_is_not_near(void **state) {
+  (void)state;
+  cpu_set_t near;
+  assert_false(find(&near));
+  near_write(NODE, "-1\n");
+  assert_false(find(&near));
+  near_write(NODE, "1\n");
+  assert_false(find(&near));
+  char const *const bad[] = {"\n", "x", "0x", "0-", "4096", "2-1\n"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    near_write(LIST, bad[i]);
+    assert_false(find(&near));
+  }
+}
+
+static void processors_of_the_node_are_near(void **state) {
+  (void)state;
+  cpu_set_t near, before, now;
+  char list[64];
+  int count;
+  unsigned first = near_first(&count);
+  near_write(NODE, "1\n");
+  snprintf(list, sizeof list, "%u,900-902\n", first);
+  near_write(LIST, list);
+  assert_int_equal(find(&near), count > 1); /* all that there are is nothing to tell */
+  if (count < 2) skip();
+  assert_true(CPU_ISSET(first, &near) && CPU_ISSET(902, &near) && CPU_COUNT(&near) == 4);
+  assert_true(umemNear_enter(&near, &before));
+  assert_int_equal(CPU_COUNT(&before), count);
+  assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+  assert_true(CPU_COUNT(&now) == 1 && CPU_ISSET(first, &now));
+  cpu_set_t again;
+  assert_false(umemNear_enter(&near, &again)); /* it is there */
+  umemNear_leave(&before);
+  assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+  assert_int_equal(CPU_COUNT(&now), count);
+}
+
+static void a_thread_that_may_not_go_there_stays(void **state) {
+  (void)state;
+  cpu_set_t near, before, now;
+  int count;
+  near_first(&count);
+  CPU_ZERO(&near);
+  CPU_SET(CPU_SETSIZE - 1, &near);
+  assert_false(umemNear_enter(&near, &before));
+  assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+  assert_int_equal(CPU_COUNT(&now), count);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test_setup_teardown(what_is_not_known_is_not_near, begin, end),
+      cmocka_unit_test_setup_teardown(processors_of_the_node_are_near, begin, end),
+      cmocka_unit_test_setup_teardown(a_thread_that_may_not_go_there_stays, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

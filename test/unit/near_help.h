@@ -1,0 +1,52 @@
+/* near_help.h - a folder in place of /sys, in which a device is near some processors. */
+#ifndef UMEM_TEST_NEAR_HELP_H
+#define UMEM_TEST_NEAR_HELP_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/near.h"
+
+static char near_root[64];
+
+static inline void near_write(char const *path, char const *text) {
+  char whole[256];
+  snprintf(whole, sizeof whole, "%s/%s", near_root, path);
+  for (char *slash = whole + strlen(near_root) + 1; (slash = strchr(slash, '/')); slash++) {
+    *slash = 0;
+    mkdir(whole, 0700);
+    *slash = '/';
+  }
+  FILE *file = fopen(whole, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static inline void near_begin(void) {
+  strcpy(near_root, "/tmp/umem-near-XXXXXX");
+  assert_non_null(mkdtemp(near_root));
+  umemNear_read_below(near_root);
+}
+
+static inline void near_end(void) {
+  char command[128];
+  umemNear_read_below(NULL);
+  snprintf(command, sizeof command, "rm -r %s", near_root);
+  assert_int_equal(system(command), 0);
+}
+
+/* The first processor that this process may use, and how many there are. */
+static inline unsigned near_first(int *count) {
+  cpu_set_t mine;
+  unsigned first = 0;
+  assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+  *count = CPU_COUNT(&mine);
+  while (!CPU_ISSET(first, &mine)) first++;
+  return first;
+}
+
+#endif
