@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include <cstring>
+#include <optional>
 #include <unistd.h>
 
 namespace {
@@ -46,15 +47,21 @@ nb::typed<nb::tuple, nb::bytes, int> share_bytes(Array &array, uintptr_t address
 }
 
 /* Bytes of a handle may come from anybody: umem checks them. */
-nb::object attach_bytes(nb::bytes bytes, int fd) {
+nb::object attach_bytes(nb::bytes bytes, int fd, nb::handle place) {
   umemHandle handle;
   if (bytes.size() != sizeof handle) {
     if (fd >= 0) close(fd);
     raise(umemValueError, "a handle has %zu bytes, and not %zu", sizeof handle, bytes.size());
   }
   memcpy(&handle, bytes.data(), sizeof handle);
-  Use host = place_of(default_host()).open();
-  return nb::cast(new Attached(host.get(), handle, fd), nb::rv_policy::take_ownership);
+  std::optional<Use> use;
+  try {
+    use.emplace(place_of(place.is_none() ? default_host() : place).open());
+  } catch (...) {
+    if (fd >= 0) close(fd);
+    throw;
+  }
+  return nb::cast(new Attached(use->get(), handle, fd), nb::rv_policy::take_ownership);
 }
 
 void remove_shm(char const *name) {
@@ -69,5 +76,6 @@ void bind_handles(nb::module_ &m) {
   m.def("_remove_shm", remove_shm, nb::arg("name"));
   m.def("_share", share_bytes, nb::arg("array"), nb::arg("address"), nb::arg("nbytes"));
   m.def("_attach", attach_bytes, nb::arg("handle"), nb::arg("fd"),
-        nb::sig("def _attach(handle: bytes, fd: int) -> _Attached"));
+        nb::arg("place") = nb::none(),
+        nb::sig("def _attach(handle: bytes, fd: int, place: Place | None = None) -> _Attached"));
 }

@@ -95,6 +95,7 @@ static Context *construct_on_stream(nb::tuple const &given) {
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   if (!given[2].is_none()) options.maximum_size = nb::cast<size_t>(given[2]);
   if (!given[3].is_none()) options.release_threshold = nb::cast<uint64_t>(given[3]);
+  options.share = nb::cast<bool>(given[4]);
   owner->construct(sizeof(umemCudaAsync));
   owner->kind = "cuda-async";
   umemCudaAsync *ctx = static_cast<umemCudaAsync *>(owner->ctx);

@@ -1,5 +1,7 @@
 """What holds for GPUs alone, on a GPU or on the driver's double."""
 import gc
+import multiprocessing
+import pickle
 
 import pytest
 from conftest import DOUBLE, GPU_PLACES, HAS_GPU
@@ -153,3 +155,35 @@ def test_memory_of_gpus_is_not_pickled(gpu):
 
     with pytest.raises(umem.TypeError, match="pickle"):
         pickle.dumps(umem.zeros(3, place=gpu))
+
+
+def double_there(array, done):
+    """What another process does with an array of this one."""
+    kind = array.place.kind
+    array[...] = [2.0 * x for x in array.tolist()]
+    array.place.synchronize()
+    done.send((kind, array.shape))
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(None, None, 2)])
+def test_arrays_of_a_stream_that_shares_pass_to_other_processes(part):
+    spawn = multiprocessing.get_context("spawn")
+    with umem.CudaAsync(share=True) as place:
+        array = umem.arange(6.0, place=place)
+        mine, theirs = spawn.Pipe()
+        child = spawn.Process(target=double_there, args=(array[part], theirs))
+        child.start()
+        place.synchronize()  # a double goes on only when somebody waits
+        child.join(60)
+        assert child.exitcode == 0
+        assert mine.recv() == ("cuda", array[part].shape)
+        expected = [0.0, 1, 2, 3, 4, 5]
+        expected[part] = [2 * x for x in expected[part]]
+        assert array.tolist() == expected
+
+
+def test_other_arrays_of_gpus_pickle_as_copies():
+    for place in umem.Cuda(), umem.CudaAsync():
+        with place:
+            array = umem.arange(4.0, place=place)
+            assert pickle.loads(pickle.dumps(array)).tolist() == [0, 1, 2, 3]

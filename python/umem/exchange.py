@@ -101,6 +101,11 @@ def _device_place(code: int, number: int) -> Place:
     return place
 
 
+def cuda_place(number: int) -> Place:
+    """The place of memory of a GPU that others have allocated."""
+    return _device_place(_CUDA, number)
+
+
 def _from_buffer(value: Any) -> Array:
     view = memoryview(value)
     form = view.format[1:] if view.format[:1] in "@=<" and len(view.format) > 1 else view.format

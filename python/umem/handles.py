@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .array import Array
+    from .places import Place
 
-_FILE = 3  # umemHandleFile
+_FILE, _CUDA, _CUDA_POOL = 3, 4, 5  # umemHandleKind
+_COPIED = _FILE, _CUDA  # what pickle copies: a file, and memory of which the program has not said that it shares it
 
 
 def _bounds(array: Array) -> tuple[int, int]:
@@ -64,10 +66,13 @@ def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
     except NotSupportedError:
         return None
     opened = _Open(fd)
-    if int.from_bytes(handle[4:8], sys.byteorder) == _FILE:
+    kind = int.from_bytes(handle[4:8], sys.byteorder)
+    if kind in _COPIED:
         return None
     descriptor = _passed(opened) if fd >= 0 else None
     form = array.shape, array.strides, str(array.dtype), array.read_only
+    if kind == _CUDA_POOL:
+        return attach_on_gpu, (array.place.info.ordinal, handle, descriptor, array.address - low, *form)
     return attach, (handle, descriptor, array.address - low, *form)
 
 
@@ -77,3 +82,30 @@ def attach(handle: bytes, descriptor: Any, first: int, shape: tuple[int, ...], s
     fd = -1 if descriptor is None else descriptor.detach()
     attached = _core._attach(handle, fd)
     return _core._borrow(_core._host(), attached.address + first, dtype, shape, strides, attached, read_only)
+
+
+def _on_any_gpu(handle: bytes, fd: int, first: int) -> tuple[Place, Any]:
+    """Attaches memory of a GPU; first: the number that the GPU has in the process that shares the memory."""
+    from .exchange import cuda_place
+
+    refusal = None
+    for number in (first, *(n for n in range(64) if n != first)):
+        try:
+            place = cuda_place(number)
+        except ValueError:  # there are no more
+            if number == first:
+                continue
+            break
+        try:
+            return place, _core._attach(handle, os.dup(fd) if fd >= 0 else -1, place)
+        except NotSupportedError as error:  # another GPU may reach it
+            refusal = refusal or error
+    raise refusal or NotSupportedError("no GPU of this process reaches the memory")
+
+
+def attach_on_gpu(device: int, handle: bytes, descriptor: Any, first: int, shape: tuple[int, ...],
+                  strides: tuple[int, ...], dtype: str, read_only: bool) -> Array:
+    """The array of a handle, over the same memory, on a Cuda of this process."""
+    opened = _Open(-1 if descriptor is None else descriptor.detach())
+    place, attached = _on_any_gpu(handle, opened.fd, device)
+    return _core._borrow(place, attached.address + first, dtype, shape, strides, attached, read_only)

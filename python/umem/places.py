@@ -292,19 +292,22 @@ class CudaAsync(Cuda):
         place; the place keeps an object with `__cuda_stream__` alive.
     max, keep : int or str, optional
         Bytes that the driver's pool may hold, and that it keeps when they are unused.
+    share : bool
+        The arrays pickle to handles: multiprocessing passes them to other processes without a copy. There they are arrays
+        on a Cuda, over the same memory. Keep an array until the other processes are done with theirs.
     """
 
     _kind = "cuda-async"
 
     def __init__(self, device: int = 0, *, stream: Any = "new", max: Size | None = None,
-                 keep: Size | None = None) -> None:
+                 keep: Size | None = None, share: bool = False) -> None:
         if isinstance(stream, str):
-            Place.__init__(self, None, device, stream=stream, max=max, keep=keep)
+            Place.__init__(self, None, device, stream=stream, max=max, keep=keep, share="yes" if share else None)
             return
         number = stream.__cuda_stream__()[1] if hasattr(stream, "__cuda_stream__") else size(stream, "stream")
         limits = [None if value is None else size(value, "max or keep") for value in (max, keep)]
         self._stream = stream
-        _core.Place.__init__(self, self._kind, None, None, (), (size(device, "device"), number, *limits))
+        _core.Place.__init__(self, self._kind, None, None, (), (size(device, "device"), number, *limits, share))
 
 
 class CudaPrefetch(Place):

@@ -232,7 +232,8 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, usage, 240);
   OFFSET(struct umemVtbl, set_block_label, 248);
   OFFSET(struct umemVtbl, detach, 256);
-  assert_true(sizeof(struct umemVtbl) >= 264); /* methods may be appended */
+  OFFSET(struct umemVtbl, labelled, 264);
+  assert_true(sizeof(struct umemVtbl) >= 272); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {
@@ -319,7 +320,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemStatsFigures, current_count, 32);
   OFFSET(umemStatsFigures, peak_count, 40);
   OFFSET(umemStatsFigures, total_count, 48);
-  assert_true(sizeof(umemStatsFigures) >= 56);
+  OFFSET(umemStatsFigures, label, 56);
+  assert_true(sizeof(umemStatsFigures) >= 120);
 
   OFFSET(umemTrackOptions, size, 0);
   OFFSET(umemTrackOptions, frames, 8);
@@ -406,7 +408,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemPoolStats, allocations, 64);
   OFFSET(umemPoolStats, chunks, 72);
   OFFSET(umemPoolStats, factor, 80);
-  assert_true(sizeof(umemPoolStats) >= 88);
+  OFFSET(umemPoolStats, label, 88);
+  assert_true(sizeof(umemPoolStats) >= 152);
   OFFSET(umemPoolRegion, size, 0);
   OFFSET(umemPoolRegion, adr, 8);
   OFFSET(umemPoolRegion, nbytes, 16);

@@ -125,6 +125,9 @@ UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *u
  * fail with umemNotSupportedError and leave the capture valid. Begin and end the capture while no other thread is in
  * a call that touches the stream: a call on this context, or one that names it.
  *
+ * With the option share other processes can attach its blocks: see umem/handle.h. The driver must support this
+ * (umemNotSupportedError).
+ *
  * umem_trim gives unused memory of the pool back to the driver. */
 typedef struct umemCudaAsync {
   umemVirtual super;

@@ -14,8 +14,14 @@
  * Unix socket. A segment that is attached can be attached again by the handle alone; a file needs its descriptor each
  * time. So a process attaches only what it may open itself, or what another one has opened for it.
  *
- * Contexts that can share: Shm, and File and MMap if they can be read. Adaptors and pools over them share the same
- * bytes. The block must live until all processes have detached it: umem does not detect a free before.
+ * Contexts that can share: Shm; File and MMap if they can be read; Cuda, and CudaAsync with the option share. Adaptors and
+ * pools over them share the same bytes. The block must live until all processes have detached it: umem does not detect a
+ * free before.
+ *
+ * Memory of a GPU is attached to a Cuda or a CudaAsync, of the same GPU or of one that reaches it. Later work of that
+ * context comes after the work that the sharing context had queued when it shared the block: an event goes with the
+ * handle, and the host does not wait. In the other direction nothing is ordered: call umem_detach, or umem_synchronize,
+ * before you tell the other process that you are done.
  *
  * A handle is untrusted input: umem checks every member, and what it leads to. The bytes that are attached are those that
  * the other process writes, at any time.
@@ -65,7 +71,7 @@ typedef struct umemHandle {
 /* Describes nbytes > 0 at adr for other processes. handle: the caller's; zero after a failure. Takes nothing, so there is
  * nothing to give back.
  * Errors: umemValueError for null and for 0 bytes; umemIndexError for bytes that ctx has not; umemNotSupportedError if
- * memory of ctx cannot be shared. */
+ * memory of ctx cannot be shared, and while its stream is captured. */
 UMEM_EXTERN umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle);
 
 /* The same, and writes the descriptor that belongs to the handle to *fd, or -1 if it needs none. ctx keeps the
@@ -77,12 +83,15 @@ UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbyt
  *
  * - a context that has these bytes itself: the same segment or file. Returns its own address of them; in the process
  *   that has shared them this is the original address.
- * - a Host. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is mapped once: if it is
+ * - a Cuda or a CudaAsync, for memory of a GPU. A block is opened once for each GPU that uses it: umem_attach returns the
+ *   same address for all its handles.
+ * - a Host, for all other memory. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is mapped once: if it is
  *   already mapped in this process, by a Shm or an earlier umem_attach, the address is in that mapping.
  *
  * Pair each call with one umem_detach. Returns umem_null(ctx), and records a status, after a failure.
- * Errors: umemValueError for a handle that is malformed, or needs a descriptor; umemIOError if the segment is not there
- * any more, or is another one; umemTypeError if ctx is of another kind; umemMemoryError. */
+ * Errors: umemValueError for a handle that is malformed, needs a descriptor, or that CUDA cannot open; umemIOError if the
+ * segment is not there any more, or is another one, and if a block of this process is freed; umemTypeError if ctx is of
+ * another kind; umemNotSupportedError if the GPU of ctx cannot reach the memory; umemMemoryError. */
 UMEM_EXTERN uintptr_t umem_attach(umemHandle const *handle, void *ctx);
 
 /* The same with the descriptor that belongs to the handle; -1 for none. umem takes it over, also after a failure. A
@@ -91,8 +100,9 @@ UMEM_EXTERN uintptr_t umem_attach(umemHandle const *handle, void *ctx);
 UMEM_EXTERN uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx);
 
 /* Ends one attachment of umem_attach or umem_receive. adr: any address of the attached bytes. With the last one the
- * mapping ends, unless a Shm of this process has it.
- * Errors: umemValueError if nothing is attached there. */
+ * mapping ends, unless a Shm of this process has it. For memory of a GPU ctx may be any Cuda or CudaAsync of the GPU for
+ * which it was attached; with the last one umem waits for the work of ctx. Work of other contexts must be done.
+ * Errors: umemValueError if nothing is attached there; umemNotSupportedError while the stream of ctx is captured. */
 UMEM_EXTERN umemStatusType umem_detach(void *ctx, uintptr_t adr);
 
 /* Shares nbytes at adr in ctx, and sends the handle with its descriptor through socket, a connected Unix socket

@@ -107,11 +107,12 @@ typedef struct umemPoolStats {
   uint64_t allocations; /* since the pool was constructed */
   uint64_t chunks;      /* held now, and ranges of addresses with pages */
   double factor;        /* reserved_peak / used_peak; 0 if there was no block */
+  char label[UMEM_LABEL_SIZE]; /* of the pool; "" without one */
 } umemPoolStats;
 
 /* All zero, except the size. */
 #define UMEM_POOL_STATS_INIT                                                                       \
-  { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
 
 /* Fills in *stats: writes at most stats->size bytes. To find largest_free, it joins free large blocks with their
  * neighbours, so the next allocations of large blocks take longer: do not call it often. umem_get_info does not do

@@ -28,11 +28,12 @@ typedef struct umemStatsFigures {
   int64_t current_count; /* the same three of blocks */
   int64_t peak_count;
   int64_t total_count;
+  char label[UMEM_LABEL_SIZE]; /* of the context; "" without one */
 } umemStatsFigures;
 
 /* All zero, except the size. */
 #define UMEM_STATS_FIGURES_INIT                                                                    \
-  { sizeof(umemStatsFigures), 0, 0, 0, 0, 0, 0 }
+  { sizeof(umemStatsFigures), 0, 0, 0, 0, 0, 0, "" }
 
 /* upstream: any context; borrowed, it must live longer than ctx.
  * Errors: umemValueError for NULL, umemMemoryError; the status of an upstream that is not

@@ -306,6 +306,10 @@ struct umemVtbl {
    * is attached there; false after a failure. Adaptors leave it NULL. Default: true, for contexts that attach only bytes
    * of their own. */
   bool (*detach)(umemVirtual *ctx, uintptr_t adr);
+
+  /* The label of ctx has changed (umem_set_label). For contexts that write it down. Must not fail. Default: nothing to
+   * do. */
+  void (*labelled)(umemVirtual *ctx);
 };
 
 /* ---- construction ---- */

@@ -2,6 +2,7 @@
 #include "adaptors/meter.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/extra.h"
 #include "core/sized.h"
 
 #include <stdlib.h>
@@ -112,13 +113,22 @@ static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {
                               "umemStatsFigures");
 }
 
+/* With the label, which is copied before the lock is taken. */
+static void write_figures(umemStatsFigures *to, umemStatsFigures const *from, char const *label) {
+  umemStatsFigures full = *from;
+  memcpy(full.label, label, sizeof full.label);
+  umem_write_sized(to, &full, sizeof full);
+}
+
 umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
   if (!is_stats(ctx) || !check_figures(ctx, figures)) return umem_result(before);
   Stats *stats = ctx->impl;
+  char label[UMEM_LABEL_SIZE];
+  umemExtra_label(&ctx->super, label);
   umemLock_acquire(&stats->lock);
-  umem_write_sized(figures, &stats->life.figures, sizeof stats->life.figures);
+  write_figures(figures, &stats->life.figures, label);
   umemLock_release(&stats->lock);
   return umemOK;
 }
@@ -142,12 +152,14 @@ umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures) {
   uint64_t before = umem_thread.failures;
   if (!is_stats(ctx) || (figures && !check_figures(ctx, figures))) return umem_result(before);
   Stats *stats = ctx->impl;
+  char label[UMEM_LABEL_SIZE];
+  umemExtra_label(&ctx->super, label);
   umemLock_acquire(&stats->lock);
   Scope *scope = stats->innermost;
   if (scope->outer) stats->innermost = scope->outer;
   umemLock_release(&stats->lock);
   if (!scope->outer) return umemVirtual_fail(ctx, umemValueError, "no scope is open");
-  if (figures) umem_write_sized(figures, &scope->figures, sizeof scope->figures);
+  if (figures) write_figures(figures, &scope->figures, label);
   free(scope);
   return umemOK;
 }

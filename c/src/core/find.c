@@ -82,6 +82,7 @@ umemStatusType umem_set_label(void *ctx, char const *label) {
   if (extra) strcpy(extra->label, label);
   umemLock_release_global();
   if (!extra && *label) return umemVirtual_fail(self, umemMemoryError, "no memory for a label");
+  if (UMEM_SLOT(self, labelled)) self->vptr->labelled(self);
   return umemOK;
 }
 

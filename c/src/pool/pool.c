@@ -2,6 +2,7 @@
 #include "pool/pool.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/extra.h"
 #include "core/sized.h"
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
@@ -201,6 +202,7 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
                             "umemPoolStats"))
     return umem_result(before);
   umemPoolStats known = UMEM_POOL_STATS_INIT;
+  umemExtra_label(&ctx->super, known.label);
   umemPoolCore_measure_free(umemPool_core(&ctx->super), &known);
   umem_write_sized(stats, &known, sizeof known);
   return umemOK;

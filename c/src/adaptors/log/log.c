@@ -2,6 +2,7 @@
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/enter.h"
+#include "core/extra.h"
 #include "core/guard.h"
 #include "core/sized.h"
 #include "core/status.h"
@@ -199,14 +200,28 @@ static bool log_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_ad
 
 /* ---- construction and end ---- */
 
-/* "Pool over Host" */
-static void name_chain(umemVirtual *ctx, char *name, size_t size) {
+/* Appends to name, which has used bytes. False when there is no more room. */
+static bool append(char *name, size_t size, size_t *used, char const *format, char const *text) {
+  int length = snprintf(name + *used, size - *used, format, text);
+  if (length < 0 || (size_t)length >= size - *used) return false;
+  *used += (size_t)length;
+  return true;
+}
+
+/* "\"solver\": Pool \"fields\" over Host", with the labels of the log and of the layers below. */
+static void name_chain(umemVirtual *log, char *name, size_t size) {
   size_t used = 0;
-  for (; ctx && ctx->vptr; ctx = umem_below(ctx)) {
-    int length =
-        snprintf(name + used, size - used, "%s%s", used ? " over " : "", umem_get_device_name(ctx));
-    if (length < 0 || (size_t)length >= size - used) return;
-    used += (size_t)length;
+  bool fits = true;
+  char label[UMEM_LABEL_SIZE];
+  memset(name, 0, size);
+  umemExtra_label(log, label);
+  if (*label) fits = append(name, size, &used, "\"%s\": ", label);
+  char const *between = "%s";
+  for (umemVirtual *ctx = umemAdaptor_upstream(log); fits && ctx && ctx->vptr;
+       ctx = umem_below(ctx), between = " over %s") {
+    fits = append(name, size, &used, between, umem_get_device_name(ctx));
+    umemExtra_label(ctx, label);
+    if (fits && *label) fits = append(name, size, &used, " \"%s\"", label);
   }
 }
 
@@ -226,13 +241,23 @@ static uint16_t enter(umemVirtual *ctx, umemLogFile *file) {
                             .type = (uint32_t)ctx->type,
                             .capabilities = ctx->capabilities};
   context.stream = stream_of(ctx);
-  name_chain(umemAdaptor_upstream(ctx), context.name, sizeof context.name);
+  name_chain(ctx, context.name, sizeof context.name);
   return umemLogFile_enter(file, ctx, &context);
+}
+
+/* Labels may have come since the log was constructed. */
+static void log_labelled(umemVirtual *ctx) {
+  Log *log = log_of(ctx);
+  char name[sizeof((umemLogContext *)0)->name];
+  if (!writes(ctx)) return;
+  name_chain(ctx, name, sizeof name);
+  umemLogFile_rename(log->file, log->number, name);
 }
 
 static void stop(umemVirtual *ctx) {
   Log *log = log_of(ctx);
   if (!writes(ctx)) return;
+  log_labelled(ctx);
   __atomic_store_n(&log->finished, true, __ATOMIC_RELAXED);
   umemLogFile_note_end(log->file, log->number);
 }
@@ -294,6 +319,7 @@ static struct umemVtbl const log_vtbl = {
     UMEM_ADAPTOR_ALLOCATION_BY(log_ask),
     UMEM_ADAPTOR_FREE_BY(log_free),
     .set = log_set,
+    .labelled = log_labelled,
     .copy_to = log_copy_to,
     .copy_from = log_copy_from,
     .copy_direct = log_copy_direct,

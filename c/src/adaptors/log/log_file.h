@@ -84,6 +84,9 @@ static inline uint64_t umemLog_now(void) { return umemLog_clock(CLOCK_MONOTONIC)
 /* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
 uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context);
 
+/* Writes the name of the context anew: all bytes that umemLogContext has for it. */
+void umemLogFile_rename(umemLogFile *file, uint16_t number, char const *name);
+
 /* Notes that the context of this number has ended. */
 void umemLogFile_note_end(umemLogFile *file, uint16_t number);
 

@@ -55,7 +55,9 @@ typedef struct umemLogContext {
   uint64_t alignment;    /* bytes */
   uint32_t type;         /* umemDeviceType */
   uint32_t capabilities; /* umemCapability, or-ed */
-  char name[88];         /* of what it logs, outermost first: "Pool over Host"; ends with a zero */
+  /* Of what it logs, outermost first, with the labels: "Pool over Host", "\"solver\": Pool \"fields\" over Host";
+   * ends with a zero. Written when the context begins, when it gets a label, and when it ends. */
+  char name[88];
 } umemLogContext;
 static_assert(sizeof(umemLogContext) == 128, "as documented");
 static_assert(umemLog_contexts_at + umemLog_context_count * sizeof(umemLogContext) ==

@@ -1,6 +1,7 @@
 /* log_record.c - writes contexts and records into a umemLogFile. */
 #include "adaptors/log/log_file.h"
 
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -118,6 +119,12 @@ uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext c
     umemVirtual_fail(ctx, umemMemoryError, "the log has had its %d contexts",
                      umemLog_context_count - 1);
   return (uint16_t)number;
+}
+
+void umemLogFile_rename(umemLogFile *file, uint16_t number, char const *name) {
+  bool held = hold(file);
+  memcpy(file->contexts[number].name, name, sizeof file->contexts[number].name);
+  release(held);
 }
 
 void umemLogFile_note_end(umemLogFile *file, uint16_t number) {

@@ -85,6 +85,34 @@ static void the_contexts_are_named(void **state) {
   assert_true(trace.contexts[1].ended && trace.header.ended >= trace.contexts[1].ended);
 }
 
+static char const *name_read_back(void) {
+  read_back();
+  return trace.contexts[1].name;
+}
+
+static void labels_stand_beside_the_names(void **state) {
+  (void)state;
+  umemPool pool;
+  char longest[UMEM_LABEL_SIZE];
+  assert_ok(umemPool_ctor(&pool, &host, NULL));
+  assert_ok(umem_set_label(&pool, "fields"));
+  assert_ok(umemLog_ctor(&one, &pool, &options));
+  assert_string_equal(name_read_back(), "Pool \"fields\" over Host");
+  assert_ok(umem_set_label(&one, "solver"));
+  assert_string_equal(name_read_back(), "\"solver\": Pool \"fields\" over Host");
+  assert_ok(umem_set_label(&one, ""));
+  assert_string_equal(name_read_back(), "Pool \"fields\" over Host");
+  memset(longest, 'x', sizeof longest - 1);
+  longest[sizeof longest - 1] = 0;
+  assert_ok(umem_set_label(&one, longest)); /* what has no room is cut */
+  assert_int_equal(strlen(name_read_back()), sizeof trace.contexts[1].name - 1);
+  assert_ok(umem_set_label(&one, NULL));
+  assert_ok(umem_set_label(&pool, "late"));
+  end(&one);
+  assert_string_equal(name_read_back(), "Pool \"late\" over Host");
+  umem_dtor(&pool);
+}
+
 /* That of the innermost context; 0 where there is no order. */
 static void the_stream_is_told(void **state) {
   (void)state;
@@ -389,6 +417,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       LOG_TEST(each_event_is_a_record),
       LOG_TEST(the_contexts_are_named),
+      LOG_TEST(labels_stand_beside_the_names),
       LOG_TEST(the_stream_is_told),
       LOG_TEST(a_copy_is_one_record_with_both_sides),
       LOG_TEST(another_file_knows_one_side),
