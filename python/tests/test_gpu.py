@@ -180,10 +180,3 @@ def test_arrays_of_a_stream_that_shares_pass_to_other_processes(part):
         expected = [0.0, 1, 2, 3, 4, 5]
         expected[part] = [2 * x for x in expected[part]]
         assert array.tolist() == expected
-
-
-def test_other_arrays_of_gpus_pickle_as_copies():
-    for place in umem.Cuda(), umem.CudaAsync():
-        with place:
-            array = umem.arange(4.0, place=place)
-            assert pickle.loads(pickle.dumps(array)).tolist() == [0, 1, 2, 3]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .places import Place
 
 _FILE, _CUDA, _CUDA_POOL = 3, 4, 5  # umemHandleKind
-_COPIED = _FILE, _CUDA  # what pickle copies: a file, and memory of which the program has not said that it shares it
+_REFUSED = _FILE, _CUDA  # a file, and memory of which the program has not said that it shares it
 
 
 def _bounds(array: Array) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
         return None
     opened = _Open(fd)
     kind = int.from_bytes(handle[4:8], sys.byteorder)
-    if kind in _COPIED:
+    if kind in _REFUSED:
         return None
     descriptor = _passed(opened) if fd >= 0 else None
     form = array.shape, array.strides, str(array.dtype), array.read_only

@@ -43,10 +43,10 @@ static __attribute__((noinline)) uintptr_t alloc_silently(umemVirtual *ctx, size
 uintptr_t umem_alloc(void *ctx, size_t nbytes) {
   umemVirtual *self = ctx;
   if (__builtin_expect(self && umem_is_in_place(self), 1)) {
-    if (umem_can(self, umemSilent))
-      return alloc_silently(self, nbytes, __builtin_return_address(0));
     umemQuickAlloc *quick = umemQuick_alloc_of(self);
     if (quick) return quick(self, nbytes, __builtin_return_address(0));
+    if (umem_can(self, umemSilent))
+      return alloc_silently(self, nbytes, __builtin_return_address(0));
   }
   return umem_alloc_in_full(ctx, nbytes, __builtin_return_address(0));
 }

@@ -1,6 +1,6 @@
 /* quick.h - functions of a context that umem_alloc and umem_free call before they do anything else.
  *
- * A context may have both beside the methods alloc and free of its table. umem has neither noted which function runs
+ * A context may have one or both beside the methods alloc and free of its table. umem has neither noted which function runs
  * nor put pthread_cancel off. So a quick function serves only what needs no lock, no other context and no status;
  * everything else it passes on, as the last thing that it does, to umem_alloc_in_full or umem_free_in_full, which call
  * the method of the table. */

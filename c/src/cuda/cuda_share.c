@@ -118,18 +118,26 @@ void umemCudaShare_end(umemVirtual *ctx) {
 
 /* ---- sharing ---- */
 
-/* Finds the block that has all of the bytes. */
+/* Records why bytes that are in no block cannot be shared. In the scope. */
+static bool refuse(umemVirtual *ctx, umemCudaState *state, uintptr_t adr) {
+  umemCudaMemory kind = umemCudaUnregistered;
+  int device;
+  if (state->gpu->rt->pointer((void const *)adr, &kind, &device)) state->gpu->rt->last_error();
+  if (kind != umemCudaDeviceMemory)
+    return UMEM_FAIL(ctx, umemIndexError, "0x%jx is in no live block of this %s", (uintmax_t)adr,
+                     umem_get_device_name(ctx));
+  return UMEM_FAIL(ctx, umemNotSupportedError,
+                   "0x%jx is in no block of this %s: what a pool maps page by page cannot be shared "
+                   "(make the pool with memory=chunks), nor what others have allocated",
+                   (uintmax_t)adr, umem_get_device_name(ctx));
+}
+
+/* Finds the block that has all of the bytes. In the scope. */
 static bool find(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, size_t nbytes,
                  umemFound *found) {
   umemSearch search;
   while ((search = umemCuda_find(ctx, adr, found)) == umemSearchBusy) sched_yield();
-  if (search == umemSearchNone)
-    return UMEM_FAIL(ctx, umemIndexError,
-                     "0x%jx is in no live block of this %s%s", (uintmax_t)adr,
-                     umem_get_device_name(ctx),
-                     state->pages.page_size ? "; memory that a pool maps page by page cannot be "
-                                              "shared: make the pool with memory=chunks"
-                                            : "");
+  if (search == umemSearchNone) return refuse(ctx, state, adr);
   size_t offset = adr - found->adr;
   if (nbytes <= found->nbytes - offset) return true;
   return UMEM_FAIL(ctx, umemIndexError, "%zu bytes at 0x%jx are more than the block of %zu bytes has",
@@ -189,12 +197,13 @@ bool umemCuda_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *
   umemFound block;
   umemCudaScope scope;
   uint64_t before = umem_thread.failures;
-  if (!find(ctx, state, adr, nbytes, &block) || !umemCudaScope_enter(&scope, ctx, state->gpu))
-    return false;
-  handle->offset = adr - block.adr;
-  handle->size = block.nbytes;
-  umemCudaShare_process(handle->identity);
-  describe(ctx, state, &block, handle, fd);
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  if (find(ctx, state, adr, nbytes, &block)) {
+    handle->offset = adr - block.adr;
+    handle->size = block.nbytes;
+    umemCudaShare_process(handle->identity);
+    describe(ctx, state, &block, handle, fd);
+  }
   umemCudaScope_leave(&scope);
   return umem_thread.failures == before;
 }

@@ -7,6 +7,7 @@
 #include "core/construct.h"
 #include "core/enter.h"
 #include "core/guard.h"
+#include "core/quick.h"
 #include "core/ram.h"
 #include "core/realloc.h"
 #include "core/sized.h"
@@ -55,6 +56,17 @@ static __attribute__((noinline)) uintptr_t alloc_large(size_t nbytes) {
 static uintptr_t host_alloc(umemVirtual *ctx, size_t nbytes) {
   (void)ctx;
   return nbytes < huge_from ? (uintptr_t)malloc(nbytes) : alloc_large(nbytes);
+}
+
+/* What malloc gives needs nothing else. The rest (large blocks, 0 bytes where malloc returns NULL for it, no memory) goes
+ * through the method. Volatile: on the stack, and not in registers, which would have to be saved first. */
+static uintptr_t host_quick_alloc(umemVirtual *ctx, size_t nbytes, void const *caller) {
+  umemVirtual *volatile const kept_ctx = ctx;
+  size_t volatile const kept_nbytes = nbytes;
+  void const *volatile const kept_caller = caller;
+  void *block = nbytes < huge_from ? malloc(nbytes) : NULL;
+  if (__builtin_expect(block != NULL, 1)) return (uintptr_t)block;
+  return umem_alloc_in_full(kept_ctx, kept_nbytes, kept_caller);
 }
 
 static uintptr_t host_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
@@ -164,6 +176,7 @@ umemStatusType umemHost_ctor(umemHost *ctx) {
   UMEM_ENTER();
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   umem_construct(&ctx->super, &umem_host_kind, ctx);
+  umemQuick_set(&ctx->super, host_quick_alloc, NULL); /* free is silent */
   return umemOK;
 }
 
@@ -180,6 +193,7 @@ umemStatusType umemHost_ctor_with(umemHost *ctx, umemHostOptions const *given) {
   }
   if (wish.nodes || wish.policy != umemHostPolicyDefault || wish.pages != umemHostPagesDefault)
     return umemHostNodes_ctor(ctx, &wish, umemHost_ctor);
+  umemQuick_set(&ctx->super, host_quick_alloc, NULL); /* free is silent */
   return umemOK;
 }
 

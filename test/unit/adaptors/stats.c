@@ -220,6 +220,30 @@ static void threads_are_counted_together(void **state) {
   end(&shared);
 }
 
+static void figures_carry_the_label(void **state) {
+  (void)state;
+  umemHost ram;
+  umemStats stats;
+  umemPool pool;
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  umemPoolStats of_pool = UMEM_POOL_STATS_INIT;
+  umemHost_ctor(&ram);
+  assert_ok(umemStats_ctor(&stats, &ram));
+  assert_ok(umemPool_ctor(&pool, &stats, NULL));
+  assert_string_equal(figures_of(&stats).label, "");
+  assert_ok(umem_set_label(&stats, "fields"));
+  assert_ok(umem_set_label(&pool, "blocks"));
+  assert_string_equal(figures_of(&stats).label, "fields");
+  assert_ok(umemStats_push(&stats));
+  assert_ok(umemStats_pop(&stats, &figures));
+  assert_string_equal(figures.label, "fields");
+  assert_ok(umemPool_stats(&pool, &of_pool));
+  assert_string_equal(of_pool.label, "blocks");
+  umem_dtor(&pool);
+  umem_dtor(&stats);
+  umem_dtor(&ram);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(counts_every_form_of_allocation),
@@ -230,6 +254,7 @@ int main(void) {
       TEST(structs_may_be_older_or_newer),
       TEST(an_ended_context_tells_nothing),
       TEST(threads_are_counted_together),
+      TEST(figures_carry_the_label),
   };
   return cmocka_run_group_tests_name("Stats", tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void what_cannot_be_shared_is_refused(void **state) {
   umem_dtor(&plain);
   expect_ok(umemPool_ctor(&pool, &cuda, NULL));
   adr = block_of(&pool, 100);
-  expect_failure(umem_share(&pool, adr, 8, &handle), umemIndexError, "memory=chunks");
+  expect_failure(umem_share(&pool, adr, 8, &handle), umemNotSupportedError, "memory=chunks");
   umem_dtor(&pool);
 }
 
