@@ -154,10 +154,12 @@ static void shared_memory(void **state) {
   OFFSET(umemHandle, memory, 328);
   OFFSET(umemHandle, event, 392);
   OFFSET(umemHandle, gpu, 456);
-  OFFSET(umemHandle, reserved, 328);
+  OFFSET(umemHandle, reserved, 472);
   assert_int_equal(umemHandleNamed, 1);
   assert_int_equal(umemHandleUnnamed, 2);
   assert_int_equal(umemHandleFile, 3);
+  assert_int_equal(umemHandleCuda, 4);
+  assert_int_equal(umemHandleCudaPool, 5);
 }
 
 static void names_of_contexts(void **state) {
