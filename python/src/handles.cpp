@@ -75,7 +75,6 @@ void bind_handles(nb::module_ &m) {
       .def_prop_ro("address", &Attached::address, "Of the first byte, in this process.");
   m.def("_remove_shm", remove_shm, nb::arg("name"));
   m.def("_share", share_bytes, nb::arg("array"), nb::arg("address"), nb::arg("nbytes"));
-  m.def("_attach", attach_bytes, nb::arg("handle"), nb::arg("fd"),
-        nb::arg("place") = nb::none(),
+  m.def("_attach", attach_bytes, nb::arg("handle"), nb::arg("fd"), nb::arg("place") = nb::none(),
         nb::sig("def _attach(handle: bytes, fd: int, place: Place | None = None) -> _Attached"));
 }

@@ -165,9 +165,9 @@ static int record(Event *event, Stream *stream) {
   if (cudart_event_is_foreign(event)) return umemCudaInvalidHandle;
   if (event->shared) {
     if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureUnsupported);
-    error = cudart_push(stream, &(Work){.kind = workReach,
-                                        .event = event->shared,
-                                        .until = cudart_event_next(event)});
+    error = cudart_push(
+        stream,
+        &(Work){.kind = workReach, .event = event->shared, .until = cudart_event_next(event)});
     if (error) return error;
   }
   event->stream = stream;
@@ -222,9 +222,9 @@ static int wait_captured(Stream *stream, Event const *event) {
 static int wait_for(Stream *stream, Event const *event) {
   if (cudart_event_is_foreign(event)) {
     if (stream->capture) return cudart_break_capture(stream, umemCudaCaptureIsolation);
-    return cudart_push(stream, &(Work){.kind = workAwait,
-                                       .event = event->shared,
-                                       .until = cudart_event_last(event)});
+    return cudart_push(
+        stream,
+        &(Work){.kind = workAwait, .event = event->shared, .until = cudart_event_last(event)});
   }
   if (!event->stream) return umemCudaSuccess;
   if (event->capture) return wait_captured(stream, event);

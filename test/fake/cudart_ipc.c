@@ -66,8 +66,8 @@ static Shared *make(FileKind kind, size_t nbytes, int device) {
     if (fd >= 0) close(fd);
     return NULL;
   }
-  *shared->header = (Header){
-      .kind = kind, .number = next_number(), .nbytes = nbytes, .device = (uint64_t)device};
+  *shared->header =
+      (Header){.kind = kind, .number = next_number(), .nbytes = nbytes, .device = (uint64_t)device};
   shared->fd = fd;
   shared->handle = (umemCudaIpc){{(uint64_t)getpid(), (uint64_t)fd, shared->header->number}};
   return shared;

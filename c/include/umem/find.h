@@ -34,7 +34,7 @@
 typedef enum umemForeign {
   umemForeignNone = 0,
   umemForeignPinned = 1, /* page-locked host memory */
-  umemForeignDevice = 2, /* memory of a GPU */
+  umemForeignGpu = 2,    /* memory of a GPU */
   umemForeignManaged = 3
 } umemForeign;
 
@@ -47,8 +47,8 @@ typedef struct umemFound {
   char const *name;                  /* of the kind of ctx: "Pool". Static storage */
   char label[UMEM_LABEL_SIZE];       /* of ctx; "" without one */
   char block_label[UMEM_LABEL_SIZE]; /* of the block; "" without one */
-  umemForeign foreign; /* of memory that is no block of the library: see umem_find */
-  int device;          /* its GPU; -1 for all else */
+  umemForeign foreign;               /* of memory that is no block of the library: see umem_find */
+  int device;                        /* its GPU; -1 for all else */
 } umemFound;
 
 /* All zero, except the size and the device. */

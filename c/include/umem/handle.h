@@ -59,12 +59,12 @@ typedef struct umemHandle {
   /* Device and inode; of a segment also the number that it got when it was made. Of memory of a GPU two numbers of the
    * process that has shared it, one of the block, and one of the pool. */
   uint64_t identity[4];
-  uint32_t flags;     /* UMEM_HANDLE_READ_ONLY */
-  uint32_t zero;      /* 0 */
-  char name[256];     /* of a segment with a name; the rest is zero */
-  uint64_t memory[8]; /* of a GPU: what CUDA needs to find it; otherwise zero, as the next two */
-  uint64_t event[8];  /* CUDA's handle of the event after which the bytes may be used */
-  uint64_t gpu[2];    /* the UUID of the GPU */
+  uint32_t flags;       /* UMEM_HANDLE_READ_ONLY */
+  uint32_t zero;        /* 0 */
+  char name[256];       /* of a segment with a name; the rest is zero */
+  uint64_t memory[8];   /* of a GPU: what CUDA needs to find it; otherwise zero, as the next two */
+  uint64_t event[8];    /* CUDA's handle of the event after which the bytes may be used */
+  uint64_t gpu[2];      /* the UUID of the GPU */
   uint64_t reserved[5]; /* zero */
 } umemHandle;
 

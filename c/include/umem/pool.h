@@ -103,10 +103,10 @@ typedef struct umemPoolStats {
   /* 1 - largest_free / (reserved - used): 0 when all free memory is in one piece, near 1 when it is in many
    * small pieces. Each chunk is a piece of its own, so that an empty pool of several chunks is above 0. */
   double fragmentation;
-  uint64_t blocks;      /* live now */
-  uint64_t allocations; /* since the pool was constructed */
-  uint64_t chunks;      /* held now, and ranges of addresses with pages */
-  double factor;        /* reserved_peak / used_peak; 0 if there was no block */
+  uint64_t blocks;             /* live now */
+  uint64_t allocations;        /* since the pool was constructed */
+  uint64_t chunks;             /* held now, and ranges of addresses with pages */
+  double factor;               /* reserved_peak / used_peak; 0 if there was no block */
   char label[UMEM_LABEL_SIZE]; /* of the pool; "" without one */
 } umemPoolStats;
 

@@ -2,6 +2,7 @@
  * of CUDA's legacy default stream. */
 #include "core/enter.h"
 #include "base/thread.h"
+#include "cuda/cuda_attach.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"
 #include "cuda/cuda_share.h"

@@ -9,10 +9,12 @@
 #include "core/layers.h"
 #include "core/sized.h"
 #include "core/status.h"
+#include "cuda/cuda_attach.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_share.h"
+#include "cuda/cuda_shared.h"
 #include "cuda/cuda_stream.h"
 
 #include <fcntl.h>
@@ -143,8 +145,11 @@ static umemCudaSource const of_pool = {.get = pool_get,
                                        .open_to = async_open_to,
                                        .bar = async_bar,
                                        .describe = async_describe};
-static umemCudaSource const of_device = {
-    .get = plain_get, .give = plain_give, .allows = async_allows, .bar = async_bar, .describe = async_describe};
+static umemCudaSource const of_device = {.get = plain_get,
+                                         .give = plain_give,
+                                         .allows = async_allows,
+                                         .bar = async_bar,
+                                         .describe = async_describe};
 
 /* ---- captures ---- */
 
@@ -315,7 +320,7 @@ static umemStatusType construct(umemCudaAsync *ctx, int device, uintptr_t stream
   umemVirtual *self = &ctx->super;
   async->shares = options->share;
   async->fd = -1;
-  async->number = umemCudaShare_number();
+  async->number = umemCudaShared_number();
   umemCudaScope scope;
   uint64_t before = umem_thread.failures;
   bool opened = false;

@@ -3,6 +3,7 @@
  * A block is opened once for each GPU that uses it, and counted. The lock is held while CUDA opens and closes it, so
  * that two threads do not open one block twice. A block that is open holds its GPU, so it may outlive the context that
  * has attached it. */
+#include "cuda/cuda_attach.h"
 #include "base/thread.h"
 #include "core/guard.h"
 #include "core/status.h"
@@ -10,7 +11,7 @@
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_share.h"
+#include "cuda/cuda_shared.h"
 #include "cuda/cuda_stream.h"
 
 #include <stdlib.h>
@@ -258,18 +259,18 @@ static bool follow_handle(umemVirtual *ctx, umemCudaState *state, umemHandle con
 
 static bool is_of_this_process(umemHandle const *handle) {
   uint64_t ours[2];
-  umemCudaShare_process(ours);
+  umemCudaShared_process(ours);
   return !memcmp(ours, handle->identity, sizeof ours);
 }
 
 /* A block of this process, at its own address. */
 static uintptr_t attach_own(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle) {
-  umemCudaShared *shared = umemCudaShare_find(handle->identity[2]);
+  umemCudaShared *shared = umemCudaShared_find(handle->identity[2]);
   if (!shared || shared->nbytes != handle->size) {
     refuse(ctx, umemIOError, "its block is freed");
     return 0;
   }
-  if (shared->state->gpu != state->gpu) {
+  if (shared->gpu != state->gpu) {
     refuse(ctx, umemTypeError, "its block is on another GPU of this process");
     return 0;
   }
@@ -301,10 +302,10 @@ static uintptr_t attach(umemVirtual *ctx, umemCudaState *state, umemHandle const
   umemAttempt attempt; /* the program's hook must not be called under the lock */
   if (umemCuda_refuse_capture(ctx, "attach memory before or after it")) return 0;
   umemAttempt_begin(&attempt);
-  umemCudaShare_lock();
+  umemCudaShared_lock();
   uintptr_t base = is_of_this_process(handle) ? attach_own(ctx, state, handle)
                                               : attach_other(ctx, state, handle, fd);
-  umemCudaShare_unlock();
+  umemCudaShared_unlock();
   umemAttempt_end(&attempt);
   umemAttempt_record(&attempt);
   return base;
@@ -336,7 +337,7 @@ static Opened *around(umemCudaGpu const *gpu, uintptr_t adr) {
 
 /* Whether something is attached there; records a failure if it stays. In the scope, under the lock. */
 static bool detach(umemVirtual *ctx, umemCudaState *state, uintptr_t adr) {
-  umemCudaShared *own = umemCudaShare_around(state->gpu, adr);
+  umemCudaShared *own = umemCudaShared_around(state->gpu, adr);
   if (own) {
     own->attached--;
     return true;
@@ -362,9 +363,9 @@ bool umemCuda_detach(umemVirtual *ctx, uintptr_t adr) {
   uint64_t before = umem_thread.failures;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
   umemAttempt_begin(&attempt);
-  umemCudaShare_lock();
+  umemCudaShared_lock();
   bool found = detach(ctx, state, adr);
-  umemCudaShare_unlock();
+  umemCudaShared_unlock();
   umemAttempt_end(&attempt);
   umemAttempt_record(&attempt);
   umemCudaScope_leave(&scope);

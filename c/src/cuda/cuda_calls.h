@@ -131,7 +131,7 @@ typedef struct umemCudaRt {
   int (*can_access_peer)(int *can, int device, int peer);
   int (*pointer)(void const *adr, umemCudaMemory *kind, int *device);
   int (*uuid)(uint64_t words[2], int device);
-  int (*bus_id)(char *text, size_t size, int device); /* "0000:3B:00.0" */
+  int (*bus_id)(char *text, size_t size, int device);             /* "0000:3B:00.0" */
   int (*range)(void const *adr, uintptr_t *base, size_t *nbytes); /* the allocation around adr */
 
   /* ---- contexts (cuCtx..., cuDevicePrimaryCtx...) ---- */

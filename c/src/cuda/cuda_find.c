@@ -8,12 +8,12 @@
 
 static char const *const names[] = {
     [umemForeignPinned] = "pinned memory",
-    [umemForeignDevice] = "device memory",
+    [umemForeignGpu] = "device memory",
     [umemForeignManaged] = "managed memory",
 };
 
 _Static_assert((int)umemForeignPinned == umemCudaPinned, "numbers of CUDA");
-_Static_assert((int)umemForeignDevice == umemCudaDeviceMemory, "numbers of CUDA");
+_Static_assert((int)umemForeignGpu == umemCudaDeviceMemory, "numbers of CUDA");
 _Static_assert((int)umemForeignManaged == umemCudaManagedMemory, "numbers of CUDA");
 
 /* In the scope of a GPU. */

@@ -2,7 +2,6 @@
  *
  * A GPU's primary context is retained by its first user, and released by its last. */
 #include "cuda/cuda_gpus.h"
-#include "cuda/cuda_find.h"
 #include "cuda/cuda_channel.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
@@ -136,7 +135,6 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   unsigned users = in_table ? __atomic_load_n(&users_of[device], __ATOMIC_ACQUIRE) : 0;
   if (!users) *gpu = fresh;
   bool opened = users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
-  if (opened) umemFind_ask(umemCuda_find_foreign);
   if (opened && in_table) __atomic_add_fetch(&users_of[device], 1, __ATOMIC_ACQ_REL);
   pthread_mutex_unlock(&lock);
   umemAttempt_end(&attempt);

@@ -6,115 +6,15 @@
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_scope.h"
+#include "cuda/cuda_shared.h"
 #include "cuda/cuda_stream.h"
 
-#include <pthread.h>
-#include <stdlib.h>
+#include <sched.h>
 #include <string.h>
-#include <time.h>
 #include <umem/handle.h>
-#include <unistd.h>
 
 _Static_assert(sizeof((umemHandle *)0)->memory == sizeof(umemCudaIpc), "room for CUDA's handles");
 _Static_assert(sizeof((umemHandle *)0)->event == sizeof(umemCudaIpc), "room for CUDA's handles");
-
-/* No umemLock, for which fork would wait: what is called under it may fork. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static umemCudaShared *all;
-
-/* In a child no thread holds it. */
-static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
-
-__attribute__((constructor(101))) static void watch_fork(void) {
-  pthread_atfork(NULL, NULL, renew_lock);
-}
-
-void umemCudaShare_lock(void) { pthread_mutex_lock(&lock); }
-void umemCudaShare_unlock(void) { pthread_mutex_unlock(&lock); }
-
-/* ---- numbers ---- */
-
-uint64_t umemCudaShare_number(void) {
-  static uint64_t last;
-  return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-}
-
-/* They need not be secret. The time tells processes of the same number apart, also those of other namespaces. */
-void umemCudaShare_process(uint64_t numbers[2]) {
-  static uint64_t ours[2];
-  static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&once);
-  if (!ours[0]) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    ours[0] = (uint64_t)getpid() << 32 | (uint32_t)now.tv_nsec;
-    ours[1] = (uint64_t)now.tv_sec << 32 ^ (uintptr_t)&now;
-  }
-  memcpy(numbers, ours, sizeof ours);
-  pthread_mutex_unlock(&once);
-}
-
-/* ---- the list ---- */
-
-umemCudaShared *umemCudaShare_find(uint64_t number) {
-  umemCudaShared *one = all;
-  while (one && one->number != number) one = one->next;
-  return one;
-}
-
-umemCudaShared *umemCudaShare_around(umemCudaGpu const *gpu, uintptr_t adr) {
-  umemCudaShared *one = all;
-  while (one && (one->state->gpu != gpu || !one->attached || adr - one->base >= one->nbytes))
-    one = one->next;
-  return one;
-}
-
-static umemCudaShared *find_block(umemCudaState const *state, uintptr_t base) {
-  umemCudaShared *one = all;
-  while (one && (one->state != state || one->base != base)) one = one->next;
-  return one;
-}
-
-/* The number of the block; 0 without memory. */
-static uint64_t enter(umemCudaState *state, uintptr_t base, size_t nbytes) {
-  umemCudaShare_lock();
-  umemCudaShared *one = find_block(state, base);
-  if (!one && (one = calloc(1, sizeof *one))) {
-    *one = (umemCudaShared){all, state, base, nbytes, umemCudaShare_number(), 0};
-    all = one;
-    __atomic_store_n(&state->shares, true, __ATOMIC_RELAXED);
-  }
-  uint64_t number = one ? one->number : 0;
-  umemCudaShare_unlock();
-  return number;
-}
-
-void umemCudaShare_forget(umemCudaState *state, uintptr_t adr) {
-  umemCudaShare_lock();
-  for (umemCudaShared **link = &all; *link;) {
-    umemCudaShared *one = *link;
-    if (one->state == state && (!adr || one->base == adr)) {
-      *link = one->next;
-      free(one);
-    } else {
-      link = &one->next;
-    }
-  }
-  umemCudaShare_unlock();
-}
-
-void umemCudaShare_end(umemVirtual *ctx) {
-  umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (state->shares) umemCudaShare_forget(state, 0);
-  if (!state->event || umemCudaGpu_is_inherited(state->gpu) ||
-      !umemCudaScope_enter(&scope, ctx, state->gpu))
-    return;
-  umemCudaRt const *rt = state->gpu->rt;
-  if (rt->event_destroy(state->event) && rt->event_destroy(state->event)) rt->last_error();
-  state->event = NULL;
-  umemCudaScope_leave(&scope);
-}
 
 /* ---- sharing ---- */
 
@@ -126,10 +26,11 @@ static bool refuse(umemVirtual *ctx, umemCudaState *state, uintptr_t adr) {
   if (kind != umemCudaDeviceMemory)
     return UMEM_FAIL(ctx, umemIndexError, "0x%jx is in no live block of this %s", (uintmax_t)adr,
                      umem_get_device_name(ctx));
-  return UMEM_FAIL(ctx, umemNotSupportedError,
-                   "0x%jx is in no block of this %s: what a pool maps page by page cannot be shared "
-                   "(make the pool with memory=chunks), nor what others have allocated",
-                   (uintmax_t)adr, umem_get_device_name(ctx));
+  return UMEM_FAIL(
+      ctx, umemNotSupportedError,
+      "0x%jx is in no block of this %s: what a pool maps page by page cannot be shared "
+      "(make the pool with memory=chunks), nor what others have allocated",
+      (uintmax_t)adr, umem_get_device_name(ctx));
 }
 
 /* Finds the block that has all of the bytes. In the scope. */
@@ -140,8 +41,9 @@ static bool find(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, size_t n
   if (search == umemSearchNone) return refuse(ctx, state, adr);
   size_t offset = adr - found->adr;
   if (nbytes <= found->nbytes - offset) return true;
-  return UMEM_FAIL(ctx, umemIndexError, "%zu bytes at 0x%jx are more than the block of %zu bytes has",
-                   nbytes, (uintmax_t)adr, found->nbytes);
+  return UMEM_FAIL(ctx, umemIndexError,
+                   "%zu bytes at 0x%jx are more than the block of %zu bytes has", nbytes,
+                   (uintmax_t)adr, found->nbytes);
 }
 
 /* Makes the event of the context, once. */
@@ -167,13 +69,13 @@ static bool make_event(umemVirtual *ctx, umemCudaState *state) {
 static bool mark(umemVirtual *ctx, umemCudaState *state, umemHandle *handle) {
   umemAttempt attempt; /* the program's hook must not be called under the lock */
   umemAttempt_begin(&attempt);
-  umemCudaShare_lock();
-  bool good = make_event(ctx, state) &&
-              umemCuda_check(ctx, state->gpu,
-                             state->gpu->rt->event_record(state->event, state->stream),
-                             "cannot record an event for other processes");
+  umemCudaShared_lock();
+  bool good =
+      make_event(ctx, state) &&
+      umemCuda_check(ctx, state->gpu, state->gpu->rt->event_record(state->event, state->stream),
+                     "cannot record an event for other processes");
   if (good) memcpy(handle->event, &state->event_handle, sizeof handle->event);
-  umemCudaShare_unlock();
+  umemCudaShared_unlock();
   umemAttempt_end(&attempt);
   umemAttempt_record(&attempt);
   return good;
@@ -188,7 +90,8 @@ static bool describe(umemVirtual *ctx, umemCudaState *state, umemFound const *bl
   if (!umemCuda_check(ctx, state->gpu, state->gpu->rt->uuid(handle->gpu, state->gpu->device),
                       "cannot tell which GPU it is"))
     return false;
-  handle->identity[2] = enter(state, block->adr, block->nbytes);
+  __atomic_store_n(&state->shares, true, __ATOMIC_RELAXED);
+  handle->identity[2] = umemCudaShared_enter(state, state->gpu, block->adr, block->nbytes);
   return handle->identity[2] || UMEM_FAIL(ctx, umemMemoryError, "no memory to remember a block");
 }
 
@@ -201,7 +104,7 @@ bool umemCuda_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *
   if (find(ctx, state, adr, nbytes, &block)) {
     handle->offset = adr - block.adr;
     handle->size = block.nbytes;
-    umemCudaShare_process(handle->identity);
+    umemCudaShared_process(handle->identity);
     describe(ctx, state, &block, handle, fd);
   }
   umemCudaScope_leave(&scope);

@@ -6,9 +6,10 @@
 #include "core/guard.h"
 #include "core/realloc.h"
 #include "cuda/cuda_error.h"
+#include "cuda/cuda_find.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_share.h"
+#include "cuda/cuda_shared.h"
 
 #include <stdlib.h>
 #include <umem/cuda.h>
@@ -51,6 +52,7 @@ void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource 
     return NULL;
   }
   state->source = source;
+  umemFind_ask(umemCuda_find_foreign);
   umemLock_init(&state->lock);
   umemCudaBuffers_ctor(&state->buffers, state->gpu);
   ctx->host = &state->buffers;
@@ -77,12 +79,25 @@ umemStatusType umemCuda_list(umemVirtual *ctx) {
 
 void umemCuda_unlist(umemVirtual *ctx) { umemLive_remove(&umemCuda_state_of(ctx)->live); }
 
+/* Other processes cannot attach blocks of the context any more. */
+static void end_sharing(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaRt const *rt = state->gpu->rt;
+  umemCudaScope scope;
+  if (state->shares) umemCudaShared_forget(state, 0);
+  if (!state->event || umemCudaGpu_is_inherited(state->gpu) ||
+      !umemCudaScope_enter(&scope, ctx, state->gpu))
+    return;
+  if (rt->event_destroy(state->event) && rt->event_destroy(state->event)) rt->last_error();
+  umemCudaScope_leave(&scope);
+}
+
 /* A child of fork cannot free the blocks: CUDA does not work there. */
 void umemCuda_dtor(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
   umemCuda_unlist(ctx);
-  umemCudaShare_end(ctx);
+  end_sharing(ctx);
   if (state->blocks.count && !umemCudaGpu_is_inherited(state->gpu) &&
       umemCudaScope_enter(&scope, ctx, state->gpu)) {
     umemCuda_give_back(ctx);
@@ -163,7 +178,8 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
-  if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED)) umemCudaShare_forget(state, adr);
+  if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED))
+    umemCudaShared_forget(state, adr);
   if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
                                 "cannot free the block at 0x%jx", (uintmax_t)adr))
     put_back(state, adr, nbytes); /* it stays live: to be freed again, or with the context */

@@ -37,7 +37,7 @@ static bool is_one_of(char const *const *list, size_t count, char const *name) {
 /* Functions whose failure a call may survive without a status. All others must record one. */
 static char const *const optional[] = {
     "attribute",
-    "bus_id", /* its node is unknown */
+    "bus_id",      /* its node is unknown */
     "device_name", /* the GPU then counts as one that lacks it; it has no name */
     "can_access_peer",
     "enable_peer_access",
@@ -279,7 +279,8 @@ static void every_function_was_reached(void **state) {
   runtime->device_count(&gpus);
   size_t count = all_reachable - (gpus < 2 ? of_two_gpus : 0);
   for (size_t i = 0; i < count; i++)
-    if (!reached[i] && !(on_gpu && IS_ONE_OF(of_others, reachable[i]))) fail_msg("no scenario reached %s", reachable[i]);
+    if (!reached[i] && !(on_gpu && IS_ONE_OF(of_others, reachable[i])))
+      fail_msg("no scenario reached %s", reachable[i]);
 }
 
 /* ---- all ---- */

@@ -285,7 +285,7 @@ static void memory_of_other_libraries_is_described(void **state) {
   ok(rt->host_alloc(&pinned, 100, umemCudaPortable));
   leave(1);
   assert_false(umem_find((uintptr_t)device + 10, &found));
-  assert_int_equal(found.foreign, umemForeignDevice);
+  assert_int_equal(found.foreign, umemForeignGpu);
   assert_true(!found.ctx && found.adr == (uintptr_t)device && found.nbytes == 1000);
   assert_int_equal(found.device, 1);
   assert_string_equal(found.name, "device memory");
@@ -300,7 +300,7 @@ static void memory_of_other_libraries_is_described(void **state) {
   assert_int_equal(found.foreign, umemForeignNone);
   fake_cudart_fail_in("range", 1, umemCudaInvalidValue);
   assert_false(umem_find((uintptr_t)device, &found));
-  assert_true(found.foreign == umemForeignDevice && !found.nbytes);
+  assert_true(found.foreign == umemForeignGpu && !found.nbytes);
   uintptr_t own = block_of(&ctx, 100);
   assert_true(umem_find(own + 1, &found) && found.ctx == &ctx);
   assert_true(found.foreign == umemForeignNone && found.device == -1);

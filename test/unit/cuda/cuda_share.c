@@ -185,8 +185,8 @@ static void options_are_checked(void **state) {
   expect_failure(umemCudaAsync_ctor_with(&one, 0, 0, &options), umemValueError, "share is 0 or 1");
   options.share = 1;
   fake_cudart_machine()->device[1].no_shared_pools = true;
-  expect_failure(umemCudaAsync_ctor_with(&one, 1, UMEM_STREAM_NEW, &options),
-                 umemNotSupportedError, "cannot share memory pools of GPU 1");
+  expect_failure(umemCudaAsync_ctor_with(&one, 1, UMEM_STREAM_NEW, &options), umemNotSupportedError,
+                 "cannot share memory pools of GPU 1");
   void *named = umem_open("cuda-async:0?share=yes");
   assert_non_null(named);
   umem_close(named);
@@ -279,7 +279,8 @@ static void changed_handles_are_refused(void **state) {
   expect_told(umem_attach(&bad, &other), umemValueError, "not in its memory");
   bad = good;
   bad.gpu[1] = 77;
-  expect_told(umem_attach(&bad, &other), umemNotSupportedError, "a GPU that this process cannot use");
+  expect_told(umem_attach(&bad, &other), umemNotSupportedError,
+              "a GPU that this process cannot use");
   bad = good;
   bad.memory[2]++;
   expect_told(umem_attach(&bad, &other), umemValueError, "has its process freed");
@@ -310,7 +311,8 @@ static void only_gpus_that_reach_the_memory_attach_it(void **state) {
   uintptr_t adr = filled(&cuda, 3);
   umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
   expect_ok(umemCuda_ctor(&far, 2));
-  expect_told(umem_attach(&handle, &far), umemNotSupportedError, "GPU 2 cannot reach the memory of GPU 0");
+  expect_told(umem_attach(&handle, &far), umemNotSupportedError,
+              "GPU 2 cannot reach the memory of GPU 0");
   expect_ok(umemCuda_ctor(&peer, 1));
   uintptr_t there = umem_attach(&handle, &peer);
   assert_true(there);
