@@ -87,8 +87,8 @@ UMEM_EXTERN bool umem_find_in(void *ctx, uintptr_t adr, umemFound *found);
 
 /* ---- labels ---- */
 
-/* Gives ctx a label, which umem copies; NULL or "" removes it. It appears in umemFound, in umem_describe_contexts and
- * in reports of leaks. It ends with ctx: a labelled Host needs umem_dtor, too.
+/* Gives ctx a label, which umem copies; NULL or "" removes it. It appears in umemFound, in umem_describe_contexts, in
+ * reports of leaks, in figures of umemStats and umemPool, and beside the names of contexts in a log. It ends with ctx: a labelled Host needs umem_dtor, too.
  * Errors: umemValueError for UMEM_LABEL_SIZE bytes or more, or if ctx is not constructed; umemMemoryError. The old
  * label then stays. */
 UMEM_EXTERN umemStatusType umem_set_label(void *ctx, char const *label);

@@ -11,6 +11,8 @@
  *
  * - The file is a ring in mapped memory. Records survive when the program is killed, but not when the machine
  *   loses power. The file never grows: new records overwrite the oldest.
+ * - The name of a context in the file is that of its layers with their labels: "Pool \"fields\" over Host". A label of the
+ *   umemLog itself precedes it. Labels of the layers below that come after the constructor are written when ctx ends.
  * - All umemLogs of a process whose options name the same file write to it together; a copy between two of
  *   them is one record with both. The first umemLog begins the file anew; the last one that ends completes
  *   it.
