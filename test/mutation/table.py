@@ -96,9 +96,9 @@ MUTANTS = [
 
     c("share/handle_check.c", "return plain || umemHandle_is_of_gpu(handle) ? NULL", "return true ? NULL",
       "a handle of a file may name a GPU", first=("unit.cuda_share",)),
-    c("cuda/cuda_attach.c", "handle->size <= nbytes - (block->base - base)) return true;", "true) return true;",
+    c("cuda/cuda_attach.c", "handle->size <= nbytes - (block->base - base)) return true;", "handle->size) return true;",
       "a handle may claim more memory than there is", first=("unit.cuda_share",)),
-    c("cuda/cuda_attach.c", "  if (follow_handle(ctx, state, handle)) return block->base;\n", "  return block->base;\n",
+    c("cuda/cuda_attach.c", "state->gpu->rt->stream_wait(state->stream, event)", "event ? 0 : 1",
       "work of the process that shares memory is not waited for", first=("unit.cuda_share", "unit.cuda_processes")),
     c("cuda/cuda_attach.c", "  if (block->attached > 1) {", "  if (false) {", "memory of a GPU goes while it is attached", first=("unit.cuda_share",)),
     c("cuda/cuda_state.c", "    umemCudaShared_forget(state, adr);\n", "    (void)0;\n",
