@@ -46,12 +46,6 @@ static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
   return UMEM_FAIL(ctx, type, "the handle cannot be attached: %s", why);
 }
 
-/* For what goes: an error may be about the call. What fails twice stays until the process ends. */
-#define TRY_TWICE(rt, call)                                                                        \
-  do {                                                                                             \
-    if ((rt)->call && (rt)->call) (rt)->last_error();                                              \
-  } while (0)
-
 /* ---- the GPU ---- */
 
 /* The number of the GPU in this process; -1 if there is none, or CUDA fails. */
@@ -98,7 +92,7 @@ static void leave_pool(Pool *pool) {
   while (*link != pool) link = &(*link)->next;
   *link = pool->next;
   void *handle = pool->pool;
-  TRY_TWICE(pool->gpu->rt, pool_destroy(handle));
+  UMEM_CUDA_TRY_TWICE(pool->gpu->rt, pool_destroy(handle));
   free(pool);
 }
 
@@ -163,6 +157,11 @@ static int close_memory(Opened *block, void *stream) {
   return block->pool ? rt->pool_free(adr, stream) : rt->ipc_close(adr);
 }
 
+/* The error of the first time may be about work before. */
+static void close_again(Opened *block, void *stream) {
+  if (close_memory(block, stream)) block->gpu->rt->last_error();
+}
+
 /* Everybody can write any size into a handle: CUDA knows how large the allocation is. */
 static bool check_size(umemVirtual *ctx, Opened const *block, umemHandle const *handle) {
   uintptr_t base = 0;
@@ -209,8 +208,7 @@ static Opened *open_block(umemVirtual *ctx, umemCudaState *state, Wanted const *
   if (open_memory(ctx, block, wanted)) {
     if (check_size(ctx, block, handle) && umemCudaGpu_open(ctx, state->gpu->device))
       return blocks = block;
-    if (close_memory(block, state->stream) && close_memory(block, state->stream))
-      state->gpu->rt->last_error();
+    if (close_memory(block, state->stream)) close_again(block, state->stream);
     leave_pool(block->pool);
   }
   free(block);
@@ -251,7 +249,7 @@ static bool follow_handle(umemVirtual *ctx, umemCudaState *state, umemHandle con
                       "cannot open the event of the process that shares the memory"))
     return false;
   bool good = follow(ctx, state, event);
-  TRY_TWICE(state->gpu->rt, event_destroy(event));
+  UMEM_CUDA_TRY_TWICE(state->gpu->rt, event_destroy(event));
   return good;
 }
 
@@ -292,8 +290,10 @@ static uintptr_t attach_other(umemVirtual *ctx, umemCudaState *state, umemHandle
   if (!block) return 0;
   block->attached++;
   if (follow_handle(ctx, state, handle)) return block->base;
-  if (leave_block(block, state->stream) && leave_block(block, state->stream))
-    state->gpu->rt->last_error();
+  int error = leave_block(block, state->stream);
+  if (error)
+    error = leave_block(block, state->stream); /* the first error may be about work before */
+  if (error) state->gpu->rt->last_error();
   return 0;
 }
 

@@ -20,6 +20,13 @@ static inline bool umemCuda_is_of_captured_event(int error) {
          error == umemCudaCapturedEvent;
 }
 
+/* Makes a call of the table that gives something back, and makes it again if it fails: the error may be about work
+ * before. What fails twice stays until the process ends. */
+#define UMEM_CUDA_TRY_TWICE(rt, call)                                                              \
+  do {                                                                                             \
+    if ((rt)->call && (rt)->call) (rt)->last_error();                                              \
+  } while (0)
+
 /* Whether nothing works any more in this process after error. */
 bool umemCuda_is_fatal(int error);
 

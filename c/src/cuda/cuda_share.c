@@ -61,7 +61,7 @@ static bool make_event(umemVirtual *ctx, umemCudaState *state) {
     state->event = event;
     return true;
   }
-  if (rt->event_destroy(event) && rt->event_destroy(event)) rt->last_error();
+  UMEM_CUDA_TRY_TWICE(rt, event_destroy(event));
   return false;
 }
 

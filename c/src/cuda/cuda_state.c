@@ -88,7 +88,7 @@ static void end_sharing(umemVirtual *ctx) {
   if (!state->event || umemCudaGpu_is_inherited(state->gpu) ||
       !umemCudaScope_enter(&scope, ctx, state->gpu))
     return;
-  if (rt->event_destroy(state->event) && rt->event_destroy(state->event)) rt->last_error();
+  UMEM_CUDA_TRY_TWICE(rt, event_destroy(state->event));
   umemCudaScope_leave(&scope);
 }
 
