@@ -26,6 +26,8 @@ install(
   DESTINATION "${umem_config_dir}"
   COMPONENT development
 )
+# The build folder is a package, too: umem_DIR is then the folder c in it.
+export(EXPORT umem-targets NAMESPACE umem:: FILE "${CMAKE_CURRENT_BINARY_DIR}/umem-targets.cmake")
 configure_package_config_file(
   umem-config.cmake.in umem-config.cmake INSTALL_DESTINATION "${umem_config_dir}"
   NO_SET_AND_CHECK_MACRO

@@ -1,0 +1,333 @@
+/* mpi_start.c - makes and ends windows. What may fail in one rank alone is tried first, and all ranks agree on it
+ * before the next collective call: so a failure is one of all ranks. */
+#include "mpi_units.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+
+static char const *const start = "umemMpi_start";
+
+/* ---- what the caller wants ---- */
+
+static bool refuse(umemStatusType type, char const *text) {
+  umemVirtual_fail(NULL, type, "%s: %s", start, text);
+  return false;
+}
+
+/* Reads the options into *full. */
+static bool read_options(umemMpiOptions *full, umemMpiOptions const *options) {
+  *full = (umemMpiOptions)UMEM_MPI_OPTIONS_INIT;
+  if (!options) return refuse(umemValueError, "the options are NULL");
+  if (options->size < sizeof *full) return refuse(umemValueError, "the options' size is too small");
+  memcpy(full, options, sizeof *full);
+  if (full->capacity > PTRDIFF_MAX / 2) return refuse(umemValueError, "the capacity is too large");
+  if (full->unit && (full->unit < 64 || full->unit & (full->unit - 1)))
+    return refuse(umemValueError, "the unit must be a power of two from 64 on");
+  if ((unsigned)full->memory > umemMpiMemoryCreate)
+    return refuse(umemValueError, "there is no such kind of memory");
+  if ((unsigned)full->progress > umemMpiProgressThread)
+    return refuse(umemValueError, "there is no such kind of progress");
+  return true;
+}
+
+static bool check_communicator(MPI_Comm comm) {
+  int between = 0;
+  if (comm == MPI_COMM_NULL) return refuse(umemValueError, "the communicator is MPI_COMM_NULL");
+  int error = MPI_Comm_test_inter(comm, &between);
+  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_test_inter");
+  if (between) return refuse(umemValueError, "an intercommunicator has no window");
+  if (mpi_has_window(comm)) return refuse(umemValueError, "the communicator has a window already");
+  return true;
+}
+
+/* ---- agreeing ---- */
+
+/* Whether all ranks are well. Where this one is, another one's failure is recorded. */
+static bool agree(MPI_Comm comm, bool well) {
+  int mine = well ? INT_MAX : 0, rank = 0, least = 0;
+  int error = MPI_Comm_rank(comm, &rank);
+  if (!well) mine = rank;
+  if (error == MPI_SUCCESS) error = MPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm);
+  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
+  if (least == INT_MAX) return true;
+  if (well)
+    umemVirtual_fail(NULL, umemRuntimeError, "%s: it failed in rank %d, which knows why", start,
+                     least);
+  return false;
+}
+
+/* Whether all ranks have given the same unit, memory and progress. */
+static bool agree_on_options(MPI_Comm comm, umemMpiOptions const *options) {
+  int64_t const mine[6] = {(int64_t)options->unit,      -(int64_t)options->unit,
+                           (int64_t)options->memory,    -(int64_t)options->memory,
+                           (int64_t)options->progress, -(int64_t)options->progress};
+  int64_t least[6];
+  int error = MPI_Allreduce(mine, least, 6, MPI_INT64_T, MPI_MIN, comm);
+  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
+  for (int i = 0; i < 6; i += 2)
+    if (least[i] != -least[i + 1])
+      return refuse(umemValueError,
+                    "the ranks have given different options: unit, memory and progress must be "
+                    "the same in all");
+  return true;
+}
+
+/* ---- room ---- */
+
+/* MPI puts what the ranks of a machine share into /dev/shm, and would crash at the first access if that were too
+ * small. */
+static bool has_room(MPI_Comm machine, uint64_t nbytes) {
+  struct statvfs disk;
+  uint64_t sum = 0;
+  int error = MPI_Allreduce(&nbytes, &sum, 1, MPI_UINT64_T, MPI_SUM, machine);
+  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
+  if (statvfs("/dev/shm", &disk) != 0) return true; /* it uses something else */
+  uint64_t const left = (uint64_t)disk.f_bavail * disk.f_frsize;
+  if (sum <= left) return true;
+  umemVirtual_fail(NULL, umemMemoryError,
+                   "%s: %" PRIu64 " bytes for the ranks of this machine, but /dev/shm has only "
+                   "%" PRIu64 " left; the option memory=create does not need it",
+                   start, sum, left);
+  return false;
+}
+
+/* Decides about the memory where the options do not. */
+static bool look_at_machine(MPI_Comm comm, uint64_t nbytes, umemMpiOptions *options) {
+  MPI_Comm machine;
+  int here = 0, all = 0;
+  int error = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+  if (error != MPI_SUCCESS)
+    return agree(comm, mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_split_type"));
+  MPI_Comm_size(machine, &here);
+  MPI_Comm_size(comm, &all);
+  if (options->memory == umemMpiMemoryAuto)
+    options->memory = here == all ? umemMpiMemoryShared : umemMpiMemoryAllocate;
+  bool well = options->memory != umemMpiMemoryShared || here == all ||
+              refuse(umemNotSupportedError, "ranks on several machines share no memory");
+  if (options->memory != umemMpiMemoryCreate) well = has_room(machine, nbytes) && well;
+  MPI_Comm_free(&machine);
+  return agree(comm, well);
+}
+
+/* ---- the windows of MPI ---- */
+
+static uint64_t control_size(uint64_t capacity, uint64_t unit) {
+  return mpi_words(mpi_units_in(capacity, mpi_unit_of(capacity, unit))) * sizeof(uint64_t);
+}
+
+static uint64_t page_round(uint64_t nbytes) { return (nbytes + 4095) & ~UINT64_C(4095); }
+
+/* Memory of umem for both windows. */
+static bool map_memory(MpiWindow *window, uint64_t nbytes) {
+  window->memory_size = nbytes ? nbytes : 1;
+  void *memory = mmap(NULL, window->memory_size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) window->memory = memory;
+  if (window->memory) return true;
+  return refuse(umemMemoryError, "the system has no memory for this capacity");
+}
+
+/* One window of MPI. Sets *base to this rank's part. */
+static bool make_one(MpiWindow *window, umemMpiMemory how, uint64_t nbytes, int disp_unit,
+                     unsigned char *memory, MPI_Win *made, unsigned char **base) {
+  static char const *const calls[] = {
+      "", "umemMpi_start: MPI_Win_allocate_shared", "umemMpi_start: MPI_Win_allocate",
+      "umemMpi_start: MPI_Win_create"};
+  MPI_Aint const size = (MPI_Aint)nbytes;
+  char const *what = calls[how];
+  MPI_Info info = MPI_INFO_NULL;
+  int error = MPI_Info_create(&info);
+  if (error == MPI_SUCCESS) error = MPI_Info_set(info, "alloc_shared_noncontig", "true");
+  if (error == MPI_SUCCESS && how == umemMpiMemoryCreate)
+    error = MPI_Win_create(memory, size, disp_unit, info, window->comm, made);
+  else if (error == MPI_SUCCESS && how == umemMpiMemoryAllocate)
+    error = MPI_Win_allocate(size, disp_unit, info, window->comm, &memory, made);
+  else if (error == MPI_SUCCESS)
+    error = MPI_Win_allocate_shared(size, disp_unit, info, window->comm, &memory, made);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  if (error != MPI_SUCCESS) return agree(window->comm, mpi_fail(NULL, error, what));
+  *base = memory;
+  MPI_Win_set_errhandler(*made, MPI_ERRORS_RETURN);
+  error = MPI_Win_lock_all(MPI_MODE_NOCHECK, *made);
+  return agree(window->comm, error == MPI_SUCCESS ||
+                                 mpi_fail(NULL, error, "umemMpi_start: MPI_Win_lock_all"));
+}
+
+/* Whether the CPU and MPI see the same memory. */
+static bool is_unified(MPI_Win made) {
+  int *model = NULL, found = 0;
+  int error = MPI_Win_get_attr(made, MPI_WIN_MODEL, &model, &found);
+  return error == MPI_SUCCESS && found && *model == MPI_WIN_UNIFIED;
+}
+
+/* Fills the records of this rank before others see them. */
+static bool begin_records(MpiWindow *window, unsigned char *control) {
+  uint64_t const capacity = window->capacities[window->rank];
+  uint64_t const units = mpi_units_in(capacity, mpi_unit_of(capacity, window->unit));
+  if (units) mpi_units_clear((uint64_t *)(void *)control, units);
+  int error = MPI_Win_sync(window->control);
+  if (error == MPI_SUCCESS) error = MPI_Barrier(window->comm);
+  if (error == MPI_SUCCESS) error = MPI_Win_sync(window->control);
+  return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_sync");
+}
+
+/* Where the parts and records of all ranks are in this process. */
+static bool find_shared(MpiWindow *window) {
+  int error = MPI_SUCCESS;
+  window->records = calloc((size_t)window->ranks, sizeof *window->records);
+  if (!window->records) return refuse(umemMemoryError, "no memory for the records of the window");
+  for (int rank = 0; rank < window->ranks && error == MPI_SUCCESS; rank++) {
+    MPI_Aint size;
+    int unit;
+    error = MPI_Win_shared_query(window->data, rank, &size, &unit, &window->parts[rank]);
+    if (error == MPI_SUCCESS)
+      error = MPI_Win_shared_query(window->control, rank, &size, &unit, &window->records[rank]);
+  }
+  return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_shared_query");
+}
+
+static bool make_windows(MpiWindow *window, umemMpiOptions const *options) {
+  uint64_t const nbytes = options->capacity, records = control_size(nbytes, options->unit);
+  unsigned char *memory = NULL, *data = NULL, *control = NULL;
+  if (options->memory == umemMpiMemoryCreate) {
+    if (!agree(window->comm, map_memory(window, page_round(nbytes) + records + 4096))) return false;
+    memory = window->memory;
+  }
+  umemMpiMemory const how = options->memory;
+  if (!make_one(window, how, nbytes, 1, memory, &window->data, &data)) return false;
+  if (memory) memory += page_round(nbytes);
+  if (!make_one(window, how, records, 8, memory, &window->control, &control)) return false;
+  if (is_unified(window->data)) window->parts[window->rank] = data;
+  if (!agree(window->comm, how != umemMpiMemoryShared || find_shared(window))) return false;
+  return begin_records(window, control);
+}
+
+/* ---- progress ---- */
+
+static bool start_progress(MpiWindow *window, umemMpiOptions const *options) {
+  bool needed = options->memory != umemMpiMemoryShared;
+  bool wanted = options->progress == umemMpiProgressThread ||
+                (options->progress == umemMpiProgressAuto && needed && window->threads);
+  int error = 0;
+  if (wanted && !window->threads)
+    return agree(window->comm,
+                 refuse(umemNotSupportedError, "a thread for progress needs MPI_THREAD_MULTIPLE"));
+  if (wanted && !(window->progress = mpi_progress_start(window->comm, &error)))
+    umemVirtual_fail(NULL, umemRuntimeError, "%s: cannot start a thread: %s", start,
+                     strerror(error));
+  return agree(window->comm, !error);
+}
+
+/* ---- start and end ---- */
+
+static void end_one(MPI_Win *made, int *result) {
+  if (*made == MPI_WIN_NULL) return;
+  int error = MPI_Win_unlock_all(*made);
+  if (*result == MPI_SUCCESS) *result = error;
+  error = MPI_Win_free(made);
+  if (*result == MPI_SUCCESS) *result = error;
+}
+
+int mpi_end_window(MpiWindow *window) {
+  int result = MPI_SUCCESS;
+  __atomic_store_n(&window->open, false, __ATOMIC_RELEASE);
+  mpi_progress_stop(window->progress);
+  window->progress = NULL;
+  if (window->comm == MPI_COMM_NULL) return MPI_SUCCESS;
+  end_one(&window->control, &result);
+  end_one(&window->data, &result);
+  int error = MPI_Comm_free(&window->comm);
+  if (window->memory) munmap(window->memory, window->memory_size);
+  window->memory = NULL;
+  return result == MPI_SUCCESS ? error : result;
+}
+
+/* The capacities of all ranks. */
+static bool gather(MpiWindow *window, uint64_t capacity) {
+  MPI_Comm_rank(window->comm, &window->rank);
+  MPI_Comm_size(window->comm, &window->ranks);
+  window->capacities = calloc((size_t)window->ranks, sizeof *window->capacities);
+  window->parts = calloc((size_t)window->ranks, sizeof *window->parts);
+  bool well = window->capacities && window->parts;
+  if (!well) refuse(umemMemoryError, "no memory for the records of the window");
+  if (!agree(window->comm, well)) return false;
+  int error = MPI_Allgather(&capacity, 1, MPI_UINT64_T, window->capacities, 1, MPI_UINT64_T,
+                            window->comm);
+  return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Allgather");
+}
+
+static bool fill(MpiWindow *window, umemMpiOptions *options) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  window->threads = level == MPI_THREAD_MULTIPLE;
+  window->unit = options->unit;
+  window->cuda_aware = mpi_takes_gpu_addresses();
+  uint64_t const all = options->capacity + control_size(options->capacity, options->unit);
+  if (!agree_on_options(window->comm, options) || !gather(window, options->capacity) ||
+      !look_at_machine(window->comm, all, options) || !make_windows(window, options) ||
+      !start_progress(window, options))
+    return false;
+  int error = mpi_attach_window(window->user, window);
+  bool well = error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_set_attr");
+  if (well) __atomic_store_n(&window->open, true, __ATOMIC_RELEASE);
+  return well;
+}
+
+/* comm returns errors. */
+static bool start_on(MPI_Comm comm, umemMpiOptions const *options) {
+  umemMpiOptions full;
+  MpiWindow *window = calloc(1, sizeof *window);
+  bool well = read_options(&full, options);
+  if (!window) well = refuse(umemMemoryError, "no memory for the records of the window");
+  if (!agree(comm, well && check_communicator(comm))) {
+    free(window);
+    return false;
+  }
+  window->user = comm;
+  window->comm = MPI_COMM_NULL;
+  window->data = window->control = MPI_WIN_NULL;
+  window->holders = 1;
+  int error = MPI_Comm_dup(comm, &window->comm);
+  if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(window->comm, MPI_ERRORS_RETURN);
+  if (error != MPI_SUCCESS) mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_dup");
+  if (error == MPI_SUCCESS && fill(window, &full)) return true;
+  mpi_end_window(window);
+  mpi_release_window(window);
+  return false;
+}
+
+umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options) {
+  MPI_Errhandler handler;
+  if (!mpi_is_running(NULL, start)) return umem_thread_status();
+  if (umemMpi_register() != umemOK) return umem_thread_status();
+  if (comm == MPI_COMM_NULL) {
+    check_communicator(comm);
+    return umem_thread_status();
+  }
+  int error = MPI_Comm_get_errhandler(comm, &handler);
+  if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (error != MPI_SUCCESS) {
+    mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_set_errhandler");
+    return umem_thread_status();
+  }
+  bool well = start_on(comm, options);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Errhandler_free(&handler);
+  return well ? umemOK : umem_thread_status();
+}
+
+umemStatusType umemMpi_stop(MPI_Comm comm) {
+  if (!mpi_is_running(NULL, "umemMpi_stop")) return umem_thread_status();
+  if (!mpi_has_window(comm))
+    return umemVirtual_fail(NULL, umemValueError,
+                            "umemMpi_stop: the communicator has no window");
+  int error = mpi_detach_window(comm);
+  if (error == MPI_SUCCESS) return umemOK;
+  mpi_fail(NULL, error, "umemMpi_stop");
+  return umem_thread_status();
+}

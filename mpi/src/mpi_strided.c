@@ -1,0 +1,247 @@
+/* mpi_strided.c - copies that need no buffer of umem: strided ones between RAM and the window by datatypes of MPI, and
+ * those between the windows of two ranks. */
+#include "mpi_context.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  most_bytes = 1 << 30,  /* of one operation */
+  pass_piece = 1 << 20   /* of a buffer between two ranks */
+};
+
+/* ---- memory that MPI takes by its pointer ---- */
+
+/* The pointer by which MPI can use the memory of other at adr for a copy; NULL: none. */
+static unsigned char *pointer_of(Mpi const *mpi, umemVirtual *other, uintptr_t adr,
+                                 umemCapability access) {
+  uint32_t const capabilities = other->capabilities;
+  if (mpi_is(other)) return mpi_here(mpi_of(other), adr);
+  if (capabilities & umemFaultable || !other->vptr) return NULL;
+  if (capabilities & umemDeviceAccessible && mpi->window->cuda_aware)
+    return (unsigned char *)adr;
+  bool waits = capabilities & (umemOrdered | umemDeviceShared);
+  return capabilities & access && !waits ? (unsigned char *)adr : NULL;
+}
+
+/* Waits for work that is queued on memory of a GPU. */
+static bool is_settled(umemVirtual *other) {
+  if (!(other->capabilities & (umemOrdered | umemDeviceShared))) return true;
+  return umem_synchronize(other) == umemOK;
+}
+
+/* ---- strided copies ---- */
+
+/* A strided copy between the window of ctx and memory. */
+typedef struct Strided {
+  umemVirtual *ctx;
+  bool get; /* from the window */
+  uintptr_t adr;
+  unsigned char *bytes;
+  size_t item_size;
+  int rank;
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t here[UMEM_MAX_RANK], there[UMEM_MAX_RANK]; /* strides of the memory, of the window */
+} Strided;
+
+/* Lets the strides of the window ascend, so that its datatypes begin at their first byte. */
+static void turn(Strided *copy) {
+  for (int k = 0; k < copy->rank; k++) {
+    if (copy->there[k] >= 0) continue;
+    ptrdiff_t const last = (ptrdiff_t)copy->extents[k] - 1;
+    copy->adr += (uintptr_t)(last * copy->there[k]);
+    copy->bytes += last * copy->here[k];
+    copy->there[k] = -copy->there[k];
+    copy->here[k] = -copy->here[k];
+  }
+}
+
+/* The bytes from the first to the last one in the window; SIZE_MAX if they overflow. */
+static size_t reach(Strided const *copy) {
+  size_t sum = copy->item_size;
+  for (int k = 0; k < copy->rank; k++) {
+    size_t step;
+    if (__builtin_mul_overflow(copy->extents[k] - 1, (size_t)copy->there[k], &step) ||
+        __builtin_add_overflow(sum, step, &sum))
+      return SIZE_MAX;
+  }
+  return sum;
+}
+
+/* The bytes of the items of the dimensions from k on. */
+static size_t bytes_from(Strided const *copy, int k) {
+  size_t bytes = copy->item_size;
+  for (; k < copy->rank; k++) bytes *= copy->extents[k];
+  return bytes;
+}
+
+/* Whether MPI can count what there is. */
+static bool is_countable(Strided const *copy) {
+  if (copy->item_size > most_bytes) return false;
+  for (int k = 0; k < copy->rank; k++)
+    if (copy->extents[k] > INT_MAX) return false;
+  return bytes_from(copy, 1) <= most_bytes;
+}
+
+/* The datatype of count indices of the first dimension. */
+static int make_type(Strided const *copy, size_t count, ptrdiff_t const *strides,
+                     MPI_Datatype *type) {
+  int length = (int)copy->item_size, error = MPI_SUCCESS;
+  MPI_Datatype inner = MPI_BYTE;
+  for (int k = copy->rank - 1; k >= 0 && error == MPI_SUCCESS; k--) {
+    int const extent = (int)(k ? copy->extents[k] : count);
+    MPI_Datatype outer;
+    error = MPI_Type_create_hvector(extent, length, (MPI_Aint)strides[k], inner, &outer);
+    if (inner != MPI_BYTE) MPI_Type_free(&inner);
+    if (error == MPI_SUCCESS) inner = outer;
+    length = 1;
+  }
+  if (error == MPI_SUCCESS) error = MPI_Type_commit(&inner);
+  *type = inner;
+  return error;
+}
+
+/* Indices [first, first + count) of the first dimension. */
+static int move_some(Strided const *copy, size_t first, size_t count) {
+  Mpi const *mpi = mpi_of(copy->ctx);
+  MPI_Datatype here = MPI_BYTE, there = MPI_BYTE;
+  unsigned char *bytes = copy->bytes + (ptrdiff_t)first * copy->here[0];
+  MPI_Aint const adr = (MPI_Aint)copy->adr + (MPI_Aint)first * copy->there[0];
+  int error = make_type(copy, count, copy->here, &here);
+  if (error == MPI_SUCCESS) error = make_type(copy, count, copy->there, &there);
+  if (error == MPI_SUCCESS && copy->get)
+    error = MPI_Get(bytes, 1, here, mpi->rank, adr, 1, there, mpi->window->data);
+  else if (error == MPI_SUCCESS)
+    error = MPI_Put(bytes, 1, here, mpi->rank, adr, 1, there, mpi->window->data);
+  if (here != MPI_BYTE) MPI_Type_free(&here);
+  if (there != MPI_BYTE) MPI_Type_free(&there);
+  return error;
+}
+
+static void move_items(Strided const *copy) {
+  Mpi const *mpi = mpi_of(copy->ctx);
+  size_t const most = most_bytes / bytes_from(copy, 1), all = copy->extents[0];
+  int error = MPI_SUCCESS;
+  for (size_t first = 0, count; first < all && error == MPI_SUCCESS; first += count) {
+    count = all - first < most ? all - first : most;
+    error = move_some(copy, first, count);
+  }
+  int flushed = MPI_Win_flush(mpi->rank, mpi->window->data);
+  if (error == MPI_SUCCESS) error = flushed;
+  if (error != MPI_SUCCESS) mpi_fail(copy->ctx, error, "a strided copy");
+}
+
+static bool copy_strided(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtual *other,
+                         uintptr_t other_adr, umemLayout const *layout) {
+  Mpi const *mpi = mpi_of(ctx);
+  Strided copy = {.ctx = ctx, .get = is_get, .adr = adr, .item_size = layout->item_size};
+  copy.bytes = pointer_of(mpi, other, other_adr, is_get ? umemCpuWritable : umemCpuReadable);
+  if (!copy.bytes) return false;
+  copy.rank = layout->rank;
+  for (int k = 0; k < layout->rank; k++) {
+    copy.extents[k] = layout->extents[k];
+    copy.here[k] = is_get ? layout->dst_strides[k] : layout->src_strides[k];
+    copy.there[k] = is_get ? layout->src_strides[k] : layout->dst_strides[k];
+  }
+  if (!is_countable(&copy)) return false;
+  turn(&copy);
+  if (!mpi_is_open(ctx) || !mpi_has(ctx, is_get ? "read" : "write", copy.adr, reach(&copy)))
+    return true;
+  if (mpi_is(other) && (!mpi_is_open(other) || !mpi_sync(other))) return true;
+  if (is_settled(other)) move_items(&copy);
+  if (mpi_is(other)) mpi_sync(other);
+  return true;
+}
+
+/* ---- between two ranks ---- */
+
+/* Two buffers: one is written to dst while the next one is read from src. */
+static int pass(Mpi const *src, uintptr_t src_adr, Mpi const *dst, uintptr_t dst_adr,
+                size_t nbytes, unsigned char *buffers) {
+  MPI_Request writing[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  int error = MPI_SUCCESS;
+  for (size_t done = 0, turn = 0; done < nbytes && error == MPI_SUCCESS; turn = !turn) {
+    int const n = (int)(nbytes - done < pass_piece ? nbytes - done : pass_piece);
+    unsigned char *bytes = buffers + turn * pass_piece;
+    MPI_Request reading;
+    error = MPI_Wait(&writing[turn], MPI_STATUS_IGNORE);
+    if (error == MPI_SUCCESS)
+      error = MPI_Rget(bytes, n, MPI_BYTE, src->rank, (MPI_Aint)(src_adr + done), n, MPI_BYTE,
+                       src->window->data, &reading);
+    if (error == MPI_SUCCESS) error = MPI_Wait(&reading, MPI_STATUS_IGNORE);
+    if (error == MPI_SUCCESS)
+      error = MPI_Rput(bytes, n, MPI_BYTE, dst->rank, (MPI_Aint)(dst_adr + done), n, MPI_BYTE,
+                       dst->window->data, &writing[turn]);
+    done += (size_t)n;
+  }
+  for (int i = 0; i < 2; i++) {
+    int waited = MPI_Wait(&writing[i], MPI_STATUS_IGNORE);
+    if (error == MPI_SUCCESS) error = waited;
+  }
+  int flushed = MPI_Win_flush(dst->rank, dst->window->data);
+  return error == MPI_SUCCESS ? flushed : error;
+}
+
+static void copy_between(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                         size_t nbytes) {
+  size_t const room = nbytes < pass_piece ? pass_piece : 2 * (size_t)pass_piece;
+  unsigned char *buffers = malloc(room);
+  if (!buffers) {
+    umemVirtual_fail(dst, umemMemoryError, "no memory for a buffer of %zu bytes", room);
+    return;
+  }
+  int error = pass(mpi_of(src), src_adr, mpi_of(dst), dst_adr, nbytes, buffers);
+  free(buffers);
+  if (error != MPI_SUCCESS) mpi_fail(dst, error, "a copy between two ranks");
+}
+
+/* A run of bytes of two windows: one of them in this process, or both elsewhere. */
+static void copy_windows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                         size_t nbytes) {
+  if (!mpi_is_open(src) || !mpi_is_open(dst) || !mpi_has(src, "read", src_adr, nbytes) ||
+      !mpi_has(dst, "write", dst_adr, nbytes))
+    return;
+  unsigned char *from = mpi_here(mpi_of(src), src_adr), *to = mpi_here(mpi_of(dst), dst_adr);
+  if (from && !mpi_sync(src)) return;
+  if (from)
+    mpi_copy_from(dst, dst_adr, NULL, (uintptr_t)from, nbytes);
+  else if (to)
+    mpi_copy_to(src, src_adr, NULL, (uintptr_t)to, nbytes);
+  else
+    copy_between(src, src_adr, dst, dst_adr, nbytes);
+  if (to) mpi_sync(dst);
+}
+
+/* A run of bytes between the window and a GPU, if MPI takes its addresses. */
+static bool copy_gpu(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtual *other,
+                     uintptr_t other_adr, size_t nbytes) {
+  uint32_t const capabilities = other->capabilities;
+  if (!mpi_of(ctx)->window->cuda_aware || !(capabilities & umemDeviceAccessible) ||
+      capabilities & (umemCpuReadable | umemCpuWritable))
+    return false;
+  if (mpi_here(mpi_of(ctx), adr)) return false; /* CUDA copies that itself */
+  if (!is_settled(other)) return true;
+  if (is_get)
+    mpi_copy_to(ctx, adr, NULL, other_adr, nbytes);
+  else
+    mpi_copy_from(ctx, adr, NULL, other_adr, nbytes);
+  return true;
+}
+
+bool mpi_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                     uintptr_t dst_adr, umemLayout const *layout) {
+  bool const is_get = ctx == src && !(mpi_is(dst) && mpi_here(mpi_of(src), src_adr));
+  umemVirtual *one = is_get ? src : dst, *other = is_get ? dst : src;
+  if (!mpi_is(one)) return false;
+  uintptr_t const adr = is_get ? src_adr : dst_adr, other_adr = is_get ? dst_adr : src_adr;
+  if (layout->rank) {
+    if (mpi_here(mpi_of(one), adr) && !mpi_is(other)) return false; /* as memory: by its window */
+    return copy_strided(one, is_get, adr, other, other_adr, layout);
+  }
+  if (mpi_is(src) && mpi_is(dst)) {
+    copy_windows(src, src_adr, dst, dst_adr, layout->item_size);
+    return true;
+  }
+  return copy_gpu(one, is_get, adr, other, other_adr, layout->item_size);
+}

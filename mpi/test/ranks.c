@@ -1,0 +1,379 @@
+/* ranks.c - tests of umem/mpi.h that several ranks run together.
+ *
+ *     mpirun -n 4 ranks TEST
+ *
+ * The tests are in the table at the end. */
+#include "ranks.h"
+
+#include <pthread.h>
+#include <time.h>
+
+int rank, ranks;
+umemHost host;
+
+/* ---- one window ---- */
+
+static void addresses_are_offsets(void) {
+  start_window(1 << 20);
+  umemMpi *all = open_all();
+  umemMpi *next = &all[(rank + 1) % ranks];
+  CHECK(umem_null(next) == UINTPTR_MAX);
+  CHECK(!strcmp(umem_get_device_name(next), "Mpi"));
+  CHECK(umem_find_layer(next, "mpi") == next);
+  barrier();
+  uintptr_t adr = umem_alloc(next, 1000);
+  CHECK(adr < 1 << 20 && adr % next->super.alignment == 0);
+  unsigned char bytes[1000], back[1000] = {0};
+  fill_random(bytes, sizeof bytes, (uint64_t)rank);
+  CHECK_OK(umem_copy_to(&host, (uintptr_t)bytes, next, adr, sizeof bytes));
+  CHECK_OK(umem_copy_to(next, adr, &host, (uintptr_t)back, sizeof back));
+  CHECK(!memcmp(bytes, back, sizeof bytes));
+  barrier();
+  umem_free(next, adr);
+  umem_free(next, adr);
+  expect(next, umemValueError, "is not a live block of rank");
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+static void own_memory_has_pointers(void) {
+  start_window(1 << 16);
+  umemMpi *all = open_all();
+  int count = 0;
+  CHECK(umemMpi_rank(&all[rank], &count) == rank && count == ranks);
+  umemInfo info = UMEM_INFO_INIT;
+  CHECK_OK(umem_get_info(&all[rank], &info));
+  CHECK(info.capacity == 1 << 16 && info.available == 1 << 16 && info.ordinal == rank);
+  barrier();
+  uintptr_t adr = umem_alloc(&all[rank], sizeof(double));
+  double *own = umemMpi_pointer(&all[rank], adr);
+  CHECK(own);
+  *own = rank + 0.5;
+  CHECK_OK(umemMpi_sync(&all[rank]));
+  uintptr_t others[64];
+  CHECK(MPI_Allgather(&adr, 1, MPI_UINT64_T, others, 1, MPI_UINT64_T, MPI_COMM_WORLD) ==
+        MPI_SUCCESS);
+  for (int r = 0; r < ranks; r++) {
+    double value = 0;
+    CHECK_OK(umem_copy_to(&all[r], others[r], &host, (uintptr_t)&value, sizeof value));
+    CHECK(value == r + 0.5);
+  }
+  umemMpi *next = &all[(rank + 1) % ranks];
+  double const *others_own = umemMpi_pointer(next, others[(rank + 1) % ranks]);
+  if (getenv("UMEM_TEST_MPI_MEMORY") && ranks > 1) {
+    CHECK(!others_own);
+    expect(next, umemNotSupportedError, "has this memory, and does not share it");
+  } else {
+    CHECK(others_own && *others_own == (rank + 1) % ranks + 0.5);
+  }
+  CHECK(!umemMpi_pointer(&all[rank], (1 << 16) + 1));
+  expect(&all[rank], umemIndexError, "past the end");
+  CHECK(!umemMpi_pointer((umemMpi *)&host, 0));
+  expect(NULL, umemTypeError, "no context of MPI");
+  barrier();
+  umem_free(&all[rank], adr);
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+/* MPICH crashes on these, and Open MPI answers late: umem must see them itself. */
+static void bounds_are_checked(void) {
+  start_window(4096);
+  umemMpi *all = open_all();
+  umemMpi *ctx = &all[(rank + 1) % ranks];
+  char bytes[4097] = {0};
+  CHECK(umem_copy_to(&host, (uintptr_t)bytes, ctx, 1, 4096) == umemIndexError);
+  expect(ctx, umemIndexError, "umem_copy_to: write of 4096 bytes at 1 past the end of rank");
+  CHECK(umem_copy_to(ctx, 4096, &host, (uintptr_t)bytes, 1) == umemIndexError);
+  expect(ctx, umemIndexError, "read of 1 bytes at 4096 past the end");
+  CHECK(umem_copy_to(ctx, (uintptr_t)1 << 40, &host, (uintptr_t)bytes, 1) == umemIndexError);
+  expect(ctx, umemIndexError, "past the end");
+  CHECK(umem_set(ctx, 4095, 1, 2) == umemIndexError);
+  expect(ctx, umemIndexError, "set of 2 bytes at 4095");
+  size_t extents[2] = {3, 2};
+  ptrdiff_t inside[2] = {64, 8}, outside[2] = {2048, 8};
+  umemLayout layout = {sizeof layout, 4, 2, extents, outside, inside};
+  CHECK(umem_copy_strided(ctx, 0, &host, (uintptr_t)bytes, &layout) == umemIndexError);
+  expect(ctx, umemIndexError, "past the end");
+  layout.src_strides = inside;
+  layout.dst_strides = outside;
+  CHECK(umem_copy_strided(&host, (uintptr_t)bytes, ctx, 0, &layout) == umemIndexError);
+  expect(ctx, umemIndexError, "past the end");
+  CHECK(umem_alloc(ctx, 4097) == UINTPTR_MAX);
+  expect(ctx, umemMemoryError, "no room for 4097 bytes in rank");
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+static void windows_begin_and_end(void) {
+  umemMpi ctx;
+  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
+  CHECK(umemMpi_ctor(&ctx, MPI_COMM_WORLD, 0) == umemValueError);
+  expect(NULL, umemValueError, "has no window");
+  CHECK(umem_null(&ctx) == UINTPTR_MAX);
+  CHECK(umemMpi_stop(MPI_COMM_WORLD) == umemValueError);
+  expect(NULL, umemValueError, "no window");
+  CHECK(umemMpi_start(MPI_COMM_NULL, &options) == umemValueError);
+  expect(NULL, umemValueError, "MPI_COMM_NULL");
+  CHECK(umemMpi_start(MPI_COMM_WORLD, NULL) == umemValueError);
+  expect(NULL, umemValueError, "NULL");
+  options.unit = 100;
+  CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemValueError);
+  expect(NULL, umemValueError, "power of two");
+  options.unit = rank ? 64 : 128;
+  if (ranks > 1) {
+    CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemValueError);
+    expect(NULL, umemValueError, "different options");
+    options.unit = rank ? 64 : 63;
+    CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == (rank ? umemRuntimeError : umemValueError));
+    expect(NULL, rank ? umemRuntimeError : umemValueError, rank ? "failed in rank 0" : "power of");
+  }
+  options.unit = 64;
+  options.capacity = (size_t)1 << 45;
+  CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemMemoryError);
+  expect(NULL, umemMemoryError, "/dev/shm has only");
+  options.capacity = rank ? 1000 : 0; /* parts may differ, and be empty */
+  CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
+  CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemValueError);
+  expect(NULL, umemValueError, "a window already");
+  CHECK(umemMpi_ctor(&ctx, MPI_COMM_WORLD, ranks) == umemValueError);
+  expect(NULL, umemValueError, "there is no rank");
+  CHECK_OK(umemMpi_ctor(&ctx, MPI_COMM_WORLD, 0));
+  CHECK(umem_alloc(&ctx, 1) == UINTPTR_MAX);
+  expect(&ctx, umemMemoryError, "no room");
+  barrier();
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+  char byte = 0;
+  CHECK(umem_alloc(&ctx, 1) == UINTPTR_MAX);
+  expect(&ctx, umemRuntimeError, "has ended");
+  CHECK(umem_copy_to(&ctx, 0, &host, (uintptr_t)&byte, 1) == umemRuntimeError);
+  expect(&ctx, umemRuntimeError, "has ended");
+  umem_dtor(&ctx);
+}
+
+/* MPI_Comm_free ends the window of its communicator, MPI_Finalize that of MPI_COMM_WORLD. */
+static void communicators_have_windows_of_their_own(void) {
+  MPI_Comm reversed, copy;
+  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
+  options.capacity = 4096;
+  CHECK(MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed) == MPI_SUCCESS);
+  CHECK_OK(umemMpi_start(reversed, &options));
+  CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
+  CHECK(MPI_Comm_dup(reversed, &copy) == MPI_SUCCESS);
+  umemMpi first, last, none;
+  CHECK(umemMpi_ctor(&none, copy, 0) == umemValueError);
+  expect(NULL, umemValueError, "no window");
+  CHECK_OK(umemMpi_ctor(&first, MPI_COMM_WORLD, 0));
+  CHECK_OK(umemMpi_ctor(&last, reversed, 0));
+  int value = 42, seen = 0;
+  if (rank == 0) CHECK_OK(umem_copy_to(&host, (uintptr_t)&value, &last, 64, sizeof value));
+  barrier();
+  CHECK_OK(umem_copy_to(&last, 64, &host, (uintptr_t)&seen, sizeof seen));
+  CHECK(seen == 42);
+  CHECK(!umem_is_same_device(&first, &last));
+  barrier();
+  CHECK(MPI_Comm_free(&reversed) == MPI_SUCCESS && MPI_Comm_free(&copy) == MPI_SUCCESS);
+  CHECK(umem_copy_to(&last, 64, &host, (uintptr_t)&seen, 4) == umemRuntimeError);
+  expect(&last, umemRuntimeError, "has ended");
+  CHECK_OK(umem_copy_to(&first, 64, &host, (uintptr_t)&seen, sizeof seen));
+  umem_dtor(&last);
+  umem_dtor(&first);
+}
+
+static void names_open_ranks(void) {
+  CHECK_OK(umemMpi_register());
+  CHECK(!umem_open("mpi:0"));
+  expect(NULL, umemValueError, "has no window");
+  umemVirtual *ctx = umem_open("stats+pool+mpi:0?mpi.size=4M&mpi.unit=64");
+  CHECK(ctx);
+  CHECK(umemMpi_rank(umem_find_layer(ctx, "mpi"), NULL) == 0);
+  uintptr_t adr = umem_calloc(ctx, 100, 8);
+  uint64_t numbers[100], zeros[100] = {0};
+  memset(numbers, 1, sizeof numbers);
+  CHECK_OK(umem_copy_to(ctx, adr, &host, (uintptr_t)numbers, sizeof numbers));
+  CHECK(!memcmp(numbers, zeros, sizeof numbers));
+  umem_free(ctx, adr);
+  umemVirtual *last = umem_open("mpi:0?size=1G"); /* started already: the size means nothing */
+  CHECK(last);
+  barrier();
+  umem_close(last);
+  umem_close(ctx);
+  barrier();
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+/* ---- allocation by all ranks at once ---- */
+
+/* Each block is one of its allocator alone, and at the end all memory is free. */
+static void ranks_allocate_from_each_other(void) {
+  enum { most = 40, rounds = 60 };
+  size_t const capacity = 1 << 20;
+  start_window(capacity);
+  umemMpi *all = open_all();
+  Random random = {(uint64_t)rank};
+  for (int round = 0; round < rounds; round++) {
+    umemMpi *ctx = &all[below(&random, (uint64_t)ranks)];
+    uintptr_t adr[most];
+    size_t const unit = ctx->super.alignment;
+    uint64_t mark = (uint64_t)rank << 32 | (uint64_t)round, seen;
+    size_t sizes[most], count = 1 + below(&random, most);
+    for (size_t i = 0; i < count; i++) {
+      sizes[i] = 1 + below(&random, i % 8 ? 6 * unit : 100 * unit);
+      adr[i] = umem_alloc(ctx, sizes[i]);
+      CHECK(adr[i] != UINTPTR_MAX);
+      for (size_t at = 0; at < sizes[i]; at += unit)
+        CHECK_OK(umem_copy_to(&host, (uintptr_t)&mark, ctx, adr[i] + at, sizeof mark));
+    }
+    for (size_t i = 0; i < count; i++) {
+      for (size_t at = 0; at < sizes[i]; at += unit) {
+        CHECK_OK(umem_copy_to(ctx, adr[i] + at, &host, (uintptr_t)&seen, sizeof seen));
+        CHECK(seen == mark);
+      }
+      umem_free(ctx, adr[i]);
+    }
+  }
+  barrier();
+  umemInfo info = UMEM_INFO_INIT;
+  CHECK_OK(umem_get_info(&all[rank], &info));
+  CHECK(info.available == capacity);
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+/* All ranks want all of one part: one gets it, the others a status, and a rank that waits gets it at last. */
+static void ranks_compete_for_large_blocks(void) {
+  size_t const capacity = 1 << 20;
+  start_window(capacity);
+  umemMpi *all = open_all();
+  for (int round = 0; round < 20; round++) {
+    int tries = 0;
+    uintptr_t adr;
+    while ((adr = umem_alloc(&all[0], capacity)) == UINTPTR_MAX) {
+      expect(&all[0], umemMemoryError, "no room");
+      CHECK(tries++ < 1000000);
+    }
+    CHECK(adr == 0);
+    CHECK_OK(umem_set(&all[0], adr, rank, 64));
+    umem_free(&all[0], adr);
+  }
+  barrier();
+  umemInfo info = UMEM_INFO_INIT;
+  CHECK_OK(umem_get_info(&all[0], &info));
+  CHECK(info.available == capacity);
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+/* ---- threads ---- */
+
+static void *allocate_much(void *data) {
+  umemMpi *ctx = data;
+  for (int i = 0; i < 200; i++) {
+    uintptr_t adr = umem_alloc(ctx, 100 + (size_t)i);
+    uint64_t mark = (uintptr_t)&ctx ^ (uint64_t)i, seen = 0;
+    CHECK_OK(umem_copy_to(&host, (uintptr_t)&mark, ctx, adr, sizeof mark));
+    CHECK_OK(umem_copy_to(ctx, adr, &host, (uintptr_t)&seen, sizeof seen));
+    CHECK(seen == mark);
+    umem_free(ctx, adr);
+  }
+  return NULL;
+}
+
+static void threads_use_one_context(void) {
+  start_window(1 << 20);
+  umemMpi *all = open_all();
+  umemMpi *next = &all[(rank + 1) % ranks];
+  int level = 0;
+  MPI_Query_thread(&level);
+  CHECK(!(next->super.capabilities & umemConcurrent) == (level < MPI_THREAD_MULTIPLE));
+  pthread_t threads[3];
+  for (int i = 0; level == MPI_THREAD_MULTIPLE && i < 3; i++)
+    CHECK(pthread_create(&threads[i], NULL, allocate_much, next) == 0);
+  for (int i = 0; level == MPI_THREAD_MULTIPLE && i < 3; i++) pthread_join(threads[i], NULL);
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+/* ---- a target that does not help ---- */
+
+/* Rank 0 sleeps, or computes, and the others use its memory: they are done before it calls MPI again. */
+static void target_does_not_help(bool computes) {
+  struct timespec const second = {1, 0};
+  struct timespec begin, now;
+  start_window(1 << 20);
+  umemMpi *all = open_all();
+  barrier();
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  if (rank == 0 && computes) {
+    do
+      clock_gettime(CLOCK_MONOTONIC, &now);
+    while (now.tv_sec - begin.tv_sec < 1 || now.tv_nsec < begin.tv_nsec);
+  } else if (rank == 0) {
+    nanosleep(&second, NULL);
+  } else {
+    for (int i = 0; i < 50; i++) {
+      uint64_t mark = (uint64_t)rank + (uint64_t)i, seen;
+      uintptr_t adr = umem_alloc(&all[0], 5000);
+      CHECK_OK(umem_copy_to(&host, (uintptr_t)&mark, &all[0], adr, 8));
+      CHECK_OK(umem_copy_to(&all[0], adr, &host, (uintptr_t)&seen, 8));
+      CHECK(seen == mark);
+      umem_free(&all[0], adr);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds = (double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec);
+    CHECK(seconds < 0.8);
+  }
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+static void target_sleeps(void) { target_does_not_help(false); }
+static void target_computes(void) { target_does_not_help(true); }
+
+/* ---- the table ---- */
+
+static struct {
+  char const *name;
+  void (*run)(void);
+} const tests[] = {
+    {"addresses", addresses_are_offsets},
+    {"pointers", own_memory_has_pointers},
+    {"bounds", bounds_are_checked},
+    {"life", windows_begin_and_end},
+    {"names", names_open_ranks},
+    {"allocate", ranks_allocate_from_each_other},
+    {"compete", ranks_compete_for_large_blocks},
+    {"threads", threads_use_one_context},
+    {"communicators", communicators_have_windows_of_their_own}, /* leaves a window */
+    {"sleeps", target_sleeps},
+    {"computes", target_computes},
+};
+
+/* Without arguments all tests but the last two, which take their time. */
+int main(int argc, char **argv) {
+  int level;
+  bool single = getenv("UMEM_TEST_MPI_SINGLE") != NULL;
+  MPI_Init_thread(&argc, &argv, single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  umemHost_ctor(&host);
+  size_t const count = sizeof tests / sizeof *tests;
+  for (size_t i = 0; i < count; i++) {
+    bool wanted = argc < 2 && i + 2 < count;
+    for (int k = 1; k < argc; k++) wanted |= !strcmp(argv[k], tests[i].name);
+    if (!wanted) continue;
+    tests[i].run();
+    CHECK(umem_thread_status() == umemOK && umem_is_ok(&host));
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) printf("ok - %s\n", tests[i].name);
+  }
+  umem_dtor(&host);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,88 @@
+/* ranks.h - what the tests of several ranks share. A check that fails ends all ranks. */
+#ifndef UMEM_TEST_MPI_RANKS_H
+#define UMEM_TEST_MPI_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <umem.h>
+#include <umem/mpi.h>
+
+extern int rank, ranks; /* of MPI_COMM_WORLD */
+extern umemHost host;
+
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (!(condition)) check_failed(__FILE__, __LINE__, #condition);                                \
+  } while (0)
+#define CHECK_OK(call) CHECK((call) == umemOK)
+
+_Noreturn static inline void check_failed(char const *file, int line, char const *condition) {
+  fprintf(stderr, "%s:%d: rank %d: not %s; the last failure: %s\n", file, line, rank, condition,
+          umem_thread_message());
+  fflush(stderr);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  abort();
+}
+
+/* That the last call recorded a failure of type on ctx (NULL: on none) whose message has words; clears both. */
+static inline void expect(void *ctx, umemStatusType type, char const *words) {
+  CHECK(umem_thread_status() == type);
+  CHECK(strstr(umem_thread_message(), words));
+  if (ctx) CHECK(umem_get_status(ctx) == type);
+  if (ctx) umem_clear_status(ctx);
+  umem_thread_clear();
+}
+
+/* A generator of its own for each rank. */
+typedef struct Random {
+  uint64_t state;
+} Random;
+
+static inline uint64_t next_random(Random *random) {
+  random->state += UINT64_C(0x9E3779B97F4A7C15);
+  uint64_t z = random->state;
+  z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+  return z ^ z >> 31;
+}
+
+static inline uint64_t below(Random *random, uint64_t n) { return next_random(random) % n; }
+
+static inline void fill_random(void *bytes, size_t n, uint64_t seed) {
+  Random random = {seed};
+  for (size_t i = 0; i < n; i++) ((unsigned char *)bytes)[i] = (unsigned char)next_random(&random);
+}
+
+/* The window of MPI_COMM_WORLD with what the environment says of memory and progress. */
+static inline void start_window(size_t capacity) {
+  char const *memory = getenv("UMEM_TEST_MPI_MEMORY"), *progress = getenv("UMEM_TEST_MPI_PROGRESS");
+  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
+  options.capacity = capacity;
+  if (memory && !strcmp(memory, "create")) options.memory = umemMpiMemoryCreate;
+  if (memory && !strcmp(memory, "allocate")) options.memory = umemMpiMemoryAllocate;
+  if (progress && !strcmp(progress, "thread")) options.progress = umemMpiProgressThread;
+  CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
+}
+
+/* A context for each rank. */
+static inline umemMpi *open_all(void) {
+  umemMpi *all = calloc((size_t)ranks, sizeof *all);
+  CHECK(all);
+  for (int r = 0; r < ranks; r++) CHECK_OK(umemMpi_ctor(&all[r], MPI_COMM_WORLD, r));
+  return all;
+}
+
+static inline void close_all(umemMpi *all) {
+  for (int r = 0; r < ranks; r++) {
+    CHECK(umem_is_ok(&all[r]));
+    umem_dtor(&all[r]);
+  }
+  free(all);
+}
+
+static inline void barrier(void) { CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS); }
+
+#endif
