@@ -260,6 +260,7 @@ enum {
 
 /* Rows of contexts that umem_open makes: ROW(identifier, name, what is opened, traits, memory). */
 #define NAMED_ROWS(ROW)                                                                            \
+  ROW(mpi, "mpi", "mpi:1", backendChecksFrees | backendMayLack, "mpi 1")                           \
   ROW(pool, "pool+host:", "pool+host:?initial=64K&growth=1M", over_many, "host")                   \
   ROW(limit, "limit+file:", "limit+file:?limit=1T", over_many | backendKeepsRecords, NULL)         \
   ROW(many, "stats+limit+pool+mmap:", "stats+limit+pool+mmap:?limit.limit=1T", over_many, NULL)    \

@@ -1,0 +1,92 @@
+/* contract.c - the contract of all contexts (test/contract) on the memory of another rank, which does not help: it
+ * sleeps, computes, or dies.
+ *
+ *     mpirun -n 2 contract sleeps|computes|dies [arguments of the contract]
+ *
+ * Rank 0 runs the contract, with the row "mpi", which is "mpi:1". Rank 1 calls MPI only before and after, and looks at
+ * its memory to find out when that is. It dies when the contract has begun: rank 0 then goes on, if MPI lets it, and
+ * cannot end MPI. It prints "the contract holds" at last. */
+#include "ranks.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+int rank, ranks;
+umemHost host;
+
+int contract_main(int argc, char **argv);
+
+enum { part = 72 << 20 };
+
+/* What rank 0 writes to the memory of rank 1. */
+enum { is_waiting = 0, has_begun = 1, has_ended = 2 };
+
+static void say(umemMpi *ctx, int what) {
+  CHECK_OK(umem_copy_to(&host, (uintptr_t)&what, ctx, 0, sizeof what));
+}
+
+static void help_not(char const *how, int volatile const *said) {
+  struct timespec const pause = {0, 5000000};
+  bool dies = !strcmp(how, "dies"), sleeps = !strcmp(how, "sleeps");
+  while (*said != has_ended) {
+    if (dies && *said == has_begun) kill(getpid(), SIGKILL);
+    if (sleeps) nanosleep(&pause, NULL);
+  }
+}
+
+/* Rank 1. */
+static void be_used(char const *how) {
+  umemMpi own;
+  CHECK_OK(umemMpi_ctor(&own, MPI_COMM_WORLD, 1));
+  barrier();
+  help_not(how, umemMpi_pointer(&own, 0));
+  umem_dtor(&own);
+}
+
+/* Rank 0. */
+static int run(char const *how, int argc, char **argv) {
+  umemMpi other;
+  CHECK_OK(umemMpi_ctor(&other, MPI_COMM_WORLD, 1));
+  uintptr_t adr = umem_calloc(&other, 1, sizeof(int));
+  CHECK(adr == 0);
+  barrier();
+  say(&other, has_begun);
+  if (!strcmp(how, "dies")) sleep(1);
+  int failed = contract_main(argc, argv);
+  say(&other, has_ended);
+  umem_dtor(&other);
+  printf("%s\n", failed ? "the contract does not hold" : "the contract holds");
+  fflush(stdout);
+  return failed;
+}
+
+/* MPICH's mpirun reports a dead rank by a signal, and ends: output goes to a file that the environment names. */
+static void write_to_file(void) {
+  char const *path = getenv("UMEM_TEST_MPI_OUTPUT");
+  signal(SIGUSR1, SIG_IGN);
+  if (!path || rank != 0) return;
+  CHECK(freopen(path, "w", stdout) && dup2(fileno(stdout), STDERR_FILENO) >= 0);
+}
+
+int main(int argc, char **argv) {
+  int level, failed = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  write_to_file();
+  umemHost_ctor(&host);
+  start_window(part);
+  char *words[16] = {argv[0], "alone", "*mpi*"};
+  int count = 3;
+  for (int i = 2; i < argc && count < 15; i++) words[count++] = argv[i];
+  CHECK(argc > 1 && ranks == 2);
+  if (rank == 1)
+    be_used(argv[1]);
+  else
+    failed = run(argv[1], count, words);
+  if (!strcmp(argv[1], "dies")) _exit(failed);
+  umem_dtor(&host);
+  MPI_Finalize();
+  return failed;
+}
