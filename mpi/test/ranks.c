@@ -370,7 +370,7 @@ int main(int argc, char **argv) {
     if (!wanted) continue;
     tests[i].run();
     CHECK(umem_thread_status() == umemOK && umem_is_ok(&host));
-    MPI_Barrier(MPI_COMM_WORLD);
+    barrier();
     if (rank == 0) printf("ok - %s\n", tests[i].name);
   }
   umem_dtor(&host);

@@ -1,0 +1,420 @@
+/* umem/mpi_blocks.hpp - an array that is divided into blocks over the ranks of a communicator.
+ *
+ *     umem::mpi::Blocks<double, 2> u(MPI_COMM_WORLD, {1000, 1000}, {{1, 1}});   // one block for each rank
+ *     umem::fill(u.array(), 0.0);                                // an umem::Array<double, 2> with ghost cells
+ *     u.exchange();                                              // ghost cells from the neighbours
+ *     double largest = u.max();                                  // of all blocks
+ *     u.save_npy("u.npy");                                       // each rank writes its part
+ *
+ * All functions that say so are collective: all ranks of the communicator call them, in the same order. If one throws in
+ * one rank alone, the others may wait for it. */
+#ifndef UMEM_MPI_BLOCKS_HPP
+#define UMEM_MPI_BLOCKS_HPP
+
+#include <umem/array.hpp>
+#include <umem/copy.hpp>
+#include <umem/decomposition.hpp>
+#include <umem/exchange.hpp>
+#include <umem/functional.hpp>
+#include <umem/mpi.hpp>
+#include <umem/npy_header.hpp>
+#include <umem/reduce.hpp>
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace umem {
+namespace mpi {
+
+namespace detail {
+
+/* A duplicate of a communicator, whose messages meet no others. */
+class OwnComm {
+public:
+  explicit OwnComm(MPI_Comm comm) {
+    check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm_, &rank);
+    MPI_Comm_size(comm_, &ranks);
+  }
+  OwnComm(OwnComm const &) = delete;
+  OwnComm &operator=(OwnComm const &) = delete;
+  ~OwnComm() {
+    int ended = 0;
+    if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) MPI_Comm_free(&comm_);
+  }
+
+  operator MPI_Comm() const noexcept { return comm_; }
+
+  int rank = 0, ranks = 1;
+
+private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+/* So many bytes as one item of MPI, which counts in int. */
+class ItemType {
+public:
+  explicit ItemType(std::size_t size) {
+    check(MPI_Type_contiguous(static_cast<int>(size), MPI_BYTE, &type_), "MPI_Type_contiguous");
+    check(MPI_Type_commit(&type_), "MPI_Type_commit");
+  }
+  ItemType(ItemType const &) = delete;
+  ItemType &operator=(ItemType const &) = delete;
+  ~ItemType() {
+    int ended = 0;
+    if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) MPI_Type_free(&type_);
+  }
+  operator MPI_Datatype() const noexcept { return type_; }
+
+private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+/* Waits, and lets other processes run: some MPIs do not, and become slow with more ranks than processors. */
+inline void wait(MPI_Request &request, char const *what) {
+  int done = 0;
+  for (int polls = 0; !done; polls++) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    if (!done && polls > 100) std::this_thread::yield();
+  }
+}
+
+inline int count_of(index_t n) {
+  if (n > std::numeric_limits<int>::max())
+    umem::detail::raise_text(umemValueError, "%td elements in one message of MPI", n);
+  return static_cast<int>(n);
+}
+
+/* How many blocks along each dimension: as MPI_Dims_create has it, the longest dimension with the most. */
+template <int N> Extents<N> blocks_along(int ranks, Extents<N> const &extents) {
+  int dims[N] = {};
+  check(MPI_Dims_create(ranks, N, dims), "MPI_Dims_create"); /* falling */
+  Extents<N> result;
+  bool taken[N] = {};
+  for (int n = 0; n < N; n++) {
+    int longest = -1;
+    for (int k = 0; k < N; k++)
+      if (!taken[k] && (longest < 0 || extents[k] > extents[longest])) longest = k;
+    taken[longest] = true;
+    result.at[longest] = dims[n];
+  }
+  return result;
+}
+
+/* An operation of umem (functional.hpp) on numbers of type R, as MPI calls it. */
+template <class R, class Op> void apply(void *in, void *inout, int *count, MPI_Datatype *) {
+  R const *from = static_cast<R const *>(in);
+  R *to = static_cast<R *>(inout);
+  for (int i = 0; i < *count; i++) to[i] = static_cast<R>(Op()(to[i], from[i]));
+}
+
+template <class R, class Op> R reduce_all(MPI_Comm comm, R const &own) {
+  static_assert(std::is_trivially_copyable_v<R>);
+  ItemType type(sizeof(R));
+  MPI_Op op;
+  R all = own;
+  check(MPI_Op_create(apply<R, Op>, 1, &op), "MPI_Op_create");
+  MPI_Request request = MPI_REQUEST_NULL;
+  int error = MPI_Iallreduce(&own, &all, 1, type, op, comm, &request);
+  MPI_Op_free(&op); /* MPI keeps it until the reduction is done */
+  check(error, "MPI_Iallreduce");
+  wait(request, "MPI_Iallreduce");
+  return all;
+}
+
+/* What one rank sends to another one, or receives from it, in one message. */
+template <class T, int N> struct Message {
+  int rank;
+  std::vector<Range<N>> cells; /* in this order; indices of the block */
+  index_t count = 0;           /* elements */
+  std::unique_ptr<T[]> elements;
+
+  void add(Range<N> const &range) {
+    index_t n = 1;
+    for (int k = 0; k < N; k++) n *= range.end.at[k] - range.begin.at[k];
+    cells.push_back(range);
+    count += n;
+  }
+
+  /* Copies between the cells of a block and the elements. */
+  template <bool out> void move(Part<T, N> const &block) {
+    T *at = elements.get();
+    for (Range<N> const &range : cells) {
+      Part<T, N> const part = umem::detail::cells_of(block, range);
+      Part<T, N> const packed(umem::detail::pointers(), reinterpret_cast<address>(at),
+                              part.extents());
+      if constexpr (out)
+        copy(Part<T const, N>(part), packed);
+      else
+        copy(Part<T const, N>(packed), part);
+      at += part.size();
+    }
+  }
+};
+
+/* The messages of one exchange of ghost cells. */
+template <class T, int N> struct Exchange {
+  std::vector<Message<T, N>> sent, received;
+
+  Exchange(Decomposition<N> const &grid, int own, Ghosts<N> const &ghosts) {
+    for (GhostCopy<N> const &one : grid.ghost_copies(own, ghosts))
+      find(received, one.from).add(one.target);
+    for (index_t other = 0; other < grid.size(); other++)
+      for (GhostCopy<N> const &one : grid.ghost_copies(other, ghosts))
+        if (one.from == own) find(sent, other).add(one.source);
+    for (auto *messages : {&sent, &received})
+      for (Message<T, N> &message : *messages)
+        message.elements.reset(new T[static_cast<std::size_t>(message.count)]);
+  }
+
+  void run(MPI_Comm comm, MPI_Datatype type, Part<T, N> const &block) {
+    std::vector<MPI_Request> requests;
+    requests.reserve(sent.size() + received.size());
+    for (Message<T, N> &message : received)
+      begin(requests, MPI_Irecv(message.elements.get(), count_of(message.count), type,
+                                message.rank, 0, comm, &next(requests)));
+    for (Message<T, N> &message : sent) {
+      message.template move<true>(block);
+      begin(requests, MPI_Isend(message.elements.get(), count_of(message.count), type,
+                                message.rank, 0, comm, &next(requests)));
+    }
+    for (MPI_Request &request : requests)
+      wait(request, "MPI_Isend or MPI_Irecv");
+    for (Message<T, N> &message : received) message.template move<false>(block);
+  }
+
+private:
+  static Message<T, N> &find(std::vector<Message<T, N>> &messages, index_t rank) {
+    for (Message<T, N> &message : messages)
+      if (message.rank == rank) return message;
+    messages.push_back({static_cast<int>(rank), {}, 0, nullptr});
+    return messages.back();
+  }
+  static MPI_Request &next(std::vector<MPI_Request> &requests) {
+    requests.push_back(MPI_REQUEST_NULL);
+    return requests.back();
+  }
+  static void begin(std::vector<MPI_Request> const &, int error) {
+    check(error, "MPI_Isend or MPI_Irecv");
+  }
+};
+
+/* One .npy file that all ranks write. It gets its name when it is complete. */
+class SharedFile {
+public:
+  SharedFile(OwnComm const &comm, std::string const &path)
+      : comm_(comm), path_(path), draft_(path + ".umem-draft") {
+    if (comm.rank == 0) std::remove(draft_.c_str());
+    check(MPI_Barrier(comm), "MPI_Barrier");
+    check(MPI_File_open(comm, draft_.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                        &file_),
+          ("cannot create \"" + draft_ + "\"").c_str());
+  }
+  SharedFile(SharedFile const &) = delete;
+  SharedFile &operator=(SharedFile const &) = delete;
+  ~SharedFile() {
+    if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
+  }
+
+  void write_header(std::string const &header) {
+    if (comm_.rank != 0) return;
+    check(MPI_File_write_at(file_, 0, header.data(), static_cast<int>(header.size()), MPI_BYTE,
+                            MPI_STATUS_IGNORE),
+          "MPI_File_write_at");
+  }
+
+  /* Writes count items of this rank, which are at the places of filetype behind the header. */
+  void write(std::size_t header, void const *items, index_t count, std::size_t size,
+             MPI_Datatype item, MPI_Datatype filetype) {
+    check(MPI_File_set_view(file_, static_cast<MPI_Offset>(header), item, filetype, "native",
+                            MPI_INFO_NULL),
+          "MPI_File_set_view");
+    index_t const most = static_cast<index_t>((std::size_t(1) << 30) / size) + 1;
+    for (index_t done = 0, n; done < count; done += n) {
+      n = count - done < most ? count - done : most;
+      check(MPI_File_write(file_, static_cast<char const *>(items) + done * index_t(size),
+                           count_of(n), item, MPI_STATUS_IGNORE),
+            "MPI_File_write");
+    }
+  }
+
+  /* All ranks have written. */
+  void complete() {
+    check(MPI_File_sync(file_), "MPI_File_sync");
+    check(MPI_File_close(&file_), "MPI_File_close");
+    int renamed = 0;
+    if (comm_.rank == 0) renamed = std::rename(draft_.c_str(), path_.c_str());
+    check(MPI_Bcast(&renamed, 1, MPI_INT, 0, comm_), "MPI_Bcast");
+    if (renamed != 0) umem::detail::raise_text(umemIOError, "cannot replace \"%s\"", path_.c_str());
+  }
+
+private:
+  OwnComm const &comm_;
+  std::string path_, draft_;
+  MPI_File file_ = MPI_FILE_NULL;
+};
+
+} // namespace detail
+
+template <class T, int N> class Blocks {
+  static_assert(std::is_trivially_copyable_v<T>, "Blocks: messages copy bytes");
+  static_assert(!std::is_same_v<T, long double>, "Blocks: a long double has bytes without a meaning");
+
+public:
+  /* One block for each rank, as nearly square as MPI_Dims_create makes them, on context. Collective. wraps: not 0 where
+   * the array is periodic. */
+  Blocks(MPI_Comm comm, Extents<N> const &extents, Ghosts<N> const &ghosts = {},
+         umem::Context context = Host(), Extents<N> const &wraps = {})
+      : Blocks(std::make_shared<detail::OwnComm>(comm), extents, ghosts, std::move(context),
+               wraps) {}
+
+  /* The blocks of grid, of which rank n has the n-th. Collective. Throws umem::value_error if there are not as many
+   * blocks as ranks. */
+  Blocks(MPI_Comm comm, Decomposition<N> grid, Ghosts<N> const &ghosts = {},
+         umem::Context context = Host())
+      : Blocks(std::make_shared<detail::OwnComm>(comm), std::move(grid), ghosts,
+               std::move(context)) {}
+
+  /* ---- what is where ---- */
+
+  Decomposition<N> const &decomposition() const noexcept { return grid_; }
+
+  /* Of the whole array. */
+  Extents<N> extents() const noexcept { return grid_.extents(); }
+
+  int rank() const noexcept { return comm_->rank; }
+  int ranks() const noexcept { return comm_->ranks; }
+
+  /* The indices in the whole array that this rank has. */
+  Range<N> box() const { return grid_.box(rank()); }
+
+  /* Those of a range of the whole array that this rank has, as indices of its block. */
+  Range<N> own(Range<N> range) const {
+    Range<N> const mine = box();
+    for (int k = 0; k < N; k++) {
+      index_t const begin = mine.begin.at[k], end = mine.end.at[k];
+      auto within = [=](index_t i) { return (i < begin ? begin : i > end ? end : i) - begin; };
+      range.begin.at[k] = within(range.begin.at[k]);
+      range.end.at[k] = within(range.end.at[k]);
+    }
+    return range;
+  }
+
+  /* The block of this rank; index 0 is its first element. */
+  Array<T, N> &array() noexcept { return array_; }
+  Array<T, N> const &array() const noexcept { return array_; }
+
+  /* ---- all ranks ---- */
+
+  /* Copies to the ghost cells of all blocks the elements of their neighbours, at edges and corners too, and around the
+   * array where it is periodic. Ghost cells outside of the array keep their values. Collective, but a rank waits for its
+   * neighbours only. */
+  void exchange() { exchange_->run(*comm_, *type_, array_.part()); }
+
+  /* Applies op to the values of all ranks. Collective. Op: of functional.hpp, or another commutative function object of a
+   * type that has a default constructor. */
+  template <class Op, class R> R reduce(R const &own_value, Op) const {
+    return detail::reduce_all<R, Op>(*comm_, own_value);
+  }
+
+  /* The sum of all elements; the largest and the smallest one, NaN if there is a NaN. Collective. The last digits of a sum
+   * of floating-point numbers depend on the blocks. max and min throw umem::value_error in all ranks if there is no
+   * element. */
+  auto sum() const {
+    auto const own_sum = umem::sum(array_);
+    return reduce(own_sum, umem::plus());
+  }
+  T max() const { return extreme("max", umem::maximum(), lowest(), [&] { return umem::max(array_); }); }
+  T min() const { return extreme("min", umem::minimum(), highest(), [&] { return umem::min(array_); }); }
+
+  /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its block; when all have,
+   * the file replaces the one at path. All ranks see the same folder. Collective. The file is first named
+   * path + ".umem-draft". Throws umem::io_error. */
+  void save_npy(std::string const &path) const {
+    std::string const header =
+        umem::detail::make_npy_header(umem::detail::npy_type<T>(), Shape(extents()), false);
+    std::size_t const count = static_cast<std::size_t>(array_.size());
+    std::unique_ptr<T[]> packed(new T[count ? count : 1]());
+    copy(Part<T const, N>(array_.part()),
+         Part<T, N>(umem::detail::pointers(), reinterpret_cast<address>(packed.get()),
+                    array_.extents()));
+    MPI_Datatype places = make_places();
+    detail::SharedFile file(*comm_, path);
+    file.write_header(header);
+    file.write(header.size(), packed.get(), array_.size(), sizeof(T), *type_, places);
+    if (array_.size()) MPI_Type_free(&places);
+    file.complete();
+  }
+
+private:
+  Blocks(std::shared_ptr<detail::OwnComm> comm, Extents<N> const &extents, Ghosts<N> const &ghosts,
+         umem::Context context, Extents<N> const &wraps)
+      : Blocks(comm, Decomposition<N>(extents, detail::blocks_along(comm->ranks, extents), wraps),
+               ghosts, std::move(context)) {}
+
+  Blocks(std::shared_ptr<detail::OwnComm> comm, Decomposition<N> grid, Ghosts<N> const &ghosts,
+         umem::Context context)
+      : comm_(std::move(comm)), grid_(std::move(grid)) {
+    if (grid_.size() != comm_->ranks)
+      umem::detail::raise_text(umemValueError, "%td blocks for %d ranks", grid_.size(),
+                               comm_->ranks);
+    type_ = std::make_shared<detail::ItemType>(sizeof(T));
+    ArrayOptions<N> options;
+    options.ghosts = ghosts;
+    array_ = Array<T, N>(grid_.extents(rank()), std::move(context), options);
+    exchange_ = std::make_unique<detail::Exchange<T, N>>(grid_, rank(), ghosts);
+  }
+
+  static T lowest() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+  }
+  static T highest() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+
+  /* Ranks without elements join with the value that changes nothing. */
+  template <class Op, class F>
+  T extreme(char const *name, Op op, T const &neutral, F const &own_extreme) const {
+    if (extents().product() == 0)
+      umem::detail::raise_text(umemValueError, "%s of no elements", name);
+    return reduce(array_.size() ? static_cast<T>(own_extreme()) : neutral, op);
+  }
+
+  /* Where the elements of this rank are in the file. */
+  MPI_Datatype make_places() const {
+    if (array_.size() == 0) return *type_;
+    int all[N], here[N], first[N];
+    Range<N> const mine = box();
+    for (int k = 0; k < N; k++) {
+      all[k] = detail::count_of(extents()[k]);
+      first[k] = detail::count_of(mine.begin.at[k]);
+      here[k] = detail::count_of(mine.end.at[k] - mine.begin.at[k]);
+    }
+    MPI_Datatype places;
+    detail::check(
+        MPI_Type_create_subarray(N, all, here, first, MPI_ORDER_C, *type_, &places),
+        "MPI_Type_create_subarray");
+    detail::check(MPI_Type_commit(&places), "MPI_Type_commit");
+    return places;
+  }
+
+  std::shared_ptr<detail::OwnComm> comm_;
+  Decomposition<N> grid_;
+  std::shared_ptr<detail::ItemType> type_;
+  Array<T, N> array_;
+  std::unique_ptr<detail::Exchange<T, N>> exchange_;
+};
+
+} // namespace mpi
+} // namespace umem
+
+#endif
