@@ -34,6 +34,7 @@ has() {
     cblas) has_header cblas.h ;;
     debian-tools) command -v dh && command -v lintian && command -v help2man ;;
     browser) command -v chromium && command -v chromedriver ;;
+    mpich | openmpi) command -v "mpicc.$1" && command -v "mpirun.$1" ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
     *) command -v "$1" ;;
   esac > /dev/null 2>&1
@@ -52,6 +53,8 @@ package_of() {
     abidiff) echo abigail-tools ;;
     debian-tools) echo debhelper help2man lintian ;;
     browser) echo chromium-driver ;; # brings Chromium along
+    mpich) echo mpich libmpich-dev ;;
+    openmpi) echo openmpi-bin libopenmpi-dev ;;
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;

@@ -24,6 +24,7 @@
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
+# - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; as a package, too.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
 
 source "$root/test/check.sh"
@@ -31,11 +32,11 @@ source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
 # The longest first: the short ones fill what is left of the processors.
-all_stages=(gcc asan tsan arm64 clang install examples bench cuda valgrind tidy python docs cppcheck symbols includes format)
+all_stages=(gcc asan tsan arm64 clang install examples bench cuda mpi valgrind tidy python docs cppcheck symbols includes format)
 quick_stages=(short symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
-declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc)
+declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc)
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
@@ -48,6 +49,7 @@ declare -A stage_needs=(
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python"
+  [mpi]="gcc g++ cmake ninja pkg-config cmocka gtest python3 mpich openmpi"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
@@ -289,6 +291,29 @@ nvcc_compiles_programs() {
     --default-stream per-thread -Xcompiler -fsyntax-only,-Wno-return-type \
     -DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE= \
     -diag-suppress=940 # main may end without return, but in no namespace
+}
+
+# Both MPIs can be installed at a time: their commands end in their names.
+build_mpi() {
+  local mpi=$1
+  cmake -S mpi -B "$build/mpi-$mpi" -G Ninja -Dumem_DIR="$build/gcc/c" -DUMEM_BUILD_TESTS=ON -DUMEM_WERROR=ON \
+    -DMPI_C_COMPILER="$(command -v "mpicc.$mpi")" -DMPIEXEC_EXECUTABLE="$(command -v "mpirun.$mpi")" \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1" \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O0 -DNDEBUG"
+  cmake --build "$build/mpi-$mpi" --parallel "$jobs"
+}
+
+# Ranks use all processors, so the tests run one after the other.
+stage_mpi() {
+  local mpi status=0
+  small_tests
+  build_preset gcc umem_static umem_shared umem_trace contract_suites
+  for mpi in mpich openmpi; do
+    build_mpi "$mpi"
+    jobs=1 run_tests "$build/mpi-$mpi" ctest || status=$?
+  done
+  check "programs find the component in the package" mpi/test/install/run "$build" || status=1
+  return $status
 }
 
 stage_tidy() {

@@ -5,7 +5,7 @@
  *
  * Rank 0 runs the contract, with the row "mpi", which is "mpi:1". Rank 1 calls MPI only before and after, and looks at
  * its memory to find out when that is. It dies when the contract has begun: rank 0 then goes on, if MPI lets it, and
- * cannot end MPI. It prints "the contract holds" at last. */
+ * cannot end MPI. It prints "the contract holds" at last, and first its number if the output goes to a file. */
 #include "ranks.h"
 
 #include <signal.h>
@@ -67,6 +67,8 @@ static void write_to_file(void) {
   signal(SIGUSR1, SIG_IGN);
   if (!path || rank != 0) return;
   CHECK(freopen(path, "w", stdout) && dup2(fileno(stdout), STDERR_FILENO) >= 0);
+  printf("%ld\n", (long)getpid());
+  fflush(stdout);
 }
 
 int main(int argc, char **argv) {
