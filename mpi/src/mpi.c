@@ -30,6 +30,10 @@ bool mpi_has(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes) {
 }
 
 bool mpi_sync(umemVirtual *ctx) {
+  if (mpi_of(ctx)->units.shared) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return true;
+  }
   int error = MPI_Win_sync(mpi_of(ctx)->window->data);
   return error == MPI_SUCCESS || mpi_fail(ctx, error, "MPI_Win_sync");
 }
@@ -221,6 +225,7 @@ umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank) {
   super->space[0] = (uintptr_t)mpi->window;
   super->space[1] = (uint64_t)rank;
   if (mpi->window->threads) super->capabilities |= umemConcurrent;
+  if (mpi->units.shared) super->capabilities |= umemConcurrent | umemPrompt; /* no method calls MPI */
   ctx->impl = mpi;
   super->vptr = &mpi_vtbl;
   return umemOK;

@@ -21,7 +21,7 @@
 
 /* A context for the memory of one rank of a communicator. Each rank has a part in a window of MPI, which umemMpi_start
  * allocates. Addresses are offsets in the part of that rank (umemOffsets). Concurrent if MPI provides
- * MPI_THREAD_MULTIPLE; not ordered: each call is complete when it returns, also at the other rank.
+ * MPI_THREAD_MULTIPLE, or if the memory is shared; not ordered: each call is complete when it returns, also at the other rank.
  *
  * - Any rank allocates and frees at any time, also blocks of other ranks. The rank that has the memory does nothing.
  * - The records of blocks are in a second window: two bits for each unit of memory. An allocation or a free of a block in
