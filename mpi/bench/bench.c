@@ -127,6 +127,8 @@ static void measure_all(char const *memory) {
   int length;
   MPI_Get_library_version(version, &length);
   version[strcspn(version, "\n,")] = 0;
+  for (char *c = version; *c; c++)
+    if (*c == '\t') *c = ' ';
   CHECK_OK(umemMpi_ctor(&remote, MPI_COMM_WORLD, 1));
   CHECK_OK(umemPool_ctor(&pool, &remote, NULL));
   block = umem_calloc(&remote, 1, largest);
