@@ -32,12 +32,12 @@ breathe_show_include = False
 nitpicky = True
 nitpick_ignore = [
     ("c:identifier", name)
-    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t")
+    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t", "MPI_Comm")
 ]
 # Nor those of C, of the standard library, of umem::detail and of other libraries in C++.
 nitpick_ignore_regex = [
     ("cpp:identifier", r"umem|(std|detail)(::.*)?|umem[A-Z]\w*|UMEM_\w+"),
-    ("cpp:identifier", r"(Eigen|Kokkos|cuda|thrust)(::.*)?|cublas\w+"),
+    ("cpp:identifier", r"(Eigen|Kokkos|cuda|thrust)(::.*)?|cublas\w+|MPI_\w+"),
     # What doxygen-filter writes for names of umem::detail.
     ("cpp:identifier", r"N|value_type|real_type|IsTrue|element_type_of.*|(Accumulator|Eigen\w+|KokkosData|NestedList)<.*"),
 ]

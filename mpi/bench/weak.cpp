@@ -36,7 +36,8 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     umem::index_t const rows = argc > 1 ? std::atol(argv[1]) : 1024, columns = 1024;
     umem::Decomposition<2> const grid({rows * ranks, columns}, {ranks, 1});
-    umem::mpi::Blocks<double, 2> u(MPI_COMM_WORLD, grid, {{1, 1}}), next(MPI_COMM_WORLD, grid, {{1, 1}});
+    umem::mpi::Blocks<double, 2> u(MPI_COMM_WORLD, grid, {{1, 1}}),
+        next(MPI_COMM_WORLD, grid, {{1, 1}});
     umem::fill(u.array(), 1.0);
     umem::fill(next.array(), 1.0);
     auto const range = u.own({{1, 1}, {rows * ranks - 1, columns - 1}});
@@ -48,8 +49,9 @@ int main(int argc, char **argv) {
       std::swap(u, next);
     });
     if (u.rank() == 0)
-      std::printf("{\"ranks\": %d, \"step_us\": %.1f, \"exchange_us\": %.1f, \"reduction_us\": %.1f}\n",
-                  ranks, step, exchange, reduction);
+      std::printf(
+          "{\"ranks\": %d, \"step_us\": %.1f, \"exchange_us\": %.1f, \"reduction_us\": %.1f}\n",
+          ranks, step, exchange, reduction);
   } catch (umem::error const &error) {
     std::fprintf(stderr, "weak: %s\n", error.message());
     MPI_Abort(MPI_COMM_WORLD, 1);

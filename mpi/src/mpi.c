@@ -100,8 +100,7 @@ static void mpi_free(umemVirtual *ctx, uintptr_t adr) {
   uint64_t const unit = mpi->units.unit;
   if (!mpi_is_open(ctx)) return;
   pthread_mutex_lock(&mpi->units.lock);
-  MpiUnitsResult result =
-      adr % unit ? mpiUnitsNoBlock : mpi_units_free(&mpi->units, adr / unit);
+  MpiUnitsResult result = adr % unit ? mpiUnitsNoBlock : mpi_units_free(&mpi->units, adr / unit);
   check(ctx, result, adr, 0);
   pthread_mutex_unlock(&mpi->units.lock);
 }
@@ -225,7 +224,8 @@ umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank) {
   super->space[0] = (uintptr_t)mpi->window;
   super->space[1] = (uint64_t)rank;
   if (mpi->window->threads) super->capabilities |= umemConcurrent;
-  if (mpi->units.shared) super->capabilities |= umemConcurrent | umemPrompt; /* no method calls MPI */
+  if (mpi->units.shared)
+    super->capabilities |= umemConcurrent | umemPrompt; /* no method calls MPI */
   ctx->impl = mpi;
   super->vptr = &mpi_vtbl;
   return umemOK;
@@ -235,10 +235,8 @@ umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank) {
 
 enum { capacityOption, unitOption, memoryOption, progressOption };
 
-static umemOption const place = {.name = "rank",
-                                 .kind = umemDeviceOption,
-                                 .required = true,
-                                 .help = "of MPI_COMM_WORLD"};
+static umemOption const place = {
+    .name = "rank", .kind = umemDeviceOption, .required = true, .help = "of MPI_COMM_WORLD"};
 
 static umemOption const options[] = {
     {.name = "size",

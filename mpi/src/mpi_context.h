@@ -8,7 +8,8 @@ typedef struct Mpi {
   MpiWindow *window; /* a holder of it */
   int rank;
   uint64_t capacity;
-  unsigned char *part; /* the memory, if the CPU can use it; else NULL. Valid while the window is open */
+  unsigned char
+      *part; /* the memory, if the CPU can use it; else NULL. Valid while the window is open */
   MpiUnits units;
   umemHost host; /* for intermediate buffers */
 } Mpi;

@@ -63,8 +63,8 @@ static bool agree(MPI_Comm comm, bool well) {
 
 /* Whether all ranks have given the same unit, memory and progress. */
 static bool agree_on_options(MPI_Comm comm, umemMpiOptions const *options) {
-  int64_t const mine[6] = {(int64_t)options->unit,      -(int64_t)options->unit,
-                           (int64_t)options->memory,    -(int64_t)options->memory,
+  int64_t const mine[6] = {(int64_t)options->unit,     -(int64_t)options->unit,
+                           (int64_t)options->memory,   -(int64_t)options->memory,
                            (int64_t)options->progress, -(int64_t)options->progress};
   int64_t least[6];
   int error = MPI_Allreduce(mine, least, 6, MPI_INT64_T, MPI_MIN, comm);
@@ -125,8 +125,8 @@ static uint64_t page_round(uint64_t nbytes) { return (nbytes + 4095) & ~UINT64_C
 /* Memory of umem for both windows. */
 static bool map_memory(MpiWindow *window, uint64_t nbytes) {
   window->memory_size = nbytes ? nbytes : 1;
-  void *memory = mmap(NULL, window->memory_size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory =
+      mmap(NULL, window->memory_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory != MAP_FAILED) window->memory = memory;
   if (window->memory) return true;
   return refuse(umemMemoryError, "the system has no memory for this capacity");
@@ -135,9 +135,9 @@ static bool map_memory(MpiWindow *window, uint64_t nbytes) {
 /* One window of MPI. Sets *base to this rank's part. */
 static bool make_one(MpiWindow *window, umemMpiMemory how, uint64_t nbytes, int disp_unit,
                      unsigned char *memory, MPI_Win *made, unsigned char **base) {
-  static char const *const calls[] = {
-      "", "umemMpi_start: MPI_Win_allocate_shared", "umemMpi_start: MPI_Win_allocate",
-      "umemMpi_start: MPI_Win_create"};
+  static char const *const calls[] = {"", "umemMpi_start: MPI_Win_allocate_shared",
+                                      "umemMpi_start: MPI_Win_allocate",
+                                      "umemMpi_start: MPI_Win_create"};
   MPI_Aint const size = (MPI_Aint)nbytes;
   char const *what = calls[how];
   MPI_Info info = MPI_INFO_NULL;
@@ -154,8 +154,8 @@ static bool make_one(MpiWindow *window, umemMpiMemory how, uint64_t nbytes, int 
   *base = memory;
   MPI_Win_set_errhandler(*made, MPI_ERRORS_RETURN);
   error = MPI_Win_lock_all(MPI_MODE_NOCHECK, *made);
-  return agree(window->comm, error == MPI_SUCCESS ||
-                                 mpi_fail(NULL, error, "umemMpi_start: MPI_Win_lock_all"));
+  return agree(window->comm,
+               error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_lock_all"));
 }
 
 /* Whether the CPU and MPI see the same memory. */
@@ -256,8 +256,8 @@ static bool gather(MpiWindow *window, uint64_t capacity) {
   bool well = window->capacities && window->parts;
   if (!well) refuse(umemMemoryError, "no memory for the records of the window");
   if (!agree(window->comm, well)) return false;
-  int error = MPI_Allgather(&capacity, 1, MPI_UINT64_T, window->capacities, 1, MPI_UINT64_T,
-                            window->comm);
+  int error =
+      MPI_Allgather(&capacity, 1, MPI_UINT64_T, window->capacities, 1, MPI_UINT64_T, window->comm);
   return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Allgather");
 }
 
@@ -324,8 +324,7 @@ umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options) {
 umemStatusType umemMpi_stop(MPI_Comm comm) {
   if (!mpi_is_running(NULL, "umemMpi_stop")) return umem_thread_status();
   if (!mpi_has_window(comm))
-    return umemVirtual_fail(NULL, umemValueError,
-                            "umemMpi_stop: the communicator has no window");
+    return umemVirtual_fail(NULL, umemValueError, "umemMpi_stop: the communicator has no window");
   int error = mpi_detach_window(comm);
   if (error == MPI_SUCCESS) return umemOK;
   mpi_fail(NULL, error, "umemMpi_stop");

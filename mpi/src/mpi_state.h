@@ -19,21 +19,21 @@
 
 /* A window of a communicator. Counted: each context of it, and the communicator. */
 typedef struct MpiWindow {
-  MPI_Comm user;        /* which has it; borrowed */
-  MPI_Comm comm;        /* owned: a duplicate */
-  MPI_Win data;         /* the memory of all ranks, bytes */
-  MPI_Win control;      /* the records of the blocks (mpi_units.h), words of 64 bits */
-  int rank, ranks;      /* of the calling process, and all */
-  uint64_t *capacities; /* owned: [ranks], bytes of each part */
-  uint64_t unit;        /* as the options say; 0: of each part its own */
+  MPI_Comm user;         /* which has it; borrowed */
+  MPI_Comm comm;         /* owned: a duplicate */
+  MPI_Win data;          /* the memory of all ranks, bytes */
+  MPI_Win control;       /* the records of the blocks (mpi_units.h), words of 64 bits */
+  int rank, ranks;       /* of the calling process, and all */
+  uint64_t *capacities;  /* owned: [ranks], bytes of each part */
+  uint64_t unit;         /* as the options say; 0: of each part its own */
   unsigned char **parts; /* owned: [ranks], the memory of each, or NULL if the CPU cannot use it */
   uint64_t **records;    /* owned: [ranks], with shared memory; else NULL */
-  void *memory;         /* owned: with umemMpiMemoryCreate, both parts */
+  void *memory;          /* owned: with umemMpiMemoryCreate, both parts */
   size_t memory_size;
-  bool threads;    /* MPI_THREAD_MULTIPLE */
-  bool open;       /* atomic: MPI's windows exist */
-  bool cuda_aware; /* MPI takes addresses of GPUs */
-  size_t holders;  /* atomic */
+  bool threads;                 /* MPI_THREAD_MULTIPLE */
+  bool open;                    /* atomic: MPI's windows exist */
+  bool cuda_aware;              /* MPI takes addresses of GPUs */
+  size_t holders;               /* atomic */
   struct MpiProgress *progress; /* owned; NULL without a thread */
   struct MpiWindow *next;       /* in the list of all, in the order of their making */
 } MpiWindow;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-  most_bytes = 1 << 30,  /* of one operation */
-  pass_piece = 1 << 20   /* of a buffer between two ranks */
+  most_bytes = 1 << 30, /* of one operation */
+  pass_piece = 1 << 20  /* of a buffer between two ranks */
 };
 
 /* ---- memory that MPI takes by its pointer ---- */
@@ -19,8 +19,7 @@ static unsigned char *pointer_of(Mpi const *mpi, umemVirtual *other, uintptr_t a
   uint32_t const capabilities = other->capabilities;
   if (mpi_is(other)) return mpi_here(mpi_of(other), adr);
   if (capabilities & umemFaultable || !other->vptr) return NULL;
-  if (capabilities & umemDeviceAccessible && mpi->window->cuda_aware)
-    return (unsigned char *)adr;
+  if (capabilities & umemDeviceAccessible && mpi->window->cuda_aware) return (unsigned char *)adr;
   bool waits = capabilities & (umemOrdered | umemDeviceShared);
   return capabilities & access && !waits ? (unsigned char *)adr : NULL;
 }
@@ -144,8 +143,8 @@ static bool copy_strided(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtu
 /* ---- between two ranks ---- */
 
 /* Two buffers: one is written to dst while the next one is read from src. */
-static int pass(Mpi const *src, uintptr_t src_adr, Mpi const *dst, uintptr_t dst_adr,
-                size_t nbytes, unsigned char *buffers) {
+static int pass(Mpi const *src, uintptr_t src_adr, Mpi const *dst, uintptr_t dst_adr, size_t nbytes,
+                unsigned char *buffers) {
   MPI_Request writing[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   int error = MPI_SUCCESS;
   for (size_t done = 0, turn = 0; done < nbytes && error == MPI_SUCCESS; turn = !turn) {

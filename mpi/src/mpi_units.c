@@ -67,8 +67,7 @@ void mpi_units_clear(uint64_t *words, uint64_t units) {
   uint64_t const count = mpi_words(units);
   memset(words, 0, count * sizeof *words);
   Run const beyond = {units, count * per_word};
-  if (units % per_word)
-    words[count - 1] = in_state(mask_of(count - 1, beyond), unit_start);
+  if (units % per_word) words[count - 1] = in_state(mask_of(count - 1, beyond), unit_start);
 }
 
 bool mpi_units_open(MpiUnits *units, MpiWindow *window, int rank) {
@@ -139,8 +138,8 @@ static int swap_there(MpiUnits *units, uint64_t word, unsigned count, uint64_t c
 
 /* Changes at most `batch` words from what they seem to be. *changed: bit n stands for the n-th. The words are then as
  * they are. */
-static MpiUnitsResult swap(MpiUnits *units, uint64_t word, unsigned count,
-                           uint64_t const wanted[], uint64_t *changed) {
+static MpiUnitsResult swap(MpiUnits *units, uint64_t word, unsigned count, uint64_t const wanted[],
+                           uint64_t *changed) {
   uint64_t seen[batch];
   int error = units->shared ? swap_here(units, word, count, wanted, seen)
                             : swap_there(units, word, count, wanted, seen);
@@ -160,9 +159,9 @@ static MpiUnitsResult swap(MpiUnits *units, uint64_t word, unsigned count,
 typedef struct Change {
   Run run;
   uint64_t begin, end;
-  unsigned state;    /* that its units get */
-  bool with_start;   /* the first one becomes a start */
-  bool if_free;      /* only where all units are free; otherwise they are this call's */
+  unsigned state;  /* that its units get */
+  bool with_start; /* the first one becomes a start */
+  bool if_free;    /* only where all units are free; otherwise they are this call's */
 } Change;
 
 static uint64_t wanted_of(uint64_t now, uint64_t word, Change const *change) {
@@ -277,8 +276,7 @@ static MpiUnitsResult claim(MpiUnits *units, Run run) {
   uint64_t const begin = first_word(run), end = end_word(run);
   if (end - begin == 1)
     return change_words(units, (Change){run, begin, end, unit_more, true, true});
-  MpiUnitsResult result =
-      change_words(units, (Change){run, begin, end, unit_held, false, true});
+  MpiUnitsResult result = change_words(units, (Change){run, begin, end, unit_held, false, true});
   if (result == mpiUnitsDone)
     result = change_words(units, (Change){run, begin, begin + 1, unit_more, true, false});
   if (result == mpiUnitsDone)

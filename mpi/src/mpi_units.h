@@ -30,7 +30,7 @@ typedef enum MpiUnitsResult {
  * operation corrects. Callers hold lock. */
 typedef struct MpiUnits {
   pthread_mutex_t lock;
-  MPI_Win window; /* borrowed: the control window */
+  MPI_Win window;   /* borrowed: the control window */
   uint64_t *shared; /* borrowed: the words themselves, if all ranks share memory; else NULL */
   int rank;
   uint64_t unit;   /* bytes */

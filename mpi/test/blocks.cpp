@@ -62,7 +62,8 @@ static void contexts_are_handles() {
   int const next = (rank + 1) % ranks;
   umem::mpi::Context context(MPI_COMM_WORLD, next);
   CHECK(context.rank() == next && context.ranks() == ranks);
-  CHECK(has(thrown<umem::value_error>([] { umem::mpi::Context(MPI_COMM_WORLD, 99); }), "no rank 99"));
+  CHECK(
+      has(thrown<umem::value_error>([] { umem::mpi::Context(MPI_COMM_WORLD, 99); }), "no rank 99"));
   {
     umem::Buffer block(context, 800);
     CHECK(block.size() == 800);
@@ -109,8 +110,9 @@ static void for_all(umem::Extents<N> const &low, umem::Extents<N> const &high, F
 
 /* Elements are those of the whole array, ghost cells those of the neighbours, or -1 outside. */
 template <int N>
-static void ghosts_come_from_neighbours(umem::Extents<N> const &extents, umem::Ghosts<N> const &ghosts,
-                                        umem::Extents<N> const &wraps, umem::Context const &context) {
+static void
+ghosts_come_from_neighbours(umem::Extents<N> const &extents, umem::Ghosts<N> const &ghosts,
+                            umem::Extents<N> const &wraps, umem::Context const &context) {
   Blocks<double, N> blocks(MPI_COMM_WORLD, extents, ghosts, context, wraps);
   umem::Range<N> const box = blocks.box();
   umem::Extents<N> const count = blocks.array().extents();
@@ -149,11 +151,13 @@ static void ghosts_are_exchanged() {
   umem::Host host;
   ghosts_come_from_neighbours<1>({17}, {umem::Extents<1>(2), umem::Extents<1>(1)}, {}, host);
   ghosts_come_from_neighbours<2>({12, 9}, {{1, 1}}, {}, host);
-  ghosts_come_from_neighbours<2>({12, 9}, {umem::Extents<2>(2, 1), umem::Extents<2>(1, 3)}, {1, 1}, host);
+  ghosts_come_from_neighbours<2>({12, 9}, {umem::Extents<2>(2, 1), umem::Extents<2>(1, 3)}, {1, 1},
+                                 host);
   ghosts_come_from_neighbours<3>({5, 8, 6}, {{1, 1, 1}}, {0, 1, 0}, host);
   ghosts_come_from_neighbours<2>({12, 9}, {{1, 1}}, {1, 0}, umem::File::scratch());
   umem::mpi::Window window(MPI_COMM_WORLD, 1 << 20);
-  ghosts_come_from_neighbours<2>({12, 9}, {{1, 1}}, {1, 0}, umem::mpi::Context(MPI_COMM_WORLD, rank));
+  ghosts_come_from_neighbours<2>({12, 9}, {{1, 1}}, {1, 0},
+                                 umem::mpi::Context(MPI_COMM_WORLD, rank));
   barrier();
 }
 
@@ -203,7 +207,8 @@ static void one_file_gets_all_blocks(std::string const &folder) {
     auto const held = umem::load_npy<double, 3>(path);
     CHECK(held.extents() == extents);
     auto view = held.host(umem::read);
-    for_all<3>({}, extents, [&](umem::Extents<3> const &at) { CHECK(view(at) == value_at<3>(at)); });
+    for_all<3>({}, extents,
+               [&](umem::Extents<3> const &at) { CHECK(view(at) == value_at<3>(at)); });
     barrier();
   }
   if (rank == 0) std::remove(path.c_str());
@@ -215,7 +220,8 @@ static void one_file_gets_all_blocks(std::string const &folder) {
   CHECK((umem::load_npy<char, 1>(path).get(0)) == 'x');
   barrier();
   if (rank == 0) std::remove(path.c_str());
-  CHECK(has(thrown<umem::io_error>([&] { small.save_npy("/nonexistent/x.npy"); }), "cannot create"));
+  CHECK(
+      has(thrown<umem::io_error>([&] { small.save_npy("/nonexistent/x.npy"); }), "cannot create"));
 }
 
 /* ---- Laplace ---- */

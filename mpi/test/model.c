@@ -67,15 +67,15 @@ static void allocate(Block *block) {
   block->nbytes = 1 + below(&dice, below(&dice, 4) ? 3000 : most_bytes);
   block->model = new_bytes(block->nbytes);
   bool zeros = below(&dice, 2);
-  block->adr = zeros ? umem_calloc(context_of(block), 1, block->nbytes)
-                     : umem_aligned_alloc(context_of(block), (size_t)64 << below(&dice, 6),
-                                          block->nbytes);
+  block->adr =
+      zeros ? umem_calloc(context_of(block), 1, block->nbytes)
+            : umem_aligned_alloc(context_of(block), (size_t)64 << below(&dice, 6), block->nbytes);
   CHECK(block->adr != UINTPTR_MAX);
   memset(block->model, 0, block->nbytes);
   fill_random(block->model, zeros ? 0 : block->nbytes, next_random(&dice));
   if (!zeros)
-    CHECK_OK(umem_copy_to(&host, (uintptr_t)block->model, context_of(block), block->adr,
-                          block->nbytes));
+    CHECK_OK(
+        umem_copy_to(&host, (uintptr_t)block->model, context_of(block), block->adr, block->nbytes));
 }
 
 static void release(Block *block) {
@@ -110,7 +110,8 @@ static void copy(Block *from, Block *to) {
 
 /* A box of items to or from RAM, also with rows in reverse order. */
 static void copy_box(Block *block) {
-  size_t const item = 1 + below(&dice, 12), columns = 2 + below(&dice, 6), rows = 2 + below(&dice, 6);
+  size_t const item = 1 + below(&dice, 12), columns = 2 + below(&dice, 6),
+               rows = 2 + below(&dice, 6);
   size_t const pitch = columns * item + 1 + below(&dice, 40), all = rows * pitch;
   if (all > block->nbytes) return;
   size_t const first = below(&dice, block->nbytes - all + 1);
@@ -125,18 +126,22 @@ static void copy_box(Block *block) {
   }
   uintptr_t begin = first + (strided[0] < 0 ? (rows - 1) * pitch : 0);
   fill_random(bytes, rows * columns * item, next_random(&dice));
-  umemLayout layout = {sizeof layout, item, 2, extents, put ? packed : strided, put ? strided : packed};
+  umemLayout layout = {sizeof layout,         item, 2, extents, put ? packed : strided,
+                       put ? strided : packed};
   for (size_t i = 0; i < rows; i++)
     for (size_t k = 0; k < columns; k++) {
-      unsigned char *in_model = block->model + (ptrdiff_t)begin + (ptrdiff_t)i * strided[0] + (ptrdiff_t)k * strided[1];
+      unsigned char *in_model =
+          block->model + (ptrdiff_t)begin + (ptrdiff_t)i * strided[0] + (ptrdiff_t)k * strided[1];
       unsigned char *in_box = (put ? bytes : expected) + (i * columns + k) * item;
       memcpy(put ? in_model : in_box, put ? in_box : in_model, item);
     }
   if (put) {
-    CHECK_OK(umem_copy_strided(&host, (uintptr_t)bytes, context_of(block), block->adr + begin, &layout));
+    CHECK_OK(
+        umem_copy_strided(&host, (uintptr_t)bytes, context_of(block), block->adr + begin, &layout));
     return;
   }
-  CHECK_OK(umem_copy_strided(context_of(block), block->adr + begin, &host, (uintptr_t)bytes, &layout));
+  CHECK_OK(
+      umem_copy_strided(context_of(block), block->adr + begin, &host, (uintptr_t)bytes, &layout));
   CHECK(!memcmp(bytes, expected, rows * columns * item));
 }
 
@@ -195,8 +200,8 @@ static void hand_over(void) {
   MPI_Sendrecv(mine, sizeof *mine, MPI_BYTE, next, 1, &given, sizeof given, MPI_BYTE, last, 1,
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   unsigned char *model = new_bytes(given.nbytes);
-  MPI_Sendrecv(mine->model, (int)mine->nbytes, MPI_BYTE, next, 2, model, (int)given.nbytes, MPI_BYTE,
-               last, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(mine->model, (int)mine->nbytes, MPI_BYTE, next, 2, model, (int)given.nbytes,
+               MPI_BYTE, last, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   free(mine->model);
   *mine = given;
   mine->model = model;

@@ -312,8 +312,7 @@ static void target_does_not_help(bool computes) {
   barrier();
   clock_gettime(CLOCK_MONOTONIC, &begin);
   if (rank == 0 && computes) {
-    do
-      clock_gettime(CLOCK_MONOTONIC, &now);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
     while (now.tv_sec - begin.tv_sec < 1 || now.tv_nsec < begin.tv_nsec);
   } else if (rank == 0) {
     nanosleep(&second, NULL);
@@ -327,7 +326,8 @@ static void target_does_not_help(bool computes) {
       umem_free(&all[0], adr);
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds = (double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec);
+    double seconds =
+        (double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec);
     CHECK(seconds < 0.95);
   }
   barrier();

@@ -45,10 +45,11 @@ typedef struct umemMpi {
 
 /* How the memory of a window is allocated. */
 typedef enum umemMpiMemory {
-  umemMpiMemoryAuto = 0, /* umemMpiMemoryShared if all ranks are on one machine, else umemMpiMemoryAllocate */
-  umemMpiMemoryShared,   /* by MPI_Win_allocate_shared, on one machine: umem copies by the CPU, without MPI */
+  umemMpiMemoryAuto =
+      0, /* umemMpiMemoryShared if all ranks are on one machine, else umemMpiMemoryAllocate */
+  umemMpiMemoryShared, /* by MPI_Win_allocate_shared, on one machine: umem copies by the CPU, without MPI */
   umemMpiMemoryAllocate, /* by MPI_Win_allocate */
-  umemMpiMemoryCreate    /* by umem, for MPI_Win_create; if MPI_Win_allocate does not work: see doc/mpi.rst */
+  umemMpiMemoryCreate /* by umem, for MPI_Win_create; if MPI_Win_allocate does not work: see doc/contexts/mpi.rst */
 } umemMpiMemory;
 
 /* Whether a thread of umem in each rank calls MPI again and again, so that other ranks need not wait until the program
@@ -63,7 +64,8 @@ typedef enum umemMpiProgress {
 typedef struct umemMpiOptions {
   size_t size;     /* sizeof(umemMpiOptions) as the caller was compiled */
   size_t capacity; /* bytes of this rank; ranks may differ; may be 0 */
-  size_t unit; /* bytes in which memory is allocated, a power of two from 64, the same in all ranks. 0: so that a part
+  size_t
+      unit; /* bytes in which memory is allocated, a power of two from 64, the same in all ranks. 0: so that a part
                   has at most 65536 units */
   umemMpiMemory memory;     /* the same in all ranks */
   umemMpiProgress progress; /* the same in all ranks */

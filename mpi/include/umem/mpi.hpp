@@ -70,8 +70,7 @@ private:
 class Context : public umem::Context {
 public:
   Context(MPI_Comm comm, int rank)
-      : umem::Context(
-            make<umemMpi>([&](umemMpi *ctx) { return umemMpi_ctor(ctx, comm, rank); })) {}
+      : umem::Context(make<umemMpi>([&](umemMpi *ctx) { return umemMpi_ctor(ctx, comm, rank); })) {}
 
   /* A handle of the outermost context of MPI in the stack of context; umem::type_error where there is none. */
   static Context of(umem::Context const &context) { return Context(layer_of(context, "mpi")); }

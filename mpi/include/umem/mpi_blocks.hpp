@@ -178,15 +178,14 @@ template <class T, int N> struct Exchange {
     std::vector<MPI_Request> requests;
     requests.reserve(sent.size() + received.size());
     for (Message<T, N> &message : received)
-      begin(requests, MPI_Irecv(message.elements.get(), count_of(message.count), type,
-                                message.rank, 0, comm, &next(requests)));
+      begin(requests, MPI_Irecv(message.elements.get(), count_of(message.count), type, message.rank,
+                                0, comm, &next(requests)));
     for (Message<T, N> &message : sent) {
       message.template move<true>(block);
-      begin(requests, MPI_Isend(message.elements.get(), count_of(message.count), type,
-                                message.rank, 0, comm, &next(requests)));
+      begin(requests, MPI_Isend(message.elements.get(), count_of(message.count), type, message.rank,
+                                0, comm, &next(requests)));
     }
-    for (MPI_Request &request : requests)
-      wait(request, "MPI_Isend or MPI_Irecv");
+    for (MPI_Request &request : requests) wait(request, "MPI_Isend or MPI_Irecv");
     for (Message<T, N> &message : received) message.template move<false>(block);
   }
 
@@ -265,7 +264,8 @@ private:
 
 template <class T, int N> class Blocks {
   static_assert(std::is_trivially_copyable_v<T>, "Blocks: messages copy bytes");
-  static_assert(!std::is_same_v<T, long double>, "Blocks: a long double has bytes without a meaning");
+  static_assert(!std::is_same_v<T, long double>,
+                "Blocks: a long double has bytes without a meaning");
 
 public:
   /* One block for each rank, as nearly square as MPI_Dims_create makes them, on context. Collective. wraps: not 0 where
@@ -331,8 +331,12 @@ public:
     auto const own_sum = umem::sum(array_);
     return reduce(own_sum, umem::plus());
   }
-  T max() const { return extreme("max", umem::maximum(), lowest(), [&] { return umem::max(array_); }); }
-  T min() const { return extreme("min", umem::minimum(), highest(), [&] { return umem::min(array_); }); }
+  T max() const {
+    return extreme("max", umem::maximum(), lowest(), [&] { return umem::max(array_); });
+  }
+  T min() const {
+    return extreme("min", umem::minimum(), highest(), [&] { return umem::min(array_); });
+  }
 
   /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its block; when all have,
    * the file replaces the one at path. All ranks see the same folder. Collective. The file is first named
@@ -400,9 +404,8 @@ private:
       here[k] = detail::count_of(mine.end.at[k] - mine.begin.at[k]);
     }
     MPI_Datatype places;
-    detail::check(
-        MPI_Type_create_subarray(N, all, here, first, MPI_ORDER_C, *type_, &places),
-        "MPI_Type_create_subarray");
+    detail::check(MPI_Type_create_subarray(N, all, here, first, MPI_ORDER_C, *type_, &places),
+                  "MPI_Type_create_subarray");
     detail::check(MPI_Type_commit(&places), "MPI_Type_commit");
     return places;
   }
