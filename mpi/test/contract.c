@@ -88,6 +88,7 @@ int main(int argc, char **argv) {
   else
     failed = run(argv[1], count, words);
   if (!strcmp(argv[1], "dies")) _exit(failed);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
   umem_dtor(&host);
   MPI_Finalize();
   return failed;
