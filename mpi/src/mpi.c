@@ -233,10 +233,12 @@ umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank) {
 
 /* ---- by name: "mpi:3", "mpi:3?size=64M&memory=create" ---- */
 
-enum { capacityOption, unitOption, memoryOption, progressOption };
+enum { capacityOption, unitOption, memoryOption, progressOption, commOption };
 
-static umemOption const place = {
-    .name = "rank", .kind = umemDeviceOption, .required = true, .help = "of MPI_COMM_WORLD"};
+static umemOption const place = {.name = "rank",
+                                 .kind = umemDeviceOption,
+                                 .required = true,
+                                 .help = "of the communicator; default: MPI_COMM_WORLD"};
 
 static umemOption const options[] = {
     {.name = "size",
@@ -251,6 +253,10 @@ static umemOption const options[] = {
      .kind = umemWordOption,
      .words = "auto none thread",
      .help = "whether a thread lets MPI work; default: auto"},
+    {.name = "comm",
+     .kind = umemNumberOption,
+     .help =
+         "another communicator, by its handle of Fortran (MPI_Comm_c2f) as 32 bits without a sign"},
 };
 
 static umemStatusType open_mpi(void *ctx, void *upstream, umemOptionValue const *rank,
@@ -262,11 +268,13 @@ static umemStatusType open_mpi(void *ctx, void *upstream, umemOptionValue const 
   wish.unit = (size_t)given[unitOption].number;
   wish.memory = (umemMpiMemory)given[memoryOption].number;
   wish.progress = (umemMpiProgress)given[progressOption].number;
-  if (given[capacityOption].given && !mpi_has_window(MPI_COMM_WORLD)) {
-    umemStatusType status = umemMpi_start(MPI_COMM_WORLD, &wish);
+  MPI_Comm comm = MPI_COMM_WORLD;
+  if (given[commOption].given) comm = MPI_Comm_f2c((MPI_Fint)(uint32_t)given[commOption].number);
+  if (given[capacityOption].given && !mpi_has_window(comm)) {
+    umemStatusType status = umemMpi_start(comm, &wish);
     if (status != umemOK) return status;
   }
-  return umemMpi_ctor(ctx, MPI_COMM_WORLD, (int)rank->number);
+  return umemMpi_ctor(ctx, comm, (int)rank->number);
 }
 
 static umemScheme const scheme = {

@@ -200,6 +200,15 @@ static void names_open_ranks(void) {
   barrier();
   umem_close(last);
   umem_close(ctx);
+  MPI_Comm own;
+  char name[80];
+  CHECK(MPI_Comm_dup(MPI_COMM_SELF, &own) == MPI_SUCCESS);
+  snprintf(name, sizeof name, "mpi:0?size=4K&comm=%u", (unsigned)MPI_Comm_c2f(own));
+  ctx = umem_open(name);
+  umemInfo info = UMEM_INFO_INIT;
+  CHECK(ctx && umem_get_info(ctx, &info) == umemOK && info.capacity == 4096);
+  umem_close(ctx);
+  CHECK(MPI_Comm_free(&own) == MPI_SUCCESS);
   barrier();
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }

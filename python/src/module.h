@@ -16,5 +16,6 @@ void bind_blocks(nanobind::module_ &m);
 void bind_layers(nanobind::module_ &m);
 void bind_trace(nanobind::module_ &m);
 void bind_others(nanobind::module_ &m);
+void bind_mpi(nanobind::module_ &m);
 
 #endif

@@ -95,7 +95,8 @@ UMEM_EXTERN umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank);
 
 /* Registers the scheme "mpi" of umem_open: "mpi:3" is rank 3 of MPI_COMM_WORLD. With the option size, "mpi:3?size=64M",
  * umem_open also starts the window if there is none: then all ranks must open their first context of it at the same
- * time. Other options: unit, memory (auto, shared, allocate or create), progress (auto, none or thread). */
+ * time. Other options: unit, memory (auto, shared, allocate or create), progress (auto, none or thread), comm: another
+ * communicator, by its handle of Fortran, (uint32_t)MPI_Comm_c2f(comm). */
 UMEM_EXTERN umemStatusType umemMpi_register(void);
 
 /* Returns the rank, and writes the number of ranks to *ranks unless that is NULL. Returns -1, and records umemTypeError,
