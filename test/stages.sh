@@ -49,7 +49,7 @@ declare -A stage_needs=(
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python"
-  [mpi]="gcc g++ cmake ninja pkg-config cmocka gtest python3 mpich openmpi"
+  [mpi]="gcc g++ cmake ninja pkg-config cmocka gtest python3 mpich openmpi python-package"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
@@ -313,6 +313,10 @@ stage_mpi() {
     jobs=1 run_tests "$build/mpi-$mpi" ctest || status=$?
   done
   check "programs find the component in the package" mpi/test/install/run "$build" || status=1
+  if [ -x "$package_python/bin/python" ]; then
+    check "the Python package with Open MPI and mpi4py" \
+      mpi/test/python/run "$build/mpi-python" "$package_python/bin/python" openmpi || status=1
+  fi
   return $status
 }
 
