@@ -58,13 +58,13 @@ static uintptr_t host_alloc(umemVirtual *ctx, size_t nbytes) {
   return nbytes < huge_from ? (uintptr_t)malloc(nbytes) : alloc_large(nbytes);
 }
 
-/* What malloc gives needs nothing else. The rest (large blocks, 0 bytes where malloc returns NULL for it, no memory) goes
+/* What malloc gives needs nothing else; 0 bytes are 1, as in every context. The rest (large blocks, no memory) goes
  * through the method. Volatile: on the stack, and not in registers, which would have to be saved first. */
 static uintptr_t host_quick_alloc(umemVirtual *ctx, size_t nbytes, void const *caller) {
   umemVirtual *volatile const kept_ctx = ctx;
   size_t volatile const kept_nbytes = nbytes;
   void const *volatile const kept_caller = caller;
-  void *block = nbytes < huge_from ? malloc(nbytes) : NULL;
+  void *block = nbytes < huge_from ? malloc(nbytes + !nbytes) : NULL;
   if (__builtin_expect(block != NULL, 1)) return (uintptr_t)block;
   return umem_alloc_in_full(kept_ctx, kept_nbytes, kept_caller);
 }
