@@ -1,8 +1,8 @@
 /* near.c - see near.h. */
 #include "base/near.h"
+#include "base/read_text.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,16 +13,6 @@ void umemNear_read_below(char const *root) { sysfs = root ? root : "/sys"; }
 
 /* ---- what the system says ---- */
 
-/* Reads a short file, below sysfs. */
-static bool read_text(char const *path, char *text, size_t size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t n = read(fd, text, size - 1);
-  close(fd);
-  text[n > 0 ? n : 0] = 0;
-  return n > 0;
-}
-
 /* The node of the device; -1 where it has none. */
 static long read_node(char const *address) {
   char path[512], text[32];
@@ -30,7 +20,7 @@ static long read_node(char const *address) {
   for (; *address && used < (int)sizeof path - 16; address++) /* the system writes small letters */
     path[used++] = (char)tolower((unsigned char)*address);
   snprintf(path + used, sizeof path - (size_t)used, "/numa_node");
-  return read_text(path, text, sizeof text) ? strtol(text, NULL, 10) : -1;
+  return umem_read_text(path, text, sizeof text) ? strtol(text, NULL, 10) : -1;
 }
 
 /* Adds "0-15,32-47" to the set. False for what is no such list. */
@@ -53,7 +43,7 @@ bool umemNear_find(char const *address, cpu_set_t *near) {
   long node = read_node(address);
   if (node < 0) return false;
   snprintf(path, sizeof path, "%s/devices/system/node/node%ld/cpulist", sysfs, node);
-  if (!read_text(path, text, sizeof text) || !read_list(text, near)) return false;
+  if (!umem_read_text(path, text, sizeof text) || !read_list(text, near)) return false;
   if (sched_getaffinity(0, sizeof mine, &mine)) return false;
   CPU_AND(&both, near, &mine);
   return !CPU_EQUAL(&both, &mine) && CPU_COUNT(&both) > 0;

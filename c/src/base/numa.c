@@ -1,8 +1,8 @@
 /* numa.c - see numa.h. */
 #include "base/numa.h"
+#include "base/read_text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -48,16 +48,6 @@ int umemNuma_find(uintptr_t adr, int *node) {
 
 /* ---- sizes ---- */
 
-/* Reads a short file of the kernel's. */
-static bool read_text(char const *path, char *text, size_t size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t n = read(fd, text, size - 1);
-  close(fd);
-  text[n > 0 ? n : 0] = 0;
-  return n > 0;
-}
-
 /* The number behind word. */
 static bool find_number(char const *text, char const *word, uint64_t *number) {
   char const *found = strstr(text, word);
@@ -74,7 +64,7 @@ static bool read_pages(unsigned node, uint64_t huge_page, char const *which, uin
   snprintf(path, sizeof path,
            "/sys/devices/system/node/node%u/hugepages/hugepages-%" PRIu64 "kB/%s_hugepages", node,
            huge_page >> 10, which);
-  if (!read_text(path, text, sizeof text) || !find_number(text, "", &pages)) return false;
+  if (!umem_read_text(path, text, sizeof text) || !find_number(text, "", &pages)) return false;
   *bytes += pages * huge_page;
   return true;
 }
@@ -83,7 +73,7 @@ static bool read_memory(unsigned node, uint64_t *capacity, uint64_t *available) 
   char path[64], text[512];
   uint64_t total = 0, left = 0;
   snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
-  if (!read_text(path, text, sizeof text) || !find_number(text, "MemTotal:", &total) ||
+  if (!umem_read_text(path, text, sizeof text) || !find_number(text, "MemTotal:", &total) ||
       !find_number(text, "MemFree:", &left))
     return false;
   *capacity += total << 10; /* in KiB */

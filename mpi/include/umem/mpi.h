@@ -35,7 +35,7 @@
  *   inside of one block.
  * - If another rank writes a block while this one reads it, the bytes read are undefined: synchronise with MPI.
  * - Failures of MPI become a status (umemIOError; umemMemoryError for MPI_ERR_NO_MEM). What MPI does when a rank dies is
- *   up to MPI: unless it is told otherwise, it ends all ranks.
+ *   up to MPI: unless the program asks otherwise, it ends all ranks.
  * - A child of fork must not use these contexts. */
 typedef struct umemMpi {
   umemVirtual super;
