@@ -366,15 +366,16 @@ MpiUnitsResult mpi_units_length(MpiUnits *units, uint64_t first, uint64_t *count
   return result;
 }
 
-/* Frees a block that may go on in the next word. Its start is held: it is this call's. */
+/* Frees a block that may go on in the next word. Its start is held: it is this call's. All its units are held before
+ * one is free: otherwise a block of another call in the first free ones would seem to go on in those that are not. */
 static MpiUnitsResult free_held(MpiUnits *units, uint64_t first, uint64_t end) {
   MpiUnitsResult result = find_end(units, end, &end);
   if (result != mpiUnitsDone) return result;
   Run const run = {first, end};
   uint64_t const word = first_word(run);
-  result = change_words(units, (Change){run, word + 1, end_word(run), unit_free, false, false});
+  result = change_words(units, (Change){run, word, end_word(run), unit_held, false, false});
   if (result != mpiUnitsDone) return result;
-  return change_words(units, (Change){run, word, word + 1, unit_free, false, false});
+  return change_words(units, (Change){run, word, end_word(run), unit_free, false, false});
 }
 
 MpiUnitsResult mpi_units_free(MpiUnits *units, uint64_t first) {

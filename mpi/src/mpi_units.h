@@ -11,7 +11,8 @@
  *
  * The units of a block are its start and the run of `more` behind it. A block in one word is allocated and freed by one
  * operation. A block in several words is held, word by word, until all its units are; only then it gets its start, and
- * after that its `more`: so a run of `more` always belongs to the start before it. */
+ * after that its `more`. It is freed the same way: its start is held first, then all its units are, and only then they
+ * are free. So a run of `more` always belongs to the start before it, or to a held unit before it. */
 #ifndef UMEM_MPI_UNITS_H
 #define UMEM_MPI_UNITS_H
 
