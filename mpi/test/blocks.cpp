@@ -8,11 +8,15 @@
 #include <umem/print.hpp>
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -220,8 +224,43 @@ static void one_file_gets_all_blocks(std::string const &folder) {
   CHECK((umem::load_npy<char, 1>(path).get(0)) == 'x');
   barrier();
   if (rank == 0) std::remove(path.c_str());
-  CHECK(
-      has(thrown<umem::io_error>([&] { small.save_npy("/nonexistent/x.npy"); }), "cannot create"));
+  auto const text = thrown<umem::io_error>([&] { small.save_npy("/nonexistent/x.npy"); });
+  CHECK(has(text, rank ? "rank 0 failed, which knows why" : "cannot create"));
+}
+
+static bool exists(std::string const &path) { return access(path.c_str(), F_OK) == 0; }
+
+/* One rank cannot write, or the file cannot be replaced: all ranks throw, no draft is left, and the old file stays. */
+static void a_save_that_fails_leaves_no_draft(std::string const &folder) {
+  std::string const path = folder + "/umem-test-save-" + std::to_string(ranks) + ".npy";
+  Blocks<double, 1> u(MPI_COMM_WORLD, {20000});
+  umem::fill(u.array(), 1.0);
+  u.save_npy(path);
+  umem::fill(u.array(), 2.0);
+  rlimit before, few;
+  CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  few = before;
+  few.rlim_cur = 4096;
+  auto const handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (int failing : {0, ranks - 1}) {
+    if (rank == failing) CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
+    auto const text = thrown<umem::io_error>([&] { u.save_npy(path); });
+    if (rank == failing) CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK(!text.empty());
+    if (rank != failing) CHECK(has(text, "failed, which knows why"));
+    barrier();
+    CHECK(!exists(path + ".umem-draft"));
+    CHECK(umem::sum(umem::load_npy<double, 1>(path)) == 20000);
+    barrier();
+  }
+  std::signal(SIGXFSZ, handler);
+  if (rank == 0) CHECK(std::remove(path.c_str()) == 0 && mkdir(path.c_str(), 0700) == 0);
+  auto const text = thrown<umem::io_error>([&] { u.save_npy(path); });
+  CHECK(has(text, rank ? "rank 0 failed" : "cannot replace") && has(text, path.c_str()));
+  barrier();
+  CHECK(!exists(path + ".umem-draft"));
+  barrier();
+  if (rank == 0) CHECK(rmdir(path.c_str()) == 0);
 }
 
 /* ---- Laplace ---- */
@@ -277,6 +316,7 @@ int main(int argc, char **argv) {
   reductions_are_of_all_ranks();
   blocks_must_be_as_many_as_ranks();
   one_file_gets_all_blocks(folder && *folder ? folder : "/tmp");
+  a_save_that_fails_leaves_no_draft(folder && *folder ? folder : "/tmp");
   solves_laplace_with_the_same_bits();
   if (rank == 0) std::printf("ok\n");
   MPI_Finalize();

@@ -20,10 +20,13 @@
 #include <umem/npy_header.hpp>
 #include <umem/reduce.hpp>
 
+#include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -58,23 +61,31 @@ private:
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-/* So many bytes as one item of MPI, which counts in int. */
-class ItemType {
+/* A datatype of MPI that is freed. */
+class OwnType {
 public:
-  explicit ItemType(std::size_t size) {
-    check(MPI_Type_contiguous(static_cast<int>(size), MPI_BYTE, &type_), "MPI_Type_contiguous");
-    check(MPI_Type_commit(&type_), "MPI_Type_commit");
-  }
-  ItemType(ItemType const &) = delete;
-  ItemType &operator=(ItemType const &) = delete;
-  ~ItemType() {
+  OwnType() = default;
+  OwnType(OwnType const &) = delete;
+  OwnType &operator=(OwnType const &) = delete;
+  ~OwnType() {
     int ended = 0;
-    if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) MPI_Type_free(&type_);
+    if (type_ != MPI_DATATYPE_NULL && MPI_Finalized(&ended) == MPI_SUCCESS && !ended)
+      MPI_Type_free(&type_);
   }
   operator MPI_Datatype() const noexcept { return type_; }
+  MPI_Datatype *to_make() noexcept { return &type_; }
 
 private:
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+/* So many bytes as one item of MPI, which counts in int. */
+class ItemType : public OwnType {
+public:
+  explicit ItemType(std::size_t size) {
+    check(MPI_Type_contiguous(static_cast<int>(size), MPI_BYTE, to_make()), "MPI_Type_contiguous");
+    check(MPI_Type_commit(to_make()), "MPI_Type_commit");
+  }
 };
 
 /* Waits, and lets other processes run: some MPIs do not, and become slow with more ranks than processors. */
@@ -205,16 +216,20 @@ private:
   }
 };
 
-/* One .npy file that all ranks write. It gets its name when it is complete. */
+/* One file that all ranks write. It gets its name when it is complete; until then it is a draft beside it. Each rank opens
+ * the draft by itself, so that MPI waits for no other rank where this one fails; after each step all ranks agree whether
+ * all have done it. If not, all throw, and there is no draft. */
 class SharedFile {
 public:
+  /* Creates the draft. Collective. */
   SharedFile(OwnComm const &comm, std::string const &path)
       : comm_(comm), path_(path), draft_(path + ".umem-draft") {
-    if (comm.rank == 0) std::remove(draft_.c_str());
-    check(MPI_Barrier(comm), "MPI_Barrier");
-    check(MPI_File_open(comm, draft_.c_str(), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
-                        &file_),
-          ("cannot create \"" + draft_ + "\"").c_str());
+    agree([&] {
+      if (comm.rank == 0) create();
+    });
+    agree([&] {
+      if (comm.rank != 0) open(MPI_MODE_WRONLY);
+    });
   }
   SharedFile(SharedFile const &) = delete;
   SharedFile &operator=(SharedFile const &) = delete;
@@ -222,11 +237,21 @@ public:
     if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
   }
 
+  /* All ranks write what they have to, which is what write does, and the draft becomes the file. Collective. */
+  template <class F> void complete(F const &write) {
+    agree([&] {
+      write();
+      check(MPI_File_sync(file_), "MPI_File_sync");
+      check(MPI_File_close(&file_), "MPI_File_close");
+    });
+    agree([&] {
+      if (comm_.rank == 0 && std::rename(draft_.c_str(), path_.c_str()) != 0)
+        raise_system("cannot replace", path_);
+    });
+  }
+
   void write_header(std::string const &header) {
-    if (comm_.rank != 0) return;
-    check(MPI_File_write_at(file_, 0, header.data(), static_cast<int>(header.size()), MPI_BYTE,
-                            MPI_STATUS_IGNORE),
-          "MPI_File_write_at");
+    write_items(header.data(), static_cast<int>(header.size()), MPI_BYTE);
   }
 
   /* Writes count items of this rank, which are at the places of filetype behind the header. */
@@ -238,23 +263,58 @@ public:
     index_t const most = static_cast<index_t>((std::size_t(1) << 30) / size) + 1;
     for (index_t done = 0, n; done < count; done += n) {
       n = count - done < most ? count - done : most;
-      check(MPI_File_write(file_, static_cast<char const *>(items) + done * index_t(size),
-                           count_of(n), item, MPI_STATUS_IGNORE),
-            "MPI_File_write");
+      write_items(static_cast<char const *>(items) + done * index_t(size), count_of(n), item);
     }
   }
 
-  /* All ranks have written. */
-  void complete() {
-    check(MPI_File_sync(file_), "MPI_File_sync");
-    check(MPI_File_close(&file_), "MPI_File_close");
-    int renamed = 0;
-    if (comm_.rank == 0) renamed = std::rename(draft_.c_str(), path_.c_str());
-    check(MPI_Bcast(&renamed, 1, MPI_INT, 0, comm_), "MPI_Bcast");
-    if (renamed != 0) umem::detail::raise_text(umemIOError, "cannot replace \"%s\"", path_.c_str());
+private:
+  [[noreturn]] static void raise_system(char const *what, std::string const &path) {
+    std::string const cause = std::generic_category().message(errno);
+    umem::detail::raise_text(umemIOError, "%s \"%s\": %s", what, path.c_str(), cause.c_str());
   }
 
-private:
+  void create() {
+    if (std::remove(draft_.c_str()) != 0 && errno != ENOENT) raise_system("cannot create", draft_);
+    open(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY);
+  }
+
+  void open(int mode) {
+    check(MPI_File_open(MPI_COMM_SELF, draft_.c_str(), mode, MPI_INFO_NULL, &file_),
+          ("cannot create \"" + draft_ + "\"").c_str());
+  }
+
+  void write_items(void const *items, int count, MPI_Datatype item) {
+    MPI_Status status;
+    int written = 0;
+    check(MPI_File_write(file_, items, count, item, &status), "MPI_File_write");
+    check(MPI_Get_count(&status, item, &written), "MPI_Get_count");
+    if (written != count)
+      umem::detail::raise_text(umemIOError, "cannot write \"%s\": MPI wrote %d of %d items",
+                               draft_.c_str(), written, count);
+  }
+
+  /* Does step. If it throws in any rank, all ranks throw, and the draft is removed. */
+  template <class F> void agree(F const &step) {
+    std::exception_ptr failure;
+    try {
+      step();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    int const mine = failure ? comm_.rank : comm_.ranks;
+    int least = mine;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error = MPI_Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm_, &request);
+    if (!failure) check(error, "MPI_Iallreduce");
+    if (error == MPI_SUCCESS) wait(request, "MPI_Iallreduce");
+    if (least == comm_.ranks) return;
+    if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
+    if (comm_.rank == 0) std::remove(draft_.c_str());
+    if (failure) std::rethrow_exception(failure);
+    umem::detail::raise_text(umemIOError, "cannot write \"%s\": rank %d failed, which knows why",
+                             path_.c_str(), least);
+  }
+
   OwnComm const &comm_;
   std::string path_, draft_;
   MPI_File file_ = MPI_FILE_NULL;
@@ -340,21 +400,16 @@ public:
 
   /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its block; when all have,
    * the file replaces the one at path. All ranks see the same folder. Collective. The file is first named
-   * path + ".umem-draft". Throws umem::io_error. */
+   * path + ".umem-draft". If a rank fails, all throw (umem::io_error where another rank failed), the draft is removed,
+   * and the file at path stays as it was. */
   void save_npy(std::string const &path) const {
     std::string const header =
         umem::detail::make_npy_header(umem::detail::npy_type<T>(), Shape(extents()), false);
-    std::size_t const count = static_cast<std::size_t>(array_.size());
-    std::unique_ptr<T[]> packed(new T[count ? count : 1]());
-    copy(Part<T const, N>(array_.part()),
-         Part<T, N>(umem::detail::pointers(), reinterpret_cast<address>(packed.get()),
-                    array_.extents()));
-    MPI_Datatype places = make_places();
     detail::SharedFile file(*comm_, path);
-    file.write_header(header);
-    file.write(header.size(), packed.get(), array_.size(), sizeof(T), *type_, places);
-    if (array_.size()) MPI_Type_free(&places);
-    file.complete();
+    file.complete([&] {
+      if (rank() == 0) file.write_header(header);
+      if (array_.size()) write_block(file, header.size());
+    });
   }
 
 private:
@@ -393,9 +448,12 @@ private:
     return reduce(array_.size() ? static_cast<T>(own_extreme()) : neutral, op);
   }
 
-  /* Where the elements of this rank are in the file. */
-  MPI_Datatype make_places() const {
-    if (array_.size() == 0) return *type_;
+  /* Writes the elements of this rank, of which there are some, to their places in the file. */
+  void write_block(detail::SharedFile &file, std::size_t header) const {
+    std::unique_ptr<T[]> packed(new T[static_cast<std::size_t>(array_.size())]());
+    copy(Part<T const, N>(array_.part()),
+         Part<T, N>(umem::detail::pointers(), reinterpret_cast<address>(packed.get()),
+                    array_.extents()));
     int all[N], here[N], first[N];
     Range<N> const mine = box();
     for (int k = 0; k < N; k++) {
@@ -403,11 +461,12 @@ private:
       first[k] = detail::count_of(mine.begin.at[k]);
       here[k] = detail::count_of(mine.end.at[k] - mine.begin.at[k]);
     }
-    MPI_Datatype places;
-    detail::check(MPI_Type_create_subarray(N, all, here, first, MPI_ORDER_C, *type_, &places),
-                  "MPI_Type_create_subarray");
-    detail::check(MPI_Type_commit(&places), "MPI_Type_commit");
-    return places;
+    detail::OwnType places;
+    detail::check(
+        MPI_Type_create_subarray(N, all, here, first, MPI_ORDER_C, *type_, places.to_make()),
+        "MPI_Type_create_subarray");
+    detail::check(MPI_Type_commit(places.to_make()), "MPI_Type_commit");
+    file.write(header, packed.get(), array_.size(), sizeof(T), *type_, places);
   }
 
   std::shared_ptr<detail::OwnComm> comm_;
