@@ -8,6 +8,7 @@
 static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
 static int window_key = MPI_KEYVAL_INVALID; /* under keys_lock */
 static MpiWindow *all_windows;              /* under keys_lock */
+static _Thread_local int end_error;         /* of the last window that this thread has ended */
 
 static void add_to_all(MpiWindow *window) {
   MpiWindow **link = &all_windows;
@@ -22,16 +23,17 @@ static void remove_from_all(MpiWindow *window) {
   if (*link) *link = window->next;
 }
 
-/* The calls of MPI that lead here are collective. */
+/* The calls of MPI that lead here are collective. It always succeeds: after a failure MPI would keep the attribute, and
+ * with it a window that is freed. */
 static int forget_window(MPI_Comm comm, int key, void *value, void *extra) {
   MpiWindow *window = value;
   (void)comm, (void)key, (void)extra;
   pthread_mutex_lock(&keys_lock);
   remove_from_all(window);
   pthread_mutex_unlock(&keys_lock);
-  int error = mpi_end_window(window);
+  end_error = mpi_end_window(window);
   mpi_release_window(window);
-  return error;
+  return MPI_SUCCESS;
 }
 
 /* All ranks have made their windows in the same order, and end them in that. */
@@ -70,7 +72,10 @@ int mpi_attach_window(MPI_Comm comm, MpiWindow *window) {
   return MPI_SUCCESS;
 }
 
-int mpi_detach_window(MPI_Comm comm) { return MPI_Comm_delete_attr(comm, window_key); }
+int mpi_detach_window(MPI_Comm comm) {
+  int error = MPI_Comm_delete_attr(comm, window_key);
+  return error == MPI_SUCCESS ? end_error : error;
+}
 
 /* NULL if there is none. */
 static MpiWindow *find(MPI_Comm comm) {

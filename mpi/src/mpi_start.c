@@ -81,9 +81,11 @@ static bool agree_on_options(MPI_Comm comm, umemMpiOptions const *options) {
 
 /* MPI puts what the ranks of a machine share into /dev/shm, and would crash at the first access if that were too
  * small. */
-static bool has_room(MPI_Comm machine, uint64_t nbytes) {
+static bool has_room(MPI_Comm machine, int ranks, uint64_t nbytes) {
   struct statvfs disk;
+  uint64_t const most = UINT64_MAX / (uint64_t)ranks; /* so that the sum does not overflow */
   uint64_t sum = 0;
+  if (nbytes > most) nbytes = most;
   int error = MPI_Allreduce(&nbytes, &sum, 1, MPI_UINT64_T, MPI_SUM, machine);
   if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
   if (statvfs("/dev/shm", &disk) != 0) return true; /* it uses something else */
@@ -109,7 +111,7 @@ static bool look_at_machine(MPI_Comm comm, uint64_t nbytes, umemMpiOptions *opti
     options->memory = here == all ? umemMpiMemoryShared : umemMpiMemoryAllocate;
   bool well = options->memory != umemMpiMemoryShared || here == all ||
               refuse(umemNotSupportedError, "ranks on several machines share no memory");
-  if (options->memory != umemMpiMemoryCreate) well = has_room(machine, nbytes) && well;
+  if (options->memory != umemMpiMemoryCreate) well = has_room(machine, here, nbytes) && well;
   MPI_Comm_free(&machine);
   return agree(comm, well);
 }
@@ -171,9 +173,11 @@ static bool begin_records(MpiWindow *window, unsigned char *control) {
   uint64_t const units = mpi_units_in(capacity, mpi_unit_of(capacity, window->unit));
   if (units) mpi_units_clear((uint64_t *)(void *)control, units);
   int error = MPI_Win_sync(window->control);
-  if (error == MPI_SUCCESS) error = MPI_Barrier(window->comm);
-  if (error == MPI_SUCCESS) error = MPI_Win_sync(window->control);
-  return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_sync");
+  bool well = error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_sync");
+  if (!agree(window->comm, well)) return false;
+  error = MPI_Win_sync(window->control);
+  well = error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_sync");
+  return agree(window->comm, well);
 }
 
 /* Where the parts and records of all ranks are in this process. */
@@ -274,8 +278,9 @@ static bool fill(MpiWindow *window, umemMpiOptions *options) {
     return false;
   int error = mpi_attach_window(window->user, window);
   bool well = error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_set_attr");
-  if (well) __atomic_store_n(&window->open, true, __ATOMIC_RELEASE);
-  return well;
+  if (!agree(window->comm, well)) return false;
+  __atomic_store_n(&window->open, true, __ATOMIC_RELEASE);
+  return true;
 }
 
 /* comm returns errors. */
@@ -296,9 +301,28 @@ static bool start_on(MPI_Comm comm, umemMpiOptions const *options) {
   if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(window->comm, MPI_ERRORS_RETURN);
   if (error != MPI_SUCCESS) mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_dup");
   if (error == MPI_SUCCESS && fill(window, &full)) return true;
+  if (mpi_has_window(comm)) { /* another rank could not attach it */
+    mpi_detach_window(comm);
+    return false;
+  }
   mpi_end_window(window);
   mpi_release_window(window);
   return false;
+}
+
+/* From now on comm returns errors; *before is for end_errors. A status if it fails. */
+static bool begin_errors(MPI_Comm comm, MPI_Errhandler *before) {
+  int error = MPI_Comm_get_errhandler(comm, before);
+  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "MPI_Comm_get_errhandler");
+  error = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (error == MPI_SUCCESS) return true;
+  MPI_Errhandler_free(before);
+  return mpi_fail(NULL, error, "MPI_Comm_set_errhandler");
+}
+
+static void end_errors(MPI_Comm comm, MPI_Errhandler *before) {
+  MPI_Comm_set_errhandler(comm, *before);
+  MPI_Errhandler_free(before);
 }
 
 umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options) {
@@ -309,23 +333,20 @@ umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options) {
     check_communicator(comm);
     return umem_thread_status();
   }
-  int error = MPI_Comm_get_errhandler(comm, &handler);
-  if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  if (error != MPI_SUCCESS) {
-    mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_set_errhandler");
-    return umem_thread_status();
-  }
+  if (!begin_errors(comm, &handler)) return umem_thread_status();
   bool well = start_on(comm, options);
-  MPI_Comm_set_errhandler(comm, handler);
-  MPI_Errhandler_free(&handler);
+  end_errors(comm, &handler);
   return well ? umemOK : umem_thread_status();
 }
 
 umemStatusType umemMpi_stop(MPI_Comm comm) {
+  MPI_Errhandler handler;
   if (!mpi_is_running(NULL, "umemMpi_stop")) return umem_thread_status();
   if (!mpi_has_window(comm))
     return umemVirtual_fail(NULL, umemValueError, "umemMpi_stop: the communicator has no window");
+  if (!begin_errors(comm, &handler)) return umem_thread_status();
   int error = mpi_detach_window(comm);
+  end_errors(comm, &handler);
   if (error == MPI_SUCCESS) return umemOK;
   mpi_fail(NULL, error, "umemMpi_stop");
   return umem_thread_status();

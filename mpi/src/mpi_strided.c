@@ -85,7 +85,7 @@ static int make_type(Strided const *copy, size_t count, ptrdiff_t const *strides
     length = 1;
   }
   if (error == MPI_SUCCESS) error = MPI_Type_commit(&inner);
-  *type = inner;
+  *type = inner == MPI_DATATYPE_NULL ? MPI_BYTE : inner; /* which the caller does not free */
   return error;
 }
 
