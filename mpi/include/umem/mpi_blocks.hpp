@@ -182,20 +182,20 @@ template <class T, int N> struct Exchange {
         if (one.from == own) find(sent, other).add(one.source);
     for (auto *messages : {&sent, &received})
       for (Message<T, N> &message : *messages)
-        message.elements.reset(new T[static_cast<std::size_t>(message.count)]);
+        message.elements.reset(new T[static_cast<std::size_t>(count_of(message.count))]);
   }
 
   void run(MPI_Comm comm, MPI_Datatype type, Part<T, N> const &block) {
     std::vector<MPI_Request> requests;
     requests.reserve(sent.size() + received.size());
+    /* First what may throw: no message is under way then. */
+    for (Message<T, N> &message : sent) message.template move<true>(block);
     for (Message<T, N> &message : received)
       begin(requests, MPI_Irecv(message.elements.get(), count_of(message.count), type, message.rank,
                                 0, comm, &next(requests)));
-    for (Message<T, N> &message : sent) {
-      message.template move<true>(block);
+    for (Message<T, N> &message : sent)
       begin(requests, MPI_Isend(message.elements.get(), count_of(message.count), type, message.rank,
                                 0, comm, &next(requests)));
-    }
     for (MPI_Request &request : requests) wait(request, "MPI_Isend or MPI_Irecv");
     for (Message<T, N> &message : received) message.template move<false>(block);
   }
