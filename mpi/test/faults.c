@@ -9,9 +9,9 @@ static bool sync_fails, attribute_fails, free_fails;
 
 int MPI_Win_sync(MPI_Win win) { return sync_fails ? MPI_ERR_OTHER : PMPI_Win_sync(win); }
 
-int MPI_Comm_set_attr(MPI_Comm comm, int key, void *value) {
+int MPI_Comm_set_attr(MPI_Comm comm, int comm_keyval, void *attribute_val) {
   bool fails = attribute_fails && comm == MPI_COMM_WORLD;
-  return fails ? MPI_ERR_OTHER : PMPI_Comm_set_attr(comm, key, value);
+  return fails ? MPI_ERR_OTHER : PMPI_Comm_set_attr(comm, comm_keyval, attribute_val);
 }
 
 int MPI_Win_free(MPI_Win *win) {
@@ -26,7 +26,8 @@ static void expect_failed_start(void) {
   options.capacity = 4096;
   bool const me = rank == ranks - 1;
   CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == (me ? umemIOError : umemRuntimeError));
-  expect(NULL, me ? umemIOError : umemRuntimeError, me ? "umemMpi_start: MPI_" : "it failed in rank");
+  expect(NULL, me ? umemIOError : umemRuntimeError,
+         me ? "umemMpi_start: MPI_" : "it failed in rank");
   sync_fails = attribute_fails = false;
   CHECK(umemMpi_ctor(&ctx, MPI_COMM_WORLD, 0) == umemValueError);
   expect(NULL, umemValueError, "has no window");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy, with the checks of .clang-tidy, on the C files that a build compiles, on a unit of all C++
-headers, and on one of all programs in C++ but the tests, of which some stand for all.
+"""Runs clang-tidy, with the checks of .clang-tidy, on the C files that a build compiles, on those of the component for
+MPI if mpicc is installed, on a unit of all C++ headers, and on one of all programs in C++ but the tests, of which some stand for all.
 
 One unit for all programs takes a fifth of the time that a unit for each takes, as most of that goes to the headers.
 It leaves out a check whose time grows with the square of a unit's size, and the slowest of the others; the headers
@@ -10,6 +10,7 @@ Usage: tidy.py BUILD_FOLDER FOLDER_FOR_UNITS JOBS
 """
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +64,17 @@ def programs_unit(folder, commands):
     return "the programs in C++", unit, options + ["-Wno-return-type"]  # main may end without, but in no namespace
 
 
+def mpi_units():
+    """The files in C of the component for MPI, as the MPI of the system has them compiled; none without one."""
+    if not shutil.which("mpicc"):
+        return []
+    shown = subprocess.run(["mpicc", "-show"], capture_output=True, text=True, check=True).stdout.split()
+    options = [CONFIG, "--", "-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}/mpi/include", f"-I{ROOT}/c/include"]
+    options += [f"-I{ROOT}/c/src", *(word for word in shown if word.startswith("-I"))]
+    files = sorted([*(ROOT / "mpi/src").glob("*.c"), *(ROOT / "mpi/test").glob("*.c"), *(ROOT / "mpi/bench").glob("*.c")])
+    return [(str(file.relative_to(ROOT)), file, options) for file in files]
+
+
 def units(build, folder):
     """What is looked at: [(name, file, options)]."""
     commands = {Path(c["file"]): c["command"] for c in json.loads((build / "compile_commands.json").read_text())}
@@ -75,7 +87,7 @@ def units(build, folder):
     }
     found = [(str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else file.name, file, ["-p", build])
              for file in in_c]
-    return [programs_unit(folder, programs), headers_unit(folder), *found]
+    return [programs_unit(folder, programs), headers_unit(folder), *found, *mpi_units()]
 
 
 def main():
