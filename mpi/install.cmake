@@ -22,18 +22,8 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-mpi.cmake"
 )
 
 # pkg-config, as of umem.
-if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
-  set(umem_mpi_pc_prefix "${CMAKE_INSTALL_PREFIX}")
-else()
-  file(RELATIVE_PATH umem_mpi_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
-  string(PREPEND umem_mpi_pc_prefix "\${pcfiledir}/")
-endif()
-foreach(directory IN ITEMS LIBDIR INCLUDEDIR)
-  set(umem_mpi_pc_${directory} "${CMAKE_INSTALL_${directory}}")
-  if(NOT IS_ABSOLUTE "${umem_mpi_pc_${directory}}")
-    string(PREPEND umem_mpi_pc_${directory} "\${prefix}/")
-  endif()
-endforeach()
+include("${CMAKE_CURRENT_SOURCE_DIR}/../cmake/UmemPkgConfig.cmake")
+umem_pkg_config_directories()
 get_filename_component(umem_mpi_pc_compiler "${MPI_C_COMPILER}" NAME)
 configure_file(umem-mpi.pc.in umem-mpi.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/umem-mpi.pc"

@@ -1,0 +1,16 @@
+# Sets umem_pc_prefix, umem_pc_LIBDIR and umem_pc_INCLUDEDIR for a file of pkg-config: directories relative to the file
+# itself, unless they were given as absolute ones.
+macro(umem_pkg_config_directories)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(umem_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+  else()
+    file(RELATIVE_PATH umem_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+    string(PREPEND umem_pc_prefix "\${pcfiledir}/")
+  endif()
+  foreach(directory IN ITEMS LIBDIR INCLUDEDIR)
+    set(umem_pc_${directory} "${CMAKE_INSTALL_${directory}}")
+    if(NOT IS_ABSOLUTE "${umem_pc_${directory}}")
+      string(PREPEND umem_pc_${directory} "\${prefix}/")
+    endif()
+  endforeach()
+endmacro()
