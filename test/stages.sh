@@ -24,7 +24,8 @@
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
-# - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; as a package, too.
+# - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; with sanitizers and
+#   MPICH; as a package, too.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
 
 source "$root/test/check.sh"
@@ -293,14 +294,22 @@ nvcc_compiles_programs() {
     -diag-suppress=940 # main may end without return, but in no namespace
 }
 
-# Both MPIs can be installed at a time: their commands end in their names.
+# Both MPIs can be installed at a time: their commands end in their names. build_mpi MPI FOLDER OPTION...
 build_mpi() {
-  local mpi=$1
-  cmake -S mpi -B "$build/mpi-$mpi" -G Ninja -Dumem_DIR="$build/gcc/c" -DUMEM_BUILD_TESTS=ON -DUMEM_WERROR=ON \
+  local mpi=$1 folder=$2
+  cmake -S mpi -B "$folder" -G Ninja -Dumem_DIR="$build/gcc/c" -DUMEM_BUILD_TESTS=ON -DUMEM_WERROR=ON \
     -DMPI_C_COMPILER="$(command -v "mpicc.$mpi")" -DMPIEXEC_EXECUTABLE="$(command -v "mpirun.$mpi")" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1" \
-    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O0 -DNDEBUG"
-  cmake --build "$build/mpi-$mpi" --parallel "$jobs"
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O0 -DNDEBUG" "${@:3}"
+}
+
+# The component and its tests alone have the sanitizers, not MPI and umem. MPI leaks by itself.
+test_mpi_with_sanitizers() {
+  local folder=$build/mpi-sanitized
+  build_mpi mpich "$folder" -DUMEM_SANITIZE=address,undefined &&
+    cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_blocks &&
+    ASAN_OPTIONS=detect_leaks=0 jobs=1 run_tests "$folder" \
+      ctest --tests-regex '\.(units|faults|blocks\.3|model.*|ranks\.(2|single|allocate|create))$'
 }
 
 # Ranks use all processors, so the tests run one after the other.
@@ -309,9 +318,11 @@ stage_mpi() {
   small_tests
   build_preset gcc umem_static umem_shared umem_trace contract_suites
   for mpi in mpich openmpi; do
-    build_mpi "$mpi"
+    build_mpi "$mpi" "$build/mpi-$mpi"
+    cmake --build "$build/mpi-$mpi" --parallel "$jobs"
     jobs=1 run_tests "$build/mpi-$mpi" ctest || status=$?
   done
+  test_mpi_with_sanitizers || status=1
   check "programs find the component in the package" mpi/test/install/run "$build" || status=1
   if [ -x "$package_python/bin/python" ]; then
     check "the Python package with Open MPI and mpi4py" \
