@@ -1,0 +1,84 @@
+/* main.cpp - umem: what this machine can open, how fast it copies, copies by name, and what logs hold. */
+#include "commands.hpp"
+#include "failure.hpp"
+#include "output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <clocale>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <umem.h>
+#include <vector>
+
+namespace umem::tool {
+
+static char const exit_codes[] = "Exit codes: 0 success, 1 an operation failed, 2 the command line is wrong,\n"
+                                 "130 interrupted, 141 who read the output is gone.";
+
+static void build(CLI::App &app) {
+  app.set_version_flag("--version", "umem " UMEM_VERSION);
+  app.require_subcommand(1);
+  app.footer(exit_codes);
+  add_info(app);
+  add_bw(app);
+  add_cp(app);
+  add_trace(app);
+}
+
+static int complain(char const *why) {
+  std::fflush(stdout); /* what is known so far goes first */
+  std::fprintf(stderr, "umem: %s\n", why);
+  return failure;
+}
+
+/* Whether what was called is umem-trace, which stands for umem trace. */
+static bool is_trace(std::string const &called) {
+  return called.substr(called.find_last_of('/') + 1) == "umem-trace";
+}
+
+static int run(std::vector<std::string> const &words) {
+  CLI::App app("One set of calls for arrays in RAM, files and GPUs: the program.", "umem");
+  build(app);
+  try {
+    /* CLI11 takes the words from the end of the vector. */
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (CLI::CallForHelp const &) {
+    print(app.help());
+  } catch (CLI::CallForAllHelp const &) {
+    print(app.help("", CLI::AppFormatMode::All));
+  } catch (CLI::CallForVersion const &version) {
+    print(std::string(version.what()) + '\n');
+  } catch (CLI::ParseError const &error) {
+    complain(error.what());
+    std::fputs("umem: --help after a command tells its options\n", stderr);
+    return misuse;
+  }
+  flush_output();
+  return success;
+}
+
+/* What a command throws becomes a message and an exit code. */
+static int run_safely(int argc, char **argv) {
+  try {
+    std::vector<std::string> words(argv + (argc > 0), argv + argc);
+    if (argc > 0 && is_trace(argv[0])) words.insert(words.begin(), "trace");
+    return run(words);
+  } catch (ClosedPipe const &gone) {
+    return gone.status;
+  } catch (Failure const &why) {
+    complain(why.what());
+    return why.status;
+  } catch (std::exception const &why) {
+    return complain(why.what());
+  }
+}
+
+}  // namespace umem::tool
+
+int main(int argc, char **argv) {
+  std::setlocale(LC_CTYPE, ""); /* that of the C language stays where it cannot be had */
+  std::signal(SIGPIPE, SIG_IGN); /* a write then fails with EPIPE */
+  return umem::tool::run_safely(argc, argv);
+}

@@ -1,0 +1,122 @@
+/* output.cpp - standard output: checked writes, and tables. */
+#include "output.hpp"
+
+#include "failure.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace umem::tool {
+
+/* ---- writes ---- */
+
+void fail_output() {
+  int const error = errno;
+  if (error == EPIPE) throw ClosedPipe();
+  throw Failure(std::string("cannot write to the standard output: ") + std::strerror(error));
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_output();
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) fail_output();
+}
+
+/* ---- the terminal ---- */
+
+bool is_terminal(int descriptor) {
+  return isatty(descriptor) == 1;
+}
+
+std::size_t columns_of(int descriptor) {
+  if (!is_terminal(descriptor)) return no_limit;
+  if (char const *columns = std::getenv("COLUMNS")) {
+    long const n = std::strtol(columns, nullptr, 10);
+    if (n > 0) return static_cast<std::size_t>(n);
+  }
+  winsize size = {};
+  if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string size_text(std::uint64_t bytes) {
+  static constexpr std::array<char const *, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); unit++) value /= 1024;
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.4g %s", value, units[unit]);
+  return text.data();
+}
+
+/* ---- tables ---- */
+
+static std::string padded(std::string const &cell, std::size_t width, Table::Align align) {
+  std::string const space(width - display_width(cell), ' ');
+  return align == Table::Align::right ? space + cell : cell + space;
+}
+
+void Table::add(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns_.size(); i++) {
+    std::size_t width = display_width(columns_[i].head);
+    for (auto const &row : rows_) width = std::max(width, display_width(row[i]));
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+std::string Table::in_columns(std::vector<std::size_t> const &widths) const {
+  std::string text;
+  auto const add_line = [&](auto const &cell) {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); i++)
+      line += (i ? "  " : "") + padded(cell(i), widths[i], columns_[i].align);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  };
+  add_line([&](std::size_t i) { return columns_[i].head; });
+  for (auto const &row : rows_) add_line([&](std::size_t i) { return row[i]; });
+  return text;
+}
+
+std::string Table::in_paragraphs() const {
+  std::string text;
+  for (auto const &row : rows_) {
+    if (!text.empty()) text += '\n';
+    for (std::size_t i = 0; i < columns_.size(); i++)
+      if (!row[i].empty()) text += columns_[i].head + (columns_[i].head.empty() ? "" : ": ") + row[i] + '\n';
+  }
+  return text;
+}
+
+std::string Table::text(std::size_t limit) const {
+  std::vector<std::size_t> const all = widths();
+  std::size_t width = all.empty() ? 0 : 2 * (all.size() - 1);
+  for (std::size_t const one : all) width += one;
+  return width <= limit ? in_columns(all) : in_paragraphs();
+}
+
+void Table::print() const {
+  tool::print(text(columns_of(STDOUT_FILENO)));
+}
+
+}  // namespace umem::tool
