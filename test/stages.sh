@@ -133,7 +133,7 @@ stage_gcc() {
 short_cxx=(array_guard context npy_save open view)
 stage_short() {
   small_tests
-  build_preset gcc test/{compat,contract,fault,unit}/all umem_trace "${short_cxx[@]/#/cxx_}"
+  build_preset gcc test/{compat,contract,fault,unit}/all umem_program "${short_cxx[@]/#/cxx_}"
   run_tests "$build/gcc" ctest --exclude-regex '^fault\.cuda_nth$|^unit\.(debug_sound|pool_random)$' \
     --tests-regex "^(compat|fault|unit)\\.|^contract|^cxx\\.($(IFS='|' && echo "${short_cxx[*]}")|together.*)\$"
 }
@@ -316,7 +316,7 @@ test_mpi_with_sanitizers() {
 stage_mpi() {
   local mpi status=0
   small_tests
-  build_preset gcc umem_static umem_shared umem_trace contract_suites
+  build_preset gcc umem_static umem_shared umem_program contract_suites
   for mpi in mpich openmpi; do
     build_mpi "$mpi" "$build/mpi-$mpi"
     cmake --build "$build/mpi-$mpi" --parallel "$jobs"

@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <string>
+#include <trace.h>
 #include <umem.h>
 #include <vector>
 
@@ -27,9 +29,12 @@ static void build(CLI::App &app) {
   add_trace(app);
 }
 
-static int complain(char const *why) {
+/* Names of files and contexts may hold anything: what would act on a terminal is escaped. */
+static int complain(std::string const &why) {
   std::fflush(stdout); /* what is known so far goes first */
-  std::fprintf(stderr, "umem: %s\n", why);
+  std::fputs("umem: ", stderr);
+  std::istringstream lines(why);
+  for (std::string line; std::getline(lines, line); std::fputc('\n', stderr)) trace_write_text(stderr, line.c_str());
   return failure;
 }
 

@@ -123,7 +123,7 @@ def steps(build, tree, mutant, path):
         contract = [test for test in tests if test.startswith("contract.")]
         yield ["contract"], contract
         rest = [test for test in tests if test.split(".")[0] in FOLDERS and test not in mine + contract]
-        yield [f"test/{folder}/all" for folder in FOLDERS] + ["umem_trace"], rest
+        yield [f"test/{folder}/all" for folder in FOLDERS] + ["umem_program"], rest
     else:
         yield ["test/cxx/all"], [test for test in tests if test.startswith("cxx.")]
 

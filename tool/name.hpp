@@ -1,0 +1,35 @@
+/* name.hpp - the parts of a name of umem_open, as they stand in it. The library checks and decodes them. */
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace umem::tool {
+
+struct Name {
+  std::vector<std::string> layers; /* outermost first, never empty; the last one is the storage */
+  std::string place;
+  std::vector<std::pair<std::string, std::string>> options; /* key, value */
+
+  std::string const &storage() const { return layers.back(); }
+  bool is_file() const { return (storage() == "file" || storage() == "mmap") && !place.empty(); }
+
+  /* The value of an option, with or without its layer in front. */
+  std::optional<std::string> option(std::string const &key) const;
+
+  /* Puts a layer over all. Options that would then be of two layers get the name of theirs. */
+  void put_over(std::string const &layer);
+
+  std::string text() const;
+};
+
+/* Nothing for what cannot be a name, such as the path of a file. */
+std::optional<Name> parse_name(std::string const &text);
+
+/* Makes a path the place or a value in a name, and back. Throws Failure for a bad %XX. */
+std::string encoded(std::string const &path);
+std::string decoded(std::string const &text);
+
+}  // namespace umem::tool

@@ -1,0 +1,67 @@
+/* trace_log.cpp - see trace_log.hpp. */
+#include "trace_log.hpp"
+
+#include "failure.hpp"
+#include "output.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <umem.h>
+
+namespace umem::tool {
+
+static std::string numbers_of(Trace const &trace) {
+  if (!trace.header.contexts) return "it has none";
+  return "its contexts are numbered from 1 to " + std::to_string(trace.header.contexts);
+}
+
+Log::Log(std::string const &path, unsigned only) : path_(path) {
+  if (!trace_read(&trace_, path.c_str())) throw Failure("cannot read " + path + ": " + trace_.why);
+  trace_.only = only;
+  if (only <= trace_.header.contexts) return;
+  std::string const why = "there is no context " + std::to_string(only) + " in " + trace_.file + ": " + numbers_of(trace_);
+  trace_close(&trace_);
+  throw Failure(why, misuse);
+}
+
+void Log::write(std::string const &path, std::function<bool(FILE *out)> const &what) const {
+  Failure const no_memory("there is no memory for the blocks of " + path_);
+  if (path == "-") {
+    errno = 0;
+    if (!what(stdout)) throw no_memory;
+    if (std::ferror(stdout)) fail_output();
+    flush_output();
+    return;
+  }
+  auto const fail = [&] { throw Failure("cannot write " + path + ": " + std::strerror(errno)); };
+  std::unique_ptr<FILE, int (*)(FILE *)> out(std::fopen(path.c_str(), "wbe"), std::fclose);
+  if (!out) fail();
+  errno = 0;
+  if (!what(out.get())) throw no_memory;
+  if (std::ferror(out.get()) || std::fflush(out.get()) != 0 || std::fclose(out.release()) != 0) fail();
+}
+
+void Log::write_chrome(std::string const &path, bool flows) const {
+  write(path, [&](FILE *out) { return trace_write_chrome(&trace_, out, flows); });
+}
+
+void Log::write_csv(std::string const &path) const {
+  write(path, [&](FILE *out) { return trace_write_csv(&trace_, out); });
+}
+
+void Log::write_summary() const {
+  write("-", [&](FILE *out) { return trace_write_summary(&trace_, out); });
+}
+
+void Log::replay(std::string const &name) const {
+  std::unique_ptr<Replay, void (*)(Replay *)> const calls(replay_make(&trace_), replay_free);
+  if (!calls) throw Failure("there is no memory for the operations of " + path_);
+  std::unique_ptr<void, umemStatusType (*)(void *)> ctx(umem_open(name.c_str()), umem_close);
+  if (!ctx) throw Failure("cannot replay on " + name + ": " + umem_thread_message());
+  if (replay_run(calls.get(), ctx.get(), stdout))
+    throw Failure("operations failed on " + name + ": " + umem_get_message(ctx.get()));
+  if (umem_close(ctx.release()) != umemOK) throw Failure("cannot close " + name + ": " + umem_thread_message());
+}
+
+}  // namespace umem::tool
