@@ -134,6 +134,10 @@ UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
  * in which no file can be made. */
 UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename);
 
+/* The same with options; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
+                                                 umemFileOptions const *options);
+
 /* Makes all written bytes durable, then gives the file its name, then makes the name durable. ctx stays
  * a context of the file, locked as by mode "w+". Do not call it while other threads write to ctx: the file
  * may lack their bytes.

@@ -165,7 +165,13 @@ umemStatusType umemFile_adopt_with(umemFile *ctx, int fd, umemFileOptions const 
 
 umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
   UMEM_ENTER();
-  umemStoreWish wish = {.source = umemStoreReplaces, .filename = filename};
+  return umemFile_replace_with(ctx, filename, NULL);
+}
+
+umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
+                                     umemFileOptions const *options) {
+  UMEM_ENTER();
+  umemStoreWish wish = {.source = umemStoreReplaces, .filename = filename, .options = options};
   return umemStore_construct(ctx, &umem_file_kind, &wish);
 }
 

@@ -1,0 +1,174 @@
+/* cp_end.cpp - the two ends of umem cp. */
+#include "cp.hpp"
+#include "failure.hpp"
+
+#include <limits>
+#include <regex>
+#include <vector>
+
+namespace umem::tool {
+
+[[noreturn]] static void fail_with_status() { throw Failure(umem_thread_message()); }
+
+/* ---- sizes and ranges ---- */
+
+std::uint64_t parse_size(std::string const &text) {
+  static std::regex const form("([0-9]+)([KMGT]?)");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form)) throw Failure("not a size: " + text, misuse);
+  unsigned shift = 0;
+  if (parts.length(2)) shift = 10 * (1 + static_cast<unsigned>(std::string("KMGT").find(parts.str(2))));
+  std::uint64_t value = 0, digit = 0;
+  std::uint64_t const most = std::numeric_limits<std::uint64_t>::max() >> shift;
+  for (char const c : parts.str(1)) {
+    digit = static_cast<std::uint64_t>(c - '0');
+    if (value > (most - digit) / 10) throw Failure("too large: " + text, misuse);
+    value = value * 10 + digit;
+  }
+  return value << shift;
+}
+
+Range parse_range(std::string const &text) {
+  static std::regex const form("([^]*)@([0-9]+[KMGT]?)(,([0-9]+[KMGT]?))?");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form)) return {text, 0, {}};
+  Range range = {parts.str(1), parse_size(parts.str(2)), {}};
+  if (parts.length(4)) range.length = parse_size(parts.str(4));
+  if (range.length && *range.length > std::numeric_limits<std::uint64_t>::max() - range.offset)
+    throw Failure("too large: " + text, misuse);
+  return range;
+}
+
+/* The name of what is a name or the path of a file. */
+static Name name_of(std::string const &word) {
+  if (word.empty()) throw Failure("an empty name", misuse);
+  if (std::optional<Name> name = parse_name(word)) return *name;
+  return {{"file"}, encoded(word), {}};
+}
+
+/* ---- any context ---- */
+
+struct Opened : End {
+  explicit Opened(Name const &name) {
+    ctx = umem_open(name.text().c_str());
+    if (!ctx) fail_with_status();
+    is_file = name.is_file();
+    keeps_block = name.storage() == "shm";
+  }
+  ~Opened() override {
+    if (owns_block && !keeps_block) umem_free(ctx, block);
+    umem_close(ctx);
+  }
+
+  void take(std::uintptr_t address) {
+    if (address == umem_null(ctx)) fail_with_status();
+    adr = block = address;
+    owns_block = true;
+  }
+
+  std::uintptr_t block = 0;
+  bool owns_block = false, keeps_block = false;
+};
+
+/* ---- the source ---- */
+
+/* The length that the range asks for, of what holds size bytes. */
+static std::uint64_t length_in(Range const &range, std::uint64_t size) {
+  std::uint64_t const end = range.length ? range.offset + *range.length : size;
+  if (range.offset <= end && end <= size) return end - range.offset;
+  throw Failure(range.name + " holds " + std::to_string(size) + " bytes: there is no range from " +
+                std::to_string(range.offset) + (range.length ? " of " + std::to_string(*range.length) : ""));
+}
+
+static std::unique_ptr<End> open_file(Name name, Range const &range, bool direct) {
+  std::string const mode = name.option("mode").value_or("r");
+  if (mode != "r") throw Failure("a source is only read: mode=" + mode + " is not allowed", misuse);
+  if (!name.option("mode")) name.options.emplace_back(name.storage() + ".mode", "r");
+  if (direct) name.options.emplace_back(name.storage() + ".direct", "on");
+  auto file = std::make_unique<Opened>(name);
+  umemInfo info = UMEM_INFO_INIT;
+  if (umem_get_info(file->ctx, &info) != umemOK) fail_with_status();
+  file->nbytes = length_in(range, info.capacity);
+  if (!file->nbytes) return file;
+  file->take(umem_alloc(file->ctx, static_cast<std::size_t>(range.offset + file->nbytes)));
+  file->adr += static_cast<std::uintptr_t>(range.offset);
+  return file;
+}
+
+/* A segment with one array in it. */
+static std::unique_ptr<End> open_segment(Name name, Range const &range) {
+  if (!name.option("how")) name.options.emplace_back("shm.how", "open");
+  auto segment = std::make_unique<Opened>(name);
+  auto *const shm = static_cast<umemShm *>(umem_find_layer(segment->ctx, "shm"));
+  if (!shm) fail_with_status();
+  umemShmBlock block = {};
+  std::size_t const count = umemShm_blocks(shm, &block, 1);
+  if (count != 1) throw Failure(range.name + " holds " + std::to_string(count) + " blocks, but one is copied");
+  segment->nbytes = length_in(range, block.nbytes);
+  segment->adr = block.address + static_cast<std::uintptr_t>(range.offset);
+  return segment;
+}
+
+std::unique_ptr<End> open_source(Range const &range, bool direct) {
+  Name const name = name_of(range.name);
+  if (name.is_file()) return open_file(name, range, direct);
+  if (name.storage() == "shm" && !name.place.empty()) return open_segment(name, range);
+  if (!range.length)
+    throw Failure(range.name + " holds nothing yet: say how many zeros to copy, as in " + range.name + "@0,1G", misuse);
+  auto memory = std::make_unique<Opened>(name);
+  memory->nbytes = *range.length;
+  if (!memory->nbytes) return memory;
+  memory->take(umem_calloc(memory->ctx, static_cast<std::size_t>(memory->nbytes), 1));
+  return memory;
+}
+
+/* ---- the destination ---- */
+
+/* A new file, which has no name until it is complete. */
+struct NewFile : End {
+  NewFile(std::string const &path, umemFileOptions const &options) {
+    if (umemFile_replace_with(&file, path.c_str(), &options) != umemOK) fail_with_status();
+    ctx = &file;
+    is_file = true;
+  }
+  ~NewFile() override { umem_dtor(&file); }
+  void finish() override {
+    if (umemFile_commit(&file) != umemOK) fail_with_status();
+  }
+
+  umemFile file = {};
+};
+
+static umemFileOptions file_options(Name const &name, bool direct) {
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  for (auto const &[key, value] : name.options) {
+    std::string const bare = key.substr(key.find('.') + 1);
+    if (bare == "reserve" && (value == "auto" || value == "none"))
+      options.reserve = value == "none" ? umemReserveNone : umemReserveAuto;
+    else if (bare == "direct" && (value == "auto" || value == "on" || value == "off"))
+      options.direct = value == "on" ? umemDirectOn : value == "off" ? umemDirectOff : umemDirectAuto;
+    else
+      throw Failure("a new file has the options reserve=auto,none and direct=auto,on,off, not " + key + '=' + value, misuse);
+  }
+  if (direct) options.direct = umemDirectOn;
+  return options;
+}
+
+std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nbytes, bool direct) {
+  Name const name = name_of(word);
+  if (name.is_file() && name.layers.size() > 1)
+    throw Failure("a new file has no layers over it: write file:" + name.place, misuse);
+  auto const size = static_cast<std::size_t>(nbytes);
+  if (name.is_file()) {
+    auto file = std::make_unique<NewFile>(decoded(name.place), file_options(name, direct));
+    file->nbytes = nbytes;
+    if (size && (file->adr = umem_alloc(file->ctx, size)) == umem_null(file->ctx)) fail_with_status();
+    return file;
+  }
+  auto memory = std::make_unique<Opened>(name);
+  memory->nbytes = nbytes;
+  if (size) memory->take(umem_alloc(memory->ctx, size));
+  return memory;
+}
+
+}  // namespace umem::tool

@@ -1,0 +1,41 @@
+/* interrupt.cpp - see interrupt.hpp. */
+#include "interrupt.hpp"
+
+#include "failure.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+
+namespace umem::tool {
+
+static volatile std::sig_atomic_t came;
+static constexpr std::array<int, 3> numbers = {SIGINT, SIGTERM, SIGHUP};
+static std::array<struct sigaction, numbers.size()> before;
+
+static void note(int number) {
+  if (!came) came = number;
+}
+
+Interrupt::Interrupt() {
+  came = 0;
+  for (std::size_t i = 0; i < numbers.size(); i++) {
+    struct sigaction action = {};
+    action.sa_handler = note;
+    action.sa_flags = SA_RESTART;
+    sigaction(numbers[i], nullptr, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(numbers[i], &action, nullptr); /* nohup ignores SIGHUP */
+  }
+}
+
+Interrupt::~Interrupt() {
+  for (std::size_t i = 0; i < numbers.size(); i++) sigaction(numbers[i], &before[i], nullptr);
+}
+
+int Interrupt::signal() { return came; }
+
+void Interrupt::check() {
+  if (came) throw Failure("interrupted", 128 + came);
+}
+
+}  // namespace umem::tool

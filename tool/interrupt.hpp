@@ -1,0 +1,21 @@
+/* interrupt.hpp - SIGINT, SIGTERM and SIGHUP become a question, so that a command can undo its work first. */
+#pragma once
+
+namespace umem::tool {
+
+/* From its construction to its end these signals only set a flag. One at a time. */
+class Interrupt {
+public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(Interrupt const &) = delete;
+  Interrupt &operator=(Interrupt const &) = delete;
+
+  /* The number of the first signal that came, or 0. */
+  static int signal();
+
+  /* Throws Failure with the status 128 + number if one came. */
+  static void check();
+};
+
+}  // namespace umem::tool
