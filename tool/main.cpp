@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "output.hpp"
+#include "texts.hpp"
 
 #include <CLI/CLI.hpp>
 #include <clocale>
@@ -27,6 +28,12 @@ static void build(CLI::App &app) {
   add_bw(app);
   add_cp(app);
   add_trace(app);
+  /* For the build, which installs manual pages and completions. */
+  app.add_option_function<std::string>("--write-texts", [&app](std::string const &folder) {
+       write_texts(app, folder);
+       throw CLI::Success();
+     })
+      ->group("");
 }
 
 /* Names of files and contexts may hold anything: what would act on a terminal is escaped. */
@@ -55,8 +62,11 @@ static int run(std::vector<std::string> const &words) {
     print(app.help("", CLI::AppFormatMode::All));
   } catch (CLI::CallForVersion const &version) {
     print(std::string(version.what()) + '\n');
+  } catch (CLI::Success const &) {
+    return success;
   } catch (CLI::ParseError const &error) {
-    complain(error.what());
+    bool const is_command = words.empty() || words[0][0] == '-' || app.get_subcommand_no_throw(words[0]);
+    complain(is_command ? error.what() : "there is no command " + words[0]);
     std::fputs("umem: --help after a command tells its options\n", stderr);
     return misuse;
   }

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""umem cp. Usage: cp.py UMEM DEFAULT_USER"""
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import unittest
+from pathlib import Path
+
+from program import UMEM, Case, closed_pipe, main
+
+MIB = 1 << 20
+
+
+class Copies(Case):
+    def setUp(self):
+        super().setUp()
+        self.bytes = bytes(range(256)) * 4096 * 3 + b"end"
+        (self.folder / "a.bin").write_bytes(self.bytes)
+
+    def read(self, name):
+        return (self.folder / name).read_bytes()
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_file_to_file(self):
+        self.assertRegex(self.out("cp", "a.bin", "b.bin"), r"^3 MiB in \d+\.\d{3} s, \d+\.\d\d GB/s, file -> .*file\n$")
+        self.assertEqual(self.read("b.bin"), self.bytes)
+
+    def test_names_and_mapped_files(self):
+        self.out("cp", "mmap:a.bin", "file:b%2525.bin?reserve=none&file.direct=off")
+        self.assertEqual(self.read("b%25.bin"), self.bytes)
+        self.out("cp", "stats+file:a.bin?mode=r", "mmap:c.bin")
+        self.assertEqual(self.read("c.bin"), self.bytes)
+
+    def test_ranges(self):
+        for text, part in [("@0", self.bytes), ("@5", self.bytes[5:]), ("@1K,2K", self.bytes[1024:3072]),
+                           ("@3M,3", b"end"), ("@7,0", b"")]:
+            self.out("cp", "a.bin" + text, "b.bin")
+            self.assertEqual(self.read("b.bin"), part)
+
+    def test_ranges_that_are_not_there(self):
+        for text in "@3M,4", "@4M", "@4M,0", "@0,1T":
+            self.assertIn("a.bin holds 3145731 bytes: there is no range from", self.error("cp", "a.bin" + text, "b.bin"))
+        self.assertIn("too large", self.error("cp", "a.bin@99999999999T", "b.bin", expect=2))
+        self.assertIn("too large", self.error("cp", "a.bin@1,18446744073709551615", "b.bin", expect=2))
+        self.assertEqual(self.names(), ["a.bin"])
+
+    def test_an_empty_file(self):
+        (self.folder / "empty").touch()
+        self.assertTrue(self.out("cp", "empty", "b.bin", "--verify").startswith("0 B in "))
+        self.assertEqual(self.read("b.bin"), b"")
+
+    def test_memory_at_either_end(self):
+        self.out("cp", "host:@0,1M", "zeros")
+        self.assertEqual(self.read("zeros"), bytes(MIB))
+        for place in "host:", "pool+host:", "file:", "fixed+host:?block=4M":
+            self.out("cp", "a.bin", place, "--verify")
+        self.assertIn("host: holds nothing yet: say how many zeros to copy", self.error("cp", "host:", "b.bin", expect=2))
+
+    def test_shared_memory_keeps_the_bytes(self):
+        name = f"umem-tool-{os.getpid()}"
+        try:
+            self.out("cp", "a.bin", f"shm:{name}?size=8M")
+            self.out("cp", f"shm:{name}@3M", "b.bin")
+            self.assertEqual(self.read("b.bin"), b"end")
+            self.out("cp", "a.bin", f"shm:{name}")
+            self.assertIn("holds 2 blocks, but one is copied", self.error("cp", f"shm:{name}", "b.bin"))
+        finally:
+            for path in Path("/dev/shm").glob(f"*{name}*"):
+                path.unlink()
+
+    def test_json(self):
+        result = json.loads(self.out("cp", "a.bin@1M,1M", "b.bin", "--json", "--verify"))
+        self.assertEqual((result["bytes"], result["verified"], result["source"], result["destination"]),
+                         (MIB, True, "a.bin@1M,1M", "b.bin"))
+        self.assertAlmostEqual(result["bytes_per_second"], MIB / result["seconds"], delta=MIB)
+        self.assertIn("file", result["route"])
+        self.assertFalse(json.loads(self.out("cp", "a.bin", "b.bin", "--json"))["verified"])
+
+    def test_quiet(self):
+        done = self.run_umem("cp", "-q", "a.bin", "b.bin", "--interval", "0", "--step", "4K")
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
+        self.assertTrue(json.loads(self.out("cp", "--quiet", "--json", "a.bin", "b.bin")))
+
+    def test_direct(self):
+        done = subprocess.run([UMEM, "cp", "a.bin", "b.bin", "--direct", "--verify"], cwd=self.folder, text=True,
+                              capture_output=True, check=False)
+        if done.returncode:  # a file system without O_DIRECT
+            self.assertIn("direct", done.stderr)
+            self.assertEqual(self.names(), ["a.bin"])
+        else:
+            self.assertEqual(self.read("b.bin"), self.bytes)
+            self.assertIn("verified", done.stdout)
+        self.assertIn("--direct is for files", self.error("cp", "host:@0,1M", "host:", "--direct", expect=2))
+
+    def test_a_file_may_replace_itself_and_keeps_its_permissions(self):
+        os.chmod(self.folder / "a.bin", 0o640)
+        self.out("cp", "a.bin@1M", "a.bin")
+        self.assertEqual(self.read("a.bin"), self.bytes[MIB:])
+        self.assertEqual(os.stat(self.folder / "a.bin").st_mode & 0o777, 0o640)
+
+    def test_progress_on_a_pipe(self):
+        lines = self.run_umem("cp", "a.bin", "b.bin", "--interval", "0", "--step", "1M").stderr.splitlines()
+        self.assertTrue(lines)
+        for line in lines:
+            self.assertRegex(line, r"^\d+ MiB of 3 MiB, \d+ %, \d+\.\d\d GB/s, 0:00 left$")
+        self.assertEqual(self.run_umem("cp", "a.bin", "b.bin", "--step", "4K").stderr, "")  # before 10 s
+
+    def test_progress_knows_the_route_after_the_first_part(self):
+        lines = self.run_umem("cp", "host:@0,66M", "host:", "--interval", "0", "--step", "1M").stderr.splitlines()
+        self.assertRegex(lines[-1], r"left, host -> .*host$")
+
+    def test_progress_fits_a_terminal(self):
+        for columns in 12, 30, 50, 200:
+            shown = self.on_terminal(columns, "cp", "a.bin", "b.bin", "--interval", "0", "--step", "64K")
+            parts = [part for part in re.split("\r\x1b\\[K", shown) if part]
+            self.assertTrue(parts or columns < 17)
+            self.assertTrue(all(len(part) < columns and "\n" not in part for part in parts), parts)
+            self.assertTrue(shown.endswith("\r\x1b[K"))
+        self.assertRegex(shown, "left")
+
+    def start(self, *words):
+        """A copy whose first line of progress was read; it then waits for a reader of the others."""
+        child = subprocess.Popen([UMEM, "cp", *words, "--interval", "0", "--step", "512"], cwd=self.folder,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertIn(" of 3 MiB", child.stderr.readline())
+        return child
+
+    def test_an_interrupt_leaves_nothing_half(self):
+        (self.folder / "old.bin").write_text("old")
+        for number, status in (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129):
+            for name in "new.bin", "old.bin":
+                child = self.start("a.bin", name)
+                child.send_signal(number)
+                out, error = child.communicate()
+                self.assertEqual((child.returncode, out), (status, ""))
+                self.assertTrue(error.endswith("umem: interrupted\n"))
+        self.assertEqual(self.names(), ["a.bin", "old.bin"])
+        self.assertEqual(self.read("old.bin"), b"old")
+
+    def test_verification_finds_a_byte_that_differs(self):
+        child = self.start("a.bin", "b.bin", "--verify")
+        with open(self.folder / "a.bin", "r+b") as file:
+            file.seek(3)
+            file.write(b"x")
+        self.assertTrue(child.communicate()[1].endswith("umem: verification failed: byte 3 of the copy differs\n"))
+        self.assertEqual(child.returncode, 1)
+        self.assertEqual(self.names(), ["a.bin"])
+
+    def test_wrong_use(self):
+        for words, why in [
+                ([], "SRC"), (["a.bin"], "DST"), (["a.bin", "b.bin", "c"], "c"), (["a.bin", "b.bin", "--nonsense"], "nonsense"),
+                (["a.bin", ""], "empty name"), (["", "b.bin"], "empty name"),
+                (["a.bin", "b.bin", "--step", "1X"], "not a size: 1X"), (["a.bin", "b.bin", "--interval", "-1"], "--interval"),
+                (["file:a.bin?mode=w", "b.bin"], "mode=w is not allowed"),
+                (["a.bin", "file:b.bin?mode=w"], "not mode=w"), (["a.bin", "stats+file:b.bin"], "no layers over it"),
+                (["a.bin", "file:b%zz"], "two hexadecimal digits")]:
+            self.assertIn(why, self.error("cp", *words, expect=2), words)
+        self.assertEqual(self.names(), ["a.bin"])
+        self.assertEqual(self.read("a.bin"), self.bytes)
+
+    def test_failures(self):
+        (self.folder / "folder").mkdir()
+        for words, why in [(["none", "b.bin"], "No such file"), (["a.bin", "none/b.bin"], "No such file"),
+                           (["a.bin", "folder"], "folder"), (["a.bin", "/dev/null"], "/dev/null"), (["a.bin", "what:x"], "what"),
+                           (["cuda:0@0,1M", "b.bin"], ""), (["a.bin", "limit+host:?limit=1M"], "")]:
+            message = self.error("cp", *words)
+            self.assertTrue(message.startswith("umem: ") and why in message, message)
+        self.assertEqual(self.names(), ["a.bin", "folder"])
+
+    def test_messages_do_not_act_on_a_terminal(self):
+        self.assertNotIn("\x1b", self.error("cp", "none\x1b[2J", "b.bin"))
+        self.assertIn("\\x1b[2J", self.error("cp", "a.bin", "file:b.bin?x\x1b[2J=1", expect=2))
+
+    def test_a_file_that_may_not_grow(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, MIB))  # noqa: E731
+        self.assertIn("umem: ", self.error("cp", "a.bin", "b.bin", preexec_fn=limit))
+        self.assertEqual(self.names(), ["a.bin"])
+
+    def test_a_full_disk(self):
+        mount = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+        script = 'mount -t tmpfs -o size=1m none disk || exit 99; "$0" cp a.bin disk/b.bin; s=$?; ls -A disk; exit $s'
+        (self.folder / "disk").mkdir()
+        done = subprocess.run([*mount, script, UMEM], cwd=self.folder, capture_output=True, text=True, check=False)
+        if done.returncode == 99 or "unshare" in done.stderr:
+            self.skipTest("no file system can be mounted here")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, "^umem: .*(space|free)")
+
+    def test_output_that_cannot_be_written(self):
+        for words in ["cp", "a.bin", "b.bin"], ["cp", "a.bin", "b.bin", "--json"], ["cp", "--help"]:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.assertIn("cannot write to the standard output: No space", self.error(*words, stdout=full))
+            pipe = closed_pipe()
+            self.assertEqual(self.error(*words, stdout=pipe, expect=141), "")
+            os.close(pipe)
+        self.assertEqual(self.read("b.bin"), self.bytes)
+
+
+if __name__ == "__main__":
+    main()

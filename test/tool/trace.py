@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""umem trace and its commands; log_trace.py has the options that umem-trace has always had.
+Usage: trace.py UMEM DEFAULT_USER"""
+import csv
+import json
+import os
+import signal
+
+from program import DEFAULT_USER, UMEM, Case, closed_pipe, main
+
+TRACE = os.path.join(os.path.dirname(UMEM), "umem-trace")
+
+
+class Traces(Case):
+    def run_traced(self, *words, program=(DEFAULT_USER,), expect=0, **environment):
+        base = {key: value for key, value in os.environ.items() if key != "UMEM_DEFAULT"}
+        return self.run_umem("trace", "run", *words, "--", *program, expect=expect, env={**base, **environment})
+
+    def log(self):
+        self.run_traced("--log", "run.umem", "-o", "run.json")
+        return "run.umem"
+
+    def counters(self, name="trace.json"):
+        events = json.loads((self.folder / name).read_text())["traceEvents"]
+        return {event["name"] for event in events if event["ph"] == "C"}
+
+    def test_run(self):
+        self.run_traced()
+        self.assertEqual(os.listdir(self.folder), ["trace.json"])
+        self.assertEqual(len(self.counters()), 1)
+        self.assertIn("Host", self.counters().pop())
+
+    def test_run_writes_where_it_is_told(self):
+        self.run_traced("--output", "a.json", "--flows", "--log", "a.umem", "--max", "128K")
+        self.assertTrue(self.counters("a.json"))
+        self.assertLess((self.folder / "a.umem").stat().st_size, 200000)
+        self.assertTrue(json.loads(self.run_traced("-o", "-").stdout)["traceEvents"])
+
+    def test_run_on_other_contexts(self):
+        self.run_traced("--on", "pool+host:?max=8M")
+        self.assertIn("Pool", self.counters().pop())
+        self.run_traced(UMEM_DEFAULT="stats+pool+host:?max=8M&initial=1M")
+        self.assertIn("Stats", self.counters().pop())
+        self.assertIn("writes a log already", self.run_traced("--on", "log+host:?file=x", expect=2).stderr)
+        self.assertIn("not the name of a context", self.run_traced("--on", "x", expect=2).stderr)
+
+    def test_run_ends_as_the_program(self):
+        self.assertIn("ended with status 5", self.run_traced(program=(DEFAULT_USER, "5"), expect=5).stderr)
+        self.assertTrue(self.counters())
+        os.unlink(self.folder / "trace.json")
+        program = (DEFAULT_USER, str(-signal.SIGKILL))
+        self.assertIn("signal 9", self.run_traced(program=program, expect=137).stderr)
+        self.assertTrue(self.counters())
+
+    def test_run_of_programs_without_a_log(self):
+        self.assertIn("has not used the default context", self.run_traced(program=("true",), expect=1).stderr)
+        self.assertIn("cannot run /nonexistent: No such file", self.run_traced(program=("/nonexistent",), expect=1).stderr)
+        self.assertIn("PROGRAM", self.run_traced(program=(), expect=2).stderr)
+        self.run_traced(program=("/bin/false",), expect=1)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_run_gives_signals_their_usual_meaning(self):
+        program = ("sh", "-c", 'trap | grep -q . && exit 3; yes | head -n 1 > /dev/null; exec "$0"', DEFAULT_USER)
+        self.assertEqual(self.run_traced(program=program).stderr, "")
+
+    def test_summary(self):
+        log = self.log()
+        text = self.out("trace", "summary", log)
+        self.assertIn("1 allocations, 1 frees", text)
+        self.assertEqual(text, self.out("trace", log))
+        self.assertEqual(text, self.out("summary", log, program=TRACE))
+        self.assertIn("no context 2", self.error("trace", "summary", log, "--context", "2", expect=2))
+
+    def test_csv(self):
+        log = self.log()
+        text = self.out("trace", "csv", log)
+        self.assertEqual([row[2] for row in csv.reader(text.splitlines())], ["Action", "allocate", "free"])
+        self.out("trace", "csv", log, "--output", "a.csv", "--context", "1")
+        self.assertEqual((self.folder / "a.csv").read_text(), text)
+
+    def test_replay(self):
+        for words in [], ["--on", "pool+host:"], ["--context", "1"]:
+            self.assertRegex(self.out("trace", "replay", self.log(), *words), "^2 operations in .*\npeak of live bytes: 1000\n$")
+        self.assertIn("cannot replay on x", self.error("trace", "replay", self.log(), "--on", "x"))
+
+    def test_wrong_use(self):
+        log = self.log()
+        for words in [], [log, "summary", log], ["summary"], ["csv"], ["replay"], ["run"], ["csv", log, "--flows"]:
+            self.assertIn("umem: ", self.error("trace", *words, expect=2))
+
+    def test_output_that_cannot_be_written(self):
+        log = self.log()
+        for words in [log], ["csv", log], ["summary", log], ["replay", log], [log, "--chrome", "-"]:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.assertIn("cannot write", self.error("trace", *words, stdout=full))
+            pipe = closed_pipe()
+            self.assertEqual(self.error("trace", *words, stdout=pipe, expect=141), "")
+            os.close(pipe)
+        self.assertIn("cannot write /dev/full", self.error("trace", "csv", log, "-o", "/dev/full"))
+
+
+if __name__ == "__main__":
+    main()
