@@ -28,11 +28,13 @@ has() {
     arm64-gcc) aarch64-linux-gnu-gcc -x c -o /dev/null - <<< $'#include <stdio.h>\nint main(void) { return 0; }' ;;
     arm64-g++) aarch64-linux-gnu-g++ -x c++ -o /dev/null - <<< $'#include <string>\nint main() { return 0; }' ;;
     gtest-source) [ -e /usr/src/googletest/CMakeLists.txt ] ;;
+    cli11) has_header CLI/CLI.hpp ;;
+    nlohmann-json) has_header nlohmann/json.hpp ;;
     eigen) has_header Eigen/Core -I/usr/include/eigen3 ;;
     xtensor) has_header xtensor/xadapt.hpp || has_header xtensor/containers/xadapt.hpp ;;
     kokkos) has_header Kokkos_Core.hpp || has_header Kokkos_Core.hpp -I/usr/include/trilinos ;;
     cblas) has_header cblas.h ;;
-    debian-tools) command -v dh && command -v lintian && command -v help2man ;;
+    debian-tools) command -v dh && command -v lintian ;;
     browser) command -v chromium && command -v chromedriver ;;
     mpich | openmpi) command -v "mpicc.$1" && command -v "mpirun.$1" ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc
@@ -46,12 +48,14 @@ has_header() { echo "#include <$1>" | g++ -x c++ -std=c++17 -M "${@:2}" -; }
 # Of kokkos there are two packages: newer systems have the first.
 package_of() {
   case $1 in
+    cli11) echo libcli11-dev ;;
+    nlohmann-json) echo nlohmann-json3-dev ;;
     eigen) echo libeigen3-dev ;;
     xtensor) echo libxtensor-dev ;;
     kokkos) if is_known libkokkos-dev; then echo libkokkos-dev; else echo libtrilinos-kokkos-dev; fi ;;
     cblas) echo libopenblas-dev ;;
     abidiff) echo abigail-tools ;;
-    debian-tools) echo debhelper help2man lintian ;;
+    debian-tools) echo debhelper lintian ;;
     browser) echo chromium-driver ;; # brings Chromium along
     mpich) echo mpich libmpich-dev ;;
     openmpi) echo openmpi-bin libopenmpi-dev ;;

@@ -40,23 +40,23 @@ quick_stages=(short symbols includes format)
 declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc)
 
 declare -A stage_needs=(
-  [short]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
-  [gcc]="gcc g++ cmake make ninja pkg-config cmocka gtest python3 python"
-  [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka gtest python3"
-  [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
-  [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka gtest python3"
-  [valgrind]="gcc g++ cmake ninja pkg-config cmocka gtest python3 valgrind"
+  [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [gcc]="gcc g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json gtest python3 python"
+  [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [valgrind]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 valgrind"
   [format]="python"
   [includes]="python3"
-  [symbols]="gcc g++ cmake ninja pkg-config cmocka gtest python3"
-  [cuda]="gcc g++ cmake ninja pkg-config cmocka gtest python"
-  [mpi]="gcc g++ cmake ninja pkg-config cmocka gtest python3 mpich openmpi python-package"
+  [symbols]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [cuda]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
+  [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
-  [tidy]="gcc g++ cmake ninja pkg-config cmocka gtest python3 clang-tidy"
+  [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
   [examples]="gcc clang clang-runtime g++ cmake make python"
-  [install]="gcc g++ cmake make pkg-config"
+  [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [python]="gcc g++ python-package"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
@@ -395,7 +395,7 @@ stage_install() {
     check "Debian's packages build, their tests pass, and lintian finds nothing" \
       env DEB_BUILD_OPTIONS="noopt parallel=$jobs" packaging/debian_package "$build/debian" || status=1
   else
-    echo "skipped - Debian's packages: there is no debhelper, help2man or lintian"
+    echo "skipped - Debian's packages: there is no debhelper or lintian"
   fi
   return $status
 }

@@ -14,8 +14,8 @@ class Umem(ConanFile):
     topics = ("memory", "arrays", "cuda", "allocator")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False], "cuda": ["OFF", "DRIVER", "ON"]}
-    default_options = {"shared": True, "cuda": "DRIVER"}
+    options = {"shared": [True, False], "cuda": ["OFF", "DRIVER", "ON"], "tools": [True, False]}
+    default_options = {"shared": True, "cuda": "DRIVER", "tools": False}
 
     def set_version(self):
         header = load(self, str(Path(self.recipe_folder).parents[1] / "c/include/umem/config.h"))
@@ -23,8 +23,13 @@ class Umem(ConanFile):
 
     def export_sources(self):
         root = Path(self.recipe_folder).parents[1]
-        for pattern in ("CMakeLists.txt", "LICENSE", "c/*", "cxx/*", "cmake/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "c/*", "cxx/*", "cmake/*", "tool/*"):
             copy(self, pattern, root, self.export_sources_folder)
+
+    def requirements(self):
+        if self.options.tools:
+            self.requires("cli11/[>=2.1 <3]", visible=False)
+            self.requires("nlohmann_json/[>=3.10 <4]", visible=False)
 
     def layout(self):
         cmake_layout(self)
@@ -33,6 +38,7 @@ class Umem(ConanFile):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables.update(UMEM_CUDA=str(self.options.cuda), UMEM_BUILD_EXAMPLES=False,
+                                         UMEM_BUILD_TOOLS="ON" if self.options.tools else "OFF",
                                          UMEM_SHARED=bool(self.options.shared))
         toolchain.generate()
 

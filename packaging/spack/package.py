@@ -10,11 +10,14 @@ class Umem(CMakePackage, CudaPackage):
     version("0.2.0")
 
     variant("shared", default=True, description="Build the shared library")
+    variant("tools", default=False, description="Build the program umem")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.22:", type="build")
     depends_on("cuda@12.2:", when="+cuda")
+    depends_on("cli11@2.1:", when="+tools")
+    depends_on("nlohmann-json@3.10:", when="+tools")
     conflicts("platform=darwin")
     conflicts("platform=windows")
 
@@ -23,4 +26,5 @@ class Umem(CMakePackage, CudaPackage):
             self.define("UMEM_CUDA", "ON" if self.spec.satisfies("+cuda") else "DRIVER"),
             self.define_from_variant("UMEM_SHARED", "shared"),
             self.define("UMEM_BUILD_EXAMPLES", False),
+            self.define_from_variant("UMEM_BUILD_TOOLS", "tools"),
         ]
