@@ -65,8 +65,9 @@ static int run(std::vector<std::string> const &words) {
   } catch (CLI::Success const &) {
     return success;
   } catch (CLI::ParseError const &error) {
-    bool const is_command = words.empty() || words[0][0] == '-' || app.get_subcommand_no_throw(words[0]);
-    complain(is_command ? error.what() : "there is no command " + words[0]);
+    auto const is_first = [&](CLI::App const *command) { return command->check_name(words[0]); };
+    bool const is_known = words.empty() || words[0].substr(0, 1) == "-" || !app.get_subcommands(is_first).empty();
+    complain(is_known ? error.what() : "there is no command " + words[0]);
     std::fputs("umem: --help after a command tells its options\n", stderr);
     return misuse;
   }

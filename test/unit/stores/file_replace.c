@@ -200,6 +200,25 @@ static void names_that_cannot_be(void **state) {
   umem_thread_clear();
 }
 
+static void options_are_those_of_other_files(void **state) {
+  (void)state;
+  umemFile file;
+  struct stat status;
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = (umemReserve)99;
+  assert_int_equal(umemFile_replace_with(&file, path, &options), umemValueError);
+  umem_thread_clear();
+  options.reserve = umemReserveNone;
+  assert_int_equal(umemFile_replace_with(&file, path, &options), umemOK);
+  assert_int_equal(umem_alloc(&file, 1 << 20), 0);
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  umem_dtor(&file);
+  assert_int_equal(stat(path, &status), 0);
+  assert_int_equal(status.st_size, 1 << 20);
+  assert_true(status.st_blocks < 1 << 10); /* not reserved: the file is sparse */
+  unlink(path);
+}
+
 static void the_folder_is_the_one_of_the_beginning(void **state) {
   (void)state;
   umemFile file;
