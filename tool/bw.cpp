@@ -7,4 +7,4 @@ namespace umem::tool {
 
 void add_bw(CLI::App &) {}
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -14,4 +14,4 @@ void add_bw(CLI::App &app);
 void add_cp(CLI::App &app);
 void add_trace(CLI::App &app);
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -38,7 +38,8 @@ static void print_json(CpOptions const &options, Copied const &copied) {
 
 static void print_line(Copied const &copied) {
   std::array<char, 80> text;
-  std::snprintf(text.data(), text.size(), " in %.3f s, %.2f GB/s", copied.seconds, speed_of(copied) / 1e9);
+  std::snprintf(text.data(), text.size(), " in %.3f s, %.2f GB/s", copied.seconds,
+                speed_of(copied) / 1e9);
   print(size_text(copied.nbytes) + text.data() + (copied.verified ? ", verified" : "") +
         (copied.route.empty() ? "" : ", " + copied.route) + '\n');
 }
@@ -68,25 +69,33 @@ static void run_cp(CpOptions const &options) {
 void add_cp(CLI::App &app) {
   auto const options = std::make_shared<CpOptions>();
   CLI::App &cp = *app.add_subcommand(
-      "cp", "Copy bytes between any two contexts. SRC and DST are names of umem_open, or paths of files. A file that is "
-            "written gets its name when it is complete; an interrupt leaves the old one as it was.");
-  cp.add_option("SRC", options->src, "what to copy, with @OFFSET or @OFFSET,LENGTH for a part; of memory, zeros: host:@0,1G")
+      "cp",
+      "Copy bytes between any two contexts. SRC and DST are names of umem_open, or paths of files. "
+      "A file that is "
+      "written gets its name when it is complete; an interrupt leaves the old one as it was.");
+  cp.add_option(
+        "SRC", options->src,
+        "what to copy, with @OFFSET or @OFFSET,LENGTH for a part; of memory, zeros: host:@0,1G")
       ->required()
       ->type_name("");
-  cp.add_option("DST", options->dst, "where to; memory shows the speed, and ends with the program; shm:NAME stays")
+  cp.add_option("DST", options->dst,
+                "where to; memory shows the speed, and ends with the program; shm:NAME stays")
       ->required()
       ->type_name("");
-  cp.add_flag("--direct", options->direct, "around the page cache, in files of either end (O_DIRECT)");
-  cp.add_flag("--verify", options->verify, "read both ends again and compare them, before the file gets its name");
+  cp.add_flag("--direct", options->direct,
+              "around the page cache, in files of either end (O_DIRECT)");
+  cp.add_flag("--verify", options->verify,
+              "read both ends again and compare them, before the file gets its name");
   cp.add_flag("--json", options->json, "print the result as JSON");
   cp.add_flag("-q,--quiet", options->quiet, "no progress, and no result but that of --json");
   cp.add_option("--step", options->step, "bytes between two looks at progress and interrupts")
       ->type_name("SIZE")
       ->capture_default_str();
-  cp.add_option("--interval", options->interval, "seconds between reports of progress; default: 0.1 on a terminal, else 10")
+  cp.add_option("--interval", options->interval,
+                "seconds between reports of progress; default: 0.1 on a terminal, else 10")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber);
   cp.callback([options] { run_cp(*options); });
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -90,4 +90,4 @@ Copied copy(End const &src, End const &dst, std::size_t step, Progress &progress
 /* Reads both ends again and compares them. Throws Failure with the first byte that differs. */
 void verify(End const &src, End const &dst, Progress &progress);
 
-}  // namespace umem::tool
+} // namespace umem::tool

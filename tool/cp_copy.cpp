@@ -20,7 +20,8 @@ static double seconds_since(std::chrono::steady_clock::time_point begin) {
 /* ---- progress ---- */
 
 Progress::Progress(bool quiet, double seconds)
-    : quiet_(quiet), terminal_(is_terminal(STDERR_FILENO)), interval_(seconds < 0 ? (terminal_ ? 0.1 : 10) : seconds) {}
+    : quiet_(quiet), terminal_(is_terminal(STDERR_FILENO)),
+      interval_(seconds < 0 ? (terminal_ ? 0.1 : 10) : seconds) {}
 
 /* "1:05:09", "0:07". */
 static std::string time_text(double seconds) {
@@ -29,11 +30,13 @@ static std::string time_text(double seconds) {
   if (whole < 3600)
     std::snprintf(text.data(), text.size(), "%llu:%02llu", whole / 60, whole % 60);
   else
-    std::snprintf(text.data(), text.size(), "%llu:%02llu:%02llu", whole / 3600, whole / 60 % 60, whole % 60);
+    std::snprintf(text.data(), text.size(), "%llu:%02llu:%02llu", whole / 3600, whole / 60 % 60,
+                  whole % 60);
   return text.data();
 }
 
-std::string Progress::text(char const *what, std::uint64_t done, std::uint64_t total, double seconds) const {
+std::string Progress::text(char const *what, std::uint64_t done, std::uint64_t total,
+                           double seconds) const {
   double const share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
   double const speed = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   std::array<char, 40> number;
@@ -85,7 +88,8 @@ static bool go_on(void *user, std::uint64_t done, std::uint64_t) {
   return true;
 }
 
-static std::string copy_part(End const &src, End const &dst, Part part, std::uint64_t nbytes, std::size_t step) {
+static std::string copy_part(End const &src, End const &dst, Part part, std::uint64_t nbytes,
+                             std::size_t step) {
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = go_on;
@@ -93,7 +97,8 @@ static std::string copy_part(End const &src, End const &dst, Part part, std::uin
   options.step = step;
   options.route = &route;
   auto const before = static_cast<std::uintptr_t>(part.before);
-  if (umem_copy_to_with(src.ctx, src.adr + before, dst.ctx, dst.adr + before, static_cast<std::size_t>(nbytes), &options)) {
+  if (umem_copy_to_with(src.ctx, src.adr + before, dst.ctx, dst.adr + before,
+                        static_cast<std::size_t>(nbytes), &options)) {
     Interrupt::check();
     throw Failure(umem_thread_message());
   }
@@ -104,10 +109,12 @@ static std::string copy_part(End const &src, End const &dst, Part part, std::uin
 
 /* The route of a copy is known when it has ended: the first part tells that of the others. */
 Copied copy(End const &src, End const &dst, std::size_t step, Progress &progress) {
-  std::uint64_t const first = std::min<std::uint64_t>(src.nbytes, std::max<std::uint64_t>(step, std::uint64_t(64) << 20));
+  std::uint64_t const first =
+      std::min<std::uint64_t>(src.nbytes, std::max<std::uint64_t>(step, std::uint64_t(64) << 20));
   auto const begin = std::chrono::steady_clock::now();
   Copied copied;
-  if (first) progress.route = copied.route = copy_part(src, dst, {progress, 0, src.nbytes}, first, step);
+  if (first)
+    progress.route = copied.route = copy_part(src, dst, {progress, 0, src.nbytes}, first, step);
   if (src.nbytes > first)
     copied.route = copy_part(src, dst, {progress, first, src.nbytes}, src.nbytes - first, step);
   copied.seconds = seconds_since(begin);
@@ -118,9 +125,11 @@ Copied copy(End const &src, End const &dst, std::size_t step, Progress &progress
 
 /* ---- the check ---- */
 
-static void read_chunk(End const &end, std::uint64_t offset, umemHost &host, std::vector<char> &bytes, std::size_t nbytes) {
+static void read_chunk(End const &end, std::uint64_t offset, umemHost &host,
+                       std::vector<char> &bytes, std::size_t nbytes) {
   std::uintptr_t const from = end.adr + static_cast<std::uintptr_t>(offset);
-  if (umem_copy_to(end.ctx, from, &host, reinterpret_cast<std::uintptr_t>(bytes.data()), nbytes) != umemOK ||
+  if (umem_copy_to(end.ctx, from, &host, reinterpret_cast<std::uintptr_t>(bytes.data()), nbytes) !=
+          umemOK ||
       umem_synchronize(end.ctx) != umemOK)
     throw Failure(umem_thread_message());
 }
@@ -131,7 +140,8 @@ void verify(End const &src, End const &dst, Progress &progress) {
   std::vector<char> one(room), other(room);
   umemHost host;
   if (umemHost_ctor(&host) != umemOK) throw Failure(umem_thread_message());
-  std::unique_ptr<umemHost, void (*)(umemHost *)> const ends(&host, [](umemHost *ctx) { umem_dtor(ctx); });
+  std::unique_ptr<umemHost, void (*)(umemHost *)> const ends(&host,
+                                                             [](umemHost *ctx) { umem_dtor(ctx); });
   for (std::uint64_t done = 0; done < src.nbytes; done += room) {
     auto const nbytes = static_cast<std::size_t>(std::min<std::uint64_t>(room, src.nbytes - done));
     progress.show("verified ", done, src.nbytes);
@@ -139,11 +149,14 @@ void verify(End const &src, End const &dst, Progress &progress) {
     read_chunk(src, done, host, one, nbytes);
     read_chunk(dst, done, host, other, nbytes);
     if (std::memcmp(one.data(), other.data(), nbytes) == 0) continue;
-    auto const at = std::mismatch(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(nbytes), other.begin()).first;
-    throw Failure("verification failed: byte " + std::to_string(done + static_cast<std::uint64_t>(at - one.begin())) +
+    auto const at =
+        std::mismatch(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(nbytes), other.begin())
+            .first;
+    throw Failure("verification failed: byte " +
+                  std::to_string(done + static_cast<std::uint64_t>(at - one.begin())) +
                   " of the copy differs");
   }
   Interrupt::check();
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -17,7 +17,8 @@ std::uint64_t parse_size(std::string const &text) {
   std::smatch parts;
   if (!std::regex_match(text, parts, form)) throw Failure("not a size: " + text, misuse);
   unsigned shift = 0;
-  if (parts.length(2)) shift = 10 * (1 + static_cast<unsigned>(std::string("KMGT").find(parts.str(2))));
+  if (parts.length(2))
+    shift = 10 * (1 + static_cast<unsigned>(std::string("KMGT").find(parts.str(2))));
   std::uint64_t value = 0, digit = 0;
   std::uint64_t const most = std::numeric_limits<std::uint64_t>::max() >> shift;
   for (char const c : parts.str(1)) {
@@ -77,7 +78,8 @@ static std::uint64_t length_in(Range const &range, std::uint64_t size) {
   std::uint64_t const end = range.length ? range.offset + *range.length : size;
   if (range.offset <= end && end <= size) return end - range.offset;
   throw Failure(range.name + " holds " + std::to_string(size) + " bytes: there is no range from " +
-                std::to_string(range.offset) + (range.length ? " of " + std::to_string(*range.length) : ""));
+                std::to_string(range.offset) +
+                (range.length ? " of " + std::to_string(*range.length) : ""));
 }
 
 static std::unique_ptr<End> open_file(Name name, Range const &range, bool direct) {
@@ -103,7 +105,8 @@ static std::unique_ptr<End> open_segment(Name name, Range const &range) {
   if (!shm) fail_with_status();
   umemShmBlock block = {};
   std::size_t const count = umemShm_blocks(shm, &block, 1);
-  if (count != 1) throw Failure(range.name + " holds " + std::to_string(count) + " blocks, but one is copied");
+  if (count != 1)
+    throw Failure(range.name + " holds " + std::to_string(count) + " blocks, but one is copied");
   segment->nbytes = length_in(range, block.nbytes);
   segment->adr = block.address + static_cast<std::uintptr_t>(range.offset);
   return segment;
@@ -114,7 +117,9 @@ std::unique_ptr<End> open_source(Range const &range, bool direct) {
   if (name.is_file()) return open_file(name, range, direct);
   if (name.storage() == "shm" && !name.place.empty()) return open_segment(name, range);
   if (!range.length)
-    throw Failure(range.name + " holds nothing yet: say how many zeros to copy, as in " + range.name + "@0,1G", misuse);
+    throw Failure(range.name + " holds nothing yet: say how many zeros to copy, as in " +
+                      range.name + "@0,1G",
+                  misuse);
   auto memory = std::make_unique<Opened>(name);
   memory->nbytes = *range.length;
   if (!memory->nbytes) return memory;
@@ -146,9 +151,13 @@ static umemFileOptions file_options(Name const &name, bool direct) {
     if (bare == "reserve" && (value == "auto" || value == "none"))
       options.reserve = value == "none" ? umemReserveNone : umemReserveAuto;
     else if (bare == "direct" && (value == "auto" || value == "on" || value == "off"))
-      options.direct = value == "on" ? umemDirectOn : value == "off" ? umemDirectOff : umemDirectAuto;
+      options.direct = value == "on"    ? umemDirectOn
+                       : value == "off" ? umemDirectOff
+                                        : umemDirectAuto;
     else
-      throw Failure("a new file has the options reserve=auto,none and direct=auto,on,off, not " + key + '=' + value, misuse);
+      throw Failure("a new file has the options reserve=auto,none and direct=auto,on,off, not " +
+                        key + '=' + value,
+                    misuse);
   }
   if (direct) options.direct = umemDirectOn;
   return options;
@@ -162,7 +171,8 @@ std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nby
   if (name.is_file()) {
     auto file = std::make_unique<NewFile>(decoded(name.place), file_options(name, direct));
     file->nbytes = nbytes;
-    if (size && (file->adr = umem_alloc(file->ctx, size)) == umem_null(file->ctx)) fail_with_status();
+    if (size && (file->adr = umem_alloc(file->ctx, size)) == umem_null(file->ctx))
+      fail_with_status();
     return file;
   }
   auto memory = std::make_unique<Opened>(name);
@@ -171,4 +181,4 @@ std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nby
   return memory;
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

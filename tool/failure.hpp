@@ -9,8 +9,8 @@ namespace umem::tool {
 /* The exit codes of the program. They stand in --help and in the manual. */
 enum Status : int {
   success = 0,
-  failure = 1,      /* an operation failed; the message says which */
-  misuse = 2,       /* the command line is wrong */
+  failure = 1,       /* an operation failed; the message says which */
+  misuse = 2,        /* the command line is wrong */
   interrupted = 130, /* ended by SIGINT: 128 + its number; SIGTERM gives 143 */
   closed_pipe = 141  /* who read the output is gone: 128 + SIGPIPE */
 };
@@ -27,4 +27,4 @@ struct ClosedPipe : Failure {
   ClosedPipe() : Failure("", closed_pipe) {}
 };
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -7,4 +7,4 @@ namespace umem::tool {
 
 void add_info(CLI::App &) {}
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -24,7 +24,8 @@ Interrupt::Interrupt() {
     action.sa_handler = note;
     action.sa_flags = SA_RESTART;
     sigaction(numbers[i], nullptr, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) sigaction(numbers[i], &action, nullptr); /* nohup ignores SIGHUP */
+    if (before[i].sa_handler != SIG_IGN)
+      sigaction(numbers[i], &action, nullptr); /* nohup ignores SIGHUP */
   }
 }
 
@@ -38,4 +39,4 @@ void Interrupt::check() {
   if (came) throw Failure("interrupted", 128 + came);
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

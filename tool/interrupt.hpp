@@ -18,4 +18,4 @@ public:
   static void check();
 };
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -17,8 +17,9 @@
 
 namespace umem::tool {
 
-static char const exit_codes[] = "Exit codes: 0 success, 1 an operation failed, 2 the command line is wrong,\n"
-                                 "130 interrupted, 141 who read the output is gone.";
+static char const exit_codes[] =
+    "Exit codes: 0 success, 1 an operation failed, 2 the command line is wrong,\n"
+    "130 interrupted, 141 who read the output is gone.";
 
 static void build(CLI::App &app) {
   app.set_version_flag("--version", "umem " UMEM_VERSION);
@@ -29,10 +30,11 @@ static void build(CLI::App &app) {
   add_cp(app);
   add_trace(app);
   /* For the build, which installs manual pages and completions. */
-  app.add_option_function<std::string>("--write-texts", [&app](std::string const &folder) {
-       write_texts(app, folder);
-       throw CLI::Success();
-     })
+  app.add_option_function<std::string>("--write-texts",
+                                       [&app](std::string const &folder) {
+                                         write_texts(app, folder);
+                                         throw CLI::Success();
+                                       })
       ->group("");
 }
 
@@ -41,7 +43,8 @@ static int complain(std::string const &why) {
   std::fflush(stdout); /* what is known so far goes first */
   std::fputs("umem: ", stderr);
   std::istringstream lines(why);
-  for (std::string line; std::getline(lines, line); std::fputc('\n', stderr)) trace_write_text(stderr, line.c_str());
+  for (std::string line; std::getline(lines, line); std::fputc('\n', stderr))
+    trace_write_text(stderr, line.c_str());
   return failure;
 }
 
@@ -66,7 +69,8 @@ static int run(std::vector<std::string> const &words) {
     return success;
   } catch (CLI::ParseError const &error) {
     auto const is_first = [&](CLI::App const *command) { return command->check_name(words[0]); };
-    bool const is_known = words.empty() || words[0].substr(0, 1) == "-" || !app.get_subcommands(is_first).empty();
+    bool const is_known =
+        words.empty() || words[0].substr(0, 1) == "-" || !app.get_subcommands(is_first).empty();
     complain(is_known ? error.what() : "there is no command " + words[0]);
     std::fputs("umem: --help after a command tells its options\n", stderr);
     return misuse;
@@ -91,10 +95,10 @@ static int run_safely(int argc, char **argv) {
   }
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool
 
 int main(int argc, char **argv) {
-  std::setlocale(LC_CTYPE, ""); /* that of the C language stays where it cannot be had */
+  std::setlocale(LC_CTYPE, "");  /* that of the C language stays where it cannot be had */
   std::signal(SIGPIPE, SIG_IGN); /* a write then fails with EPIPE */
   return umem::tool::run_safely(argc, argv);
 }

@@ -20,8 +20,11 @@ static std::vector<std::string> split(std::string const &text, char separator) {
 }
 
 static bool is_scheme(std::string const &word) {
-  auto const fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  return !word.empty() && word[0] >= 'a' && word[0] <= 'z' && std::all_of(word.begin(), word.end(), fits);
+  auto const fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !word.empty() && word[0] >= 'a' && word[0] <= 'z' &&
+         std::all_of(word.begin(), word.end(), fits);
 }
 
 std::optional<Name> parse_name(std::string const &text) {
@@ -29,7 +32,8 @@ std::optional<Name> parse_name(std::string const &text) {
   if (colon == std::string::npos) return {};
   Name name;
   name.layers = split(text.substr(0, colon), '+');
-  if (name.layers.empty() || !std::all_of(name.layers.begin(), name.layers.end(), is_scheme)) return {};
+  if (name.layers.empty() || !std::all_of(name.layers.begin(), name.layers.end(), is_scheme))
+    return {};
   std::string const rest = text.substr(colon + 1);
   std::size_t const mark = rest.find('?');
   name.place = rest.substr(0, mark);
@@ -56,7 +60,9 @@ std::string Name::text() const {
 
 std::optional<std::string> Name::option(std::string const &key) const {
   for (auto const &[name, value] : options)
-    if (name == key || (name.size() > key.size() && name.substr(name.size() - key.size() - 1) == '.' + key)) return value;
+    if (name == key ||
+        (name.size() > key.size() && name.substr(name.size() - key.size() - 1) == '.' + key))
+      return value;
   return {};
 }
 
@@ -74,7 +80,8 @@ static bool has_option(std::string const &scheme_name, std::string const &key) {
 void Name::put_over(std::string const &layer) {
   for (auto &[key, value] : options) {
     std::string const bare = key;
-    auto const owner = std::find_if(layers.begin(), layers.end(), [&](auto const &one) { return has_option(one, bare); });
+    auto const owner = std::find_if(layers.begin(), layers.end(),
+                                    [&](auto const &one) { return has_option(one, bare); });
     if (owner != layers.end()) key = *owner + '.' + bare;
   }
   layers.insert(layers.begin(), layer);
@@ -98,7 +105,8 @@ std::string decoded(std::string const &text) {
     }
     std::string const digits = text.substr(i + 1, 2);
     auto const is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
-    if (digits.size() != 2 || !std::all_of(digits.begin(), digits.end(), is_digit) || digits == "00")
+    if (digits.size() != 2 || !std::all_of(digits.begin(), digits.end(), is_digit) ||
+        digits == "00")
       throw Failure("% begins a byte of two hexadecimal digits, in " + text, misuse);
     path += static_cast<char>(std::stoi(digits, nullptr, 16));
     i += 2;
@@ -106,4 +114,4 @@ std::string decoded(std::string const &text) {
   return path;
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

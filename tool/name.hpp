@@ -32,4 +32,4 @@ std::optional<Name> parse_name(std::string const &text);
 std::string encoded(std::string const &path);
 std::string decoded(std::string const &text);
 
-}  // namespace umem::tool
+} // namespace umem::tool

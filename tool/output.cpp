@@ -32,9 +32,7 @@ void flush_output() {
 
 /* ---- the terminal ---- */
 
-bool is_terminal(int descriptor) {
-  return isatty(descriptor) == 1;
-}
+bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
 
 std::size_t columns_of(int descriptor) {
   if (!is_terminal(descriptor)) return no_limit;
@@ -53,7 +51,8 @@ std::size_t display_width(std::string_view text) {
 }
 
 std::string size_text(std::uint64_t bytes) {
-  static constexpr std::array<char const *, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  static constexpr std::array<char const *, 7> units = {"B",   "KiB", "MiB", "GiB",
+                                                        "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < units.size(); unit++) value /= 1024;
@@ -103,7 +102,8 @@ std::string Table::in_paragraphs() const {
   for (auto const &row : rows_) {
     if (!text.empty()) text += '\n';
     for (std::size_t i = 0; i < columns_.size(); i++)
-      if (!row[i].empty()) text += columns_[i].head + (columns_[i].head.empty() ? "" : ": ") + row[i] + '\n';
+      if (!row[i].empty())
+        text += columns_[i].head + (columns_[i].head.empty() ? "" : ": ") + row[i] + '\n';
   }
   return text;
 }
@@ -115,8 +115,6 @@ std::string Table::text(std::size_t limit) const {
   return width <= limit ? in_columns(all) : in_paragraphs();
 }
 
-void Table::print() const {
-  tool::print(text(columns_of(STDOUT_FILENO)));
-}
+void Table::print() const { tool::print(text(columns_of(STDOUT_FILENO))); }
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -62,4 +62,4 @@ private:
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace umem::tool
+} // namespace umem::tool

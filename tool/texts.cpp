@@ -37,7 +37,8 @@ static std::vector<std::string> spellings(CLI::Option const &option) {
 static void walk(CLI::App const &app, std::string const &path,
                  std::function<void(std::string const &path, CLI::App const &app)> const &visit) {
   visit(path, app);
-  for (CLI::App const *command : commands_of(app)) walk(*command, path + '/' + command->get_name(), visit);
+  for (CLI::App const *command : commands_of(app))
+    walk(*command, path + '/' + command->get_name(), visit);
 }
 
 /* ---- manual pages ---- */
@@ -73,10 +74,12 @@ static std::string summary_of(CLI::App const &app) {
 static std::string synopsis(std::string const &words, CLI::App const &app) {
   std::string text = ".B " + roff(words) + "\n[OPTIONS]";
   for (CLI::Option const *option : options_of(app, true)) {
-    std::string const name = roff(option->get_name(true)) + (option->get_expected_max() > 1 ? " ..." : "");
+    std::string const name =
+        roff(option->get_name(true)) + (option->get_expected_max() > 1 ? " ..." : "");
     text += option->get_required() ? ' ' + name : " [" + name + ']';
   }
-  if (!commands_of(app).empty()) text += app.get_require_subcommand_min() ? " COMMAND ..." : " [COMMAND ...]";
+  if (!commands_of(app).empty())
+    text += app.get_require_subcommand_min() ? " COMMAND ..." : " [COMMAND ...]";
   return text + '\n';
 }
 
@@ -85,7 +88,8 @@ static std::string list_of_options(CLI::App const &app) {
   for (bool const positional : {true, false})
     for (CLI::Option const *option : options_of(app, positional)) {
       std::string words = positional ? option->get_name(true) : "";
-      for (std::string const &word : spellings(*option)) words += (words.empty() ? "" : ", ") + word;
+      for (std::string const &word : spellings(*option))
+        words += (words.empty() ? "" : ", ") + word;
       text += ".TP\n.B " + roff(words);
       if (!positional && option->get_expected_max() > 0 && !option->get_type_name().empty())
         text += ' ' + roff(option->get_type_name().substr(0, option->get_type_name().find(':')));
@@ -98,8 +102,8 @@ static std::string list_of_options(CLI::App const &app) {
 }
 
 static std::string section_of(CLI::App const &command, std::string const &words) {
-  return ".SS " + roff(words) + '\n' + synopsis(words, command) + ".PP\n" + roff(command.get_description()) + '\n' +
-         list_of_options(command);
+  return ".SS " + roff(words) + '\n' + synopsis(words, command) + ".PP\n" +
+         roff(command.get_description()) + '\n' + list_of_options(command);
 }
 
 std::string man_page(CLI::App const &app, CLI::App const *command) {
@@ -122,7 +126,8 @@ std::string man_page(CLI::App const &app, CLI::App const *command) {
   text += ".SH SEE ALSO\n";
   std::string others;
   for (CLI::App const *one : commands_of(app))
-    if (one != command) others += (others.empty() ? "" : ", ") + ("umem-" + one->get_name()) + "(1)";
+    if (one != command)
+      others += (others.empty() ? "" : ", ") + ("umem-" + one->get_name()) + "(1)";
   if (command) others = "umem(1)" + (others.empty() ? "" : ", " + others);
   return text + roff(others) + '\n';
 }
@@ -130,24 +135,30 @@ std::string man_page(CLI::App const &app, CLI::App const *command) {
 /* ---- completions ---- */
 
 /* What may follow a command: commands, then options. For zsh with their help. */
-static std::string words_for(CLI::App const &app, std::function<std::string(std::string, std::string)> const &show) {
+static std::string words_for(CLI::App const &app,
+                             std::function<std::string(std::string, std::string)> const &show) {
   std::string text;
-  for (CLI::App const *command : commands_of(app)) text += ' ' + show(command->get_name(), summary_of(*command));
+  for (CLI::App const *command : commands_of(app))
+    text += ' ' + show(command->get_name(), summary_of(*command));
   for (CLI::Option const *option : options_of(app, false))
-    for (std::string const &word : spellings(*option)) text += ' ' + show(word, option->get_description());
+    for (std::string const &word : spellings(*option))
+      text += ' ' + show(word, option->get_description());
   return text.empty() ? text : text.substr(1);
 }
 
 static std::string all_commands(CLI::App const &app) {
   std::string paths;
-  walk(app, "", [&](std::string const &path, CLI::App const &) { paths += path.empty() ? "" : (paths.empty() ? "" : " | ") + path; });
+  walk(app, "", [&](std::string const &path, CLI::App const &) {
+    paths += path.empty() ? "" : (paths.empty() ? "" : " | ") + path;
+  });
   return paths;
 }
 
 std::string bash_completion(CLI::App const &app) {
   std::string cases;
   walk(app, "", [&](std::string const &path, CLI::App const &command) {
-    cases += "    '" + path + "') known='" + words_for(command, [](auto const &word, auto const &) { return word; }) + "' ;;\n";
+    cases += "    '" + path + "') known='" +
+             words_for(command, [](auto const &word, auto const &) { return word; }) + "' ;;\n";
   });
   return "# Completion of umem and umem-trace for bash, written by umem itself.\n"
          "_umem() {\n"
@@ -155,12 +166,16 @@ std::string bash_completion(CLI::App const &app) {
          "  [ \"${COMP_WORDS[0]##*/}\" != umem-trace ] || command=/trace\n"
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    case $command/${COMP_WORDS[i]} in\n"
-         "      " + all_commands(app) + ") command+=/${COMP_WORDS[i]} ;;\n"
+         "      " +
+         all_commands(app) +
+         ") command+=/${COMP_WORDS[i]} ;;\n"
          "    esac\n"
          "  done\n"
-         "  case $command in\n" + cases +
+         "  case $command in\n" +
+         cases +
          "  esac\n"
-         "  mapfile -t COMPREPLY < <(compgen -W \"$known\" -- \"$word\"; [[ $word == -* ]] || compgen -f -- \"$word\")\n"
+         "  mapfile -t COMPREPLY < <(compgen -W \"$known\" -- \"$word\"; [[ $word == -* ]] || "
+         "compgen -f -- \"$word\")\n"
          "}\n"
          "complete -o filenames -F _umem umem umem-trace\n";
 }
@@ -184,10 +199,13 @@ std::string zsh_completion(CLI::App const &app) {
          "[[ $service != umem-trace ]] || command=/trace\n"
          "for word in ${words[2,CURRENT-1]}; do\n"
          "  case $command/$word in\n"
-         "    (" + all_commands(app) + ") command+=/$word ;;\n"
+         "    (" +
+         all_commands(app) +
+         ") command+=/$word ;;\n"
          "  esac\n"
          "done\n"
-         "case $command in\n" + cases +
+         "case $command in\n" +
+         cases +
          "esac\n"
          "_describe -o umem known\n"
          "[[ $PREFIX == -* ]] || _files\n";
@@ -208,8 +226,9 @@ void write_texts(CLI::App const &app, std::string const &folder) {
   write_file(root / "man1/umem.1", man_page(app, nullptr));
   for (CLI::App const *command : commands_of(app))
     write_file(root / ("man1/umem-" + command->get_name() + ".1"), man_page(app, command));
-  for (char const *name : {"umem", "umem-trace"}) write_file(root / "bash" / name, bash_completion(app));
+  for (char const *name : {"umem", "umem-trace"})
+    write_file(root / "bash" / name, bash_completion(app));
   write_file(root / "zsh/_umem", zsh_completion(app));
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -16,4 +16,4 @@ std::string man_page(CLI::App const &app, CLI::App const *command); /* NULL: tha
 std::string bash_completion(CLI::App const &app);
 std::string zsh_completion(CLI::App const &app);
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -20,7 +20,8 @@ static CLI::Option *add_context(CLI::App &app, TraceOptions &options) {
       ->check(CLI::Range(1, umemLog_context_count - 1));
 }
 
-static CLI::App &add_reader(CLI::App &trace, char const *name, char const *help, std::shared_ptr<TraceOptions> const &options) {
+static CLI::App &add_reader(CLI::App &trace, char const *name, char const *help,
+                            std::shared_ptr<TraceOptions> const &options) {
   CLI::App &app = *trace.add_subcommand(name, help);
   app.add_option("FILE", options->file, "a log")->required()->type_name("");
   add_context(app, *options);
@@ -38,16 +39,27 @@ static void read_log(TraceOptions const &options) {
 }
 
 static void add_options(CLI::App &trace, std::shared_ptr<TraceOptions> const &options) {
-  trace.add_option("FILE", options->file, "a log; ./run for one that is called as a command below")->type_name("");
+  trace.add_option("FILE", options->file, "a log; ./run for one that is called as a command below")
+      ->type_name("");
   CLI::Option *chrome =
-      trace.add_option("--chrome", options->chrome, "write JSON for Perfetto and chrome://tracing; - is the standard output")
+      trace
+          .add_option("--chrome", options->chrome,
+                      "write JSON for Perfetto and chrome://tracing; - is the standard output")
           ->type_name("OUT");
-  trace.add_flag("--flows", options->flows, "with arrows from each copy into a block to those that then read from it")
+  trace
+      .add_flag("--flows", options->flows,
+                "with arrows from each copy into a block to those that then read from it")
       ->needs(chrome);
-  trace.add_option("--csv", options->csv, "write allocations and frees in the columns of RMM; - is the standard output")
+  trace
+      .add_option("--csv", options->csv,
+                  "write allocations and frees in the columns of RMM; - is the standard output")
       ->type_name("OUT");
-  CLI::Option *replay = trace.add_flag("--replay", options->replay, "run the log again, in one thread; print time and peak");
-  trace.add_option("--on", options->on, "replay on the context of this name")->capture_default_str()->type_name("NAME")->needs(replay);
+  CLI::Option *replay = trace.add_flag("--replay", options->replay,
+                                       "run the log again, in one thread; print time and peak");
+  trace.add_option("--on", options->on, "replay on the context of this name")
+      ->capture_default_str()
+      ->type_name("NAME")
+      ->needs(replay);
   add_context(trace, *options);
   trace.callback([options, &trace] {
     if (!trace.get_subcommands().empty()) {
@@ -63,30 +75,44 @@ static void add_options(CLI::App &trace, std::shared_ptr<TraceOptions> const &op
 
 static void add_run(CLI::App &trace) {
   CLI::App &app = *trace.add_subcommand(
-      "run", "Run a program whose default context writes a log, and make a trace for Perfetto of it. "
-             "The exit code is that of the program if it fails.");
+      "run",
+      "Run a program whose default context writes a log, and make a trace for Perfetto of it. "
+      "The exit code is that of the program if it fails.");
   auto const wanted = std::make_shared<TraceRun>();
-  app.add_option("-o,--output", wanted->out, "the trace, as JSON; - is the standard output")->capture_default_str()->type_name("OUT");
-  app.add_flag("--flows", wanted->flows, "with arrows from each copy into a block to those that then read from it");
+  app.add_option("-o,--output", wanted->out, "the trace, as JSON; - is the standard output")
+      ->capture_default_str()
+      ->type_name("OUT");
+  app.add_flag("--flows", wanted->flows,
+               "with arrows from each copy into a block to those that then read from it");
   app.add_option("--log", wanted->keep, "keep the log as this file")->type_name("FILE");
-  app.add_option("--on", wanted->on, "the default context of the program; default: that of UMEM_DEFAULT, else host:")
+  app.add_option("--on", wanted->on,
+                 "the default context of the program; default: that of UMEM_DEFAULT, else host:")
       ->type_name("NAME");
-  app.add_option("--max", wanted->size, "bytes of the log, as 64M: older records are overwritten")->type_name("SIZE");
-  app.add_option("PROGRAM", wanted->program, "and its arguments, behind --")->required()->type_name("");
+  app.add_option("--max", wanted->size, "bytes of the log, as 64M: older records are overwritten")
+      ->type_name("SIZE");
+  app.add_option("PROGRAM", wanted->program, "and its arguments, behind --")
+      ->required()
+      ->type_name("");
   app.callback([wanted] { run_traced(*wanted); });
 }
 
 static void add_replay(CLI::App &trace) {
   auto const options = std::make_shared<TraceOptions>();
-  CLI::App &app = add_reader(trace, "replay", "Run a log again, in one thread; print time and peak.", options);
-  app.add_option("--on", options->on, "on the context of this name")->capture_default_str()->type_name("NAME");
+  CLI::App &app =
+      add_reader(trace, "replay", "Run a log again, in one thread; print time and peak.", options);
+  app.add_option("--on", options->on, "on the context of this name")
+      ->capture_default_str()
+      ->type_name("NAME");
   app.callback([options] { Log(options->file, options->context).replay(options->on); });
 }
 
 static void add_csv(CLI::App &trace) {
   auto const options = std::make_shared<TraceOptions>();
-  CLI::App &app = add_reader(trace, "csv", "Write allocations and frees in the columns of RMM.", options);
-  app.add_option("-o,--output", options->out, "where to; - is the standard output")->capture_default_str()->type_name("OUT");
+  CLI::App &app =
+      add_reader(trace, "csv", "Write allocations and frees in the columns of RMM.", options);
+  app.add_option("-o,--output", options->out, "where to; - is the standard output")
+      ->capture_default_str()
+      ->type_name("OUT");
   app.callback([options] { Log(options->file, options->context).write_csv(options->out); });
 }
 
@@ -97,8 +123,10 @@ static void add_summary(CLI::App &trace) {
 }
 
 void add_trace(CLI::App &app) {
-  CLI::App &trace = *app.add_subcommand("trace", "Read a log of umemLog: print what it holds, write it for other programs, run it again. "
-                                                 "umem-trace is another name of this command.");
+  CLI::App &trace = *app.add_subcommand(
+      "trace",
+      "Read a log of umemLog: print what it holds, write it for other programs, run it again. "
+      "umem-trace is another name of this command.");
   trace.require_subcommand(0, 1);
   add_options(trace, std::make_shared<TraceOptions>());
   add_run(trace);
@@ -107,4 +135,4 @@ void add_trace(CLI::App &app) {
   add_summary(trace);
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

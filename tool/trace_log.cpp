@@ -20,7 +20,8 @@ Log::Log(std::string const &path, unsigned only) : path_(path) {
   if (!trace_read(&trace_, path.c_str())) throw Failure("cannot read " + path + ": " + trace_.why);
   trace_.only = only;
   if (only <= trace_.header.contexts) return;
-  std::string const why = "there is no context " + std::to_string(only) + " in " + trace_.file + ": " + numbers_of(trace_);
+  std::string const why = "there is no context " + std::to_string(only) + " in " + trace_.file +
+                          ": " + numbers_of(trace_);
   trace_close(&trace_);
   throw Failure(why, misuse);
 }
@@ -39,7 +40,8 @@ void Log::write(std::string const &path, std::function<bool(FILE *out)> const &w
   if (!out) fail();
   errno = 0;
   if (!what(out.get())) throw no_memory;
-  if (std::ferror(out.get()) || std::fflush(out.get()) != 0 || std::fclose(out.release()) != 0) fail();
+  if (std::ferror(out.get()) || std::fflush(out.get()) != 0 || std::fclose(out.release()) != 0)
+    fail();
 }
 
 void Log::write_chrome(std::string const &path, bool flows) const {
@@ -61,7 +63,8 @@ void Log::replay(std::string const &name) const {
   if (!ctx) throw Failure("cannot replay on " + name + ": " + umem_thread_message());
   if (replay_run(calls.get(), ctx.get(), stdout))
     throw Failure("operations failed on " + name + ": " + umem_get_message(ctx.get()));
-  if (umem_close(ctx.release()) != umemOK) throw Failure("cannot close " + name + ": " + umem_thread_message());
+  if (umem_close(ctx.release()) != umemOK)
+    throw Failure("cannot close " + name + ": " + umem_thread_message());
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

@@ -29,7 +29,8 @@ class Folder {
 public:
   Folder() {
     std::string pattern = (fs::temp_directory_path() / "umem-trace-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Failure("cannot create " + pattern + ": " + std::strerror(errno));
+    if (!mkdtemp(pattern.data()))
+      throw Failure("cannot create " + pattern + ": " + std::strerror(errno));
     path = pattern;
   }
   ~Folder() {
@@ -45,11 +46,14 @@ public:
 /* The name of the default context of the program. */
 static std::string name_with_log(TraceRun const &wanted, std::string const &log) {
   char const *variable = std::getenv(UMEM_DEFAULT);
-  std::string const below = !wanted.on.empty() ? wanted.on : variable && *variable ? variable : "host:";
+  std::string const below = !wanted.on.empty()      ? wanted.on
+                            : variable && *variable ? variable
+                                                    : "host:";
   std::optional<Name> name = parse_name(below);
   if (!name) throw Failure("not the name of a context: " + below, misuse);
   for (std::string const &layer : name->layers)
-    if (layer == "log") throw Failure(below + " writes a log already: read it by umem trace FILE", misuse);
+    if (layer == "log")
+      throw Failure(below + " writes a log already: read it by umem trace FILE", misuse);
   name->put_over("log");
   name->options.emplace_back("log.file", encoded(log));
   if (!wanted.size.empty()) name->options.emplace_back("log.max", wanted.size);
@@ -122,23 +126,29 @@ static int run_program(std::vector<std::string> const &words) {
 
 static void check_status(std::string const &program, int status) {
   if (WIFSIGNALED(status))
-    throw Failure(program + " was ended by signal " + std::to_string(WTERMSIG(status)), 128 + WTERMSIG(status));
+    throw Failure(program + " was ended by signal " + std::to_string(WTERMSIG(status)),
+                  128 + WTERMSIG(status));
   if (WEXITSTATUS(status))
-    throw Failure(program + " ended with status " + std::to_string(WEXITSTATUS(status)), WEXITSTATUS(status));
+    throw Failure(program + " ended with status " + std::to_string(WEXITSTATUS(status)),
+                  WEXITSTATUS(status));
 }
 
 void run_traced(TraceRun const &wanted) {
   Folder const folder;
-  std::string const log = wanted.keep.empty() ? (folder.path / wanted.program[0]).filename().string() : wanted.keep;
+  std::string const log =
+      wanted.keep.empty() ? (folder.path / wanted.program[0]).filename().string() : wanted.keep;
   fs::path const file = wanted.keep.empty() ? folder.path / log : fs::absolute(log);
   if (setenv(UMEM_DEFAULT, name_with_log(wanted, file.string()).c_str(), 1) != 0)
     throw Failure("no memory for the environment");
   auto const old = fs::exists(file) ? fs::last_write_time(file) : fs::file_time_type::min();
   int const status = run_program(wanted.program);
-  bool const has_log = fs::exists(file) && (wanted.keep.empty() || fs::last_write_time(file) != old);
+  bool const has_log =
+      fs::exists(file) && (wanted.keep.empty() || fs::last_write_time(file) != old);
   if (has_log) Log(file.string(), 0).write_chrome(wanted.out, wanted.flows);
   check_status(wanted.program[0], status);
-  if (!has_log) throw Failure(wanted.program[0] + " has not used the default context of umem: nothing to trace");
+  if (!has_log)
+    throw Failure(wanted.program[0] +
+                  " has not used the default context of umem: nothing to trace");
 }
 
-}  // namespace umem::tool
+} // namespace umem::tool

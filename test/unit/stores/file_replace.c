@@ -331,6 +331,7 @@ static void two_at_a_time_have_names_of_their_own(void **state) {
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(a_commit_gives_the_name),
+      TEST(options_are_those_of_other_files),
       TEST(without_a_commit_nothing_happens),
       TEST(the_context_goes_on_after_a_commit),
       TEST(only_such_files_are_committed),
