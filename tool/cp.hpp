@@ -48,7 +48,7 @@ struct End {
 std::unique_ptr<End> open_source(Range const &range, bool direct);
 
 /* Room for so many bytes. A file is a new one, which replaces that of the name by finish. */
-std::unique_ptr<End> open_destination(std::string const &name, std::uint64_t nbytes, bool direct);
+std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nbytes, bool direct);
 
 /* ---- progress ---- */
 

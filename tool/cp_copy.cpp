@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <unistd.h>
@@ -25,12 +26,12 @@ Progress::Progress(bool quiet, double seconds)
 
 /* "1:05:09", "0:07". */
 static std::string time_text(double seconds) {
-  auto const whole = static_cast<unsigned long long>(seconds + 0.5);
+  long long const whole = std::llround(seconds);
   std::array<char, 40> text;
   if (whole < 3600)
-    std::snprintf(text.data(), text.size(), "%llu:%02llu", whole / 60, whole % 60);
+    std::snprintf(text.data(), text.size(), "%lld:%02lld", whole / 60, whole % 60);
   else
-    std::snprintf(text.data(), text.size(), "%llu:%02llu:%02llu", whole / 3600, whole / 60 % 60,
+    std::snprintf(text.data(), text.size(), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
                   whole % 60);
   return text.data();
 }
@@ -51,7 +52,8 @@ std::string Progress::text(char const *what, std::uint64_t done, std::uint64_t t
   std::size_t const limit = columns_of(STDERR_FILENO);
   std::string line;
   for (std::string const &part : parts) {
-    std::string const longer = line + (line.empty() ? "" : ", ") + part;
+    std::string longer = line;
+    longer.append(line.empty() ? "" : ", ").append(part);
     if (limit != no_limit && display_width(longer) >= limit) break;
     line = longer;
   }

@@ -155,9 +155,12 @@ static umemFileOptions file_options(Name const &name, bool direct) {
                        : value == "off" ? umemDirectOff
                                         : umemDirectAuto;
     else
-      throw Failure("a new file has the options reserve=auto,none and direct=auto,on,off, not " +
-                        key + '=' + value,
-                    misuse);
+      throw Failure(
+          std::string("a new file has the options reserve=auto,none and direct=auto,on,off, not ")
+              .append(key)
+              .append(1, '=')
+              .append(value),
+          misuse);
   }
   if (direct) options.direct = umemDirectOn;
   return options;

@@ -52,7 +52,7 @@ std::string Name::text() const {
   text += ':' + place;
   char before = '?';
   for (auto const &[key, value] : options) {
-    text += before + key + '=' + value;
+    text.append(1, before).append(key).append(1, '=').append(value);
     before = '&';
   }
   return text;

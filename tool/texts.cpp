@@ -183,7 +183,9 @@ std::string bash_completion(CLI::App const &app) {
 /* 'word:help' in quotes. */
 static std::string described(std::string const &word, std::string const &help) {
   std::string text = "'";
-  for (char const c : word + ':' + help) text += c == '\'' ? "'\\''" : std::string(1, c);
+  std::string whole = word;
+  whole.append(1, ':').append(help);
+  for (char const c : whole) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + '\'';
 }
 

@@ -93,6 +93,7 @@ private:
 
 static pid_t start(std::vector<std::string> words) {
   std::vector<char *> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string &word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   sigset_t defaults;

@@ -83,10 +83,12 @@ def units(build, folder):
         file: command
         for file, command in commands.items()
         if file.suffix == ".cpp" and file.is_relative_to(ROOT) and (file.parent != CXX_TESTS or file.name in FOR_ALL)
+        and file.parent != ROOT / "tool"
         and "#include <umem/with/" not in file.read_text()  # the headers of other libraries take longer than all else
     }
+    tool = sorted(file for file in commands if file.parent == ROOT / "tool")  # one namespace, each its own functions
     found = [(str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else file.name, file, ["-p", build])
-             for file in in_c]
+             for file in [*in_c, *tool]]
     return [programs_unit(folder, programs), headers_unit(folder), *found, *mpi_units()]
 
 

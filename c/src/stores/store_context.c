@@ -16,7 +16,8 @@ static umemStore **impl_of(umemVirtual *ctx) { return (umemStore **)(void *)(ctx
 
 static umemStore *open_store(umemVirtual *ctx, umemKind const *kind, umemStoreWish const *wish) {
   bool mapped = kind->capabilities & umemFaultable;
-  if (wish->source == umemStoreReplaces) return umemStore_replace(ctx, wish->filename);
+  if (wish->source == umemStoreReplaces)
+    return umemStore_replace(ctx, wish->filename, wish->options);
   if (wish->source == umemStoreTakesOver)
     return umemStore_take_over(ctx, wish->fd, wish->options, mapped);
   return umemStore_open(ctx, wish->filename, wish->mode, wish->options, mapped);

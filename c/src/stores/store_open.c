@@ -227,14 +227,17 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
   return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) && suits(store), store);
 }
 
-umemStore *umemStore_replace(umemVirtual *ctx, char const *filename) {
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename,
+                             umemFileOptions const *options) {
   if (!filename || !*filename)
     return UMEM_FAIL_NULL(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
-  umemStore *store = create(ctx, filename, NULL);
+  umemStore *store = create(ctx, filename, options);
   if (!store) return NULL;
   store->readable = store->writable = true;
   set_label(store, "", filename);
-  return kept_if(umemReplace_begin(store), store);
+  return kept_if(umemReplace_begin(store) &&
+                     (store->direct != umemDirectOn || umemStore_check_direct(store)),
+                 store);
 }
 
 /* What fd was opened for. */

@@ -11,7 +11,8 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
                           umemFileOptions const *options, bool mapped);
 
 /* Opens a new file that takes the place of filename when it is committed: store_replace.h. */
-umemStore *umemStore_replace(umemVirtual *ctx, char const *filename);
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename,
+                             umemFileOptions const *options);
 
 /* Takes over fd. It stays the caller's until the start. */
 umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
