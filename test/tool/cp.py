@@ -151,6 +151,16 @@ class Copies(Case):
         self.assertEqual(child.returncode, 1)
         self.assertEqual(self.names(), ["a.bin"])
 
+    def test_gpus(self):
+        double = os.environ.get("UMEM_TEST_DRIVER_DOUBLE")
+        if not double:
+            self.skipTest("this build cannot use the double of the driver")
+        environment = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(double)}
+        for place in "cuda:0", "cuda-async:0", "cuda-host:", "pool+cuda:0":
+            self.assertIn("verified", self.out("cp", "a.bin", place, "--verify", env=environment))
+            self.out("cp", f"{place}@0,1M", "zeros.bin", "--verify", env=environment)
+            self.assertEqual(self.read("zeros.bin"), bytes(MIB))
+
     def test_wrong_use(self):
         for words, why in [
                 ([], "SRC"), (["a.bin"], "DST"), (["a.bin", "b.bin", "c"], "c"), (["a.bin", "b.bin", "--nonsense"], "nonsense"),
