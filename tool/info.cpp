@@ -1,10 +1,181 @@
-/* info.cpp - umem info. */
+/* info.cpp - umem info: its command line, and its text for people. */
+#include "info.hpp"
+
 #include "commands.hpp"
+#include "failure.hpp"
+#include "output.hpp"
+#include "place.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cctype>
+#include <memory>
+#include <vector>
 
 namespace umem::tool {
 
-void add_info(CLI::App &) {}
+using Json = nlohmann::ordered_json;
+
+struct InfoOptions {
+  std::vector<std::string> names;
+  bool json = false, schemes = false;
+};
+
+/* ---- text ---- */
+
+static void line(std::string const &head, std::string const &text) {
+  if (text.empty()) return;
+  print("    " + head + std::string(head.size() < 19 ? 19 - head.size() : 1, ' ') + text + '\n');
+}
+
+static std::string size_of(Json const &number) {
+  return number.is_null() ? "" : size_text(number.get<std::uint64_t>());
+}
+
+/* "a, b" */
+static std::string list_of(Json const &items) {
+  std::string text;
+  for (Json const &item : items)
+    text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
+  return text;
+}
+
+static void print_gpu(Json const &gpu) {
+  line("GPU", gpu["model"]);
+  if (!gpu["pci"].is_null()) line("PCI", gpu["pci"]);
+  if (!gpu["numa_node"].is_null()) line("NUMA node", gpu["numa_node"].dump());
+  if (!gpu["gpudirect_rdma"].is_null())
+    line("GPUDirect RDMA", gpu["gpudirect_rdma"] ? "yes" : "no: the GPU does not support it");
+}
+
+static void print_context(Json const &context) {
+  std::string const name = plain(context["name"]);
+  if (!context["opens"]) {
+    print(name + "  no: " + plain(context["reason"]) + '\n');
+    return;
+  }
+  print(name + "  yes\n");
+  line("kind", context["kind"]);
+  line("over", list_of(context["over"]));
+  line("capacity", size_of(context["capacity"]));
+  line("available", size_of(context["available"]));
+  line("page size", size_of(context["page_size"]));
+  line("alignment", size_of(context["alignment"]));
+  line("capabilities", list_of(context["capabilities"]));
+  if (!context["numa_nodes"].is_null()) line("NUMA nodes", list_of(context["numa_nodes"]));
+  if (!context["path"].is_null()) line("path", plain(context["path"]));
+  if (!context["gpu"].is_null()) print_gpu(context["gpu"]);
+}
+
+static std::string answer(Json const &fact) {
+  if (!fact["available"]) return "no: " + fact["reason"].get<std::string>();
+  std::string const detail = fact["detail"];
+  return detail.empty() ? "yes" : "yes: " + detail;
+}
+
+static std::string cuda_answer(Json const &cuda) {
+  std::string text = answer(cuda);
+  if (!cuda["available"] || cuda["driver_version"].is_null()) return text;
+  int const version = cuda["driver_version"];
+  text += ", CUDA " + std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
+  if (!cuda["driver_release"].is_null())
+    text += ", driver " + cuda["driver_release"].get<std::string>();
+  return text;
+}
+
+static void print_machine(Json const &machine) {
+  print("umem " + machine["version"].get<std::string>() + '\n');
+  line("processors", machine["processors"].dump());
+  line("threads", machine["threads"].dump() + " for one copy");
+  line("available RAM", size_of(machine["available_ram"]));
+  for (Json const &node : machine["numa"])
+    line("NUMA node " + node["node"].dump(),
+         node["processors"].get<std::string>().empty()
+             ? ""
+             : "processors " + node["processors"].get<std::string>());
+  line("locked memory", machine["pinned_limit"].is_null()
+                            ? "no limit"
+                            : "at most " + size_of(machine["pinned_limit"]));
+  line("direct I/O", plain(answer(machine["direct_io"])));
+  line("CUDA", cuda_answer(machine["cuda"]));
+  line("GPUDirect Storage", answer(machine["gpudirect_storage"]));
+  line("MPI", answer(machine["mpi"]));
+}
+
+static std::string upper(std::string text) {
+  for (char &c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+static void print_scheme(Json const &scheme) {
+  std::string head = scheme["name"].get<std::string>() + (scheme["adaptor"] ? "+...:" : ":");
+  Json const &place = scheme["place"];
+  if (!place.is_null()) head += '[' + upper(place["kind"].get<std::string>()) + ']';
+  print(head + "  " + scheme["help"].get<std::string>() + '\n');
+  for (Json const &option : scheme["options"]) {
+    std::string const value =
+        option.contains("words") ? list_of(option["words"]) : upper(option["kind"]);
+    print("    " + option["name"].get<std::string>() + '=' + value + '\n');
+    print("        " + option["help"].get<std::string>() + '\n');
+  }
+}
+
+/* ---- the command ---- */
+
+static Json gather(InfoOptions const &options) {
+  Json all;
+  if (options.schemes) {
+    all["schemes"] = schemes_json();
+    return all;
+  }
+  if (options.names.empty()) all["machine"] = machine_json();
+  all["contexts"] = Json::array();
+  for (std::string const &name : options.names.empty() ? all_places() : options.names)
+    all["contexts"].push_back(context_json(name));
+  if (options.names.empty()) all["schemes"] = schemes_json();
+  return all;
+}
+
+static void print_text(Json const &all, bool with_schemes) {
+  if (all.contains("machine")) {
+    print_machine(all["machine"]);
+    print("\n");
+  }
+  if (all.contains("contexts"))
+    for (Json const &context : all["contexts"]) print_context(context);
+  if (with_schemes)
+    for (Json const &scheme : all["schemes"]) print_scheme(scheme);
+  else if (all.contains("schemes")) {
+    std::string names;
+    for (Json const &scheme : all["schemes"])
+      names += (names.empty() ? "" : " ") + scheme["name"].get<std::string>();
+    print("\nschemes (umem info --schemes tells their options)\n    " + names + '\n');
+  }
+}
+
+static void run_info(InfoOptions const &options) {
+  if (options.schemes && !options.names.empty())
+    throw Failure("--schemes lists all schemes, and takes no names", misuse);
+  Json const all = gather(options);
+  if (options.json)
+    print(all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+  else
+    print_text(all, options.schemes);
+  if (options.names.empty()) return;
+  for (Json const &context : all["contexts"])
+    if (!context["opens"]) throw Failure(context["name"].get<std::string>() + " cannot be opened");
+}
+
+void add_info(CLI::App &app) {
+  auto const options = std::make_shared<InfoOptions>();
+  CLI::App &info = *app.add_subcommand(
+      "info", "Show which contexts this machine and build can open, and what they are. Without a "
+              "name it shows all of them, and the machine. It changes no file and no segment.");
+  info.add_option("NAME", options->names,
+                  "contexts, as for umem_open; 1 is the exit code if one cannot be opened")
+      ->type_name("");
+  info.add_flag("--schemes", options->schemes, "the schemes of names, with their options");
+  info.add_flag("--json", options->json, "print all of it as JSON; sizes in bytes");
+  info.callback([options] { run_info(*options); });
+}
 
 } // namespace umem::tool

@@ -27,7 +27,7 @@ class Texts(Case):
 
     def test_all_commands_are_there(self):
         commands = self.commands()
-        for words in ("cp",), ("trace",), ("trace", "run"), ("trace", "replay"), ("trace", "csv"), ("trace", "summary"):
+        for words in ("bw",), ("cp",), ("info",), ("trace",), ("trace", "run"), ("trace", "replay"), ("trace", "csv"), ("trace", "summary"):
             self.assertIn(words, commands)
 
     def test_help_has_the_exit_codes(self):

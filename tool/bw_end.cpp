@@ -1,0 +1,95 @@
+/* bw_end.cpp - the ends of the copies that umem bw measures. */
+#include "bw.hpp"
+#include "failure.hpp"
+#include "name.hpp"
+#include "place.hpp"
+
+#include <limits>
+#include <sys/stat.h>
+#include <umem.h>
+#include <unistd.h>
+
+namespace umem::tool {
+
+/* ---- names ---- */
+
+static bool is_folder(std::string const &path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static bool exists(std::string const &path) { return access(path.c_str(), F_OK) == 0; }
+
+/* Makes a place of a new file of the place, and returns its path. A folder gets a file. */
+static std::string name_file(Name &name) {
+  static unsigned count = 0;
+  std::string path = decoded(name.place);
+  if (is_folder(path))
+    path += "/umem-bw-" + std::to_string(getpid()) + '-' + std::to_string(count++);
+  if (exists(path))
+    throw Failure("umem bw writes only files that it makes, and " + path + " exists");
+  name.place = encoded(path);
+  if (!name.option("mode")) name.options.emplace_back(name.storage() + ".mode", "w+");
+  return path;
+}
+
+/* A segment has the size that its creator gives it. */
+static void size_segment(Name &name, std::uint64_t nbytes, unsigned blocks) {
+  if (!name.place.empty())
+    throw Failure("umem bw writes only segments that it makes: name it shm:");
+  if (name.option("size")) return;
+  constexpr std::uint64_t slack = std::uint64_t(1) << 20;
+  std::uint64_t const most = std::numeric_limits<std::uint64_t>::max() / blocks - slack;
+  if (nbytes > most) throw Failure("so many bytes cannot be addressed");
+  name.options.emplace_back("shm.size", std::to_string(blocks * (nbytes + slack)));
+}
+
+/* ---- RAM ---- */
+
+static bool is_file_in_ram(Name const &name) {
+  if (name.place.empty()) return is_in_ram(scratch_folder());
+  std::string const path = decoded(name.place);
+  if (is_folder(path)) return is_in_ram(path);
+  std::size_t const slash = path.find_last_of('/');
+  return is_in_ram(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+}
+
+std::uint64_t ram_of(std::string const &text, std::uint64_t nbytes) {
+  std::optional<Name> const name = parse_name(text);
+  if (!name) return 0;
+  std::string const &storage = name->storage();
+  bool const takes = storage == "host" || storage == "shm" || storage == "cuda-host" ||
+                     storage == "cuda-managed" ||
+                     ((storage == "file" || storage == "mmap") && is_file_in_ram(*name));
+  return takes ? nbytes : 0;
+}
+
+/* ---- blocks ---- */
+
+BwEnd::BwEnd(std::string const &text, std::uint64_t nbytes, unsigned blocks)
+    : nbytes_(static_cast<std::size_t>(nbytes)) {
+  std::string opened = text, path;
+  if (std::optional<Name> name = parse_name(text)) {
+    if (name->is_file()) path = name_file(*name);
+    if (name->storage() == "shm") size_segment(*name, nbytes, blocks);
+    opened = name->text();
+  }
+  blocks_.reserve(blocks);
+  ctx_ = umem_open(opened.c_str());
+  if (!ctx_) throw Failure(reason());
+  if (!path.empty()) unlink(path.c_str()); /* it lives as long as it is open, and stays nowhere */
+}
+
+BwEnd::~BwEnd() {
+  for (std::uintptr_t const block : blocks_) umem_free(ctx_, block);
+  umem_close(ctx_);
+}
+
+std::uintptr_t BwEnd::add_block() {
+  std::uintptr_t const block = umem_alloc(ctx_, nbytes_);
+  if (block == umem_null(ctx_)) throw Failure(reason());
+  blocks_.push_back(block);
+  return block;
+}
+
+} // namespace umem::tool

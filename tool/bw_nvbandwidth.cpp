@@ -1,0 +1,112 @@
+/* bw_nvbandwidth.cpp - umem bw in the JSON of NVIDIA's nvbandwidth (github.com/NVIDIA/nvbandwidth, README.md and
+ * json_output.cpp): for scripts that read it. */
+#include "bw.hpp"
+#include "failure.hpp"
+#include "place.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <umem.h>
+
+namespace umem::tool {
+
+using Json = nlohmann::ordered_json;
+using Show = std::function<void(std::string const &, std::size_t, std::size_t)>;
+
+namespace {
+
+/* A test of nvbandwidth whose copies umem does, too. */
+struct Test {
+  char const *name, *description;
+  bool has_rows; /* a row for each GPU; else one row */
+  std::string (*from)(int row, int column);
+  std::string (*to)(int row, int column);
+};
+
+std::string pinned(int, int) { return "cuda-host:"; }
+std::string gpu_of_row(int row, int) { return "cuda:" + std::to_string(row); }
+std::string gpu_of_column(int, int column) { return "cuda:" + std::to_string(column); }
+
+constexpr Test tests[] = {
+    {"host_to_device_memcpy_ce", "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)", false,
+     pinned, gpu_of_column},
+    {"device_to_host_memcpy_ce", "memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)", false,
+     gpu_of_column, pinned},
+    {"device_to_device_memcpy_read_ce", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)", true,
+     gpu_of_column, gpu_of_row},
+    {"device_to_device_memcpy_write_ce", "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)", true,
+     gpu_of_row, gpu_of_column},
+    {"device_local_copy", "memcpy local GPU(column) bandwidth (GB/s)", false, gpu_of_column,
+     gpu_of_column},
+};
+
+} // namespace
+
+/* Six digits, as a stream of C++ writes them, in a string: so has nvbandwidth. */
+static std::string digits(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+static Json test_json(Test const &test, BwSettings const &settings, Show const &show) {
+  Json json;
+  json["name"] = test.name;
+  double sum = 0;
+  Json matrix = Json::array();
+  for (int row = 0; row < (test.has_rows ? gpu_count() : 1); row++) {
+    Json line = Json::array();
+    for (int column = 0; column < gpu_count(); column++) {
+      BwCell cell;
+      if (!test.has_rows || row != column) {
+        show(test.name, static_cast<std::size_t>(&test - tests), std::size(tests));
+        cell = measure(test.from(row, column), test.to(row, column), settings);
+      }
+      if (!cell.reason.empty()) {
+        json["status"] = "Error";
+        json["error"] = cell.from + " -> " + cell.to + ": " + cell.reason;
+        return json;
+      }
+      double const speed = cell.seconds ? bytes_per_second(cell, settings) / 1e9 : 0;
+      line.push_back(cell.seconds ? digits(speed) : "N/A");
+      sum += speed;
+    }
+    matrix.push_back(line);
+  }
+  json["status"] = "Passed";
+  json["bandwidth_description"] = test.description;
+  json["bandwidth_matrix"] = matrix;
+  json["sum"] = sum;
+  return json;
+}
+
+/* nvbandwidth waives tests between GPUs where there is only one. */
+static bool is_waived(Test const &test) { return test.has_rows && gpu_count() < 2; }
+
+std::string nvbandwidth_json(BwSettings const &settings, Show const &show) {
+  Json root;
+  Json &json = root["nvbandwidth"];
+  json["version"] = "umem " UMEM_VERSION;
+  json["git_version"] = "";
+  json["CUDA Runtime Version"] = gpu(0).driver_version;
+  json["Driver Version"] = first_line("/sys/module/nvidia/version");
+  if (gpu_count() == 0) {
+    try {
+      Context const first("cuda:0");
+    } catch (Failure const &why) {
+      json["error"] = why.what();
+    }
+  }
+  json["testcases"] = Json::array();
+  for (Test const &test : tests) {
+    if (gpu_count() == 0) break;
+    if (is_waived(test))
+      json["testcases"].push_back({{"name", test.name}, {"status", "Waived"}});
+    else
+      json["testcases"].push_back(test_json(test, settings, show));
+  }
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+} // namespace umem::tool
