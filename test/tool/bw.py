@@ -109,10 +109,9 @@ class Bandwidth(Case):
         self.assertLess(result["cells"][0]["seconds"], 1)
 
     def test_cold(self):
-        for source in "host:", "file:.":
-            result = json.loads(self.out("bw", source, "host:", "--cold", "--json", "--size", "1M"))
-            self.assertTrue(result["cold"])
-            self.assertGreater(result["cells"][0]["seconds"], 0)
+        result = json.loads(self.out("bw", "file:.", "host:", "--cold", "--json", "--size", "1M"))
+        self.assertTrue(result["cold"])
+        self.assertGreater(result["cells"][0]["seconds"], 0)
 
     def test_verify(self):
         for source in *RAM, "pool+host:", "file:.?direct=off", "log+host:?file=x.log":
@@ -214,7 +213,7 @@ class Bandwidth(Case):
 
     def test_nvbandwidth(self):
         result = json.loads(self.out("bw", "--nvbandwidth", "--size", "1M", "--verify", **DOUBLE))["nvbandwidth"]
-        self.assertGreater(result["CUDA Runtime Version"], 12000)
+        self.assertGreater(result["CUDA Runtime Version"], 12000 if os.path.isdir(DRIVER) else -1)
         self.assertIs(type(result["Driver Version"]), str)
         tests = {test["name"]: test for test in result["testcases"]}
         self.assertEqual(list(tests), ["host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_read_ce",

@@ -110,13 +110,16 @@ class Info(Case):
             self.assertTrue(contexts[name]["opens"], contexts[name])
         gpu = contexts["cuda:2"]["gpu"]
         self.assertEqual(gpu["number"], 2)
-        self.assertRegex(gpu["pci"], "^[0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+")
+        if os.path.isdir(DRIVER):
+            self.assertRegex(gpu["pci"], "^[0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+")
         self.assertIn("GPU access", contexts["cuda:2"]["capabilities"])
         self.assertTrue(found["machine"]["cuda"]["available"])
-        self.assertGreater(found["machine"]["cuda"]["driver_version"], 12000)
         text = self.out("info", **options)
-        self.assertRegex(text, r"(?m)^    CUDA +yes: 3 GPUs, CUDA \d+\.\d+")
-        self.assertRegex(text, r"(?m)^    PCI +[0-9a-fA-F]+:")
+        self.assertRegex(text, r"(?m)^    CUDA +yes: 3 GPUs")
+        if os.path.isdir(DRIVER):
+            self.assertGreater(found["machine"]["cuda"]["driver_version"], 12000)
+            self.assertRegex(text, r"(?m)^    CUDA +yes: 3 GPUs, CUDA \d+\.\d+")
+            self.assertRegex(text, r"(?m)^    PCI +[0-9a-fA-F]+:")
         self.assertIn("cuda:3  no: ", self.out("info", "cuda:3", expect=1, **options))
 
 

@@ -7,8 +7,8 @@ set -e
 umem bw host: file: --size 4M
 # to a file on the disk of this folder; the file is gone at the end
 umem bw host: file:. --size 4M
-# from a file that is not cached, by one thread, and with a look at the bytes
-umem bw file:. host: --size 4M --cold --threads 1 --verify
+# from a file into pooled memory, by one thread, and with a look at the bytes
+umem bw file:. pool+host: --size 4M --threads 1 --verify
 # how long a copy of 8 bytes takes
 umem bw host: shm: --latency
 # all pairs, for other programs
