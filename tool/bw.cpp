@@ -162,7 +162,7 @@ static BwSettings settings_of(BwOptions const &options) {
 static void check_cells(std::vector<BwCell> const &cells, bool all) {
   for (BwCell const &cell : cells)
     if (cell.is_wrong || (!all && !cell.seconds))
-      throw Failure(cell.from + " -> " + cell.to + ": " + cell.reason);
+      throw Failure(pair_text(cell) + ": " + cell.reason);
 }
 
 static std::vector<BwCell> cells_of(BwOptions const &options, std::vector<std::string> const &names,

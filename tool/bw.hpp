@@ -37,6 +37,9 @@ std::vector<BwCell>
 measure_all(std::vector<std::string> const &names, BwSettings const &settings,
             std::function<void(std::string const &, std::size_t, std::size_t)> const &show);
 
+/* "FROM -> TO" */
+std::string pair_text(BwCell const &cell);
+
 /* Bytes that arrive each second. */
 double bytes_per_second(BwCell const &cell, BwSettings const &settings);
 

@@ -54,25 +54,25 @@ static bool is_file_in_ram(Name const &name) {
   return is_in_ram(slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
-std::uint64_t ram_of(std::string const &text, std::uint64_t nbytes) {
-  std::optional<Name> const name = parse_name(text);
-  if (!name) return 0;
-  std::string const &storage = name->storage();
+std::uint64_t ram_of(std::string const &name, std::uint64_t nbytes) {
+  std::optional<Name> const parts = parse_name(name);
+  if (!parts) return 0;
+  std::string const &storage = parts->storage();
   bool const takes = storage == "host" || storage == "shm" || storage == "cuda-host" ||
                      storage == "cuda-managed" ||
-                     ((storage == "file" || storage == "mmap") && is_file_in_ram(*name));
+                     ((storage == "file" || storage == "mmap") && is_file_in_ram(*parts));
   return takes ? nbytes : 0;
 }
 
 /* ---- blocks ---- */
 
-BwEnd::BwEnd(std::string const &text, std::uint64_t nbytes, unsigned blocks)
+BwEnd::BwEnd(std::string const &name, std::uint64_t nbytes, unsigned blocks)
     : nbytes_(static_cast<std::size_t>(nbytes)) {
-  std::string opened = text, path;
-  if (std::optional<Name> name = parse_name(text)) {
-    if (name->is_file()) path = name_file(*name);
-    if (name->storage() == "shm") size_segment(*name, nbytes, blocks);
-    opened = name->text();
+  std::string opened = name, path;
+  if (std::optional<Name> parts = parse_name(name)) {
+    if (parts->is_file()) path = name_file(*parts);
+    if (parts->storage() == "shm") size_segment(*parts, nbytes, blocks);
+    opened = parts->text();
   }
   blocks_.reserve(blocks);
   ctx_ = umem_open(opened.c_str());

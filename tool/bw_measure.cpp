@@ -168,15 +168,17 @@ measure_all(std::vector<std::string> const &names, BwSettings const &settings,
   for (std::string const &name : names) absent[name] = absence(name);
   for (std::string const &from : names)
     for (std::string const &to : names) {
-      show(from + " -> " + to, cells.size(), names.size() * names.size());
       BwCell cell;
       cell.from = from;
       cell.to = to;
+      show(pair_text(cell), cells.size(), names.size() * names.size());
       cell.reason = absent[from].empty() ? absent[to] : absent[from];
       cells.push_back(cell.reason.empty() ? measure(from, to, settings) : cell);
     }
   return cells;
 }
+
+std::string pair_text(BwCell const &cell) { return cell.from + " -> " + cell.to; }
 
 double bytes_per_second(BwCell const &cell, BwSettings const &settings) {
   /* A clock that has not moved says nothing. */

@@ -67,7 +67,7 @@ static Json test_json(Test const &test, BwSettings const &settings, Show const &
       }
       if (!cell.reason.empty()) {
         json["status"] = "Error";
-        json["error"] = cell.from + " -> " + cell.to + ": " + cell.reason;
+        json["error"] = pair_text(cell) + ": " + cell.reason;
         return json;
       }
       double const speed = cell.seconds ? bytes_per_second(cell, settings) / 1e9 : 0;
