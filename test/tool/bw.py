@@ -146,6 +146,10 @@ class Bandwidth(Case):
         self.assertRegex(self.reason("host:", "shm:", "--size", "64T"), "takes 128 TiB of RAM, and .* are available")
         for size in "8388608T", "16777215T":
             self.assertTrue(self.reason("host:", "host:", "--size", size))
+
+    def test_too_little_address_space(self):
+        if not os.path.isdir(DRIVER):
+            self.skipTest("sanitizers need more address space")
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))  # noqa: E731
         self.assertTrue(self.reason("host:", "host:", "--size", "400M", preexec_fn=limit))
         self.assertEqual(self.cell("host:", "host:", *SMALL, preexec_fn=limit)["reason"], "")

@@ -36,6 +36,11 @@ class Info(Case):
         for name in STORAGES:
             self.assertRegex(text, rf"(?m)^{re.escape(name)}  (yes$|no: .)")
 
+    def test_the_output_on_the_page(self):
+        page = (Path(__file__).resolve().parents[2] / "doc/examples/tool/info.txt").read_text()
+        heads = lambda text: set(re.findall(r"(?m)^    ([a-zA-Z/]+(?: [a-zA-Z/]+)*)  ", text))  # noqa: E731
+        self.assertLessEqual(heads(page) - heads(self.out("info")), {"NUMA nodes"})
+
     def test_the_machine(self):
         machine = self.all()["machine"]
         self.assertEqual(machine["processors"], len(os.sched_getaffinity(0)))
