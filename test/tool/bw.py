@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import unittest
 from pathlib import Path
 
@@ -118,6 +119,30 @@ class Bandwidth(Case):
             self.assertEqual(self.cell(source, "host:", "--verify", "--size", "1048583")["reason"], "")
         # a context that loses bytes: all sets and copies but the first ones fail
         self.assertIn("fault", self.reason("host:", "fault+host:?calls=copy-to,copy-from&nth=3", "--verify", *SMALL).lower())
+
+    def open_file_of(self, pid):
+        """A descriptor of the nameless file that this umem bw measures; None if it has none."""
+        try:
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                if "umem-bw-" in os.readlink(link):
+                    return os.open(link, os.O_RDWR)
+        except OSError:  # it ends
+            pass
+        return None
+
+    def test_verification_finds_a_byte_that_differs(self):
+        child = subprocess.Popen([UMEM, "bw", "file:.", "host:", "--latency", "--size", "4M", "--verify"], cwd=self.folder,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while child.poll() is None:  # the source changes again and again, at last when it has been written
+            file = self.open_file_of(child.pid)
+            if file is not None:
+                os.pwrite(file, b"xy", 1000)
+                os.close(file)
+            time.sleep(0.001)
+        out, error = child.communicate()
+        self.assertEqual(child.returncode, 1)
+        self.assertRegex(error, r"^umem: file:\. -> host:: verification failed: byte 100[01] of the copy differs$")
+        self.assertRegex(out, r"N/A  verification failed")
 
     def test_layers_and_options(self):
         for name in "stats+file:.", "pool+shm:?size=8M", "mmap:.?reserve=none", "host:?policy=first-touch":
