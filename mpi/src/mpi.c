@@ -143,6 +143,21 @@ static uintptr_t mpi_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, s
   return copied ? moved : umem_null(ctx);
 }
 
+/* Asks the rank, if the memory is not shared. umem_find leaves out offsets, so that no lock of the library is held here. */
+static umemSearch mpi_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  Mpi *mpi = mpi_of(ctx);
+  uint64_t const unit = mpi->units.unit;
+  uint64_t first = 0, count = 0;
+  if (!__atomic_load_n(&mpi->window->open, __ATOMIC_ACQUIRE)) return umemSearchNone;
+  if (pthread_mutex_trylock(&mpi->units.lock) != 0) return umemSearchBusy;
+  MpiUnitsResult result = mpi_units_find(&mpi->units, adr / unit, &first, &count);
+  pthread_mutex_unlock(&mpi->units.lock);
+  if (result != mpiUnitsDone) return umemSearchNone;
+  found->adr = (uintptr_t)(first * unit);
+  found->nbytes = (size_t)(count * unit);
+  return umemSearchFound;
+}
+
 static void mpi_info(umemVirtual *ctx, umemInfo *info) {
   Mpi *mpi = mpi_of(ctx);
   uint64_t count = 0;
@@ -182,6 +197,7 @@ static struct umemVtbl const mpi_vtbl = {
     .info = mpi_info,
     .realloc = mpi_realloc,
     .window = mpi_window,
+    .find = mpi_find,
 };
 
 /* Makes what ctx owns; NULL and a status after a failure. */

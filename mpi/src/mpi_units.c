@@ -366,6 +366,33 @@ MpiUnitsResult mpi_units_length(MpiUnits *units, uint64_t first, uint64_t *count
   return result;
 }
 
+/* The last unit up to `unit` that is not `more`, in words that are read again, some at a time. */
+static MpiUnitsResult find_begin(MpiUnits *units, uint64_t unit, uint64_t *begin) {
+  uint64_t known = unit / per_word + 1, step = 1;
+  for (;; unit--) {
+    if (unit / per_word < known) {
+      uint64_t const count = known < step ? known : step;
+      MpiUnitsResult result = look(units, known - count, count);
+      if (result != mpiUnitsDone) return result;
+      known -= count;
+      step = step < 4096 ? 2 * step : step;
+    }
+    *begin = unit;
+    if (unit == 0 || state_at(units->words[unit / per_word], unit) != unit_more)
+      return mpiUnitsDone;
+  }
+}
+
+/* The words are read one after the other. So the length is that of now: if the block that was read is not live any more,
+ * one that begins before the unit may end before it, too. */
+MpiUnitsResult mpi_units_find(MpiUnits *units, uint64_t unit, uint64_t *first, uint64_t *count) {
+  if (unit >= units->count) return mpiUnitsNoBlock;
+  MpiUnitsResult result = find_begin(units, unit, first);
+  if (result == mpiUnitsDone) result = mpi_units_length(units, *first, count);
+  if (result == mpiUnitsDone && unit - *first >= *count) return mpiUnitsNoBlock;
+  return result;
+}
+
 /* Frees a block that may go on in the next word. Its start is held: it is this call's. All its units are held before
  * one is free: otherwise a block of another call in the first free ones would seem to go on in those that are not. */
 static MpiUnitsResult free_held(MpiUnits *units, uint64_t first, uint64_t end) {

@@ -67,6 +67,10 @@ MpiUnitsResult mpi_units_free(MpiUnits *units, uint64_t first);
 /* How many units the block that begins at first has. */
 MpiUnitsResult mpi_units_length(MpiUnits *units, uint64_t first, uint64_t *count);
 
+/* The block that has the unit: where it begins, and how many units it has. A block that another call allocates or frees
+ * meanwhile may be found or not. */
+MpiUnitsResult mpi_units_find(MpiUnits *units, uint64_t unit, uint64_t *first, uint64_t *count);
+
 /* How many units are free. */
 MpiUnitsResult mpi_units_available(MpiUnits *units, uint64_t *count);
 

@@ -252,6 +252,45 @@ static void ranks_allocate_from_each_other(void) {
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
+/* Any byte of a block that another rank has allocated is found, and no other byte. */
+static void blocks_are_found_by_all_ranks(void) {
+  enum { count = 3 };
+  size_t const capacity = 1 << 20, sizes[count] = {1, 5000, 200000};
+  uint64_t mine[count], others[64 * count];
+  start_window(capacity);
+  umemMpi *all = open_all();
+  umemMpi *next = &all[(rank + 1) % ranks];
+  size_t const unit = next->super.alignment;
+  for (int i = 0; i < count; i++) mine[i] = umem_alloc(next, sizes[i]);
+  CHECK(MPI_Allgather(mine, count, MPI_UINT64_T, others, count, MPI_UINT64_T, MPI_COMM_WORLD) ==
+        MPI_SUCCESS);
+  for (int i = 0; i < ranks * count; i++) {
+    umemMpi *ctx = &all[(i / count + 1) % ranks];
+    uintptr_t const adr = (uintptr_t)others[i];
+    size_t const size = (sizes[i % count] + unit - 1) / unit * unit;
+    uintptr_t const at[] = {adr, adr + size / 2, adr + size - 1};
+    for (int k = 0; k < 3; k++) {
+      umemFound found = UMEM_FOUND_INIT;
+      CHECK(umem_find_in(ctx, at[k], &found));
+      CHECK(found.ctx == ctx && found.adr == adr && found.nbytes == size);
+      CHECK(!strcmp(found.name, "Mpi") && found.foreign == umemForeignNone && found.device == -1);
+    }
+    umemFound behind = UMEM_FOUND_INIT;
+    CHECK(!umem_find_in(ctx, adr + size, &behind) || behind.adr == adr + size);
+  }
+  CHECK(!umem_find_in(next, capacity, NULL) && !umem_find_in(next, UINTPTR_MAX, NULL));
+  umemFound found = UMEM_FOUND_INIT;
+  CHECK(!umem_find((uintptr_t)mine[1], &found) || found.ctx != next); /* an offset */
+  barrier();
+  for (int i = 0; i < count; i++) umem_free(next, (uintptr_t)mine[i]);
+  barrier();
+  for (uintptr_t adr = 0; adr < capacity; adr += 4 * unit) CHECK(!umem_find_in(next, adr, NULL));
+  barrier();
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+  CHECK(!umem_find_in(next, 0, NULL));
+  close_all(all);
+}
+
 /* All ranks want all of one part: one gets it, the others a status, and a rank that waits gets it at last. */
 static void ranks_compete_for_large_blocks(void) {
   size_t const capacity = 1 << 20;
@@ -359,6 +398,7 @@ static struct {
     {"life", windows_begin_and_end},
     {"names", names_open_ranks},
     {"allocate", ranks_allocate_from_each_other},
+    {"find", blocks_are_found_by_all_ranks},
     {"compete", ranks_compete_for_large_blocks},
     {"threads", threads_use_one_context},
     {"communicators", communicators_have_windows_of_their_own}, /* leaves a window */

@@ -43,6 +43,17 @@ static uint64_t length_of(MpiUnits *units, uint64_t at) {
   return count;
 }
 
+/* Each unit of the block is found, and what is around the block is not in it. */
+static void expect_found(MpiUnits *units, uint64_t at, uint64_t length) {
+  uint64_t first, count;
+  for (uint64_t k = at; k < at + length; k++) {
+    CHECK(mpi_units_find(units, k, &first, &count) == mpiUnitsDone);
+    CHECK(first == at && count == length);
+  }
+  if (at) CHECK(mpi_units_find(units, at - 1, &first, &count) != mpiUnitsDone || first != at);
+  CHECK(mpi_units_find(units, at + length, &first, &count) != mpiUnitsDone || first != at);
+}
+
 /* Allocates all that is free in blocks of at most so many units, checks them, and frees them. */
 static uint64_t use_all(MpiUnits *units, uint64_t most) {
   uint64_t at[most_blocks], counts[most_blocks], sum = 0;
@@ -52,6 +63,7 @@ static uint64_t use_all(MpiUnits *units, uint64_t most) {
     while (mpi_units_alloc(units, count, 1, &at[n]) == mpiUnitsDone) counts[n++] = count;
   for (unsigned i = 0; i < n; i++) {
     CHECK(length_of(units, at[i]) == counts[i]);
+    expect_found(units, at[i], counts[i]);
     for (uint64_t k = at[i]; k < at[i] + counts[i]; k++) {
       CHECK(!used[k]);
       used[k] = true;
@@ -169,7 +181,25 @@ static void ranks_die_between(bool in_free) {
   dies = false;
 }
 
+static void units_of_no_block_are_not_found(void) {
+  uint64_t first, count;
+  begin();
+  for (uint64_t unit = 0; unit <= all; unit++)
+    CHECK(mpi_units_find(&other_rank, unit, &first, &count) == mpiUnitsNoBlock);
+  CHECK(mpi_units_find(&other_rank, UINT64_MAX, &first, &count) == mpiUnitsNoBlock);
+  uint64_t at = block_at(0, 100);
+  memory[1] =
+      in_state(~UINT64_C(0), unit_held); /* a call of another rank holds the units 32 to 63 */
+  CHECK(mpi_units_find(&other_rank, 40, &first, &count) == mpiUnitsNoBlock);
+  CHECK(mpi_units_find(&other_rank, 70, &first, &count) == mpiUnitsNoBlock);
+  CHECK(mpi_units_find(&other_rank, 31, &first, &count) == mpiUnitsDone);
+  CHECK(first == at && count == per_word);
+  end();
+}
+
 int main(void) {
+  units_of_no_block_are_not_found();
+  printf("ok - units of no block are not found\n");
   others_call_between();
   printf("ok - others call between two swaps\n");
   ranks_die_between(true);

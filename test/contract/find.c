@@ -82,11 +82,13 @@ static void an_aligned_block_is_found(Place const *place) {
   }
 }
 
+/* Other contexts of programs may have the same memory, and in it a block at offset 0. */
 static void no_block_is_at_null_nor_at_odd_addresses(Place const *place) {
-  uintptr_t const adrs[] = {umem_null(place->ctx), 0, 1, UINTPTR_MAX, UINTPTR_MAX - 1,
-                            UINTPTR_MAX / 2};
-  for (size_t i = 0; i < sizeof adrs / sizeof *adrs; i++)
-    assert_false(umem_find_in(place->ctx, adrs[i], NULL));
+  uintptr_t const adrs[] = {umem_null(place->ctx), UINTPTR_MAX, UINTPTR_MAX - 1,
+                            UINTPTR_MAX / 2,       0,           1};
+  bool may_have_zero = place->ctx->capabilities & umemOffsets && !is_of_library(place->ctx);
+  size_t const count = sizeof adrs / sizeof *adrs - (may_have_zero ? 2 : 0);
+  for (size_t i = 0; i < count; i++) assert_false(umem_find_in(place->ctx, adrs[i], NULL));
 }
 
 static void pointers_are_found_in_the_whole_process(Place const *place) {

@@ -16,6 +16,7 @@
  *     | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
  *     | Host with options        | any byte of a block; compares all blocks           | as requested      |
  *     | Pool, Fixed              | any byte of a block                                | rounded up        |
+ *     | Mpi                      | any byte of a block of any rank                    | in whole units    |
  *     | Limit, Stats             | the first byte; any byte if the context below does | as requested      |
  *     | Binning                  | what its bins and its upstream find                | as theirs         |
  *

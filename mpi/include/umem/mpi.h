@@ -33,6 +33,8 @@
  *   umemMpi_stop ends them all.
  * - Copies and sets outside of the part fail with umemIndexError, before MPI is called. umem does not check that they are
  *   inside of one block.
+ * - umem_find_in finds the block of any byte, which any rank has allocated; its size is that in whole units. If the memory
+ *   is not shared, it reads the records of the rank by MPI. It finds nothing if MPI fails, or after umemMpi_stop.
  * - If another rank writes a block while this one reads it, the bytes read are undefined: synchronise with MPI.
  * - Failures of MPI become a status (umemIOError; umemMemoryError for MPI_ERR_NO_MEM). What MPI does when a rank dies is
  *   up to MPI: unless the program asks otherwise, it ends all ranks.
