@@ -228,6 +228,25 @@ static void one_file_gets_all_blocks(std::string const &folder) {
   CHECK(has(text, rank ? "rank 0 failed, which knows why" : "cannot create"));
 }
 
+/* MPI counts along a dimension by int. An array without elements has no blocks to describe. */
+static void dimensions_beyond_int_are_not_saved(std::string const &folder) {
+  umem::index_t const most = std::numeric_limits<int>::max();
+  umem::mpi::detail::check_savable<2>({most, most});
+  auto const text = thrown<umem::value_error>([&] {
+    umem::mpi::detail::check_savable<3>({4, most + 1, 1});
+  });
+  CHECK(has(text, "save_npy: dimension 1 of the array has 2147483648 elements"));
+  CHECK(has(text, "at most 2147483647"));
+  std::string const path = folder + "/umem-test-long-" + std::to_string(ranks) + ".npy";
+  Blocks<char, 2> empty(MPI_COMM_WORLD, {most + 1, 0});
+  empty.save_npy(path);
+  barrier();
+  CHECK((umem::load_npy<char, 2>(path).extents() == umem::Extents<2>(most + 1, 0)));
+  barrier();
+  if (rank == 0) std::remove(path.c_str());
+  barrier();
+}
+
 static bool exists(std::string const &path) { return access(path.c_str(), F_OK) == 0; }
 
 /* One rank cannot write, or the file cannot be replaced: all ranks throw, no draft is left, and the old file stays. */
@@ -316,6 +335,7 @@ int main(int argc, char **argv) {
   reductions_are_of_all_ranks();
   blocks_must_be_as_many_as_ranks();
   one_file_gets_all_blocks(folder && *folder ? folder : "/tmp");
+  dimensions_beyond_int_are_not_saved(folder && *folder ? folder : "/tmp");
   a_save_that_fails_leaves_no_draft(folder && *folder ? folder : "/tmp");
   solves_laplace_with_the_same_bits();
   if (rank == 0) std::printf("ok\n");

@@ -97,6 +97,17 @@ inline void wait(MPI_Request &request, char const *what) {
   }
 }
 
+/* MPI describes a part of an array by numbers of type int. */
+template <int N> void check_savable(Extents<N> const &extents) {
+  for (int k = 0; k < N && extents.product() != 0; k++)
+    if (extents[k] > std::numeric_limits<int>::max())
+      umem::detail::raise_text(umemValueError,
+                               "save_npy: dimension %d of the array has %td elements, but MPI "
+                               "writes parts of arrays with "
+                               "at most %d along each dimension",
+                               k, extents[k], std::numeric_limits<int>::max());
+}
+
 inline int count_of(index_t n) {
   if (n > std::numeric_limits<int>::max())
     umem::detail::raise_text(umemValueError, "%td elements in one message of MPI", n);
@@ -400,9 +411,11 @@ public:
 
   /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its block; when all have,
    * the file replaces the one at path. All ranks see the same folder. Collective. The file is first named
-   * path + ".umem-draft". If a rank fails, all throw (umem::io_error where another rank failed), the draft is removed,
+   * path + ".umem-draft". Throws umem::value_error in all ranks, before a file is made, if a dimension has more than
+   * 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank fails, all throw (umem::io_error where another rank failed), the draft is removed,
    * and the file at path stays as it was. */
   void save_npy(std::string const &path) const {
+    detail::check_savable(extents());
     std::string const header =
         umem::detail::make_npy_header(umem::detail::npy_type<T>(), Shape(extents()), false);
     detail::SharedFile file(*comm_, path);
