@@ -74,6 +74,9 @@ static void the_sharer_gets_the_original_address(void **state) {
     expect_ok(umem_detach(&other, adr + 9));
     expect_ok(umem_detach(contexts[i], adr));
     expect_failure(umem_detach(contexts[i], adr), umemValueError, "nothing is attached");
+    assert_true(umem_attach(&handle, contexts[i]) == adr + 8); /* the refusal has not counted */
+    expect_ok(umem_detach(contexts[i], adr));
+    expect_failure(umem_detach(&other, adr), umemValueError, "nothing is attached");
     umem_free(contexts[i], adr);
     expect_told(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
     adr = block_of(contexts[i], nbytes); /* another one, wherever it is */
