@@ -78,6 +78,15 @@ TEST(Find, names_the_block_of_a_pointer) {
   umem_clear_status(track.c_context());
 }
 
+TEST(Find, memory_of_umem_and_of_nobody_is_not_foreign) {
+  umem::Track track((umem::Host()));
+  umem::address adr = track.allocate(100);
+  int local = 0;
+  EXPECT_FALSE(umem::find_foreign(adr));
+  EXPECT_FALSE(umem::find_foreign(&local));
+  track.deallocate(adr);
+}
+
 TEST_P(ContextTest, allocates_and_gives_back) {
   umem::address adr = place.allocate(10);
   place.set(adr, 'a', 10);

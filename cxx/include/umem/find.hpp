@@ -3,6 +3,8 @@
  *     if (auto found = umem::find(pointer))
  *       std::cout << found->offset << " bytes into a block of " << found->name << '\n';
  *
+ * find_foreign describes memory of a GPU, and pinned memory, that another library has allocated.
+ *
  * See umem/find.h for the contexts that can be found, and for the layers of a stack. The label of a context is
  * Context::label. */
 #ifndef UMEM_FIND_HPP
@@ -27,6 +29,15 @@ struct Found {
   std::string name;        /* of the kind of context: "Pool" */
   std::string label;       /* of the context; empty without one */
   std::string block_label; /* of the block; empty without one */
+};
+
+/* Memory that CUDA knows, and that another library or another process has allocated. */
+struct Foreign {
+  umemForeign kind; /* umemForeignPinned, umemForeignGpu or umemForeignManaged */
+  address adr;      /* where the allocation begins; 0 if the driver does not tell */
+  std::size_t size; /* its bytes; 0 if the driver does not tell */
+  std::string name; /* of the kind: "device memory" */
+  int device;       /* the number of its GPU; -1 for memory of none */
 };
 
 namespace detail {
@@ -54,7 +65,18 @@ inline std::optional<Found> find(void const *pointer) {
   return find(reinterpret_cast<address>(pointer));
 }
 
-/* The same for one context, whose addresses may also be offsets: umem_find_in. */
+/* Describes the memory at adr if it is in no block of the library, but CUDA knows it. Empty otherwise, and while no
+ * context for GPUs lives. */
+inline std::optional<Foreign> find_foreign(address adr) {
+  umemFound found = UMEM_FOUND_INIT;
+  if (umem_find(adr, &found) || found.foreign == umemForeignNone) return std::nullopt;
+  return Foreign{found.foreign, found.adr, found.nbytes, found.name, found.device};
+}
+inline std::optional<Foreign> find_foreign(void const *pointer) {
+  return find_foreign(reinterpret_cast<address>(pointer));
+}
+
+/* The same as find for one context, whose addresses may also be offsets: umem_find_in. */
 inline std::optional<Found> find_in(Context const &context, address adr) {
   std::uint64_t before = umem_thread_failures();
   umemFound found = UMEM_FOUND_INIT;
