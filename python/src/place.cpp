@@ -187,6 +187,19 @@ static nb::object find_all(uintptr_t adr) {
   return found_tuple(is_found, found);
 }
 
+/* Memory that only CUDA knows. */
+static nb::object find_foreign(uintptr_t adr) {
+  static char const *const kinds[] = {"", "pinned", "gpu", "managed"};
+  umemFound found = UMEM_FOUND_INIT;
+  bool is_found = unlocked([&] { return umem_find(adr, &found); });
+  size_t const kind = found.foreign;
+  if (is_found || kind == umemForeignNone || kind >= sizeof kinds / sizeof *kinds)
+    return nb::none();
+  nb::object device =
+      found.device < 0 ? nb::object(nb::none()) : nb::object(nb::int_(found.device));
+  return nb::make_tuple(nb::str(kinds[kind]), found.adr, found.nbytes, device);
+}
+
 /* ---- what places are and do ---- */
 
 static nb::tuple info_of(Place &place) {
@@ -292,6 +305,8 @@ void bind_places(nb::module_ &m) {
           nb::arg("other"), "Whether an address means the same byte in both places.");
   m.def("_find", find_all, nb::arg("address"),
         nb::sig("def _find(address: int) -> tuple[str, str, int, int, str] | None"));
+  m.def("_find_foreign", find_foreign, nb::arg("address"),
+        nb::sig("def _find_foreign(address: int) -> tuple[str, int, int, int | None] | None"));
   m.def("_describe_places", [] {
     std::string text(4096, 0);
     umem_describe_contexts(text.data(), text.size());

@@ -1,4 +1,7 @@
 """Whose address is it."""
+import ctypes
+import os
+
 import numpy as np
 import pytest
 
@@ -43,6 +46,34 @@ def test_what_umem_has_no_record_of_is_not_found():
     assert umem.find(0) is None
     with pytest.raises(umem.NotSupportedError):
         umem.Host()._set_block_label(numbers.ctypes.data, "x")
+
+
+def test_only_memory_that_others_have_from_cuda_is_foreign():
+    with umem.Track(umem.Host()) as place:
+        array = umem.zeros(10, "float64", place)
+        assert umem.find_foreign(array.address) is None
+        assert umem.find_foreign(np.zeros(10).ctypes.data) is None
+        assert umem.find_foreign(0) is None
+        del array
+
+
+@pytest.mark.skipif(not os.environ.get("UMEM_TEST_DRIVER_DOUBLE"), reason="needs the double of the driver")
+def test_memory_that_others_have_from_cuda_is_described():
+    driver = ctypes.CDLL(os.environ["UMEM_TEST_DRIVER_DOUBLE"])
+    context, memory = ctypes.c_void_p(), ctypes.c_void_p()
+    with umem.Cuda() as place:
+        own = umem.empty(100, "uint8", place)
+        assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+        assert driver.cuCtxPushCurrent_v2(context) == 0
+        assert driver.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1000)) == 0
+        found = umem.find_foreign(memory.value + 7)
+        assert (found.kind, found.address, found.nbytes, found.device) == ("gpu", memory.value, 1000, 0)
+        assert repr(found).startswith("Foreign(address=")
+        assert umem.find(memory.value) is None
+        assert umem.find_foreign(own.address) is None
+        assert driver.cuMemFree_v2(memory) == 0
+        assert driver.cuCtxPopCurrent_v2(ctypes.byref(context)) == 0
+        del own
 
 
 def test_the_message_lists_the_places_on_request():

@@ -25,7 +25,7 @@ from .errors import (
     AssertionError, CancelledError, Error, IndexError, MemoryError, NotImplementedError, NotSupportedError, OSError,
     RuntimeError, TypeError, ValueError,
 )
-from .finding import Found, describe_places, find, list_when_out_of_memory
+from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
 from .make import arange, asarray, full
 from .npy import load, save
 from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
@@ -38,10 +38,10 @@ from .transfer import Block, Blocks, blocks, copy, get_threads, set_failure_hook
 
 __all__ = [
     "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
-    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Found", "Ghosts", "Guarded", "Host", "IndexError",
+    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "IndexError",
     "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
     "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
-    "blocks", "copy", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "from_dlpack", "full", "get_threads", "host",
+    "blocks", "copy", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host",
     "ledger", "list_when_out_of_memory", "load", "open", "save", "set_failure_hook", "set_threads", "trace", "use_in_cupy", "use_in_numba",
     "use_in_numpy", "use_in_torch", "zeros",
 ]

@@ -54,6 +54,47 @@ def find(where: Array | int, place: Place | None = None) -> Found | None:
     return None if found is None else Found(*found)
 
 
+class Foreign:
+    """Memory that another library or another process has allocated with CUDA.
+
+    `kind` is "pinned", "gpu" or "managed". `address` and `nbytes` are those of the allocation, or 0 if the driver does not
+    tell them. `device` is the number of its GPU, or None.
+    """
+
+    __slots__ = ("address", "device", "kind", "nbytes")
+    kind: str
+    address: int
+    nbytes: int
+    device: int | None
+
+    def __init__(self, kind: str, address: int, nbytes: int, device: int | None) -> None:
+        self.kind = kind
+        self.address = address
+        self.nbytes = nbytes
+        self.device = device
+
+    def __repr__(self) -> str:
+        return f"Foreign({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+def find_foreign(address: int) -> Foreign | None:
+    """Describes the memory at an address that is in no block of umem, but that CUDA knows.
+
+    None for all other addresses, and while there is no place for GPUs.
+
+    Parameters
+    ----------
+    address : int
+
+    Returns
+    -------
+    Foreign or None
+        With `kind`, `address`, `nbytes` and `device`.
+    """
+    found = _core._find_foreign(address)
+    return None if found is None else Foreign(*found)
+
+
 def describe_places() -> str:
     """The places that count their bytes, the largest first: 'Pool "fields" 1048576 bytes (peak 2097152), ...'."""
     return str(_core._describe_places())
