@@ -69,6 +69,7 @@ static struct {
     {"get, 64 MiB", umem_get, bare_get, largest, 3},
     {"allocate and free, to two fetch-and-ops", umem_allocate, bare_fetch, 2000, 5000},
     {"the same in a pool", pool_allocate, bare_fetch, 2000, 5000},
+    {"allocate and free 16 MiB", umem_allocate, bare_fetch, 16 << 20, 500},
 };
 
 /* ---- measuring ---- */
