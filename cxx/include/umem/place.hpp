@@ -80,10 +80,8 @@ public:
    * CudaAsync); for other contexts this thread. On an ordered context loops are queued on its stream; on
    * others calls return when the loop is done. */
   explicit Place(Context const &context) : Place() {
-    if (!context.can(umemDeviceAccessible)) {
-      host_.as_device = detail::stands_for_device(context);
-      return;
-    }
+    host_.as_device = detail::stands_for_device(context);
+    if (!context.can(umemDeviceAccessible)) return;
     std::int64_t ordinal = context.ordinal();
     if (ordinal < 0) return;
     umemAttempt attempt;
