@@ -15,13 +15,18 @@ static int processors(void) {
   return CPU_COUNT(&mine);
 }
 
-/* The caller waits until a helper has come, so that there is one. */
+static bool both_have_come(void) {
+  return __atomic_load_n(&helper_count, __ATOMIC_RELAXED) &&
+         __atomic_load_n(&caller_count, __ATOMIC_RELAXED);
+}
+
+/* The caller and a helper wait for each other, so that neither makes the whole copy. */
 static int watch(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
                  void *stream) {
   time_t const until = time(NULL) + 20;
   bool helps = !pthread_equal(caller, pthread_self());
   __atomic_store_n(helps ? &helper_count : &caller_count, processors(), __ATOMIC_RELAXED);
-  while (!__atomic_load_n(&helper_count, __ATOMIC_RELAXED) && time(NULL) < until) sched_yield();
+  while (!both_have_come() && time(NULL) < until) sched_yield();
   return rt->memcpy_async(dst, src, nbytes, direction, stream);
 }
 
