@@ -73,6 +73,7 @@ def test_memory_that_others_have_from_cuda_is_described():
         assert umem.find_foreign(own.address) is None
         assert driver.cuMemFree_v2(memory) == 0
         assert driver.cuCtxPopCurrent_v2(ctypes.byref(context)) == 0
+        assert driver.cuDevicePrimaryCtxRelease_v2(0) == 0
         del own
 
 
