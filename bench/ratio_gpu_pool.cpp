@@ -169,9 +169,9 @@ void add_pair(Effort const &effort, std::vector<Ratio> &rows, Ratio row, Counted
   add_row(rows, std::move(row), samples[0], samples[1]);
 }
 
-template <typename Pattern, typename Owner>
+template <typename Pattern, typename Pool, typename Owner>
 void measure_beside(Effort const &effort, std::vector<Ratio> &rows, Pattern const &pattern,
-                    GpuPool const &pool, Owner const &other, std::optional<double> target) {
+                    Pool const &pool, Owner const &other, std::optional<double> target) {
   add_pair(effort, rows,
            {pool.name() + ", " + pattern.text(), other.name(), Measure::speedup, target, {}, {}},
            pattern(pool), pattern(other));
@@ -200,6 +200,8 @@ void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pattern(effort, rows, Replaced(effort, {256, 64 * kibibyte}, few), {10, 5, true});
   measure_pattern(effort, rows, Passed(), {{}, {}, true});
   measure_pattern(effort, rows, Lifetimes(), {{}, {}, true});
+  for (char const *name : {"pool+cuda:0?spare=12", "pool+cuda:0?memory=chunks"})
+    measure_beside(effort, rows, Lifetimes(), NamedPool(name), OrderedGpu(), {});
 }
 
 void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {

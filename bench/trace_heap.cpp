@@ -64,9 +64,10 @@ void start_addresses(Addresses &self) {
 /* A pool, and the addresses of a trace's blocks. */
 class Pool {
 public:
-  void start(void *upstream, Trace const &trace, std::uint64_t limit) {
+  void start(void *upstream, Trace const &trace, std::uint64_t limit, std::size_t spare = 0) {
     umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
     options.maximum = limit;
+    options.spare = spare;
     check(umemPool_ctor(&pool_, upstream, &options));
     addresses_.resize(trace.blocks);
   }
@@ -173,11 +174,11 @@ private:
 
 class PoolOver : public TraceHeap {
 public:
-  PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit)
+  PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit, std::size_t spare)
       : upstream_(umem_open(name.c_str())) {
     if (!upstream_) throw std::runtime_error(umem_thread_message());
     pool_.emplace();
-    pool_->start(upstream_, trace, limit);
+    pool_->start(upstream_, trace, limit, spare);
   }
   ~PoolOver() override {
     pool_.reset();
@@ -264,9 +265,9 @@ std::unique_ptr<TraceHeap> pool_of_pages(Trace const &trace, std::uint64_t limit
   return std::make_unique<PoolOfPages>(trace, limit);
 }
 
-TraceHeaps pool_over(std::string name) {
-  return [name](Trace const &trace, std::uint64_t limit) {
-    return std::make_unique<PoolOver>(name, trace, limit);
+TraceHeaps pool_over(std::string name, std::size_t spare) {
+  return [name, spare](Trace const &trace, std::uint64_t limit) {
+    return std::make_unique<PoolOver>(name, trace, limit, spare);
   };
 }
 

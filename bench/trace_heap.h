@@ -32,8 +32,8 @@ using TraceHeaps =
 std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t limit);
 /* umem's pool over pages of addresses without memory, which it maps and moves. */
 std::unique_ptr<TraceHeap> pool_of_pages(Trace const &trace, std::uint64_t limit);
-/* umem's pool over a context of umem, by its name. */
-TraceHeaps pool_over(std::string name);
+/* umem's pool over a context of umem, by its name. spare: umemPoolOptions.spare. */
+TraceHeaps pool_over(std::string name, std::size_t spare = 0);
 /* One arena that grows at its end. The smallest free range that suffices serves, the lowest of several. */
 std::unique_ptr<TraceHeap> best_fit(Trace const &trace, std::uint64_t limit);
 #ifdef UMEM_BENCH_CUDA

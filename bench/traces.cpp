@@ -64,6 +64,7 @@ std::vector<Column> columns(bool gpu) {
       {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), true},
       {"best fit", best_fit, true}};
 #ifdef UMEM_BENCH_CUDA
+  if (gpu) all.push_back({"pool, spare=6", pool_over("cuda:0", 6), false});
   if (gpu) all.push_back({"cudaMallocAsync", cuda_pool, false});
 #endif
   return all;

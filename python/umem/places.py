@@ -334,13 +334,16 @@ class Pool(Place):
     memory : {"pages", "chunks"}, optional
         "pages", the default, takes as little memory as possible, where the upstream can map pages. "chunks" take less
         time for large blocks of sizes that vary.
+    spare : int, optional
+        With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many
+        beyond those, it asks for new pages rather than move free ones, which takes longer. Default: 1.6.
     """
 
     _kind = "pool"
 
     def __init__(self, upstream: Place, *, initial: Size | None = None, growth: Size | None = None,
-                 max: Size | None = None, memory: str | None = None) -> None:
-        super().__init__(upstream, initial=initial, growth=growth, max=max, memory=memory)
+                 max: Size | None = None, memory: str | None = None, spare: int | None = None) -> None:
+        super().__init__(upstream, initial=initial, growth=growth, max=max, memory=memory, spare=spare)
 
     @property
     def figures(self) -> dict[str, Any]:

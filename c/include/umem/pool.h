@@ -62,7 +62,7 @@ typedef enum umemPoolMemory {
   umemPoolChunks /* chunks: large blocks of sizes that vary cost less time, and more memory */
 } umemPoolMemory;
 
-/* Options of the constructors, in bytes. 0 is the default. */
+/* Options of the constructors, in bytes but for spare. 0 is the default. */
 typedef struct umemPoolOptions {
   size_t size;    /* sizeof(umemPoolOptions) as the caller was compiled */
   size_t initial; /* the constructor allocates so many bytes. Default: none */
@@ -71,11 +71,15 @@ typedef struct umemPoolOptions {
                      and at most 64 MiB */
   size_t maximum; /* the most that the pool ever holds. Default: no bound */
   umemPoolMemory memory;
+  /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many
+   * beyond those, it asks for new pages rather than move free ones, which takes longer. Within the maximum, and only as
+   * long as the upstream has some. At most 1000. Default: 1/64, 1.6 percent */
+  size_t spare;
 } umemPoolOptions;
 
 /* The defaults. */
 #define UMEM_POOL_OPTIONS_INIT                                                                     \
-  { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages }
+  { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages, 0 }
 
 /* Constructs ctx over upstream, any context. ctx borrows upstream, which must outlive it, and options for the
  * call; NULL means the defaults.

@@ -104,6 +104,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->initial = options->initial;
   core->growth = options->growth;
   core->maximum = options->maximum;
+  core->spare = options->spare;
   if (options->memory == umemPoolPages) umemPoolPages_init(core);
   umemPoolSpan_init_classes(core);
   core->own = umemPoolFreeList_new(core, upstream);
@@ -133,6 +134,11 @@ static bool check_options(umemVirtual *ctx, umemPoolOptions const *options) {
     umemVirtual_fail(ctx, umemValueError,
                      "memory is %d: it must be umemPoolPages or umemPoolChunks",
                      (int)options->memory);
+    return false;
+  }
+  if (options->spare > umemPoolSpareMost) {
+    umemVirtual_fail(ctx, umemValueError, "spare is %zu percent: at most %d are possible",
+                     options->spare, umemPoolSpareMost);
     return false;
   }
   if (!options->maximum || options->initial <= options->maximum) return true;
@@ -176,6 +182,9 @@ static umemOption const named_options[] = {
      .words = "pages chunks",
      .help = "pages, where there are some, take the least; default: pages",
      .reserved = {offsetof(umemPoolOptions, memory), sizeof(umemPoolMemory)}},
+    UMEM_OPTION_NOT_0(
+        umemPoolOptions, spare, "spare", umemNumberOption,
+        "percent that it may have beyond what was in use before it moves pages; default: 1.6"),
 };
 _Static_assert(umemPoolPages == 0 && umemPoolChunks == 1, "the indices of the words of memory");
 

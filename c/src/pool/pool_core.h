@@ -18,11 +18,12 @@ enum {
   umemPoolGrain = 16,       /* the smallest block; sizes are rounded up to multiples of it */
   umemPoolSmall = 64 << 10, /* the largest small block */
   umemPoolClasses = 44,
-  umemPoolFirstWide = 32,  /* the first class whose spans have several pages */
-  umemPoolLargeClass = 63, /* in the page map: a large block, which has no class */
-  umemPoolClassMask = 63,  /* the class in a word of the page map, beside a descriptor's address */
-  umemPoolBatchMost = 32,  /* blocks of the largest batch */
-  umemPoolQuickSizes = 257 /* freed large blocks of fewer units go to quick lists */
+  umemPoolFirstWide = 32,   /* the first class whose spans have several pages */
+  umemPoolLargeClass = 63,  /* in the page map: a large block, which has no class */
+  umemPoolClassMask = 63,   /* the class in a word of the page map, beside a descriptor's address */
+  umemPoolSpareMost = 1000, /* percent */
+  umemPoolBatchMost = 32,   /* blocks of the largest batch */
+  umemPoolQuickSizes = 257  /* freed large blocks of fewer units go to quick lists */
 };
 
 typedef struct umemPoolSpan umemPoolSpan;       /* pool_span.h */
@@ -88,6 +89,7 @@ typedef struct umemPoolCore {
   struct umemPoolCore *next_released;
   umemVirtual *upstream; /* borrowed */
   size_t alignment, initial, growth, maximum;
+  size_t spare; /* percent; 0: the default */
   umemPageMap map;
   umemPoolShape shapes[umemPoolClassMask + 1];         /* those of no class have no block */
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */

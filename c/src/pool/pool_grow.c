@@ -11,9 +11,9 @@
  * pool of very many pieces. */
 enum { pause_length = 256 };
 
-/* One page in so many may be new although others could move; not for some time after the upstream had none, as it takes a
- * GPU's driver long to find that out. */
-enum { unmoved_share = 64 };
+/* By default one page in so many may be new although others could move. Not for some time after the upstream had none, as
+ * it takes a GPU's driver long to find that out. */
+enum { spare_share = 64 };
 
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 
@@ -82,6 +82,12 @@ static size_t ample_bytes(umemPoolGrower const *grower) {
   return more <= umemPoolChunk_allowance(core) ? more : 0;
 }
 
+/* What the pool may have beyond so many bytes in use. */
+static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
+  if (!core->spare) return used / spare_share;
+  return used / 100 * core->spare + used % 100 * core->spare / 100;
+}
+
 /* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later. So the pool maps new
  * ones until it has a bit more than was ever in use at once. */
 static size_t unmoved_bytes(umemPoolGrower const *grower) {
@@ -94,7 +100,7 @@ static size_t unmoved_bytes(umemPoolGrower const *grower) {
   uint64_t most = used > core->used_peak ? used : core->used_peak;
   uint64_t has = core->reserved + umemGrowth_amount(&core->growing);
   uint64_t allowed = umemPoolChunk_allowance(core);
-  most += most / unmoved_share;
+  most += spare_bytes(core, most);
   uint64_t more = most > has ? most - has : 0;
   return (size_t)(more < allowed ? more : allowed);
 }

@@ -120,7 +120,7 @@ static struct {
     {"stats+cuda:?stats.max=1", "there is no option \"stats.max\": these layers have none"},
     {"pool+host:?maxx=1",
      "there is no option \"maxx\"; these layers have pool.initial, "
-     "pool.growth, pool.max, pool.memory, host.nodes, host.policy, host.pages"},
+     "pool.growth, pool.max, pool.memory, pool.spare, host.nodes, host.policy, host.pages"},
     {"pool+host:?host.max=1", "there is no option \"host.max\"; these layers have pool.initial, "
                               "..."},
     {"pool+host:?limit.max=1", "there is no option \"limit.max\"; these layers have ..."},

@@ -50,7 +50,7 @@ static inline void expect_refused_free(umemPool *pool, uintptr_t adr) {
 
 static inline void open_pool(umemPool *pool, void *upstream, size_t initial, size_t growth,
                              size_t maximum) {
-  umemPoolOptions options = {sizeof options, initial, growth, maximum, umemPoolPages};
+  umemPoolOptions options = {sizeof options, initial, growth, maximum, umemPoolPages, 0};
   assert_ok(umemPool_ctor(pool, upstream, &options));
 }
 

@@ -131,6 +131,63 @@ static void a_few_pages_are_new_before_others_move(void **state) {
   }
 }
 
+static void open_sparing(size_t maximum, size_t spare) {
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  options.maximum = maximum;
+  options.spare = spare;
+  assert_ok(umemPool_ctor(&pool, &paged, &options));
+}
+
+/* Frees every other one of 20 blocks of 2 pages, then allocates one of nbytes. Returns how many calls moved pages. */
+static unsigned long moves_for(size_t nbytes) {
+  uintptr_t adr[20];
+  for (int i = 0; i < 20; i++) adr[i] = filled_block(2 * page, (unsigned char)i);
+  for (int i = 0; i < 20; i += 2) umem_free(&pool, adr[i]);
+  unsigned long before = paged.calls[pagedMove];
+  uintptr_t large = filled_block(nbytes, 99);
+  for (int i = 1; i < 20; i += 2) {
+    assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
+    umem_free(&pool, adr[i]);
+  }
+  umem_free(&pool, large);
+  return paged.calls[pagedMove] - before;
+}
+
+static void spare_pages_are_new_before_others_move(void **state) {
+  (void)state;
+  open_sparing(0, 25); /* of 40 pages */
+  assert_true(moves_for(10 * page) == 0 && reserved() == 50 * page);
+  umem_dtor(&pool);
+  open_sparing(0, 25);
+  assert_true(moves_for(12 * page) > 0 && reserved() == 50 * page);
+  umem_dtor(&pool);
+  open_sparing(45 * page, 25);
+  assert_true(moves_for(10 * page) > 0 && reserved() <= 45 * page);
+  umem_dtor(&pool);
+  open_sparing(0, 1000);
+  assert_true(moves_for(12 * page) == 0 && reserved() == 52 * page);
+  umem_dtor(&pool);
+}
+
+static void wrong_spares_are_refused(void **state) {
+  (void)state;
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  options.spare = 1001;
+  assert_int_equal(umemPool_ctor(&pool, &paged, &options), umemValueError);
+  expect_failure(&pool, umemValueError, "spare is 1001 percent: at most 1000 are possible");
+}
+
+/* A program that was compiled before there was this member. */
+static void options_without_a_spare_have_the_default(void **state) {
+  (void)state;
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  options.size = offsetof(umemPoolOptions, spare);
+  options.spare = 1001;
+  assert_ok(umemPool_ctor(&pool, &paged, &options));
+  assert_true(moves_for(10 * page) > 0 && reserved() == 40 * page);
+  umem_dtor(&pool);
+}
+
 static void options_count_in_pages(void **state) {
   (void)state;
   open_pool(&pool, &paged, 5 * page + 1, 8 * page, 0);
@@ -462,6 +519,9 @@ int main(void) {
       PAGES_TEST(gaps_are_stitched),
       PAGES_TEST(the_place_with_most_memory_serves),
       PAGES_TEST(a_few_pages_are_new_before_others_move),
+      PAGES_TEST(spare_pages_are_new_before_others_move),
+      PAGES_TEST(wrong_spares_are_refused),
+      PAGES_TEST(options_without_a_spare_have_the_default),
       PAGES_TEST(options_count_in_pages),
       PAGES_TEST(trim_keeps_what_it_shall),
       PAGES_TEST(pointers_in_pages_are_seen),
