@@ -81,6 +81,13 @@ def test_upstream_is_the_place_that_was_given():
     assert host.upstream is None
 
 
+def test_a_pool_may_have_spare_memory():
+    with umem.Pool(umem.Host(), spare=12) as pool:
+        assert umem.zeros(3, place=pool).tolist() == [0.0] * 3
+    with pytest.raises(umem.ValueError, match="spare is 2000 percent: at most 1000"):
+        umem.Pool(umem.Host(), spare=2000)
+
+
 def test_the_shared_host_lives_as_long_as_the_process():
     assert umem.empty(3).place is umem.host()
     with pytest.raises(umem.ValueError, match="as long as the process"):
