@@ -11,6 +11,7 @@
 #include "place.h"
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace bench {

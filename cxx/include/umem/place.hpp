@@ -63,9 +63,10 @@ DevicePlace on_device(Stream stream = Stream(), int device = -1) noexcept {
 
 namespace detail {
 
-/* Whether the CPU plays the device of a context: a umemGuarded over RAM. */
+/* Whether the CPU plays the device of a context: a umemGuarded over RAM that no GPU uses. */
 inline bool stands_for_device(Context const &context) noexcept {
-  return context.can(umemSeparate | umemCpuReadable | umemCpuWritable);
+  return context.can(umemSeparate | umemCpuReadable | umemCpuWritable) &&
+         !context.can(umemDeviceAccessible);
 }
 
 } // namespace detail
