@@ -72,6 +72,17 @@ def look_at(browser, page):
             yield f"console: {entry['message']}"
 
 
+def pages_of(folder):
+    """All pages; of those that are made alike, in folders like _source, the first one."""
+    alike = set()
+    for page in sorted(folder.rglob("*.html")):
+        first = page.relative_to(folder).parts[0]
+        if first not in alike:
+            yield page
+        if first.startswith("_"):
+            alike.add(first)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -82,9 +93,7 @@ def main():
         sys.exit(77)
     failed = count = 0
     try:
-        for page in sorted(folder.rglob("*.html")):
-            if page.parent.name.startswith("_"):
-                continue
+        for page in pages_of(folder):
             count += 1
             for complaint in look_at(browser, page):
                 failed += 1
