@@ -46,7 +46,7 @@ namespace umem {
 /* Limits the bytes that are live: umemLimit. */
 class Limit : public Context {
 public:
-  /* maximum: in bytes. A request beyond it throws umem::memory_error. */
+  /* maximum: in bytes; a request beyond it throws umem::memory_error. */
   Limit(Context const &upstream, std::size_t maximum)
       : Context(make<umemLimit>(
             [&](umemLimit *ctx) { return umemLimit_ctor(ctx, upstream.c_context(), maximum); },

@@ -66,7 +66,7 @@ private:
  * umemPoolOn. */
 class PoolOn : public Context {
 public:
-  /* queue: a context with the same memory as the pool. Both are kept alive. */
+  /* queue: a context with the same memory as the pool. The view keeps the pool and queue alive. */
   PoolOn(Pool const &pool, Context const &queue)
       : Context(make<umemPoolOn>(
             [&](umemPoolOn *ctx) {
@@ -85,7 +85,7 @@ private:
 /* Blocks of one size, without a lock: umemFixed. */
 class Fixed : public Context {
 public:
-  /* block_size: in bytes. A larger request throws umem::memory_error. */
+  /* block_size: in bytes; a larger request throws umem::memory_error. */
   Fixed(Context const &upstream, std::size_t block_size,
         umemFixedOptions const &options = UMEM_FIXED_OPTIONS_INIT)
       : Context(make<umemFixed>(
@@ -116,8 +116,8 @@ struct Bin {
 /* Passes each request to the context for its size, larger ones to the upstream: umemBinning. */
 class Binning : public Context {
 public:
-  /* bins: in rising order of size, all with the same memory as the upstream. Kept alive like the
-   * upstream. */
+  /* bins: in rising order of size, all with the same memory as the upstream; the handle keeps them
+   * alive, too. */
   Binning(Context const &upstream, std::vector<Bin> const &bins)
       : Context(make<umemBinning>([&](umemBinning *ctx) { return construct(ctx, upstream, bins); },
                                   std::make_shared<std::vector<Bin>>(with(bins, upstream)))) {}

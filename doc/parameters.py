@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Usage: parameters.py XML
+
+Gives each function and each macro with arguments in Doxygen's XML a table of its parameters and its result. The rows come
+from the comment in the header, and what is moved into a row is left out of the text:
+
+  - a sentence like "device: the number of the GPU, from 0.", where device is a parameter, is the row of this parameter;
+  - a paragraph that begins with "Returns", or with what is returned ("The number of ...", "Whether ..."), is the row of
+    the result; in other paragraphs each sentence that begins with "Returns" is.
+
+Other rows come from doc/parameters.txt, which says what a name means in all functions. A parameter without a row, a
+result without one, and a line of that file that no function needs, are errors.
+"""
+import fnmatch
+import itertools
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+from check_pages import PRIVATE_MACROS
+
+WORDS = pathlib.Path(__file__).with_suffix(".txt")
+END = re.compile(r"(?<!\.)\.(?=\s|$)(?!\s+\.)\s*")
+# What a paragraph begins with that is itself the description of a result.
+RESULT = re.compile(r"Returns (?!at once)|(?:Whether|How many|For how many|Where|On which node|Bytes|Dimension|All dimensions|Elements"
+                    r"|Indices|Extents|Rows|A|An|The(?! same(?: as| with| for| of| over| in| at| without| queued| on|[,.;:])))\b")
+INLINE = {"ref", "computeroutput", "emphasis", "bold", "ulink"}
+
+
+class Words:
+    """The lines of doc/parameters.txt."""
+
+    def __init__(self, path):
+        self.lines = []  # (pattern of headers, pattern of functions, parameter or "result", text), special ones last
+        self.used = set()
+        headers = "*"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if line.startswith("["):
+                headers = line[1:-1]
+            elif line and not line.startswith("#"):
+                key, text = line.split(": ", 1)
+                function, _, name = key.rpartition(".")
+                self.lines.append((headers, function or "*", name, text, f"{path.name}:{number}: {key}"))
+
+    def find(self, header, function, name, own):
+        """The text of the last line that fits. own: only of lines with the name of the function itself."""
+        for headers, pattern, key, text, place in reversed(self.lines):
+            if key == name and not (own and set("*?[") & set(pattern)):
+                if fnmatch.fnmatchcase(header, headers) and fnmatch.fnmatchcase(function, pattern):
+                    self.used.add(place)
+                    return text
+        return None
+
+    def unused(self):
+        return [line[4] for line in self.lines if line[4] not in self.used]
+
+
+def sentences(paragraph):
+    """The sentences of a paragraph: lists of texts and elements. What is no text, as a list of items, is one by itself."""
+    pieces = [paragraph.text or ""]
+    for child in paragraph:
+        tail, child.tail = child.tail or "", None
+        pieces += [child, tail]
+    result = [[]]
+    for piece in pieces:
+        if not isinstance(piece, str):
+            if piece.tag in INLINE:
+                result[-1].append(piece)
+            else:
+                result += [[piece], []]
+            continue
+        start = 0
+        for end in END.finditer(piece):
+            result[-1].append(piece[start : end.end()])
+            result.append([])
+            start = end.end()
+        result[-1].append(piece[start:])
+    return [sentence for sentence in result if any(not isinstance(piece, str) or piece.strip() for piece in sentence)]
+
+
+def is_text(sentence):
+    return all(isinstance(piece, str) or piece.tag in INLINE for piece in sentence)
+
+
+def opening(sentence):
+    return sentence[0] if isinstance(sentence[0], str) else ""
+
+
+def filled(element, pieces):
+    """element with these texts and elements in it."""
+    last = None
+    for piece in pieces:
+        if not isinstance(piece, str):
+            last = piece
+            element.append(piece)
+        elif last is None:
+            element.text = (element.text or "") + piece
+        else:
+            last.tail = (last.tail or "") + piece
+    return element
+
+
+def capital(text, names):
+    """The text with a capital, unless it begins with something that is in a program."""
+    word = re.match(r"[\w:]*", text)[0]
+    in_program = (word in names and text[len(word) : len(word) + 1] in set(".,;")) or "_" in word or word.startswith("umem") or text[len(word) : len(word) + 1] == "("
+    return text if in_program else text[:1].upper() + text[1:]
+
+
+class Function:
+    """A function, or a macro with arguments, and the rows of its table."""
+
+    def __init__(self, member, words):
+        self.member, self.words = member, words
+        self.name = (member.findtext("qualifiedname") or member.findtext("name")).replace("umem::", "", 1)
+        self.header = member.find("location").get("file")
+        self.type = "".join(member.find("type").itertext()).strip() if member.find("type") is not None else ""
+        names = (param.findtext("declname") or param.findtext("defname") for param in member.findall("param"))
+        self.parameters = [name for name in names if name and name != "..."]
+        self.rows = {}  # name: pieces
+        self.is_first = False  # whether the table stands before what is left of the text
+
+    def has_result(self):
+        """Constructors and destructors have no type; those that are constexpr have this as their type."""
+        name = self.name.split("::")
+        if len(name) > 1 and name[-1].lstrip("~") == name[-2]:
+            return False
+        return self.type not in ("", "void", "constexpr")
+
+    def returns_more(self, sentence):
+        """Whether a paragraph that begins with this is about the result: not if this is only a status."""
+        return self.type != "umemStatusType" or opening(sentence).startswith("The type")
+
+    def without_opening(self, sentence, length):
+        """The sentence without its first characters."""
+        return [capital(sentence[0][length:].lstrip(), self.parameters), *sentence[1:]]
+
+    def move_rows(self):
+        """Moves sentences of the description into rows."""
+        description = self.member.find("detaileddescription")
+        own_result = self.has_result() and not self.words.find(self.header, self.name, "result", own=True)
+        first = True
+        for paragraph in list(description):
+            if paragraph.tag != "para":
+                continue
+            rest, returns, all_returns = [], [], False
+            is_plain = all(child.tag in INLINE for child in paragraph)
+            for number, sentence in enumerate(sentences(paragraph)):
+                name = re.match(r"\s*(\w+): (?=\S|$)", opening(sentence))
+                if name and name[1] in self.parameters and is_text(sentence) and name[1] not in self.rows:
+                    self.rows[name[1]] = self.without_opening(sentence, name.end())
+                    continue
+                beginning = RESULT.match(opening(sentence).lstrip())
+                said = beginning and beginning[0] == "Returns "
+                if own_result and first and is_plain and number == 0 and beginning and (said or self.returns_more(sentence)):
+                    all_returns = True
+                if own_result and is_text(sentence) and (said or all_returns):
+                    returns.append(self.without_opening(sentence, opening(sentence).index("Returns ") + 8) if said else sentence)
+                else:
+                    all_returns = False
+                    rest.append(sentence)
+            first = False
+            if returns:
+                self.rows.setdefault("result", []).extend(itertools.chain(*returns))
+            paragraph[:] = []
+            paragraph.text = None
+            filled(paragraph, itertools.chain(*rest))
+            if not rest:
+                description.remove(paragraph)
+                self.is_first |= all_returns
+        return description
+
+    def complete(self, inherited, links):
+        """Rows of the words, for what the comment says nothing about. Returns what has none."""
+        for name in self.parameters + ["result"] * self.has_result():
+            if name in self.rows:
+                continue
+            text = self.words.find(self.header, self.name, name, own=True)
+            if text is None and name == "result" and (self.header, self.name) in inherited:
+                self.rows[name] = inherited[self.header, self.name]
+                continue
+            text = text or self.words.find(self.header, self.name, name, own=False)
+            if text is None and name == "result":
+                text = self.words.find(self.header, self.name, f"result {self.type}", own=False)
+            if text is None:
+                yield name
+            else:
+                self.rows[name] = linked(capital(text, self.parameters) + ".", links)
+
+    def table(self):
+        names = [name for name in [*self.parameters, "result"] if name in self.rows]
+        table = ElementTree.Element("table", rows=str(len(names)), cols="2")
+        for name in names:
+            row = ElementTree.SubElement(table, "row")
+            first = ElementTree.SubElement(ElementTree.SubElement(row, "entry", thead="no"), "para")
+            tag = "computeroutput" if name in self.parameters else "emphasis"
+            ElementTree.SubElement(first, tag).text = name
+            text = ElementTree.SubElement(ElementTree.SubElement(row, "entry", thead="no"), "para")
+            filled(text, [piece if isinstance(piece, str) else copied(piece) for piece in self.rows[name]])
+        paragraph = ElementTree.Element("para")
+        paragraph.append(table)
+        return paragraph
+
+
+def copied(element):
+    return ElementTree.fromstring(ElementTree.tostring(element))
+
+
+def linked(text, links):
+    """A line of the words, with references to the functions of C that it names."""
+    pieces = []
+    for part in re.split(r"(\bumem\w+\(\))", text):
+        if part[:-2] in links:
+            reference = ElementTree.Element("ref", refid=links[part[:-2]], kindref="member")
+            reference.text = part
+            pieces.append(reference)
+        else:
+            pieces.append(part)
+    return pieces
+
+
+def is_documented(member):
+    if member.get("prot") != "public" or member.get("kind") not in ("function", "define"):
+        return False
+    if member.findtext("name") in PRIVATE_MACROS:
+        return False
+    return member.get("kind") == "function" or member.find("param/defname") is not None
+
+
+def main():
+    folder, words = pathlib.Path(sys.argv[1]), Words(WORDS)
+    trees = {path: ElementTree.parse(path) for path in sorted(folder.glob("*.xml")) if path.name != "index.xml"}
+    members = {}  # id: all elements with it; a group and a header both have it
+    for tree in trees.values():
+        for member in tree.getroot().iter("memberdef"):
+            if is_documented(member):
+                members.setdefault(member.get("id"), []).append(member)
+    links = {all_[0].findtext("name"): refid for refid, all_ in members.items() if all_[0].find("location").get("file").endswith(".h")}
+    failures, inherited = [], {}
+    for same in members.values():
+        for member in same:
+            function = Function(member, words)
+            description = function.move_rows()
+            missing = list(function.complete(inherited, links))
+            failures += [f"{function.header}: {function.name}: {name} ({function.type if name == 'result' else 'parameter'})"
+                         f" has no meaning, neither in its comment nor in {WORDS.name}" for name in missing]
+            if "result" in function.rows:
+                inherited.setdefault((function.header, function.name), function.rows["result"])
+            if function.rows:
+                description.insert(0 if function.is_first else len(description), function.table())
+    for path, tree in trees.items():
+        tree.write(path, encoding="utf-8", xml_declaration=True)
+    failures += [f"{line}: no function needs this line" for line in words.unused()]
+    for failure in dict.fromkeys(failures):
+        print(f"doc/parameters.py: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
