@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 """Opens each page of the documentation in Chromium, 1300 and 400 pixels wide, light and dark.
 
+The search must find each how-to and each command by the words of its title.
+
 A page fails if it is wider than the window, if a picture is missing or has no size, if the words of a picture are hard to
 tell from the background, or if the browser's console has an error.
 
 Usage: check_browser.py FOLDER     the folder that doc/build wrote
 Exit status: 0, 1 if a page fails, 77 if this machine lacks Chromium, its driver or the package selenium.
 """
+import html
+import re
 import shutil
 import sys
+import time
+import urllib.parse
 from pathlib import Path
 
 WIDTHS, THEMES = (1300, 400), ("light", "dark")
@@ -83,6 +89,27 @@ def pages_of(folder):
             alike.add(first)
 
 
+def titles(folder):
+    """The pages that the search must find, each with its title."""
+    for page in sorted([*folder.glob("howto/*.html"), *folder.glob("tool/*.html")]):
+        found = re.search(r"<h1>(.*?)<a", page.read_text(encoding="utf-8"), re.S)
+        if found and page.stem != "index":
+            yield page, html.unescape(re.sub("<[^>]*>", "", found[1]))
+
+
+def search_for(browser, folder, page, title):
+    """What is wrong with the answer of the search to a title."""
+    browser.get((folder / "search.html").as_uri() + "?q=" + urllib.parse.quote_plus(title))
+    for _ in range(50):
+        links = browser.execute_script("return [...document.querySelectorAll('#search-results a')].map(a => a.href)")
+        if any(urllib.parse.urlsplit(link).path == page.as_posix() for link in links):
+            break
+        time.sleep(0.1)
+    else:
+        yield f"the search does not find it by its title, {title}"
+    browser.get_log("browser")  # a page that is a file cannot read the texts of others
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -96,6 +123,10 @@ def main():
         for page in pages_of(folder):
             count += 1
             for complaint in look_at(browser, page):
+                failed += 1
+                print(f"{page.relative_to(folder)}: {complaint}")
+        for page, title in titles(folder):
+            for complaint in search_for(browser, folder, page, title):
                 failed += 1
                 print(f"{page.relative_to(folder)}: {complaint}")
     finally:

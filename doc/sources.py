@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import posixpath
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -22,6 +23,7 @@ from sphinx.util import logging
 ROOT = pathlib.Path(__file__).parent.parent
 INCLUDES = ("c/include", "cxx/include", "mpi/include")
 FOLDER = "_source"
+MODEL, TITLE, BODY = "model", "@TITLE@", "@BODY@"
 # What has a link, as Sphinx's domains call it.
 LINKED = {"function", "macro", "struct", "class", "enum", "enum-class", "enum-struct", "type", "alias", "union"}
 
@@ -121,12 +123,28 @@ def _add_links(app, doctree, docname):
 
 
 def _pages(app):
+    """One page for each folder of headers. To make each page as Sphinx makes others, with all of the sidebar, would take
+    as long as the rest of the documentation: so the pages of a folder are copies of this one with other contents."""
+    for folder in sorted({posixpath.dirname(header) for header in app.umem_headers.paths}):
+        yield posixpath.join(FOLDER, folder, MODEL), {"title": TITLE, "body": BODY}, "page.html"
+
+
+def _write_pages(app, error):
     """The headers as pages; the lines have the ids L-1, L-2, ..."""
+    if error or app.builder.format != "html":
+        return
     formatter = HtmlFormatter(linenos="inline", linespans="L")
+    models = {}
     for header, path in app.umem_headers.paths.items():
+        model = pathlib.Path(app.builder.get_outfilename(posixpath.join(FOLDER, posixpath.dirname(header), MODEL)))
+        if model not in models:
+            models[model] = model.read_text(encoding="utf-8")
         lexer = CLexer() if header.endswith(".h") else CppLexer()
         code = highlight(path.read_text(encoding="utf-8"), lexer, formatter)
-        yield f"{FOLDER}/{header}", {"title": header, "body": f"<h1>{header}</h1>\n{code}"}, "page.html"
+        page = models[model].replace(TITLE, header).replace(BODY, f"<h1>{header}</h1>\n{code}")
+        pathlib.Path(app.builder.get_outfilename(f"{FOLDER}/{header}")).write_text(page, encoding="utf-8")
+    for model in models:
+        model.unlink()
 
 
 def _start(app):
@@ -137,4 +155,5 @@ def setup(app):
     app.connect("builder-inited", _start)
     app.connect("doctree-resolved", _add_links)
     app.connect("html-collect-pages", _pages)
+    app.connect("build-finished", _write_pages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -356,6 +356,8 @@ stage_cppcheck() {
 
 stage_docs() {
   PATH=$python/bin:$PATH
+  check "the tables of parameters have what the comments and the words say" python3 test/style/parameters_test.py
+  check "the check of links finds defects" python3 test/style/check_html_test.py
   check "the documentation builds without warnings" doc/build "$build/doc"
   if ! has browser; then
     echo "skipped - the pages in a browser: there is no Chromium with its driver"

@@ -15,6 +15,7 @@ PAGES = {
     "small.html": (PICTURE.format(size=20, colour="black"), "has a picture of 20 x 20"),
     "pale.html": (PICTURE.format(size=200, colour="#ddd"), "light, 1300 pixels: has words of contrast"),
     "dark.html": (PICTURE.format(size=200, colour="black"), "dark, 1300 pixels: has words of contrast"),
+    "howto/lost.html": ("<h1>Find me<a></a></h1>", "the search does not find it by its title, Find me"),
     "error.html": ("<script>throw new Error('broken')</script>", "console:"),
 }
 STYLE = "<style>body { background: white } @media (prefers-color-scheme: dark) { body { background: black } }</style>"
@@ -24,6 +25,7 @@ class CheckBrowser(unittest.TestCase):
     def test_finds_each_defect(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, (body, _) in PAGES.items():
+                (Path(folder) / name).parent.mkdir(exist_ok=True)
                 (Path(folder) / name).write_text(f"<!doctype html><html><head>{STYLE}</head><body>{body}</body></html>")
             done = subprocess.run([sys.executable, PROGRAM, folder], stdout=subprocess.PIPE, text=True)
         if done.returncode == 77:

@@ -49,8 +49,8 @@ typedef struct umemFixedOptions {
 #define UMEM_FIXED_OPTIONS_INIT                                                                    \
   { sizeof(umemFixedOptions), 0, 0, 0, 0 }
 
-/* Constructs ctx, whose blocks have block_size bytes, over upstream, any context. ctx borrows upstream, which
- * must outlive it, and options for the call; NULL means the defaults.
+/* upstream: any context; borrowed, it must live longer than ctx. block_size: bytes of each block. options: borrowed for
+ * the call; NULL: the defaults.
  * Errors: umemValueError when upstream is NULL or ctx itself, block_size is 0 or exceeds any memory,
  * alignment is not a power of two, the size of options is wrong, or maximum is less than a block or than
  * initial; umemMemoryError; the upstream's status when it is not constructed, or cannot allocate the

@@ -81,8 +81,7 @@ typedef struct umemPoolOptions {
 #define UMEM_POOL_OPTIONS_INIT                                                                     \
   { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages, 0 }
 
-/* Constructs ctx over upstream, any context. ctx borrows upstream, which must outlive it, and options for the
- * call; NULL means the defaults.
+/* upstream: any context; borrowed, it must live longer than ctx. options: borrowed for the call; NULL: the defaults.
  * Errors: umemValueError when upstream is NULL or ctx itself, when the size of options or memory is wrong, or when
  * initial exceeds maximum; the upstream's status when it is not constructed, or cannot allocate the initial
  * bytes. */
