@@ -8,8 +8,8 @@ from the comment in the header, and what is moved into a row is left out of the 
   - a paragraph that begins with "Returns", or with what is returned ("The number of ...", "Whether ..."), is the row of
     the result; in other paragraphs each sentence that begins with "Returns" is.
 
-Other rows come from doc/parameters.txt, which says what a name means in all functions. A parameter without a row, a
-result without one, and a line of that file that no function needs, are errors.
+Other rows come from the files of doc/words, which say what a name means in all functions. A parameter without a row, a
+result without one, and a line of these files that no function needs, are errors.
 """
 import fnmatch
 import itertools
@@ -20,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 
 from check_pages import PRIVATE_MACROS
 
-WORDS = pathlib.Path(__file__).with_suffix(".txt")
+WORDS = pathlib.Path(__file__).parent / "words"
 END = re.compile(r"(?<!\.)\.(?=\s|$)(?!\s+\.)\s*")
 # What a paragraph begins with that is itself the description of a result.
 RESULT = re.compile(r"Returns (?!at once)|(?:Whether|How many|For how many|Where|On which node|Bytes|Dimension|All dimensions|Elements"
@@ -29,11 +29,15 @@ INLINE = {"ref", "computeroutput", "emphasis", "bold", "ulink"}
 
 
 class Words:
-    """The lines of doc/parameters.txt."""
+    """The lines of the files of a folder."""
 
-    def __init__(self, path):
-        self.lines = []  # (pattern of headers, pattern of functions, parameter or "result", text), special ones last
+    def __init__(self, folder):
+        self.lines = []  # (pattern of headers, pattern of functions, parameter or "result", text, where the line is)
         self.used = set()
+        for path in sorted(folder.glob("*.txt")):
+            self._read(path)
+
+    def _read(self, path):
         headers = "*"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if line.startswith("["):
@@ -244,7 +248,7 @@ def main():
             description = function.move_rows()
             missing = list(function.complete(inherited, links))
             failures += [f"{function.header}: {function.name}: {name} ({function.type if name == 'result' else 'parameter'})"
-                         f" has no meaning, neither in its comment nor in {WORDS.name}" for name in missing]
+                         f" has no meaning, neither in its comment nor in doc/words" for name in missing]
             if "result" in function.rows:
                 inherited.setdefault((function.header, function.name), function.rows["result"])
             if function.rows:

@@ -26,9 +26,8 @@ def member(name, result, names, *paragraphs):
 def table(element, words=""):
     """The rows of a function, what is missing, and the text that is left."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "words.txt"
-        path.write_text(words)
-        function = parameters.Function(element, parameters.Words(path))
+        (Path(folder) / "words.txt").write_text(words)
+        function = parameters.Function(element, parameters.Words(Path(folder)))
         left = "".join(function.move_rows().itertext())
         missing = list(function.complete({}, {}))
     rows = {name: "".join(piece if isinstance(piece, str) else "".join(piece.itertext()) for piece in pieces).strip()
