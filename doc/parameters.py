@@ -132,9 +132,11 @@ class Function:
             return False
         return self.type not in ("", "void", "constexpr")
 
-    def returns_more(self, sentence):
-        """Whether a paragraph that begins with this is about the result: not if this is only a status."""
-        return self.type != "umemStatusType" or opening(sentence).startswith("The type")
+    def is_about_result(self, paragraph, sentence):
+        """Whether a paragraph that begins with this sentence is: one about a call whose result is only a status is not."""
+        begins = RESULT.match(opening(sentence).lstrip())
+        is_status = self.type == "umemStatusType" and not opening(sentence).lstrip().startswith(("Returns ", "The type"))
+        return begins is not None and not is_status and all(child.tag in INLINE for child in paragraph)
 
     def without_opening(self, sentence, length):
         """The sentence without its first characters."""
@@ -143,37 +145,36 @@ class Function:
     def move_rows(self):
         """Moves sentences of the description into rows."""
         description = self.member.find("detaileddescription")
-        own_result = self.has_result() and not self.words.find(self.header, self.name, "result", own=True)
-        first = True
-        for paragraph in list(description):
-            if paragraph.tag != "para":
-                continue
-            rest, returns, all_returns = [], [], False
-            is_plain = all(child.tag in INLINE for child in paragraph)
-            for number, sentence in enumerate(sentences(paragraph)):
-                name = re.match(r"\s*(\w+): (?=\S|$)", opening(sentence))
-                if name and name[1] in self.parameters and is_text(sentence) and name[1] not in self.rows:
-                    self.rows[name[1]] = self.without_opening(sentence, name.end())
-                    continue
-                beginning = RESULT.match(opening(sentence).lstrip())
-                said = beginning and beginning[0] == "Returns "
-                if own_result and first and is_plain and number == 0 and beginning and (said or self.returns_more(sentence)):
-                    all_returns = True
-                if own_result and is_text(sentence) and (said or all_returns):
-                    returns.append(self.without_opening(sentence, opening(sentence).index("Returns ") + 8) if said else sentence)
-                else:
-                    all_returns = False
-                    rest.append(sentence)
-            first = False
-            if returns:
-                self.rows.setdefault("result", []).extend(itertools.chain(*returns))
+        wants_result = self.has_result() and not self.words.find(self.header, self.name, "result", own=True)
+        for number, paragraph in enumerate(description.findall("para")):
+            told = [sentence for sentence in sentences(paragraph) if not self.move_parameter(sentence)]
+            is_result = wants_result and number == 0 and bool(told) and self.is_about_result(paragraph, told[0])
+            rest = told
+            if wants_result:
+                rest = [sentence for sentence in told if not self.move_result(sentence, is_result)]
             paragraph[:] = []
             paragraph.text = None
             filled(paragraph, itertools.chain(*rest))
             if not rest:
                 description.remove(paragraph)
-                self.is_first |= all_returns
+                self.is_first |= is_result
         return description
+
+    def move_parameter(self, sentence):
+        """Moves "device: the number of the GPU." into the row of device; returns whether it has."""
+        name = re.match(r"\s*(\w+): (?=\S|$)", opening(sentence))
+        if not name or name[1] not in self.parameters or name[1] in self.rows or not is_text(sentence):
+            return False
+        self.rows[name[1]] = self.without_opening(sentence, name.end())
+        return True
+
+    def move_result(self, sentence, is_result):
+        """Moves "Returns ...", or any sentence of a paragraph about the result; returns whether it has."""
+        said = re.match(r"\s*Returns (?!at once)", opening(sentence))
+        if not is_text(sentence) or not (said or is_result):
+            return False
+        self.rows.setdefault("result", []).extend(self.without_opening(sentence, said.end()) if said else sentence)
+        return True
 
     def complete(self, inherited, links):
         """Rows of the words, for what the comment says nothing about. Returns what has none."""

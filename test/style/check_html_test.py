@@ -19,6 +19,9 @@ PAGES = {
     "page.html": ('<a href="none.html">none</a>', "none.html leads nowhere"),
     "place.html": ('<a href="good.html#none">none</a>', "good.html#none leads to no place"),
     "line.html": (ENTRY.format(kind="c struct", name="s", link=LINK.replace("L-2", "L-9")), "#L-9 leads to no place"),
+    "detail.html": ('<dl class="cpp member"><dt class="sig" id="x">umem::<span>detail::</span>X x</dt></dl>', "x names umem::detail"),
+    "index.html": ('<div class="sidebar-tree"><ul><li><a class="reference" href="good.html">One</a><div></div></li>'
+                   '<li><a class="reference" href="page.html">One</a></li></ul></div>', "2 pages are called One"),
     "image.html": ('<img src="none.png">', "none.png leads nowhere"),
 }
 
