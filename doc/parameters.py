@@ -83,6 +83,12 @@ def sentences(paragraph):
     return [sentence for sentence in result if any(not isinstance(piece, str) or piece.strip() for piece in sentence)]
 
 
+def first_sentence(pieces):
+    """What overloads without a comment of their own take over."""
+    copies = [piece if isinstance(piece, str) else copied(piece) for piece in pieces]
+    return sentences(filled(ElementTree.Element("para"), copies))[0]
+
+
 def is_text(sentence):
     return all(isinstance(piece, str) or piece.tag in INLINE for piece in sentence)
 
@@ -251,7 +257,7 @@ def main():
             failures += [f"{function.header}: {function.name}: {name} ({function.type if name == 'result' else 'parameter'})"
                          f" has no meaning, neither in its comment nor in doc/words" for name in missing]
             if "result" in function.rows:
-                inherited.setdefault((function.header, function.name), function.rows["result"])
+                inherited.setdefault((function.header, function.name), first_sentence(function.rows["result"]))
             if function.rows:
                 description.insert(0 if function.is_first else len(description), function.table())
     for path, tree in trees.items():
