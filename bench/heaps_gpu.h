@@ -46,7 +46,7 @@ public:
 
 private:
   std::string name_;
-  std::unique_ptr<void, void (*)(void *)> pool_;
+  std::unique_ptr<void, umemStatusType (*)(void *)> pool_;
 };
 
 /* cudaMalloc and cudaFree. */
