@@ -23,10 +23,10 @@ static void refuses_wrong_arguments(void **state) {
   assert_int_equal(umemPool_ctor(&pool, &pool, NULL), umemValueError);
   umem_thread_clear();
 
-  umemPoolOptions options = {sizeof options, 2 * mebi, 0, mebi, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 2 * mebi, 0, mebi, umemPoolPages, 0};
   assert_int_equal(umemPool_ctor(&pool, &host, &options), umemValueError);
   expect_failure(&pool, umemValueError, "exceed the maximum");
-  options = (umemPoolOptions){3, 0, 0, 0, umemPoolPages};
+  options = (umemPoolOptions){3, 0, 0, 0, umemPoolPages, 0};
   assert_int_equal(umemPool_ctor(&pool, &host, &options), umemValueError);
   expect_failure(&pool, umemValueError, "too small");
   assert_true(umem_is_ok(&host));
@@ -35,7 +35,7 @@ static void refuses_wrong_arguments(void **state) {
 static void options_may_be_shorter(void **state) {
   (void)state;
   umemPool pool;
-  umemPoolOptions options = {offsetof(umemPoolOptions, growth), 100 * kibi, 1, 1, umemPoolPages};
+  umemPoolOptions options = {offsetof(umemPoolOptions, growth), 100 * kibi, 1, 1, umemPoolPages, 0};
   assert_ok(umemPool_ctor(&pool, &plain, &options)); /* growth and maximum are not looked at */
   assert_true(stats_of(&pool).reserved == 100 * kibi);
   umem_free(&pool, new_block(&pool, mebi));
@@ -53,7 +53,7 @@ static void takes_initial_bytes(void **state) {
   assert_true(stats_of(&pool).reserved == 5 * mebi);
   umem_free(&pool, adr);
   umem_dtor(&pool);
-  umemPoolOptions options = {sizeof options, SIZE_MAX / 4, 0, 0, umemPoolPages};
+  umemPoolOptions options = {sizeof options, SIZE_MAX / 4, 0, 0, umemPoolPages, 0};
   assert_int_equal(umemPool_ctor(&pool, &plain, &options), umemMemoryError);
   assert_int_equal(umem_get_status(&pool), umemMemoryError);
   umem_thread_clear();
@@ -78,7 +78,7 @@ static void adopts_its_upstream(void **state) {
   umemHost below;
   umemPool pool, outer;
   assert_ok(umemHost_ctor(&below));
-  umemPoolOptions wrong = {1, 0, 0, 0, umemPoolPages};
+  umemPoolOptions wrong = {1, 0, 0, 0, umemPoolPages, 0};
   assert_int_equal(umemPool_adopt(&pool, &below, &wrong), umemValueError);
   umem_thread_clear();
   assert_non_null(below.super.vptr); /* still the caller's */

@@ -114,7 +114,7 @@ static Scene const scenes[] = {
 /* ---- the moments ---- */
 
 static void open_all(void *upstream) {
-  umemPoolOptions options = {sizeof options, 0, n, 4 * n, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 0, n, 4 * n, umemPoolPages, 0};
   expect_ok(umemPool_ctor(&pool, upstream, &options));
   expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
   expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));

@@ -10,7 +10,7 @@ static umemPool pool;
 static umemPoolOn on_a, on_b;
 
 static void open_all(void *upstream, size_t maximum) {
-  umemPoolOptions options = {sizeof options, 0, 0, maximum, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 0, 0, maximum, umemPoolPages, 0};
   expect_ok(umemPool_ctor(&pool, upstream, &options));
   expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
   expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
@@ -199,7 +199,7 @@ static void kernels_come_before_who_gets_the_block(void **state) {
 static void kernels_come_before_who_gets_the_chunk(void **state) {
   (void)state;
   umemPool below;
-  umemPoolOptions options = {sizeof options, 0, 0, n, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 0, 0, n, umemPoolPages, 0};
   expect_ok(umemPool_ctor(&below, &gpu, &options));
   open_all(&below, n);
   uintptr_t adr = block_of(&below, n);

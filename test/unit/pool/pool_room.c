@@ -124,7 +124,7 @@ static void other_failures_are_reported_at_once(void **state) {
   (void)state;
   umemFault fault;
   umemPool pool;
-  umemPoolOptions options = {sizeof options, mebi, 0, 0, umemPoolPages};
+  umemPoolOptions options = {sizeof options, mebi, 0, 0, umemPoolPages, 0};
   assert_ok(umemFault_ctor(&fault, &host, NULL));
   assert_ok(umemPool_ctor(&pool, &fault, &options));
   umemFaultPlan plan = plan_of(umemFaultAligned, umemNotSupportedError, 100);
@@ -179,7 +179,7 @@ static void an_upstream_is_asked_a_few_times(void **state) {
   assert_true(stats_of(&pool).reserved == 0);
   expect_nothing_left(&pool);
   umem_dtor(&pool);
-  umemPoolOptions options = {sizeof options, 3 * mebi, 0, 0, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 3 * mebi, 0, 0, umemPoolPages, 0};
   assert_ok(umemPool_ctor(&pool, &fault, &options));
   expect_asks(&fault, &pool, 4 * mebi, 2); /* once more without the initial bytes */
   assert_true(stats_of(&pool).reserved == 0);
@@ -551,7 +551,7 @@ static void fails_at_each_allocation_of_its_own(void **state) {
     umemPool pool;
     failing = true;
     passes = n;
-    umemPoolOptions options = {sizeof options, 0, mebi, 0, umemPoolPages};
+    umemPoolOptions options = {sizeof options, 0, mebi, 0, umemPoolPages, 0};
     umemStatusType status = umemPool_ctor(&pool, &limit, &options);
     if (status == umemOK) {
       use_all(&pool, &limit);

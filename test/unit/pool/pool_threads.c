@@ -99,7 +99,7 @@ static void blocks_pass_between_threads(void **state) {
 static void threads_run_out_of_memory(void **state) {
   (void)state;
   umemPool pool;
-  umemPoolOptions options = {sizeof options, 0, 0, 1 << 20, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 0, 0, 1 << 20, umemPoolPages, 0};
   uintptr_t boxes[box_count] = {0};
   assert_ok(umemPool_ctor(&pool, &host, &options));
   run_threads(&pool, thread_count, boxes, exchange);
@@ -308,7 +308,7 @@ static void a_child_goes_on(void **state) {
   pthread_t threads[thread_count];
   Worker workers[thread_count];
   uint64_t random = 1;
-  umemPoolOptions options = {sizeof options, 64 << 20, 0, 0, umemPoolPages};
+  umemPoolOptions options = {sizeof options, 64 << 20, 0, 0, umemPoolPages, 0};
   assert_ok(umemPool_ctor(&pool, &host, &options));
   stop = false;
   ready = 0;
