@@ -203,6 +203,7 @@ stage_includes() {
   python3 test/style/include_rules.py
   python3 test/style/include_rules_test.py
   python3 test/style/version.py
+  check "the table of tested platforms is one, and its program works" python3 test/style/platforms_test.py
 }
 
 stage_symbols() {

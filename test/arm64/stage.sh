@@ -143,6 +143,8 @@ stage_arm64() {
   mkdir -p "$arm64"
   install_arm64_libraries
   check_which_cuda || status=1
+  check "the commands of the page for another processor" \
+    env CMAKE_BUILD_PARALLEL_LEVEL="$jobs" doc/examples/install/cross/check_cross "$arm64/cross" || status=1
   configure_arm64 "$arm64/umem" -DUMEM_TEST_CXX_ALL=OFF -DUMEM_TEST_PCH=ON
   cmake --build "$arm64/umem" --parallel "$jobs" --target \
     test/{compat,contract,fault,unit}/all "${arm64_cxx[@]/#/cxx_}"
