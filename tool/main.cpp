@@ -9,10 +9,12 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <sstream>
 #include <string>
 #include <trace.h>
 #include <umem.h>
+#include <unistd.h>
 #include <vector>
 
 namespace umem::tool {
@@ -95,9 +97,19 @@ static int run_safely(int argc, char **argv) {
   }
 }
 
+/* Opens what was closed of the descriptors 0 to 2: a file of a command would get such a number, and messages would go to
+ * the file. Only reads are allowed, so that a write to it fails as to a closed one. */
+static void fill_standard_descriptors() {
+  int descriptor;
+  do descriptor = open("/dev/null", O_RDONLY);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+}
+
 } // namespace umem::tool
 
 int main(int argc, char **argv) {
+  umem::tool::fill_standard_descriptors();
   std::setlocale(LC_CTYPE, "");  /* that of the C language stays where it cannot be had */
   std::signal(SIGPIPE, SIG_IGN); /* a write then fails with EPIPE */
   return umem::tool::run_safely(argc, argv);

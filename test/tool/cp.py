@@ -161,6 +161,13 @@ class Copies(Case):
             self.out("cp", f"{place}@0,1M", "zeros.bin", "--verify", env=environment)
             self.assertEqual(self.read("zeros.bin"), bytes(MIB))
 
+    def test_messages_do_not_go_to_a_file_where_descriptors_are_closed(self):
+        for closed in "<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-":
+            script = f'exec "$0" cp host:@0,1M zeros --interval 0 --step 4K {closed}'
+            done = subprocess.run(["sh", "-c", script, UMEM], cwd=self.folder, check=False)
+            self.assertEqual(done.returncode, 1 if " >&-" in f" {closed}" else 0)
+            self.assertEqual(self.read("zeros"), bytes(MIB))
+
     def test_wrong_use(self):
         for words, why in [
                 ([], "SRC"), (["a.bin"], "DST"), (["a.bin", "b.bin", "c"], "c"), (["a.bin", "b.bin", "--nonsense"], "nonsense"),
