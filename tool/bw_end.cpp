@@ -4,7 +4,8 @@
 #include "name.hpp"
 #include "place.hpp"
 
-#include <limits>
+#include <cerrno>
+#include <cstring>
 #include <sys/stat.h>
 #include <umem.h>
 #include <unistd.h>
@@ -33,15 +34,9 @@ static std::string name_file(Name &name) {
   return path;
 }
 
-/* A segment has the size that its creator gives it. */
-static void size_segment(Name &name, std::uint64_t nbytes, unsigned blocks) {
+static void check_segment(Name const &name) {
   if (!name.place.empty())
     throw Failure("umem bw writes only segments that it makes: name it shm:");
-  if (name.option("size")) return;
-  constexpr std::uint64_t slack = std::uint64_t(1) << 20;
-  std::uint64_t const most = std::numeric_limits<std::uint64_t>::max() / blocks - slack;
-  if (nbytes > most) throw Failure("so many bytes cannot be addressed");
-  name.options.emplace_back("shm.size", std::to_string(blocks * (nbytes + slack)));
 }
 
 /* ---- RAM ---- */
@@ -71,13 +66,21 @@ BwEnd::BwEnd(std::string const &name, std::uint64_t nbytes, unsigned blocks)
   std::string opened = name, path;
   if (std::optional<Name> parts = parse_name(name)) {
     if (parts->is_file()) path = name_file(*parts);
-    if (parts->storage() == "shm") size_segment(*parts, nbytes, blocks);
+    if (parts->storage() == "shm") {
+      check_segment(*parts);
+      parts->size_segment(nbytes, blocks);
+    }
     opened = parts->text();
   }
   blocks_.reserve(blocks);
   ctx_ = umem_open(opened.c_str());
   if (!ctx_) throw Failure(reason());
-  if (!path.empty()) unlink(path.c_str()); /* it lives as long as it is open, and stays nowhere */
+  /* It lives as long as it is open, and stays nowhere. */
+  if (!path.empty() && unlink(path.c_str()) != 0) {
+    std::string const why = std::strerror(errno);
+    umem_close(ctx_);
+    throw Failure("cannot remove the name of " + path + ": " + why);
+  }
 }
 
 BwEnd::~BwEnd() {

@@ -42,7 +42,7 @@ std::string Progress::text(char const *what, std::uint64_t done, std::uint64_t t
   double const speed = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   std::array<char, 40> number;
   std::vector<std::string> parts = {what + size_text(done) + " of " + size_text(total)};
-  std::snprintf(number.data(), number.size(), "%.0f %%", 100 * share);
+  std::snprintf(number.data(), number.size(), "%.0f %%", std::floor(100 * share));
   parts.emplace_back(number.data());
   std::snprintf(number.data(), number.size(), "%.2f GB/s", speed / 1e9);
   parts.emplace_back(number.data());
