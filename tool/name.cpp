@@ -98,6 +98,17 @@ void Name::put_over(std::string const &layer) {
   layers.insert(layers.begin(), layer);
 }
 
+std::string Name::unknown_part() const {
+  std::string const layer = unknown_layer();
+  if (!layer.empty()) return "scheme " + layer;
+  for (auto const &[key, value] : options) {
+    std::string const bare = key.substr(key.find_last_of('.') + 1);
+    auto const has = [&](std::string const &one) { return has_option(one, bare); };
+    if (std::none_of(layers.begin(), layers.end(), has)) return "option " + key;
+  }
+  return "";
+}
+
 void Name::size_segment(std::uint64_t nbytes, unsigned blocks) {
   if (option("size")) return;
   constexpr std::uint64_t slack = std::uint64_t(1) << 20;

@@ -30,6 +30,9 @@ struct Name {
   /* The first layer that is no scheme of umem_open; "" if all are. */
   std::string unknown_layer() const;
 
+  /* What of the name no scheme has: "scheme what" or "option x"; "" if all is known. */
+  std::string unknown_part() const;
+
   std::string text() const;
 };
 

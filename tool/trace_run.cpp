@@ -5,7 +5,9 @@
 #include "trace_run.hpp"
 
 #include "failure.hpp"
+#include "interrupt.hpp"
 #include "name.hpp"
+#include "place.hpp"
 #include "trace_log.hpp"
 
 #include <array>
@@ -14,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <umem.h>
@@ -28,7 +31,7 @@ namespace fs = std::filesystem;
 class Folder {
 public:
   Folder() {
-    std::string pattern = (fs::temp_directory_path() / "umem-trace-XXXXXX").string();
+    std::string pattern = scratch_folder() + "/umem-trace-XXXXXX";
     if (!mkdtemp(pattern.data()))
       throw Failure("cannot create " + pattern + ": " + std::strerror(errno));
     path = pattern;
@@ -43,6 +46,28 @@ public:
   fs::path path;
 };
 
+/* Fails before the program runs if a file cannot be written afterwards. It creates and changes no file. */
+static void check_writable(std::string const &path) {
+  if (path.empty() || path == "-") return;
+  fs::path const folder = fs::path(path).parent_path();
+  bool const exists = access(path.c_str(), F_OK) == 0;
+  std::string const asked = exists ? path : folder.empty() ? "." : folder.string();
+  std::error_code ignored;
+  if (exists && fs::is_directory(path, ignored))
+    errno = EISDIR;
+  else if (access(asked.c_str(), exists ? W_OK : W_OK | X_OK) == 0)
+    return;
+  throw Failure("cannot write " + path + ": " + std::strerror(errno));
+}
+
+/* What can be known to be wrong with the size of a log, by a log that goes at once. */
+static void check_size(std::string const &size, Folder const &folder) {
+  if (size.empty()) return;
+  std::string const probe = (folder.path / "size").string();
+  Context const log("log+host:?file=" + encoded(probe) + "&max=" + size);
+  fs::remove(probe);
+}
+
 /* The name of the default context of the program. */
 static std::string name_with_log(TraceRun const &wanted, std::string const &log) {
   char const *variable = std::getenv(UMEM_DEFAULT);
@@ -51,6 +76,8 @@ static std::string name_with_log(TraceRun const &wanted, std::string const &log)
                                                     : "host:";
   std::optional<Name> name = parse_name(below);
   if (!name) throw Failure("not the name of a context: " + below, misuse);
+  std::string const unknown = name->unknown_part();
+  if (!unknown.empty()) throw Failure("there is no " + unknown + " in " + below, misuse);
   for (std::string const &layer : name->layers)
     if (layer == "log")
       throw Failure(below + " writes a log already: read it by umem trace FILE", misuse);
@@ -68,15 +95,20 @@ static void pass_on(int signal) {
   if (child > 0) kill(child, signal);
 }
 
-/* While the program runs, the terminal interrupts only the program, and what is to end this process ends the program. */
+/* While the program runs, the terminal interrupts only the program, and what is to end this process ends the program.
+ * Signals that are ignored, as SIGHUP after nohup, stay so in both. */
 class Signals {
 public:
   Signals() {
+    sigemptyset(&changed);
     for (std::size_t i = 0; i < numbers.size(); i++) {
+      sigaction(numbers[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler == SIG_IGN) continue;
       struct sigaction action = {};
       action.sa_handler = numbers[i] == SIGINT || numbers[i] == SIGQUIT ? SIG_IGN : pass_on;
       action.sa_flags = SA_RESTART;
-      sigaction(numbers[i], &action, &before_[i]);
+      sigaction(numbers[i], &action, nullptr);
+      sigaddset(&changed, numbers[i]);
     }
   }
   ~Signals() {
@@ -85,37 +117,61 @@ public:
   Signals(Signals const &) = delete;
   Signals &operator=(Signals const &) = delete;
 
-  static constexpr std::array<int, 4> numbers = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+  sigset_t changed; /* the program gets their usual meaning */
 
 private:
+  static constexpr std::array<int, 4> numbers = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
   std::array<struct sigaction, 4> before_ = {};
 };
 
-static pid_t start(std::vector<std::string> words) {
+/* How a process begins: attributes and descriptors of posix_spawn. */
+class Beginning {
+public:
+  Beginning() {
+    check(posix_spawnattr_init(&attributes));
+    if (int const error = posix_spawn_file_actions_init(&files)) {
+      posix_spawnattr_destroy(&attributes);
+      check(error);
+    }
+  }
+  ~Beginning() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+  Beginning(Beginning const &) = delete;
+  Beginning &operator=(Beginning const &) = delete;
+
+  static void check(int error) {
+    if (error) throw Failure(std::string("cannot run a program: ") + std::strerror(error));
+  }
+
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_t files;
+};
+
+/* hides_output: what the program prints goes to the standard error, because the trace is on the standard output. */
+static pid_t start(std::vector<std::string> words, sigset_t defaults, bool hides_output) {
   std::vector<char *> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string &word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  sigset_t defaults;
-  sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE); /* ignored by this program */
-  for (int const number : Signals::numbers) sigaddset(&defaults, number);
-  posix_spawnattr_t attributes;
-  int error = posix_spawnattr_init(&attributes);
-  if (error) throw Failure(std::string("cannot run a program: ") + std::strerror(error));
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  Beginning begin;
+  Beginning::check(posix_spawnattr_setsigdefault(&begin.attributes, &defaults));
+  Beginning::check(posix_spawnattr_setflags(&begin.attributes, POSIX_SPAWN_SETSIGDEF));
+  if (hides_output)
+    Beginning::check(posix_spawn_file_actions_adddup2(&begin.files, STDERR_FILENO, STDOUT_FILENO));
   pid_t process = 0;
-  error = posix_spawnp(&process, arguments[0], nullptr, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
+  int const error = posix_spawnp(&process, arguments[0], &begin.files, &begin.attributes,
+                                 arguments.data(), environ);
   if (error) throw Failure("cannot run " + words[0] + ": " + std::strerror(error));
   return process;
 }
 
 /* Returns the status as of waitpid. */
-static int run_program(std::vector<std::string> const &words) {
+static int run_program(std::vector<std::string> const &words, bool hides_output) {
   Signals const signals;
-  child = start(words);
+  child = start(words, signals.changed, hides_output);
   int status = 0;
   pid_t ended;
   do ended = waitpid(child, &status, 0);
@@ -125,28 +181,54 @@ static int run_program(std::vector<std::string> const &words) {
   return status;
 }
 
-static void check_status(std::string const &program, int status) {
+/* Nothing for a success. */
+static std::optional<Failure> failure_of(std::string const &program, int status) {
   if (WIFSIGNALED(status))
-    throw Failure(program + " was ended by signal " + std::to_string(WTERMSIG(status)),
-                  128 + WTERMSIG(status));
+    return Failure(program + " was ended by signal " + std::to_string(WTERMSIG(status)),
+                   128 + WTERMSIG(status));
   if (WEXITSTATUS(status))
-    throw Failure(program + " ended with status " + std::to_string(WEXITSTATUS(status)),
-                  WEXITSTATUS(status));
+    return Failure(program + " ended with status " + std::to_string(WEXITSTATUS(status)),
+                   WEXITSTATUS(status));
+  return {};
+}
+
+/* ---- the command ---- */
+
+/* The time of the last change; nothing if there is no such file. */
+static std::optional<fs::file_time_type> change_of(fs::path const &file) {
+  std::error_code error;
+  fs::file_time_type const time = fs::last_write_time(file, error);
+  return error ? std::optional<fs::file_time_type>() : time;
+}
+
+static void write_trace(TraceRun const &wanted, fs::path const &log) {
+  Interrupt::check();
+  Log(log.string(), 0).write_chrome(wanted.out, wanted.flows);
+  Interrupt::check();
 }
 
 void run_traced(TraceRun const &wanted) {
+  check_writable(wanted.out);
+  check_writable(wanted.keep);
+  Interrupt const interrupt; /* the folder goes first */
   Folder const folder;
-  std::string const log =
-      wanted.keep.empty() ? (folder.path / wanted.program[0]).filename().string() : wanted.keep;
-  fs::path const file = wanted.keep.empty() ? folder.path / log : fs::absolute(log);
-  if (setenv(UMEM_DEFAULT, name_with_log(wanted, file.string()).c_str(), 1) != 0)
+  check_size(wanted.size, folder);
+  fs::path const log = wanted.keep.empty() ? folder.path / fs::path(wanted.program[0]).filename()
+                                           : fs::absolute(wanted.keep);
+  if (setenv(UMEM_DEFAULT, name_with_log(wanted, log.string()).c_str(), 1) != 0)
     throw Failure("no memory for the environment");
-  auto const old = fs::exists(file) ? fs::last_write_time(file) : fs::file_time_type::min();
-  int const status = run_program(wanted.program);
-  bool const has_log =
-      fs::exists(file) && (wanted.keep.empty() || fs::last_write_time(file) != old);
-  if (has_log) Log(file.string(), 0).write_chrome(wanted.out, wanted.flows);
-  check_status(wanted.program[0], status);
+  std::optional<fs::file_time_type> const old = change_of(log);
+  int const status = run_program(wanted.program, wanted.out == "-");
+  std::optional<Failure> const failed = failure_of(wanted.program[0], status);
+  bool const has_log = change_of(log) && change_of(log) != old;
+  try {
+    if (has_log) write_trace(wanted, log);
+  } catch (Failure const &why) {
+    /* The status of the program tells more. */
+    if (!failed || why.status != failure) throw;
+    throw Failure(std::string(failed->what()) + '\n' + why.what(), failed->status);
+  }
+  if (failed) throw *failed;
   if (!has_log)
     throw Failure(wanted.program[0] +
                   " has not used the default context of umem: nothing to trace");

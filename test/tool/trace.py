@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import signal
+import subprocess
 
 from program import DEFAULT_USER, UMEM, Case, closed_pipe, main
 
@@ -62,6 +63,43 @@ class Traces(Case):
     def test_run_gives_signals_their_usual_meaning(self):
         program = ("sh", "-c", 'trap | grep -q . && exit 3; yes | head -n 1 > /dev/null; exec "$0"', DEFAULT_USER)
         self.assertEqual(self.run_traced(program=program).stderr, "")
+
+    def test_run_leaves_ignored_signals_ignored(self):
+        program = ("sh", "-c", 'trap "" HUP; exec "$0" trace run -- sh -c \'kill -HUP $PPID $$; exec "$0"\' "$1"', UMEM, DEFAULT_USER)
+        done = subprocess.run(program, cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_run_knows_before_what_cannot_be_written(self):
+        program = ("sh", "-c", "touch ran")
+        for words, why in [(["-o", "none/x"], "cannot write none/x: No such file"), (["--log", "none/x"], "cannot write none/x"),
+                           (["-o", "."], "Is a directory"), (["--max", "1X"], "1X"), (["--max", "1"], "too few"),
+                           (["--log", "/proc/self/none/x"], "cannot write")]:
+            self.assertIn(why, self.run_traced(*words, program=program, expect=1).stderr)
+        for name, why in ("nosuch:", "no scheme nosuch"), ("host:?x=y", "no option x"), ("pool+host:?host.max=1M&pool.y=1", "option pool.y"):
+            self.assertIn(why, self.run_traced("--on", name, program=program, expect=2).stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_run_ends_as_a_program_that_fails_whatever_becomes_of_the_trace(self):
+        error = self.run_traced("-o", "/dev/full", program=(DEFAULT_USER, "5"), expect=5).stderr
+        self.assertIn("ended with status 5", error)
+        self.assertIn("cannot write /dev/full", error)
+
+    def test_run_keeps_the_output_of_the_program_out_of_the_trace(self):
+        done = self.run_traced("-o", "-", program=("sh", "-c", 'echo hello; exec "$0"', DEFAULT_USER))
+        self.assertEqual(done.stderr, "hello\n")
+        self.assertTrue(json.loads(done.stdout)["traceEvents"])
+
+    def test_an_interrupt_of_run_leaves_nothing(self):
+        folder = self.folder / "tmp"
+        folder.mkdir()
+        child = subprocess.Popen([UMEM, "trace", "run", "--", "sh", "-c", 'echo; exec sleep 60'], cwd=self.folder,
+                                 env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        self.assertEqual(len(os.listdir(folder)), 1)
+        child.send_signal(signal.SIGTERM)
+        self.assertIn("sh was ended by signal 15", child.communicate()[1])
+        self.assertEqual(child.returncode, 143)
+        self.assertEqual(os.listdir(folder), [])
 
     def test_summary(self):
         log = self.log()
