@@ -1,10 +1,12 @@
 /* main.cpp - umem: what this machine can open, how fast it copies, copies by name, and what logs hold. */
 #include "commands.hpp"
 #include "failure.hpp"
+#include "help.hpp"
 #include "output.hpp"
 #include "texts.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
@@ -55,6 +57,12 @@ static bool is_trace(std::string const &called) {
   return called.substr(called.find_last_of('/') + 1) == "umem-trace";
 }
 
+/* Lines of help are readable from 40 columns on, also where nobody knows how wide they will be shown. */
+static std::size_t columns_of_help() {
+  std::size_t const columns = columns_of(STDOUT_FILENO);
+  return columns == no_limit ? 80 : std::max<std::size_t>(columns, 40);
+}
+
 static int run(std::vector<std::string> const &words) {
   CLI::App app("One set of calls for arrays in RAM, files and GPUs: the program.", "umem");
   build(app);
@@ -62,9 +70,7 @@ static int run(std::vector<std::string> const &words) {
     /* CLI11 takes the words from the end of the vector. */
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (CLI::CallForHelp const &) {
-    print(app.help());
-  } catch (CLI::CallForAllHelp const &) {
-    print(app.help("", CLI::AppFormatMode::All));
+    print(help_text(app, columns_of_help()));
   } catch (CLI::CallForVersion const &version) {
     print(std::string(version.what()) + '\n');
   } catch (CLI::Success const &) {

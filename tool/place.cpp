@@ -4,7 +4,6 @@
 #include "failure.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -21,12 +20,6 @@ std::string reason() {
                  text.find(' ') == colon + 1
              ? text.substr(colon + 2)
              : text;
-}
-
-std::string plain(std::string text) {
-  for (char &c : text)
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-  return text;
 }
 
 Context::Context(std::string const &name) : ctx_(umem_open(name.c_str())) {

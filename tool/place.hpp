@@ -10,9 +10,6 @@ namespace umem::tool {
 /* The message of the last failure of this thread, without the function that has failed. */
 std::string reason();
 
-/* Names of files may hold anything: what would act on a terminal becomes a question mark. */
-std::string plain(std::string text);
-
 /* A context of umem_open, which ends with this object. Throws Failure with the reason. */
 class Context {
 public:

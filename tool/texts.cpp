@@ -2,6 +2,7 @@
 #include "texts.hpp"
 
 #include "failure.hpp"
+#include "help.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cctype>
@@ -14,24 +15,6 @@
 namespace umem::tool {
 
 /* ---- what the command line has ---- */
-
-static std::vector<CLI::App const *> commands_of(CLI::App const &app) {
-  return app.get_subcommands([](CLI::App const *) { return true; });
-}
-
-/* Options that --help shows; those without a group are hidden. */
-static std::vector<CLI::Option const *> options_of(CLI::App const &app, bool positional) {
-  return app.get_options([&](CLI::Option const *option) {
-    return option->get_positional() == positional && !option->get_group().empty();
-  });
-}
-
-static std::vector<std::string> spellings(CLI::Option const &option) {
-  std::vector<std::string> words;
-  for (std::string const &name : option.get_snames()) words.push_back("-" + name);
-  for (std::string const &name : option.get_lnames()) words.push_back("--" + name);
-  return words;
-}
 
 /* Calls visit for the program, "" , and each command: "/trace", "/trace/run", ... */
 static void walk(CLI::App const &app, std::string const &path,
@@ -72,31 +55,16 @@ static std::string summary_of(CLI::App const &app) {
 }
 
 static std::string synopsis(std::string const &words, CLI::App const &app) {
-  std::string text = ".B " + roff(words) + "\n[OPTIONS]";
-  for (CLI::Option const *option : options_of(app, true)) {
-    std::string const name =
-        roff(option->get_name(true)) + (option->get_expected_max() > 1 ? " ..." : "");
-    text += option->get_required() ? ' ' + name : " [" + name + ']';
-  }
-  if (!commands_of(app).empty())
-    text += app.get_require_subcommand_min() ? " COMMAND ..." : " [COMMAND ...]";
-  return text + '\n';
+  return ".B " + roff(words) + '\n' + roff(arguments_of(app)) + '\n';
 }
 
 static std::string list_of_options(CLI::App const &app) {
   std::string text;
   for (bool const positional : {true, false})
     for (CLI::Option const *option : options_of(app, positional)) {
-      std::string words = positional ? option->get_name(true) : "";
-      for (std::string const &word : spellings(*option))
-        words += (words.empty() ? "" : ", ") + word;
-      text += ".TP\n.B " + roff(words);
-      if (!positional && option->get_expected_max() > 0 && !option->get_type_name().empty())
-        text += ' ' + roff(option->get_type_name().substr(0, option->get_type_name().find(':')));
-      text += '\n' + roff(option->get_description());
-      std::string const standard = option->get_default_str();
-      if (!positional && !standard.empty()) text += " (default: " + roff(standard) + ')';
-      text += '\n';
+      std::string const value = value_of(*option);
+      text += ".TP\n.B " + roff(words_of(*option)) + (value.empty() ? "" : ' ' + roff(value));
+      text += '\n' + roff(help_of(*option)) + '\n';
     }
   return text;
 }

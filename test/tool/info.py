@@ -100,6 +100,14 @@ class Info(Case):
     def test_a_terminal_sees_no_control_characters(self):
         self.assertNotIn("\x1b", self.out("info", "file:x\x1b[2J", expect=1))
 
+    def test_terminals(self):
+        for columns in 30, 60, 200:
+            for words, expect in ((), 0), (("host:", "what:"), 1), (("--schemes",), 0):
+                lines = self.on_terminal_out(columns, "info", *words, expect=expect).splitlines()
+                self.assertTrue(all(len(line) <= columns or " " not in line.strip() for line in lines), lines)
+        self.assertIn("\n    kind               Host\n", self.on_terminal_out(60, "info", "host:"))
+        self.assertIn("\n    kind\n        Host\n", self.on_terminal_out(30, "info", "host:"))
+
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.assertIn("No space", self.error("info", stdout=full))

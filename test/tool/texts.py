@@ -41,6 +41,16 @@ class Texts(Case):
             self.assertIn("130 interrupted", self.out(*words, "--help"))
             self.assertEqual(self.out(*words, "-h"), self.out(*words, "--help"))
 
+    def test_help_fits_a_terminal(self):
+        for columns, most in (20, 40), (50, 50), (70, 70), (120, 120):
+            for words in self.commands():
+                lines = self.on_terminal_out(columns, *words, "--help").splitlines()
+                self.assertTrue(all(len(line) <= most for line in lines), lines)
+        self.assertTrue(all(len(line) <= 80 for line in self.out("cp", "--help").splitlines()))
+        self.assertEqual(self.out("trace", "run", "--help").split(), self.on_terminal_out(40, "trace", "run", "--help").split())
+        self.assertIn("\n  --context N               of the context with this number only\n", self.out("trace", "--help"))
+        self.assertIn("arrows", self.out("trace", "--help").split("--flows")[1].split("(needs --chrome)")[0])
+
     def test_the_manual_has_all_options(self):
         for words in self.commands():
             page = (self.texts / "man1" / f"{'-'.join(('umem', *words[:1]))}.1").read_text()
