@@ -19,7 +19,10 @@ static bool is_folder(std::string const &path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static bool exists(std::string const &path) { return access(path.c_str(), F_OK) == 0; }
+static void check_new(std::string const &path) {
+  if (access(path.c_str(), F_OK) == 0)
+    throw Failure("umem bw writes only files that it makes, and " + path + " exists");
+}
 
 /* Makes a place of a new file of the place, and returns its path. A folder gets a file. */
 static std::string name_file(Name &name) {
@@ -27,8 +30,7 @@ static std::string name_file(Name &name) {
   std::string path = decoded(name.place);
   if (is_folder(path))
     path += "/umem-bw-" + std::to_string(getpid()) + '-' + std::to_string(count++);
-  if (exists(path))
-    throw Failure("umem bw writes only files that it makes, and " + path + " exists");
+  check_new(path);
   name.place = encoded(path);
   if (!name.option("mode")) name.options.emplace_back(name.storage() + ".mode", "w+");
   return path;
@@ -65,6 +67,7 @@ BwEnd::BwEnd(std::string const &name, std::uint64_t nbytes, unsigned blocks)
     : nbytes_(static_cast<std::size_t>(nbytes)) {
   std::string opened = name, path;
   if (std::optional<Name> parts = parse_name(name)) {
+    for (std::string const &log : parts->paths_of_layers()) check_new(log);
     if (parts->is_file()) path = name_file(*parts);
     if (parts->storage() == "shm") {
       check_segment(*parts);

@@ -109,6 +109,19 @@ std::string Name::unknown_part() const {
   return "";
 }
 
+std::vector<std::string> Name::paths_of_layers() const {
+  std::vector<std::string> paths;
+  for (std::string const &layer : layers) {
+    umemScheme const *scheme = scheme_of(layer);
+    if (!scheme || !scheme->decorates) continue;
+    for (std::size_t i = 0; i < scheme->option_count; i++)
+      if (scheme->options[i].kind == umemPathOption)
+        if (std::optional<std::string> const path = option(scheme->options[i].name))
+          paths.push_back(decoded(*path));
+  }
+  return paths;
+}
+
 void Name::size_segment(std::uint64_t nbytes, unsigned blocks) {
   if (option("size")) return;
   constexpr std::uint64_t slack = std::uint64_t(1) << 20;

@@ -33,6 +33,9 @@ struct Name {
   /* What of the name no scheme has: "scheme what" or "option x"; "" if all is known. */
   std::string unknown_part() const;
 
+  /* Paths of files that layers over the storage write, such as that of a log. */
+  std::vector<std::string> paths_of_layers() const;
+
   std::string text() const;
 };
 

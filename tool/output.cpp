@@ -31,7 +31,7 @@ void print(std::string_view text) {
 }
 
 void flush_output() {
-  if (std::fflush(stdout) != 0) fail_output();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_output();
 }
 
 /* ---- the terminal ---- */

@@ -129,7 +129,7 @@ class Bandwidth(Case):
 
     def test_files_of_others_stay(self):
         (self.folder / "a.bin").write_bytes(b"old")
-        for name in "file:a.bin", "mmap:a.bin", "file:a.bin?mode=w", "stats+file:a.bin":
+        for name in "file:a.bin", "mmap:a.bin", "file:a.bin?mode=w", "stats+file:a.bin", "log+host:?file=a.bin":
             self.assertIn("a.bin exists", self.reason("host:", name, *SMALL))
         self.assertIn("only segments that it makes", self.reason(f"shm:umem-bw-{os.getpid()}?size=1M", "host:", *SMALL))
         self.out("bw", "host:", "file:new.bin", *SMALL)

@@ -88,6 +88,8 @@ class Info(Case):
         (self.folder / "a.bin").write_bytes(b"old")
         for name in "file:a.bin?mode=w", "mmap:a.bin?mode=w+", "file:new?mode=w":
             self.assertIn("only reads files", self.out("info", name, expect=1))
+        for name in "log+host:?file=a.bin", "pool+log+host:?log.file=new&max=64K":
+            self.assertIn("changes no file, and a layer writes", self.out("info", name, expect=1))
         self.assertIn("only opens segments", self.out("info", "shm:umem-x?how=create&size=1M", expect=1))
         self.out("info")
         self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, {"a.bin": b"old"})
