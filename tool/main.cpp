@@ -91,7 +91,8 @@ static int run(std::vector<std::string> const &words) {
 static int run_safely(int argc, char **argv) {
   try {
     std::vector<std::string> words(argv + (argc > 0), argv + argc);
-    if (argc > 0 && is_trace(argv[0])) words.insert(words.begin(), "trace");
+    bool const is_version = words == std::vector<std::string>{"--version"};
+    if (argc > 0 && is_trace(argv[0]) && !is_version) words.insert(words.begin(), "trace");
     return run(words);
   } catch (ClosedPipe const &gone) {
     return gone.status;

@@ -109,6 +109,10 @@ class Traces(Case):
         self.assertEqual(text, self.out("summary", log, program=TRACE))
         self.assertIn("no context 2", self.error("trace", "summary", log, "--context", "2", expect=2))
 
+    def test_the_other_name(self):
+        self.assertEqual(self.out("--version", program=TRACE), self.out("--version"))
+        self.assertEqual(self.out("--help", program=TRACE), self.out("trace", "--help"))
+
     def test_csv(self):
         log = self.log()
         text = self.out("trace", "csv", log)
