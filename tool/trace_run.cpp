@@ -1,18 +1,21 @@
 /* trace_run.cpp - see trace_run.hpp.
  *
- * The program inherits a variable UMEM_DEFAULT with a log over what it named before. The log is in a folder of its own,
- * which goes afterwards, unless it is to be kept. */
+ * The program and all that it starts inherit a variable UMEM_DEFAULT with a log over what it named before. Each process has
+ * its log, in a folder that goes afterwards; logs that are to be kept are moved out of it. */
 #include "trace_run.hpp"
 
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "name.hpp"
+#include "output.hpp"
 #include "place.hpp"
 #include "trace_log.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -30,8 +33,8 @@ namespace fs = std::filesystem;
 
 class Folder {
 public:
-  Folder() {
-    std::string pattern = scratch_folder() + "/umem-trace-XXXXXX";
+  explicit Folder(fs::path const &parent) {
+    std::string pattern = (parent / ".umem-trace-XXXXXX").string();
     if (!mkdtemp(pattern.data()))
       throw Failure("cannot create " + pattern + ": " + std::strerror(errno));
     path = pattern;
@@ -83,6 +86,7 @@ static std::string name_with_log(TraceRun const &wanted, std::string const &log)
       throw Failure(below + " writes a log already: read it by umem trace FILE", misuse);
   name->put_over("log");
   name->options.emplace_back("log.file", encoded(log));
+  name->options.emplace_back("log.each-process", "yes");
   if (!wanted.size.empty()) name->options.emplace_back("log.max", wanted.size);
   return name->text();
 }
@@ -192,44 +196,98 @@ static std::optional<Failure> failure_of(std::string const &program, int status)
   return {};
 }
 
+/* ---- what it has left ---- */
+
+/* The log of one process. */
+struct ProcessLog {
+  long process;
+  fs::path file;
+};
+
+/* The logs NAME.NUMBER in the folder, by number. Each becomes NUMBER/NAME: a trace has the name of its file. */
+static std::vector<ProcessLog> logs_in(fs::path const &folder, std::string const &name) {
+  std::vector<ProcessLog> logs;
+  for (fs::directory_entry const &entry : fs::directory_iterator(folder)) {
+    std::string const number = entry.path().extension().string();
+    if (entry.path().stem() == name && number.size() > 1)
+      logs.push_back({std::stol(number.substr(1)), entry.path()});
+  }
+  for (ProcessLog &log : logs) {
+    fs::path const home = folder / std::to_string(log.process);
+    fs::create_directory(home);
+    fs::rename(log.file, home / name);
+    log.file = home / name;
+  }
+  std::sort(logs.begin(), logs.end(),
+            [](auto const &one, auto const &other) { return one.process < other.process; });
+  return logs;
+}
+
+/* "trace.json" -> "trace.123.json" where there are several processes. */
+static std::string path_for(std::string const &path, ProcessLog const &log, bool is_one) {
+  if (is_one) return path;
+  fs::path const whole(path);
+  std::string const name =
+      whole.stem().string() + '.' + std::to_string(log.process) + whole.extension().string();
+  return (whole.parent_path() / name).string();
+}
+
+static void write_traces(TraceRun const &wanted, std::vector<ProcessLog> const &logs) {
+  bool const is_one = logs.size() == 1;
+  if (!is_one && wanted.out == "-")
+    throw Failure(std::to_string(logs.size()) +
+                  " processes have a log, but the standard output takes one trace: use -o FILE");
+  for (ProcessLog const &log : logs) {
+    Interrupt::check();
+    std::string const out = path_for(wanted.out, log, is_one);
+    Log(log.file.string(), 0).write_chrome(out, wanted.flows);
+    if (!is_one) std::fprintf(stderr, "umem: process %ld: %s\n", log.process, plain(out).c_str());
+  }
+  Interrupt::check();
+}
+
+/* The logs get their names, which are on the same disk. */
+static void keep_logs(TraceRun const &wanted, std::vector<ProcessLog> const &logs) {
+  if (wanted.keep.empty()) return;
+  for (ProcessLog const &log : logs)
+    fs::rename(log.file, path_for(wanted.keep, log, logs.size() == 1));
+}
+
+/* Logs are kept also where no trace can be written. */
+static void write_results(TraceRun const &wanted, std::vector<ProcessLog> const &logs) {
+  try {
+    write_traces(wanted, logs);
+  } catch (...) {
+    keep_logs(wanted, logs);
+    throw;
+  }
+  keep_logs(wanted, logs);
+}
+
 /* ---- the command ---- */
-
-/* The time of the last change; nothing if there is no such file. */
-static std::optional<fs::file_time_type> change_of(fs::path const &file) {
-  std::error_code error;
-  fs::file_time_type const time = fs::last_write_time(file, error);
-  return error ? std::optional<fs::file_time_type>() : time;
-}
-
-static void write_trace(TraceRun const &wanted, fs::path const &log) {
-  Interrupt::check();
-  Log(log.string(), 0).write_chrome(wanted.out, wanted.flows);
-  Interrupt::check();
-}
 
 void run_traced(TraceRun const &wanted) {
   check_writable(wanted.out);
   check_writable(wanted.keep);
   Interrupt const interrupt; /* the folder goes first */
-  Folder const folder;
+  Folder const folder(wanted.keep.empty() ? fs::path(scratch_folder())
+                                          : fs::absolute(wanted.keep).parent_path());
   check_size(wanted.size, folder);
-  fs::path const log = wanted.keep.empty() ? folder.path / fs::path(wanted.program[0]).filename()
-                                           : fs::absolute(wanted.keep);
-  if (setenv(UMEM_DEFAULT, name_with_log(wanted, log.string()).c_str(), 1) != 0)
+  std::string const name = fs::path(wanted.program[0]).filename().string();
+  if (setenv(UMEM_DEFAULT, name_with_log(wanted, (folder.path / name).string()).c_str(), 1) != 0)
     throw Failure("no memory for the environment");
-  std::optional<fs::file_time_type> const old = change_of(log);
   int const status = run_program(wanted.program, wanted.out == "-");
   std::optional<Failure> const failed = failure_of(wanted.program[0], status);
-  bool const has_log = change_of(log) && change_of(log) != old;
+  std::vector<ProcessLog> const logs = logs_in(folder.path, name);
   try {
-    if (has_log) write_trace(wanted, log);
+    if (!logs.empty()) write_results(wanted, logs);
   } catch (Failure const &why) {
     /* The status of the program tells more. */
     if (!failed || why.status != failure) throw;
     throw Failure(std::string(failed->what()) + '\n' + why.what(), failed->status);
   }
   if (failed) throw *failed;
-  if (!has_log)
+  if (logs.empty())
     throw Failure(wanted.program[0] +
                   " has not used the default context of umem: nothing to trace");
 }

@@ -101,6 +101,24 @@ class Traces(Case):
         self.assertEqual(child.returncode, 143)
         self.assertEqual(os.listdir(folder), [])
 
+    def test_run_of_several_processes(self):
+        both = 'for i in 1 2 3; do "$0" & all="$all $!"; done; for one in $all; do wait $one || exit; done'
+        done = self.run_traced("--log", "run.umem", "-o", "run.json", program=("sh", "-c", both, DEFAULT_USER))
+        traces = sorted(name for name in os.listdir(self.folder) if name.endswith(".json"))
+        self.assertEqual(len(traces), 3)
+        self.assertEqual(len([name for name in os.listdir(self.folder) if name.endswith(".umem")]), 3)
+        self.assertEqual(len(os.listdir(self.folder)), 6)
+        for name in traces:
+            events = json.loads((self.folder / name).read_text())["traceEvents"]
+            process = events[0]["pid"]
+            self.assertEqual((name, events[0]["args"]["name"]), (f"run.{process}.json", "sh"))
+            self.assertIn(f"umem: process {process}: {name}\n", done.stderr)
+            self.assertIn("1 allocations", self.out("trace", f"run.{process}.umem"))
+        error = self.run_traced("-o", "-", program=("sh", "-c", both, DEFAULT_USER), expect=1).stderr
+        self.assertIn("3 processes have a log", error)
+        self.run_traced("-o", "one.json", program=("sh", "-c", '"$0"; exit 0', DEFAULT_USER))
+        self.assertTrue(self.counters("one.json"))
+
     def test_summary(self):
         log = self.log()
         text = self.out("trace", "summary", log)
