@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <umem.h>
 
@@ -86,6 +87,11 @@ std::vector<std::string> all_places() {
       for (int const node : numa_nodes()) names.push_back("host:?nodes=" + std::to_string(node));
   }
   return names;
+}
+
+bool is_stream(std::string const &path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
 std::string scratch_folder() {

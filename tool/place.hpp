@@ -50,6 +50,9 @@ Gpu gpu(int ordinal);
 /* Bytes of RAM that this process can still take, by the kernel and by its control groups. */
 std::uint64_t available_ram();
 
+/* Whether the path leads to what is neither a regular file nor a folder, such as a device or a pipe. */
+bool is_stream(std::string const &path);
+
 /* The folder in which a file without a name is, and whether files there are in RAM (tmpfs). */
 std::string scratch_folder();
 bool is_in_ram(std::string const &folder);

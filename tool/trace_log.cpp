@@ -2,7 +2,9 @@
 #include "trace_log.hpp"
 
 #include "failure.hpp"
+#include "new_text.hpp"
 #include "output.hpp"
+#include "place.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -26,22 +28,29 @@ Log::Log(std::string const &path, unsigned only) : path_(path) {
   throw Failure(why, misuse);
 }
 
-void Log::write(std::string const &path, std::function<bool(FILE *out)> const &what) const {
-  Failure const no_memory("there is no memory for the blocks of " + path_);
+/* To a device, a pipe or a socket, or to the standard output: what has no name that could wait. */
+static void write_stream(std::string const &path, std::function<void(FILE *out)> const &what) {
   if (path == "-") {
-    errno = 0;
-    if (!what(stdout)) throw no_memory;
-    if (std::ferror(stdout)) fail_output();
+    what(stdout);
     flush_output();
     return;
   }
   auto const fail = [&] { throw Failure("cannot write " + path + ": " + std::strerror(errno)); };
   std::unique_ptr<FILE, int (*)(FILE *)> out(std::fopen(path.c_str(), "wbe"), std::fclose);
   if (!out) fail();
-  errno = 0;
-  if (!what(out.get())) throw no_memory;
-  if (std::ferror(out.get()) || std::fflush(out.get()) != 0 || std::fclose(out.release()) != 0)
-    fail();
+  what(out.get());
+  if (std::ferror(out.get()) || std::fclose(out.release()) != 0) fail();
+}
+
+void Log::write(std::string const &path, std::function<bool(FILE *out)> const &what) const {
+  auto const checked = [&](FILE *out) {
+    errno = 0;
+    if (!what(out)) throw Failure("there is no memory for the blocks of " + path_);
+  };
+  if (path == "-" || is_stream(path)) return write_stream(path, checked);
+  NewText text(path);
+  checked(text.stream());
+  text.commit();
 }
 
 void Log::write_chrome(std::string const &path, bool flows) const {

@@ -53,12 +53,14 @@ public:
 static void check_writable(std::string const &path) {
   if (path.empty() || path == "-") return;
   fs::path const folder = fs::path(path).parent_path();
-  bool const exists = access(path.c_str(), F_OK) == 0;
-  std::string const asked = exists ? path : folder.empty() ? "." : folder.string();
   std::error_code ignored;
-  if (exists && fs::is_directory(path, ignored))
+  auto const refuses = [](std::string const &one, int what) {
+    return access(one.c_str(), what) != 0;
+  };
+  if (fs::is_directory(path, ignored))
     errno = EISDIR;
-  else if (access(asked.c_str(), exists ? W_OK : W_OK | X_OK) == 0)
+  else if (!(refuses(path, F_OK) ? errno != ENOENT : refuses(path, W_OK)) &&
+           (is_stream(path) || !refuses(folder.empty() ? "." : folder.string(), W_OK | X_OK)))
     return;
   throw Failure("cannot write " + path + ": " + std::strerror(errno));
 }

@@ -4,8 +4,10 @@ Usage: trace.py UMEM DEFAULT_USER"""
 import csv
 import json
 import os
+import resource
 import signal
 import subprocess
+import time
 
 from program import DEFAULT_USER, UMEM, Case, closed_pipe, main
 
@@ -137,6 +139,43 @@ class Traces(Case):
         self.assertEqual([row[2] for row in csv.reader(text.splitlines())], ["Action", "allocate", "free"])
         self.out("trace", "csv", log, "--output", "a.csv", "--context", "1")
         self.assertEqual((self.folder / "a.csv").read_text(), text)
+
+    def test_a_file_is_replaced_when_it_is_complete(self):
+        log = self.log()
+        whole = self.out("trace", "csv", log)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))  # noqa: E731
+        (self.folder / "old.csv").write_text("old")
+        for name in "old.csv", "new.csv":
+            self.assertIn(f"cannot write {name}: ", self.error("trace", "csv", log, "-o", name, preexec_fn=limit))
+            self.assertIn(f"cannot write {name}: ", self.error("trace", log, "--chrome", name, preexec_fn=limit))
+        self.assertEqual((self.folder / "old.csv").read_text(), "old")
+        self.assertFalse((self.folder / "new.csv").exists())
+        for name in "old.csv", "new.csv":
+            self.out("trace", "csv", log, "-o", name)
+            self.assertEqual((self.folder / name).read_text(), whole)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["new.csv", "old.csv", "run.json", "run.umem"])
+
+    def test_an_interrupt_leaves_no_half_file(self):
+        self.run_traced("--log", "run.umem", "--max", "32M", "-o", "run.json", program=(DEFAULT_USER, "0", "150000"))
+        statuses = set()
+        for seconds in 0.05, 0.1, 0.15, 0.2:
+            (self.folder / "old.json").write_text("old")
+            child = subprocess.Popen([UMEM, "trace", "run.umem", "--chrome", "old.json"], cwd=self.folder, stderr=subprocess.DEVNULL)
+            time.sleep(seconds)
+            child.send_signal(signal.SIGINT)
+            statuses.add(child.wait())
+            text = (self.folder / "old.json").read_text()
+            self.assertTrue(text == "old" if child.returncode else json.loads(text))
+            self.assertEqual(sorted(os.listdir(self.folder)), ["old.json", "run.json", "run.umem"])
+        self.assertLessEqual(statuses, {0, 130, -signal.SIGINT})  # before it writes, the signal ends it at once
+
+    def test_pipes_and_devices_are_written_to(self):
+        log = self.log()
+        os.mkfifo(self.folder / "fifo")
+        reader = subprocess.Popen(["cat", "fifo"], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        self.out("trace", "csv", log, "-o", "fifo")
+        self.assertEqual(reader.communicate()[0], self.out("trace", "csv", log))
+        self.out("trace", "csv", log, "-o", "/dev/null")
 
     def test_replay(self):
         for words in [], ["--on", "pool+host:"], ["--context", "1"]:
