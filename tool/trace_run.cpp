@@ -211,7 +211,8 @@ static std::vector<ProcessLog> logs_in(fs::path const &folder, std::string const
   std::vector<ProcessLog> logs;
   for (fs::directory_entry const &entry : fs::directory_iterator(folder)) {
     std::string const number = entry.path().extension().string();
-    if (entry.path().stem() == name && number.size() > 1)
+    if (entry.path().stem() == name && number.size() > 1 &&
+        number.find_first_not_of("0123456789", 1) == std::string::npos)
       logs.push_back({std::stol(number.substr(1)), entry.path()});
   }
   for (ProcessLog &log : logs) {
@@ -272,7 +273,8 @@ void run_traced(TraceRun const &wanted) {
   check_writable(wanted.out);
   check_writable(wanted.keep);
   Interrupt const interrupt; /* the folder goes first */
-  Folder const folder(wanted.keep.empty() ? fs::path(scratch_folder())
+  /* The program may change its working directory before it opens the log. */
+  Folder const folder(wanted.keep.empty() ? fs::absolute(scratch_folder())
                                           : fs::absolute(wanted.keep).parent_path());
   check_size(wanted.size, folder);
   std::string const name = fs::path(wanted.program[0]).filename().string();

@@ -33,6 +33,13 @@ class Traces(Case):
         self.assertEqual(len(self.counters()), 1)
         self.assertIn("Host", self.counters().pop())
 
+    def test_run_of_a_program_that_changes_its_folder(self):
+        (self.folder / "tmp").mkdir()
+        self.run_traced("--log", "a.umem", program=("sh", "-c", 'cd / && exec "$0"', DEFAULT_USER), TMPDIR="tmp")
+        self.run_traced(program=("sh", "-c", 'cd / && exec "$0"', DEFAULT_USER), TMPDIR="tmp")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.umem", "tmp", "trace.json"])
+        self.assertEqual(os.listdir(self.folder / "tmp"), [])
+
     def test_run_writes_where_it_is_told(self):
         self.run_traced("--output", "a.json", "--flows", "--log", "a.umem", "--max", "128K")
         self.assertTrue(self.counters("a.json"))
