@@ -1,6 +1,7 @@
 /* cp_end.cpp - the two ends of umem cp. */
 #include "cp.hpp"
 #include "failure.hpp"
+#include "place.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 
 namespace umem::tool {
 
-[[noreturn]] static void fail_with_status() { throw Failure(umem_thread_message()); }
+[[noreturn]] static void fail_with_status() { throw Failure(reason()); }
 
 /* ---- sizes and ranges ---- */
 

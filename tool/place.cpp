@@ -17,10 +17,9 @@ namespace umem::tool {
 std::string reason() {
   std::string const text = umem_thread_message();
   std::size_t const colon = text.find(": ");
-  return text.compare(0, 5, "umem_") == 0 && colon != std::string::npos &&
-                 text.find(' ') == colon + 1
-             ? text.substr(colon + 2)
-             : text;
+  bool const names_function =
+      text.compare(0, 4, "umem") == 0 && colon != std::string::npos && text.find(' ') == colon + 1;
+  return names_function ? text.substr(colon + 2) : text;
 }
 
 Context::Context(std::string const &name) : ctx_(umem_open(name.c_str())) {

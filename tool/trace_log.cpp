@@ -69,11 +69,10 @@ void Log::replay(std::string const &name) const {
   std::unique_ptr<Replay, void (*)(Replay *)> const calls(replay_make(&trace_), replay_free);
   if (!calls) throw Failure("there is no memory for the operations of " + path_);
   std::unique_ptr<void, umemStatusType (*)(void *)> ctx(umem_open(name.c_str()), umem_close);
-  if (!ctx) throw Failure("cannot replay on " + name + ": " + umem_thread_message());
+  if (!ctx) throw Failure("cannot replay on " + name + ": " + reason());
   if (replay_run(calls.get(), ctx.get(), stdout))
     throw Failure("operations failed on " + name + ": " + umem_get_message(ctx.get()));
-  if (umem_close(ctx.release()) != umemOK)
-    throw Failure("cannot close " + name + ": " + umem_thread_message());
+  if (umem_close(ctx.release()) != umemOK) throw Failure("cannot close " + name + ": " + reason());
 }
 
 } // namespace umem::tool
