@@ -20,7 +20,8 @@
 namespace umem::tool {
 
 struct BwOptions {
-  std::string from, to, size;
+  std::string from, to;
+  std::optional<std::string> size;
   unsigned threads = 0;
   bool all = false, latency = false, cold = false, verify = false, json = false,
        nvbandwidth = false;
@@ -31,11 +32,10 @@ struct BwOptions {
 /* A line on a terminal, which the next one replaces; "" removes it. */
 static void show(std::string const &what, std::size_t done, std::size_t total) {
   if (!is_terminal(STDERR_FILENO)) return;
-  std::string line =
-      what.empty() ? "" : std::to_string(done + 1) + " of " + std::to_string(total) + ": " + what;
-  std::size_t const columns = columns_of(STDERR_FILENO);
-  if (line.size() >= columns) line.resize(columns - 1);
-  std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  std::string const line =
+      what.empty() ? ""
+                   : std::to_string(done + 1) + " of " + std::to_string(total) + ": " + plain(what);
+  std::fprintf(stderr, "\r\033[K%s", clipped(line, columns_of(STDERR_FILENO) - 1).c_str());
   std::fflush(stderr); /* the measurement goes on without a reader */
 }
 
@@ -153,7 +153,7 @@ static BwSettings settings_of(BwOptions const &options) {
     settings.warmups = 16;
     settings.copies = 256;
   }
-  if (!options.size.empty()) settings.size = parse_size(options.size);
+  if (options.size) settings.size = parse_size(*options.size);
   if (settings.size == 0) throw Failure("a copy has at least one byte", misuse);
   return settings;
 }
@@ -209,7 +209,9 @@ static void add_bw_options(CLI::App &bw, BwOptions &options) {
       ->type_name("SIZE");
   bw.add_option("--threads", options.threads,
                 "threads of umem for one copy, the calling one too; default: 0, umem chooses")
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check([](std::string const &text) { return text.empty() ? "not a number of threads" : ""; },
+              "");
   bw.add_flag("--latency", options.latency,
               "microseconds of one short copy until it is complete; median of 3 of 256");
   bw.add_flag("--cold", options.cold, "empty the CPU's caches and the page cache before each copy");

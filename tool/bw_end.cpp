@@ -4,7 +4,8 @@
 #include "name.hpp"
 #include "place.hpp"
 
-#include <limits>
+#include <cerrno>
+#include <cstring>
 #include <sys/stat.h>
 #include <umem.h>
 #include <unistd.h>
@@ -18,7 +19,10 @@ static bool is_folder(std::string const &path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static bool exists(std::string const &path) { return access(path.c_str(), F_OK) == 0; }
+static void check_new(std::string const &path) {
+  if (access(path.c_str(), F_OK) == 0)
+    throw Failure("umem bw writes only files that it makes, and " + path + " exists");
+}
 
 /* Makes a place of a new file of the place, and returns its path. A folder gets a file. */
 static std::string name_file(Name &name) {
@@ -26,22 +30,15 @@ static std::string name_file(Name &name) {
   std::string path = decoded(name.place);
   if (is_folder(path))
     path += "/umem-bw-" + std::to_string(getpid()) + '-' + std::to_string(count++);
-  if (exists(path))
-    throw Failure("umem bw writes only files that it makes, and " + path + " exists");
+  check_new(path);
   name.place = encoded(path);
   if (!name.option("mode")) name.options.emplace_back(name.storage() + ".mode", "w+");
   return path;
 }
 
-/* A segment has the size that its creator gives it. */
-static void size_segment(Name &name, std::uint64_t nbytes, unsigned blocks) {
+static void check_segment(Name const &name) {
   if (!name.place.empty())
     throw Failure("umem bw writes only segments that it makes: name it shm:");
-  if (name.option("size")) return;
-  constexpr std::uint64_t slack = std::uint64_t(1) << 20;
-  std::uint64_t const most = std::numeric_limits<std::uint64_t>::max() / blocks - slack;
-  if (nbytes > most) throw Failure("so many bytes cannot be addressed");
-  name.options.emplace_back("shm.size", std::to_string(blocks * (nbytes + slack)));
 }
 
 /* ---- RAM ---- */
@@ -70,14 +67,23 @@ BwEnd::BwEnd(std::string const &name, std::uint64_t nbytes, unsigned blocks)
     : nbytes_(static_cast<std::size_t>(nbytes)) {
   std::string opened = name, path;
   if (std::optional<Name> parts = parse_name(name)) {
+    for (std::string const &log : parts->paths_of_layers()) check_new(log);
     if (parts->is_file()) path = name_file(*parts);
-    if (parts->storage() == "shm") size_segment(*parts, nbytes, blocks);
+    if (parts->storage() == "shm") {
+      check_segment(*parts);
+      parts->size_segment(nbytes, blocks);
+    }
     opened = parts->text();
   }
   blocks_.reserve(blocks);
   ctx_ = umem_open(opened.c_str());
   if (!ctx_) throw Failure(reason());
-  if (!path.empty()) unlink(path.c_str()); /* it lives as long as it is open, and stays nowhere */
+  /* It lives as long as it is open, and stays nowhere. */
+  if (!path.empty() && unlink(path.c_str()) != 0) {
+    std::string const why = std::strerror(errno);
+    umem_close(ctx_);
+    throw Failure("cannot remove the name of " + path + ": " + why);
+  }
 }
 
 BwEnd::~BwEnd() {

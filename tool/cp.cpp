@@ -8,7 +8,9 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +19,7 @@ namespace umem::tool {
 struct CpOptions {
   std::string src, dst, step = "64M";
   bool json = false, verify = false, direct = false, quiet = false;
-  double interval = -1;
+  double interval = -1; /* seconds; negative: as umem chooses */
 };
 
 static double speed_of(Copied const &copied) {
@@ -42,6 +44,13 @@ static void print_line(Copied const &copied) {
                 speed_of(copied) / 1e9);
   print(size_text(copied.nbytes) + text.data() + (copied.verified ? ", verified" : "") +
         (copied.route.empty() ? "" : ", " + copied.route) + '\n');
+}
+
+/* A number that is not negative; "nan" and "inf" are none. */
+static bool is_seconds(std::string const &text) {
+  char *end = nullptr;
+  double const seconds = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' && seconds >= 0 && std::isfinite(seconds);
 }
 
 static void run_cp(CpOptions const &options) {
@@ -94,7 +103,11 @@ void add_cp(CLI::App &app) {
   cp.add_option("--interval", options->interval,
                 "seconds between reports of progress; default: 0.1 on a terminal, else 10")
       ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
+      ->check(
+          [](std::string const &text) {
+            return is_seconds(text) ? "" : "not a number of seconds: " + text;
+          },
+          "");
   cp.callback([options] { run_cp(*options); });
 }
 

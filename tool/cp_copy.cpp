@@ -3,6 +3,7 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "output.hpp"
+#include "place.hpp"
 
 #include <algorithm>
 #include <array>
@@ -42,7 +43,7 @@ std::string Progress::text(char const *what, std::uint64_t done, std::uint64_t t
   double const speed = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   std::array<char, 40> number;
   std::vector<std::string> parts = {what + size_text(done) + " of " + size_text(total)};
-  std::snprintf(number.data(), number.size(), "%.0f %%", 100 * share);
+  std::snprintf(number.data(), number.size(), "%.0f %%", std::floor(100 * share));
   parts.emplace_back(number.data());
   std::snprintf(number.data(), number.size(), "%.2f GB/s", speed / 1e9);
   parts.emplace_back(number.data());
@@ -102,7 +103,7 @@ static std::string copy_part(End const &src, End const &dst, Part part, std::uin
   if (umem_copy_to_with(src.ctx, src.adr + before, dst.ctx, dst.adr + before,
                         static_cast<std::size_t>(nbytes), &options)) {
     Interrupt::check();
-    throw Failure(umem_thread_message());
+    throw Failure(reason());
   }
   std::string text(umemRoute_text(&route, nullptr, 0), '\0');
   umemRoute_text(&route, text.data(), text.size() + 1);
@@ -133,7 +134,7 @@ static void read_chunk(End const &end, std::uint64_t offset, umemHost &host,
   if (umem_copy_to(end.ctx, from, &host, reinterpret_cast<std::uintptr_t>(bytes.data()), nbytes) !=
           umemOK ||
       umem_synchronize(end.ctx) != umemOK)
-    throw Failure(umem_thread_message());
+    throw Failure(reason());
 }
 
 void verify(End const &src, End const &dst, Progress &progress) {
@@ -141,7 +142,7 @@ void verify(End const &src, End const &dst, Progress &progress) {
   auto const room = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, src.nbytes));
   std::vector<char> one(room), other(room);
   umemHost host;
-  if (umemHost_ctor(&host) != umemOK) throw Failure(umem_thread_message());
+  if (umemHost_ctor(&host) != umemOK) throw Failure(reason());
   std::unique_ptr<umemHost, void (*)(umemHost *)> const ends(&host,
                                                              [](umemHost *ctx) { umem_dtor(ctx); });
   for (std::uint64_t done = 0; done < src.nbytes; done += room) {

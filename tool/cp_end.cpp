@@ -1,14 +1,19 @@
 /* cp_end.cpp - the two ends of umem cp. */
 #include "cp.hpp"
 #include "failure.hpp"
+#include "place.hpp"
 
+#include <cerrno>
+#include <fcntl.h>
 #include <limits>
 #include <regex>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 namespace umem::tool {
 
-[[noreturn]] static void fail_with_status() { throw Failure(umem_thread_message()); }
+[[noreturn]] static void fail_with_status() { throw Failure(reason()); }
 
 /* ---- sizes and ranges ---- */
 
@@ -43,21 +48,34 @@ Range parse_range(std::string const &text) {
 /* The name of what is a name or the path of a file. */
 static Name name_of(std::string const &word) {
   if (word.empty()) throw Failure("an empty name", misuse);
-  if (std::optional<Name> name = parse_name(word)) return *name;
-  return {{"file"}, encoded(word), {}};
+  std::optional<Name> const name = parse_name(word);
+  if (!name) return {{"file"}, encoded(word), {}};
+  std::string const unknown = name->unknown_layer();
+  if (!unknown.empty())
+    throw Failure("there is no scheme " + unknown + ": for a file write ./" + word);
+  return *name;
 }
 
 /* ---- any context ---- */
+
+/* Whether the bytes are in a file, with or without a name. */
+static bool takes_files(Name const &name) {
+  return name.storage() == "file" || name.storage() == "mmap";
+}
+
+/* Adds what --direct asks of files. */
+static void add_direct(Name &name, bool direct) {
+  if (direct && takes_files(name)) name.options.emplace_back(name.storage() + ".direct", "on");
+}
 
 struct Opened : End {
   explicit Opened(Name const &name) {
     ctx = umem_open(name.text().c_str());
     if (!ctx) fail_with_status();
-    is_file = name.is_file();
-    keeps_block = name.storage() == "shm";
+    is_file = takes_files(name);
   }
   ~Opened() override {
-    if (owns_block && !keeps_block) umem_free(ctx, block);
+    if (owns_block) umem_free(ctx, block);
     umem_close(ctx);
   }
 
@@ -68,7 +86,7 @@ struct Opened : End {
   }
 
   std::uintptr_t block = 0;
-  bool owns_block = false, keeps_block = false;
+  bool owns_block = false;
 };
 
 /* ---- the source ---- */
@@ -86,7 +104,7 @@ static std::unique_ptr<End> open_file(Name name, Range const &range, bool direct
   std::string const mode = name.option("mode").value_or("r");
   if (mode != "r") throw Failure("a source is only read: mode=" + mode + " is not allowed", misuse);
   if (!name.option("mode")) name.options.emplace_back(name.storage() + ".mode", "r");
-  if (direct) name.options.emplace_back(name.storage() + ".direct", "on");
+  add_direct(name, direct);
   auto file = std::make_unique<Opened>(name);
   umemInfo info = UMEM_INFO_INIT;
   if (umem_get_info(file->ctx, &info) != umemOK) fail_with_status();
@@ -113,13 +131,19 @@ static std::unique_ptr<End> open_segment(Name name, Range const &range) {
 }
 
 std::unique_ptr<End> open_source(Range const &range, bool direct) {
-  Name const name = name_of(range.name);
+  Name name = name_of(range.name);
   if (name.is_file()) return open_file(name, range, direct);
   if (name.storage() == "shm" && !name.place.empty()) return open_segment(name, range);
+  if (std::size_t const at = range.name.find('@'); !range.length && at != std::string::npos)
+    throw Failure("not a range: " + range.name.substr(at) +
+                      " (@OFFSET,LENGTH in bytes, or with K, M, G or T)",
+                  misuse);
   if (!range.length)
     throw Failure(range.name + " holds nothing yet: say how many zeros to copy, as in " +
                       range.name + "@0,1G",
                   misuse);
+  add_direct(name, direct);
+  if (name.storage() == "shm") name.size_segment(*range.length);
   auto memory = std::make_unique<Opened>(name);
   memory->nbytes = *range.length;
   if (!memory->nbytes) return memory;
@@ -142,6 +166,36 @@ struct NewFile : End {
   }
 
   umemFile file = {};
+};
+
+/* Whether there is a segment of this name, as far as the system tells. */
+static bool has_segment(std::string const &place) {
+  int const descriptor =
+      shm_open((place[0] == '/' ? place : '/' + place).c_str(), O_RDONLY | O_CLOEXEC, 0);
+  if (descriptor < 0) return errno != ENOENT;
+  close(descriptor);
+  return true;
+}
+
+/* A new block in a segment with a name, which stays when it is complete. Until then it is freed, and a segment that was
+ * made for it is removed. */
+struct NewBlock : End {
+  NewBlock(Name name, std::uint64_t size) : place(decoded(name.place)) {
+    creates = !has_segment(place) && name.option("how").value_or("create") != "open";
+    if (creates) name.size_segment(size);
+    if (!name.option("how")) name.options.emplace_back("shm.how", creates ? "create" : "open");
+    segment = std::make_unique<Opened>(name);
+    ctx = segment->ctx;
+  }
+  ~NewBlock() override {
+    segment.reset();
+    if (creates) umemShm_remove(place.c_str());
+  }
+  void finish() override { segment->owns_block = creates = false; }
+
+  std::string place;
+  bool creates; /* and has not finished */
+  std::unique_ptr<Opened> segment;
 };
 
 static umemFileOptions file_options(Name const &name, bool direct) {
@@ -167,7 +221,7 @@ static umemFileOptions file_options(Name const &name, bool direct) {
 }
 
 std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nbytes, bool direct) {
-  Name const name = name_of(word);
+  Name name = name_of(word);
   if (name.is_file() && name.layers.size() > 1)
     throw Failure("a new file has no layers over it: write file:" + name.place, misuse);
   auto const size = static_cast<std::size_t>(nbytes);
@@ -178,6 +232,15 @@ std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nby
       fail_with_status();
     return file;
   }
+  if (name.storage() == "shm" && !name.place.empty()) {
+    auto end = std::make_unique<NewBlock>(name, nbytes);
+    end->nbytes = nbytes;
+    if (size) end->segment->take(umem_alloc(end->ctx, size));
+    end->adr = end->segment->adr;
+    return end;
+  }
+  if (name.storage() == "shm") name.size_segment(nbytes);
+  add_direct(name, direct);
   auto memory = std::make_unique<Opened>(name);
   memory->nbytes = nbytes;
   if (size) memory->take(umem_alloc(memory->ctx, size));

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <memory>
+#include <unistd.h>
 #include <vector>
 
 namespace umem::tool {
@@ -22,9 +23,14 @@ struct InfoOptions {
 
 /* ---- text ---- */
 
+/* A line that is wrapped on a terminal. */
+static void print_line(std::string const &text, std::size_t indent) {
+  print(wrapped(text, indent, columns_of(STDOUT_FILENO)));
+}
+
 static void line(std::string const &head, std::string const &text) {
   if (text.empty()) return;
-  print("    " + head + std::string(head.size() < 19 ? 19 - head.size() : 1, ' ') + text + '\n');
+  print(entry("    " + head, text, 23, columns_of(STDOUT_FILENO)));
 }
 
 static std::string size_of(Json const &number) {
@@ -50,7 +56,7 @@ static void print_gpu(Json const &gpu) {
 static void print_context(Json const &context) {
   std::string const name = plain(context["name"]);
   if (!context["opens"]) {
-    print(name + "  no: " + plain(context["reason"]) + '\n');
+    print_line(name + "  no: " + plain(context["reason"]), 4);
     return;
   }
   print(name + "  yes\n");
@@ -110,12 +116,12 @@ static void print_scheme(Json const &scheme) {
   std::string head = scheme["name"].get<std::string>() + (scheme["adaptor"] ? "+...:" : ":");
   Json const &place = scheme["place"];
   if (!place.is_null()) head += '[' + upper(place["kind"].get<std::string>()) + ']';
-  print(head + "  " + scheme["help"].get<std::string>() + '\n');
+  print_line(head + "  " + scheme["help"].get<std::string>(), 4);
   for (Json const &option : scheme["options"]) {
     std::string const value =
         option.contains("words") ? list_of(option["words"]) : upper(option["kind"]);
-    print("    " + option["name"].get<std::string>() + '=' + value + '\n');
-    print("        " + option["help"].get<std::string>() + '\n');
+    print_line("    " + option["name"].get<std::string>() + '=' + value, 8);
+    print_line("        " + option["help"].get<std::string>(), 8);
   }
 }
 
@@ -148,7 +154,9 @@ static void print_text(Json const &all, bool with_schemes) {
     std::string names;
     for (Json const &scheme : all["schemes"])
       names += (names.empty() ? "" : " ") + scheme["name"].get<std::string>();
-    print("\nschemes (umem info --schemes tells their options)\n    " + names + '\n');
+    print("\n");
+    print_line("schemes (umem info --schemes tells their options)", 0);
+    print_line("    " + names, 4);
   }
 }
 

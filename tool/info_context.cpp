@@ -88,6 +88,8 @@ static bool has_no_size(Name const &name) {
 static std::string harmless(std::string const &text) {
   std::optional<Name> name = parse_name(text);
   if (!name) return text;
+  for (std::string const &path : name->paths_of_layers())
+    throw Failure("umem info changes no file, and a layer writes " + path);
   if (name->is_file() && name->option("mode").value_or("r") != "r")
     throw Failure("umem info only reads files, and needs mode=r");
   if (name->is_file() && !name->option("mode"))

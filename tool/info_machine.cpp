@@ -33,7 +33,7 @@ static Json cuda_json() {
   } catch (Failure const &why) {
     return no(why.what());
   }
-  Json json = yes(std::to_string(gpu_count()) + " GPUs");
+  Json json = yes(std::to_string(gpu_count()) + (gpu_count() == 1 ? " GPU" : " GPUs"));
   int const version = gpu(0).driver_version;
   json["driver_version"] = version ? Json(version) : Json(nullptr);
   std::string const release = first_line("/sys/module/nvidia/version");

@@ -13,11 +13,14 @@ static volatile std::sig_atomic_t came;
 static constexpr std::array<int, 3> numbers = {SIGINT, SIGTERM, SIGHUP};
 static std::array<struct sigaction, numbers.size()> before;
 
+static unsigned depth; /* of Interrupts that exist */
+
 static void note(int number) {
   if (!came) came = number;
 }
 
 Interrupt::Interrupt() {
+  if (depth++) return;
   came = 0;
   for (std::size_t i = 0; i < numbers.size(); i++) {
     struct sigaction action = {};
@@ -30,6 +33,7 @@ Interrupt::Interrupt() {
 }
 
 Interrupt::~Interrupt() {
+  if (--depth) return;
   for (std::size_t i = 0; i < numbers.size(); i++) sigaction(numbers[i], &before[i], nullptr);
 }
 

@@ -3,7 +3,7 @@
 
 namespace umem::tool {
 
-/* From its construction to its end these signals only set a flag. One at a time. */
+/* From its construction to its end these signals only set a flag. One inside of another changes nothing. */
 class Interrupt {
 public:
   Interrupt();

@@ -1,18 +1,22 @@
 /* main.cpp - umem: what this machine can open, how fast it copies, copies by name, and what logs hold. */
 #include "commands.hpp"
 #include "failure.hpp"
+#include "help.hpp"
 #include "output.hpp"
 #include "texts.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <sstream>
 #include <string>
 #include <trace.h>
 #include <umem.h>
+#include <unistd.h>
 #include <vector>
 
 namespace umem::tool {
@@ -53,6 +57,12 @@ static bool is_trace(std::string const &called) {
   return called.substr(called.find_last_of('/') + 1) == "umem-trace";
 }
 
+/* Lines of help are readable from 40 columns on, also where nobody knows how wide they will be shown. */
+static std::size_t columns_of_help() {
+  std::size_t const columns = columns_of(STDOUT_FILENO);
+  return columns == no_limit ? 80 : std::max<std::size_t>(columns, 40);
+}
+
 static int run(std::vector<std::string> const &words) {
   CLI::App app("One set of calls for arrays in RAM, files and GPUs: the program.", "umem");
   build(app);
@@ -60,9 +70,7 @@ static int run(std::vector<std::string> const &words) {
     /* CLI11 takes the words from the end of the vector. */
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (CLI::CallForHelp const &) {
-    print(app.help());
-  } catch (CLI::CallForAllHelp const &) {
-    print(app.help("", CLI::AppFormatMode::All));
+    print(help_text(app, columns_of_help()));
   } catch (CLI::CallForVersion const &version) {
     print(std::string(version.what()) + '\n');
   } catch (CLI::Success const &) {
@@ -83,7 +91,8 @@ static int run(std::vector<std::string> const &words) {
 static int run_safely(int argc, char **argv) {
   try {
     std::vector<std::string> words(argv + (argc > 0), argv + argc);
-    if (argc > 0 && is_trace(argv[0])) words.insert(words.begin(), "trace");
+    bool const is_version = words == std::vector<std::string>{"--version"};
+    if (argc > 0 && is_trace(argv[0]) && !is_version) words.insert(words.begin(), "trace");
     return run(words);
   } catch (ClosedPipe const &gone) {
     return gone.status;
@@ -95,9 +104,19 @@ static int run_safely(int argc, char **argv) {
   }
 }
 
+/* Opens what was closed of the descriptors 0 to 2: a file of a command would get such a number, and messages would go to
+ * the file. Only reads are allowed, so that a write to it fails as to a closed one. */
+static void fill_standard_descriptors() {
+  int descriptor;
+  do descriptor = open("/dev/null", O_RDONLY);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+}
+
 } // namespace umem::tool
 
 int main(int argc, char **argv) {
+  umem::tool::fill_standard_descriptors();
   std::setlocale(LC_CTYPE, "");  /* that of the C language stays where it cannot be had */
   std::signal(SIGPIPE, SIG_IGN); /* a write then fails with EPIPE */
   return umem::tool::run_safely(argc, argv);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <limits>
 #include <sstream>
 #include <string_view>
 #include <umem.h>
@@ -66,15 +67,25 @@ std::optional<std::string> Name::option(std::string const &key) const {
   return {};
 }
 
-/* ---- a further layer ---- */
+/* ---- schemes ---- */
+
+/* NULL if there is none. */
+static umemScheme const *scheme_of(std::string const &name) {
+  for (std::size_t i = 0; umemScheme const *scheme = umem_scheme(i); i++)
+    if (scheme->name == name) return scheme;
+  return nullptr;
+}
 
 static bool has_option(std::string const &scheme_name, std::string const &key) {
-  for (std::size_t i = 0; umemScheme const *scheme = umem_scheme(i); i++) {
-    if (scheme->name != scheme_name) continue;
-    auto const is_key = [&](umemOption const &option) { return option.name == key; };
-    return std::any_of(scheme->options, scheme->options + scheme->option_count, is_key);
-  }
-  return false;
+  umemScheme const *scheme = scheme_of(scheme_name);
+  auto const is_key = [&](umemOption const &option) { return option.name == key; };
+  return scheme && std::any_of(scheme->options, scheme->options + scheme->option_count, is_key);
+}
+
+std::string Name::unknown_layer() const {
+  auto const unknown = std::find_if_not(layers.begin(), layers.end(),
+                                        [](auto const &one) { return scheme_of(one) != nullptr; });
+  return unknown == layers.end() ? "" : *unknown;
 }
 
 void Name::put_over(std::string const &layer) {
@@ -85,6 +96,38 @@ void Name::put_over(std::string const &layer) {
     if (owner != layers.end()) key = *owner + '.' + bare;
   }
   layers.insert(layers.begin(), layer);
+}
+
+std::string Name::unknown_part() const {
+  std::string const layer = unknown_layer();
+  if (!layer.empty()) return "scheme " + layer;
+  for (auto const &[key, value] : options) {
+    std::string const bare = key.substr(key.find_last_of('.') + 1);
+    auto const has = [&](std::string const &one) { return has_option(one, bare); };
+    if (std::none_of(layers.begin(), layers.end(), has)) return "option " + key;
+  }
+  return "";
+}
+
+std::vector<std::string> Name::paths_of_layers() const {
+  std::vector<std::string> paths;
+  for (std::string const &layer : layers) {
+    umemScheme const *scheme = scheme_of(layer);
+    if (!scheme || !scheme->decorates) continue;
+    for (std::size_t i = 0; i < scheme->option_count; i++)
+      if (scheme->options[i].kind == umemPathOption)
+        if (std::optional<std::string> const path = option(scheme->options[i].name))
+          paths.push_back(decoded(*path));
+  }
+  return paths;
+}
+
+void Name::size_segment(std::uint64_t nbytes, unsigned blocks) {
+  if (option("size")) return;
+  constexpr std::uint64_t slack = std::uint64_t(1) << 20;
+  if (nbytes > std::numeric_limits<std::uint64_t>::max() / blocks - slack)
+    throw Failure("so many bytes cannot be addressed");
+  options.emplace_back("shm.size", std::to_string(blocks * (nbytes + slack)));
 }
 
 /* ---- percent signs ---- */

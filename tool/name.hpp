@@ -1,6 +1,7 @@
 /* name.hpp - the parts of a name of umem_open, as they stand in it. The library checks and decodes them. */
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +22,19 @@ struct Name {
 
   /* Puts a layer over all. Options that would then be of two layers get the name of theirs. */
   void put_over(std::string const &layer);
+
+  /* Gives a new segment of shared memory room for so many blocks of nbytes and for what umem adds, unless the name says
+   * how large it is. Throws Failure for too many bytes. */
+  void size_segment(std::uint64_t nbytes, unsigned blocks = 1);
+
+  /* The first layer that is no scheme of umem_open; "" if all are. */
+  std::string unknown_layer() const;
+
+  /* What of the name no scheme has: "scheme what" or "option x"; "" if all is known. */
+  std::string unknown_part() const;
+
+  /* Paths of files that layers over the storage write, such as that of a log. */
+  std::vector<std::string> paths_of_layers() const;
 
   std::string text() const;
 };

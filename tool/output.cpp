@@ -9,7 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
+#include <sstream>
 #include <sys/ioctl.h>
+#include <trace.h>
 #include <unistd.h>
 
 namespace umem::tool {
@@ -27,7 +31,7 @@ void print(std::string_view text) {
 }
 
 void flush_output() {
-  if (std::fflush(stdout) != 0) fail_output();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_output();
 }
 
 /* ---- the terminal ---- */
@@ -50,6 +54,25 @@ std::size_t display_width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
+std::string clipped(std::string const &text, std::size_t limit) {
+  std::size_t end = 0;
+  for (std::size_t columns = 0; end < text.size(); end++)
+    if ((text[end] & 0xC0) != 0x80 && columns++ == limit) break;
+  return text.substr(0, end);
+}
+
+std::string plain(std::string const &text) {
+  char *bytes = nullptr;
+  std::size_t size = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) throw std::bad_alloc();
+  trace_write_text(out, text.c_str());
+  bool const is_complete = std::fclose(out) == 0;
+  std::unique_ptr<char, void (*)(void *)> const owner(bytes, std::free);
+  if (!is_complete) throw std::bad_alloc();
+  return {bytes, size};
+}
+
 std::string size_text(std::uint64_t bytes) {
   static constexpr std::array<char const *, 7> units = {"B",   "KiB", "MiB", "GiB",
                                                         "TiB", "PiB", "EiB"};
@@ -59,6 +82,49 @@ std::string size_text(std::uint64_t bytes) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), "%.4g %s", value, units[unit]);
   return text.data();
+}
+
+/* ---- lines ---- */
+
+/* Words after what stands in the first line already, which takes up columns. */
+static std::string fill(std::string const &text, std::size_t used, std::size_t indent,
+                        std::size_t limit) {
+  std::istringstream words(text);
+  std::string lines;
+  bool begins = true; /* of a line: no space before the word */
+  for (std::string word; std::getline(words, word, ' '); begins = false) {
+    std::size_t const width = display_width(word);
+    if (!begins && used + 1 + width > limit) {
+      lines += '\n' + std::string(indent, ' ');
+      used = indent;
+      begins = true;
+    }
+    lines += (begins ? "" : " ") + word;
+    used += width + (begins ? 0 : 1);
+  }
+  return lines + '\n';
+}
+
+std::string wrapped(std::string const &text, std::size_t indent, std::size_t limit) {
+  std::istringstream paragraphs(text);
+  std::string lines;
+  for (std::string one; std::getline(paragraphs, one);) {
+    std::size_t const before = std::min(one.find_first_not_of(' '), one.size());
+    lines += one.substr(0, before) + fill(one.substr(before), before, indent, limit);
+  }
+  return lines;
+}
+
+std::string entry(std::string const &head, std::string const &text, std::size_t column,
+                  std::size_t limit) {
+  constexpr std::size_t least = 30; /* columns for the text */
+  std::size_t const before = std::min(head.find_first_not_of(' '), head.size());
+  std::size_t const width = display_width(head);
+  if (limit < column + least)
+    return head + '\n' + std::string(before + 4, ' ') + fill(text, before + 4, before + 4, limit);
+  if (width < column)
+    return head + std::string(column - width, ' ') + fill(text, column, column, limit);
+  return head + '\n' + std::string(column, ' ') + fill(text, column, column, limit);
 }
 
 /* ---- tables ---- */
@@ -97,13 +163,14 @@ std::string Table::in_columns(std::vector<std::size_t> const &widths) const {
   return text;
 }
 
-std::string Table::in_paragraphs() const {
+std::string Table::in_paragraphs(std::size_t limit) const {
   std::string text;
   for (auto const &row : rows_) {
     if (!text.empty()) text += '\n';
     for (std::size_t i = 0; i < columns_.size(); i++)
       if (!row[i].empty())
-        text += columns_[i].head + (columns_[i].head.empty() ? "" : ": ") + row[i] + '\n';
+        text +=
+            wrapped(columns_[i].head + (columns_[i].head.empty() ? "" : ": ") + row[i], 2, limit);
   }
   return text;
 }
@@ -112,7 +179,7 @@ std::string Table::text(std::size_t limit) const {
   std::vector<std::size_t> const all = widths();
   std::size_t width = all.empty() ? 0 : 2 * (all.size() - 1);
   for (std::size_t const one : all) width += one;
-  return width <= limit ? in_columns(all) : in_paragraphs();
+  return width <= limit ? in_columns(all) : in_paragraphs(limit);
 }
 
 void Table::print() const { tool::print(text(columns_of(STDOUT_FILENO))); }

@@ -29,8 +29,23 @@ inline constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 /* The number of columns that text takes, for UTF-8 without wide characters. */
 std::size_t display_width(std::string_view text);
 
+/* The first characters of text, which take at most limit columns. */
+std::string clipped(std::string const &text, std::size_t limit);
+
+/* Names of files and contexts may hold anything: what would act on a terminal becomes \xNN. */
+std::string plain(std::string const &text);
+
 /* "512 MiB", "1.5 GiB", "17 B". */
 std::string size_text(std::uint64_t bytes);
+
+/* The words of text in lines of at most limit columns, as far as words allow. Further lines are indented. Each line feed
+ * of the text stays. */
+std::string wrapped(std::string const &text, std::size_t indent, std::size_t limit);
+
+/* A line with a head, and a text that begins in this column and is wrapped. Where lines are too short for that, the text
+ * is below the head. */
+std::string entry(std::string const &head, std::string const &text, std::size_t column,
+                  std::size_t limit);
 
 /* Rows of text below a line of heads. Where a row does not fit the terminal, each becomes a paragraph with a line
  * "head: cell" for each cell that is not empty. */
@@ -56,7 +71,7 @@ public:
 private:
   std::vector<std::size_t> widths() const;
   std::string in_columns(std::vector<std::size_t> const &widths) const;
-  std::string in_paragraphs() const;
+  std::string in_paragraphs(std::size_t limit) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;

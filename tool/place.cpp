@@ -4,10 +4,10 @@
 #include "failure.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <umem.h>
 
@@ -17,16 +17,9 @@ namespace umem::tool {
 std::string reason() {
   std::string const text = umem_thread_message();
   std::size_t const colon = text.find(": ");
-  return text.compare(0, 5, "umem_") == 0 && colon != std::string::npos &&
-                 text.find(' ') == colon + 1
-             ? text.substr(colon + 2)
-             : text;
-}
-
-std::string plain(std::string text) {
-  for (char &c : text)
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-  return text;
+  bool const names_function =
+      text.compare(0, 4, "umem") == 0 && colon != std::string::npos && text.find(' ') == colon + 1;
+  return names_function ? text.substr(colon + 2) : text;
 }
 
 Context::Context(std::string const &name) : ctx_(umem_open(name.c_str())) {
@@ -93,6 +86,11 @@ std::vector<std::string> all_places() {
       for (int const node : numa_nodes()) names.push_back("host:?nodes=" + std::to_string(node));
   }
   return names;
+}
+
+bool is_stream(std::string const &path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
 std::string scratch_folder() {

@@ -10,9 +10,6 @@ namespace umem::tool {
 /* The message of the last failure of this thread, without the function that has failed. */
 std::string reason();
 
-/* Names of files may hold anything: what would act on a terminal becomes a question mark. */
-std::string plain(std::string text);
-
 /* A context of umem_open, which ends with this object. Throws Failure with the reason. */
 class Context {
 public:
@@ -52,6 +49,9 @@ Gpu gpu(int ordinal);
 
 /* Bytes of RAM that this process can still take, by the kernel and by its control groups. */
 std::uint64_t available_ram();
+
+/* Whether the path leads to what is neither a regular file nor a folder, such as a device or a pipe. */
+bool is_stream(std::string const &path);
 
 /* The folder in which a file without a name is, and whether files there are in RAM (tmpfs). */
 std::string scratch_folder();

@@ -2,6 +2,7 @@
 #include "texts.hpp"
 
 #include "failure.hpp"
+#include "help.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cctype>
@@ -14,24 +15,6 @@
 namespace umem::tool {
 
 /* ---- what the command line has ---- */
-
-static std::vector<CLI::App const *> commands_of(CLI::App const &app) {
-  return app.get_subcommands([](CLI::App const *) { return true; });
-}
-
-/* Options that --help shows; those without a group are hidden. */
-static std::vector<CLI::Option const *> options_of(CLI::App const &app, bool positional) {
-  return app.get_options([&](CLI::Option const *option) {
-    return option->get_positional() == positional && !option->get_group().empty();
-  });
-}
-
-static std::vector<std::string> spellings(CLI::Option const &option) {
-  std::vector<std::string> words;
-  for (std::string const &name : option.get_snames()) words.push_back("-" + name);
-  for (std::string const &name : option.get_lnames()) words.push_back("--" + name);
-  return words;
-}
 
 /* Calls visit for the program, "" , and each command: "/trace", "/trace/run", ... */
 static void walk(CLI::App const &app, std::string const &path,
@@ -72,31 +55,16 @@ static std::string summary_of(CLI::App const &app) {
 }
 
 static std::string synopsis(std::string const &words, CLI::App const &app) {
-  std::string text = ".B " + roff(words) + "\n[OPTIONS]";
-  for (CLI::Option const *option : options_of(app, true)) {
-    std::string const name =
-        roff(option->get_name(true)) + (option->get_expected_max() > 1 ? " ..." : "");
-    text += option->get_required() ? ' ' + name : " [" + name + ']';
-  }
-  if (!commands_of(app).empty())
-    text += app.get_require_subcommand_min() ? " COMMAND ..." : " [COMMAND ...]";
-  return text + '\n';
+  return ".B " + roff(words) + '\n' + roff(arguments_of(app)) + '\n';
 }
 
 static std::string list_of_options(CLI::App const &app) {
   std::string text;
   for (bool const positional : {true, false})
     for (CLI::Option const *option : options_of(app, positional)) {
-      std::string words = positional ? option->get_name(true) : "";
-      for (std::string const &word : spellings(*option))
-        words += (words.empty() ? "" : ", ") + word;
-      text += ".TP\n.B " + roff(words);
-      if (!positional && option->get_expected_max() > 0 && !option->get_type_name().empty())
-        text += ' ' + roff(option->get_type_name().substr(0, option->get_type_name().find(':')));
-      text += '\n' + roff(option->get_description());
-      std::string const standard = option->get_default_str();
-      if (!positional && !standard.empty()) text += " (default: " + roff(standard) + ')';
-      text += '\n';
+      std::string const value = value_of(*option);
+      text += ".TP\n.B " + roff(words_of(*option)) + (value.empty() ? "" : ' ' + roff(value));
+      text += '\n' + roff(help_of(*option)) + '\n';
     }
   return text;
 }
@@ -134,16 +102,22 @@ std::string man_page(CLI::App const &app, CLI::App const *command) {
 
 /* ---- completions ---- */
 
-/* What may follow a command: commands, then options. For zsh with their help. */
-static std::string words_for(CLI::App const &app,
-                             std::function<std::string(std::string, std::string)> const &show) {
+/* Writes a word and what it means into a list of a shell. */
+using Show = std::function<std::string(std::string const &word, std::string const &help)>;
+
+static std::string command_words(CLI::App const &app, Show const &show) {
   std::string text;
   for (CLI::App const *command : commands_of(app))
-    text += ' ' + show(command->get_name(), summary_of(*command));
+    text += (text.empty() ? "" : " ") + show(command->get_name(), summary_of(*command));
+  return text;
+}
+
+static std::string option_words(CLI::App const &app, Show const &show) {
+  std::string text;
   for (CLI::Option const *option : options_of(app, false))
     for (std::string const &word : spellings(*option))
-      text += ' ' + show(word, option->get_description());
-  return text.empty() ? text : text.substr(1);
+      text += (text.empty() ? "" : " ") + show(word, option->get_description());
+  return text;
 }
 
 static std::string all_commands(CLI::App const &app) {
@@ -154,11 +128,14 @@ static std::string all_commands(CLI::App const &app) {
   return paths;
 }
 
+/* A program behind "--" has the completion of its own. */
 std::string bash_completion(CLI::App const &app) {
+  Show const word_only = [](auto const &word, auto const &) { return word; };
   std::string cases;
   walk(app, "", [&](std::string const &path, CLI::App const &command) {
-    cases += "    '" + path + "') known='" +
-             words_for(command, [](auto const &word, auto const &) { return word; }) + "' ;;\n";
+    std::string const commands = command_words(command, word_only);
+    cases += "    '" + path + "') known='" + commands + (commands.empty() ? "" : " ") +
+             option_words(command, word_only) + "' ;;\n";
   });
   return "# Completion of umem and umem-trace for bash, written by umem itself.\n"
          "_umem() {\n"
@@ -169,6 +146,15 @@ std::string bash_completion(CLI::App const &app) {
          "      " +
          all_commands(app) +
          ") command+=/${COMP_WORDS[i]} ;;\n"
+         "      /trace/run/--)\n"
+         "        if ((i + 1 == COMP_CWORD)); then\n"
+         "          mapfile -t COMPREPLY < <(compgen -c -f -- \"$word\")\n"
+         "        elif declare -F _command_offset > /dev/null; then\n"
+         "          _command_offset $((i + 1))\n"
+         "        else\n"
+         "          mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+         "        fi\n"
+         "        return ;;\n"
          "    esac\n"
          "  done\n"
          "  case $command in\n" +
@@ -189,28 +175,40 @@ static std::string described(std::string const &word, std::string const &help) {
   return text + '\'';
 }
 
+/* Files are also completed behind the colon of a name. */
 std::string zsh_completion(CLI::App const &app) {
   std::string cases;
   walk(app, "", [&](std::string const &path, CLI::App const &command) {
-    cases += "  ('" + path + "') known=(" + words_for(command, described) + ") ;;\n";
+    cases += "  ('" + path + "')\n    commands=(" + command_words(command, described) +
+             ")\n    options=(" + option_words(command, described) + ") ;;\n";
   });
   return "#compdef umem umem-trace\n"
          "# Completion of umem and umem-trace for zsh, written by umem itself.\n"
-         "local command= word\n"
-         "local -a known\n"
+         "local command= i\n"
+         "local -a commands options\n"
          "[[ $service != umem-trace ]] || command=/trace\n"
-         "for word in ${words[2,CURRENT-1]}; do\n"
-         "  case $command/$word in\n"
+         "for ((i = 2; i < CURRENT; i++)); do\n"
+         "  case $command/${words[i]} in\n"
          "    (" +
          all_commands(app) +
-         ") command+=/$word ;;\n"
+         ") command+=/${words[i]} ;;\n"
+         "    (/trace/run/--)\n"
+         "      shift $i words\n"
+         "      ((CURRENT -= i))\n"
+         "      _normal\n"
+         "      return ;;\n"
          "  esac\n"
          "done\n"
          "case $command in\n" +
          cases +
          "esac\n"
-         "_describe -o umem known\n"
-         "[[ $PREFIX == -* ]] || _files\n";
+         "if [[ $PREFIX == -* ]]; then\n"
+         "  _describe -o option options\n"
+         "else\n"
+         "  _describe command commands\n"
+         "  compset -P '*:'\n"
+         "  _files\n"
+         "fi\n";
 }
 
 /* ---- files ---- */

@@ -79,7 +79,9 @@ static void add_run(CLI::App &trace) {
       "Run a program whose default context writes a log, and make a trace for Perfetto of it. "
       "The exit code is that of the program if it fails.");
   auto const wanted = std::make_shared<TraceRun>();
-  app.add_option("-o,--output", wanted->out, "the trace, as JSON; - is the standard output")
+  app.add_option("-o,--output", wanted->out,
+                 "the trace, as JSON; - is the standard output, and the program then prints to the "
+                 "standard error")
       ->capture_default_str()
       ->type_name("OUT");
   app.add_flag("--flows", wanted->flows,

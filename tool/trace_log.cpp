@@ -2,7 +2,9 @@
 #include "trace_log.hpp"
 
 #include "failure.hpp"
+#include "new_text.hpp"
 #include "output.hpp"
+#include "place.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -26,22 +28,29 @@ Log::Log(std::string const &path, unsigned only) : path_(path) {
   throw Failure(why, misuse);
 }
 
-void Log::write(std::string const &path, std::function<bool(FILE *out)> const &what) const {
-  Failure const no_memory("there is no memory for the blocks of " + path_);
+/* To a device, a pipe or a socket, or to the standard output: what has no name that could wait. */
+static void write_stream(std::string const &path, std::function<void(FILE *out)> const &what) {
   if (path == "-") {
-    errno = 0;
-    if (!what(stdout)) throw no_memory;
-    if (std::ferror(stdout)) fail_output();
+    what(stdout);
     flush_output();
     return;
   }
   auto const fail = [&] { throw Failure("cannot write " + path + ": " + std::strerror(errno)); };
   std::unique_ptr<FILE, int (*)(FILE *)> out(std::fopen(path.c_str(), "wbe"), std::fclose);
   if (!out) fail();
-  errno = 0;
-  if (!what(out.get())) throw no_memory;
-  if (std::ferror(out.get()) || std::fflush(out.get()) != 0 || std::fclose(out.release()) != 0)
-    fail();
+  what(out.get());
+  if (std::ferror(out.get()) || std::fclose(out.release()) != 0) fail();
+}
+
+void Log::write(std::string const &path, std::function<bool(FILE *out)> const &what) const {
+  auto const checked = [&](FILE *out) {
+    errno = 0;
+    if (!what(out)) throw Failure("there is no memory for the blocks of " + path_);
+  };
+  if (path == "-" || is_stream(path)) return write_stream(path, checked);
+  NewText text(path);
+  checked(text.stream());
+  text.commit();
 }
 
 void Log::write_chrome(std::string const &path, bool flows) const {
@@ -60,11 +69,10 @@ void Log::replay(std::string const &name) const {
   std::unique_ptr<Replay, void (*)(Replay *)> const calls(replay_make(&trace_), replay_free);
   if (!calls) throw Failure("there is no memory for the operations of " + path_);
   std::unique_ptr<void, umemStatusType (*)(void *)> ctx(umem_open(name.c_str()), umem_close);
-  if (!ctx) throw Failure("cannot replay on " + name + ": " + umem_thread_message());
+  if (!ctx) throw Failure("cannot replay on " + name + ": " + reason());
   if (replay_run(calls.get(), ctx.get(), stdout))
     throw Failure("operations failed on " + name + ": " + umem_get_message(ctx.get()));
-  if (umem_close(ctx.release()) != umemOK)
-    throw Failure("cannot close " + name + ": " + umem_thread_message());
+  if (umem_close(ctx.release()) != umemOK) throw Failure("cannot close " + name + ": " + reason());
 }
 
 } // namespace umem::tool

@@ -8,7 +8,9 @@ class NewFile {
   umemFile file_ = {};
 
 public:
-  explicit NewFile(char const *path) { umemFile_replace(&file_, path); }
+  NewFile(char const *path, umemFileOptions const &options) {
+    umemFile_replace_with(&file_, path, &options);
+  }
   ~NewFile() { umem_dtor(&file_); }
   NewFile(NewFile const &) = delete;
   NewFile &operator=(NewFile const &) = delete;
@@ -33,8 +35,9 @@ static bool copy_elements(umemFile *file, uintptr_t adr, umemArray *array) {
   return status == umemOK;
 }
 
-static void write(char const *path, nb::bytes const &header, umemHost *ram, umemArray *array) {
-  NewFile file(path);
+static void write(char const *path, umemFileOptions const &options, nb::bytes const &header,
+                  umemHost *ram, umemArray *array) {
+  NewFile file(path, options);
   if (!umem_is_ok(file.get())) return;
   uintptr_t adr = umem_alloc(file.get(), header.size() + umemArray_nbytes(array));
   if (adr == umem_null(file.get())) return;
@@ -44,12 +47,17 @@ static void write(char const *path, nb::bytes const &header, umemHost *ram, umem
   if (copy_elements(file.get(), adr + header.size(), array)) umemFile_commit(file.get());
 }
 
-static void save(nb::bytes path, nb::bytes header, Array &array) {
+/* reserve and direct: numbers of the words that the options of a file have, as those of the enumerations are. */
+static void save(nb::bytes path, nb::bytes header, Array &array, int reserve, int direct) {
   Hold hold(array);
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = static_cast<umemReserve>(reserve);
+  options.direct = static_cast<umemDirect>(direct);
   umemHost *ram = static_cast<umemHost *>(place_of(default_host()).context->ctx);
-  unlocked([&] { write(path.c_str(), header, ram, hold.get()); });
+  unlocked([&] { write(path.c_str(), options, header, ram, hold.get()); });
 }
 
 void bind_npy(nb::module_ &m) {
-  m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array"));
+  m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array"), nb::arg("reserve"),
+        nb::arg("direct"));
 }

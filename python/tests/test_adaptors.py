@@ -73,6 +73,8 @@ def test_log_writes_a_file(tmp_path):
         assert log.number == 1 and umem.Log(umem.Host(), tmp_path / "a.log").number == 2
         umem.zeros(10, place=log)
     assert 0 < os.path.getsize(tmp_path / "a.log") <= 65536
+    with umem.Log(umem.Host(), tmp_path / "b.log", each_process=True):
+        assert (tmp_path / f"b.log.{os.getpid()}").exists() and not (tmp_path / "b.log").exists()
 
 
 def test_fault_fails_when_it_shall():

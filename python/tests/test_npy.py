@@ -76,6 +76,22 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["x.npy"] and fault
 
 
+def test_how_a_new_file_is_written(tmp_path):
+    path = tmp_path / "x.npy"
+    for options in {}, {"reserve": "none"}, {"reserve": "auto", "direct": "off"}, {"direct": "auto"}:
+        umem.save(path, umem.full(3, 1), **options)
+        assert numpy.load(path).tolist() == [1] * 3
+    for options in {"reserve": "on"}, {"direct": "none"}, {"direct": 1}:
+        with pytest.raises(umem.ValueError):
+            umem.save(path, umem.full(3, 2), **options)
+    try:
+        umem.save(path, umem.full(100000, 2), direct="on")
+    except umem.NotSupportedError:  # a file system without direct I/O
+        assert numpy.load(path).tolist() == [1] * 3
+    else:
+        assert numpy.load(path).tolist() == [2] * 100000
+
+
 @pytest.mark.parametrize("content, error", [
     (b"", ValueError), (b"no npy file at all", ValueError), (b"\x93NUMPY\x09\0\x10\0" + b" " * 16, ValueError),
     (b"\x93NUMPY\1\0\x10\0" + b"{'descr': 1     ", ValueError),

@@ -86,3 +86,9 @@ def read(kind: str, place: Any, given: dict[str, Any]) -> tuple[Value | None, tu
             fail(f"{kind} needs the option {option[0]!r}")
         values.append(None if value is None else _convert(option, value))
     return (None if place is None else _convert(where, place)), tuple(values)
+
+
+def words(kind: str, given: dict[str, Any]) -> list[int]:
+    """The numbers of words that options of a kind have, in the order given; None stands for the first word."""
+    options = {option[0]: option for row in _core._schemes() if row[0] == kind for option in row[3]}
+    return [0 if value is None else _word(value, name, options[name][3].split(" ")) for name, value in given.items()]

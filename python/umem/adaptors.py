@@ -135,12 +135,14 @@ class Log(Place):
         A new file, or an old log, which is replaced.
     max : int or str, optional
         Bytes of the file, which is a ring. Default: 16 MiB.
+    each_process : bool
+        Whether each process has a file, with its number behind the name.
     """
 
     _kind = "log"
 
-    def __init__(self, upstream: Place, file: Path, *, max: Size | None = None) -> None:
-        super().__init__(upstream, file=file, max=max)
+    def __init__(self, upstream: Place, file: Path, *, max: Size | None = None, each_process: bool = False) -> None:
+        super().__init__(upstream, file=file, max=max, each_process="yes" if each_process else None)
 
     @property
     def number(self) -> int:

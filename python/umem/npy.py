@@ -27,11 +27,20 @@ def _header(array: Array) -> bytes:
     return _MAGIC + b"\1\0" + len(text).to_bytes(2, "little") + text
 
 
-def save(path: Path, array: Array) -> None:
+def save(path: Path, array: Array, *, reserve: str | None = None, direct: str | None = None) -> None:
     """Writes an array of any place to a .npy file.
 
     The file appears, or replaces an old one, when it is complete: whatever fails or interrupts the call leaves the old
     one as it was. A place without pointers needs no memory of the host for all of it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    array : Array
+    reserve : {"auto", "none"}, optional
+        Disk space before the first byte is written, or as the bytes are.
+    direct : {"auto", "on", "off"}, optional
+        Long writes around the page cache. "on" fails where the file system cannot do that.
 
     Raises
     ------
@@ -40,7 +49,8 @@ def save(path: Path, array: Array) -> None:
     umem.TypeError
         NumPy has no elements of this type.
     """
-    _core._save(_options.path(path), _header(array), array)
+    words = _options.words("file", {"reserve": reserve, "direct": direct})
+    _core._save(_options.path(path), _header(array), array, *words)
 
 
 def _read_header(path: Path) -> tuple[int, str, tuple[int, ...], bool]:

@@ -331,6 +331,7 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemLogOptions, size, 0);
   OFFSET(umemLogOptions, filename, 8);
   OFFSET(umemLogOptions, max_bytes, 16);
+  OFFSET(umemLogOptions, each_process, 24);
   assert_true(sizeof(umemLogOptions) >= 24);
   OFFSET(umemTrackBlock, size, 0);
   OFFSET(umemTrackBlock, ctx, 8);

@@ -75,6 +75,21 @@ TEST(NpySave, leaves_nothing_but_the_file) {
   EXPECT_EQ(value_in(folder / longest.c_str()), 3);
 }
 
+TEST(FileReplace, takes_options) {
+  Folder folder;
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  options.reserve = umemReserveNone;
+  umem::File const file = umem::File::replace(folder / "new", options);
+  umem::address const adr = file.allocate(1 << 20);
+  file.commit();
+  EXPECT_EQ(about(folder / "new").st_size, 1 << 20);
+  EXPECT_LT(about(folder / "new").st_blocks, 1 << 10); /* not reserved: the file is sparse */
+  file.deallocate(adr);
+  options.size = 1; /* no struct is as small */
+  EXPECT_THROW(umem::File::replace(folder / "other", options), umem::value_error);
+  EXPECT_EQ(folder.names(), Names{"new"});
+}
+
 TEST(NpySave, takes_names_relative_to_the_folder_of_the_program) {
   Folder folder;
   in_child([&] {

@@ -111,6 +111,8 @@ TEST(LayerTest, has_its_class_for_each_adaptor) {
   ASSERT_TRUE(backend_temp_file(log));
   expect_of<umem::Log>(umem::Log(host, log), [](auto const &h) { EXPECT_EQ(h.number(), 1u); });
   std::remove(log);
+  umem::Log const own(host, log, 0, true); /* each process has its file */
+  EXPECT_EQ(std::remove((std::string(log) + '.' + std::to_string(getpid())).c_str()), 0);
 }
 
 TEST(LayerTest, has_its_class_for_each_pool) {

@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """umem bw. Usage: bw.py UMEM UMEM_WITH_DOUBLE_OF_CUDA FOLDER_OF_DOUBLE_OF_DRIVER"""
-import fcntl
 import json
 import os
 import pty
 import re
 import resource
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from program import UMEM, Case, closed_pipe, main
@@ -35,26 +33,6 @@ class Bandwidth(Case):
         self.assertIsNone(cell["bytes_per_second"])
         self.assertEqual(cell["samples"], [])
         return cell["reason"]
-
-    def on_terminal_out(self, columns, *words):
-        """The standard output on a terminal of this width."""
-        terminal, side = pty.openpty()
-        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
-        child = subprocess.Popen([UMEM, *words], cwd=self.folder, env=environment, stdout=side, stderr=subprocess.DEVNULL)
-        os.close(side)
-        shown = b""
-        while True:
-            try:
-                part = os.read(terminal, 65536)
-            except OSError:  # EIO: the other side is closed
-                break
-            if not part:
-                break
-            shown += part
-        os.close(terminal)
-        self.assertEqual(child.wait(), 0)
-        return shown.decode().replace("\r\n", "\n")
 
     def test_a_pair(self):
         lines = self.out("bw", "host:", "file:", *SMALL).splitlines()
@@ -151,7 +129,7 @@ class Bandwidth(Case):
 
     def test_files_of_others_stay(self):
         (self.folder / "a.bin").write_bytes(b"old")
-        for name in "file:a.bin", "mmap:a.bin", "file:a.bin?mode=w", "stats+file:a.bin":
+        for name in "file:a.bin", "mmap:a.bin", "file:a.bin?mode=w", "stats+file:a.bin", "log+host:?file=a.bin":
             self.assertIn("a.bin exists", self.reason("host:", name, *SMALL))
         self.assertIn("only segments that it makes", self.reason(f"shm:umem-bw-{os.getpid()}?size=1M", "host:", *SMALL))
         self.out("bw", "host:", "file:new.bin", *SMALL)
@@ -195,6 +173,7 @@ class Bandwidth(Case):
         for words, why in [([], "FROM and TO"), (["host:"], "FROM and TO"), (["host:", "host:", "--all"], "or --all"),
                            (["--nvbandwidth", "host:", "host:"], "--nvbandwidth"), (["--nvbandwidth", "--cold"], "--nvbandwidth"),
                            (["host:", "host:", "--size", "1X"], "not a size"), (["host:", "host:", "--size", "0"], "at least one byte"),
+                           (["host:", "host:", "--size", ""], "not a size"), (["host:", "host:", "--threads", ""], "threads"),
                            (["host:", "host:", "--threads", "2000"], "2000"), (["host:", "host:", "--threads", "x"], "threads"),
                            (["host:", "host:", "x"], "x")]:
             self.assertIn(why, self.error("bw", *words, expect=2), words)
@@ -216,7 +195,10 @@ class Bandwidth(Case):
         wide = self.on_terminal_out(200, "bw", "host:", "shm:", *SMALL)
         self.assertRegex(wide, r"^from +to +GB/s +route\nhost: +shm: ")
         narrow = self.on_terminal_out(15, "bw", "host:", "shm:", *SMALL)
-        self.assertRegex(narrow, r"^from: host:\nto: shm:\nGB/s: \d+\.\d\d\nroute: host -> shm\n$")
+        self.assertRegex(narrow, r"^from: host:\nto: shm:\nGB/s: \d+\.\d\d\nroute: host ->\n  shm\n$")
+        self.assertNotIn("\x1b[2J", self.on_terminal(100, "bw", "host:\x1b[2J", "host:", expect=1))
+        with unittest.mock.patch.dict(os.environ, {"LC_ALL": "C.UTF-8"}):  # no half character
+            self.assertIn("1 of 1: host:\u00e4\u00e4\u00e4\r", self.on_terminal(17, "bw", "host:" + 9 * "\u00e4", "host:", expect=1))
         for columns in 10, 100:
             for part in re.split("\r\x1b\\[K", self.on_terminal(columns, "bw", "host:", "shm:", *SMALL)):
                 self.assertLess(len(part), columns)

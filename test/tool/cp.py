@@ -73,6 +73,43 @@ class Copies(Case):
             for path in Path("/dev/shm").glob(f"*{name}*"):
                 path.unlink()
 
+    def segment(self, text):
+        """A name of shared memory that is removed after the test."""
+        name = f"umem-tool-{text}-{os.getpid()}"
+        path = Path("/dev/shm") / name
+        self.addCleanup(lambda: path.unlink(missing_ok=True))
+        return f"shm:{name}", path
+
+    def test_shared_memory_is_as_large_as_needed(self):
+        self.out("cp", "a.bin", "shm:", "--verify")
+        self.out("cp", "shm:@0,1K", "zeros")
+        self.assertEqual(self.read("zeros"), bytes(1024))
+        name, _ = self.segment("new")
+        self.out("cp", "a.bin", name)
+        self.out("cp", name, "b.bin")
+        self.assertEqual(self.read("b.bin"), self.bytes)
+        self.assertIn("no room", self.error("cp", "a.bin", name))
+        other, path = self.segment("none")
+        self.assertIn("No such file", self.error("cp", "a.bin", other + "?how=open"))
+        self.assertIn("No such file", self.error("cp", other, "c.bin"))
+        self.assertIn("no room", self.error("cp", "a.bin", other + "?size=1M"))
+        self.assertFalse(path.exists())
+
+    def test_an_interrupt_leaves_no_block_in_shared_memory(self):
+        name, path = self.segment("half")
+        child = self.start("a.bin", name)
+        child.send_signal(signal.SIGINT)
+        child.communicate()
+        self.assertEqual(child.returncode, 130)
+        self.assertFalse(path.exists())
+        self.out("cp", "host:@0,1K", name + "?size=8M")
+        child = self.start("a.bin", name)
+        child.send_signal(signal.SIGINT)
+        child.communicate()
+        self.assertEqual(child.returncode, 130)
+        self.out("cp", name, "b.bin")  # the one block that was there
+        self.assertEqual(self.read("b.bin"), bytes(1024))
+
     def test_json(self):
         result = json.loads(self.out("cp", "a.bin@1M,1M", "b.bin", "--json", "--verify"))
         self.assertEqual((result["bytes"], result["verified"], result["source"], result["destination"]),
@@ -95,6 +132,7 @@ class Copies(Case):
         else:
             self.assertEqual(self.read("b.bin"), self.bytes)
             self.assertIn("verified", done.stdout)
+        self.run_umem("cp", "host:@0,64K", "file:", "--direct", expect=done.returncode)
         self.assertIn("--direct is for files", self.error("cp", "host:@0,1M", "host:", "--direct", expect=2))
 
     def test_a_file_may_replace_itself_and_keeps_its_permissions(self):
@@ -161,11 +199,22 @@ class Copies(Case):
             self.out("cp", f"{place}@0,1M", "zeros.bin", "--verify", env=environment)
             self.assertEqual(self.read("zeros.bin"), bytes(MIB))
 
+    def test_messages_do_not_go_to_a_file_where_descriptors_are_closed(self):
+        for closed in "<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-":
+            script = f'exec "$0" cp host:@0,1M zeros --interval 0 --step 4K {closed}'
+            done = subprocess.run(["sh", "-c", script, UMEM], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                  check=False)
+            self.assertEqual(done.returncode, 1 if " >&-" in f" {closed}" else 0)
+            self.assertEqual(self.read("zeros"), bytes(MIB))
+
     def test_wrong_use(self):
         for words, why in [
                 ([], "SRC"), (["a.bin"], "DST"), (["a.bin", "b.bin", "c"], "c"), (["a.bin", "b.bin", "--nonsense"], "nonsense"),
                 (["a.bin", ""], "empty name"), (["", "b.bin"], "empty name"),
                 (["a.bin", "b.bin", "--step", "1X"], "not a size: 1X"), (["a.bin", "b.bin", "--interval", "-1"], "--interval"),
+                (["a.bin", "b.bin", "--interval", "nan"], "--interval: not a number of seconds: nan"),
+                (["a.bin", "b.bin", "--interval", "x"], "not a number of seconds: x"),
+                (["host:@0,1E", "b.bin"], "not a range: @0,1E"), (["host:@1", "b.bin"], "how many zeros"),
                 (["file:a.bin?mode=w", "b.bin"], "mode=w is not allowed"),
                 (["a.bin", "file:b.bin?mode=w"], "not mode=w"), (["a.bin", "stats+file:b.bin"], "no layers over it"),
                 (["a.bin", "file:b%zz"], "two hexadecimal digits")]:
@@ -177,9 +226,10 @@ class Copies(Case):
         (self.folder / "folder").mkdir()
         for words, why in [(["none", "b.bin"], "No such file"), (["a.bin", "none/b.bin"], "No such file"),
                            (["a.bin", "folder"], "folder"), (["a.bin", "/dev/null"], "/dev/null"), (["a.bin", "what:x"], "what"),
+                           (["a:b", "x"], "there is no scheme a: for a file write ./a:b"),
                            (["cuda:0@0,1M", "b.bin"], ""), (["a.bin", "limit+host:?limit=1M"], "")]:
             message = self.error("cp", *words)
-            self.assertTrue(message.startswith("umem: ") and why in message, message)
+            self.assertTrue(message.startswith("umem: ") and not message.startswith("umem: umem") and why in message, message)
         self.assertEqual(self.names(), ["a.bin", "folder"])
 
     def test_messages_do_not_act_on_a_terminal(self):

@@ -88,6 +88,8 @@ class Info(Case):
         (self.folder / "a.bin").write_bytes(b"old")
         for name in "file:a.bin?mode=w", "mmap:a.bin?mode=w+", "file:new?mode=w":
             self.assertIn("only reads files", self.out("info", name, expect=1))
+        for name in "log+host:?file=a.bin", "pool+log+host:?log.file=new&max=64K":
+            self.assertIn("changes no file, and a layer writes", self.out("info", name, expect=1))
         self.assertIn("only opens segments", self.out("info", "shm:umem-x?how=create&size=1M", expect=1))
         self.out("info")
         self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, {"a.bin": b"old"})
@@ -99,6 +101,14 @@ class Info(Case):
 
     def test_a_terminal_sees_no_control_characters(self):
         self.assertNotIn("\x1b", self.out("info", "file:x\x1b[2J", expect=1))
+
+    def test_terminals(self):
+        for columns in 30, 60, 200:
+            for words, expect in ((), 0), (("host:", "what:"), 1), (("--schemes",), 0):
+                lines = self.on_terminal_out(columns, "info", *words, expect=expect).splitlines()
+                self.assertTrue(all(len(line) <= columns or " " not in line.strip() for line in lines), lines)
+        self.assertIn("\n    kind               Host\n", self.on_terminal_out(60, "info", "host:"))
+        self.assertIn("\n    kind\n        Host\n", self.on_terminal_out(30, "info", "host:"))
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

@@ -38,13 +38,13 @@ class Case(unittest.TestCase):
     def error(self, *words, expect=1, **options):
         return self.run_umem(*words, expect=expect, **options).stderr
 
-    def on_terminal(self, columns, *words):
-        """What the standard error shows on a terminal of this width."""
+    def on_terminal(self, columns, *words, expect=0, stream="stderr"):
+        """What the standard error, or the standard output, shows on a terminal of this width."""
         terminal, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
-        child = subprocess.Popen([UMEM, *map(str, words)], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
-                                 stderr=side)
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: side}
+        child = subprocess.Popen([UMEM, *map(str, words)], cwd=self.folder, env=environment, **streams)
         os.close(side)
         shown = b""
         while True:
@@ -56,9 +56,11 @@ class Case(unittest.TestCase):
                 break
             shown += part
         os.close(terminal)
-        child.stdout.close()
-        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.wait(), expect)
         return shown.decode()
+
+    def on_terminal_out(self, columns, *words, **options):
+        return self.on_terminal(columns, *words, stream="stdout", **options).replace("\r\n", "\n")
 
 
 def main():

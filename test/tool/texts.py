@@ -1,10 +1,16 @@
 #!/usr/bin/env python3
 """Help, manual pages and completions of umem say the same. Usage: texts.py UMEM DEFAULT_USER"""
+import os
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
+import time
+import unittest
 
-from program import Case, main
+from program import UMEM, Case, main
 
 
 def options_of(text):
@@ -34,6 +40,16 @@ class Texts(Case):
         for words in self.commands():
             self.assertIn("130 interrupted", self.out(*words, "--help"))
             self.assertEqual(self.out(*words, "-h"), self.out(*words, "--help"))
+
+    def test_help_fits_a_terminal(self):
+        for columns, most in (20, 40), (50, 50), (70, 70), (120, 120):
+            for words in self.commands():
+                lines = self.on_terminal_out(columns, *words, "--help").splitlines()
+                self.assertTrue(all(len(line) <= most for line in lines), lines)
+        self.assertTrue(all(len(line) <= 80 for line in self.out("cp", "--help").splitlines()))
+        self.assertEqual(self.out("trace", "run", "--help").split(), self.on_terminal_out(40, "trace", "run", "--help").split())
+        self.assertIn("\n  --context N               of the context with this number only\n", self.out("trace", "--help"))
+        self.assertIn("arrows", self.out("trace", "--help").split("--flows")[1].split("(needs --chrome)")[0])
 
     def test_the_manual_has_all_options(self):
         for words in self.commands():
@@ -65,14 +81,50 @@ class Texts(Case):
         self.assertEqual(self.complete("umem-trace", "repl"), {"replay"})
         self.assertEqual(self.complete("umem", "cp", "tex"), {"texts"})
         self.assertEqual(self.complete("umem", "trace", "run", "--fl"), {"--flows"})
+        self.assertEqual(self.complete("umem", "trace", "run", "--", "x", "--fl"), set())
+        self.assertEqual(self.complete("umem", "trace", "run", "--", "x", "tex"), {"texts"})
+        self.assertIn("bash", self.complete("umem", "trace", "run", "--", "bas"))
 
     def test_zsh(self):
         text = (self.texts / "zsh/_umem").read_text()
         self.assertTrue(text.startswith("#compdef umem umem-trace\n"))
         for words in self.commands():
             self.assertIn(f"('{''.join('/' + word for word in words)}')", text)
-        if shutil.which("zsh"):
-            subprocess.run(["zsh", "-n", self.texts / "zsh/_umem"], check=True)
+
+    @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
+    def test_zsh_completes(self):
+        (self.folder / "with space").touch()
+        (self.folder / "bin").mkdir()
+        for name in "umem", "umem-trace":
+            (self.folder / "bin" / name).symlink_to(UMEM)
+        for typed, shown in [("umem tr", "umem trace "), ("umem-trace repl", "umem-trace replay "), ("umem cp --st", "umem cp --step "),
+                             ("umem cp wi", r"umem cp with\ space "), ("umem cp file:wi", r"umem cp file:with\ space "),
+                             ("umem trace run -- ls wi", r"umem trace run -- ls with\ space ")]:
+            self.assertIn(shown, self.typed_in_zsh(typed + "\t", shown))
+
+    def typed_in_zsh(self, keys, wanted):
+        """What a terminal of zsh shows after these keys, until it has what is wanted or 10 s are over."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            path = f"{self.folder}/bin:{os.environ['PATH']}"
+            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "PATH": path, "HOME": str(self.folder)})
+        try:
+            setup = f"fpath=({self.texts}/zsh $fpath); autoload -U compinit; compinit -u -D; print rea''dy\n"
+            os.write(terminal, setup.encode())
+            self.read_until(terminal, "ready")
+            os.write(terminal, keys.encode())
+            return self.read_until(terminal, wanted)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.close(terminal)
+            os.waitpid(child, 0)
+
+    def read_until(self, terminal, wanted):
+        shown, end = "", time.monotonic() + 10
+        while wanted not in shown and select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
+            shown += os.read(terminal, 4096).decode(errors="replace").replace("\a", "")
+        return shown
 
     def test_the_program_itself(self):
         self.assertRegex(self.out("--version"), r"^umem \d+\.\d+\.\d+\n$")

@@ -4,7 +4,10 @@ Usage: trace.py UMEM DEFAULT_USER"""
 import csv
 import json
 import os
+import resource
 import signal
+import subprocess
+import time
 
 from program import DEFAULT_USER, UMEM, Case, closed_pipe, main
 
@@ -29,6 +32,13 @@ class Traces(Case):
         self.assertEqual(os.listdir(self.folder), ["trace.json"])
         self.assertEqual(len(self.counters()), 1)
         self.assertIn("Host", self.counters().pop())
+
+    def test_run_of_a_program_that_changes_its_folder(self):
+        (self.folder / "tmp").mkdir()
+        self.run_traced("--log", "a.umem", program=("sh", "-c", 'cd / && exec "$0"', DEFAULT_USER), TMPDIR="tmp")
+        self.run_traced(program=("sh", "-c", 'cd / && exec "$0"', DEFAULT_USER), TMPDIR="tmp")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.umem", "tmp", "trace.json"])
+        self.assertEqual(os.listdir(self.folder / "tmp"), [])
 
     def test_run_writes_where_it_is_told(self):
         self.run_traced("--output", "a.json", "--flows", "--log", "a.umem", "--max", "128K")
@@ -63,6 +73,61 @@ class Traces(Case):
         program = ("sh", "-c", 'trap | grep -q . && exit 3; yes | head -n 1 > /dev/null; exec "$0"', DEFAULT_USER)
         self.assertEqual(self.run_traced(program=program).stderr, "")
 
+    def test_run_leaves_ignored_signals_ignored(self):
+        program = ("sh", "-c", 'trap "" HUP; exec "$0" trace run -- sh -c \'kill -HUP $PPID $$; exec "$0"\' "$1"', UMEM, DEFAULT_USER)
+        done = subprocess.run(program, cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_run_knows_before_what_cannot_be_written(self):
+        program = ("sh", "-c", "touch ran")
+        for words, why in [(["-o", "none/x"], "cannot write none/x: No such file"), (["--log", "none/x"], "cannot write none/x"),
+                           (["-o", "."], "Is a directory"), (["--max", "1X"], "1X"), (["--max", "1"], "too few"),
+                           (["--log", "/proc/self/none/x"], "cannot write")]:
+            self.assertIn(why, self.run_traced(*words, program=program, expect=1).stderr)
+        for name, why in ("nosuch:", "no scheme nosuch"), ("host:?x=y", "no option x"), ("pool+host:?host.max=1M&pool.y=1", "option pool.y"):
+            self.assertIn(why, self.run_traced("--on", name, program=program, expect=2).stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_run_ends_as_a_program_that_fails_whatever_becomes_of_the_trace(self):
+        error = self.run_traced("-o", "/dev/full", program=(DEFAULT_USER, "5"), expect=5).stderr
+        self.assertIn("ended with status 5", error)
+        self.assertIn("cannot write /dev/full", error)
+
+    def test_run_keeps_the_output_of_the_program_out_of_the_trace(self):
+        done = self.run_traced("-o", "-", program=("sh", "-c", 'echo hello; exec "$0"', DEFAULT_USER))
+        self.assertEqual(done.stderr, "hello\n")
+        self.assertTrue(json.loads(done.stdout)["traceEvents"])
+
+    def test_an_interrupt_of_run_leaves_nothing(self):
+        folder = self.folder / "tmp"
+        folder.mkdir()
+        child = subprocess.Popen([UMEM, "trace", "run", "--", "sh", "-c", 'echo; exec sleep 60'], cwd=self.folder,
+                                 env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        self.assertEqual(len(os.listdir(folder)), 1)
+        child.send_signal(signal.SIGTERM)
+        self.assertIn("sh was ended by signal 15", child.communicate()[1])
+        self.assertEqual(child.returncode, 143)
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_run_of_several_processes(self):
+        both = 'for i in 1 2 3; do "$0" & all="$all $!"; done; for one in $all; do wait $one || exit; done'
+        done = self.run_traced("--log", "run.umem", "-o", "run.json", program=("sh", "-c", both, DEFAULT_USER))
+        traces = sorted(name for name in os.listdir(self.folder) if name.endswith(".json"))
+        self.assertEqual(len(traces), 3)
+        self.assertEqual(len([name for name in os.listdir(self.folder) if name.endswith(".umem")]), 3)
+        self.assertEqual(len(os.listdir(self.folder)), 6)
+        for name in traces:
+            events = json.loads((self.folder / name).read_text())["traceEvents"]
+            process = events[0]["pid"]
+            self.assertEqual((name, events[0]["args"]["name"]), (f"run.{process}.json", "sh"))
+            self.assertIn(f"umem: process {process}: {name}\n", done.stderr)
+            self.assertIn("1 allocations", self.out("trace", f"run.{process}.umem"))
+        error = self.run_traced("-o", "-", program=("sh", "-c", both, DEFAULT_USER), expect=1).stderr
+        self.assertIn("3 processes have a log", error)
+        self.run_traced("-o", "one.json", program=("sh", "-c", '"$0"; exit 0', DEFAULT_USER))
+        self.assertTrue(self.counters("one.json"))
+
     def test_summary(self):
         log = self.log()
         text = self.out("trace", "summary", log)
@@ -71,12 +136,53 @@ class Traces(Case):
         self.assertEqual(text, self.out("summary", log, program=TRACE))
         self.assertIn("no context 2", self.error("trace", "summary", log, "--context", "2", expect=2))
 
+    def test_the_other_name(self):
+        self.assertEqual(self.out("--version", program=TRACE), self.out("--version"))
+        self.assertEqual(self.out("--help", program=TRACE), self.out("trace", "--help"))
+
     def test_csv(self):
         log = self.log()
         text = self.out("trace", "csv", log)
         self.assertEqual([row[2] for row in csv.reader(text.splitlines())], ["Action", "allocate", "free"])
         self.out("trace", "csv", log, "--output", "a.csv", "--context", "1")
         self.assertEqual((self.folder / "a.csv").read_text(), text)
+
+    def test_a_file_is_replaced_when_it_is_complete(self):
+        log = self.log()
+        whole = self.out("trace", "csv", log)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))  # noqa: E731
+        (self.folder / "old.csv").write_text("old")
+        for name in "old.csv", "new.csv":
+            self.assertIn(f"cannot write {name}: ", self.error("trace", "csv", log, "-o", name, preexec_fn=limit))
+            self.assertIn(f"cannot write {name}: ", self.error("trace", log, "--chrome", name, preexec_fn=limit))
+        self.assertEqual((self.folder / "old.csv").read_text(), "old")
+        self.assertFalse((self.folder / "new.csv").exists())
+        for name in "old.csv", "new.csv":
+            self.out("trace", "csv", log, "-o", name)
+            self.assertEqual((self.folder / name).read_text(), whole)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["new.csv", "old.csv", "run.json", "run.umem"])
+
+    def test_an_interrupt_leaves_no_half_file(self):
+        self.run_traced("--log", "run.umem", "--max", "32M", "-o", "run.json", program=(DEFAULT_USER, "0", "150000"))
+        statuses = set()
+        for seconds in 0.05, 0.1, 0.15, 0.2:
+            (self.folder / "old.json").write_text("old")
+            child = subprocess.Popen([UMEM, "trace", "run.umem", "--chrome", "old.json"], cwd=self.folder, stderr=subprocess.DEVNULL)
+            time.sleep(seconds)
+            child.send_signal(signal.SIGINT)
+            statuses.add(child.wait())
+            text = (self.folder / "old.json").read_text()
+            self.assertTrue(text == "old" if child.returncode else json.loads(text))
+            self.assertEqual(sorted(os.listdir(self.folder)), ["old.json", "run.json", "run.umem"])
+        self.assertLessEqual(statuses, {0, 130, -signal.SIGINT})  # before it writes, the signal ends it at once
+
+    def test_pipes_and_devices_are_written_to(self):
+        log = self.log()
+        os.mkfifo(self.folder / "fifo")
+        reader = subprocess.Popen(["cat", "fifo"], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        self.out("trace", "csv", log, "-o", "fifo")
+        self.assertEqual(reader.communicate()[0], self.out("trace", "csv", log))
+        self.out("trace", "csv", log, "-o", "/dev/null")
 
     def test_replay(self):
         for words in [], ["--on", "pool+host:"], ["--context", "1"]:

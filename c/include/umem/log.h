@@ -22,7 +22,7 @@
  * - umem takes no lock for a record. A record takes less than 40 ns; reading the clock is half of that. A set or copy
  *   reads the clock twice.
  * - A child of fork writes nothing: there the context only passes calls on. It may construct a umemLog of its
- *   own, on another file.
+ *   own, on another file, such as one with each_process.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemLog {
@@ -36,14 +36,18 @@ typedef struct umemLogOptions {
   size_t size;          /* sizeof(umemLogOptions) as the caller was compiled */
   char const *filename; /* must be given; borrowed for the call */
   uint64_t max_bytes;   /* of the file, at least 65536; 0 for UMEM_LOG_BYTES */
+  uint32_t
+      each_process; /* not 0: a "." and the number of the process go behind filename. So processes with the same
+                          * options, such as those of one UMEM_DEFAULT, do not write one file */
+  uint32_t reserved; /* zero; not read */
 } umemLogOptions;
 
 /* The default of max_bytes: 2^18 records of 64 bytes. */
 #define UMEM_LOG_BYTES (((uint64_t)16 << 20) + 36864)
 
-/* The defaults, without a file name. */
+/* The defaults, without a file name: one file for all processes. */
 #define UMEM_LOG_OPTIONS_INIT                                                                      \
-  { sizeof(umemLogOptions), NULL, 0 }
+  { sizeof(umemLogOptions), NULL, 0, 0, 0 }
 
 /* upstream: any context; borrowed, it must live longer than ctx. The number of records
  * is the largest power of two that fits into max_bytes; the constructor reserves the space on disk. It
@@ -58,7 +62,7 @@ typedef struct umemLogOptions {
  * The constructor follows a symbolic link to a file that is empty or a log. It refuses a link to a file that
  * does not exist (umemIOError), and does not create that file.
  *
- * Errors: umemValueError for NULL, a wrong size, no file name, too few bytes, or an existing
+ * Errors: umemValueError for NULL, a wrong size, no file name or one too long, too few bytes, or an existing
  * file that is neither empty nor a log; umemIOError, with the system's text, for a file that cannot be
  * opened or created, is not a regular one or is a log that another process is writing; umemMemoryError for
  * a full disk, the limit of file size (RLIMIT_FSIZE), or the 256th context of one file; the status of

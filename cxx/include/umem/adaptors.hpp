@@ -384,13 +384,16 @@ private:
 /* Logs all calls to a file for umem-trace: umemLog. */
 class Log : public Context {
 public:
-  /* max_bytes: of the file; 0 for UMEM_LOG_BYTES. */
-  Log(Context const &upstream, std::string const &filename, std::uint64_t max_bytes = 0)
+  /* max_bytes: of the file; 0 for UMEM_LOG_BYTES. each_process: a file for each process, with its number behind the
+   * name. */
+  Log(Context const &upstream, std::string const &filename, std::uint64_t max_bytes = 0,
+      bool each_process = false)
       : Context(make<umemLog>(
             [&](umemLog *ctx) {
               umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
               options.filename = detail::c_path(filename);
               options.max_bytes = max_bytes;
+              options.each_process = each_process;
               return umemLog_ctor(ctx, upstream.c_context(), &options);
             },
             owner(upstream))) {}

@@ -59,9 +59,10 @@ public:
   /* Takes over an open descriptor: umemFile_adopt. If this throws, the caller keeps fd. */
   static File adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
-  /* A new file. commit() replaces the one at path by it in one step: umemFile_replace. Without a
+  /* A new file. commit() replaces the one at path by it in one step: umemFile_replace_with. Without a
    * commit the new file is removed, and the old one stays as it is. */
-  static File replace(std::string const &path);
+  static File replace(std::string const &path,
+                      umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
   /* Makes a file of replace() durable and gives it its name: umemFile_commit. */
   void commit() const;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <umem/log.h>
+#include <unistd.h>
 
 enum { least_bytes = 1 << 16 };
 
@@ -298,6 +299,16 @@ static bool read_options(umemVirtual *ctx, umemLogOptions const *given, umemLogO
   return true;
 }
 
+/* The name of the file that this process writes, which may be in text; NULL, and a status on ctx, if it is too long. */
+static char const *file_of(umemVirtual *ctx, umemLogOptions const *options, char *text,
+                           size_t size) {
+  if (!options->each_process) return options->filename;
+  int length = snprintf(text, size, "%s.%ld", options->filename, (long)getpid());
+  if (length > 0 && (size_t)length < size) return text;
+  return UMEM_FAIL_NULL(ctx, umemValueError, "the name of the log is too long: at most %zu bytes",
+                        size - 1);
+}
+
 static bool log_start(umemVirtual *ctx, void const *given) {
   Wish const *wish = given;
   umemLogOptions options;
@@ -306,7 +317,10 @@ static bool log_start(umemVirtual *ctx, void const *given) {
   ctx->capabilities |= umemPromptBlocks;      /* which is mapped: a record is a few stores */
   if (!read_options(ctx, wish->options, &options)) return false;
   uint64_t max_bytes = options.max_bytes ? options.max_bytes : UMEM_LOG_BYTES;
-  log->file = umemLogFile_open(ctx, options.filename, max_bytes, wish->commits);
+  char text[4096]; /* PATH_MAX of Linux */
+  char const *filename = file_of(ctx, &options, text, sizeof text);
+  if (!filename) return false;
+  log->file = umemLogFile_open(ctx, filename, max_bytes, wish->commits);
   if (!log->file) return false;
   log->number = enter(ctx, log->file);
   if (!log->number) umemLogFile_close(log->file, false);
@@ -339,6 +353,11 @@ static umemOption const named_options[] = {
      .reserved = {offsetof(umemLogOptions, filename), sizeof(char *)}},
     UMEM_OPTION_NOT_0(umemLogOptions, max_bytes, "max", umemSizeOption,
                       "bytes of the file, at most; default: 16 MiB of records"),
+    {.name = "each-process",
+     .kind = umemWordOption,
+     .words = "no yes",
+     .help = "a file for each process: its number goes behind the name; default: no",
+     .reserved = {offsetof(umemLogOptions, each_process), sizeof(uint32_t)}},
 };
 
 static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,

@@ -109,9 +109,10 @@ UMEM_INLINE File File::adopt(int fd, umemFileOptions const &options) {
       [fd, &options](umemFile *ctx) { return umemFile_adopt_with(ctx, fd, &options); }));
 }
 
-UMEM_INLINE File File::replace(std::string const &path) {
-  return File(make<umemFile>(
-      [name = detail::c_path(path)](umemFile *ctx) { return umemFile_replace(ctx, name); }));
+UMEM_INLINE File File::replace(std::string const &path, umemFileOptions const &options) {
+  return File(make<umemFile>([name = detail::c_path(path), &options](umemFile *ctx) {
+    return umemFile_replace_with(ctx, name, &options);
+  }));
 }
 
 UMEM_INLINE void File::commit() const {

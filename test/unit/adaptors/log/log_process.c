@@ -179,6 +179,41 @@ static void a_child_writes_nothing(void **state) {
   end(&shared);
 }
 
+/* Processes that have the same options, as by UMEM_DEFAULT, write at the same time. */
+static void each_process_has_a_log_of_its_own(void **state) {
+  (void)state;
+  char other[BACKEND_PATH_SIZE + 16];
+  options.each_process = 1;
+  assert_ok(umemLog_ctor(&shared, &host, &options));
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    umemLog own;
+    CHECK(!umemLog_ctor(&own, &host, &options));
+    umem_free(&own, umem_alloc(&own, 30));
+    umem_dtor(&own);
+    _exit(0);
+  }
+  expect_exit(child, 0);
+  snprintf(other, sizeof other, "%s.%ld", path, (long)child);
+  assert_true(trace_read(&trace, other));
+  assert_int_equal(trace.count, 2);
+  assert_int_equal(trace.header.process, child);
+  trace_close(&trace);
+  unlink(other);
+  end(&shared);
+  snprintf(other, sizeof other, "%s.%ld", path, (long)getpid());
+  assert_true(trace_read(&trace, other));
+  assert_int_equal(trace.header.process, getpid());
+  unlink(other);
+  char longest[5000];
+  memset(longest, 'x', sizeof longest);
+  longest[sizeof longest - 1] = 0;
+  options.filename = longest;
+  assert_int_equal(umemLog_ctor(&shared, &host, &options), umemValueError);
+  assert_non_null(strstr(umem_get_message(&shared), "too long"));
+}
+
 /* A child that goes on with the descriptor does not keep the parent from beginning anew. */
 static void a_child_holds_no_lock(void **state) {
   (void)state;
@@ -247,10 +282,11 @@ static void an_unwritable_file_is_a_status(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      LOG_TEST(nothing_is_lost_when_killed),  LOG_TEST(the_last_copy_is_there),
-      LOG_TEST(it_begins_again_after_a_kill), LOG_TEST(a_child_writes_nothing),
-      LOG_TEST(a_child_holds_no_lock),        LOG_TEST(the_limit_of_file_size_is_a_status),
-      LOG_TEST(a_full_disk_is_a_status),      LOG_TEST(an_unwritable_file_is_a_status),
+      LOG_TEST(nothing_is_lost_when_killed),        LOG_TEST(the_last_copy_is_there),
+      LOG_TEST(it_begins_again_after_a_kill),       LOG_TEST(a_child_writes_nothing),
+      LOG_TEST(each_process_has_a_log_of_its_own),  LOG_TEST(a_child_holds_no_lock),
+      LOG_TEST(the_limit_of_file_size_is_a_status), LOG_TEST(a_full_disk_is_a_status),
+      LOG_TEST(an_unwritable_file_is_a_status),
   };
   return cmocka_run_group_tests_name("Log and processes", tests, NULL, NULL);
 }

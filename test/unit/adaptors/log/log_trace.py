@@ -221,7 +221,7 @@ class Trace(unittest.TestCase):
         self.assertIn("it is no regular file", run(here, expect=1))
         self.assertIn("it is no log of umem", run(TRACE, expect=1))
         self.assertIn("cannot write /nonexistent/out", run(self.log, "--csv", "/nonexistent/out", expect=1))
-        self.assertIn("cannot replay on x: umem_open: ", run(self.log, "--replay", "--on", "x", expect=1))
+        self.assertIn('cannot replay on x: "x" has no ":"', run(self.log, "--replay", "--on", "x", expect=1))
         if Path("/dev/full").exists():
             self.assertIn("cannot write /dev/full: No space", run(self.log, "--chrome", "/dev/full", expect=1))
         for words in ([], ["--csv"], [self.log, "--csv"], [self.log, "other"], ["--nonsense", self.log],
