@@ -30,6 +30,11 @@ struct Ratio {
   bool met() const; /* true without a target */
 };
 
+/* Adds the row of the first candidate against the one of the others that is fastest; candidate i + 1 has counts[i]
+ * threads. */
+void add_best(std::vector<Ratio> &rows, Ratio row, Samples const &samples,
+              std::vector<unsigned> const &counts);
+
 /* How long to measure. */
 struct Effort {
   int short_rounds;               /* of what takes milliseconds */
@@ -50,6 +55,7 @@ void measure_reductions(Effort const &effort, std::vector<Ratio> &rows); /* a pa
 void measure_files(Effort const &effort, std::vector<Ratio> &rows);
 void measure_npy(Effort const &effort, std::vector<Ratio> &rows);
 void measure_routes(Effort const &effort, std::vector<Ratio> &rows);
+void measure_ram(Effort const &effort, std::vector<Ratio> &rows);
 void measure_blocks(Effort const &effort, std::vector<Ratio> &rows);
 void measure_overlap(Effort const &effort, std::vector<Ratio> &rows); /* a part of blocks */
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);

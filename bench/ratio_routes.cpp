@@ -65,19 +65,6 @@ private:
   std::size_t size_;
 };
 
-/* Adds the row of the first candidate against the one of the others that is fastest; candidate i + 1 has counts[i]
- * threads. */
-void add_best(std::vector<Ratio> &rows, Ratio row, Samples const &samples,
-              std::vector<unsigned> const &counts) {
-  std::size_t best = 1;
-  for (std::size_t i = 2; i < samples.size(); i++)
-    if (quantile(samples[i], 0.5) < quantile(samples[best], 0.5)) best = i;
-  row.against += ", " + std::to_string(counts[best - 1]) + " threads (the best)";
-  row.ours = samples[0];
-  row.theirs = samples[best];
-  rows.push_back(row);
-}
-
 void measure_touched(Effort const &effort, std::vector<Ratio> &rows, TempFile const &file,
                      std::size_t size) {
   Opened opened(file, size, 0, umemDirectAuto);

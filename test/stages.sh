@@ -210,6 +210,7 @@ stage_symbols() {
   build_preset gcc umem_static umem_shared
   python3 test/style/exported_symbols.py "$build/gcc/c"
   python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
+  python3 test/style/long_copies.py "$build/gcc/c/libumem.a"
   python3 test/style/cuda_symbols_test.py
   python3 test/style/room_symbols.py "$build/gcc/c"
   python3 test/style/room_symbols_test.py

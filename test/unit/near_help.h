@@ -26,6 +26,14 @@ static inline void near_write(char const *path, char const *text) {
   fclose(file);
 }
 
+/* Says that the node has this processor alone. */
+static inline void near_write_processor(unsigned node, unsigned processor) {
+  char path[64], list[16];
+  snprintf(path, sizeof path, "devices/system/node/node%u/cpulist", node);
+  snprintf(list, sizeof list, "%u\n", processor);
+  near_write(path, list);
+}
+
 static inline void near_begin(void) {
   strcpy(near_root, "/tmp/umem-near-XXXXXX");
   assert_non_null(mkdtemp(near_root));

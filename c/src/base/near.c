@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char const *sysfs = "/sys";
@@ -37,16 +38,24 @@ static bool read_list(char const *text, cpu_set_t *set) {
   return false;
 }
 
-bool umemNear_find(char const *address, cpu_set_t *near) {
+static bool read_processors(long node, cpu_set_t *near) {
   char path[512], text[1024];
   cpu_set_t mine, both;
-  long node = read_node(address);
   if (node < 0) return false;
   snprintf(path, sizeof path, "%s/devices/system/node/node%ld/cpulist", sysfs, node);
   if (!umem_read_text(path, text, sizeof text) || !read_list(text, near)) return false;
   if (sched_getaffinity(0, sizeof mine, &mine)) return false;
   CPU_AND(&both, near, &mine);
   return !CPU_EQUAL(&both, &mine) && CPU_COUNT(&both) > 0;
+}
+
+bool umemNear_find(char const *address, cpu_set_t *near) {
+  return read_processors(read_node(address), near);
+}
+
+bool umemNear_here(cpu_set_t *near) {
+  unsigned processor, node;
+  return !syscall(SYS_getcpu, &processor, &node, NULL) && read_processors((long)node, near);
 }
 
 /* ---- threads ---- */

@@ -13,8 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of a run that the C library copies by loads and stores. */
-enum { short_run = 1024 };
 enum { line = 64, page = 4096, cached_lines = (32 << 10) / line };
 enum { tile_bytes = 32 << 10, rows_ahead = 6 };
 
@@ -40,14 +38,6 @@ typedef struct Nest {
   size_t extents[UMEM_MAX_RANK];
   ptrdiff_t src[UMEM_MAX_RANK], dst[UMEM_MAX_RANK];
 } Nest;
-
-/* A run. Where the processor copies long runs slowly, in short ones. */
-static void copy_run(char *dst, char const *src, size_t n) {
-  if (umem_is_ahead((uintptr_t)dst, (uintptr_t)src))
-    for (; n > short_run; n -= short_run, dst += short_run, src += short_run)
-      memcpy(dst, src, short_run);
-  memcpy(dst, src, n);
-}
 
 #define COPY_FIXED(bytes)                                                                          \
   for (; n; n--, to += dst_stride, from += src_stride) memcpy(dst + to, src + from, bytes)
@@ -84,7 +74,8 @@ static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t
     COPY_FIXED(64);
     break;
   default:
-    for (; n; n--, to += dst_stride, from += src_stride) copy_run(dst + to, src + from, item_size);
+    for (; n; n--, to += dst_stride, from += src_stride)
+      umem_copy_bytes(dst + to, src + from, item_size);
     break;
   }
 }
@@ -94,7 +85,7 @@ static void copy_last(Nest const *nest, char *dst, char const *src) {
   int k = nest->rank - 1;
   ptrdiff_t item = (ptrdiff_t)nest->item_size;
   if (nest->dst[k] == item && nest->src[k] == item)
-    copy_run(dst, src, nest->extents[k] * nest->item_size);
+    umem_copy_bytes(dst, src, nest->extents[k] * nest->item_size);
   else
     copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
 }
@@ -313,7 +304,7 @@ static bool runs_along(Tiling *tiling, umemLayout const *layout) {
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout) {
   Tiling tiling;
   if (!layout->rank) {
-    copy_run(dst, src, layout->item_size);
+    umem_copy_bytes(dst, src, layout->item_size);
   } else if (layout->rank == 1 || runs_along(&tiling, layout)) {
     copy_dims(dst, src, layout, 0);
   } else {

@@ -8,19 +8,9 @@
 
 enum { page = 4096, apart = 64, write_piece = 32 << 10, read_piece = 256 << 10 };
 
-/* Other processors than AMD's copy at all distances alike. */
-static bool is_slow(uintptr_t dst, uintptr_t src) {
-#ifdef __x86_64__
-  return umem_is_ahead(dst, src) && __builtin_cpu_is("amd");
-#else
-  (void)dst, (void)src;
-  return false;
-#endif
-}
-
 /* Where it is slow, reads to a place 64 bytes further on, and moves the bytes from there while the cache has them. */
 ssize_t umemStore_pread_long(int fd, void *bytes, size_t size, off_t offset) {
-  if (!is_slow((uintptr_t)bytes, (uintptr_t)offset))
+  if (!umem_is_slow((uintptr_t)bytes, (uintptr_t)offset))
     return pread(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
   char *first = (char *)bytes + apart;
   ssize_t n = pread(fd, first, umem_lesser(size - apart, read_piece), offset);
@@ -39,7 +29,7 @@ static __attribute__((noinline)) ssize_t write_apart(int fd, void const *bytes, 
 }
 
 ssize_t umemStore_pwrite_long(int fd, void const *bytes, size_t size, off_t offset) {
-  return is_slow((uintptr_t)offset, (uintptr_t)bytes)
+  return umem_is_slow((uintptr_t)offset, (uintptr_t)bytes)
              ? write_apart(fd, bytes, size, offset)
              : pwrite(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
 }

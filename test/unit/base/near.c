@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <sys/syscall.h>
+
 #include "unit/near_help.h"
 
 #define NODE "bus/pci/devices/0000:3b:00.0/numa_node"
@@ -63,6 +65,24 @@ static void processors_of_the_node_are_near(void **state) {
   assert_int_equal(CPU_COUNT(&now), count);
 }
 
+/* Machines with several nodes are rare: the folder says that the node of this thread has one processor. */
+static void processors_of_the_own_node_are_near(void **state) {
+  (void)state;
+  cpu_set_t near;
+  char text[64];
+  unsigned processor, node;
+  int count;
+  unsigned first = near_first(&count);
+  assert_false(umemNear_here(&near));
+  assert_int_equal(syscall(SYS_getcpu, &processor, &node, NULL), 0);
+  near_write_processor(node, first);
+  assert_int_equal(umemNear_here(&near), count > 1);
+  if (count > 1) assert_true(CPU_COUNT(&near) == 1 && CPU_ISSET(first, &near));
+  snprintf(text, sizeof text, "devices/system/node/node%u/cpulist", node);
+  near_write(text, "0-1023\n");
+  assert_false(umemNear_here(&near)); /* it has all processors */
+}
+
 static void a_thread_that_may_not_go_there_stays(void **state) {
   (void)state;
   cpu_set_t near, before, now;
@@ -79,6 +99,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test_setup_teardown(what_is_not_known_is_not_near, begin, end),
       cmocka_unit_test_setup_teardown(processors_of_the_node_are_near, begin, end),
+      cmocka_unit_test_setup_teardown(processors_of_the_own_node_are_near, begin, end),
       cmocka_unit_test_setup_teardown(a_thread_that_may_not_go_there_stays, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,14 +45,12 @@ static void copy(Bench *bench) {
 static void helpers_run_near_the_gpu(void **state) {
   (void)state;
   Bench bench;
-  char list[16];
   int count;
   unsigned first = near_first(&count);
   if (count < 2) skip();
   near_begin();
   near_write("bus/pci/devices/0000:a1:00.0/numa_node", "0\n");
-  snprintf(list, sizeof list, "%u\n", first);
-  near_write("devices/system/node/node0/cpulist", list);
+  near_write_processor(0, first);
   bench_open(&bench, 1);
   copy(&bench);
   assert_int_equal(helper_count, 1);
