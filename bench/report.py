@@ -6,6 +6,7 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py calls  FACTS.json BENCH.json FOLDER
        report.py compile FACTS.json COMPILE.json COMPILE.txt FOLDER
        report.py traces FACTS.json TRACES.json TRACES.txt FOLDER
+       report.py bw     FACTS.json BW.json BW.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
@@ -115,6 +116,14 @@ def report_ratios(facts, text):
     yield text.strip()
 
 
+def report_bw(facts, text):
+    yield from head(facts)
+    yield "Each turn of each program is a process of its own. umem: the result of umem bw. CUDA: the median of three samples of"
+    yield "16 copies on one stream, after 4 that do not count, between events of CUDA, as nvbandwidth measures."
+    yield ""
+    yield text.strip()
+
+
 def report_traces(facts, text):
     yield from head(facts)
     yield "The most bytes that each pool reserved, over the most bytes that were live; the least limit that suffices, over"
@@ -202,6 +211,10 @@ def main():
         facts, traces = (json.loads(Path(path).read_text()) for path in rest[:2])
         stem = (gpu_stem if "GPU" in facts else cpu_stem)(facts)
         store(rest[3], facts, f"{stem}-traces", report_traces(facts, Path(rest[2]).read_text()), {"traces": traces})
+        return 0
+    if part == "bw" and len(rest) == 4:
+        facts, turns = (json.loads(Path(path).read_text()) for path in rest[:2])
+        store(rest[3], facts, f"{gpu_stem(facts)}-bw", report_bw(facts, Path(rest[2]).read_text()), {"bw": turns})
         return 0
     if part == "kernels" and len(rest) == 3:
         facts, text = json.loads(Path(rest[0]).read_text()), Path(rest[1]).read_text()

@@ -1,13 +1,16 @@
-/* bw_nvbandwidth.cpp - umem bw in the JSON of NVIDIA's nvbandwidth (github.com/NVIDIA/nvbandwidth, README.md and
+/* bw_nvbandwidth.cpp - umem bw in the JSON of NVIDIA's nvbandwidth 0.8 (github.com/NVIDIA/nvbandwidth, README.md and
  * json_output.cpp): for scripts that read it. */
 #include "bw.hpp"
 #include "failure.hpp"
 #include "place.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <umem.h>
+#include <unistd.h>
 
 namespace umem::tool {
 
@@ -50,6 +53,19 @@ static std::string digits(double value) {
   std::ostringstream text;
   text << value;
   return text.str();
+}
+
+/* "0: NVIDIA H100 (00000000:65:00): (name of the machine)": so has nvbandwidth. */
+static std::string device_text(int ordinal) {
+  Gpu const one = gpu(ordinal);
+  std::string pci = one.pci.substr(0, one.pci.find('.')); /* without the function */
+  std::transform(pci.begin(), pci.end(), pci.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::size_t const domain = std::min(pci.find(':'), std::size_t(8));
+  std::array<char, 256> host = {};
+  gethostname(host.data(), host.size() - 1);
+  return std::to_string(ordinal) + ": " + one.name + " (" + std::string(8 - domain, '0') + pci +
+         "): (" + host.data() + ")";
 }
 
 static Json test_json(Test const &test, BwSettings const &settings, Show const &show) {
@@ -100,6 +116,8 @@ std::string nvbandwidth_json(BwSettings const &settings, Show const &show) {
       json["error"] = why.what();
     }
   }
+  json["GPU Device list"] = Json::array();
+  for (int i = 0; i < gpu_count(); i++) json["GPU Device list"].push_back(device_text(i));
   json["testcases"] = Json::array();
   for (Test const &test : tests) {
     if (gpu_count() == 0) break;

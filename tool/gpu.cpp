@@ -14,6 +14,7 @@ namespace {
 struct Driver {
   int (*init)(unsigned flags) = nullptr;
   int (*version)(int *version) = nullptr;
+  int (*name)(char *text, int size, int device) = nullptr;
   int (*bus_id)(char *text, int size, int device) = nullptr;
   int (*attribute)(int *value, int attribute, int device) = nullptr;
 };
@@ -33,6 +34,7 @@ static Driver const &driver() {
     find(library, "cuInit", one.init);
     if (!one.init || one.init(0) != 0) return Driver();
     find(library, "cuDriverGetVersion", one.version);
+    find(library, "cuDeviceGetName", one.name);
     find(library, "cuDeviceGetPCIBusId", one.bus_id);
     find(library, "cuDeviceGetAttribute", one.attribute);
     return one;
@@ -51,9 +53,10 @@ static int node_of(std::string pci) {
 Gpu gpu(int ordinal) {
   Gpu result;
   Driver const &cuda = driver();
-  std::array<char, 32> text = {};
-  if (cuda.bus_id && cuda.bus_id(text.data(), static_cast<int>(text.size()), ordinal) == 0)
-    result.pci = text.data();
+  std::array<char, 256> text = {};
+  auto const size = static_cast<int>(text.size());
+  if (cuda.name && cuda.name(text.data(), size, ordinal) == 0) result.name = text.data();
+  if (cuda.bus_id && cuda.bus_id(text.data(), size, ordinal) == 0) result.pci = text.data();
   if (!result.pci.empty()) result.node = node_of(result.pci);
   int value = 0;
   if (cuda.attribute && cuda.attribute(&value, supports_rdma, ordinal) == 0) result.rdma = value;

@@ -39,9 +39,10 @@ std::string first_line(std::string const &path);
 
 /* What the driver knows of a GPU beyond umemInfo. */
 struct Gpu {
-  std::string pci; /* "0000:65:00.0"; "" if unknown */
-  int node = -1;   /* of NUMA; -1 if unknown */
-  int rdma = -1;   /* whether other devices of the bus reach its memory; -1 if unknown */
+  std::string name; /* of the model; "" if unknown */
+  std::string pci;  /* "0000:65:00.0"; "" if unknown */
+  int node = -1;    /* of NUMA; -1 if unknown */
+  int rdma = -1;    /* whether other devices of the bus reach its memory; -1 if unknown */
   int driver_version =
       0; /* of CUDA that the driver supports: 1000 * major + 10 * minor; 0: unknown */
 };

@@ -6,6 +6,7 @@ import pty
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -226,6 +227,11 @@ class Bandwidth(Case):
         result = json.loads(self.out("bw", "--nvbandwidth", "--size", "1M", "--verify", **DOUBLE))["nvbandwidth"]
         self.assertGreater(result["CUDA Runtime Version"], 12000 if os.path.isdir(DRIVER) else -1)
         self.assertIs(type(result["Driver Version"]), str)
+        devices = result["GPU Device list"]
+        self.assertEqual(len(devices), 3)
+        if os.path.isdir(DRIVER):
+            for number, device in enumerate(devices):
+                self.assertRegex(device, rf"^{number}: \S.* \([0-9a-f]{{8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\): \({re.escape(socket.gethostname())}\)$")
         tests = {test["name"]: test for test in result["testcases"]}
         self.assertEqual(list(tests), ["host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_read_ce",
                                        "device_to_device_memcpy_write_ce", "device_local_copy"])
