@@ -4,7 +4,7 @@
 Checks that each public name in Doxygen's XML stands on exactly one page, with a text, and that no
 page holds code of its own: what a reader may copy is a file that the tests build and run. Such files
 are in doc/examples, in a folder named as a page that shows them; those of C++ are in doc/examples/cxx. Each program
-in C or C++ is on a page.
+in C or C++ is on a page. Each how-to begins with a program of at most 40 lines.
 
 The names of C++ come in groups, one for each header (doxygen-filter), which pages show as a whole.
 """
@@ -160,6 +160,25 @@ def programs_on_no_page(doc, pages):
             yield f"{program}: no page shows this program"
 
 
+HOWTO_LINES = 40
+
+
+def long_howtos(doc):
+    """The how-tos that do not begin with a whole program of at most HOWTO_LINES lines."""
+    for page in sorted((doc / "howto").glob("*.rst")):
+        if page.stem == "index":
+            continue
+        lines = page.read_text(encoding="utf-8").splitlines()
+        start = next((n for n, line in enumerate(lines) if line.startswith(".. literalinclude::")), None)
+        if start is None or ":language: c" not in lines[start + 1] or lines[start + 2].strip():
+            yield f"{page}: this does not begin with a whole program in C or C++"
+            continue
+        program = page.parent / lines[start].split()[-1]
+        length = len(program.read_text(encoding="utf-8").splitlines())
+        if length > HOWTO_LINES:
+            yield f"{program}: a program of {length} lines; a how-to has at most {HOWTO_LINES}"
+
+
 def main():
     doc = pathlib.Path(__file__).parent
     pages = sorted(doc.rglob("*.rst"))
@@ -167,6 +186,7 @@ def main():
         *complaints(pathlib.Path(sys.argv[1]), pages),
         *folders_of_no_page(doc, pages),
         *programs_on_no_page(doc, pages),
+        *long_howtos(doc),
     ]
     for failure in failures:
         print(f"doc/check_pages.py: {failure}", file=sys.stderr)

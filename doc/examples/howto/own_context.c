@@ -20,26 +20,20 @@ static uintptr_t arena_alloc(umemVirtual *ctx, size_t nbytes) {
   return adr;
 }
 static void arena_free(umemVirtual *ctx, uintptr_t adr) { (void)ctx, (void)adr; }
-static void to_ram(umemVirtual *ctx, uintptr_t from, umemVirtual *ram, uintptr_t to,
-                   size_t nbytes) {
-  (void)ctx, (void)ram, memcpy((void *)to, (void const *)from, nbytes);
+static void to_ram(umemVirtual *ctx, uintptr_t src, umemVirtual *ram, uintptr_t dst, size_t size) {
+  (void)ctx, (void)ram, memcpy((void *)dst, (void const *)src, size);
 }
-static void from_ram(umemVirtual *ctx, uintptr_t to, umemVirtual *ram, uintptr_t from,
-                     size_t nbytes) {
-  to_ram(ctx, from, ram, to, nbytes); /* the other context of a method is always RAM */
+static void of_ram(umemVirtual *ctx, uintptr_t dst, umemVirtual *ram, uintptr_t src, size_t size) {
+  to_ram(ctx, src, ram, dst, size); /* the other context of a method is always RAM */
 }
 
 int main(void) {
   static struct umemVtbl const methods = {
-      .alloc = arena_alloc, .free = arena_free, .copy_to = to_ram, .copy_from = from_ram};
+      .alloc = arena_alloc, .free = arena_free, .copy_to = to_ram, .copy_from = of_ram};
   Arena arena = {.used = 0};
-  umemHost_ctor(&arena.host);
-  umemVirtual_ctor(&arena.super, &arena.host);
-  arena.super.vptr = &methods;
-  arena.super.alignment = 16;
-
+  umemHost_ctor(&arena.host), umemVirtual_ctor(&arena.super, &arena.host);
+  arena.super.vptr = &methods, arena.super.alignment = 16;
   umem_set(&arena, umem_alloc(&arena, 100), 7, 100);
   printf("%s\n", umem_alloc(&arena, 5000) ? "" : umem_get_message(&arena));
   umem_dtor(&arena);
-  return 0;
 }
