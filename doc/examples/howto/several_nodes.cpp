@@ -23,10 +23,10 @@ int main(int argc, char **argv) {
     umem::Range<1> const hot = rod.own({{450}, {550}}); /* of this rank; may be empty */
     for (umem::index_t i = hot.begin[0]; i < hot.end[0]; i++)
       rod.array().host(umem::write)(i) = 100;
-    for (int n = 0; n < 100; n++, std::swap(rod, next)) step(rod, next);
+    for (int n = 0; n < 1000; n++, std::swap(rod, next)) step(rod, next);
     double const heat = rod.sum(), most = rod.max();
     if (rod.rank() == 0)
-      std::printf("%d ranks: heat %.0f, at most %.3f\n", rod.ranks(), heat, most);
+      std::printf("%d ranks: heat %.0f, at most %.2f\n", rod.ranks(), heat, most);
     if (argc > 1) rod.save_npy(argv[1]); /* one file of all ranks */
   } catch (umem::error const &error) {
     std::fprintf(stderr, "%s\n", error.message());
