@@ -216,7 +216,7 @@ static void add_bw_options(CLI::App &bw, BwOptions &options) {
               "microseconds of one short copy until it is complete; median of 3 of 256");
   bw.add_flag("--cold", options.cold, "empty the CPU's caches and the page cache before each copy");
   bw.add_flag("--verify", options.verify,
-              "compare the bytes at last; 1 is the exit code if one differs");
+              "compare the bytes at the end; 1 is the exit code if one differs");
   bw.add_flag("--json", options.json, "print the result as JSON: seconds and bytes a second");
   bw.add_flag("--nvbandwidth", options.nvbandwidth,
               "copies between pinned memory and GPUs, in the JSON of NVIDIA's nvbandwidth");

@@ -58,6 +58,7 @@ static void run_cp(CpOptions const &options) {
   Copied copied;
   {
     auto const step = static_cast<std::size_t>(parse_size(options.step));
+    if (!step) throw Failure("--step is at least one byte", misuse);
     auto const src = open_source(parse_range(options.src), options.direct);
     auto const dst = open_destination(options.dst, src->nbytes, options.direct);
     if (options.direct && !src->is_file && !dst->is_file)
@@ -77,11 +78,11 @@ static void run_cp(CpOptions const &options) {
 
 void add_cp(CLI::App &app) {
   auto const options = std::make_shared<CpOptions>();
-  CLI::App &cp = *app.add_subcommand(
-      "cp",
-      "Copy bytes between any two contexts. SRC and DST are names of umem_open, or paths of files. "
-      "A file that is "
-      "written gets its name when it is complete; an interrupt leaves the old one as it was.");
+  CLI::App &cp = *app.add_subcommand("cp", "Copy bytes between any two contexts. SRC and DST are "
+                                           "paths of files, or names such as cuda:0 "
+                                           "and shm:NAME (umem info --schemes). A file that is "
+                                           "written gets its name when it is complete; "
+                                           "an interrupt leaves the old one as it was.");
   cp.add_option(
         "SRC", options->src,
         "what to copy, with @OFFSET or @OFFSET,LENGTH for a part; of memory, zeros: host:@0,1G")

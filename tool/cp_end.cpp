@@ -4,9 +4,9 @@
 #include "place.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <limits>
-#include <regex>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -17,16 +17,22 @@ namespace umem::tool {
 
 /* ---- sizes and ranges ---- */
 
+/* Where the size ends that begins at this place: digits, and perhaps K, M, G or T. The same place if there is none. */
+static std::size_t end_of_size(std::string const &text, std::size_t begin) {
+  std::size_t end = begin;
+  while (end < text.size() && text[end] >= '0' && text[end] <= '9') end++;
+  bool const has_unit = end < text.size() && std::strchr("KMGT", text[end]);
+  return end == begin ? begin : end + has_unit;
+}
+
 std::uint64_t parse_size(std::string const &text) {
-  static std::regex const form("([0-9]+)([KMGT]?)");
-  std::smatch parts;
-  if (!std::regex_match(text, parts, form)) throw Failure("not a size: " + text, misuse);
-  unsigned shift = 0;
-  if (parts.length(2))
-    shift = 10 * (1 + static_cast<unsigned>(std::string("KMGT").find(parts.str(2))));
+  if (text.empty() || end_of_size(text, 0) != text.size())
+    throw Failure("not a size: " + text, misuse);
+  std::size_t const unit = std::string("KMGT").find(text.back());
+  unsigned const shift = unit == std::string::npos ? 0 : 10 * (1 + static_cast<unsigned>(unit));
   std::uint64_t value = 0, digit = 0;
   std::uint64_t const most = std::numeric_limits<std::uint64_t>::max() >> shift;
-  for (char const c : parts.str(1)) {
+  for (char const c : text.substr(0, text.size() - (shift != 0))) {
     digit = static_cast<std::uint64_t>(c - '0');
     if (value > (most - digit) / 10) throw Failure("too large: " + text, misuse);
     value = value * 10 + digit;
@@ -35,11 +41,14 @@ std::uint64_t parse_size(std::string const &text) {
 }
 
 Range parse_range(std::string const &text) {
-  static std::regex const form("([^]*)@([0-9]+[KMGT]?)(,([0-9]+[KMGT]?))?");
-  std::smatch parts;
-  if (!std::regex_match(text, parts, form)) return {text, 0, {}};
-  Range range = {parts.str(1), parse_size(parts.str(2)), {}};
-  if (parts.length(4)) range.length = parse_size(parts.str(4));
+  std::size_t const at = text.rfind('@');
+  if (at == std::string::npos) return {text, 0, {}};
+  std::size_t const end = end_of_size(text, at + 1);
+  bool const has_length = end < text.size() && text[end] == ',';
+  std::size_t const last = has_length ? end_of_size(text, end + 1) : end;
+  if (end == at + 1 || last != text.size() || (has_length && last == end + 1)) return {text, 0, {}};
+  Range range = {text.substr(0, at), parse_size(text.substr(at + 1, end - at - 1)), {}};
+  if (has_length) range.length = parse_size(text.substr(end + 1));
   if (range.length && *range.length > std::numeric_limits<std::uint64_t>::max() - range.offset)
     throw Failure("too large: " + text, misuse);
   return range;
@@ -48,6 +57,10 @@ Range parse_range(std::string const &text) {
 /* The name of what is a name or the path of a file. */
 static Name name_of(std::string const &word) {
   if (word.empty()) throw Failure("an empty name", misuse);
+  if (word == "-")
+    throw Failure("bytes of the standard input or output are not copied: for a file of this name "
+                  "write ./-",
+                  misuse);
   std::optional<Name> const name = parse_name(word);
   if (!name) return {{"file"}, encoded(word), {}};
   std::string const unknown = name->unknown_layer();

@@ -12,7 +12,7 @@ enum Status : int {
   failure = 1,       /* an operation failed; the message says which */
   misuse = 2,        /* the command line is wrong */
   interrupted = 130, /* ended by SIGINT: 128 + its number; SIGTERM gives 143 */
-  closed_pipe = 141  /* who read the output is gone: 128 + SIGPIPE */
+  closed_pipe = 141  /* the reader of the output ended: 128 + SIGPIPE */
 };
 
 /* Thrown by a command; main prints what() after the name of the program and exits with status. */
@@ -22,7 +22,7 @@ struct Failure : std::runtime_error {
   int status;
 };
 
-/* Who read the output is gone: the program ends without a word. */
+/* The reader of the output ended: the program ends, too, without a message. */
 struct ClosedPipe : Failure {
   ClosedPipe() : Failure("", closed_pipe) {}
 };

@@ -155,7 +155,7 @@ static void print_text(Json const &all, bool with_schemes) {
     for (Json const &scheme : all["schemes"])
       names += (names.empty() ? "" : " ") + scheme["name"].get<std::string>();
     print("\n");
-    print_line("schemes (umem info --schemes tells their options)", 0);
+    print_line("schemes (umem info --schemes lists their options)", 0);
     print_line("    " + names, 4);
   }
 }

@@ -15,7 +15,7 @@ static std::array<struct sigaction, numbers.size()> before;
 
 static unsigned depth; /* of Interrupts that exist */
 
-static void note(int number) {
+void Interrupt::note(int number) {
   if (!came) came = number;
 }
 
@@ -24,7 +24,7 @@ Interrupt::Interrupt() {
   came = 0;
   for (std::size_t i = 0; i < numbers.size(); i++) {
     struct sigaction action = {};
-    action.sa_handler = note;
+    action.sa_handler = Interrupt::note;
     action.sa_flags = SA_RESTART;
     sigaction(numbers[i], nullptr, &before[i]);
     if (before[i].sa_handler != SIG_IGN)

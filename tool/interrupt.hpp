@@ -14,6 +14,9 @@ public:
   /* The number of the first signal that came, or 0. */
   static int signal();
 
+  /* Sets the flag; for handlers of signals. */
+  static void note(int number);
+
   /* Throws Failure with the status 128 + number if one came. */
   static void check();
 };

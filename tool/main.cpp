@@ -23,7 +23,7 @@ namespace umem::tool {
 
 static char const exit_codes[] =
     "Exit codes: 0 success, 1 an operation failed, 2 the command line is wrong,\n"
-    "130 interrupted, 141 who read the output is gone.";
+    "130 interrupted, 141 the reader of the output ended.";
 
 static void build(CLI::App &app) {
   app.set_version_flag("--version", "umem " UMEM_VERSION);
@@ -64,7 +64,7 @@ static std::size_t columns_of_help() {
 }
 
 static int run(std::vector<std::string> const &words) {
-  CLI::App app("One set of calls for arrays in RAM, files and GPUs: the program.", "umem");
+  CLI::App app("Show where umem can keep arrays, measure copies, copy, and read logs.", "umem");
   build(app);
   try {
     /* CLI11 takes the words from the end of the vector. */
@@ -80,7 +80,7 @@ static int run(std::vector<std::string> const &words) {
     bool const is_known =
         words.empty() || words[0].substr(0, 1) == "-" || !app.get_subcommands(is_first).empty();
     complain(is_known ? error.what() : "there is no command " + words[0]);
-    std::fputs("umem: --help after a command tells its options\n", stderr);
+    std::fputs("umem: --help after a command lists its options\n", stderr);
     return misuse;
   }
   flush_output();

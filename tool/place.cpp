@@ -93,6 +93,12 @@ bool is_stream(std::string const &path) {
   return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
+bool is_same_file(std::string const &path, std::string const &other) {
+  struct stat one = {}, two = {};
+  return stat(path.c_str(), &one) == 0 && stat(other.c_str(), &two) == 0 &&
+         one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
 std::string scratch_folder() {
   char const *folder = secure_getenv("TMPDIR");
   return folder && *folder ? folder : "/tmp";

@@ -54,6 +54,9 @@ std::uint64_t available_ram();
 /* Whether the path leads to what is neither a regular file nor a folder, such as a device or a pipe. */
 bool is_stream(std::string const &path);
 
+/* Whether both paths lead to one file that exists. */
+bool is_same_file(std::string const &path, std::string const &other);
+
 /* The folder in which a file without a name is, and whether files there are in RAM (tmpfs). */
 std::string scratch_folder();
 bool is_in_ram(std::string const &folder);

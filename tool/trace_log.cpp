@@ -48,6 +48,7 @@ void Log::write(std::string const &path, std::function<bool(FILE *out)> const &w
     if (!what(out)) throw Failure("there is no memory for the blocks of " + path_);
   };
   if (path == "-" || is_stream(path)) return write_stream(path, checked);
+  if (is_same_file(path, path_)) throw Failure(path + " is the log itself");
   NewText text(path);
   checked(text.stream());
   text.commit();

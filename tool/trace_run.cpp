@@ -98,7 +98,10 @@ static std::string name_with_log(TraceRun const &wanted, std::string const &log)
 static volatile pid_t child;
 
 static void pass_on(int signal) {
-  if (child > 0) kill(child, signal);
+  if (child > 0)
+    kill(child, signal);
+  else
+    Interrupt::note(signal);
 }
 
 /* While the program runs, the terminal interrupts only the program, and what is to end this process ends the program.
@@ -130,6 +133,17 @@ private:
   std::array<struct sigaction, 4> before_ = {};
 };
 
+/* Holds these signals back. Those that come meanwhile arrive at the end. */
+class Held {
+public:
+  explicit Held(sigset_t const &signals) { sigprocmask(SIG_BLOCK, &signals, &before); }
+  ~Held() { sigprocmask(SIG_SETMASK, &before, nullptr); }
+  Held(Held const &) = delete;
+  Held &operator=(Held const &) = delete;
+
+  sigset_t before; /* what was held before */
+};
+
 /* How a process begins: attributes and descriptors of posix_spawn. */
 class Beginning {
 public:
@@ -155,8 +169,9 @@ public:
   posix_spawn_file_actions_t files;
 };
 
-/* hides_output: what the program prints goes to the standard error, because the trace is on the standard output. */
-static pid_t start(std::vector<std::string> words, sigset_t defaults, bool hides_output) {
+/* The program gets the usual meaning of the signals in defaults, and holds back those in mask. hides_output: what the program prints goes to the standard error, because the trace is on the standard output. */
+static pid_t start(std::vector<std::string> words, sigset_t defaults, sigset_t const &mask,
+                   bool hides_output) {
   std::vector<char *> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string &word : words) arguments.push_back(word.data());
@@ -164,7 +179,9 @@ static pid_t start(std::vector<std::string> words, sigset_t defaults, bool hides
   sigaddset(&defaults, SIGPIPE); /* ignored by this program */
   Beginning begin;
   Beginning::check(posix_spawnattr_setsigdefault(&begin.attributes, &defaults));
-  Beginning::check(posix_spawnattr_setflags(&begin.attributes, POSIX_SPAWN_SETSIGDEF));
+  Beginning::check(posix_spawnattr_setsigmask(&begin.attributes, &mask));
+  Beginning::check(
+      posix_spawnattr_setflags(&begin.attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
   if (hides_output)
     Beginning::check(posix_spawn_file_actions_adddup2(&begin.files, STDERR_FILENO, STDOUT_FILENO));
   pid_t process = 0;
@@ -177,7 +194,11 @@ static pid_t start(std::vector<std::string> words, sigset_t defaults, bool hides
 /* Returns the status as of waitpid. */
 static int run_program(std::vector<std::string> const &words, bool hides_output) {
   Signals const signals;
-  child = start(words, signals.changed, hides_output);
+  {
+    Held const held(signals.changed); /* until pass_on knows the program */
+    Interrupt::check();
+    child = start(words, signals.changed, held.before, hides_output);
+  }
   int status = 0;
   pid_t ended;
   do ended = waitpid(child, &status, 0);
@@ -272,6 +293,10 @@ static void write_results(TraceRun const &wanted, std::vector<ProcessLog> const 
 void run_traced(TraceRun const &wanted) {
   check_writable(wanted.out);
   check_writable(wanted.keep);
+  if (!wanted.keep.empty() && wanted.out != "-" &&
+      fs::weakly_canonical(fs::absolute(wanted.out)) ==
+          fs::weakly_canonical(fs::absolute(wanted.keep)))
+    throw Failure("the trace and the log are the same file: " + wanted.out, misuse);
   Interrupt const interrupt; /* the folder goes first */
   /* The program may change its working directory before it opens the log. */
   Folder const folder(wanted.keep.empty() ? fs::absolute(scratch_folder())

@@ -217,7 +217,8 @@ class Copies(Case):
                 (["host:@0,1E", "b.bin"], "not a range: @0,1E"), (["host:@1", "b.bin"], "how many zeros"),
                 (["file:a.bin?mode=w", "b.bin"], "mode=w is not allowed"),
                 (["a.bin", "file:b.bin?mode=w"], "not mode=w"), (["a.bin", "stats+file:b.bin"], "no layers over it"),
-                (["a.bin", "file:b%zz"], "two hexadecimal digits")]:
+                (["a.bin", "file:b%zz"], "two hexadecimal digits"), (["a.bin", "b.bin", "--step", "0"], "at least one byte"),
+                (["a.bin", "-"], "for a file of this name write ./-"), (["-", "b.bin"], "for a file of this name write ./-")]:
             self.assertIn(why, self.error("cp", *words, expect=2), words)
         self.assertEqual(self.names(), ["a.bin"])
         self.assertEqual(self.read("a.bin"), self.bytes)
@@ -231,6 +232,13 @@ class Copies(Case):
             message = self.error("cp", *words)
             self.assertTrue(message.startswith("umem: ") and not message.startswith("umem: umem") and why in message, message)
         self.assertEqual(self.names(), ["a.bin", "folder"])
+
+    def test_long_names(self):
+        long = 60000 * "1"
+        for words in [long, "b.bin"], ["a.bin", long], ["file:" + long, "b.bin"]:
+            self.assertRegex(self.error("cp", *words), "too long|longer than")
+        self.assertIn("too large", self.error("cp", long + "@" + long, "b.bin", expect=2))
+        self.assertIn("not a size", self.error("cp", "a.bin", "b.bin", "--step", long + "x", expect=2))
 
     def test_messages_do_not_act_on_a_terminal(self):
         self.assertNotIn("\x1b", self.error("cp", "none\x1b[2J", "b.bin"))

@@ -110,6 +110,21 @@ class Traces(Case):
         self.assertEqual(child.returncode, 143)
         self.assertEqual(os.listdir(folder), [])
 
+    def test_no_signal_of_run_is_lost(self):
+        folder = self.folder / "tmp"
+        folder.mkdir()
+        for _ in range(30):  # the folder is there before the program runs
+            child = subprocess.Popen([UMEM, "trace", "run", "--", "sleep", "60"], cwd=self.folder, stderr=subprocess.DEVNULL,
+                                     env={**os.environ, "TMPDIR": str(folder)})
+            while not os.listdir(folder):
+                pass
+            child.send_signal(signal.SIGTERM)
+            try:
+                self.assertEqual(child.wait(timeout=30), 143)
+            finally:
+                child.kill()
+            self.assertEqual(os.listdir(folder), [])
+
     def test_run_of_several_processes(self):
         both = 'for i in 1 2 3; do "$0" & all="$all $!"; done; for one in $all; do wait $one || exit; done'
         done = self.run_traced("--log", "run.umem", "-o", "run.json", program=("sh", "-c", both, DEFAULT_USER))
@@ -161,6 +176,18 @@ class Traces(Case):
             self.out("trace", "csv", log, "-o", name)
             self.assertEqual((self.folder / name).read_text(), whole)
         self.assertEqual(sorted(os.listdir(self.folder)), ["new.csv", "old.csv", "run.json", "run.umem"])
+
+    def test_a_log_is_not_written_over(self):
+        log = self.log()
+        before = (self.folder / log).read_bytes()
+        (self.folder / "link").symlink_to(log)
+        for words in ["csv", log, "-o", log], ["csv", log, "-o", "./link"], [log, "--chrome", "link"], [log, "--csv", log]:
+            self.assertIn("is the log itself", self.error("trace", *words))
+        self.assertEqual((self.folder / log).read_bytes(), before)
+        for keep in "one", "./one":
+            message = self.error("trace", "run", "-o", "one", "--log", keep, "--", DEFAULT_USER, expect=2)
+            self.assertIn("the trace and the log are the same file", message)
+        self.assertFalse((self.folder / "one").exists())
 
     def test_an_interrupt_leaves_no_half_file(self):
         self.run_traced("--log", "run.umem", "--max", "32M", "-o", "run.json", program=(DEFAULT_USER, "0", "150000"))
