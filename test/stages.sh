@@ -388,6 +388,7 @@ stage_install() {
   check "the packages of the README suffice" readme_installs_needs || status=1
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
   test/guide/run "$build/guide" || status=1
+  python3 test/install/recipes.py "$build/recipes" || status=1
   if has abidiff; then
     cmake -S . -B "$build/abi" -DCMAKE_BUILD_TYPE=Debug -DUMEM_CUDA=OFF -DUMEM_BUILD_EXAMPLES=OFF
     cmake --build "$build/abi" --parallel "$jobs" --target umem_shared
