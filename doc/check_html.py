@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Usage: check_html.py FOLDER     the folder that doc/build wrote
 
-Checks that each function, macro, class, struct, enum and type of C and C++ has a link to a line of a header, that no
-signature names umem::detail, that each link inside of the documentation leads to a page, and to a place on it, that exist,
+Checks that each function, macro, class, struct, member, enum and type of the reference has a link to a line of its source,
+that no signature names umem::detail, that each link inside of the documentation leads to a page, and to a place on it, that exist,
 and that no two pages have one name in the sidebar.
 """
 import collections
@@ -11,8 +11,9 @@ import urllib.parse
 from html.parser import HTMLParser
 from pathlib import Path
 
-# Entries of these kinds have a link to their source; members and constants stand in a struct or enum that has one.
-LINKED = {"function", "macro", "struct", "class", "enum", "enum-class", "enum-struct", "type", "alias", "union"}
+# Entries of these kinds have a link to their source; constants stand in an enum that has one.
+LINKED = {"function", "macro", "struct", "class", "enum", "enum-class", "enum-struct", "type", "alias", "union", "member",
+          "method", "property", "exception"}
 ELSEWHERE = ("http:", "https:", "mailto:", "data:", "javascript:")
 
 
@@ -43,7 +44,7 @@ class Page(HTMLParser):
             self.kinds.append(classes)
         elif tag == "dt" and "sig" in classes and self.kinds:
             kind = set(self.kinds[-1])
-            self.entries.append(Entry(values.get("id") or "?", bool({"c", "cpp"} & kind and LINKED & kind)))
+            self.entries.append(Entry(values.get("id") or "?", bool({"c", "cpp", "py"} & kind and LINKED & kind)))
             self.in_entry = True
         elif tag == "div" and (self.depth or "sidebar-tree" in classes):
             self.depth += 1

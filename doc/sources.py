@@ -1,5 +1,5 @@
-"""Extension of Sphinx: a page for each public header, and a link to its line behind each function, class, struct,
-enum, type and macro of the reference.
+"""Extension of Sphinx: a page for each public header and for the sources of the Python package, and a link to its line
+behind each function, class, struct, member, enum, type and macro of the reference.
 
 Doxygen counts the lines of what doxygen-filter prints. They are found again in the header by comparing the two texts,
 and a line that lacks the name is a warning, which doc/build makes an error.
@@ -16,16 +16,20 @@ import xml.etree.ElementTree as ElementTree
 from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import CLexer, CppLexer
+from pygments.lexers import CLexer, CppLexer, PythonLexer
 from sphinx import addnodes
 from sphinx.util import logging
+
+from python_sources import PythonSources
 
 ROOT = pathlib.Path(__file__).parent.parent
 INCLUDES = ("c/include", "cxx/include", "mpi/include")
 FOLDER = "_source"
 MODEL, TITLE, BODY = "model", "@TITLE@", "@BODY@"
 # What has a link, as Sphinx's domains call it.
-LINKED = {"function", "macro", "struct", "class", "enum", "enum-class", "enum-struct", "type", "alias", "union"}
+LINKED = {"function", "macro", "struct", "class", "enum", "enum-class", "enum-struct", "type", "alias", "union", "member",
+          "method", "property", "exception"}
+LEXERS = {".h": CLexer, ".hpp": CppLexer, ".cpp": CppLexer, ".py": PythonLexer}
 
 FAR = 60  # lines
 
@@ -102,45 +106,55 @@ class Headers:
         return None
 
 
-def _add_links(app, doctree, docname):
+def _find(app, signature, domain):
+    """(file, number of the line) of what this entry describes; None where no file declares it."""
+    if domain == "py":
+        return app.umem_python.places.get(signature["fullname"])
     headers = app.umem_headers
+    refids = [name for target in signature.findall(nodes.target) for name in target["ids"] if name in headers.places]
+    refids += [name for name in signature["ids"] if name in headers.places]
+    return headers.find(refids[0]) if refids else None
+
+
+def _add_links(app, doctree, docname):
     for signature in doctree.findall(addnodes.desc_signature):
         entry = signature.parent
-        if entry["domain"] not in ("c", "cpp") or entry["objtype"] not in LINKED:
+        if entry["domain"] not in ("c", "cpp", "py") or entry["objtype"] not in LINKED:
             continue
-        refids = [name for target in signature.findall(nodes.target) for name in target["ids"] if name in headers.places]
-        refids += [name for name in signature["ids"] if name in headers.places]
-        found = headers.find(refids[0]) if refids else None
+        found = _find(app, signature, entry["domain"])
         if not found:
-            _log.warning("%s: no line of a header declares it", signature.astext(), location=signature)
+            _log.warning("%s: no line of a source declares it", signature.astext(), location=signature)
             continue
-        header, line = found
-        uri = f"{app.builder.get_relative_uri(docname, f'{FOLDER}/{header}')}#L-{line}"
+        source, line = found
+        uri = f"{app.builder.get_relative_uri(docname, f'{FOLDER}/{source}')}#L-{line}"
         text = nodes.inline("", "[source]", classes=["viewcode-link"])
         lines = list(signature.findall(addnodes.desc_signature_line))
         (lines[-1] if lines else signature).append(
-            nodes.reference("", "", text, internal=True, refuri=uri, reftitle=f"{header}, line {line}"))
+            nodes.reference("", "", text, internal=True, refuri=uri, reftitle=f"{source}, line {line}"))
+
+
+def _sources(app):
+    return {**app.umem_headers.paths, **app.umem_python.paths}
 
 
 def _pages(app):
-    """One page for each folder of headers. To make each page as Sphinx makes others, with all of the sidebar, would take
+    """One page for each folder of sources. To make each page as Sphinx makes others, with all of the sidebar, would take
     as long as the rest of the documentation: so the pages of a folder are copies of this one with other contents."""
-    for folder in sorted({posixpath.dirname(header) for header in app.umem_headers.paths}):
+    for folder in sorted({posixpath.dirname(header) for header in _sources(app)}):
         yield posixpath.join(FOLDER, folder, MODEL), {"title": TITLE, "body": BODY}, "page.html"
 
 
 def _write_pages(app, error):
-    """The headers as pages; the lines have the ids L-1, L-2, ..."""
+    """The sources as pages; the lines have the ids L-1, L-2, ..."""
     if error or app.builder.format != "html":
         return
     formatter = HtmlFormatter(linenos="inline", linespans="L")
     models = {}
-    for header, path in app.umem_headers.paths.items():
+    for header, path in _sources(app).items():
         model = pathlib.Path(app.builder.get_outfilename(posixpath.join(FOLDER, posixpath.dirname(header), MODEL)))
         if model not in models:
             models[model] = model.read_text(encoding="utf-8")
-        lexer = CLexer() if header.endswith(".h") else CppLexer()
-        code = highlight(path.read_text(encoding="utf-8"), lexer, formatter)
+        code = highlight(path.read_text(encoding="utf-8"), LEXERS[path.suffix](), formatter)
         page = models[model].replace(TITLE, header).replace(BODY, f"<h1>{header}</h1>\n{code}")
         pathlib.Path(app.builder.get_outfilename(f"{FOLDER}/{header}")).write_text(page, encoding="utf-8")
     for model in models:
@@ -149,6 +163,7 @@ def _write_pages(app, error):
 
 def _start(app):
     app.umem_headers = Headers(os.environ["UMEM_DOC_XML"])
+    app.umem_python = PythonSources(ROOT)
 
 
 def setup(app):

@@ -4,7 +4,7 @@
     platforms.py record LOGS RECORD STAGE...   after a run: appends a line for each of these stages, which have passed
     platforms.py store RECORD...               merges records into doc/platforms.tsv, which the page shows
 
-A line has, between tabs: the system, the architecture, the stage, the compilers that CMake has found for it, how many tests
+The table begins with the names of its columns. A line has, between tabs: the system, the architecture, the stage, the compilers that CMake has found for it, how many tests
 passed, the date, and the commit ("+" for a tree with changes). Of two lines of one system, architecture, stage and
 compilers the later one stays.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "doc/platforms.tsv"
-COLUMNS = ("System", "Architecture", "Stage", "Compilers", "Passed", "Date", "Commit")
+COLUMNS = ("System", "Architecture", "Stage", "Compilers", "Tests passed", "Date", "Commit")
 COMPILER = re.compile(r"The (?:C|CXX|CUDA) compiler identification is (\S+ \d+\.\d+)")
 NAMES = {"GNU": "GCC", "NVIDIA": "CUDA"}
 
@@ -69,6 +69,8 @@ def read(path):
     rows = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         row = tuple(line.split("\t"))
+        if number == 1 and row == COLUMNS:
+            continue
         if len(row) != len(COLUMNS) or not row[4].isdecimal() or not re.fullmatch(r"\d{4}-\d\d-\d\d", row[5]):
             raise ValueError(f"{path}:{number}: this is no row of the table: {line!r}")
         rows.append(row)
@@ -86,7 +88,7 @@ def merged(rows):
 def store(records, table=TABLE):
     old = read(table) if table.exists() else []
     rows = merged(old + [row for path in records for row in read(path)])
-    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    table.write_text("".join("\t".join(row) + "\n" for row in [COLUMNS, *rows]))
 
 
 def main():

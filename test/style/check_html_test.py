@@ -12,14 +12,16 @@ LINK = '<a href="_source/umem/a.h.html#L-2">[source]</a>'
 PAGES = {
     "_source/umem/a.h.html": ('<span id="L-2">int f(void);</span>', None),
     "good.html": (ENTRY.format(kind="c function", name="f", link=LINK)
-                  + ENTRY.format(kind="c member", name="m", link="")
+                  + ENTRY.format(kind="c enumerator", name="m", link="")
                   + '<a href="good.html#f">f</a><a href="https://example.org/none">elsewhere</a>', None),
     "unlinked.html": (ENTRY.format(kind="cpp function", name="g", link=""), "g has 0 links to its source"),
+    "member.html": (ENTRY.format(kind="c member", name="k", link=""), "k has 0 links to its source"),
+    "python.html": (ENTRY.format(kind="py method", name="p", link=""), "p has 0 links to its source"),
     "twice.html": (ENTRY.format(kind="c macro", name="h", link=LINK + LINK), "h has 2 links to its source"),
     "page.html": ('<a href="none.html">none</a>', "none.html leads nowhere"),
     "place.html": ('<a href="good.html#none">none</a>', "good.html#none leads to no place"),
     "line.html": (ENTRY.format(kind="c struct", name="s", link=LINK.replace("L-2", "L-9")), "#L-9 leads to no place"),
-    "detail.html": ('<dl class="cpp member"><dt class="sig" id="x">umem::<span>detail::</span>X x</dt></dl>', "x names umem::detail"),
+    "detail.html": ('<dl class="cpp enumerator"><dt class="sig" id="x">umem::<span>detail::</span>X x</dt></dl>', "x names umem::detail"),
     "index.html": ('<div class="sidebar-tree"><ul><li><a class="reference" href="good.html">One</a><div></div></li>'
                    '<li><a class="reference" href="page.html">One</a></li></ul></div>', "2 pages are called One"),
     "image.html": ('<img src="none.png">', "none.png leads nowhere"),
