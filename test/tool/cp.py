@@ -141,6 +141,18 @@ class Copies(Case):
         self.assertEqual(self.read("a.bin"), self.bytes[MIB:])
         self.assertEqual(os.stat(self.folder / "a.bin").st_mode & 0o777, 0o640)
 
+    def test_links_and_permissions(self):
+        (self.folder / "old").write_text("old")
+        os.link(self.folder / "old", self.folder / "hard")
+        (self.folder / "link").symlink_to("old")
+        self.out("cp", "a.bin", "link")
+        self.assertEqual(self.read("old"), self.bytes)
+        self.assertEqual(os.readlink(self.folder / "link"), "old")
+        self.assertEqual(self.read("hard"), b"old")
+        (self.folder / "a.bin").chmod(0o600)
+        self.out("cp", "a.bin", "new", preexec_fn=lambda: os.umask(0o027))
+        self.assertEqual((self.folder / "new").stat().st_mode & 0o7777, 0o640)
+
     def test_progress_on_a_pipe(self):
         lines = self.run_umem("cp", "a.bin", "b.bin", "--interval", "0", "--step", "1M").stderr.splitlines()
         self.assertTrue(lines)
