@@ -63,6 +63,14 @@ static std::size_t columns_of_help() {
   return columns == no_limit ? 80 : std::max<std::size_t>(columns, 40);
 }
 
+/* "command x" or "option -x" if umem has none of this name; "" if it has. CLI11 complains first about what is missing. */
+static std::string unknown_word(CLI::App &app, std::string const &word) {
+  auto const has_name = [&](CLI::App const *command) { return command->check_name(word); };
+  if (word.substr(0, 1) != "-")
+    return app.get_subcommands(has_name).empty() ? "command " + word : "";
+  return app.get_option_no_throw(word.substr(0, word.find('='))) ? "" : "option " + word;
+}
+
 static int run(std::vector<std::string> const &words) {
   CLI::App app("Show where umem can keep arrays, measure copies, copy, and read logs.", "umem");
   build(app);
@@ -76,11 +84,9 @@ static int run(std::vector<std::string> const &words) {
   } catch (CLI::Success const &) {
     return success;
   } catch (CLI::ParseError const &error) {
-    auto const is_first = [&](CLI::App const *command) { return command->check_name(words[0]); };
-    bool const is_known =
-        words.empty() || words[0].substr(0, 1) == "-" || !app.get_subcommands(is_first).empty();
-    complain(is_known ? error.what() : "there is no command " + words[0]);
-    std::fputs("umem: --help after a command lists its options\n", stderr);
+    std::string const unknown = words.empty() ? "" : unknown_word(app, words[0]);
+    complain(unknown.empty() ? error.what() : "there is no " + unknown);
+    std::fputs("umem: --help lists the commands, and after a command its options\n", stderr);
     return misuse;
   }
   flush_output();

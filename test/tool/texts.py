@@ -133,6 +133,8 @@ class Texts(Case):
         self.assertEqual(self.out("--version"), f"umem {version}\n")
         self.assertIn("subcommand", self.error(expect=2))
         self.assertTrue(self.error("nonsense", expect=2).startswith("umem: there is no command nonsense\n"))
+        for word in "-V", "--nonsense", "--nonsense=1":
+            self.assertTrue(self.error(word, expect=2).startswith(f"umem: there is no option {word}\n"))
         self.assertNotIn("--write-texts", self.out("--help"))
         self.assertIn("cannot", self.error("--write-texts", "/dev/null/x").lower())
 

@@ -226,7 +226,7 @@ class Trace(unittest.TestCase):
             self.assertIn("cannot write /dev/full: No space", run(self.log, "--chrome", "/dev/full", expect=1))
         for words in ([], ["--csv"], [self.log, "--csv"], [self.log, "other"], ["--nonsense", self.log],
                       [self.log, "--context", "256"], [self.log, "--context", "-1"]):
-            self.assertRegex(run(*words, expect=2), "^umem: .*\numem: --help after a command")
+            self.assertRegex(run(*words, expect=2), "^umem: .*\numem: --help lists the commands")
         self.assertIn("--replay", run("--help"))
         for words, why in [
                 (["--flows"], "--flows requires --chrome"),
