@@ -73,6 +73,13 @@ class Texts(Case):
         self.assertEqual(done.stderr, "")
         return set(done.stdout.split())
 
+    def test_each_option_has_a_test(self):
+        root = Path(__file__).resolve().parents[2] / "test"
+        paths = [*(root / "tool").glob("*.py"), root / "unit/adaptors/log/log_trace.py"]
+        tests = {option for path in paths for option in options_of(path.read_text())}
+        for command in self.commands():
+            self.assertEqual(options_of(self.out(*command, "--help")) - tests, set(), command)
+
     def test_bash_completes_all_options(self):
         for words in self.commands():
             self.assertLessEqual(options_of(self.out(*words, "--help").split("\nOptions:", 1)[1].split("Subcommands:")[0]),
