@@ -19,9 +19,10 @@ def plot(axes, rows):
                 points.append((int(number) * UNITS[unit], row))
         points.sort(key=lambda point: point[0])
         sizes = [size for size, _ in points]
-        for side, colour, name in (("umem", plots.UMEM, "umem"), ("other", plots.OTHERS[0], "cudaMemcpy")):
+        # The lines are the same: that of CUDA is wider, and below.
+        for side, colour, name, wide in (("other", plots.OTHERS[0], "cudaMemcpy", 2), ("umem", plots.UMEM, "umem", 1)):
             speeds = [size / plots.median(row[f"{side}_seconds"]) / 1e9 for size, row in points]
-            axes.plot(sizes, speeds, style, color=colour, label=f"{name}, {words}")
+            axes.plot(sizes, speeds, style, color=colour, label=f"{name}, {words}", linewidth=2.5 * wide - 1, markersize=6 * wide)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks([2**12, 2**16, 2**20, 2**24, 2**28, 2**30], ["4 KiB", "64", "1 MiB", "16", "256", "1 GiB"])
