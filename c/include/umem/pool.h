@@ -73,7 +73,8 @@ typedef struct umemPoolOptions {
   umemPoolMemory memory;
   /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many
    * beyond those, it asks for new pages rather than move free ones, which takes longer. Within the maximum, and only as
-   * long as the upstream has some. At most 1000. Default: 1/64, 1.6 percent */
+   * long as the upstream has some. At most 1000. Default: 1/64, 1.6 percent, on a GPU only
+   * when the pool has often moved pages */
   size_t spare;
 } umemPoolOptions;
 

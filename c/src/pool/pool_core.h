@@ -115,6 +115,8 @@ typedef struct umemPoolCore {
   umemPoolLarge *unused_large;
   uint64_t large_count, large_units, small_out; /* small_out: bytes that are not free in spans */
   uint64_t served;                              /* allocations that no cache counts */
+  uint64_t served_units;                        /* of all large blocks that there ever were */
+  uint64_t moved;                               /* bytes of pages */
   uint64_t reserved, reserved_peak, used_peak;
 } umemPoolCore;
 

@@ -15,6 +15,10 @@ enum { pause_length = 256 };
  * it takes a GPU's driver long to find that out. */
 enum { spare_share = 64 };
 
+/* Nor, on a GPU, in a pool that seldom moves pages: at most one in so many of the pages that it has, and one in so many of
+ * those that its large blocks had. There the memory is worth more than the time. */
+enum { moved_share = 32, moved_share_served = 2048 };
+
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 
 /* ---- steps: whether one has made memory free ---- */
@@ -72,20 +76,34 @@ static void make_room(umemPoolCore *core, uint64_t size) {
   umemAttempt_end(&forgotten);
 }
 
+/* RAM gets its memory when it is touched: a page that nobody needs costs nothing there, and several cost a call. On a GPU
+ * each takes its memory, and time, when it is mapped. */
+static bool is_touched_later(umemPoolCore const *core) {
+  return umem_can(core->upstream, umemCpuWritable);
+}
+
 /* More pages than needed are mapped at once: as the options say, or where that is little beside what the pool has. */
 static size_t ample_bytes(umemPoolGrower const *grower) {
   umemPoolCore const *core = grower->list->core;
-  size_t more = (size_t)(core->reserved / 256);
+  size_t more = is_touched_later(core) ? (size_t)(core->reserved / 256) : 0;
   more -= more % core->pages->page_size;
   if (core->growth > grower->size && core->growth - grower->size > more)
     more = core->growth - grower->size;
   return more <= umemPoolChunk_allowance(core) ? more : 0;
 }
 
+/* What the pool has moved beyond the share that it may move before it takes memory instead. */
+static uint64_t earned_bytes(umemPoolCore const *core) {
+  uint64_t seldom = core->reserved / moved_share +
+                    ((core->served_units / moved_share_served) << umemPoolUnitShift);
+  return core->moved > seldom ? core->moved - seldom : 0;
+}
+
 /* What the pool may have beyond so many bytes in use. */
 static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
-  if (!core->spare) return used / spare_share;
-  return used / 100 * core->spare + used % 100 * core->spare / 100;
+  if (core->spare) return used / 100 * core->spare + used % 100 * core->spare / 100;
+  uint64_t most = used / spare_share, earned = earned_bytes(core);
+  return most < earned || is_touched_later(core) ? most : earned;
 }
 
 /* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later. So the pool maps new

@@ -133,6 +133,7 @@ umemPoolResult umemPoolLarge_alloc(umemPoolFreeList *list, size_t size, size_t a
   if (result != umemPoolFound) return result;
   core->large_count++;
   core->large_units += units;
+  core->served_units += units;
   core->served++;
   umemPoolCore_note_peak(core);
   return umemPoolFound;

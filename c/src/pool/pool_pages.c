@@ -141,6 +141,7 @@ static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failur
   if (!umemPoolChunk_allows(core, fresh * size, failure)) return false;
   umemGrowth_begin(&core->growing, &request, fresh * size, true);
   bool grown = map_open(paging, fresh, failure);
+  for (size_t i = 0; i < paging->source_count; i++) core->moved += paging->sources[i].done * size;
   umemGrowth_end(&core->growing, &request);
   return grown;
 }

@@ -99,7 +99,7 @@ static void the_place_with_most_memory_serves(void **state) {
   umem_dtor(&pool);
 }
 
-/* So few pages more than were ever in use spare the moves. A maximum and an upstream that has no more come first. */
+/* In RAM so few pages more than were ever in use spare the moves. A maximum and an upstream that has no more come first. */
 static void a_few_pages_are_new_before_others_move(void **state) {
   (void)state;
   for (int full = 0; full < 3; full++) {
@@ -129,6 +129,69 @@ static void a_few_pages_are_new_before_others_move(void **state) {
     forget_failures();
     umem_dtor(&pool);
   }
+}
+
+enum { pairs = 70 }; /* blocks of two pages */
+
+/* Frees every other one of four blocks, allocates one of all their pages, and then theirs again. */
+static void move_some(uintptr_t *adr, unsigned first) {
+  unsigned const at[] = {first % pairs, (first + 2) % pairs};
+  for (int i = 0; i < 2; i++) umem_free(&pool, adr[at[i]]);
+  umem_free(&pool, filled_block(4 * page, 99));
+  for (int i = 0; i < 2; i++) adr[at[i]] = filled_block(2 * page, (unsigned char)at[i]);
+}
+
+/* The pool takes the memory for that of a GPU, which it may not waste. */
+static void become_a_gpu(void) { paged.super.capabilities &= ~(uint32_t)umemCpuWritable; }
+
+/* On a GPU a pool that seldom moves pages has no more than it needs. One that does so more often takes a few more, but not
+ * from a maximum or an upstream that has no more, which is not asked each time. */
+static void pools_that_move_pages_take_a_few_more(void **state) {
+  (void)state;
+  become_a_gpu();
+  for (int full = 0; full < 3; full++) {
+    paged.capacity = full == 1 ? 2 * pairs : 0;
+    open_plain(full == 2 ? 2 * pairs * page : 0);
+    uintptr_t adr[pairs];
+    for (unsigned i = 0; i < pairs; i++) adr[i] = filled_block(2 * page, (unsigned char)i);
+    unsigned long before = paged.calls[pagedMove];
+    move_some(adr, 0);
+    assert_true(paged.calls[pagedMove] > before && reserved() == 2 * pairs * page);
+    for (unsigned first = 5; first < 50; first += 5) move_some(adr, first);
+    assert_true(reserved() == (full ? 2 * pairs : 2 * pairs + 2) * page);
+    before = paged.calls[pagedMap];
+    move_some(adr, 50);
+    assert_true(paged.calls[pagedMap] == before && reserved() <= (2 * pairs + 2) * page);
+    for (unsigned i = 0; i < pairs; i++) {
+      assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
+      umem_free(&pool, adr[i]);
+    }
+    expect_nothing_left(&pool);
+    forget_failures();
+    umem_dtor(&pool);
+  }
+}
+
+/* As many pages as blocks touch, however often a large one that comes and goes takes those of others. */
+static void seldom_moves_cost_no_memory(void **state) {
+  (void)state;
+  become_a_gpu();
+  open_plain(0);
+  uintptr_t adr[pairs];
+  for (unsigned i = 0; i < pairs; i++) adr[i] = filled_block(2 * page, (unsigned char)i);
+  for (unsigned round = 0; round < 400; round++) {
+    if (round % 100 == 0) move_some(adr, round / 20);
+    for (int i = 0; i < 60; i++) { /* a step, whose blocks need no move */
+      uintptr_t work = adr[60];
+      umem_free(&pool, work);
+      adr[60] = filled_block(2 * page, 60);
+      assert_true(adr[60] == work);
+    }
+    assert_true(reserved() == 2 * pairs * page);
+  }
+  for (unsigned i = 0; i < pairs; i++) umem_free(&pool, adr[i]);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
 }
 
 static void open_sparing(size_t maximum, size_t spare) {
@@ -519,6 +582,8 @@ int main(void) {
       PAGES_TEST(gaps_are_stitched),
       PAGES_TEST(the_place_with_most_memory_serves),
       PAGES_TEST(a_few_pages_are_new_before_others_move),
+      PAGES_TEST(pools_that_move_pages_take_a_few_more),
+      PAGES_TEST(seldom_moves_cost_no_memory),
       PAGES_TEST(spare_pages_are_new_before_others_move),
       PAGES_TEST(wrong_spares_are_refused),
       PAGES_TEST(options_without_a_spare_have_the_default),
