@@ -18,7 +18,8 @@ std::vector<Group> gpu_groups() {
                        measure_gpu_copy, measure_gpu_strided, measure_gpu_stage})
     groups.push_back({"gpu", measure});
   groups.push_back({"gpu-file", measure_gpu_file});
-  for (auto measure : {measure_gpu_pool, measure_gpu_pool_large, measure_gpu_pool_many})
+  for (auto measure :
+       {measure_gpu_ordered, measure_gpu_pool, measure_gpu_pool_large, measure_gpu_pool_many})
     groups.push_back({"gpu-pool", measure});
 #endif
   return groups;

@@ -28,6 +28,7 @@ constexpr std::size_t kibibyte = std::size_t{1} << 10, mebibyte = kibibyte << 10
 
 /* Each measures its part of the rows. */
 void measure_gpu_alloc(Effort const &effort, std::vector<Ratio> &rows);
+void measure_gpu_ordered(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_copy(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_file(Effort const &effort, std::vector<Ratio> &rows);
 void measure_gpu_peer(Effort const &effort, std::vector<Ratio> &rows);

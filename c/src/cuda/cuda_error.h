@@ -10,6 +10,10 @@
 bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *what, ...)
     UMEM_PRINTF(4, 5);
 
+/* The same where the call takes as long as a call of CUDA: nothing is done after a success. error is evaluated twice. */
+#define UMEM_CUDA_CHECK(ctx, gpu, error, ...)                                                      \
+  (__builtin_expect(!(error), 1) || umemCuda_check((ctx), (gpu), (error), __VA_ARGS__))
+
 /* The status that stands for error. */
 umemStatusType umemCuda_status_of(int error);
 

@@ -5,9 +5,11 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_error.h"
 
-bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
+enum { relaxed = 2 /* cudaStreamCaptureModeRelaxed */, untouched = -1 };
+
+static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu, int capture_mode) {
   umemCudaRt const *rt = gpu->rt;
-  *scope = (umemCudaScope){ctx, gpu, false, 2 /* cudaStreamCaptureModeRelaxed */};
+  *scope = (umemCudaScope){ctx, gpu, false, capture_mode};
   if (umemCudaGpu_is_inherited(gpu)) {
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "CUDA does not work in a child of fork, and this %s was constructed before it",
@@ -20,9 +22,26 @@ bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gp
     error = rt->context_push(gpu->context);
     scope->pushed = !error;
   }
-  if (!error) error = rt->exchange_capture_mode(&scope->capture_mode);
+  if (!error && capture_mode != untouched) error = rt->exchange_capture_mode(&scope->capture_mode);
   if (error && scope->pushed) rt->context_pop(&current);
-  return umemCuda_check(ctx, gpu, error, "cannot use GPU %d", gpu->device);
+  return UMEM_CUDA_CHECK(ctx, gpu, error, "cannot use GPU %d", gpu->device);
+}
+
+bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
+  return enter(scope, ctx, gpu, relaxed);
+}
+
+bool umemCudaScope_enter_in_mode(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
+  return enter(scope, ctx, gpu, untouched);
+}
+
+static int restore_mode(umemCudaScope *scope) {
+  if (scope->capture_mode == untouched) return umemCudaSuccess;
+  umemCudaRt const *rt = scope->gpu->rt;
+  int error = rt->exchange_capture_mode(&scope->capture_mode);
+  if (!error) return error;
+  rt->last_error();
+  return rt->exchange_capture_mode(&scope->capture_mode);
 }
 
 /* Tries twice: the caller must not stay here for an error that was about the call. What was done in the scope
@@ -31,15 +50,12 @@ void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaGpu *gpu = scope->gpu;
   umemCudaRt const *rt = gpu->rt;
   void *left;
-  int mode = rt->exchange_capture_mode(&scope->capture_mode);
-  if (mode) { /* before the context goes: CUDA would make one current */
-    rt->last_error();
-    mode = rt->exchange_capture_mode(&scope->capture_mode);
-  }
+  int mode = restore_mode(scope); /* before the context goes: CUDA would make one current */
   int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
   if (popped) {
     rt->last_error();
     popped = rt->context_pop(&left);
   }
-  umemCuda_check(scope->ctx, gpu, mode ? mode : popped, "cannot leave GPU %d", gpu->device);
+  if (!mode) mode = popped;
+  if (mode) umemCuda_check(scope->ctx, gpu, mode, "cannot leave GPU %d", gpu->device);
 }

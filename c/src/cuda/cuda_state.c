@@ -159,9 +159,9 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
   void *adr = NULL;
-  if (allows(ctx, state) &&
-      umemCuda_check(ctx, state->gpu, state->source->get(state, &adr, nbytes),
-                     "cannot allocate %zu bytes", nbytes) &&
+  bool allowed = allows(ctx, state);
+  int error = allowed ? state->source->get(state, &adr, nbytes) : umemCudaSuccess;
+  if (allowed && UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot allocate %zu bytes", nbytes) &&
       !keep(state, (uintptr_t)adr, nbytes)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
     if (state->source->give(state, adr, nbytes)) state->gpu->rt->last_error();
@@ -175,13 +175,16 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
 
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaSource const *source = state->source;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  bool entered = source->gives_in_any_mode ? umemCudaScope_enter_in_mode(&scope, ctx, state->gpu)
+                                           : umemCudaScope_enter(&scope, ctx, state->gpu);
+  if (!entered) return;
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
   if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED))
     umemCudaShared_forget(state, adr);
-  if (nbytes && !umemCuda_check(ctx, state->gpu, state->source->give(state, (void *)adr, nbytes),
-                                "cannot free the block at 0x%jx", (uintmax_t)adr))
+  int error = nbytes ? source->give(state, (void *)adr, nbytes) : umemCudaSuccess;
+  if (!UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot free the block at 0x%jx", (uintmax_t)adr))
     put_back(state, adr, nbytes); /* it stays live: to be freed again, or with the context */
   umemCudaScope_leave(&scope);
 }
