@@ -171,8 +171,8 @@ part_order() {
     echo "skipped - order: there is no nvcc"
     return
   }
-  local program programs=(calls_legacy pairs_legacy captures_legacy exchange_legacy loops_legacy
-    loops_per-thread device_legacy device_per-thread) builds=() status=0
+  local program programs=(calls_legacy pairs_legacy peers_legacy captures_legacy exchange_legacy
+    loops_legacy loops_per-thread device_legacy device_per-thread) builds=() status=0
   for program in "${programs[@]}"; do
     build_order_program "${program%_*}" "${program#*_}" > "$build/order_$program.out" 2>&1 &
     builds+=($!)

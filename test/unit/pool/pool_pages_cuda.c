@@ -149,6 +149,63 @@ static void a_moved_page_has_no_kernel(void **state) {
   umem_dtor(&pool);
 }
 
+/* ---- another GPU ---- */
+
+enum { huge = 5 * page, at_border = page - some / 2 }; /* of two pages */
+
+/* The other GPU writes to the block, which has size bytes, and reads it: at its ends, and across two pages. The copies go
+ * directly, because it may use all pages. */
+static void use_from(umemCuda *other, uintptr_t there, void *on, uintptr_t adr, size_t size,
+                     unsigned char c) {
+  size_t const places[] = {0, size - some, at_border};
+  for (size_t i = 0; i < (size > page ? 3 : 2); i++) {
+    unsigned long before = fake_cudart_done().direct_peer;
+    expect_ok(umem_set(other, there, c, some));
+    expect_ok(umem_copy_to(other, there, on, adr + places[i], some));
+    expect_ok(umem_set(other, there, 0, some));
+    expect_ok(umem_copy_from(other, there, on, adr + places[i], some));
+    expect_ok(umem_synchronize(on));
+    expect_ok(umem_synchronize(other));
+    assert_int_equal(fake_cudart_done().direct_peer - before, 2);
+    expect_byte(there, c);
+    expect_byte(there + some - 1, c);
+    expect_byte(adr + places[i], c);
+  }
+}
+
+static void another_gpu_uses_pages_wherever_they_move(void **state) {
+  (void)state;
+  umemCuda other;
+  expect_ok(umemCuda_ctor(&other, 1));
+  uintptr_t there = block_of(&other, some);
+  void *const views[] = {&pool, &on_a, &on_b};
+  for (size_t k = 0; k < 2; k++)
+    for (size_t i = 0; i < 3; i++) {
+      open_all(upstreams[k]);
+      void *on = views[i];
+      uintptr_t first = block_of(on, piece), wall = block_of(on, page);
+      use_from(&other, there, on, first, piece, 1);
+      use_from(&other, there, on, wall, page, 2);
+      umem_free(on, first);
+      uintptr_t moved = block_of(on, huge);
+      assert_int_equal(pages(), 6); /* three have moved */
+      use_from(&other, there, on, moved, huge, 3);
+      expect_byte(wall, 2);
+      umem_free(on, moved); /* and are used again, and beside them new ones */
+      uintptr_t again = block_of(&on_b, huge), more = block_of(on, piece);
+      use_from(&other, there, &on_b, again, huge, 4);
+      use_from(&other, there, on, more, piece, 5);
+      umem_free(on, wall);
+      umem_free(on, more);
+      umem_free(&on_b, again);
+      expect_ok(umem_trim(&pool, 0));
+      assert_int_equal(pages(), 0);
+      close_all();
+    }
+  umem_free(&other, there);
+  umem_dtor(&other);
+}
+
 /* ---- captures ---- */
 
 static void begin_capture(void) { ok(fake_cudart_begin_capture(stream_of(&a))); }
@@ -343,6 +400,7 @@ int main(void) {
       ON_TEST(trimmed_pages_have_no_work),
       ON_TEST(pages_end_after_their_work),
       ON_TEST(a_moved_page_has_no_kernel),
+      ON_TEST(another_gpu_uses_pages_wherever_they_move),
       ON_TEST(pages_of_a_captured_view_stay),
       ON_TEST(a_captured_view_gets_no_pages),
       ON_TEST(a_view_gets_pages_of_a_captured_upstream),
