@@ -136,23 +136,46 @@ static void a_trim_that_keeps_all_leaves_caches(void **state) {
   umem_dtor(&pool);
 }
 
+static size_t most_bytes(void) { return (size_t)(setting_small() ? 24 : 192) << 20; }
+
 /* All but a page of what the pool may have. */
+static void use_all_again_and_again(umemPool *pool) {
+  Crowd crowd;
+  begin(&crowd, pool, most_threads);
+  for (int round = 0; round < 3; round++) {
+    uintptr_t adr = umem_alloc(pool, most_bytes() - page);
+    if (!adr) fail_msg("%s", umem_thread_message());
+    umem_free(pool, adr);
+    assert_true(fill_caches(pool));
+  }
+  end(&crowd);
+  expect_nothing_left(pool);
+}
+
 static void a_maximum_reaches_idle_caches(void **state) {
   (void)state;
   umemPool pool;
-  Crowd crowd;
-  size_t const maximum = (size_t)(setting_small() ? 24 : 192) << 20;
-  open_pool(&pool, &host, 0, 0, maximum);
-  begin(&crowd, &pool, most_threads);
-  for (int round = 0; round < 3; round++) {
-    uintptr_t adr = umem_alloc(&pool, maximum - page);
-    if (!adr) fail_msg("%s", umem_thread_message());
-    umem_free(&pool, adr);
-    assert_true(fill_caches(&pool));
-  }
-  end(&crowd);
-  expect_nothing_left(&pool);
+  open_pool(&pool, &host, 0, 0, most_bytes());
+  use_all_again_and_again(&pool);
   umem_dtor(&pool);
+}
+
+/* The upstream has no more: with pages, and with chunks. */
+static void an_exhausted_upstream_reaches_idle_caches(void **state) {
+  (void)state;
+  umemPoolMemory const memories[] = {umemPoolPages, umemPoolChunks};
+  for (size_t i = 0; i < 2; i++) {
+    umemLimit limit;
+    umemPool pool;
+    umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+    options.memory = memories[i];
+    assert_ok(umemLimit_ctor(&limit, &host, most_bytes()));
+    assert_ok(umemPool_ctor(&pool, &limit, &options));
+    use_all_again_and_again(&pool);
+    umem_dtor(&pool);
+    assert_true(umemLimit_used(&limit) == 0);
+    umem_dtor(&limit);
+  }
 }
 
 /* Small blocks, of a class that no free block is left of. */
@@ -347,6 +370,7 @@ int main(void) {
       cmocka_unit_test(a_trim_reaches_idle_caches),
       cmocka_unit_test(a_trim_that_keeps_all_leaves_caches),
       cmocka_unit_test(a_maximum_reaches_idle_caches),
+      cmocka_unit_test(an_exhausted_upstream_reaches_idle_caches),
       cmocka_unit_test(a_small_block_is_found_in_idle_caches),
       cmocka_unit_test(views_are_reached),
       cmocka_unit_test(busy_threads_share_their_blocks),
