@@ -175,6 +175,105 @@ static void what_must_fit_fits(void **state) {
   umem_dtor(&pool);
 }
 
+/* ---- at random, beside best fit ---- */
+
+/* The live blocks of an arena of so many pages, in order of address. A new one goes to the smallest gap that suffices,
+ * the lowest of several. */
+typedef struct Arena {
+  size_t pages, count;
+  struct {
+    size_t start, pages, name;
+  } live[most_blocks];
+} Arena;
+
+static size_t gap_before(Arena const *arena, size_t i) {
+  size_t begin = i ? arena->live[i - 1].start + arena->live[i - 1].pages : 0;
+  return (i < arena->count ? arena->live[i].start : arena->pages) - begin;
+}
+
+static bool best_fit(Arena *arena, size_t pages, size_t name) {
+  size_t best = SIZE_MAX, at = 0;
+  for (size_t i = 0; i <= arena->count; i++) {
+    size_t gap = gap_before(arena, i);
+    if (gap < pages || gap >= best) continue;
+    best = gap;
+    at = i;
+  }
+  if (best == SIZE_MAX) return false;
+  size_t start = at ? arena->live[at - 1].start + arena->live[at - 1].pages : 0;
+  memmove(&arena->live[at + 1], &arena->live[at], (arena->count - at) * sizeof *arena->live);
+  arena->live[at].start = start;
+  arena->live[at].pages = pages;
+  arena->live[at].name = name;
+  arena->count++;
+  return true;
+}
+
+static void best_fit_free(Arena *arena, size_t name) {
+  size_t at = 0;
+  while (arena->live[at].name != name) at++;
+  arena->count--;
+  memmove(&arena->live[at], &arena->live[at + 1], (arena->count - at) * sizeof *arena->live);
+}
+
+static void mark(Block const *block) {
+  memset((void *)block->adr, block->c, 8);
+  memset((void *)(block->adr + block->size - 8), block->c, 8);
+}
+static bool is_marked(Block const *block) {
+  return is_filled(block->adr, 8, block->c) && is_filled(block->adr + block->size - 8, 8, block->c);
+}
+
+/* A limit that is the pool's own, or its upstream's. Blocks are whole pages, most of them few. What best fit serves in an
+ * arena of that size the pool serves, too. What it serves beyond goes back, so that both have the same blocks. */
+static void serve_as_best_fit(bool own) {
+  static Block blocks[most_blocks]; /* [name]; adr 0: not live */
+  Arena arena = {.pages = most_pages};
+  uint64_t seed = 5, denied = 0, beyond = 0;
+  uint64_t const rounds = setting_small() ? 3000 : setting_operations(60000);
+  paged.no_alloc = true;
+  paged.capacity = own ? 0 : most_pages;
+  open_plain(own ? most_pages * page : 0);
+  for (uint64_t round = 0; round < rounds; round++) {
+    size_t name = below(&seed, most_blocks);
+    Block *block = &blocks[name];
+    if (block->adr) {
+      assert_true(is_marked(block));
+      umem_free(&pool, block->adr);
+      best_fit_free(&arena, name);
+      block->adr = 0;
+      continue;
+    }
+    size_t pages = 1 + below(&seed, below(&seed, 4) ? 12 : 80);
+    bool fits = best_fit(&arena, pages, name);
+    *block = (Block){umem_alloc(&pool, pages * page), pages * page, (unsigned char)round};
+    if (fits && !block->adr)
+      fail_msg("round %zu: best fit has %zu pages: %s", (size_t)round, pages,
+               umem_thread_message());
+    if (!block->adr) forget_failures();
+    denied += !block->adr;
+    if (block->adr) mark(block);
+    if (fits || !block->adr) continue;
+    beyond++;
+    umem_free(&pool, block->adr);
+    block->adr = 0;
+  }
+  assert_true(denied > rounds / 200 && beyond > rounds / 200);
+  assert_true(paged.pages_peak <= most_pages);
+  for (size_t i = 0; i < most_blocks; i++) {
+    if (blocks[i].adr) umem_free(&pool, blocks[i].adr);
+    blocks[i].adr = 0;
+  }
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+}
+
+static void what_best_fit_serves_is_served(void **state) {
+  (void)state;
+  serve_as_best_fit(true);
+  serve_as_best_fit(false);
+}
+
 /* ---- threads ---- */
 
 static void *churn(void *argument) {
@@ -221,9 +320,8 @@ static void threads_map_in_turn(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      PAGES_TEST(a_child_goes_on),
-      PAGES_TEST(a_child_of_a_mapping_process_maps),
-      PAGES_TEST(what_must_fit_fits),
+      PAGES_TEST(a_child_goes_on),     PAGES_TEST(a_child_of_a_mapping_process_maps),
+      PAGES_TEST(what_must_fit_fits),  PAGES_TEST(what_best_fit_serves_is_served),
       PAGES_TEST(threads_map_in_turn),
   };
   return cmocka_run_group_tests_name("pool_pages_random", tests, NULL, NULL);
