@@ -2,6 +2,8 @@
 #ifndef UMEM_THREAD_H
 #define UMEM_THREAD_H
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <umem/status.h>
 #if defined(__has_include) && __has_include(<sys/single_threaded.h>)
@@ -31,6 +33,7 @@ typedef struct umemThread {
   unsigned number_forks;
   struct umemOpenLeg
       *leg; /* the innermost open one of the copy that is watched (core/route.h); NULL: none is */
+  umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 

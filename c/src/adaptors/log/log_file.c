@@ -94,7 +94,7 @@ static umemLogHeader new_header(umemLogFile const *file) {
                          .context_size = sizeof(umemLogContext),
                          .capacity = file->mask + 1,
                          .begun = umemLog_now(),
-                         .begun_calendar = umemLog_clock(CLOCK_REALTIME),
+                         .begun_calendar = umemClock_read(CLOCK_REALTIME),
                          .process = (uint32_t)getpid()};
 }
 
@@ -372,6 +372,7 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                               bool commits) {
   umemAttempt held; /* a failure is recorded after the lock: a hook may take others */
+  umemClock_start();
   umemAttempt_begin(&held);
   umemLock_acquire(&umem_log_lock);
   umemLogFile *file = open_under_lock(ctx, filename, max_bytes, commits);
@@ -389,7 +390,7 @@ static void complete(umemLogFile *file) {
   *link = file->older;
   file->complete = true;
   if (!umemLogFile_is_ours(file)) return;
-  __atomic_store_n(&file->header->ended, umemLog_now(), __ATOMIC_RELAXED);
+  __atomic_store_n(&file->header->ended, umemLog_end(), __ATOMIC_RELAXED);
   if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
   if (file->building) umemNewFile_withdraw(&file->draft, file->length);
   flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */

@@ -71,13 +71,10 @@ static inline bool umemLogFile_is_ours(umemLogFile const *file) {
   return file->forks == umem_fork_count();
 }
 
-static inline uint64_t umemLog_clock(clockid_t clock) {
-  struct timespec t = {0, 0};
-  clock_gettime(clock, &t); /* no clock of the log can fail */
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+static inline uint64_t umemLog_now(void) { return umemClock_now(&umem_thread.clock); }
 
-static inline uint64_t umemLog_now(void) { return umemLog_clock(CLOCK_MONOTONIC); }
+/* The time of an end, which no record of any thread is after: their clocks may lag behind, but are never ahead. */
+static inline uint64_t umemLog_end(void) { return umemClock_read(CLOCK_MONOTONIC); }
 
 /* ---- log_record.c ---- */
 

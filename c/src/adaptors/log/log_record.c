@@ -78,7 +78,7 @@ static inline void release(bool held) {
  * round of the ring, is left alone: this record is older than all that the ring holds. */
 void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *record) {
   bool held = hold(file);
-  record->time = umemLog_now();
+  record->time = umemClock_now(&thread->clock);
   bool alone = umem_is_single_threaded();
   uint64_t before = next_number(file->header, alone);
   umemLogSlot *slot = &file->ring[before & file->mask];
@@ -129,6 +129,6 @@ void umemLogFile_rename(umemLogFile *file, uint16_t number, char const *name) {
 
 void umemLogFile_note_end(umemLogFile *file, uint16_t number) {
   bool held = hold(file);
-  file->contexts[number].ended = umemLog_now();
+  file->contexts[number].ended = umemLog_end();
   release(held);
 }

@@ -1,0 +1,153 @@
+/* clock.c - base/clock.h: the time of a thread is that of clock_gettime, never goes back, and seldom asks it.
+ *
+ * Linked with -Wl,--wrap=clock_gettime. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "settings.h"
+
+enum {
+  lag_most = 2000,
+  ahead_most = 1000
+}; /* ns; more than the clock needs, for a rate that the system changes */
+
+static unsigned long calls; /* of clock_gettime; atomic */
+static bool slow;           /* it takes much longer than it should */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t) {
+  __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+  int result = __real_clock_gettime(clock, t);
+  if (slow) usleep(20);
+  return result;
+}
+
+static uint64_t real_time(void) {
+  struct timespec t;
+  __real_clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Reads the clock once, between two readings of the real one. Whether it is right, and not before *last. */
+static bool read_once(umemClock *clock, uint64_t *last) {
+  uint64_t before = real_time(), now = umemClock_now(clock), after = real_time();
+  bool right = now + lag_most >= before && now <= after + ahead_most && now >= *last;
+  *last = now;
+  return right;
+}
+
+static bool read_for(umemClock *clock, uint64_t ns) {
+  uint64_t last = 0, end = real_time() + ns;
+  bool right = true;
+  while (right && real_time() < end) right = read_once(clock, &last);
+  return right;
+}
+
+static uint64_t long_time(void) { return setting_small() ? 20000000 : 100000000; }
+
+/* Whether the clock of this system is the processor's counter. */
+static bool counts(void) {
+#if defined(__x86_64__)
+  umemClock_start();
+  return umem_clock_counts;
+#else
+  return false;
+#endif
+}
+
+static void it_is_the_time_and_never_goes_back(void **state) {
+  (void)state;
+  umemClock clock = {0};
+  umemClock_start();
+  assert_true(read_for(&clock, long_time()));
+  for (int i = 0; i < 20; i++) { /* after times without any reading */
+    usleep(i % 2 ? 3000 : 100);
+    assert_true(read_for(&clock, 50000));
+  }
+}
+
+static void *read_in_thread(void *unused) {
+  (void)unused;
+  umemClock clock = {0};
+  return read_for(&clock, long_time()) ? NULL : &calls;
+}
+
+static void each_thread_has_its_own(void **state) {
+  (void)state;
+  pthread_t threads[4];
+  umemClock_start();
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, read_in_thread, NULL), 0);
+  for (int i = 0; i < 4; i++) {
+    void *wrong;
+    pthread_join(threads[i], &wrong);
+    assert_null(wrong);
+  }
+}
+
+static void it_seldom_asks_the_system(void **state) {
+  (void)state;
+  umemClock clock = {0};
+  enum { readings = 100000 };
+  umemClock_start();
+  assert_true(read_for(&clock, long_time()));
+  unsigned long before = calls;
+  for (int i = 0; i < readings; i++) umemClock_now(&clock);
+  if (counts())
+    assert_true(calls - before < readings / 10);
+  else
+    assert_true(calls - before >= readings);
+}
+
+/* As when the thread is interrupted each time. */
+static void a_reading_that_takes_long_is_right(void **state) {
+  (void)state;
+  umemClock clock = {0};
+  umemClock_start();
+  for (int i = 0; i < 3; i++) {
+    slow = i % 2 == 0;
+    uint64_t last = 0, end = real_time() + long_time();
+    while (real_time() < end) {
+      uint64_t before = real_time(), now = umemClock_now(&clock), after = real_time();
+      assert_true(now + lag_most >= before && now <= after + ahead_most && now >= last);
+      last = now;
+    }
+  }
+  slow = false;
+}
+
+/* The processor's counter has begun anew, or has gone on, while the time stood still: as after a suspension. */
+static void a_counter_that_jumps_does_no_harm(void **state) {
+  (void)state;
+  umemClock clock = {0};
+  uint64_t const jumps[] = {UINT64_MAX / 8, 0 - (UINT64_MAX / 8), 1000000000,
+                            0 - UINT64_C(1000000000)};
+  umemClock_start();
+  for (int i = 0; i < 8; i++) {
+    assert_true(read_for(&clock, long_time() / 4));
+    clock.ticks += jumps[i % 4];
+    clock.first_ticks += jumps[i % 4];
+    usleep(1000);
+  }
+  assert_true(read_for(&clock, long_time()));
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(it_is_the_time_and_never_goes_back),
+      cmocka_unit_test(each_thread_has_its_own),
+      cmocka_unit_test(it_seldom_asks_the_system),
+      cmocka_unit_test(a_reading_that_takes_long_is_right),
+      cmocka_unit_test(a_counter_that_jumps_does_no_harm),
+  };
+  return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
+}
