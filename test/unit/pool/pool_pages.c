@@ -1,5 +1,5 @@
 /* pool_pages.c - pools over contexts with memory by pages: pages go to where a block is needed, no more are mapped than
- * blocks touch, and each refused call leaves all as it was. Random calls, threads and forks: pool_pages_random.c. */
+ * blocks touch. Calls that fail: pool_pages_fail.c. Random calls, threads and forks: pool_pages_random.c. */
 #include "pool_pages_help.h"
 
 static unsigned long mapping_calls(void) {
@@ -421,159 +421,6 @@ static void a_chunk_serves_where_pages_are_too_coarse(void **state) {
   umem_dtor(&pool);
 }
 
-/* ---- each call fails ---- */
-
-/* Blocks of several sizes, a large one of free pages, trim. Each that is there keeps its bytes. */
-static void use(bool may_fail) {
-  enum { count = 12 };
-  uintptr_t adr[count] = {0}, large;
-  size_t const sizes[] = {3 * page, page + 8192, 5 * page - 4096, page};
-  for (unsigned i = 0; i < count; i++) {
-    adr[i] = umem_alloc(&pool, sizes[i % 4]);
-    if (adr[i]) fill(adr[i], sizes[i % 4], (unsigned char)i);
-    assert_true(adr[i] || may_fail);
-  }
-  for (unsigned i = 0; i < count; i += 2) umem_free(&pool, adr[i]);
-  large = umem_alloc(&pool, 14 * page);
-  assert_true(large || may_fail);
-  if (large) fill(large, 14 * page, 99);
-  umem_trim(&pool, 16 * page);
-  uintptr_t other = umem_alloc(&pool, 7 * page);
-  if (other) fill(other, 7 * page, 98);
-  for (unsigned i = 1; i < count; i += 2)
-    assert_true(!adr[i] || is_filled(adr[i], sizes[i % 4], (unsigned char)i));
-  assert_true(!large || is_filled(large, 14 * page, 99));
-  umem_free(&pool, large);
-  umem_free(&pool, other);
-  for (unsigned i = 1; i < count; i += 2) umem_free(&pool, adr[i]);
-}
-
-/* Every call fails once, and with a part of its pages done; then all works, and nothing is left. */
-static void each_call_may_fail(void **state) {
-  (void)state;
-  PagedCall const calls[] = {pagedReserve, pagedMap, pagedMove, pagedUnmap};
-  umemStatusType const types[] = {umemMemoryError, umemNotSupportedError};
-  unsigned met = 0;
-  for (size_t c = 0; c < 4; c++)
-    for (unsigned long nth = 1; nth <= 12; nth++)
-      for (unsigned long after = 0; after < 3; after++)
-        for (size_t t = 0; t < 2; t++) {
-          paged.no_alloc = after == 1;
-          open_plain(after == 2 ? 64 * page : 0);
-          paged_fail(&paged, calls[c], nth, after, types[t]);
-          use(true);
-          met += paged.calls[calls[c]] >= nth;
-          forget_failures();
-          paged_fail(&paged, pagedMap, 0, 0, umemOK);
-          paged.no_alloc = false;
-          use(false);
-          forget_failures();
-          assert_true(stats_of(&pool).blocks == 0);
-          assert_ok(umem_trim(&pool, 0));
-          assert_int_equal(paged.pages, 0);
-          assert_true(stats_of(&pool).reserved == 0);
-          umem_dtor(&pool);
-          if (!paged_is_clean(&paged)) fail_msg("%s", paged.misuse);
-        }
-  assert_true(met > 40);
-}
-
-/* ---- adaptors that count ---- */
-
-static umemStats stats;
-static umemLimit limit;
-
-static void open_metered(size_t most) {
-  assert_ok(umemLimit_ctor(&limit, &paged, most));
-  assert_ok(umemStats_ctor(&stats, &limit));
-  open_pool(&pool, &stats, 0, 0, 0);
-}
-
-static void close_metered(void) {
-  umem_dtor(&pool);
-  umem_dtor(&stats);
-  assert_int_equal(umemLimit_used(&limit), 0);
-  umem_dtor(&limit);
-}
-
-static umemStatsFigures figures(void) {
-  umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
-  assert_ok(umemStats_get(&stats, &found));
-  return found;
-}
-
-/* Both know what the pool holds: so many pages, and nothing else. */
-static void expect_counted(size_t pages) {
-  umemStatsFigures found = figures();
-  assert_int_equal(reserved(), pages * page);
-  assert_true(paged.pages == pages && paged.blocks == 0);
-  assert_int_equal(umemLimit_used(&limit), pages * page);
-  assert_int_equal(found.current_bytes, pages * page);
-  assert_int_equal(found.current_count, pages);
-}
-
-static void adaptors_count_pages(void **state) {
-  (void)state;
-  open_metered(12 * page);
-  uintptr_t one = filled_block(3 * page, 1), two = filled_block(4 * page, 2);
-  expect_counted(7);
-  umem_free(&pool, one);
-  expect_counted(7);
-  uintptr_t three = filled_block(5 * page, 3); /* three pages move there */
-  expect_counted(9);
-  assert_true(paged.calls[pagedMove] > 0 && is_filled(two, 4 * page, 2));
-  assert_true(umem_alloc(&pool, 4 * page) == 0);
-  assert_non_null(
-      strstr(umem_get_message(&pool), "of the 786432 that the limit allows are in use"));
-  forget_failures();
-  umem_clear_status(&stats);
-  umem_clear_status(&limit);
-  umem_free(&pool, two);
-  one = filled_block(7 * page, 4); /* as much as there may be */
-  expect_counted(12);
-  assert_true(is_filled(three, 5 * page, 3) && figures().peak_bytes == 12 * page);
-  umem_free(&pool, one);
-  umem_free(&pool, three);
-  assert_ok(umem_trim(&pool, 2 * page));
-  expect_counted(2);
-  close_metered();
-}
-
-/* A limit that is less than a page gives chunks. */
-static void a_small_limit_gives_chunks(void **state) {
-  (void)state;
-  open_metered(page - 4096);
-  uintptr_t adr = filled_block(page / 2, 1);
-  assert_true(paged.pages == 0 && paged.blocks == 1);
-  assert_int_equal(umemLimit_used(&limit), reserved());
-  umem_free(&pool, adr);
-  close_metered();
-}
-
-static void adaptors_count_what_failures_leave(void **state) {
-  (void)state;
-  PagedCall const calls[] = {pagedReserve, pagedMap, pagedMove, pagedUnmap, pagedAlloc};
-  unsigned met = 0;
-  for (size_t c = 0; c < 5; c++)
-    for (unsigned long nth = 1; nth <= 8; nth++)
-      for (unsigned long after = 0; after < 3; after++) {
-        open_metered((after == 1 ? 40 : 400) * page);
-        paged_fail(&paged, calls[c], nth, after, umemMemoryError);
-        use(true);
-        met += paged.calls[calls[c]] >= nth;
-        assert_int_equal(umemLimit_used(&limit), reserved());
-        assert_int_equal(figures().current_bytes, reserved());
-        forget_failures();
-        umem_clear_status(&stats);
-        umem_clear_status(&limit);
-        paged_fail(&paged, pagedMap, 0, 0, umemOK);
-        assert_ok(umem_trim(&pool, 0));
-        expect_counted(0);
-        close_metered();
-      }
-  assert_true(met > 20);
-}
-
 int main(void) {
   struct CMUnitTest const tests[] = {
       PAGES_TEST(a_pool_maps_what_it_needs),
@@ -596,10 +443,6 @@ int main(void) {
       PAGES_TEST(a_full_upstream_serves_what_fits),
       PAGES_TEST(chunks_serve_where_pages_do_not),
       PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse),
-      PAGES_TEST(each_call_may_fail),
-      PAGES_TEST(adaptors_count_pages),
-      PAGES_TEST(a_small_limit_gives_chunks),
-      PAGES_TEST(adaptors_count_what_failures_leave),
   };
   return cmocka_run_group_tests_name("pool_pages", tests, NULL, NULL);
 }
