@@ -59,6 +59,7 @@ package_of() {
     browser) echo chromium-driver ;; # brings Chromium along
     mpich) echo mpich libmpich-dev ;;
     openmpi) echo openmpi-bin libopenmpi-dev ;;
+    ip) echo iproute2 ;;
     ninja) echo ninja-build ;;
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;

@@ -24,8 +24,8 @@
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
-# - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; with sanitizers and
-#   MPICH; as a package, too.
+# - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; a part of the tests with
+#   the ABI of MPI 5; with sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
 
 source "$root/test/check.sh"
@@ -50,7 +50,7 @@ declare -A stage_needs=(
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
-  [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package"
+  [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package mpi-abi"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
@@ -65,6 +65,7 @@ declare -A stage_needs=(
 declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
   [docs]="browser"
+  [mpi]="ip"
   [install]="abidiff debian-tools"
 )
 
@@ -296,11 +297,16 @@ nvcc_compiles_programs() {
     -diag-suppress=940 # main may end without return, but in no namespace
 }
 
-# Both MPIs can be installed at a time: their commands end in their names. build_mpi MPI FOLDER OPTION...
+# Several MPIs can be installed at a time: Debian's commands end in their names. build_mpi MPI FOLDER OPTION...
 build_mpi() {
-  local mpi=$1 folder=$2
+  local mpi=$1 folder=$2 compiler starter
+  if [ "$mpi" = abi ]; then
+    compiler=$mpi_abi/bin/mpicc_abi starter=$mpi_abi/bin/mpiexec
+  else
+    compiler=$(command -v "mpicc.$mpi") starter=$(command -v "mpirun.$mpi")
+  fi
   cmake -S mpi -B "$folder" -G Ninja -Dumem_DIR="$build/gcc/c" -DUMEM_BUILD_TESTS=ON -DUMEM_WERROR=ON \
-    -DMPI_C_COMPILER="$(command -v "mpicc.$mpi")" -DMPIEXEC_EXECUTABLE="$(command -v "mpirun.$mpi")" \
+    -DMPI_C_COMPILER="$compiler" -DMPIEXEC_EXECUTABLE="$starter" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O1 -g1" \
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O0 -DNDEBUG" "${@:3}"
 }
@@ -314,6 +320,22 @@ test_mpi_with_sanitizers() {
       ctest --tests-regex '\.(units|faults|blocks\.3|model.*|ranks\.(2|single|allocate|create))$'
 }
 
+# Programs of MPI's ABI, by the MPICH that has it. They must need libmpi_abi and no other library of an MPI.
+test_mpi_abi() {
+  local folder=$build/mpi-abi
+  if [ ! -x "$mpi_abi/bin/mpicc_abi" ]; then
+    echo "skipped - the ABI of MPI 5: PyPI has no MPICH 5 for this system"
+    return
+  fi
+  build_mpi abi "$folder" &&
+    cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_blocks mpi_contract &&
+    jobs=1 run_tests "$folder" \
+      ctest --tests-regex '\.(units|model\.allocate|ranks\.(2|allocate|create)|contract\.allocate|hosts\..*)$' &&
+    check "the component needs the library of MPI's ABI alone" needs_abi_alone "$folder/libumem-mpi.so"
+}
+
+needs_abi_alone() { [ "$(readelf -d "$1" | grep -o 'libmpi[a-z_]*\.so[.0-9]*')" = libmpi_abi.so.1 ]; }
+
 # Ranks use all processors, so the tests run one after the other.
 stage_mpi() {
   local mpi status=0
@@ -324,6 +346,7 @@ stage_mpi() {
     cmake --build "$build/mpi-$mpi" --parallel "$jobs"
     jobs=1 run_tests "$build/mpi-$mpi" ctest || status=$?
   done
+  test_mpi_abi || status=1
   test_mpi_with_sanitizers || status=1
   check "programs find the component in the package" mpi/test/install/run "$build" || status=1
   if [ -x "$package_python/bin/python" ]; then

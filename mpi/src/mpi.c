@@ -271,8 +271,7 @@ static umemOption const options[] = {
      .help = "whether a thread lets MPI work; default: auto"},
     {.name = "comm",
      .kind = umemNumberOption,
-     .help =
-         "another communicator, by its handle of Fortran (MPI_Comm_c2f) as 32 bits without a sign"},
+     .help = "another communicator, by its number (umemMpi_number)"},
 };
 
 static umemStatusType open_mpi(void *ctx, void *upstream, umemOptionValue const *rank,
@@ -285,7 +284,7 @@ static umemStatusType open_mpi(void *ctx, void *upstream, umemOptionValue const 
   wish.memory = (umemMpiMemory)given[memoryOption].number;
   wish.progress = (umemMpiProgress)given[progressOption].number;
   MPI_Comm comm = MPI_COMM_WORLD;
-  if (given[commOption].given) comm = MPI_Comm_f2c((MPI_Fint)(uint32_t)given[commOption].number);
+  if (given[commOption].given) comm = umemMpi_communicator((uint32_t)given[commOption].number);
   if (given[capacityOption].given && !mpi_has_window(comm)) {
     umemStatusType status = umemMpi_start(comm, &wish);
     if (status != umemOK) return status;

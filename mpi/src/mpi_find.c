@@ -1,6 +1,6 @@
-/* mpi_find.c - which window a communicator has: an attribute of the communicator. MPI calls forget_window when the
- * attribute is deleted, thus also in MPI_Comm_free. MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while
- * MPI still works: there all windows end that are left. */
+/* mpi_find.c - which window a communicator has, and the numbers of communicators. The window is an attribute of the
+ * communicator. MPI calls forget_window when the attribute is deleted, thus also in MPI_Comm_free. MPI_Finalize deletes
+ * the attributes of MPI_COMM_SELF first, while MPI still works: there all windows end that are left. */
 #include "mpi_state.h"
 
 #include <stdlib.h>
@@ -85,6 +85,15 @@ static MpiWindow *find(MPI_Comm comm) {
   int error = MPI_Comm_get_attr(comm, window_key, &window, &found);
   return error == MPI_SUCCESS && found ? window : NULL;
 }
+
+/* MPI's own ABI has no types of Fortran. */
+#if MPI_VERSION >= 5
+uint32_t umemMpi_number(MPI_Comm comm) { return (uint32_t)MPI_Comm_toint(comm); }
+MPI_Comm umemMpi_communicator(uint32_t number) { return MPI_Comm_fromint((int)number); }
+#else
+uint32_t umemMpi_number(MPI_Comm comm) { return (uint32_t)MPI_Comm_c2f(comm); }
+MPI_Comm umemMpi_communicator(uint32_t number) { return MPI_Comm_f2c((MPI_Fint)number); }
+#endif
 
 bool mpi_has_window(MPI_Comm comm) { return find(comm) != NULL; }
 

@@ -326,7 +326,8 @@ static void solves_laplace_with_the_same_bits() {
 
 int main(int argc, char **argv) {
   int level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  bool const single = std::getenv("UMEM_TEST_MPI_SINGLE") != nullptr;
+  MPI_Init_thread(&argc, &argv, single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   char const *folder = std::getenv("TMPDIR");

@@ -53,10 +53,7 @@ static void sums_do_not_overflow(void) {
 }
 
 int main(int argc, char **argv) {
-  int level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  init_mpi(&argc, &argv);
   sync_fails = rank == ranks - 1;
   expect_failed_start();
   attribute_fails = rank == ranks - 1;

@@ -237,10 +237,7 @@ static void close_everything(void) {
 }
 
 int main(int argc, char **argv) {
-  int level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  init_mpi(&argc, &argv);
   int const operations = argc > 1 ? atoi(argv[1]) : 1000;
   dice.state = (uint64_t)(argc > 2 ? atoi(argv[2]) : 1) * 1000 + (uint64_t)rank;
   umemHost_ctor(&host);

@@ -203,7 +203,7 @@ static void names_open_ranks(void) {
   MPI_Comm own;
   char name[80];
   CHECK(MPI_Comm_dup(MPI_COMM_SELF, &own) == MPI_SUCCESS);
-  snprintf(name, sizeof name, "mpi:0?size=4K&comm=%u", (unsigned)MPI_Comm_c2f(own));
+  snprintf(name, sizeof name, "mpi:0?size=4K&comm=%u", (unsigned)umemMpi_number(own));
   ctx = umem_open(name);
   umemInfo info = UMEM_INFO_INIT;
   CHECK(ctx && umem_get_info(ctx, &info) == umemOK && info.capacity == 4096);
@@ -211,6 +211,19 @@ static void names_open_ranks(void) {
   CHECK(MPI_Comm_free(&own) == MPI_SUCCESS);
   barrier();
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
+/* Where no two ranks share memory, none is shared by default, and a wish for it fails in all ranks. */
+static void machines_share_no_memory(void) {
+  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
+  options.capacity = 4096;
+  options.memory = umemMpiMemoryShared;
+  bool const apart = is_apart();
+  CHECK((umemMpi_start(MPI_COMM_WORLD, &options) == umemNotSupportedError) == apart);
+  if (apart)
+    expect(NULL, umemNotSupportedError, "ranks on several machines share no memory");
+  else
+    CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
 /* ---- allocation by all ranks at once ---- */
@@ -397,6 +410,7 @@ static struct {
     {"bounds", bounds_are_checked},
     {"life", windows_begin_and_end},
     {"names", names_open_ranks},
+    {"machines", machines_share_no_memory},
     {"allocate", ranks_allocate_from_each_other},
     {"find", blocks_are_found_by_all_ranks},
     {"compete", ranks_compete_for_large_blocks},
@@ -408,11 +422,7 @@ static struct {
 
 /* Without arguments all tests but the last two, which take their time. */
 int main(int argc, char **argv) {
-  int level;
-  bool single = getenv("UMEM_TEST_MPI_SINGLE") != NULL;
-  MPI_Init_thread(&argc, &argv, single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  init_mpi(&argc, &argv);
   umemHost_ctor(&host);
   size_t const count = sizeof tests / sizeof *tests;
   for (size_t i = 0; i < count; i++) {

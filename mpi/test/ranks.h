@@ -37,6 +37,15 @@ static inline void expect(void *ctx, umemStatusType type, char const *words) {
   umem_thread_clear();
 }
 
+/* Starts MPI, with threads unless the environment forbids them. */
+static inline void init_mpi(int *argc, char ***argv) {
+  bool const single = getenv("UMEM_TEST_MPI_SINGLE") != NULL;
+  int level;
+  MPI_Init_thread(argc, argv, single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+
 /* A generator of its own for each rank. */
 typedef struct Random {
   uint64_t state;
@@ -57,7 +66,8 @@ static inline void fill_random(void *bytes, size_t n, uint64_t seed) {
   for (size_t i = 0; i < n; i++) ((unsigned char *)bytes)[i] = (unsigned char)next_random(&random);
 }
 
-/* The window of MPI_COMM_WORLD with what the environment says of memory and progress. */
+/* The window of MPI_COMM_WORLD with what the environment says of memory and progress. UMEM_TEST_MPI_MEMORY=auto: the
+ * ranks are on several hosts, so that they share no memory. */
 static inline void start_window(size_t capacity) {
   char const *memory = getenv("UMEM_TEST_MPI_MEMORY"), *progress = getenv("UMEM_TEST_MPI_PROGRESS");
   umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
@@ -66,6 +76,12 @@ static inline void start_window(size_t capacity) {
   if (memory && !strcmp(memory, "allocate")) options.memory = umemMpiMemoryAllocate;
   if (progress && !strcmp(progress, "thread")) options.progress = umemMpiProgressThread;
   CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
+}
+
+/* Whether the ranks are on several hosts. */
+static inline bool is_apart(void) {
+  char const *memory = getenv("UMEM_TEST_MPI_MEMORY");
+  return memory && !strcmp(memory, "auto");
 }
 
 /* A context for each rank. */

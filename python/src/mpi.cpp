@@ -1,5 +1,5 @@
 /* mpi.cpp - the places of ranks, in a package that was built with UMEM_MPI=ON. Communicators come by the numbers that
- * Fortran has for them, which do not depend on the MPI. */
+ * mpi4py has for Fortran, which are those of umemMpi_number. */
 #include "call.h"
 #include "module.h"
 
@@ -9,7 +9,9 @@
 
 static constexpr bool has_mpi = true;
 static void prepare() { umemMpi_register(); }
-static void stop_window(int comm) { umemMpi_stop(MPI_Comm_f2c(comm)); }
+static void stop_window(int comm) {
+  umemMpi_stop(umemMpi_communicator(static_cast<uint32_t>(comm)));
+}
 
 #else
 

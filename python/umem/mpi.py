@@ -28,7 +28,7 @@ _kept: dict[int, Place] = {}
 
 
 def _number(comm: typing.Any) -> int:
-    """The handle of Fortran."""
+    """The number by which C knows it: that of Fortran."""
     if not _core._has_mpi:
         raise NotSupportedError("this package was built without MPI: build it with UMEM_MPI=ON")
     return int(comm.py2f())

@@ -100,8 +100,15 @@ UMEM_EXTERN umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank);
 /* Registers the scheme "mpi" of umem_open: "mpi:3" is rank 3 of MPI_COMM_WORLD. With the option size, "mpi:3?size=64M",
  * umem_open also starts the window if there is none: then all ranks must open their first context of it at the same
  * time. Other options: unit, memory (auto, shared, allocate or create), progress (auto, none or thread), comm: another
- * communicator, by its handle of Fortran, (uint32_t)MPI_Comm_c2f(comm). */
+ * communicator, by its number (umemMpi_number). */
 UMEM_EXTERN umemStatusType umemMpi_register(void);
+
+/* The number of a communicator: the bits of its handle of Fortran (MPI_Comm_c2f), or of MPI_Comm_toint since MPI 5, whose
+ * ABI does not know Fortran. */
+UMEM_EXTERN uint32_t umemMpi_number(MPI_Comm comm);
+
+/* The communicator that has the number. What is no number of a communicator, MPI finds out or not. */
+UMEM_EXTERN MPI_Comm umemMpi_communicator(uint32_t number);
 
 /* Returns the rank, and writes the number of ranks to *ranks unless that is NULL. Returns -1, and records umemTypeError,
  * for another kind of context. */
