@@ -4,27 +4,18 @@
  *
  * Each row is measured in turns, umem and MPI alternately, and the middle ratio of the turns counts. Bare MPI uses a
  * window of the same kind, MPI_Put or MPI_Get, and MPI_Win_flush. Writes JSON to stdout. */
-#include "../test/ranks.h"
-
-#include <time.h>
+#include "measure.h"
 
 int rank, ranks;
 umemHost host;
 
-enum { turns = 15, part = 128 << 20, largest = 64 << 20 };
-static double const most_seconds = 0.03; /* of a turn: a network takes longer than shared memory */
+enum { part = 128 << 20, largest = 64 << 20 };
 
 static umemMpi remote;
 static umemPool pool;
 static MPI_Win bare;
 static unsigned char *buffer;
 static uintptr_t block;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what is compared ---- */
 
@@ -75,79 +66,22 @@ static struct {
 
 /* ---- measuring ---- */
 
-static double seconds(void (*call)(size_t), size_t nbytes, int calls) {
-  double start = now();
-  for (int i = 0; i < calls; i++) call(nbytes);
-  return (now() - start) / calls;
-}
-
-static int ascending(void const *a, void const *b) {
-  double one = *(double const *)a, other = *(double const *)b;
-  return (one > other) - (one < other);
-}
-
-static double middle(double *numbers) {
-  qsort(numbers, turns, sizeof *numbers, ascending);
-  return numbers[turns / 2];
-}
-
-/* How many calls a turn has. */
-static int calls_of(size_t i) {
-  double const one =
-      seconds(rows[i].mpi, rows[i].nbytes, 3); /* also the first ones, which make connections */
-  double const most = most_seconds / one;
-  return most > rows[i].calls ? rows[i].calls : most < 1 ? 1 : (int)most;
-}
-
 static void measure(size_t i) {
-  double own[turns], other[turns], ratios[turns];
-  int const calls = calls_of(i);
-  for (int turn = -1; turn < turns; turn++) { /* the first is not counted */
-    double u = seconds(rows[i].umem, rows[i].nbytes, calls);
-    double m = seconds(rows[i].mpi, rows[i].nbytes, calls);
-    if (turn < 0) continue;
-    own[turn] = u;
-    other[turn] = m;
-    ratios[turn] = u / m;
-  }
+  Measured const measured = compare(rows[i].umem, rows[i].mpi, rows[i].nbytes, rows[i].calls);
   printf("%s\n  {\"row\": \"%s\", \"umem_us\": %.3f, \"mpi_us\": %.3f, \"time_ratio\": %.3f}",
-         i ? "," : "", rows[i].name, middle(own) * 1e6, middle(other) * 1e6, middle(ratios));
+         i ? "," : "", rows[i].name, measured.own * 1e6, measured.other * 1e6, measured.ratio);
   fflush(stdout);
-}
-
-/* A window as umem makes it. */
-static void make_bare(umemMpiMemory memory) {
-  unsigned char *base = NULL;
-  MPI_Comm const world = MPI_COMM_WORLD;
-  MPI_Info info;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "alloc_shared_noncontig", "true");
-  if (memory == umemMpiMemoryShared)
-    MPI_Win_allocate_shared(part, 1, info, world, &base, &bare);
-  else if (memory == umemMpiMemoryAllocate)
-    MPI_Win_allocate(part, 1, info, world, &base, &bare);
-  else
-    MPI_Win_create(base = malloc(part), part, 1, info, world, &bare);
-  MPI_Info_free(&info);
-  CHECK(base);
-  memset(base, 1, largest);
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, bare);
 }
 
 static void measure_all(char const *memory) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length;
-  MPI_Get_library_version(version, &length);
-  version[strcspn(version, "\n,")] = 0;
-  for (char *c = version; *c; c++)
-    if (*c == '\t') *c = ' ';
   CHECK_OK(umemMpi_ctor(&remote, MPI_COMM_WORLD, 1));
   CHECK_OK(umemPool_ctor(&pool, &remote, NULL));
   block = umem_calloc(&remote, 1, largest);
   buffer = malloc(largest);
   CHECK(block != UINTPTR_MAX && buffer);
   memset(buffer, 2, largest);
-  printf("{\"mpi\": \"%s\", \"memory\": \"%s\", \"rows\": [", version, memory);
+  printf("{\"mpi\": \"%s\", \"memory\": \"%s\", \"rows\": [", mpi_version(version), memory);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) measure(i);
   printf("\n]}\n");
   CHECK(umem_is_ok(&remote) && umem_is_ok(&pool));
@@ -158,20 +92,9 @@ static void measure_all(char const *memory) {
 }
 
 int main(int argc, char **argv) {
-  int level;
   char const *words = argc > 1 ? argv[1] : "shared";
-  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
-  options.capacity = part;
-  options.memory = !strcmp(words, "create")     ? umemMpiMemoryCreate
-                   : !strcmp(words, "allocate") ? umemMpiMemoryAllocate
-                                                : umemMpiMemoryShared;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  CHECK(ranks == 2);
-  umemHost_ctor(&host);
-  CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
-  make_bare(options.memory);
+  umemMpiMemory const memory = start_bench(&argc, &argv, words, part);
+  bare = make_bare(memory, part);
   barrier();
   if (rank == 0) measure_all(words);
   barrier();

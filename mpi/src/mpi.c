@@ -180,6 +180,7 @@ static void mpi_dtor(umemVirtual *ctx) {
   umem_dtor(&mpi->host);
   mpi_units_close(&mpi->units);
   mpi_release_window(mpi->window);
+  free(mpi->run);
   free(mpi);
 }
 

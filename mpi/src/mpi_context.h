@@ -11,7 +11,8 @@ typedef struct Mpi {
   unsigned char
       *part; /* the memory, if the CPU can use it; else NULL. Valid while the window is open */
   MpiUnits units;
-  umemHost host; /* for intermediate buffers */
+  umemHost host;      /* for intermediate buffers */
+  unsigned char *run; /* owned, atomic: a buffer of mpi_strided.c, or NULL */
 } Mpi;
 
 static inline Mpi *mpi_of(umemVirtual *ctx) { return ((umemMpi *)ctx)->impl; }

@@ -8,7 +8,9 @@
 
 enum {
   most_bytes = 1 << 30, /* of one operation */
-  pass_piece = 1 << 20  /* of a buffer between two ranks */
+  long_item = 512,      /* as fast by a datatype as in a run */
+  run_bytes = 1 << 20,
+  pass_piece = 1 << 20 /* of a buffer between two ranks */
 };
 
 /* ---- memory that MPI takes by its pointer ---- */
@@ -70,6 +72,102 @@ static bool fits_datatypes(Strided const *copy) {
     if (copy->extents[k] > INT_MAX || copy->here[k] < 0 || copy->there[k] < 0) return false;
   return bytes_from(copy, 1) <= most_bytes;
 }
+
+/* ---- items without gaps in the window ---- */
+
+/* The dimension of the window with the largest stride if its items lie there without gaps, maybe in another order than in
+ * memory; -1 otherwise. */
+static int outermost_without_gaps(Strided const *copy) {
+  size_t bytes = copy->item_size;
+  int outermost = -1;
+  for (int found = 0; found < copy->rank; found++) {
+    int k = 0;
+    while (k < copy->rank && (size_t)copy->there[k] != bytes) k++;
+    if (k == copy->rank) return -1;
+    bytes *= copy->extents[k];
+    outermost = k;
+  }
+  return outermost;
+}
+
+/* Memory for a run, which the context keeps for the next one: fresh pages cost more than the copy. NULL without memory. */
+static unsigned char *take_run(Mpi *mpi) {
+  unsigned char *run = __atomic_exchange_n(&mpi->run, NULL, __ATOMIC_ACQ_REL);
+  return run ? run : malloc(run_bytes);
+}
+
+static void give_run(Mpi *mpi, unsigned char *run) {
+  free(__atomic_exchange_n(&mpi->run, run, __ATOMIC_ACQ_REL));
+}
+
+/* Indices [first, first + count) of the outermost dimension, whose items are sorted in run by the CPU. */
+static void move_run(Strided const *copy, int outermost, size_t first, size_t count,
+                     unsigned char *run) {
+  umemHost *cpu = &mpi_of(copy->ctx)->host;
+  size_t extents[UMEM_MAX_RANK], slab = (size_t)copy->there[outermost];
+  ptrdiff_t const *here = copy->here, *there = copy->there;
+  unsigned char *bytes = copy->bytes + (ptrdiff_t)first * here[outermost];
+  uintptr_t const adr = copy->adr + first * slab;
+  memcpy(extents, copy->extents, sizeof extents);
+  extents[outermost] = count;
+  umemLayout const layout = {sizeof layout, copy->item_size,          copy->rank,
+                             extents,       copy->get ? there : here, copy->get ? here : there};
+  if (copy->get) {
+    uint64_t const before = umem_thread_failures();
+    mpi_copy_to(copy->ctx, adr, NULL, (uintptr_t)run, count * slab);
+    if (umem_thread_failures() == before)
+      umem_copy_strided(cpu, (uintptr_t)run, cpu, (uintptr_t)bytes, &layout);
+  } else {
+    umem_copy_strided(cpu, (uintptr_t)bytes, cpu, (uintptr_t)run, &layout);
+    mpi_copy_from(copy->ctx, adr, NULL, (uintptr_t)run, count * slab);
+  }
+}
+
+static void move_runs(Strided const *copy, unsigned char *run);
+
+/* Each index of the outermost dimension by itself. */
+static void move_slabs(Strided const *copy, int outermost, unsigned char *run) {
+  Strided slab = *copy;
+  slab.rank--;
+  for (int k = outermost; k < slab.rank; k++) {
+    slab.extents[k] = slab.extents[k + 1];
+    slab.here[k] = slab.here[k + 1];
+    slab.there[k] = slab.there[k + 1];
+  }
+  uint64_t const before = umem_thread_failures();
+  for (size_t i = 0; i < copy->extents[outermost] && umem_thread_failures() == before; i++) {
+    move_runs(&slab, run);
+    slab.bytes += copy->here[outermost];
+    slab.adr += (size_t)copy->there[outermost];
+  }
+}
+
+static void move_runs(Strided const *copy, unsigned char *run) {
+  int const k = outermost_without_gaps(copy);
+  if (copy->there[k] > run_bytes) {
+    move_slabs(copy, k, run);
+    return;
+  }
+  uint64_t const before = umem_thread_failures();
+  size_t const most = run_bytes / (size_t)copy->there[k], all = copy->extents[k];
+  for (size_t first = 0, count; first < all && umem_thread_failures() == before; first += count) {
+    count = all - first < most ? all - first : most;
+    move_run(copy, k, first, count, run);
+  }
+}
+
+/* Moves the items as runs of the window, which takes a half to a tenth of what MPI needs to walk through a datatype.
+ * False, and nothing is done, if they have gaps there, or are so long that MPI is as fast. */
+static bool move_as_runs(Strided const *copy) {
+  if (copy->item_size >= long_item || outermost_without_gaps(copy) < 0) return false;
+  unsigned char *run = take_run(mpi_of(copy->ctx));
+  if (!run) return false;
+  move_runs(copy, run);
+  give_run(mpi_of(copy->ctx), run);
+  return true;
+}
+
+/* ---- items with gaps: datatypes ---- */
 
 /* The datatype of count indices of the first dimension. */
 static int make_type(Strided const *copy, size_t count, ptrdiff_t const *strides,
@@ -135,7 +233,7 @@ static bool copy_strided(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtu
   if (!mpi_is_open(ctx) || !mpi_has(ctx, is_get ? "read" : "write", copy.adr, reach(&copy)))
     return true;
   if (mpi_is(other) && (!mpi_is_open(other) || !mpi_sync(other))) return true;
-  if (is_settled(other)) move_items(&copy);
+  if (is_settled(other) && !move_as_runs(&copy)) move_items(&copy);
   if (mpi_is(other)) mpi_sync(other);
   return true;
 }

@@ -213,6 +213,43 @@ static void names_open_ranks(void) {
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
+/* Turns a matrix of n rows and m columns of 4-byte numbers around, in the memory of the next rank and on the way back. */
+static void turn_matrix(umemMpi *ctx, size_t n, size_t m) {
+  size_t const nbytes = n * m * sizeof(uint32_t), extents[2] = {n, m};
+  ptrdiff_t const rows[2] = {(ptrdiff_t)m * 4, 4}, columns[2] = {4, (ptrdiff_t)n * 4};
+  uint32_t *matrix = malloc(nbytes), *back = calloc(1, nbytes), *turned = malloc(nbytes);
+  CHECK(matrix && back && turned);
+  fill_random(matrix, nbytes, n);
+  uintptr_t const adr = umem_alloc(ctx, nbytes);
+  CHECK(adr != UINTPTR_MAX);
+  umemLayout layout = {sizeof layout, 4, 2, extents, rows, columns};
+  CHECK_OK(umem_copy_strided(&host, (uintptr_t)matrix, ctx, adr, &layout));
+  CHECK_OK(umem_copy_to(ctx, adr, &host, (uintptr_t)turned, nbytes));
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < m; j++) CHECK(turned[j * n + i] == matrix[i * m + j]);
+  layout.src_strides = columns;
+  layout.dst_strides = rows;
+  CHECK_OK(umem_copy_strided(ctx, adr, &host, (uintptr_t)back, &layout));
+  CHECK(!memcmp(back, matrix, nbytes));
+  umem_free(ctx, adr);
+  free(matrix);
+  free(back);
+  free(turned);
+}
+
+/* Items without gaps in the window: in one run, in several, and in dimensions of which no run holds one index. */
+static void matrices_are_turned(void) {
+  start_window(8 << 20);
+  umemMpi *all = open_all();
+  umemMpi *next = &all[(rank + 1) % ranks];
+  turn_matrix(next, 3, 5);
+  turn_matrix(next, 700, 900);
+  turn_matrix(next, 300000, 2);
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+}
+
 /* Where no two ranks share memory, none is shared by default, and a wish for it fails in all ranks. */
 static void machines_share_no_memory(void) {
   umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
@@ -410,6 +447,7 @@ static struct {
     {"bounds", bounds_are_checked},
     {"life", windows_begin_and_end},
     {"names", names_open_ranks},
+    {"turn", matrices_are_turned},
     {"machines", machines_share_no_memory},
     {"allocate", ranks_allocate_from_each_other},
     {"find", blocks_are_found_by_all_ranks},
