@@ -10,8 +10,7 @@ static struct umemVtbl const mpi_vtbl; /* below */
 
 bool mpi_is(umemVirtual const *ctx) { return ctx->vptr == &mpi_vtbl; }
 
-bool mpi_is_open(umemVirtual *ctx) {
-  if (__atomic_load_n(&mpi_of(ctx)->window->open, __ATOMIC_ACQUIRE)) return true;
+bool mpi_fail_ended(umemVirtual *ctx) {
   umemVirtual_fail(ctx, umemRuntimeError, "the window of rank %d has ended (umemMpi_stop)",
                    mpi_of(ctx)->rank);
   return false;
@@ -19,9 +18,8 @@ bool mpi_is_open(umemVirtual *ctx) {
 
 /* ---- addresses ---- */
 
-bool mpi_has(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes) {
+bool mpi_fail_bounds(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes) {
   Mpi const *mpi = mpi_of(ctx);
-  if (adr <= mpi->capacity && nbytes <= mpi->capacity - adr) return true;
   umemVirtual_fail(ctx, umemIndexError,
                    "%s of %zu bytes at %" PRIuPTR " past the end of rank %d's part of the window "
                    "(%" PRIu64 " bytes)",
@@ -29,11 +27,7 @@ bool mpi_has(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes) {
   return false;
 }
 
-bool mpi_sync(umemVirtual *ctx) {
-  if (mpi_of(ctx)->units.shared) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return true;
-  }
+bool mpi_sync_by_mpi(umemVirtual *ctx) {
   int error = MPI_Win_sync(mpi_of(ctx)->window->data);
   return error == MPI_SUCCESS || mpi_fail(ctx, error, "MPI_Win_sync");
 }

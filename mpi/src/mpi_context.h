@@ -20,19 +20,43 @@ static inline Mpi *mpi_of(umemVirtual *ctx) { return ((umemMpi *)ctx)->impl; }
 /* Whether ctx is a context of this component. */
 bool mpi_is(umemVirtual const *ctx);
 
+/* Record the status of the next two functions. Always false. */
+bool mpi_fail_ended(umemVirtual *ctx);
+bool mpi_fail_bounds(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes);
+
 /* Whether the window still exists; else a status. */
-bool mpi_is_open(umemVirtual *ctx);
+static inline bool mpi_is_open(umemVirtual *ctx) {
+  return __atomic_load_n(&mpi_of(ctx)->window->open, __ATOMIC_ACQUIRE) || mpi_fail_ended(ctx);
+}
 
 /* Whether nbytes at adr are in the part of the rank; else a status. what: "read" or "write". */
-bool mpi_has(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes);
+static inline bool mpi_has(umemVirtual *ctx, char const *what, uintptr_t adr, size_t nbytes) {
+  uint64_t const capacity = mpi_of(ctx)->capacity;
+  return (adr <= capacity && nbytes <= capacity - adr) || mpi_fail_bounds(ctx, what, adr, nbytes);
+}
 
 /* The pointer to adr, if the CPU can use it while the window is open. NULL otherwise. */
 static inline unsigned char *mpi_here(Mpi const *mpi, uintptr_t adr) {
   return mpi->part ? mpi->part + adr : NULL;
 }
 
-/* Around accesses of the CPU to the window: a status if it fails. */
-bool mpi_sync(umemVirtual *ctx);
+/* MPI_Win_sync; a status if it fails. */
+bool mpi_sync_by_mpi(umemVirtual *ctx);
+
+/* After accesses of the CPU to the window, which others then see. A status if it fails. */
+static inline bool mpi_sync(umemVirtual *ctx) {
+  if (!mpi_of(ctx)->units.shared) return mpi_sync_by_mpi(ctx);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  return true;
+}
+
+/* Before the CPU reads the window: it then sees what others have written and completed. With shared memory, who writes has
+ * the fence for both. */
+static inline bool mpi_sync_to_read(umemVirtual *ctx) {
+  if (!mpi_of(ctx)->units.shared) return mpi_sync(ctx);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return true;
+}
 
 /* ---- the methods of mpi_copy.c and mpi_strided.c ---- */
 

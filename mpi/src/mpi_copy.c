@@ -48,7 +48,7 @@ void mpi_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr
   unsigned char const *here = mpi_here(mpi_of(ctx), src_adr);
   if (!here)
     get(ctx, src_adr, (unsigned char *)dst_adr, nbytes);
-  else if (mpi_sync(ctx))
+  else if (mpi_sync_to_read(ctx))
     memmove((void *)dst_adr, here, nbytes);
 }
 

@@ -313,8 +313,10 @@ static bool copy_gpu(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtual *
   return true;
 }
 
-bool mpi_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                     uintptr_t dst_adr, umemLayout const *layout) {
+/* What a run between RAM and the window does not come to: it must not pay for the registers that this function saves. */
+static __attribute__((noinline)) bool copy_in_full(umemVirtual *ctx, umemVirtual *src,
+                                                   uintptr_t src_adr, umemVirtual *dst,
+                                                   uintptr_t dst_adr, umemLayout const *layout) {
   bool const is_get = ctx == src && !(mpi_is(dst) && mpi_here(mpi_of(src), src_adr));
   umemVirtual *one = is_get ? src : dst, *other = is_get ? dst : src;
   if (!mpi_is(one)) return false;
@@ -328,4 +330,11 @@ bool mpi_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umem
     return true;
   }
   return copy_gpu(one, is_get, adr, other, other_adr, layout->item_size);
+}
+
+bool mpi_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                     uintptr_t dst_adr, umemLayout const *layout) {
+  if (!layout->rank && !mpi_of(ctx)->window->cuda_aware && !(mpi_is(src) && mpi_is(dst)))
+    return false;
+  return copy_in_full(ctx, src, src_adr, dst, dst_adr, layout);
 }
