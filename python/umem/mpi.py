@@ -16,6 +16,7 @@ The package must be built with UMEM_MPI=ON for the MPI that mpi4py uses. Other p
 """
 from __future__ import annotations
 
+import atexit
 import typing
 
 from . import _core
@@ -24,7 +25,20 @@ from .places import Place, open
 
 __all__ = ["place", "start", "stop"]
 
-_kept: dict[int, Place] = {}
+# The window of each communicator: its place of this rank, and the communicator.
+_kept: dict[int, tuple[Place, typing.Any]] = {}
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Ends windows that are left, before mpi4py calls MPI_Finalize: MPICH aborts there if umem's thread calls MPI."""
+    if not _kept:
+        return
+    from mpi4py import MPI
+    if not MPI.Is_finalized():
+        for _, comm in list(_kept.values()):
+            if comm:  # freed, it has no window
+                stop(comm)
 
 
 def _number(comm: typing.Any) -> int:
@@ -36,7 +50,7 @@ def _number(comm: typing.Any) -> int:
 
 def start(comm: typing.Any, capacity: int, *, unit: int | None = None, memory: str = "auto",
           progress: str = "auto") -> None:
-    """Makes the window of a communicator of mpi4py; all ranks call it.
+    """Makes the window of a communicator of mpi4py; all ranks call it. It ends by `stop`, or with the program.
 
     Parameters
     ----------
@@ -53,7 +67,7 @@ def start(comm: typing.Any, capacity: int, *, unit: int | None = None, memory: s
     options = f"size={capacity}&memory={memory}&progress={progress}&comm={number & 0xFFFFFFFF}"
     if unit is not None:
         options += f"&unit={unit}"
-    _kept[number] = open(f"mpi:{comm.Get_rank()}?{options}")
+    _kept[number] = open(f"mpi:{comm.Get_rank()}?{options}"), comm
 
 
 def stop(comm: typing.Any) -> None:

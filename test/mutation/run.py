@@ -40,7 +40,8 @@ def write(path, text):
 
 
 def find(mutant, tree):
-    """The file that holds the mutant's text: the one that is named, or else the only one in the tree."""
+    """The file that holds the mutant's text: the one that is named, or else the only one in the tree. Those of the
+    component for MPI are as they are named."""
     named = tree / mutant.file
     if named.exists() and read(named).count(mutant.old) == 1:
         return named
@@ -59,6 +60,8 @@ class Build:
         self.jobs = str(jobs)
         self.environment = {**os.environ, **SANITIZERS.get(preset, {})}
         self.before = ["setarch", os.uname().machine, "--addr-no-randomize"] if preset == "tsan" else []
+        if preset == "mpi":  # the build of gcc with the component for MPI
+            preset, options = "gcc", ["-DUMEM_MPI=ON", "-DMPI_C_COMPILER=mpicc.mpich", "-DMPIEXEC_EXECUTABLE=mpirun.mpich", *options]
         self.run("cmake", "--preset", preset, "-S", str(tree), "-B", str(self.folder), "-DUMEM_WERROR=OFF",
                  *options, check=True, cwd=tree)  # a mutant may leave a function without use
         self.tests = self.listed_tests()
@@ -107,6 +110,8 @@ def tests_of_room(build, tree, room):
 
 
 def program_of(test):
+    if test.startswith("mpich."):
+        return "mpi_" + test.split(".")[2 if test.startswith("mpich.hosts.") else 1]
     return test.replace(".", "_", 1) if not test.startswith("contract.") else "contract"
 
 
@@ -116,7 +121,9 @@ def steps(build, tree, mutant, path):
     if mutant.first:
         first = [test for test in mutant.first if test in tests]
         yield [program_of(test) for test in first], first
-    if room:
+    if mutant.preset == "mpi":
+        yield ["mpi/test/all"], [test for test in tests if test.startswith("mpich.")]
+    elif room:
         mine = tests_of_room(build, tree, room)
         if mine:
             yield [program_of(test) for test in mine], mine
@@ -161,7 +168,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER", help="the first mutant to run")
     parser.add_argument("--steps", type=int, default=9, metavar="N", help="1: only the tests that are likely to find it")
-    parser.add_argument("--presets", default="gcc,asan,tsan")
+    parser.add_argument("--presets", default="gcc,asan,tsan,mpi")
     parser.add_argument("--cmake", action="append", default=[], metavar="OPTION")
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("words", nargs="*")

@@ -24,6 +24,10 @@ def cxx(file, old, new, what, first, **more):
     return Mutant("cxx/include/umem/" + file, old, new, what, tuple("cxx." + name for name in first), **more)
 
 
+def mpi(file, old, new, what, first):
+    return Mutant("mpi/" + file, old, new, what, tuple("mpich." + name for name in first), "mpi")
+
+
 MUTANTS = [
     # ---- base ----
     c("base/table.h", "if (((i - home) & mask) < ((i - hole) & mask)) continue;",
@@ -587,4 +591,28 @@ MUTANTS = [
       "clears the ledger without the lock", first=("unit.ledger",), preset="tsan"),
     c("core/stage.c", "  if (umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(&side->turn);", "  (void)side;",
       "unlocks what it has not locked", preset="tsan"),
+
+    # ---- ranks of MPI ----
+    mpi("src/mpi_units.c", "change_words(units, (Change){run, begin, end, unit_held, false, true})",
+        "change_words(units, (Change){run, begin, end, unit_held, false, false})",
+        "a block of several words takes units that are in use", first=("units", "ranks.2")),
+    mpi("src/mpi_units.c", "  result = change_words(units, (Change){run, word, end_word(run), unit_held, false, false});\n", "",
+        "a block is freed before all its units are held", first=("units", "ranks.4")),
+    mpi("src/mpi_context.h", "nbytes <= capacity - adr)", "nbytes <= capacity)", "a write may pass the end", first=("ranks.2",)),
+    mpi("src/mpi_strided.c", "= copy->adr + first * slab;", "= copy->adr;", "each run goes to the first one's place", first=("ranks.allocate",)),
+    mpi("src/mpi_strided.c", "    slab.bytes += copy->here[outermost];\n", "", "each index is the first one", first=("ranks.allocate",)),
+    mpi("src/mpi_strided.c", "    bytes *= copy->extents[k];\n    outermost", "    outermost", "items with gaps count as a run", first=("ranks.allocate", "model.allocate")),
+    mpi("src/mpi_start.c", "if (least == INT_MAX) return true;", "if (well) return true;",
+        "a rank goes on although another one has failed", first=("faults",)),
+    mpi("src/mpi_start.c", "  if (nbytes > most) nbytes = most;\n", "", "a sum of capacities overflows", first=("faults",)),
+    mpi("src/mpi_start.c", "bool well = options->memory != umemMpiMemoryShared || here == all ||",
+        "bool well = options->memory != umemMpiMemoryShared || here <= all ||",
+        "ranks of several machines share memory", first=("hosts.ranks",)),
+    mpi("src/mpi_start.c", "bool needed = options->memory != umemMpiMemoryShared;", "bool needed = false;",
+        "no thread lets MPI work", first=("ranks.asleep.create", "ranks.asleep.allocate")),
+    mpi("src/mpi_find.c", "  remove_from_all(window);\n", "", "a window that has ended stays in the list", first=("ranks.2",)),
+    mpi("include/umem/mpi_blocks.hpp", "    if (comm_.rank == 0) std::remove(draft_.c_str());\n", "",
+        "a save that fails leaves its draft", first=("blocks.3",)),
+    mpi("include/umem/mpi_blocks.hpp", "if (one.from == own) find(sent, other)", "if (one.from == own) find(sent, one.from)",
+        "ghost cells go to the wrong rank", first=("blocks.3",)),
 ]

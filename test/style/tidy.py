@@ -65,14 +65,18 @@ def programs_unit(folder, commands):
 
 
 def mpi_units():
-    """The files in C of the component for MPI, as the MPI of the system has them compiled; none without one."""
+    """The files of the component for MPI, and with one of them its C++ headers, as the MPI of the system has them compiled;
+    none without one."""
     if not shutil.which("mpicc"):
         return []
     shown = subprocess.run(["mpicc", "-show"], capture_output=True, text=True, check=True).stdout.split()
     options = [CONFIG, "--", "-std=c11", "-D_GNU_SOURCE", f"-I{ROOT}/mpi/include", f"-I{ROOT}/c/include"]
     options += [f"-I{ROOT}/c/src", *(word for word in shown if word.startswith("-I"))]
     files = sorted([*(ROOT / "mpi/src").glob("*.c"), *(ROOT / "mpi/test").glob("*.c"), *(ROOT / "mpi/bench").glob("*.c")])
-    return [(str(file.relative_to(ROOT)), file, options) for file in files]
+    in_cpp = ROOT / "mpi/test/blocks.cpp"
+    cxx_options = [CONFIG, r"--header-filter=/mpi/include/", "--", "-std=c++17", *options[3:], f"-I{ROOT}/cxx/include"]
+    cxx_options += [f"-I{ROOT}/examples", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+    return [(str(file.relative_to(ROOT)), file, options) for file in files] + [(str(in_cpp.relative_to(ROOT)), in_cpp, cxx_options)]
 
 
 def units(build, folder):
