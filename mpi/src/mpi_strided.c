@@ -37,7 +37,8 @@ static bool is_settled(umemVirtual *other) {
 /* A strided copy between the window of ctx and memory. */
 typedef struct Strided {
   umemVirtual *ctx;
-  bool get; /* from the window */
+  bool get;    /* from the window */
+  bool by_cpu; /* the CPU can use bytes, too */
   uintptr_t adr;
   unsigned char *bytes;
   size_t item_size;
@@ -157,9 +158,10 @@ static void move_runs(Strided const *copy, unsigned char *run) {
 }
 
 /* Moves the items as runs of the window, which takes a half to a tenth of what MPI needs to walk through a datatype.
- * False, and nothing is done, if they have gaps there, or are so long that MPI is as fast. */
+ * False, and nothing is done, if they have gaps there, are so long that MPI is as fast, or are on a GPU. */
 static bool move_as_runs(Strided const *copy) {
-  if (copy->item_size >= long_item || outermost_without_gaps(copy) < 0) return false;
+  if (!copy->by_cpu || copy->item_size >= long_item || outermost_without_gaps(copy) < 0)
+    return false;
   unsigned char *run = take_run(mpi_of(copy->ctx));
   if (!run) return false;
   move_runs(copy, run);
@@ -221,7 +223,9 @@ static bool copy_strided(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtu
                          uintptr_t other_adr, umemLayout const *layout) {
   Mpi const *mpi = mpi_of(ctx);
   Strided copy = {.ctx = ctx, .get = is_get, .adr = adr, .item_size = layout->item_size};
-  copy.bytes = pointer_of(mpi, other, other_adr, is_get ? umemCpuWritable : umemCpuReadable);
+  umemCapability const access = is_get ? umemCpuWritable : umemCpuReadable;
+  copy.bytes = pointer_of(mpi, other, other_adr, access);
+  copy.by_cpu = mpi_is(other) || other->capabilities & access;
   if (!copy.bytes) return false;
   copy.rank = layout->rank;
   for (int k = 0; k < layout->rank; k++) {

@@ -197,7 +197,23 @@ static void units_of_no_block_are_not_found(void) {
   end();
 }
 
+/* A rank has seen all units free, and another one has taken some since. */
+static void what_was_seen_is_a_guess(void) {
+  enum { count = 100 }; /* more than a half, in several words */
+  uint64_t at, other = nowhere;
+  begin();
+  CHECK(mpi_units_alloc(&other_rank, count, 1, &at) == mpiUnitsDone);
+  CHECK(mpi_units_free(&other_rank, at) == mpiUnitsDone);
+  CHECK(mpi_units_alloc(&first_rank, count, 1, &at) == mpiUnitsDone);
+  CHECK(mpi_units_alloc(&other_rank, count, 1, &other) == mpiUnitsFull);
+  CHECK(length_of(&first_rank, at) == count);
+  CHECK(mpi_units_free(&first_rank, at) == mpiUnitsDone);
+  end();
+}
+
 int main(void) {
+  what_was_seen_is_a_guess();
+  printf("ok - what was seen is a guess\n");
   units_of_no_block_are_not_found();
   printf("ok - units of no block are not found\n");
   others_call_between();
