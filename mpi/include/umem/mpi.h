@@ -89,7 +89,7 @@ UMEM_EXTERN umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *op
 /* Ends the window of comm, with all blocks. Collective. Contexts that are still constructed stay valid, and their calls
  * fail with umemRuntimeError. No thread may be in a call on one of them.
  * Call it before MPI_Finalize if umem has a thread for progress: MPI allows MPI_Finalize only while no other thread is in
- * a call of MPI. MPICH 4.0 aborts otherwise, but seldom ("pthread_mutex_destroy: Device or resource busy").
+ * a call of MPI. MPICH aborts otherwise at times ("pthread_mutex_destroy: Device or resource busy"; doc/contexts/mpi.rst).
  * Errors: umemValueError if comm has no window; umemIOError if MPI fails: the window has ended nevertheless. */
 UMEM_EXTERN umemStatusType umemMpi_stop(MPI_Comm comm);
 
