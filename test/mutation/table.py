@@ -236,8 +236,6 @@ MUTANTS = [
     c("cuda/cuda_pages.c", "    if (can) users |=", "    if (!can) users |=", "another GPU cannot use pages", first=("unit.cuda_pages",)),
     c("cuda/cuda_async.c", "  return async_of(ctx)->maximum_size ? NULL : umemCuda_pages(ctx);", "  return umemCuda_pages(ctx);",
       "pages pass the maximum by", first=("unit.cuda_pages",)),
-    c("cuda/cuda_async.c", "                                       .gives_in_any_mode = true,\n", "", "a free asks CUDA too much",
-      first=("unit.cuda",)),
     c("cuda/cuda_async.c", "if (async->owns_stream) error |=", "error |=", "destroys a stream of the program"),
     c("cuda/cuda_state.c", "source->bar ? source->bar(state) : umemCudaSuccess", "umemCudaSuccess",
       "the end of a context frees blocks in a capture"),

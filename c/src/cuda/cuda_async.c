@@ -141,7 +141,6 @@ static bool async_describe(umemVirtual *ctx, uintptr_t base, umemHandle *handle,
 /* Blocks of the driver's pool, and of cudaMalloc. */
 static umemCudaSource const of_pool = {.get = pool_get,
                                        .give = pool_give,
-                                       .gives_in_any_mode = true,
                                        .allows = async_allows,
                                        .open_to = async_open_to,
                                        .bar = async_bar,

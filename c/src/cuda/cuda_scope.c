@@ -5,11 +5,9 @@
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_error.h"
 
-enum { relaxed = 2 /* cudaStreamCaptureModeRelaxed */, untouched = -1 };
-
-static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu, int capture_mode) {
+bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
   umemCudaRt const *rt = gpu->rt;
-  *scope = (umemCudaScope){ctx, gpu, false, capture_mode};
+  *scope = (umemCudaScope){ctx, gpu, false, 2 /* cudaStreamCaptureModeRelaxed */};
   if (umemCudaGpu_is_inherited(gpu)) {
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "CUDA does not work in a child of fork, and this %s was constructed before it",
@@ -22,21 +20,12 @@ static bool enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu, int 
     error = rt->context_push(gpu->context);
     scope->pushed = !error;
   }
-  if (!error && capture_mode != untouched) error = rt->exchange_capture_mode(&scope->capture_mode);
+  if (!error) error = rt->exchange_capture_mode(&scope->capture_mode);
   if (error && scope->pushed) rt->context_pop(&current);
   return UMEM_CUDA_CHECK(ctx, gpu, error, "cannot use GPU %d", gpu->device);
 }
 
-bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
-  return enter(scope, ctx, gpu, relaxed);
-}
-
-bool umemCudaScope_enter_in_mode(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
-  return enter(scope, ctx, gpu, untouched);
-}
-
 static int restore_mode(umemCudaScope *scope) {
-  if (scope->capture_mode == untouched) return umemCudaSuccess;
   umemCudaRt const *rt = scope->gpu->rt;
   int error = rt->exchange_capture_mode(&scope->capture_mode);
   if (!error) return error;

@@ -9,7 +9,7 @@ typedef struct umemCudaScope {
   umemVirtual *ctx; /* that failures belong to */
   umemCudaGpu *gpu;
   bool pushed;
-  int capture_mode; /* the caller's; -1: it was left alone */
+  int capture_mode; /* the caller's */
 } umemCudaScope;
 
 /* Makes gpu's context current for the calling thread. Also sets the thread's capture mode to relaxed: otherwise CUDA
@@ -17,9 +17,6 @@ typedef struct umemCudaScope {
  * Returns false, and records a status on ctx, if that fails, and in a child of fork. Then there is nothing to
  * leave. */
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
-
-/* The same with the caller's capture mode, for calls that CUDA refuses in no mode. */
-bool umemCudaScope_enter_in_mode(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
 
 /* Restores what the caller had. Records a failure if that fails. */
 void umemCudaScope_leave(umemCudaScope *scope);

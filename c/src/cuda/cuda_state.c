@@ -175,15 +175,12 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
 
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaSource const *source = state->source;
   umemCudaScope scope;
-  bool entered = source->gives_in_any_mode ? umemCudaScope_enter_in_mode(&scope, ctx, state->gpu)
-                                           : umemCudaScope_enter(&scope, ctx, state->gpu);
-  if (!entered) return;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
   size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
   if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED))
     umemCudaShared_forget(state, adr);
-  int error = nbytes ? source->give(state, (void *)adr, nbytes) : umemCudaSuccess;
+  int error = nbytes ? state->source->give(state, (void *)adr, nbytes) : umemCudaSuccess;
   if (!UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot free the block at 0x%jx", (uintmax_t)adr))
     put_back(state, adr, nbytes); /* it stays live: to be freed again, or with the context */
   umemCudaScope_leave(&scope);

@@ -19,7 +19,6 @@ struct umemCudaState;
 typedef struct umemCudaSource {
   int (*get)(struct umemCudaState *state, void **adr, size_t nbytes);
   int (*give)(struct umemCudaState *state, void *adr, size_t nbytes);
-  bool gives_in_any_mode; /* CUDA refuses give in no capture mode of the thread */
   /* Whether blocks can be allocated and freed just now; false with a status on ctx. NULL: always. */
   bool (*allows)(umemVirtual *ctx);
   /* Lets device use the blocks. NULL: nothing to do. */
