@@ -11,7 +11,7 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt; those of
-pool, fixed, typed, strided, blocks, routes, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, ..., and
+pool, fixed, typed, strided, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, ..., and
 FOLDER/DATE-GPU-pool.txt.
 """
 import json
@@ -191,7 +191,7 @@ def read_kernels(text):
 
 
 # Of umem_ratios: all, or one of its groups.
-groups = ("ratios", "pool", "fixed", "typed", "strided", "blocks", "routes", "python", "gpu", "gpu-pool", "gpu-file")
+groups = ("ratios", "pool", "fixed", "typed", "strided", "blocks", "routes", "ram", "python", "gpu", "gpu-pool", "gpu-file")
 
 
 def main():
