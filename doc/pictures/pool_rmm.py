@@ -1,8 +1,8 @@
 """A pool over a GPU beside the pool of RMM."""
 import plots
 
-TITLE = "Time of an allocation with its free on a GPU: umem's pool of chunks and the pool of RMM, in five patterns"
-RESULTS = "2026-11-22-nvidia-h200-pool.json"
+TITLE = "Time of an allocation with its free on a GPU: umem's pool and the pool of RMM, in five patterns"
+RESULTS = "2026-11-26-nvidia-h100-80gb-hbm3-pool.json"
 ON_GPU, INCHES = True, 3.6
 ROWS = {"256 B, at once": "256 B, freed at once", "256 B-64 KiB, 4096 live": "256 B - 64 KiB,\n4096 live",
         "64 KiB-1 MiB, 4096 live": "64 KiB - 1 MiB,\n4096 live",
@@ -15,6 +15,6 @@ def plot(axes, rows):
         row = next(row for row in rows if row["operation"] == f"pool(cuda), {operation}" and row["against"].startswith("RMM"))
         return plots.median(row[f"{side}_seconds"])
 
-    series = [("umem pool+cuda, memory=chunks", [seconds(row, "umem") for row in ROWS]),
+    series = [("umem pool+cuda", [seconds(row, "umem") for row in ROWS]),
               ("RMM 26.10 pool", [seconds(row, "other") for row in ROWS])]
     plots.bars(axes, list(ROWS.values()), series, "time of a pair (seconds, less is better)", plots.nanoseconds)
