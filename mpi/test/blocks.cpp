@@ -1,6 +1,7 @@
 /* blocks.cpp - tests of umem/mpi.hpp and umem/mpi_blocks.hpp, for any number of ranks. A check that fails ends all. */
 #include "jacobi.hpp"
 
+#include <umem/adaptors.hpp>
 #include <umem/buffer.hpp>
 #include <umem/mpi_blocks.hpp>
 #include <umem/npy.hpp>
@@ -194,6 +195,22 @@ static void blocks_must_be_as_many_as_ranks() {
   CHECK(blocks.array().extents() == rows.extents(rank));
 }
 
+/* Without memory in one rank no rank has blocks, and none waits for the others in its next call. */
+static void blocks_are_made_in_all_ranks_or_in_none() {
+  int const failing = ranks - 1;
+  umem::Context place = umem::Host();
+  if (rank == failing) place = umem::Limit(place, 1);
+  auto const make = [&] { Blocks<int, 1>(MPI_COMM_WORLD, {100 * ranks}, {}, place); };
+  if (rank == failing)
+    CHECK(!thrown<umem::memory_error>(make).empty());
+  else
+    CHECK(thrown<umem::runtime_error>(make) ==
+          "Blocks: rank " + std::to_string(failing) + " has no block, and knows why");
+  Blocks<int, 1> blocks(MPI_COMM_WORLD, {100 * ranks});
+  umem::fill(blocks.array(), 1);
+  CHECK(blocks.sum() == 100 * ranks);
+}
+
 static void one_file_gets_all_blocks(std::string const &folder) {
   std::string const path = folder + "/umem-test-blocks-" + std::to_string(ranks) + ".npy";
   umem::Extents<3> const extents(7, 6, 5);
@@ -335,6 +352,7 @@ int main(int argc, char **argv) {
   ghosts_are_exchanged();
   reductions_are_of_all_ranks();
   blocks_must_be_as_many_as_ranks();
+  blocks_are_made_in_all_ranks_or_in_none();
   one_file_gets_all_blocks(folder && *folder ? folder : "/tmp");
   dimensions_beyond_int_are_not_saved(folder && *folder ? folder : "/tmp");
   a_save_that_fails_leaves_no_draft(folder && *folder ? folder : "/tmp");

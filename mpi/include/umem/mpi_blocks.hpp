@@ -227,6 +227,29 @@ private:
   }
 };
 
+/* What became of a step that all ranks have done. */
+struct Outcome {
+  int first_failed;           /* the lowest rank in which it threw; the number of ranks: none */
+  std::exception_ptr failure; /* of this rank */
+};
+
+/* Does step, and then agrees with all ranks whether all have done it. Collective, also where step throws. */
+template <class F> Outcome do_in_all(OwnComm const &comm, F const &step) {
+  Outcome outcome{comm.ranks, nullptr};
+  try {
+    step();
+  } catch (...) {
+    outcome.failure = std::current_exception();
+  }
+  int const mine = outcome.failure ? comm.rank : comm.ranks;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int const error =
+      MPI_Iallreduce(&mine, &outcome.first_failed, 1, MPI_INT, MPI_MIN, comm, &request);
+  if (!outcome.failure) check(error, "MPI_Iallreduce");
+  if (error == MPI_SUCCESS) wait(request, "MPI_Iallreduce");
+  return outcome;
+}
+
 /* One file that all ranks write. It gets its name when it is complete; until then it is a draft beside it. Each rank opens
  * the draft by itself, so that MPI waits for no other rank where this one fails; after each step all ranks agree whether
  * all have done it. If not, all throw, and there is no draft. */
@@ -306,24 +329,13 @@ private:
 
   /* Does step. If it throws in any rank, all ranks throw, and the draft is removed. */
   template <class F> void agree(F const &step) {
-    std::exception_ptr failure;
-    try {
-      step();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    int const mine = failure ? comm_.rank : comm_.ranks;
-    int least = mine;
-    MPI_Request request = MPI_REQUEST_NULL;
-    int error = MPI_Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, comm_, &request);
-    if (!failure) check(error, "MPI_Iallreduce");
-    if (error == MPI_SUCCESS) wait(request, "MPI_Iallreduce");
-    if (least == comm_.ranks) return;
+    Outcome const outcome = do_in_all(comm_, step);
+    if (outcome.first_failed == comm_.ranks) return;
     if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
     if (comm_.rank == 0) std::remove(draft_.c_str());
-    if (failure) std::rethrow_exception(failure);
+    if (outcome.failure) std::rethrow_exception(outcome.failure);
     umem::detail::raise_text(umemIOError, "cannot write \"%s\": rank %d failed, which knows why",
-                             path_.c_str(), least);
+                             path_.c_str(), outcome.first_failed);
   }
 
   OwnComm const &comm_;
@@ -340,14 +352,15 @@ template <class T, int N> class Blocks {
 
 public:
   /* One block for each rank, as nearly square as MPI_Dims_create makes them, on context. Collective. wraps: not 0 where
-   * the array is periodic. */
+   * the array is periodic. If the block of a rank cannot be made (umem::memory_error there), all ranks throw
+   * (umem::runtime_error in the others). */
   Blocks(MPI_Comm comm, Extents<N> const &extents, Ghosts<N> const &ghosts = {},
          umem::Context context = Host(), Extents<N> const &wraps = {})
       : Blocks(std::make_shared<detail::OwnComm>(comm), extents, ghosts, std::move(context),
                wraps) {}
 
   /* The blocks of grid, of which rank n has the n-th. Collective. Throws umem::value_error if there are not as many
-   * blocks as ranks. */
+   * blocks as ranks, and as above. */
   Blocks(MPI_Comm comm, Decomposition<N> grid, Ghosts<N> const &ghosts = {},
          umem::Context context = Host())
       : Blocks(std::make_shared<detail::OwnComm>(comm), std::move(grid), ghosts,
@@ -412,8 +425,8 @@ public:
   /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its block; when all have,
    * the file replaces the one at path. All ranks see the same folder. Collective. The file is first named
    * path + ".umem-draft". Throws umem::value_error in all ranks, before a file is made, if a dimension has more than
-   * 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank fails, all throw (umem::io_error where another rank failed), the draft is removed,
-   * and the file at path stays as it was. */
+   * 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank fails, all throw (umem::io_error where
+   * another rank failed), the draft is removed, and the file at path stays as it was. */
   void save_npy(std::string const &path) const {
     detail::check_savable(extents());
     std::string const header =
@@ -437,11 +450,17 @@ private:
     if (grid_.size() != comm_->ranks)
       umem::detail::raise_text(umemValueError, "%td blocks for %d ranks", grid_.size(),
                                comm_->ranks);
-    type_ = std::make_shared<detail::ItemType>(sizeof(T));
-    ArrayOptions<N> options;
-    options.ghosts = ghosts;
-    array_ = Array<T, N>(grid_.extents(rank()), std::move(context), options);
-    exchange_ = std::make_unique<detail::Exchange<T, N>>(grid_, rank(), ghosts);
+    detail::Outcome const outcome = detail::do_in_all(*comm_, [&] {
+      type_ = std::make_shared<detail::ItemType>(sizeof(T));
+      ArrayOptions<N> options;
+      options.ghosts = ghosts;
+      array_ = Array<T, N>(grid_.extents(rank()), std::move(context), options);
+      exchange_ = std::make_unique<detail::Exchange<T, N>>(grid_, rank(), ghosts);
+    });
+    if (outcome.failure) std::rethrow_exception(outcome.failure);
+    if (outcome.first_failed < comm_->ranks)
+      umem::detail::raise_text(umemRuntimeError, "Blocks: rank %d has no block, and knows why",
+                               outcome.first_failed);
   }
 
   static T lowest() {
