@@ -57,11 +57,8 @@ typedef struct umemArrayCall {
   umemEntry const *entry;
 } umemArrayCall;
 
-/* The outermost function has the thread at hand: to look it up again costs as much as a small allocation. */
 static inline void umem_array_finish(umemArrayCall const *call) {
-  if (!call->status) return;
-  umemThread const *thread = call->entry->outermost ? call->entry->outermost : &umem_thread;
-  *call->status = thread->failures == call->entry->failures ? umemOK : thread->last;
+  if (call->status) *call->status = umem_result_of(call->entry);
 }
 
 /* First lines of every function with a status: returns the value given, or nothing, where the sequence of calls has

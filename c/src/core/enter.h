@@ -8,30 +8,30 @@
 
 /* What the thread's state was when a function began. */
 typedef struct umemEntry {
-  umemThread *outermost; /* the thread, if this function is its outermost; else NULL */
-  umemAttempt *attempt;  /* the innermost open one */
-  uint64_t failures;     /* of the thread: what was recorded or held before */
+  umemThread *thread;
+  bool outermost;       /* this function is the outermost of the thread */
+  umemAttempt *attempt; /* the innermost open one */
+  uint64_t failures;    /* of the thread: what was recorded or held before */
 } umemEntry;
 
 static inline umemEntry umem_enter(char const *function, void const *caller) {
   umemThread *thread = &umem_thread;
   __asm__(""
           : "+r"(thread)); /* keeps the address for umem_leave, where it would take another call */
-  if (thread->function) return (umemEntry){NULL, thread->attempt, thread->failures};
-  thread->function = function;
-  thread->caller = caller;
-  return (umemEntry){thread, thread->attempt, thread->failures};
+  umemEntry entry = {thread, !thread->function, thread->attempt, thread->failures};
+  if (entry.outermost) {
+    thread->function = function;
+    thread->caller = caller;
+  }
+  return entry;
 }
 
 /* Runs also when an exception of C++ passes: it closes the attempts that the exception has left. */
 static inline void umem_leave(umemEntry const *entry) {
-  umemThread *thread = entry->outermost;
-  if (!thread) {
-    umem_thread.attempt = entry->attempt;
-    return;
-  }
-  thread->function = NULL;
+  umemThread *thread = entry->thread;
   thread->attempt = entry->attempt;
+  if (!entry->outermost) return;
+  thread->function = NULL;
   if (__builtin_expect(thread->deferred, 0)) umem_end_deferral();
 }
 
@@ -47,6 +47,12 @@ static inline void umem_leave(umemEntry const *entry) {
  * type of its last failure. */
 static inline umemStatusType umem_result(uint64_t before) {
   return umem_thread.failures == before ? umemOK : umem_thread.last;
+}
+
+/* The same for what was done since a public function began. It has the thread at hand: to look it up again costs as
+ * much as a short copy. */
+static inline umemStatusType umem_result_of(umemEntry const *entry) {
+  return entry->thread->failures == entry->failures ? umemOK : entry->thread->last;
 }
 
 /* Around a call of a function of the program. What that function calls is no part of the running call:
