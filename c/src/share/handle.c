@@ -80,6 +80,12 @@ static bool is_segment(umemHandle const *handle, umemShmHeader const *header) {
   return handle->identity[2] == header->id[0] && handle->identity[3] == header->id[1];
 }
 
+/* Whether nobody can make the memory of a descriptor shorter. */
+static bool is_sealed(int fd) {
+  int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK);
+}
+
 /* NULL, or why the descriptor is not that of the handle. */
 static char const *check_descriptor(umemHandle const *handle, int fd, struct stat const *st) {
   umemShmHeader header;
@@ -87,8 +93,7 @@ static char const *check_descriptor(umemHandle const *handle, int fd, struct sta
     return "it is not there any more, and something else is in its place";
   if ((uint64_t)st->st_size < handle->size) return "its file is shorter now";
   if (handle->kind == umemHandleFile) return NULL;
-  int seals = fcntl(fd, F_GET_SEALS);
-  if (handle->kind == umemHandleUnnamed && (seals < 0 || !(seals & F_SEAL_SHRINK)))
+  if (handle->kind == umemHandleUnnamed && !is_sealed(fd))
     return "the size of its memory is not sealed";
   char const *wrong = umemSegment_check(fd, &header, (uint64_t)st->st_size);
   if (wrong) return wrong;
@@ -115,14 +120,20 @@ static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd) {
     refuse(ctx, umemIOError, wrong);
     return NULL;
   }
-  umemMapped *mapped =
-      umemMapped_open(fd, (size_t)st.st_size, 64 << 10, writable, umemMappedByHandle);
+  /* A file may have grown since it was mapped: the bytes of the handle keep their address. */
+  umemMapped *mapped = umemMapped_find(handle->identity[0], handle->identity[1],
+                                       (size_t)handle->size, writable, umemMappedByHandle);
+  if (mapped)
+    close(fd);
+  else
+    mapped = umemMapped_open(fd, (size_t)st.st_size, 64 << 10, writable, umemMappedByHandle);
   if (!mapped) refuse_for(ctx, errno);
   return mapped;
 }
 
 /* A segment that is mapped already. Everybody can know device and inode of a file: so only a descriptor shows that a
- * process may have it, also if it is mapped. */
+ * process may have it, also if it is mapped. What was attached as a file can be cut, and is no memory without a name,
+ * although it may look like that. */
 static umemMapped *find(umemHandle const *handle) {
   if (handle->kind == umemHandleFile) return NULL;
   bool writable = !(handle->flags & UMEM_HANDLE_READ_ONLY);
@@ -130,7 +141,9 @@ static umemMapped *find(umemHandle const *handle) {
                                        (size_t)handle->size, writable, umemMappedByHandle);
   if (!mapped) return NULL;
   umemShmHeader header;
-  if (!umemSegment_check(mapped->fd, &header, mapped->size) && is_segment(handle, &header))
+  bool sealed = handle->kind != umemHandleUnnamed || is_sealed(mapped->fd);
+  if (sealed && !umemSegment_check(mapped->fd, &header, mapped->size) &&
+      is_segment(handle, &header))
     return mapped;
   umemMapped_close(mapped, umemMappedByHandle);
   return NULL;

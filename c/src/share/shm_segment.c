@@ -5,6 +5,7 @@
 #include "share/shm_segment.h"
 
 #include "base/again.h"
+#include "base/disk.h"
 #include "base/number.h"
 #include "core/status.h"
 
@@ -220,14 +221,21 @@ static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptio
   return true;
 }
 
+/* Called before anything is made. */
 static bool check_wish(umemVirtual *ctx, umemShmOptions const *options) {
+  uint64_t limit;
   if (!options->capacity || options->capacity > UMEM_SEGMENT_MOST)
     return UMEM_FAIL(ctx, umemValueError, "new shared memory cannot have %zu bytes",
                      options->capacity);
   if (options->blocks > umemSegmentMostBlocks)
     return UMEM_FAIL(ctx, umemValueError, "the table cannot have room for %zu blocks",
                      options->blocks);
-  return true;
+  uint64_t total = plan(options).total;
+  return umem_may_write_to(total, &limit) ||
+         UMEM_FAIL(ctx, umemMemoryError,
+                   "new shared memory of %" PRIu64 " bytes passes the %" PRIu64
+                   " bytes that this process may write to a file (RLIMIT_FSIZE)",
+                   total, limit);
 }
 
 /* The logarithm of the size of a page stands in the flags: memfd_create(2). */
@@ -322,22 +330,41 @@ static bool begin(int fd, umemShmOptions const *options) {
          UMEM_AGAIN(ftruncate(fd, umemSegmentHeader)) == 0;
 }
 
-/* is_new: this call has made the name. Only then does a failure remove it: an empty file may be somebody else's. */
+/* Begins and makes a segment of fd, which it takes over. */
+static bool make_locked(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                        umemShmOptions const *options) {
+  if (begin(fd, options)) return make(ctx, segment, fd, options);
+  int error = errno;
+  close(fd);
+  return fail(ctx, segment, "begin", error);
+}
+
+/* Makes a file empty again, which somebody else has made. Best effort, after a failure. */
+static void restore(int fd, mode_t mode) {
+  bool shorter = UMEM_AGAIN(ftruncate(fd, 0)) == 0;
+  bool as_before = fchmod(fd, mode & 07777) == 0;
+  (void)shorter, (void)as_before;
+}
+
+/* is_new: this call has made the name. Only then does a failure remove it: an empty file may be somebody else's. It is
+ * empty after the failure, too. */
 static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd, bool is_new,
-                       umemShmOptions const *options) {
-  bool begun = false;
-  if (!check_wish(ctx, options)) {
-    close(fd);
-  } else if (!begin(fd, options)) {
-    int error = errno;
-    close(fd);
-    fail(ctx, segment, "begin", error);
-  } else {
-    begun = make(ctx, segment, fd, options);
+                       umemShmOptions const *options, mode_t mode) {
+  int again = -1;
+  bool good = check_wish(ctx, options);
+  if (good && !is_new) {
+    again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    good = again >= 0 || fail(ctx, segment, "open", errno);
   }
-  segment->created = begun && is_new;
-  if (!begun && is_new) shm_unlink(segment->name);
-  return begun;
+  if (good)
+    good = make_locked(ctx, segment, fd, options);
+  else
+    close(fd);
+  if (!good && is_new) shm_unlink(segment->name);
+  if (!good && again >= 0) restore(again, mode);
+  if (again >= 0) close(again);
+  segment->created = good && is_new;
+  return good;
 }
 
 /* The file is locked. */
@@ -345,7 +372,7 @@ static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, bool 
                         struct stat const *st, umemShmOptions const *options) {
   bool fresh = st->st_size == 0 || is_begun(fd);
   if (fresh && S_ISREG(st->st_mode) && options->how != umemShmOpen)
-    return make_named(ctx, segment, fd, is_new, options);
+    return make_named(ctx, segment, fd, is_new, options, st->st_mode);
   return adopt(ctx, segment, fd, (uint64_t)st->st_size, options->capacity);
 }
 

@@ -16,12 +16,17 @@
 #include <unistd.h>
 
 enum {
-  most_descriptors = 8
-}; /* that are looked for in one message; the kernel closes further ones */
+  descriptors = 8, /* of one message, that have room; what the kernel cuts off it closes */
+  others = 512 /* bytes for what the program has told the socket to add: who has sent the message */
+};
+
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4 /* Linux 6.5: a descriptor of the process that has sent the message */
+#endif
 
 typedef union Control {
   struct cmsghdr aligned;
-  char bytes[CMSG_SPACE(sizeof(int) * most_descriptors)];
+  char bytes[CMSG_SPACE(sizeof(int) * descriptors) + others];
 } Control;
 
 static bool fail(void *ctx, char const *what, int error) {
@@ -76,15 +81,16 @@ typedef struct Came {
 static void collect(struct msghdr *message, Came *came) {
   came->cut |= (message->msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0;
   for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    bool sent = part->cmsg_type == SCM_RIGHTS; /* by the other side */
+    if (part->cmsg_level != SOL_SOCKET || (!sent && part->cmsg_type != SCM_PIDFD)) continue;
     size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; i++) {
       int fd;
       memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      if (came->count++)
-        close(fd);
-      else
+      if (sent && !came->count++)
         came->fd = fd;
+      else if (fd >= 0)
+        close(fd);
     }
   }
 }

@@ -82,6 +82,19 @@ static int open_descriptors(void) {
   return count;
 }
 
+/* Mappings of shared memory, and addresses that are only reserved. */
+static int mappings(void) {
+  int count = 0;
+  char line[512];
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps))
+    count +=
+        strstr(line, "memfd:umem") || strstr(line, "/dev/shm/umem-test") || strstr(line, " ---p ");
+  fclose(maps);
+  return count;
+}
+
 /* ---- what may fail: each returns whether it has succeeded, and leaves nothing ---- */
 
 static umemHost host;
@@ -111,6 +124,24 @@ static bool makes_a_name(void) {
   assert_int_equal(umemShm_remove(own_name("fault")), umemOK);
   umem_dtor(&shm);
   return true;
+}
+
+/* Of an empty file of others, which has its length and its permissions after a failure. */
+static bool fills_an_empty_name(void) {
+  umemShm shm;
+  struct stat st;
+  char path[128];
+  snprintf(path, sizeof path, "/dev/shm/%s", own_name("empty"));
+  int fd = open(path, O_CREAT | O_RDWR | O_EXCL, 0640);
+  assert_true(fd >= 0);
+  bool good = umemShm_ctor(&shm, own_name("empty"), MiB) == umemOK;
+  if (good) umem_dtor(&shm);
+  armed = call_count;
+  assert_int_equal(stat(path, &st), 0);
+  if (!good) assert_true(st.st_size == 0 && st.st_blocks == 0 && (st.st_mode & 0777) == 0640);
+  close(fd);
+  unlink(path);
+  return good;
 }
 
 static umemShm served; /* has a name */
@@ -163,6 +194,7 @@ static struct {
     {"makes without a name", makes_without_a_name},
     {"makes a name", makes_a_name},
     {"opens a name", opens_a_name},
+    {"fills an empty name", fills_an_empty_name},
     {"attaches a descriptor", attaches_a_descriptor},
     {"maps a descriptor", maps_a_descriptor},
     {"sends and receives", sends_and_receives},
@@ -207,7 +239,7 @@ static void every_system_call_may_fail(void **state) {
   there = umem_alloc(&nameless, 100);
   for (unsigned work = 0; work < sizeof works / sizeof *works; work++) {
     assert_true(works[work].run());
-    int before = open_descriptors();
+    int before = open_descriptors(), mapped = mappings();
     for (unsigned fault = 0; fault < sizeof faults / sizeof *faults; fault++) {
       for (unsigned long n = 1;; n++) {
         armed = faults[fault].call;
@@ -222,7 +254,11 @@ static void every_system_call_may_fail(void **state) {
         umem_clear_status(&host);
         umem_clear_status(&nameless);
         if (open_descriptors() != before)
-          fail_msg("%s: call %d, the %luth, leaks a descriptor", works[work].name, (int)armed, n);
+          fail_msg("%s: call %d, the %luth, leaks a descriptor", works[work].name,
+                   (int)faults[fault].call, n);
+        if (mappings() != mapped)
+          fail_msg("%s: call %d, the %luth, leaves a mapping", works[work].name,
+                   (int)faults[fault].call, n);
         if (!met) break;
         assert_true(works[work].run());
       }

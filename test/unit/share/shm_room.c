@@ -1,0 +1,221 @@
+/* shm_room.c - a Shm where there is too little room, for real; and its names, permissions and lock at their limits.
+ *
+ * What changes limits or mounts runs in a child. */
+#include "shm_help.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include "share/shm_segment.h"
+
+enum { not_permitted = 77 };
+
+static char const *path_of(char const *name) {
+  static char path[512];
+  snprintf(path, sizeof path, "/dev/shm/%s", name);
+  return path;
+}
+
+#define CHECK(condition)                                                                           \
+  do {                                                                                             \
+    if (condition) break;                                                                          \
+    fprintf(stderr, "line %d: not %s; the last message is \"%s\"\n", __LINE__, #condition,         \
+            umem_thread_message());                                                                \
+    _exit(1);                                                                                      \
+  } while (0)
+
+/* Runs in a child. False if the system does not permit it. */
+static bool in_child(void (*run)(void)) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    run();
+    _exit(0);
+  }
+  int status = wait_for(child);
+  if (status == not_permitted) return false;
+  assert_int_equal(status, 0);
+  return true;
+}
+
+/* ---- room ---- */
+
+static void expect_no_memory(char const *name, size_t capacity, bool sparse, char const *words) {
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = capacity;
+  options.sparse = sparse;
+  CHECK(umemShm_ctor_with(&ctx, name, &options) == umemMemoryError);
+  CHECK(strstr(umem_thread_message(), words));
+  umem_thread_clear();
+}
+
+/* The kernel would end the process (SIGXFSZ). */
+static void with_a_limit_of_files(void) {
+  char const *name = own_name("limit");
+  rlim_t const limits[] = {0, 100, 100000};
+  for (unsigned i = 0; i < 3; i++) {
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = limits[i];
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    for (int sparse = 0; sparse < 2; sparse++) {
+      expect_no_memory(NULL, MiB, sparse, "RLIMIT_FSIZE");
+      expect_no_memory(name, MiB, sparse, "RLIMIT_FSIZE");
+      CHECK(access(path_of(name), F_OK) != 0);
+    }
+  }
+}
+
+static void a_limit_of_files_is_a_memory_error(void **state) {
+  (void)state;
+  assert_true(in_child(with_a_limit_of_files));
+}
+
+/* A tmpfs of 1 MiB as /dev/shm, which only this child sees. */
+static void mount_small(void) {
+  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m"))
+    _exit(not_permitted);
+}
+
+static int count_names(void) {
+  int count = 0;
+  DIR *folder = opendir("/dev/shm");
+  CHECK(folder);
+  while (readdir(folder)) count++;
+  closedir(folder);
+  return count - 2;
+}
+
+static void on_a_full_tmpfs(void) {
+  umemShm ctx, other;
+  struct stat st;
+  char const *name = own_name("full");
+  mount_small();
+  expect_no_memory(name, 4 * MiB, false, "No space left on device");
+  CHECK(count_names() == 0);
+  int fd = open(path_of(name), O_CREAT | O_RDWR, 0640); /* is about to become somebody else's */
+  CHECK(fd >= 0);
+  expect_no_memory(name, 4 * MiB, false, "No space left on device");
+  CHECK(fstat(fd, &st) == 0 && st.st_nlink == 1);
+  CHECK(st.st_size == 0 && st.st_blocks == 0);
+  CHECK((st.st_mode & 0777) == 0640);
+  close(fd);
+  CHECK(unlink(path_of(name)) == 0);
+  CHECK(umemShm_ctor(&ctx, name, 512 << 10) == umemOK);
+  expect_no_memory("umem-test-second", 512 << 10, false, "No space left on device");
+  CHECK(count_names() == 1);
+  uintptr_t adr = umem_alloc(&ctx, 512 << 10); /* was reserved */
+  CHECK(adr);
+  memset((void *)adr, 1, 512 << 10);
+  CHECK(umemShm_ctor(&other, name, 0) == umemOK);
+  umem_dtor(&other);
+  umem_dtor(&ctx);
+}
+
+static void a_full_file_system_is_a_memory_error(void **state) {
+  (void)state;
+  if (!in_child(on_a_full_tmpfs)) skip();
+}
+
+/* ---- names and permissions ---- */
+
+static void the_longest_name_is_shared_too(void **state) {
+  (void)state;
+  umemShm ctx;
+  umemHost host;
+  umemHandle handle;
+  char name[260];
+  memset(name, 'n', sizeof name);
+  snprintf(name, 64, "%s", own_name("long"));
+  name[strlen(name)] = '-';
+  name[251] = 0;
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemValueError);
+  expect_failure(NULL, umemValueError, "1 to 250 bytes");
+  memmove(name + 1, name, 250);
+  *name = '/';
+  name[251] = 0; /* "/" and 250 bytes */
+  umemHost_ctor(&host);
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  assert_int_equal(umem_share(&ctx, umem_alloc(&ctx, 9), 9, &handle), umemOK);
+  assert_string_equal(handle.name, name);
+  umem_dtor(&ctx);
+  uintptr_t adr = umem_attach(&handle, &host); /* by the name */
+  assert_true(adr != 0);
+  assert_int_equal(umem_detach(&host, adr), umemOK);
+  assert_int_equal(umemShm_remove(name), umemOK);
+  umem_dtor(&host);
+}
+
+static void permissions_are_those_asked_for_whatever_the_umask(void **state) {
+  (void)state;
+  mode_t const masks[] = {0, 022, 077, 0777};
+  static struct {
+    char const *access;
+    mode_t mode;
+  } const cases[] = {{"user", 0600}, {"group", 0660}, {"all", 0666}};
+  for (unsigned i = 0; i < 4 * 3; i++) {
+    char text[200];
+    struct stat st;
+    snprintf(text, sizeof text, "shm:%s?size=64K&access=%s", own_name("mode"), cases[i % 3].access);
+    mode_t mask = umask(masks[i / 3]);
+    void *ctx = umem_open(text);
+    umask(mask);
+    assert_non_null(ctx);
+    assert_int_equal(stat(path_of(own_name("mode")), &st), 0);
+    assert_int_equal(st.st_mode & 07777, cases[i % 3].mode);
+    umem_close(ctx);
+    umemShm_remove(own_name("mode"));
+  }
+}
+
+/* ---- the lock ---- */
+
+static umemShmHeader *header;
+
+static void die_with_the_lock(void) {
+  int error = pthread_mutex_lock(&header->lock);
+  _exit(error && error != EOWNERDEAD);
+}
+
+static void unlock_without_repair(void) {
+  CHECK(pthread_mutex_lock(&header->lock) == EOWNERDEAD);
+  CHECK(pthread_mutex_unlock(&header->lock) == 0);
+}
+
+/* The second one dies while it would repair. */
+static void owners_may_die_one_after_the_other(void **state) {
+  (void)state;
+  umemShm ctx;
+  open_small(&ctx, MiB, 8);
+  header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  for (int deaths = 1; deaths < 4; deaths++) {
+    for (int i = 0; i < deaths; i++) assert_true(in_child(die_with_the_lock));
+    uintptr_t other = umem_alloc(&ctx, 100);
+    assert_true(other && other != adr);
+    umem_free(&ctx, other);
+    assert_int_equal(umem_get_status(&ctx), umemOK);
+    assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 1);
+  }
+  assert_true(in_child(die_with_the_lock)); /* libc gives up a lock that was not repaired */
+  assert_true(in_child(unlock_without_repair));
+  assert_true(umem_alloc(&ctx, 100) == 0);
+  expect_failure(&ctx, umemRuntimeError, "cannot lock shared memory without a name");
+  munmap(header, 4096);
+  umem_dtor(&ctx);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(a_limit_of_files_is_a_memory_error),
+      cmocka_unit_test(a_full_file_system_is_a_memory_error),
+      cmocka_unit_test(the_longest_name_is_shared_too),
+      cmocka_unit_test(permissions_are_those_asked_for_whatever_the_umask),
+      cmocka_unit_test(owners_may_die_one_after_the_other),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
