@@ -2,7 +2,9 @@
 #include "array.h"
 #include "module.h"
 
+#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <optional>
 #include <unistd.h>
 
@@ -38,11 +40,14 @@ public:
 nb::typed<nb::tuple, nb::bytes, int> share_bytes(Array &array, uintptr_t address, size_t nbytes) {
   Hold hold(array);
   umemHandle handle;
-  int fd = -1;
+  int fd = -1, error = 0;
   unlocked([&] {
-    if (umem_share_with(hold.context()->ctx, address, nbytes, &handle, &fd) == umemOK && fd >= 0)
-      fd = dup(fd);
+    if (umem_share_with(hold.context()->ctx, address, nbytes, &handle, &fd) != umemOK || fd < 0)
+      return;
+    fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) error = errno;
   });
+  if (error) raise(umemIOError, "cannot share the memory: %s", strerror(error));
   return nb::make_tuple(nb::bytes(&handle, sizeof handle), fd);
 }
 

@@ -1,5 +1,6 @@
 """Arrays in shared memory, in other processes."""
 import copy
+import gc
 import multiprocessing
 import os
 import pickle
@@ -132,3 +133,163 @@ def test_a_process_that_is_killed_takes_nothing_along(context):
         assert child.exitcode == -signal.SIGKILL and ready.is_set()
         assert array.tolist() == [1, 0, 0]
         umem.zeros(1000, place=place)
+
+
+# ---- descriptors ----
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def inherited():
+    """How many descriptors a new program would get, beside the first three."""
+    return sum(os.get_inheritable(int(fd)) for fd in os.listdir("/proc/self/fd")
+               if int(fd) > 2 and os.path.exists(f"/proc/self/fd/{fd}"))
+
+
+def count_there(jobs, counts):
+    """What the other process does: it keeps no array, and counts its descriptors when it is asked to."""
+    for array, number, wanted in iter(jobs.recv, None):
+        array[0] = number
+        if wanted:
+            counts.send((descriptors(), inherited()))
+        del array
+
+
+def answer(pipe):
+    """What another process sends, if it lives."""
+    assert pipe.poll(60)
+    return pipe.recv()
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+def test_many_passes_leave_no_descriptor(context, named):
+    passes = int(os.environ.get("UMEM_TEST_PASSES", 10_000 if named else 500))
+    with umem.Shm(name("passes") if named else None, "1M") as place:
+        array = umem.zeros(3, place=place)
+        (theirs, jobs), (counts, answers) = context.Pipe(False), context.Pipe(False)
+        child = context.Process(target=count_there, args=(theirs, answers), daemon=True)
+        child.start()
+        jobs.send((array, 0, True))
+        first, before = answer(counts), descriptors()
+        for k in range(passes):
+            jobs.send((array, k + 1, k == passes - 1))
+        assert answer(counts) == first
+        assert descriptors() == before
+        jobs.send(None)
+        child.join(60)
+        assert child.exitcode == 0 and array.tolist() == [passes, 0, 0]
+    if named:
+        umem.Shm.remove(name("passes"))
+
+
+def look_at_descriptors(jobs, answers, given):
+    arrays = [given, jobs.recv()]
+    answers.send((inherited(), [array.tolist() for array in arrays]))
+
+
+def inherited_there(context, given, sent):
+    """How many descriptors programs get that a child starts, which has got one array by its arguments, and one by a pipe."""
+    (theirs, jobs), (answers, ours) = context.Pipe(False), context.Pipe(False)
+    child = context.Process(target=look_at_descriptors, args=(theirs, ours, given), daemon=True)
+    child.start()
+    jobs.send(sent)
+    count, lists = answer(answers)
+    child.join(60)
+    assert child.exitcode == 0 and lists == [[0, 0, 0]] * 2
+    return count
+
+
+def test_programs_that_others_start_get_no_descriptor(context):
+    with umem.Shm(size="1M") as place:
+        array, other, plain = umem.zeros(3, place=place), umem.zeros(3, place=place), umem.zeros(3)
+        of_pipes = inherited_there(context, plain, plain)
+        assert inherited_there(context, plain, array) == of_pipes
+        assert inherited_there(context, array, plain) == of_pipes
+        before = inherited()
+        kept = pickle.dumps(other)
+        assert inherited() == before and pickle.loads(kept).address == other.address
+
+
+def test_a_process_without_free_descriptors_is_told(run_python):
+    run_python("""
+import os, pickle, resource, umem
+place = umem.Shm(size="1M")
+array = umem.zeros(3, place=place)
+pickle.dumps(array)
+from umem import handles
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True:
+        taken.append(os.dup(0))
+except OSError:
+    pass
+error = None
+try:
+    handles.pickled(array)
+except umem.OSError as refusal:
+    error = refusal
+finally:
+    for fd in taken:
+        os.close(fd)
+assert "Too many open files" in str(error), error
+""")
+
+
+# ---- the end of a process ----
+
+def send_and_end(place_name, where):
+    place = umem.Shm(place_name, "1M")
+    array = umem.full(3, 7.0, place=place)
+    where.send(array)
+
+
+def test_a_sender_may_end_first_where_the_memory_has_a_name(context):
+    mine, theirs = context.Pipe()
+    child = context.Process(target=send_and_end, args=(name("first"), theirs), daemon=True)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert answer(mine).tolist() == [7, 7, 7]
+    umem.Shm.remove(name("first"))
+
+
+def test_without_a_name_a_sender_that_has_ended_is_an_error(context):
+    mine, theirs = context.Pipe()
+    child = context.Process(target=send_and_end, args=(None, theirs), daemon=True)
+    child.start()
+    child.join(60)
+    with pytest.raises(umem.OSError, match="process that has sent the array has ended.*name"):
+        answer(mine)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_array_that_nobody_takes_keeps_no_process(run_python, method):
+    run_python(f"""
+import multiprocessing, umem
+place = umem.Shm(size="1M")
+queue = multiprocessing.get_context("{method}").Queue()
+for k in range(10):
+    queue.put(umem.zeros(3, place=place))
+""")
+
+
+# ---- views ----
+
+def test_views_of_others_keep_the_memory():
+    numpy = pytest.importorskip("numpy")
+    place = umem.Shm(size="1M")
+    array = umem.arange(3.0, place=place)
+    view = numpy.from_dlpack(array)
+    again = numpy.asarray(pickle.loads(pickle.dumps(array)))
+    place.close()
+    with pytest.raises(umem.ValueError, match="closed"):
+        array.tolist()
+    view[1] = 5  # the memory lives as long as what looks at it
+    assert again.tolist() == view.tolist() == [0, 5, 2]
+    mapped = lambda: sum("memfd:umem" in line for line in open("/proc/self/maps"))
+    before = mapped()
+    del view, again, array, place
+    gc.collect()
+    assert mapped() == before - 1

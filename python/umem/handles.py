@@ -5,6 +5,7 @@ import os
 import sys
 
 from . import _core
+from ._options import fail
 from .errors import NotSupportedError
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
@@ -76,11 +77,23 @@ def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
     return attach, (handle, descriptor, array.address - low, *form)
 
 
+def _received(descriptor: Any) -> int:
+    """The descriptor that multiprocessing passes. The programs that this process starts do not get it."""
+    if descriptor is None:
+        return -1
+    try:
+        fd: int = descriptor.detach()
+    except (FileNotFoundError, ConnectionError, EOFError) as error:  # nobody answers
+        fail("cannot get the memory of an array: the process that has sent the array has ended, or the array was taken "
+             f"before ({type(error).__name__}: {error}). Memory with a name, umem.Shm(name), outlives its sender", 3)
+    os.set_inheritable(fd, False)
+    return fd
+
+
 def attach(handle: bytes, descriptor: Any, first: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str,
            read_only: bool) -> Array:
     """The array of a handle, over the same memory, on the Host of this process."""
-    fd = -1 if descriptor is None else descriptor.detach()
-    attached = _core._attach(handle, fd)
+    attached = _core._attach(handle, _received(descriptor))
     return _core._borrow(_core._host(), attached.address + first, dtype, shape, strides, attached, read_only)
 
 
@@ -106,6 +119,6 @@ def _on_any_gpu(handle: bytes, fd: int, first: int) -> tuple[Place, Any]:
 def attach_on_gpu(device: int, handle: bytes, descriptor: Any, first: int, shape: tuple[int, ...],
                   strides: tuple[int, ...], dtype: str, read_only: bool) -> Array:
     """The array of a handle, over the same memory, on a Cuda of this process."""
-    opened = _Open(-1 if descriptor is None else descriptor.detach())
+    opened = _Open(_received(descriptor))
     place, attached = _on_any_gpu(handle, opened.fd, device)
     return _core._borrow(place, attached.address + first, dtype, shape, strides, attached, read_only)

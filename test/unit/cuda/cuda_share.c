@@ -4,6 +4,7 @@
 #include "cuda_help.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -234,6 +235,39 @@ static void an_attachment_outlives_its_context(void **state) {
   umem_free(&cuda, adr);
 }
 
+static umemHandle for_threads[2]; /* of another process, and of this one */
+
+static void *attach_and_detach(void *failed) {
+  umemCuda mine;
+  bool good = umemCuda_ctor(&mine, 0) == umemOK;
+  for (unsigned i = 0; i < 200; i++) {
+    uintptr_t adr = umem_attach(&for_threads[i & 1], &mine);
+    good &= adr && umem_detach(&mine, adr) == umemOK;
+  }
+  umem_dtor(&mine);
+  if (!good) __atomic_fetch_add((int *)failed, 1, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+/* The block is opened and closed again and again, and never twice at a time. */
+static void threads_attach_one_block(void **state) {
+  (void)state;
+  enum { workers = 4 };
+  pthread_t threads[workers];
+  int failed = 0;
+  uintptr_t adr = filled(&cuda, 3);
+  for_threads[0] = of_another_process(&cuda, adr, nbytes, &(int){0});
+  expect_ok(umem_share(&cuda, adr, nbytes, &for_threads[1]));
+  for (int i = 0; i < workers; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, attach_and_detach, &failed), 0);
+  for (int i = 0; i < workers; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(failed, 0);
+  assert_true(fake_cudart_calls_of("ipc_open") > 0);
+  assert_int_equal(fake_cudart_calls_of("ipc_open"), fake_cudart_calls_of("ipc_close"));
+  expect_failure(umem_detach(&cuda, adr), umemValueError, "nothing is attached");
+  umem_free(&cuda, adr);
+}
+
 static void pools_pass_by_their_descriptor(void **state) {
   (void)state;
   int fd = -1, again = -1;
@@ -379,6 +413,7 @@ int main(void) {
       SHARE_TEST(options_are_checked),
       SHARE_TEST(one_block_is_opened_once),
       SHARE_TEST(an_attachment_outlives_its_context),
+      SHARE_TEST(threads_attach_one_block),
       SHARE_TEST(pools_pass_by_their_descriptor),
       SHARE_TEST(sockets_pass_both),
       SHARE_TEST(changed_handles_are_refused),
