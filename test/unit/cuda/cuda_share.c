@@ -181,6 +181,40 @@ static void captures_are_left_whole(void **state) {
   umem_free(&cuda, block);
 }
 
+/* Of the program's own stream, in each mode: a call succeeds or is refused, and the capture goes on. */
+static void captures_of_the_program_are_left_whole(void **state) {
+  (void)state;
+  void *const consumers[] = {&cuda, &other, &async};
+  uintptr_t adr = filled(&cuda, 3);
+  umemHandle const good = of_another_process(&cuda, adr, nbytes, &(int){0});
+  void *streams[2] = {NULL, NULL}, *graph = NULL;
+  enter(0);
+  ok(rt->stream_create(&streams[0]));           /* does not wait for the legacy stream */
+  ok(fake_cudart_create_blocking(&streams[1])); /* does: it is refused there */
+  for (unsigned i = 0; i < 2 * 3 * 3; i++) {
+    void *consumer = consumers[i % 3];
+    umemHandle shared;
+    ok(fake_cudart_begin_capture_in(streams[i / 9], (int)(i / 3 % 3)));
+    uintptr_t there = umem_attach(&good, consumer);
+    if (there)
+      (void)umem_detach(consumer, there);
+    else
+      assert_int_equal(umem_thread_status(), umemNotSupportedError);
+    if (umem_share(&cuda, adr, nbytes, &shared) != umemOK)
+      assert_int_equal(umem_thread_status(), umemNotSupportedError);
+    ok(fake_cudart_end_capture(streams[i / 9], &graph));
+    umem_thread_clear();
+    if (there) umem_detach(consumer, there); /* unless it is done */
+    umem_thread_clear();
+    umem_clear_status(consumer);
+    umem_clear_status(&cuda);
+  }
+  assert_int_equal(fake_cudart_calls_of("ipc_open"), fake_cudart_calls_of("ipc_close"));
+  for (unsigned i = 0; i < 2; i++) ok(rt->stream_destroy(streams[i]));
+  leave(0);
+  umem_free(&cuda, adr);
+}
+
 static void options_are_checked(void **state) {
   (void)state;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
@@ -410,6 +444,7 @@ int main(void) {
       SHARE_TEST(what_cannot_be_shared_is_refused),
       SHARE_TEST(other_contexts_cannot_attach),
       SHARE_TEST(captures_are_left_whole),
+      SHARE_TEST(captures_of_the_program_are_left_whole),
       SHARE_TEST(options_are_checked),
       SHARE_TEST(one_block_is_opened_once),
       SHARE_TEST(an_attachment_outlives_its_context),
