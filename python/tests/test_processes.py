@@ -264,6 +264,27 @@ def test_without_a_name_a_sender_that_has_ended_is_an_error(context):
         answer(mine)
 
 
+def test_a_pickle_may_be_loaded_twice_where_the_memory_has_a_name(run_python):
+    run_python("""
+import os, pickle, sys, threading, umem
+sys.excepthook = threading.excepthook = lambda *_: None  # multiprocessing prints that it has the descriptor no more
+named = f"umem-test-python-{os.getpid()}-twice"
+with umem.Shm(named, "1M") as place, umem.Shm(size="1M") as unnamed:
+    umem.Shm.remove(named)
+    array, other = umem.zeros(3, place=place), umem.zeros(3, place=unnamed)
+    kept = pickle.dumps(array)
+    assert pickle.loads(kept).address == pickle.loads(kept).address == array.address
+    kept = pickle.dumps(other)
+    assert pickle.loads(kept).address == other.address
+    try:
+        pickle.loads(kept)
+    except umem.OSError as error:
+        assert "was taken before" in str(error)
+    else:
+        raise SystemExit("loaded twice")
+""")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_an_array_that_nobody_takes_keeps_no_process(run_python, method):
     run_python(f"""

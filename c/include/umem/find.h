@@ -4,9 +4,8 @@
  *     if (umem_find((uintptr_t)p, &found))
  *       printf("%zu bytes into a block of %s\n", (uintptr_t)p - found.adr, found.name);
  *
- * An allocation costs nothing for this: umem looks at the records that contexts have anyway. Contexts without records
- * of their blocks cannot be found. These are Host without options, and over it Retry, Fault and Log. Put a umemTrack over a Host to
- * find its blocks.
+ * This makes no allocation slower: umem looks at the records that contexts keep anyway. A Host without options keeps no
+ * records of its blocks, nor do Retry, Fault and Log over it. Put a umemTrack over such a Host to find its blocks.
  *
  *     | context                  | finds                                              | found.nbytes      |
  *     |--------------------------|----------------------------------------------------|-------------------|

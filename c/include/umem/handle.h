@@ -85,13 +85,16 @@ UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbyt
  *   that has shared them this is the original address.
  * - a Cuda or a CudaAsync, for memory of a GPU. A block is opened once for each GPU that uses it: umem_attach returns the
  *   same address for all its handles.
- * - a Host, for all other memory. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is mapped once: if it is
- *   already mapped in this process, by a Shm or an earlier umem_attach, the address is in that mapping.
+ * - a Host, for all other memory. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is
+ *   mapped once: if it is already mapped in this process, by a Shm or an earlier umem_attach, the address is in that
+ *   mapping. There is a second mapping only for bytes that a file has got since, and for writing to what was attached
+ *   for reading.
  *
  * Pair each call with one umem_detach. Returns umem_null(ctx), and records a status, after a failure.
  * Errors: umemValueError for a handle that is malformed, needs a descriptor, or that CUDA cannot open; umemIOError if the
  * segment is not there any more, or is another one, and if a block of this process is freed; umemTypeError if ctx is of
- * another kind; umemNotSupportedError if the GPU of ctx cannot reach the memory; umemMemoryError. */
+ * another kind; umemNotSupportedError if the GPU of ctx cannot reach the memory, and while the stream of ctx is
+ * captured; umemMemoryError. After a failure nothing is attached. */
 UMEM_EXTERN uintptr_t umem_attach(umemHandle const *handle, void *ctx);
 
 /* The same with the descriptor that belongs to the handle; -1 for none. umem takes it over, also after a failure. A
@@ -99,14 +102,18 @@ UMEM_EXTERN uintptr_t umem_attach(umemHandle const *handle, void *ctx);
  * cut by others, and accesses then raise SIGBUS. */
 UMEM_EXTERN uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx);
 
-/* Ends one attachment of umem_attach or umem_receive. adr: any address of the attached bytes. With the last one the
- * mapping ends, unless a Shm of this process has it. For memory of a GPU ctx may be any Cuda or CudaAsync of the GPU for
+/* Ends one attachment of umem_attach or umem_receive. ctx: the context to which the bytes were attached. adr: any address
+ * of them. With the last attachment the mapping ends, unless a Shm of this process has it. A context that has the bytes
+ * itself (a Shm, File or MMap) counts no attachments: there umem_detach does nothing, and returns umemOK for all
+ * addresses but null. For memory of a GPU ctx may be any Cuda or CudaAsync of the GPU for
  * which it was attached; with the last one umem waits for the work of ctx. Work of other contexts must be done.
  * Errors: umemValueError if nothing is attached there; umemNotSupportedError while the stream of ctx is captured. */
 UMEM_EXTERN umemStatusType umem_detach(void *ctx, uintptr_t adr);
 
 /* Shares nbytes at adr in ctx, and sends the handle with its descriptor through socket, a connected Unix socket
- * (socketpair, for example). Waits until it is sent, if socket is blocking.
+ * (socketpair, for example). Waits until it is sent, if socket is blocking. Otherwise the call fails if the socket is
+ * full. A stream may then have got a part of the handle, and is of no further use; other kinds of sockets take all or
+ * nothing. A failure changes nothing else.
  * Errors: those of umem_share; umemIOError of the socket. */
 UMEM_EXTERN umemStatusType umem_send(int socket, void *ctx, uintptr_t adr, size_t nbytes);
 

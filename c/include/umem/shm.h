@@ -18,7 +18,8 @@
  * - A segment without a name ends with the last process that has it. A segment with a name stays until umemShm_remove, or
  *   until the machine restarts.
  * - Memory is reserved when the segment is created: if there is not enough, the constructor fails with
- *   umemMemoryError. With the option sparse it is not, and an access raises SIGBUS when memory is out.
+ *   umemMemoryError. With the option sparse it is not, and an access raises SIGBUS when memory is out. A segment counts as
+ *   a file: it cannot be longer than RLIMIT_FSIZE.
  * - Natural alignment is 64 bytes. The largest is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped.
  * - Two contexts of one process with the same segment have the same addresses.
  * - A process that may write the segment can damage its tables. umem checks them: it then fails with
