@@ -101,6 +101,8 @@ MUTANTS = [
       "a file that has grown is mapped again", first=("unit.handle_hostile",)),
     c("share/shm_segment.c", "  return umem_may_write_to(total, &limit) ||", "  return umem_may_write_to(0, &limit) ||",
       "RLIMIT_FSIZE ends the process", first=("unit.shm_room",)),
+    c("share/memory_left.c", "    if (!end) return left;", "    return left;", "the limit of a group around the group is not seen", first=("unit.shm_room",)),
+    c("share/memory_left.c", "  used -= umem_lesser(used, files);\n", "", "the cache of files counts as memory in use", first=("unit.shm_room",)),
     c("share/shm_segment.c", "  if (!good && again >= 0) restore(again, mode);\n", "",
       "a name of others keeps what a failure has reserved", first=("unit.shm_room", "unit.shm_faults")),
     c("share/handle.c", "return is_segment(handle, &header) ? NULL", "return true ? NULL",

@@ -8,6 +8,7 @@
 #include "base/disk.h"
 #include "base/number.h"
 #include "core/status.h"
+#include "share/memory_left.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -163,30 +164,14 @@ static int reserve(int fd, uint64_t total) {
   return 0;
 }
 
-/* What the system could still give. The kernel lets a file in memory grow until it has to end processes, so that the
- * size is checked before. */
-static uint64_t memory_left(void) {
-  char text[2048];
-  unsigned long long available, swap;
-  int fd = UMEM_AGAIN(open("/proc/meminfo", O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return UINT64_MAX;
-  ssize_t n = UMEM_AGAIN(read(fd, text, sizeof text - 1));
-  close(fd);
-  text[n > 0 ? n : 0] = 0;
-  char const *first = strstr(text, "MemAvailable:"), *second = strstr(text, "SwapFree:");
-  if (!first || !second || sscanf(first, "%*s %llu", &available) != 1 ||
-      sscanf(second, "%*s %llu", &swap) != 1)
-    return UINT64_MAX;
-  return (available + swap) * 1024;
-}
-
 static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
                       umemShmOptions const *options) {
   char what[96];
   snprintf(what, sizeof what, "reserve %" PRIu64 " bytes of", segment->total);
   if (UMEM_AGAIN(ftruncate(fd, (off_t)segment->total)) != 0) return fail(ctx, segment, what, errno);
   bool huge = segment->pages >= umemShmPages2M; /* what is set aside is counted apart */
-  if (!options->sparse && !huge && segment->total > memory_left())
+  /* The kernel lets a file in memory grow until it has to end processes: so the size is checked before. */
+  if (!options->sparse && !huge && segment->total > umemMemory_left())
     return fail(ctx, segment, what, ENOMEM);
   int error = options->sparse ? 0 : reserve(fd, segment->total);
   return !error || fail(ctx, segment, what, error);

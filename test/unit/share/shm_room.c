@@ -124,6 +124,110 @@ static void a_full_file_system_is_a_memory_error(void **state) {
   if (!in_child(on_a_full_tmpfs)) skip();
 }
 
+/* The linker sends open to this: in a test, files of the system are those of a folder. */
+static char const *system_folder;
+
+int __real_open(char const *path, int flags, ...);
+int __wrap_open(char const *path, int flags, ...);
+int __wrap_open(char const *path, int flags, ...) {
+  char other[600];
+  va_list arguments;
+  va_start(arguments, flags);
+  mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  bool is_of_system = !strncmp(path, "/proc/", 6) || !strncmp(path, "/sys/", 5);
+  if (system_folder && is_of_system) {
+    snprintf(other, sizeof other, "%s%s", system_folder, path);
+    path = other;
+  }
+  return __real_open(path, flags, mode);
+}
+
+/* Writes a file of the system, and makes the folders around it. */
+static void write_there(char const *path, char const *text) {
+  char whole[600];
+  snprintf(whole, sizeof whole, "%s%s", system_folder, path);
+  for (char *at = whole + strlen(system_folder) + 1; (at = strchr(at, '/')); *at++ = '/') {
+    *at = 0;
+    mkdir(whole, 0700);
+  }
+  FILE *file = fopen(whole, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  assert_int_equal(fclose(file), 0);
+}
+
+static void expect_room(size_t capacity, bool sparse, umemStatusType status) {
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = capacity;
+  options.blocks = 16;
+  options.sparse = sparse;
+  assert_int_equal(umemShm_ctor_with(&ctx, NULL, &options), status);
+  if (status == umemOK) umem_dtor(&ctx);
+  umem_thread_clear();
+}
+
+/* Files of groups; path NULL: a step. What then has room for 2 MiB, and not for 4. */
+static struct {
+  char const *path, *text;
+} const files[] = {
+    {"/proc/meminfo", "MemTotal: 9999 kB\nMemAvailable: 3000 kB\nSwapFree: 10 kB\n"},
+    {NULL, "the machine"},
+    {"/proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable: 99999999 kB\nSwapFree: 0 kB\n"},
+    {"/proc/self/cgroup", "0::/outer/inner\n"},
+    {"/sys/fs/cgroup/outer/inner/memory.max", "max\n"},
+    {"/sys/fs/cgroup/outer/inner/memory.current", "100\n"},
+    {"/sys/fs/cgroup/outer/memory.max", "4000000\n"},
+    {"/sys/fs/cgroup/outer/memory.current", "1000000\n"},
+    {NULL, "a group around the group"},
+    {"/sys/fs/cgroup/outer/inner/memory.max", "5000000\n"},
+    {"/sys/fs/cgroup/outer/inner/memory.current", "4000000\n"},
+    {"/sys/fs/cgroup/outer/inner/memory.stat",
+     "anon 1000000\nfile 3000000\ninactive_file 1000000\nactive_file 1000000\n"},
+    {"/sys/fs/cgroup/outer/memory.max", "max\n"},
+    {NULL, "a group with a cache of files"},
+    {"/proc/self/cgroup", "0::/\n"},
+    {"/sys/fs/cgroup/memory.max", "3000000\n"},
+    {"/sys/fs/cgroup/memory.current", "0\n"},
+    {NULL, "a container"},
+    {"/sys/fs/cgroup/memory.max", "max\n"},
+    {"/proc/self/cgroup", "5:cpu:/\n4:memory:/docker/abc\n0::/\n"},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9000000\n"},
+    {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "7000000\n"},
+    {"/sys/fs/cgroup/memory/memory.stat",
+     "inactive_file 8000000\ntotal_inactive_file 500000\ntotal_active_file 500000\n"},
+    {NULL, "a container with the old groups"},
+};
+
+static void groups_of_processes_have_limits(void **state) {
+  (void)state;
+  char folder[] = "/tmp/umem-test-XXXXXX", command[100];
+  assert_non_null(mkdtemp(folder));
+  expect_room(MiB, false, umemOK); /* which process this is is asked once, of the real system */
+  system_folder = folder;
+  for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
+    if (files[i].path) {
+      write_there(files[i].path, files[i].text);
+      continue;
+    }
+    print_message("%s\n", files[i].text);
+    expect_room(2 * MiB, false, umemOK);
+    expect_room(4 * MiB, false, umemMemoryError);
+    expect_room(4 * MiB, true, umemOK);
+  }
+  char const *const odd[] = {
+      "", "x", "0", "0:", "0::", "\n\n", "0::\n0::/a", ":memory:", "4:memory:relative\n"};
+  write_there("/sys/fs/cgroup/memory/memory.limit_in_bytes", "what\n");
+  for (unsigned i = 0; i < sizeof odd / sizeof *odd; i++) {
+    write_there("/proc/self/cgroup", odd[i]);
+    expect_room(4 * MiB, false, umemOK);
+  }
+  system_folder = NULL;
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
 /* ---- names and permissions ---- */
 
 static void the_longest_name_is_shared_too(void **state) {
@@ -344,6 +448,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_limit_of_files_is_a_memory_error),
       cmocka_unit_test(a_full_file_system_is_a_memory_error),
+      cmocka_unit_test(groups_of_processes_have_limits),
       cmocka_unit_test(the_longest_name_is_shared_too),
       cmocka_unit_test(permissions_are_those_asked_for_whatever_the_umask),
       cmocka_unit_test(owners_may_die_one_after_the_other),
