@@ -85,7 +85,7 @@ UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbyt
  *   that has shared them this is the original address.
  * - a Cuda or a CudaAsync, for memory of a GPU. A block is opened once for each GPU that uses it: umem_attach returns the
  *   same address for all its handles.
- * - a Host, for all other memory. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is
+ * - a Host without options, for all other memory. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is
  *   mapped once: if it is already mapped in this process, by a Shm or an earlier umem_attach, the address is in that
  *   mapping. There is a second mapping only for bytes that a file has got since, and for writing to what was attached
  *   for reading.

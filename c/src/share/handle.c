@@ -208,7 +208,7 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
   umemVirtual_fail(self, umemTypeError,
                    "the bytes of the handle are not in this %s: attach them to a %s",
                    umem_get_device_name(innermost),
-                   umemHandle_is_of_gpu(handle) ? "Cuda or a CudaAsync" : "Host");
+                   umemHandle_is_of_gpu(handle) ? "Cuda or a CudaAsync" : "Host without options");
   return null;
 }
 

@@ -125,6 +125,13 @@ static void bad_questions_are_refused(void **state) {
   assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
   assert_true(umem_attach(&handle, &file) == UINTPTR_MAX);
   expect_failure(&file, umemTypeError, "the bytes of the handle are not in this File");
+  void *nodes = umem_open("host:?policy=first-touch");
+  if (nodes) { /* has blocks of its own alone */
+    assert_true(umem_attach(&handle, nodes) == 0);
+    expect_failure(nodes, umemTypeError, "attach them to a Host without options");
+    umem_close(nodes);
+  }
+  umem_thread_clear();
   assert_int_equal(umem_share(&file, 0, 1, &handle), umemIndexError);
   umem_dtor(&file);
   umem_clear_status(&shm);

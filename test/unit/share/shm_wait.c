@@ -1,0 +1,257 @@
+/* shm_wait.c - a Shm of many processes at a time: those that die with its lock, that stop, and that make one name. */
+#include "shm_child.h"
+
+#include <pthread.h>
+#include <sys/file.h>
+#include <time.h>
+
+#include "share/shm_segment.h"
+
+/* ---- the lock ---- */
+
+static umemShmHeader *header;
+
+static void die_with_the_lock(void) {
+  int error = pthread_mutex_lock(&header->lock);
+  _exit(error && error != EOWNERDEAD);
+}
+
+static void unlock_without_repair(void) {
+  CHECK(pthread_mutex_lock(&header->lock) == EOWNERDEAD);
+  CHECK(pthread_mutex_unlock(&header->lock) == 0);
+}
+
+/* The second one dies while it would repair. */
+static void owners_may_die_one_after_the_other(void **state) {
+  (void)state;
+  umemShm ctx;
+  open_small(&ctx, MiB, 8);
+  header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  for (int deaths = 1; deaths < 4; deaths++) {
+    for (int i = 0; i < deaths; i++) assert_true(in_child(die_with_the_lock));
+    uintptr_t other = umem_alloc(&ctx, 100);
+    assert_true(other && other != adr);
+    umem_free(&ctx, other);
+    assert_int_equal(umem_get_status(&ctx), umemOK);
+    assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 1);
+  }
+  assert_true(in_child(die_with_the_lock)); /* libc gives up a lock that was not repaired */
+  assert_true(in_child(unlock_without_repair));
+  assert_true(umem_alloc(&ctx, 100) == 0);
+  expect_failure(&ctx, umemRuntimeError, "cannot lock shared memory without a name");
+  munmap(header, 4096);
+  umem_dtor(&ctx);
+}
+
+/* ---- a process that does not go on ---- */
+
+/* The linker sends calls that wait to these: they let no time pass. */
+static time_t waited_until; /* 0: calls wait */
+static unsigned long pauses;
+
+int __real_pthread_mutex_clocklock(pthread_mutex_t *lock, clockid_t clock,
+                                   struct timespec const *end);
+int __wrap_pthread_mutex_clocklock(pthread_mutex_t *lock, clockid_t clock,
+                                   struct timespec const *end);
+int __wrap_pthread_mutex_clocklock(pthread_mutex_t *lock, clockid_t clock,
+                                   struct timespec const *end) {
+  if (!waited_until) return __real_pthread_mutex_clocklock(lock, clock, end);
+  waited_until = end->tv_sec;
+  return ETIMEDOUT;
+}
+
+int __real_pthread_mutex_timedlock(pthread_mutex_t *lock, struct timespec const *end);
+int __wrap_pthread_mutex_timedlock(pthread_mutex_t *lock, struct timespec const *end);
+int __wrap_pthread_mutex_timedlock(pthread_mutex_t *lock, struct timespec const *end) {
+  if (!waited_until) return __real_pthread_mutex_timedlock(lock, end);
+  waited_until = end->tv_sec;
+  return ETIMEDOUT;
+}
+
+int __real_nanosleep(struct timespec const *time, struct timespec *left);
+int __wrap_nanosleep(struct timespec const *time, struct timespec *left);
+int __wrap_nanosleep(struct timespec const *time, struct timespec *left) {
+  if (!waited_until) return __real_nanosleep(time, left);
+  pauses++;
+  return 0;
+}
+
+/* Starts a child that does something and then stands still; returns when it does. */
+static pid_t start_and_stop(void (*run)(void)) {
+  int ends[2];
+  char ready;
+  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    run();
+    if (write(ends[1], "r", 1) == 1) pause();
+    _exit(1);
+  }
+  close(ends[1]);
+  assert_int_equal(read(ends[0], &ready, 1), 1);
+  close(ends[0]);
+  return child;
+}
+
+static void end_child(pid_t child) {
+  kill(child, SIGKILL);
+  assert_int_equal(wait_for(child), -SIGKILL);
+}
+
+static void take_the_lock(void) { CHECK(pthread_mutex_lock(&header->lock) == 0); }
+
+/* Calls that need the tables fail after a minute; all others do not wait. */
+static void a_stopped_process_holds_nobody_for_ever(void **state) {
+  (void)state;
+  umemShm ctx;
+  umemHost host;
+  umemFound found = UMEM_FOUND_INIT;
+  umemInfo info = UMEM_INFO_INIT;
+  umemHandle handle;
+  struct timespec now;
+  char text[512];
+  umemHost_ctor(&host);
+  open_small(&ctx, MiB, 8);
+  header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  pid_t child = start_and_stop(take_the_lock);
+  assert_true(umem_find(adr + 99, &found) && found.adr == adr && found.nbytes == 100);
+  assert_false(umem_find_in(&ctx, adr + 100, NULL));
+  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  umem_describe_contexts(text, sizeof text);
+  assert_non_null(strstr(text, "Shm 128 bytes"));
+  assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemOK);
+  assert_true(umem_attach(&handle, &host) == adr);
+  assert_int_equal(umem_detach(&host, adr), umemOK);
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  waited_until = 1;
+  assert_true(umem_alloc(&ctx, 10) == 0);
+  expect_failure(&ctx, umemRuntimeError, "another process has held the lock for a minute");
+  assert_true(waited_until >= now.tv_sec + 60);
+  umem_free(&ctx, adr);
+  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  assert_true(umem_realloc(&ctx, adr, 100, 200) == 0);
+  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 0);
+  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
+  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  assert_int_equal(umemShm_own(&ctx, adr), umemRuntimeError);
+  umem_thread_clear();
+  umem_clear_status(&ctx);
+  waited_until = 0;
+  end_child(child);
+  umem_free(&ctx, adr); /* it was live all the time */
+  assert_int_equal(umem_get_status(&ctx), umemOK);
+  munmap(header, 4096);
+  umem_dtor(&ctx);
+  umem_dtor(&host);
+}
+
+static void lock_the_file(void) {
+  int fd = open(path_of("umem-test-stopped"), O_CREAT | O_RDWR, 0600);
+  CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+}
+
+/* A name that another process is about to make, and does not. */
+static void a_name_that_is_not_completed_is_an_error(void **state) {
+  (void)state;
+  umemShm ctx;
+  shm_unlink("/umem-test-stopped");
+  pid_t child = start_and_stop(lock_the_file);
+  waited_until = 1;
+  assert_int_equal(umemShm_ctor(&ctx, "umem-test-stopped", MiB), umemIOError);
+  waited_until = 0;
+  expect_failure(NULL, umemIOError, "cannot lock shared memory /umem-test-stopped");
+  assert_int_equal(pauses, 30000); /* of a millisecond */
+  end_child(child);
+  assert_int_equal(umemShm_ctor(&ctx, "umem-test-stopped", MiB), umemOK);
+  umem_dtor(&ctx);
+  umemShm_remove("umem-test-stopped");
+}
+
+/* ---- many processes at one name ---- */
+
+static pid_t start_maker(int const ends[2]) {
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child) return child;
+  umemShm ctx;
+  char one;
+  close(ends[1]);
+  if (read(ends[0], &one, 1) != 0) _exit(2); /* until the parent closes its end */
+  if (umemShm_ctor(&ctx, "umem-test-together", MiB) != umemOK || !umem_alloc(&ctx, 100)) {
+    fprintf(stderr, "%s\n", umem_thread_message());
+    _exit(1);
+  }
+  umem_dtor(&ctx);
+  _exit(0);
+}
+
+/* One makes the segment, and the others wait until it is whole. */
+static void processes_that_make_a_name_at_once_have_one_segment(void **state) {
+  (void)state;
+  enum { makers = 6 };
+  unsigned const rounds = setting_small() ? 10 : 60;
+  shm_unlink("/umem-test-together");
+  for (unsigned round = 0; round < rounds; round++) {
+    umemShm ctx;
+    pid_t child[makers];
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    for (int i = 0; i < makers; i++) child[i] = start_maker(ends);
+    close(ends[1]); /* now */
+    close(ends[0]);
+    for (int i = 0; i < makers; i++) assert_int_equal(wait_for(child[i]), 0);
+    assert_int_equal(umemShm_ctor(&ctx, "umem-test-together", 0), umemOK);
+    assert_int_equal(umemShm_blocks(&ctx, NULL, 0), makers);
+    assert_int_equal(umemShm_remove("umem-test-together"), umemOK);
+    umem_dtor(&ctx);
+  }
+}
+
+/* Whatever a maker has left when it is killed, the next one makes the segment of it, with its own size. */
+static void a_maker_that_is_killed_bars_no_name(void **state) {
+  (void)state;
+  unsigned const rounds = setting_small() ? 50 : 400;
+  unsigned left = 0, whole = 0;
+  for (unsigned round = 0; round < rounds; round++) {
+    umemShm ctx;
+    struct stat st;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+      umemShm_ctor(&ctx, "umem-test-killed", 8 * MiB);
+      pause();
+    }
+    nanosleep(&(struct timespec){0, (long)below(3000000)}, NULL);
+    end_child(child);
+    if (stat(path_of("umem-test-killed"), &st) == 0) left++;
+    umemStatusType status = umemShm_ctor(&ctx, "umem-test-killed", MiB);
+    if (status == umemValueError) { /* it was whole */
+      umem_thread_clear();
+      whole++;
+      assert_int_equal(umemShm_ctor(&ctx, "umem-test-killed", 8 * MiB), umemOK);
+    } else {
+      assert_int_equal(status, umemOK);
+      assert_true(umem_alloc(&ctx, MiB) != 0);
+    }
+    umem_dtor(&ctx);
+    assert_int_equal(umemShm_remove("umem-test-killed"), umemOK);
+  }
+  print_message("%u names were left, %u of them whole\n", left, whole);
+  assert_true(left > 0);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(owners_may_die_one_after_the_other),
+      cmocka_unit_test(a_stopped_process_holds_nobody_for_ever),
+      cmocka_unit_test(a_name_that_is_not_completed_is_an_error),
+      cmocka_unit_test(processes_that_make_a_name_at_once_have_one_segment),
+      cmocka_unit_test(a_maker_that_is_killed_bars_no_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
