@@ -244,12 +244,62 @@ static void permissions_are_those_asked_for_whatever_the_umask(void **state) {
   }
 }
 
+static void *open_with(char const *options) {
+  char text[200];
+  umem_thread_clear();
+  snprintf(text, sizeof text, "shm:%s?%s", own_name("words"), options);
+  return umem_open(text);
+}
+
+/* Each word is the member of the enumeration that it names. */
+static void each_word_is_the_option_that_it_names(void **state) {
+  (void)state;
+  assert_null(open_with("how=open"));
+  expect_failure(NULL, umemIOError, "No such file or directory");
+  void *made = open_with("size=1M&how=create");
+  assert_non_null(made);
+  assert_null(open_with("size=1M&how=create"));
+  expect_failure(NULL, umemIOError, "File exists");
+  void *opened = open_with("how=open"), *either = open_with("size=1M&how=open-or-create");
+  assert_true(opened && either);
+  umem_close(either);
+  umem_close(opened);
+  umem_close(made);
+  assert_int_equal(umemShm_remove(own_name("words")), umemOK);
+  static struct {
+    char const *name;
+    uint64_t page;
+  } const cases[] = {{"shm:?size=1M&sparse=yes&pages=default", 0},
+                     {"shm:?size=1M&sparse=yes&pages=advise", 0},
+                     {"shm:?size=2M&pages=2M", 2 * MiB},
+                     {"shm:?size=1G&pages=1G", 1024 * MiB}};
+  for (unsigned i = 0; i < 4; i++) {
+    umemInfo info = UMEM_INFO_INIT;
+    struct stat st;
+    void *ctx = umem_open(cases[i].name);
+    if (!ctx) { /* this machine has none set aside */
+      assert_true(cases[i].page != 0);
+      assert_true(umem_thread_status() == umemMemoryError ||
+                  umem_thread_status() == umemNotSupportedError);
+      umem_thread_clear();
+      continue;
+    }
+    uint64_t page = cases[i].page ? cases[i].page : (uint64_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal(umem_get_info(ctx, &info), umemOK);
+    assert_int_equal(info.page_size, page);
+    assert_int_equal(fstat(umemShm_descriptor(ctx), &st), 0);
+    if (!cases[i].page) assert_true((uint64_t)st.st_blocks * 512 < MiB / 2); /* sparse */
+    umem_close(ctx);
+  }
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_limit_of_files_is_a_memory_error),
       cmocka_unit_test(a_full_file_system_is_a_memory_error),
       cmocka_unit_test(groups_of_processes_have_limits),
       cmocka_unit_test(the_longest_name_is_shared_too),
+      cmocka_unit_test(each_word_is_the_option_that_it_names),
       cmocka_unit_test(permissions_are_those_asked_for_whatever_the_umask),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

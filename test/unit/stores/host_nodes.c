@@ -407,6 +407,36 @@ static void names_choose_as_structs_do(void **state) {
   }
 }
 
+/* Each word is the member of the enumeration that it names. */
+static void each_word_is_the_option_that_it_names(void **state) {
+  (void)state;
+  static struct {
+    char const *name;
+    long mode;
+    uint64_t nodes;
+    size_t page; /* 0: the usual one */
+  } const cases[] = {
+      {"host:?nodes=1", bind_mode, 2, 0},
+      {"host:?policy=bind&nodes=1-2", bind_mode, 6, 0},
+      {"host:?policy=prefer&nodes=2", prefer_mode, 4, 0},
+      {"host:?policy=interleave", interleave_mode, 15, 0},
+      {"host:?policy=first-touch", prefer_mode, 0, 0},
+      {"host:?policy=bind&nodes=0&pages=2M", bind_mode, 1, 2 * MiB},
+      {"host:?policy=interleave&pages=1G", interleave_mode, 15, 1024 * MiB},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    umemInfo info = UMEM_INFO_INIT;
+    play(15);
+    void *ctx = umem_open(cases[i].name);
+    if (!ctx) fail_msg("%s: %s", cases[i].name, umem_thread_message());
+    assert_int_equal(machine.calls[0].mode, cases[i].mode);
+    assert_int_equal(machine.calls[0].nodes, cases[i].nodes);
+    assert_int_equal(umem_get_info(ctx, &info), umemOK);
+    assert_int_equal(info.page_size, cases[i].page ? cases[i].page : (size_t)sysconf(_SC_PAGESIZE));
+    umem_close(ctx);
+  }
+}
+
 static void lists_of_nodes_are_written_as_they_are_read(void **state) {
   (void)state;
   static struct {
@@ -457,6 +487,7 @@ int main(void) {
       cmocka_unit_test(huge_pages_come_from_those_set_aside),
       cmocka_unit_test(blocks_shrink_in_place_and_grow_with_their_bytes),
       cmocka_unit_test(names_choose_as_structs_do),
+      cmocka_unit_test(each_word_is_the_option_that_it_names),
       cmocka_unit_test(lists_of_nodes_are_written_as_they_are_read),
       cmocka_unit_test(pages_are_where_they_were_asked_for),
   };
