@@ -107,7 +107,8 @@ UMEM_EXTERN umemStatusType umemMpi_register(void);
  * ABI does not know Fortran. */
 UMEM_EXTERN uint32_t umemMpi_number(MPI_Comm comm);
 
-/* The communicator that has the number. What is no number of a communicator, MPI finds out or not. */
+/* Returns the communicator that has the number. number: of umemMpi_number, in this process; MPI does not always notice
+ * another one. */
 UMEM_EXTERN MPI_Comm umemMpi_communicator(uint32_t number);
 
 /* Returns the rank, and writes the number of ranks to *ranks unless that is NULL. Returns -1, and records umemTypeError,
