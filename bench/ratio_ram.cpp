@@ -77,7 +77,8 @@ void measure_size(Effort const &effort, std::vector<Ratio> &rows, std::size_t si
 /* Below 4 MiB the calling thread copies alone. */
 void measure_ram(Effort const &effort, std::vector<Ratio> &rows) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
-  for (std::size_t size : {std::size_t{64} << 10, mebibyte, 4 * mebibyte, 16 * mebibyte})
+  for (std::size_t size :
+       {std::size_t{64} << 10, mebibyte, 4 * mebibyte, 8 * mebibyte, 16 * mebibyte})
     if (size < effort.sizes[0]) measure_size(effort, rows, size);
   for (std::size_t size : effort.sizes) measure_size(effort, rows, size);
 }

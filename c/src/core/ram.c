@@ -14,6 +14,8 @@
 
 /* What a thread of its own is worth, as for items (tiles.c). A thread that is done with one piece takes the next. */
 static size_t const piece_bytes = 2 << 20;
+/* A thread that sleeps takes as long to wake as one thread copies some MiB within the caches. */
+static size_t const shared_from = 8 << 20;
 
 /* ---- in pieces ---- */
 
@@ -65,7 +67,7 @@ static bool overlap(uintptr_t a, uintptr_t b, size_t nbytes) {
 static __attribute__((noinline)) void copy_long(char *dst, char const *src, size_t nbytes) {
   if (overlap((uintptr_t)dst, (uintptr_t)src, nbytes))
     memmove(dst, src, nbytes); /* the calls forbid it, but the result stays that of one thread */
-  else if (nbytes < 2 * piece_bytes)
+  else if (nbytes < shared_from)
     umem_copy_bytes(dst, src, nbytes);
   else
     share(&(Run){.dst = dst, .src = src, .nbytes = nbytes});
@@ -75,7 +77,7 @@ static __attribute__((noinline)) void copy_long(char *dst, char const *src, size
 
 void umem_ram_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   (void)ctx;
-  if (nbytes < 2 * piece_bytes)
+  if (nbytes < shared_from)
     memset((void *)adr, c, nbytes);
   else
     share(&(Run){.dst = (char *)adr, .value = c, .nbytes = nbytes});
