@@ -74,7 +74,7 @@ void measure_size(Effort const &effort, std::vector<Ratio> &rows, std::size_t si
 
 } // namespace
 
-/* Below 4 MiB the calling thread copies alone. */
+/* Below 8 MiB the calling thread copies alone. */
 void measure_ram(Effort const &effort, std::vector<Ratio> &rows) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   for (std::size_t size :

@@ -14,7 +14,7 @@ static umemHost host;
 static unsigned char *source, *target, *wanted;
 
 static size_t const sizes[] = {
-    0, 1, 1023, 1025, 5000, 4 * mebi - 1, 4 * mebi, 4 * mebi + 1, 4 * mebi + 65, 10 * mebi + 12345};
+    0, 1, 1023, 1025, 5000, 8 * mebi - 1, 8 * mebi, 8 * mebi + 1, 8 * mebi + 65, 10 * mebi + 12345};
 enum { sizes_count = sizeof sizes / sizeof *sizes };
 
 static int open_ram(void **state) {
@@ -114,8 +114,8 @@ static void overlaps_are_moves(void **state) {
 static void several_threads_share_long_runs(void **state) {
   (void)state;
   unsigned before = count_tasks();
-  copy(target, source, 4 * mebi - 1);
-  assert_int_equal(umem_set(&host, (uintptr_t)target, 1, 4 * mebi - 1), umemOK);
+  copy(target, source, 8 * mebi - 1);
+  assert_int_equal(umem_set(&host, (uintptr_t)target, 1, 8 * mebi - 1), umemOK);
   assert_int_equal(count_tasks(), before);
   copy(target, source, most);
   assert_true(count_tasks() > before);
