@@ -129,6 +129,18 @@ MUTANTS = [
 
     # ---- core ----
     c("core/run.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read"),
+    c("core/ram.c", "  if (overlap((uintptr_t)dst,", "  if (0 && overlap((uintptr_t)dst,", "an overlap gives whatever the threads make of it",
+      first=("unit.ram",)),
+    c("core/ram.c", "umem_lesser(run->nbytes - first, piece_bytes)", "piece_bytes", "the last piece passes the end",
+      first=("unit.ram",)),
+    c("core/ram.c", "run->has_near = threads > 1 && umemNear_here(&run->near);", "run->has_near = false;",
+      "fresh memory comes to any node", first=("unit.ram",)),
+    c("core/ram.c", "  if (moved) umemNear_leave(&before);\n", "  if (0 && moved) umemNear_leave(&before);\n",
+      "helpers stay on a node for ever", first=("unit.ram",)),
+    c("core/ram.c", "  unsigned threads = umem_parallel_pieces(run->nbytes, piece_bytes, umemParallelMost);",
+      "  unsigned threads = 1;", "one thread does all", first=("unit.ram",)),
+    c("base/near.c", "read_processors((long)node, near);", "read_processors((long)node + 1, near);", "the next node is near",
+      first=("unit.near",)),
     c("core/copy.c", "umem_validate(to, dst_adr, nbytes, umemWritable)", "umem_validate(to, dst_adr, nbytes, umemReadable)",
       "copies to what is only read"),
     c("core/stage.c", "stage->nbytes / stage->chunk + (stage->nbytes % stage->chunk != 0);", "stage->nbytes / stage->chunk;",
