@@ -4,29 +4,8 @@ A mutant replaces a text that its file holds exactly once. Where the file has be
 in all of c/src and cxx/include. Each stands for a mistake that people make: one too many or too few, a wait, a lock
 or a way back that is missing, the wrong order, the wrong errno.
 """
-from typing import NamedTuple, Tuple
-
-
-class Mutant(NamedTuple):
-    file: str
-    old: str
-    new: str
-    what: str
-    first: Tuple[str, ...] = ()  # tests that are likely to find it, by ctest's names
-    preset: str = "gcc"  # the build that must find it
-
-
-def c(file, old, new, what, **more):
-    return Mutant("c/src/" + file, old, new, what, **more)
-
-
-def cxx(file, old, new, what, first, **more):
-    return Mutant("cxx/include/umem/" + file, old, new, what, tuple("cxx." + name for name in first), **more)
-
-
-def mpi(file, old, new, what, first):
-    return Mutant("mpi/" + file, old, new, what, tuple("mpich." + name for name in first), "mpi")
-
+from mutant import c, cxx
+from table_cxx import CXX_MUTANTS
 
 MUTANTS = [
     # ---- base ----
@@ -550,56 +529,6 @@ MUTANTS = [
     c("cuda/cuda_order.c", "stream == umemCudaLegacyHandle ? NULL : (void *)stream};", "NULL};",
       "the legacy stream waits for every consumer"),
 
-    # ---- the C++ headers ----
-    cxx("dlpack.hpp", "if (tensor_ && tensor_->deleter) tensor_->deleter(tensor_);", "", "an owner forgets the deleter", ["dlpack"]),
-    cxx("dlpack.hpp", "noexcept : tensor_(other.release()) {}", "noexcept : tensor_(other.get()) {}", "two owners of a tensor", ["dlpack"]),
-    cxx("dlpack.hpp", "from_dlpack(context.c_context(), std::move(tensor)), context);", "from_dlpack(context.c_context(), std::move(tensor)));", "an array does not keep the context of its tensor", ["dlpack"]),
-    cxx("elements.hpp", "offset_ -= at_.at[k] * strides_.at[k];", "offset_ -= extents_.at[k];", "a step to the next row", ["elements"]),
-    cxx("elements.hpp", "    if (view.extents.at[k] == 1) continue;\n", "", "a dimension of one element counts", ["elements"]),
-    cxx("blas.hpp", "stride < 0 ? view.data + (n - 1) * stride : view.data;", "view.data;", "a vector from its end", ["blas"]),
-    cxx("blas.hpp", "first.is_transposed != to.is_transposed,", "first.is_transposed,", "a transposed product", ["blas"]),
-    cxx("with/eigen.hpp", "detail::EigenStride<N>(view.strides.at[0], view.strides.at[1])", "detail::EigenStride<N>(view.strides.at[1], view.strides.at[0])", "rows as columns", ["with_eigen"]),
-    cxx("with/xtensor.hpp", "static_cast<std::size_t>(-below)", "0", "a tensor begins at its lowest address", ["with_xtensor"]),
-    cxx("with/cuda_resource.hpp", "if (!is_own(number)) context_.wait(lane_of(number)->queue);", "", "a free is not in the order of the stream", ["with_cuda_resource"]),
-    cxx("with/cuda_resource.hpp", "lane_of(number)->queue.wait(context_);", "static_cast<void>(number);", "a new block is used early", ["with_cuda_resource"]),
-    cxx("view.hpp", "detail::all_cells(extents, ghosts)", "extents", "no room for ghost cells", ["view", "array"]),
-    cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
-    cxx("detail/strided_layout.hpp", "last >= low(k) - 1;", "last >= low(k);", "a range that ends at the first element", ["slices"]),
-    cxx("detail/strided_layout.hpp", "static_cast<index_t>((distance - 1) /", "static_cast<index_t>(distance /", "an element too many in a range", ["slices"]),
-    cxx("detail/strided_layout.hpp", "else if (from.strides.at[n - 1] != stride * joined)", "else if (from.strides.at[n - 1] == 0)", "joins dimensions with gaps between", ["slices"]),
-    cxx("array.hpp", "has_order_of(other) &&", "", "takes over memory in another order", ["array_order"]),
-    cxx("array.hpp", "    resized.mirror().start_like(this->mirror());\n", "", "a resize moves the elements to the other side", ["array_order"]),
-    cxx("array.hpp", "if (to.has_order_of(from)) return", "return", "copies bytes between two orders", ["array_order"]),
-    cxx("detail/host_loops.hpp", "at[sizeof...(K) - 1 - K]...", "at[K]...", "indices of columns in the wrong order", ["kernels_elements", "array_order"]),
-    cxx("array.hpp", "    if (*this) this->mirror().check_free(this->key_);\n", "", "assigns to a locked array", ["array_assign", "array_lock"]),
-    cxx("detail/array_functions.hpp", "  if (writes) overwrite(side);\n", "", "the other side stays current", ["array_guard", "array"]),
-    cxx("detail/array_functions.hpp", "same.readers ? umemGuardedRead : umemGuardedClosed);", "umemGuardedClosed);",
-        "pages are closed while a guard lives", ["guarded"]),
-    cxx("detail/open_functions.hpp", "side_ = is_on_device_side(place, memory_.context())", "side_ = place.is_device()", "loops miss the device side", ["guarded"]),
-    cxx("detail/array_functions.hpp", "  if (watched_) watch_guard(*watched_, watched_side(side), -1);\n", "", "a guard never ends", ["asserts"]),
-    cxx("detail/array_functions.hpp", "  if (watched_) watch_guard(*watched_, watched_side(side), 1);\n", "", "a second guard is not known", ["asserts"]),
-    cxx("detail/checks_functions.hpp", "  if (array.guards[side] == 0) lock.change(); /* what had a guard before has none */\n", "",
-        "threads remember what was allowed", ["asserts"]),
-    cxx("detail/array_functions.hpp", "    src.wait_for(from.side, *to.context);\n", "", "the source may be written to early", ["array_assign", "array"]),
-    cxx("npy.hpp", "  file.commit();\n", "", "a saved file never gets its name", ["npy_save", "npy"]),
-    cxx("npy.hpp", "  detail::check_mapped(first - mapped.begin, alignof(T));\n", "", "maps elements that are not aligned", ["npy_map"]),
-    cxx("npy.hpp", "writes ? \"r+\" : \"r\"", "\"r+\"", "a mapping to read can be written to", ["npy_map"]),
-    cxx("npy.hpp", "      options.order = column_major;\n", "      static_cast<void>(0);\n", "a mapped file in Fortran order has another order", ["npy_map"]),
-    cxx("npy.hpp", "    if (held.extents() != part.extents())\n", "    if (false)\n", "loads a file of another shape", ["npy"]),
-    cxx("compare.hpp", "distance <= Number::largest && ", "", "an infinite number is close to others", ["compare"]),
-    cxx("compare.hpp", "(x < A(0)) == (y < B(0)) && ", "", "-1 equals the largest number without sign", ["compare"]),
-    cxx("array_of.hpp", "if (count != checked_product(extents))", "if (false)", "too few elements for the extents", ["compare"]),
-    cxx("for_each.hpp", "range.begin.at[k] < -most - 1 || ", "", "indices that are too small", ["kernels_indices"]),
-
-    cxx("fill_ghosts.hpp", "j < k || rules.below[j].kind", "rules.below[j].kind", "corners are not filled", ["ghosts"]),
-    cxx("fill_ghosts.hpp", "2 * count - 1 - m", "2 * count - 2 - m", "symmetric is reflect beyond the end", ["ghosts"]),
-    cxx("decomposition.hpp", "n == own && image == 0", "n == own", "a block has no periodic image of itself", ["ghosts"]),
-    cxx("exchange.hpp", "memory.mirror->check_destination(memory.key);", "static_cast<void>(memory.key);", "copies before a locked array", ["ghosts"]),
-    cxx("detail/monoids.hpp", "(same && b.number < a.number)", "same", "the last of equal elements", ["reductions"]),
-    cxx("detail/host_pieces.hpp", "      while (get(i) == get(i)) i++;", "      i = 0;", "the first of a piece with a NaN", ["reductions"]),
-    cxx("detail/host_reduce.hpp", "    nan |= mask;\n", "", "extremes lose NaN", ["reductions", "kernels_reduce"]),
-    cxx("detail/host_along.hpp", "bool const take = !worse & (best == best);", "bool const take = !worse;", "the last NaN along a dimension", ["reductions"]),
-
     # ---- what only a sanitizer or valgrind sees ----
     c("core/stage.c", "  umem_free(host, (uintptr_t)buffers);\n", "", "a leak", preset="asan"),
     c("core/items.c", "  free(buffer);\n  return true;", "  return true;", "a leak", preset="asan"),
@@ -612,31 +541,4 @@ MUTANTS = [
       "clears the ledger without the lock", first=("unit.ledger",), preset="tsan"),
     c("core/stage.c", "  if (umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(&side->turn);", "  (void)side;",
       "unlocks what it has not locked", preset="tsan"),
-
-    # ---- ranks of MPI ----
-    mpi("src/mpi_units.c", "change_words(units, (Change){run, begin, end, unit_held, false, true})",
-        "change_words(units, (Change){run, begin, end, unit_held, false, false})",
-        "a block of several words takes units that are in use", first=("units", "ranks.2")),
-    mpi("src/mpi_units.c", "  result = change_words(units, (Change){run, word, end_word(run), unit_held, false, false});\n", "",
-        "a block is freed before all its units are held", first=("units", "ranks.4")),
-    mpi("src/mpi_context.h", "nbytes <= capacity - adr)", "nbytes <= capacity)", "a write may pass the end", first=("ranks.2",)),
-    mpi("src/mpi_strided.c", "= copy->adr + first * slab;", "= copy->adr;", "each run goes to the first one's place", first=("ranks.allocate",)),
-    mpi("src/mpi_strided.c", "    slab.bytes += copy->here[outermost];\n", "", "each index is the first one", first=("ranks.allocate",)),
-    mpi("src/mpi_strided.c", "    bytes *= copy->extents[k];\n    outermost", "    outermost", "items with gaps count as a run", first=("ranks.allocate", "model.allocate")),
-    mpi("src/mpi_strided.c", "if (!copy->by_cpu || copy->item_size", "if (copy->item_size", "the CPU sorts items of a GPU", first=("gpu.create",)),
-    mpi("src/mpi_strided.c", "  if (!is_settled(other)) return true;\n  if (is_get)", "  if (is_get)",
-        "MPI reads a GPU before its work is done", first=("gpu.create",)),
-    mpi("src/mpi_start.c", "if (least == INT_MAX) return true;", "if (well) return true;",
-        "a rank goes on although another one has failed", first=("faults",)),
-    mpi("src/mpi_start.c", "  if (nbytes > most) nbytes = most;\n", "", "a sum of capacities overflows", first=("faults",)),
-    mpi("src/mpi_start.c", "bool well = options->memory != umemMpiMemoryShared || here == all ||",
-        "bool well = options->memory != umemMpiMemoryShared || here <= all ||",
-        "ranks of several machines share memory", first=("hosts.ranks",)),
-    mpi("src/mpi_start.c", "bool needed = options->memory != umemMpiMemoryShared;", "bool needed = false;",
-        "no thread lets MPI work", first=("ranks.asleep.create", "ranks.asleep.allocate")),
-    mpi("src/mpi_find.c", "  remove_from_all(window);\n", "", "a window that has ended stays in the list", first=("ranks.2",)),
-    mpi("include/umem/mpi_blocks.hpp", "    if (comm_.rank == 0) std::remove(draft_.c_str());\n", "",
-        "a save that fails leaves its draft", first=("blocks.3",)),
-    mpi("include/umem/mpi_blocks.hpp", "if (one.from == own) find(sent, other)", "if (one.from == own) find(sent, one.from)",
-        "ghost cells go to the wrong rank", first=("blocks.3",)),
-]
+] + CXX_MUTANTS

@@ -1,0 +1,23 @@
+"""What one mistake of the tables is, and how their rows are written."""
+from typing import NamedTuple, Tuple
+
+
+class Mutant(NamedTuple):
+    file: str
+    old: str
+    new: str
+    what: str
+    first: Tuple[str, ...] = ()  # tests that are likely to find it, by ctest's names
+    preset: str = "gcc"  # the build that must find it
+
+
+def c(file, old, new, what, **more):
+    return Mutant("c/src/" + file, old, new, what, **more)
+
+
+def cxx(file, old, new, what, first, **more):
+    return Mutant("cxx/include/umem/" + file, old, new, what, tuple("cxx." + name for name in first), **more)
+
+
+def mpi(file, old, new, what, first):
+    return Mutant("mpi/" + file, old, new, what, tuple("mpich." + name for name in first), "mpi")
