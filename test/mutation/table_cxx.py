@@ -15,7 +15,7 @@ CXX_MUTANTS = [
     cxx("with/cuda_resource.hpp", "if (!is_own(number)) context_.wait(lane_of(number)->queue);", "", "a free is not in the order of the stream", ["with_cuda_resource"]),
     cxx("with/cuda_resource.hpp", "lane_of(number)->queue.wait(context_);", "static_cast<void>(number);", "a new block is used early", ["with_cuda_resource"]),
     cxx("view.hpp", "detail::all_cells(extents, ghosts)", "extents", "no room for ghost cells", ["view", "array"]),
-    cxx("view.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
+    cxx("detail/strided_layout.hpp", "(end - begin) / step + ((end - begin) % step != 0);", "(end - begin) / step;", "the last element of a slice", ["view", "view_parts"]),
     cxx("detail/strided_layout.hpp", "last >= low(k) - 1;", "last >= low(k);", "a range that ends at the first element", ["slices"]),
     cxx("detail/strided_layout.hpp", "static_cast<index_t>((distance - 1) /", "static_cast<index_t>(distance /", "an element too many in a range", ["slices"]),
     cxx("detail/strided_layout.hpp", "else if (from.strides.at[n - 1] != stride * joined)", "else if (from.strides.at[n - 1] == 0)", "joins dimensions with gaps between", ["slices"]),
