@@ -12,7 +12,7 @@ MUTANTS = [
     c("base/table.h", "if (((i - home) & mask) < ((i - hole) & mask)) continue;",
       "if (((i - home) & mask) <= ((i - hole) & mask)) continue;",
       "a removal leaves a cell where no search finds it"),
-    c("base/clock.c", "    usable = is_likely(clock, rate);", "    usable = is_likely(clock, rate) || rate;", "a counter that has jumped gives a wrong rate",
+    c("base/clock.c", "confirmed = before && is_near(rate, before);", "confirmed = before && (is_near(rate, before) || rate);", "a counter that has jumped gives a wrong rate",
       first=("unit.clock",)),
     c("base/clock.c", "rate - (rate >> 14)", "rate + (rate >> 6)", "the time is ahead", first=("unit.clock",)),
     c("base/clock.c", "clock->window = 0; /* until", "clock->window /= 1; /* until", "a reading that took long serves", first=("unit.clock",)),

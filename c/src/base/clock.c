@@ -44,22 +44,24 @@ static bool read_both(uint64_t *ticks, uint64_t *ns) {
   return false;
 }
 
-/* A rate that differs from the one before is none: the counter has jumped, or has gone on during a suspension. */
-static bool is_likely(umemClock const *clock, uint64_t rate) {
-  uint64_t difference = rate > clock->rate ? rate - clock->rate : clock->rate - rate;
-  return rate && (!clock->rate || difference <= clock->rate >> 10);
+static bool is_near(uint64_t rate, uint64_t other) {
+  uint64_t difference = rate > other ? rate - other : other - rate;
+  return difference <= other >> 10;
 }
 
+/* The first rate serves only when another one, of a time of its own, confirms it. One that differs from the rate before
+ * is none: the counter has jumped, or has gone on during a suspension. */
 static void measure_rate(umemClock *clock) {
   uint64_t ticks = clock->ticks - clock->first_ticks, ns = clock->ns - clock->first_ns;
   bool usable = clock->first_ns && clock->ticks > clock->first_ticks && ns < most_span;
-  if (usable && ns >= least_span) {
-    uint64_t rate = (ns << 32) / ticks;
-    usable = is_likely(clock, rate);
-    clock->rate = usable ? rate - (rate >> 14) : 0;
-    clock->window = usable ? ((uint64_t)serves << 32) / rate : 0;
+  if (usable && ns < least_span) return;
+  if (usable) {
+    uint64_t before = clock->rate, rate = (ns << 32) / ticks;
+    bool confirmed = before && is_near(rate, before);
+    clock->rate = confirmed || !before ? rate - (rate >> 14) : 0;
+    clock->window = confirmed ? ((uint64_t)serves << 32) / rate : 0;
+    if (confirmed) return;
   }
-  if (usable) return;
   clock->first_ticks = clock->ticks;
   clock->first_ns = clock->ns;
 }

@@ -52,7 +52,7 @@ static bool read_for(umemClock *clock, uint64_t ns) {
   return right;
 }
 
-static uint64_t long_time(void) { return setting_small() ? 20000000 : 100000000; }
+static uint64_t long_time(void) { return setting_small() ? 50000000 : 100000000; }
 
 /* Whether the clock of this system is the processor's counter. */
 static bool counts(void) {
@@ -131,11 +131,15 @@ static void a_counter_that_jumps_does_no_harm(void **state) {
   umemClock clock = {0};
   uint64_t const jumps[] = {UINT64_MAX / 8, 0 - (UINT64_MAX / 8), 1000000000,
                             0 - UINT64_C(1000000000)};
+  uint64_t const times[] = {5000000, 8000000, 15000000, 40000000}; /* ns */
   umemClock_start();
-  for (int i = 0; i < 8; i++) {
-    assert_true(read_for(&clock, long_time() / 4));
-    clock.ticks += jumps[i % 4];
-    clock.first_ticks += jumps[i % 4];
+  for (int i = 0; i < 16;
+       i++) { /* before the rate is measured, before it is confirmed, and after that */
+    assert_true(read_for(&clock, times[i / 4]));
+    uint64_t jump =
+        jumps[i % 4] + (uint64_t)i * 10000000; /* two that are the same would confirm each other */
+    clock.ticks += jump;
+    clock.first_ticks += jump;
     usleep(1000);
   }
   assert_true(read_for(&clock, long_time()));
