@@ -73,6 +73,7 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 /* They are called by their types in the header, and found by their names. */
 static struct {
   pthread_once_t once;
+  bool looked;       /* atomic */
   cudaError_t found; /* what looking for them returned */
 #define MEMBER(name, symbol) __typeof__(&symbol) name;
   FUNCTIONS(MEMBER)
@@ -96,11 +97,18 @@ static void find_driver(void) {
 #define FIND(name, symbol) find_one(#symbol, (void **)&driver.name);
   FUNCTIONS(FIND)
 #undef FIND
+  __atomic_store_n(&driver.looked, true, __ATOMIC_RELEASE);
+}
+
+/* pthread_once alone would take as long as some of the functions. */
+static inline bool driver_is_missing(void) {
+  if (!__builtin_expect(__atomic_load_n(&driver.looked, __ATOMIC_ACQUIRE), true))
+    pthread_once(&driver.once, find_driver);
+  return driver.found != cudaSuccess;
 }
 
 /* Most of the driver's numbers are the runtime's too; those that are not have no name there. */
-#define DRIVER(call)                                                                               \
-  (pthread_once(&driver.once, find_driver), driver.found ? (int)driver.found : (int)driver.call)
+#define DRIVER(call) (driver_is_missing() ? (int)driver.found : (int)driver.call)
 
 static int context_current(void **context) { return DRIVER(get_current((CUcontext *)context)); }
 static int context_push(void *context) { return DRIVER(push(context)); }
