@@ -193,6 +193,41 @@ void measure_pattern(Effort const &effort, std::vector<Ratio> &rows, Pattern con
 #endif
 }
 
+/* ---- memory of the driver ---- */
+
+/* A pool that grows by a block, and gives all of it back. */
+Work growing(NamedPool const &pool, std::size_t size) {
+  return [&pool, size] {
+    std::uintptr_t address = umem_alloc(pool.heap().context, size);
+    check(umem_get_status(pool.heap().context));
+    umem_free(pool.heap().context, address);
+    check(umem_trim(pool.heap().context, 0));
+  };
+}
+
+Work growing(OrderedGpu const &gpu, std::size_t size) {
+  return [heap = gpu.heap(), size] {
+    heap.free(heap.alloc(size), size);
+    by_hand::check_cuda(cudaStreamSynchronize(heap.stream), "cudaStreamSynchronize");
+    by_hand::check_cuda(cudaMemPoolTrimTo(heap.pool, 0), "cudaMemPoolTrimTo");
+  };
+}
+
+void measure_driver(Effort const &effort, std::vector<Ratio> &rows) {
+  std::size_t const size = gibibyte;
+  OrderedGpu ordered;
+  PlainGpu plain;
+  Work by_cuda = [heap = plain.heap(), size] { heap.free(heap.alloc(size), size); };
+  for (char const *name : {"pool+cuda:0", "pool+cuda:0?growth=32M", "pool+cuda:0?memory=chunks"}) {
+    NamedPool pool(name);
+    std::string const text = pool.name() + ", 1 GiB of the driver, and back";
+    add_row(effort, rows, {text, OrderedGpu::name(), Measure::slowdown, {}, {}, {}},
+            growing(pool, size), growing(ordered, size));
+    add_row(effort, rows, {text, PlainGpu::name(), Measure::slowdown, {}, {}, {}},
+            growing(pool, size), by_cuda);
+  }
+}
+
 } // namespace
 
 void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows) {
@@ -200,8 +235,10 @@ void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pattern(effort, rows, Replaced(effort, {256, 64 * kibibyte}, few), {10, 5, true});
   measure_pattern(effort, rows, Passed(), {{}, {}, true});
   measure_pattern(effort, rows, Lifetimes(), {{}, {}, true});
-  for (char const *name : {"pool+cuda:0?spare=12", "pool+cuda:0?memory=chunks"})
+  for (char const *name :
+       {"pool+cuda:0?spare=12", "pool+cuda:0?growth=32M", "pool+cuda:0?memory=chunks"})
     measure_beside(effort, rows, Lifetimes(), NamedPool(name), OrderedGpu(), {});
+  measure_driver(effort, rows);
 }
 
 void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {

@@ -13,7 +13,7 @@
 namespace bench {
 namespace {
 
-constexpr std::uint64_t unit = 2 << 20;
+constexpr std::uint64_t unit = 2 << 20, large_unit = 32 << 20;
 
 /* A context whose blocks are addresses alone, as of a GPU: nothing reads or writes them. */
 struct Addresses {
@@ -64,10 +64,11 @@ void start_addresses(Addresses &self) {
 /* A pool, and the addresses of a trace's blocks. */
 class Pool {
 public:
-  void start(void *upstream, Trace const &trace, std::uint64_t limit, std::size_t spare = 0) {
+  void start(void *upstream, Trace const &trace, std::uint64_t limit, PoolWish wish = {}) {
     umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
     options.maximum = limit;
-    options.spare = spare;
+    options.spare = wish.spare;
+    options.growth = wish.growth;
     check(umemPool_ctor(&pool_, upstream, &options));
     addresses_.resize(trace.blocks);
   }
@@ -113,7 +114,7 @@ private:
 /* The same with memory by pages, which counts them. Few addresses, as those of a GPU of 80 GB. */
 struct PagedAddresses {
   Addresses base; /* first */
-  umemPages pages;
+  umemPages pages, large;
   PageCounts counts;
 };
 
@@ -124,42 +125,51 @@ void add_reserved(Addresses &self, std::uint64_t size) {
   self.peak = std::max(self.peak, self.reserved);
 }
 
+/* The methods for pages of this size. */
+template <std::uint64_t Size> umemPages methods_for() {
+  umemPages methods = {};
+  methods.page_size = Size;
+  methods.map = [](umemVirtual *ctx, std::uintptr_t, std::size_t size) {
+    paged_of(ctx)->counts.mapped += size / Size;
+    add_reserved(*addresses_of(ctx), size);
+    return size;
+  };
+  methods.unmap = [](umemVirtual *ctx, std::uintptr_t, std::size_t size) {
+    paged_of(ctx)->counts.unmapped += size / Size;
+    addresses_of(ctx)->reserved -= size;
+    return size;
+  };
+  methods.move = [](umemVirtual *ctx, std::uintptr_t, std::uintptr_t, std::size_t size) {
+    paged_of(ctx)->counts.moved += size / Size;
+    return size;
+  };
+  return methods;
+}
+
 void start_paged(PagedAddresses &self) {
   start_addresses(self.base);
   static umemVtbl const table = [](umemVtbl made) {
     made.pages = [](umemVirtual *ctx) -> umemPages const * { return &paged_of(ctx)->pages; };
+    made.large_pages = [](umemVirtual *ctx) -> umemPages const * { return &paged_of(ctx)->large; };
     made.info = [](umemVirtual *, umemInfo *info) { info->capacity = std::uint64_t{80} << 30; };
     return made;
   }(*self.base.super.vptr);
   self.base.super.vptr = &table;
-  self.pages.page_size = unit;
+  self.pages = methods_for<unit>();
+  self.large = methods_for<large_unit>();
   self.pages.reserve = [](umemVirtual *ctx, std::size_t size) {
     std::uintptr_t adr = addresses_of(ctx)->next;
     addresses_of(ctx)->next += size + unit;
     return adr;
   };
   self.pages.release = [](umemVirtual *, std::uintptr_t, std::size_t) { return true; };
-  self.pages.map = [](umemVirtual *ctx, std::uintptr_t, std::size_t size) {
-    paged_of(ctx)->counts.mapped += size / unit;
-    add_reserved(*addresses_of(ctx), size);
-    return size;
-  };
-  self.pages.unmap = [](umemVirtual *ctx, std::uintptr_t, std::size_t size) {
-    paged_of(ctx)->counts.unmapped += size / unit;
-    addresses_of(ctx)->reserved -= size;
-    return size;
-  };
-  self.pages.move = [](umemVirtual *ctx, std::uintptr_t, std::uintptr_t, std::size_t size) {
-    paged_of(ctx)->counts.moved += size / unit;
-    return size;
-  };
 }
 
 class PoolOfPages : public TraceHeap {
 public:
-  PoolOfPages(Trace const &trace, std::uint64_t limit) {
+  PoolOfPages(Trace const &trace, std::uint64_t limit, PoolWish wish) {
     start_paged(addresses_);
-    pool_.start(&addresses_, trace, limit);
+    pool_.start(&addresses_, trace, limit, wish);
   }
   bool alloc(std::uint32_t block, std::uint64_t size) override { return pool_.alloc(block, size); }
   void free(std::uint32_t block) override { pool_.free(block); }
@@ -174,11 +184,11 @@ private:
 
 class PoolOver : public TraceHeap {
 public:
-  PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit, std::size_t spare)
+  PoolOver(std::string const &name, Trace const &trace, std::uint64_t limit, PoolWish wish)
       : upstream_(umem_open(name.c_str())) {
     if (!upstream_) throw std::runtime_error(umem_thread_message());
     pool_.emplace();
-    pool_->start(upstream_, trace, limit, spare);
+    pool_->start(upstream_, trace, limit, wish);
   }
   ~PoolOver() override {
     pool_.reset();
@@ -261,13 +271,15 @@ std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t l
   return std::make_unique<PoolOfAddresses>(trace, limit);
 }
 
-std::unique_ptr<TraceHeap> pool_of_pages(Trace const &trace, std::uint64_t limit) {
-  return std::make_unique<PoolOfPages>(trace, limit);
+TraceHeaps pool_of_pages(PoolWish wish) {
+  return [wish](Trace const &trace, std::uint64_t limit) {
+    return std::make_unique<PoolOfPages>(trace, limit, wish);
+  };
 }
 
-TraceHeaps pool_over(std::string name, std::size_t spare) {
-  return [name, spare](Trace const &trace, std::uint64_t limit) {
-    return std::make_unique<PoolOver>(name, trace, limit, spare);
+TraceHeaps pool_over(std::string name, PoolWish wish) {
+  return [name, wish](Trace const &trace, std::uint64_t limit) {
+    return std::make_unique<PoolOver>(name, trace, limit, wish);
   };
 }
 

@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/* Of a heap over pages that are mapped one by one. */
+/* Of a heap over pages that are mapped one by one. A large page counts as one. */
 struct PageCounts {
   std::uint64_t mapped = 0, moved = 0, unmapped = 0;
 };
@@ -28,12 +28,17 @@ public:
 using TraceHeaps =
     std::function<std::unique_ptr<TraceHeap>(Trace const &, std::uint64_t limit)>; /* 0: no limit */
 
+/* Options of a pool: those of umemPoolOptions. */
+struct PoolWish {
+  std::size_t spare = 0, growth = 0;
+};
+
 /* umem's pool over addresses without memory, which are handed out in units of 2 MiB as cudaMalloc does. */
 std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t limit);
 /* umem's pool over pages of addresses without memory, which it maps and moves. */
-std::unique_ptr<TraceHeap> pool_of_pages(Trace const &trace, std::uint64_t limit);
-/* umem's pool over a context of umem, by its name. spare: umemPoolOptions.spare. */
-TraceHeaps pool_over(std::string name, std::size_t spare = 0);
+TraceHeaps pool_of_pages(PoolWish wish = {});
+/* umem's pool over a context of umem, by its name. */
+TraceHeaps pool_over(std::string name, PoolWish wish = {});
 /* One arena that grows at its end. The smallest free range that suffices serves, the lowest of several. */
 std::unique_ptr<TraceHeap> best_fit(Trace const &trace, std::uint64_t limit);
 #ifdef UMEM_BENCH_CUDA

@@ -23,6 +23,8 @@ namespace {
 
 using namespace bench;
 
+constexpr std::size_t large_growth = 32 << 20; /* with large pages */
+
 struct Column {
   std::string name;
   TraceHeaps heaps;
@@ -60,11 +62,13 @@ bool has_gpu() {
 std::vector<Column> columns(bool gpu) {
   std::vector<Column> all = {
       {"pool", pool_of_addresses, true},
-      {"pool(pages)", pool_of_pages, true, true},
+      {"pool(pages)", pool_of_pages(), true, true},
+      {"same, growth=32M", pool_of_pages({0, large_growth}), true, true},
       {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), true},
       {"best fit", best_fit, true}};
 #ifdef UMEM_BENCH_CUDA
-  if (gpu) all.push_back({"pool, spare=6", pool_over("cuda:0", 6), false});
+  if (gpu) all.push_back({"cuda, growth=32M", pool_over("cuda:0", {0, large_growth}), false});
+  if (gpu) all.push_back({"pool, spare=6", pool_over("cuda:0", {6, 0}), false});
   if (gpu) all.push_back({"cudaMallocAsync", cuda_pool, false});
 #endif
   return all;

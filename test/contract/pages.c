@@ -12,25 +12,41 @@ enum { room = 6 }; /* pages of a range */
 /* A range of a context that has pages. */
 typedef struct Range {
   umemVirtual *ctx;
-  umemPages const *pages; /* NULL: it has none */
+  umemPages const *ranges, *pages; /* the methods for ranges, and for pages of one size */
   uintptr_t adr;
   size_t page;
 } Range;
 
-static bool begin_range(Range *range, umemVirtual *ctx) {
+/* Of large pages, if wanted. False where there are none. */
+static bool begin_range(Range *range, umemVirtual *ctx, bool large) {
   umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, pages);
-  *range = (Range){ctx, slot ? slot(ctx) : NULL, 0, 0};
+  umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(ctx, large_pages);
+  *range = (Range){.ctx = ctx, .ranges = slot ? slot(ctx) : NULL};
+  range->pages = range->ranges;
+  if (large) range->pages = large_slot ? large_slot(ctx) : NULL;
   if (!range->pages) return false;
   range->page = range->pages->page_size;
-  range->adr = range->pages->reserve(ctx, room * range->page);
+  range->adr = range->ranges->reserve(ctx, room * range->page);
   assert_true(range->adr != umem_null(ctx));
-  assert_int_equal(range->adr % range->page, 0);
+  assert_int_equal(range->adr % range->ranges->page_size, 0);
   return true;
 }
 
 static void end_range(Range *range) {
-  assert_true(range->pages->release(range->ctx, range->adr, room * range->page));
+  assert_true(range->ranges->release(range->ctx, range->adr, room * range->page));
 }
+
+/* With pages, and with large ones where there are some. */
+static void with_each_size(Place const *place, void (*test)(Range *)) {
+  Range range;
+  for (int large = 0; large < 2; large++)
+    if (begin_range(&range, place->ctx, large)) {
+      test(&range);
+      end_range(&range);
+    }
+}
+#define WITH_EACH_SIZE(name)                                                                       \
+  static void name(Place const *place) { with_each_size(place, name##_in); }
 
 static uintptr_t page(Range const *range, size_t i) { return range->adr + i * range->page; }
 
@@ -55,7 +71,10 @@ static void expect_one_piece(Range *range, size_t first, size_t count, uint64_t 
   enum { piece = 6000 };
   umemVirtual *ctx = range->ctx;
   uintptr_t adr = page(range, first);
-  assert_ok(umem_set(ctx, adr, 7, count * range->page));
+  for (size_t i = 0; i <= count; i++) { /* all of large pages would take long */
+    uintptr_t begin = adr + i * range->page - (i ? 2 * piece : 0);
+    assert_ok(umem_set(ctx, begin, 7, i == 0 || i == count ? 2 * piece : 4 * piece));
+  }
   for (size_t i = 0; i <= count; i++) {
     uintptr_t begin = adr + i * range->page - (i ? piece / 2 : 0);
     size_t n = i == 0 || i == count ? piece / 2 : piece;
@@ -73,15 +92,51 @@ static void expect_one_piece(Range *range, size_t first, size_t count, uint64_t 
 
 static void describes_its_pages(Place const *place) {
   Range range;
-  if (!begin_range(&range, place->ctx)) return;
+  if (!begin_range(&range, place->ctx, false)) return;
   assert_true(range.page >= 64 << 10 && !(range.page & (range.page - 1)));
   assert_ptr_equal(place->ctx->vptr->pages(place->ctx), range.pages);
   end_range(&range);
 }
 
+/* A large page takes the place of 2 to 64 others. */
+static void describes_its_large_pages(Place const *place) {
+  Range range;
+  if (!begin_range(&range, place->ctx, true)) return;
+  size_t page = range.ranges->page_size, group = range.page / page;
+  assert_true(range.page % page == 0 && group >= 2 && group <= 64 && !(group & (group - 1)));
+  assert_ptr_equal(place->ctx->vptr->large_pages(place->ctx), range.pages);
+  end_range(&range);
+}
+
+/* Small pages beside a large one, which moves between them. */
+static void large_pages_stand_between_others(Place const *place) {
+  Range range;
+  if (!begin_range(&range, place->ctx, true)) return;
+  umemPages const *large = range.pages, *small = range.ranges;
+  size_t const n = small->page_size;
+  uintptr_t const below = page(&range, 1) - n, moved = page(&range, 3), above = page(&range, 2);
+  assert_int_equal(small->map(place->ctx, below, n), n);
+  map(&range, 1, 1);
+  assert_int_equal(small->map(place->ctx, above, n), n);
+  assert_ok(umem_set(place->ctx, below, 5, n));
+  assert_ok(umem_set(place->ctx, above, 6, n));
+  assert_ok(umem_set(place->ctx, page(&range, 1) - 100, 7, range.page + 200)); /* all three */
+  move(&range, 1, 3, 1);
+  assert_ok(umem_set(place->ctx, moved, 8, 1000));
+  assert_ok(umem_synchronize(place->ctx));
+  unsigned char bytes[2] = {0};
+  get(place->ctx, page(&range, 1) - 101, bytes, 2);
+  assert_true(bytes[0] == 5 && bytes[1] == 7);
+  get(place->ctx, above + 99, bytes, 2);
+  assert_true(bytes[0] == 7 && bytes[1] == 6);
+  assert_int_equal(small->unmap(place->ctx, below, n) + small->unmap(place->ctx, above, n), 2 * n);
+  assert_int_equal(large->unmap(place->ctx, moved, range.page), range.page);
+  end_range(&range);
+}
+
 static void ranges_take_no_memory(Place const *place) {
   Range range;
-  if (!begin_range(&range, place->ctx)) return;
+  if (!begin_range(&range, place->ctx, false)) return;
   size_t const large = (size_t)4 << 30; /* addresses that cost nothing */
   uintptr_t one = range.pages->reserve(place->ctx, large);
   uintptr_t other = range.pages->reserve(place->ctx, large);
@@ -94,85 +149,77 @@ static void ranges_take_no_memory(Place const *place) {
 
 static void too_large_ranges_fail(Place const *place) {
   Range range;
-  if (!begin_range(&range, place->ctx)) return;
+  if (!begin_range(&range, place->ctx, false)) return;
   assert_true(range.pages->reserve(place->ctx, (size_t) - (intptr_t)range.page) ==
               umem_null(place->ctx));
   expect_some_failure(place->ctx);
   end_range(&range);
 }
 
-static void pages_are_one_piece_of_memory(Place const *place) {
-  Range range;
-  if (!begin_range(&range, place->ctx)) return;
-  map(&range, 0, 2);
-  expect_one_piece(&range, 0, 2, 1);
-  map(&range, 3, 1);
-  map(&range, 2, 1);
-  expect_one_piece(&range, 0, 4, 2);
-  unmap(&range, 0, 4);
-  end_range(&range);
+static void pages_are_one_piece_of_memory_in(Range *range) {
+  map(range, 0, 2);
+  expect_one_piece(range, 0, 2, 1);
+  map(range, 3, 1);
+  map(range, 2, 1);
+  expect_one_piece(range, 0, 4, 2);
+  unmap(range, 0, 4);
 }
+WITH_EACH_SIZE(pages_are_one_piece_of_memory)
 
-static void pages_go_and_come_in_any_order(Place const *place) {
-  Range range;
-  if (!begin_range(&range, place->ctx)) return;
-  map(&range, 0, room);
-  unmap(&range, 1, 1);
-  unmap(&range, 3, 2);
-  expect_one_piece(&range, 2, 1, 3);
-  expect_one_piece(&range, 5, 1, 4);
-  map(&range, 1, 1);
-  expect_one_piece(&range, 0, 3, 5);
-  map(&range, 3, 2);
-  expect_one_piece(&range, 0, room, 6);
-  unmap(&range, 0, room);
-  end_range(&range);
+static void pages_go_and_come_in_any_order_in(Range *range) {
+  map(range, 0, room);
+  unmap(range, 1, 1);
+  unmap(range, 3, 2);
+  expect_one_piece(range, 2, 1, 3);
+  expect_one_piece(range, 5, 1, 4);
+  map(range, 1, 1);
+  expect_one_piece(range, 0, 3, 5);
+  map(range, 3, 2);
+  expect_one_piece(range, 0, room, 6);
+  unmap(range, 0, room);
 }
+WITH_EACH_SIZE(pages_go_and_come_in_any_order)
 
-static void pages_move(Place const *place) {
-  Range range;
-  if (!begin_range(&range, place->ctx)) return;
-  map(&range, 0, 1);
-  map(&range, 1, 1);
-  expect_one_piece(&range, 0, 2, 7);
-  move(&range, 0, 3, 2);
-  expect_one_piece(&range, 3, 2, 8);
-  map(&range, 0, 1);
-  move(&range, 4, 1, 1); /* of a piece that has moved before */
-  expect_one_piece(&range, 0, 2, 9);
-  move(&range, 0, 4, 2); /* pages of different origin */
-  expect_one_piece(&range, 3, 3, 10);
-  map(&range, 0, 3);
-  expect_one_piece(&range, 0, room, 11);
-  unmap(&range, 0, room);
-  end_range(&range);
+static void pages_move_in(Range *range) {
+  map(range, 0, 1);
+  map(range, 1, 1);
+  expect_one_piece(range, 0, 2, 7);
+  move(range, 0, 3, 2);
+  expect_one_piece(range, 3, 2, 8);
+  map(range, 0, 1);
+  move(range, 4, 1, 1); /* of a piece that has moved before */
+  expect_one_piece(range, 0, 2, 9);
+  move(range, 0, 4, 2); /* pages of different origin */
+  expect_one_piece(range, 3, 3, 10);
+  map(range, 0, 3);
+  expect_one_piece(range, 0, room, 11);
+  unmap(range, 0, room);
 }
+WITH_EACH_SIZE(pages_move)
 
 /* Their neighbours keep what they hold. */
-static void others_keep_their_bytes(Place const *place) {
+static void others_keep_their_bytes_in(Range *range) {
   enum { n = 100000 };
-  Range range;
-  if (!begin_range(&range, place->ctx)) return;
   unsigned char *bytes = new_bytes(n, 12);
-  map(&range, 0, 3);
-  put(place->ctx, page(&range, 2) - n, bytes, n);
-  move(&range, 0, 3, 1);
-  move(&range, 2, 5, 1);
-  map(&range, 0, 1);
-  assert_holds(place->ctx, page(&range, 2) - n, bytes, n);
-  unmap(&range, 0, 1);
-  unmap(&range, 3, 1);
-  unmap(&range, 5, 1);
-  assert_holds(place->ctx, page(&range, 2) - n, bytes, n);
-  unmap(&range, 1, 1);
+  map(range, 0, 3);
+  put(range->ctx, page(range, 2) - n, bytes, n);
+  move(range, 0, 3, 1);
+  move(range, 2, 5, 1);
+  map(range, 0, 1);
+  assert_holds(range->ctx, page(range, 2) - n, bytes, n);
+  unmap(range, 0, 1);
+  unmap(range, 3, 1);
+  unmap(range, 5, 1);
+  assert_holds(range->ctx, page(range, 2) - n, bytes, n);
+  unmap(range, 1, 1);
   free(bytes);
-  end_range(&range);
 }
+WITH_EACH_SIZE(others_keep_their_bytes)
 
 static void pages_are_copied_like_blocks(Place const *src, Place const *dst) {
   enum { n = 50000 };
   Range range;
-  if (!begin_range(&range, src->ctx)) return;
+  if (!begin_range(&range, src->ctx, false)) return;
   unsigned char *bytes = new_bytes(n, 13);
   map(&range, 0, 1);
   map(&range, 1, 1);
@@ -216,29 +263,32 @@ static void *work_in_part(void *argument) {
   return NULL;
 }
 
-static void threads_map_pages_of_one_range(Place const *place) {
-  Range range;
+static void threads_map_pages_of_one_range_in(Range *range) {
   pthread_t threads[3];
   Part parts[3];
-  if (!begin_range(&range, place->ctx)) return;
   for (size_t i = 0; i < 3; i++) {
-    parts[i] = (Part){&range, 2 * i, false};
+    parts[i] = (Part){range, 2 * i, false};
     assert_int_equal(pthread_create(&threads[i], NULL, work_in_part, &parts[i]), 0);
   }
   for (size_t i = 0; i < 3; i++) pthread_join(threads[i], NULL);
   for (size_t i = 0; i < 3; i++) assert_true(parts[i].good);
-  end_range(&range);
 }
+WITH_EACH_SIZE(threads_map_pages_of_one_range)
 
 /* Adaptors, for example, would not see the pages of their upstream. */
 static void only_those_contexts_have_pages(Place const *place) {
   umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(place->ctx, pages);
-  if (!(place->row->traits & backendHasPages)) assert_true(!slot || !slot(place->ctx));
+  umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(place->ctx, large_pages);
+  if (place->row->traits & backendHasPages) return;
+  assert_true(!slot || !slot(place->ctx));
+  assert_true(!large_slot || !large_slot(place->ctx));
 }
 
 ContractTest const pages_tests[] = {
     SINGLE(only_those_contexts_have_pages),
     SINGLE_WITH(describes_its_pages, backendHasPages),
+    SINGLE_WITH(describes_its_large_pages, backendHasPages),
+    SINGLE_WITH(large_pages_stand_between_others, backendHasPages),
     SINGLE_WITH(ranges_take_no_memory, backendHasPages),
     SINGLE_WITH(too_large_ranges_fail, backendHasPages),
     SINGLE_WITH(pages_are_one_piece_of_memory, backendHasPages),

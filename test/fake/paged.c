@@ -27,14 +27,14 @@ static void fail(Paged *self, char const *what) {
                    what);
 }
 
-/* The range of adr, and its page there; NULL, and a misuse, where there is none with so many pages. */
-static PagedRange *range_at(Paged *self, uintptr_t adr, size_t nbytes, size_t *page) {
+/* The range of adr, and its page there; NULL, and a misuse, where there is none with so many pages of this size. */
+static PagedRange *range_at(Paged *self, uintptr_t adr, size_t nbytes, size_t size, size_t *page) {
   for (size_t i = 0; i < pagedRanges; i++) {
     PagedRange *range = &self->ranges[i];
     uintptr_t start = (uintptr_t)range->bytes;
     if (!start || adr < start || adr - start >= range->size) continue;
     *page = (adr - start) / pagedSize;
-    if (nbytes && !(nbytes % pagedSize) && !(adr % pagedSize) &&
+    if (nbytes && !(nbytes % size) && !((adr - start) % size) &&
         nbytes <= range->size - (adr - start))
       return range;
   }
@@ -48,7 +48,7 @@ static uintptr_t take_range(Paged *self, size_t nbytes) {
   PagedRange *range = self->ranges;
   while (range < self->ranges + pagedRanges && range->bytes) range++;
   if (range == self->ranges + pagedRanges || (self->longest && nbytes > self->longest)) return 0;
-  bool *has = calloc(nbytes / pagedSize + 1, sizeof *has);
+  unsigned char *has = calloc(nbytes / pagedSize + 1, sizeof *has);
   unsigned char *bytes =
       mmap(NULL, nbytes + pagedSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!has || bytes == MAP_FAILED) {
@@ -76,7 +76,7 @@ static bool paged_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   Paged *self = paged_of(ctx);
   size_t most, page;
   bool fails = enter(self, pagedRelease, &most);
-  PagedRange *range = fails ? NULL : range_at(self, adr, nbytes, &page);
+  PagedRange *range = fails ? NULL : range_at(self, adr, nbytes, pagedSize, &page);
   if (range && ((uintptr_t)range->bytes != adr || range->size != nbytes))
     misuse(self, "a part of a range", adr);
   for (size_t i = 0; range && i < range->size / pagedSize; i++)
@@ -91,69 +91,100 @@ static bool paged_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   return !fails;
 }
 
-/* ---- pages ---- */
+/* ---- pages; size: of one, which may be large ---- */
 
-static bool give(Paged *self, PagedRange *range, size_t page, bool counts) {
-  if (range->has[page]) misuse(self, "a page is mapped twice", page);
-  if (counts && self->capacity && self->pages >= self->capacity) return false;
-  mprotect(range->bytes + page * pagedSize, pagedSize, PROT_READ | PROT_WRITE);
-  memset(range->bytes + page * pagedSize, 0xA5, pagedSize);
-  range->has[page] = true;
-  if (++self->pages > self->pages_peak && counts) self->pages_peak = self->pages;
+enum { alone = 255 }; /* see PagedRange */
+
+static bool give(Paged *self, PagedRange *range, size_t page, size_t size, bool counts) {
+  size_t const count = size / pagedSize;
+  if (counts && self->capacity && self->pages + count > self->capacity) return false;
+  for (size_t i = 0; i < count; i++) {
+    if (range->has[page + i]) misuse(self, "a page is mapped twice", page + i);
+    range->has[page + i] = (unsigned char)(count == 1 ? alone : 1 + i);
+  }
+  mprotect(range->bytes + page * pagedSize, size, PROT_READ | PROT_WRITE);
+  memset(range->bytes + page * pagedSize, 0xA5, size);
+  self->pages += count;
+  if (self->pages > self->pages_peak && counts) self->pages_peak = self->pages;
   return true;
 }
 
-static void take(Paged *self, PagedRange *range, size_t page) {
-  if (!range->has[page]) misuse(self, "no page is there", page);
-  mprotect(range->bytes + page * pagedSize, pagedSize, PROT_NONE);
-  range->has[page] = false;
-  self->pages--;
+static void take(Paged *self, PagedRange *range, size_t page, size_t size) {
+  size_t const count = size / pagedSize;
+  for (size_t i = 0; i < count; i++) {
+    if (range->has[page + i] != (count == 1 ? alone : 1 + i))
+      misuse(self, "no page of this size is there", page + i);
+    range->has[page + i] = 0;
+  }
+  mprotect(range->bytes + page * pagedSize, size, PROT_NONE);
+  self->pages -= count;
 }
 
-static size_t paged_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+static size_t map(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size, PagedCall call) {
   Paged *self = paged_of(ctx);
   size_t most, page, done = 0;
   if (self->before_map) self->before_map(self->argument);
-  enter(self, pagedMap, &most);
-  PagedRange *range = range_at(self, adr, nbytes, &page);
-  while (range && done < nbytes / pagedSize && done < most && give(self, range, page + done, true))
-    done++;
+  enter(self, call, &most);
+  PagedRange *range = range_at(self, adr, nbytes, size, &page);
+  for (; range && done < nbytes / size && done < most; done++)
+    if (!give(self, range, page + done * size / pagedSize, size, true)) break;
   leave(self);
-  if (done < nbytes / pagedSize) fail(self, "pages");
-  return done * pagedSize;
+  if (done < nbytes / size) fail(self, "pages");
+  return done * size;
 }
 
-static size_t paged_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+static size_t unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size, PagedCall call) {
   Paged *self = paged_of(ctx);
   size_t most, page, done = 0;
-  enter(self, pagedUnmap, &most);
-  PagedRange *range = range_at(self, adr, nbytes, &page);
-  for (; range && done < nbytes / pagedSize && done < most; done++) take(self, range, page + done);
+  enter(self, call, &most);
+  PagedRange *range = range_at(self, adr, nbytes, size, &page);
+  for (; range && done < nbytes / size && done < most; done++)
+    take(self, range, page + done * size / pagedSize, size);
   leave(self);
-  if (done < nbytes / pagedSize) fail(self, "way back");
-  return done * pagedSize;
+  if (done < nbytes / size) fail(self, "way back");
+  return done * size;
 }
 
-static size_t paged_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {
+static size_t move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes, size_t size,
+                   PagedCall call) {
   Paged *self = paged_of(ctx);
   size_t most, source, target, done = 0;
-  enter(self, pagedMove, &most);
-  PagedRange *out = range_at(self, from, nbytes, &source);
-  PagedRange *in = range_at(self, to, nbytes, &target);
-  for (; in && out && done < nbytes / pagedSize && done < most; done++) {
-    take(self, out, source + done);
-    give(self, in, target + done, false);
+  enter(self, call, &most);
+  PagedRange *out = range_at(self, from, nbytes, size, &source);
+  PagedRange *in = range_at(self, to, nbytes, size, &target);
+  for (; in && out && done < nbytes / size && done < most; done++) {
+    take(self, out, source + done * size / pagedSize, size);
+    give(self, in, target + done * size / pagedSize, size, false);
   }
   leave(self);
-  if (done < nbytes / pagedSize) fail(self, "way");
-  return done * pagedSize;
+  if (done < nbytes / size) fail(self, "way");
+  return done * size;
 }
+
+#define METHODS_OF(name, size, map_call, unmap_call, move_call)                                    \
+  static size_t name##_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                       \
+    return map(ctx, adr, nbytes, size, map_call);                                                  \
+  }                                                                                                \
+  static size_t name##_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                     \
+    return unmap(ctx, adr, nbytes, size, unmap_call);                                              \
+  }                                                                                                \
+  static size_t name##_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {       \
+    return move(ctx, from, to, nbytes, size, move_call);                                           \
+  }
+METHODS_OF(paged, pagedSize, pagedMap, pagedUnmap, pagedMove)
+METHODS_OF(large, pagedLarge, pagedMapLarge, pagedUnmapLarge, pagedMoveLarge)
 
 static umemPages const *paged_pages(umemVirtual *ctx) {
   (void)ctx;
   static umemPages const pages = {pagedSize, paged_reserve, paged_release,
                                   paged_map, paged_unmap,   paged_move};
   return &pages;
+}
+
+static umemPages const *paged_large_pages(umemVirtual *ctx) {
+  static umemPages const pages = {
+      .page_size = pagedLarge, .map = large_map, .unmap = large_unmap, .move = large_move};
+  return paged_of(ctx)->no_large ? NULL : &pages;
 }
 
 /* ---- the other methods ---- */
@@ -211,7 +242,8 @@ umemStatusType paged_ctor(Paged *ctx) {
                                        .copy_to = paged_copy_to,
                                        .copy_from = paged_copy_from,
                                        .info = paged_info,
-                                       .pages = paged_pages};
+                                       .pages = paged_pages,
+                                       .large_pages = paged_large_pages};
   memset(ctx, 0, sizeof *ctx);
   umemStatusType status = umemHost_ctor(&ctx->host);
   umemVirtual_ctor(&ctx->super, &ctx->host);

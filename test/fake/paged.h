@@ -2,7 +2,8 @@
  *
  * Each wrong call is kept as a misuse: two pages at one place, none where there must be one, a range that is ended with
  * pages in it. Pages without memory cannot be read or written, and new ones are full of junk. Chosen calls fail. A block
- * of alloc is memory of malloc. Thread-safe, except for the settings. */
+ * of alloc is memory of malloc. If a test wants so, it has large pages, which only their own methods may unmap and move.
+ * Thread-safe, except for the settings. */
 #ifndef UMEM_TEST_FAKE_PAGED_H
 #define UMEM_TEST_FAKE_PAGED_H
 
@@ -10,7 +11,12 @@
 #include <stdbool.h>
 #include <umem.h>
 
-enum { pagedSize = 64 << 10, pagedRanges = 64 };
+enum {
+  pagedSize = 64 << 10,
+  pagedGroup = 4, /* pages of a large one */
+  pagedLarge = pagedGroup * pagedSize,
+  pagedRanges = 64
+};
 
 typedef enum PagedCall {
   pagedReserve,
@@ -18,6 +24,9 @@ typedef enum PagedCall {
   pagedMap,
   pagedUnmap,
   pagedMove,
+  pagedMapLarge,
+  pagedUnmapLarge,
+  pagedMoveLarge,
   pagedAlloc,
   paged_call_count
 } PagedCall;
@@ -25,7 +34,8 @@ typedef enum PagedCall {
 typedef struct PagedRange {
   unsigned char *bytes; /* NULL: there is none */
   size_t size;
-  bool *has; /* [page]; owned */
+  unsigned char
+      *has; /* [page]; owned: 0, or 1 and the page's number in a large one; 255: it is none */
 } PagedRange;
 
 typedef struct Paged {
@@ -40,6 +50,7 @@ typedef struct Paged {
   size_t capacity;   /* pages; 0: as many as are asked for */
   size_t longest;    /* bytes of a range; 0: any */
   bool no_alloc;     /* alloc fails */
+  bool no_large;     /* there are no large pages */
   PagedCall failing; /* which call fails, */
   unsigned long fails_at,
       fails_after; /* the nth and, after that, so many pages have been done; 0: none */

@@ -68,7 +68,9 @@ typedef struct umemPoolOptions {
   size_t initial; /* the constructor allocates so many bytes. Default: none */
   size_t
       growth; /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
-                     and at most 64 MiB */
+                     and at most 64 MiB. With pages: so many bytes are mapped at once; if these are a large page of the
+                     upstream (32 MiB on a GPU) or more, in large pages, which takes less time. Default: what is needed,
+                     in the smallest pages */
   size_t maximum; /* the most that the pool ever holds. Default: no bound */
   umemPoolMemory memory;
   /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many

@@ -310,6 +310,12 @@ struct umemVtbl {
   /* The label of ctx has changed (umem_set_label). For contexts that write it down. Must not fail. Default: nothing to
    * do. */
   void (*labelled)(umemVirtual *ctx);
+
+  /* Returns the methods map, unmap and move for larger pages in the ranges of the method pages, if these are faster to map
+   * and to move than as many bytes of the others; reserve and release are NULL. Their page_size is a power of two, at most 64
+   * times that of the others. All addresses are multiples of it from the begin of a range. What this map has mapped, only
+   * this unmap and move unmap and move; other pages may stand between. Rules and default: those of pages. */
+  umemPages const *(*large_pages)(umemVirtual *ctx);
 };
 
 /* ---- construction ---- */

@@ -23,12 +23,17 @@ typedef struct umemMeterHooks {
   void (*resized)(umemVirtual *ctx, size_t old_size, size_t new_size);
 } umemMeterHooks;
 
+/* Pages of one size. */
+typedef struct umemMeterPages {
+  umemPages own;
+  umemPages const *below; /* of the upstream; NULL before they were asked for */
+} umemMeterPages;
+
 typedef struct umemMeter {
   umemAdaptor adaptor;
   umemMeterHooks const *hooks;
   umemSizes blocks;
-  umemPages pages;              /* see umemMeter_pages */
-  umemPages const *pages_below; /* of the upstream; NULL before they were asked for */
+  umemMeterPages pages, large_pages;
 } umemMeter;
 
 /* The first step of a kind's start, for an impl that begins with a umemMeter. Cannot fail. */
@@ -41,11 +46,12 @@ void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 umemSearch umemMeter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
-/* The method pages: in meter_pages.c. */
+/* The methods pages and large_pages: in meter_pages.c. */
 umemPages const *umemMeter_pages(umemVirtual *ctx);
+umemPages const *umemMeter_large_pages(umemVirtual *ctx);
 
 #define UMEM_METER_BLOCKS                                                                          \
-  .pages = umemMeter_pages, .find = umemMeter_find, UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask),     \
-  UMEM_ADAPTOR_FREE_BY(umemMeter_free)
+  .pages = umemMeter_pages, .large_pages = umemMeter_large_pages, .find = umemMeter_find,          \
+  UMEM_ADAPTOR_ALLOCATION_BY(umemMeter_ask), UMEM_ADAPTOR_FREE_BY(umemMeter_free)
 
 #endif

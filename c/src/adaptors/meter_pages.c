@@ -23,11 +23,10 @@ static void retract(umemVirtual *ctx, size_t more) {
 }
 
 /* Counts so many bytes of pages that have got memory, or have lost it. */
-static void count(umemVirtual *ctx, size_t nbytes, bool mapped) {
-  umemMeter *meter = meter_of(ctx);
-  size_t size = meter->pages.page_size;
+static void count(umemVirtual *ctx, umemPages const *below, size_t nbytes, bool mapped) {
+  size_t size = below->page_size;
   for (size_t done = 0; done < nbytes; done += size)
-    meter->hooks->resized(ctx, mapped ? 0 : size, mapped ? size : 0);
+    meter_of(ctx)->hooks->resized(ctx, mapped ? 0 : size, mapped ? size : 0);
 }
 
 /* ---- methods ---- */
@@ -36,7 +35,7 @@ static uintptr_t meter_reserve(umemVirtual *ctx, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
   uintptr_t adr = umem_null_of(ctx);
-  if (upstream) adr = meter_of(ctx)->pages_below->reserve(upstream, nbytes);
+  if (upstream) adr = meter_of(ctx)->pages.below->reserve(upstream, nbytes);
   umemAdaptor_failed(ctx, before);
   return adr;
 }
@@ -44,52 +43,82 @@ static uintptr_t meter_reserve(umemVirtual *ctx, size_t nbytes) {
 static bool meter_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
-  bool released = upstream && meter_of(ctx)->pages_below->release(upstream, adr, nbytes);
+  bool released = upstream && meter_of(ctx)->pages.below->release(upstream, adr, nbytes);
   umemAdaptor_failed(ctx, before);
   return released;
 }
 
-static size_t meter_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+static size_t map_of(umemVirtual *ctx, umemPages const *below, uintptr_t adr, size_t nbytes) {
   if (!admitted(ctx, nbytes)) return 0;
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
-  size_t done = upstream ? meter_of(ctx)->pages_below->map(upstream, adr, nbytes) : 0;
+  size_t done = upstream ? below->map(upstream, adr, nbytes) : 0;
   umemAdaptor_failed(ctx, before);
   retract(ctx, nbytes - done);
-  count(ctx, done, true);
+  count(ctx, below, done, true);
   return done;
 }
 
-static size_t meter_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+static size_t unmap_of(umemVirtual *ctx, umemPages const *below, uintptr_t adr, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
-  size_t done = upstream ? meter_of(ctx)->pages_below->unmap(upstream, adr, nbytes) : 0;
+  size_t done = upstream ? below->unmap(upstream, adr, nbytes) : 0;
   umemAdaptor_failed(ctx, before);
-  count(ctx, done, false);
+  count(ctx, below, done, false);
   return done;
 }
 
-static size_t meter_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {
+static size_t move_of(umemVirtual *ctx, umemPages const *below, uintptr_t from, uintptr_t to,
+                      size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
-  size_t done = upstream ? meter_of(ctx)->pages_below->move(upstream, from, to, nbytes) : 0;
+  size_t done = upstream ? below->move(upstream, from, to, nbytes) : 0;
   umemAdaptor_failed(ctx, before);
   return done;
 }
+
+/* The methods of the pages that the meter has at this member. */
+#define METHODS_OF(name, member)                                                                   \
+  static size_t name##_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                       \
+    return map_of(ctx, meter_of(ctx)->member.below, adr, nbytes);                                  \
+  }                                                                                                \
+  static size_t name##_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                     \
+    return unmap_of(ctx, meter_of(ctx)->member.below, adr, nbytes);                                \
+  }                                                                                                \
+  static size_t name##_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {       \
+    return move_of(ctx, meter_of(ctx)->member.below, from, to, nbytes);                            \
+  }
+METHODS_OF(meter, pages)
+METHODS_OF(large, large_pages)
 
 /* Several pools may ask at the same time. */
-umemPages const *umemMeter_pages(umemVirtual *ctx) {
-  umemMeter *meter = meter_of(ctx);
-  umemVirtual *upstream = umemAdaptor_upstream(ctx);
-  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, pages);
-  umemPages const *below = method ? method(upstream) : NULL;
+static umemPages const *keep(umemMeterPages *pages, umemPages const *below,
+                             umemPages const *methods) {
   if (!below) return NULL;
   umemLock_acquire_global();
-  if (!meter->pages_below) {
-    meter->pages_below = below;
-    meter->pages = (umemPages){below->page_size, meter_reserve, meter_release,
-                               meter_map,        meter_unmap,   meter_move};
+  if (!pages->below) {
+    pages->own = *methods;
+    pages->own.page_size = below->page_size;
+    pages->below = below;
   }
   umemLock_release_global();
-  return &meter->pages;
+  return &pages->own;
+}
+
+umemPages const *umemMeter_pages(umemVirtual *ctx) {
+  static umemPages const methods = {.reserve = meter_reserve,
+                                    .release = meter_release,
+                                    .map = meter_map,
+                                    .unmap = meter_unmap,
+                                    .move = meter_move};
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, pages);
+  return keep(&meter_of(ctx)->pages, method ? method(upstream) : NULL, &methods);
+}
+
+umemPages const *umemMeter_large_pages(umemVirtual *ctx) {
+  static umemPages const methods = {.map = large_map, .unmap = large_unmap, .move = large_move};
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, large_pages);
+  return keep(&meter_of(ctx)->large_pages, method ? method(upstream) : NULL, &methods);
 }

@@ -41,6 +41,7 @@ static struct umemVtbl const cuda_vtbl = {
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
     .pages = umemCuda_pages,
+    .large_pages = umemCuda_large_pages,
     .share = umemCuda_share,
     .attach = umemCuda_attach,
     .detach = umemCuda_detach,

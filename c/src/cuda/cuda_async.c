@@ -108,6 +108,10 @@ static umemPages const *async_pages(umemVirtual *ctx) {
   return async_of(ctx)->maximum_size ? NULL : umemCuda_pages(ctx);
 }
 
+static umemPages const *async_large_pages(umemVirtual *ctx) {
+  return async_pages(ctx) ? umemCuda_large_pages(ctx) : NULL;
+}
+
 static void async_open_to(umemCudaState *state, int device) {
   Async *async = (Async *)state;
   uint64_t bit = (uint64_t)1 << device;
@@ -177,6 +181,7 @@ static struct umemVtbl const async_vtbl = {
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
     .pages = async_pages,
+    .large_pages = async_large_pages,
     .share = umemCuda_share,
     .attach = umemCuda_attach,
     .detach = umemCuda_detach,

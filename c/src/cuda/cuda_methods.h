@@ -27,6 +27,7 @@ bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 /* ---- cuda_pages.c: device memory that is mapped page by page ---- */
 
 umemPages const *umemCuda_pages(umemVirtual *ctx);
+umemPages const *umemCuda_large_pages(umemVirtual *ctx);
 
 /* ---- cuda_order.c: streams that wait for one another ---- */
 

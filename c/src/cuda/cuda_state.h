@@ -42,6 +42,7 @@ typedef struct umemCudaState {
   umemTable blocks;           /* live: address to bytes */
   struct umemCudaState *next; /* of managed memory (cuda_room.c) */
   umemPages pages;            /* page_size is 0 before they were asked for (cuda_pages.c) */
+  umemPages large_pages;      /* the same */
   uint64_t page_users;        /* bit d: device d may use them */
   bool pages_for_bus;         /* the bus reaches them */
   bool shares;                /* some blocks have been shared (cuda_share.c); atomic */

@@ -102,6 +102,8 @@ typedef struct umemPoolCore {
   umemPoolTransit *transits;  /* owned */
   umemPoolChunk *chunks;      /* owned */
   umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
+  umemPages const *large;     /* its large pages; NULL: it has none. Never changes */
+  size_t group;               /* pages that take the place of a large one; 0: there are none */
   umemPoolSpace *spaces;      /* owned; where pages are mapped */
   unsigned pause;             /* growths that are yet to ask for no pages */
   unsigned thrift;            /* growths that are yet to take no new pages in place of others */

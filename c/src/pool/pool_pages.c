@@ -18,10 +18,19 @@
 
 #include <stdlib.h>
 
+enum { most_of_group = 64 };
+
 void umemPoolPages_init(umemPoolCore *core) {
   umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(core->upstream, pages);
   umemPages const *pages = method ? method(core->upstream) : NULL;
-  if (pages && pages->page_size >= umemPoolPage) core->pages = pages;
+  if (!pages || pages->page_size < umemPoolPage) return;
+  core->pages = pages;
+  method = UMEM_SLOT(core->upstream, large_pages);
+  umemPages const *large = method ? method(core->upstream) : NULL;
+  size_t group = large ? large->page_size / pages->page_size : 0;
+  if (group < 2 || group > most_of_group) return;
+  core->large = large;
+  core->group = group;
 }
 
 /* In a child of fork nobody maps what a thread of the parent has begun to. */
@@ -36,6 +45,11 @@ bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment) {
 
 /* ---- the place ---- */
 
+/* Large pages are faster to map and to move, but free memory in a part of one is stuck there. */
+static bool may_be_large(umemPoolCore const *core) {
+  return core->group && core->growth >= core->large->page_size;
+}
+
 static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t step) {
   umemPoolPlace place = umemPoolPlace_find(list, units, step);
   if (place.space) return place;
@@ -45,55 +59,117 @@ static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t
   return place;
 }
 
-/* Adds gaps behind the place, for later requests. */
-static void extend(umemPoolPlace *place, size_t pages) {
+/* Adds gaps behind the place, for later requests; with large pages, up to where a group ends. */
+static void extend(umemPoolCore const *core, umemPoolPlace *place, size_t pages) {
   umemPoolSpace const *space = place->space;
-  if (umemPoolSpace_has(space, place->last)) return;
-  size_t more = umemPoolSpace_next(space, place->last, true) - place->last - 1;
-  if (more > pages) more = pages;
-  place->last += more;
-  place->missing += more;
+  if (!pages || umemPoolSpace_has(space, place->last)) return;
+  size_t next = umemPoolSpace_next(space, place->last, true), end = place->last + 1;
+  size_t last = next - end > pages ? end + pages : next;
+  size_t group_end = may_be_large(core) ? umemPoolSpace_next_group(core, last - 1) : last;
+  size_t allowed = umemPoolChunk_allowance(core) / core->pages->page_size;
+  if (group_end <= next && place->missing + (group_end - end) <= allowed) last = group_end;
+  place->missing += last - end;
+  place->last = last - 1;
 }
 
 /* ---- mapping; without the lock ---- */
 
-/* Moves pages of the sources to a gap. */
-static void move_to(umemPoolPaging *paging, umemPoolPiece *gap, size_t *source) {
-  umemPoolCore *core = paging->list->core;
-  size_t size = core->pages->page_size;
-  while (gap->done < gap->pages && *source < paging->source_count) {
-    umemPoolPiece *from = &paging->sources[*source];
-    size_t count = gap->pages - gap->done, left = from->pages - from->done;
-    if (count > left) count = left;
-    size_t done = core->pages->move(core->upstream, umemPoolPiece_adr(from, size, from->done),
-                                    umemPoolPiece_adr(gap, size, gap->done), count * size) /
-                  size;
-    from->done += done;
-    gap->done += done;
-    if (done < count)
-      *source = paging->source_count; /* no more of this */
-    else
-      *source += from->done == from->pages;
+/* Fills the gaps of a paging, in ascending order. Where a group begins and is all in the gap, a large page comes first. */
+typedef struct Filler {
+  umemPoolPaging *paging;
+  umemPoolCore *core;
+  size_t size;  /* of a page */
+  size_t fresh; /* so many pages may be new, */
+  bool large;   /* also as large ones */
+  bool stuck;   /* a move has failed: there is no other */
+} Filler;
+
+static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
+
+/* A source that has pages of this size; NULL where there is none. */
+static umemPoolPiece *source_of(Filler const *filler, bool large) {
+  umemPoolPiece *source = filler->paging->sources, *end = source + filler->paging->source_count;
+  while (source < end && (source->ends || source->large != large || source->done == source->pages))
+    source++;
+  return source < end && !filler->stuck ? source : NULL;
+}
+
+/* Of pages that are about to get memory. */
+static void note_size(Filler const *filler, size_t page, size_t count, bool large) {
+  umemPoolCore const *core = filler->core;
+  for (size_t end = page + count; core->group && page < end;
+       page = umemPoolSpace_next_group(core, page))
+    umemPoolSpace_set_large(core, filler->paging->place.space, page, large);
+}
+
+/* Moves up to so many pages of the source to the gap, whose next page this is. */
+static bool move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolPiece *source,
+                      size_t most) {
+  umemPages const *methods = umemPoolSpace_methods(filler->core, source->large);
+  size_t count = lesser(most, source->pages - source->done);
+  note_size(filler, page, count, source->large);
+  size_t done =
+      methods->move(filler->core->upstream, umemPoolPiece_adr(source, filler->size, source->done),
+                    umemPoolPiece_adr(gap, filler->size, gap->done), count * filler->size) /
+      filler->size;
+  source->done += done;
+  gap->done += done;
+  filler->stuck = done < count;
+  return true;
+}
+
+static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t count, bool large) {
+  umemPages const *methods = umemPoolSpace_methods(filler->core, large);
+  note_size(filler, page, count, large);
+  size_t done =
+      methods->map(filler->core->upstream, umemPoolPiece_adr(gap, filler->size, gap->done),
+                   count * filler->size) /
+      filler->size;
+  gap->done += done;
+  filler->fresh -= done;
+  return done == count;
+}
+
+/* Gives memory to the next pages of the gap. False if there is no more. */
+static bool fill_some(Filler *filler, umemPoolPiece *gap) {
+  umemPoolCore const *core = filler->core;
+  size_t const group = core->group, left = gap->pages - gap->done;
+  size_t page = umemPoolSpace_page(core, filler->paging->place.space, gap->start) + gap->done;
+  size_t to_group = group ? lesser(left, umemPoolSpace_next_group(core, page) - page) : left;
+  bool whole = group && !(page % group) && left >= group; /* groups, from here on */
+  umemPoolPiece *large = source_of(filler, true), *small = source_of(filler, false);
+  if (large && whole) return move_some(filler, gap, page, large, left - left % group);
+  size_t most = large ? to_group : left;
+  if (small) return move_some(filler, gap, page, small, most);
+  if (!filler->fresh) return false;
+  if (whole && filler->large && filler->fresh >= group) {
+    size_t count = lesser(left, filler->fresh);
+    return map_some(filler, gap, page, count - count % group, true);
+  }
+  if (filler->large && !whole) most = to_group;
+  return map_some(filler, gap, page, lesser(most, filler->fresh), false);
+}
+
+/* What ends goes first, so that there is memory for what comes anew. */
+static void end_sources(Filler *filler) {
+  umemPoolPaging *paging = filler->paging;
+  for (size_t i = 0; i < paging->source_count; i++) {
+    umemPoolPiece *piece = &paging->sources[i];
+    if (!piece->ends) continue;
+    umemPages const *methods = umemPoolSpace_methods(filler->core, piece->large);
+    piece->done = methods->unmap(filler->core->upstream, umemPoolPiece_adr(piece, filler->size, 0),
+                                 piece->pages * filler->size) /
+                  filler->size;
+    filler->fresh -= lesser(filler->fresh, piece->pages - piece->done);
   }
 }
 
-/* fresh: so many pages may be new. */
-static void fill_gaps(umemPoolPaging *paging, size_t fresh) {
-  umemPoolCore *core = paging->list->core;
-  size_t size = core->pages->page_size, source = 0;
-  for (size_t i = 0; i < paging->gap_count; i++) {
-    umemPoolPiece *gap = &paging->gaps[i];
-    move_to(paging, gap, &source);
-    size_t left = gap->pages - gap->done, count = left < fresh ? left : fresh;
-    size_t done = 0;
-    if (count)
-      done =
-          core->pages->map(core->upstream, umemPoolPiece_adr(gap, size, gap->done), count * size) /
-          size;
-    gap->done += done;
-    fresh -= done;
-    if (done < left) return;
-  }
+static void fill_gaps(Filler *filler) {
+  umemPoolPaging *paging = filler->paging;
+  end_sources(filler);
+  for (size_t i = 0; i < paging->gap_count; i++)
+    while (paging->gaps[i].done < paging->gaps[i].pages)
+      if (!fill_some(filler, &paging->gaps[i])) return;
 }
 
 static bool is_filled(umemPoolPaging const *paging) {
@@ -104,44 +180,45 @@ static bool is_filled(umemPoolPaging const *paging) {
 
 /* ---- growing ---- */
 
-/* Takes sources for the place, after the work on them is done; none for so many unmoved pages. Returns how many pages
- * have to be new. */
-static size_t take_sources(umemPoolPaging *paging, size_t unmoved) {
-  size_t missing = paging->place.missing;
-  size_t taken = missing > unmoved ? umemPoolPaging_take(paging, missing - unmoved) : 0;
-  if (taken) {
-    umemAttempt forgotten;
-    umemAttempt_begin(&forgotten);
-    taken -= umemPoolPaging_finish(paging);
-    umemAttempt_end(&forgotten);
-  }
-  return missing - taken;
+/* Takes sources for the place, after the work on them is done; none for so many unmoved pages. */
+static void take_sources(umemPoolPaging *paging, size_t unmoved) {
+  umemAttempt forgotten;
+  if (paging->place.missing <= unmoved) return;
+  umemPoolPaging_take(paging, paging->place.missing - unmoved);
+  umemAttempt_begin(&forgotten);
+  umemPoolPaging_finish(paging);
+  umemAttempt_end(&forgotten);
 }
 
 /* Opens the lock to map pages. */
-static bool map_open(umemPoolPaging *paging, size_t fresh, umemPoolFailure *failure) {
-  umemPoolCore *core = paging->list->core;
+static bool map_open(Filler *filler, umemPoolFailure *failure) {
+  umemPoolCore *core = filler->core;
   failure->reason = umemPoolUpstreamFailed;
   umemLock_release(&core->lock);
   umemAttempt_begin(&failure->attempt);
-  if (umem_guard(core->upstream)) fill_gaps(paging, fresh);
+  if (umem_guard(core->upstream)) fill_gaps(filler);
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
-  return is_filled(paging);
+  return is_filled(filler->paging);
 }
 
 /* The pieces of the place are taken, and no others yet. */
 static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failure) {
   umemPoolCore *core = paging->list->core;
-  size_t size = core->pages->page_size;
+  Filler filler = {
+      .paging = paging, .core = core, .size = core->pages->page_size, .large = may_be_large(core)};
   umemGrowthRequest request;
   umemGrowth_begin(&core->growing, &request, 0, true);
-  size_t fresh = take_sources(paging, unmoved);
+  take_sources(paging, unmoved);
   umemGrowth_end(&core->growing, &request);
-  if (!umemPoolChunk_allows(core, fresh * size, failure)) return false;
-  umemGrowth_begin(&core->growing, &request, fresh * size, true);
-  bool grown = map_open(paging, fresh, failure);
-  for (size_t i = 0; i < paging->source_count; i++) core->moved += paging->sources[i].done * size;
+  filler.fresh = paging->place.missing - umemPoolPaging_pages(paging, false);
+  size_t ends = umemPoolPaging_pages(paging, true),
+         more = filler.fresh > ends ? filler.fresh - ends : 0;
+  if (!umemPoolChunk_allows(core, more * filler.size, failure)) return false;
+  umemGrowth_begin(&core->growing, &request, more * filler.size, true);
+  bool grown = map_open(&filler, failure);
+  for (size_t i = 0; i < paging->source_count; i++)
+    core->moved += paging->sources[i].done * filler.size;
   umemGrowth_end(&core->growing, &request);
   return grown;
 }
@@ -161,7 +238,7 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, u
   umemPoolPlace place = find_place(list, umemPoolUnits_of(size), step);
   umemAttempt_end(&failure->attempt);
   if (!place.space) return false;
-  extend(&place, extra.ample / core->pages->page_size);
+  extend(core, &place, extra.ample / core->pages->page_size);
   failure->reason = umemPoolNoRecords;
   umemPoolPaging *paging = umemPoolPaging_begin(list, &place);
   if (!paging) return false;
@@ -183,15 +260,9 @@ bool umemPoolPages_may_move(umemPoolCore const *core) {
 
 static void unmap(umemPoolPaging *paging) {
   umemPoolCore *core = paging->list->core;
-  size_t size = core->pages->page_size;
+  Filler filler = {.paging = paging, .core = core, .size = core->pages->page_size};
   umemLock_release(&core->lock);
-  if (umem_guard(core->upstream))
-    for (size_t i = 0; i < paging->source_count; i++) {
-      umemPoolPiece *piece = &paging->sources[i];
-      piece->done = core->pages->unmap(core->upstream, umemPoolPiece_adr(piece, size, 0),
-                                       piece->pages * size) /
-                    size;
-    }
+  if (umem_guard(core->upstream)) end_sources(&filler);
   umemLock_acquire(&core->lock);
 }
 
@@ -205,10 +276,9 @@ void umemPoolPages_release(umemPoolCore *core, size_t keep) {
   if (!paging) return;
   umemGrowthRequest request;
   umemGrowth_begin(&core->growing, &request, 0, true);
-  if (umemPoolPaging_take(paging, count)) {
-    umemPoolPaging_finish(paging);
-    unmap(paging);
-  }
+  umemPoolPaging_take(paging, count);
+  umemPoolPaging_finish(paging);
+  unmap(paging);
   umemGrowth_end(&core->growing, &request);
   umemPoolPaging_end(paging);
 }

@@ -7,15 +7,50 @@
 
 /* ---- what there is ---- */
 
-/* The whole pages inside of a free range: their number, and the first unit of them. */
-static size_t whole_pages(umemPoolCore const *core, umemRangeItem const *item, uint64_t *start) {
-  umemPoolSpace const *space = umemPoolSpace_of(core, item->start);
-  if (!space) return 0;
-  uint64_t units = umemPoolSpace_units(core), end = item->start + item->extent;
-  size_t first = umemPoolSpace_page(core, space, item->start + units - 1);
-  size_t last = umemPoolSpace_page(core, space, end);
-  *start = umemPoolSpace_unit(core, space, first);
-  return last > first ? last - first : 0;
+/* The whole pages inside of a free range: [*first, *end) of the space. NULL outside of spaces. */
+static umemPoolSpace *whole_pages(umemPoolCore const *core, umemRangeItem const *item,
+                                  size_t *first, size_t *end) {
+  umemPoolSpace *space = umemPoolSpace_of(core, item->start);
+  if (!space) return NULL;
+  *first = umemPoolSpace_page(core, space, item->start + umemPoolSpace_units(core) - 1);
+  *end = umemPoolSpace_page(core, space, item->start + item->extent);
+  return space;
+}
+
+/* A walk through the pages of a list of which all is free. Begins with the list, and zeros. */
+typedef struct Walk {
+  umemPoolFreeList *home;
+  uint32_t cursor;
+  umemPoolSpace *space; /* of the free range that was found last */
+  size_t page, end;     /* what is left of that */
+} Walk;
+
+/* Fills in the next ones, of one size. False at the end. */
+static bool next_source(Walk *walk, umemPoolPiece *piece) {
+  umemPoolCore const *core = walk->home->core;
+  uint64_t units = umemPoolSpace_units(core);
+  umemRangeItem item;
+  umemPoolRun run;
+  for (;;) {
+    if (walk->space && umemPoolSpace_next_run(core, walk->space, &walk->page, walk->end, &run)) {
+      uint64_t start = umemPoolSpace_unit(core, walk->space, run.first);
+      *piece =
+          (umemPoolPiece){walk->home, start, run.count * units, run.count, 0, run.large, false};
+      return true;
+    }
+    if (!umemRange_next_free(walk->home->range, units, &walk->cursor, &item)) return false;
+    walk->space = whole_pages(core, &item, &walk->page, &walk->end);
+  }
+}
+
+size_t umemPoolPaging_stuck(umemPoolCore const *core) {
+  uint64_t free_units = 0, movable = 0;
+  umemPoolPiece piece;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
+    free_units += umemRange_totals(list->range).free_bytes;
+    for (Walk walk = {.home = list}; next_source(&walk, &piece);) movable += piece.units;
+  }
+  return (size_t)((free_units - movable) / umemPoolSpace_units(core));
 }
 
 /* Whether its pages may become sources for the list. */
@@ -25,14 +60,12 @@ static bool gives(umemPoolPaging const *paging, umemPoolFreeList const *home) {
   return others && !home->ending && !umemPoolQueue_is_blocked(home);
 }
 
-/* At most so many free ranges have whole pages: a pool may have very many that are smaller. */
-static size_t count_large_ranges(umemPoolCore const *core) {
+/* At most so many pieces of free pages there are: a pool may have very many free ranges that are smaller than a page. */
+static size_t count_sources(umemPoolCore const *core) {
   size_t count = 0;
-  umemRangeItem item;
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
-    for (uint32_t cursor = 0;
-         umemRange_next_free(list->range, umemPoolSpace_units(core), &cursor, &item);)
-      count++;
+  umemPoolPiece piece;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    for (Walk walk = {.home = list}; next_source(&walk, &piece);) count++;
   return count;
 }
 
@@ -53,15 +86,15 @@ static size_t count_pieces(umemPoolFreeList const *list, umemPoolPlace const *pl
 /* ---- begin ---- */
 
 static umemPoolPaging *new_paging(umemPoolFreeList *list, umemPoolPlace const *place) {
-  size_t pieces = place ? 2 * count_pieces(list, place) : 0,
-         room = count_large_ranges(list->core) + 2;
-  umemPoolPaging *paging = malloc(sizeof *paging + (pieces + room) * sizeof *paging->pieces);
+  size_t pieces = place ? 2 * count_pieces(list, place) : 0, room = count_sources(list->core) + 2;
+  umemPoolPaging *paging = malloc(sizeof *paging + (pieces + 3 * room) * sizeof *paging->pieces);
   if (!paging) return NULL;
-  *paging = (umemPoolPaging){.lineage = umem_fork_count(), .list = list, .source_room = room};
+  *paging = (umemPoolPaging){.lineage = umem_fork_count(), .list = list, .room = room};
   if (place) paging->place = *place;
   paging->gaps = paging->pieces;
   paging->held = paging->pieces + pieces / 2;
   paging->sources = paging->pieces + pieces;
+  paging->seen = paging->sources + 2 * room;
   return paging;
 }
 
@@ -76,7 +109,8 @@ static bool take_gaps(umemPoolPaging *paging) {
     uint64_t start = umemPoolSpace_unit(core, space, page);
     uint64_t units = (end - page) * umemPoolSpace_units(core);
     if (!umemRange_enter(paging->list->range, start, units)) return false;
-    paging->gaps[paging->gap_count++] = (umemPoolPiece){paging->list, start, units, end - page, 0};
+    paging->gaps[paging->gap_count++] =
+        (umemPoolPiece){.home = paging->list, .start = start, .units = units, .pages = end - page};
     page = umemPoolSpace_next(space, end, false);
   }
   return true;
@@ -95,7 +129,8 @@ static bool hold(umemPoolPaging *paging) {
     if (item.live) continue;
     if (end > place->end) end = place->end;
     if (!umemRange_take(range, start, end - start)) return false;
-    paging->held[paging->held_count++] = (umemPoolPiece){paging->list, start, end - start, 0, 0};
+    paging->held[paging->held_count++] =
+        (umemPoolPiece){.home = paging->list, .start = start, .units = end - start};
   }
   return true;
 }
@@ -118,49 +153,74 @@ static int compare(void const *one, void const *other) {
   return a->start > b->start ? -1 : 1;
 }
 
-/* Adds all that the list has to the sources; nothing is taken yet. Returns the pages. */
+/* Adds all that the list has to what was seen. Returns the pages. */
 static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
-  size_t first = paging->source_count, pages = 0;
-  uint64_t per_page = umemPoolSpace_units(home->core);
-  umemRangeItem item;
-  for (uint32_t cursor = 0; umemRange_next_free(home->range, per_page, &cursor, &item);) {
-    uint64_t start = 0;
-    size_t count = whole_pages(home->core, &item, &start);
-    if (!count || paging->source_count == paging->source_room) continue;
-    uint64_t units = count * per_page;
-    paging->sources[paging->source_count++] = (umemPoolPiece){home, start, units, count, 0};
-    pages += count;
+  size_t first = paging->seen_count, pages = 0;
+  umemPoolPiece piece;
+  for (Walk walk = {.home = home};
+       paging->seen_count < paging->room && next_source(&walk, &piece);) {
+    paging->seen[paging->seen_count++] = piece;
+    pages += piece.pages;
   }
-  qsort(paging->sources + first, paging->source_count - first, sizeof *paging->sources, compare);
+  qsort(paging->seen + first, paging->seen_count - first, sizeof *paging->seen, compare);
   return pages;
 }
 
-/* Takes sources in turn until there are enough, and forgets the others. */
-static size_t take_in_turn(umemPoolPaging *paging, size_t pages) {
-  size_t taken = 0, kept = 0;
-  for (size_t i = 0; i < paging->source_count && taken < pages; i++) {
-    umemPoolPiece piece = paging->sources[i];
-    uint64_t units = piece.units / piece.pages;
-    if (piece.pages >
-        pages - taken) { /* the upper part: the lower one stays beside what is below */
-      size_t left = piece.pages - (pages - taken);
-      piece.start += left * units;
-      piece.pages -= left;
-      piece.units = piece.pages * units;
-    }
+/* Makes up to so many pages sources: of what was seen and is left, in turn, the upper part of each piece. The lower one
+ * stays beside what is below. */
+static size_t take_some(umemPoolPaging *paging, size_t pages, bool large, bool ends) {
+  size_t taken = 0, step = large ? paging->list->core->group : 1;
+  for (size_t i = 0; i < paging->seen_count && taken < pages; i++) {
+    umemPoolPiece *seen = &paging->seen[i], piece = *seen;
+    size_t count = seen->pages < pages - taken ? seen->pages : pages - taken;
+    uint64_t units = umemPoolSpace_units(paging->list->core);
+    if (seen->large != large) continue;
+    count -= count % step;
+    if (!count) continue;
+    piece.start += (seen->pages - count) * units;
+    piece.pages = count;
+    piece.units = count * units;
+    piece.ends = ends;
     if (!umemRange_take(piece.home->range, piece.start, piece.units)) continue;
-    paging->sources[kept++] = piece;
-    taken += piece.pages;
+    seen->pages -= count;
+    seen->units -= piece.units;
+    paging->sources[paging->source_count++] = piece;
+    taken += count;
   }
-  paging->source_count = kept;
   return taken;
 }
 
-size_t umemPoolPaging_take(umemPoolPaging *paging, size_t pages) {
+/* How many pages of the gaps can be large ones. */
+static size_t room_for_large(umemPoolPaging const *paging) {
+  umemPoolCore const *core = paging->list->core;
+  size_t room = 0;
+  for (size_t i = 0; core->group && i < paging->gap_count; i++) {
+    umemPoolPiece const *gap = &paging->gaps[i];
+    size_t page = umemPoolSpace_page(core, paging->place.space, gap->start);
+    size_t end = page + gap->pages, first = (page + core->group - 1) / core->group * core->group;
+    if (end >= first + core->group) room += (end - first) / core->group * core->group;
+  }
+  return room;
+}
+
+void umemPoolPaging_take(umemPoolPaging *paging, size_t pages) {
+  umemPoolCore const *core = paging->list->core;
   size_t seen = look_at(paging, paging->list);
-  for (umemPoolFreeList *home = paging->list->core->lists; home && seen < pages; home = home->next)
+  for (umemPoolFreeList *home = core->lists; home && seen < pages; home = home->next)
     if (home != paging->list && gives(paging, home)) seen += look_at(paging, home);
-  return take_in_turn(paging, pages);
+  bool back = !paging->place.space;
+  size_t room = back ? pages : room_for_large(paging);
+  size_t taken = take_some(paging, room < pages ? room : pages, true, back);
+  taken += take_some(paging, pages - taken, false, back);
+  if (taken < pages && core->group && !back)
+    take_some(paging, (pages - taken + core->group - 1) / core->group * core->group, true, true);
+}
+
+size_t umemPoolPaging_pages(umemPoolPaging const *paging, bool ends) {
+  size_t pages = 0;
+  for (size_t i = 0; i < paging->source_count; i++)
+    if (paging->sources[i].ends == ends) pages += paging->sources[i].pages;
+  return pages;
 }
 
 static bool is_done(umemPoolPiece const *sources, size_t count, umemPoolFreeList const *home) {
@@ -169,8 +229,8 @@ static bool is_done(umemPoolPiece const *sources, size_t count, umemPoolFreeList
   return false;
 }
 
-size_t umemPoolPaging_finish(umemPoolPaging *paging) {
-  size_t given_back = 0, kept = 0;
+void umemPoolPaging_finish(umemPoolPaging *paging) {
+  size_t kept = 0;
   for (size_t i = 0; i < paging->source_count; i++) {
     umemPoolFreeList *home = paging->sources[i].home;
     if (!home || is_done(paging->sources, i, home) || umemPoolQueue_finish(home)) continue;
@@ -178,14 +238,12 @@ size_t umemPoolPaging_finish(umemPoolPaging *paging) {
       umemPoolPiece *piece = &paging->sources[j];
       if (piece->home != home) continue;
       umemRange_free(home->range, piece->start);
-      given_back += piece->pages;
       piece->home = NULL;
     }
   }
   for (size_t i = 0; i < paging->source_count; i++)
     if (paging->sources[i].home) paging->sources[kept++] = paging->sources[i];
   paging->source_count = kept;
-  return given_back;
 }
 
 /* ---- end ---- */

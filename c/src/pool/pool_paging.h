@@ -12,16 +12,19 @@ typedef struct umemPoolPiece {
   size_t pages; /* all its pages, where it is whole pages */
   size_t
       done; /* pages, from the first on: of a gap, which have got memory; of a source, which have lost it */
+  bool large; /* a source of large pages */
+  bool ends;  /* a source whose memory goes back to the upstream */
 } umemPoolPiece;
 
 struct umemPoolPaging {
   unsigned lineage; /* umem_fork_count() at its begin */
   umemPoolFreeList *list;
   umemPoolPlace place;
-  size_t gap_count, held_count, source_count, source_room;
+  size_t gap_count, held_count, source_count, seen_count, room;
   umemPoolPiece *gaps;    /* of the place: will get memory */
   umemPoolPiece *held;    /* of the place: free memory */
-  umemPoolPiece *sources; /* free pages elsewhere */
+  umemPoolPiece *sources; /* free pages elsewhere: 2 * room */
+  umemPoolPiece *seen;    /* what may become sources: room */
   umemPoolPiece pieces[];
 };
 
@@ -34,13 +37,19 @@ static inline uintptr_t umemPoolPiece_adr(umemPoolPiece const *piece, size_t pag
  * nothing changed, without memory. */
 umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const *place);
 
-/* Takes up to so many pages as sources: with a place, of its list first, and then of lists that are not blocked; without
- * one, of its list alone. Of pieces the highest ones first. Returns how many it has taken. */
-size_t umemPoolPaging_take(umemPoolPaging *paging, size_t pages);
+/* Takes up to so many pages as sources. Of pieces the highest ones first; of large pages as many as the gaps can have,
+ * then others, and at last more large ones, whose memory ends: so these may be more. Sources for a place are of its list,
+ * and then of lists that are not blocked. Without a place all are of the list, and end. */
+void umemPoolPaging_take(umemPoolPaging *paging, size_t pages);
 
-/* Waits for the work that may use the sources. Gives back those for which that fails, and returns the number of their
- * pages. Releases the lock for some time. */
-size_t umemPoolPaging_finish(umemPoolPaging *paging);
+/* Waits for the work that may use the sources. Gives back those for which that fails. Releases the lock for some time. */
+void umemPoolPaging_finish(umemPoolPaging *paging);
+
+/* The pages of the sources that end, or that are moved. */
+size_t umemPoolPaging_pages(umemPoolPaging const *paging, bool ends);
+
+/* Pages of free memory that cannot be moved: other memory is in the same page, or large page. */
+size_t umemPoolPaging_stuck(umemPoolCore const *core);
 
 /* Makes all pieces free again: where they have memory now. */
 void umemPoolPaging_end(umemPoolPaging *paging);

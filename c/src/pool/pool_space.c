@@ -34,9 +34,12 @@ static size_t usual_count(umemPoolCore const *core, size_t pages) {
   return count > pages ? count : pages;
 }
 
-static umemPoolSpace *new_record(size_t count) {
-  umemPoolSpace *space = calloc(1, sizeof *space + (count + 63) / 64 * sizeof *space->mapped);
-  if (space) space->count = count;
+static umemPoolSpace *new_record(umemPoolCore const *core, size_t count) {
+  size_t words = (count + 63) / 64, of_groups = core->group ? (count / core->group + 64) / 64 : 0;
+  umemPoolSpace *space = calloc(1, sizeof *space + (words + of_groups) * sizeof *space->mapped);
+  if (!space) return NULL;
+  space->count = count;
+  space->large = space->mapped + words;
   return space;
 }
 
@@ -44,7 +47,7 @@ static umemPoolSpace *new_record(size_t count) {
 static umemPoolSpace *try_add(umemPoolCore *core, size_t count) {
   size_t nbytes;
   if (__builtin_mul_overflow(count + 1, core->pages->page_size, &nbytes)) return NULL;
-  umemPoolSpace *space = new_record(count);
+  umemPoolSpace *space = new_record(core, count);
   if (!space) return NULL;
   uintptr_t adr = core->pages->reserve(core->upstream, nbytes);
   if (adr == umem_null_of(core->upstream)) {
@@ -111,17 +114,57 @@ void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, s
   if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
 }
 
+/* ---- large pages ---- */
+
+void umemPoolSpace_set_large(umemPoolCore const *core, umemPoolSpace *space, size_t page,
+                             bool large) {
+  size_t group = page / core->group;
+  uint64_t *word = &space->large[group / 64], bit = UINT64_C(1) << group % 64;
+  if (large)
+    __atomic_or_fetch(word, bit, __ATOMIC_RELAXED);
+  else
+    __atomic_and_fetch(word, ~bit, __ATOMIC_RELAXED);
+}
+
+/* Where the pages of this size end that begin at page. */
+static size_t end_of_run(umemPoolCore const *core, umemPoolSpace const *space, size_t page,
+                         size_t end, bool large) {
+  if (!core->group) return end;
+  while (page < end && umemPoolSpace_is_large(core, space, page) == large) {
+    size_t next = umemPoolSpace_next_group(core, page);
+    if (next > end) return large ? page : end;
+    page = next;
+  }
+  return page;
+}
+
+bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space, size_t *page,
+                            size_t end, umemPoolRun *run) {
+  while (*page < end) {
+    size_t first = *page;
+    bool large = umemPoolSpace_is_large(core, space, first);
+    bool whole = !large || !(first % core->group);
+    size_t last = whole ? end_of_run(core, space, first, end, large) : first;
+    *page = last > first ? last : umemPoolSpace_next_group(core, first);
+    *run = (umemPoolRun){first, last - first, large};
+    if (last > first) return true;
+  }
+  return false;
+}
+
 /* ---- the end ---- */
 
 static void end_space(umemPoolCore *core, umemPoolSpace *space) {
-  umemPages const *pages = core->pages;
+  size_t const size = core->pages->page_size;
   uintptr_t adr = (uintptr_t)(space->start << umemPoolUnitShift);
-  for (size_t page = 0, end; (page = umemPoolSpace_next(space, page, true)) < space->count;
-       page = end) {
+  umemPoolRun run;
+  for (size_t page = 0, end; (page = umemPoolSpace_next(space, page, true)) < space->count;) {
     end = umemPoolSpace_next(space, page, false);
-    pages->unmap(core->upstream, adr + page * pages->page_size, (end - page) * pages->page_size);
+    while (umemPoolSpace_next_run(core, space, &page, end, &run))
+      umemPoolSpace_methods(core, run.large)
+          ->unmap(core->upstream, adr + run.first * size, run.count * size);
   }
-  pages->release(core->upstream, adr, (space->count + 1) * pages->page_size);
+  core->pages->release(core->upstream, adr, (space->count + 1) * size);
   free(space);
 }
 

@@ -6,13 +6,17 @@
 #include "pool/pool_core.h"
 
 /* A range of addresses. Memory of its pages is free in a list, or live. Pages without memory, the gaps, are in no
- * list. */
+ * list.
+ *
+ * The pages are counted in groups of core->group. The memory of a group is a large page, or pages that came one by one. A
+ * large page is mapped, moved and given back as a whole. */
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
   size_t
       count; /* pages that may get memory. One more has none, so that two spaces are never neighbours */
   size_t top;        /* pages from here on never had memory */
+  uint64_t *large;   /* a bit for each group, atomic: where it has memory, that is a large page */
   uint64_t mapped[]; /* a bit for each page: it has memory */
 };
 
@@ -51,6 +55,40 @@ size_t umemPoolSpace_missing(umemPoolSpace const *space, size_t first, size_t en
 /* Notes that pages have memory, or have none any more. */
 void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, size_t count,
                        bool mapped);
+
+/* Notes whether the memory of the group of this page is a large one. The group has none yet. Without the lock, by the one
+ * thread that maps. */
+void umemPoolSpace_set_large(umemPoolCore const *core, umemPoolSpace *space, size_t page,
+                             bool large);
+
+/* Whether the memory of this page, which has some, is a part of a large one. */
+static inline bool umemPoolSpace_is_large(umemPoolCore const *core, umemPoolSpace const *space,
+                                          size_t page) {
+  if (!core->group) return false;
+  size_t group = page / core->group;
+  return __atomic_load_n(&space->large[group / 64], __ATOMIC_RELAXED) >> group % 64 & 1;
+}
+
+/* The first page of the next group. */
+static inline size_t umemPoolSpace_next_group(umemPoolCore const *core, size_t page) {
+  return (page / core->group + 1) * core->group;
+}
+
+/* Pages side by side that all have memory of one size. */
+typedef struct umemPoolRun {
+  size_t first, count; /* pages */
+  bool large;          /* large ones, all of each */
+} umemPoolRun;
+
+/* The methods for them. */
+static inline umemPages const *umemPoolSpace_methods(umemPoolCore const *core, bool large) {
+  return large ? core->large : core->pages;
+}
+
+/* Fills in the first run of [*page, end), where all pages have memory, and sets *page to its end. Leaves out large pages
+ * that are not all in it. False at the end. */
+bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space, size_t *page,
+                            size_t end, umemPoolRun *run);
 
 /* Gives all memory and all addresses back. */
 void umemPoolSpace_end_all(umemPoolCore *core);

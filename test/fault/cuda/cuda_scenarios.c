@@ -185,7 +185,7 @@ static void hint(Trial *trial) {
 
 typedef struct Pages {
   Trial *trial;
-  umemPages const *methods;
+  umemPages const *methods, *ranges;
   uintptr_t adr; /* of the range */
   size_t page;
   bool has[4]; /* memory, by page */
@@ -227,18 +227,15 @@ static void give_back(Pages *pages) {
     while (pages->has[i])
       note(pages, i, 1, pages->methods->unmap(ctx, pages->adr + i * pages->page, pages->page),
            false);
-  while (!pages->methods->release(ctx, pages->adr, 4 * pages->page)) settle(pages->trial);
+  while (!pages->ranges->release(ctx, pages->adr, 4 * pages->page)) settle(pages->trial);
 }
 
 /* The caller of methods, as the messages have it. */
-static void use_pages(Trial *trial) {
+static void use_pages_of(Trial *trial, umemPages const *ranges, umemPages const *methods) {
   UMEM_ENTER_AS("umem_use_pages", NULL);
   umemVirtual *ctx = trial->ctx;
-  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(ctx, pages);
-  Pages pages = {.trial = trial, .methods = method ? method(ctx) : NULL};
-  if (!pages.methods) return;
-  pages.page = pages.methods->page_size;
-  if (!GOT(trial, ctx, pages.adr, pages.methods->reserve(ctx, 4 * pages.page))) return;
+  Pages pages = {.trial = trial, .methods = methods, .ranges = ranges, .page = methods->page_size};
+  if (!GOT(trial, ctx, pages.adr, ranges->reserve(ctx, 4 * pages.page))) return;
   bool good = map_two(&pages);
   require_pages(&pages);
   if (good) move_two(&pages);
@@ -246,6 +243,22 @@ static void use_pages(Trial *trial) {
   finish(trial);
   give_back(&pages);
   settle(trial);
+}
+
+static umemPages const *pages_of(Trial *trial) {
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(trial->ctx, pages);
+  return method ? method(trial->ctx) : NULL;
+}
+
+static void use_pages(Trial *trial) {
+  umemPages const *pages = pages_of(trial);
+  if (pages) use_pages_of(trial, pages, pages);
+}
+
+static void use_large_pages(Trial *trial) {
+  umemPages const *pages = pages_of(trial);
+  umemPages const *methods = pages ? trial->ctx->vptr->large_pages(trial->ctx) : NULL;
+  if (methods) use_pages_of(trial, pages, methods);
 }
 
 /* ---- other processes ---- */
@@ -336,6 +349,7 @@ Scenario const cuda_scenarios[] = {
     {"realloc", resize, NULL, scenarioPlain},
     {"info", ask, NULL, scenarioPlain},
     {"pages", use_pages, NULL, scenarioPlain},
+    {"large pages", use_large_pages, NULL, scenarioPlain},
     {"attach a block", share, "cuda", scenarioPlain},
     {"attach a block of a pool", share_pool, NULL, scenarioPlain},
     {"copy to device memory", copy_to_peer, "cuda", scenarioPlain},

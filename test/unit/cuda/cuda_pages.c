@@ -70,6 +70,33 @@ static void the_contexts_of_device_memory_have_pages(void **state) {
   umem_dtor(&bounded);
 }
 
+/* Of 32 MiB, each one allocation of the driver. */
+static void large_pages_are_one_allocation_each(void **state) {
+  (void)state;
+  umemCuda cuda;
+  umemCudaAsync bounded;
+  umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
+  options.maximum_size = 1 << 20;
+  expect_ok(umemCuda_ctor(&cuda, 0));
+  umemPages const *ranges = cuda.super.vptr->pages(&cuda.super);
+  umemPages const *large = cuda.super.vptr->large_pages(&cuda.super);
+  assert_int_equal(large->page_size, 32 << 20);
+  size_t const n = large->page_size;
+  uintptr_t adr = ranges->reserve(&cuda.super, 4 * n);
+  assert_int_equal(large->map(&cuda.super, adr, 2 * n), 2 * n);
+  assert_int_equal(fake_cudart_live().pages, 2);
+  assert_true(fake_cudart_at(adr, 2 * n));
+  assert_int_equal(large->move(&cuda.super, adr, adr + 2 * n, 2 * n), 2 * n);
+  assert_true(!fake_cudart_at(adr, 1) && fake_cudart_at(adr + 2 * n, 2 * n));
+  assert_int_equal(large->unmap(&cuda.super, adr + 2 * n, 2 * n), 2 * n);
+  assert_int_equal(fake_cudart_live().pages, 0);
+  assert_true(ranges->release(&cuda.super, adr, 4 * n));
+  expect_ok(umemCudaAsync_ctor_with(&bounded, 0, UMEM_STREAM_NEW, &options));
+  assert_null(bounded.super.vptr->large_pages(&bounded.super));
+  umem_dtor(&bounded);
+  umem_dtor(&cuda);
+}
+
 static void a_gpu_without_pages_has_none(void **state) {
   (void)state;
   umemCuda cuda;
@@ -288,6 +315,7 @@ static void ranges_that_fail(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       CUDA_TEST(the_contexts_of_device_memory_have_pages),
+      CUDA_TEST(large_pages_are_one_allocation_each),
       CUDA_TEST(a_gpu_without_pages_has_none),
       CUDA_TEST(what_is_unknown_is_asked_again),
       CUDA_TEST(the_bus_reaches_pages_where_it_can),

@@ -253,6 +253,7 @@ static void options_without_a_spare_have_the_default(void **state) {
 
 static void options_count_in_pages(void **state) {
   (void)state;
+  paged.no_large = true;
   open_pool(&pool, &paged, 5 * page + 1, 8 * page, 0);
   assert_true(reserved() == 6 * page && stats_of(&pool).largest_free == 6 * page);
   uintptr_t adr[7];

@@ -31,11 +31,15 @@ static int all_tear_down(void **state) {
   return cuda_tear_down(state);
 }
 
-static void open_all(void *upstream) {
-  expect_ok(umemPool_ctor(&pool, upstream, NULL));
+static void open_with(void *upstream, size_t growth) {
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  options.growth = growth;
+  expect_ok(umemPool_ctor(&pool, upstream, &options));
   expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
   expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
 }
+
+static void open_all(void *upstream) { open_with(upstream, 0); }
 
 static void close_all(void) {
   umem_dtor(&on_a);
@@ -99,6 +103,36 @@ static void pages_of_another_view_move(void **state) {
     umem_free(&on_a, wall);
     close_all();
   }
+}
+
+/* Large pages, of this view and of another one: from a block on which work is queued to another block, and back to the
+ * driver. */
+static void large_pages_have_no_work(void **state) {
+  (void)state;
+  enum { large = 32 * mebi };
+  for (size_t k = 0; k < 2; k++)
+    for (int other = 0; other < 2; other++) {
+      void *on = other ? (void *)&on_b : (void *)&on_a;
+      open_with(upstreams[k], large);
+      uintptr_t busy = block_of(&on_a, 2 * (size_t)large), wall = block_of(&on_a, large);
+      expect_ok(umem_set(&on_a, wall, 8, some));
+      expect_ok(umem_set(&on_a, busy + large - some / 2, 1, some));
+      umem_free(&on_a, busy);
+      assert_true(fake_cudart_is_late(stream_of(&a)));
+      assert_int_equal(pages(), 3);
+      uintptr_t block = block_of(on, 4 * (size_t)large);
+      assert_int_equal(pages(), 5); /* two have moved */
+      expect_ok(umem_set(on, block + 3 * (size_t)large - some / 2, 2, some));
+      umem_free(on, block);
+      expect_ok(umem_trim(on, 0)); /* what a view has goes to the pool */
+      expect_ok(umem_trim(&pool, 0));
+      assert_int_equal(pages(), 1);
+      expect_ok(umem_synchronize(&a));
+      expect_ok(umem_synchronize(&b));
+      expect_byte(wall, 8);
+      umem_free(&on_a, wall);
+      close_all();
+    }
 }
 
 static void trimmed_pages_have_no_work(void **state) {
@@ -397,6 +431,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       ON_TEST(a_moved_page_has_no_work),
       ON_TEST(pages_of_another_view_move),
+      ON_TEST(large_pages_have_no_work),
       ON_TEST(trimmed_pages_have_no_work),
       ON_TEST(pages_end_after_their_work),
       ON_TEST(a_moved_page_has_no_kernel),

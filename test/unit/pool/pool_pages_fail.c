@@ -29,18 +29,25 @@ static void use(bool may_fail) {
   for (unsigned i = 1; i < count; i += 2) umem_free(&pool, adr[i]);
 }
 
+/* With the large pages of a pool with growth, too. */
+static PagedCall const calls[] = {pagedReserve,  pagedMap,        pagedMove,      pagedUnmap,
+                                  pagedMapLarge, pagedUnmapLarge, pagedMoveLarge, pagedAlloc};
+static size_t const large_growth[] = {[pagedMapLarge] = pagedLarge,
+                                      [pagedUnmapLarge] = pagedLarge,
+                                      [pagedMoveLarge] = pagedLarge,
+                                      [pagedAlloc] = 0};
+
 /* Every call fails once, and with a part of its pages done; then all works, and nothing is left. */
 static void each_call_may_fail(void **state) {
   (void)state;
-  PagedCall const calls[] = {pagedReserve, pagedMap, pagedMove, pagedUnmap};
   umemStatusType const types[] = {umemMemoryError, umemNotSupportedError};
   unsigned met = 0;
-  for (size_t c = 0; c < 4; c++)
+  for (size_t c = 0; c < 7; c++)
     for (unsigned long nth = 1; nth <= 12; nth++)
       for (unsigned long after = 0; after < 3; after++)
         for (size_t t = 0; t < 2; t++) {
           paged.no_alloc = after == 1;
-          open_plain(after == 2 ? 64 * page : 0);
+          open_pool(&pool, &paged, 0, large_growth[calls[c]], after == 2 ? 64 * page : 0);
           paged_fail(&paged, calls[c], nth, after, types[t]);
           use(true);
           met += paged.calls[calls[c]] >= nth;
@@ -56,7 +63,7 @@ static void each_call_may_fail(void **state) {
           umem_dtor(&pool);
           if (!paged_is_clean(&paged)) fail_msg("%s", paged.misuse);
         }
-  assert_true(met > 40);
+  assert_true(met > 60);
 }
 
 /* ---- adaptors that count ---- */
@@ -64,10 +71,10 @@ static void each_call_may_fail(void **state) {
 static umemStats stats;
 static umemLimit limit;
 
-static void open_metered(size_t most) {
+static void open_metered(size_t most, size_t growth) {
   assert_ok(umemLimit_ctor(&limit, &paged, most));
   assert_ok(umemStats_ctor(&stats, &limit));
-  open_pool(&pool, &stats, 0, 0, 0);
+  open_pool(&pool, &stats, 0, growth, 0);
 }
 
 static void close_metered(void) {
@@ -95,7 +102,7 @@ static void expect_counted(size_t pages) {
 
 static void adaptors_count_pages(void **state) {
   (void)state;
-  open_metered(12 * page);
+  open_metered(12 * page, 0);
   uintptr_t one = filled_block(3 * page, 1), two = filled_block(4 * page, 2);
   expect_counted(7);
   umem_free(&pool, one);
@@ -123,7 +130,7 @@ static void adaptors_count_pages(void **state) {
 /* A limit that is less than a page gives chunks. */
 static void a_small_limit_gives_chunks(void **state) {
   (void)state;
-  open_metered(page - 4096);
+  open_metered(page - 4096, 0);
   uintptr_t adr = filled_block(page / 2, 1);
   assert_true(paged.pages == 0 && paged.blocks == 1);
   assert_int_equal(umemLimit_used(&limit), reserved());
@@ -133,12 +140,11 @@ static void a_small_limit_gives_chunks(void **state) {
 
 static void adaptors_count_what_failures_leave(void **state) {
   (void)state;
-  PagedCall const calls[] = {pagedReserve, pagedMap, pagedMove, pagedUnmap, pagedAlloc};
   unsigned met = 0;
-  for (size_t c = 0; c < 5; c++)
+  for (size_t c = 0; c < 8; c++)
     for (unsigned long nth = 1; nth <= 8; nth++)
       for (unsigned long after = 0; after < 3; after++) {
-        open_metered((after == 1 ? 40 : 400) * page);
+        open_metered((after == 1 ? 40 : 400) * page, large_growth[calls[c]]);
         paged_fail(&paged, calls[c], nth, after, umemMemoryError);
         use(true);
         met += paged.calls[calls[c]] >= nth;

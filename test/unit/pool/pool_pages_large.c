@@ -1,0 +1,219 @@
+/* pool_pages_large.c - pools with the option growth over contexts that have large pages: these are mapped and moved as a
+ * whole, and take no more memory. */
+#include "pool_pages_help.h"
+
+enum { group = pagedGroup, large = pagedLarge };
+
+static unsigned long calls(PagedCall call) { return paged.calls[call]; }
+
+static void open_large(size_t maximum) { open_pool(&pool, &paged, 0, large, maximum); }
+
+static void close_empty(uintptr_t const *adr, size_t count) {
+  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
+  assert_int_equal(paged.pages, 0);
+}
+
+/* ---- where they come ---- */
+
+static void only_a_large_growth_gets_large_pages(void **state) {
+  (void)state;
+  size_t const growths[] = {0, large - 1, large};
+  for (size_t i = 0; i < 3; i++) {
+    memset(paged.calls, 0, sizeof paged.calls);
+    open_pool(&pool, &paged, 0, growths[i], 0);
+    uintptr_t adr = filled_block(4 * large, 1);
+    assert_int_equal(calls(pagedMapLarge) > 0, growths[i] == large);
+    assert_int_equal(calls(pagedMap) > 0, growths[i] != large);
+    assert_true(reserved() == 4 * large && paged.pages == 4 * group);
+    close_empty(&adr, 1);
+  }
+}
+
+/* What a block does not fill is for the next one, up to where a large page ends. */
+static void growth_ends_with_a_large_page(void **state) {
+  (void)state;
+  size_t const sizes[] = {2 * page, 3 * page, 2 * page};
+  uintptr_t adr[3];
+  open_large(0);
+  for (int i = 0; i < 3; i++) adr[i] = filled_block(sizes[i], (unsigned char)i);
+  assert_true(calls(pagedMap) == 0 && reserved() == 2 * large);
+  for (int i = 0; i < 3; i++) assert_true(is_filled(adr[i], sizes[i], (unsigned char)i));
+  close_empty(adr, 3);
+}
+
+/* A block that is larger than the growth takes what it needs: others at its end. */
+static void a_larger_block_takes_what_it_needs(void **state) {
+  (void)state;
+  open_large(0);
+  uintptr_t adr = filled_block(2 * large + 3 * page, 1);
+  assert_true(calls(pagedMapLarge) == 1 && calls(pagedMap) == 1);
+  assert_true(reserved() == 2 * large + 3 * page);
+  close_empty(&adr, 1);
+}
+
+static void no_more_than_the_maximum_is_mapped(void **state) {
+  (void)state;
+  open_large(2 * large + 2 * page);
+  uintptr_t adr[] = {filled_block(2 * large, 1), filled_block(2 * page, 2)};
+  assert_true(reserved() == 2 * large + 2 * page && paged.pages == 2 * group + 2);
+  assert_true(!umem_alloc(&pool, 2 * page));
+  forget_failures();
+  close_empty(adr, 2);
+}
+
+/* ---- where they go ---- */
+
+static void large_pages_move_as_a_whole(void **state) {
+  (void)state;
+  open_large(0);
+  uintptr_t adr[] = {filled_block(2 * large, 1), filled_block(large, 2), 0};
+  umem_free(&pool, adr[0]);
+  adr[0] = filled_block(4 * large, 3);
+  assert_true(calls(pagedMoveLarge) == 1 && calls(pagedMove) == 0);
+  assert_true(reserved() == 5 * large);
+  assert_true(is_filled(adr[1], large, 2) && is_filled(adr[0], 4 * large, 3));
+  close_empty(adr, 2);
+}
+
+/* A part of a large page is in use: all of it stays. */
+static void large_pages_in_use_stay(void **state) {
+  (void)state;
+  open_large(0);
+  uintptr_t adr[] = {filled_block(2 * page, 1), filled_block(2 * page, 2),
+                     filled_block(2 * large, 3), filled_block(2 * page, 4)};
+  umem_free(&pool, adr[0]); /* half of a large page */
+  umem_free(&pool, adr[2]);
+  adr[0] = filled_block(3 * large, 5);
+  assert_true(calls(pagedMoveLarge) == 1 && calls(pagedMove) == 0);
+  assert_true(reserved() == 4 * large + 2 * page);
+  adr[2] = filled_block(2 * page, 6); /* which serves others */
+  assert_true(reserved() == 4 * large + 2 * page);
+  assert_true(is_filled(adr[1], 2 * page, 2) && is_filled(adr[3], 2 * page, 4));
+  assert_true(is_filled(adr[0], 3 * large, 5));
+  close_empty(adr, 4);
+}
+
+/* Of the gap only one part can be a large page. The memory of another one goes back, and comes anew: the pool has no more
+ * than before. */
+static void smaller_gaps_get_new_memory_for_it(void **state) {
+  (void)state;
+  size_t const sizes[] = {large, 2 * page, 2 * page, large, 2 * page, 2 * page, 2 * page},
+               most = 4 * large + 2 * page;
+  uintptr_t adr[7];
+  open_large(most);
+  for (int i = 0; i < 7; i++) adr[i] = filled_block(sizes[i], (unsigned char)i);
+  assert_true(reserved() == most);
+  umem_free(&pool, adr[0]);
+  umem_free(&pool, adr[3]);
+  adr[0] = filled_block(large + 2 * page, 9);
+  assert_true(calls(pagedMoveLarge) == 1 && calls(pagedUnmapLarge) == 1);
+  assert_true(reserved() == most - 2 * page && paged.pages_peak == most / page);
+  adr[3] = filled_block(2 * page, 3);
+  assert_true(reserved() == most && is_filled(adr[0], large + 2 * page, 9));
+  for (int i = 1; i < 7; i++) assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
+  close_empty(adr, 7);
+}
+
+static void trim_gives_back_whole_ones(void **state) {
+  (void)state;
+  open_large(0);
+  uintptr_t adr[] = {new_block(&pool, 2 * large), filled_block(2 * page, 2)};
+  umem_free(&pool, adr[0]);
+  assert_ok(umem_trim(&pool, 2 * large + page)); /* a part of one */
+  assert_true(reserved() == 3 * large);
+  assert_ok(umem_trim(&pool, 2 * large));
+  assert_true(reserved() == 2 * large && calls(pagedUnmapLarge) == 1);
+  assert_ok(umem_trim(&pool, 0));
+  assert_true(reserved() == large && is_filled(adr[1], 2 * page, 2));
+  close_empty(adr + 1, 1);
+}
+
+/* ---- adaptors ---- */
+
+/* Each large page is one block for them. */
+static void adaptors_count_large_pages(void **state) {
+  (void)state;
+  umemLimit limit;
+  umemStats stats;
+  umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemLimit_ctor(&limit, &paged, 4 * large));
+  assert_ok(umemStats_ctor(&stats, &limit));
+  open_pool(&pool, &stats, 0, large, 0);
+  uintptr_t adr[] = {filled_block(2 * large, 1), filled_block(large, 2)};
+  assert_true(calls(pagedMapLarge) == 2 && umemLimit_used(&limit) == 3 * large);
+  umem_free(&pool, adr[0]);
+  adr[0] = filled_block(3 * large, 3);
+  assert_true(calls(pagedMoveLarge) == 1 && umemLimit_used(&limit) == 4 * large);
+  assert_ok(umemStats_get(&stats, &found));
+  assert_true(found.current_count == 4 && found.current_bytes == 4 * large);
+  assert_true(!umem_alloc(&pool, 2 * large) && umem_thread_status() == umemMemoryError);
+  forget_failures();
+  umem_clear_status(&stats);
+  umem_clear_status(&limit);
+  close_empty(adr, 2);
+  umem_dtor(&stats);
+  assert_int_equal(umemLimit_used(&limit), 0);
+  umem_dtor(&limit);
+}
+
+/* ---- at random ---- */
+
+enum { most_blocks = 32, most_pages = 150 };
+
+typedef struct Block {
+  uintptr_t adr;
+  size_t size;
+  unsigned char c;
+} Block;
+
+/* The bytes of all blocks stay. The pool's figure is what there is, and never above its maximum. */
+static void blocks_keep_their_bytes(void **state) {
+  (void)state;
+  static Block blocks[most_blocks];
+  uint64_t seed = 21, refused = 0;
+  uint64_t const rounds = setting_small() ? 1500 : setting_operations(4000);
+  paged.no_alloc = true;
+  open_large(most_pages * page);
+  for (uint64_t round = 0; round < rounds; round++) {
+    Block *block = &blocks[below(&seed, most_blocks)];
+    if (block->adr) {
+      assert_true(is_filled(block->adr, block->size, block->c));
+      umem_free(&pool, block->adr);
+      block->adr = 0;
+    } else {
+      size_t size = page + 4096 + below(&seed, (below(&seed, 4) ? 6 : 40) * page);
+      *block = (Block){umem_alloc(&pool, size), size, (unsigned char)round};
+      if (block->adr) fill(block->adr, size, block->c);
+      if (!block->adr) refused++;
+      forget_failures();
+    }
+    if (below(&seed, 400) == 0) assert_ok(umem_trim(&pool, below(&seed, most_pages) * page));
+    if (paged.misuse[0]) fail_msg("round %zu: %s", (size_t)round, paged.misuse);
+    assert_true(reserved() == paged.pages * page && paged.pages <= most_pages);
+  }
+  assert_true(refused > rounds / 100 && refused < rounds / 4);
+  assert_true(calls(pagedMoveLarge) > rounds / 200 && calls(pagedUnmapLarge) > rounds / 200);
+  for (int i = 0; i < most_blocks; i++) {
+    umem_free(&pool, blocks[i].adr);
+    blocks[i].adr = 0;
+  }
+  close_empty(NULL, 0);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      PAGES_TEST(only_a_large_growth_gets_large_pages),
+      PAGES_TEST(growth_ends_with_a_large_page),
+      PAGES_TEST(a_larger_block_takes_what_it_needs),
+      PAGES_TEST(no_more_than_the_maximum_is_mapped),
+      PAGES_TEST(large_pages_move_as_a_whole),
+      PAGES_TEST(large_pages_in_use_stay),
+      PAGES_TEST(smaller_gaps_get_new_memory_for_it),
+      PAGES_TEST(trim_gives_back_whole_ones),
+      PAGES_TEST(adaptors_count_large_pages),
+      PAGES_TEST(blocks_keep_their_bytes),
+  };
+  return cmocka_run_group_tests_name("pool_pages_large", tests, NULL, NULL);
+}
