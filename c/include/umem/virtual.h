@@ -311,10 +311,10 @@ struct umemVtbl {
    * do. */
   void (*labelled)(umemVirtual *ctx);
 
-  /* Returns the methods map, unmap and move for larger pages in the ranges of the method pages, if these are faster to map
-   * and to move than as many bytes of the others; reserve and release are NULL. Their page_size is a power of two, at most 64
-   * times that of the others. All addresses are multiples of it from the begin of a range. What this map has mapped, only
-   * this unmap and move unmap and move; other pages may stand between. Rules and default: those of pages. */
+  /* Returns the methods map, unmap and move for larger pages, if these take less time than as many bytes of the pages of
+   * the method pages. They are in the same ranges, so reserve and release are NULL, and pages of both sizes may stand side
+   * by side. page_size is a power of two, at most 64 times that of the others; addresses are multiples of it from the
+   * begin of a range. Only these methods unmap and move what this map has mapped. All else, and the default: as pages. */
   umemPages const *(*large_pages)(umemVirtual *ctx);
 };
 

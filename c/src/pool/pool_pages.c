@@ -4,6 +4,9 @@
  * gaps that are side by side. The gaps get pages of which all is free elsewhere, and new ones only for the rest: so the
  * pool holds hardly more than what was live at once (PyTorch's expandable segments; GMLake).
  *
+ * Large pages of the upstream take less time, but move only as a whole. So a pool has them only if the program wants it to
+ * grow by so many bytes.
+ *
  * A page may be moved when the work that may still use it is done, which the driver does not wait for. So a piece is taken
  * out of its list first, then the lock is opened, and the queue of the list waited for. While the lock is open the pieces
  * are live ranges that are no blocks, and one thread at a time maps. */
