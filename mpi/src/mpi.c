@@ -28,6 +28,7 @@ bool mpi_fail_bounds(umemVirtual *ctx, char const *what, uintptr_t adr, size_t n
 }
 
 bool mpi_sync_by_mpi(umemVirtual *ctx) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST); /* neighbours use the memory; not each MPI has it here */
   int error = MPI_Win_sync(mpi_of(ctx)->window->data);
   return error == MPI_SUCCESS || mpi_fail(ctx, error, "MPI_Win_sync");
 }
@@ -211,6 +212,7 @@ static Mpi *make(umemVirtual *ctx, MPI_Comm comm, int rank) {
     mpi->rank = rank;
     mpi->capacity = window->capacities[rank];
     mpi->part = window->parts[rank];
+    mpi->fenced = mpi->part && (window->records || rank != window->rank);
     return mpi;
   }
   free(mpi);

@@ -9,7 +9,8 @@ typedef struct Mpi {
   int rank;
   uint64_t capacity;
   unsigned char
-      *part; /* the memory, if the CPU can use it; else NULL. Valid while the window is open */
+      *part;   /* the memory, if the CPU can use it; else NULL. Valid while the window is open */
+  bool fenced; /* fences of the CPU order accesses to part, without MPI */
   MpiUnits units;
   umemHost host;      /* for intermediate buffers */
   unsigned char *run; /* owned, atomic: a buffer of mpi_strided.c, or NULL */
@@ -40,20 +41,21 @@ static inline unsigned char *mpi_here(Mpi const *mpi, uintptr_t adr) {
   return mpi->part ? mpi->part + adr : NULL;
 }
 
-/* MPI_Win_sync; a status if it fails. */
+/* A fence of the CPU and MPI_Win_sync, in which MPI may complete operations of other ranks on this one; a status if it
+ * fails. */
 bool mpi_sync_by_mpi(umemVirtual *ctx);
 
 /* After accesses of the CPU to the window, which others then see. A status if it fails. */
 static inline bool mpi_sync(umemVirtual *ctx) {
-  if (!mpi_of(ctx)->units.shared) return mpi_sync_by_mpi(ctx);
+  if (!mpi_of(ctx)->fenced) return mpi_sync_by_mpi(ctx);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return true;
 }
 
-/* Before the CPU reads the window: it then sees what others have written and completed. With shared memory, who writes has
- * the fence for both. */
+/* Before the CPU reads the window: it then sees what others have written and completed. Among ranks of one machine, who
+ * writes has the fence for both. */
 static inline bool mpi_sync_to_read(umemVirtual *ctx) {
-  if (!mpi_of(ctx)->units.shared) return mpi_sync(ctx);
+  if (!mpi_of(ctx)->fenced) return mpi_sync(ctx);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return true;
 }

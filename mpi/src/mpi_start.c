@@ -98,22 +98,22 @@ static bool has_room(MPI_Comm machine, int ranks, uint64_t nbytes) {
   return false;
 }
 
-/* Decides about the memory where the options do not. */
-static bool look_at_machine(MPI_Comm comm, uint64_t nbytes, umemMpiOptions *options) {
-  MPI_Comm machine;
-  int here = 0, all = 0;
-  int error = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
-  if (error != MPI_SUCCESS)
-    return agree(comm, mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_split_type"));
-  MPI_Comm_size(machine, &here);
-  MPI_Comm_size(comm, &all);
+/* Finds the ranks of this machine, and decides about the memory where the options do not. */
+static bool look_at_machine(MpiWindow *window, uint64_t nbytes, umemMpiOptions *options) {
+  int most = 0; /* ranks of a machine */
+  int error =
+      MPI_Comm_split_type(window->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &window->machine);
+  if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(window->machine, MPI_ERRORS_RETURN);
+  bool well = error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Comm_split_type");
+  if (!agree(window->comm, well)) return false;
+  MPI_Comm_size(window->machine, &window->here);
+  error = MPI_Allreduce(&window->here, &most, 1, MPI_INT, MPI_MAX, window->comm);
+  if (error != MPI_SUCCESS) mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
+  bool const apart = most == 1 && window->ranks > 1;
   if (options->memory == umemMpiMemoryAuto)
-    options->memory = here == all ? umemMpiMemoryShared : umemMpiMemoryAllocate;
-  bool well = options->memory != umemMpiMemoryShared || here == all ||
-              refuse(umemNotSupportedError, "ranks on several machines share no memory");
-  if (options->memory != umemMpiMemoryCreate) well = has_room(machine, here, nbytes) && well;
-  MPI_Comm_free(&machine);
-  return agree(comm, well);
+    options->memory = apart ? umemMpiMemoryAllocate : umemMpiMemoryShared;
+  well = options->memory == umemMpiMemoryCreate || has_room(window->machine, window->here, nbytes);
+  return agree(window->comm, error == MPI_SUCCESS && well);
 }
 
 /* ---- the windows of MPI ---- */
@@ -134,9 +134,10 @@ static bool map_memory(MpiWindow *window, uint64_t nbytes) {
   return refuse(umemMemoryError, "the system has no memory for this capacity");
 }
 
-/* One window of MPI. Sets *base to this rank's part. */
-static bool make_one(MpiWindow *window, umemMpiMemory how, uint64_t nbytes, int disp_unit,
-                     unsigned char *memory, MPI_Win *made, unsigned char **base) {
+/* One window of MPI, of the ranks of comm. Sets *base to this rank's part. All ranks of the window call it, for as many
+ * communicators as comm may be. */
+static bool make_one(MpiWindow *window, MPI_Comm comm, umemMpiMemory how, uint64_t nbytes,
+                     int disp_unit, unsigned char *memory, MPI_Win *made, unsigned char **base) {
   static char const *const calls[] = {"", "umemMpi_start: MPI_Win_allocate_shared",
                                       "umemMpi_start: MPI_Win_allocate",
                                       "umemMpi_start: MPI_Win_create"};
@@ -146,11 +147,11 @@ static bool make_one(MpiWindow *window, umemMpiMemory how, uint64_t nbytes, int 
   int error = MPI_Info_create(&info);
   if (error == MPI_SUCCESS) error = MPI_Info_set(info, "alloc_shared_noncontig", "true");
   if (error == MPI_SUCCESS && how == umemMpiMemoryCreate)
-    error = MPI_Win_create(memory, size, disp_unit, info, window->comm, made);
+    error = MPI_Win_create(memory, size, disp_unit, info, comm, made);
   else if (error == MPI_SUCCESS && how == umemMpiMemoryAllocate)
-    error = MPI_Win_allocate(size, disp_unit, info, window->comm, &memory, made);
+    error = MPI_Win_allocate(size, disp_unit, info, comm, &memory, made);
   else if (error == MPI_SUCCESS)
-    error = MPI_Win_allocate_shared(size, disp_unit, info, window->comm, &memory, made);
+    error = MPI_Win_allocate_shared(size, disp_unit, info, comm, &memory, made);
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   if (error != MPI_SUCCESS) return agree(window->comm, mpi_fail(NULL, error, what));
   *base = memory;
@@ -180,41 +181,79 @@ static bool begin_records(MpiWindow *window, unsigned char *control) {
   return agree(window->comm, well);
 }
 
-/* Where the parts and records of all ranks are in this process. */
-static bool find_shared(MpiWindow *window) {
-  int error = MPI_SUCCESS;
-  window->records = calloc((size_t)window->ranks, sizeof *window->records);
-  if (!window->records) return refuse(umemMemoryError, "no memory for the records of the window");
-  for (int rank = 0; rank < window->ranks && error == MPI_SUCCESS; rank++) {
-    MPI_Aint size;
-    int unit;
-    error = MPI_Win_shared_query(window->data, rank, &size, &unit, &window->parts[rank]);
-    if (error == MPI_SUCCESS)
-      error = MPI_Win_shared_query(window->control, rank, &size, &unit, &window->records[rank]);
-  }
-  return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: MPI_Win_shared_query");
+/* Where the part of a rank of this machine is in this process, and its records if all ranks are on this machine. */
+static int find_neighbour(MpiWindow *window, int here, int rank) {
+  bool const is_all = window->neighbours == MPI_WIN_NULL;
+  MPI_Win const parts = is_all ? window->data : window->neighbours;
+  MPI_Aint size;
+  int unit;
+  int error = MPI_Win_shared_query(parts, here, &size, &unit, &window->parts[rank]);
+  if (error != MPI_SUCCESS || !is_all) return error;
+  return MPI_Win_shared_query(window->control, here, &size, &unit, &window->records[rank]);
 }
 
-static bool make_windows(MpiWindow *window, umemMpiOptions const *options) {
+static int find_neighbours(MpiWindow *window) {
+  MPI_Group machine = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+  int error = MPI_Comm_group(window->machine, &machine);
+  if (error == MPI_SUCCESS) error = MPI_Comm_group(window->comm, &all);
+  for (int here = 0; here < window->here && error == MPI_SUCCESS; here++) {
+    int rank;
+    error = MPI_Group_translate_ranks(machine, 1, &here, all, &rank);
+    if (error == MPI_SUCCESS) error = find_neighbour(window, here, rank);
+  }
+  if (machine != MPI_GROUP_NULL) MPI_Group_free(&machine);
+  if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
+  return error;
+}
+
+/* What the ranks of this machine share. */
+static bool find_shared(MpiWindow *window) {
+  if (window->neighbours == MPI_WIN_NULL) {
+    window->records = calloc((size_t)window->ranks, sizeof *window->records);
+    if (!window->records) return refuse(umemMemoryError, "no memory for the records of the window");
+  }
+  int error = find_neighbours(window);
+  return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: the parts of this machine");
+}
+
+/* The windows of data and of records; *data and *control are this rank's parts. With shared memory on several machines
+ * the window of data is made of those of all machines. CPUs and MPI must not change the same records, because MPI's
+ * atomic operations need not be those of the CPU: the window of records is MPI's alone there. */
+static bool make_windows(MpiWindow *window, umemMpiOptions const *options, unsigned char **data,
+                         unsigned char **control) {
   uint64_t const nbytes = options->capacity, records = control_size(nbytes, options->unit);
-  unsigned char *memory = NULL, *data = NULL, *control = NULL;
+  bool const divided = options->memory == umemMpiMemoryShared && window->here < window->ranks;
+  umemMpiMemory const how = divided ? umemMpiMemoryCreate : options->memory;
+  umemMpiMemory const how_records = divided ? umemMpiMemoryAllocate : options->memory;
+  unsigned char *memory = NULL, *memory_of_records = NULL;
   if (options->memory == umemMpiMemoryCreate) {
     if (!agree(window->comm, map_memory(window, page_round(nbytes) + records + 4096))) return false;
     memory = window->memory;
+    memory_of_records = memory + page_round(nbytes);
   }
-  umemMpiMemory const how = options->memory;
-  if (!make_one(window, how, nbytes, 1, memory, &window->data, &data)) return false;
-  if (memory) memory += page_round(nbytes);
-  if (!make_one(window, how, records, 8, memory, &window->control, &control)) return false;
-  if (is_unified(window->data)) window->parts[window->rank] = data;
-  if (!agree(window->comm, how != umemMpiMemoryShared || find_shared(window))) return false;
+  if (divided && !make_one(window, window->machine, umemMpiMemoryShared, nbytes, 1, NULL,
+                           &window->neighbours, &memory))
+    return false;
+  return make_one(window, window->comm, how, nbytes, 1, memory, &window->data, data) &&
+         make_one(window, window->comm, how_records, records, 8, memory_of_records,
+                  &window->control, control);
+}
+
+static bool make_memory(MpiWindow *window, umemMpiOptions const *options) {
+  unsigned char *data = NULL, *control = NULL;
+  if (!make_windows(window, options, &data, &control)) return false;
+  bool const unified = is_unified(window->data);
+  if (unified) window->parts[window->rank] = data;
+  bool shares =
+      options->memory == umemMpiMemoryShared && (unified || window->neighbours == MPI_WIN_NULL);
+  if (!agree(window->comm, !shares || find_shared(window))) return false;
   return begin_records(window, control);
 }
 
 /* ---- progress ---- */
 
 static bool start_progress(MpiWindow *window, umemMpiOptions const *options) {
-  bool needed = options->memory != umemMpiMemoryShared;
+  bool needed = !window->records; /* in shared memory no rank needs the help of another one */
   bool wanted = options->progress == umemMpiProgressThread ||
                 (options->progress == umemMpiProgressAuto && needed && window->threads);
   int error = 0;
@@ -245,6 +284,8 @@ int mpi_end_window(MpiWindow *window) {
   if (window->comm == MPI_COMM_NULL) return MPI_SUCCESS;
   end_one(&window->control, &result);
   end_one(&window->data, &result);
+  end_one(&window->neighbours, &result); /* the memory of data */
+  if (window->machine != MPI_COMM_NULL) MPI_Comm_free(&window->machine);
   int error = MPI_Comm_free(&window->comm);
   if (window->memory) munmap(window->memory, window->memory_size);
   window->memory = NULL;
@@ -273,7 +314,7 @@ static bool fill(MpiWindow *window, umemMpiOptions *options) {
   window->cuda_aware = mpi_takes_gpu_addresses();
   uint64_t const all = options->capacity + control_size(options->capacity, options->unit);
   if (!agree_on_options(window->comm, options) || !gather(window, options->capacity) ||
-      !look_at_machine(window->comm, all, options) || !make_windows(window, options) ||
+      !look_at_machine(window, all, options) || !make_memory(window, options) ||
       !start_progress(window, options))
     return false;
   int error = mpi_attach_window(window->user, window);
@@ -294,8 +335,8 @@ static bool start_on(MPI_Comm comm, umemMpiOptions const *options) {
     return false;
   }
   window->user = comm;
-  window->comm = MPI_COMM_NULL;
-  window->data = window->control = MPI_WIN_NULL;
+  window->comm = window->machine = MPI_COMM_NULL;
+  window->data = window->control = window->neighbours = MPI_WIN_NULL;
   window->holders = 1;
   int error = MPI_Comm_dup(comm, &window->comm);
   if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(window->comm, MPI_ERRORS_RETURN);

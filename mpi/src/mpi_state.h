@@ -21,13 +21,15 @@
 typedef struct MpiWindow {
   MPI_Comm user;         /* which has it; borrowed */
   MPI_Comm comm;         /* owned: a duplicate */
+  MPI_Comm machine;      /* owned: the ranks of this machine */
   MPI_Win data;          /* the memory of all ranks, bytes */
   MPI_Win control;       /* the records of the blocks (mpi_units.h), words of 64 bits */
-  int rank, ranks;       /* of the calling process, and all */
+  MPI_Win neighbours;    /* the memory in data of the ranks of this machine, if data has more */
+  int rank, ranks, here; /* of the calling process; all; those of this machine */
   uint64_t *capacities;  /* owned: [ranks], bytes of each part */
   uint64_t unit;         /* as the options say; 0: of each part its own */
   unsigned char **parts; /* owned: [ranks], the memory of each, or NULL if the CPU cannot use it */
-  uint64_t **records;    /* owned: [ranks], with shared memory; else NULL */
+  uint64_t **records;    /* owned: [ranks], if all ranks share memory; else NULL */
   void *memory;          /* owned: with umemMpiMemoryCreate, both parts */
   size_t memory_size;
   bool threads;                 /* MPI_THREAD_MULTIPLE */

@@ -5,7 +5,8 @@
  *
  * Rank 0 runs the contract, with the row "mpi", which is "mpi:1". Rank 1 calls MPI only before and after, and looks at
  * its memory to find out when that is. It dies when the contract has begun: rank 0 then goes on, if MPI lets it, and
- * cannot end MPI. It prints "the contract holds" at last, and first its number if the output goes to a file. */
+ * cannot end MPI. It prints "the contract holds" at last, and first its number if the output goes to a file. More ranks
+ * sleep: with them the window is one of several machines (UMEM_TEST_MPI_MACHINES: machines.c). */
 #include "ranks.h"
 
 #include <signal.h>
@@ -32,6 +33,18 @@ static void help_not(char const *how, int volatile const *said) {
   while (*said != has_ended) {
     if (dies && *said == has_begun) kill(getpid(), SIGKILL);
     if (sleeps) nanosleep(&pause, NULL);
+  }
+}
+
+/* Waits for all ranks, and leaves the processor to them meanwhile. */
+static void sleep_until_all_are_here(void) {
+  struct timespec const pause = {0, 5000000};
+  MPI_Request request;
+  int done = 0;
+  CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  while (!done) {
+    CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    nanosleep(&pause, NULL);
   }
 }
 
@@ -76,20 +89,24 @@ int main(int argc, char **argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  machines();
   write_to_file();
   umemHost_ctor(&host);
   start_window(part);
   char *words[16] = {argv[0], "alone", "*mpi*"};
   int count = 3;
   for (int i = 2; i < argc && count < 15; i++) words[count++] = argv[i];
-  CHECK(argc > 1 && ranks == 2);
-  if (rank == 1)
+  CHECK(argc > 1 && ranks > 1);
+  if (rank == 0)
+    failed = run(argv[1], count, words);
+  else if (rank == 1)
     be_used(argv[1]);
   else
-    failed = run(argv[1], count, words);
+    barrier();
   if (!strcmp(argv[1], "dies")) _exit(failed);
+  sleep_until_all_are_here();
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
   umem_dtor(&host);
-  MPI_Finalize();
+  end_mpi();
   return failed;
 }

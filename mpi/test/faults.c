@@ -61,6 +61,6 @@ int main(int argc, char **argv) {
   sums_do_not_overflow();
   a_failure_at_the_end_is_a_status();
   if (rank == 0) printf("ok\n");
-  MPI_Finalize();
+  end_mpi();
   return 0;
 }

@@ -251,6 +251,6 @@ int main(int argc, char **argv) {
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
   CHECK(umem_thread_status() == umemOK);
   umem_dtor(&host);
-  MPI_Finalize();
+  end_mpi();
   return 0;
 }

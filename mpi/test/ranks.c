@@ -59,13 +59,13 @@ static void own_memory_has_pointers(void) {
     CHECK_OK(umem_copy_to(&all[r], others[r], &host, (uintptr_t)&value, sizeof value));
     CHECK(value == r + 0.5);
   }
-  umemMpi *next = &all[(rank + 1) % ranks];
-  double const *others_own = umemMpi_pointer(next, others[(rank + 1) % ranks]);
-  if (getenv("UMEM_TEST_MPI_MEMORY") && ranks > 1) {
-    CHECK(!others_own);
-    expect(next, umemNotSupportedError, "has this memory, and does not share it");
-  } else {
-    CHECK(others_own && *others_own == (rank + 1) % ranks + 0.5);
+  for (int r = 0; r < ranks; r++) {
+    double const *others_own = umemMpi_pointer(&all[r], others[r]);
+    CHECK(is_shared(r) == (others_own != NULL));
+    if (others_own)
+      CHECK(*others_own == r + 0.5);
+    else
+      expect(&all[r], umemNotSupportedError, "has this memory, and does not share it");
   }
   CHECK(!umemMpi_pointer(&all[rank], (1 << 16) + 1));
   expect(&all[rank], umemIndexError, "past the end");
@@ -250,17 +250,27 @@ static void matrices_are_turned(void) {
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
-/* Where no two ranks share memory, none is shared by default, and a wish for it fails in all ranks. */
-static void machines_share_no_memory(void) {
-  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
-  options.capacity = 4096;
-  options.memory = umemMpiMemoryShared;
-  bool const apart = is_apart();
-  CHECK((umemMpi_start(MPI_COMM_WORLD, &options) == umemNotSupportedError) == apart);
-  if (apart)
-    expect(NULL, umemNotSupportedError, "ranks on several machines share no memory");
-  else
+/* Each kind of memory works wherever ranks are; the ranks of a machine share what is shared. */
+static void machines_share_their_memory(void) {
+  umemMpiMemory const kinds[] = {umemMpiMemoryAuto, umemMpiMemoryShared, umemMpiMemoryAllocate,
+                                 umemMpiMemoryCreate};
+  for (int i = 0; i < 4; i++) {
+    umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
+    options.capacity = rank == ranks - 1 ? 0 : 4096;
+    options.memory = kinds[i];
+    CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
+    umemMpi *all = open_all();
+    for (int r = 0; r < ranks - 1; r++) {
+      bool const shares = r == rank || (i < 2 && are_neighbours(r, rank));
+      CHECK(shares == (umemMpi_pointer(&all[r], 0) != NULL));
+      if (!shares) expect(&all[r], umemNotSupportedError, "does not share it");
+      bool const prompt = all[r].super.capabilities & umemPrompt;
+      CHECK(prompt == (i < 2 && !is_apart())); /* otherwise an allocation calls MPI */
+    }
+    barrier();
+    close_all(all);
     CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+  }
 }
 
 /* ---- allocation by all ranks at once ---- */
@@ -387,9 +397,9 @@ static void threads_use_one_context(void) {
   umemMpi *next = &all[(rank + 1) % ranks];
   int level = 0;
   MPI_Query_thread(&level);
-  bool const is_shared = !getenv("UMEM_TEST_MPI_MEMORY");
+  bool const all_shared = !getenv("UMEM_TEST_MPI_MEMORY") && !is_apart();
   bool const concurrent = next->super.capabilities & umemConcurrent;
-  CHECK(concurrent == (is_shared || level == MPI_THREAD_MULTIPLE));
+  CHECK(concurrent == (all_shared || level == MPI_THREAD_MULTIPLE));
   pthread_t threads[3];
   for (int i = 0; concurrent && i < 3; i++)
     CHECK(pthread_create(&threads[i], NULL, allocate_much, next) == 0);
@@ -448,7 +458,7 @@ static struct {
     {"life", windows_begin_and_end},
     {"names", names_open_ranks},
     {"turn", matrices_are_turned},
-    {"machines", machines_share_no_memory},
+    {"machines", machines_share_their_memory},
     {"allocate", ranks_allocate_from_each_other},
     {"find", blocks_are_found_by_all_ranks},
     {"compete", ranks_compete_for_large_blocks},
@@ -473,6 +483,6 @@ int main(int argc, char **argv) {
     if (rank == 0) printf("ok - %s\n", tests[i].name);
   }
   umem_dtor(&host);
-  MPI_Finalize();
+  end_mpi();
   return 0;
 }
