@@ -1,7 +1,7 @@
 /* contract.c - the contract of all contexts (test/contract) on the memory of another rank, which does not help: it
- * sleeps, computes, or dies.
+ * sleeps, computes, or dies, or in MPI alone, which needs that without threads.
  *
- *     mpirun -n 2 contract sleeps|computes|dies [arguments of the contract]
+ *     mpirun -n 2 contract sleeps|computes|dies|helps [arguments of the contract]
  *
  * Rank 0 runs the contract, with the row "mpi", which is "mpi:1". Rank 1 calls MPI only before and after, and looks at
  * its memory to find out when that is. It dies when the contract has begun: rank 0 then goes on, if MPI lets it, and
@@ -27,12 +27,15 @@ static void say(umemMpi *ctx, int what) {
   CHECK_OK(umem_copy_to(&host, (uintptr_t)&what, ctx, 0, sizeof what));
 }
 
-static void help_not(char const *how, int volatile const *said) {
+static void do_something_else(char const *how, int volatile const *said) {
   struct timespec const pause = {0, 5000000};
-  bool dies = !strcmp(how, "dies"), sleeps = !strcmp(how, "sleeps");
+  bool const dies = !strcmp(how, "dies"), sleeps = !strcmp(how, "sleeps");
+  bool const helps = !strcmp(how, "helps");
   while (*said != has_ended) {
     if (dies && *said == has_begun) kill(getpid(), SIGKILL);
     if (sleeps) nanosleep(&pause, NULL);
+    int found;
+    if (helps) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
   }
 }
 
@@ -53,7 +56,7 @@ static void be_used(char const *how) {
   umemMpi own;
   CHECK_OK(umemMpi_ctor(&own, MPI_COMM_WORLD, 1));
   barrier();
-  help_not(how, umemMpi_pointer(&own, 0));
+  do_something_else(how, umemMpi_pointer(&own, 0));
   umem_dtor(&own);
 }
 
@@ -85,11 +88,8 @@ static void write_to_file(void) {
 }
 
 int main(int argc, char **argv) {
-  int level, failed = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  machines();
+  int failed = 0;
+  init_mpi(&argc, &argv);
   write_to_file();
   umemHost_ctor(&host);
   start_window(part);

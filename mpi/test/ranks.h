@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <umem.h>
 #include <umem/mpi.h>
+#include <unistd.h>
 
 extern int rank, ranks; /* of MPI_COMM_WORLD */
 extern umemHost host;
@@ -93,12 +93,16 @@ static inline void init_mpi(int *argc, char ***argv) {
   machines();
 }
 
-/* Ends MPI. MPICH 4.0 over TCP by UCX does not always come back from MPI_Finalize if more than two ranks call it at the
- * same time, also without windows: so one calls it after the other. */
+/* Ends MPI. MPICH 4.0 over TCP by UCX does not always come back from MPI_Finalize if there are more than two ranks, also in
+ * a program without umem that makes one window: it is left out there. */
 static inline void end_mpi(void) {
-  struct timespec const turn = {0, 30000000L * rank};
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  CHECK(MPI_Get_library_version(version, &length) == MPI_SUCCESS);
   barrier();
-  if (ranks > 2 && is_apart()) nanosleep(&turn, NULL);
+  fflush(NULL);
+  if (ranks > 2 && is_apart() && !getenv("UMEM_TEST_MPI_MACHINES") && strstr(version, "ch4:ucx"))
+    _exit(0);
   MPI_Finalize();
 }
 
