@@ -315,9 +315,10 @@ build_mpi() {
 test_mpi_with_sanitizers() {
   local folder=$build/mpi-sanitized
   build_mpi mpich "$folder" -DUMEM_SANITIZE=address,undefined &&
-    cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_blocks &&
+    cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_neighbours \
+      mpi_blocks &&
     ASAN_OPTIONS=detect_leaks=0 jobs=1 run_tests "$folder" \
-      ctest --tests-regex '\.(units|faults|blocks\.3|model.*|ranks\.(2|single|allocate|create))$'
+      ctest --tests-regex '\.(units|faults|neighbours|blocks\.3|model.*|ranks\.(2|single|allocate|create))$'
 }
 
 # Programs of MPI's ABI, by the MPICH that has it. They must need libmpi_abi and no other library of an MPI.
@@ -328,9 +329,10 @@ test_mpi_abi() {
     return
   fi
   build_mpi abi "$folder" &&
-    cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_contract &&
+    cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_neighbours \
+      mpi_contract &&
     jobs=1 run_tests "$folder" \
-      ctest --tests-regex '\.(units|model\.allocate|ranks\.(2|allocate|create)|contract\.allocate|hosts\.[^b].*)$' &&
+      ctest --tests-regex '\.(units|neighbours|model\.allocate|ranks\.(2|allocate|create)|contract\.allocate|hosts\.[^b].*)$' &&
     check "the component needs the library of MPI's ABI alone" needs_abi_alone "$folder/libumem-mpi.so"
 }
 
