@@ -1,6 +1,6 @@
-/* bench.c - contexts of MPI compared with bare MPI, in one run: rank 0 uses the memory of rank 1, which waits.
+/* bench.c - contexts of MPI compared with bare MPI, in one run: rank 0 uses the memory of another rank, which waits.
  *
- *     mpirun -n 2 bench [shared|allocate|create]
+ *     mpirun -n 2 bench [shared|allocate|create [RANK]]     (default: of rank 1)
  *
  * Each row is measured in turns, umem and MPI alternately, and the middle ratio of the turns counts. Bare MPI uses a
  * window of the same kind, MPI_Put or MPI_Get, and MPI_Win_flush. Writes JSON to stdout. */
@@ -16,6 +16,7 @@ static umemPool pool;
 static MPI_Win bare;
 static unsigned char *buffer;
 static uintptr_t block;
+static int target = 1; /* the other rank */
 
 /* ---- what is compared ---- */
 
@@ -23,13 +24,13 @@ static void umem_put(size_t n) { umem_copy_to(&host, (uintptr_t)buffer, &remote,
 static void umem_get(size_t n) { umem_copy_to(&remote, block, &host, (uintptr_t)buffer, n); }
 
 static void bare_put(size_t n) {
-  MPI_Put(buffer, (int)n, MPI_BYTE, 1, 0, (int)n, MPI_BYTE, bare);
-  MPI_Win_flush(1, bare);
+  MPI_Put(buffer, (int)n, MPI_BYTE, target, 0, (int)n, MPI_BYTE, bare);
+  MPI_Win_flush(target, bare);
 }
 
 static void bare_get(size_t n) {
-  MPI_Get(buffer, (int)n, MPI_BYTE, 1, 0, (int)n, MPI_BYTE, bare);
-  MPI_Win_flush(1, bare);
+  MPI_Get(buffer, (int)n, MPI_BYTE, target, 0, (int)n, MPI_BYTE, bare);
+  MPI_Win_flush(target, bare);
 }
 
 static void umem_allocate(size_t n) { umem_free(&remote, umem_alloc(&remote, n)); }
@@ -40,8 +41,8 @@ static void bare_fetch(size_t n) {
   uint64_t one = 1, old;
   (void)n;
   for (int i = 0; i < 2; i++) {
-    MPI_Fetch_and_op(&one, &old, MPI_UINT64_T, 1, 0, MPI_SUM, bare);
-    MPI_Win_flush(1, bare);
+    MPI_Fetch_and_op(&one, &old, MPI_UINT64_T, target, 0, MPI_SUM, bare);
+    MPI_Win_flush(target, bare);
   }
 }
 
@@ -75,13 +76,14 @@ static void measure(size_t i) {
 
 static void measure_all(char const *memory) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  CHECK_OK(umemMpi_ctor(&remote, MPI_COMM_WORLD, 1));
+  CHECK_OK(umemMpi_ctor(&remote, MPI_COMM_WORLD, target));
   CHECK_OK(umemPool_ctor(&pool, &remote, NULL));
   block = umem_calloc(&remote, 1, largest);
   buffer = malloc(largest);
   CHECK(block != UINTPTR_MAX && buffer);
   memset(buffer, 2, largest);
-  printf("{\"mpi\": \"%s\", \"memory\": \"%s\", \"rows\": [", mpi_version(version), memory);
+  printf("{\"mpi\": \"%s\", \"memory\": \"%s\", \"neighbour\": %s, \"rows\": [",
+         mpi_version(version), memory, are_neighbours(0, target) ? "true" : "false");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) measure(i);
   printf("\n]}\n");
   CHECK(umem_is_ok(&remote) && umem_is_ok(&pool));
@@ -94,14 +96,19 @@ static void measure_all(char const *memory) {
 int main(int argc, char **argv) {
   char const *words = argc > 1 ? argv[1] : "shared";
   umemMpiMemory const memory = start_bench(&argc, &argv, words, part);
+  if (argc > 2) target = atoi(argv[2]);
+  CHECK(target > 0 && target < ranks);
   bare = make_bare(memory, part);
   barrier();
   if (rank == 0) measure_all(words);
-  barrier();
+  if (rank == 0 || rank == target)
+    barrier();
+  else
+    sleep_to_barrier(); /* it needs no processor */
   MPI_Win_unlock_all(bare);
   MPI_Win_free(&bare);
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
   umem_dtor(&host);
-  MPI_Finalize();
+  end_mpi();
   return 0;
 }

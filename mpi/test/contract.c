@@ -39,18 +39,6 @@ static void do_something_else(char const *how, int volatile const *said) {
   }
 }
 
-/* Waits for all ranks, and leaves the processor to them meanwhile. */
-static void sleep_until_all_are_here(void) {
-  struct timespec const pause = {0, 5000000};
-  MPI_Request request;
-  int done = 0;
-  CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request) == MPI_SUCCESS);
-  while (!done) {
-    CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS);
-    nanosleep(&pause, NULL);
-  }
-}
-
 /* Rank 1. */
 static void be_used(char const *how) {
   umemMpi own;
@@ -104,7 +92,7 @@ int main(int argc, char **argv) {
   else
     barrier();
   if (!strcmp(argv[1], "dies")) _exit(failed);
-  sleep_until_all_are_here();
+  sleep_to_barrier();
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
   umem_dtor(&host);
   end_mpi();

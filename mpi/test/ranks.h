@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <umem.h>
 #include <umem/mpi.h>
 #include <unistd.h>
@@ -91,6 +92,18 @@ static inline void init_mpi(int *argc, char ***argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   machines();
+}
+
+/* A barrier that leaves the processors to other ranks. */
+static inline void sleep_to_barrier(void) {
+  struct timespec const pause = {0, 5000000};
+  MPI_Request request;
+  int done = 0;
+  CHECK(MPI_Ibarrier(MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+  while (!done) {
+    CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    nanosleep(&pause, NULL);
+  }
 }
 
 /* Ends MPI. MPICH 4.0 over TCP by UCX does not always come back from MPI_Finalize if there are more than two ranks, also in
