@@ -97,11 +97,12 @@ exec nsenter --target=$first {' '.join(NAMESPACES)} sh -c "cd {shlex.quote(os.ge
 
 
 def place_ranks(mpirun, launcher, hosts, ranks):
-    """The options for so many ranks on each host."""
+    """The options for so many ranks on each host. Open MPI would bind the first ranks of all hosts to the same processor."""
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True).stdout
     names = ",".join(f"{name}:{ranks}" for name in hosts)
-    is_open_mpi = "Open MPI" in version or "OpenRTE" in version
-    options = ["--mca", "plm_rsh_agent", launcher, "--host"] if is_open_mpi else ["-launcher", "ssh", "-launcher-exec", launcher, "-hosts"]
+    options = ["-launcher", "ssh", "-launcher-exec", launcher, "-hosts"]
+    if "Open MPI" in version or "OpenRTE" in version:
+        options = ["--bind-to", "none", "--mca", "plm_rsh_agent", launcher, "--host"]
     return [*options, names, "-n", str(ranks * len(hosts))]
 
 

@@ -21,7 +21,7 @@
 
 /* A context for the memory of one rank of a communicator. Each rank has a part in a window of MPI, which umemMpi_start
  * allocates. Addresses are offsets in the part of that rank (umemOffsets). Concurrent if MPI provides
- * MPI_THREAD_MULTIPLE, or if the memory is shared; not ordered: each call is complete when it returns, also at the other rank.
+ * MPI_THREAD_MULTIPLE, or if all ranks share memory; not ordered: each call is complete when it returns, also at the other rank.
  *
  * - Any rank allocates and frees at any time, also blocks of other ranks. The rank that has the memory does nothing.
  * - The records of blocks are in a second window: two bits for each unit of memory. An allocation or a free of a block in
@@ -33,8 +33,8 @@
  *   umemMpi_stop ends them all.
  * - Copies and sets outside of the part fail with umemIndexError, before MPI is called. umem does not check that they are
  *   inside of one block.
- * - umem_find_in finds the block of any byte, which any rank has allocated; its size is that in whole units. If the memory
- *   is not shared, it reads the records of the rank by MPI. It finds nothing if MPI fails, or after umemMpi_stop.
+ * - umem_find_in finds the block of any byte, which any rank has allocated; its size is that in whole units. Unless all
+ *   ranks share memory, it reads the records of the rank by MPI. It finds nothing if MPI fails, or after umemMpi_stop.
  * - If another rank writes a block while this one reads it, the bytes read are undefined: synchronise with MPI.
  * - Failures of MPI become a status (umemIOError; umemMemoryError for MPI_ERR_NO_MEM). What MPI does when a rank dies is
  *   up to MPI: unless the program asks otherwise, it ends all ranks.
@@ -48,8 +48,9 @@ typedef struct umemMpi {
 /* How the memory of a window is allocated. */
 typedef enum umemMpiMemory {
   umemMpiMemoryAuto =
-      0, /* umemMpiMemoryShared if all ranks are on one machine, else umemMpiMemoryAllocate */
-  umemMpiMemoryShared, /* by MPI_Win_allocate_shared, on one machine: umem copies by the CPU, without MPI */
+      0, /* umemMpiMemoryAllocate if each rank is on a machine of its own, else umemMpiMemoryShared */
+  umemMpiMemoryShared, /* by MPI_Win_allocate_shared on each machine, whose ranks copy by the CPU, without MPI. Of several
+                          machines MPI_Win_create makes one window */
   umemMpiMemoryAllocate, /* by MPI_Win_allocate */
   umemMpiMemoryCreate /* by umem, for MPI_Win_create; if MPI_Win_allocate does not work: see doc/contexts/mpi.rst */
 } umemMpiMemory;
@@ -57,7 +58,7 @@ typedef enum umemMpiMemory {
 /* Whether a thread of umem in each rank calls MPI again and again, so that other ranks need not wait until the program
  * does. It needs MPI_THREAD_MULTIPLE. */
 typedef enum umemMpiProgress {
-  umemMpiProgressAuto = 0, /* unless the memory is shared; if MPI provides MPI_THREAD_MULTIPLE */
+  umemMpiProgressAuto = 0, /* unless all ranks share memory; if MPI provides MPI_THREAD_MULTIPLE */
   umemMpiProgressNone,
   umemMpiProgressThread
 } umemMpiProgress;
@@ -81,8 +82,7 @@ typedef struct umemMpiOptions {
  * window belongs to comm, but not to its duplicates, until umemMpi_stop, MPI_Comm_free or MPI_Finalize, which then end
  * it. If it fails, it fails in all ranks, and comm has no window.
  * Errors: umemValueError for bad options, an intercommunicator, and a comm that has a window; umemMemoryError;
- * umemNotSupportedError for umemMpiProgressThread without MPI_THREAD_MULTIPLE, and for umemMpiMemoryShared on several
- * machines; umemRuntimeError if MPI is not running;
+ * umemNotSupportedError for umemMpiProgressThread without MPI_THREAD_MULTIPLE; umemRuntimeError if MPI is not running;
  * umemIOError for failures of MPI. */
 UMEM_EXTERN umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options);
 
@@ -115,14 +115,15 @@ UMEM_EXTERN MPI_Comm umemMpi_communicator(uint32_t number);
  * for another kind of context. */
 UMEM_EXTERN int umemMpi_rank(umemMpi *ctx, int *ranks);
 
-/* Returns a pointer to the byte at adr if the CPU can address it: ctx is for the calling rank, or the memory is shared.
- * The pointer is valid until the window ends. Before the CPU reads what other ranks have written, and after it has
- * written what others will read, call umemMpi_sync.
- * Returns NULL, and records umemNotSupportedError, if the memory is on another machine, or MPI's memory model is separate;
- * umemIndexError outside of the part. */
+/* Returns a pointer to the byte at adr if the CPU can address it: ctx is for the calling rank, or for one that shares memory
+ * with it. The pointer is valid until the window ends. Before the CPU reads what other ranks have written, and after it
+ * has written what others will read, call umemMpi_sync.
+ * Returns NULL, and records umemNotSupportedError, if the memory is on another machine or not shared, or MPI's memory model
+ * is separate; umemIndexError outside of the part. */
 UMEM_EXTERN void *umemMpi_pointer(umemMpi *ctx, uintptr_t adr);
 
-/* Orders the accesses of the CPU to the window, before and after the call: MPI_Win_sync. */
+/* Orders the accesses of the CPU to the window, before and after the call, by a fence of the CPU. Unless all ranks share
+ * memory, it also calls MPI_Win_sync, if ctx is for the calling rank or for one on another machine. */
 UMEM_EXTERN umemStatusType umemMpi_sync(umemMpi *ctx);
 
 #endif
