@@ -1,6 +1,6 @@
 /* bench.c - contexts of MPI compared with bare MPI, in one run: rank 0 uses the memory of another rank, which waits.
  *
- *     mpirun -n 2 bench [shared|allocate|create [RANK]]     (default: of rank 1)
+ *     mpirun -n 2 bench [shared|allocate|create [RANK]]     (default: of rank 1; 0: of its own)
  *
  * Each row is measured in turns, umem and MPI alternately, and the middle ratio of the turns counts. Bare MPI uses a
  * window of the same kind, MPI_Put or MPI_Get, and MPI_Win_flush. Writes JSON to stdout. */
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
   char const *words = argc > 1 ? argv[1] : "shared";
   umemMpiMemory const memory = start_bench(&argc, &argv, words, part);
   if (argc > 2) target = atoi(argv[2]);
-  CHECK(target > 0 && target < ranks);
+  CHECK(target >= 0 && target < ranks);
   bare = make_bare(memory, part);
   barrier();
   if (rank == 0) measure_all(words);
