@@ -342,7 +342,7 @@ needs_abi_alone() { [ "$(readelf -d "$1" | grep -o 'libmpi[a-z_]*\.so[.0-9]*')" 
 stage_mpi() {
   local mpi status=0
   small_tests
-  build_preset gcc umem_static umem_shared umem_program contract_suites
+  build_preset gcc umem_static umem_shared umem_program_texts contract_suites
   for mpi in mpich openmpi; do
     build_mpi "$mpi" "$build/mpi-$mpi"
     cmake --build "$build/mpi-$mpi" --parallel "$jobs"
