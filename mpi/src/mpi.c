@@ -33,15 +33,21 @@ bool mpi_sync_by_mpi(umemVirtual *ctx) {
   return error == MPI_SUCCESS || mpi_fail(ctx, error, "MPI_Win_sync");
 }
 
+/* After the CPU has written through a window. */
+static void end_writing(umemVirtual *ctx, umemWindow *window) {
+  (void)ctx, (void)window;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 /* Pointers are the same as offsets, but valid without MPI. */
 static bool mpi_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
                        umemWindow *window) {
   Mpi const *mpi = mpi_of(ctx);
-  (void)access;
   if (adr > mpi->capacity || nbytes > mpi->capacity - adr) return false;
   if (!__atomic_load_n(&mpi->window->open, __ATOMIC_ACQUIRE)) return false;
   window->bytes = mpi_here(mpi, adr);
-  window->release = NULL;
+  window->release = access == umemWritable ? end_writing : NULL;
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return window->bytes != NULL;
 }
 

@@ -273,7 +273,7 @@ static void parts_are_copied_to_parts(void) {
     for (int to = 0; to < ranks; to++) {
       unsigned char bytes[n], expected[n] = {0}, back[n];
       uintptr_t const src = slot_of(rank), dst = slot_of(rank) + slot / 2;
-      fill_random(bytes, n, (uint64_t)(from * 64 + to));
+      fill_random(bytes, n, (uint64_t)from * 64 + (uint64_t)to);
       CHECK_OK(umem_copy_to(&host, (uintptr_t)bytes, &all[from], src, n));
       CHECK_OK(umem_copy_to(&all[from], src, &all[to], dst, n));
       CHECK_OK(umem_copy_to(&all[to], dst, &host, (uintptr_t)back, n));
