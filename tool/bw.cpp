@@ -5,14 +5,13 @@
 #include "cp.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
+#include "json.hpp"
 #include "output.hpp"
 #include "place.hpp"
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <umem.h>
 #include <unistd.h>
@@ -97,8 +96,8 @@ static void print_reasons(std::vector<BwCell> const &cells) {
 
 /* ---- JSON ---- */
 
-static nlohmann::ordered_json cell_json(BwCell const &cell, BwSettings const &settings) {
-  nlohmann::ordered_json json;
+static Json cell_json(BwCell const &cell, BwSettings const &settings) {
+  Json json;
   json["source"] = cell.from;
   json["destination"] = cell.to;
   json["seconds"] = nullptr;
@@ -107,14 +106,14 @@ static nlohmann::ordered_json cell_json(BwCell const &cell, BwSettings const &se
     json["seconds"] = *cell.seconds;
     json["bytes_per_second"] = bytes_per_second(cell, settings);
   }
-  json["samples"] = cell.samples;
+  json["samples"] = Json::array(cell.samples);
   json["route"] = cell.route;
   json["reason"] = cell.reason;
   return json;
 }
 
 static void print_json(std::vector<BwCell> const &cells, BwSettings const &settings) {
-  nlohmann::ordered_json json;
+  Json json;
   json["version"] = UMEM_VERSION;
   json["size"] = settings.size;
   json["warmups"] = settings.warmups;
@@ -124,9 +123,9 @@ static void print_json(std::vector<BwCell> const &cells, BwSettings const &setti
   json["latency"] = settings.latency;
   json["cold"] = settings.cold;
   json["verified"] = settings.verify;
-  json["cells"] = nlohmann::ordered_json::array();
+  json["cells"] = Json::array();
   for (BwCell const &cell : cells) json["cells"].push_back(cell_json(cell, settings));
-  print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  print(json.dump() + '\n');
 }
 
 /* ---- the command ---- */
@@ -199,19 +198,19 @@ static void run_bw(BwOptions const &options) {
   check_cells(cells, options.all);
 }
 
-static void add_bw_options(CLI::App &bw, BwOptions &options) {
-  bw.add_option("FROM", options.from, "the source, a name of umem_open")->type_name("");
+static void add_bw_options(Command const &bw, BwOptions &options) {
+  bw.add_option("FROM", options.from, "the source, a name of umem_open").named("");
   bw.add_option("TO", options.to,
                 "the destination; the path of a file must be new, or a folder for one")
-      ->type_name("");
+      .named("");
   bw.add_flag("--all", options.all, "all pairs of contexts that umem info lists");
   bw.add_option("--size", options.size, "bytes of a copy; default: 512M, with --latency 8")
-      ->type_name("SIZE");
+      .named("SIZE");
   bw.add_option("--threads", options.threads,
                 "threads of umem for one copy, the calling one too; default: 0, umem chooses")
-      ->type_name("NUMBER")
-      ->check([](std::string const &text) { return text.empty() ? "not a number of threads" : ""; },
-              "");
+      .named("NUMBER")
+      .checked(
+          [](std::string const &text) { return text.empty() ? "not a number of threads" : ""; });
   bw.add_flag("--latency", options.latency,
               "microseconds of one short copy until it is complete; median of 3 of 256");
   bw.add_flag("--cold", options.cold, "empty the CPU's caches and the page cache before each copy");
@@ -222,13 +221,13 @@ static void add_bw_options(CLI::App &bw, BwOptions &options) {
               "copies between pinned memory and GPUs, in the JSON of NVIDIA's nvbandwidth");
 }
 
-void add_bw(CLI::App &app) {
+void add_bw(Command const &program) {
   auto const options = std::make_shared<BwOptions>();
-  CLI::App &bw = *app.add_subcommand(
+  Command const bw = program.add_command(
       "bw", "Measure copies between two contexts, or between all. Prints GB/s (1e9 bytes), the "
             "median of 3 times 16 copies after 4 others, and the route; or N/A and the reason.");
   add_bw_options(bw, *options);
-  bw.callback([options] { run_bw(*options); });
+  bw.runs([options] { run_bw(*options); });
 }
 
 } // namespace umem::tool

@@ -2,19 +2,18 @@
  * json_output.cpp): for scripts that read it. */
 #include "bw.hpp"
 #include "failure.hpp"
+#include "json.hpp"
 #include "place.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <umem.h>
 #include <unistd.h>
 
 namespace umem::tool {
 
-using Json = nlohmann::ordered_json;
 using Show = std::function<void(std::string const &, std::size_t, std::size_t)>;
 
 namespace {
@@ -68,9 +67,16 @@ static std::string device_text(int ordinal) {
          "): (" + host.data() + ")";
 }
 
+/* nvbandwidth waives tests between GPUs where there is only one. */
+static bool is_waived(Test const &test) { return test.has_rows && gpu_count() < 2; }
+
 static Json test_json(Test const &test, BwSettings const &settings, Show const &show) {
   Json json;
   json["name"] = test.name;
+  if (is_waived(test)) {
+    json["status"] = "Waived";
+    return json;
+  }
   double sum = 0;
   Json matrix = Json::array();
   for (int row = 0; row < (test.has_rows ? gpu_count() : 1); row++) {
@@ -99,9 +105,6 @@ static Json test_json(Test const &test, BwSettings const &settings, Show const &
   return json;
 }
 
-/* nvbandwidth waives tests between GPUs where there is only one. */
-static bool is_waived(Test const &test) { return test.has_rows && gpu_count() < 2; }
-
 std::string nvbandwidth_json(BwSettings const &settings, Show const &show) {
   Json root;
   Json &json = root["nvbandwidth"];
@@ -121,12 +124,9 @@ std::string nvbandwidth_json(BwSettings const &settings, Show const &show) {
   json["testcases"] = Json::array();
   for (Test const &test : tests) {
     if (gpu_count() == 0) break;
-    if (is_waived(test))
-      json["testcases"].push_back({{"name", test.name}, {"status", "Waived"}});
-    else
-      json["testcases"].push_back(test_json(test, settings, show));
+    json["testcases"].push_back(test_json(test, settings, show));
   }
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return root.dump() + '\n';
 }
 
 } // namespace umem::tool

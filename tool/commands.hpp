@@ -1,17 +1,14 @@
 /* commands.hpp - the commands of the program: each adds itself, its options and what it does to the command line. */
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include "command.hpp"
 
 namespace umem::tool {
 
-/* The callback that each gives to its subcommand runs the command. It throws Failure, or what the C++ layer throws,
- * when it cannot do what is wanted. */
-void add_info(CLI::App &app);
-void add_bw(CLI::App &app);
-void add_cp(CLI::App &app);
-void add_trace(CLI::App &app);
+/* What each runs throws Failure, or what the C++ layer throws, when it cannot do what is wanted. */
+void add_info(Command const &program);
+void add_bw(Command const &program);
+void add_cp(Command const &program);
+void add_trace(Command const &program);
 
 } // namespace umem::tool

@@ -4,15 +4,14 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "interrupt.hpp"
+#include "json.hpp"
 #include "output.hpp"
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 namespace umem::tool {
 
@@ -27,7 +26,7 @@ static double speed_of(Copied const &copied) {
 }
 
 static void print_json(CpOptions const &options, Copied const &copied) {
-  nlohmann::ordered_json result;
+  Json result;
   result["source"] = options.src;
   result["destination"] = options.dst;
   result["bytes"] = copied.nbytes;
@@ -35,7 +34,7 @@ static void print_json(CpOptions const &options, Copied const &copied) {
   result["bytes_per_second"] = speed_of(copied);
   result["route"] = copied.route;
   result["verified"] = copied.verified;
-  print(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  print(result.dump() + '\n');
 }
 
 static void print_line(Copied const &copied) {
@@ -76,22 +75,23 @@ static void run_cp(CpOptions const &options) {
     print_line(copied);
 }
 
-void add_cp(CLI::App &app) {
+void add_cp(Command const &program) {
   auto const options = std::make_shared<CpOptions>();
-  CLI::App &cp = *app.add_subcommand("cp", "Copy bytes between any two contexts. SRC and DST are "
-                                           "paths of files, or names such as cuda:0 "
-                                           "and shm:NAME (umem info --schemes). A file that is "
-                                           "written gets its name when it is complete; "
-                                           "an interrupt leaves the old one as it was.");
+  Command const cp =
+      program.add_command("cp", "Copy bytes between any two contexts. SRC and DST are "
+                                "paths of files, or names such as cuda:0 "
+                                "and shm:NAME (umem info --schemes). A file that is "
+                                "written gets its name when it is complete; "
+                                "an interrupt leaves the old one as it was.");
   cp.add_option(
         "SRC", options->src,
         "what to copy, with @OFFSET or @OFFSET,LENGTH for a part; of memory, zeros: host:@0,1G")
-      ->required()
-      ->type_name("");
+      .required()
+      .named("");
   cp.add_option("DST", options->dst,
                 "where to; memory shows the speed, and ends with the program; shm:NAME stays")
-      ->required()
-      ->type_name("");
+      .required()
+      .named("");
   cp.add_flag("--direct", options->direct,
               "around the page cache, in files of either end (O_DIRECT)");
   cp.add_flag("--verify", options->verify,
@@ -99,17 +99,15 @@ void add_cp(CLI::App &app) {
   cp.add_flag("--json", options->json, "print the result as JSON");
   cp.add_flag("-q,--quiet", options->quiet, "no progress, and no result but that of --json");
   cp.add_option("--step", options->step, "bytes between two looks at progress and interrupts")
-      ->type_name("SIZE")
-      ->capture_default_str();
+      .named("SIZE")
+      .showing_default();
   cp.add_option("--interval", options->interval,
                 "seconds between reports of progress; default: 0.1 on a terminal, else 10")
-      ->type_name("SECONDS")
-      ->check(
-          [](std::string const &text) {
-            return is_seconds(text) ? "" : "not a number of seconds: " + text;
-          },
-          "");
-  cp.callback([options] { run_cp(*options); });
+      .named("SECONDS")
+      .checked([](std::string const &text) {
+        return is_seconds(text) ? "" : "not a number of seconds: " + text;
+      });
+  cp.runs([options] { run_cp(*options); });
 }
 
 } // namespace umem::tool

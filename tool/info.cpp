@@ -6,15 +6,12 @@
 #include "output.hpp"
 #include "place.hpp"
 
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <memory>
 #include <unistd.h>
 #include <vector>
 
 namespace umem::tool {
-
-using Json = nlohmann::ordered_json;
 
 struct InfoOptions {
   std::vector<std::string> names;
@@ -34,33 +31,34 @@ static void line(std::string const &head, std::string const &text) {
 }
 
 static std::string size_of(Json const &number) {
-  return number.is_null() ? "" : size_text(number.get<std::uint64_t>());
+  return number.is_null() ? "" : size_text(number.number());
 }
 
 /* "a, b" */
 static std::string list_of(Json const &items) {
   std::string text;
   for (Json const &item : items)
-    text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
+    text += (text.empty() ? "" : ", ") + (item.is_text() ? item.text() : item.dump());
   return text;
 }
 
 static void print_gpu(Json const &gpu) {
-  line("GPU", gpu["model"]);
-  if (!gpu["pci"].is_null()) line("PCI", gpu["pci"]);
+  line("GPU", gpu["model"].text());
+  if (!gpu["pci"].is_null()) line("PCI", gpu["pci"].text());
   if (!gpu["numa_node"].is_null()) line("NUMA node", gpu["numa_node"].dump());
   if (!gpu["gpudirect_rdma"].is_null())
-    line("GPUDirect RDMA", gpu["gpudirect_rdma"] ? "yes" : "no: the GPU does not support it");
+    line("GPUDirect RDMA",
+         gpu["gpudirect_rdma"].is_true() ? "yes" : "no: the GPU does not support it");
 }
 
 static void print_context(Json const &context) {
-  std::string const name = plain(context["name"]);
-  if (!context["opens"]) {
-    print_line(name + "  no: " + plain(context["reason"]), 4);
+  std::string const name = plain(context["name"].text());
+  if (!context["opens"].is_true()) {
+    print_line(name + "  no: " + plain(context["reason"].text()), 4);
     return;
   }
   print(name + "  yes\n");
-  line("kind", context["kind"]);
+  line("kind", context["kind"].text());
   line("over", list_of(context["over"]));
   line("capacity", size_of(context["capacity"]));
   line("available", size_of(context["available"]));
@@ -68,36 +66,33 @@ static void print_context(Json const &context) {
   line("alignment", size_of(context["alignment"]));
   line("capabilities", list_of(context["capabilities"]));
   if (!context["numa_nodes"].is_null()) line("NUMA nodes", list_of(context["numa_nodes"]));
-  if (!context["path"].is_null()) line("path", plain(context["path"]));
+  if (!context["path"].is_null()) line("path", plain(context["path"].text()));
   if (!context["gpu"].is_null()) print_gpu(context["gpu"]);
 }
 
 static std::string answer(Json const &fact) {
-  if (!fact["available"]) return "no: " + fact["reason"].get<std::string>();
-  std::string const detail = fact["detail"];
+  if (!fact["available"].is_true()) return "no: " + fact["reason"].text();
+  std::string const &detail = fact["detail"].text();
   return detail.empty() ? "yes" : "yes: " + detail;
 }
 
 static std::string cuda_answer(Json const &cuda) {
   std::string text = answer(cuda);
-  if (!cuda["available"] || cuda["driver_version"].is_null()) return text;
-  int const version = cuda["driver_version"];
+  if (!cuda["available"].is_true() || cuda["driver_version"].is_null()) return text;
+  std::uint64_t const version = cuda["driver_version"].number();
   text += ", CUDA " + std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
-  if (!cuda["driver_release"].is_null())
-    text += ", driver " + cuda["driver_release"].get<std::string>();
+  if (!cuda["driver_release"].is_null()) text += ", driver " + cuda["driver_release"].text();
   return text;
 }
 
 static void print_machine(Json const &machine) {
-  print("umem " + machine["version"].get<std::string>() + '\n');
+  print("umem " + machine["version"].text() + '\n');
   line("processors", machine["processors"].dump());
   line("threads", machine["threads"].dump() + " for one copy");
   line("available RAM", size_of(machine["available_ram"]));
   for (Json const &node : machine["numa"])
     line("NUMA node " + node["node"].dump(),
-         node["processors"].get<std::string>().empty()
-             ? ""
-             : "processors " + node["processors"].get<std::string>());
+         node["processors"].text().empty() ? "" : "processors " + node["processors"].text());
   line("locked memory", machine["pinned_limit"].is_null()
                             ? "no limit"
                             : "at most " + size_of(machine["pinned_limit"]));
@@ -113,15 +108,15 @@ static std::string upper(std::string text) {
 }
 
 static void print_scheme(Json const &scheme) {
-  std::string head = scheme["name"].get<std::string>() + (scheme["adaptor"] ? "+...:" : ":");
+  std::string head = scheme["name"].text() + (scheme["adaptor"].is_true() ? "+...:" : ":");
   Json const &place = scheme["place"];
-  if (!place.is_null()) head += '[' + upper(place["kind"].get<std::string>()) + ']';
-  print_line(head + "  " + scheme["help"].get<std::string>(), 4);
+  if (!place.is_null()) head += '[' + upper(place["kind"].text()) + ']';
+  print_line(head + "  " + scheme["help"].text(), 4);
   for (Json const &option : scheme["options"]) {
     std::string const value =
-        option.contains("words") ? list_of(option["words"]) : upper(option["kind"]);
-    print_line("    " + option["name"].get<std::string>() + '=' + value, 8);
-    print_line("        " + option["help"].get<std::string>(), 8);
+        option.contains("words") ? list_of(option["words"]) : upper(option["kind"].text());
+    print_line("    " + option["name"].text() + '=' + value, 8);
+    print_line("        " + option["help"].text(), 8);
   }
 }
 
@@ -153,7 +148,7 @@ static void print_text(Json const &all, bool with_schemes) {
   else if (all.contains("schemes")) {
     std::string names;
     for (Json const &scheme : all["schemes"])
-      names += (names.empty() ? "" : " ") + scheme["name"].get<std::string>();
+      names += (names.empty() ? "" : " ") + scheme["name"].text();
     print("\n");
     print_line("schemes (umem info --schemes lists their options)", 0);
     print_line("    " + names, 4);
@@ -165,25 +160,25 @@ static void run_info(InfoOptions const &options) {
     throw Failure("--schemes lists all schemes, and takes no names", misuse);
   Json const all = gather(options);
   if (options.json)
-    print(all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+    print(all.dump() + '\n');
   else
     print_text(all, options.schemes);
   if (options.names.empty()) return;
   for (Json const &context : all["contexts"])
-    if (!context["opens"]) throw Failure(context["name"].get<std::string>() + " cannot be opened");
+    if (!context["opens"].is_true()) throw Failure(context["name"].text() + " cannot be opened");
 }
 
-void add_info(CLI::App &app) {
+void add_info(Command const &program) {
   auto const options = std::make_shared<InfoOptions>();
-  CLI::App &info = *app.add_subcommand(
+  Command const info = program.add_command(
       "info", "Show which contexts this machine and build can open, and what they are. Without a "
               "name it shows all of them, and the machine. It changes no file and no segment.");
   info.add_option("NAME", options->names,
                   "contexts, as for umem_open; 1 is the exit code if one cannot be opened")
-      ->type_name("");
+      .named("");
   info.add_flag("--schemes", options->schemes, "the schemes of names, with their options");
   info.add_flag("--json", options->json, "print all of it as JSON; sizes in bytes");
-  info.callback([options] { run_info(*options); });
+  info.runs([options] { run_info(*options); });
 }
 
 } // namespace umem::tool

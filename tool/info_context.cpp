@@ -12,8 +12,6 @@
 
 namespace umem::tool {
 
-using Json = nlohmann::ordered_json;
-
 /* ---- a context ---- */
 
 static constexpr std::array<std::pair<umemCapability, char const *>, 10> capability_names = {{
@@ -103,7 +101,7 @@ static std::string harmless(std::string const &text) {
   return name->text();
 }
 
-nlohmann::ordered_json context_json(std::string const &name) {
+Json context_json(std::string const &name) {
   Json json;
   json["name"] = name;
   json["opens"] = true;
@@ -158,7 +156,7 @@ static Json option_json(umemOption const &option) {
   return json;
 }
 
-nlohmann::ordered_json schemes_json() {
+Json schemes_json() {
   Json all = Json::array();
   for (std::size_t i = 0; umemScheme const *scheme = umem_scheme(i); i++) {
     Json json;

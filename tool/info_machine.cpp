@@ -11,8 +11,6 @@
 
 namespace umem::tool {
 
-using Json = nlohmann::ordered_json;
-
 static Json yes(std::string const &detail = "") {
   Json json;
   json["available"] = true;
@@ -85,7 +83,7 @@ static int processor_count() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); /* more than 1024 of them */
 }
 
-nlohmann::ordered_json machine_json() {
+Json machine_json() {
   Json json;
   json["version"] = UMEM_VERSION;
   json["processors"] = processor_count();
@@ -97,7 +95,7 @@ nlohmann::ordered_json machine_json() {
   json["pinned_limit"] = is_bounded ? Json(limit.rlim_cur) : Json(nullptr);
   json["direct_io"] = direct_json();
   json["cuda"] = cuda_json();
-  json["gpudirect_storage"] = storage_json(json["cuda"]["available"]);
+  json["gpudirect_storage"] = storage_json(json["cuda"]["available"].is_true());
   json["mpi"] = mpi_json();
   return json;
 }

@@ -5,7 +5,6 @@
 #include "output.hpp"
 #include "texts.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <clocale>
 #include <csignal>
@@ -25,21 +24,15 @@ static char const exit_codes[] =
     "Exit codes: 0 success, 1 an operation failed, 2 the command line is wrong,\n"
     "130 interrupted, 141 the reader of the output ended.";
 
-static void build(CLI::App &app) {
-  app.set_version_flag("--version", "umem " UMEM_VERSION);
-  app.require_subcommand(1);
-  app.footer(exit_codes);
-  add_info(app);
-  add_bw(app);
-  add_cp(app);
-  add_trace(app);
+static void add_commands(Command const &program) {
+  program.require_commands(1);
+  add_info(program);
+  add_bw(program);
+  add_cp(program);
+  add_trace(program);
   /* For the build, which installs manual pages and completions. */
-  app.add_option_function<std::string>("--write-texts",
-                                       [&app](std::string const &folder) {
-                                         write_texts(app, folder);
-                                         throw CLI::Success();
-                                       })
-      ->group("");
+  program.add_hidden("--write-texts",
+                     [program](std::string const &folder) { write_texts(program, folder); });
 }
 
 /* Names of files and contexts may hold anything: what would act on a terminal is escaped. */
@@ -63,29 +56,16 @@ static std::size_t columns_of_help() {
   return columns == no_limit ? 80 : std::max<std::size_t>(columns, 40);
 }
 
-/* "command x" or "option -x" if umem has none of this name; "" if it has. CLI11 complains first about what is missing. */
-static std::string unknown_word(CLI::App &app, std::string const &word) {
-  auto const has_name = [&](CLI::App const *command) { return command->check_name(word); };
-  if (word.substr(0, 1) != "-")
-    return app.get_subcommands(has_name).empty() ? "command " + word : "";
-  return app.get_option_no_throw(word.substr(0, word.find('='))) ? "" : "option " + word;
-}
-
 static int run(std::vector<std::string> const &words) {
-  CLI::App app("Show where umem can keep arrays, measure copies, copy, and read logs.", "umem");
-  build(app);
+  CommandLine line("umem", "Show where umem can keep arrays, measure copies, copy, and read logs.",
+                   exit_codes);
+  add_commands(line.program());
   try {
-    /* CLI11 takes the words from the end of the vector. */
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (CLI::CallForHelp const &) {
-    print(help_text(app, columns_of_help()));
-  } catch (CLI::CallForVersion const &version) {
-    print(std::string(version.what()) + '\n');
-  } catch (CLI::Success const &) {
-    return success;
-  } catch (CLI::ParseError const &error) {
-    std::string const unknown = words.empty() ? "" : unknown_word(app, words[0]);
-    complain(unknown.empty() ? error.what() : "there is no " + unknown);
+    CommandLine::Wanted const wanted = line.parse(words);
+    if (wanted == CommandLine::Wanted::help) print(help_text(line.program(), columns_of_help()));
+    if (wanted == CommandLine::Wanted::version) print("umem " UMEM_VERSION "\n");
+  } catch (WrongUse const &why) {
+    complain(why.what());
     std::fputs("umem: --help lists the commands, and after a command its options\n", stderr);
     return misuse;
   }

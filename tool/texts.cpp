@@ -2,9 +2,7 @@
 #include "texts.hpp"
 
 #include "failure.hpp"
-#include "help.hpp"
 
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -17,11 +15,11 @@ namespace umem::tool {
 /* ---- what the command line has ---- */
 
 /* Calls visit for the program, "" , and each command: "/trace", "/trace/run", ... */
-static void walk(CLI::App const &app, std::string const &path,
-                 std::function<void(std::string const &path, CLI::App const &app)> const &visit) {
-  visit(path, app);
-  for (CLI::App const *command : commands_of(app))
-    walk(*command, path + '/' + command->get_name(), visit);
+static void
+walk(Command const &top, std::string const &path,
+     std::function<void(std::string const &path, Command const &command)> const &visit) {
+  visit(path, top);
+  for (Command const &command : top.commands()) walk(command, path + '/' + command.name(), visit);
 }
 
 /* ---- manual pages ---- */
@@ -47,55 +45,55 @@ static std::string upper(std::string text) {
 }
 
 /* The first sentence of a help, as man shows it after the name. */
-static std::string summary_of(CLI::App const &app) {
-  std::string text = app.get_description();
+static std::string summary_of(Command const &command) {
+  std::string text = command.description();
   text = text.substr(0, text.find_first_of(".:"));
   if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;
 }
 
-static std::string synopsis(std::string const &words, CLI::App const &app) {
-  return ".B " + roff(words) + '\n' + roff(arguments_of(app)) + '\n';
+static std::string synopsis(std::string const &words, Command const &command) {
+  return ".B " + roff(words) + '\n' + roff(command.arguments()) + '\n';
 }
 
-static std::string list_of_options(CLI::App const &app) {
+static std::string list_of_options(Command const &command) {
   std::string text;
   for (bool const positional : {true, false})
-    for (CLI::Option const *option : options_of(app, positional)) {
-      std::string const value = value_of(*option);
-      text += ".TP\n.B " + roff(words_of(*option)) + (value.empty() ? "" : ' ' + roff(value));
-      text += '\n' + roff(help_of(*option)) + '\n';
+    for (Option const &option : command.options(positional)) {
+      std::string const value = option.value();
+      text += ".TP\n.B " + roff(option.words()) + (value.empty() ? "" : ' ' + roff(value));
+      text += '\n' + roff(option.help()) + '\n';
     }
   return text;
 }
 
-static std::string section_of(CLI::App const &command, std::string const &words) {
+static std::string section_of(Command const &command, std::string const &words) {
   return ".SS " + roff(words) + '\n' + synopsis(words, command) + ".PP\n" +
-         roff(command.get_description()) + '\n' + list_of_options(command);
+         roff(command.description()) + '\n' + list_of_options(command);
 }
 
-std::string man_page(CLI::App const &app, CLI::App const *command) {
-  CLI::App const &shown = command ? *command : app;
-  std::string const words = command ? "umem " + command->get_name() : "umem";
-  std::string const name = command ? "umem-" + command->get_name() : "umem";
+std::string man_page(Command const &program, Command const *command) {
+  Command const &shown = command ? *command : program;
+  std::string const words = command ? "umem " + command->name() : "umem";
+  std::string const name = command ? "umem-" + command->name() : "umem";
   std::string text = ".TH " + upper(name) + " 1 \"\" \"umem " UMEM_VERSION "\" \"User Commands\"\n";
   text += ".SH NAME\n" + name + " \\- " + roff(summary_of(shown)) + '\n';
   text += ".SH SYNOPSIS\n" + synopsis(words, shown);
-  text += ".SH DESCRIPTION\n" + roff(shown.get_description()) + '\n';
+  text += ".SH DESCRIPTION\n" + roff(shown.description()) + '\n';
   text += ".SH OPTIONS\n" + list_of_options(shown);
-  std::vector<CLI::App const *> const commands = commands_of(shown);
+  std::vector<Command> const commands = shown.commands();
   if (!commands.empty()) text += ".SH COMMANDS\n";
-  for (CLI::App const *one : commands)
+  for (Command const &one : commands)
     if (command)
-      text += section_of(*one, words + ' ' + one->get_name());
+      text += section_of(one, words + ' ' + one.name());
     else
-      text += ".TP\n.B " + roff(one->get_name()) + '\n' + roff(one->get_description()) + '\n';
-  text += ".SH EXIT STATUS\n" + roff(app.get_footer()) + '\n';
+      text += ".TP\n.B " + roff(one.name()) + '\n' + roff(one.description()) + '\n';
+  text += ".SH EXIT STATUS\n" + roff(program.footer()) + '\n';
   text += ".SH SEE ALSO\n";
   std::string others;
-  for (CLI::App const *one : commands_of(app))
-    if (one != command)
-      others += (others.empty() ? "" : ", ") + ("umem-" + one->get_name()) + "(1)";
+  for (Command const &one : program.commands())
+    if (!command || one.name() != command->name())
+      others += (others.empty() ? "" : ", ") + ("umem-" + one.name()) + "(1)";
   if (command) others = "umem(1)" + (others.empty() ? "" : ", " + others);
   return text + roff(others) + '\n';
 }
@@ -105,34 +103,34 @@ std::string man_page(CLI::App const &app, CLI::App const *command) {
 /* Writes a word and what it means into a list of a shell. */
 using Show = std::function<std::string(std::string const &word, std::string const &help)>;
 
-static std::string command_words(CLI::App const &app, Show const &show) {
+static std::string command_words(Command const &top, Show const &show) {
   std::string text;
-  for (CLI::App const *command : commands_of(app))
-    text += (text.empty() ? "" : " ") + show(command->get_name(), summary_of(*command));
+  for (Command const &command : top.commands())
+    text += (text.empty() ? "" : " ") + show(command.name(), summary_of(command));
   return text;
 }
 
-static std::string option_words(CLI::App const &app, Show const &show) {
+static std::string option_words(Command const &command, Show const &show) {
   std::string text;
-  for (CLI::Option const *option : options_of(app, false))
-    for (std::string const &word : spellings(*option))
-      text += (text.empty() ? "" : " ") + show(word, option->get_description());
+  for (Option const &option : command.options(false))
+    for (std::string const &word : option.spellings())
+      text += (text.empty() ? "" : " ") + show(word, option.description());
   return text;
 }
 
-static std::string all_commands(CLI::App const &app) {
+static std::string all_commands(Command const &program) {
   std::string paths;
-  walk(app, "", [&](std::string const &path, CLI::App const &) {
+  walk(program, "", [&](std::string const &path, Command const &) {
     paths += path.empty() ? "" : (paths.empty() ? "" : " | ") + path;
   });
   return paths;
 }
 
 /* A program behind "--" has the completion of its own. */
-std::string bash_completion(CLI::App const &app) {
+std::string bash_completion(Command const &program) {
   Show const word_only = [](auto const &word, auto const &) { return word; };
   std::string cases;
-  walk(app, "", [&](std::string const &path, CLI::App const &command) {
+  walk(program, "", [&](std::string const &path, Command const &command) {
     std::string const commands = command_words(command, word_only);
     cases += "    '" + path + "') known='" + commands + (commands.empty() ? "" : " ") +
              option_words(command, word_only) + "' ;;\n";
@@ -144,7 +142,7 @@ std::string bash_completion(CLI::App const &app) {
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    case $command/${COMP_WORDS[i]} in\n"
          "      " +
-         all_commands(app) +
+         all_commands(program) +
          ") command+=/${COMP_WORDS[i]} ;;\n"
          "      /trace/run/--)\n"
          "        if ((i + 1 == COMP_CWORD)); then\n"
@@ -176,9 +174,9 @@ static std::string described(std::string const &word, std::string const &help) {
 }
 
 /* Files are also completed behind the colon of a name. */
-std::string zsh_completion(CLI::App const &app) {
+std::string zsh_completion(Command const &program) {
   std::string cases;
-  walk(app, "", [&](std::string const &path, CLI::App const &command) {
+  walk(program, "", [&](std::string const &path, Command const &command) {
     cases += "  ('" + path + "')\n    commands=(" + command_words(command, described) +
              ")\n    options=(" + option_words(command, described) + ") ;;\n";
   });
@@ -190,7 +188,7 @@ std::string zsh_completion(CLI::App const &app) {
          "for ((i = 2; i < CURRENT; i++)); do\n"
          "  case $command/${words[i]} in\n"
          "    (" +
-         all_commands(app) +
+         all_commands(program) +
          ") command+=/${words[i]} ;;\n"
          "    (/trace/run/--)\n"
          "      shift $i words\n"
@@ -221,14 +219,14 @@ static void write_file(std::filesystem::path const &path, std::string const &tex
   if (!out) throw Failure("cannot write " + path.string());
 }
 
-void write_texts(CLI::App const &app, std::string const &folder) {
+void write_texts(Command const &program, std::string const &folder) {
   std::filesystem::path const root(folder);
-  write_file(root / "man1/umem.1", man_page(app, nullptr));
-  for (CLI::App const *command : commands_of(app))
-    write_file(root / ("man1/umem-" + command->get_name() + ".1"), man_page(app, command));
+  write_file(root / "man1/umem.1", man_page(program, nullptr));
+  for (Command const &command : program.commands())
+    write_file(root / ("man1/umem-" + command.name() + ".1"), man_page(program, &command));
   for (char const *name : {"umem", "umem-trace"})
-    write_file(root / "bash" / name, bash_completion(app));
-  write_file(root / "zsh/_umem", zsh_completion(app));
+    write_file(root / "bash" / name, bash_completion(program));
+  write_file(root / "zsh/_umem", zsh_completion(program));
 }
 
 } // namespace umem::tool
