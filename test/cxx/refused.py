@@ -8,8 +8,8 @@ What the compiler says of a file in C++ fits a screen: fewer than 25 lines.
 
 Most of the time goes to headers, so the files are compiled as one unit, each in a namespace of its own: once without
 the mistakes, which must compile, and then with all of them. A file for which there is no fitting error is compiled
-again by itself, after the headers, which GCC and Clang precompile; so is each file if the unit without the mistakes
-does not compile.
+again by itself, after the headers, which GCC and Clang precompile. If the unit without the mistakes does not compile,
+each file is compiled by itself, without the mistake and with it.
 
 Usage: refused.py UNIT FILE... -- COMPILER [OPTION...]
 UNIT is the file to write. A file with `#define UMEM_` is always compiled by itself, as headers read such macros.
@@ -102,10 +102,10 @@ def errors_by_file(said, files):
     return {file: ["\n".join(lines) for lines in errors[file]] for file in files}
 
 
-def complaint_alone(file, command, options):
-    """None if the file is refused for its reason, or what is wrong. With options its headers are precompiled, and
-    without the mistake it has been compiled."""
-    good, said = (True, "") if options else compiled(command, file)
+def complaint_alone(file, command, is_good=False, options=()):
+    """None if the file is refused for its reason, or what is wrong. is_good: that it compiles without the mistake is
+    known. With options its headers are precompiled."""
+    good, said = (True, "") if is_good else compiled(command, file)
     if not good:
         return f"{file} does not compile without the mistake:\n{said}"
     good, said = compiled(command, file, *options, "-DREFUSED")
@@ -149,14 +149,14 @@ def main(unit, *arguments):
     in_unit = [file for file in files if "#define UMEM_" not in read(file)]
     refused = refused_together(unit, in_unit, command)
     options = [] if refused is None or refused == set(in_unit) else precompiled(unit, in_unit, command)
-    refused, complaints = refused or set(), []
+    compiles, refused, complaints = refused is not None, refused or set(), []
     for file in files:
         complaint = None
         if file not in refused:
-            alone = options if file in in_unit else []
-            complaint = complaint_alone(file, command, alone)
-            if complaint and alone:  # the includes of others may have made it longer
-                complaint = complaint_alone(file, command, [])
+            is_good = file in in_unit and compiles
+            complaint = complaint_alone(file, command, is_good, options if is_good else [])
+            if complaint and is_good:  # the includes of others may have made it longer, or be what it needs
+                complaint = complaint_alone(file, command)
         together = "together" if file in refused else "alone"
         print(complaint or f"{file}: refused {together}, since '{reason_of(file)}'")
         complaints += [complaint] if complaint else []

@@ -19,16 +19,23 @@ def options_of(text):
 
 
 class Texts(Case):
+    helps = {}  # what --help prints: the same each time, and under sanitizers a process takes long
+
     def setUp(self):
         super().setUp()
         self.out("--write-texts", "texts")
         self.texts = self.folder / "texts"
 
+    def help(self, *words):
+        if words not in self.helps:
+            self.helps[words] = self.out(*words, "--help")
+        return self.helps[words]
+
     def commands(self):
         """The words of each command, such as ("trace", "run")."""
         found = [()]
         for words in found:
-            lines = self.out(*words, "--help").split("Subcommands:\n")[1:]
+            lines = self.help(*words).split("Subcommands:\n")[1:]
             found += [(*words, line.split()[0]) for line in "".join(lines).splitlines() if re.match("  [a-z]", line)]
         return found
 
@@ -39,25 +46,25 @@ class Texts(Case):
 
     def test_help_has_the_exit_codes(self):
         for words in self.commands():
-            self.assertIn("130 interrupted", self.out(*words, "--help"))
-            self.assertEqual(self.out(*words, "-h"), self.out(*words, "--help"))
+            self.assertIn("130 interrupted", self.help(*words))
+            self.assertEqual(self.out(*words, "-h"), self.help(*words))
 
     def test_help_fits_a_terminal(self):
         for columns, most in (20, 40), (50, 50), (70, 70), (120, 120):
             for words in self.commands():
                 lines = self.on_terminal_out(columns, *words, "--help").splitlines()
                 self.assertTrue(all(len(line) <= most for line in lines), lines)
-        self.assertTrue(all(len(line) <= 80 for line in self.out("cp", "--help").splitlines()))
-        self.assertEqual(self.out("trace", "run", "--help").split(), self.on_terminal_out(40, "trace", "run", "--help").split())
-        self.assertIn("\n  --context N               of the context with this number only\n", self.out("trace", "--help"))
-        self.assertIn("arrows", self.out("trace", "--help").split("--flows")[1].split("(needs --chrome)")[0])
+        self.assertTrue(all(len(line) <= 80 for line in self.help("cp").splitlines()))
+        self.assertEqual(self.help("trace", "run").split(), self.on_terminal_out(40, "trace", "run", "--help").split())
+        self.assertIn("\n  --context N               of the context with this number only\n", self.help("trace"))
+        self.assertIn("arrows", self.help("trace").split("--flows")[1].split("(needs --chrome)")[0])
 
     def test_the_manual_has_all_options(self):
         for words in self.commands():
             page = (self.texts / "man1" / f"{'-'.join(('umem', *words[:1]))}.1").read_text()
             self.assertTrue(page.startswith(".TH UMEM"))
             self.assertIn(".SH EXIT STATUS", page)
-            self.assertLessEqual(options_of(self.out(*words, "--help")), options_of(page.replace("\\-", "-")))
+            self.assertLessEqual(options_of(self.help(*words)), options_of(page.replace("\\-", "-")))
 
     def test_the_manual_is_well_formed(self):
         if not shutil.which("groff"):
@@ -78,11 +85,11 @@ class Texts(Case):
         paths = [*(root / "tool").glob("*.py"), root / "unit/adaptors/log/log_trace.py"]
         tests = {option for path in paths for option in options_of(path.read_text())}
         for command in self.commands():
-            self.assertEqual(options_of(self.out(*command, "--help")) - tests, set(), command)
+            self.assertEqual(options_of(self.help(*command)) - tests, set(), command)
 
     def test_bash_completes_all_options(self):
         for words in self.commands():
-            self.assertLessEqual(options_of(self.out(*words, "--help").split("\nOptions:", 1)[1].split("Subcommands:")[0]),
+            self.assertLessEqual(options_of(self.help(*words).split("\nOptions:", 1)[1].split("Subcommands:")[0]),
                                  self.complete("umem", *words, "--"))
         self.assertEqual(self.complete("umem", "tr"), {"trace"})
         self.assertEqual(self.complete("umem-trace", "--rep"), {"--replay"})
@@ -142,7 +149,7 @@ class Texts(Case):
         self.assertTrue(self.error("nonsense", expect=2).startswith("umem: there is no command nonsense\n"))
         for word in "-V", "--nonsense", "--nonsense=1":
             self.assertTrue(self.error(word, expect=2).startswith(f"umem: there is no option {word}\n"))
-        self.assertNotIn("--write-texts", self.out("--help"))
+        self.assertNotIn("--write-texts", self.help())
         self.assertIn("cannot", self.error("--write-texts", "/dev/null/x").lower())
 
 
