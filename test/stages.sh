@@ -50,7 +50,7 @@ declare -A stage_needs=(
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
-  [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package mpi-abi"
+  [mpi]="gcc clang clang-runtime g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package mpi-abi"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
@@ -311,10 +311,11 @@ build_mpi() {
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O0 -DNDEBUG" "${@:3}"
 }
 
-# The component and its tests alone have the sanitizers, not MPI and umem. MPI leaks by itself.
+# The component and its tests alone have the sanitizers, not MPI and umem. MPI leaks by itself. Clang compiles the
+# sanitizers' code in a third of GCC's time.
 test_mpi_with_sanitizers() {
   local folder=$build/mpi-sanitized
-  build_mpi mpich "$folder" -DUMEM_SANITIZE=address,undefined &&
+  build_mpi mpich "$folder" -DUMEM_SANITIZE=address,undefined -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
     cmake --build "$folder" --parallel "$jobs" --target mpi_ranks mpi_model mpi_faults mpi_units mpi_neighbours \
       mpi_blocks &&
     ASAN_OPTIONS=detect_leaks=0 jobs=1 run_tests "$folder" \
