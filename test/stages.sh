@@ -423,7 +423,7 @@ stage_install() {
   fi
   if has debian-tools; then
     check "Debian's packages build, their tests pass, and lintian finds nothing" \
-      env DEB_BUILD_OPTIONS="noopt parallel=$jobs" packaging/debian_package "$build/debian" || status=1
+      env DEB_BUILD_OPTIONS="noopt parallel=$jobs" packaging/debian_package "$build/debian" --source-option=-z1 || status=1
   else
     echo "skipped - Debian's packages: there is no debhelper or lintian"
   fi

@@ -107,7 +107,8 @@ cuda_is_found() {
   local words=$1 folder=$arm64/which-cuda said
   shift
   rm -rf "$folder"
-  said=$(env -u CUDAToolkit_ROOT -u CUDA_PATH PATH="$arm64/toolkit/bin:$PATH" cmake -S . -B "$folder" -DUMEM_BUILD_EXAMPLES=OFF "$@" 2>&1) || true
+  said=$(env -u CUDAToolkit_ROOT -u CUDA_PATH PATH="$arm64/toolkit/bin:$PATH" cmake -S . -B "$folder" \
+    -DUMEM_BUILD_EXAMPLES=OFF -DUMEM_BUILD_TOOLS=OFF "$@" 2>&1) || true
   tr -s '\n ' ' ' <<< "$said" | grep -F -- "$words" && return
   echo "$said"
   return 1
