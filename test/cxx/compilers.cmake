@@ -135,8 +135,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
     "${CMAKE_CXX_COMPILER}" -std=c++2b ${cxx_strict} -x c++ "${cxx_include}/umem/mdspan.hpp"
   )
 
-  # All of them and those of kernels together under nvcc, with checks and without. Calls of every
-  # algorithm are compiled as C++20, for the GPU alone; as C++17 they are programs, cxx.kernels_units.
+  # All of them, those of kernels and calls of every algorithm together under nvcc, with checks and without. As C++20
+  # and without checks for the GPU alone; as C++17 and with checks they are a unit of the programs cxx.kernels_units.
   find_program(UMEM_NVCC_PROGRAM nvcc HINTS "${CUDAToolkit_BIN_DIR}" /usr/local/cuda/bin)
   mark_as_advanced(UMEM_NVCC_PROGRAM)
   if(UMEM_NVCC_PROGRAM)
@@ -146,20 +146,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
     set(together_cu "${CMAKE_CURRENT_BINARY_DIR}/together.cu")
     set(cuda_lines ${cuda_headers} ${cxx_headers} view_kernel.cu)
     list(TRANSFORM cuda_lines REPLACE "(.+)" "#include <\\1>\n")
-    string(CONCAT cuda_lines ${cuda_lines}
-           "#if __cplusplus > 201703L\n#include <kernels_units.cu>\n#endif\n"
-    )
+    string(CONCAT cuda_lines ${cuda_lines})
     file(GENERATE OUTPUT "${together_cu}" CONTENT "${cuda_lines}")
-    foreach(standard_and_options IN ITEMS "17 -DUMEM_CHECKS=1 -c -Xcompiler -fsyntax-only" "20 -DUMEM_CHECKS=0 -ptx")
-      separate_arguments(standard_and_options)
-      list(POP_FRONT standard_and_options standard)
-      umem_command_test(
-        cxx.nvcc.together.c++${standard} cxx_compilers
-        "${UMEM_NVCC_PROGRAM}" -std=c++${standard} ${standard_and_options} -Werror all-warnings
-        -Xcompiler -Wall,-Wextra,-Werror ${cxx_flags} "-I${CMAKE_CURRENT_SOURCE_DIR}"
-        "${together_cu}" -o together.c++${standard}.out
-      )
-    endforeach()
+    umem_command_test(
+      cxx.nvcc.together.c++20 cxx_compilers
+      "${UMEM_NVCC_PROGRAM}" -std=c++20 -DUMEM_CHECKS=0 -ptx -Werror all-warnings
+      -Xcompiler -Wall,-Wextra,-Werror ${cxx_flags} "-I${CMAKE_CURRENT_SOURCE_DIR}"
+      -include "${together_cu}" "${CMAKE_CURRENT_SOURCE_DIR}/kernels_units.cu" -o together.c++20.out
+    )
 
     file(GLOB refused_cu CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cu")
     umem_command_test(
