@@ -25,7 +25,7 @@
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
 # - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; a part of the tests with
-#   the ABI of MPI 5; with sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
+#   the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
 
 source "$root/test/check.sh"
