@@ -306,7 +306,7 @@ MUTANTS = [
     c("pool/pool_pages.c", "more = filler.fresh > ends ? filler.fresh - ends : 0;", "more = filler.fresh;",
       "what goes back counts against the maximum", first=("unit.pool_pages_large",)),
     c("pool/pool_pages.c", "    filler->fresh -= lesser(filler->fresh, piece->pages - piece->done);\n", "",
-      "what could not go back comes anew", first=("unit.pool_pages_fail",)),
+      "what could not go back comes anew", first=("unit.pool_pages_large",)),
     c("pool/pool_pages.c", "  if (group_end <= next && place->missing + (group_end - end) <= allowed) last = group_end;\n",
       "  (void)group_end, (void)allowed;\n", "a growth ends within a group", first=("unit.pool_pages_large",)),
     c("pool/pool_space.c", "bool whole = !large || !(first % core->group);", "bool whole = true;",

@@ -43,14 +43,17 @@ static void growth_ends_with_a_large_page(void **state) {
   close_empty(adr, 3);
 }
 
-/* A block that is larger than the growth takes what it needs: others at its end. */
+/* A block that is larger than the growth takes what it needs: others at its ends. */
 static void a_larger_block_takes_what_it_needs(void **state) {
   (void)state;
   open_large(0);
-  uintptr_t adr = filled_block(2 * large + 3 * page, 1);
+  uintptr_t adr[] = {filled_block(2 * large + 3 * page, 1), 0};
   assert_true(calls(pagedMapLarge) == 1 && calls(pagedMap) == 1);
   assert_true(reserved() == 2 * large + 3 * page);
-  close_empty(&adr, 1);
+  adr[1] = filled_block(3 * large, 2); /* a page, two large ones, and three pages */
+  assert_true(calls(pagedMapLarge) == 2 && calls(pagedMap) == 3);
+  assert_true(reserved() == 5 * large + 3 * page);
+  close_empty(adr, 2);
 }
 
 static void no_more_than_the_maximum_is_mapped(void **state) {
@@ -95,25 +98,45 @@ static void large_pages_in_use_stay(void **state) {
   close_empty(adr, 4);
 }
 
+/* Blocks in all that a pool may have. Two of them are freed, each a large page between others. */
+enum { few = 7, at_most = 4 * large + 2 * page };
+static void leave_two_large_pages(uintptr_t adr[few]) {
+  size_t const sizes[few] = {large, 2 * page, 2 * page, large, 2 * page, 2 * page, 2 * page};
+  open_large(at_most);
+  for (int i = 0; i < few; i++) adr[i] = filled_block(sizes[i], (unsigned char)i);
+  assert_true(reserved() == at_most);
+  umem_free(&pool, adr[0]);
+  umem_free(&pool, adr[3]);
+  adr[0] = adr[3] = 0;
+}
+
 /* Of the gap only one part can be a large page. The memory of another one goes back, and comes anew: the pool has no more
  * than before. */
 static void smaller_gaps_get_new_memory_for_it(void **state) {
   (void)state;
-  size_t const sizes[] = {large, 2 * page, 2 * page, large, 2 * page, 2 * page, 2 * page},
-               most = 4 * large + 2 * page;
-  uintptr_t adr[7];
-  open_large(most);
-  for (int i = 0; i < 7; i++) adr[i] = filled_block(sizes[i], (unsigned char)i);
-  assert_true(reserved() == most);
-  umem_free(&pool, adr[0]);
-  umem_free(&pool, adr[3]);
+  uintptr_t adr[few];
+  leave_two_large_pages(adr);
   adr[0] = filled_block(large + 2 * page, 9);
   assert_true(calls(pagedMoveLarge) == 1 && calls(pagedUnmapLarge) == 1);
-  assert_true(reserved() == most - 2 * page && paged.pages_peak == most / page);
+  assert_true(reserved() == at_most - 2 * page && paged.pages_peak == at_most / page);
   adr[3] = filled_block(2 * page, 3);
-  assert_true(reserved() == most && is_filled(adr[0], large + 2 * page, 9));
-  for (int i = 1; i < 7; i++) assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
-  close_empty(adr, 7);
+  assert_true(reserved() == at_most && is_filled(adr[0], large + 2 * page, 9));
+  for (int i = 1; i < few; i++) assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
+  close_empty(adr, few);
+}
+
+static void what_does_not_go_back_does_not_come_anew(void **state) {
+  (void)state;
+  uintptr_t adr[few];
+  leave_two_large_pages(adr);
+  paged_fail(&paged, pagedUnmapLarge, 1, 0, umemMemoryError);
+  adr[0] = umem_alloc(&pool, large + 2 * page);
+  assert_true(calls(pagedUnmapLarge) > 0);
+  assert_true(reserved() <= at_most && paged.pages_peak == at_most / page);
+  forget_failures();
+  for (int i = 1; i < few; i++)
+    assert_true(i == 3 || is_filled(adr[i], 2 * page, (unsigned char)i));
+  close_empty(adr, few);
 }
 
 static void trim_gives_back_whole_ones(void **state) {
@@ -211,6 +234,7 @@ int main(void) {
       PAGES_TEST(large_pages_move_as_a_whole),
       PAGES_TEST(large_pages_in_use_stay),
       PAGES_TEST(smaller_gaps_get_new_memory_for_it),
+      PAGES_TEST(what_does_not_go_back_does_not_come_anew),
       PAGES_TEST(trim_gives_back_whole_ones),
       PAGES_TEST(adaptors_count_large_pages),
       PAGES_TEST(blocks_keep_their_bytes),
