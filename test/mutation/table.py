@@ -309,8 +309,6 @@ MUTANTS = [
       "what could not go back comes anew", first=("unit.pool_pages_large",)),
     c("pool/pool_pages.c", "  if (group_end <= next && place->missing + (group_end - end) <= allowed) last = group_end;\n",
       "  (void)group_end, (void)allowed;\n", "a growth ends within a group", first=("unit.pool_pages_large",)),
-    c("pool/pool_space.c", "bool whole = !large || !(first % core->group);", "bool whole = true;",
-      "a part of a large page moves", first=("unit.pool_pages_large",)),
     c("pool/pool_space.c", "if (next > end) return large ? page : end;", "if (next > end) return end;",
       "a large page that is used in part moves", first=("unit.pool_pages_large",)),
     c("pool/pool_paging.c", "    count -= count % step;\n", "", "a part of a large page is taken", first=("unit.pool_pages_large",)),
