@@ -197,6 +197,21 @@ static void pages_move_in(Range *range) {
 }
 WITH_EACH_SIZE(pages_move)
 
+/* From one range to another. */
+static void pages_move_far_in(Range *range) {
+  size_t const n = range->page;
+  uintptr_t far = range->ranges->reserve(range->ctx, 2 * n);
+  assert_true(far != umem_null(range->ctx));
+  map(range, 1, 2);
+  assert_int_equal(range->pages->move(range->ctx, page(range, 1), far, 2 * n), 2 * n);
+  Range there = *range;
+  there.adr = far;
+  expect_one_piece(&there, 0, 2, 14);
+  unmap(&there, 0, 2);
+  assert_true(range->ranges->release(range->ctx, far, 2 * n));
+}
+WITH_EACH_SIZE(pages_move_far)
+
 /* Their neighbours keep what they hold. */
 static void others_keep_their_bytes_in(Range *range) {
   enum { n = 100000 };
@@ -294,6 +309,7 @@ ContractTest const pages_tests[] = {
     SINGLE_WITH(pages_are_one_piece_of_memory, backendHasPages),
     SINGLE_WITH(pages_go_and_come_in_any_order, backendHasPages),
     SINGLE_WITH(pages_move, backendHasPages),
+    SINGLE_WITH(pages_move_far, backendHasPages),
     SINGLE_WITH(others_keep_their_bytes, backendHasPages),
     SINGLE_WITH(threads_map_pages_of_one_range, backendHasPages),
     {.name = "pages_are_copied_like_blocks",

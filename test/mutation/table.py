@@ -357,7 +357,7 @@ MUTANTS = [
     c("adaptors/limit.c", "if (more > limit->maximum - used) {", "if (more >= limit->maximum - used) {", "the limit cannot be reached"),
     c("adaptors/meter_pages.c", "  retract(ctx, nbytes - done);\n", "", "pages that could not be mapped count",
       first=("unit.pool_pages_fail",)),
-    c("adaptors/meter_pages.c", "  count(ctx, done, false);\n", "", "unmapped pages count", first=("unit.pool_pages_fail",)),
+    c("adaptors/meter_pages.c", "  count(ctx, below, done, false);\n", "", "unmapped pages count", first=("unit.pool_pages_fail",)),
     c("adaptors/meter_pages.c", "  if (!admitted(ctx, nbytes)) return 0;\n", "", "pages pass a limit by",
       first=("unit.pool_pages_fail",)),
     c("adaptors/meter.c", "    umemAdaptor_failed(ctx, before);\n    retract(ctx, size);\n", "    umemAdaptor_failed(ctx, before);\n",

@@ -83,7 +83,7 @@ typedef struct umemFeed {
 
 /* Memory that is mapped into ranges of addresses page by page (see the method pages). A page of a range has either
  * memory or none. All addresses and sizes are multiples of page_size, sizes are greater than 0, and each call is about
- * addresses of one range. The caller keeps the records of what is reserved and mapped: ctx need not check them. Calls
+ * addresses of one range; but move may be from one range to another. The caller keeps the records of what is reserved and mapped: ctx need not check them. Calls
  * about different pages may run at the same time if ctx is umemConcurrent.
  *
  * map, unmap and move return how many bytes they have done, in ascending order of addresses. This is nbytes, or less if
@@ -314,7 +314,8 @@ struct umemVtbl {
   /* Returns the methods map, unmap and move for larger pages, if these take less time than as many bytes of the pages of
    * the method pages. They are in the same ranges, so reserve and release are NULL, and pages of both sizes may stand side
    * by side. page_size is a power of two, at most 64 times that of the others; addresses are multiples of it from the
-   * begin of a range. Only these methods unmap and move what this map has mapped. All else, and the default: as pages. */
+   * begin of a range. Only these methods unmap and move what this map has mapped. Everything else is as for pages. Large
+   * pages of another size are not used. Default: NULL, all pages are those of the method pages. */
   umemPages const *(*large_pages)(umemVirtual *ctx);
 };
 

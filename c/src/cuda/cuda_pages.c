@@ -4,8 +4,8 @@
  * driver keeps the records: umem releases a page as soon as it is mapped, so that the page ends when it is unmapped, and
  * asks the driver for it again to move it.
  *
- * To map, to move and to unmap an allocation takes the driver about as long for 32 MiB as for 2 MiB (40, 45 and 30 us on an
- * H100, driver 580). So there are large pages of 16 others.
+ * The driver needs about as long to map, move or unmap an allocation of 32 MiB as one of 2 MiB (40, 45 and 30 us on an H100,
+ * driver 580). So there are large pages of 16 others.
  *
  * The access that cudaDeviceEnablePeerAccess gives does not include such memory. So all GPUs that can reach the memory
  * of this one may use each page, as if a program had enabled that access. CUDA's older handles for other processes

@@ -81,23 +81,26 @@ static void extend(umemPoolCore const *core, umemPoolPlace *place, size_t pages)
 typedef struct Filler {
   umemPoolPaging *paging;
   umemPoolCore *core;
-  size_t size;  /* of a page */
-  size_t fresh; /* so many pages may be new, */
-  bool large;   /* also as large ones */
-  bool stuck;   /* a move has failed: there is no other */
+  size_t size;    /* of a page */
+  size_t fresh;   /* so many pages may be new, */
+  bool large;     /* also as large ones */
+  bool stuck;     /* a move has failed: there is no other */
+  size_t next[2]; /* sources of pages and of large ones: those before it are done */
 } Filler;
 
 static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
 /* A source that has pages of this size; NULL where there is none. */
-static umemPoolPiece *source_of(Filler const *filler, bool large) {
-  umemPoolPiece *source = filler->paging->sources, *end = source + filler->paging->source_count;
-  while (source < end && (source->ends || source->large != large || source->done == source->pages))
-    source++;
-  return source < end && !filler->stuck ? source : NULL;
+static umemPoolPiece *source_of(Filler *filler, bool large) {
+  umemPoolPaging const *paging = filler->paging;
+  for (size_t *i = &filler->next[large]; *i < paging->source_count && !filler->stuck; ++*i) {
+    umemPoolPiece *source = &paging->sources[*i];
+    if (!source->ends && source->large == large && source->done < source->pages) return source;
+  }
+  return NULL;
 }
 
-/* Of pages that are about to get memory. */
+/* Notes the size of pages before they get memory. */
 static void note_size(Filler const *filler, size_t page, size_t count, bool large) {
   umemPoolCore const *core = filler->core;
   for (size_t end = page + count; core->group && page < end;
@@ -153,7 +156,7 @@ static bool fill_some(Filler *filler, umemPoolPiece *gap) {
   return map_some(filler, gap, page, lesser(most, filler->fresh), false);
 }
 
-/* What ends goes first, so that there is memory for what comes anew. */
+/* Unmaps these sources before anything is mapped, so that the pool never has more than its maximum. */
 static void end_sources(Filler *filler) {
   umemPoolPaging *paging = filler->paging;
   for (size_t i = 0; i < paging->source_count; i++) {
@@ -221,7 +224,7 @@ static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failur
   umemGrowth_begin(&core->growing, &request, more * filler.size, true);
   bool grown = map_open(&filler, failure);
   for (size_t i = 0; i < paging->source_count; i++)
-    core->moved += paging->sources[i].done * filler.size;
+    if (!paging->sources[i].ends) core->moved += paging->sources[i].done * filler.size;
   umemGrowth_end(&core->growing, &request);
   return grown;
 }
@@ -281,7 +284,7 @@ void umemPoolPages_release(umemPoolCore *core, size_t keep) {
   umemGrowth_begin(&core->growing, &request, 0, true);
   umemPoolPaging_take(paging, count);
   umemPoolPaging_finish(paging);
-  unmap(paging);
+  if (paging->source_count) unmap(paging);
   umemGrowth_end(&core->growing, &request);
   umemPoolPaging_end(paging);
 }

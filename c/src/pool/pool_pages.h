@@ -21,7 +21,7 @@ typedef struct umemPoolExtra {
 
 /* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. It moves pages of
  * which all is free, of the list first and then of others, as far as their queues can be waited for. The rest is new
- * memory of the upstream, and so is what extra says. Releases the lock for some time. Returns false, and why in
+ * memory of the upstream, and so is what extra says; memory of large pages that cannot be moved goes back for it. Releases the lock for some time. Returns false, and why in
  * *failure, if it cannot. Not while others are busy. */
 bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure);

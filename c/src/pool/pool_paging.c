@@ -43,16 +43,6 @@ static bool next_source(Walk *walk, umemPoolPiece *piece) {
   }
 }
 
-size_t umemPoolPaging_stuck(umemPoolCore const *core) {
-  uint64_t free_units = 0, movable = 0;
-  umemPoolPiece piece;
-  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
-    free_units += umemRange_totals(list->range).free_bytes;
-    for (Walk walk = {.home = list}; next_source(&walk, &piece);) movable += piece.units;
-  }
-  return (size_t)((free_units - movable) / umemPoolSpace_units(core));
-}
-
 /* Whether its pages may become sources for the list. */
 static bool gives(umemPoolPaging const *paging, umemPoolFreeList const *home) {
   if (home == paging->list) return true;
@@ -203,17 +193,25 @@ static size_t room_for_large(umemPoolPaging const *paging) {
   return room;
 }
 
+/* As many pages or more: whole groups of them. */
+static size_t in_groups(umemPoolCore const *core, size_t pages) {
+  return core->group ? (pages + core->group - 1) / core->group * core->group : pages;
+}
+
 void umemPoolPaging_take(umemPoolPaging *paging, size_t pages) {
   umemPoolCore const *core = paging->list->core;
   size_t seen = look_at(paging, paging->list);
   for (umemPoolFreeList *home = core->lists; home && seen < pages; home = home->next)
     if (home != paging->list && gives(paging, home)) seen += look_at(paging, home);
-  bool back = !paging->place.space;
-  size_t room = back ? pages : room_for_large(paging);
-  size_t taken = take_some(paging, room < pages ? room : pages, true, back);
-  taken += take_some(paging, pages - taken, false, back);
-  if (taken < pages && core->group && !back)
-    take_some(paging, (pages - taken + core->group - 1) / core->group * core->group, true, true);
+  if (!paging->place.space) {
+    size_t taken = take_some(paging, pages, true, true);
+    take_some(paging, pages - taken, false, true);
+    return;
+  }
+  size_t most = in_groups(core, pages), room = room_for_large(paging);
+  size_t taken = take_some(paging, room < most ? room : most, true, false);
+  if (taken < pages) taken += take_some(paging, pages - taken, false, false);
+  if (taken < pages) take_some(paging, in_groups(core, pages - taken), true, true);
 }
 
 size_t umemPoolPaging_pages(umemPoolPaging const *paging, bool ends) {
@@ -223,17 +221,19 @@ size_t umemPoolPaging_pages(umemPoolPaging const *paging, bool ends) {
   return pages;
 }
 
-static bool is_done(umemPoolPiece const *sources, size_t count, umemPoolFreeList const *home) {
-  for (size_t i = 0; i < count; i++)
-    if (sources[i].home == home) return true;
-  return false;
+/* Whether the queue of the source i was waited for with an earlier one. Most sources of a list follow one another. */
+static bool is_done(umemPoolPiece const *sources, size_t i) {
+  umemPoolFreeList const *home = sources[i].home;
+  bool done = i && sources[i - 1].home == home;
+  for (size_t k = 0; !done && k < i; k++) done = sources[k].home == home;
+  return done;
 }
 
 void umemPoolPaging_finish(umemPoolPaging *paging) {
   size_t kept = 0;
   for (size_t i = 0; i < paging->source_count; i++) {
     umemPoolFreeList *home = paging->sources[i].home;
-    if (!home || is_done(paging->sources, i, home) || umemPoolQueue_finish(home)) continue;
+    if (!home || is_done(paging->sources, i) || umemPoolQueue_finish(home)) continue;
     for (size_t j = i; j < paging->source_count; j++) {
       umemPoolPiece *piece = &paging->sources[j];
       if (piece->home != home) continue;

@@ -37,9 +37,10 @@ static inline uintptr_t umemPoolPiece_adr(umemPoolPiece const *piece, size_t pag
  * nothing changed, without memory. */
 umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const *place);
 
-/* Takes up to so many pages as sources. Of pieces the highest ones first; of large pages as many as the gaps can have,
- * then others, and at last more large ones, whose memory ends: so these may be more. Sources for a place are of its list,
- * and then of lists that are not blocked. Without a place all are of the list, and end. */
+/* Takes so many pages as sources, the highest pieces first: large pages while the gaps have room for whole ones, then small
+ * pages. If these are not enough, it takes further large pages, whose memory goes back to the upstream; it then may take
+ * more pages, up to a group. Sources for a place are of its list, and then of lists that are not blocked. Without a place all
+ * are of the list, and their memory goes back. */
 void umemPoolPaging_take(umemPoolPaging *paging, size_t pages);
 
 /* Waits for the work that may use the sources. Gives back those for which that fails. Releases the lock for some time. */
@@ -47,9 +48,6 @@ void umemPoolPaging_finish(umemPoolPaging *paging);
 
 /* The pages of the sources that end, or that are moved. */
 size_t umemPoolPaging_pages(umemPoolPaging const *paging, bool ends);
-
-/* Pages of free memory that cannot be moved: other memory is in the same page, or large page. */
-size_t umemPoolPaging_stuck(umemPoolCore const *core);
 
 /* Makes all pieces free again: where they have memory now. */
 void umemPoolPaging_end(umemPoolPaging *paging);

@@ -29,28 +29,27 @@ static void use(bool may_fail) {
   for (unsigned i = 1; i < count; i += 2) umem_free(&pool, adr[i]);
 }
 
-/* With the large pages of a pool with growth, too. */
 static PagedCall const calls[] = {pagedReserve,  pagedMap,        pagedMove,      pagedUnmap,
                                   pagedMapLarge, pagedUnmapLarge, pagedMoveLarge, pagedAlloc};
-static size_t const large_growth[] = {[pagedMapLarge] = pagedLarge,
-                                      [pagedUnmapLarge] = pagedLarge,
-                                      [pagedMoveLarge] = pagedLarge,
-                                      [pagedAlloc] = 0};
+enum { calls_of_pages = 7 };
+
+/* Of each trial; with and without large pages. */
+static size_t growth_of(size_t nth) { return nth % 2 ? pagedLarge : 0; }
 
 /* Every call fails once, and with a part of its pages done; then all works, and nothing is left. */
 static void each_call_may_fail(void **state) {
   (void)state;
   umemStatusType const types[] = {umemMemoryError, umemNotSupportedError};
   unsigned met = 0;
-  for (size_t c = 0; c < 7; c++)
-    for (unsigned long nth = 1; nth <= 12; nth++)
+  for (size_t c = 0; c < 2 * calls_of_pages; c++)
+    for (unsigned long nth = 1; nth <= (setting_small() ? 6 : 12); nth++)
       for (unsigned long after = 0; after < 3; after++)
         for (size_t t = 0; t < 2; t++) {
           paged.no_alloc = after == 1;
-          open_pool(&pool, &paged, 0, large_growth[calls[c]], after == 2 ? 64 * page : 0);
-          paged_fail(&paged, calls[c], nth, after, types[t]);
+          open_pool(&pool, &paged, 0, growth_of(c), after == 2 ? 64 * page : 0);
+          paged_fail(&paged, calls[c / 2], nth, after, types[t]);
           use(true);
-          met += paged.calls[calls[c]] >= nth;
+          met += paged.calls[calls[c / 2]] >= nth;
           forget_failures();
           paged_fail(&paged, pagedMap, 0, 0, umemOK);
           paged.no_alloc = false;
@@ -141,13 +140,13 @@ static void a_small_limit_gives_chunks(void **state) {
 static void adaptors_count_what_failures_leave(void **state) {
   (void)state;
   unsigned met = 0;
-  for (size_t c = 0; c < 8; c++)
+  for (size_t c = 0; c < 2 * (calls_of_pages + 1); c++)
     for (unsigned long nth = 1; nth <= 8; nth++)
       for (unsigned long after = 0; after < 3; after++) {
-        open_metered((after == 1 ? 40 : 400) * page, large_growth[calls[c]]);
-        paged_fail(&paged, calls[c], nth, after, umemMemoryError);
+        open_metered((after == 1 ? 40 : 400) * page, growth_of(c));
+        paged_fail(&paged, calls[c / 2], nth, after, umemMemoryError);
         use(true);
-        met += paged.calls[calls[c]] >= nth;
+        met += paged.calls[calls[c / 2]] >= nth;
         assert_int_equal(umemLimit_used(&limit), reserved());
         assert_int_equal(figures().current_bytes, reserved());
         forget_failures();
