@@ -1,4 +1,5 @@
 /* blocks.cpp - tests of umem/mpi.hpp and umem/mpi_blocks.hpp, for any number of ranks. A check that fails ends all. */
+#include "end.h"
 #include "jacobi.hpp"
 
 #include <umem/adaptors.hpp>
@@ -358,6 +359,6 @@ int main(int argc, char **argv) {
   a_save_that_fails_leaves_no_draft(folder && *folder ? folder : "/tmp");
   solves_laplace_with_the_same_bits();
   if (rank == 0) std::printf("ok\n");
-  MPI_Finalize();
+  end_mpi();
   return 0;
 }

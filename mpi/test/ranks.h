@@ -13,6 +13,8 @@
 #include <umem/mpi.h>
 #include <unistd.h>
 
+#include "end.h"
+
 extern int rank, ranks; /* of MPI_COMM_WORLD */
 extern umemHost host;
 
@@ -104,19 +106,6 @@ static inline void sleep_to_barrier(void) {
     CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS);
     nanosleep(&pause, NULL);
   }
-}
-
-/* Ends MPI. MPICH 4.0 over TCP by UCX does not always come back from MPI_Finalize, also in a program that does nothing else
- * than to begin and end MPI: it is left out there. */
-static inline void end_mpi(void) {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length;
-  CHECK(MPI_Get_library_version(version, &length) == MPI_SUCCESS);
-  barrier();
-  fflush(NULL);
-  if (is_apart() && !getenv("UMEM_TEST_MPI_MACHINES") && strstr(version, "ch4:ucx"))
-    _exit(0);
-  MPI_Finalize();
 }
 
 /* A generator of its own for each rank. */
