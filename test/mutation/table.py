@@ -312,7 +312,7 @@ MUTANTS = [
     c("pool/pool_space.c", "if (next > end) return large ? page : end;", "if (next > end) return end;",
       "a large page that is used in part moves", first=("unit.pool_pages_large",)),
     c("pool/pool_paging.c", "    count -= count % step;\n", "", "a part of a large page is taken", first=("unit.pool_pages_large",)),
-    c("pool/pool_paging.c", "room < pages ? room : pages, true, back", "pages, true, back",
+    c("pool/pool_paging.c", "room < most ? room : most, true, false", "most, true, false",
       "more large pages move than the gaps have room for", first=("unit.pool_pages_large",)),
     c("adaptors/meter_pages.c", "return unmap_of(ctx, meter_of(ctx)->member.below, adr, nbytes);",
       "return unmap_of(ctx, meter_of(ctx)->pages.below, adr, nbytes);", "a meter unmaps large pages as others",
