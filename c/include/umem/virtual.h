@@ -82,9 +82,9 @@ typedef struct umemFeed {
 } umemFeed;
 
 /* Memory that is mapped into ranges of addresses page by page (see the method pages). A page of a range has either
- * memory or none. All addresses and sizes are multiples of page_size, sizes are greater than 0, and each call is about
- * addresses of one range; but move may be from one range to another. The caller keeps the records of what is reserved and mapped: ctx need not check them. Calls
- * about different pages may run at the same time if ctx is umemConcurrent.
+ * memory or none. All addresses and sizes are multiples of page_size, and sizes are greater than 0. Each call is about
+ * addresses of one range, but move may be from one range to another. The caller keeps the records of what is reserved
+ * and mapped: ctx need not check them. Calls about different pages may run at the same time if ctx is umemConcurrent.
  *
  * map, unmap and move return how many bytes they have done, in ascending order of addresses. This is nbytes, or less if
  * they have recorded a failure. The pages that they have not done are as before. */
@@ -201,7 +201,8 @@ struct umemVtbl {
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as ctx. If this table
    * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device or stream_wait, umem calls the method of the
    * upstream. The constructor of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor
-   * records failures), alignment and space. With umemSeparate and another space it is a memory of its own. Default: NULL: ctx is not an adaptor. */
+   * records failures), alignment and space. With umemSeparate and another space it is a memory of its own.
+   * Default: NULL, ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. If it fails, the block must stay as it was. If ctx knows its blocks,

@@ -109,7 +109,7 @@ static void note_size(Filler const *filler, size_t page, size_t count, bool larg
 }
 
 /* Moves up to so many pages of the source to the gap, whose next page this is. */
-static bool move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolPiece *source,
+static void move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolPiece *source,
                       size_t most) {
   umemPages const *methods = umemPoolSpace_methods(filler->core, source->large);
   size_t count = lesser(most, source->pages - source->done);
@@ -121,9 +121,9 @@ static bool move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolP
   source->done += done;
   gap->done += done;
   filler->stuck = done < count;
-  return true;
 }
 
+/* Whether all of them have got memory. */
 static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t count, bool large) {
   umemPages const *methods = umemPoolSpace_methods(filler->core, large);
   note_size(filler, page, count, large);
@@ -136,7 +136,8 @@ static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t cou
   return done == count;
 }
 
-/* Gives memory to the next pages of the gap. False if there is no more. */
+/* Gives memory to the next pages of the gap. False if there is no more. After a move that has failed new memory serves,
+ * as far as it is allowed. */
 static bool fill_some(Filler *filler, umemPoolPiece *gap) {
   umemPoolCore const *core = filler->core;
   size_t const group = core->group, left = gap->pages - gap->done;
@@ -144,9 +145,15 @@ static bool fill_some(Filler *filler, umemPoolPiece *gap) {
   size_t to_group = group ? lesser(left, umemPoolSpace_next_group(core, page) - page) : left;
   bool whole = group && !(page % group) && left >= group; /* groups, from here on */
   umemPoolPiece *large = source_of(filler, true), *small = source_of(filler, false);
-  if (large && whole) return move_some(filler, gap, page, large, left - left % group);
   size_t most = large ? to_group : left;
-  if (small) return move_some(filler, gap, page, small, most);
+  if (large && whole) {
+    move_some(filler, gap, page, large, left - left % group);
+    return true;
+  }
+  if (small) {
+    move_some(filler, gap, page, small, most);
+    return true;
+  }
   if (!filler->fresh) return false;
   if (whole && filler->large && filler->fresh >= group) {
     size_t count = lesser(left, filler->fresh);
