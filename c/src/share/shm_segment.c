@@ -8,7 +8,7 @@
 #include "base/disk.h"
 #include "base/number.h"
 #include "core/status.h"
-#include "share/memory_left.h"
+#include "base/memory_left.h"
 
 #include <errno.h>
 #include <fcntl.h>

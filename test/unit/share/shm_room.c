@@ -2,6 +2,7 @@
  *
  * What changes limits or mounts runs in a child. */
 #include "shm_child.h"
+#include "unit/system_files.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -89,39 +90,6 @@ static void a_full_file_system_is_a_memory_error(void **state) {
   if (!in_child(on_a_full_tmpfs)) skip();
 }
 
-/* The linker sends open to this: in a test, files of the system are those of a folder. */
-static char const *system_folder;
-
-int __real_open(char const *path, int flags, ...);
-int __wrap_open(char const *path, int flags, ...);
-int __wrap_open(char const *path, int flags, ...) {
-  char other[600];
-  va_list arguments;
-  va_start(arguments, flags);
-  mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
-  va_end(arguments);
-  bool is_of_system = !strncmp(path, "/proc/", 6) || !strncmp(path, "/sys/", 5);
-  if (system_folder && is_of_system) {
-    snprintf(other, sizeof other, "%s%s", system_folder, path);
-    path = other;
-  }
-  return __real_open(path, flags, mode);
-}
-
-/* Writes a file of the system, and makes the folders around it. */
-static void write_there(char const *path, char const *text) {
-  char whole[600];
-  snprintf(whole, sizeof whole, "%s%s", system_folder, path);
-  for (char *at = whole + strlen(system_folder) + 1; (at = strchr(at, '/')); *at++ = '/') {
-    *at = 0;
-    mkdir(whole, 0700);
-  }
-  FILE *file = fopen(whole, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  assert_int_equal(fclose(file), 0);
-}
-
 static void expect_room(size_t capacity, bool sparse, umemStatusType status) {
   umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
@@ -167,10 +135,8 @@ static struct {
 
 static void groups_of_processes_have_limits(void **state) {
   (void)state;
-  char folder[] = "/tmp/umem-test-XXXXXX", command[100];
-  assert_non_null(mkdtemp(folder));
   expect_room(MiB, false, umemOK); /* which process this is is asked once, of the real system */
-  system_folder = folder;
+  begin_system();
   for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
     if (files[i].path) {
       write_there(files[i].path, files[i].text);
@@ -188,9 +154,7 @@ static void groups_of_processes_have_limits(void **state) {
     write_there("/proc/self/cgroup", odd[i]);
     expect_room(4 * MiB, false, umemOK);
   }
-  system_folder = NULL;
-  snprintf(command, sizeof command, "rm -r %s", folder);
-  assert_int_equal(system(command), 0);
+  end_system();
 }
 
 /* ---- names and permissions ---- */
