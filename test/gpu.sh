@@ -83,6 +83,7 @@ part_unit() {
   local status=0
   run_tests --label-regex '^unit$' || status=$?
   check "two processes shared memory of a GPU" grep -q 'OK ] .*blocks_of_a_stream_pass' "$build/$part.xml" || status=1
+  check "managed memory filled most of a GPU" grep -q 'OK ] .*a_real_gpu_has_room' "$build/$part.xml" || status=1
   return $status
 }
 

@@ -273,12 +273,15 @@ class CudaManaged(Cuda):
         The GPU for which the hints are.
     flags : str or iterable of str, optional
         Of "prefer-device", "read-mostly", "accessed-by-device", "prefetch".
+    oversubscribe : bool
+        Live arrays may have more bytes than the GPU has memory; the rest is in RAM.
     """
 
     _kind = "cuda-managed"
 
-    def __init__(self, device: int = 0, *, flags: str | Iterable[str] | None = None) -> None:
-        Place.__init__(self, None, device, flags=flags)
+    def __init__(self, device: int = 0, *, flags: str | Iterable[str] | None = None,
+                 oversubscribe: bool = False) -> None:
+        Place.__init__(self, None, device, flags=flags, oversubscribe="yes" if oversubscribe else None)
 
 
 class CudaAsync(Cuda):

@@ -200,7 +200,7 @@ TEST(Kinds, of_cuda_have_their_names) {
   try {
     EXPECT_STREQ(umem::Cuda().name(), "Cuda");
     EXPECT_STREQ(umem::CudaHost(UMEM_WRITE_COMBINED).name(), "CudaHost");
-    EXPECT_STREQ(umem::CudaManaged(0, UMEM_READ_MOSTLY).name(), "CudaManaged");
+    EXPECT_STREQ(umem::CudaManaged(0, UMEM_READ_MOSTLY | UMEM_OVERSUBSCRIBE).name(), "CudaManaged");
     EXPECT_STREQ(umem::CudaAsync(0, 0).name(), "CudaAsync");
     EXPECT_EQ(umem::CudaAsync(0, 0).stream(), 0u);
     umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;

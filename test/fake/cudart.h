@@ -140,12 +140,8 @@ int fake_cudart_create_blocking(void **stream);
 
 /* ---- managed memory ---- */
 
-/* A kernel that runs now, or the CPU, uses pages of managed memory: they go there. Else only what is queued
- * moves pages: sets, copies and prefetches. */
-void fake_cudart_use_managed(uintptr_t adr, size_t nbytes);
-void fake_cudart_touch_managed(uintptr_t adr, size_t nbytes);
-
-/* Bytes of managed memory that are on the device. */
+/* Bytes of managed memory that are on the device: sets, copies and prefetches move pages when their turn in a queue
+ * comes. Pages for which the device has no room stay in RAM. */
 uint64_t fake_cudart_resident(int device);
 
 /* ---- graphs ---- */

@@ -41,44 +41,17 @@ void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device)
   for (size_t i = first; i <= last; i++) {
     size_t size = block->size - i * page < page ? block->size - i * page : page;
     if (block->resident[i] == on_device) continue;
-    if (on_device && size > cudart_available(device))
-      cudart_misuse("device %d has no room for pages of managed memory", device->ordinal);
+    if (on_device && size > cudart_available(device)) continue;
     block->resident[i] = on_device;
     device->managed = on_device ? device->managed + size : device->managed - size;
   }
 }
-
-static void move_pages(uintptr_t adr, size_t nbytes, bool on_device) {
-  cudart_lock();
-  Block *block = cudart_block_at(adr);
-  if (block && block->resident && nbytes <= block->size - (adr - block->start))
-    cudart_populate(block, adr, nbytes, on_device);
-  else
-    cudart_misuse("0x%" PRIxPTR " is not managed memory", adr);
-  cudart_unlock();
-}
-
-void fake_cudart_use_managed(uintptr_t adr, size_t nbytes) { move_pages(adr, nbytes, true); }
-void fake_cudart_touch_managed(uintptr_t adr, size_t nbytes) { move_pages(adr, nbytes, false); }
 
 uint64_t fake_cudart_resident(int device) {
   cudart_lock();
   uint64_t resident = cudart_state.device[device].managed;
   cudart_unlock();
   return resident;
-}
-
-/* A driver that must give out more than the card holds can stop the machine: live blocks may not exceed
- * what nobody else has, wherever their pages are. */
-static void check_room(Device const *device) {
-  uint64_t room = cudart_available(device) + device->managed, live = 0;
-  for (size_t i = 0; i < cudart_state.block_count; i++) {
-    Block const *block = &cudart_state.blocks[i];
-    if (block->resident && block->device == device->ordinal) live += block->size;
-  }
-  if (live > room)
-    cudart_misuse("device %d has %ju bytes for %ju of managed memory", device->ordinal,
-                  (uintmax_t)room, (uintmax_t)live);
 }
 
 int cudart_malloc_managed(void **adr, size_t nbytes) {
@@ -89,7 +62,6 @@ int cudart_malloc_managed(void **adr, size_t nbytes) {
   else if (device)
     error = nbytes ? real_alloc(adr, nbytes, umemCudaManagedMemory, device->ordinal)
                    : umemCudaInvalidValue;
-  if (device && !error) check_room(device);
   return cudart_leave(error);
 }
 

@@ -225,8 +225,7 @@ int cudart_side(Side *side, void const *adr, size_t nbytes);
 /* The bytes of a range when its turn comes; NULL, and a misuse, when they are gone. */
 unsigned char *cudart_side_bytes(Side const *side);
 
-/* Puts pages of managed memory on the device, or takes them off it, like a use there or by the CPU. Keeps
- * a misuse where the device has no room. */
+/* Puts pages of managed memory on the device as far as it has room, or takes them off it. */
 void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device);
 
 /* ---- pages (cudart_pages.c) ---- */

@@ -72,23 +72,24 @@ UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
  * and sets are in the order of the legacy default stream of the GPU, also if the CPU does them. If kernels may be
  * running, call umem_synchronize before you use a pointer.
  *
- * All live managed blocks of the process together fit on the GPU, beside all other memory that is in use there. An
- * allocation that would not fit fails with umemMemoryError. To check this, an allocation may prefetch live blocks to
- * the GPU. */
+ * The live blocks of all contexts of the process that name one GPU may together have as many bytes as this GPU has
+ * memory. An allocation beyond that fails with umemMemoryError, unless the context has UMEM_OVERSUBSCRIBE. */
 typedef struct umemCudaManaged {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCudaManaged;
 
-/* Flags of umemCudaManaged_ctor: hints for every block (cudaMemAdvise, cudaMemPrefetchAsync). They have no effect if
- * the hardware cannot share pages between the CPU and running kernels. */
+/* Flags of umemCudaManaged_ctor. The first four are hints for every block (cudaMemAdvise, cudaMemPrefetchAsync). They
+ * have no effect if the hardware cannot share pages between the CPU and running kernels. */
 #define UMEM_PREFER_DEVICE 1u /* pages stay on the GPU if they can */
 #define UMEM_READ_MOSTLY 2u   /* the CPU and each GPU may have a copy of a page, until a write */
 #define UMEM_ACCESSED_BY_DEVICE 4u /* the GPU accesses pages in RAM without moving them */
 #define UMEM_PREFETCH 8u           /* new blocks are prefetched to the GPU */
+#define UMEM_OVERSUBSCRIBE                                                                         \
+  16u /* live blocks may have more bytes than the GPU; the rest is in RAM */
 
-/* device: the number of the GPU for which the hints are. flags: or-ed. Errors: umemValueError for unknown flags. */
+/* device: the number of the GPU for which the hints and the limit are. flags: or-ed. Errors: umemValueError for unknown flags. */
 UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags);
 
 /* ---- managed memory that begins on the GPU ---- */

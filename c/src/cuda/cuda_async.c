@@ -40,7 +40,8 @@ static Async *async_of(umemVirtual *ctx) { return (Async *)umemCuda_state_of(ctx
 /* ---- blocks ---- */
 
 /* The address that an allocation in a graph returns is valid only while the graph runs. */
-static bool async_allows(umemVirtual *ctx) {
+static bool async_allows(umemVirtual *ctx, size_t nbytes) {
+  (void)nbytes;
   return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
 }
 

@@ -2,14 +2,15 @@
  * moves to where they are used. */
 #include "core/enter.h"
 #include "base/thread.h"
+#include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_room.h"
 
 #include <umem/cuda.h>
 
 enum {
   managed_alignment = 256,
-  all_flags = UMEM_PREFER_DEVICE | UMEM_READ_MOSTLY | UMEM_ACCESSED_BY_DEVICE | UMEM_PREFETCH
+  all_flags = UMEM_PREFER_DEVICE | UMEM_READ_MOSTLY | UMEM_ACCESSED_BY_DEVICE | UMEM_PREFETCH |
+              UMEM_OVERSUBSCRIBE
 };
 
 typedef struct {
@@ -34,30 +35,62 @@ static int give_hints(Managed *managed, void *adr, size_t nbytes) {
   return error;
 }
 
+/* ---- room ---- */
+
+/* The driver allocates more managed memory than the GPU has. Kernels that use all of it then wait for pages all the
+ * time, so the live blocks of the process must fit on the GPU, unless the program allows more. Where the pages are
+ * cannot be asked; free bytes say nothing about that, because pages that are on the GPU do not count as free. */
+static bool take_room(uint64_t *live, uint64_t capacity, size_t nbytes) {
+  uint64_t before = __atomic_load_n(live, __ATOMIC_RELAXED);
+  do
+    if (before > capacity || nbytes > capacity - before) return false;
+  while (!__atomic_compare_exchange_n(live, &before, before + nbytes, true, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED));
+  return true;
+}
+
+static void give_room(umemCudaGpu *gpu, size_t nbytes) {
+  __atomic_fetch_sub(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+}
+
+/* Counts nbytes more, which managed_get gives back when it fails. */
+static bool managed_allows(umemVirtual *ctx, size_t nbytes) {
+  Managed *managed = (Managed *)umemCuda_state_of(ctx);
+  umemCudaGpu *gpu = managed->state.gpu;
+  size_t available, capacity = 0;
+  if (managed->flags & UMEM_OVERSUBSCRIBE) {
+    __atomic_fetch_add(&gpu->managed, nbytes, __ATOMIC_RELAXED);
+    return true;
+  }
+  if (!nbytes) return true;
+  int error = gpu->rt->memory_info(&available, &capacity);
+  if (!umemCuda_check(ctx, gpu, error, "cannot allocate %zu bytes", nbytes)) return false;
+  if (take_room(&gpu->managed, capacity, nbytes)) return true;
+  umemVirtual_fail(ctx, umemMemoryError,
+                   "cannot allocate %zu bytes: this process has %ju bytes of managed memory for "
+                   "GPU %d, %s, which has %zu; UMEM_OVERSUBSCRIBE (oversubscribe=yes) allows more",
+                   nbytes, (uintmax_t)__atomic_load_n(&gpu->managed, __ATOMIC_RELAXED), gpu->device,
+                   gpu->name, capacity);
+  return false;
+}
+
+/* ---- blocks ---- */
+
 static int managed_get(umemCudaState *state, void **adr, size_t nbytes) {
   umemCudaGpu *gpu = state->gpu;
-  int error = umemCudaRoom_take(gpu, nbytes);
-  if (error) return error;
-  error = gpu->rt->malloc_managed(adr, nbytes);
+  int error = gpu->rt->malloc_managed(adr, nbytes);
   if (!error) {
     error = give_hints((Managed *)state, *adr, nbytes);
     if (error) gpu->rt->free(*adr);
   }
-  if (error) umemCudaRoom_give(gpu, nbytes);
+  if (error) give_room(gpu, nbytes);
   return error;
 }
 
 static int managed_give(umemCudaState *state, void *adr, size_t nbytes) {
   int error = state->gpu->rt->free(adr);
-  if (!error) umemCudaRoom_give(state->gpu, nbytes);
+  if (!error) give_room(state->gpu, nbytes);
   return error;
-}
-
-/* First removes the blocks from the search for room (cuda_room.c), then frees them. */
-static void managed_dtor(umemVirtual *ctx) {
-  umemCuda_unlist(ctx);
-  umemCudaRoom_leave(umemCuda_state_of(ctx));
-  umemCuda_dtor(ctx);
 }
 
 static int managed_dlpack_device(umemVirtual *ctx, int *id) {
@@ -66,16 +99,20 @@ static int managed_dlpack_device(umemVirtual *ctx, int *id) {
 }
 
 static struct umemVtbl const managed_vtbl = {
-    UMEM_CUDA_METHODS,     .synchronize = umemCuda_synchronize,    .dtor = managed_dtor,
+    UMEM_CUDA_METHODS,     .synchronize = umemCuda_synchronize,    .dtor = umemCuda_dtor,
     .info = umemCuda_info, .dlpack_device = managed_dlpack_device,
 };
 
-/* "cuda-managed:0?flags=prefetch" */
+/* "cuda-managed:0?flags=prefetch&oversubscribe=yes" */
 static umemOption const options[] = {
     {.name = "flags",
      .kind = umemWordsOption,
      .words = "prefer-device read-mostly accessed-by-device prefetch",
      .help = "of umemCudaManaged_ctor; default: none"},
+    {.name = "oversubscribe",
+     .kind = umemWordOption,
+     .words = "no yes",
+     .help = "yes: live blocks may exceed the memory of the GPU; default: no"},
 };
 
 static umemStatusType open_managed(void *ctx, void *upstream, umemOptionValue const *place,
@@ -84,7 +121,8 @@ static umemStatusType open_managed(void *ctx, void *upstream, umemOptionValue co
   _Static_assert(UMEM_PREFER_DEVICE == 1 && UMEM_READ_MOSTLY == 2 && UMEM_ACCESSED_BY_DEVICE == 4 &&
                      UMEM_PREFETCH == 8,
                  "the bits of the words");
-  return umemCudaManaged_ctor(ctx, (int)place->number, (unsigned)given[0].number);
+  unsigned flags = (unsigned)given[0].number | (given[1].number ? UMEM_OVERSUBSCRIBE : 0);
+  return umemCudaManaged_ctor(ctx, (int)place->number, flags);
 }
 
 umemKind const umem_cuda_managed_kind = {
@@ -101,7 +139,8 @@ umemKind const umem_cuda_managed_kind = {
 
 umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags) {
   UMEM_ENTER();
-  static umemCudaSource const source = {.get = managed_get, .give = managed_give};
+  static umemCudaSource const source = {
+      .get = managed_get, .give = managed_give, .allows = managed_allows};
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   Managed *managed = umemCuda_construct(&ctx->super, &umem_cuda_managed_kind, &source, device);
   if (!managed) return umem_thread.last;
@@ -115,7 +154,6 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
   else {
     /* Without it the CPU may touch the memory only while no kernel runs: copies are safe always. */
     if (gpu->concurrent_managed) ctx->super.capabilities |= umemCpuReadable | umemCpuWritable;
-    umemCudaRoom_enter(&managed->state);
     return umemCuda_list(&ctx->super);
   }
   return umemCuda_construct_failed(&ctx->super);

@@ -149,8 +149,8 @@ static size_t find(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, bool t
   return nbytes;
 }
 
-static bool allows(umemVirtual *ctx, umemCudaState *state) {
-  return !state->source->allows || state->source->allows(ctx);
+static bool allows(umemVirtual *ctx, umemCudaState *state, size_t nbytes) {
+  return !state->source->allows || state->source->allows(ctx, nbytes);
 }
 
 uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
@@ -159,7 +159,7 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
   void *adr = NULL;
-  bool allowed = allows(ctx, state);
+  bool allowed = allows(ctx, state, nbytes);
   int error = allowed ? state->source->get(state, &adr, nbytes) : umemCudaSuccess;
   if (allowed && UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot allocate %zu bytes", nbytes) &&
       !keep(state, (uintptr_t)adr, nbytes)) {
@@ -177,7 +177,7 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
-  size_t nbytes = allows(ctx, state) ? find(ctx, state, adr, true) : 0;
+  size_t nbytes = allows(ctx, state, 0) ? find(ctx, state, adr, true) : 0;
   if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED))
     umemCudaShared_forget(state, adr);
   int error = nbytes ? state->source->give(state, (void *)adr, nbytes) : umemCudaSuccess;

@@ -19,8 +19,9 @@ struct umemCudaState;
 typedef struct umemCudaSource {
   int (*get)(struct umemCudaState *state, void **adr, size_t nbytes);
   int (*give)(struct umemCudaState *state, void *adr, size_t nbytes);
-  /* Whether blocks can be allocated and freed just now; false with a status on ctx. NULL: always. */
-  bool (*allows)(umemVirtual *ctx);
+  /* Called before get, and with nbytes 0 before give: whether that may be done just now; false with a status on
+   * ctx. NULL: always. */
+  bool (*allows)(umemVirtual *ctx, size_t nbytes);
   /* Lets device use the blocks. NULL: nothing to do. */
   void (*open_to)(struct umemCudaState *state, int device);
   /* Why the blocks that are left cannot be given back when the context ends, as an error of the runtime. NULL: they
@@ -36,17 +37,16 @@ typedef struct umemCudaState {
   umemCudaGpu *gpu;
   umemLive live;
   umemCudaSource const *source;
-  void *stream;               /* that its work is ordered on; NULL: the legacy default stream */
-  umemCudaBuffers buffers;    /* for intermediate buffers: RAM that is pinned where it pays */
-  umemLock lock;              /* guards blocks */
-  umemTable blocks;           /* live: address to bytes */
-  struct umemCudaState *next; /* of managed memory (cuda_room.c) */
-  umemPages pages;            /* page_size is 0 before they were asked for (cuda_pages.c) */
-  umemPages large_pages;      /* the same */
-  uint64_t page_users;        /* bit d: device d may use them */
-  bool pages_for_bus;         /* the bus reaches them */
-  bool shares;                /* some blocks have been shared (cuda_share.c); atomic */
-  void *event;                /* owned; NULL: nothing has been shared yet */
+  void *stream;            /* that its work is ordered on; NULL: the legacy default stream */
+  umemCudaBuffers buffers; /* for intermediate buffers: RAM that is pinned where it pays */
+  umemLock lock;           /* guards blocks */
+  umemTable blocks;        /* live: address to bytes */
+  umemPages pages;         /* page_size is 0 before they were asked for (cuda_pages.c) */
+  umemPages large_pages;   /* the same */
+  uint64_t page_users;     /* bit d: device d may use them */
+  bool pages_for_bus;      /* the bus reaches them */
+  bool shares;             /* some blocks have been shared (cuda_share.c); atomic */
+  void *event;             /* owned; NULL: nothing has been shared yet */
   umemCudaIpc event_handle;
 } umemCudaState;
 

@@ -167,7 +167,7 @@ private:
   explicit CudaHost(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 };
 
-/* Managed memory; flags: the hints of umemCudaManaged_ctor. */
+/* Managed memory; flags: as of umemCudaManaged_ctor, hints and UMEM_OVERSUBSCRIBE. */
 class CudaManaged : public Context {
 public:
   explicit CudaManaged(int device = 0, unsigned flags = 0);

@@ -186,10 +186,10 @@ static void exhausted_memory_is_told_with_figures(void **state) {
     if (kind == aHost) continue;
     Any any;
     expect_ok(construct(&any, kind, 1));
-    uintptr_t adr = kind == aManaged ? 0 : block_of(&any, 1000);
-    char const *figures = kind == aManaged
-                              ? "1000000 of 1000000 bytes are free on GPU 1, Fake GPU 1"
-                              : "999000 of 1000000 bytes are free on GPU 1, Fake GPU 1";
+    uintptr_t adr = block_of(&any, 1000);
+    char const *figures =
+        kind == aManaged ? "1000 bytes of managed memory for GPU 1, Fake GPU 1, which has 1000000"
+                         : "999000 of 1000000 bytes are free on GPU 1, Fake GPU 1";
     expect_told(umem_alloc(&any, 1000001), umemMemoryError, figures);
     assert_non_null(strstr(umem_get_message(&any), "cannot allocate 1000001 bytes"));
     assert_int_equal(rt->last_error(), umemCudaSuccess);

@@ -1,13 +1,13 @@
-/* cuda_room.c - how much managed memory is given out: pages that are on the GPU count once, and all blocks
- * together never exceed what nothing else has, wherever their pages are.
- *
- * The double of the runtime knows where pages are, and takes what is given out beyond the device, or moved
- * there without room, for misuse. */
+/* cuda_room.c - how much managed memory umem allocates: as many bytes as the GPU has, or with an option any number. */
 #include "cuda_help.h"
+
+#include <pthread.h>
+
+#include "settings.h"
 
 enum { mebi = 1 << 20 };
 
-static umemCudaManaged managed, more;
+static umemCudaManaged managed, more, beyond;
 static umemCuda plain;
 
 static int room_set_up(void **state) {
@@ -15,6 +15,7 @@ static int room_set_up(void **state) {
   fake_cudart_machine()->device[0].capacity = 64 * mebi;
   expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
   expect_ok(umemCudaManaged_ctor(&more, 0, UMEM_READ_MOSTLY));
+  expect_ok(umemCudaManaged_ctor(&beyond, 0, UMEM_OVERSUBSCRIBE));
   expect_ok(umemCuda_ctor(&plain, 0));
   return 0;
 }
@@ -22,220 +23,191 @@ static int room_set_up(void **state) {
 static int room_tear_down(void **state) {
   umem_dtor(&managed);
   umem_dtor(&more);
+  umem_dtor(&beyond);
   umem_dtor(&plain);
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
   return cuda_tear_down(state);
 }
 
-/* A new block, all of whose pages are on the GPU. */
+/* A new block, whose pages are on the GPU as far as they fit. */
 static uintptr_t used_block(void *ctx, size_t nbytes) {
   uintptr_t adr = block_of(ctx, nbytes);
   expect_ok(umem_set(ctx, adr, 1, nbytes));
+  expect_ok(umem_synchronize(ctx));
   return adr;
 }
 
 static void expect_none(void *ctx, size_t nbytes) {
-  expect_told(umem_alloc(ctx, nbytes), umemMemoryError, "are free on GPU 0");
+  expect_told(umem_alloc(ctx, nbytes), umemMemoryError, "UMEM_OVERSUBSCRIBE");
   umem_clear_status(ctx);
 }
 
-/* ---- pages on the GPU ---- */
-
-static void pages_on_the_gpu_count_once(void **state) {
+static void free_bytes_say_nothing(void **state) {
   (void)state;
   used_block(&managed, 26 * mebi); /* 40 %, then 30 % */
   used_block(&managed, 19 * mebi);
-  used_block(&managed, 9 * mebi);
-  expect_none(&managed, 10 * mebi + 1);
-  block_of(&managed, 10 * mebi);
-  assert_int_equal(fake_cudart_resident(0), 54 * mebi);
+  assert_int_equal(fake_cudart_resident(0), 45 * mebi);
+  used_block(&managed, 19 * mebi);
+  assert_int_equal(fake_cudart_resident(0), 64 * mebi);
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 0);
+}
+
+static void blocks_of_all_contexts_count(void **state) {
+  (void)state;
+  umemCudaManaged third;
+  uintptr_t first = block_of(&managed, 40 * mebi);
+  expect_ok(umemCudaManaged_ctor(&third, 0, 0));
+  block_of(&more, 20 * mebi);
+  expect_none(&third, 4 * mebi + 1);
+  umem_free(&third, block_of(&third, 4 * mebi));
+  umem_free(&managed, first);
+  block_of(&third, 44 * mebi);
+  expect_none(&managed, 1);
+  umem_dtor(&third);
+  umem_free(&managed, block_of(&managed, 44 * mebi));
+}
+
+static void each_gpu_counts_its_own(void **state) {
+  (void)state;
+  umemCudaManaged other;
+  fake_cudart_machine()->device[1].capacity = 8 * mebi;
+  expect_ok(umemCudaManaged_ctor(&other, 1, 0));
+  block_of(&managed, 64 * mebi);
+  expect_none(&other, 8 * mebi + 1);
+  block_of(&other, 8 * mebi);
+  umem_dtor(&other);
+}
+
+/* The driver moves pages to RAM where others need the memory of the GPU. */
+static void what_others_have_does_not_count(void **state) {
+  (void)state;
+  block_of(&plain, 60 * mebi);
+  used_block(&managed, 64 * mebi);
+  assert_int_equal(fake_cudart_resident(0), 4 * mebi);
   expect_none(&managed, 1);
 }
 
-static void those_that_kernels_have_used_too(void **state) {
+static void a_refusal_reaches_no_driver(void **state) {
   (void)state;
-  uintptr_t adr = block_of(&managed, 40 * mebi);
-  fake_cudart_use_managed(adr, 40 * mebi);
-  block_of(&managed, 20 * mebi);
-  assert_int_equal(fake_cudart_resident(0), 40 * mebi);
+  unsigned long before = fake_cudart_calls_of("malloc_managed");
+  expect_none(&managed, 64 * mebi + 1);
+  expect_none(&managed, SIZE_MAX);
+  assert_int_equal(fake_cudart_calls_of("malloc_managed"), before);
+  block_of(&managed, 10 * mebi);
+  expect_told(umem_alloc(&managed, 60 * mebi), umemMemoryError,
+              "cannot allocate 62914560 bytes: this process has 10485760 bytes of managed memory "
+              "for GPU 0");
 }
 
-static void blocks_of_all_contexts_count_once(void **state) {
+static void failures_count_nothing(void **state) {
   (void)state;
-  used_block(&managed, 20 * mebi);
-  used_block(&more, 20 * mebi);
-  block_of(&managed, 20 * mebi);
-  umemCudaManaged third;
-  expect_ok(umemCudaManaged_ctor(&third, 0, 0));
-  expect_none(&third, 5 * mebi);
-  umem_free(&third, block_of(&third, 4 * mebi));
-  umem_dtor(&third);
-}
-
-static void what_others_have_is_left_to_them(void **state) {
-  (void)state;
-  used_block(&managed, 30 * mebi);
-  uintptr_t adr = block_of(&plain, 20 * mebi);
-  expect_none(&managed, 15 * mebi);
-  umem_free(&managed, block_of(&managed, 14 * mebi));
-  umem_free(&plain, adr);
-  block_of(&managed, 34 * mebi);
-}
-
-/* ---- pages elsewhere ---- */
-
-static void unused_pages_are_kept_room_for(void **state) {
-  (void)state;
-  uintptr_t adr = block_of(&managed, 40 * mebi);
-  expect_none(&managed, 25 * mebi);
-  uintptr_t other = block_of(&plain, 10 * mebi);
-  expect_none(&managed, 20 * mebi);
-  assert_true(fake_cudart_resident(0) < 20 * mebi); /* no more than a piece was moved */
-  expect_ok(umem_set(&managed, adr, 1, 40 * mebi));
-  umem_free(&plain, other);
-}
-
-/* Pages that umem itself has put on the GPU are not there any more. */
-static void pages_that_the_cpu_has_touched_are_kept_room_for(void **state) {
-  (void)state;
-  uintptr_t adr = used_block(&managed, 40 * mebi);
-  uintptr_t other = block_of(&plain, 10 * mebi);
-  fake_cudart_touch_managed(adr, 40 * mebi);
-  expect_none(&managed, 20 * mebi);
-  umem_free(&managed, block_of(&managed, 14 * mebi));
-  expect_ok(umem_set(&managed, adr, 1, 40 * mebi));
-  umem_free(&plain, other);
-}
-
-/* Half of it is there. */
-static void parts_of_blocks_count_as_they_are(void **state) {
-  (void)state;
-  uintptr_t adr = block_of(&managed, 40 * mebi);
-  fake_cudart_use_managed(adr, 20 * mebi);
-  block_of(&managed, 20 * mebi);
-  expect_none(&managed, 5 * mebi);
-  umem_free(&managed, block_of(&managed, 4 * mebi));
-}
-
-/* ---- limits ---- */
-
-/* Drivers without concurrent access have no prefetch, and move all pages when a kernel starts. */
-static void without_prefetch_blocks_count_in_full(void **state) {
-  (void)state;
-  umemCudaManaged old;
-  fake_cudart_machine()->device[1].capacity = 64 * mebi;
-  fake_cudart_machine()->device[1].no_concurrent_managed = true;
-  expect_ok(umemCudaManaged_ctor(&old, 1, 0));
-  used_block(&old, 26 * mebi);
-  expect_told(umem_alloc(&old, 19 * mebi), umemMemoryError, "");
-  umem_free(&old, block_of(&old, 12 * mebi));
-  umem_dtor(&old);
-}
-
-static void where_nothing_is_learnt_there_is_no_room(void **state) {
-  (void)state;
-  static char const *const functions[] = {"stream_create", "prefetch", "stream_synchronize",
-                                          "memory_info"};
-  used_block(&managed, 26 * mebi);
+  static char const *const functions[] = {"memory_info", "malloc_managed", "advise"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    bool asks_first = i == 3;
-    fake_cudart_fail_in(functions[i], 1 + asks_first, umemCudaInvalidValue);
-    expect_told(umem_alloc(&managed, 19 * mebi), umemMemoryError, "");
-    umem_clear_status(&managed);
-    assert_int_equal(rt->last_error(), 0);
+    fake_cudart_fail_in(functions[i], 1, umemCudaInvalidValue);
+    expect_told(umem_alloc(&more, 64 * mebi), umemValueError, "cannot allocate 67108864 bytes");
+    umem_clear_status(&more);
   }
-  umem_free(&managed, block_of(&managed, 19 * mebi));
+  uintptr_t adr = block_of(&more, 64 * mebi);
+  fake_cudart_fail_in("free", 1, umemCudaInvalidValue);
+  expect_told(umem_free(&more, adr), umemValueError, "cannot free");
+  expect_none(&managed, 1);
+  umem_free(&more, adr);
+  umem_free(&managed, block_of(&managed, 64 * mebi));
 }
 
-/* ---- at random ---- */
-
-enum { slots = 12, steps = 400 };
-
-typedef struct Slot {
-  void *ctx;
-  uintptr_t adr;
-  size_t nbytes;
-  bool used; /* managed memory, all of it on the GPU */
-} Slot;
-
-static unsigned random_below(unsigned bound) {
-  static uint32_t seed = 12345;
-  seed = seed * 1664525 + 1013904223;
-  return (seed >> 8) % bound;
-}
-
-/* Bytes that nothing has; *sure: no page of managed memory is elsewhere, and no block too small to be
- * looked at. */
-static size_t free_bytes(Slot const *all, bool *sure) {
-  size_t left = 64 * mebi;
-  *sure = true;
-  for (int i = 0; i < slots; i++) {
-    left -= all[i].nbytes;
-    if (all[i].nbytes && all[i].ctx != &plain && (!all[i].used || all[i].nbytes < 2 * mebi))
-      *sure = false;
-  }
-  return left;
-}
-
-static void allocate(Slot *all, Slot *slot) {
-  bool sure;
-  size_t left = free_bytes(all, &sure);
-  void *const contexts[] = {&managed, &more, &plain};
-  void *ctx = contexts[random_below(3)];
-  size_t nbytes = 1 + random_below(24 * mebi);
-  if (ctx == &plain && nbytes > left) return; /* blocks have a right to their room */
-  uintptr_t adr = umem_alloc(ctx, nbytes);
-  if (adr) {
-    if (nbytes > left) fail_msg("%zu bytes where %zu are left", nbytes, left);
-    *slot = (Slot){ctx, adr, nbytes, false};
-  } else if (sure && nbytes <= left && left >= 8 * mebi) {
-    fail_msg("no %zu bytes where %zu are left: %s", nbytes, left, umem_thread_message());
-  }
-  umem_clear_status(ctx);
-  umem_thread_clear();
-}
-
-static void act(Slot *all, Slot *slot) {
-  if (!slot->nbytes) {
-    allocate(all, slot);
-    return;
-  }
-  unsigned what = random_below(4);
-  if (what == 0) {
-    umem_free(slot->ctx, slot->adr);
-    *slot = (Slot){0};
-  } else if (slot->ctx != &plain && what == 1) {
-    fake_cudart_touch_managed(slot->adr, 1 + random_below((unsigned)slot->nbytes));
-    slot->used = false;
-  } else if (slot->ctx != &plain) {
-    fake_cudart_use_managed(slot->adr, slot->nbytes);
-    slot->used = true;
-  }
-}
-
-static void what_is_given_out_is_there(void **state) {
+static void an_option_allows_more(void **state) {
   (void)state;
-  Slot all[slots] = {{0}};
-  for (int i = 0; i < steps; i++) {
-    act(all, &all[random_below(slots)]);
-    expect_no_misuse();
+  uintptr_t adr = used_block(&beyond, 100 * mebi);
+  used_block(&beyond, 30 * mebi);
+  assert_int_equal(fake_cudart_resident(0), 64 * mebi);
+  expect_none(&managed, 1); /* they count */
+  umem_free(&beyond, adr);
+  block_of(&managed, 34 * mebi);
+  expect_none(&managed, 1);
+}
+
+static void a_name_has_the_option(void **state) {
+  (void)state;
+  umemVirtual *ctx = umem_open("cuda-managed:0?oversubscribe=yes&flags=prefetch");
+  assert_non_null(ctx);
+  block_of(ctx, 65 * mebi);
+  assert_int_equal(fake_cudart_calls_of("prefetch"), 1);
+  expect_ok(umem_close(ctx));
+  ctx = umem_open("cuda-managed:0?oversubscribe=no");
+  expect_none(ctx, 65 * mebi);
+  expect_ok(umem_close(ctx));
+}
+
+/* ---- threads ---- */
+
+enum { threads = 4, rounds = 200 };
+
+static void *allocate_all(void *ctx) {
+  uintptr_t count = 0;
+  for (int i = 0; i < rounds; i++) {
+    uintptr_t adr = umem_alloc(ctx, 40 * mebi);
+    count += adr != 0;
+    if (adr) umem_free(ctx, adr);
   }
+  return (void *)count;
+}
+
+/* One at a time has the room, and whoever is alone gets it. */
+static void threads_share_the_room(void **state) {
+  (void)state;
+  pthread_t thread[threads];
+  for (int i = 0; i < threads; i++)
+    assert_int_equal(pthread_create(&thread[i], NULL, allocate_all, i % 2 ? &managed : &more), 0);
+  for (int i = 0; i < threads; i++) {
+    void *count;
+    assert_int_equal(pthread_join(thread[i], &count), 0);
+  }
+  umem_clear_status(&managed);
+  umem_clear_status(&more);
+  block_of(&managed, 64 * mebi);
+}
+
+/* ---- a real GPU ---- */
+
+/* Stays below what is free. */
+static void a_real_gpu_has_room_for_what_it_has_free(void **state) {
+  (void)state;
+  if (!setting_gpu()) skip();
+  umemCuda gpu;
+  umemHost host;
+  umemInfo info = UMEM_INFO_INIT;
+  expect_ok(umemCuda_ctor(&gpu, 0));
+  expect_ok(umemHost_ctor(&host));
+  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  expect_ok(umem_get_info(&gpu, &info));
+  size_t parts[] = {info.available / 10 * 4, info.available / 10 * 3};
+  uintptr_t adr[2];
+  for (int i = 0; i < 2; i++) adr[i] = used_block(&managed, parts[i]);
+  for (int i = 0; i < 2; i++) {
+    unsigned char last = 0;
+    expect_ok(umem_copy_from(&host, (uintptr_t)&last, &managed, adr[i] + parts[i] - 1, 1));
+    assert_int_equal(last, 1);
+    umem_free(&managed, adr[i]);
+  }
+  umem_dtor(&managed);
+  umem_dtor(&host);
+  umem_dtor(&gpu);
 }
 
 #define ROOM_TEST(name) cmocka_unit_test_setup_teardown(name, room_set_up, room_tear_down)
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      ROOM_TEST(pages_on_the_gpu_count_once),
-      ROOM_TEST(those_that_kernels_have_used_too),
-      ROOM_TEST(blocks_of_all_contexts_count_once),
-      ROOM_TEST(what_others_have_is_left_to_them),
-      ROOM_TEST(unused_pages_are_kept_room_for),
-      ROOM_TEST(pages_that_the_cpu_has_touched_are_kept_room_for),
-      ROOM_TEST(parts_of_blocks_count_as_they_are),
-      ROOM_TEST(without_prefetch_blocks_count_in_full),
-      ROOM_TEST(where_nothing_is_learnt_there_is_no_room),
-      ROOM_TEST(what_is_given_out_is_there),
+      ROOM_TEST(free_bytes_say_nothing),
+      ROOM_TEST(blocks_of_all_contexts_count),
+      ROOM_TEST(each_gpu_counts_its_own),
+      ROOM_TEST(what_others_have_does_not_count),
+      ROOM_TEST(a_refusal_reaches_no_driver),
+      ROOM_TEST(failures_count_nothing),
+      ROOM_TEST(an_option_allows_more),
+      ROOM_TEST(a_name_has_the_option),
+      ROOM_TEST(threads_share_the_room),
+      cmocka_unit_test(a_real_gpu_has_room_for_what_it_has_free),
   };
   return cmocka_run_group_tests_name("CUDA room", tests, NULL, NULL);
 }

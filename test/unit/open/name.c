@@ -32,6 +32,7 @@ static struct {
     {"cuda:2147483647", "cuda:2147483647"},
     {"cuda-host:?flags=write-combined", "cuda-host(flags=1)"},
     {"cuda-managed:1?flags=prefetch,read-mostly", "cuda-managed:1(flags=10)"},
+    {"cuda-managed:0?oversubscribe=yes", "cuda-managed:0(oversubscribe=1)"},
     {"cuda-async:0?stream=new", "cuda-async:0(stream=0)"},
     {"cuda-async:0?stream=legacy&keep=0", "cuda-async:0(stream=1 keep=0)"},
     {"pool+cuda:0?max=8G", "pool(max=8589934592) cuda:0"},
