@@ -5,7 +5,8 @@
  * the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait in the depot (J.
  * Bonwick, J. Adams: "Magazines and Vmem", USENIX 2001). When the depot is full, blocks go back to the spans.
  *
- * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then.
+ * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then. When the library
+ * is closed, it frees the caches of ended lists, because threads that live on cannot.
  *
  * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays for that with two
  * stores for each call, and with no fence: before each change it says that it is busy, and then looks whether the
@@ -35,6 +36,29 @@ static umemPoolCache **bucket_of(uint64_t serial) { return &caches_of_thread[ser
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key; /* without one there are no caches */
+
+static umemPoolCache *newest; /* of all threads; under the global lock */
+
+static void add_to_all(umemPoolCache *cache) {
+  umemLock_acquire_global();
+  cache->older = newest;
+  if (newest) newest->newer = cache;
+  newest = cache;
+  umemLock_release_global();
+}
+
+/* Frees a cache that is on no list, and among the caches of no thread that still runs. */
+static void free_cache(umemPoolCache *cache) {
+  umemLock_acquire_global();
+  if (cache->newer)
+    cache->newer->older = cache->older;
+  else
+    newest = cache->older;
+  if (cache->older) cache->older->newer = cache->newer;
+  umemLock_release_global();
+  umemPoolCore_release(cache->core);
+  free(cache);
+}
 
 static void free_slots(umemPoolCache *cache) {
   for (unsigned i = 0; i < umemPoolClasses; i++) {
@@ -86,8 +110,7 @@ static void end_cache(umemPoolCache *cache) {
     leave_list(cache);
   }
   umemLock_release(&core->lock);
-  free(cache);
-  umemPoolCore_release(core);
+  free_cache(cache);
 }
 
 /* pthread calls it at the end of each thread that has had a cache. */
@@ -110,15 +133,25 @@ static void keep_mine(void) {
       cache->lineage = umem_fork_count();
 }
 
-/* Without memory for the handler, the cache of that thread stays out of reach in a child. */
+/* exit calls it before the destructors of libraries, dlclose after them. */
+static bool exits;
+static void note_exit(void) { exits = true; }
+
+/* Without memory for the handler of forks, the cache of that thread stays out of reach in a child. Without memory for
+ * that of exit there is no key: the destructor must know whether threads go on. */
 static void make_key(void) {
-  has_key = pthread_key_create(&key, end_thread) == 0;
+  has_key = atexit(note_exit) == 0 && pthread_key_create(&key, end_thread) == 0;
   pthread_atfork(NULL, NULL, keep_mine);
 }
 
-/* A library that is closed must leave no destructor behind. */
+/* A library that is closed must leave no destructor and no cache behind: its threads call it no more. At exit threads
+ * may go on until the process ends. */
 __attribute__((destructor)) static void delete_key(void) {
   if (has_key) pthread_key_delete(key);
+  for (umemPoolCache *cache = exits ? NULL : newest, *older; cache; cache = older) {
+    older = cache->older;
+    if (cache->ended) free_cache(cache);
+  }
   umemPoolCore_free_released();
 }
 
@@ -128,8 +161,7 @@ static void sweep_bucket(umemPoolCache **link) {
     if (__atomic_load_n(&cache->ended, __ATOMIC_ACQUIRE)) {
       *link = cache->next;
       if (umem_pool_last_cache == cache) umem_pool_last_cache = &no_cache;
-      umemPoolCore_release(cache->core);
-      free(cache);
+      free_cache(cache);
     } else {
       link = &cache->next;
     }
@@ -171,6 +203,7 @@ static umemPoolCache *new_cache(umemPoolFreeList *list) {
   cache->list = list;
   cache->lineage = umem_fork_count();
   __atomic_add_fetch(&core->references, 1, __ATOMIC_RELAXED);
+  add_to_all(cache);
   umemPoolCache **bucket = bucket_of(cache->serial);
   cache->next = *bucket;
   *bucket = cache;

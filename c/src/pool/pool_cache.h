@@ -53,6 +53,7 @@ struct umemPoolCache {
   umemPoolFreeList *list; /* until it has ended */
   struct umemPoolCache *next;           /* of the same thread */
   struct umemPoolCache *after, *before; /* of the same list; under the lock */
+  struct umemPoolCache *newer, *older;  /* of all threads; under the global lock */
   umemPoolKnown known[umemPoolKnownCount];
   char apart[64 - sizeof(void *)];
   umemPoolSlot slots[umemPoolClassMask + 1]; /* those of no class stay empty */

@@ -8,6 +8,9 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +67,86 @@ static void opens_and_closes(void **state) {
   }
 }
 
+/* ---- threads that live on ---- */
+
+enum { pools = 3 };
+
+static uintptr_t (*alloc_of)(void *, size_t);
+static void (*free_of)(void *, uintptr_t);
+static union {
+  umemVirtual super;
+  umemHost host;
+  umemPool pool;
+} stack[1 + pools];
+static sem_t go, gone;
+
+static void use_pools(void) {
+  for (int i = 1; i <= pools; i++)
+    for (size_t nbytes = 8; nbytes < 5000; nbytes *= 2)
+      free_of(&stack[i], alloc_of(&stack[i], nbytes));
+}
+
+static void *use_when_told(void *unused) {
+  for (;;) {
+    sem_wait(&go);
+    if (!alloc_of) return unused;
+    use_pools();
+    sem_post(&gone);
+  }
+}
+
+static void load_and_unload(void) {
+  umemStatusType (*open_host)(umemHost *);
+  umemStatusType (*open_pool)(umemPool *, void *, umemPoolOptions const *);
+  void (*end)(void *);
+  void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail_msg("%s", dlerror());
+  find(library, "umemHost_ctor", &open_host);
+  find(library, "umemPool_ctor", &open_pool);
+  find(library, "umem_dtor", &end);
+  find(library, "umem_alloc", &alloc_of);
+  find(library, "umem_free", &free_of);
+  assert_int_equal(open_host(&stack[0].host), umemOK);
+  for (int i = 1; i <= pools; i++)
+    assert_int_equal(open_pool(&stack[i].pool, &stack[0], NULL), umemOK);
+  sem_post(&go);
+  use_pools();
+  sem_wait(&gone);
+  for (int i = pools; i >= 0; i--) end(&stack[i]);
+  assert_int_equal(dlclose(library), 0);
+}
+
+/* Bytes that malloc has given out; 0 where a sanitizer has replaced it. */
+static size_t used_bytes(void) {
+#if defined(__GLIBC_PREREQ) && __GLIBC_PREREQ(2, 33)
+  return mallinfo2().uordblks;
+#else
+  return (unsigned)mallinfo().uordblks;
+#endif
+}
+
+/* The thread has caches of pools, which it would free at its end. */
+static void closing_leaves_nothing_of_threads(void **state) {
+  (void)state;
+  enum { first = 5, loads = 50 };
+  pthread_t thread;
+  size_t before = 0;
+  assert_int_equal(sem_init(&go, 0, 0), 0);
+  assert_int_equal(sem_init(&gone, 0, 0), 0);
+  assert_int_equal(pthread_create(&thread, NULL, use_when_told, NULL), 0);
+  for (int i = 0; i < first + loads; i++) {
+    if (i == first) before = used_bytes();
+    load_and_unload();
+  }
+  size_t after = used_bytes();
+  alloc_of = NULL;
+  sem_post(&go);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  if (after > before + loads * 64) fail_msg("%zu bytes a load", (after - before) / loads);
+}
+
+/* ---- defaults ---- */
+
 static char path[] = "/tmp/umem-dlopen-XXXXXX";
 
 static uint64_t word_of_log(off_t at) {
@@ -114,6 +197,7 @@ static void defaults_end_with_the_library(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(opens_and_closes),
+      cmocka_unit_test(closing_leaves_nothing_of_threads),
       cmocka_unit_test(defaults_end_with_the_library),
   };
   return cmocka_run_group_tests_name("dlopen", tests, NULL, NULL);
