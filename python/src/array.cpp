@@ -306,7 +306,9 @@ static void bind_questions(nb::class_<Array> &type) {
             array_call(true,
                        [&](umemStatusType *s) { umemArray_set_read_only(look.get(), value, s); });
           },
-          "Whether writes raise. Views that exist keep what they have.")
+          "Whether writes raise. Views that exist keep what they have. What was read-only where it "
+          "came from stays\n"
+          "so: bytes, a mapping to read, an array of JAX, a view of a read-only array.")
       .def_prop_ro("released", is_released,
                    "Whether the memory was released, or the place closed: every use then raises.");
 }

@@ -121,6 +121,9 @@ nb::object wrap_array(umemArray *handle, Context *context, nb::handle place);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint64_t key);
 
+/* A read-only view of handle, which it takes over: nothing makes it writable. */
+umemArray *keep_read_only(umemArray *handle);
+
 /* Releases all arrays over the memory of this one, also while others use it: it ends with the last user. */
 void release_memory(Array const &array);
 

@@ -30,6 +30,15 @@ static void drop_owner(void *owner) {
   Py_DECREF(static_cast<PyObject *>(owner));
 }
 
+umemArray *keep_read_only(umemArray *handle) {
+  umemStatusType status = umemOK;
+  umemArray_set_read_only(handle, true, &status);
+  umemArray *view = umemArray_alias(handle, &status);
+  umemArray_release(handle);
+  if (!view) raise_failure();
+  return view;
+}
+
 static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, nb::handle shape,
                          nb::object strides, nb::object owner, bool read_only) {
   Use context = place_of(place).open();
@@ -48,13 +57,10 @@ static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, 
                             strides.is_none() ? nullptr : steps, drop_owner, owner.ptr(), status);
   });
   owner.release();
-  if (read_only) /* while nobody else has it */
-    array_call(true,
-               [&](umemStatusType *status) { umemArray_set_read_only(handle, true, status); });
-  return wrap_array(handle, context.get(), place);
+  return wrap_array(read_only ? keep_read_only(handle) : handle, context.get(), place);
 }
 
-/* The address of the first byte of a buffer; its owner keeps it. */
+/* The address of the first byte of a buffer; object holds the buffer. */
 static uintptr_t buffer_address(nb::handle object) {
   Py_buffer view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES) != 0) throw nb::python_error();

@@ -122,6 +122,7 @@ nb::typed<nb::tuple, int, int> device_of(Array &array) {
 /* ---- import ---- */
 
 PyObject *find_place; /* function of (device code, number) that returns the place of such memory */
+PyObject *is_immutable; /* function of an object that has given a tensor without flags */
 
 /* The place of a tensor that names none. */
 nb::object place_of_device(umemDLDevice device) {
@@ -140,7 +141,8 @@ void *claim(nb::handle capsule, char const *name, char const *used) {
 
 /* NULL if the capsule has no such tensor. A tensor that cannot be an array stays in its capsule. */
 template <class Tensor, auto import>
-nb::object take_tensor(nb::handle capsule, nb::handle given, char const *name, char const *used) {
+nb::object take_tensor(nb::handle capsule, nb::handle given, bool read_only, char const *name,
+                       char const *used) {
   Tensor *tensor = static_cast<Tensor *>(claim(capsule, name, used));
   if (!tensor) return {};
   try {
@@ -151,19 +153,20 @@ nb::object take_tensor(nb::handle capsule, nb::handle given, char const *name, c
     array_call(true,
                [&](umemStatusType *status) { handle = import(context->ctx, tensor, status); });
     tensor = nullptr; /* the array has it */
-    return wrap_array(handle, context.get(), place);
+    return wrap_array(read_only ? keep_read_only(handle) : handle, context.get(), place);
   } catch (nb::python_error &) {
     if (tensor) PyCapsule_SetName(capsule.ptr(), name);
     throw;
   }
 }
 
-nb::object take_capsule(nb::handle capsule, nb::handle place) {
+nb::object take_capsule(nb::handle object, nb::handle capsule, nb::handle place) {
   nb::object array = take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
-      capsule, place, versioned_name, "used_dltensor_versioned");
-  if (!array.is_valid())
-    array = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
-        capsule, place, unversioned_name, "used_dltensor");
+      capsule, place, false, versioned_name, "used_dltensor_versioned");
+  if (array.is_valid()) return array;
+  bool read_only = nb::cast<bool>(nb::handle(is_immutable)(object));
+  array = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
+      capsule, place, read_only, unversioned_name, "used_dltensor");
   if (array.is_valid()) return array;
   raise(umemTypeError, "__dlpack__ must return a capsule of a tensor that nobody has taken");
 }
@@ -222,7 +225,7 @@ nb::object stream_of(nb::handle place) {
 }
 
 nb::object share(nb::handle object, nb::handle place) {
-  return take_capsule(ask(object, stream_of(place)), place);
+  return take_capsule(object, ask(object, stream_of(place)), place);
 }
 
 nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
@@ -258,5 +261,8 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
         "umem.NotSupportedError, which is also a BufferError\n"
         "    umem has no place for this memory, or it is not that of the place.\n"
         "umem.TypeError\n    object has no DLPack, or elements of a type that umem does not have.");
-  m.def("_set_device_places", [](nb::object function) { find_place = function.release().ptr(); });
+  m.def("_set_imports", [](nb::object places, nb::object immutable) {
+    find_place = places.release().ptr();
+    is_immutable = immutable.release().ptr();
+  });
 }

@@ -1,8 +1,10 @@
 """Exchange with other libraries without copies, both ways; owners are kept alive by either side."""
 import copy
 import gc
+import mmap
 import pickle
 import weakref
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 from conftest import TYPES
@@ -226,6 +228,108 @@ def test_buffers_of_python():
     found = umem.asarray(owner)
     found.fill(7)
     assert owner == b"\7\7\7\7"
+
+
+def numpy_read_only():
+    array = numpy.arange(4, dtype="uint8")
+    array.flags.writeable = False
+    return array
+
+
+def mapped_read_only():
+    with open(__file__, "rb") as file:
+        return mmap.mmap(file.fileno(), 4, access=mmap.ACCESS_READ)
+
+
+class ByInterface:
+    def __init__(self):
+        self.owner = numpy_read_only()
+        self.__array_interface__ = self.owner.__array_interface__
+
+
+class OfJax:
+    """Immutable, and its tensor cannot say so."""
+
+    __module__ = "jaxlib._jax"
+
+    def __init__(self):
+        self.owner = umem.arange(4, dtype="uint8")
+
+    def __dlpack__(self, **_):
+        return self.owner.__dlpack__()
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+READ_ONLY = {
+    "bytes": lambda: b"abcd", "memoryview": lambda: memoryview(bytearray(4)).toreadonly(), "mmap": mapped_read_only,
+    "numpy": numpy_read_only, "numpy's buffer": lambda: memoryview(numpy_read_only()), "interface": ByInterface,
+    "jax": OfJax,
+}
+
+
+@pytest.mark.parametrize("kind", READ_ONLY)
+def test_what_others_do_not_write_stays_read_only_for_good(kind):
+    check_read_only_for_good(umem.asarray(READ_ONLY[kind]()))
+
+
+def test_arrays_of_jax_are_read_only_for_good():
+    check_read_only_for_good(umem.from_dlpack(OfJax()))
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    check_read_only_for_good(umem.asarray(jax.numpy.arange(4, dtype="uint8")))
+    check_read_only_for_good(umem.from_dlpack(jax.numpy.arange(4, dtype="uint8")))
+
+
+def test_files_that_are_open_to_read_are_read_only_for_good(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.arange(4, dtype="uint8"))
+    check_read_only_for_good(umem.load(tmp_path / "x.npy"))
+
+
+def test_the_receiver_of_a_read_only_array_cannot_write_it():
+    array = umem.arange(4, dtype="uint8", place=umem.Shm(size="1M", sparse=True))
+    array.read_only = True
+    check_read_only_for_good(pickle.loads(ForkingPickler.dumps(array)))
+
+
+def check_read_only_for_good(array):
+    before = array.tolist()
+    for one in (array, array[1:], array.reshape(2, 2)):
+        assert one.read_only
+        one.read_only = True
+        with pytest.raises(umem.NotSupportedError, match="stays read-only"):
+            one.read_only = False
+        for write in (lambda: one.fill(9), lambda: one.__setitem__(..., 9), lambda: umem.copy(one, umem.zeros(one.shape, "uint8")),
+                      lambda: one.__setitem__(0, umem.zeros((), "uint8"))):
+            with pytest.raises(umem.NotSupportedError):
+                write()
+        with pytest.raises(umem.NotSupportedError), one.host("rw"):
+            pass
+        with one.host("r") as elements, pytest.raises(ValueError):
+            elements.flags.writeable = True
+        with pytest.raises(ValueError):
+            one.numpy().flags.writeable = True
+        assert memoryview(one).readonly and one.__array_interface__["data"][1]
+        with pytest.raises(BufferError):
+            one.__dlpack__()  # a tensor that cannot say it
+        again = umem.from_dlpack(one)
+        with pytest.raises(umem.NotSupportedError, match="stays read-only"):
+            again.read_only = False
+    assert array.tolist() == before
+
+
+def test_a_buffer_is_held_as_long_as_its_array():
+    owner = bytearray(4)
+    array = umem.asarray(owner)
+    with pytest.raises(BufferError):
+        owner.extend(bytes(100))  # which would move it
+    del array
+    owner.extend(bytes(100))
+    with mmap.mmap(-1, 4096) as mapping:
+        array = umem.asarray(mapping)
+        with pytest.raises(BufferError):
+            mapping.close()
+        array.release()
 
 
 def test_memoryviews_ask_for_a_layout():

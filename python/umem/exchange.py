@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .array import Array
 
 _CUDA, _MANAGED = 2, 13  # device codes of DLPack
+_IMMUTABLE = "jax", "jaxlib", "pyarrow", "tensorflow"  # their arrays cannot be written
 _on_gpus: dict[tuple[int, int], Place] = {}  # the places of imported memory
 
 
@@ -106,14 +107,24 @@ def cuda_place(number: int) -> Place:
     return _device_place(_CUDA, number)
 
 
+def _is_immutable(value: Any) -> bool:
+    """Whether an array is read-only although its tensor, of a version of DLPack without flags, cannot say so."""
+    if type(value).__module__.partition(".")[0] in _IMMUTABLE:
+        return True
+    try:
+        return memoryview(value).readonly
+    except (BufferError, TypeError, ValueError):
+        return False
+
+
 def _from_buffer(value: Any) -> Array:
-    view = memoryview(value)
+    view = memoryview(value)  # while it lives, value keeps its memory
     form = view.format[1:] if view.format[:1] in "@=<" and len(view.format) > 1 else view.format
     names = {"Zf": "complex64", "Zd": "complex128", "c": "uint8"}
     if len(form) > 1 and form not in names or form in "xspP":
         fail(f"a buffer with elements {view.format!r} cannot be an array", 5)
-    address = _core._buffer_address(value)
-    return _core._borrow(_core._host(), address, names.get(form, form), view.shape, view.strides, value,
+    address = _core._buffer_address(view)
+    return _core._borrow(_core._host(), address, names.get(form, form), view.shape, view.strides, view,
                          view.readonly)
 
 
@@ -165,4 +176,4 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
     return fail(f"{type(value).__name__} cannot be an array", 5)
 
 
-_core._set_device_places(_device_place)
+_core._set_imports(_device_place, _is_immutable)

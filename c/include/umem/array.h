@@ -185,7 +185,8 @@ UMEM_EXTERN bool umemArray_is_same_place(umemArray const *one, umemArray const *
 UMEM_EXTERN bool umemArray_is_matching(umemArray const *one, umemArray const *other, bool place);
 
 /* Says whether functions may write through this handle; views that exist keep what they have. umemNotSupportedError,
- * and nothing changes, for false where the context is not writable, and for false on a view of a read-only array. */
+ * and nothing changes, for false where the context is not writable, and for false on a view of a read-only array. So a
+ * program that gives memory away that nobody may write makes its array read-only, and gives away a umemArray_alias. */
 UMEM_EXTERN void umemArray_set_read_only(umemArray *array, bool read_only, umemStatusType *status);
 
 /* ---- pointers ---- */
