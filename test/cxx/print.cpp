@@ -1,5 +1,6 @@
 /* print.cpp - arrays and views on streams. What is expected is what NumPy 2.4 prints. */
 #include "arrays.hpp"
+#include "comma.h"
 
 #include <umem/array.hpp>
 #include <umem/print.hpp>
@@ -8,6 +9,7 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -149,6 +151,41 @@ TEST(Print, leaves_ghosts_out_and_follows_strides) {
   EXPECT_EQ(printed(*part), "[[1 2]\n [3 4]]");
   EXPECT_EQ(printed(part->transpose()), "[[1 3]\n [2 4]]");
   EXPECT_EQ(printed(part->reversed(1)), "[[2 1]\n [4 3]]");
+}
+
+/* A comma for the point, and points between thousands. */
+struct Comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+/* What prints them in one way, whatever the locale is. */
+void expect_points() {
+  EXPECT_EQ(row<double>({1. / 3, 2.5}), "[0.33333333 2.5       ]");
+  EXPECT_EQ(row<float>({0.1f, 1e-10f}), "[1.e-01 1.e-10]");
+  EXPECT_EQ(row<double>({1.23456789123, 1e20}), "[1.23456789e+00 1.00000000e+20]");
+  EXPECT_EQ(row<std::complex<double>>({{2. / 3, 1234567.}}), "[0.66666667+1234567.j]");
+  EXPECT_EQ(scalar(0.1 + 0.2), "0.30000000000000004");
+  EXPECT_EQ(scalar(12345.L / 7), "1763.5714285714285714");
+  EXPECT_EQ(row<int>({1234567, -1000}), "[1234567   -1000]");
+  EXPECT_EQ(counted<int>(Extents{2}, 999999), "[ 999999 1000000]");
+}
+
+TEST(Print, has_points_in_every_locale_of_streams) {
+  expect_points();
+  std::locale const before = std::locale::global(std::locale(std::locale(), new Comma));
+  std::ostringstream stream;
+  stream << 1234.5;
+  std::string const own = stream.str();
+  expect_points();
+  std::locale::global(before);
+  EXPECT_EQ(own, "1.234,5");
+}
+
+TEST(Print, has_points_in_every_locale_of_the_process) {
+  if (set_comma_locale()) expect_points();
+  std::setlocale(LC_ALL, "C");
 }
 
 class PrintTest : public EachPlace {};

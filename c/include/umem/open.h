@@ -14,6 +14,7 @@
  *   option   KEY=VALUE. If more than one layer has an option of this name, the key must begin with the name of
  *            the layer: pool.max=8G. If two layers have the same name, a number selects one: limit.2.limit=1M.
  *   sizes    are in bytes: digits, then optionally K, M, G or T for powers of 1024.
+ *   shares   are from 0 to 1, with a point whatever the locale of the program is: share=0.25.
  *   %XX      in a place or a value is the byte with this hexadecimal number: "%3F" for "?", "%26" for
  *            "&", "%25" for "%" itself. All other characters stand for themselves, also "+" and " ".
  *

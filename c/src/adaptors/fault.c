@@ -5,6 +5,7 @@
 #include "core/guard.h"
 #include "core/sized.h"
 #include "base/lock.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -141,7 +142,8 @@ static bool check_plan(umemVirtual *ctx, umemFaultPlan const *plan) {
   else if (plan->status == umemOK)
     umemVirtual_fail(ctx, umemValueError, "umemOK is no failure");
   else if (!(plan->share >= 0 && plan->share <= 1))
-    umemVirtual_fail(ctx, umemValueError, "a share of %g is not from 0 to 1", plan->share);
+    umemVirtual_fail(ctx, umemValueError, "a share of %s is not from 0 to 1",
+                     umem_number_text(plan->share, 6).text);
   else
     return true;
   return false;

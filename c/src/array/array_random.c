@@ -4,6 +4,7 @@
 #include "array/array_make.h"
 #include "array/array_conversion.h"
 #include "array/random.h"
+#include "base/number.h"
 #include "core/status.h"
 
 #include <string.h>
@@ -121,14 +122,17 @@ static bool is_finite(double x) { return x - x == 0; }
 
 /* ---- the calls ---- */
 
+#define SHORT(x) (umem_number_text(x, 6).text)
+
 static bool check_bounds(double low, double high) {
   if (!is_finite(low) || !is_finite(high))
-    return UMEM_FAIL(NULL, umemValueError, "a bound is not finite: low is %g, high is %g", low,
-                     high);
-  if (low >= high) return UMEM_FAIL(NULL, umemValueError, "low %g is not below high %g", low, high);
+    return UMEM_FAIL(NULL, umemValueError, "a bound is not finite: low is %s, high is %s",
+                     SHORT(low), SHORT(high));
+  if (low >= high)
+    return UMEM_FAIL(NULL, umemValueError, "low %s is not below high %s", SHORT(low), SHORT(high));
   return is_finite(high - low) ||
-         UMEM_FAIL(NULL, umemValueError, "the distance from low %g to high %g is not finite", low,
-                   high);
+         UMEM_FAIL(NULL, umemValueError, "the distance from low %s to high %s is not finite",
+                   SHORT(low), SHORT(high));
 }
 
 void umemArray_random_uniform(umemArray *array, double low, double high, uint64_t seed,
@@ -145,8 +149,8 @@ void umemArray_random_uniform(umemArray *array, double low, double high, uint64_
   if (random.bottom <= random.top)
     draw(array, type, &random, seed);
   else
-    umemVirtual_fail(NULL, umemValueError, "no number of type %s is in [%.17g, %.17g)", name, low,
-                     high);
+    umemVirtual_fail(NULL, umemValueError, "no number of type %s is in [%s, %s)", name,
+                     umem_number_text(low, 17).text, umem_number_text(high, 17).text);
 }
 
 void umemArray_random_normal(umemArray *array, double mean, double deviation, uint64_t seed,
@@ -156,8 +160,8 @@ void umemArray_random_normal(umemArray *array, double mean, double deviation, ui
   if (!type) return;
   umemRandom random = {.kind = umemNormal, .origin = mean, .unit = deviation};
   if (!is_finite(mean) || !is_finite(deviation) || deviation < 0)
-    umemVirtual_fail(NULL, umemValueError, "mean %g and deviation %g are no normal distribution",
-                     mean, deviation);
+    umemVirtual_fail(NULL, umemValueError, "mean %s and deviation %s are no normal distribution",
+                     SHORT(mean), SHORT(deviation));
   else
     draw(array, type, &random, seed);
 }

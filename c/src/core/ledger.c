@@ -3,6 +3,7 @@
  * The global lock guards the records. They are in one block, allocated when the ledger is first switched on. */
 #include "core/route.h"
 #include "base/lock.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/enter.h"
 #include "core/status.h"
@@ -261,10 +262,10 @@ static bool print_record(int fd, umemLedgerRecord const *record, double seconds)
   double share = seconds > 0 ? 100 * record->seconds / seconds : 0;
   double speed = record->seconds > 0 ? (double)record->bytes / record->seconds * 1e-9 : 0;
   snprintf(none, sizeof none, "%s -> nothing -> %s", record->src.kind, record->dst.kind);
-  int n = snprintf(line, sizeof line,
-                   "%10" PRIu64 " %8" PRIu64 " %16" PRIu64 " %11.6f %5.1f %8.3f  %s\n",
-                   record->calls, record->failed, record->bytes, record->seconds, share, speed,
-                   *record->route ? record->route : none);
+  int n = snprintf(line, sizeof line, "%10" PRIu64 " %8" PRIu64 " %16" PRIu64 " %11s %5s %8s  %s\n",
+                   record->calls, record->failed, record->bytes,
+                   umem_fixed_text(record->seconds, 6).text, umem_fixed_text(share, 1).text,
+                   umem_fixed_text(speed, 3).text, *record->route ? record->route : none);
   return n > 0 && write_text(fd, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 

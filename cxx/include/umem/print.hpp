@@ -5,7 +5,7 @@
  *
  * Of more than 1000 elements it prints only the first and the last three of each dimension. It
  * breaks lines at 75 characters. Elements are numbers: bool, integers, floats, complex. Ghost
- * cells are not printed. */
+ * cells are not printed. The text does not depend on the locale: numbers have "." and no separators of thousands. */
 #ifndef UMEM_PRINT_HPP
 #define UMEM_PRINT_HPP
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace umem {
 namespace detail {
@@ -30,12 +31,14 @@ UMEM_INLINE Decimal shortest(long double value) { return shortest_of(value); }
 
 /* ---- one number, without its sign ---- */
 
-/* The text that printf makes of the magnitude. */
+/* The text that printf makes of the magnitude. Its point is "." whatever the locale is. */
 UMEM_INLINE std::string rounded(bool scientific, int precision, Decimal const &number) {
   char text[5200]; /* the largest long double has 4933 digits before the point */
   std::snprintf(text, sizeof text, scientific ? "%#.*Le" : "%#.*Lf", precision,
                 std::fabs(number.value));
-  return text;
+  std::size_t const point = std::strspn(text, "0123456789");
+  std::string result = text;
+  return result.replace(point, std::strcspn(text + point, "0123456789e"), ".");
 }
 
 UMEM_INLINE std::string without_zeros(std::string text) {

@@ -1,0 +1,100 @@
+/* locale.c - umem writes and reads a point in numbers where the locale of the program has a comma. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <umem.h>
+#include <unistd.h>
+
+#include "comma.h"
+
+static bool has_comma;
+
+static int begin(void **state) {
+  (void)state;
+  has_comma = set_comma_locale();
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  setlocale(LC_ALL, "C");
+  return 0;
+}
+
+static void assert_message(char const *words) {
+  if (!strstr(umem_thread_message(), words))
+    fail_msg("no '%s' in '%s'", words, umem_thread_message());
+  umem_thread_clear();
+}
+
+static void messages_have_a_point(void **state) {
+  (void)state;
+  if (!has_comma) skip();
+  umemStatusType status = umemOK;
+  int64_t const shape[] = {4};
+  umemHost host;
+  umemFault fault;
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  umemHost_ctor(&host);
+  plan.share = 1.25;
+  assert_int_equal(umemFault_ctor(&fault, &host, &plan), umemValueError);
+  assert_message("1.25");
+  umemArray *array = umemArray_create(&host, umemFloat64, 1, shape, NULL, &status);
+  assert_int_equal(status, umemOK);
+  umemArray_random_uniform(array, 2.5, 1.5, 0, &status);
+  assert_message("low 2.5 is not below high 1.5");
+  status = umemOK;
+  umemArray_random_normal(array, -1.5e-7, -0.25, 0, &status);
+  assert_message("mean -1.5e-07 and deviation -0.25");
+  status = umemOK;
+  umemArray_random_uniform(array, -1e308 * 1.5, 1e308 * 1.5, 0, &status);
+  assert_message("low -1.5e+308 to high 1.5e+308");
+  umemArray_release(array);
+  umem_dtor(&host);
+}
+
+static void the_ledger_has_points(void **state) {
+  (void)state;
+  if (!has_comma) skip();
+  char a[4] = "abc", b[4], text[2000] = "";
+  int ends[2];
+  umemHost host;
+  umemHost_ctor(&host);
+  assert_int_equal(pipe(ends), 0);
+  umem_ledger_start();
+  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  umem_ledger_stop();
+  assert_int_equal(umem_ledger_print(ends[1]), umemOK);
+  close(ends[1]);
+  for (ssize_t n; (n = read(ends[0], text + strlen(text), 500)) > 0;)
+    ;
+  close(ends[0]);
+  umem_ledger_clear();
+  umem_dtor(&host);
+  assert_non_null(strstr(text, " 100.0 "));
+  assert_null(strchr(text, ','));
+}
+
+static void names_have_points(void **state) {
+  (void)state;
+  if (!has_comma) skip();
+  void *ctx = umem_open("fault+host:?share=0.5");
+  assert_non_null(ctx);
+  umem_close(ctx);
+  assert_null(umem_open("fault+host:?share=0,5"));
+  assert_message("0,5");
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(messages_have_a_point),
+      cmocka_unit_test(the_ledger_has_points),
+      cmocka_unit_test(names_have_points),
+  };
+  return cmocka_run_group_tests_name("locale", tests, begin, end);
+}
