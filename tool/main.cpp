@@ -41,7 +41,7 @@ static int complain(std::string const &why) {
   std::fputs("umem: ", stderr);
   std::istringstream lines(why);
   for (std::string line; std::getline(lines, line); std::fputc('\n', stderr))
-    trace_write_text(stderr, line.c_str());
+    trace_write_message(stderr, line.c_str());
   return failure;
 }
 

@@ -66,7 +66,7 @@ std::string plain(std::string const &text) {
   std::size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) throw std::bad_alloc();
-  trace_write_text(out, text.c_str());
+  trace_write_message(out, text.c_str());
   bool const is_complete = std::fclose(out) == 0;
   std::unique_ptr<char, void (*)(void *)> const owner(bytes, std::free);
   if (!is_complete) throw std::bad_alloc();

@@ -40,8 +40,10 @@ char const *trace_name(Trace const *trace, unsigned ctx, TraceName text);
 
 /* Write text of which nothing is believed. The first shows it to people: what is no printable character of
  * the locale, would move the cursor or turn the direction of writing is \xNN, byte by byte, and a
- * backslash is two. The second writes a JSON string in ASCII; what is no UTF-8 is U+FFFD. */
+ * backslash is two. The second is for messages of the library, which have such escapes: a backslash stays one. The
+ * third writes a JSON string in ASCII; what is no UTF-8 is U+FFFD. */
 void trace_write_text(FILE *out, char const *text);
+void trace_write_message(FILE *out, char const *text);
 void trace_write_json(FILE *out, char const *text);
 
 /* Nanoseconds since the log was begun. */

@@ -2,6 +2,7 @@
 #include "places.h"
 
 #include <umem/error.hpp>
+#include <umem/npy.hpp>
 
 #include <cstring>
 #include <new>
@@ -72,6 +73,23 @@ TEST(Error, has_one_for_every_status) {
   while (std::strcmp(umem_get_status_name(static_cast<umemStatusType>(count)), "UnknownError"))
     count++;
   EXPECT_EQ(static_cast<std::size_t>(count), 1 + sizeof kinds / sizeof *kinds);
+}
+
+TEST(Error, shows_names_without_control_characters) {
+  std::string const name = "no\x1b[2J\n\xc2\x9b\xc3\xa9";
+  std::string const shown = "no\\x1b[2J\\x0a\\xc2\\x9b\xc3\xa9";
+  try {
+    umem::detail::raise_text(umemIOError, "\"%s\"", name.c_str());
+  } catch (umem::io_error const &why) {
+    EXPECT_STREQ(why.message(), ("\"" + shown + "\"").c_str());
+  }
+  try {
+    umem::load_npy<double, 1>("/nonexistent/" + name);
+    ADD_FAILURE();
+  } catch (umem::io_error const &why) {
+    EXPECT_NE(std::string(why.what()).find(shown), std::string::npos) << why.what();
+    EXPECT_EQ(std::string(why.what()).find('\x1b'), std::string::npos);
+  }
 }
 
 TEST(Error, of_no_failure_is_a_contradiction_of_umem) {

@@ -253,7 +253,11 @@ class Copies(Case):
         self.assertIn("not a size", self.error("cp", "a.bin", "b.bin", "--step", long + "x", expect=2))
 
     def test_messages_do_not_act_on_a_terminal(self):
-        self.assertNotIn("\x1b", self.error("cp", "none\x1b[2J", "b.bin"))
+        for name in "none\x1b[2J", "none\\x1b[2J", "shm:none\x1b[2J":
+            message = self.error("cp", name, "b.bin")
+            self.assertNotIn("\x1b", message)
+            self.assertIn("none\\x1b[2J", message)
+        self.assertIn("none\\x0a\\xff.\\xc2\\x9b", self.error("cp", os.fsdecode(b"none\n\xff.\xc2\x9b"), "b.bin"))
         self.assertIn("\\x1b[2J", self.error("cp", "a.bin", "file:b.bin?x\x1b[2J=1", expect=2))
 
     def test_a_file_that_may_not_grow(self):

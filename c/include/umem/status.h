@@ -63,7 +63,8 @@ UMEM_EXTERN char const *umem_get_message(void const *ctx);
 /* Records a failure that the caller has found: on ctx, on this thread, and by a call of the failure hook.
  * The type overwrites the recorded one. The message (NULL is "") is appended to the recorded text after "; ";
  * a change from one failure to another is recorded there as "status OldName changed to NewName". When the text
- * is full, umem keeps its beginning.
+ * is full, umem keeps its beginning. Control characters, marks of writing direction, and bytes that are not UTF-8 become
+ * "\x1b" and the like, in messages of umem, too: they may contain names that other people chose.
  * If type is umemOK, it sets the context's type to umemOK and appends the message, and the thread records no failure.
  * Returns type. If ctx is NULL, umem only records the failure on the thread and calls the hook. */
 UMEM_EXTERN umemStatusType umem_set_status(void *ctx, umemStatusType type, char const *message);

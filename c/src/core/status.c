@@ -10,6 +10,7 @@
 #include "core/live.h"
 #include "core/slot.h"
 #include "base/lock.h"
+#include "base/text.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -179,22 +180,19 @@ static void append_contexts(char *text, unsigned most) {
   append(text, list);
 }
 
-/* Every failure passes here, with its final text. */
-static void record(umemVirtual *ctx, umemStatusType type, char const *text) {
+/* Every failure passes here, with its final text. It may name files of other people: no byte of a name acts on the
+ * terminal or the log that shows it. */
+static void record(umemVirtual *ctx, umemStatusType type, char const *given) {
+  char text[UMEM_MESSAGE_SIZE];
+  umem_escape(text, sizeof text, given);
   umem_thread.failures++;
   umem_thread.last = type;
   if (umem_thread.attempt) {
     hold(umem_thread.attempt, ctx, type, text);
     return;
   }
-  char longer[UMEM_MESSAGE_SIZE];
   unsigned most = __atomic_load_n(&listed_contexts, __ATOMIC_RELAXED);
-  if (type == umemMemoryError && most) {
-    *longer = 0;
-    append(longer, text);
-    append_contexts(longer, most);
-    text = longer;
-  }
+  if (type == umemMemoryError && most) append_contexts(text, most);
   note_on_thread(ctx, type, text);
   if (ctx) note_on_context(ctx, type, text);
   call_hook(ctx, type, text);

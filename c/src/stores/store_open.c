@@ -7,6 +7,7 @@
 #include "base/again.h"
 #include "base/folders.h"
 #include "base/remove.h"
+#include "base/text.h"
 #include "core/sized.h"
 #include "stores/store_direct.h"
 #include "stores/store_kind.h"
@@ -29,17 +30,20 @@ _Static_assert(sizeof(off_t) == 8 && sizeof(uintptr_t) == 8, "umem needs 64-bit 
 /* Where the last block may end: the largest off_t, rounded down. */
 static uint64_t const store_end = (uint64_t)INT64_MAX & ~(uint64_t)(umemStoreGranule - 1);
 
-/* prefix, then path in quotes. Keeps the end of a long path, which says more; control characters
- * become '?', so that a message stays one line. */
+/* prefix, then path in quotes. Keeps the end of a long path, which says more. */
 static void set_label(umemStore *store, char const *prefix, char const *path) {
   enum { most = 160 };
   size_t length = strlen(path);
   char const *tail = length > most ? path + (length - most) : path;
+  char shown[4 * most + 1];
   while (tail > path && ((unsigned char)*tail & 0xC0) == 0x80)
     tail++; /* not inside of a UTF-8 letter */
-  snprintf(store->label, sizeof store->label, "%s\"%s%s\"", prefix, tail > path ? "..." : "", tail);
-  for (char *c = store->label; *c; c++)
-    if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+  for (;; tail += umem_first_character(tail).length) {
+    umem_escape(shown, sizeof shown, tail);
+    if (strlen(shown) <= most) break;
+  }
+  snprintf(store->label, sizeof store->label, "%s\"%s%s\"", prefix, tail > path ? "..." : "",
+           shown);
 }
 
 /* ---- the mode ---- */

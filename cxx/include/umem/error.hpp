@@ -114,7 +114,10 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 
 namespace detail {
 
-/* Throws the exception of status with a text as of printf. A call compiles to few instructions, which is why messages
+/* text with "\x1b" and the like for its control characters, which names of files may have. */
+std::string escaped(char const *text);
+
+/* Throws the exception of status with a text as of printf, escaped. A call compiles to few instructions, which is why messages
  * are not put together from std::string: the compiler would spend more time on them than on the function. */
 [[noreturn, gnu::format(printf, 2, 3)]] void raise_text(umemStatusType status, char const *format,
                                                         ...);

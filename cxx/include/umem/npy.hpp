@@ -189,7 +189,7 @@ template <class F> auto of_npy_file(std::string const &path, F const &f) {
   try {
     return f();
   } catch (error const &failure) {
-    raise(failure.status(), ("\"" + path + "\": " + failure.message()).c_str());
+    raise(failure.status(), escaped(("\"" + path + "\": " + failure.message()).c_str()).c_str());
   }
 }
 

@@ -135,6 +135,26 @@ static void failures_are_formatted(void **state) {
   assert_memory_equal(umem_get_message(&host), "<xxx", 4);
 }
 
+/* Names that others chose may be in a message: nothing in it acts on a terminal, or begins a line of a log. */
+static void what_acts_on_a_terminal_is_escaped(void **state) {
+  (void)state;
+  static char const name[] = "a\x1b[2J\n\x7f\xc2\x9b \xc3\xa9 \xe2\x80\xae \xff \xe4\xb8 \\x";
+  static char const shown[] =
+      "a\\x1b[2J\\x0a\\x7f\\xc2\\x9b \xc3\xa9 \\xe2\\x80\\xae \\xff \\xe4\\xb8 \\x";
+  umemVirtual_fail(&host, umemIOError, "%s", name);
+  assert_string_equal(umem_get_message(&host), shown);
+  umem_clear_status(&host);
+  umem_set_status(&host, umemIOError, name);
+  assert_string_equal(umem_get_message(&host), shown);
+  assert_string_equal(umem_thread_message(), shown);
+  char text[2 * UMEM_MESSAGE_SIZE];
+  memset(text, '\x1b', sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  umem_set_status(NULL, umemIOError, text);
+  size_t const length = strlen(umem_thread_message());
+  assert_true(length < UMEM_MESSAGE_SIZE && length > UMEM_MESSAGE_SIZE - 6 && length % 4 == 0);
+}
+
 /* The outermost: the one that the program has called. */
 static void messages_begin_with_the_public_function(void **state) {
   (void)state;
@@ -360,6 +380,7 @@ int main(void) {
       WITH_HOST(each_change_is_noted),
       WITH_HOST(long_messages_keep_their_beginning),
       WITH_HOST(failures_are_formatted),
+      WITH_HOST(what_acts_on_a_terminal_is_escaped),
       WITH_HOST(messages_begin_with_the_public_function),
       WITH_HOST(nothing_recorded_is_no_text),
       WITH_HOST(a_message_outlives_three_further_calls),

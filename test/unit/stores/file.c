@@ -220,7 +220,7 @@ static void messages_stay_one_bounded_line(void **state) {
   assert_true(strlen(message) < UMEM_MESSAGE_SIZE);
   assert_null(strchr(message, '\n'));
   assert_null(strstr(message, "...\xA9"));
-  expect_failure(&ctx, umemIOError, "/line?bell?%s%n\": No such file or directory");
+  expect_failure(&ctx, umemIOError, "/line\\x0abell\\x07%s%n\": No such file or directory");
 
   char longer[5000]; /* longer than PATH_MAX */
   memset(longer, 'x', sizeof longer - 1);

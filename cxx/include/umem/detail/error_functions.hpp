@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string>
 #include <utility>
 
 namespace umem {
@@ -42,13 +43,28 @@ UMEM_INLINE void raise(umemStatusType status, char const *message) {
 
 namespace detail {
 
+UMEM_INLINE std::string escaped(char const *text) {
+  std::string shown;
+  bool is_second = false; /* of a control of UTF-8 in two bytes */
+  for (; *text; text++) {
+    auto const c = static_cast<unsigned char>(*text);
+    bool const begins = c == 0xc2 && (static_cast<unsigned char>(text[1]) & 0xe0) == 0x80;
+    char code[5];
+    std::snprintf(code, sizeof code, "\\x%02x", c);
+    shown +=
+        c < 0x20 || c == 0x7f || begins || is_second ? std::string(code) : std::string(1, *text);
+    is_second = begins;
+  }
+  return shown;
+}
+
 UMEM_INLINE void raise_text(umemStatusType status, char const *format, ...) {
   char text[UMEM_MESSAGE_SIZE];
   std::va_list values;
   va_start(values, format);
   std::vsnprintf(text, sizeof text, format, values);
   va_end(values);
-  raise(status, text);
+  raise(status, escaped(text).c_str());
 }
 
 UMEM_INLINE void keep_thrown(std::uint64_t failures) noexcept {
