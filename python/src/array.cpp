@@ -316,7 +316,7 @@ static void bind_questions(nb::class_<Array> &type) {
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
   bind_make(m);
   bind_index(type);
-  bind_values(type);
+  bind_values(m, type);
   bind_copies(m, type);
   bind_dlpack(m, type);
 }

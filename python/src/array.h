@@ -159,7 +159,9 @@ nb::object new_array(Shape const &shape, umemElementType type, nb::handle place,
 
 /* array_value.cpp: the bytes of one element of this type with the value of a Python number. */
 void encode(nb::handle number, umemElementType type, void *out, size_t size);
-bool is_number(nb::handle object);
+/* Each can hold those before it. The numbers are those of _ORDER in umem/_lists.py. */
+enum NumberKind { noNumber = -1, truthNumber, wholeNumber, realNumber, complexNumber };
+NumberKind kind_of_number(nb::handle object);
 void fill_array(Array &array, nb::handle number);
 
 /* array_index.cpp */
@@ -173,7 +175,7 @@ void release_array_buffer(PyObject *self, Py_buffer *view);
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type);
 void bind_make(nb::module_ &m);
 void bind_index(nb::class_<Array> &type);
-void bind_values(nb::class_<Array> &type);
+void bind_values(nb::module_ &m, nb::class_<Array> &type);
 void bind_copies(nb::module_ &m, nb::class_<Array> &type);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
 

@@ -129,7 +129,7 @@ static void set_items(Array &array, nb::handle key, nb::handle value) {
   Array &dst = array_of(part);
   if (Array *src = find_array(value)) {
     assign(dst, *src);
-  } else if (is_number(value)) {
+  } else if (kind_of_number(value) != noNumber) {
     fill_array(dst, value);
   } else {
     nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(Look(dst).get())));
@@ -138,7 +138,7 @@ static void set_items(Array &array, nb::handle key, nb::handle value) {
 }
 
 void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
-  type.def("__setitem__", set_items, nb::arg("key"), nb::arg("value"),
+  type.def("__setitem__", set_items, nb::arg("key").none(), nb::arg("value").none(),
            nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
       .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
            nb::sig("def copy(self, place: PlaceType | None = None) -> ArrayType"),

@@ -166,7 +166,7 @@ static int64_t length(Array &array) {
 }
 
 void bind_index(nb::class_<Array> &type) {
-  type.def("__getitem__", index_array, nb::arg("key"),
+  type.def("__getitem__", index_array, nb::arg("key").none(),
            nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
       .def("__len__", length)
       .def("reshape", reshape, nb::arg("shape"),

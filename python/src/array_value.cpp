@@ -1,6 +1,7 @@
 /* array_value.cpp - Python numbers as elements, and elements as Python numbers. */
 #include "array.h"
 
+#include <cmath>
 #include <cstring>
 
 /* Room for a number of any type that has one in Python. */
@@ -26,16 +27,64 @@ public:
   umemArray *handle() const { return handle_; }
 };
 
-bool is_number(nb::handle object) {
+/* ---- what kind of number an object is ---- */
+
+/* Whether the class of an object has a method. */
+static bool has_method(nb::handle object, char const *name) {
+  return nb::hasattr(object.type(), name);
+}
+
+static bool has_dimensions(nb::handle object) {
+  nb::object shape = nb::getattr(object, "shape", nb::none());
+  return !PyTuple_Check(shape.ptr()) || PyTuple_Size(shape.ptr()) != 0;
+}
+
+static NumberKind kind_of_type(umemElementType type) {
+  if (umem_element_lanes(type) != 1) return noNumber;
+  if (umem_element_is_complex(type)) return complexNumber;
+  if (umem_element_is_floating_point(type)) return realNumber;
+  return umem_element_code(type) == umemCodeBool ? truthNumber : wholeNumber;
+}
+
+/* By the type of a value of NumPy, PyTorch or umem itself. */
+static NumberKind kind_of_dtype(nb::handle dtype) {
+  static char const letters[] = "biufc";
+  static NumberKind const kinds[] = {truthNumber, wholeNumber, wholeNumber, realNumber,
+                                     complexNumber};
+  nb::object kind = nb::getattr(dtype, "kind", nb::none());
+  std::string const letter = nb::isinstance<nb::str>(kind) ? nb::cast<std::string>(kind) : "V";
+  if (letter.size() == 1)
+    if (char const *found = strchr(letters, letter[0])) return kinds[found - letters];
+  if (letter != "V") return noNumber; /* a date, a text, an object */
+  try {
+    return kind_of_type(element_of(dtype)); /* such as bfloat16, and all of PyTorch */
+  } catch (nb::python_error &) {
+    return noNumber;
+  }
+}
+
+NumberKind kind_of_number(nb::handle object) {
   PyObject *o = object.ptr();
-  if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) return true;
-  if (PyObject_CheckBuffer(o) && !nb::hasattr(object, "__index__") &&
-      !nb::hasattr(object, "__float__"))
-    return false;
-  bool has_shape = nb::hasattr(object, "__len__") || nb::hasattr(object, "__dlpack__");
-  if (has_shape && (!nb::hasattr(object, "shape") || nb::len(nb::getattr(object, "shape")) != 0))
-    return false;
-  return PyIndex_Check(o) || nb::hasattr(object, "__float__") || nb::hasattr(object, "__complex__");
+  if (PyBool_Check(o)) return truthNumber;
+  if (PyLong_Check(o)) return wholeNumber;
+  if (PyFloat_Check(o)) return realNumber;
+  if (PyComplex_Check(o)) return complexNumber;
+  nb::object dtype = nb::getattr(object, "dtype", nb::none());
+  bool is_array =
+      !dtype.is_none() || has_method(object, "__len__") || has_method(object, "__dlpack__");
+  if (is_array && has_dimensions(object)) return noNumber;
+  if (!dtype.is_none()) return kind_of_dtype(dtype);
+  if (PyIndex_Check(o)) return wholeNumber;
+  if (has_method(object, "__float__")) return realNumber;
+  return has_method(object, "__complex__") ? complexNumber : noNumber;
+}
+
+/* ---- numbers as elements ---- */
+
+[[noreturn]] static void refuse_range(nb::handle number, umemElementType type) {
+  PyErr_Format(PyExc_OverflowError, "%R does not fit into elements of %S", number.ptr(),
+               dtype_of(type).ptr());
+  throw nb::python_error();
 }
 
 /* number: a whole one; value: it, unless there is an overflow. */
@@ -52,10 +101,7 @@ static void check_range(nb::handle number, long long value, int overflow, umemEl
     fits = overflow > 0 && bits == 64 && shifted && PyObject_Not(shifted) == 1;
     Py_XDECREF(shifted);
   }
-  if (fits) return;
-  PyErr_Format(PyExc_OverflowError, "%R does not fit into elements of %S", number.ptr(),
-               dtype_of(type).ptr());
-  throw nb::python_error();
+  if (!fits) refuse_range(number, type);
 }
 
 static bool is_integer(umemElementType type) {
@@ -63,11 +109,59 @@ static bool is_integer(umemElementType type) {
   return code == umemCodeInt || code == umemCodeUInt;
 }
 
+/* What a conversion of Python returns, which may be NULL with an exception. */
+static nb::object checked(PyObject *object) {
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
+static double real_of(nb::handle number) {
+  double value = PyFloat_AsDouble(number.ptr());
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return value;
+}
+
+static Number complex_of(nb::handle number) {
+  nb::object value = nb::borrow(number);
+  if (!PyComplex_Check(number.ptr()))
+    value = nb::handle(reinterpret_cast<PyObject *>(&PyComplex_Type))(number);
+  return {{PyComplex_RealAsDouble(value.ptr()), PyComplex_ImagAsDouble(value.ptr())}};
+}
+
+/* The part of a number that is whole, as an int of Python. */
+static nb::object whole_of(nb::handle number, NumberKind kind, umemElementType type) {
+  PyObject *whole = nullptr;
+  if (kind == realNumber) {
+    double value = real_of(number);
+    if (std::isnan(value))
+      raise(umemValueError, "NaN cannot be an element of %s",
+            nb::cast<std::string>(nb::str(dtype_of(type))).c_str());
+    if (std::isinf(value)) refuse_range(number, type);
+    return checked(PyLong_FromDouble(value));
+  }
+  if (PyIndex_Check(number.ptr())) whole = PyNumber_Index(number.ptr());
+  if (!whole) { /* such as a bool of NumPy */
+    PyErr_Clear();
+    whole = PyNumber_Long(number.ptr());
+  }
+  return checked(whole);
+}
+
 /* The value as a number of a type that umem converts: its bytes, and the type. */
 static umemElementType read_number(nb::handle number, umemElementType type, Number &room) {
-  if (PyIndex_Check(number.ptr()) && is_integer(type)) {
-    nb::object whole = nb::steal(PyNumber_Index(number.ptr()));
-    if (!whole.is_valid()) throw nb::python_error();
+  NumberKind kind = kind_of_number(number);
+  if (kind == noNumber)
+    raise(umemTypeError, "a number is expected, not %s", nb::type_name(number.type()).c_str());
+  if (umem_element_is_complex(type)) {
+    room = complex_of(number);
+    return umemComplex128;
+  }
+  bool has_both = kind == realNumber && !PyFloat_Check(number.ptr()) &&
+                  has_method(number, "__complex__") && !nb::hasattr(number, "dtype");
+  if (kind == complexNumber || (has_both && complex_of(number).parts[1] != 0))
+    raise(umemTypeError, "elements that are real cannot have a complex value");
+  if (is_integer(type)) {
+    nb::object whole = whole_of(number, kind, type);
     int overflow;
     long long value = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
     check_range(whole, value, overflow, type);
@@ -75,17 +169,8 @@ static umemElementType read_number(nb::handle number, umemElementType type, Numb
     memcpy(&room, overflow ? static_cast<void *>(&large) : &value, sizeof value);
     return overflow ? umemUInt64 : umemInt64;
   }
-  bool is_complex = umem_element_is_complex(type);
-  if (is_complex || PyComplex_Check(number.ptr())) {
-    if (!is_complex) raise(umemTypeError, "elements that are real cannot have a complex value");
-    double real = PyComplex_RealAsDouble(number.ptr()), imaginary = 0;
-    if (!PyErr_Occurred()) imaginary = PyComplex_ImagAsDouble(number.ptr());
-    if (PyErr_Occurred()) throw nb::python_error();
-    room = {{real, imaginary}};
-    return umemComplex128;
-  }
-  double value = PyFloat_AsDouble(number.ptr());
-  if (PyErr_Occurred()) throw nb::python_error();
+  bool is_truth = umem_element_code(type) == umemCodeBool && kind == wholeNumber;
+  double value = is_truth ? PyObject_IsTrue(number.ptr()) : real_of(number);
   memcpy(&room, &value, sizeof value);
   return umemFloat64;
 }
@@ -158,9 +243,15 @@ static void random_normal(Array &array, double mean, double deviation, uint64_t 
   });
 }
 
-void bind_values(nb::class_<Array> &type) {
-  type.def("fill", fill_array, nb::arg("value"),
-           "Sets all elements to a number. Raises OverflowError for an integer that does not fit.")
+void bind_values(nb::module_ &m, nb::class_<Array> &type) {
+  m.def(
+      "_kind_of_number", [](nb::handle object) { return static_cast<int>(kind_of_number(object)); },
+      nb::arg("object").none());
+  type.def("fill", fill_array, nb::arg("value").none(),
+           "Sets all elements to a number of Python, NumPy or others. Raises umem.TypeError for a "
+           "complex number in real\n"
+           "elements, OverflowError for a number outside of the range of integers, and "
+           "umem.ValueError for NaN there.")
       .def("item", item, nb::sig("def item(self) -> int | float | complex | bool"),
            "The only element as a Python number, from any place. Raises umem.ValueError if there "
            "are more.")

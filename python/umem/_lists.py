@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
     from .array import Array
 
-_ORDER = (bool, int, float, complex)  # a number of one type fits into those after it
+_ORDER = "bool", "int64", "float64", "complex128"  # a number of one type fits into those after it
+_MAX_RANK = 32
 
 
 def _shape(values: Any) -> tuple[int, ...]:
     shape = []
     while isinstance(values, (list, tuple)):
         shape.append(len(values))
+        if len(shape) > _MAX_RANK:
+            fail(f"arrays have at most {_MAX_RANK} dimensions")
         if not values:
             break
         values = values[0]
@@ -37,13 +40,8 @@ def _flat(values: Any, shape: tuple[int, ...]) -> Iterator[Any]:
 
 
 def _kind(number: Any) -> int:
-    for rank, cls in enumerate(_ORDER):
-        if isinstance(number, cls):
-            return rank
-    for rank, method in ((1, "__index__"), (2, "__float__"), (3, "__complex__")):
-        if hasattr(number, method):
-            return rank
-    return fail(f"{number!r} is no number", 5)
+    kind = _core._kind_of_number(number)
+    return kind if kind >= 0 else fail(f"a number is expected, not {type(number).__name__}", 5)
 
 
 def from_lists(values: Any, dtype: Any = None) -> Array:
@@ -54,13 +52,13 @@ def from_lists(values: Any, dtype: Any = None) -> Array:
     shape = _shape(values)
     numbers = list(_flat(values, shape))
     rank = max(map(_kind, numbers), default=2)
-    if dtype is None and rank == 1 and any(number > 2**63 - 1 for number in numbers):
+    if dtype is None and rank == 1 and any(int(number) > 2**63 - 1 for number in numbers):
         dtype = "uint64"
-    made = _core.empty(shape, ("bool", "int64", "float64", "complex128")[rank] if dtype is None else dtype)
+    made = _core.empty(shape, _ORDER[rank] if dtype is None else dtype)
     from array import array as buffer
 
     flat = made.reshape(len(numbers))
-    if made.dtype == ("int64", "int64", "float64", None)[rank] and numbers:
+    if numbers and rank < 3 and made.dtype == _ORDER[max(rank, 1)] and {*map(type, numbers)} <= {bool, int, float}:
         memoryview(flat)[:] = buffer("q" if rank < 2 else "d", numbers)
     else:
         for i, number in enumerate(numbers):

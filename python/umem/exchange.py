@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 
-from . import _core
+from . import _core, dtypes
 from ._lists import from_lists
 from ._options import fail
 from .places import DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
@@ -129,11 +129,14 @@ def _from_buffer(value: Any) -> Array:
 
 
 def _from_interface(value: Any, interface: dict[str, Any], place: Place) -> Array:
-    data, read_only = interface["data"]
-    shape = tuple(interface["shape"])
-    if interface["typestr"][:1] == ">" and int(interface["typestr"][2:]) > 1:
+    try:
+        (data, read_only), shape, kind = interface["data"], tuple(interface["shape"]), str(interface["typestr"])
+        address, strides = data.__index__() or 64, interface.get("strides")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        fail(f"{type(value).__name__} has an array interface without the address, shape or type of its elements", 5)
+    if kind[:1] == ">" and kind[2:] != "1":
         fail("the elements have another order of bytes than this machine", 5)
-    return _core._borrow(place, data or 64, interface["typestr"], shape, interface.get("strides"), value, read_only)
+    return _core._borrow(place, address, kind, shape, strides, value, bool(read_only))
 
 
 def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | None) -> Array:
@@ -153,8 +156,16 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
 
     if isinstance(value, Array):
         return value, True
+    if isinstance(value, type):
+        fail(f"the class {value.__name__} cannot be an array", 5)
     if isinstance(value, (int, float, complex, list, tuple)):
         return from_lists(value, dtype), False
+    if _core._kind_of_number(value) >= 0:
+        own = getattr(value, "dtype", None)
+        if not hasattr(value, "__dlpack__"):  # its interface names memory that is gone
+            return from_lists(value, own if dtype is None else dtype), False
+        if dtype is not None and dtypes.dtype(dtype) != own:
+            return from_lists(value, dtype), False
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None and not hasattr(value, "__dlpack__"):
         return _from_cuda_interface(value, interface, place), True
@@ -171,8 +182,6 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
     except TypeError:
         if hasattr(value, "__array__"):
             return _core.from_dlpack(value.__array__()), True
-        if hasattr(value, "__float__") or hasattr(value, "__index__"):
-            return from_lists(value, dtype), False
     return fail(f"{type(value).__name__} cannot be an array", 5)
 
 

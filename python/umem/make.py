@@ -51,9 +51,11 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     if stop is None:
         start, stop = 0, start
     numbers = (start, stop, step)
-    if not all(isinstance(number, (int, float)) or hasattr(number, "__float__") for number in numbers):
+    kinds = [_core._kind_of_number(number) for number in numbers]
+    if not all(0 <= kind <= 2 for kind in kinds):
         fail("arange needs real numbers", 5)
-    whole = all(hasattr(number, "__index__") for number in numbers)
+    whole = max(kinds) < 2
+    start, stop, step = (int(number) if whole else float(number) for number in numbers)
     if step == 0:
         fail("the step of arange is 0")
     if dtype is None:
