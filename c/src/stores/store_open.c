@@ -42,8 +42,8 @@ static void set_label(umemStore *store, char const *prefix, char const *path) {
     umem_escape(shown, sizeof shown, tail);
     if (strlen(shown) <= most) break;
   }
-  snprintf(store->label, sizeof store->label, "%s\"%s%s\"", prefix, tail > path ? "..." : "",
-           shown);
+  snprintf(store->label, sizeof store->label, "%s\"%s%.*s\"", prefix, tail > path ? "..." : "",
+           most, shown);
 }
 
 /* ---- the mode ---- */
