@@ -16,6 +16,12 @@ foreach(standard IN ITEMS 17 20 2b)
   )
 endforeach()
 
+# After macros of a program: umem's names are none of these.
+set(macros -include "${PROJECT_SOURCE_DIR}/test/compile/macros.h")
+umem_command_test(
+  cxx.macros cxx_compilers "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict} ${macros} "${together}"
+)
+
 # What C++20 asks of iterators and ranges.
 umem_command_test(
   cxx.ranges cxx_compilers
@@ -153,6 +159,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
       "${UMEM_NVCC_PROGRAM}" -std=c++20 -DUMEM_CHECKS=0 -ptx -Werror all-warnings
       -Xcompiler -Wall,-Wextra,-Werror ${cxx_flags} "-I${CMAKE_CURRENT_SOURCE_DIR}"
       -include "${together_cu}" "${CMAKE_CURRENT_SOURCE_DIR}/kernels_units.cu" -o together.c++20.out
+    )
+
+    # CUB and CUDA's mdspan do not survive the macros.
+    list(TRANSFORM cuda_headers REPLACE "(.+)" "-include;\\1")
+    umem_command_test(
+      cxx.nvcc.macros cxx_compilers
+      "${UMEM_NVCC_PROGRAM}" -std=c++17 -cuda -Werror all-warnings ${cxx_flags}
+      -include cub/device/device_reduce.cuh -include cuda/std/mdspan ${macros} ${cuda_headers} "${together}" -x cu -o macros.out
     )
 
     file(GLOB refused_cu CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cu")

@@ -81,23 +81,23 @@ public:
   /* The figures since construction or the last reset. */
   umemStatsFigures figures() const {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-    detail::check(umemStats_get(c_stats(), &figures));
+    detail::check_status(umemStats_get(c_stats(), &figures));
     return figures;
   }
 
   /* Begins a scope, in which all figures begin at 0. It counts the calls of all threads. */
-  void push() const { detail::check(umemStats_push(c_stats())); }
+  void push() const { detail::check_status(umemStats_push(c_stats())); }
 
   /* Ends the scope that was begun last and returns its figures. Throws umem::value_error if no
    * scope is open. */
   umemStatsFigures pop() const {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-    detail::check(umemStats_pop(c_stats(), &figures));
+    detail::check_status(umemStats_pop(c_stats(), &figures));
     return figures;
   }
 
   /* Sets peaks to the current figures, and totals to 0. */
-  void reset() const { detail::check(umemStats_reset(c_stats())); }
+  void reset() const { detail::check_status(umemStats_reset(c_stats())); }
 
 private:
   explicit Stats(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
@@ -170,12 +170,12 @@ public:
     return nbytes;
   }
 
-  /* Calls f(umemTrackBlock const &) for each live block in order of address, also while other
-   * threads allocate. f may allocate and free. */
-  template <class F> void for_each(F &&f) const {
+  /* Calls functor(umemTrackBlock const &) for each live block in order of address, also while other
+   * threads allocate. functor may allocate and free. */
+  template <class Function> void for_each(Function &&functor) const {
     address from = 0;
     while (std::optional<umemTrackBlock> block = next(from)) {
-      f(static_cast<umemTrackBlock const &>(*block));
+      functor(static_cast<umemTrackBlock const &>(*block));
       from = block->adr + 1;
     }
   }
@@ -221,7 +221,7 @@ public:
   static Debug of(Context const &context) { return Debug(layer_of(context, "debug")); }
 
   /* Checks everything. Throws umem::index_error for wrong writes that were not reported yet. */
-  void check() const { detail::check(umemDebug_check(c_debug())); }
+  void(check)() const { detail::check_status(umemDebug_check(c_debug())); }
 
   /* The first reported finding; nothing if there was none. */
   std::optional<umemDebugFault> first() const {
@@ -234,7 +234,7 @@ public:
 
   umemDebugFigures figures() const {
     umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
-    detail::check(umemDebug_get(c_debug(), &figures));
+    detail::check_status(umemDebug_get(c_debug(), &figures));
     return figures;
   }
 
@@ -261,11 +261,11 @@ public:
    * this exception instead of umem::memory_error; C code gets umemMemoryError. A pool over the
    * context then makes up to three smaller requests: the last exception counts. A function that
    * holds a handle of this context keeps it alive for ever: use that of the request. */
-  template <class F, class = std::enable_if_t<
-                         std::is_invocable_r_v<bool, std::decay_t<F> &, RetryRequest const &>>>
-  Retry(Context const &upstream, F &&function)
-      : Retry(upstream,
-              std::make_shared<Kept<std::decay_t<F>>>(upstream, std::forward<F>(function))) {}
+  template <class Function, class = std::enable_if_t<std::is_invocable_r_v<
+                                bool, std::decay_t<Function> &, RetryRequest const &>>>
+  Retry(Context const &upstream, Function &&function)
+      : Retry(upstream, std::make_shared<Kept<std::decay_t<Function>>>(
+                            upstream, std::forward<Function>(function))) {}
 
   /* A handle of the outermost Retry in the stack of context; umem::type_error where there is none. */
   static Retry of(Context const &context) { return Retry(layer_of(context, "retry")); }
@@ -273,31 +273,33 @@ public:
 private:
   explicit Retry(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
 
-  template <class F> struct Kept {
-    template <class G>
-    Kept(Context const &below, G &&g) : upstream(below), function(std::forward<G>(g)) {}
+  template <class Function> struct Kept {
+    template <class Callable>
+    Kept(Context const &below, Callable &&g)
+        : upstream(below), function(std::forward<Callable>(g)) {}
 
     Context upstream;
-    F function;
+    Function function;
   };
 
-  template <class F>
-  Retry(Context const &upstream, std::shared_ptr<Kept<F>> const &kept)
+  template <class Function>
+  Retry(Context const &upstream, std::shared_ptr<Kept<Function>> const &kept)
       : Context(make<umemRetry>(
             [&](umemRetry *ctx) {
-              return umemRetry_ctor(ctx, upstream.c_context(), call<F>, kept.get());
+              return umemRetry_ctor(ctx, upstream.c_context(), invoke<Function>, kept.get());
             },
             kept)) {}
 
   /* A umemRetryCallback. */
-  template <class F>
-  static bool call(void *user, void *ctx, std::size_t nbytes, std::size_t alignment,
-                   unsigned attempt) {
+  template <class Function>
+  static bool invoke(void *user, void *ctx, std::size_t nbytes, std::size_t alignment,
+                     unsigned attempt) {
     detail::forget_thrown(); /* only the last exception of a request counts */
     std::uint64_t failures = umem_thread_failures();
     try {
       RetryRequest request{borrow(static_cast<umemVirtual *>(ctx)), nbytes, alignment, attempt};
-      return static_cast<Kept<F> *>(user)->function(static_cast<RetryRequest const &>(request));
+      return static_cast<Kept<Function> *>(user)->function(
+          static_cast<RetryRequest const &>(request));
     } catch (...) { /* must not pass through C */
       detail::keep_thrown(failures);
       return false;
@@ -318,7 +320,7 @@ public:
 
   /* Starts a new plan, with all counts 0. */
   void set_plan(umemFaultPlan const &plan) const {
-    detail::check(umemFault_set_plan(c_fault(), &plan));
+    detail::check_status(umemFault_set_plan(c_fault(), &plan));
   }
 
   /* How many calls of these umemFaultCalls the context has had since the plan began. */
@@ -365,7 +367,7 @@ public:
   /* What pointers may do with the block of nbytes that begins at adr; see umemGuarded_protect. Throws
    * umem::value_error if there is no such block. Arrays do this by themselves. */
   void protect(address adr, std::size_t nbytes, umemGuardedAccess access) const {
-    detail::check(umemGuarded_protect(c_context(), adr, nbytes, access));
+    detail::check_status(umemGuarded_protect(c_context(), adr, nbytes, access));
   }
   umemGuardedAccess access(address adr) const {
     std::uint64_t before = umem_thread_failures();
@@ -375,7 +377,7 @@ public:
   }
 
   /* Whether SIGSEGV for memory of any Guarded prints which block it hit: umemGuarded_report. */
-  static void report(bool on = true) { detail::check(umemGuarded_report(on)); }
+  static void report(bool on = true) { detail::check_status(umemGuarded_report(on)); }
 
 private:
   explicit Guarded(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}

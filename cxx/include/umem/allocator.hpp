@@ -22,9 +22,9 @@
 
 namespace umem {
 
-template <class T> class Allocator {
+template <class Type> class Allocator {
 public:
-  using value_type = T;
+  using value_type = Type;
   using is_always_equal = std::false_type;
   using propagate_on_container_copy_assignment = std::false_type;
   using propagate_on_container_move_assignment = std::true_type;
@@ -35,32 +35,33 @@ public:
   Allocator(Context const &context) : memory_(context) {}
 
   /* For another type of elements. */
-  template <class U> Allocator(Allocator<U> const &other) noexcept : memory_(other.memory_) {}
+  template <class OtherType>
+  Allocator(Allocator<OtherType> const &other) noexcept : memory_(other.memory_) {}
 
-  /* n elements at a multiple of alignof(T). Throws umem::memory_error, which is a std::bad_alloc. */
-  [[nodiscard]] T *allocate(std::size_t n) {
-    if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
+  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a std::bad_alloc. */
+  [[nodiscard]] Type *allocate(std::size_t n) {
+    if (n > std::numeric_limits<std::size_t>::max() / sizeof(Type))
       detail::raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n,
-                         sizeof(T));
-    return static_cast<T *>(memory_.allocate(n * sizeof(T), alignof(T)));
+                         sizeof(Type));
+    return static_cast<Type *>(memory_.allocate(n * sizeof(Type), alignof(Type)));
   }
 
-  void deallocate(T *block, std::size_t) noexcept { memory_.deallocate(block, alignof(T)); }
+  void deallocate(Type *block, std::size_t) noexcept { memory_.deallocate(block, alignof(Type)); }
 
   Context const &context() const noexcept { return memory_.context(); }
 
 private:
-  template <class U> friend class Allocator;
+  template <class OtherType> friend class Allocator;
 
   detail::CpuMemory memory_;
 };
 
-template <class T, class U>
-bool operator==(Allocator<T> const &one, Allocator<U> const &other) noexcept {
+template <class Type, class OtherType>
+bool operator==(Allocator<Type> const &one, Allocator<OtherType> const &other) noexcept {
   return one.context() == other.context();
 }
-template <class T, class U>
-bool operator!=(Allocator<T> const &one, Allocator<U> const &other) noexcept {
+template <class Type, class OtherType>
+bool operator!=(Allocator<Type> const &one, Allocator<OtherType> const &other) noexcept {
   return !(one == other);
 }
 

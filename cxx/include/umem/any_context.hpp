@@ -96,7 +96,7 @@ public:
   }
 
   /* The same for a umemHost, umemFile, ...: any C context, whose first member is its base. */
-  template <class C> static Context borrow(C *context) {
+  template <class CContext> static Context borrow(CContext *context) {
     static_assert(std::is_same_v<decltype(context->super), umemVirtual>);
     return borrow(context ? &context->super : nullptr);
   }
@@ -129,7 +129,7 @@ public:
   /* A name that the program gives to the context, for messages and umem::find. Empty without one. "" removes it. */
   std::string label() const { return umem_get_label(c_context()); }
   void set_label(std::string const &label) const {
-    detail::check(umem_set_label(c_context(), label.c_str()));
+    detail::check_status(umem_set_label(c_context(), label.c_str()));
   }
 
   umemInfo info() const;
@@ -179,24 +179,24 @@ public:
 
   /* Sets nbytes to (unsigned char)c. */
   void set(address adr, int c, std::size_t nbytes) const {
-    detail::check(umem_set(c_context(), adr, c, nbytes));
+    detail::check_status(umem_set(c_context(), adr, c, nbytes));
   }
 
   /* ---- order and durability ---- */
 
   /* Returns when all work queued here is complete, and throws its failures. */
-  void synchronize() const { detail::check(umem_synchronize(c_context())); }
+  void synchronize() const { detail::check_status(umem_synchronize(c_context())); }
 
   /* Later work here starts only after what other has queued so far. */
   void wait(Context const &other) const {
-    detail::check(umem_wait(c_context(), other.c_context()));
+    detail::check_status(umem_wait(c_context(), other.c_context()));
   }
 
   /* Makes what was written durable. */
-  void flush() const { detail::check(umem_flush(c_context())); }
+  void flush() const { detail::check_status(umem_flush(c_context())); }
 
   /* Frees unused storage, all but about keep bytes. */
-  void trim(std::size_t keep = 0) const { detail::check(umem_trim(c_context(), keep)); }
+  void trim(std::size_t keep = 0) const { detail::check_status(umem_trim(c_context(), keep)); }
 
 protected:
   /* Constructs a C context of type C, a C struct: construct(C *) returns its status. For handles of
@@ -210,13 +210,13 @@ protected:
    *     };
    *
    * below is kept until the C context has ended: owner(upstream) of one that goes over another. */
-  template <class C, class Construct>
+  template <class CContext, class Construct>
   static std::shared_ptr<umemVirtual> make(Construct &&construct,
                                            std::shared_ptr<void> below = nullptr) {
-    static_assert(std::is_trivially_destructible_v<C> &&
-                  alignof(C) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-    auto held = detail::hold_context(sizeof(C), std::move(below));
-    auto *context = new (held->memory) C();
+    static_assert(std::is_trivially_destructible_v<CContext> &&
+                  alignof(CContext) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    auto held = detail::hold_context(sizeof(CContext), std::move(below));
+    auto *context = new (held->memory) CContext();
     umemStatusType status = construct(context);
     return detail::started(held, status, &context->super);
   }
@@ -257,13 +257,14 @@ private:
 /* Copies nbytes between any two contexts. */
 inline void copy(Context const &src, address src_adr, Context const &dst, address dst_adr,
                  std::size_t nbytes) {
-  detail::check(umem_copy_to(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes));
+  detail::check_status(umem_copy_to(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes));
 }
 
 /* The items of a layout: umem_copy_strided. */
 inline void copy(Context const &src, address src_adr, Context const &dst, address dst_adr,
                  umemLayout const &layout) {
-  detail::check(umem_copy_strided(src.c_context(), src_adr, dst.c_context(), dst_adr, &layout));
+  detail::check_status(
+      umem_copy_strided(src.c_context(), src_adr, dst.c_context(), dst_adr, &layout));
 }
 
 /* As the first, with calls of progress(done, total) after each step bytes (0: umem chooses). If
@@ -277,10 +278,10 @@ void copy(Context const &src, address src_adr, Context const &dst, address dst_a
   struct Call {
     std::remove_reference_t<Progress> &progress;
     std::exception_ptr thrown;
-  } call{progress, nullptr};
+  } invoke{progress, nullptr};
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.step = step;
-  options.user = &call;
+  options.user = &invoke;
   options.progress = [](void *user, std::uint64_t done, std::uint64_t total) -> bool {
     Call &self = *static_cast<Call *>(user);
     try {
@@ -292,11 +293,11 @@ void copy(Context const &src, address src_adr, Context const &dst, address dst_a
   };
   umemStatusType status =
       umem_copy_to_with(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes, &options);
-  if (call.thrown) {
+  if (invoke.thrown) {
     umem_thread_clear();
-    std::rethrow_exception(call.thrown);
+    std::rethrow_exception(invoke.thrown);
   }
-  detail::check(status);
+  detail::check_status(status);
 }
 
 namespace detail {

@@ -39,18 +39,18 @@
 
 namespace umem {
 
-/* T: arithmetic, complex, half, or any other trivially copyable type. T const is a read-only
+/* Type: arithmetic, complex, half, or any other trivially copyable type. Type const is a read-only
  * array, for elements that exist already: files opened with mode "r", foreign memory, a finished
  * array. */
-template <class T, int N> class Array : public ArrayAccess<T, N> {
-  static_assert(std::is_trivially_copyable_v<T>,
+template <class Type, int Rank> class Array : public ArrayAccess<Type, Rank> {
+  static_assert(std::is_trivially_copyable_v<Type>,
                 "Array: the elements must be trivially copyable, since they move as bytes");
-  static_assert(!std::is_volatile_v<T>, "Array: the elements must not be volatile");
-  using Base = ArrayAccess<T, N>;
+  static_assert(!std::is_volatile_v<Type>, "Array: the elements must not be volatile");
+  using Base = ArrayAccess<Type, Rank>;
 
 public:
   using typename Base::value_type;
-  using Options = ArrayOptions<N>;
+  using Options = ArrayOptions<Rank>;
 
   /* An empty array: every access throws umem::moved_from_error. */
   Array() noexcept = default;
@@ -61,40 +61,40 @@ public:
    * the address space, and umem::memory_error if there is not enough memory. Extents may be 0:
    * without elements nothing is allocated, and only the product of the other extents must be an
    * index. */
-  explicit Array(Extents<N> const &extents, Context device = detail::pointers(),
+  explicit Array(Extents<Rank> const &extents, Context device = detail::pointers(),
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
 
   /* The same with elements in an order: umem::column_major for that of Fortran, BLAS and MATLAB, on both sides. */
-  Array(Extents<N> const &extents, Order order, Context device = detail::pointers(),
+  Array(Extents<Rank> const &extents, Order order, Context device = detail::pointers(),
         Options const &options = {})
       : Array(extents, std::move(device), in_order(options, order)) {}
 
   /* The same for {extent}, which would also match the copy of a new array. */
-  template <class I, std::size_t length,
-            class = std::enable_if_t<N == 1 && length == 1 && detail::is_index<I>>>
-  explicit Array(I const (&extents)[length]) : Array(Extents<N>(extents[0])) {}
+  template <class Integer, std::size_t length,
+            class = std::enable_if_t<Rank == 1 && length == 1 && detail::is_index<Integer>>>
+  explicit Array(Integer const (&extents)[length]) : Array(Extents<Rank>(extents[0])) {}
 
   /* Every byte zero. */
-  static Array zeros(Extents<N> const &extents, Context device = detail::pointers(),
+  static Array zeros(Extents<Rank> const &extents, Context device = detail::pointers(),
                      Options const &options = {}) {
     return Array(extents, std::move(device), options, true);
   }
 
-  static Array zeros(Extents<N> const &extents, Order order, Context device = detail::pointers(),
+  static Array zeros(Extents<Rank> const &extents, Order order, Context device = detail::pointers(),
                      Options const &options = {}) {
     return zeros(extents, std::move(device), in_order(options, order));
   }
 
   /* Every element, ghost cells too, equal to value. */
-  static Array full(Extents<N> const &extents, value_type const &value,
+  static Array full(Extents<Rank> const &extents, value_type const &value,
                     Context device = detail::pointers(), Options const &options = {}) {
     Array array(extents, std::move(device), options);
     array.mirror().fill(&value, sizeof value);
     return array;
   }
 
-  static Array full(Extents<N> const &extents, value_type const &value, Order order,
+  static Array full(Extents<Rank> const &extents, value_type const &value, Order order,
                     Context device = detail::pointers(), Options const &options = {}) {
     return full(extents, value, std::move(device), in_order(options, order));
   }
@@ -107,23 +107,23 @@ public:
    * pointer means no deleter. Throws umem::value_error for the null of device, unless there are
    * no elements. If wrap throws, it does not call deleter. */
   template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
-  static Array wrap(address adr, Extents<N> const &extents, Context device, Deleter deleter,
+  static Array wrap(address adr, Extents<Rank> const &extents, Context device, Deleter deleter,
                     Options const &options = {}) {
     return wrap(adr, extents, std::move(device), detail::make_deleter(std::move(deleter)), options);
   }
   template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
-  static Array wrap(T *first, Extents<N> const &extents, Deleter deleter,
+  static Array wrap(Type *first, Extents<Rank> const &extents, Deleter deleter,
                     Context device = detail::pointers(), Options const &options = {}) {
     return wrap(reinterpret_cast<address>(first), extents, std::move(device), std::move(deleter),
                 options);
   }
 
   /* The same over memory that the caller keeps until nothing uses the array any more. */
-  static Array wrap_unowned(address adr, Extents<N> const &extents, Context device,
+  static Array wrap_unowned(address adr, Extents<Rank> const &extents, Context device,
                             Options const &options = {}) {
     return wrap(adr, extents, std::move(device), detail::AnyDeleter(), options);
   }
-  static Array wrap_unowned(T *first, Extents<N> const &extents,
+  static Array wrap_unowned(Type *first, Extents<Rank> const &extents,
                             Context device = detail::pointers(), Options const &options = {}) {
     return wrap_unowned(reinterpret_cast<address>(first), extents, std::move(device), options);
   }
@@ -134,8 +134,9 @@ public:
   Array(Array const &other) : Array(other, other ? other.context() : Context()) {}
 
   /* On another context. The copy of a read-only array may be writable, and the other way round. */
-  template <class U, class = std::enable_if_t<std::is_same_v<std::remove_const_t<U>, value_type>>>
-  Array(Array<U, N> const &other, Context device) {
+  template <class OtherType,
+            class = std::enable_if_t<std::is_same_v<std::remove_const_t<OtherType>, value_type>>>
+  Array(Array<OtherType, Rank> const &other, Context device) {
     if (!other) return;
     detail::Mirror &from = other.mirror();
     Array copy(other.extents(), std::move(device),
@@ -146,9 +147,9 @@ public:
 
   /* Copies the elements to dst, and the ghost cells too if dst has as many. Throws
    * umem::value_error if the extents differ. */
-  void copy_to(Array<value_type, N> &dst) const {
+  void copy_to(Array<value_type, Rank> &dst) const {
     bool all = this->ghosts() == dst.ghosts();
-    Part<T const, N> part = this->part();
+    Part<Type const, Rank> part = this->part();
     if (all)
       copy(part.with_ghosts(), dst.part().with_ghosts());
     else
@@ -160,10 +161,11 @@ public:
   Array(Array &&other) noexcept = default;
 
   /* A read-only array that takes over the elements of other. */
-  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  Array(Array<U, N> &&other) noexcept
+  template <class OtherType, class = std::enable_if_t<std::is_same_v<OtherType const, Type> &&
+                                                      !std::is_same_v<OtherType, Type>>>
+  Array(Array<OtherType, Rank> &&other) noexcept
       : Base(other.mirror_, other.extents(), other.ghosts(), other.order()) {
-    Array<U, N>().swap(other);
+    Array<OtherType, Rank>().swap(other);
   }
 
   /* Exchanges everything: elements, contexts, ghost cells, order. */
@@ -209,9 +211,9 @@ public:
   /* Makes the outermost cells in memory the ghost cells, as many as wanted, and all others the
    * elements: memory and contents stay, the extents change. Throws umem::value_error if there are
    * not so many cells, and umem::locked_error while a lock or a guard of this array lives. */
-  void set_ghosts(Ghosts<N> const &wanted) {
+  void set_ghosts(Ghosts<Rank> const &wanted) {
     this->mirror().check_free(this->key_);
-    detail::StridedLayout<N> cells{this->extents(), this->strides(), this->ghosts()};
+    detail::StridedLayout<Rank> cells{this->extents(), this->strides(), this->ghosts()};
     cells = cells.with_ghosts(wanted);
     this->mirror().end_watch(); /* it has another shape */
     this->extents_ = cells.extents;
@@ -220,30 +222,31 @@ public:
 
   /* ---- other extents ---- */
 
-  /* Gives the elements other extents in the same memory: elements with the same number in the order of the array are the
-   * same. Throws umem::value_error if the extents give another number of elements or if there are ghost cells, and
-   * umem::locked_error while a lock or a guard of this array lives; the array is then what it was. Parts that exist
-   * keep their extents. */
-  void reshape(Extents<N> const &extents) & {
+  /* Gives the elements other extents in the same memory: elements with the same number in the order
+   * of the array are the same. Throws umem::value_error if the extents give another number of
+   * elements or if there are ghost cells, and umem::locked_error while a lock or a guard of this
+   * array lives; the array is then what it was. Parts that exist keep their extents. */
+  void reshape(Extents<Rank> const &extents) & {
     check_reshape(extents);
     this->extents_ = extents;
   }
 
   /* The same as a new array, which takes over the memory and may have another rank:
    * std::move(u).reshape(umem::Extents{6, 4}). */
-  Array reshape(Extents<N> const &extents) && {
+  Array reshape(Extents<Rank> const &extents) && {
     reshape(extents);
     return std::move(*this);
   }
-  template <int M> Array<T, M> reshape(Extents<M> const &extents) && {
+  template <int OtherRank> Array<Type, OtherRank> reshape(Extents<OtherRank> const &extents) && {
     check_reshape(extents);
-    Array<T, M> result(this->mirror_, extents, Ghosts<M>(), this->order());
+    Array<Type, OtherRank> result(this->mirror_, extents, Ghosts<OtherRank>(), this->order());
     Array().swap(*this);
     return result;
   }
-  template <int M> void reshape(Extents<M> const &) & {
-    static_assert(M == N, "Array::reshape: the rank belongs to the type of an array: write "
-                          "std::move(u).reshape(extents), or u.part().reshape(extents) for a part");
+  template <int OtherRank> void reshape(Extents<OtherRank> const &) & {
+    static_assert(OtherRank == Rank,
+                  "Array::reshape: the rank belongs to the type of an array: write "
+                  "std::move(u).reshape(extents), or u.part().reshape(extents) for a part");
   }
 
   /* Gives the array other extents and new memory on the same context. Elements keep their values if their indices are in
@@ -254,25 +257,25 @@ public:
    * Throws umem::locked_error while a lock or a guard of this array lives, umem::value_error for foreign memory, and the
    * exceptions of the constructor: the array is then what it was. While it runs, both the old and the new memory exist.
    * Parts that exist keep the old memory. */
-  void resize(Extents<N> const &extents) { resize_to(extents, nullptr); }
-  void resize(Extents<N> const &extents, value_type const &value) { resize_to(extents, &value); }
+  void resize(Extents<Rank> const &extents) { resize_to(extents, nullptr); }
+  void resize(Extents<Rank> const &extents, value_type const &value) { resize_to(extents, &value); }
 
   /* ---- locks ---- */
 
   /* Access for the lock's owner alone. umem::locked_error while there is a lock, or any guard. */
-  [[nodiscard]] ArrayLock<T, N> lock() { return ArrayLock<T, N>(*this); }
+  [[nodiscard]] ArrayLock<Type, Rank> lock() { return ArrayLock<Type, Rank>(*this); }
 
 private:
   template <class, int> friend class Array;
 
   using Base::Base;
 
-  Array(Extents<N> const &extents, Context device, Options const &options, bool zeroed)
+  Array(Extents<Rank> const &extents, Context device, Options const &options, bool zeroed)
       : Base(std::make_shared<detail::Mirror>(std::move(device), nbytes_of(extents, options),
                                               mirror_options(options, zeroed)),
              extents, options.ghosts, options.order) {}
 
-  static Array wrap(address adr, Extents<N> const &extents, Context device,
+  static Array wrap(address adr, Extents<Rank> const &extents, Context device,
                     detail::AnyDeleter deleter, Options const &options) {
     return Array(std::make_shared<detail::Mirror>(std::move(device), adr,
                                                   nbytes_of(extents, options),
@@ -286,13 +289,13 @@ private:
   }
 
   static detail::MirrorOptions mirror_options(Options const &options, bool zeroed = false) {
-    return {options.host, alignof(T), options.alignment, zeroed};
+    return {options.host, alignof(Type), options.alignment, zeroed};
   }
 
-  static std::size_t nbytes_of(Extents<N> const &extents, Options const &options) {
-    Extents<N> all = extents;
+  static std::size_t nbytes_of(Extents<Rank> const &extents, Options const &options) {
+    Extents<Rank> all = extents;
     checked_product(extents);
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < Rank; k++) {
       index_t const below = options.ghosts.below[k], above = options.ghosts.above[k];
       if (below < 0 || above < 0)
         detail::raise_text(umemValueError, "a number of ghost cells of %s is negative",
@@ -303,11 +306,11 @@ private:
       all[k] += below + above;
     }
     index_t count = checked_product(all);
-    if (count > detail::largest<index_t> / static_cast<index_t>(sizeof(T))) raise_size(extents);
-    return static_cast<std::size_t>(count) * sizeof(T);
+    if (count > detail::largest<index_t> / static_cast<index_t>(sizeof(Type))) raise_size(extents);
+    return static_cast<std::size_t>(count) * sizeof(Type);
   }
 
-  [[noreturn]] static void raise_size(Extents<N> const &extents) {
+  [[noreturn]] static void raise_size(Extents<Rank> const &extents) {
     detail::raise_text(umemValueError, "an array of extents %s exceeds the address space",
                        detail::in_words(extents).text);
   }
@@ -330,7 +333,7 @@ private:
   }
 
   /* Whether an array has the same order in memory; one of rank 0 or 1 has both. */
-  bool has_order_of(Array const &other) const { return N < 2 || this->order() == other.order(); }
+  bool has_order_of(Array const &other) const { return Rank < 2 || this->order() == other.order(); }
 
   /* Whether this array keeps its ghost cells, its order and its alignment with the memory of other. */
   bool can_take(Array const &other) const {
@@ -366,7 +369,7 @@ private:
     copy(from.part().with_ghosts(), to.template make_part<value_type>().with_ghosts());
   }
 
-  template <int M> void check_reshape(Extents<M> const &extents) const {
+  template <int OtherRank> void check_reshape(Extents<OtherRank> const &extents) const {
     this->mirror().check_free(this->key_);
     if (!this->ghosts().is_empty())
       detail::raise_text(
@@ -376,11 +379,11 @@ private:
           detail::in_words(this->extents()).text, detail::in_words(this->ghosts()).text,
           detail::in_words(extents).text);
     if (!detail::has_product(extents, this->size()))
-      detail::raise_reshape_size(this->extents().begin(), N, extents.begin(), M);
+      detail::raise_reshape_size(this->extents().begin(), Rank, extents.begin(), OtherRank);
   }
 
   /* value: of all cells that are new, or null. */
-  void resize_to(Extents<N> const &extents, value_type const *value) {
+  void resize_to(Extents<Rank> const &extents, value_type const *value) {
     static_assert(!Base::is_read_only, "Array::resize: a read-only array keeps its elements");
     this->mirror().check_free(this->key_);
     if (extents == this->extents()) return;
@@ -392,8 +395,8 @@ private:
     Array resized(extents, this->context(), own_options());
     resized.mirror().start_like(this->mirror());
     if (value) resized.mirror().fill(value, sizeof *value);
-    Extents<N> common = extents;
-    for (int k = 0; k < N; k++)
+    Extents<Rank> common = extents;
+    for (int k = 0; k < Rank; k++)
       if (common[k] > this->extents()[k]) common[k] = this->extents()[k];
     copy_common(*this, resized, common);
     swap(resized);
@@ -401,13 +404,13 @@ private:
   }
 
   /* Copies the elements below `common` between the sides that are current. */
-  static void copy_common(Array const &from, Array &to, Extents<N> const &common) {
+  static void copy_common(Array const &from, Array &to, Extents<Rank> const &common) {
     auto const part = [&common](auto whole) {
-      for (int k = 0; k < N; k++) whole = whole.slice(k, 0, common[k]);
+      for (int k = 0; k < Rank; k++) whole = whole.slice(k, 0, common[k]);
       return whole;
     };
-    Part<T const, N> const src = part(from.part());
-    Part<T, N> const dst = part(to.part());
+    Part<Type const, Rank> const src = part(from.part());
+    Part<Type, Rank> const dst = part(to.part());
     detail::copy_part(detail::PartMembers::memory(src), detail::PartMembers::items(src),
                       detail::PartMembers::memory(dst), detail::PartMembers::items(dst), true);
   }

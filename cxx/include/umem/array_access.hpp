@@ -18,27 +18,27 @@
 
 namespace umem {
 
-template <class T, int N> class Array;
-template <class T, int N> class ArrayLock;
+template <class Type, int Rank> class Array;
+template <class Type, int Rank> class ArrayLock;
 
 /* The layout of an array and the context of its mirror. */
-template <int N> struct ArrayOptions {
-  Ghosts<N> ghosts = {}; /* cells before and after the interior; not negative */
-  Context host = {};     /* of the mirror, if the CPU cannot use the memory itself; empty: Host */
+template <int Rank> struct ArrayOptions {
+  Ghosts<Rank> ghosts = {}; /* cells before and after the interior; not negative */
+  Context host = {}; /* of the mirror, if the CPU cannot use the memory itself; empty: Host */
   /* In bytes, of the first element in memory on both sides: a power of two, else
    * umem::value_error. 0 and alignments below that of T mean that of T. */
   std::size_t alignment = 0;
   Order order = row_major; /* of the elements in memory, on both sides */
 };
 
-/* T const: the elements are only read. Checked functions throw umem::moved_from_error for an
+/* Type const: the elements are only read. Checked functions throw umem::moved_from_error for an
  * empty array, and umem::locked_error if a lock or a guard forbids the access. */
-template <class T, int N> class ArrayAccess {
+template <class Type, int Rank> class ArrayAccess {
 public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
-  static constexpr int rank = N;
-  static constexpr bool is_read_only = std::is_const_v<T>;
+  using element_type = Type;
+  using value_type = std::remove_cv_t<Type>;
+  static constexpr int rank = Rank;
+  static constexpr bool is_read_only = std::is_const_v<Type>;
 
   /* ---- questions ---- */
 
@@ -46,17 +46,17 @@ public:
   explicit operator bool() const noexcept { return static_cast<bool>(mirror_); }
 
   /* Of the interior, without ghost cells. */
-  Extents<N> const &extents() const noexcept { return extents_; }
+  Extents<Rank> const &extents() const noexcept { return extents_; }
   UMEM_CHECKED index_t extent(int k) const noexcept { return extents_[k]; }
   index_t size() const noexcept { return mirror_ ? extents_.product() : 0; }
 
-  Ghosts<N> const &ghosts() const noexcept { return ghosts_; }
+  Ghosts<Rank> const &ghosts() const noexcept { return ghosts_; }
 
   /* Of the elements in memory: umem::row_major or umem::column_major. */
   Order order() const noexcept { return order_; }
 
   /* In elements. */
-  Extents<N> strides() const noexcept { return layout<T>(nullptr).strides; }
+  Extents<Rank> strides() const noexcept { return layout<Type>(nullptr).strides; }
 
   /* The context of the memory: the device side. */
   Context const &context() const { return mirror().device(); }
@@ -81,52 +81,52 @@ public:
   /* A guard of the host side: while it lives, the CPU may use the elements. If only the device
    * side is current, the elements are transferred first. umem::read: to read; umem::write: to
    * read and write; umem::discard: to write all elements, without their old values. */
-  UMEM_CHECKED HostGuard<T const, N> host(read_t) const {
-    return guard<Side::host, T const>(detail::Access::read);
+  UMEM_CHECKED HostGuard<Type const, Rank> host(read_t) const {
+    return guard<Side::host, Type const>(detail::Access::read);
   }
-  UMEM_CHECKED HostGuard<T, N> host(write_t) {
+  UMEM_CHECKED HostGuard<Type, Rank> host(write_t) {
     check_not_read_only();
-    return guard<Side::host, T>(detail::Access::write);
+    return guard<Side::host, Type>(detail::Access::write);
   }
-  UMEM_CHECKED HostGuard<T, N> host(discard_t) {
+  UMEM_CHECKED HostGuard<Type, Rank> host(discard_t) {
     check_not_read_only();
-    return guard<Side::host, T>(detail::Access::discard);
+    return guard<Side::host, Type>(detail::Access::discard);
   }
 
   /* The same for the memory of context(), for kernels. An ordered context queues the transfer.
    * Throws umem::not_supported_error if addresses are no pointers. */
-  UMEM_CHECKED DeviceGuard<T const, N> device(read_t) const {
-    return guard<Side::device, T const>(detail::Access::read);
+  UMEM_CHECKED DeviceGuard<Type const, Rank> device(read_t) const {
+    return guard<Side::device, Type const>(detail::Access::read);
   }
-  UMEM_CHECKED DeviceGuard<T, N> device(write_t) {
+  UMEM_CHECKED DeviceGuard<Type, Rank> device(write_t) {
     check_not_read_only();
-    return guard<Side::device, T>(detail::Access::write);
+    return guard<Side::device, Type>(detail::Access::write);
   }
-  UMEM_CHECKED DeviceGuard<T, N> device(discard_t) {
+  UMEM_CHECKED DeviceGuard<Type, Rank> device(discard_t) {
     check_not_read_only();
-    return guard<Side::device, T>(detail::Access::discard);
+    return guard<Side::device, Type>(detail::Access::discard);
   }
 
   /* ---- single elements, on whichever side they are ---- */
 
-  /* The element at N indices, which may be those of a ghost cell. Transfers nothing else. Throws
+  /* The element at Rank indices, which may be those of a ghost cell. Transfers nothing else. Throws
    * umem::index_error if an index is out of range. */
-  template <class... I, class = std::enable_if_t<(detail::is_index<I> && ...)>>
-  value_type get(I... i) const {
+  template <class... Indices, class = std::enable_if_t<(detail::is_index<Indices> && ...)>>
+  value_type get(Indices... i) const {
     return get(indices(i...));
   }
-  value_type get(Extents<N> const &i) const {
+  value_type get(Extents<Rank> const &i) const {
     alignas(value_type) unsigned char bytes[sizeof(value_type)];
     mirror().get(key_, offset_of(i), bytes, sizeof bytes);
     return *std::launder(reinterpret_cast<value_type *>(bytes));
   }
 
   /* Sets the element to value. Throws umem::locked_error also while any guard lives. */
-  template <class... I, class = std::enable_if_t<(detail::is_index<I> && ...)>>
-  void set(value_type const &value, I... i) {
+  template <class... Indices, class = std::enable_if_t<(detail::is_index<Indices> && ...)>>
+  void set(value_type const &value, Indices... i) {
     set(value, indices(i...));
   }
-  void set(value_type const &value, Extents<N> const &i) {
+  void set(value_type const &value, Extents<Rank> const &i) {
     check_not_read_only();
     mirror().set(key_, offset_of(i), &value, sizeof value);
   }
@@ -165,24 +165,24 @@ public:
   /* ---- parts, for strided copies between any two storages ---- */
 
   /* The elements, whichever side is current: see part.hpp. */
-  Part<T const, N> part() const { return make_part<T const>(); }
-  Part<T, N> part() { return make_part<T>(); }
+  Part<Type const, Rank> part() const { return make_part<Type const>(); }
+  Part<Type, Rank> part() { return make_part<Type>(); }
 
   /* Those in one slice per dimension, such as u.part(umem::full_extent, umem::range(1, umem::end - 1), 3): see
    * slice.hpp. */
-  template <class... S, class = std::enable_if_t<(sizeof...(S) > 0)>>
-  auto part(S const &...slices) const {
+  template <class... Slices, class = std::enable_if_t<(sizeof...(Slices) > 0)>>
+  auto part(Slices const &...slices) const {
     return part().part(slices...);
   }
-  template <class... S, class = std::enable_if_t<(sizeof...(S) > 0)>>
-  auto part(S const &...slices) {
+  template <class... Slices, class = std::enable_if_t<(sizeof...(Slices) > 0)>>
+  auto part(Slices const &...slices) {
     return part().part(slices...);
   }
 
 protected:
   ArrayAccess() noexcept = default;
-  ArrayAccess(std::shared_ptr<detail::Mirror> mirror, Extents<N> const &extents,
-              Ghosts<N> const &ghosts, Order order, std::uint64_t key = 0) noexcept
+  ArrayAccess(std::shared_ptr<detail::Mirror> mirror, Extents<Rank> const &extents,
+              Ghosts<Rank> const &ghosts, Order order, std::uint64_t key = 0) noexcept
       : mirror_(std::move(mirror)), extents_(extents), ghosts_(ghosts), order_(order), key_(key) {}
   ArrayAccess(ArrayAccess &&other) noexcept { swap_members(other); }
   ArrayAccess &operator=(ArrayAccess &&) = delete;
@@ -216,49 +216,51 @@ private:
   }
 
   /* The interior of an array that begins at first. */
-  template <class U> View<U, N> layout(U *first) const noexcept {
-    return View<U, N>::with_ghosts_from(first, extents_, ghosts_, order_);
+  template <class OtherType> View<OtherType, Rank> layout(OtherType *first) const noexcept {
+    return View<OtherType, Rank>::with_ghosts_from(first, extents_, ghosts_, order_);
   }
 
-  template <Side side, class U> UMEM_CHECKED Guard<U, N, side> guard(detail::Access access) const {
+  template <Side side, class OtherType>
+  UMEM_CHECKED Guard<OtherType, Rank, side> guard(detail::Access access) const {
     std::shared_ptr<detail::Mirror> mirror = shared_mirror();
     address adr = mirror->acquire(side, access, key_);
 #if UMEM_CHECKS
-    mirror->watch(extents_.begin(), N);
+    mirror->watch(extents_.begin(), Rank);
 #endif
-    return Guard<U, N, side>(std::move(mirror), access, layout(reinterpret_cast<U *>(adr)));
+    return Guard<OtherType, Rank, side>(std::move(mirror), access,
+                                        layout(reinterpret_cast<OtherType *>(adr)));
   }
 
-  template <class U> Part<U, N> make_part() const {
-    View<T, N> all = layout<T>(nullptr);
+  template <class OtherType> Part<OtherType, Rank> make_part() const {
+    View<Type, Rank> all = layout<Type>(nullptr);
     index_t first = detail::distance(ghosts_.below, all.strides);
-    return Part<U, N>(shared_mirror(), key_, first, extents_, all.strides, ghosts_);
+    return Part<OtherType, Rank>(shared_mirror(), key_, first, extents_, all.strides, ghosts_);
   }
 
-  template <class... I> static Extents<N> indices(I... i) {
-    static_assert(sizeof...(I) == N, "Array: there must be one index per dimension");
-    if constexpr (N > 0 && sizeof...(I) == N)
-      return Extents<N>(i...);
+  template <class... Indices> static Extents<Rank> indices(Indices... i) {
+    static_assert(sizeof...(Indices) == Rank, "Array: there must be one index per dimension");
+    if constexpr (Rank > 0 && sizeof...(Indices) == Rank)
+      return Extents<Rank>(i...);
     else
-      return Extents<N>();
+      return Extents<Rank>();
   }
 
   /* The offset in bytes from the first element in memory. */
-  std::size_t offset_of(Extents<N> const &i) const {
+  std::size_t offset_of(Extents<Rank> const &i) const {
     mirror();
-    Extents<N> strides = this->strides();
+    Extents<Rank> strides = this->strides();
     index_t offset = 0;
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < Rank; k++) {
       index_t const below = ghosts_.below[k], high = extents_[k] + ghosts_.above[k];
       if (i[k] < -below || i[k] >= high) detail::raise_index(i[k], k, -below, high);
       offset += (i[k] + below) * strides[k];
     }
-    return static_cast<std::size_t>(offset) * sizeof(T);
+    return static_cast<std::size_t>(offset) * sizeof(Type);
   }
 
   std::shared_ptr<detail::Mirror> mirror_; /* shared with guards, locks and parts; null: empty */
-  Extents<N> extents_;
-  Ghosts<N> ghosts_;
+  Extents<Rank> extents_;
+  Ghosts<Rank> ghosts_;
   Order order_ = row_major;
   std::uint64_t key_ = 0; /* of the lock through which this is used */
 };

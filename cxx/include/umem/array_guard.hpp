@@ -22,29 +22,31 @@
 
 namespace umem {
 
-template <class T, int N> class ArrayAccess;
+template <class Type, int Rank> class ArrayAccess;
 
-/* An operand of a loop with its access. A: a reference to it, or a temporary part or view itself. */
-template <class A, class Access> struct Accessed { A operand; };
+/* An operand of a loop with its access. Operand: a reference to it, or a temporary part or view itself. */
+template <class Operand, class Access> struct Accessed { Operand operand; };
 
 /* The arguments of array.host() and array.device(). Around an operand of a loop, umem::read(x), umem::write(x) and
  * umem::discard(x) are its access. */
 struct read_t {
   explicit read_t() = default;
-  template <class A> constexpr Accessed<A, read_t> operator()(A &&operand) const {
-    return {std::forward<A>(operand)};
+  template <class Operand> constexpr Accessed<Operand, read_t> operator()(Operand &&operand) const {
+    return {std::forward<Operand>(operand)};
   }
 };
 struct write_t {
   explicit write_t() = default;
-  template <class A> constexpr Accessed<A, write_t> operator()(A &&operand) const {
-    return {std::forward<A>(operand)};
+  template <class Operand>
+  constexpr Accessed<Operand, write_t> operator()(Operand &&operand) const {
+    return {std::forward<Operand>(operand)};
   }
 };
 struct discard_t {
   explicit discard_t() = default;
-  template <class A> constexpr Accessed<A, discard_t> operator()(A &&operand) const {
-    return {std::forward<A>(operand)};
+  template <class Operand>
+  constexpr Accessed<Operand, discard_t> operator()(Operand &&operand) const {
+    return {std::forward<Operand>(operand)};
   }
 };
 inline constexpr read_t read{};       /* only read */
@@ -61,18 +63,18 @@ inline bool is_ended(std::shared_ptr<Mirror> const &mirror) noexcept {
 /* Ends a guard of any kind after a failed write of the elements: the other side is current
  * again, if it was before. Only loops of umem use it: elements that a program has written stay. */
 struct FailedGuard {
-  template <class G> static void end(G &guard) noexcept { guard.abandon(); }
+  template <class GuardType> static void end(GuardType &guard) noexcept { guard.abandon(); }
 };
 
 } // namespace detail
 
-/* Access to the elements on one side; move-only. T const: to read. */
-template <class T, int N, Side side> class UMEM_NODISCARD Guard {
+/* Access to the elements on one side; move-only. Type const: to read. */
+template <class Type, int Rank, Side side> class UMEM_NODISCARD Guard {
 public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
-  using view_type = View<T, N>;
-  static constexpr int rank = N;
+  using element_type = Type;
+  using value_type = std::remove_cv_t<Type>;
+  using view_type = View<Type, Rank>;
+  static constexpr int rank = Rank;
 
   Guard(Guard &&other) noexcept
       : mirror_(std::move(other.mirror_)), access_(other.access_),
@@ -105,23 +107,30 @@ public:
   UMEM_CHECKED view_type const &operator*() const noexcept { return view(); }
   UMEM_CHECKED view_type const *operator->() const noexcept { return &view(); }
   UMEM_CHECKED operator view_type() const noexcept { return view(); }
-  template <class U, class = std::enable_if_t<std::is_same_v<U, T const> && !std::is_const_v<T>>>
-  UMEM_CHECKED operator View<U, N>() const noexcept {
+  template <class OtherType, class = std::enable_if_t<std::is_same_v<OtherType, Type const> &&
+                                                      !std::is_const_v<Type>>>
+  UMEM_CHECKED operator View<OtherType, Rank>() const noexcept {
     return view();
   }
 
   /* As those of View. */
-  template <class... I> UMEM_CHECKED T &operator()(I... i) const noexcept { return view()(i...); }
-  UMEM_CHECKED T &operator[](index_t i) const noexcept { return view()[i]; }
-  template <class... I> T &at(I... i) const { return view_.at(i...); }
+  template <class... Indices> UMEM_CHECKED Type &operator()(Indices... i) const noexcept {
+    return view()(i...);
+  }
+  UMEM_CHECKED Type &operator[](index_t i) const noexcept { return view()[i]; }
+  template <class... Indices> Type &at(Indices... i) const { return view_.at(i...); }
 
-  template <class... S> auto part(S const &...slices) const { return view_.part(slices...); }
+  template <class... Slices> auto part(Slices const &...slices) const {
+    return view_.part(slices...);
+  }
 
   /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
-  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
+  template <int OtherRank = Rank, class = std::enable_if_t<OtherRank == 1>>
+  StridedIterator<Type> begin() const noexcept {
     return view().begin();
   }
-  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
+  template <int OtherRank = Rank, class = std::enable_if_t<OtherRank == 1>>
+  StridedIterator<Type> end() const noexcept {
     return view_.end();
   }
 
@@ -155,8 +164,8 @@ private:
 };
 
 /* Access by the CPU, and access by kernels or by other users of the memory of context(). */
-template <class T, int N> using HostGuard = Guard<T, N, Side::host>;
-template <class T, int N> using DeviceGuard = Guard<T, N, Side::device>;
+template <class Type, int Rank> using HostGuard = Guard<Type, Rank, Side::host>;
+template <class Type, int Rank> using DeviceGuard = Guard<Type, Rank, Side::device>;
 
 } // namespace umem
 

@@ -15,12 +15,12 @@
 
 namespace umem {
 
-template <class T, int N> class Array;
+template <class Type, int Rank> class Array;
 
 /* Move-only. Keeps the elements alive, also when the array moves or ends before it. Throws
  * umem::moved_from_error after it was moved from or released. */
-template <class T, int N> class UMEM_NODISCARD ArrayLock : public ArrayAccess<T, N> {
-  using Base = ArrayAccess<T, N>;
+template <class Type, int Rank> class UMEM_NODISCARD ArrayLock : public ArrayAccess<Type, Rank> {
+  using Base = ArrayAccess<Type, Rank>;
 
 public:
   ArrayLock(ArrayLock &&other) noexcept { this->swap_members(other); }
@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  friend class Array<T, N>;
+  friend class Array<Type, Rank>;
 
   explicit ArrayLock(Base const &array)
       : Base(array.shared_mirror(), array.extents(), array.ghosts(), array.order(),

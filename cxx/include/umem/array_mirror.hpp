@@ -37,35 +37,35 @@ struct MirrorOptions {
  * need not be copied. */
 struct Deleter {
   virtual ~Deleter() = default;
-  virtual void call() = 0;
+  virtual void invoke() = 0;
 };
 using AnyDeleter = std::unique_ptr<Deleter>; /* null: there is nothing to call */
 
-/* Whether F has an operator bool of its own that reports an empty function, as std::function
+/* Whether Function has an operator bool of its own that reports an empty function, as std::function
  * has. A lambda without captures also converts to bool: its function pointer is never null. */
-template <class F, class = void> inline constexpr bool can_be_empty = false;
-template <class F>
-inline constexpr bool
-    can_be_empty<F, std::void_t<decltype(std::declval<F const &>().operator bool())>> = true;
+template <class Function, class = void> inline constexpr bool can_be_empty = false;
+template <class Function>
+inline constexpr bool can_be_empty<
+    Function, std::void_t<decltype(std::declval<Function const &>().operator bool())>> = true;
 
 /* Whether f is an empty std::function or a null pointer. */
-template <class F> bool is_empty_function(F const &f) {
-  if constexpr (std::is_pointer_v<F>)
-    return f == nullptr;
-  else if constexpr (can_be_empty<F>)
-    return !f;
+template <class Function> bool is_empty_function(Function const &functor) {
+  if constexpr (std::is_pointer_v<Function>)
+    return functor == nullptr;
+  else if constexpr (can_be_empty<Function>)
+    return !functor;
   else
     return false;
 }
 
-template <class F> AnyDeleter make_deleter(F f) {
-  if (is_empty_function(f)) return nullptr;
+template <class Function> AnyDeleter make_deleter(Function functor) {
+  if (is_empty_function(functor)) return nullptr;
   struct Call final : Deleter {
-    F f;
-    explicit Call(F &&f_) : f(std::move(f_)) {}
-    void call() override { f(); }
+    Function functor;
+    explicit Call(Function &&f_) : functor(std::move(f_)) {}
+    void invoke() override { functor(); }
   };
-  return std::make_unique<Call>(std::move(f));
+  return std::make_unique<Call>(std::move(functor));
 }
 
 /* The location of the current bytes, or of new ones. */

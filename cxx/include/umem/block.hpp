@@ -71,14 +71,14 @@ struct BlocksOptions {
 };
 
 /* The block that the loop works on. In: T, or T const where the array is only read. Out: the element type of another
- * array of M dimensions, or void. Copies are of the same block. */
-template <class In, class Out, int N, int M> class Block {
+ * array of OutRank dimensions, or void. Copies are of the same block. */
+template <class In, class Out, int Rank, int OutRank> class Block {
 public:
   static constexpr bool has_out = !std::is_void_v<Out>;
-  using out_view = View<std::conditional_t<has_out, Out, char>, M>;
+  using out_view = View<std::conditional_t<has_out, Out, char>, OutRank>;
 
-  Block(umemBlock const &block, View<In, N> const &in, out_view const &out, Extents<N> const &all,
-        Place const &place) noexcept
+  Block(umemBlock const &block, View<In, Rank> const &in, out_view const &out,
+        Extents<Rank> const &all, Place const &place) noexcept
       : block_(block), in_(in), out_(out), all_(all), place_(place) {}
 
   /* From 0. */
@@ -93,10 +93,10 @@ public:
 
   /* The elements of the array; options.ghosts ghost cells in dimension 0. Those that the array does not have (before
    * its first and after its last row) must not be read, unless the edges are clamped. */
-  View<In, N> const &in() const noexcept { return in_; }
-  View<In, N> const &operator*() const noexcept { return in_; }
-  View<In, N> const *operator->() const noexcept { return &in_; }
-  operator View<In, N>() const noexcept { return in_; }
+  View<In, Rank> const &in() const noexcept { return in_; }
+  View<In, Rank> const &operator*() const noexcept { return in_; }
+  View<In, Rank> const *operator->() const noexcept { return &in_; }
+  operator View<In, Rank>() const noexcept { return in_; }
 
   /* The elements of the destination, which the loop gives values: all of them. */
   out_view const &out() const noexcept {
@@ -105,12 +105,12 @@ public:
   }
 
   /* Extents of the whole array. */
-  Extents<N> const &array_extents() const noexcept { return all_; }
+  Extents<Rank> const &array_extents() const noexcept { return all_; }
 
   /* The indices of this block's elements that are at least margin away from the ends of the array: umem::interior for
    * one block of it. May be empty. */
-  Range<N> interior(index_t margin = 1) const noexcept {
-    Range<N> range = detail::inside(all_, margin);
+  Range<Rank> interior(index_t margin = 1) const noexcept {
+    Range<Rank> range = detail::inside(all_, margin);
     range.begin.at[0] = std::max<index_t>(range.begin.at[0] - first(), 0);
     range.end.at[0] = std::min<index_t>(range.end.at[0] - first(), rows());
     return range;
@@ -118,50 +118,53 @@ public:
 
 private:
   umemBlock block_;
-  View<In, N> in_;
+  View<In, Rank> in_;
   out_view out_;
-  Extents<N> all_;
+  Extents<Rank> all_;
   Place place_;
 };
 
 namespace detail {
 
 /* The memory of a part that is read. */
-template <class T, int N> Location source_of(Part<T, N> const &part) {
+template <class Type, int Rank> Location source_of(Part<Type, Rank> const &part) {
   PartMembers::memory(part).check_source();
   return PartMembers::memory(part).source(PartMembers::items(part));
 }
 
-/* Of one that is written: marks the side as the only current one. Rows that are not written keep their values: it is the
- * side that was. */
-template <class T, int N> Location destination_of(Part<T, N> const &part) {
+/* Of one that is written: marks the side as the only current one. Rows that are not written keep
+ * their values: it is the side that was. */
+template <class Type, int Rank> Location destination_of(Part<Type, Rank> const &part) {
   return PartMembers::memory(part).destination(PartMembers::items(part), false);
 }
 
 /* What passes: any operand of a loop; views are of host memory. */
-template <class A>
-using source_part_t = Part<typename operand_t<A>::element_type const, rank_of<A>>;
-template <class A> source_part_t<A> source_part(A const &operand) { return as_part(operand); }
-template <class A> auto destination_part(A &operand) { return as_part(operand); }
+template <class Operand>
+using source_part_t = Part<typename operand_t<Operand>::element_type const, rank_of<Operand>>;
+template <class Operand> source_part_t<Operand> source_part(Operand const &operand) {
+  return as_part(operand);
+}
+template <class Operand> auto destination_part(Operand &operand) { return as_part(operand); }
 
 /* Elements of a row: the product of all extents but the first. */
-template <int N> index_t row_size(Extents<N> const &extents) noexcept {
+template <int Rank> index_t row_size(Extents<Rank> const &extents) noexcept {
   index_t size = 1;
-  for (int k = 1; k < N; k++) size *= extents.at[k];
+  for (int k = 1; k < Rank; k++) size *= extents.at[k];
   return size;
 }
 
 /* The rows of a part at a location. Throws where the elements of a row have gaps between them. */
-template <class T, int N> umemRows rows_of(Part<T, N> const &part, Location const &location) {
-  static_assert(N > 0, "blocks of an array without dimensions");
-  Extents<N> const &extents = part.extents();
+template <class Type, int Rank>
+umemRows rows_of(Part<Type, Rank> const &part, Location const &location) {
+  static_assert(Rank > 0, "blocks of an array without dimensions");
+  Extents<Rank> const &extents = part.extents();
   index_t stride = 1;
-  for (int k = N - 1; k > 0; k--) {
+  for (int k = Rank - 1; k > 0; k--) {
     if (extents.at[k] > 1 && part.strides().at[k] != stride)
       throw value_error("blocks of an array whose rows have gaps between their elements");
     stride *= extents.at[k];
   }
-  auto item = static_cast<index_t>(sizeof(T));
+  auto item = static_cast<index_t>(sizeof(Type));
   return {location.context->c_context(), location.adr, static_cast<std::size_t>(stride * item),
           static_cast<std::ptrdiff_t>(part.strides().at[0] * item)};
 }
@@ -223,7 +226,7 @@ public:
     if (destination) options_.destination = *destination;
     options_.count = count;
     options_.apart = apart;
-    check(umemBlocks_ctor(&blocks_, &options_));
+    check_status(umemBlocks_ctor(&blocks_, &options_));
     info_ = ask();
   }
 
@@ -242,7 +245,7 @@ public:
       umem_thread_clear();
       std::rethrow_exception(std::exchange(thrown_, nullptr));
     }
-    check(status);
+    check_status(status);
   }
 
   void cancel() noexcept { umemBlocks_cancel(&blocks_); }
@@ -252,14 +255,14 @@ public:
   BlocksPlace const &where() const noexcept { return where_; }
   index_t ghosts() const noexcept { return static_cast<index_t>(options_.before); }
 
-  template <class T> T *pointer(address adr) const {
-    return static_cast<T *>(device_pointer(where_.context, adr));
+  template <class Type> Type *pointer(address adr) const {
+    return static_cast<Type *>(device_pointer(where_.context, adr));
   }
 
 private:
   umemBlocksInfo ask() {
     umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
-    check(umemBlocks_info(&blocks_, &info));
+    check_status(umemBlocks_info(&blocks_, &info));
     return info;
   }
 
@@ -289,16 +292,16 @@ private:
 
 /* The blocks of an array, each once and in their order: for one loop. Move-only. Iterators must not outlive it.
  * Meanwhile nothing else may write to the source or use the destination. */
-template <class In, class Out, int N, int M> class Blocks {
+template <class In, class Out, int Rank, int OutRank> class Blocks {
 public:
   /* Of the array that the blocks are written to. */
   using out_element_type = std::conditional_t<std::is_void_v<Out>, std::remove_const_t<In>, Out>;
-  using value_type = Block<In, Out, N, M>;
+  using value_type = Block<In, Out, Rank, OutRank>;
 
   class Iterator {
   public:
     using iterator_category = std::input_iterator_tag;
-    using value_type = Block<In, Out, N, M>;
+    using value_type = Block<In, Out, Rank, OutRank>;
     using difference_type = std::ptrdiff_t;
     using pointer = value_type const *;
     using reference = value_type const &;
@@ -350,13 +353,13 @@ public:
   std::size_t nbytes() const { return passage_->info().nbytes; }
   index_t size() const { return static_cast<index_t>(passage_->info().blocks); }
 
-  Extents<N> const &extents() const noexcept { return source_.extents(); }
+  Extents<Rank> const &extents() const noexcept { return source_.extents(); }
   Place const &place() const noexcept { return passage_->where().place; }
 
   /* See umem::blocks. */
-  Blocks(Part<std::remove_const_t<In> const, N> source,
-         std::optional<Part<out_element_type, M>> destination, detail::BlocksPlace const &place,
-         BlocksOptions const &options)
+  Blocks(Part<std::remove_const_t<In> const, Rank> source,
+         std::optional<Part<out_element_type, OutRank>> destination,
+         detail::BlocksPlace const &place, BlocksOptions const &options)
       : source_(std::move(source)), destination_(std::move(destination)),
         passage_(std::make_unique<detail::Passage>(place, options)) {
     if (destination_ && destination_->extents()[0] != source_.extents()[0])
@@ -374,63 +377,67 @@ private:
     block_.reset();
     if (!passage_->next()) return false;
     umemBlock const &block = passage_->block();
-    Extents<N> in = source_.extents(), ghosts;
-    Extents<M> out;
+    Extents<Rank> in = source_.extents(), ghosts;
+    Extents<OutRank> out;
     in.at[0] = static_cast<index_t>(block.rows);
     ghosts.at[0] = passage_->ghosts();
     if (destination_) out = destination_->extents();
     out.at[0] = in.at[0];
     using OutView = typename value_type::out_view;
     block_.emplace(
-        block, View<In, N>(passage_->template pointer<In>(block.adr), in, c_strides(in), ghosts),
+        block, View<In, Rank>(passage_->template pointer<In>(block.adr), in, c_strides(in), ghosts),
         OutView(passage_->template pointer<typename OutView::element_type>(block.out), out),
         source_.extents(), passage_->where().place);
     return true;
   }
 
-  Part<std::remove_const_t<In> const, N> source_;
-  std::optional<Part<out_element_type, M>> destination_;
+  Part<std::remove_const_t<In> const, Rank> source_;
+  std::optional<Part<out_element_type, OutRank>> destination_;
   std::unique_ptr<detail::Passage> passage_;
   std::optional<value_type> block_;
 };
 
-/* Blocks of an array, which is only read. array: an Array, of which the side passes that is current, a Part, a guard, or
- * a View of host memory. place: a context (loops
- * run as umem::Place(context) says), or umem::on_host or on_host_threads: blocks in RAM. Begins to read at once.
- * Throws as umemBlocks_ctor fails; umem::value_error if the elements of a row have gaps, as those of
- * three dimensions with ghost cells in the last one; umem::not_supported_error where the place has no pointers. */
-template <class A>
-auto blocks(A const &array, detail::BlocksPlace const &place, BlocksOptions const &options = {}) {
+/* Blocks of an array, which is only read. array: an Array, of which the side passes that is
+ * current, a Part, a guard, or a View of host memory. place: a context (loops run as
+ * umem::Place(context) says), or umem::on_host or on_host_threads: blocks in RAM. Begins to read at
+ * once. Throws as umemBlocks_ctor fails; umem::value_error if the elements of a row have gaps, as
+ * those of three dimensions with ghost cells in the last one; umem::not_supported_error where the
+ * place has no pointers. */
+template <class Operand>
+auto blocks(Operand const &array, detail::BlocksPlace const &place,
+            BlocksOptions const &options = {}) {
   auto source = detail::source_part(array);
-  using T = typename decltype(source)::element_type;
-  constexpr int N = decltype(source)::rank;
-  using B = Blocks<T, void, N, N>;
-  return B(std::move(source), std::nullopt, place, options);
+  using Type = typename decltype(source)::element_type;
+  constexpr int Rank = decltype(source)::rank;
+  using BlocksType = Blocks<Type, void, Rank, Rank>;
+  return BlocksType(std::move(source), std::nullopt, place, options);
 }
 
 /* The same for a loop that changes elements of the array in the blocks. Ghost rows hold the old values. */
-template <class A>
-auto blocks(A &&array, write_t, detail::BlocksPlace const &place,
+template <class Operand>
+auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
   auto destination = detail::destination_part(array);
-  using T = typename decltype(destination)::element_type;
-  constexpr int N = decltype(destination)::rank;
-  static_assert(!std::is_const_v<T>, "blocks: the elements cannot be written");
-  using B = Blocks<T, void, N, N>;
-  return B(detail::source_part(array), std::move(destination), place, options);
+  using Type = typename decltype(destination)::element_type;
+  constexpr int Rank = decltype(destination)::rank;
+  static_assert(!std::is_const_v<Type>, "blocks: the elements cannot be written");
+  using BlocksType = Blocks<Type, void, Rank, Rank>;
+  return BlocksType(detail::source_part(array), std::move(destination), place, options);
 }
 
 /* Blocks of an array, from which the loop makes those of another one with as many rows, which may have other elements
  * and another rank. to may be the array itself: the loop then reads old values and writes new ones. */
-template <class A, class B, class = std::enable_if_t<!std::is_same_v<std::decay_t<B>, write_t>>>
-auto blocks(A const &from, B &&to, detail::BlocksPlace const &place,
+template <class Operand, class Other,
+          class = std::enable_if_t<!std::is_same_v<std::decay_t<Other>, write_t>>>
+auto blocks(Operand const &from, Other &&to, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
   auto source = detail::source_part(from);
   auto destination = detail::destination_part(to);
-  using T = typename decltype(source)::element_type;
-  using U = typename decltype(destination)::element_type;
-  static_assert(!std::is_const_v<U>, "blocks: the elements of the destination cannot be written");
-  using Result = Blocks<T, U, decltype(source)::rank, decltype(destination)::rank>;
+  using Type = typename decltype(source)::element_type;
+  using OtherType = typename decltype(destination)::element_type;
+  static_assert(!std::is_const_v<OtherType>,
+                "blocks: the elements of the destination cannot be written");
+  using Result = Blocks<Type, OtherType, decltype(source)::rank, decltype(destination)::rank>;
   return Result(std::move(source), std::move(destination), place, options);
 }
 

@@ -31,13 +31,13 @@ namespace umem {
 
 namespace detail {
 
-/* Calls f with the indices in the array of an element of a block. */
-template <class F> struct FromRow {
-  F f;
+/* Calls functor with the indices in the array of an element of a block. */
+template <class Function> struct FromRow {
+  Function functor;
   index_t first;
-  template <class T, class... I>
-  UMEM_FUNCTION constexpr void operator()(T &value, index_t i, I... others) const {
-    f(value, first + i, others...);
+  template <class Type, class... Indices>
+  UMEM_FUNCTION constexpr void operator()(Type &value, index_t i, Indices... others) const {
+    functor(value, first + i, others...);
   }
 };
 
@@ -53,31 +53,33 @@ template <class One, class Other> void check_step(One const &one, Other const &o
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element) for every element. */
-template <class In, class Out, int N, int M, class F>
-void for_each(Blocks<In, Out, N, M> &&blocks, F f) {
+template <class In, class Out, int Rank, int OutRank, class Function>
+void for_each(Blocks<In, Out, Rank, OutRank> &&blocks, Function f) {
   static_assert(std::is_void_v<Out>,
                 "for_each of blocks for another array: transform gives them values");
   for (auto const &block : blocks) for_each(block.place(), block.in().interior(), f);
 }
 
 /* f(element, i, j, ...) for every element with its indices in the array. */
-template <class In, class Out, int N, int M, class F>
-void for_each_indexed(Blocks<In, Out, N, M> &&blocks, F f) {
+template <class In, class Out, int Rank, int OutRank, class Function>
+void for_each_indexed(Blocks<In, Out, Rank, OutRank> &&blocks, Function f) {
   static_assert(std::is_void_v<Out>, "for_each_indexed of blocks for another array");
   for (auto const &block : blocks)
-    for_each_indexed(block.place(), block.in().interior(), detail::FromRow<F>{f, block.first()});
+    for_each_indexed(block.place(), block.in().interior(),
+                     detail::FromRow<Function>{f, block.first()});
 }
 
 /* out = f(in) for every element, where both arrays have the same extents. */
-template <class In, class Out, int N, class F> void transform(Blocks<In, Out, N, N> &&blocks, F f) {
+template <class In, class Out, int Rank, class Function>
+void transform(Blocks<In, Out, Rank, Rank> &&blocks, Function f) {
   for (auto const &block : blocks) transform(block.place(), block.in().interior(), block.out(), f);
 }
 
 /* ---- one value ---- */
 
 /* op over init and f(element) of every element. */
-template <class In, int N, class R, class Op, class F>
-R transform_reduce(Blocks<In, void, N, N> &&blocks, R init, Op op, F f) {
+template <class In, int Rank, class Result, class Op, class Function>
+Result transform_reduce(Blocks<In, void, Rank, Rank> &&blocks, Result init, Op op, Function f) {
   for (auto const &block : blocks)
     init = transform_reduce(block.place(), block.in().interior(), init, op, f);
   return init;
@@ -85,8 +87,9 @@ R transform_reduce(Blocks<In, void, N, N> &&blocks, R init, Op op, F f) {
 
 /* op over init and f(element of one, element of two), where both have the same extents, and blocks of the same number
  * of rows: set options.rows, or for arrays of one element type, the same budget. Both places are the same. */
-template <class A, class B, int N, class R, class Op, class F>
-R transform_reduce(Blocks<A, void, N, N> &&one, Blocks<B, void, N, N> &&two, R init, Op op, F f) {
+template <class Operand, class Second, int Rank, class Result, class Op, class Function>
+Result transform_reduce(Blocks<Operand, void, Rank, Rank> &&one,
+                        Blocks<Second, void, Rank, Rank> &&two, Result init, Op op, Function f) {
   detail::check_extents("transform_reduce", one.extents(), two.extents());
   detail::check_step(one, two);
   auto other = two.begin();
@@ -99,26 +102,26 @@ R transform_reduce(Blocks<A, void, N, N> &&one, Blocks<B, void, N, N> &&two, R i
 }
 
 /* op over init and every element. */
-template <class In, int N, class R, class Op>
-R reduce(Blocks<In, void, N, N> &&blocks, R init, Op op) {
+template <class In, int Rank, class Result, class Op>
+Result reduce(Blocks<In, void, Rank, Rank> &&blocks, Result init, Op op) {
   return transform_reduce(std::move(blocks), init, op, detail::Identity());
 }
 
 /* The sum of all elements, of type accumulator<T>. */
-template <class In, int N> auto sum(Blocks<In, void, N, N> &&blocks) {
+template <class In, int Rank> auto sum(Blocks<In, void, Rank, Rank> &&blocks) {
   return reduce(std::move(blocks), accumulator<std::remove_const_t<In>>(), plus());
 }
 
 /* The smallest and the largest element; umem::value_error where there are none. */
-template <class In, int N> auto min(Blocks<In, void, N, N> &&blocks) {
-  using T = std::remove_const_t<In>;
+template <class In, int Rank> auto min(Blocks<In, void, Rank, Rank> &&blocks) {
+  using Type = std::remove_const_t<In>;
   if (blocks.size() == 0) throw value_error("min of no elements");
-  return reduce(std::move(blocks), detail::limit_of<T>(true), minimum());
+  return reduce(std::move(blocks), detail::limit_of<Type>(true), minimum());
 }
-template <class In, int N> auto max(Blocks<In, void, N, N> &&blocks) {
-  using T = std::remove_const_t<In>;
+template <class In, int Rank> auto max(Blocks<In, void, Rank, Rank> &&blocks) {
+  using Type = std::remove_const_t<In>;
   if (blocks.size() == 0) throw value_error("max of no elements");
-  return reduce(std::move(blocks), detail::limit_of<T>(false), maximum());
+  return reduce(std::move(blocks), detail::limit_of<Type>(false), maximum());
 }
 
 /* ---- stencils ---- */
@@ -136,8 +139,9 @@ template <class In, int N> auto max(Blocks<In, void, N, N> &&blocks) {
  *                 [](umem::View<double const, 2> const &in) { return Jacobi{in}; });
  *
  * The indices that f gets are those within the block: block.first() less than in the array, in the first dimension. */
-template <class In, class Out, int N, class R, class Op, class Stencil>
-R sweep(Blocks<In, Out, N, N> &&blocks, index_t margin, R init, Op op, Stencil stencil) {
+template <class In, class Out, int Rank, class Result, class Op, class Stencil>
+Result sweep(Blocks<In, Out, Rank, Rank> &&blocks, index_t margin, Result init, Op op,
+             Stencil stencil) {
   static_assert(std::is_same_v<std::remove_const_t<In>, Out>,
                 "sweep: both arrays have one type of elements");
   for (auto const &block : blocks) {

@@ -28,38 +28,46 @@
 namespace umem {
 namespace detail {
 
-/* f(array) with a umemArray over the elements of a part at this location. */
-template <class T, int N, class F>
-void with_c_array_at(Location const &at, Part<T, N> const &part, F const &f) {
-  static_assert(element_type<T> != 0, "umemArray has no element type for the elements");
-  std::int64_t shape[slots<N>] = {}, strides[slots<N>] = {};
-  for (int k = 0; k < N; k++) {
+/* functor(array) with a umemArray over the elements of a part at this location. */
+template <class Type, int Rank, class Function>
+void with_c_array_at(Location const &at, Part<Type, Rank> const &part, Function const &functor) {
+  static_assert(element_type<Type> != 0, "umemArray has no element type for the elements");
+  std::int64_t shape[slots<Rank>] = {}, strides[slots<Rank>] = {};
+  for (int k = 0; k < Rank; k++) {
     shape[k] = part.extents().at[k];
-    strides[k] = part.strides().at[k] * static_cast<index_t>(sizeof(T));
+    strides[k] = part.strides().at[k] * static_cast<index_t>(sizeof(Type));
   }
   umemStatusType status = umemOK;
-  CArray const array(umemArray_borrow(at.context->c_context(), at.adr, element_type<T>, N, shape,
-                                      strides, &status));
-  check(status);
-  f(array.get());
+  CArray const array(umemArray_borrow(at.context->c_context(), at.adr, element_type<Type>, Rank,
+                                      shape, strides, &status));
+  check_status(status);
+  functor(array.get());
 }
 
-/* f(umemArray) with what has the elements, to read. */
-template <class F> void read_c_array(umemArray *array, F const &f) { f(array); }
-template <class F> void read_c_array(CArray const &array, F const &f) { f(array.get()); }
-template <class A, class F, class = std::enable_if_t<is_operand<A>>>
-void read_c_array(A const &elements, F const &f) {
-  using T = typename operand_t<A>::element_type;
-  Part<T const, rank_of<A>> const part = as_part(elements);
-  with_c_array_at(PartMembers::memory(part).source(PartMembers::items(part)), part, f);
+/* functor(umemArray) with what has the elements, to read. */
+template <class Function> void read_c_array(umemArray *array, Function const &functor) {
+  functor(array);
+}
+template <class Function> void read_c_array(CArray const &array, Function const &functor) {
+  functor(array.get());
+}
+template <class Operand, class Function, class = std::enable_if_t<is_operand<Operand>>>
+void read_c_array(Operand const &elements, Function const &functor) {
+  using Type = typename operand_t<Operand>::element_type;
+  Part<Type const, rank_of<Operand>> const part = as_part(elements);
+  with_c_array_at(PartMembers::memory(part).source(PartMembers::items(part)), part, functor);
 }
 
 /* The same to write; all: all elements. If f throws, the side that was current before is so again, as after a copy. */
-template <class F> void write_c_array(umemArray *array, bool, F const &f) { f(array); }
-template <class F> void write_c_array(CArray const &array, bool, F const &f) { f(array.get()); }
-template <class A, class F, class = std::enable_if_t<is_operand<A>>>
-void write_c_array(A &elements, bool all, F const &f) {
-  static_assert(is_written<A>, "the elements of a read-only array cannot be written");
+template <class Function> void write_c_array(umemArray *array, bool, Function const &functor) {
+  functor(array);
+}
+template <class Function> void write_c_array(CArray const &array, bool, Function const &functor) {
+  functor(array.get());
+}
+template <class Operand, class Function, class = std::enable_if_t<is_operand<Operand>>>
+void write_c_array(Operand &elements, bool all, Function const &functor) {
+  static_assert(is_written<Operand>, "the elements of a read-only array cannot be written");
   auto const part = as_part(elements);
   PartMemory const &memory = PartMembers::memory(part);
   ItemLayout const items = PartMembers::items(part);
@@ -67,7 +75,7 @@ void write_c_array(A &elements, bool all, F const &f) {
         static_cast<std::size_t>(part.size()) * items.item_size == memory.mirror->nbytes();
   Location const at = memory.destination(items, all);
   try {
-    with_c_array_at(at, part, f);
+    with_c_array_at(at, part, functor);
   } catch (...) {
     if (memory.mirror) memory.mirror->undo_overwrite(at.side);
     throw;
@@ -79,19 +87,20 @@ void write_c_array(A &elements, bool all, F const &f) {
 /* Converts count elements of in, from in_offset on, to those of out from out_offset on, counted in C order: see
  * umemArray_convert. Throws umem::type_error if there is no conversion, umem::index_error for elements outside of an
  * array, umem::not_supported_error for a read-only out. */
-template <class A, class B>
-void convert_elements(A const &in, index_t in_offset, B &&out, index_t out_offset, index_t count) {
+template <class Operand, class Other>
+void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t out_offset,
+                      index_t count) {
   detail::read_c_array(in, [&](umemArray *from) {
     detail::write_c_array(out, false, [&](umemArray *to) {
       umemStatusType status = umemOK;
       umemArray_convert(to, from, out_offset, in_offset, count, &status);
-      detail::check(status);
+      detail::check_status(status);
     });
   });
 }
 
 /* The same for all elements. Throws umem::value_error, too, where the arrays do not have equally many. */
-template <class A, class B> void convert_elements(A const &in, B &&out) {
+template <class Operand, class Other> void convert_elements(Operand const &in, Other &&out) {
   detail::read_c_array(in, [&](umemArray *from) {
     detail::write_c_array(out, true, [&](umemArray *to) {
       umemStatusType status = umemOK;
@@ -100,28 +109,29 @@ template <class A, class B> void convert_elements(A const &in, B &&out) {
         throw value_error(std::to_string(count) + " elements cannot become " +
                           std::to_string(umemArray_elements(to)));
       umemArray_convert(to, from, 0, 0, count, &status);
-      detail::check(status);
+      detail::check_status(status);
     });
   });
 }
 
 /* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform. Throws umem::type_error
  * for elements that are not floating-point numbers, umem::value_error for bounds without numbers. */
-template <class A> void random_uniform(A &&array, double low, double high, std::uint64_t seed) {
+template <class Operand>
+void random_uniform(Operand &&array, double low, double high, std::uint64_t seed) {
   detail::write_c_array(array, true, [&](umemArray *to) {
     umemStatusType status = umemOK;
     umemArray_random_uniform(to, low, high, seed, &status);
-    detail::check(status);
+    detail::check_status(status);
   });
 }
 
 /* Sets all elements to numbers of a normal distribution: see umemArray_random_normal. Throws as random_uniform. */
-template <class A>
-void random_normal(A &&array, double mean, double deviation, std::uint64_t seed) {
+template <class Operand>
+void random_normal(Operand &&array, double mean, double deviation, std::uint64_t seed) {
   detail::write_c_array(array, true, [&](umemArray *to) {
     umemStatusType status = umemOK;
     umemArray_random_normal(to, mean, deviation, seed, &status);
-    detail::check(status);
+    detail::check_status(status);
   });
 }
 

@@ -21,8 +21,9 @@
 
 namespace umem {
 
-/* x is close to y if |x - y| <= absolute + relative |y|: the rule and the numbers of numpy.allclose. Infinite numbers are
- * close to themselves alone. NaN is close to nothing, with equal_nan to NaN. */
+/* x is close to y if |x - y| <= absolute + relative |y|: the rule and the numbers of
+ * numpy.allclose. Infinite numbers are close to themselves alone. NaN is close to nothing, with
+ * equal_nan to NaN. */
 struct Tolerance {
   double relative = 1e-5;
   double absolute = 1e-8;
@@ -35,8 +36,8 @@ namespace detail {
 struct Number {
   double re, im;
 
-  template <class T> static UMEM_FUNCTION Number of(T const &x) {
-    if constexpr (is_complex<T>)
+  template <class Type> static UMEM_FUNCTION Number of(Type const &x) {
+    if constexpr (is_complex<Type>)
       return {static_cast<double>(x.real()), static_cast<double>(x.imag())};
     else
       return {static_cast<double>(x), 0};
@@ -55,12 +56,13 @@ struct Number {
 
 /* Numbers of one type by their own ==. */
 struct IsEqual {
-  template <class A, class B> UMEM_FUNCTION bool operator()(A const &x, B const &y) const {
-    if constexpr (std::is_same_v<A, B>) {
+  template <class Operand, class Other>
+  UMEM_FUNCTION bool operator()(Operand const &x, Other const &y) const {
+    if constexpr (std::is_same_v<Operand, Other>) {
       return x == y;
-    } else if constexpr (std::is_integral_v<A> && std::is_integral_v<B>) {
-      using C = std::common_type_t<A, B>;
-      return (x < A(0)) == (y < B(0)) && static_cast<C>(x) == static_cast<C>(y);
+    } else if constexpr (std::is_integral_v<Operand> && std::is_integral_v<Other>) {
+      using Common = std::common_type_t<Operand, Other>;
+      return (x < Operand(0)) == (y < Other(0)) && static_cast<Common>(x) == static_cast<Common>(y);
     } else {
       Number const a = Number::of(x), b = Number::of(y);
       return a.re == b.re && a.im == b.im;
@@ -71,7 +73,8 @@ struct IsEqual {
 struct IsClose {
   Tolerance tolerance;
 
-  template <class A, class B> UMEM_FUNCTION bool operator()(A const &x, B const &y) const {
+  template <class Operand, class Other>
+  UMEM_FUNCTION bool operator()(Operand const &x, Other const &y) const {
     if (IsEqual()(x, y)) return true;
     Number const a = Number::of(x), b = Number::of(y);
     if (a.is_nan() || b.is_nan()) return tolerance.equal_nan && a.is_nan() && b.is_nan();
@@ -85,19 +88,21 @@ struct IsClose {
 template <class Same> struct Differs {
   Same same;
 
-  template <class A, class B> UMEM_FUNCTION index_t operator()(A const &x, B const &y) const {
+  template <class Operand, class Other>
+  UMEM_FUNCTION index_t operator()(Operand const &x, Other const &y) const {
     return same(x, y) ? 0 : 1;
   }
 };
 
-template <class T> std::string text_of(T const &value) {
-  return print(View<T const, 0>(&value, {}));
+template <class Type> std::string text_of(Type const &value) {
+  return print(View<Type const, 0>(&value, {}));
 }
 
 /* The first elements for which same(x, y) does not hold, in words. */
-template <class Same, class A, class B>
-std::string first_difference(A const &one, B const &two, Same const &same) {
-  static_assert(rank_of<A> == rank_of<B>, "umem::difference: the operands have different ranks");
+template <class Same, class Operand, class Other>
+std::string first_difference(Operand const &one, Other const &two, Same const &same) {
+  static_assert(rank_of<Operand> == rank_of<Other>,
+                "umem::difference: the operands have different ranks");
   auto const first = extents_of(one), second = extents_of(two);
   if (first != second)
     return std::string("extents ") + in_words(first).text + " and " + in_words(second).text;
@@ -107,9 +112,9 @@ std::string first_difference(A const &one, B const &two, Same const &same) {
     auto other = elements(y).begin();
     for (auto const &value : elements(x)) {
       if (!same(value, *other) && count++ == 0) {
-        Extents<rank_of<A>> at = first;
+        Extents<rank_of<Operand>> at = first;
         index_t rest = number;
-        for (int k = rank_of<A> - 1; k >= 0; k--) {
+        for (int k = rank_of<Operand> - 1; k >= 0; k--) {
           at[k] = rest % first[k];
           rest /= first[k];
         }
@@ -131,29 +136,32 @@ std::string first_difference(A const &one, B const &two, Same const &same) {
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* Whether each element equals that of the other operand with the same indices, by ==; NaN equals nothing. Integers
- * of different types are compared by value; of other numbers of different types the nearest double counts, for all_close
- * and difference, too. */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-bool all_equal(P const &place, A const &one, B const &two) {
+/* Whether each element equals that of the other operand with the same indices, by ==; NaN equals
+ * nothing. Integers of different types are compared by value; of other numbers of different types
+ * the nearest double counts, for all_close and difference, too. */
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+bool all_equal(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::all_equal");
   return transform_reduce(place, one, two, index_t(0), plus(),
                           detail::Differs<detail::IsEqual>{{}}) == 0;
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-bool all_equal(A const &one, B const &two) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+bool all_equal(Operand const &one, Other const &two) {
   return all_equal(detail::AtHome(), one, two);
 }
 
 /* Whether each element is close to that of the other operand with the same indices. */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-bool all_close(P const &place, A const &one, B const &two, Tolerance const &tolerance = {}) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+bool all_close(PlaceType const &place, Operand const &one, Other const &two,
+               Tolerance const &tolerance = {}) {
   UMEM_TRACE("umem::all_close");
   return transform_reduce(place, one, two, index_t(0), plus(),
                           detail::Differs<detail::IsClose>{{tolerance}}) == 0;
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-bool all_close(A const &one, B const &two, Tolerance const &tolerance = {}) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+bool all_close(Operand const &one, Other const &two, Tolerance const &tolerance = {}) {
   return all_close(detail::AtHome(), one, two, tolerance);
 }
 
@@ -161,11 +169,11 @@ bool all_close(A const &one, B const &two, Tolerance const &tolerance = {}) {
 
 /* Where the first elements are that are not equal, or not close, in C order, what they are, and how many there are:
  * "element (1, 2): 3.5 and 3.25; 5 of 12 elements differ". Empty if there are none. */
-template <class A, class B> std::string difference(A const &one, B const &two) {
+template <class Operand, class Other> std::string difference(Operand const &one, Other const &two) {
   return detail::first_difference(one, two, detail::IsEqual());
 }
-template <class A, class B>
-std::string difference(A const &one, B const &two, Tolerance const &tolerance) {
+template <class Operand, class Other>
+std::string difference(Operand const &one, Other const &two, Tolerance const &tolerance) {
   return detail::first_difference(one, two, detail::IsClose{tolerance});
 }
 

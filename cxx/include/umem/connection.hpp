@@ -70,12 +70,12 @@ public:
   /* Copies all bytes to the mirror, or back to the array. Ordered as umem::copy is. */
   void sync() const {
     if (mirror_)
-      detail::check(
+      detail::check_status(
           umem_sync_to(context_.c_context(), context_adr_, mirror_.c_context(), adr_, size_));
   }
   void sync_back() const {
     if (mirror_)
-      detail::check(
+      detail::check_status(
           umem_sync_from(context_.c_context(), context_adr_, mirror_.c_context(), adr_, size_));
   }
 

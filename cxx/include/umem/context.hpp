@@ -17,6 +17,11 @@
 #include <utility>
 #include <vector>
 
+/* Programs for GPUs define Host as __host__. Such a program includes these headers, but cannot
+ * write umem::Host below its definition. */
+#pragma push_macro("Host")
+#undef Host
+
 namespace umem {
 
 /* RAM of this process. All Hosts are one memory. */
@@ -200,5 +205,7 @@ private:
 #if !defined(UMEM_COMPILED)
 #include <umem/detail/context_functions.hpp>
 #endif
+
+#pragma pop_macro("Host")
 
 #endif

@@ -21,12 +21,13 @@ namespace umem {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out = in */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void convert(P const &place, A const &in, B &&out) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void convert(PlaceType const &place, Operand const &in, Other &&out) {
   transform(place, in, out, detail::Identity());
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void convert(A const &in, B &&out) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void convert(Operand const &in, Other &&out) {
   transform(in, out, detail::Identity());
 }
 

@@ -17,12 +17,12 @@ namespace umem {
 
 namespace detail {
 
-template <class A, class B, bool are_operands = is_operand<A> &&is_operand<B>>
+template <class Operand, class Other, bool are_operands = is_operand<Operand> &&is_operand<Other>>
 inline constexpr bool are_copied = false;
-template <class A, class B>
-inline constexpr bool are_copied<A, B, true> =
-    kind_of<A> != OperandKind::part ||
-    kind_of<B> != OperandKind::part; /* part.hpp copies two parts */
+template <class Operand, class Other>
+inline constexpr bool are_copied<Operand, Other, true> =
+    kind_of<Operand> != OperandKind::part ||
+    kind_of<Other> != OperandKind::part; /* part.hpp copies two parts */
 
 } // namespace detail
 
@@ -30,10 +30,12 @@ inline constexpr bool are_copied<A, B, true> =
  * Arrays know afterwards which side is current: of dst, the side that was, or the device side if the copy writes all
  * bytes. Throws umem::locked_error while a lock of either array or a guard of the array of dst lives; but a guard that
  * is an argument is no reason. */
-template <class A, class B, class = std::enable_if_t<detail::are_copied<A, detail::bare_t<B>>>>
-void copy(A const &src, B &&dst) {
+template <class Operand, class Other,
+          class = std::enable_if_t<detail::are_copied<Operand, detail::bare_t<Other>>>>
+void copy(Operand const &src, Other &&dst) {
   auto to = detail::as_part(dst);
-  using From = Part<typename detail::operand_t<A>::element_type const, detail::rank_of<A>>;
+  using From =
+      Part<typename detail::operand_t<Operand>::element_type const, detail::rank_of<Operand>>;
   static_assert(decltype(to)::rank == From::rank, "copy: both have the same rank");
   copy(From(detail::as_part(src)), to);
 }

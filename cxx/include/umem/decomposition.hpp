@@ -23,24 +23,25 @@ namespace umem {
 
 /* Ghost cells of one block that are elements of another, or of the other end of the same one. Indices count from the
  * first element of each block; both ranges have the same extents. */
-template <int N> struct GhostCopy {
+template <int Rank> struct GhostCopy {
   index_t from;
-  Range<N> source; /* elements of block from */
+  Range<Rank> source; /* elements of block from */
   index_t to;
-  Range<N> target; /* ghost cells of block to */
+  Range<Rank> target; /* ghost cells of block to */
 };
 
-template <int N> class Decomposition {
-  static_assert(N > 0, "Decomposition: a box has at least one dimension");
+template <int Rank> class Decomposition {
+  static_assert(Rank > 0, "Decomposition: a box has at least one dimension");
 
 public:
   /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one element. wraps[k]: not
    * 0 where the first and the last block of dimension k are neighbours. Throws umem::value_error if an extent is
    * negative or a number of blocks is not positive. */
-  Decomposition(Extents<N> const &extents, Extents<N> const &blocks, Extents<N> const &wraps = {})
+  Decomposition(Extents<Rank> const &extents, Extents<Rank> const &blocks,
+                Extents<Rank> const &wraps = {})
       : blocks_(blocks), periodic_(wraps) {
     checked_product(extents);
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < Rank; k++) {
       if (blocks[k] < 1)
         detail::raise_text(umemValueError, "a decomposition into %s blocks",
                            detail::in_words(blocks).text);
@@ -51,11 +52,11 @@ public:
   }
 
   /* For each dimension the first index of every block, and at last the extent: 0, ..., extent. Throws umem::value_error
-   * if there are not N lists, or if one does not begin with 0 or descends. */
+   * if there are not Rank lists, or if one does not begin with 0 or descends. */
   static Decomposition at(std::initializer_list<std::vector<index_t>> cuts,
-                          Extents<N> const &wraps = {}) {
-    if (cuts.size() != static_cast<std::size_t>(N))
-      detail::raise_text(umemValueError, "a decomposition of %d dimensions with cuts of %zu", N,
+                          Extents<Rank> const &wraps = {}) {
+    if (cuts.size() != static_cast<std::size_t>(Rank))
+      detail::raise_text(umemValueError, "a decomposition of %d dimensions with cuts of %zu", Rank,
                          cuts.size());
     Decomposition result({}, ones(), wraps);
     int k = 0;
@@ -74,9 +75,9 @@ public:
 
   /* ---- the box ---- */
 
-  Extents<N> extents() const noexcept {
-    Extents<N> result;
-    for (int k = 0; k < N; k++) result.at[k] = cuts_[slot(k)].back();
+  Extents<Rank> extents() const noexcept {
+    Extents<Rank> result;
+    for (int k = 0; k < Rank; k++) result.at[k] = cuts_[slot(k)].back();
     return result;
   }
   bool is_periodic(int k) const noexcept { return periodic_[k] != 0; }
@@ -84,22 +85,22 @@ public:
   /* ---- the blocks ---- */
 
   /* Blocks along each dimension, and all. */
-  Extents<N> const &blocks() const noexcept { return blocks_; }
+  Extents<Rank> const &blocks() const noexcept { return blocks_; }
   index_t size() const noexcept { return blocks_.product(); }
 
   /* The position of a block, and the number of the block at a position. umem::index_error if there is none. */
-  Extents<N> position(index_t block) const {
+  Extents<Rank> position(index_t block) const {
     if (block < 0 || block >= size())
       detail::raise_text(umemIndexError, "there is no block %td of %td", block, size());
-    Extents<N> result;
-    for (int k = N - 1; k >= 0; k--) {
+    Extents<Rank> result;
+    for (int k = Rank - 1; k >= 0; k--) {
       result.at[k] = block % blocks_.at[k];
       block /= blocks_.at[k];
     }
     return result;
   }
-  index_t number(Extents<N> const &position) const {
-    for (int k = 0; k < N; k++)
+  index_t number(Extents<Rank> const &position) const {
+    for (int k = 0; k < Rank; k++)
       if (position[k] < 0 || position[k] >= blocks_[k])
         detail::raise_text(umemIndexError, "there is no block at %s of %s",
                            detail::in_words(position).text, detail::in_words(blocks_).text);
@@ -107,27 +108,27 @@ public:
   }
 
   /* The indices of a block in the box, and how many they are. */
-  Range<N> box(index_t block) const {
-    Extents<N> const at = position(block);
-    Range<N> result;
-    for (int k = 0; k < N; k++) {
+  Range<Rank> box(index_t block) const {
+    Extents<Rank> const at = position(block);
+    Range<Rank> result;
+    for (int k = 0; k < Rank; k++) {
       result.begin.at[k] = cut(k, at.at[k]);
       result.end.at[k] = cut(k, at.at[k] + 1);
     }
     return result;
   }
-  Extents<N> extents(index_t block) const {
-    Range<N> const own = box(block);
-    Extents<N> result;
-    for (int k = 0; k < N; k++) result.at[k] = own.end.at[k] - own.begin.at[k];
+  Extents<Rank> extents(index_t block) const {
+    Range<Rank> const own = box(block);
+    Extents<Rank> result;
+    for (int k = 0; k < Rank; k++) result.at[k] = own.end.at[k] - own.begin.at[k];
     return result;
   }
 
   /* How many of the ghost cells of a block are outside of the box: none where it is periodic. */
-  Ghosts<N> outside(index_t block, Ghosts<N> const &ghosts) const {
-    Range<N> const own = box(block);
-    Ghosts<N> result;
-    for (int k = 0; k < N; k++) {
+  Ghosts<Rank> outside(index_t block, Ghosts<Rank> const &ghosts) const {
+    Range<Rank> const own = box(block);
+    Ghosts<Rank> result;
+    for (int k = 0; k < Rank; k++) {
       if (is_periodic(k)) continue;
       index_t const below = ghosts.below.at[k] - own.begin.at[k];
       index_t const above = own.end.at[k] + ghosts.above.at[k] - cuts_[slot(k)].back();
@@ -141,23 +142,23 @@ public:
 
   /* The ghost cells of a block that are elements of the box, those at edges and corners included. Each cell is in one
    * copy. Ghost cells may reach beyond the next block; where the box is periodic, several times around it. */
-  std::vector<GhostCopy<N>> ghost_copies(index_t block, Ghosts<N> const &ghosts) const {
-    Extents<N> const at = position(block);
-    std::array<std::vector<Piece>, static_cast<std::size_t>(N)> pieces;
-    for (int k = 0; k < N; k++)
+  std::vector<GhostCopy<Rank>> ghost_copies(index_t block, Ghosts<Rank> const &ghosts) const {
+    Extents<Rank> const at = position(block);
+    std::array<std::vector<Piece>, static_cast<std::size_t>(Rank)> pieces;
+    for (int k = 0; k < Rank; k++)
       pieces[slot(k)] = pieces_of(k, at.at[k], ghosts.below.at[k], ghosts.above.at[k]);
-    std::vector<GhostCopy<N>> copies;
-    Extents<N> counts;
-    for (int k = 0; k < N; k++) {
+    std::vector<GhostCopy<Rank>> copies;
+    Extents<Rank> counts;
+    for (int k = 0; k < Rank; k++) {
       counts.at[k] = static_cast<index_t>(pieces[slot(k)].size());
       if (counts.at[k] == 0) return copies;
     }
     for (index_t n = 0; n < counts.product(); n++) {
-      GhostCopy<N> copy{0, {}, block, {}};
-      Extents<N> from;
+      GhostCopy<Rank> copy{0, {}, block, {}};
+      Extents<Rank> from;
       bool is_own = true;
       index_t rest = n;
-      for (int k = N - 1; k >= 0; k--) {
+      for (int k = Rank - 1; k >= 0; k--) {
         Piece const &piece = pieces[slot(k)][static_cast<std::size_t>(rest % counts.at[k])];
         rest /= counts.at[k];
         from.at[k] = piece.block;
@@ -182,8 +183,8 @@ private:
   };
 
   static constexpr std::size_t slot(int k) noexcept { return static_cast<std::size_t>(k); }
-  static Extents<N> ones() noexcept {
-    Extents<N> result;
+  static Extents<Rank> ones() noexcept {
+    Extents<Rank> result;
     for (index_t &one : result) one = 1;
     return result;
   }
@@ -211,8 +212,8 @@ private:
     return pieces;
   }
 
-  Extents<N> blocks_, periodic_;
-  std::array<std::vector<index_t>, static_cast<std::size_t>(N)> cuts_;
+  Extents<Rank> blocks_, periodic_;
+  std::array<std::vector<index_t>, static_cast<std::size_t>(Rank)> cuts_;
 };
 
 } // namespace umem

@@ -57,7 +57,7 @@ inline DLPackTensor to_dlpack(CArray const &array,
                               umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
   umemStatusType status = umemOK;
   DLPackTensor tensor(umemArray_to_dlpack(array.get(), &options, &status));
-  detail::check(status);
+  detail::check_status(status);
   return tensor;
 }
 
@@ -67,7 +67,7 @@ to_dlpack_unversioned(CArray const &array,
                       umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
   umemStatusType status = umemOK;
   UnversionedDLPackTensor tensor(umemArray_to_dlpack_unversioned(array.get(), &options, &status));
-  detail::check(status);
+  detail::check_status(status);
   return tensor;
 }
 
@@ -75,14 +75,14 @@ to_dlpack_unversioned(CArray const &array,
 inline CArray from_dlpack(void *ctx, DLPackTensor &tensor) {
   umemStatusType status = umemOK;
   CArray array(umemArray_from_dlpack(ctx, tensor.get(), &status));
-  detail::check(status);
+  detail::check_status(status);
   static_cast<void>(tensor.release()); /* the array has taken it over */
   return array;
 }
 inline CArray from_dlpack(void *ctx, UnversionedDLPackTensor &tensor) {
   umemStatusType status = umemOK;
   CArray array(umemArray_from_dlpack_unversioned(ctx, tensor.get(), &status));
-  detail::check(status);
+  detail::check_status(status);
   static_cast<void>(tensor.release());
   return array;
 }
@@ -95,31 +95,32 @@ template <class Tensor> CArray from_dlpack(void *ctx, DLPackOwner<Tensor> &&tens
 
 /* ---- umem::Array ---- */
 
-/* The device side of array as a tensor. The memory is shared: array is as with umem::c_array until the deleter has been
- * called, so access to the host side throws umem::locked_error. access: umem::read makes the tensor read-only. Throws as
- * umem::c_array and umemArray_to_dlpack. */
-template <class T, int N, class Access>
-DLPackTensor to_dlpack(Array<T, N> &array, Access access,
+/* The device side of array as a tensor. The memory is shared: array is as with umem::c_array until
+ * the deleter has been called, so access to the host side throws umem::locked_error. access:
+ * umem::read makes the tensor read-only. Throws as umem::c_array and umemArray_to_dlpack. */
+template <class Type, int Rank, class Access>
+DLPackTensor to_dlpack(Array<Type, Rank> &array, Access access,
                        umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
   return to_dlpack(c_array(array, access), options);
 }
 /* The same, read-only. */
-template <class T, int N>
-DLPackTensor to_dlpack(Array<T, N> &array, umemDLPackOptions const &options) {
+template <class Type, int Rank>
+DLPackTensor to_dlpack(Array<Type, Rank> &array, umemDLPackOptions const &options) {
   return to_dlpack(c_array(array, read), options);
 }
-template <class T, int N>
-DLPackTensor to_dlpack(Array<T, N> const &array,
+template <class Type, int Rank>
+DLPackTensor to_dlpack(Array<Type, Rank> const &array,
                        umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
   return to_dlpack(c_array(array), options);
 }
 
-/* An umem::Array over the memory of tensor, which must be in C order without gaps. context: a context of this memory, as
- * for umemArray_from_dlpack; the array keeps it alive. The array calls the deleter when nothing uses the memory any
- * more. Throws as umemArray_from_dlpack and umem::to_array; then the deleter has been called. */
-template <class T, int N, class Tensor>
-Array<T, N> from_dlpack(Context const &context, DLPackOwner<Tensor> &&tensor) {
-  return to_array<T, N>(from_dlpack(context.c_context(), std::move(tensor)), context);
+/* An umem::Array over the memory of tensor, which must be in C order without gaps. context: a
+ * context of this memory, as for umemArray_from_dlpack; the array keeps it alive. The array calls
+ * the deleter when nothing uses the memory any more. Throws as umemArray_from_dlpack and
+ * umem::to_array; then the deleter has been called. */
+template <class Type, int Rank, class Tensor>
+Array<Type, Rank> from_dlpack(Context const &context, DLPackOwner<Tensor> &&tensor) {
+  return to_array<Type, Rank>(from_dlpack(context.c_context(), std::move(tensor)), context);
 }
 
 } // namespace umem

@@ -17,14 +17,14 @@
 namespace umem {
 
 /* A View of any rank: see View for what the members mean. The first rank() numbers of each are
- * in use. T may be const. Trivially copyable; host only. */
-template <class T> class DynamicView {
+ * in use. Type may be const. Trivially copyable; host only. */
+template <class Type> class DynamicView {
 public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
+  using element_type = Type;
+  using value_type = std::remove_cv_t<Type>;
   static constexpr int max_rank = 8;
 
-  T *data = nullptr; /* borrowed */
+  Type *data = nullptr; /* borrowed */
   Extents<max_rank> extents;
   Extents<max_rank> strides;
   Ghosts<max_rank> ghosts;
@@ -32,12 +32,13 @@ public:
   /* An empty view of rank 0. */
   DynamicView() = default;
 
-  /* The elements of view. T may be const where the T of view is not. */
-  template <class U, int N,
-            class = std::enable_if_t<std::is_same_v<U, T> || std::is_same_v<U const, T>>>
-  DynamicView(View<U, N> const &view) noexcept : data(view.data), rank_(N) {
-    static_assert(N <= max_rank, "DynamicView: a view has at most 8 dimensions");
-    for (int k = 0; k < N; k++) {
+  /* The elements of view. Type may be const where the Type of view is not. */
+  template <class OtherType, int Rank,
+            class = std::enable_if_t<std::is_same_v<OtherType, Type> ||
+                                     std::is_same_v<OtherType const, Type>>>
+  DynamicView(View<OtherType, Rank> const &view) noexcept : data(view.data), rank_(Rank) {
+    static_assert(Rank <= max_rank, "DynamicView: a view has at most 8 dimensions");
+    for (int k = 0; k < Rank; k++) {
       extents.at[k] = view.extents.at[k];
       strides.at[k] = view.strides.at[k];
       ghosts.below.at[k] = view.ghosts.below.at[k];
@@ -47,12 +48,12 @@ public:
 
   /* Elements in C order without gaps. Throws umem::value_error if the shape has more than
    * max_rank dimensions or is not that of an array. */
-  DynamicView(T *data_, Shape const &shape)
+  DynamicView(Type *data_, Shape const &shape)
       : DynamicView(data_, shape, contiguous(checked(shape))) {}
 
   /* data_ is element (0, ..., 0); there are no ghost cells. Throws umem::value_error if there
    * are not as many strides as extents, or more than max_rank. */
-  DynamicView(T *data_, Shape const &shape, Shape const &strides_)
+  DynamicView(Type *data_, Shape const &shape, Shape const &strides_)
       : data(data_), rank_(static_cast<int>(checked(shape).size())) {
     if (strides_.size() != shape.size())
       detail::raise_text(umemValueError, "the shape %s and the strides %s are not of one rank",
@@ -89,8 +90,8 @@ public:
   /* The element at rank() indices, in braces, as Extents or as a Shape. Throws umem::index_error
    * if there are not rank() indices or one is out of range, and umem::value_error if the view
    * has no memory. */
-  T &at(Shape const &indices) const { return at(indices.data(), indices.size()); }
-  T &at(index_t const *indices, std::size_t count) const {
+  Type &at(Shape const &indices) const { return at(indices.data(), indices.size()); }
+  Type &at(index_t const *indices, std::size_t count) const {
     if (!data) throw value_error("an element of an empty view");
     if (count != static_cast<std::size_t>(rank_))
       detail::raise_text(umemIndexError, "%zu indices for a view of rank %d", count, rank_);
@@ -104,13 +105,13 @@ public:
   }
 
   /* The same elements with a rank that the compiler knows. Throws umem::type_error if it is not
-   * N. */
-  template <int N> View<T, N> to() const {
-    static_assert(N >= 0 && N <= max_rank, "DynamicView: a view has at most 8 dimensions");
-    if (N != rank_)
-      detail::raise_text(umemTypeError, "a view of rank %d is none of rank %d", rank_, N);
-    View<T, N> view(data, {});
-    for (int k = 0; k < N; k++) {
+   * Rank. */
+  template <int Rank> View<Type, Rank> to() const {
+    static_assert(Rank >= 0 && Rank <= max_rank, "DynamicView: a view has at most 8 dimensions");
+    if (Rank != rank_)
+      detail::raise_text(umemTypeError, "a view of rank %d is none of rank %d", rank_, Rank);
+    View<Type, Rank> view(data, {});
+    for (int k = 0; k < Rank; k++) {
       view.extents.at[k] = extents.at[k];
       view.strides.at[k] = strides.at[k];
       view.ghosts.below.at[k] = ghosts.below.at[k];

@@ -15,20 +15,20 @@ struct __nv_bfloat16;
 namespace umem {
 namespace detail {
 
-template <class T, class = void> struct complex_part { using type = void; };
+template <class Type, class = void> struct complex_part { using type = void; };
 
 /* std::complex, cuda::std::complex and similar types: two floating-point numbers side by side. */
-template <class T>
-struct complex_part<T,
-                    std::void_t<typename T::value_type, decltype(std::declval<T const &>().real()),
-                                decltype(std::declval<T const &>().imag())>> {
-  using type = typename T::value_type;
+template <class Type>
+struct complex_part<
+    Type, std::void_t<typename Type::value_type, decltype(std::declval<Type const &>().real()),
+                      decltype(std::declval<Type const &>().imag())>> {
+  using type = typename Type::value_type;
 };
 
-/* The type of the real and imaginary part; void if T is no complex number. */
-template <class T> using complex_part_t = typename complex_part<T>::type;
+/* The type of the real and imaginary part; void if Type is no complex number. */
+template <class Type> using complex_part_t = typename complex_part<Type>::type;
 
-template <class T> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<T>>;
+template <class Type> inline constexpr bool is_complex = !std::is_void_v<complex_part_t<Type>>;
 
 /* _Float16, if the compiler has it in C++; some standard libraries do not support it. GCC has it
  * in C++ since version 13, on x86 since 12. The macro of its precision exists earlier, for C. */
@@ -40,12 +40,12 @@ using Float16 = void;
 #endif
 
 /* IEEE's numbers of 16 bits. */
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, __half> || std::is_same_v<T, Float16>;
+template <class Type>
+inline constexpr bool is_half = std::is_same_v<Type, __half> || std::is_same_v<Type, Float16>;
 
 /* Floating-point numbers of 16 bits, for which std::is_floating_point may be false. */
-template <class T>
-inline constexpr bool is_short_float = is_half<T> || std::is_same_v<T, __nv_bfloat16>;
+template <class Type>
+inline constexpr bool is_short_float = is_half<Type> || std::is_same_v<Type, __nv_bfloat16>;
 
 } // namespace detail
 } // namespace umem

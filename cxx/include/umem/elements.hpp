@@ -23,30 +23,32 @@ namespace umem {
 
 /* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop over indices;
  * += and [] divide once for each dimension. */
-template <class T, int N>
-class ElementIterator : public detail::NumberedIterator<ElementIterator<T, N>, T> {
+template <class Type, int Rank>
+class ElementIterator : public detail::NumberedIterator<ElementIterator<Type, Rank>, Type> {
 public:
   /* Of no element. */
   ElementIterator() = default;
 
   /* Element i of view in C order, in [0, view.size()]. */
-  UMEM_FUNCTION constexpr explicit ElementIterator(View<T, N> const &view, index_t i = 0) noexcept
+  UMEM_FUNCTION constexpr explicit ElementIterator(View<Type, Rank> const &view,
+                                                   index_t i = 0) noexcept
       : data_(view.data), extents_(view.extents), strides_(view.strides) {
     *this += i;
   }
 
   /* From elements that may be written to those that are only read. */
-  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  UMEM_FUNCTION constexpr ElementIterator(ElementIterator<U, N> const &other) noexcept
-      : ElementIterator(View<T, N>(other.data_, other.extents_, other.strides_), other.i_) {}
+  template <class OtherType, class = std::enable_if_t<std::is_same_v<OtherType const, Type> &&
+                                                      !std::is_same_v<OtherType, Type>>>
+  UMEM_FUNCTION constexpr ElementIterator(ElementIterator<OtherType, Rank> const &other) noexcept
+      : ElementIterator(View<Type, Rank>(other.data_, other.extents_, other.strides_), other.i_) {}
 
-  UMEM_FUNCTION constexpr T &operator*() const noexcept { return data_[offset_]; }
+  UMEM_FUNCTION constexpr Type &operator*() const noexcept { return data_[offset_]; }
   /* The number of the element in C order. */
   UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
 
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
-    for (int k = N - 1; k >= 0; k--) {
+    for (int k = Rank - 1; k >= 0; k--) {
       offset_ += strides_.at[k];
       if (++at_.at[k] < extents_.at[k] || k == 0)
         break; /* the end has extents_[0] as first index */
@@ -57,7 +59,7 @@ public:
   }
   UMEM_FUNCTION constexpr ElementIterator &operator--() noexcept {
     i_--;
-    for (int k = N - 1; k >= 0; k--) {
+    for (int k = Rank - 1; k >= 0; k--) {
       offset_ -= strides_.at[k];
       if (at_.at[k]-- > 0 || k == 0) break;
       at_.at[k] = extents_.at[k] - 1;
@@ -70,7 +72,7 @@ public:
     i_ += n;
     index_t rest = i_;
     offset_ = 0;
-    for (int k = N - 1; k >= 0; k--) {
+    for (int k = Rank - 1; k >= 0; k--) {
       at_.at[k] = k > 0 ? rest % extents_.at[k] : rest;
       if (k > 0) rest /= extents_.at[k];
       offset_ += at_.at[k] * strides_.at[k];
@@ -79,27 +81,29 @@ public:
   }
 
 private:
-  template <class U, int M> friend class ElementIterator;
+  template <class OtherType, int OtherRank> friend class ElementIterator;
 
-  T *data_ = nullptr;
-  Extents<N> extents_;
-  Extents<N> strides_;
-  Extents<N> at_;      /* the indices of element i_ */
+  Type *data_ = nullptr;
+  Extents<Rank> extents_;
+  Extents<Rank> strides_;
+  Extents<Rank> at_;   /* the indices of element i_ */
   index_t offset_ = 0; /* of this element from data_ */
   index_t i_ = 0;
 };
 
 namespace detail {
 
-template <class T, int N>
-using IteratorOf = std::conditional_t<N == 1, StridedIterator<T>, ElementIterator<T, N>>;
+template <class Type, int Rank>
+using IteratorOf =
+    std::conditional_t<Rank == 1, StridedIterator<Type>, ElementIterator<Type, Rank>>;
 
-template <class T, int N>
-UMEM_FUNCTION constexpr IteratorOf<T, N> iterator_at(View<T, N> const &view, index_t i) noexcept {
-  if constexpr (N == 1)
-    return StridedIterator<T>(view.data, view.strides.at[0], i);
+template <class Type, int Rank>
+UMEM_FUNCTION constexpr IteratorOf<Type, Rank> iterator_at(View<Type, Rank> const &view,
+                                                           index_t i) noexcept {
+  if constexpr (Rank == 1)
+    return StridedIterator<Type>(view.data, view.strides.at[0], i);
   else
-    return ElementIterator<T, N>(view, i);
+    return ElementIterator<Type, Rank>(view, i);
 }
 
 /* A range of a view, or of a guard, which it then keeps. */
@@ -112,11 +116,11 @@ template <class Owner> struct ElementsOfGuard {
 };
 
 /* Whether the distance between elements that follow each other in C order is the same for all. Then step is it. */
-template <class T, int N>
-UMEM_FUNCTION constexpr bool has_one_step(View<T, N> const &view, index_t &step) noexcept {
+template <class Type, int Rank>
+UMEM_FUNCTION constexpr bool has_one_step(View<Type, Rank> const &view, index_t &step) noexcept {
   bool is_first = true;
   index_t next = 0; /* the stride that the next slower dimension must have */
-  for (int k = N - 1; k >= 0; k--) {
+  for (int k = Rank - 1; k >= 0; k--) {
     if (view.extents.at[k] == 1) continue;
     if (is_first)
       step = view.strides.at[k];
@@ -131,9 +135,9 @@ UMEM_FUNCTION constexpr bool has_one_step(View<T, N> const &view, index_t &step)
 } // namespace detail
 
 /* The elements of a view as a range: begin(), end(), size(). */
-template <class T, int N> class Elements {
+template <class Type, int Rank> class Elements {
 public:
-  UMEM_FUNCTION constexpr explicit Elements(View<T, N> const &view) noexcept : view_(view) {}
+  UMEM_FUNCTION constexpr explicit Elements(View<Type, Rank> const &view) noexcept : view_(view) {}
 
   UMEM_FUNCTION constexpr auto begin() const noexcept { return detail::iterator_at(view_, 0); }
   UMEM_FUNCTION constexpr auto end() const noexcept {
@@ -142,32 +146,32 @@ public:
   UMEM_FUNCTION constexpr index_t size() const noexcept { return view_.size(); }
 
 private:
-  View<T, N> view_;
+  View<Type, Rank> view_;
 };
 
-template <class T, int N>
-UMEM_FUNCTION constexpr Elements<T, N> elements(View<T, N> const &view) noexcept {
-  return Elements<T, N>(view);
+template <class Type, int Rank>
+UMEM_FUNCTION constexpr Elements<Type, Rank> elements(View<Type, Rank> const &view) noexcept {
+  return Elements<Type, Rank>(view);
 }
 
 /* The elements of a guard. A guard without a name, as in for (double &x : umem::elements(u.host(umem::write))),
  * lives as long as the range. */
-template <class G, class = typename std::remove_reference_t<G>::view_type>
-auto elements(G &&guard) {
-  if constexpr (std::is_lvalue_reference_v<G>)
+template <class GuardType, class = typename std::remove_reference_t<GuardType>::view_type>
+auto elements(GuardType &&guard) {
+  if constexpr (std::is_lvalue_reference_v<GuardType>)
     return elements(guard.view());
   else
-    return detail::ElementsOfGuard<std::remove_cv_t<G>>{std::forward<G>(guard)};
+    return detail::ElementsOfGuard<std::remove_cv_t<GuardType>>{std::forward<GuardType>(guard)};
 }
 
 /* Elements that follow each other in memory, by pointers. */
-template <class T> struct ContiguousElements {
-  T *first;
+template <class Type> struct ContiguousElements {
+  Type *first;
   index_t count;
 
-  UMEM_FUNCTION constexpr T *begin() const noexcept { return first; }
-  UMEM_FUNCTION constexpr T *end() const noexcept { return first + count; }
-  UMEM_FUNCTION constexpr T *data() const noexcept { return first; }
+  UMEM_FUNCTION constexpr Type *begin() const noexcept { return first; }
+  UMEM_FUNCTION constexpr Type *end() const noexcept { return first + count; }
+  UMEM_FUNCTION constexpr Type *data() const noexcept { return first; }
   UMEM_FUNCTION constexpr std::size_t size() const noexcept {
     return static_cast<std::size_t>(count);
   }
@@ -175,31 +179,35 @@ template <class T> struct ContiguousElements {
 
 /* The elements of a view in C order as a range of pointers: for std::span and functions that take a pointer and a
  * count. Throws umem::value_error if the view has gaps. */
-template <class T, int N>
-UMEM_FUNCTION constexpr ContiguousElements<T> contiguous_elements(View<T, N> const &view) {
+template <class Type, int Rank>
+UMEM_FUNCTION constexpr ContiguousElements<Type> contiguous_elements(View<Type, Rank> const &view) {
   UMEM_CHECK(view.is_contiguous(),
              detail::raise_value("the elements of a view with gaps do not follow each other"));
   return {view.data, view.data ? view.size() : 0};
 }
 
-/* Calls f(first, last) with the fastest iterators over the elements in C order, and returns what it returns. These
- * are pointers if the elements follow each other, a StridedIterator if their distances are equal, else
- * an ElementIterator. The compiler compiles f for all three; the results must have the same type. */
-template <class T, int N, class F> auto visit_elements(View<T, N> const &view, F &&f) {
+/* Calls functor(first, last) with the fastest iterators over the elements in C order, and returns
+ * what it returns. These are pointers if the elements follow each other, a StridedIterator if their
+ * distances are equal, else an ElementIterator. The compiler compiles functor for all three; the
+ * results must have the same type. */
+template <class Type, int Rank, class Function>
+auto visit_elements(View<Type, Rank> const &view, Function &&functor) {
   index_t const count = view.data ? view.size() : 0;
-  if (view.is_contiguous()) return f(view.data, view.data + count);
+  if (view.is_contiguous()) return functor(view.data, view.data + count);
   index_t step = 1;
   if (!detail::has_one_step(view, step)) {
-    if constexpr (N > 1) /* any other has one step */
-      return f(ElementIterator<T, N>(view), ElementIterator<T, N>(view, count));
+    if constexpr (Rank > 1) /* any other has one step */
+      return functor(ElementIterator<Type, Rank>(view), ElementIterator<Type, Rank>(view, count));
   }
-  return f(StridedIterator<T>(view.data, step), StridedIterator<T>(view.data, step, count));
+  return functor(StridedIterator<Type>(view.data, step),
+                 StridedIterator<Type>(view.data, step, count));
 }
 
 /* The same for a guard. */
-template <class G, class F, class = typename std::remove_reference_t<G>::view_type>
-auto visit_elements(G const &guard, F &&f) {
-  return visit_elements(guard.view(), std::forward<F>(f));
+template <class GuardType, class Function,
+          class = typename std::remove_reference_t<GuardType>::view_type>
+auto visit_elements(GuardType const &guard, Function &&functor) {
+  return visit_elements(guard.view(), std::forward<Function>(functor));
 }
 
 } // namespace umem

@@ -159,7 +159,7 @@ void rethrow_thrown(umemStatusType status);
 [[noreturn]] void raise_recorded(umemStatusType status);
 
 /* Throws unless the call that returned status succeeded. */
-inline void check(umemStatusType status) {
+inline void check_status(umemStatusType status) {
   if (status != umemOK) raise_recorded(status);
 }
 

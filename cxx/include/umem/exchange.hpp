@@ -26,25 +26,31 @@ namespace umem {
 
 namespace detail {
 
-template <class T, int N> Part<T, N> block_of(ArrayAccess<T, N> &array) { return array.part(); }
-template <class T, int N> Part<T, N> block_of(Part<T, N> const &part) { return part; }
+template <class Type, int Rank> Part<Type, Rank> block_of(ArrayAccess<Type, Rank> &array) {
+  return array.part();
+}
+template <class Type, int Rank> Part<Type, Rank> block_of(Part<Type, Rank> const &part) {
+  return part;
+}
 
 /* The cells of a part in a range. */
-template <class T, int N> Part<T, N> cells_of(Part<T, N> part, Range<N> const &range) {
-  for (int k = 0; k < N; k++) part = part.slice(k, range.begin.at[k], range.end.at[k]);
+template <class Type, int Rank>
+Part<Type, Rank> cells_of(Part<Type, Rank> part, Range<Rank> const &range) {
+  for (int k = 0; k < Rank; k++) part = part.slice(k, range.begin.at[k], range.end.at[k]);
   return part;
 }
 
 /* Throws what forbids the copies, before the first of them. */
-template <class T, int N>
-void check_blocks(Decomposition<N> const &decomposition, std::vector<Part<T, N>> const &blocks) {
+template <class Type, int Rank>
+void check_blocks(Decomposition<Rank> const &decomposition,
+                  std::vector<Part<Type, Rank>> const &blocks) {
   auto const count = static_cast<index_t>(blocks.size());
   if (count != decomposition.size())
     raise_text(umemValueError, "exchange_ghosts: %td arrays for %td blocks", count,
                decomposition.size());
   for (index_t n = 0; n < count; n++) {
-    Part<T, N> const &block = blocks[static_cast<std::size_t>(n)];
-    Extents<N> const wanted = decomposition.extents(n);
+    Part<Type, Rank> const &block = blocks[static_cast<std::size_t>(n)];
+    Extents<Rank> const wanted = decomposition.extents(n);
     if (block.extents() != wanted)
       raise_text(umemValueError,
                  "exchange_ghosts: the array of block %td has extents %s, the block %s", n,
@@ -54,13 +60,14 @@ void check_blocks(Decomposition<N> const &decomposition, std::vector<Part<T, N>>
   }
 }
 
-template <class T, int N>
-void exchange_parts(Decomposition<N> const &decomposition, std::vector<Part<T, N>> const &blocks) {
+template <class Type, int Rank>
+void exchange_parts(Decomposition<Rank> const &decomposition,
+                    std::vector<Part<Type, Rank>> const &blocks) {
   check_blocks(decomposition, blocks);
   for (index_t n = 0; n < decomposition.size(); n++) {
-    Part<T, N> const &block = blocks[static_cast<std::size_t>(n)];
-    for (GhostCopy<N> const &one : decomposition.ghost_copies(n, block.ghosts()))
-      copy(Part<T const, N>(cells_of(blocks[static_cast<std::size_t>(one.from)], one.source)),
+    Part<Type, Rank> const &block = blocks[static_cast<std::size_t>(n)];
+    for (GhostCopy<Rank> const &one : decomposition.ghost_copies(n, block.ghosts()))
+      copy(Part<Type const, Rank>(cells_of(blocks[static_cast<std::size_t>(one.from)], one.source)),
            cells_of(block, one.target));
   }
 }
@@ -77,17 +84,17 @@ template <class Blocks> auto parts_of_blocks(Blocks &blocks) {
 
 /* Copies to the ghost cells of each block the elements of its neighbours, at edges and corners too, and around the box
  * where it is periodic. Ghost cells outside of the box keep their values. blocks: one array or part for each block, in
- * the order of their numbers, such as a std::vector<Array<T, N>>, or a list of parts in braces. Throws
+ * the order of their numbers, such as a std::vector<Array<T, Rank>>, or a list of parts in braces. Throws
  * umem::value_error if there are not as many arrays as blocks, or if one has other extents than its block, and
  * umem::locked_error if a lock or guard of one lives; nothing is copied then. */
-template <int N, class Blocks>
-void exchange_ghosts(Decomposition<N> const &decomposition, Blocks &&blocks) {
+template <int Rank, class Blocks>
+void exchange_ghosts(Decomposition<Rank> const &decomposition, Blocks &&blocks) {
   detail::exchange_parts(decomposition, detail::parts_of_blocks(blocks));
 }
-template <class T, int N>
-void exchange_ghosts(Decomposition<N> const &decomposition,
-                     std::initializer_list<Part<T, N>> blocks) {
-  detail::exchange_parts(decomposition, std::vector<Part<T, N>>(blocks));
+template <class Type, int Rank>
+void exchange_ghosts(Decomposition<Rank> const &decomposition,
+                     std::initializer_list<Part<Type, Rank>> blocks) {
+  detail::exchange_parts(decomposition, std::vector<Part<Type, Rank>>(blocks));
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
@@ -95,11 +102,11 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* The same, and then fills the ghost cells outside of the box by rules, as umem::fill_ghosts would those of the box in
  * one piece; a mirror image that is neither in the block nor in its ghost cells repeats what is there. Throws
  * umem::value_error for the rule periodic in a dimension where the box is not: give that to the decomposition. */
-template <int N, class Blocks>
+template <int Rank, class Blocks>
 void exchange_ghosts(
-    Decomposition<N> const &decomposition, Blocks &&blocks,
+    Decomposition<Rank> const &decomposition, Blocks &&blocks,
     detail::ghost_rules_of<decltype(detail::block_of(*std::begin(blocks)))> const &rules) {
-  for (int k = 0; k < N; k++)
+  for (int k = 0; k < Rank; k++)
     if (!decomposition.is_periodic(k) &&
         (rules.below[k].kind == periodic || rules.above[k].kind == periodic))
       throw value_error("exchange_ghosts: the rule of dimension " + std::to_string(k) +

@@ -17,66 +17,68 @@ namespace umem {
 namespace detail {
 
 /* Integers can be indices, but not bool. */
-template <class I>
+template <class Integer>
 inline constexpr bool is_index =
-    std::is_integral_v<I> && !std::is_same_v<std::remove_cv_t<I>, bool>;
+    std::is_integral_v<Integer> && !std::is_same_v<std::remove_cv_t<Integer>, bool>;
 
 /* Whether k is one of the dimensions 0 to rank - 1. */
 UMEM_FUNCTION constexpr bool is_dimension(index_t k, index_t rank) noexcept {
   return k >= 0 && k < rank;
 }
 
-/* The length of an array for N numbers: C++ has none of length 0. */
-template <int N> inline constexpr std::size_t slots = static_cast<std::size_t>(N + (N == 0));
+/* The length of an array for Rank numbers: C++ has none of length 0. */
+template <int Rank>
+inline constexpr std::size_t slots = static_cast<std::size_t>(Rank + (Rank == 0));
 
 /* The largest Int, as a constant: device code may not call std::numeric_limits. */
-template <class Int> inline constexpr index_t largest = std::numeric_limits<Int>::max();
+template <class Integer> inline constexpr index_t largest = std::numeric_limits<Integer>::max();
 
 } // namespace detail
 
-/* N numbers, N >= 0; the first belongs to the slowest dimension in C order. Trivially copyable; for
+/* Rank numbers, Rank >= 0; the first belongs to the slowest dimension in C order. Trivially copyable; for
  * host and device. */
-template <int N> struct Extents {
-  static_assert(N >= 0, "Extents: the number of dimensions is not negative");
+template <int Rank> struct Extents {
+  static_assert(Rank >= 0, "Extents: the number of dimensions is not negative");
 
-  index_t at[detail::slots<N>];
+  index_t at[detail::slots<Rank>];
 
   /* All zero. */
   UMEM_FUNCTION constexpr Extents() noexcept : at{} {}
 
   /* One integer per dimension. Values above the largest index become negative. */
-  template <class... I, class = typename std::enable_if<(sizeof...(I) == N && N > 0) &&
-                                                        (detail::is_index<I> && ...)>::type>
-  UMEM_FUNCTION constexpr Extents(I... i) noexcept : at{static_cast<index_t>(i)...} {}
+  template <class... Indices,
+            class = typename std::enable_if<(sizeof...(Indices) == Rank && Rank > 0) &&
+                                            (detail::is_index<Indices> && ...)>::type>
+  UMEM_FUNCTION constexpr Extents(Indices... i) noexcept : at{static_cast<index_t>(i)...} {}
 
-  UMEM_FUNCTION static constexpr int size() noexcept { return N; }
+  UMEM_FUNCTION static constexpr int size() noexcept { return Rank; }
 
-  /* k in [0, N) */
+  /* k in [0, Rank) */
   UMEM_FUNCTION UMEM_CHECKED constexpr index_t &operator[](int k) noexcept {
-    UMEM_ASSERT(detail::is_dimension(k, N));
+    UMEM_ASSERT(detail::is_dimension(k, Rank));
     return at[k];
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr index_t const &operator[](int k) const noexcept {
-    UMEM_ASSERT(detail::is_dimension(k, N));
+    UMEM_ASSERT(detail::is_dimension(k, Rank));
     return at[k];
   }
 
   UMEM_FUNCTION constexpr index_t *begin() noexcept { return at; }
-  UMEM_FUNCTION constexpr index_t *end() noexcept { return at + N; }
+  UMEM_FUNCTION constexpr index_t *end() noexcept { return at + Rank; }
   UMEM_FUNCTION constexpr index_t const *begin() const noexcept { return at; }
-  UMEM_FUNCTION constexpr index_t const *end() const noexcept { return at + N; }
+  UMEM_FUNCTION constexpr index_t const *end() const noexcept { return at + Rank; }
 
-  /* All multiplied, 1 for N == 0; must not overflow: checked_product for what comes from
+  /* All multiplied, 1 for Rank == 0; must not overflow: checked_product for what comes from
    * outside. */
   UMEM_FUNCTION constexpr index_t product() const noexcept {
     index_t result = 1;
-    for (int k = 0; k < N; k++) result *= at[k];
+    for (int k = 0; k < Rank; k++) result *= at[k];
     return result;
   }
 
   UMEM_FUNCTION friend constexpr bool operator==(Extents const &one,
                                                  Extents const &other) noexcept {
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < Rank; k++)
       if (one.at[k] != other.at[k]) return false;
     return true;
   }
@@ -86,13 +88,13 @@ template <int N> struct Extents {
   }
 };
 
-template <class... I> Extents(I...) -> Extents<static_cast<int>(sizeof...(I))>;
+template <class... Indices> Extents(Indices...) -> Extents<static_cast<int>(sizeof...(Indices))>;
 
 namespace detail {
 
 /* Whether extents are those of count elements. */
-template <int N>
-UMEM_FUNCTION constexpr bool has_product(Extents<N> const &extents, index_t count) noexcept {
+template <int Rank>
+UMEM_FUNCTION constexpr bool has_product(Extents<Rank> const &extents, index_t count) noexcept {
   index_t product = 1;
   bool empty = false;
   for (index_t extent : extents) {
@@ -147,27 +149,29 @@ template <class Values> index_t checked_product(Values const &extents) {
 
 /* The strides of an array in C order without gaps: the last index is the fastest. An extent of 0
  * counts as 1. */
-template <int N> UMEM_FUNCTION constexpr Extents<N> c_strides(Extents<N> const &extents) noexcept {
-  Extents<N> strides;
+template <int Rank>
+UMEM_FUNCTION constexpr Extents<Rank> c_strides(Extents<Rank> const &extents) noexcept {
+  Extents<Rank> strides;
   index_t stride = 1;
-  for (int k = N - 1; k >= 0; k--) {
+  for (int k = Rank - 1; k >= 0; k--) {
     strides.at[k] = stride;
     stride *= extents.at[k] > 0 ? extents.at[k] : 1;
   }
   return strides;
 }
 
-/* The order of elements in memory. row_major: the last index is the fastest, as in C. column_major: the first index is, as
- * in Fortran, BLAS and MATLAB. */
+/* The order of elements in memory. row_major: the last index is the fastest, as in C. column_major:
+ * the first index is, as in Fortran, BLAS and MATLAB. */
 enum Order : int { row_major, column_major };
 
 /* The strides of an array in an order without gaps. An extent of 0 counts as 1. */
-template <int N>
-UMEM_FUNCTION constexpr Extents<N> strides_in(Order order, Extents<N> const &extents) noexcept {
+template <int Rank>
+UMEM_FUNCTION constexpr Extents<Rank> strides_in(Order order,
+                                                 Extents<Rank> const &extents) noexcept {
   if (order == row_major) return c_strides(extents);
-  Extents<N> strides;
+  Extents<Rank> strides;
   index_t stride = 1;
-  for (int k = 0; k < N; k++) {
+  for (int k = 0; k < Rank; k++) {
     strides.at[k] = stride;
     stride *= extents.at[k] > 0 ? extents.at[k] : 1;
   }

@@ -16,25 +16,25 @@ namespace umem {
 namespace detail {
 
 /* element = value */
-template <class T> struct SetTo {
-  T value;
-  UMEM_FUNCTION void operator()(T &element) const { element = value; }
+template <class Type> struct SetTo {
+  Type value;
+  UMEM_FUNCTION void operator()(Type &element) const { element = value; }
 };
 
 /* element = start + step * number of the element in C order */
-template <class T, int N> struct Count {
-  T start, step;
-  Extents<N> strides;
+template <class Type, int Rank> struct Count {
+  Type start, step;
+  Extents<Rank> strides;
 
-  template <class... I> UMEM_FUNCTION void operator()(T &element, I... i) const {
-    index_t n = number(std::make_integer_sequence<int, N>(), i...);
-    element = static_cast<T>(start + step * static_cast<T>(n));
+  template <class... Indices> UMEM_FUNCTION void operator()(Type &element, Indices... i) const {
+    index_t n = number(std::make_integer_sequence<int, Rank>(), i...);
+    element = static_cast<Type>(start + step * static_cast<Type>(n));
   }
 
 private:
-  template <int... K, class... I>
-  UMEM_FUNCTION index_t number(std::integer_sequence<int, K...>, I... i) const {
-    return ((i * strides.at[K]) + ... + index_t(0));
+  template <int... Nth, class... Indices>
+  UMEM_FUNCTION index_t number(std::integer_sequence<int, Nth...>, Indices... i) const {
+    return ((i * strides.at[Nth]) + ... + index_t(0));
   }
 };
 
@@ -43,35 +43,40 @@ private:
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* Every element becomes value. */
-template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
-void fill(P const &place, A &&elements, V const &value) {
+template <class PlaceType, class Operand, class Value,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void fill(PlaceType const &place, Operand &&elements, Value const &value) {
   UMEM_TRACE("umem::fill");
-  using T = detail::value_of<detail::bare_t<A>>;
-  detail::loop("fill", place, detail::SetTo<T>{static_cast<T>(value)},
+  using Type = detail::value_of<detail::bare_t<Operand>>;
+  detail::loop("fill", place, detail::SetTo<Type>{static_cast<Type>(value)},
                detail::use(elements, discard));
 }
-template <class A, class V, class = std::enable_if_t<detail::is_operand<A>>>
-void fill(A &&elements, V const &value) {
+template <class Operand, class Value, class = std::enable_if_t<detail::is_operand<Operand>>>
+void fill(Operand &&elements, Value const &value) {
   fill(detail::AtHome(), elements, value);
 }
 
 /* start, start + step, start + 2 * step, ... in C order. Each element is computed from its
  * number, with the arithmetic of the element type. */
-template <class P, class A, class V, class W, class = std::enable_if_t<detail::is_place<P>>>
-void iota(P const &place, A &&elements, V const &start, W const &step) {
+template <class PlaceType, class Operand, class Value, class Step,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void iota(PlaceType const &place, Operand &&elements, Value const &start, Step const &step) {
   UMEM_TRACE("umem::iota");
-  using T = detail::value_of<detail::bare_t<A>>;
-  constexpr int N = detail::rank_of<detail::bare_t<A>>;
-  Extents<N> const extents = detail::extents_of(elements);
-  detail::Count<T, N> count{static_cast<T>(start), static_cast<T>(step), c_strides(extents)};
+  using Type = detail::value_of<detail::bare_t<Operand>>;
+  constexpr int Rank = detail::rank_of<detail::bare_t<Operand>>;
+  Extents<Rank> const extents = detail::extents_of(elements);
+  detail::Count<Type, Rank> count{static_cast<Type>(start), static_cast<Type>(step),
+                                  c_strides(extents)};
   detail::loop_indexed<index_t>("iota", place, count, nullptr, detail::use(elements, discard));
 }
-template <class P, class A, class V, class = std::enable_if_t<detail::is_place<P>>>
-void iota(P const &place, A &&elements, V const &start) {
+template <class PlaceType, class Operand, class Value,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void iota(PlaceType const &place, Operand &&elements, Value const &start) {
   iota(place, elements, start, 1);
 }
-template <class A, class V, class W = int, class = std::enable_if_t<detail::is_operand<A>>>
-void iota(A &&elements, V const &start, W const &step = 1) {
+template <class Operand, class Value, class Step = int,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void iota(Operand &&elements, Value const &start, Step const &step = 1) {
   iota(detail::AtHome(), elements, start, step);
 }
 

@@ -56,57 +56,60 @@ inline constexpr GhostKind reflect = GhostKind::reflect;
 inline constexpr GhostKind symmetric = GhostKind::symmetric;
 
 /* What umem::constant returns. */
-template <class V> struct GhostConstant { V value; };
+template <class Value> struct GhostConstant { Value value; };
 
 /* Every ghost cell becomes value, converted to the type of the elements. */
-template <class V> GhostConstant<V> constant(V const &value) { return {value}; }
+template <class Value> GhostConstant<Value> constant(Value const &value) { return {value}; }
 
-/* The rule of one side, for elements T. */
-template <class T> struct GhostRule {
+/* The rule of one side, for elements Type. */
+template <class Type> struct GhostRule {
   GhostKind kind = GhostKind::keep;
-  T value{}; /* of GhostKind::constant */
+  Type value{}; /* of GhostKind::constant */
 
   GhostRule() = default;
   GhostRule(GhostKind kind_) : kind(kind_) {}
-  template <class V>
-  GhostRule(GhostConstant<V> const &constant)
-      : kind(GhostKind::constant), value(static_cast<T>(constant.value)) {}
+  template <class Value>
+  GhostRule(GhostConstant<Value> const &constant)
+      : kind(GhostKind::constant), value(static_cast<Type>(constant.value)) {}
 };
 
 /* What umem::sides returns. */
-template <class A, class B> struct GhostSides {
-  A below;
-  B above;
+template <class Arg, class Other> struct GhostSides {
+  Arg below;
+  Other above;
 };
 
 /* Different rules for the two sides of a dimension. */
-template <class A, class B> GhostSides<A, B> sides(A const &below, B const &above) {
+template <class Arg, class Other>
+GhostSides<Arg, Other> sides(Arg const &below, Other const &above) {
   return {below, above};
 }
 
-/* The rules of all sides of N dimensions. */
-template <class T, int N> struct GhostRules {
-  GhostRule<T> below[detail::slots<N>], above[detail::slots<N>];
+/* The rules of all sides of Rank dimensions. */
+template <class Type, int Rank> struct GhostRules {
+  GhostRule<Type> below[detail::slots<Rank>], above[detail::slots<Rank>];
 
   /* The same for all dimensions: periodic, ..., constant(v) or sides(). */
-  GhostRules(GhostRule<T> const &rule) { set_all(rule); }
+  GhostRules(GhostRule<Type> const &rule) { set_all(rule); }
   GhostRules(GhostKind rule) { set_all(rule); }
-  template <class V> GhostRules(GhostConstant<V> const &rule) { set_all(rule); }
-  template <class A, class B> GhostRules(GhostSides<A, B> const &rules) { set_all(rules); }
+  template <class Value> GhostRules(GhostConstant<Value> const &rule) { set_all(rule); }
+  template <class Arg, class Other> GhostRules(GhostSides<Arg, Other> const &rules) {
+    set_all(rules);
+  }
 
   /* One for each dimension. */
-  template <class... R, class = std::enable_if_t<(N > 1 && sizeof...(R) == N)>>
-  GhostRules(R const &...rules) {
+  template <class... Rules, class = std::enable_if_t<(Rank > 1 && sizeof...(Rules) == Rank)>>
+  GhostRules(Rules const &...rules) {
     int k = 0;
     (set(k++, rules), ...);
   }
 
 private:
-  template <class R> void set_all(R const &rule) {
-    for (int k = 0; k < N; k++) set(k, rule);
+  template <class Rule> void set_all(Rule const &rule) {
+    for (int k = 0; k < Rank; k++) set(k, rule);
   }
-  template <class R> void set(int k, R const &both) { below[k] = above[k] = both; }
-  template <class A, class B> void set(int k, GhostSides<A, B> const &two) {
+  template <class Rule> void set(int k, Rule const &both) { below[k] = above[k] = both; }
+  template <class Arg, class Other> void set(int k, GhostSides<Arg, Other> const &two) {
     below[k] = two.below;
     above[k] = two.above;
   }
@@ -115,7 +118,7 @@ private:
 namespace detail {
 
 /* The rules for the ghost cells of an operand. Not deduced, so that callers may write them in braces. */
-template <class A> using ghost_rules_of = GhostRules<value_of<bare_t<A>>, rank_of<bare_t<A>>>;
+template <class Arg> using ghost_rules_of = GhostRules<value_of<bare_t<Arg>>, rank_of<bare_t<Arg>>>;
 
 /* The element, of 0 to count - 1, whose value ghost cell g gets; count > 0, and kind is not constant. */
 inline index_t source_of(GhostKind kind, index_t g, index_t count) noexcept {
@@ -158,19 +161,19 @@ void fill_slabs(Cells const &cells, int k, GhostKind kind, index_t count, index_
 }
 
 /* Fills the ghost cells of a View or a Part by copy(from, to) and set(value, to). */
-template <class Cells, class T, int N, class Copy, class Set>
-void fill_all_slabs(Cells const &cells, Extents<N> const &extents, Ghosts<N> const &ghosts,
-                    GhostRules<T, N> const &rules, Copy const &copy, Set const &set) {
-  for (int k = 0; k < N; k++) {
+template <class Cells, class Type, int Rank, class Copy, class Set>
+void fill_all_slabs(Cells const &cells, Extents<Rank> const &extents, Ghosts<Rank> const &ghosts,
+                    GhostRules<Type, Rank> const &rules, Copy const &copy, Set const &set) {
+  for (int k = 0; k < Rank; k++) {
     Cells slabs = cells; /* over the cells of other dimensions that have their values */
-    for (int j = 0; j < N; j++) {
+    for (int j = 0; j < Rank; j++) {
       if (j == k) continue;
       bool const below = j < k || rules.below[j].kind == GhostKind::keep;
       bool const above = j < k || rules.above[j].kind == GhostKind::keep;
       slabs =
           slabs.slice(j, below ? -ghosts.below[j] : 0, extents[j] + (above ? ghosts.above[j] : 0));
     }
-    auto fill_side = [&](GhostRule<T> const &rule, index_t begin, index_t end) {
+    auto fill_side = [&](GhostRule<Type> const &rule, index_t begin, index_t end) {
       if (begin == end || rule.kind == GhostKind::keep) return;
       if (rule.kind == GhostKind::constant)
         set(rule.value, slabs.slice(k, begin, end));
@@ -183,13 +186,13 @@ void fill_all_slabs(Cells const &cells, Extents<N> const &extents, Ghosts<N> con
 }
 
 /* Throws umem::value_error where ghost cells would be copies of elements that are not there. */
-template <class T, int N>
-void check_ghost_rules(Extents<N> const &extents, Ghosts<N> const &ghosts,
-                       GhostRules<T, N> const &rules) {
-  auto copies = [](GhostRule<T> const &rule, index_t count) {
+template <class Type, int Rank>
+void check_ghost_rules(Extents<Rank> const &extents, Ghosts<Rank> const &ghosts,
+                       GhostRules<Type, Rank> const &rules) {
+  auto copies = [](GhostRule<Type> const &rule, index_t count) {
     return count > 0 && rule.kind != GhostKind::keep && rule.kind != GhostKind::constant;
   };
-  for (int k = 0; k < N; k++)
+  for (int k = 0; k < Rank; k++)
     if (extents[k] == 0 &&
         (copies(rules.below[k], ghosts.below[k]) || copies(rules.above[k], ghosts.above[k])))
       raise_text(umemValueError,
@@ -199,12 +202,13 @@ void check_ghost_rules(Extents<N> const &extents, Ghosts<N> const &ghosts,
 }
 
 /* Fills the ghost cells of a part by strided copies. */
-template <class T, int N> void fill_part(Part<T, N> const &part, GhostRules<T, N> const &rules) {
+template <class Type, int Rank>
+void fill_part(Part<Type, Rank> const &part, GhostRules<Type, Rank> const &rules) {
   fill_all_slabs(
       part, part.extents(), part.ghosts(), rules,
-      [](auto const &from, auto const &to) { copy(Part<T const, N>(from), to); },
-      [](T const &value, auto const &to) {
-        copy(umem::part(View<T const, N>(&value, to.extents(), Extents<N>())), to);
+      [](auto const &from, auto const &to) { copy(Part<Type const, Rank>(from), to); },
+      [](Type const &value, auto const &to) {
+        copy(umem::part(View<Type const, Rank>(&value, to.extents(), Extents<Rank>())), to);
       });
 }
 
@@ -221,16 +225,17 @@ inline bool loops_reach(Context const &context) {
 }
 
 /* Fills the ghost cells of a view by loops. */
-template <class P, class T, int N>
-void fill_view(P const &place, View<T, N> const &view, GhostRules<T, N> const &rules) {
+template <class PlaceType, class Type, int Rank>
+void fill_view(PlaceType const &place, View<Type, Rank> const &view,
+               GhostRules<Type, Rank> const &rules) {
   fill_all_slabs(
       view, view.extents, view.ghosts, rules,
       [&](auto const &from, auto const &to) { transform(place, from, to, Identity()); },
-      [&](T const &value, auto const &to) { fill(place, to, value); });
+      [&](Type const &value, auto const &to) { fill(place, to, value); });
 }
-template <class T, int N>
-void fill_view_on_device(DevicePlace const &place, View<T, N> const &view,
-                         GhostRules<T, N> const &rules) {
+template <class Type, int Rank>
+void fill_view_on_device(DevicePlace const &place, View<Type, Rank> const &view,
+                         GhostRules<Type, Rank> const &rules) {
 #if defined(__CUDACC__)
   DevicePlace queued = place; /* it waits once, for all kernels */
   queued.wait = false;
@@ -249,8 +254,8 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* Gives ghost cells their values, by one rule for all dimensions or one for each. Throws umem::value_error if there
  * are no elements in a dimension whose ghost cells repeat elements. */
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-void fill_ghosts(P const &place, A &&elements, detail::ghost_rules_of<A> const &rules) {
+template <class PlaceType, class Arg, class = std::enable_if_t<detail::is_place<PlaceType>>>
+void fill_ghosts(PlaceType const &place, Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
   UMEM_TRACE("umem::fill_ghosts");
   auto const used = detail::use(elements, write);
   static_assert(decltype(used)::writes, "fill_ghosts: the elements are read-only");
@@ -271,9 +276,9 @@ void fill_ghosts(P const &place, A &&elements, detail::ghost_rules_of<A> const &
         used);
   }
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>>
-void fill_ghosts(A &&elements, detail::ghost_rules_of<A> const &rules) {
-  using Operand = detail::bare_t<A>;
+template <class Arg, class = std::enable_if_t<detail::is_operand<Arg>>>
+void fill_ghosts(Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
+  using Operand = detail::bare_t<Arg>;
   constexpr bool is_array = detail::kind_of<Operand> == detail::OperandKind::array;
   if constexpr (is_array || detail::kind_of<Operand> == detail::OperandKind::part) {
     if (!detail::loops_reach(elements.context())) {

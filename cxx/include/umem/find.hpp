@@ -85,10 +85,10 @@ inline std::optional<Found> find_in(Context const &context, address adr) {
   return detail::found_block(is_found, found, adr);
 }
 
-/* Gives the live block at adr a label, until it is freed; "" removes the label. A Track must be in the stack of context:
- * umem_set_block_label. */
+/* Gives the live block at adr a label, until it is freed; "" removes the label. A Track must be in
+ * the stack of context: umem_set_block_label. */
 inline void set_block_label(Context const &context, address adr, std::string const &label) {
-  detail::check(umem_set_block_label(context.c_context(), adr, label.c_str()));
+  detail::check_status(umem_set_block_label(context.c_context(), adr, label.c_str()));
 }
 
 /* The live contexts that count their bytes, the largest first: umem_describe_contexts. */

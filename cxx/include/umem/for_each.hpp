@@ -60,11 +60,11 @@ namespace umem {
 namespace detail {
 
 /* Throws umem::value_error if an index type cannot hold the indices of a range. */
-template <class Index, int N> void check_index_type(Range<N> const &range) {
+template <class Index, int Rank> void check_index_type(Range<Rank> const &range) {
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
   constexpr index_t most = largest<Index>;
-  for (int k = 0; k < N; k++)
+  for (int k = 0; k < Rank; k++)
     if (range.begin.at[k] < -most - 1 || range.end.at[k] > most)
       raise_text(umemValueError, "indices up to %s do not fit the type asked for",
                  in_words(range.end).text);
@@ -72,23 +72,23 @@ template <class Index, int N> void check_index_type(Range<N> const &range) {
 
 /* ---- which arguments f gets ---- */
 
-template <class Index, class F, class Elements, class K> struct CallOf;
-template <class Index, class F, class... T, int... K>
-struct CallOf<Index, F, std::tuple<T...>, std::integer_sequence<int, K...>> {
-  template <int> using Of = Index;
-  static constexpr bool with_elements = std::is_invocable_v<F &, T &...>;
-  static constexpr bool with_indices = std::is_invocable_v<F &, T &..., Of<K>...>;
+template <class Index, class Function, class Elements, class Numbers> struct CallOf;
+template <class Index, class Function, class... Types, int... Nth>
+struct CallOf<Index, Function, std::tuple<Types...>, std::integer_sequence<int, Nth...>> {
+  template <int> using IndexOf = Index;
+  static constexpr bool with_elements = std::is_invocable_v<Function &, Types &...>;
+  static constexpr bool with_indices = std::is_invocable_v<Function &, Types &..., IndexOf<Nth>...>;
 };
 
 /* Whether f gets the indices after the elements of uses: if it must, or takes nothing else. */
-template <bool must, class Index, class F, class... U> constexpr bool gets_indices() {
+template <bool must, class Index, class Function, class... Uses> constexpr bool gets_indices() {
   if constexpr (must) {
     return true;
   } else {
-    constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
-    using Call = CallOf<Index, F, std::tuple<typename U::element_type...>,
-                        std::make_integer_sequence<int, N>>;
-    static_assert(Call::with_elements || !hides_parameters<F>(),
+    constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
+    using Call = CallOf<Index, Function, std::tuple<typename Uses::element_type...>,
+                        std::make_integer_sequence<int, Rank>>;
+    static_assert(Call::with_elements || !hides_parameters<Function>(),
                   "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
                   "call for_each_indexed");
     if constexpr (Call::with_elements) {
@@ -103,82 +103,84 @@ template <bool must, class Index, class F, class... U> constexpr bool gets_indic
   }
 }
 
-/* Whether a loop can be compiled: no message has been given. What cannot is left out, so that the messages stand alone. */
-template <class... U> constexpr bool are_allowed() {
-  constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
-  return ((U::rank == N && U::is_allowed) && ...);
+/* Whether a loop can be compiled: no message has been given. What cannot is left out, so that the
+ * messages stand alone. */
+template <class... Uses> constexpr bool are_allowed() {
+  constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
+  return ((Uses::rank == Rank && Uses::is_allowed) && ...);
 }
-template <class Index, class F, class... U> constexpr bool takes_operands() {
-  if constexpr (!are_allowed<U...>() || !is_index<Index> || !std::is_signed_v<Index>) {
+template <class Index, class Function, class... Uses> constexpr bool takes_operands() {
+  if constexpr (!are_allowed<Uses...>() || !is_index<Index> || !std::is_signed_v<Index>) {
     return false;
   } else {
-    constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
-    using Call = CallOf<Index, F, std::tuple<typename U::element_type...>,
-                        std::make_integer_sequence<int, N>>;
-    return Call::with_elements || Call::with_indices || hides_parameters<F>();
+    constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
+    using Call = CallOf<Index, Function, std::tuple<typename Uses::element_type...>,
+                        std::make_integer_sequence<int, Rank>>;
+    return Call::with_elements || Call::with_indices || hides_parameters<Function>();
   }
 }
 
 /* ---- a function with a body for each side ---- */
 
 /* The function that a loop on the host calls; see AssignOnHost of transform.hpp for another. */
-template <class F> F const &for_host(F const &f) {
-  check_for_host<F>();
+template <class Function> Function const &for_host(Function const &f) {
+  check_for_host<Function>();
   return f;
 }
-template <class F> F const &for_device(F const &f) {
-  check_for_device<F>();
+template <class Function> Function const &for_device(Function const &f) {
+  check_for_device<Function>();
   return f;
 }
 
 /* ---- parts of views ---- */
 
-template <class T, int N> View<T, N> in_range(View<T, N> const &view, Range<N> const &range) {
+template <class Type, int Rank>
+View<Type, Rank> in_range(View<Type, Rank> const &view, Range<Rank> const &range) {
   return part_of(view, range);
 }
-template <class T, int N>
-FreshView<T, N> in_range(FreshView<T, N> const &view, Range<N> const &range) {
-  return {part_of(static_cast<View<T, N> const &>(view), range)};
+template <class Type, int Rank>
+FreshView<Type, Rank> in_range(FreshView<Type, Rank> const &view, Range<Rank> const &range) {
+  return {part_of(static_cast<View<Type, Rank> const &>(view), range)};
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* f(element of each view) */
-template <class P, class F, class... V>
-UMEM_ALWAYS_INLINE void map(P const &place, F const &f, V const &...views) {
-  if constexpr (may_be_device<P>)
+template <class PlaceType, class Function, class... Views>
+UMEM_ALWAYS_INLINE void map(PlaceType const &place, Function const &f, Views const &...views) {
+  if constexpr (may_be_device<PlaceType>)
     if (is_device(place)) return device_map(device_of(place), for_device(f), views...);
-  if constexpr (may_be_host<P>) {
+  if constexpr (may_be_host<PlaceType>) {
     auto own = for_host(f);
     host_map(host_of(place), own, views...);
   }
 }
 
 /* f(element of each view, i, j, ...) for the indices of a range. */
-template <class Index, class P, class F, int N, class... V>
-UMEM_ALWAYS_INLINE void map_indexed(P const &place, F const &f, Range<N> const &range,
-                                    V const &...views) {
+template <class Index, class PlaceType, class Function, int Rank, class... Views>
+UMEM_ALWAYS_INLINE void map_indexed(PlaceType const &place, Function const &f,
+                                    Range<Rank> const &range, Views const &...views) {
   check_index_type<Index>(range);
-  if constexpr (may_be_device<P>)
+  if constexpr (may_be_device<PlaceType>)
     if (is_device(place))
       return device_indexed<Index>(device_of(place), for_device(f), range.begin, range.end,
                                    views...);
-  if constexpr (may_be_host<P>)
+  if constexpr (may_be_host<PlaceType>)
     host_indexed<Index>(host_of(place), for_host(f), range.begin, range.end, views...);
 }
 
 /* ---- loops over operands ---- */
 
-template <class... U> constexpr void check_ranks() {
-  constexpr int N = std::tuple_element_t<0, std::tuple<U...>>::rank;
-  static_assert(((U::rank == N) && ...), "all operands of a loop have the same rank");
+template <class... Uses> constexpr void check_ranks() {
+  constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
+  static_assert(((Uses::rank == Rank) && ...), "all operands of a loop have the same rank");
 }
 
 /* f(element of each use) */
-template <class P, class F, class... U>
-void loop(char const *function, P const &place, F const &f, U const &...uses) {
-  check_ranks<U...>();
-  if constexpr (are_allowed<U...>()) {
+template <class PlaceType, class Function, class... Uses>
+void loop(char const *function, PlaceType const &place, Function const &f, Uses const &...uses) {
+  check_ranks<Uses...>();
+  if constexpr (are_allowed<Uses...>()) {
     auto where = settled(place, uses...);
     check_kernels(where); /* before old elements are discarded */
     check_extents(function, extents_of(uses)...);
@@ -189,15 +191,16 @@ void loop(char const *function, P const &place, F const &f, U const &...uses) {
   }
 }
 
-/* f(element of each use, i, j, ...), for all elements or, if range is not null, those with these indices. R: a pointer
- * to a Range, or std::nullptr_t. */
-template <class Index, class P, class F, class R, class U, class... More>
-UMEM_ALWAYS_INLINE void loop_indexed(char const *function, P const &place, F const &f, R range,
-                                     U const &first, More const &...others) {
-  constexpr bool has_range = !std::is_null_pointer_v<R>;
+/* f(element of each use, i, j, ...), for all elements or, if range is not null, those with these
+ * indices. RangeType: a pointer to a Range, or std::nullptr_t. */
+template <class Index, class PlaceType, class Function, class RangeType, class Used, class... More>
+UMEM_ALWAYS_INLINE void loop_indexed(char const *function, PlaceType const &place,
+                                     Function const &f, RangeType range, Used const &first,
+                                     More const &...others) {
+  constexpr bool has_range = !std::is_null_pointer_v<RangeType>;
   auto where = settled(place, first, others...);
   check_kernels(where);
-  check_ranks<U, More...>();
+  check_ranks<Used, More...>();
   if constexpr (!has_range) check_extents(function, extents_of(first), extents_of(others)...);
   with_views(
       where,
@@ -207,26 +210,28 @@ UMEM_ALWAYS_INLINE void loop_indexed(char const *function, P const &place, F con
           (check_range(views, *range), ...);
           map_indexed<Index>(where, f, *range, view, views...);
         } else {
-          map_indexed<Index>(where, f, Range<U::rank>(view.extents), view, views...);
+          map_indexed<Index>(where, f, Range<Used::rank>(view.extents), view, views...);
         }
       },
       first, others...);
 }
 
 /* f(element of each use, and indices if it takes them) */
-template <class Index, bool indexed, class P, class F, class R, class... U>
-UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F const &f, R range,
-                                    U const &...uses) {
-  check_ranks<U...>();
+template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
+          class... Uses>
+UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place, Function const &f,
+                                    RangeType range, Uses const &...uses) {
+  check_ranks<Uses...>();
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
-  static_assert(std::is_copy_constructible_v<F>, UMEM_COPIED_FUNCTOR);
-  constexpr bool with_indices = gets_indices<indexed, Index, F, U...>();
-  if constexpr (!takes_operands<Index, F, U...>() || !std::is_copy_constructible_v<F>) {
+  static_assert(std::is_copy_constructible_v<Function>, UMEM_COPIED_FUNCTOR);
+  constexpr bool with_indices = gets_indices<indexed, Index, Function, Uses...>();
+  if constexpr (!takes_operands<Index, Function, Uses...>() ||
+                !std::is_copy_constructible_v<Function>) {
     return;
   } else if constexpr (with_indices) {
     loop_indexed<Index>(function, place, f, range, uses...);
-  } else if constexpr (std::is_null_pointer_v<R>) {
+  } else if constexpr (std::is_null_pointer_v<RangeType>) {
     loop(function, place, f, uses...);
   } else {
     auto where = settled(place, uses...);
@@ -237,29 +242,34 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, P const &place, F cons
 }
 
 /* The same for operands whose uses it chooses. */
-template <class Index, bool indexed, class P, class F, class R, std::size_t... K, class... A>
-UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<K...>, char const *function,
-                                         P const &place, F const &f, R range, A &...operands) {
+template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
+          std::size_t... Nth, class... Operands>
+UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<Nth...>, char const *function,
+                                         PlaceType const &place, Function const &f, RangeType range,
+                                         Operands &...operands) {
   for_each_of<Index, indexed>(function, place, f, range,
-                              use_in_loop<F, K>(operands, range == nullptr)...);
+                              use_in_loop<Function, Nth>(operands, range == nullptr)...);
 }
-template <class Index, bool indexed, class P, class F, class R, class... A>
-UMEM_ALWAYS_INLINE void for_each_call(char const *function, P const &place, F const &f, R range,
-                                      A &...operands) {
-  for_each_operand<Index, indexed>(std::index_sequence_for<A...>(), function, place, f, range,
-                                   operands...);
+template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
+          class... Operands>
+UMEM_ALWAYS_INLINE void for_each_call(char const *function, PlaceType const &place,
+                                      Function const &f, RangeType range, Operands &...operands) {
+  for_each_operand<Index, indexed>(std::index_sequence_for<Operands...>(), function, place, f,
+                                   range, operands...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 
 /* The arguments of functions whose place is optional. */
-template <class P, class A>
-inline constexpr bool is_place_and_operand = is_place<P> &&is_loop_operand<A>;
-template <class F, class... A>
-inline constexpr bool is_functor_and_operands = sizeof...(A) > 0 && !is_place<F> &&
-                                                !is_loop_operand<F> && (is_loop_operand<A> && ...);
-template <class P, class F, class... A>
-inline constexpr bool is_place_and_operands = is_place<P> &&is_functor_and_operands<F, A...>;
+template <class PlaceType, class Operand>
+inline constexpr bool is_place_and_operand = is_place<PlaceType> &&is_loop_operand<Operand>;
+template <class Function, class... Operands>
+inline constexpr bool is_functor_and_operands = sizeof...(Operands) > 0 && !is_place<Function> &&
+                                                !is_loop_operand<Function> &&
+                                                (is_loop_operand<Operands> && ...);
+template <class PlaceType, class Function, class... Operands>
+inline constexpr bool is_place_and_operands =
+    is_place<PlaceType> &&is_functor_and_operands<Function, Operands...>;
 
 } // namespace detail
 
@@ -268,50 +278,55 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* ---- elements ---- */
 
 /* f(element of each operand), or f(element of each operand, i, j, ...) if f takes these. */
-template <class P, class F, class... A,
-          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
-void for_each(P const &place, F f, A &&...operands) {
+template <class PlaceType, class Function, class... Operands,
+          class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
+void for_each(PlaceType const &place, Function f, Operands &&...operands) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", place, f, nullptr, operands...);
 }
-template <class F, class... A, class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
-void for_each(F f, A &&...operands) {
+template <class Function, class... Operands,
+          class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
+void for_each(Function f, Operands &&...operands) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, operands...);
 }
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
-void for_each(P const &place, A &&elements, F f) {
+template <class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
+void for_each(PlaceType const &place, Operand &&elements, Function f) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", place, f, nullptr, elements);
 }
-template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
-void for_each(A &&elements, F f) {
+template <class Operand, class Function, class = std::enable_if_t<detail::is_loop_operand<Operand>>>
+void for_each(Operand &&elements, Function f) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, elements);
 }
 
-/* The same for the elements whose indices are in range: a Range<N>, Extents or {begin, end}. Each operand counts them
- * from its own element (0, ..., 0). Throws umem::index_error if a range that is not empty leaves the elements and ghost
- * cells of an operand. */
-template <class P, class F, int N, class... A,
-          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
-void for_each(P const &place, F f, Range<N> const &range, A &&...operands) {
+/* The same for the elements whose indices are in range: a Range<Rank>, Extents or {begin, end}.
+ * Each operand counts them from its own element (0, ..., 0). Throws umem::index_error if a range
+ * that is not empty leaves the elements and ghost cells of an operand. */
+template <class PlaceType, class Function, int Rank, class... Operands,
+          class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
+void for_each(PlaceType const &place, Function f, Range<Rank> const &range,
+              Operands &&...operands) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", place, f, &range, operands...);
 }
-template <class F, int N, class... A,
-          class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
-void for_each(F f, Range<N> const &range, A &&...operands) {
+template <class Function, int Rank, class... Operands,
+          class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
+void for_each(Function f, Range<Rank> const &range, Operands &&...operands) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, &range, operands...);
 }
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
-void for_each(P const &place, A &&elements, detail::range_of<A> const &range, F f) {
+template <class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
+void for_each(PlaceType const &place, Operand &&elements, detail::range_of<Operand> const &range,
+              Function f) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", place, f, &range, elements);
 }
-template <class A, class F, class = std::enable_if_t<detail::is_loop_operand<A>>>
-void for_each(A &&elements, detail::range_of<A> const &range, F f) {
+template <class Operand, class Function, class = std::enable_if_t<detail::is_loop_operand<Operand>>>
+void for_each(Operand &&elements, detail::range_of<Operand> const &range, Function f) {
   UMEM_TRACE("umem::for_each");
   detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, &range, elements);
 }
@@ -321,55 +336,58 @@ void for_each(A &&elements, detail::range_of<A> const &range, F f) {
 /* f(element of each operand, i, j, ...). The indices are umem::index_t or the type that the caller names. With 32 bits,
  * for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that compute with indices. Throws
  * umem::value_error if the type is too narrow. */
-template <class Index = index_t, class P, class F, class... A,
-          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, A &&...operands) {
+template <class Index = index_t, class PlaceType, class Function, class... Operands,
+          class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,
+                                         Operands &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, operands...);
 }
-template <class Index = index_t, class F, class... A,
-          class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(F f, A &&...operands) {
+template <class Index = index_t, class Function, class... Operands,
+          class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(Function f, Operands &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, operands...);
 }
-template <class Index = index_t, class P, class A, class F,
-          class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements, F f) {
+template <class Index = index_t, class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Operand &&elements, Function f) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, elements);
 }
-template <class Index = index_t, class A, class F,
-          class = std::enable_if_t<detail::is_loop_operand<A>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, F f) {
+template <class Index = index_t, class Operand, class Function,
+          class = std::enable_if_t<detail::is_loop_operand<Operand>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(Operand &&elements, Function f) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, elements);
 }
 
 /* The same for the elements whose indices are in range, as for for_each. */
-template <class Index = index_t, class P, class F, int N, class... A,
-          class = std::enable_if_t<detail::is_place_and_operands<P, F, A...>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, F f, Range<N> const &range,
-                                         A &&...operands) {
+template <class Index = index_t, class PlaceType, class Function, int Rank, class... Operands,
+          class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,
+                                         Range<Rank> const &range, Operands &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, operands...);
 }
-template <class Index = index_t, class F, int N, class... A,
-          class = std::enable_if_t<detail::is_functor_and_operands<F, A...>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(F f, Range<N> const &range, A &&...operands) {
+template <class Index = index_t, class Function, int Rank, class... Operands,
+          class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(Function f, Range<Rank> const &range,
+                                         Operands &&...operands) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, operands...);
 }
-template <class Index = index_t, class P, class A, class F,
-          class = std::enable_if_t<detail::is_place_and_operand<P, A>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(P const &place, A &&elements,
-                                         detail::range_of<A> const &range, F f) {
+template <class Index = index_t, class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Operand &&elements,
+                                         detail::range_of<Operand> const &range, Function f) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, elements);
 }
-template <class Index = index_t, class A, class F,
-          class = std::enable_if_t<detail::is_loop_operand<A>>>
-UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, detail::range_of<A> const &range, F f) {
+template <class Index = index_t, class Operand, class Function,
+          class = std::enable_if_t<detail::is_loop_operand<Operand>>>
+UMEM_ALWAYS_INLINE void for_each_indexed(Operand &&elements, detail::range_of<Operand> const &range,
+                                         Function f) {
   UMEM_TRACE("umem::for_each_indexed");
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, elements);
 }
@@ -378,8 +396,9 @@ UMEM_ALWAYS_INLINE void for_each_indexed(A &&elements, detail::range_of<A> const
 
 /* f(i, j, ...) for all indices of a range, or all below extents. The place must be able to use
  * the memory that f touches. */
-template <class Index = index_t, class P, int N, class F>
-UMEM_ALWAYS_INLINE void for_each_index(P const &place, Range<N> const &range, F f) {
+template <class Index = index_t, class PlaceType, int Rank, class Function>
+UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Range<Rank> const &range,
+                                       Function f) {
   UMEM_TRACE("umem::for_each_index");
   auto where = detail::as_place(place);
   using Where = decltype(where);
@@ -389,18 +408,19 @@ UMEM_ALWAYS_INLINE void for_each_index(P const &place, Range<N> const &range, F 
       return detail::device_indices<Index>(detail::device_of(where), detail::for_device(f),
                                            range.begin, range.end);
   if constexpr (detail::may_be_host<Where>) {
-    detail::check_for_host<F>();
+    detail::check_for_host<Function>();
     detail::host_indices<Index>(detail::host_of(where), f, range.begin, range.end);
   }
 }
-template <class Index = index_t, class P, int N, class F>
-UMEM_ALWAYS_INLINE void for_each_index(P const &place, Extents<N> const &extents, F f) {
-  for_each_index<Index>(place, Range<N>(extents), f);
+template <class Index = index_t, class PlaceType, int Rank, class Function>
+UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Extents<Rank> const &extents,
+                                       Function f) {
+  for_each_index<Index>(place, Range<Rank>(extents), f);
 }
-template <class Index = index_t, class P, int N, class F>
-UMEM_ALWAYS_INLINE void for_each_index(P const &place, Extents<N> const &begin,
-                                       Extents<N> const &end, F f) {
-  for_each_index<Index>(place, Range<N>(begin, end), f);
+template <class Index = index_t, class PlaceType, int Rank, class Function>
+UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Extents<Rank> const &begin,
+                                       Extents<Rank> const &end, Function f) {
+  for_each_index<Index>(place, Range<Rank>(begin, end), f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

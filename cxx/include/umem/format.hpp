@@ -24,16 +24,16 @@
 #include <ranges>
 
 /* Those of rank 1 are ranges, too: C++23 would print them as such. */
-template <class A>
-requires std::ranges::input_range<A> && std::same_as<A, std::remove_cvref_t<A>> &&
-    umem::detail::is_operand<A>
-inline constexpr std::range_format std::format_kind<A> = std::range_format::disabled;
+template <class Operand>
+requires std::ranges::input_range<Operand> && std::same_as<Operand, std::remove_cvref_t<Operand>> &&
+    umem::detail::is_operand<Operand>
+inline constexpr std::range_format std::format_kind<Operand> = std::range_format::disabled;
 #endif
 
-template <class A>
-requires umem::detail::is_operand<A>
-struct std::formatter<A, char> : std::formatter<std::string_view, char> {
-  template <class Context> auto format(A const &elements, Context &context) const {
+template <class Operand>
+requires umem::detail::is_operand<Operand>
+struct std::formatter<Operand, char> : std::formatter<std::string_view, char> {
+  template <class Context> auto format(Operand const &elements, Context &context) const {
     return std::formatter<std::string_view, char>::format(umem::detail::printed_text(elements),
                                                           context);
   }

@@ -14,22 +14,22 @@ namespace umem {
 
 /* Cells before and after the elements of each dimension: index k is in [-below[k], extents[k] +
  * above[k]). Trivially copyable; for host and device. */
-template <int N> struct Ghosts {
-  Extents<N> below, above; /* not negative */
+template <int Rank> struct Ghosts {
+  Extents<Rank> below, above; /* not negative */
 
   /* None. */
   constexpr Ghosts() noexcept = default;
 
   /* As many before as after. */
-  UMEM_FUNCTION constexpr Ghosts(Extents<N> const &both) noexcept : below(both), above(both) {}
+  UMEM_FUNCTION constexpr Ghosts(Extents<Rank> const &both) noexcept : below(both), above(both) {}
 
   /* The same, with one integer per dimension. */
-  template <class... I,
-            class = std::enable_if_t<(sizeof...(I) == N && N > 0) && (detail::is_index<I> && ...)>>
-  UMEM_FUNCTION constexpr Ghosts(I... both) noexcept : Ghosts(Extents<N>(both...)) {}
+  template <class... Indices, class = std::enable_if_t<(sizeof...(Indices) == Rank && Rank > 0) &&
+                                                       (detail::is_index<Indices> && ...)>>
+  UMEM_FUNCTION constexpr Ghosts(Indices... both) noexcept : Ghosts(Extents<Rank>(both...)) {}
 
   /* The first numbers are those of the cells before, the second those of the cells after. */
-  UMEM_FUNCTION constexpr Ghosts(Extents<N> const &below_, Extents<N> const &above_) noexcept
+  UMEM_FUNCTION constexpr Ghosts(Extents<Rank> const &below_, Extents<Rank> const &above_) noexcept
       : below(below_), above(above_) {}
 
   /* Whether there is none. */
@@ -46,16 +46,16 @@ template <int N> struct Ghosts {
 namespace detail {
 
 /* The extents of elements and ghost cells together, which must not overflow. */
-template <int N>
-UMEM_FUNCTION constexpr Extents<N> all_cells(Extents<N> const &extents,
-                                             Ghosts<N> const &ghosts) noexcept {
-  Extents<N> all = extents;
-  for (int k = 0; k < N; k++) all.at[k] += ghosts.below.at[k] + ghosts.above.at[k];
+template <int Rank>
+UMEM_FUNCTION constexpr Extents<Rank> all_cells(Extents<Rank> const &extents,
+                                                Ghosts<Rank> const &ghosts) noexcept {
+  Extents<Rank> all = extents;
+  for (int k = 0; k < Rank; k++) all.at[k] += ghosts.below.at[k] + ghosts.above.at[k];
   return all;
 }
 
 /* As "(1, 0)", or as "(2, 0) before and (1, 0) after"; for messages. */
-template <int N> InWords in_words(Ghosts<N> const &ghosts) {
+template <int Rank> InWords in_words(Ghosts<Rank> const &ghosts) {
   InWords words = in_words(ghosts.below);
   if (ghosts.below != ghosts.above)
     words.add(" before and ").add(in_words(ghosts.above).text).add(" after");

@@ -22,13 +22,13 @@ namespace umem {
 /* Describes nbytes at adr for other processes: umem_share. The result is plain data. */
 inline umemHandle share(Context const &context, address adr, std::size_t nbytes) {
   umemHandle handle;
-  detail::check(umem_share(context.c_context(), adr, nbytes, &handle));
+  detail::check_status(umem_share(context.c_context(), adr, nbytes, &handle));
   return handle;
 }
 
 /* Shares nbytes at adr, and sends the handle with its descriptor through a Unix socket: umem_send. */
 inline void send(int socket, Context const &context, address adr, std::size_t nbytes) {
-  detail::check(umem_send(socket, context.c_context(), adr, nbytes));
+  detail::check_status(umem_send(socket, context.c_context(), adr, nbytes));
 }
 
 /* Bytes of another process, while the object lives. Move-only. Keeps its context alive. */
@@ -37,13 +37,13 @@ public:
   Attachment() = default;
 
   /* Attaches the bytes of handle to context: umem_attach. */
-  [[nodiscard]] explicit Attachment(umemHandle const &handle, Context context = Host())
+  [[nodiscard]] explicit Attachment(umemHandle const &handle, Context context = detail::pointers())
       : context_(std::move(context)), size_(handle.length) {
     adr_ = checked(umem_attach(&handle, context_.c_context()));
   }
 
   /* The same with the descriptor that belongs to the handle, which is taken over, also if this throws. */
-  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = Host())
+  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = detail::pointers())
       : context_(std::move(context)), size_(handle.length) {
     adr_ = checked(umem_attach_with(&handle, fd, context_.c_context()));
   }
@@ -94,7 +94,7 @@ private:
 };
 
 /* Receives what send has sent, and attaches it to context: umem_receive. */
-inline Attachment receive(int socket, Context context = Host()) {
+inline Attachment receive(int socket, Context context = detail::pointers()) {
   umemHandle handle;
   Attachment received;
   address adr = umem_receive(socket, context.c_context(), &handle);

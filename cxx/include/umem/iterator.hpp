@@ -15,21 +15,23 @@ namespace umem {
 
 /* A random access iterator over elements at equal distances, for host and device. It borrows the memory. Distances
  * count elements; they may be zero or negative. */
-template <class T> class StridedIterator : public detail::NumberedIterator<StridedIterator<T>, T> {
+template <class Type>
+class StridedIterator : public detail::NumberedIterator<StridedIterator<Type>, Type> {
 public:
   /* Of no element. */
   StridedIterator() = default;
 
   /* The element with number i, if element 0 is at first and the next one at first + stride. */
-  UMEM_FUNCTION constexpr StridedIterator(T *first, index_t stride, index_t i = 0) noexcept
+  UMEM_FUNCTION constexpr StridedIterator(Type *first, index_t stride, index_t i = 0) noexcept
       : first_(first), stride_(stride), i_(i) {}
 
   /* From elements that may be written to those that are only read. */
-  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  UMEM_FUNCTION constexpr StridedIterator(StridedIterator<U> const &other) noexcept
+  template <class OtherType, class = std::enable_if_t<std::is_same_v<OtherType const, Type> &&
+                                                      !std::is_same_v<OtherType, Type>>>
+  UMEM_FUNCTION constexpr StridedIterator(StridedIterator<OtherType> const &other) noexcept
       : first_(other.first_), stride_(other.stride_), i_(other.i_) {}
 
-  UMEM_FUNCTION constexpr T &operator*() const noexcept { return first_[i_ * stride_]; }
+  UMEM_FUNCTION constexpr Type &operator*() const noexcept { return first_[i_ * stride_]; }
   /* The i of the constructor. */
   UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
 
@@ -41,9 +43,9 @@ public:
   }
 
 private:
-  template <class U> friend class StridedIterator;
+  template <class OtherType> friend class StridedIterator;
 
-  T *first_ = nullptr;
+  Type *first_ = nullptr;
   index_t stride_ = 0;
   index_t i_ = 0;
 };

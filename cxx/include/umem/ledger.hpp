@@ -26,7 +26,7 @@ inline umemRoute copy_with_route(Context const &src, address src_adr, Context co
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.route = &route;
-  detail::check(
+  detail::check_status(
       umem_copy_to_with(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes, &options));
   return route;
 }
@@ -35,7 +35,9 @@ inline umemRoute copy_with_route(Context const &src, address src_adr, Context co
  * several threads share the one ledger of the process; the one that has switched it on switches it off. */
 class UMEM_NODISCARD Ledger {
 public:
-  [[nodiscard]] Ledger() : was_on_(umem_ledger_is_on()) { detail::check(umem_ledger_start()); }
+  [[nodiscard]] Ledger() : was_on_(umem_ledger_is_on()) {
+    detail::check_status(umem_ledger_start());
+  }
   ~Ledger() {
     if (!was_on_) umem_ledger_stop();
   }
@@ -46,7 +48,7 @@ public:
   static std::vector<umemLedgerRecord> read() {
     std::vector<umemLedgerRecord> records(UMEM_LEDGER_RECORDS + 1, UMEM_LEDGER_RECORD_INIT);
     std::size_t count = records.size();
-    detail::check(umem_ledger_read(records.data(), &count));
+    detail::check_status(umem_ledger_read(records.data(), &count));
     records.resize(count);
     return records;
   }
@@ -54,7 +56,7 @@ public:
   static void clear() { umem_ledger_clear(); }
 
   /* Writes the table to a file descriptor: 2 is stderr. */
-  static void print(int fd = 2) { detail::check(umem_ledger_print(fd)); }
+  static void print(int fd = 2) { detail::check_status(umem_ledger_print(fd)); }
 
 private:
   bool was_on_;

@@ -58,30 +58,31 @@ template <> inline constexpr bool is_full_extent<UMEM_STD::full_extent_t> = true
 
 inline namespace UMEM_MDSPAN_NAMESPACE {
 
-template <class T, int N>
-using mdspan = UMEM_STD::mdspan<T, UMEM_STD::dextents<index_t, N>, UMEM_STD::layout_stride>;
+template <class Type, int Rank>
+using mdspan = UMEM_STD::mdspan<Type, UMEM_STD::dextents<index_t, Rank>, UMEM_STD::layout_stride>;
 
 /* The interior of view: an mdspan has no ghost cells and no negative index. Throws
  * umem::value_error if a stride is not positive, which an mdspan does not allow; use
  * View::reversed first. */
-template <class T, int N> UMEM_FUNCTION mdspan<T, N> to_mdspan(View<T, N> const &view) {
-  using Span = mdspan<T, N>;
-  UMEM_STD::array<index_t, N> extents{}, strides{};
-  for (int k = 0; k < N; k++) {
+template <class Type, int Rank>
+UMEM_FUNCTION mdspan<Type, Rank> to_mdspan(View<Type, Rank> const &view) {
+  using Span = mdspan<Type, Rank>;
+  UMEM_STD::array<index_t, Rank> extents{}, strides{};
+  for (int k = 0; k < Rank; k++) {
     UMEM_CHECK(view.strides.at[k] > 0, detail::raise_value("an mdspan has only positive strides"));
     extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
     strides[static_cast<UMEM_STD::size_t>(k)] = view.strides.at[k];
   }
   return Span(view.data,
-              typename Span::mapping_type(UMEM_STD::dextents<index_t, N>(extents), strides));
+              typename Span::mapping_type(UMEM_STD::dextents<index_t, Rank>(extents), strides));
 }
 
 /* The interior of view with a layout that has no gaps: to_mdspan<std::layout_left>(view) of an array in column-major
  * order, to_mdspan<std::layout_right>(view) of one in row-major order. Throws umem::value_error if the elements are not
  * in the order of the layout without gaps. */
-template <class Layout, class T, int N>
-UMEM_FUNCTION auto to_mdspan(View<T, N> const &view)
-    -> UMEM_STD::mdspan<T, UMEM_STD::dextents<index_t, N>, Layout> {
+template <class Layout, class Type, int Rank>
+UMEM_FUNCTION auto to_mdspan(View<Type, Rank> const &view)
+    -> UMEM_STD::mdspan<Type, UMEM_STD::dextents<index_t, Rank>, Layout> {
   constexpr bool is_left = UMEM_STD::is_same<Layout, UMEM_STD::layout_left>::value;
   static_assert(is_left || UMEM_STD::is_same<Layout, UMEM_STD::layout_right>::value,
                 "to_mdspan: the layout is layout_left or layout_right; without one, the mdspan has "
@@ -91,26 +92,26 @@ UMEM_FUNCTION auto to_mdspan(View<T, N> const &view)
                                            "without gaps, as layout_left is"
                                          : "to_mdspan: the elements are not in row-major order "
                                            "without gaps, as layout_right is"));
-  UMEM_STD::array<index_t, N> extents{};
-  for (int k = 0; k < N; k++) extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
-  return UMEM_STD::mdspan<T, UMEM_STD::dextents<index_t, N>, Layout>(
-      view.data, UMEM_STD::dextents<index_t, N>(extents));
+  UMEM_STD::array<index_t, Rank> extents{};
+  for (int k = 0; k < Rank; k++) extents[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
+  return UMEM_STD::mdspan<Type, UMEM_STD::dextents<index_t, Rank>, Layout>(
+      view.data, UMEM_STD::dextents<index_t, Rank>(extents));
 }
 
 /* An mdspan with any layout that has strides as a view, which borrows the memory. Throws umem::value_error if the
  * mapping of a layout of the program has no strides. */
-template <class T, class E, class Layout>
-UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<T, E, Layout> const &span) {
-  using Span = UMEM_STD::mdspan<T, E, Layout>;
-  constexpr int N = static_cast<int>(Span::rank());
+template <class Type, class ExtentsType, class Layout>
+UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<Type, ExtentsType, Layout> const &span) {
+  using Span = UMEM_STD::mdspan<Type, ExtentsType, Layout>;
+  constexpr int Rank = static_cast<int>(Span::rank());
   UMEM_CHECK(span.is_strided(), detail::raise_value("an mdspan without strides is no view"));
-  Extents<N> extents, strides;
-  for (int k = 0; k < N; k++) {
+  Extents<Rank> extents, strides;
+  for (int k = 0; k < Rank; k++) {
     auto const rank = static_cast<UMEM_STD::size_t>(k);
     extents.at[k] = static_cast<index_t>(span.extent(rank));
     strides.at[k] = static_cast<index_t>(span.stride(rank));
   }
-  return View<T, N>(span.data_handle(), extents, strides);
+  return View<Type, Rank>(span.data_handle(), extents, strides);
 }
 
 } // namespace UMEM_MDSPAN_NAMESPACE

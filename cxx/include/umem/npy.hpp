@@ -31,26 +31,27 @@ namespace umem {
 
 namespace detail {
 
-/* How many bytes of a number of type T hold its value; the other bytes of sizeof(T) are padding.
+/* How many bytes of a number of type Type hold its value; the other bytes of sizeof(Type) are padding.
  * x86 stores the 80 bits of a long double in 12 or 16 bytes. */
-template <class T>
+template <class Type>
 inline constexpr std::size_t number_bytes =
-    std::is_same_v<T, long double> &&std::numeric_limits<T>::digits == 64 ? 10 : sizeof(T);
+    std::is_same_v<Type, long double> &&std::numeric_limits<Type>::digits == 64 ? 10 : sizeof(Type);
 
-/* The type of the numbers in an element of type T. */
-template <class T> using number_of = std::conditional_t<is_complex<T>, complex_part_t<T>, T>;
+/* The type of the numbers in an element of type Type. */
+template <class Type>
+using number_of = std::conditional_t<is_complex<Type>, complex_part_t<Type>, Type>;
 
 /* Writes elements to a file in pieces, with zeros as padding: in memory the padding may hold any
  * bytes, also secrets of the program. */
-template <class T> class PaddingSaver {
+template <class Type> class PaddingSaver {
 public:
   PaddingSaver(File const &file, address adr)
-      : file_(file), adr_(adr), buffer_(new unsigned char[most * sizeof(T)]) {}
+      : file_(file), adr_(adr), buffer_(new unsigned char[most * sizeof(Type)]) {}
 
   /* In C order. */
-  template <int N> void save(Part<T const, N> const &part) {
+  template <int Rank> void save(Part<Type const, Rank> const &part) {
     if (part.size() == 0) return;
-    if constexpr (N == 0) {
+    if constexpr (Rank == 0) {
       save_piece(part);
     } else {
       index_t row = part.size() / part.extent(0), rows = row > most ? 0 : most / row;
@@ -63,12 +64,13 @@ public:
   }
 
 private:
-  using Number = number_of<T>;
+  using Number = number_of<Type>;
   static constexpr index_t most = 65536; /* elements of a piece */
 
-  template <int N> void save_piece(Part<T const, N> const &part) {
-    std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
-    copy(part, Part<T, N>(pointers(), reinterpret_cast<address>(buffer_.get()), part.extents()));
+  template <int Rank> void save_piece(Part<Type const, Rank> const &part) {
+    std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(Type);
+    copy(part,
+         Part<Type, Rank>(pointers(), reinterpret_cast<address>(buffer_.get()), part.extents()));
     for (std::size_t at = 0; at < nbytes; at += sizeof(Number))
       std::memset(buffer_.get() + at + number_bytes<Number>, 0,
                   sizeof(Number) - number_bytes<Number>);
@@ -86,9 +88,10 @@ private:
 namespace detail {
 
 /* Whether elements follow one another in C order without gaps. Strides along extents of 1 do not count. */
-template <int N> bool is_in_c_order(Extents<N> const &extents, Extents<N> const &strides) noexcept {
+template <int Rank>
+bool is_in_c_order(Extents<Rank> const &extents, Extents<Rank> const &strides) noexcept {
   index_t stride = 1;
-  for (int k = N - 1; k >= 0; k--) {
+  for (int k = Rank - 1; k >= 0; k--) {
     if (extents.at[k] > 1 && strides.at[k] != stride) return false;
     stride *= extents.at[k];
   }
@@ -96,7 +99,7 @@ template <int N> bool is_in_c_order(Extents<N> const &extents, Extents<N> const 
 }
 
 /* Whether a file of a part is in Fortran order: where the part is so without gaps, and is not in C order, too. */
-template <class T, int N> bool is_saved_in_fortran_order(Part<T, N> const &part) {
+template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> const &part) {
   if (part.size() == 0 || is_in_c_order(part.extents(), part.strides())) return false;
   auto const reversed = part.transpose();
   return is_in_c_order(reversed.extents(), reversed.strides());
@@ -119,28 +122,31 @@ template <class T, int N> bool is_saved_in_fortran_order(Part<T, N> const &part)
  * Throws umem::io_error if path cannot be written or is no regular file, umem::memory_error if
  * the disk is full, and the exceptions of the array: it is locked, or work that was queued on
  * its context has failed. */
-template <class T, int N> void save_npy(std::string const &path, Part<T, N> const &part) {
-  using Value = std::remove_const_t<T>;
+template <class Type, int Rank>
+void save_npy(std::string const &path, Part<Type, Rank> const &part) {
+  using Value = std::remove_const_t<Type>;
   bool const fortran_order = detail::is_saved_in_fortran_order(part);
   std::string header =
       detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()), fortran_order);
-  Part<T, N> const stored = fortran_order ? part.transpose() : part;
-  std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(T);
+  Part<Type, Rank> const stored = fortran_order ? part.transpose() : part;
+  std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(Type);
   detail::PartMembers::memory(part).check_source();
   File file = File::replace(path);
   address adr = file.allocate(header.size() + nbytes), data = adr + header.size();
   copy(header.data(), file, adr, header.size());
   using Number = detail::number_of<Value>;
   if constexpr (detail::number_bytes<Number> < sizeof(Number))
-    detail::PaddingSaver<Value>(file, data).save(Part<Value const, N>(stored));
+    detail::PaddingSaver<Value>(file, data).save(Part<Value const, Rank>(stored));
   else
-    copy(stored, Part<Value, N>(file, data, stored.extents()));
+    copy(stored, Part<Value, Rank>(file, data, stored.extents()));
   file.commit();
 }
-template <class T, int N> void save_npy(std::string const &path, ArrayAccess<T, N> const &array) {
+template <class Type, int Rank>
+void save_npy(std::string const &path, ArrayAccess<Type, Rank> const &array) {
   save_npy(path, array.part());
 }
-template <class T, int N> void save_npy(std::string const &path, View<T, N> const &view) {
+template <class Type, int Rank>
+void save_npy(std::string const &path, View<Type, Rank> const &view) {
   save_npy(path, part(view));
 }
 
@@ -165,44 +171,46 @@ inline void check_npy_size(std::uint64_t held, std::size_t wanted) {
                       " bytes of data, it holds " + std::to_string(held));
 }
 
-/* The position of the elements in a file of size bytes, whose first is at begin, in either order; type: the name of T
- * that the file must have. */
-template <class T, int N>
-Part<T, N> find_npy_part(Context const &file, std::uint64_t size, address begin,
-                         std::string const &type) {
+/* The position of the elements in a file of size bytes, whose first is at begin, in either order;
+ * type: the name of Type that the file must have. */
+template <class Type, int Rank>
+Part<Type, Rank> find_npy_part(Context const &file, std::uint64_t size, address begin,
+                               std::string const &type) {
   NpyHeader header = read_npy_header(file, size, begin);
   check_npy_type(header.type, type);
-  auto extents = header.shape.to<N>();
+  auto extents = header.shape.to<Rank>();
   index_t count = checked_product(extents);
-  if (count > largest<index_t> / static_cast<index_t>(sizeof(T)))
+  if (count > largest<index_t> / static_cast<index_t>(sizeof(Type)))
     throw value_error("its shape is larger than any array can be");
-  check_npy_size(size - header.data_offset, static_cast<std::size_t>(count) * sizeof(T));
+  check_npy_size(size - header.data_offset, static_cast<std::size_t>(count) * sizeof(Type));
   address const first = begin + header.data_offset;
-  if (!header.fortran_order) return Part<T, N>(file, first, extents);
-  Extents<N> reversed;
-  for (int k = 0; k < N; k++) reversed[k] = extents[N - 1 - k];
-  return Part<T, N>(file, first, reversed).transpose();
+  if (!header.fortran_order) return Part<Type, Rank>(file, first, extents);
+  Extents<Rank> reversed;
+  for (int k = 0; k < Rank; k++) reversed[k] = extents[Rank - 1 - k];
+  return Part<Type, Rank>(file, first, reversed).transpose();
 }
 
 /* What f() returns; its exceptions name the file. */
-template <class F> auto of_npy_file(std::string const &path, F const &f) {
+template <class Function> auto of_npy_file(std::string const &path, Function const &functor) {
   try {
-    return f();
+    return functor();
   } catch (error const &failure) {
     raise(failure.status(), escaped(("\"" + path + "\": " + failure.message()).c_str()).c_str());
   }
 }
 
 /* find_npy_part of the whole file. */
-template <class T, int N>
-Part<T const, N> npy_part(std::string const &path, File const &file, std::string const &type) {
+template <class Type, int Rank>
+Part<Type const, Rank> npy_part(std::string const &path, File const &file,
+                                std::string const &type) {
   return of_npy_file(
-      path, [&] { return find_npy_part<T const, N>(file, file.info().capacity, 0, type); });
+      path, [&] { return find_npy_part<Type const, Rank>(file, file.info().capacity, 0, type); });
 }
 
 /* Bytes other than 0 and 1 are no bool: they become true, as in NumPy. */
-template <int N> Array<unsigned char, N> load_npy_bools(Part<unsigned char const, N> const &part) {
-  Array<unsigned char, N> bytes(part.extents());
+template <int Rank>
+Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const &part) {
+  Array<unsigned char, Rank> bytes(part.extents());
   copy(part, bytes.part());
   auto guard = bytes.host(write);
   for (index_t i = 0; i < guard.size(); i++) guard[i] = guard[i] != 0;
@@ -212,23 +220,23 @@ template <int N> Array<unsigned char, N> load_npy_bools(Part<unsigned char const
 } // namespace detail
 
 /* Reads a file into a new array in C order; the file may be in Fortran order. Throws
- * umem::type_error if the elements of the file are not T, have another byte order, or another
+ * umem::type_error if the elements of the file are not Type, have another byte order, or another
  * number of dimensions; umem::io_error if the file cannot be read or is truncated;
  * umem::value_error if it is no .npy file or contains more. Ghost cells, which options can
  * request, are uninitialised. */
-template <class T, int N>
-Array<T, N> load_npy(std::string const &path, Context device = detail::pointers(),
-                     ArrayOptions<N> const &options = {}) {
+template <class Type, int Rank>
+Array<Type, Rank> load_npy(std::string const &path, Context device = detail::pointers(),
+                           ArrayOptions<Rank> const &options = {}) {
   File file(path, "r");
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<Type, bool>) {
     auto bytes = detail::load_npy_bools(
-        detail::npy_part<unsigned char, N>(path, file, detail::npy_type<T>()));
-    Array<T, N> array(bytes.extents(), std::move(device), options);
-    copy(Part<T, N>(bytes.context(), bytes.adr(), bytes.extents()), array.part());
+        detail::npy_part<unsigned char, Rank>(path, file, detail::npy_type<Type>()));
+    Array<Type, Rank> array(bytes.extents(), std::move(device), options);
+    copy(Part<Type, Rank>(bytes.context(), bytes.adr(), bytes.extents()), array.part());
     return array;
   } else {
-    auto part = detail::npy_part<T, N>(path, file, detail::npy_type<T>());
-    Array<T, N> array(part.extents(), std::move(device), options);
+    auto part = detail::npy_part<Type, Rank>(path, file, detail::npy_type<Type>());
+    Array<Type, Rank> array(part.extents(), std::move(device), options);
     copy(part, array.part());
     return array;
   }
@@ -238,29 +246,32 @@ Array<T, N> load_npy(std::string const &path, Context device = detail::pointers(
  * umem::value_error if the shape of the file is another one; then, and if the elements are locked, they keep their
  * values. A file that cannot be read to its end may leave some elements written. load_npy_converted (npy_c_array.hpp)
  * converts from other types. */
-template <class T, int N> void load_npy_into(std::string const &path, Part<T, N> const &part) {
-  static_assert(!std::is_const_v<T>,
+template <class Type, int Rank>
+void load_npy_into(std::string const &path, Part<Type, Rank> const &part) {
+  static_assert(!std::is_const_v<Type>,
                 "load_npy_into: the elements of a read-only array cannot be written");
-  using Held = std::conditional_t<std::is_same_v<T, bool>, unsigned char, T>;
+  using Held = std::conditional_t<std::is_same_v<Type, bool>, unsigned char, Type>;
   File file(path, "r");
-  auto const held = detail::npy_part<Held, N>(path, file, detail::npy_type<T>());
+  auto const held = detail::npy_part<Held, Rank>(path, file, detail::npy_type<Type>());
   detail::of_npy_file(path, [&] {
     if (held.extents() != part.extents())
       detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
                          detail::in_words(held.extents()).text,
                          detail::in_words(part.extents()).text);
   });
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<Type, bool>) {
     auto const bytes = detail::load_npy_bools(held);
-    copy(Part<T const, N>(bytes.context(), bytes.adr(), bytes.extents()), part);
+    copy(Part<Type const, Rank>(bytes.context(), bytes.adr(), bytes.extents()), part);
   } else {
     copy(held, part);
   }
 }
-template <class T, int N> void load_npy_into(std::string const &path, ArrayAccess<T, N> &array) {
+template <class Type, int Rank>
+void load_npy_into(std::string const &path, ArrayAccess<Type, Rank> &array) {
   load_npy_into(path, array.part());
 }
-template <class T, int N> void load_npy_into(std::string const &path, View<T, N> const &view) {
+template <class Type, int Rank>
+void load_npy_into(std::string const &path, View<Type, Rank> const &view) {
   load_npy_into(path, part(view));
 }
 
@@ -294,30 +305,31 @@ inline void check_mapped(std::size_t offset, std::size_t alignment) {
 } // namespace detail
 
 /* The elements of a file in place: an array on a umem::MMap of the file. Nothing is read before it is used, and pages
- * that nobody uses take no memory. T const opens the file to read. Other T open it with mode "r+": writes to the
+ * that nobody uses take no memory. Type const opens the file to read. Other Type open it with mode "r+": writes to the
  * elements change the file, and are durable after flush(). The array has the order of the file: umem::column_major for
  * Fortran's. Map bool as unsigned char, since the bytes of a file may be no bool.
  *
  * Throws as load_npy; umem::value_error where the elements are not aligned in the file;
  * umem::io_error if another context has it open to write. See MMap for files that others make shorter. */
-template <class T, int N> Array<T, N> map_npy(std::string const &path) {
-  using Value = std::remove_const_t<T>;
+template <class Type, int Rank> Array<Type, Rank> map_npy(std::string const &path) {
+  using Value = std::remove_const_t<Type>;
   static_assert(!std::is_same_v<Value, bool>,
                 "map_npy: the bytes of a file may be no bool: map unsigned char, or load the file");
-  detail::MappedNpy const mapped(path, !std::is_const_v<T>);
+  detail::MappedNpy const mapped(path, !std::is_const_v<Type>);
   return detail::of_npy_file(path, [&] {
     std::string type = detail::npy_type<Value>();
     if constexpr (std::is_same_v<Value, unsigned char>)
       if (detail::read_npy_header(mapped.file, mapped.size, mapped.begin).type == "|b1")
         type = "|b1";
-    auto const part = detail::find_npy_part<T, N>(mapped.file, mapped.size, mapped.begin, type);
-    ArrayOptions<N> options;
+    auto const part =
+        detail::find_npy_part<Type, Rank>(mapped.file, mapped.size, mapped.begin, type);
+    ArrayOptions<Rank> options;
     if (part.size() > 0 && !detail::is_in_c_order(part.extents(), part.strides()))
       options.order = column_major;
     address const first = detail::PartMembers::memory(part).adr;
-    detail::check_mapped(first - mapped.begin, alignof(T));
+    detail::check_mapped(first - mapped.begin, alignof(Type));
     auto block = mapped.block();
-    return Array<T, N>::wrap(
+    return Array<Type, Rank>::wrap(
         first, part.extents(), mapped.file, [block]() mutable { block.reset(); }, options);
   });
 }

@@ -109,7 +109,7 @@ inline CArray c_array_on(std::shared_ptr<Buffer> const &block, Context const &co
       elements.strides.data(), [](void *user) { delete static_cast<Kept *>(user); }, kept.get(),
       &status));
   if (array) static_cast<void>(kept.release());
-  check(status);
+  check_status(status);
   return array;
 }
 
@@ -118,7 +118,7 @@ inline CArray c_array_in(Context const &file, NpyElements const &elements, addre
   umemStatusType status = umemOK;
   CArray array(umemArray_borrow(file.c_context(), adr, elements.type, elements.rank(),
                                 elements.shape.data(), elements.strides.data(), &status));
-  check(status);
+  check_status(status);
   return array;
 }
 
@@ -146,8 +146,9 @@ inline CArray load_elements(File const &file, Context const &context) {
 
 } // namespace detail
 
-/* Reads a file of any type and rank into a new array, in the order of the file; the array keeps a handle of the context.
- * Throws as load_npy<T, N>; umem::type_error for types that umemArray does not have. */
+/* Reads a file of any type and rank into a new array, in the order of the file; the array keeps a
+ * handle of the context. Throws as load_npy<T, N>; umem::type_error for types that umemArray does
+ * not have. */
 inline CArray load_npy(std::string const &path, Context const &context = detail::pointers()) {
   File const file(path, "r");
   return detail::of_npy_file(path, [&] { return detail::load_elements(file, context); });
@@ -157,7 +158,7 @@ inline CArray load_npy(std::string const &path, Context const &context = detail:
  * number, and numbers out of range become the nearest limit. elements: what convert_elements takes. Throws
  * umem::value_error if the shapes differ and umem::type_error if there is no conversion; then the elements keep their
  * values. A file that cannot be read to its end may leave some written. */
-template <class A> void load_npy_converted(std::string const &path, A &&elements) {
+template <class Operand> void load_npy_converted(std::string const &path, Operand &&elements) {
   File const file(path, "r");
   detail::of_npy_file(path, [&] {
     detail::NpyElements const held(file, file.info().capacity, 0);
@@ -167,7 +168,7 @@ template <class A> void load_npy_converted(std::string const &path, A &&elements
         detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
                            detail::in_words(held.shape).text, detail::in_words(shape).text);
     };
-    if constexpr (detail::is_operand<A>)
+    if constexpr (detail::is_operand<Operand>)
       check_shape(detail::extents_of(elements));
     else
       detail::read_c_array(elements, [&](umemArray *to) {
@@ -205,7 +206,7 @@ inline void save_npy(std::string const &path, CArray const &array) {
   if (!from) throw value_error("save_npy: the array is NULL");
   umemStatusType status = umemOK;
   CArray const transposed(umemArray_permute(from, nullptr, &status));
-  detail::check(status);
+  detail::check_status(status);
   bool const fortran_order =
       !umemArray_is_c_contiguous(from) && umemArray_is_c_contiguous(transposed.get());
   Shape const shape(umemArray_shape(from), umemArray_shape(from) + umemArray_rank(from));
@@ -220,22 +221,24 @@ inline void save_npy(std::string const &path, CArray const &array) {
                                    umemArray_rank(from), umemArray_shape(stored), nullptr,
                                    &status));
   umemArray_assign(to.get(), stored, &status);
-  detail::check(status);
+  detail::check_status(status);
   file.commit();
 }
 
-/* f(view) with a DynamicView<T> of the elements for the CPU, where T is their type: f is compiled for each of bool, the
- * integers, float, double and complex numbers of these. Access: umem::read for views of T const, umem::write. Throws as
- * dynamic_view, and umem::type_error for other types, such as float16. */
-template <class Access, class F> void visit(CArray const &array, Access, F &&f) {
+/* functor(view) with a DynamicView<T> of the elements for the CPU, where T is their type: functor
+ * is compiled for each of bool, the integers, float, double and complex numbers of these. Access:
+ * umem::read for views of T const, umem::write. Throws as dynamic_view, and umem::type_error for
+ * other types, such as float16. */
+template <class Access, class Function>
+void visit(CArray const &array, Access, Function &&functor) {
   constexpr bool writes = std::is_same_v<Access, write_t>;
   umemElementType const type = umemArray_type(array.get());
   bool found = false;
   auto const look = [&](auto zero) {
-    using T = std::conditional_t<writes, decltype(zero), decltype(zero) const>;
-    if (found || type != element_type<T>) return;
+    using Type = std::conditional_t<writes, decltype(zero), decltype(zero) const>;
+    if (found || type != element_type<Type>) return;
     found = true;
-    f(dynamic_view<T>(array));
+    functor(dynamic_view<Type>(array));
   };
   look(bool()), look(std::int8_t()), look(std::int16_t()), look(std::int32_t());
   look(std::int64_t()), look(std::uint8_t()), look(std::uint16_t()), look(std::uint32_t());

@@ -37,22 +37,23 @@ struct NpyHeader {
 /* Longer texts are refused: 32 dimensions need much less. */
 inline constexpr std::size_t npy_max_text = 65536;
 
-/* The name of T in NumPy: byte order, kind, size. */
-template <class T> std::string npy_type() {
-  std::string size = std::to_string(sizeof(T));
-  char const *order = sizeof(T) == 1 ? "|" : "<";
-  if constexpr (std::is_same_v<T, bool>)
+/* The name of Type in NumPy: byte order, kind, size. */
+template <class Type> std::string npy_type() {
+  std::string size = std::to_string(sizeof(Type));
+  char const *order = sizeof(Type) == 1 ? "|" : "<";
+  if constexpr (std::is_same_v<Type, bool>)
     return "|b" + size;
-  else if constexpr (std::is_integral_v<T>)
-    return order + std::string(std::is_signed_v<T> ? "i" : "u") + size;
-  else if constexpr (is_half<T>)
+  else if constexpr (std::is_integral_v<Type>)
+    return order + std::string(std::is_signed_v<Type> ? "i" : "u") + size;
+  else if constexpr (is_half<Type>)
     return "<f2";
-  else if constexpr (is_complex<T>) {
-    npy_type<complex_part_t<T>>();
+  else if constexpr (is_complex<Type>) {
+    npy_type<complex_part_t<Type>>();
     return "<c" + size;
   } else {
     static_assert(
-        std::is_floating_point_v<T> && (sizeof(T) != 2 || std::numeric_limits<T>::digits == 11),
+        std::is_floating_point_v<Type> &&
+            (sizeof(Type) != 2 || std::numeric_limits<Type>::digits == 11),
         "npy: NumPy has bool, integers, floats and complex numbers; of structs, save each "
         "member as an array of its own");
     return "<f" + size;

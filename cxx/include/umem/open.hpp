@@ -100,7 +100,7 @@ inline void keep_default(std::size_t slot, Context &context, umemStatusType (*se
                          int device) {
   Defaults &all = defaults();
   std::lock_guard<std::mutex> lock(all.mutex);
-  check(set(device, context.c_context()));
+  check_status(set(device, context.c_context()));
   std::swap(all.set[slot], context);
 }
 

@@ -26,25 +26,26 @@
 
 namespace umem {
 
-/* T const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
+/* Type const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
-template <class T, int N> class Part {
+template <class Type, int Rank> class Part {
 public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
-  static constexpr int rank = N;
+  using element_type = Type;
+  using value_type = std::remove_cv_t<Type>;
+  static constexpr int rank = Rank;
   static_assert(std::is_trivially_copyable_v<value_type>);
-  static_assert(N <= UMEM_MAX_RANK, "Part: strided copies have at most UMEM_MAX_RANK dimensions");
+  static_assert(Rank <= UMEM_MAX_RANK,
+                "Part: strided copies have at most UMEM_MAX_RANK dimensions");
 
   /* A part of borrowed memory without an array: adr is the address of element (0, ..., 0),
    * strides count elements. Copies with it are complete on return. */
-  Part(Context context, address adr, Extents<N> const &extents, Extents<N> const &strides)
+  Part(Context context, address adr, Extents<Rank> const &extents, Extents<Rank> const &strides)
       : memory_{nullptr, 0, std::move(context), adr}, layout_{extents, strides, {}} {
     checked_product(extents);
   }
-  Part(Context context, address adr, Extents<N> const &extents)
+  Part(Context context, address adr, Extents<Rank> const &extents)
       : Part(std::move(context), adr, extents, row_major) {}
-  Part(Context context, address adr, Extents<N> const &extents, Order order)
+  Part(Context context, address adr, Extents<Rank> const &extents, Order order)
       : Part(std::move(context), adr, extents, strides_in(order, extents)) {}
 
   /* Copying a Part copies no elements: umem::copy does. A temporary part, such as array.part(),
@@ -56,12 +57,13 @@ public:
   ~Part() = default;
 
   /* From elements that may be written to those that are only read. */
-  template <class U, class = std::enable_if_t<std::is_same_v<U const, T> && !std::is_same_v<U, T>>>
-  Part(Part<U, N> const &other) : memory_(other.memory_), layout_(other.layout_) {}
+  template <class OtherType, class = std::enable_if_t<std::is_same_v<OtherType const, Type> &&
+                                                      !std::is_same_v<OtherType, Type>>>
+  Part(Part<OtherType, Rank> const &other) : memory_(other.memory_), layout_(other.layout_) {}
 
-  Extents<N> const &extents() const noexcept { return layout_.extents; }
-  Extents<N> const &strides() const noexcept { return layout_.strides; }
-  Ghosts<N> const &ghosts() const noexcept { return layout_.ghosts; }
+  Extents<Rank> const &extents() const noexcept { return layout_.extents; }
+  Extents<Rank> const &strides() const noexcept { return layout_.strides; }
+  Ghosts<Rank> const &ghosts() const noexcept { return layout_.ghosts; }
   UMEM_CHECKED index_t extent(int k) const noexcept { return layout_.extents[k]; }
   index_t size() const noexcept { return layout_.extents.product(); }
 
@@ -72,9 +74,9 @@ public:
   /* ---- parts and other orders, as those of View ---- */
 
   /* The elements in one slice per dimension. */
-  template <class... S> auto part(S const &...slices) const {
-    detail::check_slices<N, S...>();
-    if constexpr (detail::are_slices<N, S...>)
+  template <class... Slices> auto part(Slices const &...slices) const {
+    detail::check_slices<Rank, Slices...>();
+    if constexpr (detail::are_slices<Rank, Slices...>)
       return laid_out(detail::sliced(layout_, slices...));
     else
       return *this;
@@ -86,13 +88,14 @@ public:
   }
 
   /* The elements with index i in dimension k. i may be the index of a ghost cell. */
-  template <int M = N - 1> Part<T, M> select(int k, Position i) const {
-    static_assert(N > 0 && M == N - 1, "Part::select: the result has one dimension less");
+  template <int OtherRank = Rank - 1> Part<Type, OtherRank> select(int k, Position i) const {
+    static_assert(Rank > 0 && OtherRank == Rank - 1,
+                  "Part::select: the result has one dimension less");
     return laid_out(layout_.select(k, i));
   }
 
   /* Dimension k of the result is dimension order[k] of this. */
-  Part permute(Extents<N> const &order) const { return laid_out(layout_.permute(order)); }
+  Part permute(Extents<Rank> const &order) const { return laid_out(layout_.permute(order)); }
 
   /* All dimensions in reversed order. */
   Part transpose() const { return laid_out(layout_.transpose()); }
@@ -101,8 +104,10 @@ public:
   Part reversed(int k) const { return laid_out(layout_.reversed(k)); }
 
   /* The elements of the interior with other extents, without a copy. */
-  template <int M> Part<T, M> reshape(Extents<M> const &shape, Order order = row_major) const {
-    static_assert(M <= UMEM_MAX_RANK, "Part: strided copies have at most UMEM_MAX_RANK dimensions");
+  template <int OtherRank>
+  Part<Type, OtherRank> reshape(Extents<OtherRank> const &shape, Order order = row_major) const {
+    static_assert(OtherRank <= UMEM_MAX_RANK,
+                  "Part: strided copies have at most UMEM_MAX_RANK dimensions");
     return laid_out(layout_.reshape(shape, order));
   }
 
@@ -113,54 +118,63 @@ public:
   Part with_ghosts() const { return laid_out(layout_.with_ghosts()); }
 
   /* The same cells, the outermost ones as ghost cells: as many as wanted. */
-  Part with_ghosts(Ghosts<N> const &wanted) const { return laid_out(layout_.with_ghosts(wanted)); }
+  Part with_ghosts(Ghosts<Rank> const &wanted) const {
+    return laid_out(layout_.with_ghosts(wanted));
+  }
 
 private:
   template <class, int> friend class Part;
-  template <class S, class U, int M> friend void copy(Part<S, M> const &src, Part<U, M> const &dst);
+  template <class SliceType, class OtherType, int OtherRank>
+  friend void copy(Part<SliceType, OtherRank> const &src, Part<OtherType, OtherRank> const &dst);
   template <class, int> friend class ArrayAccess;
   friend struct detail::PartMembers;
 
   /* A part of an array. Its first element in memory is `first` elements before element (0, ...,
    * 0). */
   Part(std::shared_ptr<detail::Mirror> mirror, std::uint64_t key, index_t first,
-       Extents<N> const &extents, Extents<N> const &strides, Ghosts<N> const &ghosts) noexcept
+       Extents<Rank> const &extents, Extents<Rank> const &strides,
+       Ghosts<Rank> const &ghosts) noexcept
       : memory_{std::move(mirror), key, Context(), 0}, layout_{extents, strides, ghosts, first} {}
 
   /* A part of the same memory as other, in another layout. */
-  template <int M>
-  Part(Part<T, M> const &other, detail::StridedLayout<N> const &layout)
+  template <int OtherRank>
+  Part(Part<Type, OtherRank> const &other, detail::StridedLayout<Rank> const &layout)
       : memory_(other.memory_), layout_(layout) {}
 
-  template <int M> Part<T, M> laid_out(detail::StridedLayout<M> const &layout) const {
-    return Part<T, M>(*this, layout);
+  template <int OtherRank>
+  Part<Type, OtherRank> laid_out(detail::StridedLayout<OtherRank> const &layout) const {
+    return Part<Type, OtherRank>(*this, layout);
   }
 
-  template <class U> void copy_to(Part<U, N> const &dst) const {
-    static_assert(!std::is_const_v<U>, "copy: the elements of the destination are read-only");
-    static_assert(std::is_same_v<U, value_type>, "copy: both parts have one type of element");
+  template <class OtherType> void copy_to(Part<OtherType, Rank> const &dst) const {
+    static_assert(!std::is_const_v<OtherType>,
+                  "copy: the elements of the destination are read-only");
+    static_assert(std::is_same_v<OtherType, value_type>,
+                  "copy: both parts have one type of element");
     detail::copy_part(memory_, items(), dst.memory_, dst.items());
   }
 
   detail::ItemLayout items() const noexcept {
-    return {layout_.extents.begin(), layout_.strides.begin(), N, layout_.offset, sizeof(T)};
+    return {layout_.extents.begin(), layout_.strides.begin(), Rank, layout_.offset, sizeof(Type)};
   }
 
   detail::PartMemory memory_;
-  detail::StridedLayout<N> layout_; /* its offset counts from the beginning of the memory */
+  detail::StridedLayout<Rank> layout_; /* its offset counts from the beginning of the memory */
 };
 
 namespace detail {
 
 /* What the functions of the library need of a part. */
 struct PartMembers {
-  template <class T, int N> static PartMemory const &memory(Part<T, N> const &part) noexcept {
+  template <class Type, int Rank>
+  static PartMemory const &memory(Part<Type, Rank> const &part) noexcept {
     return part.memory_;
   }
-  template <class T, int N> static ItemLayout items(Part<T, N> const &part) noexcept {
+  template <class Type, int Rank> static ItemLayout items(Part<Type, Rank> const &part) noexcept {
     return part.items();
   }
-  template <class T, int N> static StridedLayout<N> const &layout(Part<T, N> const &part) noexcept {
+  template <class Type, int Rank>
+  static StridedLayout<Rank> const &layout(Part<Type, Rank> const &part) noexcept {
     return part.layout_;
   }
 };
@@ -172,14 +186,15 @@ struct PartMembers {
  * overlap. Throws umem::locked_error while a lock of either array or a guard of the array of dst
  * lives. The copy is ordered with other queued work of both arrays. It is complete on return
  * while a guard to write the host side of src lives. */
-template <class S, class T, int N> void copy(Part<S, N> const &src, Part<T, N> const &dst) {
+template <class SliceType, class Type, int Rank>
+void copy(Part<SliceType, Rank> const &src, Part<Type, Rank> const &dst) {
   src.copy_to(dst);
 }
 
 /* The elements of a view of host memory. */
-template <class T, int N> Part<T, N> part(View<T, N> const &view) {
-  return Part<T, N>(detail::pointers(), reinterpret_cast<address>(view.data), view.extents,
-                    view.strides);
+template <class Type, int Rank> Part<Type, Rank> part(View<Type, Rank> const &view) {
+  return Part<Type, Rank>(detail::pointers(), reinterpret_cast<address>(view.data), view.extents,
+                          view.strides);
 }
 
 } // namespace umem

@@ -28,8 +28,8 @@ struct HostPlace {
   unsigned threads =
       1; /* that share the work, the calling one included; they call f at the same time.
                            0: as many as umem_get_parallel_threads() */
-  /* Whether they go over the device side of arrays on a umem::Guarded that stands for a device, as loops do for which the
-   * program names no place, or the context. */
+  /* Whether they go over the device side of arrays on a umem::Guarded that stands for a device, as
+   * loops do for which the program names no place, or the context. */
   bool as_device = false;
 };
 
@@ -90,7 +90,7 @@ public:
     std::uintptr_t stream = umemCudaAsync_stream(context.c_context());
     umemAttempt_end(&attempt);
     if (attempt.type == umemTypeError) return; /* the context is not one of CUDA's */
-    detail::check(umemAttempt_record(&attempt));
+    detail::check_status(umemAttempt_record(&attempt));
     is_device_ = true;
     device_.stream = stream;
     device_.device = static_cast<int>(ordinal);
@@ -116,13 +116,15 @@ inline DevicePlace as_place(DevicePlace place) noexcept { return place; }
 inline Place as_place(Place const &place) noexcept { return place; }
 inline Place as_place(Context const &context) { return Place(context); }
 
-template <class P, class = void> inline constexpr bool is_place = false;
-template <class P>
-inline constexpr bool is_place<P, std::void_t<decltype(as_place(std::declval<P const &>()))>> =
-    true;
+template <class PlaceType, class = void> inline constexpr bool is_place = false;
+template <class PlaceType>
+inline constexpr bool
+    is_place<PlaceType, std::void_t<decltype(as_place(std::declval<PlaceType const &>()))>> = true;
 
-template <class P> inline constexpr bool may_be_host = !std::is_same_v<P, DevicePlace>;
-template <class P> inline constexpr bool may_be_device = !std::is_same_v<P, HostPlace>;
+template <class PlaceType>
+inline constexpr bool may_be_host = !std::is_same_v<PlaceType, DevicePlace>;
+template <class PlaceType>
+inline constexpr bool may_be_device = !std::is_same_v<PlaceType, HostPlace>;
 
 inline bool is_device(HostPlace const &) noexcept { return false; }
 inline bool is_device(DevicePlace const &) noexcept { return true; }
@@ -134,26 +136,27 @@ inline DevicePlace const &device_of(DevicePlace const &place) noexcept { return 
 inline DevicePlace const &device_of(Place const &place) noexcept { return place.device(); }
 
 /* Whether loops at a place go over the device side of arrays on a context. */
-template <class P> bool is_on_device_side(P const &place, Context const &context) {
+template <class PlaceType> bool is_on_device_side(PlaceType const &place, Context const &context) {
   if (is_device(place)) return true;
-  if constexpr (may_be_host<P>)
+  if constexpr (may_be_host<PlaceType>)
     return host_of(place).as_device && stands_for_device(context);
   else
     return false;
 }
 
-/* Whether F reaches a kernel whole: its bytes are copied there, and neither constructor nor destructor runs. nvcc wraps
- * __host__ __device__ lambdas in a type of its own that does. */
-template <class F>
-inline constexpr bool is_for_device = std::is_trivially_copyable_v<F>
+/* Whether Function reaches a kernel whole: its bytes are copied there, and neither constructor nor
+ * destructor runs. nvcc wraps __host__ __device__ lambdas in a type of its own that does. */
+template <class Function>
+inline constexpr bool is_for_device = std::is_trivially_copyable_v<Function>
 #if defined(__CUDACC_EXTENDED_LAMBDA__)
-                                      || __nv_is_extended_host_device_lambda_closure_type(F) ||
-                                      __nv_is_extended_device_lambda_closure_type(F)
+                                      ||
+                                      __nv_is_extended_host_device_lambda_closure_type(Function) ||
+                                      __nv_is_extended_device_lambda_closure_type(Function)
 #endif
     ;
-template <class... F> constexpr void check_for_device() {
+template <class... Functions> constexpr void check_for_device() {
   static_assert(
-      (is_for_device<F> && ...),
+      (is_for_device<Functions> && ...),
       "a functor for a GPU is copied there as bytes: it must be trivially copyable, so give "
       "it pointers, views and numbers, not a std::vector or another owner of memory");
 }
@@ -165,11 +168,11 @@ template <class... F> constexpr void check_for_device() {
 
 /* Refuses functors that cannot be copied, and __device__ lambdas for a loop on the host: there nvcc replaces them by
  * functions that do nothing. */
-template <class... F> constexpr void check_for_host() {
-  static_assert((std::is_copy_constructible_v<F> && ...), UMEM_COPIED_FUNCTOR);
+template <class... Functions> constexpr void check_for_host() {
+  static_assert((std::is_copy_constructible_v<Functions> && ...), UMEM_COPIED_FUNCTOR);
 #if defined(__CUDACC_EXTENDED_LAMBDA__)
   static_assert(
-      (!__nv_is_extended_device_lambda_closure_type(F) && ...),
+      (!__nv_is_extended_device_lambda_closure_type(Functions) && ...),
       "a __device__ lambda is for umem::on_device alone: mark it UMEM_FUNCTION for places "
       "that may be on the host");
 #endif

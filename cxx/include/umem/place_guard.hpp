@@ -22,16 +22,16 @@
 
 namespace umem {
 
-/* A guard of the host side or of the device side; move-only. T const: to read. */
-template <class T, int N> class UMEM_NODISCARD PlaceGuard {
+/* A guard of the host side or of the device side; move-only. Type const: to read. */
+template <class Type, int Rank> class UMEM_NODISCARD PlaceGuard {
 public:
-  using element_type = T;
-  using value_type = std::remove_cv_t<T>;
-  using view_type = View<T, N>;
-  static constexpr int rank = N;
+  using element_type = Type;
+  using value_type = std::remove_cv_t<Type>;
+  using view_type = View<Type, Rank>;
+  static constexpr int rank = Rank;
 
-  explicit PlaceGuard(HostGuard<T, N> guard) : host_(std::move(guard)) {}
-  explicit PlaceGuard(DeviceGuard<T, N> guard) : device_(std::move(guard)) {}
+  explicit PlaceGuard(HostGuard<Type, Rank> guard) : host_(std::move(guard)) {}
+  explicit PlaceGuard(DeviceGuard<Type, Rank> guard) : device_(std::move(guard)) {}
 
   /* The elements, while this guard lives. */
   view_type const &view() const noexcept {
@@ -42,13 +42,17 @@ public:
   operator view_type() const noexcept { return view(); }
 
   /* As that of View. */
-  template <class... S> auto part(S const &...slices) const { return view().part(slices...); }
+  template <class... Slices> auto part(Slices const &...slices) const {
+    return view().part(slices...);
+  }
 
   /* The elements of a guard of rank 1, as those of View. */
-  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> begin() const noexcept {
+  template <int OtherRank = Rank, class = std::enable_if_t<OtherRank == 1>>
+  StridedIterator<Type> begin() const noexcept {
     return view().begin();
   }
-  template <int M = N, class = std::enable_if_t<M == 1>> StridedIterator<T> end() const noexcept {
+  template <int OtherRank = Rank, class = std::enable_if_t<OtherRank == 1>>
+  StridedIterator<Type> end() const noexcept {
     return view().end();
   }
 
@@ -72,8 +76,8 @@ private:
     if (device_) detail::FailedGuard::end(*device_);
   }
 
-  std::optional<HostGuard<T, N>> host_; /* one of the two is used */
-  std::optional<DeviceGuard<T, N>> device_;
+  std::optional<HostGuard<Type, Rank>> host_; /* one of the two is used */
+  std::optional<DeviceGuard<Type, Rank>> device_;
 };
 
 namespace detail {
@@ -109,12 +113,12 @@ inline void queue_before(Place const &place, Context const &context) {
   if (place.is_device()) queue_before(place.device(), context);
 }
 
-template <class T, int N, class P, class A, class Access>
-PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
-  if (!is_on_device_side(place, array.context())) return PlaceGuard<T, N>(array.host(access));
-  if (!is_device(place)) return PlaceGuard<T, N>(array.device(access));
+template <class Type, int Rank, class PlaceType, class Operand, class Access>
+PlaceGuard<Type, Rank> make_place_guard(PlaceType const &place, Operand &array, Access access) {
+  if (!is_on_device_side(place, array.context())) return PlaceGuard<Type, Rank>(array.host(access));
+  if (!is_device(place)) return PlaceGuard<Type, Rank>(array.device(access));
   check_device_accessible(array.context());
-  PlaceGuard<T, N> guard(array.device(access));
+  PlaceGuard<Type, Rank> guard(array.device(access));
   try {
     queue_before(place, array.context()); /* also after the transfer */
   } catch (...) {
@@ -131,29 +135,36 @@ PlaceGuard<T, N> make_place_guard(P const &place, A &array, Access access) {
  * context of the array, the program must wait for the kernel before the guard ends. Throws
  * umem::value_error if kernels cannot use the array, and the exceptions of array.host(access)
  * and array.device(access). */
-template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
-PlaceGuard<T const, N> guard_at(P const &place, ArrayAccess<T, N> const &array, read_t access) {
-  return detail::make_place_guard<T const, N>(detail::as_place(place), array, access);
+template <class PlaceType, class Type, int Rank,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+PlaceGuard<Type const, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> const &array,
+                                      read_t access) {
+  return detail::make_place_guard<Type const, Rank>(detail::as_place(place), array, access);
 }
-template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
-PlaceGuard<T, N> guard_at(P const &place, ArrayAccess<T, N> &array, write_t access) {
-  return detail::make_place_guard<T, N>(detail::as_place(place), array, access);
+template <class PlaceType, class Type, int Rank,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+PlaceGuard<Type, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> &array,
+                                write_t access) {
+  return detail::make_place_guard<Type, Rank>(detail::as_place(place), array, access);
 }
-template <class P, class T, int N, class = std::enable_if_t<detail::is_place<P>>>
-PlaceGuard<T, N> guard_at(P const &place, ArrayAccess<T, N> &array, discard_t access) {
-  return detail::make_place_guard<T, N>(detail::as_place(place), array, access);
+template <class PlaceType, class Type, int Rank,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+PlaceGuard<Type, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> &array,
+                                discard_t access) {
+  return detail::make_place_guard<Type, Rank>(detail::as_place(place), array, access);
 }
 
 /* The same for loops without a place: they run on the place of the array. */
-template <class T, int N>
-PlaceGuard<T const, N> guard_at_home(ArrayAccess<T, N> const &array, read_t access) {
+template <class Type, int Rank>
+PlaceGuard<Type const, Rank> guard_at_home(ArrayAccess<Type, Rank> const &array, read_t access) {
   return guard_at(array.context(), array, access);
 }
-template <class T, int N> PlaceGuard<T, N> guard_at_home(ArrayAccess<T, N> &array, write_t access) {
+template <class Type, int Rank>
+PlaceGuard<Type, Rank> guard_at_home(ArrayAccess<Type, Rank> &array, write_t access) {
   return guard_at(array.context(), array, access);
 }
-template <class T, int N>
-PlaceGuard<T, N> guard_at_home(ArrayAccess<T, N> &array, discard_t access) {
+template <class Type, int Rank>
+PlaceGuard<Type, Rank> guard_at_home(ArrayAccess<Type, Rank> &array, discard_t access) {
   return guard_at(array.context(), array, access);
 }
 

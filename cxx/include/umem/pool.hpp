@@ -44,7 +44,7 @@ public:
 
   umemPoolStats stats() const {
     umemPoolStats stats = UMEM_POOL_STATS_INIT;
-    detail::check(umemPool_stats(reinterpret_cast<umemPool *>(c_context()), &stats));
+    detail::check_status(umemPool_stats(reinterpret_cast<umemPool *>(c_context()), &stats));
     return stats;
   }
 
@@ -99,7 +99,7 @@ public:
 
   umemFixedStats stats() const {
     umemFixedStats stats = UMEM_FIXED_STATS_INIT;
-    detail::check(umemFixed_stats(reinterpret_cast<umemFixed *>(c_context()), &stats));
+    detail::check_status(umemFixed_stats(reinterpret_cast<umemFixed *>(c_context()), &stats));
     return stats;
   }
 

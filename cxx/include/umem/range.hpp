@@ -19,17 +19,17 @@ namespace umem {
 
 /* Indices from begin up to, but not including, end in every dimension. The range is empty if
  * begin is not below end in all of them. Extents mean the range of all indices below them. */
-template <int N> struct Range {
-  Extents<N> begin, end;
+template <int Rank> struct Range {
+  Extents<Rank> begin, end;
 
   constexpr Range() noexcept = default;
-  UMEM_FUNCTION constexpr Range(Extents<N> const &extents) noexcept : end(extents) {}
-  UMEM_FUNCTION constexpr Range(Extents<N> const &begin_, Extents<N> const &end_) noexcept
+  UMEM_FUNCTION constexpr Range(Extents<Rank> const &extents) noexcept : end(extents) {}
+  UMEM_FUNCTION constexpr Range(Extents<Rank> const &begin_, Extents<Rank> const &end_) noexcept
       : begin(begin_), end(end_) {}
 
-  /* One index for N == 0. */
+  /* One index for Rank == 0. */
   UMEM_FUNCTION constexpr bool is_empty() const noexcept {
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < Rank; k++)
       if (begin.at[k] >= end.at[k]) return true;
     return false;
   }
@@ -38,10 +38,10 @@ template <int N> struct Range {
 namespace detail {
 
 /* The indices at least margin away from the ends of extents. */
-template <int N>
-UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index_t margin) noexcept {
-  Range<N> range(extents);
-  for (int k = 0; k < N; k++) {
+template <int Rank>
+UMEM_FUNCTION constexpr Range<Rank> inside(Extents<Rank> const &extents, index_t margin) noexcept {
+  Range<Rank> range(extents);
+  for (int k = 0; k < Rank; k++) {
     range.begin.at[k] += margin;
     range.end.at[k] -= margin;
   }
@@ -50,28 +50,32 @@ UMEM_FUNCTION constexpr Range<N> inside(Extents<N> const &extents, index_t margi
 
 /* A range of indices of elements A. A is not deduced, so that callers may write the range in
  * braces. */
-template <class A> using range_of = Range<decltype(extents_of(std::declval<A const &>()))::size()>;
+template <class Operand>
+using range_of = Range<decltype(extents_of(std::declval<Operand const &>()))::size()>;
 
 } // namespace detail
 
 /* The indices that are at least margin away from the ends of a view. A negative margin reaches into
  * ghost cells. */
-template <class T, int N>
-UMEM_FUNCTION constexpr Range<N> interior(View<T, N> const &view, index_t margin = 1) noexcept {
+template <class Type, int Rank>
+UMEM_FUNCTION constexpr Range<Rank> interior(View<Type, Rank> const &view,
+                                             index_t margin = 1) noexcept {
   return detail::inside(view.extents, margin);
 }
 
 /* The same for an array or a guard. */
-template <class A> detail::range_of<A> interior(A const &elements, index_t margin = 1) {
+template <class Operand>
+detail::range_of<Operand> interior(Operand const &elements, index_t margin = 1) {
   return detail::inside(detail::extents_of(elements), margin);
 }
 
 namespace detail {
 
 /* Throws umem::index_error if a range leaves a view and its ghost cells. */
-template <class T, int N> void check_range(View<T, N> const &view, Range<N> const &range) {
+template <class Type, int Rank>
+void check_range(View<Type, Rank> const &view, Range<Rank> const &range) {
   if (range.is_empty()) return;
-  for (int k = 0; k < N; k++) {
+  for (int k = 0; k < Rank; k++) {
     index_t first = view.low(k), last = view.high(k);
     if (range.begin.at[k] < first) raise_index(range.begin.at[k], k, first, last);
     if (range.end.at[k] > last) raise_index(range.end.at[k] - 1, k, first, last);
@@ -80,10 +84,11 @@ template <class T, int N> void check_range(View<T, N> const &view, Range<N> cons
 
 /* The elements whose indices are in a range; their indices begin at 0 in the result. Throws as
  * check_range does. */
-template <class T, int N> View<T, N> part_of(View<T, N> view, Range<N> const &range) {
+template <class Type, int Rank>
+View<Type, Rank> part_of(View<Type, Rank> view, Range<Rank> const &range) {
   check_range(view, range);
-  if (range.is_empty()) return View<T, N>(nullptr, Extents<N>());
-  for (int k = 0; k < N; k++) view = view.slice(k, range.begin.at[k], range.end.at[k]);
+  if (range.is_empty()) return View<Type, Rank>(nullptr, Extents<Rank>());
+  for (int k = 0; k < Rank; k++) view = view.slice(k, range.begin.at[k], range.end.at[k]);
   return view;
 }
 

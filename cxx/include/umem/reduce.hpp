@@ -41,46 +41,49 @@ namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(element of each view). */
-template <class R, class Op, class F, class T, int N, class... A>
-R reduce_all(DevicePlace const &place, Op op, F f, R const &init, View<T, N> const &view,
-             View<A, N> const &...others) {
-  static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
-  check_for_device<Op, F>();
-  return device_reduce<R>(place, op, f, init, view, others...);
+template <class Result, class Op, class Function, class Type, int Rank, class... Operands>
+Result reduce_all(DevicePlace const &place, Op op, Function f, Result const &init,
+                  View<Type, Rank> const &view, View<Operands, Rank> const &...others) {
+  static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
+  check_for_device<Op, Function>();
+  return device_reduce<Result>(place, op, f, init, view, others...);
 }
-template <class R, class Op, class F, class T, int N, class... A>
-R reduce_all(HostPlace const &place, Op op, F f, R const &init, View<T, N> const &view,
-             View<A, N> const &...others) {
-  static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
-  check_for_host<Op, F>();
-  Partial<R> part = host_reduce<R>(place, op, f, view, others...);
-  return part.any ? static_cast<R>(op(init, part.value)) : init;
+template <class Result, class Op, class Function, class Type, int Rank, class... Operands>
+Result reduce_all(HostPlace const &place, Op op, Function f, Result const &init,
+                  View<Type, Rank> const &view, View<Operands, Rank> const &...others) {
+  static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
+  check_for_host<Op, Function>();
+  Partial<Result> part = host_reduce<Result>(place, op, f, view, others...);
+  return part.any ? static_cast<Result>(op(init, part.value)) : init;
 }
-template <class R, class Op, class F, class... V>
-R reduce_all(Place const &place, Op op, F f, R const &init, V const &...views) {
-  return place.is_device() ? reduce_all<R>(place.device(), op, f, init, views...)
-                           : reduce_all<R>(place.host(), op, f, init, views...);
+template <class Result, class Op, class Function, class... Views>
+Result reduce_all(Place const &place, Op op, Function f, Result const &init,
+                  Views const &...views) {
+  return place.is_device() ? reduce_all<Result>(place.device(), op, f, init, views...)
+                           : reduce_all<Result>(place.host(), op, f, init, views...);
 }
 
 /* The same for the elements of uses. */
-template <class R, class P, class Op, class F, class... U>
-R reduce_uses(char const *function, P const &place, R const &init, Op op, F f, U const &...uses) {
+template <class Result, class PlaceType, class Op, class Function, class... Uses>
+Result reduce_uses(char const *function, PlaceType const &place, Result const &init, Op op,
+                   Function f, Uses const &...uses) {
   auto where = settled(place, uses...);
-  check_ranks<U...>();
+  check_ranks<Uses...>();
   check_extents(function, extents_of(uses)...);
   return with_views(
-      where, [&](auto const &...views) { return reduce_all<R>(where, op, f, init, views...); },
+      where, [&](auto const &...views) { return reduce_all<Result>(where, op, f, init, views...); },
       uses...);
 }
 
 /* The smallest or largest element; init: what is larger or smaller than all. */
-template <class P, class A, class Op>
-auto extreme(char const *function, P const &place, A const &elements, Op op, bool largest) {
-  using T = value_of<A>;
+template <class PlaceType, class Operand, class Op>
+auto extreme(char const *function, PlaceType const &place, Operand const &elements, Op op,
+             bool largest) {
+  using Type = value_of<Operand>;
   if (extents_of(elements).product() == 0)
     raise_text(umemValueError, "%s of no elements", function);
-  return reduce_uses<T>(function, place, limit_of<T>(!largest), op, Identity(),
-                        use(elements, read));
+  return reduce_uses<Type>(function, place, limit_of<Type>(!largest), op, Identity(),
+                           use(elements, read));
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -91,67 +94,76 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* ---- whole arrays ---- */
 
 /* op over init and f(element) of every element. */
-template <class P, class A, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-R transform_reduce(P const &place, A const &elements, R init, Op op, F f) {
+template <class PlaceType, class Operand, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+Result transform_reduce(PlaceType const &place, Operand const &elements, Result init, Op op,
+                        Function f) {
   UMEM_TRACE("umem::transform_reduce");
-  return detail::reduce_uses<R>("transform_reduce", place, init, op, f,
-                                detail::use(elements, read));
+  return detail::reduce_uses<Result>("transform_reduce", place, init, op, f,
+                                     detail::use(elements, read));
 }
-template <class A, class R, class Op, class F, class = std::enable_if_t<detail::is_operand<A>>>
-R transform_reduce(A const &elements, R init, Op op, F f) {
+template <class Operand, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+Result transform_reduce(Operand const &elements, Result init, Op op, Function f) {
   return transform_reduce(detail::AtHome(), elements, init, op, f);
 }
 
 /* op over init and f(element of one, element of two); the extents are equal. Without a place, on that of one. */
-template <class P, class A, class B, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-R transform_reduce(P const &place, A const &one, B const &two, R init, Op op, F f) {
+template <class PlaceType, class Operand, class Other, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+Result transform_reduce(PlaceType const &place, Operand const &one, Other const &two, Result init,
+                        Op op, Function f) {
   UMEM_TRACE("umem::transform_reduce");
-  return detail::reduce_uses<R>("transform_reduce", place, init, op, f, detail::use(one, read),
-                                detail::use(two, read));
+  return detail::reduce_uses<Result>("transform_reduce", place, init, op, f, detail::use(one, read),
+                                     detail::use(two, read));
 }
-template <class A, class B, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_operand<A> && detail::is_operand<B>>, class = void>
-R transform_reduce(A const &one, B const &two, R init, Op op, F f) {
+template <class Operand, class Other, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand> && detail::is_operand<Other>>,
+          class = void>
+Result transform_reduce(Operand const &one, Other const &two, Result init, Op op, Function f) {
   return transform_reduce(detail::AtHome(), one, two, init, op, f);
 }
 
 /* op over init and every element. */
-template <class P, class A, class R, class Op, class = std::enable_if_t<detail::is_place<P>>>
-R reduce(P const &place, A const &elements, R init, Op op) {
+template <class PlaceType, class Operand, class Result, class Op,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+Result reduce(PlaceType const &place, Operand const &elements, Result init, Op op) {
   return transform_reduce(place, elements, init, op, detail::Identity());
 }
-template <class A, class R, class Op, class = std::enable_if_t<detail::is_operand<A>>>
-R reduce(A const &elements, R init, Op op) {
+template <class Operand, class Result, class Op,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+Result reduce(Operand const &elements, Result init, Op op) {
   return reduce(detail::AtHome(), elements, init, op);
 }
 
 /* The sum, 0 for no elements. */
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-auto sum(P const &place, A const &elements) {
-  using R = accumulator<detail::value_of<A>>;
-  return reduce(place, elements, R(), plus());
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+auto sum(PlaceType const &place, Operand const &elements) {
+  using Result = accumulator<detail::value_of<Operand>>;
+  return reduce(place, elements, Result(), plus());
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>> auto sum(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+auto sum(Operand const &elements) {
   return sum(detail::AtHome(), elements);
 }
 
 /* The smallest and the largest element; umem::value_error where there are none. */
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-auto min(P const &place, A const &elements) {
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+auto min(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::min");
   return detail::extreme("min", place, elements, minimum(), false);
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>> auto min(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+auto min(Operand const &elements) {
   return min(detail::AtHome(), elements);
 }
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-auto max(P const &place, A const &elements) {
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+auto max(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::max");
   return detail::extreme("max", place, elements, maximum(), true);
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>> auto max(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+auto max(Operand const &elements) {
   return max(detail::AtHome(), elements);
 }
 

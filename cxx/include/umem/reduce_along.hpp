@@ -31,10 +31,11 @@ namespace detail {
 
 /* Throws umem::index_error if there is no such dimension, and umem::value_error unless the other
  * extents are those of the output. */
-template <int N>
-void check_along(char const *function, Extents<N> const &in, int axis, Extents<N - 1> const &out) {
-  if (axis < 0 || axis >= N) raise_dimension(axis, N);
-  for (int k = 0; k < N - 1; k++)
+template <int Rank>
+void check_along(char const *function, Extents<Rank> const &in, int axis,
+                 Extents<Rank - 1> const &out) {
+  if (axis < 0 || axis >= Rank) raise_dimension(axis, Rank);
+  for (int k = 0; k < Rank - 1; k++)
     if (out.at[k] != in.at[k + (k >= axis)])
       raise_text(umemValueError, "%s: the extents %s without dimension %d are not %s", function,
                  in_words(in).text, axis, in_words(out).text);
@@ -43,20 +44,22 @@ void check_along(char const *function, Extents<N> const &in, int axis, Extents<N
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out(...) = op over init and f(element of each input) for all n of dimension axis. */
-template <class P, class B, class R, class Op, class F, class A, class... More>
-void reduce_dimension(char const *function, P const &place, int axis, B &out, R const &init, Op op,
-                      F f, A const &in, More const &...others) {
-  static_assert(rank_of<A> == rank_of<std::remove_const_t<B>> + 1,
+template <class PlaceType, class Other, class Result, class Op, class Function, class Operand,
+          class... More>
+void reduce_dimension(char const *function, PlaceType const &place, int axis, Other &out,
+                      Result const &init, Op op, Function f, Operand const &in,
+                      More const &...others) {
+  static_assert(rank_of<Operand> == rank_of<std::remove_const_t<Other>> + 1,
                 "reduce_along: the output has one dimension less than the input");
-  static_assert(std::is_trivially_copyable_v<R>, "results are trivially copyable");
-  constexpr bool fits = rank_of<A> == rank_of<std::remove_const_t<B>> + 1;
+  static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
+  constexpr bool fits = rank_of<Operand> == rank_of<std::remove_const_t<Other>> + 1;
   auto body = [&](auto const &where) {
     return [&](auto const &to, auto const &...from) {
       using Where = bare_t<decltype(where)>;
       if constexpr (may_be_device<Where>)
         if (is_device(where)) return device_along(device_of(where), op, f, init, axis, to, from...);
       if constexpr (may_be_host<Where>) {
-        check_for_host<Op, F>();
+        check_for_host<Op, Function>();
         host_along(host_of(where), op, f, init, axis, to, from...);
       }
     };
@@ -81,74 +84,82 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out(...) = op over init and f(in(..., n, ...)) for all n of dimension axis. What f returns is
  * converted to the type of init. */
-template <class P, class A, class B, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-void transform_reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op, F f) {
+template <class PlaceType, class Operand, class Other, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void transform_reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&out,
+                            Result init, Op op, Function f) {
   UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
 }
-template <class A, class B, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_operand<A>>>
-void transform_reduce_along(A const &in, int axis, B &&out, R init, Op op, F f) {
+template <class Operand, class Other, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void transform_reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op,
+                            Function f) {
   transform_reduce_along(detail::AtHome(), in, axis, out, init, op, f);
 }
 
 /* out(...) = op over init and f(one(..., n, ...), two(..., n, ...)) for all n of dimension axis;
  * the extents of one and two are equal. */
-template <class P, class A, class B, class C, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-void transform_reduce_along(P const &place, A const &one, B const &two, int axis, C &&out, R init,
-                            Op op, F f) {
+template <class PlaceType, class Operand, class Other, class Output, class Result, class Op,
+          class Function, class = std::enable_if_t<detail::is_place<PlaceType>>>
+void transform_reduce_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
+                            Output &&out, Result init, Op op, Function f) {
   UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
 }
-template <class A, class B, class C, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_operand<A>>, class = void>
-void transform_reduce_along(A const &one, B const &two, int axis, C &&out, R init, Op op, F f) {
+template <class Operand, class Other, class Output, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>, class = void>
+void transform_reduce_along(Operand const &one, Other const &two, int axis, Output &&out,
+                            Result init, Op op, Function f) {
   transform_reduce_along(detail::AtHome(), one, two, axis, out, init, op, f);
 }
 
 /* out(...) = op over init and in(..., n, ...) for all n of dimension axis. */
-template <class P, class A, class B, class R, class Op,
-          class = std::enable_if_t<detail::is_place<P>>>
-void reduce_along(P const &place, A const &in, int axis, B &&out, R init, Op op) {
+template <class PlaceType, class Operand, class Other, class Result, class Op,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Result init,
+                  Op op) {
   UMEM_TRACE("umem::reduce_along");
   detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
-template <class A, class B, class R, class Op, class = std::enable_if_t<detail::is_operand<A>>>
-void reduce_along(A const &in, int axis, B &&out, R init, Op op) {
+template <class Operand, class Other, class Result, class Op,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op) {
   reduce_along(detail::AtHome(), in, axis, out, init, op);
 }
 
 /* ---- sums, smallest and largest elements ---- */
 
 /* The sums; 0 over no elements. */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void sum_along(P const &place, A const &in, int axis, B &&out) {
-  reduce_along(place, in, axis, out, accumulator<detail::value_of<A>>(), plus());
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void sum_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
+  reduce_along(place, in, axis, out, accumulator<detail::value_of<Operand>>(), plus());
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void sum_along(A const &in, int axis, B &&out) {
-  reduce_along(in, axis, out, accumulator<detail::value_of<A>>(), plus());
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void sum_along(Operand const &in, int axis, Other &&out) {
+  reduce_along(in, axis, out, accumulator<detail::value_of<Operand>>(), plus());
 }
 
 /* The smallest and the largest elements; over no elements, the limits of the type (infinity if
  * it has one). */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void min_along(P const &place, A const &in, int axis, B &&out) {
-  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<A>>(true), minimum());
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void min_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
+  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<Operand>>(true), minimum());
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void min_along(A const &in, int axis, B &&out) {
-  reduce_along(in, axis, out, detail::limit_of<detail::value_of<A>>(true), minimum());
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void min_along(Operand const &in, int axis, Other &&out) {
+  reduce_along(in, axis, out, detail::limit_of<detail::value_of<Operand>>(true), minimum());
 }
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void max_along(P const &place, A const &in, int axis, B &&out) {
-  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<A>>(false), maximum());
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void max_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
+  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<Operand>>(false), maximum());
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void max_along(A const &in, int axis, B &&out) {
-  reduce_along(in, axis, out, detail::limit_of<detail::value_of<A>>(false), maximum());
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void max_along(Operand const &in, int axis, Other &&out) {
+  reduce_along(in, axis, out, detail::limit_of<detail::value_of<Operand>>(false), maximum());
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -32,67 +32,71 @@ namespace umem {
 namespace detail {
 
 /* Throws umem::value_error if there are no elements. */
-template <class A> void check_some(char const *function, A const &elements) {
+template <class Operand> void check_some(char const *function, Operand const &elements) {
   for (index_t extent : extents_of(elements))
     if (extent == 0) throw value_error(std::string(function) + " of no elements");
 }
 
-template <class A> constexpr void check_order() {
-  static_assert(!is_complex<value_of<A>>, "complex numbers have no smallest and largest one");
+template <class Operand> constexpr void check_order() {
+  static_assert(!is_complex<value_of<Operand>>, "complex numbers have no smallest and largest one");
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <class Host, class Device, class V>
-auto on_side(HostPlace const &place, Host const &host, Device const &, V const &view) {
+template <class OnHost, class OnDevice, class ViewType>
+auto on_side(HostPlace const &place, OnHost const &host, OnDevice const &, ViewType const &view) {
   return host(place, view);
 }
-template <class Host, class Device, class V>
-auto on_side(DevicePlace const &place, Host const &, Device const &device, V const &view) {
+template <class OnHost, class OnDevice, class ViewType>
+auto on_side(DevicePlace const &place, OnHost const &, OnDevice const &device,
+             ViewType const &view) {
   return device(place, view);
 }
-template <class Host, class Device, class V>
-auto on_side(Place const &place, Host const &host, Device const &device, V const &view) {
+template <class OnHost, class OnDevice, class ViewType>
+auto on_side(Place const &place, OnHost const &host, OnDevice const &device, ViewType const &view) {
   return place.is_device() ? device(place.device(), view) : host(place.host(), view);
 }
 
 /* host(place, view) or device(place, view), whose results are of one type. */
-template <class P, class A, class Host, class Device>
-auto reduce_view(P const &place, A const &elements, Host const &host, Device const &device) {
+template <class PlaceType, class Operand, class OnHost, class OnDevice>
+auto reduce_view(PlaceType const &place, Operand const &elements, OnHost const &host,
+                 OnDevice const &device) {
   auto const used = use(elements, read);
   auto where = settled(place, used);
   return with_views(
       where, [&](auto const &view) { return on_side(where, host, device, view); }, used);
 }
 
-template <bool largest_value, class P, class A>
-Extents<rank_of<A>> position_of_extreme(P const &place, A const &elements) {
-  using T = value_of<A>;
-  constexpr int N = rank_of<A>;
+template <bool largest_value, class PlaceType, class Operand>
+Extents<rank_of<Operand>> position_of_extreme(PlaceType const &place, Operand const &elements) {
+  using Type = value_of<Operand>;
+  constexpr int Rank = rank_of<Operand>;
   FirstExtreme<largest_value> op;
-  Located<T> const found = reduce_view(
+  Located<Type> const found = reduce_view(
       place, elements,
-      [=](HostPlace const &host, View<T const, N> const &view) {
-        return host_reduce_pieces<Located<T>>(host, op, FindExtreme<largest_value>(), view).value;
+      [=](HostPlace const &host, View<Type const, Rank> const &view) {
+        return host_reduce_pieces<Located<Type>>(host, op, FindExtreme<largest_value>(), view)
+            .value;
       },
-      [=](DevicePlace const &device, View<T const, N> const &view) {
-        LocatedElement<T const, N> call{view, c_strides(view.extents)};
-        return device_index_reduce<index_t>(device, op, call, last_extreme<T>(largest_value),
-                                            Extents<N>(), view.extents);
+      [=](DevicePlace const &device, View<Type const, Rank> const &view) {
+        LocatedElement<Type const, Rank> invoke{view, c_strides(view.extents)};
+        return device_index_reduce<index_t>(device, op, invoke, last_extreme<Type>(largest_value),
+                                            Extents<Rank>(), view.extents);
       });
-  Extents<N> at, extents = extents_of(elements);
+  Extents<Rank> at, extents = extents_of(elements);
   index_t number = found.number;
-  for (int k = N - 1; k >= 0; k--) {
+  for (int k = Rank - 1; k >= 0; k--) {
     at.at[k] = number % extents.at[k];
     number /= extents.at[k];
   }
   return at;
 }
 
-template <bool largest_value, class P, class A>
-Extents<rank_of<A>> arg_extreme(char const *function, P const &place, A const &elements) {
-  check_order<A>();
-  if constexpr (is_complex<value_of<A>>) {
+template <bool largest_value, class PlaceType, class Operand>
+Extents<rank_of<Operand>> arg_extreme(char const *function, PlaceType const &place,
+                                      Operand const &elements) {
+  check_order<Operand>();
+  if constexpr (is_complex<value_of<Operand>>) {
     return {};
   } else {
     check_some(function, elements);
@@ -101,27 +105,29 @@ Extents<rank_of<A>> arg_extreme(char const *function, P const &place, A const &e
 }
 
 /* Whether f holds for any element. */
-template <class P, class A, class F> bool any_of(P const &place, A const &elements, F f) {
-  using T = value_of<A>;
-  constexpr int N = rank_of<A>;
+template <class PlaceType, class Operand, class Function>
+bool any_of(PlaceType const &place, Operand const &elements, Function f) {
+  using Type = value_of<Operand>;
+  constexpr int Rank = rank_of<Operand>;
   return reduce_view(
       place, elements,
-      [=](HostPlace const &host, View<T const, N> const &view) {
-        check_for_host<F>();
+      [=](HostPlace const &host, View<Type const, Rank> const &view) {
+        check_for_host<Function>();
         std::atomic<bool> found{false};
-        host_reduce_pieces<bool>(host, maximum(), FindAny<F>{f, &found}, view);
+        host_reduce_pieces<bool>(host, maximum(), FindAny<Function>{f, &found}, view);
         return found.load();
       },
-      [=](DevicePlace const &device, View<T const, N> const &view) {
-        return reduce_all<int>(device, maximum(), CountOf<int, F>{f}, 0, view) != 0;
+      [=](DevicePlace const &device, View<Type const, Rank> const &view) {
+        return reduce_all<int>(device, maximum(), CountOf<int, Function>{f}, 0, view) != 0;
       });
 }
 
-template <bool conjugates, class P, class A, class B>
-auto dot_product(char const *function, P const &place, A const &one, B const &two) {
-  using R = product_sum<value_of<A>, value_of<B>>;
-  return reduce_uses<R>(function, place, R(), plus(), ProductOf<R, conjugates>(), use(one, read),
-                        use(two, read));
+template <bool conjugates, class PlaceType, class Operand, class Other>
+auto dot_product(char const *function, PlaceType const &place, Operand const &one,
+                 Other const &two) {
+  using Result = product_sum<value_of<Operand>, value_of<Other>>;
+  return reduce_uses<Result>(function, place, Result(), plus(), ProductOf<Result, conjugates>(),
+                             use(one, read), use(two, read));
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -133,101 +139,111 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* The indices of the smallest element, and of the largest: element u(umem::argmin(u)). umem::value_error if there are
  * no elements. */
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-Extents<detail::rank_of<A>> argmin(P const &place, A const &elements) {
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+Extents<detail::rank_of<Operand>> argmin(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::argmin");
   return detail::arg_extreme<false>("argmin", place, elements);
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>>
-Extents<detail::rank_of<A>> argmin(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+Extents<detail::rank_of<Operand>> argmin(Operand const &elements) {
   return argmin(detail::AtHome(), elements);
 }
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-Extents<detail::rank_of<A>> argmax(P const &place, A const &elements) {
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+Extents<detail::rank_of<Operand>> argmax(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::argmax");
   return detail::arg_extreme<true>("argmax", place, elements);
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>>
-Extents<detail::rank_of<A>> argmax(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+Extents<detail::rank_of<Operand>> argmax(Operand const &elements) {
   return argmax(detail::AtHome(), elements);
 }
 
 /* The smallest and the largest element, in one pass over memory. umem::value_error if there are no elements. */
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-MinMax<detail::value_of<A>> minmax(P const &place, A const &elements) {
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+MinMax<detail::value_of<Operand>> minmax(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::minmax");
-  using T = detail::value_of<A>;
-  constexpr int N = detail::rank_of<A>;
-  detail::check_order<A>();
+  using Type = detail::value_of<Operand>;
+  constexpr int Rank = detail::rank_of<Operand>;
+  detail::check_order<Operand>();
   detail::check_some("minmax", elements);
   return detail::reduce_view(
       place, elements,
-      [](HostPlace const &host, View<T const, N> const &view) {
-        return detail::host_reduce_pieces<MinMax<T>>(host, detail::JoinMinMax(),
-                                                     detail::FindMinMax(), view)
+      [](HostPlace const &host, View<Type const, Rank> const &view) {
+        return detail::host_reduce_pieces<MinMax<Type>>(host, detail::JoinMinMax(),
+                                                        detail::FindMinMax(), view)
             .value;
       },
-      [](DevicePlace const &device, View<T const, N> const &view) {
-        MinMax<T> const none{detail::limit_of<T>(true), detail::limit_of<T>(false)};
-        return detail::reduce_all<MinMax<T>>(device, detail::JoinMinMax(), detail::BothOf(), none,
-                                             view);
+      [](DevicePlace const &device, View<Type const, Rank> const &view) {
+        MinMax<Type> const none{detail::limit_of<Type>(true), detail::limit_of<Type>(false)};
+        return detail::reduce_all<MinMax<Type>>(device, detail::JoinMinMax(), detail::BothOf(),
+                                                none, view);
       });
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>>
-MinMax<detail::value_of<A>> minmax(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+MinMax<detail::value_of<Operand>> minmax(Operand const &elements) {
   return minmax(detail::AtHome(), elements);
 }
 
 /* ---- conditions ---- */
 
 /* For how many elements f(element) is true. */
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
-index_t count_if(P const &place, A const &elements, F f) {
+template <class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+index_t count_if(PlaceType const &place, Operand const &elements, Function f) {
   UMEM_TRACE("umem::count_if");
   return detail::reduce_uses<index_t>("count_if", place, index_t(0), plus(),
-                                      detail::CountOf<index_t, F>{f}, detail::use(elements, read));
+                                      detail::CountOf<index_t, Function>{f},
+                                      detail::use(elements, read));
 }
-template <class A, class F, class = std::enable_if_t<detail::is_operand<A>>>
-index_t count_if(A const &elements, F f) {
+template <class Operand, class Function, class = std::enable_if_t<detail::is_operand<Operand>>>
+index_t count_if(Operand const &elements, Function f) {
   return count_if(detail::AtHome(), elements, f);
 }
 
 /* Whether f(element) is true for any element, false if there are none. On the host the loop ends soon after it has
  * found one. Without f: whether any element is not zero; NaN is not zero. */
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
-bool any(P const &place, A const &elements, F f) {
+template <class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+bool any(PlaceType const &place, Operand const &elements, Function f) {
   UMEM_TRACE("umem::any");
   return detail::any_of(place, elements, f);
 }
-template <class A, class F,
-          class = std::enable_if_t<detail::is_operand<A> && !detail::is_operand<F>>, class = void>
-bool any(A const &elements, F f) {
+template <class Operand, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand> && !detail::is_operand<Function>>,
+          class = void>
+bool any(Operand const &elements, Function f) {
   return any(detail::AtHome(), elements, f);
 }
-template <class P, class A, class = std::enable_if_t<detail::is_place<P> && detail::is_operand<A>>>
-bool any(P const &place, A const &elements) {
+template <class PlaceType, class Operand,
+          class = std::enable_if_t<detail::is_place<PlaceType> && detail::is_operand<Operand>>>
+bool any(PlaceType const &place, Operand const &elements) {
   return any(place, elements, detail::IsTrue());
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>> bool any(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+bool any(Operand const &elements) {
   return any(detail::AtHome(), elements, detail::IsTrue());
 }
 
 /* Whether f(element) is true for all elements, true if there are none; else as any. */
-template <class P, class A, class F, class = std::enable_if_t<detail::is_place<P>>>
-bool all(P const &place, A const &elements, F f) {
+template <class PlaceType, class Operand, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+bool all(PlaceType const &place, Operand const &elements, Function f) {
   UMEM_TRACE("umem::all");
-  return !detail::any_of(place, elements, detail::Negated<F>{f});
+  return !detail::any_of(place, elements, detail::Negated<Function>{f});
 }
-template <class A, class F,
-          class = std::enable_if_t<detail::is_operand<A> && !detail::is_operand<F>>, class = void>
-bool all(A const &elements, F f) {
+template <class Operand, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand> && !detail::is_operand<Function>>,
+          class = void>
+bool all(Operand const &elements, Function f) {
   return all(detail::AtHome(), elements, f);
 }
-template <class P, class A, class = std::enable_if_t<detail::is_place<P> && detail::is_operand<A>>>
-bool all(P const &place, A const &elements) {
+template <class PlaceType, class Operand,
+          class = std::enable_if_t<detail::is_place<PlaceType> && detail::is_operand<Operand>>>
+bool all(PlaceType const &place, Operand const &elements) {
   return all(place, elements, detail::IsTrue());
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>> bool all(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+bool all(Operand const &elements) {
   return all(detail::AtHome(), elements, detail::IsTrue());
 }
 
@@ -236,50 +252,54 @@ template <class A, class = std::enable_if_t<detail::is_operand<A>>> bool all(A c
 /* The sum of the products of elements with the same indices, 0 for no elements; in accumulator of their common type.
  * dot conjugates nothing; vdot takes the complex conjugate of the first operand, so vdot(x, x) is the square of the
  * norm. umem::value_error if the extents differ. */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-auto dot(P const &place, A const &one, B const &two) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+auto dot(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::dot");
   return detail::dot_product<false>("dot", place, one, two);
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-auto dot(A const &one, B const &two) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+auto dot(Operand const &one, Other const &two) {
   return dot(detail::AtHome(), one, two);
 }
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-auto vdot(P const &place, A const &one, B const &two) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+auto vdot(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::vdot");
   return detail::dot_product<true>("vdot", place, one, two);
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-auto vdot(A const &one, B const &two) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+auto vdot(Operand const &one, Other const &two) {
   return vdot(detail::AtHome(), one, two);
 }
 
 /* The root of the sum of the squares of all elements, of whatever rank; 0 for no elements. double for integers, float
  * and double, also complex ones; float for floating-point numbers of 16 bits. The squares may be too large or too small
  * for a double: then a second pass scales them. */
-template <class P, class A, class = std::enable_if_t<detail::is_place<P>>>
-detail::norm_of<detail::value_of<A>> norm(P const &place, A const &elements) {
+template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+detail::norm_of<detail::value_of<Operand>> norm(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::norm");
-  using T = detail::value_of<A>;
-  using R = detail::norm_of<T>;
-  using Plain = detail::Squares<R>;
+  using Type = detail::value_of<Operand>;
+  using Result = detail::norm_of<Type>;
+  using Plain = detail::Squares<Result>;
   auto add = [&](auto zero) {
-    using S = decltype(zero);
-    return detail::reduce_uses<S>("norm", place, zero, plus(), detail::SquareOf<R, S>(),
-                                  detail::use(elements, read));
+    using Square = decltype(zero);
+    return detail::reduce_uses<Square>("norm", place, zero, plus(),
+                                       detail::SquareOf<Result, Square>(),
+                                       detail::use(elements, read));
   };
-  Plain const squares = add(Plain{R(0)});
-  if constexpr (std::is_same_v<detail::squares_of<T>, detail::ScaledSquares>) {
-    constexpr R most = std::numeric_limits<R>::max();
-    constexpr R least = std::numeric_limits<R>::min() / std::numeric_limits<R>::epsilon();
+  Plain const squares = add(Plain{Result(0)});
+  if constexpr (std::is_same_v<detail::squares_of<Type>, detail::ScaledSquares>) {
+    constexpr Result most = std::numeric_limits<Result>::max();
+    constexpr Result least =
+        std::numeric_limits<Result>::min() / std::numeric_limits<Result>::epsilon();
     if (squares.sum > most || squares.sum < least)
-      return static_cast<R>(add(detail::ScaledSquares{0, 0, 0}));
+      return static_cast<Result>(add(detail::ScaledSquares{0, 0, 0}));
   }
-  return static_cast<R>(squares);
+  return static_cast<Result>(squares);
 }
-template <class A, class = std::enable_if_t<detail::is_operand<A>>>
-detail::norm_of<detail::value_of<A>> norm(A const &elements) {
+template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+detail::norm_of<detail::value_of<Operand>> norm(Operand const &elements) {
   return norm(detail::AtHome(), elements);
 }
 

@@ -22,24 +22,26 @@ namespace detail {
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <bool largest_value, class P, class A, class B>
-void arg_along(char const *function, P const &place, A const &in, int axis, B &out) {
-  using T = value_of<A>;
-  static_assert(!is_complex<T>, "complex numbers have no smallest and largest one");
-  static_assert(std::is_integral_v<value_of<std::remove_const_t<B>>>,
+template <bool largest_value, class PlaceType, class Operand, class Other>
+void arg_along(char const *function, PlaceType const &place, Operand const &in, int axis,
+               Other &out) {
+  using Type = value_of<Operand>;
+  static_assert(!is_complex<Type>, "complex numbers have no smallest and largest one");
+  static_assert(std::is_integral_v<value_of<std::remove_const_t<Other>>>,
                 "argmin_along, argmax_along: the output has elements of an integer type");
   auto const extents = extents_of(in);
-  if (axis >= 0 && axis < rank_of<A> && extents[axis] == 0)
+  if (axis >= 0 && axis < rank_of<Operand> && extents[axis] == 0)
     throw value_error(std::string(function) + " of no elements");
-  reduce_dimension(function, place, axis, out, last_extreme<T>(largest_value),
+  reduce_dimension(function, place, axis, out, last_extreme<Type>(largest_value),
                    FirstExtreme<largest_value>(), LocatedAlong(), in);
 }
 
-template <bool conjugates, class P, class A, class B, class C>
-void dot_products(char const *function, P const &place, A const &one, B const &two, int axis,
-                  C &out) {
-  using R = product_sum<value_of<A>, value_of<B>>;
-  reduce_dimension(function, place, axis, out, R(), plus(), ProductOf<R, conjugates>(), one, two);
+template <bool conjugates, class PlaceType, class Operand, class Other, class Output>
+void dot_products(char const *function, PlaceType const &place, Operand const &one,
+                  Other const &two, int axis, Output &out) {
+  using Result = product_sum<value_of<Operand>, value_of<Other>>;
+  reduce_dimension(function, place, axis, out, Result(), plus(), ProductOf<Result, conjugates>(),
+                   one, two);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -51,115 +53,133 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out(...) = the position n of the first smallest, or largest, element in(..., n, ...). umem::value_error if dimension
  * axis has no elements. */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void argmin_along(P const &place, A const &in, int axis, B &&out) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void argmin_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::argmin_along");
   detail::arg_along<false>("argmin_along", place, in, axis, out);
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void argmin_along(A const &in, int axis, B &&out) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void argmin_along(Operand const &in, int axis, Other &&out) {
   argmin_along(detail::AtHome(), in, axis, out);
 }
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void argmax_along(P const &place, A const &in, int axis, B &&out) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void argmax_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::argmax_along");
   detail::arg_along<true>("argmax_along", place, in, axis, out);
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void argmax_along(A const &in, int axis, B &&out) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void argmax_along(Operand const &in, int axis, Other &&out) {
   argmax_along(detail::AtHome(), in, axis, out);
 }
 
 /* The smallest and the largest elements to two outputs, as min_along and then max_along. */
-template <class P, class A, class B, class C, class = std::enable_if_t<detail::is_place<P>>>
-void minmax_along(P const &place, A const &in, int axis, B &&smallest, C &&largest) {
+template <class PlaceType, class Operand, class Other, class Output,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void minmax_along(PlaceType const &place, Operand const &in, int axis, Other &&smallest,
+                  Output &&largest) {
   min_along(place, in, axis, smallest);
   max_along(place, in, axis, largest);
 }
-template <class A, class B, class C, class = std::enable_if_t<detail::is_operand<A>>>
-void minmax_along(A const &in, int axis, B &&smallest, C &&largest) {
+template <class Operand, class Other, class Output,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void minmax_along(Operand const &in, int axis, Other &&smallest, Output &&largest) {
   minmax_along(detail::AtHome(), in, axis, smallest, largest);
 }
 
 /* ---- conditions ---- */
 
 /* For how many elements f(element) is true. */
-template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
-void count_if_along(P const &place, A const &in, int axis, B &&out, F f) {
+template <class PlaceType, class Operand, class Other, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void count_if_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
   UMEM_TRACE("umem::count_if_along");
   detail::reduce_dimension("count_if_along", place, axis, out, index_t(0), plus(),
-                           detail::CountOf<index_t, F>{f}, in);
+                           detail::CountOf<index_t, Function>{f}, in);
 }
-template <class A, class B, class F, class = std::enable_if_t<detail::is_operand<A>>>
-void count_if_along(A const &in, int axis, B &&out, F f) {
+template <class Operand, class Other, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void count_if_along(Operand const &in, int axis, Other &&out, Function f) {
   count_if_along(detail::AtHome(), in, axis, out, f);
 }
 
 /* Whether f(element) is true for any element, or for all; without f, whether the elements are not zero. */
-template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
-void any_along(P const &place, A const &in, int axis, B &&out, F f) {
+template <class PlaceType, class Operand, class Other, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
   UMEM_TRACE("umem::any_along");
-  detail::reduce_dimension("any_along", place, axis, out, 0, maximum(), detail::CountOf<int, F>{f},
-                           in);
+  detail::reduce_dimension("any_along", place, axis, out, 0, maximum(),
+                           detail::CountOf<int, Function>{f}, in);
 }
-template <class A, class B, class F = detail::IsTrue,
-          class = std::enable_if_t<detail::is_operand<A>>>
-void any_along(A const &in, int axis, B &&out, F f = {}) {
+template <class Operand, class Other, class Function = detail::IsTrue,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void any_along(Operand const &in, int axis, Other &&out, Function f = {}) {
   any_along(detail::AtHome(), in, axis, out, f);
 }
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void any_along(P const &place, A const &in, int axis, B &&out) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   any_along(place, in, axis, out, detail::IsTrue());
 }
-template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
-void all_along(P const &place, A const &in, int axis, B &&out, F f) {
+template <class PlaceType, class Operand, class Other, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
   UMEM_TRACE("umem::all_along");
-  detail::reduce_dimension("all_along", place, axis, out, 1, minimum(), detail::CountOf<int, F>{f},
-                           in);
+  detail::reduce_dimension("all_along", place, axis, out, 1, minimum(),
+                           detail::CountOf<int, Function>{f}, in);
 }
-template <class A, class B, class F = detail::IsTrue,
-          class = std::enable_if_t<detail::is_operand<A>>>
-void all_along(A const &in, int axis, B &&out, F f = {}) {
+template <class Operand, class Other, class Function = detail::IsTrue,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void all_along(Operand const &in, int axis, Other &&out, Function f = {}) {
   all_along(detail::AtHome(), in, axis, out, f);
 }
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void all_along(P const &place, A const &in, int axis, B &&out) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   all_along(place, in, axis, out, detail::IsTrue());
 }
 
 /* ---- products and norms ---- */
 
 /* The sums of products along a dimension. vdot_along takes the complex conjugates of the first operand. */
-template <class P, class A, class B, class C, class = std::enable_if_t<detail::is_place<P>>>
-void dot_along(P const &place, A const &one, B const &two, int axis, C &&out) {
+template <class PlaceType, class Operand, class Other, class Output,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void dot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
+               Output &&out) {
   UMEM_TRACE("umem::dot_along");
   detail::dot_products<false>("dot_along", place, one, two, axis, out);
 }
-template <class A, class B, class C, class = std::enable_if_t<detail::is_operand<A>>>
-void dot_along(A const &one, B const &two, int axis, C &&out) {
+template <class Operand, class Other, class Output,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void dot_along(Operand const &one, Other const &two, int axis, Output &&out) {
   dot_along(detail::AtHome(), one, two, axis, out);
 }
-template <class P, class A, class B, class C, class = std::enable_if_t<detail::is_place<P>>>
-void vdot_along(P const &place, A const &one, B const &two, int axis, C &&out) {
+template <class PlaceType, class Operand, class Other, class Output,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void vdot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
+                Output &&out) {
   UMEM_TRACE("umem::vdot_along");
   detail::dot_products<true>("vdot_along", place, one, two, axis, out);
 }
-template <class A, class B, class C, class = std::enable_if_t<detail::is_operand<A>>>
-void vdot_along(A const &one, B const &two, int axis, C &&out) {
+template <class Operand, class Other, class Output,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void vdot_along(Operand const &one, Other const &two, int axis, Output &&out) {
   vdot_along(detail::AtHome(), one, two, axis, out);
 }
 
 /* The roots of the sums of squares, without overflow. */
-template <class P, class A, class B, class = std::enable_if_t<detail::is_place<P>>>
-void norm_along(P const &place, A const &in, int axis, B &&out) {
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void norm_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::norm_along");
-  using T = detail::value_of<A>;
-  using S = detail::squares_of<T>;
-  detail::reduce_dimension("norm_along", place, axis, out, S{}, plus(),
-                           detail::SquareOf<detail::norm_of<T>, S>(), in);
+  using Type = detail::value_of<Operand>;
+  using Square = detail::squares_of<Type>;
+  detail::reduce_dimension("norm_along", place, axis, out, Square{}, plus(),
+                           detail::SquareOf<detail::norm_of<Type>, Square>(), in);
 }
-template <class A, class B, class = std::enable_if_t<detail::is_operand<A>>>
-void norm_along(A const &in, int axis, B &&out) {
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void norm_along(Operand const &in, int axis, Other &&out) {
   norm_along(detail::AtHome(), in, axis, out);
 }
 

@@ -17,27 +17,27 @@
 
 namespace umem {
 
-template <class T> class Scalar {
-  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+template <class Type> class Scalar {
+  static_assert(std::is_trivially_copyable_v<Type> && !std::is_const_v<Type>,
                 "umem::Scalar: values are copied as bytes");
 
 public:
-  using value_type = T;
+  using value_type = Type;
 
   /* Throws as Buffer does. */
-  explicit Scalar(Context const &context, T const &value)
-      : buffer_(context, sizeof(T), detail::alignment_of<T>(context)) {
+  explicit Scalar(Context const &context, Type const &value)
+      : buffer_(context, sizeof(Type), detail::alignment_of<Type>(context)) {
     set_value(value);
   }
 
   /* A copy of the value, after all work that context() has queued. */
-  T value() const {
-    T value{};
+  Type value() const {
+    Type value{};
     buffer_.copy_to(&value, sizeof value);
     return value;
   }
 
-  void set_value(T const &value) { buffer_.copy_from(&value, sizeof value); }
+  void set_value(Type const &value) { buffer_.copy_from(&value, sizeof value); }
 
   /* Sets every byte to zero; on an ordered context this is only queued. */
   void set_value_to_zero() { buffer_.set(0); }
@@ -46,11 +46,11 @@ public:
   Context const &context() const noexcept { return buffer_.context(); }
 
   /* For kernels, as Vector::view; v() is the value. */
-  View<T, 0> view() { return View<T, 0>(pointer(), {}); }
-  View<T const, 0> view() const { return View<T const, 0>(pointer(), {}); }
+  View<Type, 0> view() { return View<Type, 0>(pointer(), {}); }
+  View<Type const, 0> view() const { return View<Type const, 0>(pointer(), {}); }
 
 private:
-  T *pointer() const { return static_cast<T *>(detail::device_pointer(context(), adr())); }
+  Type *pointer() const { return static_cast<Type *>(detail::device_pointer(context(), adr())); }
 
   Buffer buffer_;
 };

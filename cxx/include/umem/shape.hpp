@@ -30,7 +30,7 @@ public:
 
   Shape() noexcept = default;
   Shape(std::initializer_list<index_t> values) : Shape(values.begin(), values.end()) {}
-  template <int N> Shape(Extents<N> const &extents) : Shape(extents.begin(), extents.end()) {}
+  template <int Rank> Shape(Extents<Rank> const &extents) : Shape(extents.begin(), extents.end()) {}
   Shape(index_t const *begin, index_t const *end) {
     reserve(static_cast<std::size_t>(end - begin));
     size_ = static_cast<std::size_t>(std::copy(begin, end, data()) - data());
@@ -93,12 +93,12 @@ public:
   }
   friend bool operator!=(Shape const &one, Shape const &other) noexcept { return !(one == other); }
 
-  /* The same numbers as Extents. Throws umem::type_error if there are not N. */
-  template <int N> Extents<N> to() const {
-    if (size_ != static_cast<std::size_t>(N))
+  /* The same numbers as Extents. Throws umem::type_error if there are not Rank. */
+  template <int Rank> Extents<Rank> to() const {
+    if (size_ != static_cast<std::size_t>(Rank))
       detail::raise_text(umemTypeError, "the shape %s has %zu dimensions, not %d",
-                         detail::in_words(*this).text, size_, N);
-    Extents<N> extents;
+                         detail::in_words(*this).text, size_, Rank);
+    Extents<Rank> extents;
     std::copy(begin(), end(), extents.begin());
     return extents;
   }

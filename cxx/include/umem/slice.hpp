@@ -33,8 +33,9 @@ enum end_t { end };
 
 namespace detail {
 
-template <class I>
-inline constexpr bool is_class_of_index = std::is_class_v<I> &&std::is_convertible_v<I, index_t>;
+template <class Integer>
+inline constexpr bool is_class_of_index =
+    std::is_class_v<Integer> &&std::is_convertible_v<Integer, index_t>;
 
 } // namespace detail
 
@@ -43,8 +44,9 @@ struct Position {
   index_t offset; /* from 0, or from the extent of the dimension */
   bool from_end;  /* false: from 0 */
 
-  template <class I, class = std::enable_if_t<detail::is_index<I> || detail::is_class_of_index<I>>>
-  UMEM_FUNCTION constexpr Position(I i) noexcept
+  template <class Integer, class = std::enable_if_t<detail::is_index<Integer> ||
+                                                    detail::is_class_of_index<Integer>>>
+  UMEM_FUNCTION constexpr Position(Integer i) noexcept
       : offset(static_cast<index_t>(i)), from_end(false) {}
   UMEM_FUNCTION constexpr Position(end_t) noexcept : offset(0), from_end(true) {}
 
@@ -55,14 +57,14 @@ struct Position {
   }
 };
 
-template <class I, class = std::enable_if_t<detail::is_index<I>>>
-UMEM_FUNCTION constexpr Position operator+(end_t, I n) noexcept {
+template <class Integer, class = std::enable_if_t<detail::is_index<Integer>>>
+UMEM_FUNCTION constexpr Position operator+(end_t, Integer n) noexcept {
   Position position(n);
   position.from_end = true;
   return position;
 }
-template <class I, class = std::enable_if_t<detail::is_index<I>>>
-UMEM_FUNCTION constexpr Position operator-(end_t, I n) noexcept {
+template <class Integer, class = std::enable_if_t<detail::is_index<Integer>>>
+UMEM_FUNCTION constexpr Position operator-(end_t, Integer n) noexcept {
   auto const distance = static_cast<index_t>(n);
   return end + (distance < -detail::largest<index_t> ? detail::largest<index_t> : -distance);
 }
@@ -73,8 +75,9 @@ struct IndexRange {
   index_t step;
 };
 
-/* first, first + step, ... up to, but not including, last. With a negative step the indices fall: range(end - 1, -1, -1)
- * reverses a dimension. If last is not after first in the direction of step, the range is empty. */
+/* first, first + step, ... up to, but not including, last. With a negative step the indices fall:
+ * range(end - 1, -1, -1) reverses a dimension. If last is not after first in the direction of step,
+ * the range is empty. */
 UMEM_FUNCTION constexpr IndexRange range(Position first, Position last, index_t step = 1) noexcept {
   return {first, last, step};
 }
@@ -89,56 +92,60 @@ struct Slice {
 };
 
 /* Specialised for those of other libraries; see mdspan.hpp. */
-template <class S> inline constexpr bool is_full_extent = std::is_same_v<S, full_extent_t>;
+template <class SliceType>
+inline constexpr bool is_full_extent = std::is_same_v<SliceType, full_extent_t>;
 
-template <class S>
+template <class SliceType>
 inline constexpr bool is_position =
-    std::is_same_v<S, Position> || std::is_same_v<S, end_t> || is_index<S> || is_class_of_index<S>;
+    std::is_same_v<SliceType, Position> || std::is_same_v<SliceType, end_t> ||
+    is_index<SliceType> || is_class_of_index<SliceType>;
 
 /* std::pair */
-template <class S, class = void> inline constexpr bool is_pair = false;
-template <class S>
-inline constexpr bool
-    is_pair<S, std::void_t<decltype(std::declval<S>().first), decltype(std::declval<S>().second)>> =
-        is_position<std::decay_t<decltype(std::declval<S>().first)>>
-            &&is_position<std::decay_t<decltype(std::declval<S>().second)>>;
+template <class SliceType, class = void> inline constexpr bool is_pair = false;
+template <class SliceType>
+inline constexpr bool is_pair<SliceType, std::void_t<decltype(std::declval<SliceType>().first),
+                                                     decltype(std::declval<SliceType>().second)>> =
+    is_position<std::decay_t<decltype(std::declval<SliceType>().first)>>
+        &&is_position<std::decay_t<decltype(std::declval<SliceType>().second)>>;
 
 /* std::strided_slice of any library: the indices offset, offset + stride, ... below offset + extent */
-template <class S, class = void> inline constexpr bool is_strided_slice = false;
-template <class S>
-inline constexpr bool
-    is_strided_slice<S, std::void_t<decltype(static_cast<index_t>(std::declval<S>().offset)),
-                                    decltype(static_cast<index_t>(std::declval<S>().extent)),
-                                    decltype(static_cast<index_t>(std::declval<S>().stride))>> =
-        !is_position<S>;
+template <class SliceType, class = void> inline constexpr bool is_strided_slice = false;
+template <class SliceType>
+inline constexpr bool is_strided_slice<
+    SliceType, std::void_t<decltype(static_cast<index_t>(std::declval<SliceType>().offset)),
+                           decltype(static_cast<index_t>(std::declval<SliceType>().extent)),
+                           decltype(static_cast<index_t>(std::declval<SliceType>().stride))>> =
+    !is_position<SliceType>;
 
-template <class S>
-inline constexpr bool is_slice = is_position<S> || is_full_extent<S> ||
-                                 std::is_same_v<S, IndexRange> || is_pair<S> || is_strided_slice<S>;
+template <class SliceType>
+inline constexpr bool is_slice =
+    is_position<SliceType> || is_full_extent<SliceType> || std::is_same_v<SliceType, IndexRange> ||
+    is_pair<SliceType> || is_strided_slice<SliceType>;
 
-template <int N, class... S>
-inline constexpr bool are_slices = sizeof...(S) == N && (is_slice<S> && ...);
+template <int Rank, class... Slices>
+inline constexpr bool are_slices = sizeof...(Slices) == Rank && (is_slice<Slices> && ...);
 
 /* The number of dimensions that slices leave. */
-template <class... S> inline constexpr int rank_of_slices = (int(!is_position<S>) + ... + 0);
+template <class... Slices>
+inline constexpr int rank_of_slices = (int(!is_position<Slices>) + ... + 0);
 
 /* What follows in a function is compiled only if this holds, so that its message stands alone. */
-template <int N, class... S> UMEM_FUNCTION constexpr void check_slices() noexcept {
-  static_assert(sizeof...(S) == N, "part: there must be one slice per dimension");
-  static_assert((is_slice<S> && ...),
+template <int Rank, class... Slices> UMEM_FUNCTION constexpr void check_slices() noexcept {
+  static_assert(sizeof...(Slices) == Rank, "part: there must be one slice per dimension");
+  static_assert((is_slice<Slices> && ...),
                 "part: a slice is an integer, umem::end - n, umem::range(first, last, step) or "
                 "umem::full_extent");
 }
 
 /* A number of a strided slice of others, which may be an integral constant. */
-template <class S> UMEM_FUNCTION constexpr Slice to_slice(S const &slice) noexcept {
-  if constexpr (is_full_extent<S>) {
+template <class SliceType> UMEM_FUNCTION constexpr Slice to_slice(SliceType const &slice) noexcept {
+  if constexpr (is_full_extent<SliceType>) {
     return {Slice::all, {0, 0, 1}};
-  } else if constexpr (is_position<S>) {
+  } else if constexpr (is_position<SliceType>) {
     return {Slice::one, {Position(slice), 0, 1}};
-  } else if constexpr (std::is_same_v<S, IndexRange>) {
+  } else if constexpr (std::is_same_v<SliceType, IndexRange>) {
     return {Slice::some, slice};
-  } else if constexpr (is_pair<S>) {
+  } else if constexpr (is_pair<SliceType>) {
     return {Slice::some, {Position(slice.first), Position(slice.second), 1}};
   } else {
     auto const first = static_cast<index_t>(slice.offset),

@@ -30,50 +30,53 @@ namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for the indices of a range. */
-template <class Index, int N, class R, class Op, class F>
-R reduce_indices(DevicePlace const &place, Range<N> const &range, R const &init, Op op, F f) {
+template <class Index, int Rank, class Result, class Op, class Function>
+Result reduce_indices(DevicePlace const &place, Range<Rank> const &range, Result const &init, Op op,
+                      Function f) {
   return device_index_reduce<Index>(place, op, f, init, range.begin, range.end);
 }
-template <class Index, int N, class R, class Op, class F>
-R reduce_indices(HostPlace const &place, Range<N> const &range, R const &init, Op op, F f) {
-  check_for_host<Op, F>();
-  auto part = host_index_reduce<Index, R>(place, op, f, range.begin, range.end);
-  return part.any ? static_cast<R>(op(init, part.value)) : init;
+template <class Index, int Rank, class Result, class Op, class Function>
+Result reduce_indices(HostPlace const &place, Range<Rank> const &range, Result const &init, Op op,
+                      Function f) {
+  check_for_host<Op, Function>();
+  auto part = host_index_reduce<Index, Result>(place, op, f, range.begin, range.end);
+  return part.any ? static_cast<Result>(op(init, part.value)) : init;
 }
-template <class Index, int N, class R, class Op, class F>
-R reduce_indices(Place const &place, Range<N> const &range, R const &init, Op op, F f) {
+template <class Index, int Rank, class Result, class Op, class Function>
+Result reduce_indices(Place const &place, Range<Rank> const &range, Result const &init, Op op,
+                      Function f) {
   return place.is_device() ? reduce_indices<Index>(place.device(), range, init, op, f)
                            : reduce_indices<Index>(place.host(), range, init, op, f);
 }
 
 /* op over init and f(value, i, j, ...) for the elements of a view. */
-template <class Index, class T, int N, class R, class Op, class F>
-R sweep_view(DevicePlace const &place, View<T, N> const &view, Range<N> const &range, R const &init,
-             Op op, F f) {
+template <class Index, class Type, int Rank, class Result, class Op, class Function>
+Result sweep_view(DevicePlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                  Result const &init, Op op, Function f) {
   return device_sweep<Index>(place, op, f, init, view, range.begin, range.end);
 }
-/* A view in column-major order. The loop is no part of its caller, and gets copies: so compilers keep f in registers in the
- * loop over rows. */
-template <class Index, class T, int N, class R, class Op, class F>
-[[gnu::noinline]] R sweep_columns(HostPlace place, View<T, N> view, Range<N> range, R init, Op op,
-                                  F f) {
-  auto part = host_sweep_columns<Index, R>(place, op, f, view, range.begin, range.end);
-  return part.any ? static_cast<R>(op(init, part.value)) : init;
+/* A view in column-major order. The loop is no part of its caller, and gets copies: so compilers
+ * keep f in registers in the loop over rows. */
+template <class Index, class Type, int Rank, class Result, class Op, class Function>
+[[gnu::noinline]] Result sweep_columns(HostPlace place, View<Type, Rank> view, Range<Rank> range,
+                                       Result init, Op op, Function f) {
+  auto part = host_sweep_columns<Index, Result>(place, op, f, view, range.begin, range.end);
+  return part.any ? static_cast<Result>(op(init, part.value)) : init;
 }
-template <class Index, class T, int N, class R, class Op, class F>
-R sweep_view(HostPlace const &place, View<T, N> const &view, Range<N> const &range, R const &init,
-             Op op, F f) {
-  check_for_host<Op, F>();
-  if constexpr (N > 1) {
-    if (view.strides.at[0] == 1 && view.strides.at[N - 1] != 1)
+template <class Index, class Type, int Rank, class Result, class Op, class Function>
+Result sweep_view(HostPlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                  Result const &init, Op op, Function f) {
+  check_for_host<Op, Function>();
+  if constexpr (Rank > 1) {
+    if (view.strides.at[0] == 1 && view.strides.at[Rank - 1] != 1)
       return sweep_columns<Index>(place, view, range, init, op, f);
   }
-  auto part = host_sweep<Index, R>(place, op, f, view, range.begin, range.end);
-  return part.any ? static_cast<R>(op(init, part.value)) : init;
+  auto part = host_sweep<Index, Result>(place, op, f, view, range.begin, range.end);
+  return part.any ? static_cast<Result>(op(init, part.value)) : init;
 }
-template <class Index, class T, int N, class R, class Op, class F>
-R sweep_view(Place const &place, View<T, N> const &view, Range<N> const &range, R const &init,
-             Op op, F f) {
+template <class Index, class Type, int Rank, class Result, class Op, class Function>
+Result sweep_view(Place const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                  Result const &init, Op op, Function f) {
   return place.is_device() ? sweep_view<Index>(place.device(), view, range, init, op, f)
                            : sweep_view<Index>(place.host(), view, range, init, op, f);
 }
@@ -84,26 +87,29 @@ R sweep_view(Place const &place, View<T, N> const &view, Range<N> const &range, 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for all indices of a range. */
-template <class Index = index_t, class P, int N, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-R for_each_index_reduce(P const &place, Range<N> const &range, R init, Op op, F f) {
+template <class Index = index_t, class PlaceType, int Rank, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, Result init, Op op,
+                             Function f) {
   UMEM_TRACE("umem::for_each_index_reduce");
   detail::check_index_type<Index>(range);
   return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
 }
-template <class Index = index_t, class P, int N, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-R for_each_index_reduce(P const &place, Extents<N> const &extents, R init, Op op, F f) {
-  return for_each_index_reduce<Index>(place, Range<N>(extents), init, op, f);
+template <class Index = index_t, class PlaceType, int Rank, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+Result for_each_index_reduce(PlaceType const &place, Extents<Rank> const &extents, Result init,
+                             Op op, Function f) {
+  return for_each_index_reduce<Index>(place, Range<Rank>(extents), init, op, f);
 }
 
 /* Gives new values to the elements whose indices are in range, and returns op over init and the results of f. f(value,
  * i, j, ...) writes the new value of element (i, j, ...) to value and does not read it: value need not be the element
  * itself. f must not read elements that the sweep writes. Throws umem::index_error if the range leaves the elements and
  * their ghost cells. */
-template <class Index = index_t, class P, class A, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
+template <class Index = index_t, class PlaceType, class Operand, class Result, class Op,
+          class Function, class = std::enable_if_t<detail::is_place<PlaceType>>>
+Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operand> const &range,
+             Result init, Op op, Function f) {
   UMEM_TRACE("umem::sweep");
   using Extents = decltype(range.begin);
   bool is_all = range.begin == Extents() && range.end == detail::extents_of(elements);
@@ -119,9 +125,10 @@ R sweep(P const &place, A &&elements, detail::range_of<A> const &range, R init, 
       },
       written);
 }
-template <class Index = index_t, class A, class R, class Op, class F,
-          class = std::enable_if_t<detail::is_operand<A>>>
-R sweep(A &&elements, detail::range_of<A> const &range, R init, Op op, F f) {
+template <class Index = index_t, class Operand, class Result, class Op, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+Result sweep(Operand &&elements, detail::range_of<Operand> const &range, Result init, Op op,
+             Function f) {
   return sweep<Index>(detail::AtHome(), elements, range, init, op, f);
 }
 

@@ -23,57 +23,61 @@ namespace umem {
 
 namespace detail {
 
-/* out = f(in...), one function for each side: so the compiler reports an f that is not for that
+/* out = functor(in...), one function for each side: so the compiler reports a functor that is not for that
  * side. */
-template <class F> struct Assign { F f; };
-template <class F> struct AssignOnHost {
-  F f;
-  template <class T, class... A> void operator()(T &out, A const &...in) {
-    out = static_cast<T>(f(in...));
+template <class Function> struct Assign { Function functor; };
+template <class Function> struct AssignOnHost {
+  Function functor;
+  template <class Type, class... Operands> void operator()(Type &out, Operands const &...in) {
+    out = static_cast<Type>(functor(in...));
   }
 };
-template <class F> struct AssignOnDevice {
-  F f;
-  template <class T, class... A> UMEM_DEVICE_FUNCTION void operator()(T &out, A const &...in) {
-    out = static_cast<T>(f(in...));
+template <class Function> struct AssignOnDevice {
+  Function functor;
+  template <class Type, class... Operands>
+  UMEM_DEVICE_FUNCTION void operator()(Type &out, Operands const &...in) {
+    out = static_cast<Type>(functor(in...));
   }
 };
-template <class F> AssignOnHost<F> for_host(Assign<F> const &assign) {
-  check_for_host<F>();
-  return {assign.f};
+template <class Function> AssignOnHost<Function> for_host(Assign<Function> const &assign) {
+  check_for_host<Function>();
+  return {assign.functor};
 }
-template <class F> AssignOnDevice<F> for_device(Assign<F> const &assign) {
-  check_for_device<F>();
-  return {assign.f};
+template <class Function> AssignOnDevice<Function> for_device(Assign<Function> const &assign) {
+  check_for_device<Function>();
+  return {assign.functor};
 }
 
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* out = f(in) */
-template <class P, class A, class B, class F, class = std::enable_if_t<detail::is_place<P>>>
-void transform(P const &place, A const &in, B &&out, F f) {
+/* out = functor(in) */
+template <class PlaceType, class Operand, class Other, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void transform(PlaceType const &place, Operand const &in, Other &&out, Function f) {
   UMEM_TRACE("umem::transform");
-  detail::loop("transform", place, detail::Assign<F>{f}, detail::use(out, discard),
+  detail::loop("transform", place, detail::Assign<Function>{f}, detail::use(out, discard),
                detail::use(in, read));
 }
-template <class A, class B, class F, class = std::enable_if_t<detail::is_operand<A>>>
-void transform(A const &in, B &&out, F f) {
+template <class Operand, class Other, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>>
+void transform(Operand const &in, Other &&out, Function f) {
   transform(detail::AtHome(), in, out, f);
 }
 
 /* out = f(one, two) */
-template <class P, class A, class B, class C, class F,
-          class = std::enable_if_t<detail::is_place<P>>>
-void transform(P const &place, A const &one, B const &two, C &&out, F f) {
+template <class PlaceType, class Operand, class Other, class Output, class Function,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void transform(PlaceType const &place, Operand const &one, Other const &two, Output &&out,
+               Function f) {
   UMEM_TRACE("umem::transform");
-  detail::loop("transform", place, detail::Assign<F>{f}, detail::use(out, discard),
+  detail::loop("transform", place, detail::Assign<Function>{f}, detail::use(out, discard),
                detail::use(one, read), detail::use(two, read));
 }
-template <class A, class B, class C, class F, class = std::enable_if_t<detail::is_operand<A>>,
-          class = void>
-void transform(A const &one, B const &two, C &&out, F f) {
+template <class Operand, class Other, class Output, class Function,
+          class = std::enable_if_t<detail::is_operand<Operand>>, class = void>
+void transform(Operand const &one, Other const &two, Output &&out, Function f) {
   transform(detail::AtHome(), one, two, out, f);
 }
 

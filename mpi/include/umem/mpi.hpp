@@ -22,7 +22,7 @@ namespace mpi {
 namespace detail {
 
 /* Throws umem::io_error if a function of MPI has failed. */
-inline void check(int error, char const *what) {
+inline void check_mpi(int error, char const *what) {
   if (error == MPI_SUCCESS) return;
   char words[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;
@@ -32,19 +32,19 @@ inline void check(int error, char const *what) {
 
 } // namespace detail
 
-/* The window of a communicator: umemMpi_start, and umemMpi_stop at its end. Both are collective: all ranks construct and
- * destruct it. Move-only. */
+/* The window of a communicator: umemMpi_start, and umemMpi_stop at its end. Both are collective:
+ * all ranks construct and destruct it. Move-only. */
 class Window {
 public:
   /* capacity: bytes of this rank. */
   Window(MPI_Comm comm, std::size_t capacity) : comm_(comm) {
     umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
     options.capacity = capacity;
-    umem::detail::check(umemMpi_start(comm, &options));
+    umem::detail::check_status(umemMpi_start(comm, &options));
   }
 
   Window(MPI_Comm comm, umemMpiOptions const &options) : comm_(comm) {
-    umem::detail::check(umemMpi_start(comm, &options));
+    umem::detail::check_status(umemMpi_start(comm, &options));
   }
 
   Window(Window &&other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
@@ -93,7 +93,7 @@ public:
   }
 
   /* Orders accesses through pointers with those of other ranks: umemMpi_sync. */
-  void sync() const { umem::detail::check(umemMpi_sync(c_mpi())); }
+  void sync() const { umem::detail::check_status(umemMpi_sync(c_mpi())); }
 
 private:
   explicit Context(std::shared_ptr<umemVirtual> context) : umem::Context(std::move(context)) {}

@@ -41,7 +41,7 @@ namespace detail {
 class OwnComm {
 public:
   explicit OwnComm(MPI_Comm comm) {
-    check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
+    check_mpi(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank);
     MPI_Comm_size(comm_, &ranks);
@@ -83,8 +83,9 @@ private:
 class ItemType : public OwnType {
 public:
   explicit ItemType(std::size_t size) {
-    check(MPI_Type_contiguous(static_cast<int>(size), MPI_BYTE, to_make()), "MPI_Type_contiguous");
-    check(MPI_Type_commit(to_make()), "MPI_Type_commit");
+    check_mpi(MPI_Type_contiguous(static_cast<int>(size), MPI_BYTE, to_make()),
+              "MPI_Type_contiguous");
+    check_mpi(MPI_Type_commit(to_make()), "MPI_Type_commit");
   }
 };
 
@@ -92,14 +93,14 @@ public:
 inline void wait(MPI_Request &request, char const *what) {
   int done = 0;
   for (int polls = 0; !done; polls++) {
-    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
     if (!done && polls > 100) std::this_thread::yield();
   }
 }
 
 /* MPI describes a part of an array by numbers of type int. */
-template <int N> void check_savable(Extents<N> const &extents) {
-  for (int k = 0; k < N && extents.product() != 0; k++)
+template <int Rank> void check_savable(Extents<Rank> const &extents) {
+  for (int k = 0; k < Rank && extents.product() != 0; k++)
     if (extents[k] > std::numeric_limits<int>::max())
       umem::detail::raise_text(umemValueError,
                                "save_npy: dimension %d of the array has %td elements, but MPI "
@@ -115,14 +116,14 @@ inline int count_of(index_t n) {
 }
 
 /* How many blocks along each dimension: as MPI_Dims_create has it, the longest dimension with the most. */
-template <int N> Extents<N> blocks_along(int ranks, Extents<N> const &extents) {
-  int dims[N] = {};
-  check(MPI_Dims_create(ranks, N, dims), "MPI_Dims_create"); /* falling */
-  Extents<N> result;
-  bool taken[N] = {};
-  for (int n = 0; n < N; n++) {
+template <int Rank> Extents<Rank> blocks_along(int ranks, Extents<Rank> const &extents) {
+  int dims[Rank] = {};
+  check_mpi(MPI_Dims_create(ranks, Rank, dims), "MPI_Dims_create"); /* falling */
+  Extents<Rank> result;
+  bool taken[Rank] = {};
+  for (int n = 0; n < Rank; n++) {
     int longest = -1;
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < Rank; k++)
       if (!taken[k] && (longest < 0 || extents[k] > extents[longest])) longest = k;
     taken[longest] = true;
     result.at[longest] = dims[n];
@@ -130,90 +131,90 @@ template <int N> Extents<N> blocks_along(int ranks, Extents<N> const &extents) {
   return result;
 }
 
-/* An operation of umem (functional.hpp) on numbers of type R, as MPI calls it. */
-template <class R, class Op> void apply(void *in, void *inout, int *count, MPI_Datatype *) {
-  R const *from = static_cast<R const *>(in);
-  R *to = static_cast<R *>(inout);
-  for (int i = 0; i < *count; i++) to[i] = static_cast<R>(Op()(to[i], from[i]));
+/* An operation of umem (functional.hpp) on numbers of type Result, as MPI calls it. */
+template <class Result, class Op> void apply(void *in, void *inout, int *count, MPI_Datatype *) {
+  Result const *from = static_cast<Result const *>(in);
+  Result *to = static_cast<Result *>(inout);
+  for (int i = 0; i < *count; i++) to[i] = static_cast<Result>(Op()(to[i], from[i]));
 }
 
-template <class R, class Op> R reduce_all(MPI_Comm comm, R const &own) {
-  static_assert(std::is_trivially_copyable_v<R>);
-  ItemType type(sizeof(R));
+template <class Result, class Op> Result reduce_all(MPI_Comm comm, Result const &own) {
+  static_assert(std::is_trivially_copyable_v<Result>);
+  ItemType type(sizeof(Result));
   MPI_Op op;
-  R all = own;
-  check(MPI_Op_create(apply<R, Op>, 1, &op), "MPI_Op_create");
+  Result all = own;
+  check_mpi(MPI_Op_create(apply<Result, Op>, 1, &op), "MPI_Op_create");
   MPI_Request request = MPI_REQUEST_NULL;
   int error = MPI_Iallreduce(&own, &all, 1, type, op, comm, &request);
   MPI_Op_free(&op); /* MPI keeps it until the reduction is done */
-  check(error, "MPI_Iallreduce");
+  check_mpi(error, "MPI_Iallreduce");
   wait(request, "MPI_Iallreduce");
   return all;
 }
 
 /* What one rank sends to another one, or receives from it, in one message. */
-template <class T, int N> struct Message {
+template <class Type, int Rank> struct Message {
   int rank;
-  std::vector<Range<N>> cells; /* in this order; indices of the block */
-  index_t count = 0;           /* elements */
-  std::unique_ptr<T[]> elements;
+  std::vector<Range<Rank>> cells; /* in this order; indices of the block */
+  index_t count = 0;              /* elements */
+  std::unique_ptr<Type[]> elements;
 
-  void add(Range<N> const &range) {
+  void add(Range<Rank> const &range) {
     index_t n = 1;
-    for (int k = 0; k < N; k++) n *= range.end.at[k] - range.begin.at[k];
+    for (int k = 0; k < Rank; k++) n *= range.end.at[k] - range.begin.at[k];
     cells.push_back(range);
     count += n;
   }
 
   /* Copies between the cells of a block and the elements. */
-  template <bool out> void move(Part<T, N> const &block) {
-    T *at = elements.get();
-    for (Range<N> const &range : cells) {
-      Part<T, N> const part = umem::detail::cells_of(block, range);
-      Part<T, N> const packed(umem::detail::pointers(), reinterpret_cast<address>(at),
-                              part.extents());
+  template <bool out> void move(Part<Type, Rank> const &block) {
+    Type *at = elements.get();
+    for (Range<Rank> const &range : cells) {
+      Part<Type, Rank> const part = umem::detail::cells_of(block, range);
+      Part<Type, Rank> const packed(umem::detail::pointers(), reinterpret_cast<address>(at),
+                                    part.extents());
       if constexpr (out)
-        copy(Part<T const, N>(part), packed);
+        copy(Part<Type const, Rank>(part), packed);
       else
-        copy(Part<T const, N>(packed), part);
+        copy(Part<Type const, Rank>(packed), part);
       at += part.size();
     }
   }
 };
 
 /* The messages of one exchange of ghost cells. */
-template <class T, int N> struct Exchange {
-  std::vector<Message<T, N>> sent, received;
+template <class Type, int Rank> struct Exchange {
+  std::vector<Message<Type, Rank>> sent, received;
 
-  Exchange(Decomposition<N> const &grid, int own, Ghosts<N> const &ghosts) {
-    for (GhostCopy<N> const &one : grid.ghost_copies(own, ghosts))
+  Exchange(Decomposition<Rank> const &grid, int own, Ghosts<Rank> const &ghosts) {
+    for (GhostCopy<Rank> const &one : grid.ghost_copies(own, ghosts))
       find(received, one.from).add(one.target);
     for (index_t other = 0; other < grid.size(); other++)
-      for (GhostCopy<N> const &one : grid.ghost_copies(other, ghosts))
+      for (GhostCopy<Rank> const &one : grid.ghost_copies(other, ghosts))
         if (one.from == own) find(sent, other).add(one.source);
     for (auto *messages : {&sent, &received})
-      for (Message<T, N> &message : *messages)
-        message.elements.reset(new T[static_cast<std::size_t>(count_of(message.count))]);
+      for (Message<Type, Rank> &message : *messages)
+        message.elements.reset(new Type[static_cast<std::size_t>(count_of(message.count))]);
   }
 
-  void run(MPI_Comm comm, MPI_Datatype type, Part<T, N> const &block) {
+  void run(MPI_Comm comm, MPI_Datatype type, Part<Type, Rank> const &block) {
     std::vector<MPI_Request> requests;
     requests.reserve(sent.size() + received.size());
     /* First what may throw: no message is under way then. */
-    for (Message<T, N> &message : sent) message.template move<true>(block);
-    for (Message<T, N> &message : received)
+    for (Message<Type, Rank> &message : sent) message.template move<true>(block);
+    for (Message<Type, Rank> &message : received)
       begin(requests, MPI_Irecv(message.elements.get(), count_of(message.count), type, message.rank,
                                 0, comm, &next(requests)));
-    for (Message<T, N> &message : sent)
+    for (Message<Type, Rank> &message : sent)
       begin(requests, MPI_Isend(message.elements.get(), count_of(message.count), type, message.rank,
                                 0, comm, &next(requests)));
     for (MPI_Request &request : requests) wait(request, "MPI_Isend or MPI_Irecv");
-    for (Message<T, N> &message : received) message.template move<false>(block);
+    for (Message<Type, Rank> &message : received) message.template move<false>(block);
   }
 
 private:
-  static Message<T, N> &find(std::vector<Message<T, N>> &messages, index_t rank) {
-    for (Message<T, N> &message : messages)
+  static Message<Type, Rank> &find(std::vector<Message<Type, Rank>> &messages, index_t rank) {
+    for (Message<Type, Rank> &message : messages)
       if (message.rank == rank) return message;
     messages.push_back({static_cast<int>(rank), {}, 0, nullptr});
     return messages.back();
@@ -223,7 +224,7 @@ private:
     return requests.back();
   }
   static void begin(std::vector<MPI_Request> const &, int error) {
-    check(error, "MPI_Isend or MPI_Irecv");
+    check_mpi(error, "MPI_Isend or MPI_Irecv");
   }
 };
 
@@ -234,7 +235,7 @@ struct Outcome {
 };
 
 /* Does step, and then agrees with all ranks whether all have done it. Collective, also where step throws. */
-template <class F> Outcome do_in_all(OwnComm const &comm, F const &step) {
+template <class Function> Outcome do_in_all(OwnComm const &comm, Function const &step) {
   Outcome outcome{comm.ranks, nullptr};
   try {
     step();
@@ -245,14 +246,15 @@ template <class F> Outcome do_in_all(OwnComm const &comm, F const &step) {
   MPI_Request request = MPI_REQUEST_NULL;
   int const error =
       MPI_Iallreduce(&mine, &outcome.first_failed, 1, MPI_INT, MPI_MIN, comm, &request);
-  if (!outcome.failure) check(error, "MPI_Iallreduce");
+  if (!outcome.failure) check_mpi(error, "MPI_Iallreduce");
   if (error == MPI_SUCCESS) wait(request, "MPI_Iallreduce");
   return outcome;
 }
 
-/* One file that all ranks write. It gets its name when it is complete; until then it is a draft beside it. Each rank opens
- * the draft by itself, so that MPI waits for no other rank where this one fails; after each step all ranks agree whether
- * all have done it. If not, all throw, and there is no draft. */
+/* One file that all ranks write. It gets its name when it is complete; until then it is a draft
+ * beside it. Each rank opens the draft by itself, so that MPI waits for no other rank where this
+ * one fails; after each step all ranks agree whether all have done it. If not, all throw, and there
+ * is no draft. */
 class SharedFile {
 public:
   /* Creates the draft. Collective. */
@@ -272,11 +274,11 @@ public:
   }
 
   /* All ranks write what they have to, which is what write does, and the draft becomes the file. Collective. */
-  template <class F> void complete(F const &write) {
+  template <class Function> void complete(Function const &write) {
     agree([&] {
       write();
-      check(MPI_File_sync(file_), "MPI_File_sync");
-      check(MPI_File_close(&file_), "MPI_File_close");
+      check_mpi(MPI_File_sync(file_), "MPI_File_sync");
+      check_mpi(MPI_File_close(&file_), "MPI_File_close");
     });
     agree([&] {
       if (comm_.rank == 0 && std::rename(draft_.c_str(), path_.c_str()) != 0)
@@ -291,9 +293,9 @@ public:
   /* Writes count items of this rank, which are at the places of filetype behind the header. */
   void write(std::size_t header, void const *items, index_t count, std::size_t size,
              MPI_Datatype item, MPI_Datatype filetype) {
-    check(MPI_File_set_view(file_, static_cast<MPI_Offset>(header), item, filetype, "native",
-                            MPI_INFO_NULL),
-          "MPI_File_set_view");
+    check_mpi(MPI_File_set_view(file_, static_cast<MPI_Offset>(header), item, filetype, "native",
+                                MPI_INFO_NULL),
+              "MPI_File_set_view");
     index_t const most = static_cast<index_t>((std::size_t(1) << 30) / size) + 1;
     for (index_t done = 0, n; done < count; done += n) {
       n = count - done < most ? count - done : most;
@@ -313,22 +315,22 @@ private:
   }
 
   void open(int mode) {
-    check(MPI_File_open(MPI_COMM_SELF, draft_.c_str(), mode, MPI_INFO_NULL, &file_),
-          ("cannot create \"" + draft_ + "\"").c_str());
+    check_mpi(MPI_File_open(MPI_COMM_SELF, draft_.c_str(), mode, MPI_INFO_NULL, &file_),
+              ("cannot create \"" + draft_ + "\"").c_str());
   }
 
   void write_items(void const *items, int count, MPI_Datatype item) {
     MPI_Status status;
     int written = 0;
-    check(MPI_File_write(file_, items, count, item, &status), "MPI_File_write");
-    check(MPI_Get_count(&status, item, &written), "MPI_Get_count");
+    check_mpi(MPI_File_write(file_, items, count, item, &status), "MPI_File_write");
+    check_mpi(MPI_Get_count(&status, item, &written), "MPI_Get_count");
     if (written != count)
       umem::detail::raise_text(umemIOError, "cannot write \"%s\": MPI wrote %d of %d items",
                                draft_.c_str(), written, count);
   }
 
   /* Does step. If it throws in any rank, all ranks throw, and the draft is removed. */
-  template <class F> void agree(F const &step) {
+  template <class Function> void agree(Function const &step) {
     Outcome const outcome = do_in_all(comm_, step);
     if (outcome.first_failed == comm_.ranks) return;
     if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
@@ -345,44 +347,44 @@ private:
 
 } // namespace detail
 
-template <class T, int N> class Blocks {
-  static_assert(std::is_trivially_copyable_v<T>, "Blocks: messages copy bytes");
-  static_assert(!std::is_same_v<T, long double>,
+template <class Type, int Rank> class Blocks {
+  static_assert(std::is_trivially_copyable_v<Type>, "Blocks: messages copy bytes");
+  static_assert(!std::is_same_v<Type, long double>,
                 "Blocks: a long double has bytes without a meaning");
 
 public:
   /* One block for each rank, as nearly square as MPI_Dims_create makes them, on context. Collective. wraps: not 0 where
    * the array is periodic. If the block of a rank cannot be made (umem::memory_error there), all ranks throw
    * (umem::runtime_error in the others). */
-  Blocks(MPI_Comm comm, Extents<N> const &extents, Ghosts<N> const &ghosts = {},
-         umem::Context context = Host(), Extents<N> const &wraps = {})
+  Blocks(MPI_Comm comm, Extents<Rank> const &extents, Ghosts<Rank> const &ghosts = {},
+         umem::Context context = umem::detail::pointers(), Extents<Rank> const &wraps = {})
       : Blocks(std::make_shared<detail::OwnComm>(comm), extents, ghosts, std::move(context),
                wraps) {}
 
   /* The blocks of grid, of which rank n has the n-th. Collective. Throws umem::value_error if there are not as many
    * blocks as ranks, and as above. */
-  Blocks(MPI_Comm comm, Decomposition<N> grid, Ghosts<N> const &ghosts = {},
-         umem::Context context = Host())
+  Blocks(MPI_Comm comm, Decomposition<Rank> grid, Ghosts<Rank> const &ghosts = {},
+         umem::Context context = umem::detail::pointers())
       : Blocks(std::make_shared<detail::OwnComm>(comm), std::move(grid), ghosts,
                std::move(context)) {}
 
   /* ---- what is where ---- */
 
-  Decomposition<N> const &decomposition() const noexcept { return grid_; }
+  Decomposition<Rank> const &decomposition() const noexcept { return grid_; }
 
   /* Of the whole array. */
-  Extents<N> extents() const noexcept { return grid_.extents(); }
+  Extents<Rank> extents() const noexcept { return grid_.extents(); }
 
   int rank() const noexcept { return comm_->rank; }
   int ranks() const noexcept { return comm_->ranks; }
 
   /* The indices in the whole array that this rank has. */
-  Range<N> box() const { return grid_.box(rank()); }
+  Range<Rank> box() const { return grid_.box(rank()); }
 
   /* Those of a range of the whole array that this rank has, as indices of its block. */
-  Range<N> own(Range<N> range) const {
-    Range<N> const mine = box();
-    for (int k = 0; k < N; k++) {
+  Range<Rank> own(Range<Rank> range) const {
+    Range<Rank> const mine = box();
+    for (int k = 0; k < Rank; k++) {
       index_t const begin = mine.begin.at[k], end = mine.end.at[k];
       auto within = [=](index_t i) { return (i < begin ? begin : i > end ? end : i) - begin; };
       range.begin.at[k] = within(range.begin.at[k]);
@@ -392,45 +394,46 @@ public:
   }
 
   /* The block of this rank; index 0 is its first element. */
-  Array<T, N> &array() noexcept { return array_; }
-  Array<T, N> const &array() const noexcept { return array_; }
+  Array<Type, Rank> &array() noexcept { return array_; }
+  Array<Type, Rank> const &array() const noexcept { return array_; }
 
   /* ---- all ranks ---- */
 
-  /* Copies to the ghost cells of all blocks the elements of their neighbours, at edges and corners too, and around the
-   * array where it is periodic. Ghost cells outside of the array keep their values. Collective, but a rank waits for its
-   * neighbours only. */
+  /* Copies to the ghost cells of all blocks the elements of their neighbours, at edges and corners
+   * too, and around the array where it is periodic. Ghost cells outside of the array keep their
+   * values. Collective, but a rank waits for its neighbours only. */
   void exchange() { exchange_->run(*comm_, *type_, array_.part()); }
 
-  /* Applies op to the values of all ranks. Collective. Op: of functional.hpp, or another commutative function object of a
-   * type that has a default constructor. */
-  template <class Op, class R> R reduce(R const &own_value, Op) const {
-    return detail::reduce_all<R, Op>(*comm_, own_value);
+  /* Applies op to the values of all ranks. Collective. Op: of functional.hpp, or another
+   * commutative function object of a type that has a default constructor. */
+  template <class Op, class Result> Result reduce(Result const &own_value, Op) const {
+    return detail::reduce_all<Result, Op>(*comm_, own_value);
   }
 
-  /* The sum of all elements; the largest and the smallest one, NaN if there is a NaN. Collective. The last digits of a sum
-   * of floating-point numbers depend on the blocks. max and min throw umem::value_error in all ranks if there is no
-   * element. */
+  /* The sum of all elements; the largest and the smallest one, NaN if there is a NaN. Collective.
+   * The last digits of a sum of floating-point numbers depend on the blocks. max and min throw
+   * umem::value_error in all ranks if there is no element. */
   auto sum() const {
     auto const own_sum = umem::sum(array_);
     return reduce(own_sum, umem::plus());
   }
-  T max() const {
+  Type max() const {
     return extreme("max", umem::maximum(), lowest(), [&] { return umem::max(array_); });
   }
-  T min() const {
+  Type min() const {
     return extreme("min", umem::minimum(), highest(), [&] { return umem::min(array_); });
   }
 
-  /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its block; when all have,
-   * the file replaces the one at path. All ranks see the same folder. Collective. The file is first named
-   * path + ".umem-draft". Throws umem::value_error in all ranks, before a file is made, if a dimension has more than
-   * 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank fails, all throw (umem::io_error where
-   * another rank failed), the draft is removed, and the file at path stays as it was. */
+  /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its
+   * block; when all have, the file replaces the one at path. All ranks see the same folder.
+   * Collective. The file is first named path + ".umem-draft". Throws umem::value_error in all
+   * ranks, before a file is made, if a dimension has more than 2147483647 elements: MPI cannot
+   * describe the blocks of such an array. If a rank fails, all throw (umem::io_error where another
+   * rank failed), the draft is removed, and the file at path stays as it was. */
   void save_npy(std::string const &path) const {
     detail::check_savable(extents());
     std::string const header =
-        umem::detail::make_npy_header(umem::detail::npy_type<T>(), Shape(extents()), false);
+        umem::detail::make_npy_header(umem::detail::npy_type<Type>(), Shape(extents()), false);
     detail::SharedFile file(*comm_, path);
     file.complete([&] {
       if (rank() == 0) file.write_header(header);
@@ -439,23 +442,24 @@ public:
   }
 
 private:
-  Blocks(std::shared_ptr<detail::OwnComm> comm, Extents<N> const &extents, Ghosts<N> const &ghosts,
-         umem::Context context, Extents<N> const &wraps)
-      : Blocks(comm, Decomposition<N>(extents, detail::blocks_along(comm->ranks, extents), wraps),
+  Blocks(std::shared_ptr<detail::OwnComm> comm, Extents<Rank> const &extents,
+         Ghosts<Rank> const &ghosts, umem::Context context, Extents<Rank> const &wraps)
+      : Blocks(comm,
+               Decomposition<Rank>(extents, detail::blocks_along(comm->ranks, extents), wraps),
                ghosts, std::move(context)) {}
 
-  Blocks(std::shared_ptr<detail::OwnComm> comm, Decomposition<N> grid, Ghosts<N> const &ghosts,
-         umem::Context context)
+  Blocks(std::shared_ptr<detail::OwnComm> comm, Decomposition<Rank> grid,
+         Ghosts<Rank> const &ghosts, umem::Context context)
       : comm_(std::move(comm)), grid_(std::move(grid)) {
     if (grid_.size() != comm_->ranks)
       umem::detail::raise_text(umemValueError, "%td blocks for %d ranks", grid_.size(),
                                comm_->ranks);
     detail::Outcome const outcome = detail::do_in_all(*comm_, [&] {
-      type_ = std::make_shared<detail::ItemType>(sizeof(T));
-      ArrayOptions<N> options;
+      type_ = std::make_shared<detail::ItemType>(sizeof(Type));
+      ArrayOptions<Rank> options;
       options.ghosts = ghosts;
-      array_ = Array<T, N>(grid_.extents(rank()), std::move(context), options);
-      exchange_ = std::make_unique<detail::Exchange<T, N>>(grid_, rank(), ghosts);
+      array_ = Array<Type, Rank>(grid_.extents(rank()), std::move(context), options);
+      exchange_ = std::make_unique<detail::Exchange<Type, Rank>>(grid_, rank(), ghosts);
     });
     if (outcome.failure) std::rethrow_exception(outcome.failure);
     if (outcome.first_failed < comm_->ranks)
@@ -463,49 +467,49 @@ private:
                                outcome.first_failed);
   }
 
-  static T lowest() {
-    using Limits = std::numeric_limits<T>;
-    return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+  static Type lowest() {
+    using Limits = std::numeric_limits<Type>;
+    return Limits::has_infinity ? static_cast<Type>(-Limits::infinity()) : Limits::lowest();
   }
-  static T highest() {
-    using Limits = std::numeric_limits<T>;
+  static Type highest() {
+    using Limits = std::numeric_limits<Type>;
     return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
 
   /* Ranks without elements join with the value that changes nothing. */
-  template <class Op, class F>
-  T extreme(char const *name, Op op, T const &neutral, F const &own_extreme) const {
+  template <class Op, class Function>
+  Type extreme(char const *name, Op op, Type const &neutral, Function const &own_extreme) const {
     if (extents().product() == 0)
       umem::detail::raise_text(umemValueError, "%s of no elements", name);
-    return reduce(array_.size() ? static_cast<T>(own_extreme()) : neutral, op);
+    return reduce(array_.size() ? static_cast<Type>(own_extreme()) : neutral, op);
   }
 
   /* Writes the elements of this rank, of which there are some, to their places in the file. */
   void write_block(detail::SharedFile &file, std::size_t header) const {
-    std::unique_ptr<T[]> packed(new T[static_cast<std::size_t>(array_.size())]());
-    copy(Part<T const, N>(array_.part()),
-         Part<T, N>(umem::detail::pointers(), reinterpret_cast<address>(packed.get()),
-                    array_.extents()));
-    int all[N], here[N], first[N];
-    Range<N> const mine = box();
-    for (int k = 0; k < N; k++) {
+    std::unique_ptr<Type[]> packed(new Type[static_cast<std::size_t>(array_.size())]());
+    copy(Part<Type const, Rank>(array_.part()),
+         Part<Type, Rank>(umem::detail::pointers(), reinterpret_cast<address>(packed.get()),
+                          array_.extents()));
+    int all[Rank], here[Rank], first[Rank];
+    Range<Rank> const mine = box();
+    for (int k = 0; k < Rank; k++) {
       all[k] = detail::count_of(extents()[k]);
       first[k] = detail::count_of(mine.begin.at[k]);
       here[k] = detail::count_of(mine.end.at[k] - mine.begin.at[k]);
     }
     detail::OwnType places;
-    detail::check(
-        MPI_Type_create_subarray(N, all, here, first, MPI_ORDER_C, *type_, places.to_make()),
+    detail::check_mpi(
+        MPI_Type_create_subarray(Rank, all, here, first, MPI_ORDER_C, *type_, places.to_make()),
         "MPI_Type_create_subarray");
-    detail::check(MPI_Type_commit(places.to_make()), "MPI_Type_commit");
-    file.write(header, packed.get(), array_.size(), sizeof(T), *type_, places);
+    detail::check_mpi(MPI_Type_commit(places.to_make()), "MPI_Type_commit");
+    file.write(header, packed.get(), array_.size(), sizeof(Type), *type_, places);
   }
 
   std::shared_ptr<detail::OwnComm> comm_;
-  Decomposition<N> grid_;
+  Decomposition<Rank> grid_;
   std::shared_ptr<detail::ItemType> type_;
-  Array<T, N> array_;
-  std::unique_ptr<detail::Exchange<T, N>> exchange_;
+  Array<Type, Rank> array_;
+  std::unique_ptr<detail::Exchange<Type, Rank>> exchange_;
 };
 
 } // namespace mpi

@@ -18,53 +18,59 @@
 namespace umem {
 namespace detail {
 
-template <class Operands, class R, class Op, class F, class U, int N, class... T> struct AlongCall;
+template <class Operands, class Result, class Op, class Function, class OutType, int Rank,
+          class... Types>
+struct AlongCall;
 
 /* What all outputs are made of. The last dimension of the operands is the reduced one. */
-template <int... M, class R, class Op, class F, class U, int N, class... T>
-struct AlongCall<std::integer_sequence<int, M...>, R, Op, F, U, N, T...>
-    : StridedOperand<M, N, T>... {
-  using Output = U;
+template <int... Nth, class Result, class Op, class Function, class OutType, int Rank,
+          class... Types>
+struct AlongCall<std::integer_sequence<int, Nth...>, Result, Op, Function, OutType, Rank, Types...>
+    : StridedOperand<Nth, Rank, Types>... {
+  using Output = OutType;
 
   Op op;
-  F f;
-  R init;
+  Function functor;
+  Result init;
   index_t count;
-  View<U, N - 1> out;
+  View<OutType, Rank - 1> out;
 
-  AlongCall(Op const &op_, F const &f_, R const &init_, int axis, View<U, N - 1> const &out_,
-            View<T, N> const &...in)
-      : StridedOperand<M, N, T>{in.data, with_last(in.strides, axis)}..., op(op_), f(f_),
-        init(init_), count(extent_of(axis, in...)), out(out_) {}
+  AlongCall(Op const &op_, Function const &f_, Result const &init_, int axis,
+            View<OutType, Rank - 1> const &out_, View<Types, Rank> const &...in)
+      : StridedOperand<Nth, Rank, Types>{in.data, with_last(in.strides, axis)}..., op(op_),
+        functor(f_), init(init_), count(extent_of(axis, in...)), out(out_) {}
 
   /* Whether the elements of one output follow each other in all inputs. */
   bool in_lines() const noexcept {
-    return ((static_cast<StridedOperand<M, N, T> const &>(*this).strides.at[N - 1] == 1) && ...);
+    return (
+        (static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).strides.at[Rank - 1] == 1) &&
+        ...);
   }
 
-  /* f of the elements at (i, j, ..., n); the last index is in the reduced dimension. */
-  template <class... I> __device__ R value(I... i) {
-    auto all = std::make_integer_sequence<int, N>();
-    if constexpr (takes_position<F>)
-      return static_cast<R>(
-          f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all, i...)...,
-            last_of(i...)));
+  /* functor of the elements at (i, j, ..., n); the last index is in the reduced dimension. */
+  template <class... Indices> __device__ Result value(Indices... i) {
+    auto all = std::make_integer_sequence<int, Rank>();
+    if constexpr (takes_position<Function>)
+      return static_cast<Result>(functor(
+          static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(all, i...)...,
+          last_of(i...)));
     else
-      return static_cast<R>(
-          f(static_cast<StridedOperand<M, N, T> const &>(*this).element(all, i...)...));
+      return static_cast<Result>(functor(
+          static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(all, i...)...));
   }
 
 private:
   static __device__ index_t last_of(index_t i) { return i; }
-  template <class... I> static __device__ index_t last_of(index_t, I... i) {
+  template <class... Indices> static __device__ index_t last_of(index_t, Indices... i) {
     return last_of(static_cast<index_t>(i)...);
   }
-  template <class A, class... More>
-  static index_t extent_of(int axis, View<A, N> const &in, View<More, N> const &...) noexcept {
+  template <class Operand, class... More>
+  static index_t extent_of(int axis, View<Operand, Rank> const &in,
+                           View<More, Rank> const &...) noexcept {
     return in.extents.at[axis];
   }
-  static Extents<N> with_last(Extents<N> strides, int axis) noexcept {
-    for (; axis < N - 1; axis++) std::swap(strides.at[axis], strides.at[axis + 1]);
+  static Extents<Rank> with_last(Extents<Rank> strides, int axis) noexcept {
+    for (; axis < Rank - 1; axis++) std::swap(strides.at[axis], strides.at[axis + 1]);
     return strides;
   }
 };
@@ -112,11 +118,12 @@ struct AlongShape {
 };
 
 /* Joins the results of the lanes of each output in a tree, in lane 0. */
-template <class R, class Op>
-__device__ Partial<R> reduce_over_lanes(Op &op, AlongShape const &shape, Partial<R> own) {
-  __shared__ alignas(Partial<R>) unsigned char storage[block_threads * sizeof(Partial<R>)];
+template <class Result, class Op>
+__device__ Partial<Result> reduce_over_lanes(Op &op, AlongShape const &shape, Partial<Result> own) {
+  __shared__ alignas(
+      Partial<Result>) unsigned char storage[block_threads * sizeof(Partial<Result>)];
   unsigned const lane = shape.lane(), at = shape.output() * shape.lanes + lane;
-  Partial<R> *parts = reinterpret_cast<Partial<R> *>(storage) + at;
+  Partial<Result> *parts = reinterpret_cast<Partial<Result> *>(storage) + at;
   *parts = own;
   bool const in_warps = shape.in_lines && shape.lanes <= 32;
   for (unsigned width = shape.lanes / 2; width > 0; width /= 2) {
@@ -130,50 +137,50 @@ __device__ Partial<R> reduce_over_lanes(Op &op, AlongShape const &shape, Partial
 }
 
 /* The result of value(n) for n = first, first + step, ... < end. Starts several loads before it waits for one. */
-template <class R, class Op, class Value>
-__device__ Partial<R> reduce_steps(Op &op, index_t first, index_t end, index_t step,
-                                   Value const &value) {
+template <class Result, class Op, class Value>
+__device__ Partial<Result> reduce_steps(Op &op, index_t first, index_t end, index_t step,
+                                        Value const &value) {
   constexpr int ahead = 4;
-  Partial<R> own;
+  Partial<Result> own;
   index_t n = first;
   for (; n < end - (ahead - 1) * step; n += ahead * step) {
-    R values[ahead];
+    Result values[ahead];
 #pragma unroll
     for (int k = 0; k < ahead; k++) values[k] = value(n + k * step);
 #pragma unroll
-    for (int k = 0; k < ahead; k++) own = combine(op, own, Partial<R>{values[k], true});
+    for (int k = 0; k < ahead; k++) own = combine(op, own, Partial<Result>{values[k], true});
   }
-  for (; n < end; n += step) own = combine(op, own, Partial<R>{value(n), true});
+  for (; n < end; n += step) own = combine(op, own, Partial<Result>{value(n), true});
   return own;
 }
 
 /* call(i, j, ...) with the indices of output `number`, counted in C order. */
-template <class View, class Call, int... K>
-__device__ decltype(auto) at_number(View const &out, index_t number, Call const &call,
-                                    std::integer_sequence<int, K...>) {
-  index_t at[sizeof...(K) + 1];
-  for (int k = static_cast<int>(sizeof...(K)) - 1; k > 0; k--) {
+template <class View, class Call, int... Dims>
+__device__ decltype(auto) at_number(View const &out, index_t number, Call const &invoke,
+                                    std::integer_sequence<int, Dims...>) {
+  index_t at[sizeof...(Dims) + 1];
+  for (int k = static_cast<int>(sizeof...(Dims)) - 1; k > 0; k--) {
     at[k] = number % out.extents.at[k];
     number /= out.extents.at[k];
   }
   at[0] = number;
-  return call(at[K]...);
+  return invoke(at[Dims]...);
 }
 
 /* Joins init and the result of all lanes. */
-template <int N, class R, class Along>
-__device__ void finish_output(Along &all, index_t number, Partial<R> const &part) {
-  R result = part.any ? static_cast<R>(all.op(all.init, part.value)) : all.init;
+template <int Rank, class Result, class Along>
+__device__ void finish_output(Along &all, index_t number, Partial<Result> const &part) {
+  Result result = part.any ? static_cast<Result>(all.op(all.init, part.value)) : all.init;
   auto store = [&](auto... i) { all.out(i...) = static_cast<typename Along::Output>(result); };
-  at_number(all.out, number, store, std::make_integer_sequence<int, N - 1>());
+  at_number(all.out, number, store, std::make_integer_sequence<int, Rank - 1>());
 }
 
 /* Block n reduces a piece of each output of tile n % tiles. If there is one piece, it stores the outputs,
  * else the results of its piece. */
-template <int N, class R, class Along>
+template <int Rank, class Result, class Along>
 __global__ void __launch_bounds__(block_threads)
     along_by_block(Along all, AlongShape shape, index_t first, index_t outputs, index_t pieces,
-                   Partial<R> *parts) {
+                   Partial<Result> *parts) {
   index_t tile = first + blockIdx.x, piece = 0;
   if (pieces > 1) {
     index_t const tiles = (outputs + shape.outputs - 1) / shape.outputs;
@@ -181,71 +188,74 @@ __global__ void __launch_bounds__(block_threads)
     tile %= tiles;
   }
   index_t const number = tile * shape.outputs + shape.output();
-  Partial<R> own;
+  Partial<Result> own;
   if (number < outputs) {
     auto reduce = [&](auto... i) {
-      own = reduce_steps<R>(all.op, piece * shape.lanes + shape.lane(), all.count,
-                            pieces * shape.lanes, [&](index_t n) { return all.value(i..., n); });
+      own =
+          reduce_steps<Result>(all.op, piece * shape.lanes + shape.lane(), all.count,
+                               pieces * shape.lanes, [&](index_t n) { return all.value(i..., n); });
     };
-    at_number(all.out, number, reduce, std::make_integer_sequence<int, N - 1>());
+    at_number(all.out, number, reduce, std::make_integer_sequence<int, Rank - 1>());
   }
   own = reduce_over_lanes(all.op, shape, own);
   if (shape.lane() != 0 || number >= outputs) return;
   if (parts)
     parts[number * pieces + piece] = own;
   else
-    finish_output<N>(all, number, own);
+    finish_output<Rank>(all, number, own);
 }
 
 /* The blocks join the results of the pieces of outputs. */
-template <int N, class R, class Along>
+template <int Rank, class Result, class Along>
 __global__ void __launch_bounds__(block_threads)
     join_pieces(Along all, AlongShape shape, index_t outputs, index_t pieces,
-                Partial<R> const *parts) {
+                Partial<Result> const *parts) {
   index_t const number = index_t{blockIdx.x} * shape.outputs + shape.output();
-  Partial<R> own;
+  Partial<Result> own;
   if (number < outputs)
     for (index_t n = shape.lane(); n < pieces; n += shape.lanes)
       own = combine(all.op, own, parts[number * pieces + n]);
   own = reduce_over_lanes(all.op, shape, own);
-  if (shape.lane() == 0 && number < outputs) finish_output<N>(all, number, own);
+  if (shape.lane() == 0 && number < outputs) finish_output<Rank>(all, number, own);
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* op over init and f(element of each input) along dimension axis; the extents are right. */
-template <class R, class Op, class F, class U, int N, class T, class... A>
-void device_along(DevicePlace const &place, Op const &op, F const &f, R const &init, int axis,
-                  View<U, N - 1> const &out, View<T, N> const &in, View<A, N> const &...others) {
-  static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
+/* op over init and functor(element of each input) along dimension axis; the extents are right. */
+template <class Result, class Op, class Function, class OutType, int Rank, class Type,
+          class... Args>
+void device_along(DevicePlace const &place, Op const &op, Function const &functor,
+                  Result const &init, int axis, View<OutType, Rank - 1> const &out,
+                  View<Type, Rank> const &in, View<Args, Rank> const &...others) {
+  static_assert(std::is_trivially_copyable_v<Result> && std::is_default_constructible_v<Result>,
                 "results of kernels are trivially copyable and can be default-constructed");
-  using All = std::make_integer_sequence<int, 1 + sizeof...(A)>;
-  using Along = AlongCall<All, R, Op, F, U, N, T, A...>;
+  using All = std::make_integer_sequence<int, 1 + sizeof...(Args)>;
+  using Along = AlongCall<All, Result, Op, Function, OutType, Rank, Type, Args...>;
   index_t outputs = out.size();
   if (outputs == 0) return;
-  Along call(op, f, init, axis, out.interior(), in, others...);
-  AlongShape const shape(call.in_lines(), outputs, call.count);
+  Along invoke(op, functor, init, axis, out.interior(), in, others...);
+  AlongShape const shape(invoke.in_lines(), outputs, invoke.count);
   index_t const tiles = shape.tiles(outputs);
 
   Work work(place);
   index_t pieces = 1;
-  if (outputs < many_outputs && call.count >= 8 * block_threads)
-    pieces = std::min((many_blocks + tiles - 1) / tiles, call.count / (8 * shape.lanes));
+  if (outputs < many_outputs && invoke.count >= 8 * block_threads)
+    pieces = std::min((many_blocks + tiles - 1) / tiles, invoke.count / (8 * shape.lanes));
   if (pieces == 1) {
     for (index_t first = 0; first < tiles; first += launch_elements)
-      launch(place, along_by_block<N, R, Along>,
-             static_cast<unsigned>(std::min(tiles - first, launch_elements)), block_threads, call,
+      launch(place, along_by_block<Rank, Result, Along>,
+             static_cast<unsigned>(std::min(tiles - first, launch_elements)), block_threads, invoke,
              shape, first, outputs, pieces, nullptr);
     return work.finish();
   }
   Scratch scratch(place, work.device(),
-                  sizeof(Partial<R>) * static_cast<std::size_t>(outputs * pieces));
-  Partial<R> *parts = scratch.as<Partial<R>>();
-  launch(place, along_by_block<N, R, Along>, static_cast<unsigned>(tiles * pieces), block_threads,
-         call, shape, index_t(0), outputs, pieces, parts);
+                  sizeof(Partial<Result>) * static_cast<std::size_t>(outputs * pieces));
+  Partial<Result> *parts = scratch.as<Partial<Result>>();
+  launch(place, along_by_block<Rank, Result, Along>, static_cast<unsigned>(tiles * pieces),
+         block_threads, invoke, shape, index_t(0), outputs, pieces, parts);
   AlongShape const join(true, outputs, pieces);
-  launch(place, join_pieces<N, R, Along>, static_cast<unsigned>(join.tiles(outputs)), block_threads,
-         call, join, outputs, pieces, parts);
+  launch(place, join_pieces<Rank, Result, Along>, static_cast<unsigned>(join.tiles(outputs)),
+         block_threads, invoke, join, outputs, pieces, parts);
   scratch.finish(place);
 }
 

@@ -88,7 +88,7 @@ UMEM_INLINE Mirror::~Mirror() {
   pending_host_.synchronize_quietly();
   pending_device_.order_before_quietly(device_);
   if (is_foreign_ && device_.can(umemOrdered)) umem_synchronize(device_.c_context());
-  if (deleter_) deleter_->call();
+  if (deleter_) deleter_->invoke();
 }
 
 UMEM_INLINE std::uint64_t Mirror::lock(std::uint64_t key) {
@@ -291,7 +291,7 @@ UMEM_INLINE Context Mirror::default_host(Context const &device) {
   std::snprintf(label, sizeof label, "host side of %.40s",
                 *umem_get_label(device.c_context()) ? umem_get_label(device.c_context())
                                                     : device.name());
-  check(umem_set_label(host.c_context(), label));
+  check_status(umem_set_label(host.c_context(), label));
   return host;
 }
 
@@ -302,16 +302,16 @@ UMEM_INLINE bool Mirror::close_new(Context const &context, address adr, std::siz
   umemGuarded_protect(context.c_context(), adr, nbytes, umemGuardedClosed);
   umemAttempt_end(&attempt);
   if (attempt.type == umemValueError) return false; /* a part of a block of the umemGuarded */
-  check(umemAttempt_record(&attempt));
+  check_status(umemAttempt_record(&attempt));
   return true;
 }
 
 UMEM_INLINE void Mirror::open(Side side, bool writes) {
   Guards const &same = count(side);
   if (same.writers || (same.readers && !writes)) return; /* the pages are open */
-  check(umemGuarded_protect((side == Side::host ? host_ : device_).c_context(),
-                            side == Side::host ? host_block_.adr() : adr_, nbytes_,
-                            writes ? umemGuardedWrite : umemGuardedRead));
+  check_status(umemGuarded_protect((side == Side::host ? host_ : device_).c_context(),
+                                   side == Side::host ? host_block_.adr() : adr_, nbytes_,
+                                   writes ? umemGuardedWrite : umemGuardedRead));
 }
 
 /* If the system refuses, the pages stay open; the context has the failure. */

@@ -41,8 +41,8 @@ struct Watched {
   char shape[256];   /* "(3, 4)" */
 };
 
-/* Adds to the list, removes from it; counts a guard more (1) or less (-1) on a side; enters the first byte of a side, or
- * 0 where its memory has gone. */
+/* Adds to the list, removes from it; counts a guard more (1) or less (-1) on a side; enters the
+ * first byte of a side, or 0 where its memory has gone. */
 void watch(Watched &array) noexcept;
 void unwatch(Watched &array) noexcept;
 void watch_guard(Watched &array, int side, int more) noexcept;
@@ -94,28 +94,29 @@ void check_guarded_slowly(void const *p, CheckPlace const &place) noexcept;
                              void const *data) noexcept;
 
 /* Out of line, so that the code around an access stays small. */
-template <int N>
+template <int Rank>
 [[noreturn, gnu::noinline, gnu::cold]] void
-fail_indices(CheckPlace const &place, Extents<N> const &indices, Extents<N> const &extents,
-             Ghosts<N> const &ghosts, void const *data) noexcept {
-  fail_indices(place, {indices.at, extents.at, ghosts.below.at, ghosts.above.at, N}, data);
+fail_indices(CheckPlace const &place, Extents<Rank> const &indices, Extents<Rank> const &extents,
+             Ghosts<Rank> const &ghosts, void const *data) noexcept {
+  fail_indices(place, {indices.at, extents.at, ghosts.below.at, ghosts.above.at, Rank}, data);
 }
 
 #if defined(__CUDACC__)
 /* The same in a kernel, whose output is short. */
-template <int N>
-__device__ __attribute__((noinline)) void
-print_indices(Extents<N> const &indices, Extents<N> const &extents, Ghosts<N> const &ghosts) {
-  if constexpr (N == 1) {
+template <int Rank>
+__device__ __attribute__((noinline)) void print_indices(Extents<Rank> const &indices,
+                                                        Extents<Rank> const &extents,
+                                                        Ghosts<Rank> const &ghosts) {
+  if constexpr (Rank == 1) {
     std::printf("umem: index (%lld,) is not in the ranges ([%lld, %lld),)\n",
                 (long long)indices.at[0], -(long long)ghosts.below.at[0],
                 (long long)(extents.at[0] + ghosts.above.at[0]));
-  } else if constexpr (N == 2) {
+  } else if constexpr (Rank == 2) {
     std::printf("umem: index (%lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld))\n",
                 (long long)indices.at[0], (long long)indices.at[1], -(long long)ghosts.below.at[0],
                 (long long)(extents.at[0] + ghosts.above.at[0]), -(long long)ghosts.below.at[1],
                 (long long)(extents.at[1] + ghosts.above.at[1]));
-  } else if constexpr (N == 3) {
+  } else if constexpr (Rank == 3) {
     std::printf("umem: index (%lld, %lld, %lld) is not in the ranges ([%lld, %lld), [%lld, %lld), "
                 "[%lld, %lld))\n",
                 (long long)indices.at[0], (long long)indices.at[1], (long long)indices.at[2],
@@ -123,7 +124,7 @@ print_indices(Extents<N> const &indices, Extents<N> const &extents, Ghosts<N> co
                 -(long long)ghosts.below.at[1], (long long)(extents.at[1] + ghosts.above.at[1]),
                 -(long long)ghosts.below.at[2], (long long)(extents.at[2] + ghosts.above.at[2]));
   } else {
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < Rank; k++)
       std::printf(
           "umem: of an index that is out of range: %lld, range [%lld, %lld), in dimension %d\n",
           (long long)indices.at[k], -(long long)ghosts.below.at[k],
@@ -162,7 +163,7 @@ print_indices(Extents<N> const &indices, Extents<N> const &extents, Ghosts<N> co
   (!::umem::detail::is_ended(mirror)                                                               \
        ? static_cast<void>(0)                                                                      \
        : ::umem::detail::fail_ended({"the array lives", __FILE__, __LINE__, __func__},             \
-                                    (view).extents.begin(), N, (view).data))
+                                    (view).extents.begin(), (view).rank, (view).data))
 #else
 #define UMEM_ASSERT_OWNED(mirror, view) static_cast<void>(0)
 #endif

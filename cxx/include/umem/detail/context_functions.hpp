@@ -4,6 +4,9 @@
 
 #include <umem/context.hpp>
 
+#pragma push_macro("Host")
+#undef Host
+
 namespace umem {
 namespace detail {
 
@@ -22,7 +25,7 @@ UMEM_INLINE std::shared_ptr<HeldContext> hold_context(std::size_t size,
 
 UMEM_INLINE std::shared_ptr<umemVirtual> started(std::shared_ptr<HeldContext> const &held,
                                                  umemStatusType status, umemVirtual *context) {
-  check(status);
+  check_status(status);
   held->constructed = context;
   forget_thrown();
   return {held, context};
@@ -49,7 +52,7 @@ UMEM_INLINE Context Context::upstream() const {
 
 UMEM_INLINE umemInfo Context::info() const {
   umemInfo info = UMEM_INFO_INIT;
-  detail::check(umem_get_info(c_context(), &info));
+  detail::check_status(umem_get_info(c_context(), &info));
   return info;
 }
 
@@ -87,7 +90,7 @@ UMEM_INLINE Host::Host(umemHostOptions const &options)
 
 UMEM_INLINE int Host::node(address adr) const {
   int found = -1;
-  detail::check(umemHost_node(reinterpret_cast<umemHost *>(c_context()), adr, &found));
+  detail::check_status(umemHost_node(reinterpret_cast<umemHost *>(c_context()), adr, &found));
   return found;
 }
 
@@ -116,7 +119,7 @@ UMEM_INLINE File File::replace(std::string const &path, umemFileOptions const &o
 }
 
 UMEM_INLINE void File::commit() const {
-  detail::check(umemFile_commit(reinterpret_cast<umemFile *>(c_context())));
+  detail::check_status(umemFile_commit(reinterpret_cast<umemFile *>(c_context())));
 }
 
 UMEM_INLINE MMap::MMap(std::string const &path, char const *mode, umemFileOptions const &options)
@@ -170,7 +173,7 @@ UMEM_INLINE Shm Shm::adopt(int fd) {
 }
 
 UMEM_INLINE void Shm::remove(std::string const &name) {
-  detail::check(umemShm_remove(detail::c_path(name)));
+  detail::check_status(umemShm_remove(detail::c_path(name)));
 }
 
 UMEM_INLINE address Shm::offset(address adr) const {
@@ -207,7 +210,7 @@ UMEM_INLINE std::size_t Shm::reclaim(int pid) const {
   return count;
 }
 
-UMEM_INLINE void Shm::own(address adr) const { detail::check(umemShm_own(c_shm(), adr)); }
+UMEM_INLINE void Shm::own(address adr) const { detail::check_status(umemShm_own(c_shm(), adr)); }
 
 UMEM_INLINE Cuda::Cuda(int device)
     : Context(make<umemCuda>([=](umemCuda *ctx) { return umemCuda_ctor(ctx, device); })) {}
@@ -248,5 +251,7 @@ UMEM_INLINE std::uintptr_t CudaAsync::stream() const {
 }
 
 } // namespace umem
+
+#pragma pop_macro("Host")
 
 #endif

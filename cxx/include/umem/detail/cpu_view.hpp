@@ -10,16 +10,16 @@
 namespace umem {
 namespace detail {
 
-/* G, deduced for a parameter G &&: whether it is a guard, which has a view, and whether it has a name. */
-template <class G, class = void> inline constexpr bool has_view = false;
-template <class G>
-inline constexpr bool has_view<G, std::void_t<typename std::remove_reference_t<G>::view_type>> =
-    true;
-template <class G> inline constexpr bool has_name = std::is_lvalue_reference_v<G>;
+/* GuardType, deduced for a parameter GuardType &&: whether it is a guard, which has a view, and whether it has a name. */
+template <class GuardType, class = void> inline constexpr bool has_view = false;
+template <class GuardType>
+inline constexpr bool
+    has_view<GuardType, std::void_t<typename std::remove_reference_t<GuardType>::view_type>> = true;
+template <class GuardType> inline constexpr bool has_name = std::is_lvalue_reference_v<GuardType>;
 
 /* Throws umem::not_supported_error if the CPU cannot use the elements. */
-template <class G> typename G::view_type cpu_view(G const &guard) {
-  constexpr bool writes = !std::is_const_v<typename G::element_type>;
+template <class GuardType> typename GuardType::view_type cpu_view(GuardType const &guard) {
+  constexpr bool writes = !std::is_const_v<typename GuardType::element_type>;
   pointer_to(guard.context(), 0, umemCpuReadable | (writes ? umemCpuWritable : 0));
   return guard.view();
 }

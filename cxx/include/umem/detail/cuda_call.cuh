@@ -60,7 +60,7 @@ public:
   explicit CurrentDevice(int device) : device_(device) {
     if (device_ >= 0) {
       GpuContexts::of(device_);
-      check(umemCuda_enter(&entry_, device_));
+      check_status(umemCuda_enter(&entry_, device_));
     } else {
       enter_current();
     }
@@ -78,7 +78,7 @@ private:
     umemAttempt_begin(&attempt);
     umemCuda_enter(&entry_, -1);
     umemAttempt_end(&attempt);
-    if (attempt.type != umemNotSupportedError) check(umemAttempt_record(&attempt));
+    if (attempt.type != umemNotSupportedError) check_status(umemAttempt_record(&attempt));
     cudaError_t error = cudaGetDevice(&device_);
     if (error != cudaSuccess) umemCuda_leave(&entry_);
     check_cuda(error, "cudaGetDevice");
@@ -108,14 +108,15 @@ inline void refuse_capture(DevicePlace const &place) {
 }
 
 /* Queues kernel(arguments...). */
-template <class... P, class... A>
-void launch(DevicePlace const &place, void (*kernel)(P...), dim3 blocks, dim3 threads,
-            A const &...arguments) {
+template <class... Parameters, class... Operands>
+void launch(DevicePlace const &place, void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+            Operands const &...arguments) {
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = threads;
   config.stream = stream_of(place);
-  check_cuda(cudaLaunchKernelEx(&config, kernel, P(arguments)...), "the launch of a kernel");
+  check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...),
+             "the launch of a kernel");
 }
 
 inline void synchronize(DevicePlace const &place) {
@@ -161,22 +162,22 @@ inline unsigned blocks_for(index_t count, index_t size) noexcept {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
-/* Calls f(begin, end) for parts of [begin, end), each small enough for one launch. */
-template <int N, class F>
-void in_launches(Extents<N> const &begin, Extents<N> const &end, F const &f) {
+/* Calls functor(begin, end) for parts of [begin, end), each small enough for one launch. */
+template <int Rank, class Function>
+void in_launches(Extents<Rank> const &begin, Extents<Rank> const &end, Function const &functor) {
   double count = 1;
   int k = -1; /* the first dimension that can be halved */
-  for (int j = 0; j < N; j++) {
+  for (int j = 0; j < Rank; j++) {
     index_t extent = end.at[j] - begin.at[j];
     if (extent <= 0) return;
     if (extent > 1 && k < 0) k = j;
     count *= static_cast<double>(extent);
   }
-  if (count <= static_cast<double>(launch_elements)) return f(begin, end);
-  Extents<N> low_end = end, high_begin = begin;
+  if (count <= static_cast<double>(launch_elements)) return functor(begin, end);
+  Extents<Rank> low_end = end, high_begin = begin;
   low_end.at[k] = high_begin.at[k] = begin.at[k] + (end.at[k] - begin.at[k]) / 2;
-  in_launches(begin, low_end, f);
-  in_launches(high_begin, end, f);
+  in_launches(begin, low_end, functor);
+  in_launches(high_begin, end, functor);
 }
 
 } // namespace detail

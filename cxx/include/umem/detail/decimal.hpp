@@ -42,12 +42,12 @@ Decimal shortest(double value);
 Decimal shortest(long double value);
 
 /* Of 16 bits. */
-template <class T, class = std::enable_if_t<is_short_float<T>>> Decimal shortest(T value) {
+template <class Type, class = std::enable_if_t<is_short_float<Type>>> Decimal shortest(Type value) {
   char text[64];
   float const exact = static_cast<float>(value);
   for (int digits = 0; digits <= 8; digits++) {
     std::snprintf(text, sizeof text, "%.*e", digits, static_cast<double>(exact));
-    if (static_cast<float>(T(std::strtof(text, nullptr))) == exact) break;
+    if (static_cast<float>(Type(std::strtof(text, nullptr))) == exact) break;
   }
   return decimal_of(static_cast<long double>(exact), text);
 }
@@ -56,17 +56,17 @@ template <class T, class = std::enable_if_t<is_short_float<T>>> Decimal shortest
  * compared in. */
 struct FloatKind {
   int digits;
-  enum Real { in_float, in_double, in_long_double } real;
+  enum RealType { in_float, in_double, in_long_double } real;
 };
 
-template <class T>
+template <class Type>
 inline constexpr FloatKind float_kind = {
-    is_half<T>                         ? 3
-    : std::is_same_v<T, __nv_bfloat16> ? 2
-                                       : std::numeric_limits<T>::digits10,
-    is_short_float<T> || std::is_same_v<T, float> ? FloatKind::in_float
-    : std::is_same_v<T, double>                   ? FloatKind::in_double
-                                                  : FloatKind::in_long_double};
+    is_half<Type>                         ? 3
+    : std::is_same_v<Type, __nv_bfloat16> ? 2
+                                          : std::numeric_limits<Type>::digits10,
+    is_short_float<Type> || std::is_same_v<Type, float> ? FloatKind::in_float
+    : std::is_same_v<Type, double>                      ? FloatKind::in_double
+                                                        : FloatKind::in_long_double};
 
 } // namespace detail
 } // namespace umem

@@ -14,7 +14,7 @@ namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* Throws if a loop needs kernels that this file does not have. Called before anything is changed. */
-template <class P> void check_kernels(P const &) noexcept {}
+template <class PlaceType> void check_kernels(PlaceType const &) noexcept {}
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail
@@ -32,13 +32,17 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 }
 
 /* Throws if a loop needs kernels that this file does not have. Called before anything is changed. */
-template <class P> void check_kernels(P const &place) {
+template <class PlaceType> void check_kernels(PlaceType const &place) {
   if (is_device(place)) raise_no_kernels();
 }
 
-template <class... A> void device_map(A const &...) { raise_no_kernels(); }
-template <class Index, class... A> void device_indices(A const &...) { raise_no_kernels(); }
-template <class Index, class... A> void device_indexed(A const &...) { raise_no_kernels(); }
+template <class... Operands> void device_map(Operands const &...) { raise_no_kernels(); }
+template <class Index, class... Operands> void device_indices(Operands const &...) {
+  raise_no_kernels();
+}
+template <class Index, class... Operands> void device_indexed(Operands const &...) {
+  raise_no_kernels();
+}
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail

@@ -12,7 +12,7 @@ namespace umem {
 namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <class... A> void device_along(A const &...) { raise_no_kernels(); }
+template <class... Operands> void device_along(Operands const &...) { raise_no_kernels(); }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail

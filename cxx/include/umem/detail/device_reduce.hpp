@@ -11,7 +11,9 @@ namespace umem {
 namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <class R, class... A> R device_reduce(A const &...) { raise_no_kernels(); }
+template <class Result, class... Operands> Result device_reduce(Operands const &...) {
+  raise_no_kernels();
+}
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail

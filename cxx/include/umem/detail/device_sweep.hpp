@@ -13,12 +13,14 @@ namespace umem {
 namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <class Index, class Op, class F, class R, class... A>
-R device_index_reduce(DevicePlace const &, Op const &, F const &, R const &, A const &...) {
+template <class Index, class Op, class Function, class Result, class... Operands>
+Result device_index_reduce(DevicePlace const &, Op const &, Function const &, Result const &,
+                           Operands const &...) {
   raise_no_kernels();
 }
-template <class Index, class Op, class F, class R, class... A>
-R device_sweep(DevicePlace const &, Op const &, F const &, R const &, A const &...) {
+template <class Index, class Op, class Function, class Result, class... Operands>
+Result device_sweep(DevicePlace const &, Op const &, Function const &, Result const &,
+                    Operands const &...) {
   raise_no_kernels();
 }
 

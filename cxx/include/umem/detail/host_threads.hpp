@@ -21,18 +21,20 @@ inline index_t threads_of(HostPlace place) noexcept {
   return place.threads && place.threads < allowed ? place.threads : allowed;
 }
 
-/* Calls call(f, chunk) for every chunk in [0, chunks), the first one in this thread, the others in those of the
+/* Calls call(functor, chunk) for every chunk in [0, chunks), the first one in this thread, the others in those of the
  * library that are free, with the floating-point environment of this one: rounding, treatment of subnormal numbers,
  * traps. When all have ended, throws the exception of the lowest chunk that threw. */
-void run_chunks(index_t chunks, void (*call)(void const *f, index_t chunk), void const *f);
+void run_chunks(index_t chunks, void (*invoke)(void const *functor, index_t chunk),
+                void const *functor);
 
-/* The same for f(chunk). */
-template <class F> void on_threads(index_t chunks, F const &f) {
+/* The same for functor(chunk). */
+template <class Function> void on_threads(index_t chunks, Function const &functor) {
   if (chunks == 1)
-    f(index_t(0));
+    functor(index_t(0));
   else if (chunks > 1)
     run_chunks(
-        chunks, [](void const *of, index_t chunk) { (*static_cast<F const *>(of))(chunk); }, &f);
+        chunks, [](void const *of, index_t chunk) { (*static_cast<Function const *>(of))(chunk); },
+        &functor);
 }
 
 /* Threads work on whole multiples of it, so that they share no cache line and no vector
@@ -55,9 +57,9 @@ struct Cut {
 };
 
 /* The dimension whose loop threads share: the first that is long enough, else the longest. */
-template <int N> int shared_loop(index_t threads, Extents<N> const &extents) noexcept {
+template <int Rank> int shared_loop(index_t threads, Extents<Rank> const &extents) noexcept {
   int longest = 0;
-  for (int k = 0; k < N; k++) {
+  for (int k = 0; k < Rank; k++) {
     if (extents.at[k] / 4 >= threads) return k;
     if (extents.at[k] > extents.at[longest]) longest = k;
   }
@@ -65,19 +67,19 @@ template <int N> int shared_loop(index_t threads, Extents<N> const &extents) noe
 }
 
 /* Cuts loops with these extents into at most so many chunks. */
-template <int N> Cut cut_for(index_t chunks, Extents<N> const &extents) noexcept {
+template <int Rank> Cut cut_for(index_t chunks, Extents<Rank> const &extents) noexcept {
   int k = shared_loop(chunks, extents);
-  Cut cut{k, extents.at[k], k == N - 1 ? host_grain : 1, chunks};
+  Cut cut{k, extents.at[k], k == Rank - 1 ? host_grain : 1, chunks};
   index_t grains = cut.count / cut.grain + (cut.count % cut.grain != 0);
   if (cut.chunks > grains) cut.chunks = grains > 0 ? grains : 1;
   return cut;
 }
 
-/* Calls f(begin, end) for the chunks of a cut that are not empty. */
-template <class F> void on_threads(Cut const &cut, F const &f) {
+/* Calls functor(begin, end) for the chunks of a cut that are not empty. */
+template <class Function> void on_threads(Cut const &cut, Function const &functor) {
   on_threads(cut.chunks, [&](index_t n) {
     index_t begin = cut.begin(n), end = cut.begin(n + 1);
-    if (begin < end) f(begin, end);
+    if (begin < end) functor(begin, end);
   });
 }
 

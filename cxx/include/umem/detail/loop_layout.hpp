@@ -12,36 +12,38 @@
 namespace umem {
 namespace detail {
 
-/* The extents of a nest of loops and, for each of M operands, the strides of its dimensions. The
+/* The extents of a nest of loops and, for each of Count operands, the strides of its dimensions. The
  * last loop is the innermost. */
-template <int N, int M> struct LoopLayout {
-  static_assert(N > 0 && M > 0);
-  Extents<N> extents;
-  Extents<N> strides[static_cast<std::size_t>(M)];
+template <int Rank, int Count> struct LoopLayout {
+  static_assert(Rank > 0 && Count > 0);
+  Extents<Rank> extents;
+  Extents<Rank> strides[static_cast<std::size_t>(Count)];
 
   /* Elements follow each other in all operands: one loop with stride 1. */
   bool is_contiguous() const noexcept {
-    for (int k = 0; k < N - 1; k++)
+    for (int k = 0; k < Rank - 1; k++)
       if (extents.at[k] != 1) return false;
-    for (Extents<N> const &stride : strides)
-      if (stride.at[N - 1] != 1) return false;
+    for (Extents<Rank> const &stride : strides)
+      if (stride.at[Rank - 1] != 1) return false;
     return true;
   }
 };
 
-template <int N, int M> void swap_loops(LoopLayout<N, M> &loops, int a, int b) noexcept {
-  auto swap = [=](Extents<N> &values) {
+template <int Rank, int Count>
+void swap_loops(LoopLayout<Rank, Count> &loops, int a, int b) noexcept {
+  auto swap = [=](Extents<Rank> &values) {
     index_t value = values.at[a];
     values.at[a] = values.at[b];
     values.at[b] = value;
   };
   swap(loops.extents);
-  for (Extents<N> &stride : loops.strides) swap(stride);
+  for (Extents<Rank> &stride : loops.strides) swap(stride);
 }
 
 /* Whether loop a, of the first operand, belongs inside of loop b: it has the shorter stride. Loops
  * that run once are outermost. */
-template <int N, int M> bool belongs_inside(LoopLayout<N, M> const &loops, int a, int b) noexcept {
+template <int Rank, int Count>
+bool belongs_inside(LoopLayout<Rank, Count> const &loops, int a, int b) noexcept {
   if (loops.extents.at[a] == 1 || loops.extents.at[b] == 1)
     return loops.extents.at[a] != 1 && loops.extents.at[b] == 1;
   index_t one = loops.strides[0].at[a], other = loops.strides[0].at[b];
@@ -49,19 +51,20 @@ template <int N, int M> bool belongs_inside(LoopLayout<N, M> const &loops, int a
 }
 
 /* Whether loop `outer` around loop `inner` can become one loop, for all operands. */
-template <int N, int M> bool are_one(LoopLayout<N, M> const &loops, int outer, int inner) noexcept {
-  for (Extents<N> const &stride : loops.strides)
+template <int Rank, int Count>
+bool are_one(LoopLayout<Rank, Count> const &loops, int outer, int inner) noexcept {
+  for (Extents<Rank> const &stride : loops.strides)
     if (stride.at[outer] != stride.at[inner] * loops.extents.at[inner]) return false;
   return true;
 }
 
 /* Makes fewer and longer loops of the same elements, with the shortest strides innermost. Loops
  * that are no longer needed run once and come first. No extent may be 0. */
-template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
-  for (int k = 1; k < N; k++)
+template <int Rank, int Count> void simplify(LoopLayout<Rank, Count> &loops) noexcept {
+  for (int k = 1; k < Rank; k++)
     for (int j = k; j > 0 && belongs_inside(loops, j - 1, j); j--) swap_loops(loops, j - 1, j);
-  int to = N - 1; /* the outermost remaining loop; those between k and it run once */
-  for (int k = N - 2; k >= 0; k--) {
+  int to = Rank - 1; /* the outermost remaining loop; those between k and it run once */
+  for (int k = Rank - 2; k >= 0; k--) {
     if (loops.extents.at[k] == 1) continue;
     if (are_one(loops, k, to)) {
       loops.extents.at[to] *= loops.extents.at[k];
@@ -71,26 +74,26 @@ template <int N, int M> void simplify(LoopLayout<N, M> &loops) noexcept {
       to--;
     }
   }
-  if (loops.extents.at[N - 1] == 1) /* its stride is never used */
-    for (Extents<N> &stride : loops.strides) stride.at[N - 1] = 1;
+  if (loops.extents.at[Rank - 1] == 1) /* its stride is never used */
+    for (Extents<Rank> &stride : loops.strides) stride.at[Rank - 1] = 1;
 }
 
 /* The numbers of the dimensions in reversed order. */
-template <int N> Extents<N> reversed(Extents<N> const &values) noexcept {
-  Extents<N> result;
-  for (int k = 0; k < N; k++) result.at[k] = values.at[N - 1 - k];
+template <int Rank> Extents<Rank> reversed(Extents<Rank> const &values) noexcept {
+  Extents<Rank> result;
+  for (int k = 0; k < Rank; k++) result.at[k] = values.at[Rank - 1 - k];
   return result;
 }
 
 /* Rank 0 has one element, and one loop. */
-template <int N> inline constexpr int loop_rank = N > 0 ? N : 1;
+template <int Rank> inline constexpr int loop_rank = Rank > 0 ? Rank : 1;
 
 /* The loops over the interiors of views with the same extents. */
-template <class T, int N, class... A>
-LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
-                                                    View<A, N> const &...others) {
-  LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops;
-  if constexpr (N == 0) {
+template <class Type, int Rank, class... Operands>
+LoopLayout<loop_rank<Rank>, 1 + sizeof...(Operands)>
+loops_of(View<Type, Rank> const &view, View<Operands, Rank> const &...others) {
+  LoopLayout<loop_rank<Rank>, 1 + sizeof...(Operands)> loops;
+  if constexpr (Rank == 0) {
     loops.extents = {1};
     for (auto &stride : loops.strides) stride = {1};
   } else {
@@ -103,14 +106,14 @@ LoopLayout<loop_rank<N>, 1 + sizeof...(A)> loops_of(View<T, N> const &view,
 }
 
 /* Throws umem::value_error if extents differ. */
-template <int N, class... E>
-void check_extents(char const *function, Extents<N> const &extents, E const &...others) {
-  [[maybe_unused]] auto check = [&](Extents<N> const &other) {
+template <int Rank, class... Others>
+void check_extents(char const *function, Extents<Rank> const &extents, Others const &...others) {
+  [[maybe_unused]] auto check_one = [&](Extents<Rank> const &other) {
     if (other != extents)
       raise_text(umemValueError, "%s: the extents %s and %s differ", function,
                  in_words(extents).text, in_words(other).text);
   };
-  (check(others), ...);
+  (check_one(others), ...);
 }
 
 } // namespace detail

@@ -20,297 +20,314 @@ namespace detail {
 /* ---- elements that follow each other ---- */
 
 /* One pack per thread; element 0 is number `head` of pack 0. */
-template <int V, class F, class... E>
+template <int Width, class Function, class... Packs>
 __global__ void __launch_bounds__(block_threads)
-    map_packs(F f, std::int32_t count, std::int32_t head, E... operands) {
+    map_packs(Function functor, std::int32_t count, std::int32_t head, Packs... operands) {
   auto pack = static_cast<std::int32_t>(blockIdx.x * block_threads + threadIdx.x);
-  map_pack_at<V>([&](int, auto &...elements) { f(elements...); }, pack * V - head, count,
-                 operands...);
+  map_pack_at<Width>([&](int, auto &...elements) { functor(elements...); }, pack * Width - head,
+                     count, operands...);
 }
 
-template <int V, class F, class... E>
-void launch_map_packs(DevicePlace const &place, F const &f, index_t count, int head,
-                      E const &...operands) {
-  launch(place, map_packs<V, F, E...>, blocks_for(count + head, block_threads * V), block_threads,
-         f, static_cast<std::int32_t>(count), static_cast<std::int32_t>(head), operands...);
+template <int Width, class Function, class... Packs>
+void launch_map_packs(DevicePlace const &place, Function const &functor, index_t count, int head,
+                      Packs const &...operands) {
+  launch(place, map_packs<Width, Function, Packs...>,
+         blocks_for(count + head, block_threads * Width), block_threads, functor,
+         static_cast<std::int32_t>(count), static_cast<std::int32_t>(head), operands...);
 }
 
 /* Converts the number of an element to its indices, and steps to the next element. */
-template <int N> struct Walk {
-  Extents<N> begin; /* the indices of element 0 */
-  Divider extents[N];
+template <int Rank> struct Walk {
+  Extents<Rank> begin; /* the indices of element 0 */
+  Divider extents[Rank];
 
-  __device__ void start(std::uint32_t n, std::uint32_t (&at)[N]) const {
+  __device__ void start(std::uint32_t n, std::uint32_t (&at)[Rank]) const {
 #pragma unroll
-    for (int k = N - 1; k > 0; k--) at[k] = extents[k].take_remainder(n);
+    for (int k = Rank - 1; k > 0; k--) at[k] = extents[k].take_remainder(n);
     at[0] = n;
   }
-  __device__ void next(std::uint32_t (&at)[N]) const {
+  __device__ void next(std::uint32_t (&at)[Rank]) const {
 #pragma unroll
-    for (int k = N - 1; k > 0; k--) {
+    for (int k = Rank - 1; k > 0; k--) {
       if (++at[k] != extents[k].divisor) return;
       at[k] = 0;
     }
     at[0]++;
   }
-  template <class Index, class F, int... K, class... T>
-  __device__ void call(F &f, std::uint32_t const (&at)[N], std::integer_sequence<int, K...>,
-                       T &...elements) const {
-    f(elements..., static_cast<Index>(begin.at[K] + at[K])...);
+  template <class Index, class Function, int... Dims, class... Types>
+  __device__ void invoke(Function &functor, std::uint32_t const (&at)[Rank],
+                         std::integer_sequence<int, Dims...>, Types &...elements) const {
+    functor(elements..., static_cast<Index>(begin.at[Dims] + at[Dims])...);
   }
 };
 
 /* The same with the indices of the elements. */
-template <class Index, int V, int N, class F, class... E>
+template <class Index, int Width, int Rank, class Function, class... Packs>
 __global__ void __launch_bounds__(block_threads)
-    indexed_packs(F f, std::int32_t count, std::int32_t head, Walk<N> walk, E... operands) {
+    indexed_packs(Function functor, std::int32_t count, std::int32_t head, Walk<Rank> walk,
+                  Packs... operands) {
   auto pack = static_cast<std::int32_t>(blockIdx.x * block_threads + threadIdx.x);
-  std::int32_t const first = pack * V - head;
-  std::uint32_t at[N];
+  std::int32_t const first = pack * Width - head;
+  std::uint32_t at[Rank];
   bool has_started = false;
-  map_pack_at<V>(
+  map_pack_at<Width>(
       [&](int e, auto &...elements) {
         if (has_started)
           walk.next(at);
         else
           walk.start(static_cast<std::uint32_t>(first + e), at);
         has_started = true;
-        walk.template call<Index>(f, at, std::make_integer_sequence<int, N>(), elements...);
+        walk.template invoke<Index>(functor, at, std::make_integer_sequence<int, Rank>(),
+                                    elements...);
       },
       first, count, operands...);
 }
 
-template <class Index, int V, int N, class F, class... E>
-void launch_indexed_packs(DevicePlace const &place, F const &f, int head, Extents<N> const &begin,
-                          Extents<N> const &end, E const &...operands) {
-  Walk<N> walk;
+template <class Index, int Width, int Rank, class Function, class... Packs>
+void launch_indexed_packs(DevicePlace const &place, Function const &functor, int head,
+                          Extents<Rank> const &begin, Extents<Rank> const &end,
+                          Packs const &...operands) {
+  Walk<Rank> walk;
   walk.begin = begin;
   index_t count = 1;
-  for (int k = 0; k < N; k++) {
+  for (int k = 0; k < Rank; k++) {
     walk.extents[k] = Divider(static_cast<std::uint32_t>(end.at[k] - begin.at[k]));
     count *= end.at[k] - begin.at[k];
   }
-  launch(place, indexed_packs<Index, V, N, F, E...>, blocks_for(count + head, block_threads * V),
-         block_threads, f, static_cast<std::int32_t>(count), static_cast<std::int32_t>(head), walk,
-         operands...);
+  launch(place, indexed_packs<Index, Width, Rank, Function, Packs...>,
+         blocks_for(count + head, block_threads * Width), block_threads, functor,
+         static_cast<std::int32_t>(count), static_cast<std::int32_t>(head), walk, operands...);
 }
 
 /* ---- elements with strides ---- */
 
-template <int M, int N, class T> struct StridedOperand {
-  T *data;
-  Extents<N> strides;
+template <int Count, int Rank, class Type> struct StridedOperand {
+  Type *data;
+  Extents<Rank> strides;
 
-  template <int... K, class... I>
-  __device__ T &element(std::integer_sequence<int, K...>, I... i) const {
-    return data[((i * strides.at[K]) + ... + index_t(0))];
+  template <int... Dims, class... Indices>
+  __device__ Type &element(std::integer_sequence<int, Dims...>, Indices... i) const {
+    return data[((i * strides.at[Dims]) + ... + index_t(0))];
   }
 };
 
-template <bool indexed, class Operands, int N, class F, class... T> struct MapStrided;
+template <bool indexed, class Operands, int Rank, class Function, class... Types> struct MapStrided;
 
-/* f(element of each operand), if indexed with the indices after, as a function of the indices of loops. */
-template <bool indexed, int... M, int N, class F, class... T>
-struct MapStrided<indexed, std::integer_sequence<int, M...>, N, F, T...>
-    : StridedOperand<M, N, T>... {
-  F f;
+/* functor(element of each operand), if indexed with the indices after, as a function of the indices of loops. */
+template <bool indexed, int... Nth, int Rank, class Function, class... Types>
+struct MapStrided<indexed, std::integer_sequence<int, Nth...>, Rank, Function, Types...>
+    : StridedOperand<Nth, Rank, Types>... {
+  Function functor;
 
-  MapStrided(F const &f_, LoopLayout<N, sizeof...(T)> const &loops, T *...data)
-      : StridedOperand<M, N, T>{data, loops.strides[M]}..., f(f_) {}
+  MapStrided(Function const &f_, LoopLayout<Rank, sizeof...(Types)> const &loops, Types *...data)
+      : StridedOperand<Nth, Rank, Types>{data, loops.strides[Nth]}..., functor(f_) {}
 
-  template <class... I> __device__ decltype(auto) operator()(I... i) {
-    auto all = std::make_integer_sequence<int, N>();
+  template <class... Indices> __device__ decltype(auto) operator()(Indices... i) {
+    auto all = std::make_integer_sequence<int, Rank>();
     if constexpr (indexed)
-      return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
-                   all, static_cast<index_t>(i)...)...,
-               i...);
+      return functor(static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(
+                         all, static_cast<index_t>(i)...)...,
+                     i...);
     else
-      return f(static_cast<StridedOperand<M, N, T> const &>(*this).element(
+      return functor(static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(
           all, static_cast<index_t>(i)...)...);
   }
 };
 
 /* The lead of the tiles for the elements of the first operand. */
-template <bool indexed, int... M, int N, class F, class T, class... A>
-int lead_for(MapStrided<indexed, std::integer_sequence<int, M...>, N, F, T, A...> const &call,
-             Extents<N> const &begin) noexcept {
-  StridedOperand<0, N, T> const &target = call;
+template <bool indexed, int... Nth, int Rank, class Function, class Type, class... Args>
+int lead_for(MapStrided<indexed, std::integer_sequence<int, Nth...>, Rank, Function, Type,
+                        Args...> const &invoke,
+             Extents<Rank> const &begin) noexcept {
+  StridedOperand<0, Rank, Type> const &target = invoke;
   return line_lead(target.data, target.strides, begin);
 }
 
 /* ---- elements that follow each other in rows ---- */
 
 /* Whether aligned packs in one row mean aligned packs in all rows, in all operands. */
-template <int V, int N, int M> bool has_packed_rows(LoopLayout<N, M> const &loops) noexcept {
-  if (V == 1 || loops.extents.at[N - 1] < least_row<V>) return false;
-  for (Extents<N> const &stride : loops.strides) {
-    if (stride.at[N - 1] != 1) return false;
-    for (int k = 0; k < N - 1; k++)
-      if (loops.extents.at[k] != 1 && (stride.at[k] - loops.strides[0].at[k]) % V != 0)
+template <int Width, int Rank, int Count>
+bool has_packed_rows(LoopLayout<Rank, Count> const &loops) noexcept {
+  if (Width == 1 || loops.extents.at[Rank - 1] < least_row<Width>) return false;
+  for (Extents<Rank> const &stride : loops.strides) {
+    if (stride.at[Rank - 1] != 1) return false;
+    for (int k = 0; k < Rank - 1; k++)
+      if (loops.extents.at[k] != 1 && (stride.at[k] - loops.strides[0].at[k]) % Width != 0)
         return false;
   }
   return true;
 }
 
-template <class Index, int V, class Operands, int N, class F, class... E> struct MapRows;
+template <class Index, int Width, class Operands, int Rank, class Function, class... Packs>
+struct MapRows;
 
-/* f(element of each operand) as a function of the indices of rows and, as the last index, of the packs in a row. If Index
- * is not void, with the indices after. */
-template <class Index, int V, int... M, int N, class F, class... E>
-struct MapRows<Index, V, std::integer_sequence<int, M...>, N, F, E...>
-    : StridedOperand<M, N, typename E::T>... {
-  F f;
+/* functor(element of each operand) as a function of the indices of rows and, as the last index, of the
+ * packs in a row. If Index is not void, with the indices after. */
+template <class Index, int Width, int... Nth, int Rank, class Function, class... Packs>
+struct MapRows<Index, Width, std::integer_sequence<int, Nth...>, Rank, Function, Packs...>
+    : StridedOperand<Nth, Rank, typename Packs::Type>... {
+  Function functor;
   index_t begin, count; /* of the elements of a row */
   int head;             /* the number of element (0, ..., 0, begin) in pack 0 */
 
-  MapRows(F const &f_, int head_, index_t begin_, LoopLayout<N, sizeof...(E)> const &loops,
-          E const &...operands)
-      : StridedOperand<M, N, typename E::T>{operands.data, loops.strides[M]}..., f(f_),
-        begin(begin_), count(loops.extents.at[N - 1]), head(head_) {}
+  MapRows(Function const &f_, int head_, index_t begin_,
+          LoopLayout<Rank, sizeof...(Packs)> const &loops, Packs const &...operands)
+      : StridedOperand<Nth, Rank, typename Packs::Type>{operands.data, loops.strides[Nth]}...,
+        functor(f_), begin(begin_), count(loops.extents.at[Rank - 1]), head(head_) {}
 
-  template <class... I> __device__ void operator()(I... i) {
-    map(Extents<N>(static_cast<index_t>(i)...), E{row<M, typename E::T>(i...)}...);
+  template <class... Indices> __device__ void operator()(Indices... i) {
+    map(Extents<Rank>(static_cast<index_t>(i)...), Packs{row<Nth, typename Packs::Type>(i...)}...);
   }
 
 private:
-  template <int m, class T, class... I> __device__ T *row(I... i) const {
-    StridedOperand<m, N, T> const &operand = *this;
-    return row_at(operand.data, operand.strides, std::make_integer_sequence<int, N>(), i...) +
+  template <int m, class Type, class... Indices> __device__ Type *row(Indices... i) const {
+    StridedOperand<m, Rank, Type> const &operand = *this;
+    return row_at(operand.data, operand.strides, std::make_integer_sequence<int, Rank>(), i...) +
            begin;
   }
 
   template <class Row, class... Rows>
-  __device__ void map(Extents<N> at, Row const &target, Rows const &...others) {
-    StridedOperand<0, N, typename Row::T> const &operand = *this;
-    index_t first = pack_begin<V>(at.at[N - 1], head, target.data - operand.data - begin);
-    map_pack_at<V>(
+  __device__ void map(Extents<Rank> at, Row const &target, Rows const &...others) {
+    StridedOperand<0, Rank, typename Row::Type> const &operand = *this;
+    index_t first = pack_begin<Width>(at.at[Rank - 1], head, target.data - operand.data - begin);
+    map_pack_at<Width>(
         [&](int e, auto &...elements) {
-          at.at[N - 1] = begin + first + e;
-          call(at, std::make_integer_sequence<int, N>(), elements...);
+          at.at[Rank - 1] = begin + first + e;
+          invoke(at, std::make_integer_sequence<int, Rank>(), elements...);
         },
         first, count, target, others...);
   }
 
-  template <int... K, class... T>
-  __device__ void call(Extents<N> const &at, std::integer_sequence<int, K...>, T &...elements) {
+  template <int... Dims, class... Types>
+  __device__ void invoke(Extents<Rank> const &at, std::integer_sequence<int, Dims...>,
+                         Types &...elements) {
     if constexpr (std::is_void_v<Index>)
-      f(elements...);
+      functor(elements...);
     else
-      f(elements..., static_cast<Index>(at.at[K])...);
+      functor(elements..., static_cast<Index>(at.at[Dims])...);
   }
 };
 
 /* ---- views as operands ---- */
 
-template <class T, int N>
-PackOperand<T, true> operand_from(View<T, N> const &view, index_t first) noexcept {
+template <class Type, int Rank>
+PackOperand<Type, true> operand_from(View<Type, Rank> const &view, index_t first) noexcept {
   return {view.data + first};
 }
-template <class T, int N>
-PackOperand<T, false> operand_from(FreshView<T, N> const &view, index_t first) noexcept {
+template <class Type, int Rank>
+PackOperand<Type, false> operand_from(FreshView<Type, Rank> const &view, index_t first) noexcept {
   return {view.data + first};
 }
-template <class V> using packs_of = decltype(operand_from(std::declval<V const &>(), 0));
+template <class ViewType>
+using packs_of = decltype(operand_from(std::declval<ViewType const &>(), 0));
 
 /* Loops over views with gaps between their elements: over the packs of rows where these are aligned, else over the
  * elements. */
-template <class Index, int N, class F, class... V>
-void device_map_rows(DevicePlace const &place, F const &f,
-                     LoopLayout<N, static_cast<int>(sizeof...(V))> const &loops, Extents<N> begin,
-                     Extents<N> end, V const &...views) {
+template <class Index, int Rank, class Function, class... Views>
+void device_map_rows(DevicePlace const &place, Function const &functor,
+                     LoopLayout<Rank, static_cast<int>(sizeof...(Views))> const &loops,
+                     Extents<Rank> begin, Extents<Rank> end, Views const &...views) {
   constexpr bool indexed = !std::is_void_v<Index>;
-  constexpr int P = pack_size<typename V::value_type...>;
-  using All = std::make_integer_sequence<int, sizeof...(V)>;
-  for (int k = 0; k < N; k++)
+  constexpr int Width = pack_size<typename Views::value_type...>;
+  using All = std::make_integer_sequence<int, sizeof...(Views)>;
+  for (int k = 0; k < Rank; k++)
     if (begin.at[k] >= end.at[k]) return; /* views without elements may have no memory */
-  index_t const first = begin.at[N - 1];
-  if (int head = pack_head<P>((views.data + first)...); head >= 0 && has_packed_rows<P>(loops)) {
-    MapRows<Index, P, All, N, F, packs_of<V>...> call(f, head, first, loops,
-                                                      operand_from(views, 0)...);
-    begin.at[N - 1] = 0;
-    end.at[N - 1] = packs_of_row<P>(loops.extents.at[N - 1]);
-    return device_indices<index_t>(place, call, begin, end);
+  index_t const first = begin.at[Rank - 1];
+  if (int head = pack_head<Width>((views.data + first)...);
+      head >= 0 && has_packed_rows<Width>(loops)) {
+    MapRows<Index, Width, All, Rank, Function, packs_of<Views>...> invoke(
+        functor, head, first, loops, operand_from(views, 0)...);
+    begin.at[Rank - 1] = 0;
+    end.at[Rank - 1] = packs_of_row<Width>(loops.extents.at[Rank - 1]);
+    return device_indices<index_t>(place, invoke, begin, end);
   }
-  MapStrided<indexed, All, N, F, typename V::element_type...> call(f, loops, views.data...);
-  device_indices<std::conditional_t<indexed, Index, index_t>>(place, call, begin, end);
+  MapStrided<indexed, All, Rank, Function, typename Views::element_type...> invoke(functor, loops,
+                                                                                   views.data...);
+  device_indices<std::conditional_t<indexed, Index, index_t>>(place, invoke, begin, end);
 }
 
-/* f(element of each operand, i, j, ...) for loops over transposed views: it gets the indices in reversed order. */
-template <class F, class All, class... T> struct DeviceReversedIndices;
-template <class F, int... K, class... T>
-struct DeviceReversedIndices<F, std::integer_sequence<int, K...>, T...> {
-  F f;
+/* functor(element of each operand, i, j, ...) for loops over transposed views: it gets the indices
+ * in reversed order. */
+template <class Function, class All, class... Types> struct DeviceReversedIndices;
+template <class Function, int... Dims, class... Types>
+struct DeviceReversedIndices<Function, std::integer_sequence<int, Dims...>, Types...> {
+  Function functor;
 
-  template <class... I> __device__ void operator()(T &...elements, I... i) {
-    std::common_type_t<I...> const at[] = {i...};
-    f(elements..., at[sizeof...(K) - 1 - K]...);
+  template <class... Indices> __device__ void operator()(Types &...elements, Indices... i) {
+    std::common_type_t<Indices...> const at[] = {i...};
+    functor(elements..., at[sizeof...(Dims) - 1 - Dims]...);
   }
 };
 
 /* Loops over views in column-major order: threads beside each other get elements beside each other. */
-template <class Index, int N, class F, class... V>
-void device_map_columns(DevicePlace const &place, F const &f, Extents<N> const &begin,
-                        Extents<N> const &end, V const &...views) {
-  using All = std::make_integer_sequence<int, sizeof...(V)>;
-  using Call =
-      DeviceReversedIndices<F, std::make_integer_sequence<int, N>, typename V::element_type...>;
-  for (int k = 0; k < N; k++)
+template <class Index, int Rank, class Function, class... Views>
+void device_map_columns(DevicePlace const &place, Function const &functor,
+                        Extents<Rank> const &begin, Extents<Rank> const &end,
+                        Views const &...views) {
+  using All = std::make_integer_sequence<int, sizeof...(Views)>;
+  using Call = DeviceReversedIndices<Function, std::make_integer_sequence<int, Rank>,
+                                     typename Views::element_type...>;
+  for (int k = 0; k < Rank; k++)
     if (begin.at[k] >= end.at[k]) return; /* views without elements may have no memory */
-  MapStrided<true, All, N, Call, typename V::element_type...> call(
-      Call{f}, loops_of(views.transpose()...), views.data...);
-  device_indices<Index>(place, call, reversed(begin), reversed(end));
+  MapStrided<true, All, Rank, Call, typename Views::element_type...> invoke(
+      Call{functor}, loops_of(views.transpose()...), views.data...);
+  device_indices<Index>(place, invoke, reversed(begin), reversed(end));
 }
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* f(element of each view) */
-template <class F, class V, class... More>
-void device_map(DevicePlace const &place, F const &f, V const &view, More const &...others) {
+/* functor(element of each view) */
+template <class Function, class ViewType, class... More>
+void device_map(DevicePlace const &place, Function const &functor, ViewType const &view,
+                More const &...others) {
   if (view.size() == 0) return;
   auto loops = loops_of(view, others...);
   simplify(loops);
-  constexpr int L = loop_rank<V::rank>;
-  constexpr int P = pack_size<typename V::value_type, typename More::value_type...>;
+  constexpr int Loops = loop_rank<ViewType::rank>;
+  constexpr int Width = pack_size<typename ViewType::value_type, typename More::value_type...>;
   if (!loops.is_contiguous())
-    return device_map_rows<void>(place, f, loops, Extents<L>(), loops.extents, view, others...);
+    return device_map_rows<void>(place, functor, loops, Extents<Loops>(), loops.extents, view,
+                                 others...);
   Work work(place);
-  for (index_t first = 0, count = loops.extents.at[L - 1]; first < count;
+  for (index_t first = 0, count = loops.extents.at[Loops - 1]; first < count;
        first += launch_elements) {
     index_t n = count - first < launch_elements ? count - first : launch_elements;
-    int head = pack_head<P>(view.data + first, (others.data + first)...);
+    int head = pack_head<Width>(view.data + first, (others.data + first)...);
     if (head >= 0)
-      launch_map_packs<P>(place, f, n, head, operand_from(view, first),
-                          operand_from(others, first)...);
+      launch_map_packs<Width>(place, functor, n, head, operand_from(view, first),
+                              operand_from(others, first)...);
     else
-      launch_map_packs<1>(place, f, n, 0, operand_from(view, first),
+      launch_map_packs<1>(place, functor, n, 0, operand_from(view, first),
                           operand_from(others, first)...);
   }
   work.finish();
 }
 
-/* f(element of each view, i, j, ...) for begin <= (i, j, ...) < end. */
-template <class Index, int N, class F, class... V>
-void device_indexed(DevicePlace const &place, F const &f, Extents<N> const &begin,
-                    Extents<N> const &end, V const &...views) {
-  bool is_whole = begin == Extents<N>() && ((end == views.extents && views.is_contiguous()) && ...);
+/* functor(element of each view, i, j, ...) for begin <= (i, j, ...) < end. */
+template <class Index, int Rank, class Function, class... Views>
+void device_indexed(DevicePlace const &place, Function const &functor, Extents<Rank> const &begin,
+                    Extents<Rank> const &end, Views const &...views) {
+  bool is_whole =
+      begin == Extents<Rank>() && ((end == views.extents && views.is_contiguous()) && ...);
   auto loops = loops_of(views...);
-  if constexpr (N == 0) {
-    device_map(place, f, views...);
-  } else if (N > 1 && ((views.strides.at[0] == 1 && views.strides.at[N - 1] != 1) && ...)) {
-    if constexpr (N > 1) device_map_columns<Index>(place, f, begin, end, views...);
+  if constexpr (Rank == 0) {
+    device_map(place, functor, views...);
+  } else if (Rank > 1 && ((views.strides.at[0] == 1 && views.strides.at[Rank - 1] != 1) && ...)) {
+    if constexpr (Rank > 1) device_map_columns<Index>(place, functor, begin, end, views...);
   } else if (!is_whole) {
-    for (int k = 0; k < N; k++) loops.extents.at[k] = end.at[k] - begin.at[k];
-    device_map_rows<Index>(place, f, loops, begin, end, views...);
+    for (int k = 0; k < Rank; k++) loops.extents.at[k] = end.at[k] - begin.at[k];
+    device_map_rows<Index>(place, functor, loops, begin, end, views...);
   } else {
     Work work(place);
-    in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
-      constexpr int P = pack_size<typename V::value_type...>;
+    in_launches(begin, end, [&](Extents<Rank> const &low, Extents<Rank> const &high) {
+      constexpr int Width = pack_size<typename Views::value_type...>;
       index_t const first = distance(low, c_strides(end));
-      int head = pack_head<P>((views.data + first)...);
+      int head = pack_head<Width>((views.data + first)...);
       if (head >= 0)
-        launch_indexed_packs<Index, P>(place, f, head, low, high, operand_from(views, first)...);
+        launch_indexed_packs<Index, Width>(place, functor, head, low, high,
+                                           operand_from(views, first)...);
       else
-        launch_indexed_packs<Index, 1>(place, f, 0, low, high, operand_from(views, first)...);
+        launch_indexed_packs<Index, 1>(place, functor, 0, low, high, operand_from(views, first)...);
     });
     work.finish();
   }

@@ -21,20 +21,21 @@ namespace detail {
 /* ---- values with their positions ---- */
 
 /* A value and its number; becomes the number where a loop stores it. */
-template <class T> struct Located {
-  T value;
+template <class Type> struct Located {
+  Type value;
   index_t number;
 
-  template <class U, class = std::enable_if_t<std::is_arithmetic_v<U>>>
-  UMEM_FUNCTION explicit constexpr operator U() const {
-    return static_cast<U>(number);
+  template <class OtherType, class = std::enable_if_t<std::is_arithmetic_v<OtherType>>>
+  UMEM_FUNCTION explicit constexpr operator OtherType() const {
+    return static_cast<OtherType>(number);
   }
 };
 
 /* The smaller, or larger, value; a NaN before all others; of equal ones, that with the lower number. */
 template <bool largest_value> struct FirstExtreme {
-  template <class T>
-  UMEM_FUNCTION constexpr Located<T> operator()(Located<T> const &a, Located<T> const &b) const {
+  template <class Type>
+  UMEM_FUNCTION constexpr Located<Type> operator()(Located<Type> const &a,
+                                                   Located<Type> const &b) const {
     bool const a_nan = !(a.value == a.value), b_nan = !(b.value == b.value);
     bool const better = largest_value ? b.value > a.value : b.value < a.value;
     bool const same = a.value == b.value || (a_nan && b_nan);
@@ -43,45 +44,49 @@ template <bool largest_value> struct FirstExtreme {
 };
 
 /* No element comes after it. */
-template <class T> Located<T> last_extreme(bool largest_value) {
-  return {limit_of<T>(!largest_value), largest<index_t>};
+template <class Type> Located<Type> last_extreme(bool largest_value) {
+  return {limit_of<Type>(!largest_value), largest<index_t>};
 }
 
 /* The element with its number in C order, from its indices: for loops over indices. */
-template <class T, int N> struct LocatedElement {
-  View<T, N> view;
-  Extents<N> numbers; /* c_strides of the extents */
+template <class Type, int Rank> struct LocatedElement {
+  View<Type, Rank> view;
+  Extents<Rank> numbers; /* c_strides of the extents */
 
-  template <class... I> UMEM_FUNCTION Located<std::remove_const_t<T>> operator()(I... i) const {
-    Extents<N> at;
-    if constexpr (N > 0) at = Extents<N>(static_cast<index_t>(i)...);
+  template <class... Indices>
+  UMEM_FUNCTION Located<std::remove_const_t<Type>> operator()(Indices... i) const {
+    Extents<Rank> at;
+    if constexpr (Rank > 0) at = Extents<Rank>(static_cast<index_t>(i)...);
     return {view.data[distance(at, view.strides)], distance(at, numbers)};
   }
 };
 
-/* The element with its position: for reductions along a dimension, which give f the position after the elements where
- * f has the member takes_position. */
+/* The element with its position: for reductions along a dimension, which give functor the position
+ * after the elements where functor has the member takes_position. */
 struct LocatedAlong {
   static constexpr bool takes_position = true;
-  template <class T> UMEM_FUNCTION Located<T> operator()(T const &value, index_t position) const {
+  template <class Type>
+  UMEM_FUNCTION Located<Type> operator()(Type const &value, index_t position) const {
     return {value, position};
   }
 };
 
-template <class F, class = void> inline constexpr bool takes_position = false;
-template <class F>
-inline constexpr bool takes_position<F, std::void_t<decltype(F::takes_position)>> = true;
+template <class Function, class = void> inline constexpr bool takes_position = false;
+template <class Function>
+inline constexpr bool takes_position<Function, std::void_t<decltype(Function::takes_position)>> =
+    true;
 
 /* ---- both extremes ---- */
 
 struct JoinMinMax {
-  template <class T>
-  UMEM_FUNCTION constexpr MinMax<T> operator()(MinMax<T> const &a, MinMax<T> const &b) const {
+  template <class Type>
+  UMEM_FUNCTION constexpr MinMax<Type> operator()(MinMax<Type> const &a,
+                                                  MinMax<Type> const &b) const {
     return {minimum()(a.min, b.min), maximum()(a.max, b.max)};
   }
 };
 struct BothOf {
-  template <class T> UMEM_FUNCTION constexpr MinMax<T> operator()(T const &value) const {
+  template <class Type> UMEM_FUNCTION constexpr MinMax<Type> operator()(Type const &value) const {
     return {value, value};
   }
 };
@@ -90,82 +95,89 @@ struct BothOf {
 
 /* Whether an element is not zero: NaN is not. */
 struct IsTrue {
-  template <class T> UMEM_FUNCTION constexpr bool operator()(T const &value) const {
-    if constexpr (std::is_same_v<T, bool>)
+  template <class Type> UMEM_FUNCTION constexpr bool operator()(Type const &value) const {
+    if constexpr (std::is_same_v<Type, bool>)
       return value;
     else
-      return !(value == T());
+      return !(value == Type());
   }
 };
 
-/* F may also return a number, as functions of C do. */
-template <class R, class F> struct CountOf {
-  F f;
-  template <class T> UMEM_FUNCTION R operator()(T const &value) { return f(value) ? R(1) : R(0); }
+/* Function may also return a number, as functions of C do. */
+template <class Result, class Function> struct CountOf {
+  Function functor;
+  template <class Type> UMEM_FUNCTION Result operator()(Type const &value) {
+    return functor(value) ? Result(1) : Result(0);
+  }
 };
-template <class F> struct Negated {
-  F f;
-  template <class T> UMEM_FUNCTION bool operator()(T const &value) {
-    return f(value) ? false : true;
+template <class Function> struct Negated {
+  Function functor;
+  template <class Type> UMEM_FUNCTION bool operator()(Type const &value) {
+    return functor(value) ? false : true;
   }
 };
 
-template <class R, class F> inline constexpr bool is_for_device<CountOf<R, F>> = is_for_device<F>;
-template <class F> inline constexpr bool is_for_device<Negated<F>> = is_for_device<F>;
+template <class Result, class Function>
+inline constexpr bool is_for_device<CountOf<Result, Function>> = is_for_device<Function>;
+template <class Function>
+inline constexpr bool is_for_device<Negated<Function>> = is_for_device<Function>;
 
 /* ---- products ---- */
 
-/* The sum of products of A and B. */
-template <class A, class B> using product_sum = accumulator<std::common_type_t<A, B>>;
+/* The sum of products of Operand and Other. */
+template <class Operand, class Other>
+using product_sum = accumulator<std::common_type_t<Operand, Other>>;
 
-/* a * b in R; conjugates: that of the complex conjugate of a. The product of complex numbers is the plain formula: the
- * operator of std::complex also treats infinite numbers as the C standard wants, which takes ten times as long. */
-template <class R, bool conjugates> struct ProductOf {
-  template <class A, class B> UMEM_FUNCTION constexpr R operator()(A const &a, B const &b) const {
-    R const x = static_cast<R>(a), y = static_cast<R>(b);
-    if constexpr (is_complex<R>) {
-      auto const sign = static_cast<complex_part_t<R>>(conjugates ? -1 : 1);
+/* a * b in Result; conjugates: that of the complex conjugate of a. The product of complex numbers
+ * is the plain formula: the operator of std::complex also treats infinite numbers as the C standard
+ * wants, which takes ten times as long. */
+template <class Result, bool conjugates> struct ProductOf {
+  template <class Operand, class Other>
+  UMEM_FUNCTION constexpr Result operator()(Operand const &a, Other const &b) const {
+    Result const x = static_cast<Result>(a), y = static_cast<Result>(b);
+    if constexpr (is_complex<Result>) {
+      auto const sign = static_cast<complex_part_t<Result>>(conjugates ? -1 : 1);
       auto const re = x.real(), im = sign * x.imag();
-      return R(re * y.real() - im * y.imag(), re * y.imag() + im * y.real());
+      return Result(re * y.real() - im * y.imag(), re * y.imag() + im * y.real());
     } else {
-      return static_cast<R>(x * y);
+      return static_cast<Result>(x * y);
     }
   }
 };
 
 /* ---- norms ---- */
 
-template <class T, class = void> struct NormOf { using type = accumulator<T>; };
-template <class T> struct NormOf<T, std::enable_if_t<std::is_integral_v<T>>> {
+template <class Type, class = void> struct NormOf { using type = accumulator<Type>; };
+template <class Type> struct NormOf<Type, std::enable_if_t<std::is_integral_v<Type>>> {
   using type = double;
 };
-template <class T> struct NormOf<T, std::enable_if_t<is_complex<T>>> {
-  using type = complex_part_t<accumulator<T>>;
+template <class Type> struct NormOf<Type, std::enable_if_t<is_complex<Type>>> {
+  using type = complex_part_t<accumulator<Type>>;
 };
 
-/* The type of norms of T: that of its sums, but double for integers, and a real number for complex ones. */
-template <class T> using norm_of = typename NormOf<T>::type;
+/* The type of norms of Type: that of its sums, but double for integers, and a real number for complex ones. */
+template <class Type> using norm_of = typename NormOf<Type>::type;
 
-/* f of the square, or of the squares of both parts of a complex number, added. */
-template <class R, class S> struct SquareOf {
-  template <class T> UMEM_FUNCTION constexpr S operator()(T const &x) const {
-    if constexpr (is_complex<T>)
-      return S::of(static_cast<R>(x.real())) + S::of(static_cast<R>(x.imag()));
+/* functor of the square, or of the squares of both parts of a complex number, added. */
+template <class Result, class Square> struct SquareOf {
+  template <class Type> UMEM_FUNCTION constexpr Square operator()(Type const &x) const {
+    if constexpr (is_complex<Type>)
+      return Square::of(static_cast<Result>(x.real())) + Square::of(static_cast<Result>(x.imag()));
     else
-      return S::of(static_cast<R>(x));
+      return Square::of(static_cast<Result>(x));
   }
 };
 
 /* A sum of squares; becomes its root where a loop stores it. */
-template <class R> struct Squares {
-  R sum;
+template <class Result> struct Squares {
+  Result sum;
 
-  UMEM_FUNCTION static constexpr Squares of(R x) { return {x * x}; }
+  UMEM_FUNCTION static constexpr Squares of(Result x) { return {x * x}; }
   UMEM_FUNCTION friend constexpr Squares operator+(Squares const &a, Squares const &b) {
     return {a.sum + b.sum};
   }
-  template <class U> UMEM_FUNCTION explicit operator U() const {
-    return static_cast<U>(std::sqrt(sum));
+  template <class OtherType> UMEM_FUNCTION explicit operator OtherType() const {
+    return static_cast<OtherType>(std::sqrt(sum));
   }
 };
 
@@ -188,7 +200,9 @@ struct ScaledSquares {
                                                          ScaledSquares const &b) {
     return {a.large + b.large, a.middle + b.middle, a.small + b.small};
   }
-  template <class U> UMEM_FUNCTION explicit operator U() const { return static_cast<U>(root()); }
+  template <class OtherType> UMEM_FUNCTION explicit operator OtherType() const {
+    return static_cast<OtherType>(root());
+  }
 
 private:
   UMEM_FUNCTION double root() const {
@@ -202,12 +216,13 @@ private:
   }
 };
 
-/* What norms of T add: doubles can be too large for their squares, floats in a double cannot. */
-template <class T>
+/* What norms of Type add: doubles can be too large for their squares, floats in a double cannot. */
+template <class Type>
 using squares_of =
-    std::conditional_t<std::is_same_v<norm_of<T>, double> && !std::is_integral_v<T> &&
-                           !std::is_same_v<T, float> && !std::is_same_v<complex_part_t<T>, float>,
-                       ScaledSquares, Squares<norm_of<T>>>;
+    std::conditional_t<std::is_same_v<norm_of<Type>, double> && !std::is_integral_v<Type> &&
+                           !std::is_same_v<Type, float> &&
+                           !std::is_same_v<complex_part_t<Type>, float>,
+                       ScaledSquares, Squares<norm_of<Type>>>;
 
 } // namespace detail
 } // namespace umem

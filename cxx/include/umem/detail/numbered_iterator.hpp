@@ -10,18 +10,18 @@
 namespace umem {
 namespace detail {
 
-/* The base of an iterator Self over elements T, which has number(), +=, ++ and -- as prefixes, and *. Comparisons are
- * of iterators over the same elements. */
-template <class Self, class T> class NumberedIterator {
+/* The base of an iterator Self over elements Type, which has number(), +=, ++ and -- as prefixes,
+ * and *. Comparisons are of iterators over the same elements. */
+template <class Self, class Type> class NumberedIterator {
 public:
   using iterator_category = std::random_access_iterator_tag;
-  using value_type = std::remove_cv_t<T>;
+  using value_type = std::remove_cv_t<Type>;
   using difference_type = index_t;
-  using pointer = T *;
-  using reference = T &;
+  using pointer = Type *;
+  using reference = Type &;
 
-  UMEM_FUNCTION constexpr T *operator->() const noexcept { return &*self(); }
-  UMEM_FUNCTION constexpr T &operator[](index_t n) const noexcept { return *(self() + n); }
+  UMEM_FUNCTION constexpr Type *operator->() const noexcept { return &*self(); }
+  UMEM_FUNCTION constexpr Type &operator[](index_t n) const noexcept { return *(self() + n); }
 
   UMEM_FUNCTION friend constexpr Self operator++(Self &it, int) noexcept {
     Self before = it;

@@ -15,47 +15,51 @@ namespace detail {
 
 inline constexpr std::size_t access_bytes = 16;
 
-/* V elements of T without const. More than one fill whole accesses. */
-template <class T, int V> union alignas(V > 1 ? access_bytes : alignof(T)) Pack {
-  T at[V];
+/* Width elements of Type without const. More than one fill whole accesses. */
+template <class Type, int Width> union alignas(Width > 1 ? access_bytes : alignof(Type)) Pack {
+  Type at[Width];
 
   __device__ Pack() {}
 };
 
 /* Whether accesses of 16 bytes hold whole elements. */
-template <class T>
-inline constexpr bool fits_access = sizeof(T) <= access_bytes && (sizeof(T) & (sizeof(T) - 1)) == 0;
+template <class Type>
+inline constexpr bool fits_access = sizeof(Type) <= access_bytes &&
+                                    (sizeof(Type) & (sizeof(Type) - 1)) == 0;
 
 constexpr std::size_t least(std::size_t a) { return a; }
-template <class... S> constexpr std::size_t least(std::size_t a, std::size_t b, S... more) {
+template <class... Slices>
+constexpr std::size_t least(std::size_t a, std::size_t b, Slices... more) {
   return least(a < b ? a : b, more...);
 }
 
 /* The elements of a pack: as many of the smallest type as one access holds. */
-template <class... T>
-inline constexpr int pack_size = (fits_access<T> && ...)
-                                     ? static_cast<int>(access_bytes / least(sizeof(T)...))
+template <class... Types>
+inline constexpr int pack_size = (fits_access<Types> && ...)
+                                     ? static_cast<int>(access_bytes / least(sizeof(Types)...))
                                      : 1;
 
 /* How many elements before the first one a run of packs must begin to align all accesses; -1 if
  * no number does. */
-template <int V, class... T> int pack_head(T *...first) noexcept {
+template <int Width, class... Types> int pack_head(Types *...first) noexcept {
   auto is_aligned = [](std::uintptr_t adr, std::size_t size, int head) {
     return (adr - static_cast<std::size_t>(head) * size) % access_bytes == 0;
   };
-  if (V == 1) return 0;
-  for (int head = 0; head < V; head++)
-    if ((is_aligned(reinterpret_cast<std::uintptr_t>(first), sizeof(T), head) && ...)) return head;
+  if (Width == 1) return 0;
+  for (int head = 0; head < Width; head++)
+    if ((is_aligned(reinterpret_cast<std::uintptr_t>(first), sizeof(Types), head) && ...))
+      return head;
   return -1;
 }
 
-template <int V, class T> __device__ Pack<T, V> load_pack(T const *first) {
-  return *reinterpret_cast<Pack<T, V> const *>(first);
+template <int Width, class Type> __device__ Pack<Type, Width> load_pack(Type const *first) {
+  return *reinterpret_cast<Pack<Type, Width> const *>(first);
 }
 
 /* By an intrinsic: the compiler splits other stores into elements. */
-template <int V, class T> __device__ void store_pack(T *first, Pack<T, V> const &pack) {
-  if constexpr (V > 1) {
+template <int Width, class Type>
+__device__ void store_pack(Type *first, Pack<Type, Width> const &pack) {
+  if constexpr (Width > 1) {
     uint4 access[sizeof pack / access_bytes];
     std::memcpy(access, &pack, sizeof pack);
 #pragma unroll
@@ -69,79 +73,84 @@ template <int V, class T> __device__ void store_pack(T *first, Pack<T, V> const 
 /* ---- those of the elements [first, first + V) that are in [0, count) ---- */
 
 /* Starts all loads before it waits for one. */
-template <int V, class I, class T>
-__device__ Pack<std::remove_const_t<T>, V> load_part(T *data, I first, I count) {
-  Pack<std::remove_const_t<T>, V> pack;
+template <int Width, class Integer, class Type>
+__device__ Pack<std::remove_const_t<Type>, Width> load_part(Type *data, Integer first,
+                                                            Integer count) {
+  Pack<std::remove_const_t<Type>, Width> pack;
 #pragma unroll
-  for (int e = 0; e < V; e++)
+  for (int e = 0; e < Width; e++)
     if (first + e >= 0 && first + e < count) pack.at[e] = data[first + e];
   return pack;
 }
-template <int V, class I, class T>
-__device__ void store_part(T *data, I first, I count, Pack<T, V> const &pack) {
+template <int Width, class Integer, class Type>
+__device__ void store_part(Type *data, Integer first, Integer count,
+                           Pack<Type, Width> const &pack) {
 #pragma unroll
-  for (int e = 0; e < V; e++)
+  for (int e = 0; e < Width; e++)
     if (first + e >= 0 && first + e < count) data[first + e] = pack.at[e];
 }
 
 /* ---- operands of a loop ---- */
 
 /* Elements that follow each other. loads: whether the function reads them. */
-template <class T_, bool loads_> struct PackOperand {
-  using T = T_;
+template <class ElementType, bool loads_> struct PackOperand {
+  using Type = ElementType;
   static constexpr bool loads = loads_;
 
-  T *data;
+  Type *data;
 };
 
 /* A pack of an operand in registers. */
-template <int V, class E> struct LoadedPack {
-  typename E::T *data;
-  Pack<std::remove_const_t<typename E::T>, V> pack;
+template <int Width, class Operand> struct LoadedPack {
+  typename Operand::Type *data;
+  Pack<std::remove_const_t<typename Operand::Type>, Width> pack;
 
-  __device__ typename E::T &operator[](int e) { return pack.at[e]; }
+  __device__ typename Operand::Type &operator[](int e) { return pack.at[e]; }
 };
-template <int V, class I, class E>
-__device__ LoadedPack<V, E> load_operand(E const &operand, I first, I count, bool is_whole) {
-  LoadedPack<V, E> loaded;
+template <int Width, class Integer, class Operand>
+__device__ LoadedPack<Width, Operand> load_operand(Operand const &operand, Integer first,
+                                                   Integer count, bool is_whole) {
+  LoadedPack<Width, Operand> loaded;
   loaded.data = operand.data;
-  if constexpr (E::loads)
-    loaded.pack =
-        is_whole ? load_pack<V>(operand.data + first) : load_part<V>(operand.data, first, count);
+  if constexpr (Operand::loads)
+    loaded.pack = is_whole ? load_pack<Width>(operand.data + first)
+                           : load_part<Width>(operand.data, first, count);
   return loaded;
 }
 
 /* call(e, element of each operand) for the elements of packs, which then are stored. Starts all loads before. */
-template <int V, class Call, class I, class... E>
-__device__ void map_whole(Call &call, I first, LoadedPack<V, E>... loaded) {
+template <int Width, class Call, class Integer, class... Operands>
+__device__ void map_whole(Call &invoke, Integer first, LoadedPack<Width, Operands>... loaded) {
 #pragma unroll
-  for (int e = 0; e < V; e++) call(e, loaded[e]...);
+  for (int e = 0; e < Width; e++) invoke(e, loaded[e]...);
   auto store = [&](auto &operand, auto *data) {
     if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
-      store_pack<V>(data + first, operand.pack);
+      store_pack<Width>(data + first, operand.pack);
   };
   (store(loaded, loaded.data), ...);
 }
-template <int V, class Call, class I, class... E>
-__device__ void map_part(Call &call, I first, I count, LoadedPack<V, E>... loaded) {
+template <int Width, class Call, class Integer, class... Operands>
+__device__ void map_part(Call &invoke, Integer first, Integer count,
+                         LoadedPack<Width, Operands>... loaded) {
 #pragma unroll
-  for (int e = 0; e < V; e++)
-    if (first + e >= 0 && first + e < count) call(e, loaded[e]...);
+  for (int e = 0; e < Width; e++)
+    if (first + e >= 0 && first + e < count) invoke(e, loaded[e]...);
   auto store = [&](auto &operand, auto *data) {
     if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
-      store_part<V>(data, first, count, operand.pack);
+      store_part<Width>(data, first, count, operand.pack);
   };
   (store(loaded, loaded.data), ...);
 }
 
-/* call(e, element of each operand) for the elements [first, first + V) that are in [0, count). Uses whole accesses,
+/* call(e, element of each operand) for the elements [first, first + Width) that are in [0, count). Uses whole accesses,
  * which then are aligned, if all of them are. */
-template <int V, class Call, class I, class... E>
-__device__ void map_pack_at(Call &&call, I first, I count, E const &...operands) {
-  if (first >= 0 && first + V <= count)
-    map_whole<V>(call, first, load_operand<V>(operands, first, count, true)...);
+template <int Width, class Call, class Integer, class... Operands>
+__device__ void map_pack_at(Call &&invoke, Integer first, Integer count,
+                            Operands const &...operands) {
+  if (first >= 0 && first + Width <= count)
+    map_whole<Width>(invoke, first, load_operand<Width>(operands, first, count, true)...);
   else /* the first or the last pack */
-    map_part<V>(call, first, count, load_operand<V>(operands, first, count, false)...);
+    map_part<Width>(invoke, first, count, load_operand<Width>(operands, first, count, false)...);
 }
 
 } // namespace detail

@@ -20,7 +20,7 @@ UMEM_INLINE Decimal decimal_of(long double value, char const *text) {
   return {value, digits, std::atoi(text + 1)};
 }
 
-template <class T> Decimal shortest_of(T value) {
+template <class Type> Decimal shortest_of(Type value) {
   char text[64];
   *std::to_chars(text, text + sizeof text - 1, value, std::chars_format::scientific).ptr = '\0';
   return decimal_of(static_cast<long double>(value), text);
@@ -199,11 +199,11 @@ UMEM_INLINE void FloatColumn::fit_special(Decimal const &number) {
   if (width > rest) left_ = std::max(left_, width - rest);
 }
 
-template <class Real>
+template <class RealType>
 bool want_scientific_as(long double largest, long double smallest, int digits) {
-  Real const high = static_cast<Real>(largest), low = static_cast<Real>(smallest);
-  return high >= static_cast<Real>(std::pow(10., std::min(8, digits))) ||
-         low < static_cast<Real>(0.0001) || high / low > static_cast<Real>(1000);
+  RealType const high = static_cast<RealType>(largest), low = static_cast<RealType>(smallest);
+  return high >= static_cast<RealType>(std::pow(10., std::min(8, digits))) ||
+         low < static_cast<RealType>(0.0001) || high / low > static_cast<RealType>(1000);
 }
 
 /* Whether some numbers are too large, too small or too far apart for columns with aligned

@@ -63,7 +63,7 @@ public:
     if (finished_) ScratchStock::get().give(device_, std::move(block_));
   }
 
-  template <class T> T *as() const noexcept { return reinterpret_cast<T *>(block_.adr()); }
+  template <class Type> Type *as() const noexcept { return reinterpret_cast<Type *>(block_.adr()); }
 
   /* Copies nbytes of the host to the beginning. It has read them when it returns. */
   void upload(DevicePlace const &place, void const *from, std::size_t nbytes) {

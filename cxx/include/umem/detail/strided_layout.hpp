@@ -13,19 +13,20 @@ namespace umem {
 namespace detail {
 
 /* How many elements separate the one with indices 0 from the one with indices i. */
-template <int N>
-UMEM_FUNCTION constexpr index_t distance(Extents<N> const &i, Extents<N> const &strides) noexcept {
+template <int Rank>
+UMEM_FUNCTION constexpr index_t distance(Extents<Rank> const &i,
+                                         Extents<Rank> const &strides) noexcept {
   index_t result = 0;
-  for (int k = 0; k < N; k++) result += i.at[k] * strides.at[k];
+  for (int k = 0; k < Rank; k++) result += i.at[k] * strides.at[k];
   return result;
 }
 
 /* Extents, strides, ghost cells and the position of element (0, ..., 0). Numbers count elements. Functions
  * that return layouts throw on the host and assert on the device. */
-template <int N> struct StridedLayout {
-  Extents<N> extents; /* of the interior, which ghost cells are not part of */
-  Extents<N> strides; /* of any sign */
-  Ghosts<N> ghosts;
+template <int Rank> struct StridedLayout {
+  Extents<Rank> extents; /* of the interior, which ghost cells are not part of */
+  Extents<Rank> strides; /* of any sign */
+  Ghosts<Rank> ghosts;
   index_t offset = 0; /* of element (0, ..., 0) */
 
   /* The indices of dimension k are in [low(k), high(k)). */
@@ -38,7 +39,7 @@ template <int N> struct StridedLayout {
    * cells in that dimension. */
   UMEM_FUNCTION constexpr StridedLayout slice(int k, Position from, Position to,
                                               index_t step) const {
-    UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
+    UMEM_CHECK(is_dimension(k, Rank), raise_dimension(k, Rank));
     index_t const begin = from.in(extents.at[k]), end = to.in(extents.at[k]);
     UMEM_CHECK(step > 0 && begin >= low(k) && begin <= end && end <= high(k),
                raise_slice(begin, end, step, k, low(k), high(k)));
@@ -50,11 +51,12 @@ template <int N> struct StridedLayout {
     return result;
   }
 
-  /* One slice per dimension; M of them keep their dimension. */
-  template <int M> UMEM_FUNCTION constexpr StridedLayout<M> part(Slice const *slices) const {
-    StridedLayout<M> result;
+  /* One slice per dimension; OtherRank of them keep their dimension. */
+  template <int OtherRank>
+  UMEM_FUNCTION constexpr StridedLayout<OtherRank> part(Slice const *slices) const {
+    StridedLayout<OtherRank> result;
     result.offset = offset;
-    for (int k = 0, to = 0; k < N; k++) {
+    for (int k = 0, to = 0; k < Rank; k++) {
       if (slices[k].kind == Slice::one)
         result.offset += checked_index(slices[k].range.first, k) * strides.at[k];
       else if (slices[k].kind == Slice::some)
@@ -66,34 +68,34 @@ template <int N> struct StridedLayout {
   }
 
   /* The elements with index i in dimension k, without that dimension. */
-  UMEM_FUNCTION constexpr StridedLayout<N - 1> select(int k, Position position) const {
-    UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
+  UMEM_FUNCTION constexpr StridedLayout<Rank - 1> select(int k, Position position) const {
+    UMEM_CHECK(is_dimension(k, Rank), raise_dimension(k, Rank));
     index_t const i = position.in(extents.at[k]);
     UMEM_CHECK(i >= low(k) && i < high(k), raise_index(i, k, low(k), high(k)));
-    StridedLayout<N - 1> result;
+    StridedLayout<Rank - 1> result;
     result.offset = offset + i * strides.at[k];
-    for (int j = 0; j < N - 1; j++) take_dimension(j + (j >= k), result, j);
+    for (int j = 0; j < Rank - 1; j++) take_dimension(j + (j >= k), result, j);
     return result;
   }
 
   /* Dimension k of the result is dimension order[k] of this. */
-  UMEM_FUNCTION constexpr StridedLayout permute(Extents<N> const &order) const {
-    for (int k = 0; k < N; k++)
-      UMEM_CHECK(is_dimension(order.at[k], N) && !contains_before(order, k),
+  UMEM_FUNCTION constexpr StridedLayout permute(Extents<Rank> const &order) const {
+    for (int k = 0; k < Rank; k++)
+      UMEM_CHECK(is_dimension(order.at[k], Rank) && !contains_before(order, k),
                  raise_value("the order of dimensions is no permutation of 0, 1, ..."));
     return reordered(order);
   }
 
   /* All dimensions in reversed order. */
   UMEM_FUNCTION constexpr StridedLayout transpose() const noexcept {
-    Extents<N> order;
-    for (int k = 0; k < N; k++) order.at[k] = N - 1 - k;
+    Extents<Rank> order;
+    for (int k = 0; k < Rank; k++) order.at[k] = Rank - 1 - k;
     return reordered(order);
   }
 
   /* Dimension k from its last element to its first. */
   UMEM_FUNCTION constexpr StridedLayout reversed(int k) const {
-    UMEM_CHECK(is_dimension(k, N), raise_dimension(k, N));
+    UMEM_CHECK(is_dimension(k, Rank), raise_dimension(k, Rank));
     StridedLayout result = *this;
     if (low(k) < high(k)) result.offset += (extents.at[k] - 1) * strides.at[k];
     result.strides.at[k] = -strides.at[k];
@@ -113,9 +115,9 @@ template <int N> struct StridedLayout {
   }
 
   /* The outermost cells as ghost cells: as many as `wanted`, whatever they were before. */
-  UMEM_FUNCTION constexpr StridedLayout with_ghosts(Ghosts<N> const &wanted) const {
+  UMEM_FUNCTION constexpr StridedLayout with_ghosts(Ghosts<Rank> const &wanted) const {
     StridedLayout result = with_ghosts();
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < Rank; k++) {
       index_t const below = wanted.below.at[k], above = wanted.above.at[k];
       UMEM_CHECK(below >= 0 && above >= 0 && below <= result.extents.at[k] &&
                      above <= result.extents.at[k] - below,
@@ -128,29 +130,30 @@ template <int N> struct StridedLayout {
   }
 
   /* The elements of the interior in an order, with other extents. */
-  template <int M>
-  UMEM_FUNCTION constexpr StridedLayout<M> reshape(Extents<M> const &shape, Order order) const {
+  template <int OtherRank>
+  UMEM_FUNCTION constexpr StridedLayout<OtherRank> reshape(Extents<OtherRank> const &shape,
+                                                           Order order) const {
     UMEM_CHECK(has_product(shape, extents.product()),
-               raise_reshape_size(extents.begin(), N, shape.begin(), M));
-    StridedLayout<M> result{shape, strides_in(order, shape), {}, offset};
+               raise_reshape_size(extents.begin(), Rank, shape.begin(), OtherRank));
+    StridedLayout<OtherRank> result{shape, strides_in(order, shape), {}, offset};
     if (extents.product() == 0) return result;
     bool const possible = order == row_major
                               ? split_dimensions(*this, result)
                               : split_dimensions(transpose(), result = result.transpose());
-    UMEM_CHECK(possible,
-               raise_reshape(extents.begin(), strides.begin(), N, shape.begin(), M, order));
+    UMEM_CHECK(possible, raise_reshape(extents.begin(), strides.begin(), Rank, shape.begin(),
+                                       OtherRank, order));
     return order == row_major ? result : result.transpose();
   }
 
 private:
-  /* Computes the strides of `to`, whose extents have as many elements as those of `from`: groups of dimensions with equal
-   * products correspond. False if the dimensions of a group of `from` are not one range of memory. This is the rule of
-   * NumPy's reshape. */
-  template <int M>
+  /* Computes the strides of `to`, whose extents have as many elements as those of `from`: groups of
+   * dimensions with equal products correspond. False if the dimensions of a group of `from` are not
+   * one range of memory. This is the rule of NumPy's reshape. */
+  template <int OtherRank>
   UMEM_FUNCTION static constexpr bool split_dimensions(StridedLayout const &from,
-                                                       StridedLayout<M> &to) noexcept {
-    int n = N; /* a dimension of from after those that remain */
-    for (int m = M; m > 0;) {
+                                                       StridedLayout<OtherRank> &to) noexcept {
+    int n = Rank; /* a dimension of from after those that remain */
+    for (int m = OtherRank; m > 0;) {
       index_t product = to.extents.at[m - 1];
       int const group = m--;
       index_t stride = 0, joined = 1; /* of the last remaining dimensions of from */
@@ -178,15 +181,15 @@ private:
     return true;
   }
 
-  UMEM_FUNCTION constexpr StridedLayout reordered(Extents<N> const &order) const noexcept {
+  UMEM_FUNCTION constexpr StridedLayout reordered(Extents<Rank> const &order) const noexcept {
     StridedLayout result = *this;
-    for (int k = 0; k < N; k++) take_dimension(static_cast<int>(order.at[k]), result, k);
+    for (int k = 0; k < Rank; k++) take_dimension(static_cast<int>(order.at[k]), result, k);
     return result;
   }
 
   /* Dimension `to` of result becomes dimension k of this. */
-  template <int M>
-  UMEM_FUNCTION constexpr void take_dimension(int k, StridedLayout<M> &result,
+  template <int OtherRank>
+  UMEM_FUNCTION constexpr void take_dimension(int k, StridedLayout<OtherRank> &result,
                                               int to) const noexcept {
     result.extents.at[to] = extents.at[k];
     result.strides.at[to] = strides.at[k];
@@ -195,16 +198,16 @@ private:
   }
 
   /* The same with the indices of a range, which become 0, 1, ... . */
-  template <int M>
-  UMEM_FUNCTION constexpr void take_range(IndexRange const &range, int k, StridedLayout<M> &result,
-                                          int to) const {
+  template <int OtherRank>
+  UMEM_FUNCTION constexpr void take_range(IndexRange const &range, int k,
+                                          StridedLayout<OtherRank> &result, int to) const {
     index_t const first = range.first.in(extents.at[k]), last = range.last.in(extents.at[k]);
     index_t const step = range.step;
     result.extents.at[to] = 0;
     result.strides.at[to] = strides.at[k];
     bool const is_empty = step > 0 ? first >= last : first <= last;
     UMEM_CHECK(step != 0 && (is_empty || contains(first, last, step, k)),
-               raise_range(first, last, step, k, low(k), high(k), extents.begin(), N));
+               raise_range(first, last, step, k, low(k), high(k), extents.begin(), Rank));
     if (is_empty) return;
     bool const up = step > 0;
     auto const distance = static_cast<std::size_t>(up ? last - first : first - last);
@@ -224,11 +227,11 @@ private:
   UMEM_FUNCTION constexpr index_t checked_index(Position position, int k) const {
     index_t const i = position.in(extents.at[k]);
     UMEM_CHECK(i >= low(k) && i < high(k),
-               raise_slice_index(i, k, low(k), high(k), extents.begin(), N));
+               raise_slice_index(i, k, low(k), high(k), extents.begin(), Rank));
     return i;
   }
 
-  UMEM_FUNCTION static constexpr bool contains_before(Extents<N> const &order, int k) noexcept {
+  UMEM_FUNCTION static constexpr bool contains_before(Extents<Rank> const &order, int k) noexcept {
     for (int j = 0; j < k; j++)
       if (order.at[j] == order.at[k]) return true;
     return false;
@@ -236,14 +239,14 @@ private:
 };
 
 /* The layout of the elements in slices, one per dimension. */
-template <int N, class... S>
-UMEM_FUNCTION constexpr auto sliced(StridedLayout<N> const &layout, S const &...slices) {
-  constexpr int M = rank_of_slices<S...>;
-  if constexpr (N == 0) {
+template <int Rank, class... Slices>
+UMEM_FUNCTION constexpr auto sliced(StridedLayout<Rank> const &layout, Slices const &...slices) {
+  constexpr int OtherRank = rank_of_slices<Slices...>;
+  if constexpr (Rank == 0) {
     return layout;
   } else {
     Slice const each[] = {to_slice(slices)...};
-    return layout.template part<M>(each);
+    return layout.template part<OtherRank>(each);
   }
 }
 

@@ -19,10 +19,11 @@ namespace umem {
 namespace detail {
 
 /* Joins the results of all threads of a block in a tree, in thread 0. */
-template <class R, class Op>
-__device__ Partial<R> reduce_over_block(Op &op, Partial<R> own, unsigned thread) {
-  __shared__ alignas(Partial<R>) unsigned char storage[block_threads * sizeof(Partial<R>)];
-  Partial<R> *parts = reinterpret_cast<Partial<R> *>(storage);
+template <class Result, class Op>
+__device__ Partial<Result> reduce_over_block(Op &op, Partial<Result> own, unsigned thread) {
+  __shared__ alignas(
+      Partial<Result>) unsigned char storage[block_threads * sizeof(Partial<Result>)];
+  Partial<Result> *parts = reinterpret_cast<Partial<Result> *>(storage);
   parts[thread] = own;
   for (unsigned width = block_threads / 2; width > 0; width /= 2) {
     __syncthreads();
@@ -31,36 +32,38 @@ __device__ Partial<R> reduce_over_block(Op &op, Partial<R> own, unsigned thread)
   return parts[0];
 }
 
-/* f(i, j, ...) without an element. */
-template <int N> struct NoElement {
+/* functor(i, j, ...) without an element. */
+template <int Rank> struct NoElement {
   struct Value {};
 
-  int lead(Extents<N> const &) const noexcept { return 0; }
-  template <class F, class... I> __device__ decltype(auto) call(F &f, Value &, I... i) const {
-    return f(i...);
+  int lead(Extents<Rank> const &) const noexcept { return 0; }
+  template <class Function, class... Indices>
+  __device__ decltype(auto) invoke(Function &functor, Value &, Indices... i) const {
+    return functor(i...);
   }
-  template <class... I> __device__ void store(Value const &, I...) const {}
+  template <class... Indices> __device__ void store(Value const &, Indices...) const {}
 };
 
-/* f(value, i, j, ...), which stores the values as elements of data. */
-template <class T, int N> struct StoreElement {
-  using Value = T;
+/* functor(value, i, j, ...), which stores the values as elements of data. */
+template <class Type, int Rank> struct StoreElement {
+  using Value = Type;
 
-  T *data;
-  Extents<N> strides;
+  Type *data;
+  Extents<Rank> strides;
 
-  int lead(Extents<N> const &begin) const noexcept { return line_lead(data, strides, begin); }
-  template <class F, class... I> __device__ decltype(auto) call(F &f, T &value, I... i) const {
-    return f(value, i...);
+  int lead(Extents<Rank> const &begin) const noexcept { return line_lead(data, strides, begin); }
+  template <class Function, class... Indices>
+  __device__ decltype(auto) invoke(Function &functor, Type &value, Indices... i) const {
+    return functor(value, i...);
   }
-  template <class... I> __device__ void store(T const &value, I... i) const {
-    data[offset(std::make_integer_sequence<int, N>(), static_cast<index_t>(i)...)] = value;
+  template <class... Indices> __device__ void store(Type const &value, Indices... i) const {
+    data[offset(std::make_integer_sequence<int, Rank>(), static_cast<index_t>(i)...)] = value;
   }
 
 private:
-  template <int... K, class... I>
-  __device__ index_t offset(std::integer_sequence<int, K...>, I... i) const {
-    return ((i * strides.at[K]) + ... + index_t(0));
+  template <int... Nth, class... Indices>
+  __device__ index_t offset(std::integer_sequence<int, Nth...>, Indices... i) const {
+    return ((i * strides.at[Nth]) + ... + index_t(0));
   }
 };
 
@@ -70,22 +73,22 @@ inline constexpr int sweep_rows = 8;
 /* Each block computes a tile and leaves one result. It stores the values after it has computed
  * all rows, so that no store separates the loads. The 1 lets the compiler use the registers that
  * it needs to load ahead. */
-template <class Index, class R, int N, class F, class Op, class To>
+template <class Index, class Result, int Rank, class Function, class Op, class To>
 __global__ void __launch_bounds__(block_threads, 1)
-    sweep_tiles(F f, Op op, To to, Tiles<N, sweep_rows> tiles, std::uint32_t first,
-                Partial<R> *results) {
-  TileSpot<N> spot = tiles.spot(first + blockIdx.x);
+    sweep_tiles(Function functor, Op op, To to, Tiles<Rank, sweep_rows> tiles, std::uint32_t first,
+                Partial<Result> *results) {
+  TileSpot<Rank> spot = tiles.spot(first + blockIdx.x);
   auto compute = [&](auto &value, int row) {
-    return static_cast<R>(tiles.template call<Index>(
-        [&](auto... i) -> decltype(auto) { return to.call(f, value, i...); }, spot, row));
+    return static_cast<Result>(tiles.template invoke<Index>(
+        [&](auto... i) -> decltype(auto) { return to.invoke(functor, value, i...); }, spot, row));
   };
   auto store = [&](auto const &value, int row) {
-    tiles.template call<index_t>([&](auto... i) { to.store(value, i...); }, spot, row);
+    tiles.template invoke<index_t>([&](auto... i) { to.store(value, i...); }, spot, row);
   };
-  Partial<R> own;
+  Partial<Result> own;
   if (tiles.has_all(spot)) {
     typename To::Value values[sweep_rows];
-    R returned[sweep_rows];
+    Result returned[sweep_rows];
 #pragma unroll
     for (int row = 0; row < sweep_rows; row++) returned[row] = compute(values[row], row);
 #pragma unroll
@@ -93,13 +96,13 @@ __global__ void __launch_bounds__(block_threads, 1)
     own = {returned[0], true};
 #pragma unroll
     for (int row = 1; row < sweep_rows; row++)
-      own.value = static_cast<R>(op(own.value, returned[row]));
+      own.value = static_cast<Result>(op(own.value, returned[row]));
   } else {
 #pragma unroll 1
     for (int row = 0; row < sweep_rows; row++) {
       if (!tiles.has(spot, row)) continue;
       typename To::Value value;
-      Partial<R> next{compute(value, row), true};
+      Partial<Result> next{compute(value, row), true};
       store(value, row);
       own = combine(op, own, next);
     }
@@ -110,10 +113,11 @@ __global__ void __launch_bounds__(block_threads, 1)
 }
 
 /* The blocks join count results, each to one. */
-template <class R, class Op>
+template <class Result, class Op>
 __global__ void __launch_bounds__(block_threads)
-    join_results(Op op, Partial<R> const *results, std::uint32_t count, Partial<R> *joined) {
-  Partial<R> own;
+    join_results(Op op, Partial<Result> const *results, std::uint32_t count,
+                 Partial<Result> *joined) {
+  Partial<Result> own;
 #pragma unroll 4
   for (std::uint32_t n = blockIdx.x * block_threads + threadIdx.x; n < count;
        n += gridDim.x * block_threads)
@@ -127,38 +131,39 @@ inline constexpr std::uint32_t most_results = 1 << 18;
 inline constexpr std::uint32_t most_of_block = 8 * block_threads;
 
 /* Joins init on the device too: op may be a device function. */
-template <class Index, class R, int N, class Op, class F, class To>
-R launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to, R const &init,
-               Extents<N> const &begin, Extents<N> const &end) {
-  static_assert(std::is_trivially_copyable_v<R> && std::is_default_constructible_v<R>,
+template <class Index, class Result, int Rank, class Op, class Function, class To>
+Result launch_sweep(DevicePlace const &place, Op const &op, Function const &functor, To const &to,
+                    Result const &init, Extents<Rank> const &begin, Extents<Rank> const &end) {
+  static_assert(std::is_trivially_copyable_v<Result> && std::is_default_constructible_v<Result>,
                 "results of kernels are trivially copyable and can be default-constructed");
   Work work(place);
-  using SweepTiles = Tiles<N, sweep_rows>;
+  using SweepTiles = Tiles<Rank, sweep_rows>;
   std::uint32_t most = 0;
-  in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
+  in_launches(begin, end, [&](Extents<Rank> const &low, Extents<Rank> const &high) {
     most = std::max(most, std::min(SweepTiles(low, high, to.lead(low)).count, most_results));
   });
   if (most == 0) return init;
 
-  Scratch scratch(place, work.device(), sizeof(Partial<R>) * (1 + most + block_threads));
-  Partial<R> *all = scratch.as<Partial<R>>(), *results = all + 1, *some = results + most;
-  Partial<R> result{init, true};
+  Scratch scratch(place, work.device(), sizeof(Partial<Result>) * (1 + most + block_threads));
+  Partial<Result> *all = scratch.as<Partial<Result>>(), *results = all + 1, *some = results + most;
+  Partial<Result> result{init, true};
   scratch.upload(place, &result,
                  sizeof result); /* the first value, with which the others are joined */
-  in_launches(begin, end, [&](Extents<N> const &low, Extents<N> const &high) {
+  in_launches(begin, end, [&](Extents<Rank> const &low, Extents<Rank> const &high) {
     SweepTiles tiles(low, high, to.lead(low));
     for (std::uint32_t first = 0; first < tiles.count; first += most) {
       std::uint32_t count = std::min(tiles.count - first, most);
-      launch(place, sweep_tiles<Index, R, N, F, Op, To>, count, tiles.threads, f, op, to, tiles,
-             first, results);
-      Partial<R> const *from = all;
+      launch(place, sweep_tiles<Index, Result, Rank, Function, Op, To>, count, tiles.threads,
+             functor, op, to, tiles, first, results);
+      Partial<Result> const *from = all;
       count += 1;
       if (count > most_of_block) {
-        launch(place, join_results<R, Op>, block_threads, block_threads, op, from, count, some);
+        launch(place, join_results<Result, Op>, block_threads, block_threads, op, from, count,
+               some);
         from = some;
         count = block_threads;
       }
-      launch(place, join_results<R, Op>, 1, block_threads, op, from, count, all);
+      launch(place, join_results<Result, Op>, 1, block_threads, op, from, count, all);
     }
   });
   scratch.download(place, &result, sizeof result);
@@ -167,24 +172,26 @@ R launch_sweep(DevicePlace const &place, Op const &op, F const &f, To const &to,
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* op over init and f(i, j, ...) */
-template <class Index, class R, int N, class Op, class F>
-R device_index_reduce(DevicePlace const &place, Op const &op, F const &f, R const &init,
-                      Extents<N> const &begin, Extents<N> const &end) {
-  if constexpr (N == 0)
-    return launch_sweep<Index>(place, op, WithoutIndex<F>{f}, NoElement<1>(), init, Extents<1>(),
-                               Extents<1>{1});
+/* op over init and functor(i, j, ...) */
+template <class Index, class Result, int Rank, class Op, class Function>
+Result device_index_reduce(DevicePlace const &place, Op const &op, Function const &functor,
+                           Result const &init, Extents<Rank> const &begin,
+                           Extents<Rank> const &end) {
+  if constexpr (Rank == 0)
+    return launch_sweep<Index>(place, op, WithoutIndex<Function>{functor}, NoElement<1>(), init,
+                               Extents<1>(), Extents<1>{1});
   else
-    return launch_sweep<Index>(place, op, f, NoElement<N>(), init, begin, end);
+    return launch_sweep<Index>(place, op, functor, NoElement<Rank>(), init, begin, end);
 }
 
-/* op over init and f(value, i, j, ...), where the values become elements of view. */
-template <class Index, class R, class T, int N, class Op, class F>
-R device_sweep(DevicePlace const &place, Op const &op, F const &f, R const &init,
-               View<T, N> const &view, Extents<N> const &begin, Extents<N> const &end) {
-  static_assert(N > 0, "a sweep goes over a view with dimensions");
-  return launch_sweep<Index>(place, op, f, StoreElement<T, N>{view.data, view.strides}, init, begin,
-                             end);
+/* op over init and functor(value, i, j, ...), where the values become elements of view. */
+template <class Index, class Result, class Type, int Rank, class Op, class Function>
+Result device_sweep(DevicePlace const &place, Op const &op, Function const &functor,
+                    Result const &init, View<Type, Rank> const &view, Extents<Rank> const &begin,
+                    Extents<Rank> const &end) {
+  static_assert(Rank > 0, "a sweep goes over a view with dimensions");
+  return launch_sweep<Index>(place, op, functor, StoreElement<Type, Rank>{view.data, view.strides},
+                             init, begin, end);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

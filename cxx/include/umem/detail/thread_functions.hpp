@@ -40,8 +40,8 @@ private:
 
 /* Exceptions must not reach C: the job keeps that of the lowest chunk. */
 struct ChunkJob {
-  void (*call)(void const *f, index_t chunk);
-  void const *f;
+  void (*invoke)(void const *functor, index_t chunk);
+  void const *functor;
   void const *caller = this_thread();
   std::fenv_t floats{};
   std::atomic<bool> keeping{false}; /* a thread is in keep(), for some nanoseconds */
@@ -56,7 +56,7 @@ UMEM_INLINE void ChunkJob::run_one(void *data, unsigned chunk) noexcept {
   auto *job = static_cast<ChunkJob *>(data);
   CallersFloats floats(job->floats, job->caller);
   try {
-    job->call(job->f, static_cast<index_t>(chunk));
+    job->invoke(job->functor, static_cast<index_t>(chunk));
   } catch (...) {
     job->keep(chunk);
   }
@@ -72,14 +72,14 @@ UMEM_INLINE void ChunkJob::keep(unsigned chunk) noexcept {
   keeping.store(false, std::memory_order_release);
 }
 
-UMEM_INLINE void run_chunks(index_t chunks, void (*call)(void const *f, index_t chunk),
-                            void const *f) {
-  ChunkJob job{call, f};
+UMEM_INLINE void run_chunks(index_t chunks, void (*invoke)(void const *functor, index_t chunk),
+                            void const *functor) {
+  ChunkJob job{invoke, functor};
   std::fegetenv(&job.floats);
   umemStatusType const status =
       umem_parallel_for(static_cast<unsigned>(chunks), ChunkJob::run_one, &job);
   if (job.thrown) std::rethrow_exception(job.thrown);
-  check(status);
+  check_status(status);
 }
 
 } // namespace detail

@@ -16,35 +16,35 @@ namespace detail {
 
 /* How many elements before the first element of a range the line of the memory of the GPU
  * begins: threads that begin there write whole lines. 0 if the last dimension is strided. */
-template <class T, int N>
-int line_lead(T *data, Extents<N> const &strides, Extents<N> const &begin) noexcept {
+template <class Type, int Rank>
+int line_lead(Type *data, Extents<Rank> const &strides, Extents<Rank> const &begin) noexcept {
   constexpr std::uintptr_t line_bytes = 128;
-  if (line_bytes % sizeof(T) != 0 || strides.at[N - 1] != 1) return 0;
+  if (line_bytes % sizeof(Type) != 0 || strides.at[Rank - 1] != 1) return 0;
   auto first = reinterpret_cast<std::uintptr_t>(data);
-  for (int k = 0; k < N; k++)
-    first += static_cast<std::uintptr_t>(begin.at[k] * strides.at[k]) * sizeof(T);
-  return static_cast<int>(first % line_bytes / sizeof(T));
+  for (int k = 0; k < Rank; k++)
+    first += static_cast<std::uintptr_t>(begin.at[k] * strides.at[k]) * sizeof(Type);
+  return static_cast<int>(first % line_bytes / sizeof(Type));
 }
 
 /* The position of a thread in a tile: its first indices, relative to the begin of the range. */
-template <int N> struct TileSpot { std::int32_t at[N]; };
+template <int Rank> struct TileSpot { std::int32_t at[Rank]; };
 
 /* At most launch_elements indices; each thread has Rows of them. */
-template <int N, int Rows> struct Tiles {
-  Extents<N> begin;
-  std::int32_t extents[N];
-  Divider counts[N]; /* of tiles in each dimension */
+template <int Rank, int Rows> struct Tiles {
+  Extents<Rank> begin;
+  std::int32_t extents[Rank];
+  Divider counts[Rank]; /* of tiles in each dimension */
   std::uint32_t count = 1;
   std::int32_t lead = 0; /* how far before the range the first tiles begin in the last dimension */
   dim3 threads;
 
   /* Uses the wished lead, or none if it needed over a quarter more tiles. */
-  Tiles(Extents<N> const &begin_, Extents<N> const &end, int wished_lead) : begin(begin_) {
-    for (int k = 0; k < N; k++) extents[k] = static_cast<std::int32_t>(end.at[k] - begin.at[k]);
+  Tiles(Extents<Rank> const &begin_, Extents<Rank> const &end, int wished_lead) : begin(begin_) {
+    for (int k = 0; k < Rank; k++) extents[k] = static_cast<std::int32_t>(end.at[k] - begin.at[k]);
     choose_threads();
-    for (int k = 0; k < N; k++) {
+    for (int k = 0; k < Rank; k++) {
       unsigned tiles = blocks_for(extents[k], length(k));
-      if (k == N - 1) {
+      if (k == Rank - 1) {
         unsigned led = blocks_for(index_t(extents[k]) + wished_lead, length(k));
         if (led - tiles <= tiles / 4) {
           tiles = led;
@@ -56,65 +56,67 @@ template <int N, int Rows> struct Tiles {
     }
   }
 
-  __device__ TileSpot<N> spot(std::uint32_t tile) const {
-    TileSpot<N> spot;
+  __device__ TileSpot<Rank> spot(std::uint32_t tile) const {
+    TileSpot<Rank> spot;
 #pragma unroll
-    for (int k = N - 1; k >= 0; k--)
+    for (int k = Rank - 1; k >= 0; k--)
       spot.at[k] = static_cast<std::int32_t>(k > 0 ? counts[k].take_remainder(tile) : tile);
-    if constexpr (N == 1) {
+    if constexpr (Rank == 1) {
       spot.at[0] = spot.at[0] * Rows * step + int(threadIdx.x) - lead;
     } else {
-      spot.at[N - 1] = spot.at[N - 1] * int(blockDim.x) + int(threadIdx.x) - lead;
-      spot.at[N - 2] = (spot.at[N - 2] * int(blockDim.y) + int(threadIdx.y)) * Rows;
+      spot.at[Rank - 1] = spot.at[Rank - 1] * int(blockDim.x) + int(threadIdx.x) - lead;
+      spot.at[Rank - 2] = (spot.at[Rank - 2] * int(blockDim.y) + int(threadIdx.y)) * Rows;
     }
-    if constexpr (N > 2) spot.at[N - 3] = spot.at[N - 3] * int(blockDim.z) + int(threadIdx.z);
+    if constexpr (Rank > 2)
+      spot.at[Rank - 3] = spot.at[Rank - 3] * int(blockDim.z) + int(threadIdx.z);
     return spot;
   }
 
   /* Whether a row of the thread is in the range. */
-  __device__ bool has(TileSpot<N> const &spot, int row) const {
-    if constexpr (N > 2)
-      if (spot.at[N - 3] >= extents[N - 3]) return false;
-    if constexpr (N > 1)
-      if (spot.at[N - 1] < 0 || spot.at[N - 1] >= extents[N - 1]) return false;
+  __device__ bool has(TileSpot<Rank> const &spot, int row) const {
+    if constexpr (Rank > 2)
+      if (spot.at[Rank - 3] >= extents[Rank - 3]) return false;
+    if constexpr (Rank > 1)
+      if (spot.at[Rank - 1] < 0 || spot.at[Rank - 1] >= extents[Rank - 1]) return false;
     std::int32_t at = spot.at[run] + row * step;
-    return (N > 1 || at >= 0) && at < extents[run];
+    return (Rank > 1 || at >= 0) && at < extents[run];
   }
-  __device__ bool has_all(TileSpot<N> const &spot) const {
+  __device__ bool has_all(TileSpot<Rank> const &spot) const {
     return has(spot, 0) && has(spot, Rows - 1);
   }
 
-  /* Calls f(i, j, ...) with the indices of a row of the thread. */
-  template <class Index, class F>
-  __device__ decltype(auto) call(F &&f, TileSpot<N> const &spot, int row) const {
-    return call<Index>(f, spot, row, std::make_integer_sequence<int, N>());
+  /* Calls functor(i, j, ...) with the indices of a row of the thread. */
+  template <class Index, class Function>
+  __device__ decltype(auto) invoke(Function &&functor, TileSpot<Rank> const &spot, int row) const {
+    return invoke<Index>(functor, spot, row, std::make_integer_sequence<int, Rank>());
   }
 
 private:
   /* The dimension along which the rows of a thread follow each other, and their distance.
    * Neighbours share what they read; in the last dimension neighbours belong to neighbouring
    * threads. */
-  static constexpr int run = N > 1 ? N - 2 : 0;
-  static constexpr int step = N > 1 ? 1 : static_cast<int>(block_threads);
+  static constexpr int run = Rank > 1 ? Rank - 2 : 0;
+  static constexpr int step = Rank > 1 ? 1 : static_cast<int>(block_threads);
 
-  template <class Index, class F, int... K>
-  __device__ decltype(auto) call(F &f, TileSpot<N> const &spot, int row,
-                                 std::integer_sequence<int, K...>) const {
-    return f(static_cast<Index>(begin.at[K] + spot.at[K] + (K == run ? row * step : 0))...);
+  template <class Index, class Function, int... Nth>
+  __device__ decltype(auto) invoke(Function &functor, TileSpot<Rank> const &spot, int row,
+                                   std::integer_sequence<int, Nth...>) const {
+    return functor(
+        static_cast<Index>(begin.at[Nth] + spot.at[Nth] + (Nth == run ? row * step : 0))...);
   }
 
   /* Rows of 128 threads share most of the elements that a stencil reads in the cache of their
    * processor. If the last dimensions are short, threads move from one dimension to the next. */
   void choose_threads() {
-    if constexpr (N == 1) {
+    if constexpr (Rank == 1) {
       threads = dim3(block_threads, 1, 1);
     } else {
-      unsigned x = power_of_2(static_cast<unsigned>(extents[N - 1]), 128);
-      while (x > 32 && waste_of(x) > extents[N - 1] / 8) x /= 2;
-      unsigned y = power_of_2(blocks_for(extents[N - 2], Rows), block_threads / x);
+      unsigned x = power_of_2(static_cast<unsigned>(extents[Rank - 1]), 128);
+      while (x > 32 && waste_of(x) > extents[Rank - 1] / 8) x /= 2;
+      unsigned y = power_of_2(blocks_for(extents[Rank - 2], Rows), block_threads / x);
       unsigned z = 1;
-      if constexpr (N > 2)
-        z = power_of_2(static_cast<unsigned>(extents[N - 3]), block_threads / (x * y));
+      if constexpr (Rank > 2)
+        z = power_of_2(static_cast<unsigned>(extents[Rank - 3]), block_threads / (x * y));
       if (z > 64) z = 64; /* CUDA's limit */
       threads = dim3(block_threads / (y * z), y, z);
     }
@@ -122,7 +124,7 @@ private:
 
   /* How many threads of a row of tiles, each x wide, are beyond its end. */
   std::int32_t waste_of(unsigned x) const noexcept {
-    return static_cast<std::int32_t>(blocks_for(extents[N - 1], x) * x) - extents[N - 1];
+    return static_cast<std::int32_t>(blocks_for(extents[Rank - 1], x) * x) - extents[Rank - 1];
   }
 
   /* The first power of 2 that is not below count; or most, itself one. */
@@ -133,10 +135,10 @@ private:
   }
 
   index_t length(int k) const noexcept {
-    if (N == 1) return index_t(threads.x) * Rows;
-    if (k == N - 1) return threads.x;
-    if (k == N - 2) return index_t(threads.y) * Rows;
-    return k == N - 3 ? index_t(threads.z) : 1;
+    if (Rank == 1) return index_t(threads.x) * Rows;
+    if (k == Rank - 1) return threads.x;
+    if (k == Rank - 2) return index_t(threads.y) * Rows;
+    return k == Rank - 3 ? index_t(threads.z) : 1;
   }
 };
 

@@ -44,8 +44,8 @@ inline void set_stream(cublasHandle_t handle, Context const &context) {
 }
 
 /* The same for the context of a guard. */
-template <class G, class = std::enable_if_t<detail::has_view<G>>>
-void set_stream(cublasHandle_t handle, G const &guard) {
+template <class GuardType, class = std::enable_if_t<detail::has_view<GuardType>>>
+void set_stream(cublasHandle_t handle, GuardType const &guard) {
   set_stream(handle, guard.context());
 }
 

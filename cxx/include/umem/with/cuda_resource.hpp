@@ -133,9 +133,9 @@ private:
   cudaError_t wait_for(cuda::stream_ref stream) const {
     if (device_ < 0) return cudaStreamSynchronize(stream.get());
     umemCudaEntry entry; /* else CUDA would make a context on GPU 0 */
-    check(umemCuda_enter(&entry, device_));
+    check_status(umemCuda_enter(&entry, device_));
     cudaError_t const failure = cudaStreamSynchronize(stream.get());
-    check(umemCuda_leave(&entry));
+    check_status(umemCuda_leave(&entry));
     return failure;
   }
 
@@ -172,9 +172,10 @@ private:
       umem_free(from.c_context(), reinterpret_cast<address>(block));
   }
 
-  template <class F> void or_free(address adr, std::size_t alignment, F const &f) {
+  template <class Function>
+  void or_free(address adr, std::size_t alignment, Function const &functor) {
     try {
-      f();
+      functor();
     } catch (...) {
       free(context_, reinterpret_cast<void *>(adr), alignment);
       throw;

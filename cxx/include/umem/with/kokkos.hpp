@@ -24,37 +24,40 @@
 namespace umem {
 namespace detail {
 
-/* T with N stars. */
-template <class T, int N> struct KokkosData { using type = typename KokkosData<T, N - 1>::type *; };
-template <class T> struct KokkosData<T, 0> { using type = T; };
+/* Type with Rank stars. */
+template <class Type, int Rank> struct KokkosData {
+  using type = typename KokkosData<Type, Rank - 1>::type *;
+};
+template <class Type> struct KokkosData<Type, 0> { using type = Type; };
 
 } // namespace detail
 
-/* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. T const: to read. */
-template <class T, int N, class Space = Kokkos::HostSpace>
-using KokkosView = Kokkos::View<typename detail::KokkosData<T, N>::type, Kokkos::LayoutStride,
+/* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. Type const: to read. */
+template <class Type, int Rank, class Space = Kokkos::HostSpace>
+using KokkosView = Kokkos::View<typename detail::KokkosData<Type, Rank>::type, Kokkos::LayoutStride,
                                 Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /* The elements of a view with its strides. Space is where the memory is: Kokkos::CudaSpace for the memory of a GPU.
  * Throws umem::value_error if a stride is negative, which Kokkos does not have; use View::reversed first. */
-template <class Space = Kokkos::HostSpace, class T, int N>
-KokkosView<T, N, Space> to_kokkos(View<T, N> const &view) {
-  static_assert(N <= 8, "to_kokkos: views of Kokkos have at most 8 dimensions");
+template <class Space = Kokkos::HostSpace, class Type, int Rank>
+KokkosView<Type, Rank, Space> to_kokkos(View<Type, Rank> const &view) {
+  static_assert(Rank <= 8, "to_kokkos: views of Kokkos have at most 8 dimensions");
   Kokkos::LayoutStride layout;
-  for (int k = 0; k < N; k++) {
+  for (int k = 0; k < Rank; k++) {
     if (view.strides.at[k] < 0 && view.extents.at[k] > 1)
       detail::raise_value("a view of Kokkos has no negative strides");
     layout.dimension[k] = static_cast<std::size_t>(view.extents.at[k]);
     layout.stride[k] = static_cast<std::size_t>(view.strides.at[k] < 0 ? 0 : view.strides.at[k]);
   }
-  return KokkosView<T, N, Space>(view.data, layout);
+  return KokkosView<Type, Rank, Space>(view.data, layout);
 }
 
 /* The same of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws umem::not_supported_error
  * if Space is one of the CPU, and the CPU cannot use the elements. */
-template <class Space = Kokkos::HostSpace, class G, class = std::enable_if_t<detail::has_view<G>>>
-auto to_kokkos(G &&guard) {
-  static_assert(detail::has_name<G>,
+template <class Space = Kokkos::HostSpace, class GuardType,
+          class = std::enable_if_t<detail::has_view<GuardType>>>
+auto to_kokkos(GuardType &&guard) {
+  static_assert(detail::has_name<GuardType>,
                 "to_kokkos: the guard would end before the view: make a variable of it first");
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space>::accessible)
     return to_kokkos<Space>(detail::cpu_view(guard));
@@ -67,13 +70,13 @@ auto to_kokkos(G &&guard) {
 template <class Data, class... Properties>
 auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
   using Given = Kokkos::View<Data, Properties...>;
-  constexpr int N = static_cast<int>(Given::rank);
-  Extents<N> extents, strides;
-  for (int k = 0; k < N; k++) {
+  constexpr int Rank = static_cast<int>(Given::rank);
+  Extents<Rank> extents, strides;
+  for (int k = 0; k < Rank; k++) {
     extents.at[k] = static_cast<index_t>(view.extent(static_cast<std::size_t>(k)));
     strides.at[k] = static_cast<index_t>(view.stride(static_cast<std::size_t>(k)));
   }
-  return View<typename Given::value_type, N>(view.data(), extents, strides);
+  return View<typename Given::value_type, Rank>(view.data(), extents, strides);
 }
 
 } // namespace umem

@@ -34,22 +34,22 @@
 namespace umem {
 namespace detail {
 
-/* The alignment to request from a context for elements of type T; 0 is that of every block. */
-template <class T> std::size_t beyond_natural(Context const &context) noexcept {
-  return alignof(T) > context.alignment() ? alignof(T) : 0;
+/* The alignment to request from a context for elements of type Type; 0 is that of every block. */
+template <class Type> std::size_t beyond_natural(Context const &context) noexcept {
+  return alignof(Type) > context.alignment() ? alignof(Type) : 0;
 }
 
-/* The address of n elements of T. */
-template <class T> address allocate_elements(Context const &context, std::size_t n) {
-  if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
-    throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(T)) +
+/* The address of n elements of Type. */
+template <class Type> address allocate_elements(Context const &context, std::size_t n) {
+  if (n > std::numeric_limits<std::size_t>::max() / sizeof(Type))
+    throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(Type)) +
                        " bytes exceed any memory");
-  return context.allocate(n * sizeof(T), beyond_natural<T>(context));
+  return context.allocate(n * sizeof(Type), beyond_natural<Type>(context));
 }
 
 /* Records and reports a failure as ~Buffer does. */
-template <class T> void deallocate_elements(Context const &context, address adr) noexcept {
-  if (beyond_natural<T>(context))
+template <class Type> void deallocate_elements(Context const &context, address adr) noexcept {
+  if (beyond_natural<Type>(context))
     umem_aligned_free(context.c_context(), adr);
   else
     umem_free(context.c_context(), adr);
@@ -63,20 +63,20 @@ template <class T> void deallocate_elements(Context const &context, address adr)
  *
  * New memory may be used on any stream: on an ordered context the allocation waits for the work queued there. Free
  * memory, that is end a vector, after the work on other streams that uses it. */
-template <class T> class ThrustAllocator {
+template <class Type> class ThrustAllocator {
 public:
-  using value_type = T;
-  using pointer = thrust::device_ptr<T>;
-  using const_pointer = thrust::device_ptr<T const>;
-  using reference = thrust::device_reference<T>;
-  using const_reference = thrust::device_reference<T const>;
+  using value_type = Type;
+  using pointer = thrust::device_ptr<Type>;
+  using const_pointer = thrust::device_ptr<Type const>;
+  using reference = thrust::device_reference<Type>;
+  using const_reference = thrust::device_reference<Type const>;
   using size_type = std::size_t;
   using difference_type = std::ptrdiff_t;
   using is_always_equal = std::false_type;
   using propagate_on_container_copy_assignment = std::false_type;
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
-  template <class U> struct rebind { using other = ThrustAllocator<U>; };
+  template <class OtherType> struct rebind { using other = ThrustAllocator<OtherType>; };
 
   /* Throws umem::not_supported_error if addresses are no pointers, and umem::value_error for an empty handle. */
   ThrustAllocator(Context const &context) : context_(context) {
@@ -85,29 +85,29 @@ public:
   }
 
   /* For another type of elements. */
-  template <class U>
-  ThrustAllocator(ThrustAllocator<U> const &other) noexcept : context_(other.context()) {}
+  template <class OtherType>
+  ThrustAllocator(ThrustAllocator<OtherType> const &other) noexcept : context_(other.context()) {}
 
   /* Copied, never moved from: a moved-from allocator keeps its value. */
   ThrustAllocator(ThrustAllocator const &) noexcept = default;
   ThrustAllocator &operator=(ThrustAllocator const &) noexcept = default;
 
-  /* n elements at a multiple of alignof(T). Throws umem::memory_error, which is a std::bad_alloc. */
+  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a std::bad_alloc. */
   [[nodiscard]] pointer allocate(std::size_t n) {
-    address const adr = detail::allocate_elements<T>(context_, n);
+    address const adr = detail::allocate_elements<Type>(context_, n);
     if (context_.can(umemOrdered)) {
       try {
         context_.synchronize();
       } catch (...) {
-        detail::deallocate_elements<T>(context_, adr);
+        detail::deallocate_elements<Type>(context_, adr);
         throw;
       }
     }
-    return pointer(reinterpret_cast<T *>(adr));
+    return pointer(reinterpret_cast<Type *>(adr));
   }
 
   void deallocate(pointer block, std::size_t) noexcept {
-    detail::deallocate_elements<T>(context_, reinterpret_cast<address>(block.get()));
+    detail::deallocate_elements<Type>(context_, reinterpret_cast<address>(block.get()));
   }
 
   Context const &context() const noexcept { return context_; }
@@ -116,12 +116,14 @@ private:
   Context context_;
 };
 
-template <class T, class U>
-bool operator==(ThrustAllocator<T> const &one, ThrustAllocator<U> const &other) noexcept {
+template <class Type, class OtherType>
+bool operator==(ThrustAllocator<Type> const &one,
+                ThrustAllocator<OtherType> const &other) noexcept {
   return one.context() == other.context();
 }
-template <class T, class U>
-bool operator!=(ThrustAllocator<T> const &one, ThrustAllocator<U> const &other) noexcept {
+template <class Type, class OtherType>
+bool operator!=(ThrustAllocator<Type> const &one,
+                ThrustAllocator<OtherType> const &other) noexcept {
   return !(one == other);
 }
 
