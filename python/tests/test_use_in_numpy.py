@@ -40,6 +40,23 @@ def test_numpy_allocates_from_every_place_that_the_cpu_can_use(place):
     assert use.blocks == 0 and use.failure is None
 
 
+def test_arrays_larger_than_what_is_left_are_a_memory_error(place):
+    if place.capabilities & BOTH != BOTH or place.info.available > 1 << 46:
+        pytest.skip("not of this place")
+    with umem.use_in_numpy(place) as use:
+        for make in (np.zeros, np.empty):
+            with pytest.raises(MemoryError):
+                make(1 << 46, "u1")
+        assert np.ones(5).sum() == 5
+    assert use.blocks == 0
+
+
+def test_a_host_has_what_is_available_without_swapping():
+    with open("/proc/meminfo") as file:
+        kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    assert 0 < umem.Host().info.available < kilobytes["MemAvailable"] * 1024 * 1.1
+
+
 def test_arrays_made_before_and_after_are_as_always():
     before = np.ones(3)
     with umem.use_in_numpy(umem.Host()):

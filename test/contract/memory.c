@@ -82,6 +82,34 @@ static void impossible_sizes_are_memory_errors(Place const *place) {
   umem_free(ctx, kept);
 }
 
+/* Less than any address space, more than the memory, the disk or the GPU: a context that granted it would take what others
+ * need, and then the kernel ends programs. */
+static void expect_no_room(umemVirtual *ctx, uintptr_t kept, size_t nbytes) {
+  assert_true(umem_alloc(ctx, nbytes) == umem_null(ctx));
+  expect_failure(ctx, umemMemoryError);
+  assert_true(umem_calloc(ctx, nbytes / 8, 8) == umem_null(ctx));
+  expect_failure(ctx, umemMemoryError);
+  assert_true(umem_aligned_alloc(ctx, 4096, nbytes) == umem_null(ctx));
+  expect_failure(ctx, umemMemoryError);
+  assert_true(umem_realloc(ctx, kept, 100, nbytes) == umem_null(ctx));
+  expect_failure(ctx, umemMemoryError);
+}
+
+static void more_than_is_left_is_refused(Place const *place) {
+  umemVirtual *ctx = place->ctx;
+  size_t const large[] = {(size_t)1 << 40, (size_t)1 << 46, (size_t)1 << 62};
+  umemInfo info = UMEM_INFO_INIT;
+  umem_get_info(ctx, &info);
+  unsigned char bytes[100];
+  fill_bytes(bytes, 100, 1);
+  uintptr_t kept = new_filled_block(ctx, 100, 1);
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+    if (info.available < large[i] || large[i] >> 62) expect_no_room(ctx, kept, large[i]);
+  assert_holds(ctx, kept, bytes, 100);
+  umem_free(ctx, new_filled_block(ctx, test_large_size(), 2));
+  umem_free(ctx, kept);
+}
+
 static bool is_zero(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   unsigned char *zeros = calloc(nbytes, 1);
   assert_non_null(zeros);
@@ -200,6 +228,7 @@ ContractTest const memory_tests[] = {
     SINGLE(library_aligns_to_16_at_least),
     SINGLE(zero_bytes_are_one_byte),
     SINGLE(impossible_sizes_are_memory_errors),
+    SINGLE(more_than_is_left_is_refused),
     SINGLE(calloc_reads_as_zero),
     SINGLE(calloc_zeroes_used_memory),
     SINGLE(calloc_checks_the_product),

@@ -141,6 +141,12 @@ TEST_P(AllocatorTest, throws_bad_alloc) {
   EXPECT_THROW(static_cast<void>(allocator.allocate(SIZE_MAX / 8)), std::bad_alloc);
   forget_failure();
   EXPECT_THROW(static_cast<void>(allocator.allocate(SIZE_MAX / 4)), umem::memory_error);
+  std::size_t const terabytes = std::size_t(1) << 46;
+  if (place.info().available > terabytes) return;
+  EXPECT_THROW(static_cast<void>(allocator.allocate(terabytes / 8)), std::bad_alloc);
+  forget_failure();
+  EXPECT_THROW(Vec<char>(1, 'a', place).reserve(terabytes), std::bad_alloc);
+  forget_failure();
 }
 
 /* For what is queued may still use the bytes that a new block is made of. */

@@ -16,27 +16,27 @@
 static char const *system_folder;
 static unsigned system_opened; /* files of the system, so far */
 
-int __real_open(char const *path, int flags, ...);
-int __wrap_open(char const *path, int flags, ...);
-int __wrap_open(char const *path, int flags, ...) {
+int __real_open(char const *name, int flags, ...);
+int __wrap_open(char const *name, int flags, ...);
+int __wrap_open(char const *name, int flags, ...) {
   char other[600];
   va_list arguments;
   va_start(arguments, flags);
   mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  bool is_of_system = !strncmp(path, "/proc/", 6) || !strncmp(path, "/sys/", 5);
+  bool is_of_system = !strncmp(name, "/proc/", 6) || !strncmp(name, "/sys/", 5);
   system_opened += is_of_system;
   if (system_folder && is_of_system) {
-    snprintf(other, sizeof other, "%s%s", system_folder, path);
-    path = other;
+    snprintf(other, sizeof other, "%s%s", system_folder, name);
+    name = other;
   }
-  return __real_open(path, flags, mode);
+  return __real_open(name, flags, mode);
 }
 
 /* Writes a file of the system, and makes the folders around it. */
-static void write_there(char const *path, char const *text) {
+static void write_there(char const *name, char const *text) {
   char whole[600];
-  snprintf(whole, sizeof whole, "%s%s", system_folder, path);
+  snprintf(whole, sizeof whole, "%s%s", system_folder, name);
   for (char *at = whole + strlen(system_folder) + 1; (at = strchr(at, '/')); *at++ = '/') {
     *at = 0;
     mkdir(whole, 0700);
@@ -48,10 +48,10 @@ static void write_there(char const *path, char const *text) {
 }
 
 static void begin_system(void) {
-  static char folder[32];
-  snprintf(folder, sizeof folder, "/tmp/umem-test-XXXXXX");
-  assert_non_null(mkdtemp(folder));
-  system_folder = folder;
+  static char made[32];
+  snprintf(made, sizeof made, "/tmp/umem-test-XXXXXX");
+  assert_non_null(mkdtemp(made));
+  system_folder = made;
 }
 
 static void end_system(void) {

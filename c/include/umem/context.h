@@ -150,7 +150,7 @@ UMEM_EXTERN void *umem_find_layer(void *ctx, char const *kind);
 typedef struct umemInfo {
   size_t size;        /* sizeof(umemInfo) as the caller was compiled; set it before the call */
   uint64_t capacity;  /* how much the place holds in all */
-  uint64_t available; /* how much of it could still be allocated */
+  uint64_t available; /* how much of it could still be allocated; of RAM, without swapping */
   uint64_t page_size; /* the unit in which the place is provided */
   uint64_t alignment; /* the natural alignment of blocks */
   int64_t ordinal;    /* the number of the device, -1 where there is none */

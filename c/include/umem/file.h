@@ -24,7 +24,9 @@
  *
  * A block gets its disk space when it is allocated, also over a hole of an existing file. So a full disk is a
  * umemMemoryError of the allocation, and not an incomplete array later. First umem checks how many bytes are free
- * (statvfs), and fails if there are too few. Then it calls fallocate. On a file system without fallocate it writes
+ * (statvfs), and fails if there are too few. Of a file in memory (tmpfs, or a descriptor of memfd_create) it also
+ * compares what a block of 4 MiB and more takes with what the machine and the control groups of the process have left,
+ * as umemHost does. Then it calls fallocate. On a file system without fallocate it writes
  * zeros past the end, and into holes if nobody else has the file open. If others have it open, or the descriptor was
  * taken over, a block over such a hole fails with umemNotSupportedError. With umemReserveNone umem reserves nothing:
  * if the disk is full, a copy fails with umemIOError, and a write through a pointer of a umemMMap raises SIGBUS. Mode
@@ -34,7 +36,8 @@
  * A block beyond the process's limit of file size (RLIMIT_FSIZE) fails with umemMemoryError, too; umem does not
  * notice a limit that is lowered later.
  *
- * umem_get_info returns the size and the free bytes of the disk. With mode "r" it returns the length of the file, and
+ * umem_get_info returns the size and the free bytes of the disk; of a file in memory no more free bytes than the machine
+ * has left, with swap. With mode "r" it returns the length of the file, and
  * how much of it has no block.
  *
  * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where no block is, but

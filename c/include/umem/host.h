@@ -8,6 +8,11 @@
  *
  * - For blocks of 4 MiB and more, umem asks the kernel for transparent huge pages: filling a new block is then several
  *   times faster. All else is as with malloc.
+ * - The kernel grants more memory than there is, and later ends processes. So an allocation of 4 MiB and more fails
+ *   with umemMemoryError if it is larger than what the machine, and the control groups (cgroups, of version 1 and 2) of
+ *   the process, have left, with swap. Each request is compared by itself: several blocks that nobody has touched yet
+ *   may be larger together. What is left is read again after 100 ms, or when requests have been granted as much.
+ *   umem_get_info returns as available what is left without swap.
  * - Copies, sets and connections accept any memory that this process can address, by its pointer
  *   ((uintptr_t)p); its owner stays the same. umem_free may free a block of malloc, and free one of umem_alloc.
  * - A free of an address that was never allocated, and a second free, are undefined, as with libc: Host has no table

@@ -36,6 +36,8 @@
  *              cannot be mapped, and in the order of a queue that is being captured, it allocates chunks. It always
  *              does with the option umemPoolChunks: cudaIpcGetMemHandle accepts blocks of chunks alone. The options
  *              count in whole pages.
+ *              Pages of a umemHost are compared with what the machine has left, as its blocks are: so a pool refuses
+ *              what its upstream would refuse.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
  *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
  *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for

@@ -60,11 +60,13 @@ static uint64_t number_after(char const *text, char const *word, uint64_t otherw
   return found && sscanf(found + strlen(word), "%llu", &number) == 1 ? number : otherwise;
 }
 
-/* The first line of a file. UINT64_MAX where it is no number: "max". */
+/* The first line of a file. UINT64_MAX where it is no number, as "max", or as large as no memory. */
 static uint64_t read_number(char const *folder, char const *name) {
   char path[longest_path + 64], text[64];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  return read_lines(path, text, sizeof text) ? number_after(text, "\n", UINT64_MAX) : UINT64_MAX;
+  if (!read_lines(path, text, sizeof text)) return UINT64_MAX;
+  uint64_t number = number_after(text, "\n", UINT64_MAX);
+  return number >> 62 ? UINT64_MAX : number;
 }
 
 /* ---- groups ---- */

@@ -69,13 +69,17 @@ static bool read_pages(unsigned node, uint64_t huge_page, char const *which, uin
   return true;
 }
 
+/* The cache of files and of the kernel gives way. */
 static bool read_memory(unsigned node, uint64_t *capacity, uint64_t *available) {
-  char path[64], text[512];
-  uint64_t total = 0, left = 0;
+  static char const *const gives_way[] = {"Active(file):", "Inactive(file):", "SReclaimable:"};
+  char path[64], text[4096];
+  uint64_t total = 0, left = 0, cached = 0;
   snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
   if (!umem_read_text(path, text, sizeof text) || !find_number(text, "MemTotal:", &total) ||
       !find_number(text, "MemFree:", &left))
     return false;
+  for (unsigned i = 0; i < 3; i++)
+    if (find_number(text, gives_way[i], &cached)) left += cached;
   *capacity += total << 10; /* in KiB */
   *available += left << 10;
   return true;

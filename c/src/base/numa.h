@@ -28,8 +28,8 @@ int umemNuma_place(void *adr, size_t nbytes, umemNumaPolicy policy, uint64_t nod
 /* Where the page at adr is: -1 as long as it has no memory. */
 int umemNuma_find(uintptr_t adr, int *node);
 
-/* Bytes that the nodes have, and of them free ones. huge_page: bytes of a page of hugetlbfs, of which those that are set
- * aside count; 0: all memory. Returns false if the kernel does not list one of the nodes. */
+/* Bytes that the nodes have, and of them free ones, with those of caches that give way. huge_page: bytes of a page of
+ * hugetlbfs, of which those that are set aside count; 0: all memory. Returns false if the kernel does not list one of the nodes. */
 bool umemNuma_sizes(uint64_t nodes, uint64_t huge_page, uint64_t *capacity, uint64_t *available);
 
 /* Reads a list as of numactl: "0", "0,2", "0-3,6". Returns 0 for what is none. */

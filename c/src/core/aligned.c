@@ -71,6 +71,14 @@ void umemVirtual_dtor(umemVirtual *ctx) {
 
 /* ---- dispatch ---- */
 
+/* A large alignment takes addresses, and on some contexts memory. */
+static uintptr_t refused(umemVirtual *ctx, uint64_t before, size_t alignment, size_t size) {
+  if (umem_thread.failures == before && alignment > ctx->alignment)
+    umemVirtual_fail(ctx, umemMemoryError, "%s cannot allocate %zu bytes at a multiple of %zu",
+                     umem_get_device_name(ctx), size, alignment);
+  return umem_refused(ctx, before, size);
+}
+
 uintptr_t umem_aligned_alloc(void *ctx, size_t alignment, size_t size) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
@@ -87,7 +95,7 @@ uintptr_t umem_aligned_alloc(void *ctx, size_t alignment, size_t size) {
   }
   uintptr_t (*slot)(umemVirtual *, size_t, size_t) = self->vptr->aligned_alloc;
   uintptr_t adr = (slot ? slot : umemVirtual_aligned_alloc)(self, alignment, size + !size);
-  return adr != umem_null_of(self) ? adr : umem_refused(self, before, size);
+  return adr != umem_null_of(self) ? adr : refused(self, before, alignment, size);
 }
 
 uintptr_t umem_aligned_origin(void *ctx, uintptr_t adr) {

@@ -3,10 +3,13 @@
  * Several threads share long runs: one processor moves a fraction of what the memory of the machine does. */
 #include "core/ram.h"
 #include "base/ahead.h"
+#include "base/memory_left.h"
 #include "base/near.h"
 #include "base/number.h"
 #include "core/parallel.h"
+#include "core/status.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -102,5 +105,14 @@ void umem_ram_info(umemVirtual *ctx, umemInfo *info) {
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   info->page_size = page;
   info->capacity = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-  info->available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+  info->available = umemMemory_available();
+}
+
+bool umem_ram_has(umemVirtual *ctx, size_t nbytes) {
+  uint64_t left;
+  return umemMemory_has(nbytes, &left) ||
+         UMEM_FAIL(ctx, umemMemoryError,
+                   "%s cannot allocate %zu bytes: the machine and the control groups of the "
+                   "process have %" PRIu64 " left",
+                   umem_get_device_name(ctx), nbytes, left);
 }

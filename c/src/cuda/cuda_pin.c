@@ -4,10 +4,10 @@
  * pages, touches them with several threads, and then registers them with the runtime: allocating and freeing 1 GiB
  * takes 82 ms instead of 511 ms (H200, 16 cores). */
 #include "cuda/cuda_pin.h"
+#include "base/memory_left.h"
 #include "core/parallel.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,19 +33,6 @@ static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 /* nbytes in whole pages; there must be room for the sum. */
 static size_t in_pages(size_t nbytes) { return (nbytes + page_size() - 1) & ~(page_size() - 1); }
-
-/* Bytes that the system can provide without swapping; SIZE_MAX if it does not report them. If a program touches more,
- * no call fails: the system kills a process. */
-static size_t available_bytes(void) {
-  FILE *file = fopen("/proc/meminfo", "re");
-  char line[128];
-  size_t kilobytes = SIZE_MAX;
-  while (file && fgets(line, sizeof line, file) &&
-         sscanf(line, "MemAvailable: %zu kB", &kilobytes) != 1)
-    continue;
-  if (file) fclose(file);
-  return kilobytes > SIZE_MAX / 1024 ? SIZE_MAX : kilobytes * 1024;
-}
 
 /* Maps length bytes at a multiple of huge_page; NULL without room for them. */
 static char *map_pages(size_t length) {
@@ -84,9 +71,10 @@ static void touch_pages(char *start, size_t length) {
 /* ---- the two functions ---- */
 
 int umemCuda_pin(umemCudaRt const *rt, void **adr, size_t nbytes, unsigned flags) {
-  if (!is_mapped(nbytes, flags)) return rt->host_alloc(adr, nbytes, flags);
-  if (nbytes > SIZE_MAX / 2 || (nbytes >= ask_from && nbytes > available_bytes()))
+  /* Pinned memory is never swapped. Whatever a program touches beyond that, the system ends a process. */
+  if (nbytes > SIZE_MAX / 2 || (nbytes >= ask_from && nbytes > umemMemory_available()))
     return umemCudaOutOfMemory;
+  if (!is_mapped(nbytes, flags)) return rt->host_alloc(adr, nbytes, flags);
   size_t length = in_pages(nbytes);
   char *start = map_pages(length);
   if (!start) return umemCudaOutOfMemory;

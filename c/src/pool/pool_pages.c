@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "core/guard.h"
 #include "core/order.h"
+#include "core/ram.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_large.h"
 #include "pool/pool_paging.h"
@@ -203,13 +204,20 @@ static void take_sources(umemPoolPaging *paging, size_t unmoved) {
   umemAttempt_end(&forgotten);
 }
 
+/* Whether the machine has as much left as all gaps need, where pages are RAM: the upstream compares each call alone. */
+static bool has_left(Filler const *filler) {
+  umemVirtual *upstream = filler->core->upstream;
+  return filler->paging->gap_count < 2 || !umem_can(upstream, umemCpuWritable) ||
+         umem_ram_has(upstream, filler->fresh * filler->size);
+}
+
 /* Opens the lock to map pages. */
 static bool map_open(Filler *filler, umemPoolFailure *failure) {
   umemPoolCore *core = filler->core;
   failure->reason = umemPoolUpstreamFailed;
   umemLock_release(&core->lock);
   umemAttempt_begin(&failure->attempt);
-  if (umem_guard(core->upstream)) fill_gaps(filler);
+  if (umem_guard(core->upstream) && has_left(filler)) fill_gaps(filler);
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
   return is_filled(filler->paging);

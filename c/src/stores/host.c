@@ -2,7 +2,8 @@
  *
  * libc keeps the table of blocks. Large blocks are advised to use transparent huge pages, which makes their
  * first touch several times faster (bench: fill of a fresh block); everything else is malloc's speed.
- * Methods return 0 when libc is out of memory; the dispatcher records it. Hosts with options: host_nodes.c. */
+ * Methods return 0 when libc is out of memory; the dispatcher records it. Large requests are first compared with what
+ * the system has left, as libc grants more. Hosts with options: host_nodes.c. */
 #include "base/numa.h"
 #include "core/construct.h"
 #include "core/enter.h"
@@ -45,17 +46,22 @@ static bool host_is_same_device(umemVirtual *ctx, umemVirtual *other) {
   return umem_is_plain_host(other);
 }
 
+static uintptr_t host_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  void *block = NULL;
+  if (!umem_ram_has(ctx, size)) return 0;
+  if (alignment < sizeof(void *)) alignment = sizeof(void *); /* what posix_memalign asks for */
+  if (posix_memalign(&block, alignment, size)) block = NULL;
+  return (uintptr_t)advised(block, size);
+}
+
 /* Apart, so that the small case below is a bare jump to malloc. At the beginning of a page, where malloc has its
  * header: the kernel fills such memory from files up to four times as fast (AMD EPYC), and devices reach it. */
-static __attribute__((noinline)) uintptr_t alloc_large(size_t nbytes) {
-  void *block = NULL;
-  if (posix_memalign(&block, (size_t)sysconf(_SC_PAGESIZE), nbytes)) block = NULL;
-  return (uintptr_t)advised(block, nbytes);
+static __attribute__((noinline)) uintptr_t alloc_large(umemVirtual *ctx, size_t nbytes) {
+  return host_aligned_alloc(ctx, (size_t)sysconf(_SC_PAGESIZE), nbytes);
 }
 
 static uintptr_t host_alloc(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx;
-  return nbytes < huge_from ? (uintptr_t)malloc(nbytes) : alloc_large(nbytes);
+  return nbytes < huge_from ? (uintptr_t)malloc(nbytes) : alloc_large(ctx, nbytes);
 }
 
 /* What malloc gives needs nothing else; 0 bytes are 1, as in every context. The rest (large blocks, no memory) goes
@@ -70,7 +76,7 @@ static uintptr_t host_quick_alloc(umemVirtual *ctx, size_t nbytes, void const *c
 }
 
 static uintptr_t host_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  (void)ctx;
+  if (!umem_ram_has(ctx, nmemb * size)) return 0;
   return (uintptr_t)advised(calloc(nmemb, size), nmemb * size);
 }
 
@@ -80,16 +86,10 @@ static void host_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 static uintptr_t host_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
-  if (!umem_has_size(ctx, adr, malloc_usable_size((void *)adr), old_size)) return 0;
+  size_t has = malloc_usable_size((void *)adr);
+  if (!umem_has_size(ctx, adr, has, old_size)) return 0;
+  if (new_size > has && !umem_ram_has(ctx, new_size - has)) return 0;
   return (uintptr_t)advised(realloc((void *)adr, new_size), new_size);
-}
-
-static uintptr_t host_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  (void)ctx;
-  void *block = NULL;
-  if (alignment < sizeof(void *)) alignment = sizeof(void *); /* what posix_memalign asks for */
-  if (posix_memalign(&block, alignment, size)) block = NULL;
-  return (uintptr_t)advised(block, size);
 }
 
 static uintptr_t host_aligned_origin(umemVirtual *ctx, uintptr_t adr) {

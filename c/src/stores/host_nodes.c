@@ -3,6 +3,8 @@
  * Each block is a mapping of its own, because the kernel has a policy for each mapping. The table of blocks is beside
  * them, in memory of malloc: umem itself never touches a block, whose pages therefore go to the threads that do. */
 #include "base/lock.h"
+#include "base/memory_left.h"
+#include "base/number.h"
 #include "base/numa.h"
 #include "base/root_region.h"
 #include "base/table.h"
@@ -152,6 +154,28 @@ static int map(Nodes const *nodes, void **adr, size_t nbytes, size_t alignment) 
   return error;
 }
 
+/* Whether the nodes that the memory is bound to have so many bytes left, with swap; memory that is not bound has all nodes.
+ * Records a failure if not. */
+static bool nodes_have(umemVirtual *ctx, Nodes const *nodes, size_t nbytes) {
+  uint64_t capacity, available;
+  if (nodes->options.policy != umemHostBind || nbytes < umemMemoryLeast ||
+      !umemNuma_sizes(nodes->nodes, 0, &capacity, &available) || nbytes <= available)
+    return true;
+  uint64_t ram = umemMemory_available(), left = umemMemory_left();
+  available += left > ram ? left - ram : 0;
+  char on[192];
+  return nbytes <= available ||
+         UMEM_FAIL(ctx, umemMemoryError,
+                   "cannot allocate %zu bytes: the nodes %s have %" PRIu64 " left", nbytes,
+                   umemNuma_write(nodes->nodes, on, sizeof on), available);
+}
+
+/* Huge pages are set aside, and counted by the kernel. */
+static bool has_memory(umemVirtual *ctx, Nodes const *nodes, size_t nbytes) {
+  return nodes->options.pages != umemHostPagesDefault ||
+         (umem_ram_has(ctx, nbytes) && nodes_have(ctx, nodes, nbytes));
+}
+
 /* ---- blocks ---- */
 
 /* Whether the table has it now. */
@@ -168,6 +192,7 @@ static uintptr_t nodes_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t 
   void *adr = NULL;
   size_t size = rounded(nodes, nbytes);
   if (nbytes >= huge_from && alignment < huge_page) alignment = huge_page;
+  if (!has_memory(ctx, nodes, nbytes)) return 0;
   int error = size < nbytes ? ENOMEM : map(nodes, &adr, size, alignment);
   if (!error && !note(nodes, (uintptr_t)adr, nbytes)) {
     munmap(adr, size);
@@ -272,7 +297,7 @@ static void nodes_info(umemVirtual *ctx, umemInfo *info) {
   if (nodes->nodes) info->nodes = nodes->nodes;
   if (!umemNuma_sizes(nodes->nodes, huge ? nodes->page : 0, &capacity, &available)) return;
   info->capacity = capacity;
-  info->available = available;
+  info->available = huge ? available : umem_lesser(available, info->available);
 }
 
 static umemSearch nodes_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {

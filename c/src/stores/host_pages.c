@@ -6,6 +6,7 @@
  * memory. */
 #include "stores/host_pages.h"
 #include "base/root_region.h"
+#include "core/ram.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +32,10 @@ static void fail(umemVirtual *ctx, char const *what, size_t nbytes, uintptr_t ad
                    strerror_r(error, text, sizeof text));
 }
 
-/* Addresses without memory: at adr in place of what is there, or anywhere if adr is NULL. NULL with errno. */
+/* Addresses without memory: at adr in place of what is there, or anywhere if adr is NULL. NULL with errno. The kernel
+ * counts what nobody may write as no memory. When it becomes writable, the kernel counts it as that of malloc. */
 static void *map_nothing(void *adr, size_t nbytes) {
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (adr ? MAP_FIXED : 0);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (adr ? MAP_FIXED : 0);
   void *mapped = mmap(adr, nbytes, PROT_NONE, flags, -1, 0);
   return mapped == MAP_FAILED ? NULL : mapped;
 }
@@ -140,7 +142,7 @@ static bool host_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 
 /* Huge pages are advice for large pieces, as in host.c: a pool of a few small blocks need not have 2 MiB at once. After a failure a part may be readable, without memory: that ends, too. */
 static size_t host_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  if (!may_map(ctx)) return 0;
+  if (!umem_ram_has(ctx, nbytes) || !may_map(ctx)) return 0;
   if (mprotect(at(adr), nbytes, PROT_READ | PROT_WRITE)) {
     fail(ctx, "map", nbytes, adr);
     map_nothing(at(adr), nbytes);
@@ -171,7 +173,7 @@ static size_t host_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
  * should the kernel itself be out of memory, umem closes the gap. A kernel before 5.7 refuses all this. */
 static bool carry(uintptr_t from, uintptr_t to) {
   int const flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  int const closing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  int const closing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
   struct rlimit data;
   if (getrlimit(RLIMIT_DATA, &data) || data.rlim_cur != RLIM_INFINITY) return false;
   if (mremap(at(from), page_size, page_size, flags, at(to)) != MAP_FAILED) return true;

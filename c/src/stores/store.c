@@ -2,6 +2,7 @@
 #include "stores/store.h"
 #include "base/again.h"
 #include "base/disk.h"
+#include "base/memory_left.h"
 #include "core/status.h"
 
 #include <fcntl.h>
@@ -62,6 +63,7 @@ void umemStore_info(umemStore *store, umemInfo *info) {
     info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
     info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
   }
+  if (store->takes_ram) info->available = umem_lesser(info->available, umemMemory_left());
   if (!store->writable) {
     umemLock_acquire(&store->lock);
     uint64_t live = umemRange_totals(store->range).live_bytes;

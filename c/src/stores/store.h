@@ -79,6 +79,7 @@ typedef struct umemStore {
   int asks;        /* how umemStore_is_cached does; atomic */
   bool refuses;    /* the file system does no direct I/O; atomic */
   bool in_memory;  /* the file has no disk: the page cache is where its bytes are */
+  bool takes_ram;  /* and the system counts them as memory in use */
   bool stays;      /* a device has refused to transfer the file itself; atomic */
   uint64_t around; /* bytes that were read around the cache; atomic */
   bool taken_over; /* the descriptor, by umemFile_adopt: it may have duplicates */

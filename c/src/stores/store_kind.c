@@ -34,10 +34,11 @@ static char const *interface_of(struct statfs const *disk) {
   return NULL;
 }
 
-/* tmpfs, ramfs and hugetlbfs. Newer kernels open files of a tmpfs with O_DIRECT, and copy as without. */
-static bool is_in_memory(uint32_t magic) {
-  return magic == 0x01021994 || magic == 0x858458f6 || magic == 0x958458f6;
-}
+/* tmpfs and ramfs. Newer kernels open files of a tmpfs with O_DIRECT, and copy as without. */
+static bool takes_ram(uint32_t magic) { return magic == 0x01021994 || magic == 0x858458f6; }
+
+/* hugetlbfs, too, whose pages are set aside. */
+static bool is_in_memory(uint32_t magic) { return takes_ram(magic) || magic == 0x958458f6; }
 
 static bool stores(umemStore *store, struct statfs const *disk) {
   char const *name = interface_of(disk);
@@ -60,6 +61,7 @@ bool umemStore_check_kind(umemStore *store) {
     return umemStore_fail(store, umemIOError, errno, "cannot examine");
   store->asks = umemStore_way_to_ask((uint32_t)disk.f_type);
   store->in_memory = is_in_memory((uint32_t)disk.f_type);
+  store->takes_ram = takes_ram((uint32_t)disk.f_type);
   return umemStore_check_mode(store, st.st_mode) && stores(store, &disk);
 }
 

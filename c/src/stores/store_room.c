@@ -10,6 +10,7 @@
  * those that were freed, ask the system for little or nothing. */
 #include "base/again.h"
 #include "base/disk.h"
+#include "base/memory_left.h"
 #include "base/number.h"
 #include "core/status.h"
 #include "stores/store_room.h"
@@ -104,17 +105,22 @@ static bool perhaps_there(umemStore *store, uint64_t from, uint64_t to, uint64_t
   return true;
 }
 
-/* A disk that reports no free space at all counts as unlimited: it may keep no count, and a reservation that
- * it refuses takes nothing. */
-bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to) {
-  uint64_t available, there = 0;
-  if (!free_on_disk(store, &available) || !perhaps_there(store, from, to, &there)) return false;
-  uint64_t needed = to - from - there;
-  if (needed <= available) return true;
+static bool fail_room(umemStore *store, int error, uint64_t needed, uint64_t available) {
   char words[128];
   return UMEM_FAIL(store->ctx, umemMemoryError,
                    "cannot reserve space in %s: %s (%" PRIu64 " bytes needed, %" PRIu64 " free)",
-                   store->label, umem_system_words(ENOSPC, words, sizeof words), needed, available);
+                   store->label, umem_system_words(error, words, sizeof words), needed, available);
+}
+
+/* A disk that reports no free space at all counts as unlimited: it may keep no count, and a reservation that
+ * it refuses takes nothing. A file in memory grows until the kernel ends processes, unless its file system has a limit. */
+bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to) {
+  uint64_t available, there = 0, left;
+  if (!free_on_disk(store, &available) || !perhaps_there(store, from, to, &there)) return false;
+  uint64_t needed = to - from - there;
+  if (needed > available) return fail_room(store, ENOSPC, needed, available);
+  if (!store->takes_ram || umemMemory_has(needed, &left)) return true;
+  return fail_room(store, ENOMEM, needed, left);
 }
 
 /* ---- reserving ---- */

@@ -115,6 +115,8 @@ static void test_more_than_the_machine_has_is_a_memory_error(void **state) {
   void *adr = NULL;
   unsigned long before = fake_cudart_calls();
   assert_int_equal(umemCuda_pin(rt, &adr, (size_t)1 << 45, umemCudaPortable), umemCudaOutOfMemory);
+  assert_int_equal(umemCuda_pin(rt, &adr, (size_t)1 << 45, umemCudaWriteCombined),
+                   umemCudaOutOfMemory);
   assert_int_equal(fake_cudart_calls(), before);
   assert_int_equal(mapped, 0);
   assert_null(adr);

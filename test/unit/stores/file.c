@@ -296,8 +296,8 @@ static void info_tells_path_and_room(void **state) {
   close_any(&ctx);
 }
 
-/* Memory that only a descriptor names is on no disk that has a size. */
-static void a_place_without_a_size_is_unknown(void **state) {
+/* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has left. */
+static void a_place_without_a_size_has_what_is_left(void **state) {
   (void)state;
   Any ctx;
   umemInfo info = UMEM_INFO_INIT;
@@ -305,7 +305,7 @@ static void a_place_without_a_size_is_unknown(void **state) {
   assert_true(fd >= 0);
   assert_int_equal(any_adopt(&ctx, fd), umemOK);
   assert_int_equal(umem_get_info(&ctx, &info), umemOK);
-  assert_true(info.capacity == UMEM_UNKNOWN && info.available == UMEM_UNKNOWN);
+  assert_true(info.capacity == UMEM_UNKNOWN && info.available < (uint64_t)1 << 60);
   close_any(&ctx);
 }
 
@@ -343,7 +343,7 @@ int main(void) {
       TEST(too_many_descriptors),
       TEST(a_failed_constructor_leaves_an_answering_context),
       TEST(info_tells_path_and_room),
-      TEST(a_place_without_a_size_is_unknown),
+      TEST(a_place_without_a_size_has_what_is_left),
       TEST(one_file_is_one_device),
   };
   kind = kindFile;
