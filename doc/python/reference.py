@@ -20,6 +20,7 @@ SECTIONS = {
     "Pools": "Pool PoolOn Fixed Binning",
     "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded",
     "Whose address is it": "find Found find_foreign Foreign describe_places list_when_out_of_memory",
+    "Comparisons": "all_equal all_close",
     "Copies and blocks": "copy blocks Block Blocks set_threads get_threads",
     "The ledger": "ledger.on ledger.start ledger.stop ledger.is_on ledger.clear ledger.read",
     "Logs": "trace.summary trace.replay trace.to_chrome trace.to_csv",

@@ -151,7 +151,10 @@ template <class F> void array_call(bool keeps_gil, F &&function) {
   call.end();
 }
 
-/* array_copy.cpp: sets dst to src, of any type, broadcast to its shape. */
+/* array_copy.cpp: the elements of src in the shape of dst, for the time of a call. */
+umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context);
+
+/* Sets dst to src, of any type, broadcast to its shape. */
 void assign(Array &dst, Array &src);
 /* A new array in C order on place. */
 nb::object copy_array(Array &src, nb::handle place, umemElementType type);
@@ -177,6 +180,7 @@ void bind_make(nb::module_ &m);
 void bind_index(nb::class_<Array> &type);
 void bind_values(nb::module_ &m, nb::class_<Array> &type);
 void bind_copies(nb::module_ &m, nb::class_<Array> &type);
+void bind_compare(nb::module_ &m);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
 
 /* What a place means where it may be None: RAM. */

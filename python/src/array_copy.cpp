@@ -25,22 +25,6 @@ public:
         nb::cast<std::string>(nb::str(from)).c_str(), nb::cast<std::string>(nb::str(to)).c_str());
 }
 
-/* The elements of src in the shape of dst, for the time of a call. */
-umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context) {
-  int rank = umemArray_rank(dst), extra = umemArray_rank(src) - rank;
-  int64_t strides[UMEM_MAX_RANK];
-  for (int k = 0; k < extra; k++)
-    if (umemArray_extent(src, k) != 1) refuse_shapes(dst, src);
-  for (int k = 0; k < rank; k++) {
-    int from = k + extra;
-    int64_t extent = from < 0 ? 1 : umemArray_extent(src, from);
-    if (extent != 1 && extent != umemArray_extent(dst, k)) refuse_shapes(dst, src);
-    strides[k] = extent == 1 ? 0 : umemArray_stride(src, from);
-  }
-  return umemArray_borrow(context->ctx, umemArray_address(src), umemArray_type(src), rank,
-                          umemArray_shape(dst), strides, nullptr);
-}
-
 /* A copy of bytes that Ctrl-C can end. */
 void copy_long(umemArray *dst, umemArray *src, umemStatusType *status) {
   Progress progress = {nullptr};
@@ -73,6 +57,21 @@ void move(Hold const &dst, Hold const &src, umemArray *from) {
 }
 
 } // namespace
+
+umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context) {
+  int rank = umemArray_rank(dst), extra = umemArray_rank(src) - rank;
+  int64_t strides[UMEM_MAX_RANK];
+  for (int k = 0; k < extra; k++)
+    if (umemArray_extent(src, k) != 1) refuse_shapes(dst, src);
+  for (int k = 0; k < rank; k++) {
+    int from = k + extra;
+    int64_t extent = from < 0 ? 1 : umemArray_extent(src, from);
+    if (extent != 1 && extent != umemArray_extent(dst, k)) refuse_shapes(dst, src);
+    strides[k] = extent == 1 ? 0 : umemArray_stride(src, from);
+  }
+  return umemArray_borrow(context->ctx, umemArray_address(src), umemArray_type(src), rank,
+                          umemArray_shape(dst), strides, nullptr);
+}
 
 void assign(Array &dst, Array &src) {
   Hold to(dst, true), from(src);

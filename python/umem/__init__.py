@@ -11,7 +11,7 @@
 
 Places: Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
-arange, asarray, from_dlpack, load. Files: save, load. Transfers: copy, blocks, ledger. Logs: trace. Every
+arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
@@ -20,6 +20,7 @@ from . import _interpreter, _core as _core, ledger, trace
 from ._core import empty, from_dlpack, zeros
 from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
 from .array import Array, Ghosts
+from .compare import all_close, all_equal
 from .dtypes import DType, dtype
 from .errors import (
     AssertionError, CancelledError, Error, IndexError, MemoryError, NotImplementedError, NotSupportedError, OSError,
@@ -40,7 +41,7 @@ __all__ = [
     "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
     "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "IndexError",
     "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
-    "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "TypeError", "Use", "ValueError", "arange", "asarray",
+    "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "TypeError", "Use", "ValueError", "all_close", "all_equal", "arange", "asarray",
     "blocks", "copy", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host",
     "ledger", "list_when_out_of_memory", "load", "open", "save", "set_failure_hook", "set_threads", "trace", "use_in_cupy", "use_in_numba",
     "use_in_numpy", "use_in_torch", "zeros",

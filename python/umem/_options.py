@@ -39,6 +39,13 @@ def size(value: int | str, what: str = "size") -> int:
     return number
 
 
+def real(value: Any, what: str) -> float:
+    """A real number."""
+    if not 0 <= _core._kind_of_number(value) <= 2:
+        fail(f"{what} is {value!r}: expected a real number", _STATUS_TYPE)
+    return float(value)
+
+
 def path(value: Any) -> bytes:
     """The bytes of a path or of another text, for C."""
     text = os.fsencode(value)

@@ -11,7 +11,7 @@ from .places import CPU_READABLE, DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, NoReturn
 
     import numpy
 
@@ -23,6 +23,8 @@ class Array(_core.Array):
 
     Indices and slices give views of the same memory. An index of all dimensions gives an array without dimensions:
     `a[1, 2].item()` is its number, and `a[1, 2] = 3` sets it. An array keeps its place alive, and views the memory.
+
+    An array equals itself alone: `a == b` raises umem.TypeError for another object. See umem.all_equal and all_close.
 
     NumPy, PyTorch, JAX, CuPy and others take it without a copy through the buffer protocol, DLPack,
     `__array_interface__` or `__cuda_array_interface__`.
@@ -55,6 +57,23 @@ class Array(_core.Array):
         """The array with its ghost cells. The first index of dimension k is minus their number."""
         return Ghosts(self)
 
+    # ---- comparisons ----
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self._refuse_comparison("==")
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other and self._refuse_comparison("!=")
+
+    __hash__ = _core.Array.__hash__
+
+    def __contains__(self, value: object) -> bool:
+        return self._refuse_comparison("in")
+
+    def _refuse_comparison(self, operator: str) -> NoReturn:
+        fail(f"{operator} does not look at the elements of a umem.Array: use umem.all_equal, umem.all_close, or {operator} "
+             "with numpy.asarray(array)", 5)
+
     # ---- numbers ----
 
     def __float__(self) -> float:
@@ -67,6 +86,9 @@ class Array(_core.Array):
         return complex(self.item())
 
     def __bool__(self) -> bool:
+        if self.size != 1:
+            fail(f"an array of {self.size} elements is neither true nor false: use umem.all_equal, umem.all_close, or "
+                 "numpy.asarray(array).any()")
         return bool(self.item())
 
     def __index__(self) -> int:
@@ -241,8 +263,8 @@ class Ghosts:
 
     def _key(self, key: Any) -> tuple[Any, ...]:
         parts = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in parts:
-            at = parts.index(Ellipsis)
+        at = next((i for i, part in enumerate(parts) if part is Ellipsis), None)
+        if at is not None:
             rest = (slice(None),) * (self._array.ndim - len(parts) + 1)
             parts = parts[:at] + rest + parts[at + 1:]
         if len(parts) > self._array.ndim:

@@ -24,6 +24,9 @@ umem.save("a.npy", a)
 umem.load("a.npy", umem.MMap())
 umem.load("a.npy")
 a.random_uniform(0, 1, seed=3)
+umem.all_equal(a, x)
+umem.all_close(a, x)
+a.numpy(copy=True) == 5
 with a.host("rw") as x: x *= 2
 a.numpy(copy=True)
 for block in umem.blocks(a, umem.Host(), budget="1G", destination=a): block.array.fill(1)
