@@ -64,8 +64,8 @@ typedef enum umemCapability {
   /* Kernels of the program may use the memory while no call of umem runs. umem_synchronize waits for these
    * kernels, umem_wait orders other contexts after them, and umem waits before the CPU uses the memory. */
   umemDeviceShared = 1 << 11,
-  /* No method reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
-   * disable cancellation. */
+  /* No method but dtor and info reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
+   * disable cancellation: see doc/concepts/threads.rst. */
   umemPrompt = 1 << 12,
   /* The methods alloc and free reach such a point only when they call umem on another context, as those of
    * a pool do. */

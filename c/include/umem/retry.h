@@ -11,7 +11,7 @@
  * It runs in the thread that allocates, without a lock of umem. It may use ctx, the umemRetry, as any thread may; if
  * an allocation in it fails, umem calls it again. Its own failures are recorded on contexts and the thread as usual,
  * but they are not failures of the request. user is the argument of the constructor. No exception may leave it, and
- * pthread_cancel does not end the thread in it (see doc/concepts/callbacks.rst). */
+ * pthread_cancel does not end the thread in it (see doc/concepts/threads.rst). */
 typedef bool umemRetryCallback(void *user, void *ctx, size_t nbytes, size_t alignment,
                                unsigned attempt);
 

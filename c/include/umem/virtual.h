@@ -21,7 +21,7 @@
  * A method that fails records the failure with umemVirtual_fail (or umem_set_status) on its own context, in the thread
  * that called it. If it returns an address, it then returns umem_null(ctx). No exception may leave a method.
  * pthread_cancel does not end the thread in a method, because umem disables cancellation, unless ctx has umemPrompt
- * (see doc/concepts/callbacks.rst).
+ * (see doc/concepts/threads.rst).
  */
 #ifndef UMEM_VIRTUAL_H
 #define UMEM_VIRTUAL_H

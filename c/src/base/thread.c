@@ -3,7 +3,8 @@
  * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory there,
  * and every such call is a point where POSIX may end the thread. Unwinding all of that would have to be
  * right in each context, a user's too. Instead the thread is not cancelled there at all; the request stays
- * pending and acts after umem. Contexts in RAM reach no such point, and do not pay for it (umemPrompt). */
+ * pending and acts after umem. Contexts in RAM do not pay for it (umemPrompt): what they call puts it off itself before
+ * it reaches such a point. test/fault/core/cancel_points.c finds what forgets that. */
 #include "base/thread.h"
 
 #include <signal.h>

@@ -49,6 +49,7 @@ void umem_construct_failed(umemVirtual *ctx) {
 void umem_dtor(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = ctx;
+  umem_defer_cancel(); /* the end of a context in RAM may reach the system, too */
   if (!self || !self->vptr || !umem_guard(self)) return;
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);

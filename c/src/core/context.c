@@ -17,6 +17,7 @@ bool umem_is_same_device(void *one, void *other) {
 
 umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   UMEM_ENTER();
+  umem_defer_cancel(); /* contexts in RAM ask the kernel, too */
   uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_guard(ctx);
   if (!self || !umem_can_write_sized(self, info, offsetof(umemInfo, available), "info", "umemInfo"))

@@ -28,6 +28,7 @@
 umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
                                int *fd) {
   UMEM_ENTER();
+  umem_defer_cancel();
   if (!handle || !fd)
     return umemVirtual_fail(ctx, umemValueError, "the handle or the descriptor is NULL");
   memset(handle, 0, sizeof *handle);
@@ -214,6 +215,7 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
 
 uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx) {
   UMEM_ENTER();
+  umem_defer_cancel();
   umemVirtual *self = umem_guard(ctx);
   umemHandle copy; /* another thread, or process, may change the caller's */
   char const *wrong = "it is NULL";
@@ -234,6 +236,7 @@ uintptr_t umem_attach(umemHandle const *handle, void *ctx) {
 
 umemStatusType umem_detach(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
+  umem_defer_cancel();
   umemVirtual *self = umem_guard(ctx);
   if (!self) return umem_thread.last;
   uint64_t before = umem_thread.failures;

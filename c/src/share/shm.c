@@ -432,6 +432,7 @@ int umemShm_descriptor(umemShm *ctx) {
 
 umemStatusType umemShm_remove(char const *name) {
   UMEM_ENTER();
+  umem_defer_cancel();
   char text[256], words[128];
   if (!name) return umemVirtual_fail(NULL, umemValueError, "the name is NULL");
   if (!umemShmSegment_name(NULL, name, text)) return umemValueError;

@@ -60,6 +60,7 @@ static bool send_all(int socket, umemHandle const *handle, int fd) {
 
 umemStatusType umem_send(int socket, void *ctx, uintptr_t adr, size_t nbytes) {
   UMEM_ENTER();
+  umem_defer_cancel();
   umemHandle handle;
   int fd;
   umemStatusType status = umem_share_with(ctx, adr, nbytes, &handle, &fd);
@@ -130,6 +131,7 @@ static bool receive(umemVirtual *ctx, int socket, umemHandle *handle, Came *came
 
 uintptr_t umem_receive(int socket, void *ctx, umemHandle *handle) {
   UMEM_ENTER();
+  umem_defer_cancel();
   umemHandle mine = {0};
   Came came = {-1, 0, false};
   uintptr_t null = umem_null(ctx), adr = null;

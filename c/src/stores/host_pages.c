@@ -5,6 +5,7 @@
  * (vm.max_map_count); pages that have been moved do not join their neighbours. So mapping can fail where there is
  * memory. */
 #include "stores/host_pages.h"
+#include "base/read_text.h"
 #include "base/root_region.h"
 #include "core/ram.h"
 
@@ -64,6 +65,7 @@ static long count_lines(char const *path) {
   char text[4096];
   long lines = 0;
   ssize_t n;
+  umem_defer_cancel();
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   while ((n = read(fd, text, sizeof text)) > 0)
@@ -73,12 +75,9 @@ static long count_lines(char const *path) {
 }
 
 static long most_mappings(void) {
-  char text[32] = "";
-  int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return usual_most;
-  ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  long most = n > 0 ? strtol(text, NULL, 10) : 0;
+  char text[32];
+  long most =
+      umem_read_text("/proc/sys/vm/max_map_count", text, sizeof text) ? strtol(text, NULL, 10) : 0;
   return most > 0 ? most : usual_most;
 }
 

@@ -197,6 +197,35 @@ static void resize_by_default(void) {
   reached = umem_realloc(&ctx, adr, 10, 150) == (uintptr_t)arena;
 }
 
+static void reach_a_point(umemVirtual *ctx) {
+  (void)ctx;
+  pthread_testcancel();
+}
+
+static void info_reaches_a_point(umemVirtual *ctx, umemInfo *info) {
+  reach_a_point(ctx);
+  info->capacity = sizeof arena;
+}
+
+/* The two methods that may reach one. */
+static void ask_and_end(void) {
+  static struct umemVtbl const vtbl = {.alloc = arena_alloc,
+                                       .free = arena_free,
+                                       .dtor = reach_a_point,
+                                       .info = info_reaches_a_point};
+  umemHost host;
+  umemVirtual ctx;
+  umemInfo info = UMEM_INFO_INIT;
+  umemHost_ctor(&host);
+  umemVirtual_ctor(&ctx, &host);
+  ctx.vptr = &vtbl;
+  ctx.capabilities |= umemPrompt;
+  pthread_cancel(pthread_self());
+  umem_get_info(&ctx, &info);
+  umem_dtor(&ctx);
+  reached = info.capacity == sizeof arena;
+}
+
 static void commit_a_file(void) {
   char path[256];
   umemFile file;
@@ -229,7 +258,7 @@ static void callback_puts_it_off(void *function) {
 static void callbacks_put_it_off(void **state) {
   (void)state;
   void (*calls[])(void) = {copy_with_progress, allocate_with_retry, fail_with_hook,
-                           resize_by_default, commit_a_file};
+                           resize_by_default,  ask_and_end,         commit_a_file};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
     child_run(callback_puts_it_off, &calls[i]);
 }

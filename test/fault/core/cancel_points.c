@@ -1,0 +1,635 @@
+/* cancel_points.c - pthread_cancel ends no thread inside of a call of umem, wherever the C library lets it.
+ *
+ * The calls of this program into the C library, and so those of umem, which is linked into it, go through hooks, but for
+ * the functions that POSIX forbids to be cancellation points. A hook finds out whether the thread could be cancelled
+ * there, or cancels it there. */
+#include <ctype.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <umem.h>
+
+#include "backends.h"
+#include "fake/doubles.h"
+#include "fault/child.h"
+#include "settings.h"
+#include "temporary.h"
+
+/* ---- hooks ---- */
+
+/* What a hook knows of its function; its code is made at run time. The assembler below uses real. */
+typedef struct Hook {
+  void *real;
+  char const *name;
+} Hook;
+
+enum { hooks_most = 1024, code_size = 32 };
+
+static Hook hooks[hooks_most];
+static size_t hook_count;
+
+static _Thread_local bool inside;        /* of a call of umem that is tested */
+static _Thread_local unsigned cancel_at; /* the hook that cancels the thread; 0: none */
+static _Thread_local unsigned passed;    /* hooks */
+static char const *last_name;            /* of the last function that has been called so */
+static char const *found_name;           /* of a function in which the thread could be cancelled */
+
+void cancel_point(Hook const *hook) __attribute__((visibility("hidden")));
+void cancel_point(Hook const *hook) {
+  int state, ignored;
+  if (!inside) return;
+  if (cancel_at) {
+    last_name = hook->name;
+    if (++passed == cancel_at) pthread_cancel(pthread_self());
+    if (passed >= cancel_at) pthread_testcancel();
+    return;
+  }
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  pthread_setcancelstate(state, &ignored);
+  if (state == PTHREAD_CANCEL_ENABLE && !found_name) found_name = hook->name;
+}
+
+/* Calls cancel_point with the Hook in r11, and goes on in its function, with all arguments as they were. */
+void enter_hook(void) __attribute__((visibility("hidden")));
+__asm__(".text\n"
+        ".hidden enter_hook\n"
+        ".type enter_hook, @function\n"
+        "enter_hook:\n"
+        ".cfi_startproc\n"
+        "push %rbp\n"
+        ".cfi_def_cfa_offset 16\n"
+        ".cfi_offset %rbp, -16\n"
+        "mov %rsp, %rbp\n"
+        ".cfi_def_cfa_register %rbp\n"
+        "sub $192, %rsp\n"
+        "mov %rax, (%rsp)\n"
+        "mov %rdi, 8(%rsp)\n"
+        "mov %rsi, 16(%rsp)\n"
+        "mov %rdx, 24(%rsp)\n"
+        "mov %rcx, 32(%rsp)\n"
+        "mov %r8, 40(%rsp)\n"
+        "mov %r9, 48(%rsp)\n"
+        "mov %r11, 56(%rsp)\n"
+        "movups %xmm0, 64(%rsp)\n"
+        "movups %xmm1, 80(%rsp)\n"
+        "movups %xmm2, 96(%rsp)\n"
+        "movups %xmm3, 112(%rsp)\n"
+        "movups %xmm4, 128(%rsp)\n"
+        "movups %xmm5, 144(%rsp)\n"
+        "movups %xmm6, 160(%rsp)\n"
+        "movups %xmm7, 176(%rsp)\n"
+        "mov %r11, %rdi\n"
+        "call cancel_point\n"
+        "mov (%rsp), %rax\n"
+        "mov 8(%rsp), %rdi\n"
+        "mov 16(%rsp), %rsi\n"
+        "mov 24(%rsp), %rdx\n"
+        "mov 32(%rsp), %rcx\n"
+        "mov 40(%rsp), %r8\n"
+        "mov 48(%rsp), %r9\n"
+        "mov 56(%rsp), %r11\n"
+        "movups 64(%rsp), %xmm0\n"
+        "movups 80(%rsp), %xmm1\n"
+        "movups 96(%rsp), %xmm2\n"
+        "movups 112(%rsp), %xmm3\n"
+        "movups 128(%rsp), %xmm4\n"
+        "movups 144(%rsp), %xmm5\n"
+        "movups 160(%rsp), %xmm6\n"
+        "movups 176(%rsp), %xmm7\n"
+        "leave\n"
+        ".cfi_def_cfa %rsp, 8\n"
+        "jmp *(%r11)\n"
+        ".cfi_endproc\n"
+        ".size enter_hook, .-enter_hook\n");
+
+/* mov hook, %r11; mov enter_hook, %r10; jmp *%r10 */
+static void write_code(unsigned char *code, Hook const *hook) {
+  uintptr_t const words[] = {(uintptr_t)hook, (uintptr_t)enter_hook};
+  memcpy(code, "\x49\xBB", 2);
+  memcpy(code + 2, &words[0], 8);
+  memcpy(code + 10, "\x49\xBA", 2);
+  memcpy(code + 12, &words[1], 8);
+  memcpy(code + 20, "\x41\xFF\xE2", 3);
+}
+
+/* Functions that POSIX forbids to be cancellation points. Names that begin with "_" are of compilers and of the C
+ * library itself. A name that ends with "*" stands for all that begin so. */
+static char const *const never[] = {
+    "_*",
+    "malloc*",
+    "calloc",
+    "realloc",
+    "free",
+    "memcpy",
+    "memmove",
+    "memset",
+    "memcmp",
+    "memchr",
+    "memrchr",
+    "aligned_alloc",
+    "posix_memalign",
+    "strlen",
+    "strnlen",
+    "strchr*",
+    "strrchr",
+    "strstr",
+    "strcmp",
+    "strncmp",
+    "strcpy",
+    "strncpy",
+    "strdup",
+    "strto*",
+    "strspn",
+    "strcspn",
+    "stpcpy",
+    "qsort",
+    "sscanf",
+    "snprintf",
+    "vsnprintf",
+    "sigsetjmp",
+    "syscall",
+    "siglongjmp",
+    "getpid",
+    "sysconf",
+    "mmap",
+    "munmap",
+    "madvise",
+    "mprotect",
+    "mremap",
+    "sched_*",
+    "clock_gettime",
+    "pthread_mutex_*",
+    "pthread_self",
+    "pthread_setcancelstate",
+    "pthread_testcancel",
+    "pthread_cancel",
+    "pthread_once",
+    "pthread_key_*",
+    "pthread_setspecific",
+    "pthread_cond_signal",
+    "pthread_cond_broadcast",
+    "pthread_cond_init",
+    "pthread_cond_destroy",
+};
+
+static bool is_never(char const *name) {
+  for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+    size_t length = strlen(never[i]);
+    bool begins = never[i][length - 1] == '*';
+    if (begins ? !strncmp(name, never[i], length - 1) : !strcmp(name, never[i])) return true;
+  }
+  return false;
+}
+
+/* What the dynamic section of this program holds. */
+static uintptr_t dynamic_of(struct dl_phdr_info const *info, ElfW(Sxword) tag) {
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    ElfW(Dyn) const *at = (ElfW(Dyn) const *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (; at->d_tag != DT_NULL; at++)
+      if (at->d_tag == tag) return at->d_un.d_val;
+  }
+  return 0;
+}
+
+/* Puts a hook in the place of the function that slot leads to. */
+static void hook_slot(void **slot, char const *name, unsigned char *code) {
+  void *real = dlsym(RTLD_DEFAULT, name);
+  if (!real || is_never(name) || hook_count == hooks_most) return;
+  hooks[hook_count] = (Hook){real, name};
+  write_code(code + hook_count * code_size, &hooks[hook_count]);
+  *slot = code + hook_count++ * code_size;
+}
+
+static void hook_table(struct dl_phdr_info const *info, uintptr_t table, size_t size,
+                       unsigned char *code) {
+  ElfW(Sym) const *symbols = (ElfW(Sym) const *)dynamic_of(info, DT_SYMTAB);
+  char const *names = (char const *)dynamic_of(info, DT_STRTAB);
+  ElfW(Rela) const *entries = (ElfW(Rela) const *)table;
+  for (size_t i = 0; i < size / sizeof *entries; i++) {
+    ElfW(Sym) const *symbol = &symbols[ELF64_R_SYM(entries[i].r_info)];
+    unsigned type = ELF64_R_TYPE(entries[i].r_info);
+    bool jumps = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
+    if (!jumps || symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+      continue;
+    void **slot = (void **)(info->dlpi_addr + entries[i].r_offset);
+    uintptr_t page = (uintptr_t)slot & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
+    assert_int_equal(mprotect((void *)page, 4096, PROT_READ | PROT_WRITE), 0);
+    hook_slot(slot, names + symbol->st_name, code);
+  }
+}
+
+/* The first object is the program. */
+static int hook_program(struct dl_phdr_info *info, size_t size, void *code) {
+  (void)size;
+  hook_table(info, dynamic_of(info, DT_JMPREL), dynamic_of(info, DT_PLTRELSZ), code);
+  hook_table(info, dynamic_of(info, DT_RELA), dynamic_of(info, DT_RELASZ), code);
+  return 1;
+}
+
+static int hook_all(void **state) {
+  (void)state;
+  unsigned char *code = mmap(NULL, hooks_most * code_size, PROT_READ | PROT_WRITE | PROT_EXEC,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(code, MAP_FAILED);
+  dl_iterate_phdr(hook_program, code);
+  return 0;
+}
+
+/* ---- calls ---- */
+
+enum { small = 100, some = 3000, middle = 200000, large = 9 << 20 };
+
+static unsigned char bytes[middle];
+static char path[256];
+
+typedef struct Bench {
+  Backend const *row;
+  char const *name; /* for umem_open; or NULL, and row is used */
+  umemVirtual *ctx;
+  uintptr_t adr, *many; /* [some], in a host */
+  umemHost host;
+  int sockets[2];
+  unsigned cancel_at;
+} Bench;
+
+static void open_it(Bench *bench) {
+  bench->ctx = bench->name ? umem_open(bench->name) : bench->row->open();
+}
+
+static void close_it(Bench *bench) {
+  if (bench->name)
+    umem_close(bench->ctx);
+  else
+    bench->row->close(bench->ctx);
+  bench->ctx = NULL;
+}
+
+static void allocate(Bench *bench) { bench->adr = umem_alloc(bench->ctx, middle); }
+static void set(Bench *bench) { umem_set(bench->ctx, bench->adr, 7, middle); }
+
+static void copy_out(Bench *bench) {
+  umem_copy_to(&bench->host, (uintptr_t)bytes, bench->ctx, bench->adr, middle);
+}
+
+static void copy_in(Bench *bench) {
+  umem_copy_to(bench->ctx, bench->adr, &bench->host, (uintptr_t)bytes, middle);
+}
+
+static void copy_inside(Bench *bench) {
+  umem_copy_to(bench->ctx, bench->adr + middle / 2, bench->ctx, bench->adr, middle / 2);
+}
+
+static void copy_items(Bench *bench) {
+  size_t const extents[] = {100, 10};
+  ptrdiff_t const near[] = {80, 8}, far[] = {1600, 160};
+  umemLayout const out = {sizeof out, 8, 2, extents, far, near},
+                   in = {sizeof in, 8, 2, extents, near, far};
+  umem_copy_strided(bench->ctx, bench->adr, &bench->host, (uintptr_t)bytes, &out);
+  umem_copy_strided(&bench->host, (uintptr_t)bytes, bench->ctx, bench->adr, &in);
+}
+
+static void resize(Bench *bench) {
+  uintptr_t adr = umem_realloc(bench->ctx, bench->adr, middle, 2 * middle);
+  if (adr != umem_null(bench->ctx)) bench->adr = adr;
+}
+
+static void deallocate(Bench *bench) { umem_free(bench->ctx, bench->adr); }
+
+static void allocate_zeros_aligned(Bench *bench) {
+  umem_free(bench->ctx, umem_calloc(bench->ctx, 10, middle / 10));
+  umem_aligned_free(bench->ctx, umem_aligned_alloc(bench->ctx, 4096, middle));
+}
+
+/* Through the caches of pools, and their chunks. */
+static void allocate_many(Bench *bench) {
+  for (int i = 0; i < some; i++) bench->many[i] = umem_alloc(bench->ctx, small);
+  for (int i = 0; i < some; i++) umem_free(bench->ctx, bench->many[i]);
+}
+
+static void allocate_large(Bench *bench) {
+  uintptr_t one = umem_alloc(bench->ctx, large), other = umem_alloc(bench->ctx, large / 2);
+  umem_free(bench->ctx, one);
+  umem_free(bench->ctx, other);
+  umem_trim(bench->ctx, 0);
+}
+
+static void copy_large(Bench *bench) {
+  uintptr_t one = umem_alloc(bench->ctx, large), other = umem_alloc(&bench->host, large);
+  umem_set(&bench->host, other, 1, large);
+  umem_copy_to(&bench->host, other, bench->ctx, one, large);
+  umem_synchronize(bench->ctx);
+  umem_free(bench->ctx, one);
+  umem_free(&bench->host, other);
+}
+
+static void ask(Bench *bench) {
+  umemInfo info = UMEM_INFO_INIT;
+  umemFound found = UMEM_FOUND_INIT;
+  char text[4096];
+  umem_get_info(bench->ctx, &info);
+  umem_find_in(bench->ctx, bench->adr, &found);
+  umem_find(bench->adr, &found);
+  umem_set_label(bench->ctx, "label");
+  umem_set_block_label(bench->ctx, bench->adr, "block");
+  umem_get_block_label(bench->ctx, bench->adr);
+  umem_describe_contexts(text, sizeof text);
+  umem_is_same_device(bench->ctx, &bench->host);
+}
+
+static void finish(Bench *bench) {
+  umem_synchronize(bench->ctx);
+  umem_wait(bench->ctx, &bench->host);
+  umem_wait(&bench->host, bench->ctx);
+  umem_flush(bench->ctx);
+  umem_trim(bench->ctx, 0);
+}
+
+static void connect_it(Bench *bench) {
+  uintptr_t there = umem_connect(bench->ctx, bench->adr, middle, &bench->host, 0);
+  umem_sync_to(bench->ctx, bench->adr, &bench->host, there, middle);
+  umem_sync_from(bench->ctx, bench->adr, &bench->host, there, middle);
+  umem_synchronize(bench->ctx);
+  umem_disconnect(bench->ctx, bench->adr, &bench->host, there, 0);
+}
+
+static void be_wrong(Bench *bench) {
+  umem_set(bench->ctx, umem_null(bench->ctx), 0, 1);
+  umem_free(bench->ctx, umem_alloc(bench->ctx, SIZE_MAX / 4));
+  umem_get_message(bench->ctx);
+  umem_clear_status(bench->ctx);
+  umem_thread_clear();
+}
+
+static void share(Bench *bench) {
+  umemHandle handle;
+  if (umem_share(bench->ctx, bench->adr, middle, &handle) != umemOK) return;
+  umem_detach(&bench->host, umem_attach(&handle, &bench->host));
+  if (umem_send(bench->sockets[0], bench->ctx, bench->adr, middle) == umemOK)
+    umem_detach(&bench->host, umem_receive(bench->sockets[1], &bench->host, &handle));
+}
+
+static void use_arrays(Bench *bench) {
+  umemStatusType status = umemOK;
+  int64_t const shape[] = {10, 20};
+  umemArray *array = umemArray_zeros(bench->ctx, umemFloat64, 2, shape, NULL, &status);
+  umemArray *copy = array ? umemArray_copy(array, &bench->host, umemOrderC, &status) : NULL;
+  if (copy) umemArray_assign(array, copy, &status);
+  umem_synchronize(bench->ctx); /* queued copies use both */
+  umemArray_release(copy);
+  umemArray_release(array);
+}
+
+static void keep_ledger(Bench *bench) {
+  umem_ledger_start();
+  copy_in(bench);
+  umem_ledger_print(bench->sockets[0]);
+  umem_ledger_clear();
+  umem_ledger_stop();
+}
+
+static int leave_as_it_is(void *data, umemBlock const *block) {
+  (void)data, (void)block;
+  return 0;
+}
+
+static void use_blocks(Bench *bench) {
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  options.source = (umemRows){bench->ctx, bench->adr, 1000, 0};
+  options.destination = options.source;
+  options.count = middle / 1000;
+  options.place = &bench->host;
+  options.budget = middle;
+  umemBlocks_run(&options, leave_as_it_is, NULL, NULL);
+}
+
+/* What has no context, or one of its own. */
+static void use_others(Bench *bench) {
+  umemFile file;
+  umemShm shm;
+  umemHost nodes;
+  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
+  int node;
+  if (bench->row) return;
+  umem_set_threads(3);
+  umem_default();
+  umem_open("file:/nowhere/x");
+  umem_open("shm:/a/b");
+  umemShm_remove("umem-nowhere");
+  if (umemFile_replace(&file, path) == umemOK) umemFile_commit(&file);
+  umem_dtor(&file);
+  umemShm_ctor(&shm, NULL, 1 << 20);
+  umem_dtor(&shm);
+  options.policy = umemHostInterleave;
+  if (umemHost_ctor_with(&nodes, &options) == umemOK) {
+    uintptr_t adr = umem_alloc(&nodes, middle);
+    umemHost_node(&nodes, adr, &node);
+    umem_free(&nodes, adr);
+  }
+  umem_dtor(&nodes);
+  umemHost_node(&bench->host, (uintptr_t)bytes, &node);
+}
+
+static const struct {
+  char const *name;
+  void (*run)(Bench *);
+} calls[] = {
+#define CALL(function)                                                                             \
+  { #function, function }
+    CALL(open_it),
+    CALL(allocate),
+    CALL(set),
+    CALL(copy_in),
+    CALL(copy_out),
+    CALL(copy_inside),
+    CALL(copy_items),
+    CALL(ask),
+    CALL(finish),
+    CALL(connect_it),
+    CALL(share),
+    CALL(keep_ledger),
+    CALL(use_arrays),
+    CALL(use_blocks),
+    CALL(use_others),
+    CALL(be_wrong),
+    CALL(resize),
+    CALL(deallocate),
+    CALL(allocate_zeros_aligned),
+    CALL(allocate_many),
+    CALL(allocate_large),
+    CALL(copy_large),
+    CALL(close_it),
+};
+enum { call_count = sizeof calls / sizeof *calls };
+
+static void begin(Bench *bench, Backend const *row, char const *name) {
+  static uintptr_t many[some];
+  *bench = (Bench){.row = row, .name = name, .many = many};
+  umemHost_ctor(&bench->host);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, bench->sockets), 0);
+}
+
+static void end(Bench *bench) {
+  umem_dtor(&bench->host);
+  close(bench->sockets[0]);
+  close(bench->sockets[1]);
+}
+
+/* ---- nowhere ---- */
+
+static unsigned wrong; /* calls, in a child; rows, in the parent */
+
+/* What opens and closes a row is no function of umem. */
+static void run(Bench *bench, size_t call) {
+  inside = bench->name || (calls[call].run != open_it && calls[call].run != close_it);
+  calls[call].run(bench);
+  inside = false;
+  if (!found_name) return;
+  wrong++;
+  print_error("%s: %s: the thread can be cancelled in %s\n",
+              bench->name ? bench->name : bench->row->name, calls[call].name, found_name);
+  found_name = NULL;
+}
+
+/* In a process of its own, where nothing has been asked and kept yet. */
+static void use(void *given) {
+  Bench *bench = given;
+  wrong = 0;
+  umem_set_threads(2); /* the child has none */
+  for (size_t call = 0; call < call_count; call++) {
+    run(bench, call);
+    if (!bench->ctx) break; /* not on this machine; or it is closed */
+    umem_clear_status(bench->ctx);
+  }
+  umem_thread_clear();
+  end(bench);
+  if (wrong) _exit(1);
+}
+
+static void expect_safe(Backend const *row, char const *name) {
+  Bench bench;
+  begin(&bench, row, name);
+  pid_t child = child_start(use, &bench);
+  end(&bench);
+  if (child_wait(child)) wrong++;
+}
+
+static void no_thread_can_be_cancelled_in_a_call(void **state) {
+  (void)state;
+  wrong = 0;
+  for (size_t i = 0; i < backend_count; i++)
+    if (!setting_leaves_out(backends[i].name)) expect_safe(&backends[i], NULL);
+  assert_int_equal(wrong, 0);
+}
+
+static char const *const names[] = {
+    "host:",
+    "pool+host:",
+    "fixed+host:?block=200000",
+    "limit+stats+host:?limit=1G",
+    "track+debug+host:",
+    "guarded+host:",
+    "file:",
+    "mmap:",
+    "pool+file:",
+    "shm:?size=64M",
+    "pool+shm:?size=64M",
+    "fault+host:",
+    "cuda:0",
+    "pool+cuda:0",
+    "cuda-async:0",
+    "cuda-managed:0",
+    "cuda-host:",
+};
+
+static void nor_in_opening_by_name(void **state) {
+  (void)state;
+  wrong = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_safe(NULL, names[i]);
+  assert_int_equal(wrong, 0);
+}
+
+/* ---- cancelled all the same ---- */
+
+enum { reached_the_end = 3 };
+
+/* Stops at the end of each call of umem. */
+static void *work(void *given) {
+  Bench *bench = given;
+  inside = true;
+  bench->adr = umem_alloc(bench->ctx, middle);
+  umem_set(bench->ctx, bench->adr, 1, middle);
+  umem_copy_to(bench->ctx, bench->adr, &bench->host, (uintptr_t)bytes, middle);
+  umem_free(bench->ctx, bench->adr);
+  umem_flush(bench->ctx);
+  umem_trim(bench->ctx, 0);
+  inside = false;
+  return NULL;
+}
+
+static void *cancelled_work(void *bench) {
+  cancel_at = ((Bench *)bench)->cancel_at;
+  work(bench);
+  bench = passed < cancel_at ? bench : NULL;
+  last_name = NULL;
+  pthread_testcancel();
+  return bench;
+}
+
+/* In a process of its own, where nothing has been asked and kept yet: a thread ends after its calls, however early it is
+ * cancelled, and others go on. */
+static void survives(void *given) {
+  Bench *bench = given;
+  pthread_t thread;
+  void *result;
+  open_it(bench);
+  if (!bench->ctx) _exit(reached_the_end); /* not on this machine */
+  EXPECT(pthread_create(&thread, NULL, cancelled_work, bench) == 0);
+  EXPECT(pthread_join(thread, &result) == 0);
+  if (last_name) print_error("%s: cancelled in %s\n", bench->name, last_name);
+  EXPECT(!last_name && umem_is_ok(bench->ctx));
+  work(bench);
+  EXPECT(umem_is_ok(bench->ctx));
+  EXPECT(umem_close(bench->ctx) == umemOK);
+  if (result != PTHREAD_CANCELED) _exit(reached_the_end);
+}
+
+static void cancelled_threads_leave_contexts_that_go_on(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    Bench bench;
+    int status = 0;
+    begin(&bench, NULL, names[i]);
+    for (bench.cancel_at = 1; !status; bench.cancel_at++)
+      status = child_wait(child_start(survives, &bench));
+    if (status != reached_the_end)
+      fail_msg("%s: hook %u: %d", names[i], bench.cancel_at - 1, status);
+    end(&bench);
+  }
+}
+
+int main(void) {
+  static struct CMUnitTest const tests[] = {
+      cmocka_unit_test(no_thread_can_be_cancelled_in_a_call),
+      cmocka_unit_test(nor_in_opening_by_name),
+      cmocka_unit_test(cancelled_threads_leave_contexts_that_go_on),
+  };
+  doubles_use();
+  temporary_name(path, sizeof path);
+  int failed = cmocka_run_group_tests_name("cancellation points", tests, hook_all, NULL);
+  unlink(path);
+  return failed;
+}
