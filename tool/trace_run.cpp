@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <optional>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <umem.h>
 #include <unistd.h>
@@ -270,11 +271,30 @@ static void write_traces(TraceRun const &wanted, std::vector<ProcessLog> const &
   Interrupt::check();
 }
 
-/* The logs get their names, which are on the same disk. */
+/* Gives a log the permissions and the owner of the file that it replaces, as far as the system lets it. A group that
+ * cannot be kept gets what all others get. */
+static void take_attributes(fs::path const &log, struct stat const &old) {
+  mode_t mode = old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+  if (chown(log.c_str(), old.st_uid, old.st_gid) != 0 &&
+      chown(log.c_str(), static_cast<uid_t>(-1), old.st_gid) != 0)
+    mode &= S_IRWXU | S_IRWXO | (mode & S_IRWXO) << 3;
+  if (chmod(log.c_str(), mode) != 0)
+    throw Failure("cannot keep the permissions of " + log.string() + ": " + std::strerror(errno));
+}
+
+/* Gives a log its name, which is on the same disk. A symbolic link stays: what it leads to is replaced. */
+static void keep_log(fs::path const &log, std::string const &path) {
+  std::error_code missing;
+  fs::path const there = fs::canonical(path, missing);
+  struct stat old = {};
+  if (!missing && stat(there.c_str(), &old) == 0) take_attributes(log, old);
+  fs::rename(log, missing ? fs::path(path) : there);
+}
+
 static void keep_logs(TraceRun const &wanted, std::vector<ProcessLog> const &logs) {
   if (wanted.keep.empty()) return;
   for (ProcessLog const &log : logs)
-    fs::rename(log.file, path_for(wanted.keep, log, logs.size() == 1));
+    keep_log(log.file, path_for(wanted.keep, log, logs.size() == 1));
 }
 
 /* Logs are kept also where no trace can be written. */
@@ -293,14 +313,17 @@ static void write_results(TraceRun const &wanted, std::vector<ProcessLog> const 
 void run_traced(TraceRun const &wanted) {
   check_writable(wanted.out);
   check_writable(wanted.keep);
+  if (is_stream(wanted.keep))
+    throw Failure("cannot write " + wanted.keep + ": a log needs a regular file");
   if (!wanted.keep.empty() && wanted.out != "-" &&
       fs::weakly_canonical(fs::absolute(wanted.out)) ==
           fs::weakly_canonical(fs::absolute(wanted.keep)))
     throw Failure("the trace and the log are the same file: " + wanted.out, misuse);
   Interrupt const interrupt; /* the folder goes first */
   /* The program may change its working directory before it opens the log. */
-  Folder const folder(wanted.keep.empty() ? fs::absolute(scratch_folder())
-                                          : fs::absolute(wanted.keep).parent_path());
+  Folder const folder(wanted.keep.empty()
+                          ? fs::absolute(scratch_folder())
+                          : fs::weakly_canonical(fs::absolute(wanted.keep)).parent_path());
   check_size(wanted.size, folder);
   std::string const name = fs::path(wanted.program[0]).filename().string();
   if (setenv(UMEM_DEFAULT, name_with_log(wanted, (folder.path / name).string()).c_str(), 1) != 0)

@@ -14,6 +14,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <sys/resource.h>
@@ -243,7 +246,7 @@ static void one_file_gets_all_blocks(std::string const &folder) {
   barrier();
   if (rank == 0) std::remove(path.c_str());
   auto const text = thrown<umem::io_error>([&] { small.save_npy("/nonexistent/x.npy"); });
-  CHECK(has(text, rank ? "rank 0 failed, which knows why" : "cannot create"));
+  CHECK(has(text, rank ? "rank 0 failed, which knows why" : "No such file or directory"));
 }
 
 /* MPI counts along a dimension by int. An array without elements has no blocks to describe. */
@@ -265,11 +268,40 @@ static void dimensions_beyond_int_are_not_saved(std::string const &folder) {
   barrier();
 }
 
-static bool exists(std::string const &path) { return access(path.c_str(), F_OK) == 0; }
+/* The file that is there keeps its permissions, and the one that replaces it has no others. */
+static void a_save_keeps_permissions(std::string const &folder) {
+  std::string const path = folder + "/umem-test-mode-" + std::to_string(ranks) + ".npy";
+  Blocks<double, 1> u(MPI_COMM_WORLD, {20000});
+  for (unsigned mode : {0600u, 0640u, 0604u}) {
+    umem::fill(u.array(), double(mode));
+    if (rank == 0) {
+      std::ofstream(path) << "older";
+      CHECK(chmod(path.c_str(), mode) == 0);
+      if (geteuid() == 0) CHECK(chown(path.c_str(), 4711, 4712) == 0);
+    }
+    barrier();
+    u.save_npy(path);
+    struct stat about;
+    CHECK(stat(path.c_str(), &about) == 0 && (about.st_mode & 07777) == mode);
+    if (geteuid() == 0) CHECK(about.st_uid == 4711 && about.st_gid == 4712);
+    CHECK(umem::sum(umem::load_npy<double, 1>(path)) == 20000.0 * mode);
+    barrier();
+  }
+  if (rank == 0) std::remove(path.c_str());
+  barrier();
+}
+
+static std::size_t count_files(std::string const &folder) {
+  std::filesystem::directory_iterator const files(folder);
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
 
 /* One rank cannot write, or the file cannot be replaced: all ranks throw, no draft is left, and the old file stays. */
-static void a_save_that_fails_leaves_no_draft(std::string const &folder) {
-  std::string const path = folder + "/umem-test-save-" + std::to_string(ranks) + ".npy";
+static void a_save_that_fails_leaves_no_draft(std::string const &parent) {
+  std::string const folder = parent + "/umem-test-save-" + std::to_string(ranks);
+  std::string const path = folder + "/u.npy";
+  if (rank == 0) CHECK(mkdir(folder.c_str(), 0700) == 0);
+  barrier();
   Blocks<double, 1> u(MPI_COMM_WORLD, {20000});
   umem::fill(u.array(), 1.0);
   u.save_npy(path);
@@ -286,18 +318,18 @@ static void a_save_that_fails_leaves_no_draft(std::string const &folder) {
     CHECK(!text.empty());
     if (rank != failing) CHECK(has(text, "failed, which knows why"));
     barrier();
-    CHECK(!exists(path + ".umem-draft"));
+    CHECK(count_files(folder) == 1);
     CHECK(umem::sum(umem::load_npy<double, 1>(path)) == 20000);
     barrier();
   }
   std::signal(SIGXFSZ, handler);
   if (rank == 0) CHECK(std::remove(path.c_str()) == 0 && mkdir(path.c_str(), 0700) == 0);
   auto const text = thrown<umem::io_error>([&] { u.save_npy(path); });
-  CHECK(has(text, rank ? "rank 0 failed" : "cannot replace") && has(text, path.c_str()));
+  CHECK(has(text, rank ? "rank 0 failed" : "is a directory") && has(text, path.c_str()));
   barrier();
-  CHECK(!exists(path + ".umem-draft"));
+  CHECK(count_files(folder) == 1);
   barrier();
-  if (rank == 0) CHECK(rmdir(path.c_str()) == 0);
+  if (rank == 0) CHECK(rmdir(path.c_str()) == 0 && rmdir(folder.c_str()) == 0);
 }
 
 /* ---- Laplace ---- */
@@ -356,6 +388,7 @@ int main(int argc, char **argv) {
   blocks_are_made_in_all_ranks_or_in_none();
   one_file_gets_all_blocks(folder && *folder ? folder : "/tmp");
   dimensions_beyond_int_are_not_saved(folder && *folder ? folder : "/tmp");
+  a_save_keeps_permissions(folder && *folder ? folder : "/tmp");
   a_save_that_fails_leaves_no_draft(folder && *folder ? folder : "/tmp");
   solves_laplace_with_the_same_bits();
   if (rank == 0) std::printf("ok\n");

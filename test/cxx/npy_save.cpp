@@ -90,6 +90,18 @@ TEST(FileReplace, takes_options) {
   EXPECT_EQ(folder.names(), Names{"new"});
 }
 
+TEST(FileReplace, has_a_draft_that_others_can_write) {
+  Folder folder;
+  umem::File const file = umem::File::replace(folder / "new");
+  std::string const draft = file.draft();
+  EXPECT_EQ(mode_of(draft), 0600u);
+  write_bytes(draft, "written by its name");
+  file.commit();
+  EXPECT_EQ(bytes_of(folder / "new"), "written by its name");
+  EXPECT_EQ(folder.names(), Names{"new"});
+  EXPECT_THROW(file.draft(), umem::value_error);
+}
+
 TEST(NpySave, takes_names_relative_to_the_folder_of_the_program) {
   Folder folder;
   in_child([&] {

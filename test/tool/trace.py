@@ -46,6 +46,35 @@ class Traces(Case):
         self.assertLess((self.folder / "a.umem").stat().st_size, 200000)
         self.assertTrue(json.loads(self.run_traced("-o", "-").stdout)["traceEvents"])
 
+    def test_what_run_replaces_keeps_its_permissions_and_its_links(self):
+        (self.folder / "inner").mkdir()
+        links = {"run.umem": "inner/a.umem", "run.json": "inner/a.json"}
+        for link, file in links.items():
+            (self.folder / link).symlink_to(file)
+        for mode in 0o600, 0o640:
+            for file in links.values():
+                (self.folder / file).write_text("")
+                (self.folder / file).chmod(mode)
+                if os.geteuid() == 0:
+                    os.chown(self.folder / file, 4711, 4712)
+            self.run_traced("--log", "run.umem", "-o", "run.json")
+            for link, file in links.items():
+                about = (self.folder / file).stat()
+                self.assertEqual(about.st_mode & 0o7777, mode)
+                self.assertGreater(about.st_size, 100)
+                if os.geteuid() == 0:
+                    self.assertEqual((about.st_uid, about.st_gid), (4711, 4712))
+                self.assertTrue((self.folder / link).is_symlink())
+        self.assertIn("allocations", self.out("trace", "summary", "run.umem"))
+        self.assertEqual(sorted(os.listdir(self.folder / "inner")), ["a.json", "a.umem"])
+
+    def test_run_keeps_no_log_in_place_of_a_pipe(self):
+        os.mkfifo(self.folder / "pipe")
+        (self.folder / "link").symlink_to("pipe")
+        for path in "pipe", "link":
+            self.assertIn(f"cannot write {path}: a log needs a regular file", self.run_traced("--log", path, expect=1).stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["link", "pipe"])
+
     def test_run_on_other_contexts(self):
         self.run_traced("--on", "pool+host:?max=8M")
         self.assertIn("Pool", self.counters().pop())

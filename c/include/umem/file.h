@@ -126,12 +126,14 @@ UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
  * - A symbolic link stays, and its target is replaced, or created if it does not exist. Other hard links of the old
  *   file, and open descriptors and mappings of it, still lead to the old file. So you can copy from the old file.
  * - The new file has the access permissions (rwx, POSIX access list) that the old one has at this call, and
- *   its owner and group if the system permits it. Without an old file, the umask decides. Other extended attributes
- *   are lost.
+ *   its owner and group if the system permits it. If it cannot keep the group, its group may do what all others may,
+ *   and the access list is lost. Without an old file, the umask decides. Bits such as setuid, and other extended
+ *   attributes, are lost. Until the commit only the owner can open the new file.
  * - umem makes the new file in the folder of the old one, so the disk holds both for a while and the folder
  *   must be writable. On a file system with nameless files (O_TMPFILE), a killed process leaves nothing
  *   behind, except a complete file ".umem-..." if it is killed inside of the commit. On others it may leave
- *   an incomplete ".umem-...".
+ *   an incomplete ".umem-..." that only the owner can open. The name ends with a random number, and never leads to a
+ *   file or a link that was there before.
  *
  * Errors: as umemFile_ctor; umemIOError too for a filename that may not be written, and for a folder
  * in which no file can be made. */
@@ -140,6 +142,13 @@ UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename)
 /* The same with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
                                                  umemFileOptions const *options);
+
+/* Gives the new file of umemFile_replace a hidden name in its folder until the commit, so that other processes of this
+ * user can open it and write to it. Writes its path, at most size bytes with the zero, to path; it is as absolute or
+ * relative as filename. Releases the lock of the file. A second call writes the same path.
+ * Errors: umemIOError if the file cannot get a name, or the path is too long; umemValueError and umemTypeError as
+ * umemFile_commit. */
+UMEM_EXTERN umemStatusType umemFile_draft(umemFile *ctx, char *path, size_t size);
 
 /* Makes all written bytes durable, then gives the file its name, then makes the name durable. ctx stays
  * a context of the file, locked as by mode "w+". Do not call it while other threads write to ctx: the file

@@ -1,7 +1,8 @@
 /* new_file.h - a new file that gets its name when it is complete.
  *
  * Until then it has none where the file system allows that (O_TMPFILE, and /proc to name it later), so that
- * nothing stays when the process is killed; elsewhere it has a hidden one, ".umem-...".
+ * nothing stays when the process is killed; elsewhere it has a hidden one, ".umem-..." and a random number. Other
+ * users cannot open the file before it is complete.
  *
  * Functions return 0 or an errno. Calls that a signal interrupts are made again. */
 #ifndef UMEM_NEW_FILE_H
@@ -16,14 +17,24 @@ typedef struct umemNewFile {
   int fd;                  /* the owner of this struct closes it */
   int folder;              /* owned; negative for none */
   pid_t process;           /* that created the file */
+  mode_t permissions;      /* of the complete file; until then 0600 */
   bool named;              /* it has its name */
   char name[NAME_MAX + 1]; /* in folder: what the file is to be called */
   char hidden[64];         /* in folder: what it is called now; empty while it has no name */
 } umemNewFile;
 
 /* Creates the file in file->folder, open for reading and writing, as file->fd, which is -1 after a failure.
- * folder and name are the caller's to set. permissions: as of open. */
-int umemNewFile_create(umemNewFile *file, mode_t permissions);
+ * folder and name are the caller's to set, and file->permissions to change; they are those that open would give. */
+int umemNewFile_create(umemNewFile *file);
+
+/* Gives a file without a name a hidden one, so that other processes of this user can open it. */
+int umemNewFile_show(umemNewFile *file);
+
+/* Sets the permissions of the complete file. The two functions below do so, too: call it before, to make them durable. */
+int umemNewFile_complete(umemNewFile const *file);
+
+/* Takes all permissions from others until then: for whoever has changed the access list of the file. */
+int umemNewFile_protect(umemNewFile const *file);
 
 /* Gives the file its name. EEXIST, with nothing changed, where something has that name. */
 int umemNewFile_publish(umemNewFile *file);

@@ -175,6 +175,13 @@ umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
   return umemStore_construct(ctx, &umem_file_kind, &wish);
 }
 
+umemStatusType umemFile_draft(umemFile *ctx, char *path, size_t size) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (umemKind_check(ctx, &umem_file_kind)) umemReplace_show(ctx->impl, path, size);
+  return umem_result(before);
+}
+
 umemStatusType umemFile_commit(umemFile *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;

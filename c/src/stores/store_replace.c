@@ -12,17 +12,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 enum { links_most = 40 /* as Linux follows in one name */ };
 
 typedef struct umemReplace {
-  umemStore *store; /* borrowed */
-  umemNewFile file; /* in the folder that the name leads to; its fd is store->fd */
-  bool syncable;    /* the folder is open for reading, so that fsync takes it */
+  umemStore *store;    /* borrowed */
+  char path[PATH_MAX]; /* of the file that is replaced, behind all links */
+  umemNewFile file;    /* in the folder that the name leads to; its fd is store->fd */
+  bool syncable;       /* the folder is open for reading, so that fsync takes it */
 } umemReplace;
 
 /* ---- failures ---- */
@@ -58,17 +61,33 @@ static int enter(umemReplace *replace, char const *path) {
   return error;
 }
 
+/* Where in path the name begins, behind the folder. */
+static size_t name_in(char const *path) {
+  char const *slash = strrchr(path, '/');
+  return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
+/* Notes that the path goes on at link, which is relative to the folder before. Returns an errno. */
+static int note(umemReplace *replace, char const *link) {
+  size_t const begin = *link == '/' ? 0 : name_in(replace->path), length = strlen(link);
+  if (begin + length >= sizeof replace->path) return ENAMETOOLONG;
+  memcpy(replace->path + begin, link, length + 1);
+  return 0;
+}
+
 /* Goes where path leads, through symbolic links, also to a file that is not there. Returns an errno. */
 static int follow(umemReplace *replace, char const *path) {
   char link[PATH_MAX];
-  int error = enter(replace, path);
+  int error = note(replace, path);
+  if (!error) error = enter(replace, path);
   for (int links = 0; !error; links++) {
     ssize_t length = readlinkat(replace->file.folder, replace->file.name, link, sizeof link);
     if (length < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno;
     if (links == links_most) return ELOOP;
     if ((size_t)length == sizeof link) return ENAMETOOLONG;
     link[length] = 0;
-    error = enter(replace, link);
+    error = note(replace, link);
+    if (!error) error = enter(replace, link);
   }
   return error;
 }
@@ -99,25 +118,20 @@ static bool find(umemReplace *replace, struct stat *old) {
           fail(replace, errno, "cannot replace"));
 }
 
-/* ---- the new file ---- */
-
-/* Permissions of a file that replaces another are set before anybody can open it. */
-static int open_new(umemReplace *replace, bool replaces) {
-  int error = umemNewFile_create(&replace->file, replaces ? 0600 : 0666);
-  if (error) fail(replace, error, "cannot create a file beside");
-  return replace->file.fd;
-}
-
 /* ---- owner and permissions ---- */
 
-/* Whoever may not give files away keeps at least the group, where it is one of theirs. */
-static bool keep_owner(umemReplace const *replace, int fd, struct stat const *old) {
+/* Whoever may not give files away keeps at least the group, where it is one of theirs. Returns an errno; *kept: the
+ * group is that of old. */
+static int keep_owner(int fd, struct stat const *old, bool *kept) {
   struct stat now;
-  if (fstat(fd, &now) != 0) return fail(replace, errno, "cannot examine the file beside");
-  if (now.st_uid == old->st_uid && now.st_gid == old->st_gid) return true;
-  if (fchown(fd, old->st_uid, old->st_gid) == 0) return true;
-  if (errno == EPERM && fchown(fd, (uid_t)-1, old->st_gid) == 0) return true;
-  return errno == EPERM || errno == EINVAL || fail(replace, errno, "cannot keep the owner of");
+  if (fstat(fd, &now) != 0) return errno;
+  *kept = true;
+  if (now.st_uid == old->st_uid && now.st_gid == old->st_gid) return 0;
+  if (fchown(fd, old->st_uid, old->st_gid) == 0) return 0;
+  if (now.st_gid == old->st_gid) return errno == EPERM || errno == EINVAL ? 0 : errno;
+  if (errno == EPERM && fchown(fd, (uid_t)-1, old->st_gid) == 0) return 0;
+  *kept = false;
+  return errno == EPERM || errno == EINVAL ? 0 : errno;
 }
 
 static char const access_list[] = "system.posix_acl_access";
@@ -135,17 +149,23 @@ static bool keep_access_list(umemReplace const *replace, int fd) {
   return kept || fail(replace, error, "cannot keep the access list of");
 }
 
-static bool keep_mode(umemReplace const *replace, int fd, struct stat const *old) {
-  mode_t const bits = S_IRWXU | S_IRWXG | S_IRWXO;
-  struct stat now;
-  if (fstat(fd, &now) != 0) return fail(replace, errno, "cannot examine the file beside");
-  return (now.st_mode & bits) == (old->st_mode & bits) || fchmod(fd, old->st_mode & bits) == 0 ||
-         fail(replace, errno, "cannot keep the permissions of");
+/* What the file of another group grants to its group is not granted to the group that the new one has instead. */
+static mode_t mode_without_group(mode_t mode) {
+  mode_t const others = mode & S_IRWXO;
+  return mode & (S_IRWXU | S_IRWXO | others << 3);
 }
 
-static bool keep_attributes(umemReplace const *replace, int fd, struct stat const *old) {
-  return keep_owner(replace, fd, old) && keep_access_list(replace, fd) &&
-         keep_mode(replace, fd, old);
+/* Of the complete file; until then it is only the owner's. */
+static bool keep_attributes(umemReplace *replace, struct stat const *old) {
+  int const fd = replace->file.fd;
+  bool keeps_group = false;
+  int error = keep_owner(fd, old, &keeps_group);
+  if (error) return fail(replace, error, "cannot keep the owner of");
+  if (keeps_group && !keep_access_list(replace, fd)) return false;
+  replace->file.permissions = (keeps_group ? old->st_mode : mode_without_group(old->st_mode)) &
+                              (S_IRWXU | S_IRWXG | S_IRWXO);
+  error = umemNewFile_protect(&replace->file);
+  return !error || fail(replace, error, "cannot protect the file beside");
 }
 
 /* ---- begin, commit, end ---- */
@@ -157,21 +177,44 @@ bool umemReplace_begin(umemStore *store) {
   replace->store = store;
   replace->file.folder = AT_FDCWD;
   store->replace = replace;
-  if (find(replace, &old) && umemStore_check_place(store, store->path))
-    store->fd = open_new(replace, old.st_mode != 0);
-  return store->fd >= 0 && (!old.st_mode || keep_attributes(replace, store->fd, &old));
+  if (!find(replace, &old) || !umemStore_check_place(store, store->path)) return false;
+  int error = umemNewFile_create(&replace->file);
+  store->fd = replace->file.fd;
+  if (error) return fail(replace, error, "cannot create a file beside");
+  return !old.st_mode || keep_attributes(replace, &old);
+}
+
+/* Whether the file waits for its name; records a status otherwise. */
+static bool waits(umemStore *store) {
+  if (store->replace && !store->replace->file.named) return true;
+  return UMEM_FAIL(store->ctx, umemValueError,
+                   store->replace ? "%s has been replaced already"
+                                  : "%s was not opened to replace a file",
+                   store->label);
+}
+
+/* Others write to it by this name: a lock would refuse them where the system locks over the network. */
+bool umemReplace_show(umemStore *store, char *path, size_t size) {
+  umemReplace *replace = store->replace;
+  if (!waits(store)) return false;
+  int error = umemNewFile_show(&replace->file);
+  if (error) return fail(replace, error, "cannot name the file beside");
+  int const folder = (int)name_in(replace->path);
+  int length = snprintf(path, size, "%.*s%s", folder, replace->path, replace->file.hidden);
+  if (length < 0 || (size_t)length >= size)
+    return fail(replace, ENAMETOOLONG, "cannot name the file beside");
+  flock(store->fd, LOCK_UN);
+  return true;
 }
 
 bool umemReplace_commit(umemStore *store) {
   umemReplace *replace = store->replace;
-  if (!replace || replace->file.named)
-    return UMEM_FAIL(store->ctx, umemValueError,
-                     replace ? "%s has been replaced already"
-                             : "%s was not opened to replace a file",
-                     store->label);
+  if (!waits(store)) return false;
+  int error = umemNewFile_complete(&replace->file);
+  if (error) return fail(replace, error, "cannot set the permissions of the file beside");
   if (UMEM_AGAIN(fsync(store->fd)) != 0)
     return fail(replace, errno, "cannot flush the file beside");
-  int error = umemNewFile_replace(&replace->file);
+  error = umemNewFile_replace(&replace->file);
   if (error) return fail(replace, error, "cannot replace");
   int result =
       replace->syncable ? UMEM_AGAIN(fsync(replace->file.folder)) : UMEM_AGAIN(syncfs(store->fd));

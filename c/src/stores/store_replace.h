@@ -8,9 +8,13 @@
 #include "stores/store.h"
 
 /* Opens the new file, for reading and writing, as store->fd, and sets store->replace. What the store's
- * path leads to is looked at once: the new file has the permissions, and where that is permitted the
- * owner, that the old one has now. False with a status when the name cannot be replaced. */
+ * path leads to is looked at once: the complete file has the permissions, and where that is permitted the
+ * owner, that the old one has now; until then nobody else can open it. False with a status when the name cannot be replaced. */
 bool umemReplace_begin(umemStore *store);
+
+/* Gives the new file a hidden name, writes its path to path, of size bytes, and releases the lock: other processes of
+ * this user write to it, too. False with a status. */
+bool umemReplace_show(umemStore *store, char *path, size_t size);
 
 /* Makes the file durable, gives it the name and makes that durable. False with a status: the old file is unchanged then,
  * unless the status says that the new one is there. A second call is an error. */

@@ -69,6 +69,9 @@ public:
   static File replace(std::string const &path,
                       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
+  /* The path that the file of replace() has until commit(), for other processes that write to it: umemFile_draft. */
+  std::string draft() const;
+
   /* Makes a file of replace() durable and gives it its name: umemFile_commit. */
   void commit() const;
 

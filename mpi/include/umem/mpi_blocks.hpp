@@ -20,13 +20,12 @@
 #include <umem/npy_header.hpp>
 #include <umem/reduce.hpp>
 
-#include <cerrno>
-#include <cstdio>
+#include <array>
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -258,13 +257,15 @@ template <class Function> Outcome do_in_all(OwnComm const &comm, Function const 
 class SharedFile {
 public:
   /* Creates the draft. Collective. */
-  SharedFile(OwnComm const &comm, std::string const &path)
-      : comm_(comm), path_(path), draft_(path + ".umem-draft") {
+  SharedFile(OwnComm const &comm, std::string const &path) : comm_(comm), path_(path) {
     agree([&] {
-      if (comm.rank == 0) create();
+      if (comm.rank != 0) return;
+      new_.emplace(umem::File::replace(path));
+      draft_ = new_->draft();
     });
     agree([&] {
-      if (comm.rank != 0) open(MPI_MODE_WRONLY);
+      tell_draft();
+      open();
     });
   }
   SharedFile(SharedFile const &) = delete;
@@ -281,8 +282,7 @@ public:
       check_mpi(MPI_File_close(&file_), "MPI_File_close");
     });
     agree([&] {
-      if (comm_.rank == 0 && std::rename(draft_.c_str(), path_.c_str()) != 0)
-        raise_system("cannot replace", path_);
+      if (new_) new_->commit();
     });
   }
 
@@ -304,19 +304,20 @@ public:
   }
 
 private:
-  [[noreturn]] static void raise_system(char const *what, std::string const &path) {
-    std::string const cause = std::generic_category().message(errno);
-    umem::detail::raise_text(umemIOError, "%s \"%s\": %s", what, path.c_str(), cause.c_str());
+  /* Its name has a random number, which rank 0 alone knows. */
+  void tell_draft() {
+    std::array<char, 4096> name = {};
+    draft_.copy(name.data(), name.size() - 1);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Ibcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, comm_, &request),
+              "MPI_Ibcast");
+    wait(request, "MPI_Ibcast");
+    draft_ = name.data();
   }
 
-  void create() {
-    if (std::remove(draft_.c_str()) != 0 && errno != ENOENT) raise_system("cannot create", draft_);
-    open(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY);
-  }
-
-  void open(int mode) {
-    check_mpi(MPI_File_open(MPI_COMM_SELF, draft_.c_str(), mode, MPI_INFO_NULL, &file_),
-              ("cannot create \"" + draft_ + "\"").c_str());
+  void open() {
+    check_mpi(MPI_File_open(MPI_COMM_SELF, draft_.c_str(), MPI_MODE_WRONLY, MPI_INFO_NULL, &file_),
+              ("cannot open \"" + draft_ + "\"").c_str());
   }
 
   void write_items(void const *items, int count, MPI_Datatype item) {
@@ -334,7 +335,7 @@ private:
     Outcome const outcome = do_in_all(comm_, step);
     if (outcome.first_failed == comm_.ranks) return;
     if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
-    if (comm_.rank == 0) std::remove(draft_.c_str());
+    new_.reset();
     if (outcome.failure) std::rethrow_exception(outcome.failure);
     umem::detail::raise_text(umemIOError, "cannot write \"%s\": rank %d failed, which knows why",
                              path_.c_str(), outcome.first_failed);
@@ -342,6 +343,7 @@ private:
 
   OwnComm const &comm_;
   std::string path_, draft_;
+  std::optional<umem::File> new_; /* in rank 0 */
   MPI_File file_ = MPI_FILE_NULL;
 };
 
@@ -425,11 +427,13 @@ public:
   }
 
   /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its
-   * block; when all have, the file replaces the one at path. All ranks see the same folder.
-   * Collective. The file is first named path + ".umem-draft". Throws umem::value_error in all
-   * ranks, before a file is made, if a dimension has more than 2147483647 elements: MPI cannot
-   * describe the blocks of such an array. If a rank fails, all throw (umem::io_error where another
-   * rank failed), the draft is removed, and the file at path stays as it was. */
+   * block; when all have, the file replaces the one at path, and has its permissions and its owner as
+   * umem::File::replace. All ranks see the same folder, and belong to one user. Collective. The file
+   * is first named ".umem-..." in the folder of path, with a random number; only its owner can open it
+   * then. Throws umem::value_error in all ranks, before a file is made, if a dimension has more than
+   * 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank fails, all throw
+   * (umem::io_error where another rank failed), the draft is removed, and the file at path stays as it
+   * was. */
   void save_npy(std::string const &path) const {
     detail::check_savable(extents());
     std::string const header =

@@ -106,7 +106,7 @@ static void expect_text(char const *text) {
 
 static void create(umemNewFile *file) {
   *file = (umemNewFile){.fd = -1, .folder = dup(folder_fd), .name = "name"};
-  assert_int_equal(umemNewFile_create(file, 0600), 0);
+  assert_int_equal(umemNewFile_create(file), 0);
   assert_int_equal(write(file->fd, "new", 3), 3);
   assert_int_equal(count_files() - (faccessat(folder_fd, "name", F_OK, 0) == 0), lacks_nameless);
 }
@@ -218,7 +218,7 @@ static void a_folder_that_is_none_is_an_error(void **state) {
   (void)state;
   umemNewFile file = {.fd = -1, .folder = open("/dev/null", O_RDONLY | O_CLOEXEC), .name = "name"};
   assert_true(file.folder >= 0);
-  assert_int_equal(umemNewFile_create(&file, 0600), ENOTDIR);
+  assert_int_equal(umemNewFile_create(&file), ENOTDIR);
   assert_int_equal(file.fd, -1);
   umemNewFile_end(&file);
 }

@@ -4,6 +4,7 @@
 #include "file_help.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <sys/file.h>
 
 /* ---- file systems that lack something ---- */
@@ -148,6 +149,139 @@ static void the_context_goes_on_after_a_commit(void **state) {
   assert_int_equal(count_files(""), 1);
 }
 
+/* ---- before the commit ---- */
+
+static mode_t mode_of(char const *name) {
+  struct stat about;
+  assert_int_equal(stat(name, &about), 0);
+  return about.st_mode & 07777;
+}
+
+static void only_the_owner_opens_it_before_the_commit(void **state) {
+  (void)state;
+  umemFile file;
+  char draft[4096];
+  mode_t const before = umask(022);
+  for (int exists = 0; exists < 2; exists++) {
+    if (exists) write_text("older");
+    if (exists) assert_int_equal(chmod(path, 04766), 0);
+    begin(&file, "new");
+    assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+    assert_int_equal(mode_of(draft), 0600);
+    assert_int_equal(umemFile_commit(&file), umemOK);
+    assert_int_equal(mode_of(path), exists ? 0766 : 0644);
+    umem_dtor(&file);
+    unlink(path);
+  }
+  umask(before);
+}
+
+/* The owner of the file may not be kept, nor its group. Returns the mode of the file that replaces one of this mode. */
+static mode_t mode_by_a_stranger(mode_t mode, gid_t group) {
+  enum { stranger = 4711 };
+  int status;
+  write_text("older");
+  assert_int_equal(chown(path, 0, group), 0);
+  assert_int_equal(chmod(path, mode), 0);
+  assert_int_equal(chmod(folder, 0777), 0);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    umemFile file;
+    bool done = !setgroups(0, NULL) && !setresgid(stranger, stranger, stranger) &&
+                !setresuid(stranger, stranger, stranger) && !umemFile_replace(&file, path) &&
+                !umemFile_commit(&file);
+    _exit(!done);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  mode_t const now = mode_of(path);
+  unlink(path);
+  assert_int_equal(chmod(folder, 0700), 0);
+  return now;
+}
+
+/* What the group of the old file could do, another group gets only where everybody could. */
+static void another_group_gets_no_more_than_everybody(void **state) {
+  (void)state;
+  if (geteuid() != 0) skip();
+  assert_int_equal(mode_by_a_stranger(0662, 0), 0622);
+  assert_int_equal(mode_by_a_stranger(0676, 0), 0666);
+  assert_int_equal(mode_by_a_stranger(0662, 4711), 0662);
+}
+
+/* ---- a name for other processes ---- */
+
+/* What other processes write by that name is in the file; they may lock it. */
+static void a_draft_is_written_by_others(void **state) {
+  (void)state;
+  umemFile file;
+  char draft[4096], again[4096];
+  begin(&file, "...");
+  assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+  assert_int_equal(umemFile_draft(&file, again, sizeof again), umemOK);
+  assert_string_equal(draft, again);
+  assert_non_null(strstr(draft, "/.umem-"));
+  assert_int_equal(count_files(""), 1);
+  int fd = open(draft, O_WRONLY | O_CLOEXEC);
+  assert_true(fd >= 0);
+  assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+  assert_int_equal(pwrite(fd, "new", 3, 0), 3);
+  close(fd);
+  assert_int_equal(umemFile_commit(&file), umemOK);
+  expect_text("new");
+  assert_int_equal(count_files(""), 1);
+  assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemValueError);
+  umem_dtor(&file);
+  begin(&file, "newer");
+  assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+  umem_dtor(&file); /* removes the draft */
+  expect_text("new");
+  assert_int_equal(count_files(""), 1);
+  umem_thread_clear();
+}
+
+static void a_draft_is_beside_what_links_lead_to(void **state) {
+  (void)state;
+  umemFile file;
+  char link[512], inner[512], draft[4096];
+  snprintf(inner, sizeof inner, "%s/inner", folder);
+  snprintf(link, sizeof link, "%s/link", folder);
+  assert_int_equal(mkdir(inner, 0700), 0);
+  for (int absolute = 0; absolute < 2; absolute++) {
+    char target[520];
+    snprintf(target, sizeof target, "%s/x", absolute ? inner : "inner");
+    assert_int_equal(symlink(target, link), 0);
+    assert_int_equal(umemFile_replace(&file, link), umemOK);
+    assert_int_equal(umemFile_draft(&file, draft, 8), umemIOError);
+    assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+    assert_memory_equal(draft, inner, strlen(inner));
+    assert_int_equal(access(draft, W_OK), 0);
+    umem_dtor(&file);
+    assert_int_equal(access(draft, F_OK), -1);
+    unlink(link);
+  }
+  assert_int_equal(rmdir(inner), 0);
+  umem_thread_clear();
+}
+
+/* Nobody can know the name before, and put a link there. */
+static void names_of_drafts_are_random(void **state) {
+  (void)state;
+  char drafts[2][4096];
+  for (int i = 0; i < 2; i++) {
+    umemFile file;
+    begin(&file, "new");
+    assert_int_equal(umemFile_draft(&file, drafts[i], sizeof drafts[i]), umemOK);
+    umem_dtor(&file);
+  }
+  char const *const one = strrchr(drafts[0], '-') + 1, *const other = strrchr(drafts[1], '-') + 1;
+  assert_int_equal(strlen(one), 16);
+  int same = 0;
+  for (int i = 0; i < 16; i++) same += one[i] == other[i];
+  assert_true(same < 12);
+}
+
 static void only_such_files_are_committed(void **state) {
   (void)state;
   umemFile file;
@@ -289,12 +423,13 @@ static void a_childs_destructor_leaves_the_parents_file(void **state) {
   expect_text("new");
 }
 
-/* Where the new file has a name at once, nobody may read it who may not read the old one. */
-static void a_hidden_file_is_as_closed_as_the_old_one(void **state) {
+/* Also where the new file has a name at once, and others may read the old one. */
+static void a_hidden_file_is_closed_to_others(void **state) {
   (void)state;
   umemFile file;
   struct stat found;
   write_text("older");
+  assert_int_equal(chmod(path, 0664), 0);
   begin(&file, "new");
   if (lacks_nameless || lacks_proc) {
     assert_int_equal(count_files(".umem-"), 1);
@@ -334,6 +469,11 @@ int main(void) {
       TEST(options_are_those_of_other_files),
       TEST(without_a_commit_nothing_happens),
       TEST(the_context_goes_on_after_a_commit),
+      TEST(only_the_owner_opens_it_before_the_commit),
+      TEST(another_group_gets_no_more_than_everybody),
+      TEST(a_draft_is_written_by_others),
+      TEST(a_draft_is_beside_what_links_lead_to),
+      TEST(names_of_drafts_are_random),
       TEST(only_such_files_are_committed),
       TEST(a_copy_by_value_commits_nothing),
       TEST(names_that_cannot_be),
@@ -342,7 +482,7 @@ int main(void) {
       TEST(a_folder_that_appears_meanwhile_is_not),
       TEST(not_where_nothing_is_stored),
       TEST(a_childs_destructor_leaves_the_parents_file),
-      TEST(a_hidden_file_is_as_closed_as_the_old_one),
+      TEST(a_hidden_file_is_closed_to_others),
       TEST(two_at_a_time_have_names_of_their_own),
   };
   int failed = cmocka_run_group_tests_name("replacing files", tests, NULL, NULL);

@@ -126,5 +126,5 @@ void umemLogDisk_give_back(int fd, uint64_t length, umemLogBefore const *before)
 int umemLogDisk_create(umemNewFile *file, char const *filename) {
   *file = (umemNewFile){.fd = -1};
   file->folder = UMEM_AGAIN(umem_open_folder(filename, file->name));
-  return file->folder < 0 ? errno : umemNewFile_create(file, 0666);
+  return file->folder < 0 ? errno : umemNewFile_create(file);
 }

@@ -118,6 +118,13 @@ UMEM_INLINE File File::replace(std::string const &path, umemFileOptions const &o
   }));
 }
 
+UMEM_INLINE std::string File::draft() const {
+  char path[4096];
+  detail::check_status(
+      umemFile_draft(reinterpret_cast<umemFile *>(c_context()), path, sizeof path));
+  return path;
+}
+
 UMEM_INLINE void File::commit() const {
   detail::check_status(umemFile_commit(reinterpret_cast<umemFile *>(c_context())));
 }
