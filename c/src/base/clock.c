@@ -7,10 +7,10 @@ void umemClock_start(void) {}
 
 #else
 
-#include "base/read_text.h"
-
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ns: how long a reading serves; the least and the most time over which the rate is measured, so that the shift by 32 bits
  * does not overflow. Ticks: what a reading may take, unless the thread was interrupted. */
@@ -19,10 +19,13 @@ enum { serves = 250000, least_span = 10000000, most_span = 2000000000, quick = 1
 bool umem_clock_counts;
 
 static void look(void) {
-  char text[8];
-  bool is_read = umem_read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                                text, sizeof text);
-  __atomic_store_n(&umem_clock_counts, is_read && !strcmp(text, "tsc\n"), __ATOMIC_RELAXED);
+  char text[8] = "";
+  int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  __atomic_store_n(&umem_clock_counts, n > 0 && !strcmp(text, "tsc\n"), __ATOMIC_RELAXED);
 }
 
 void umemClock_start(void) {
