@@ -147,8 +147,10 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
       .def("astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
            nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
            "A new array with the elements converted to another type.\n\n"
-           "Floating-point numbers are rounded toward zero to integers, and become the nearest "
-           "number in range; NaN\n"
-           "becomes 0. Real and complex types have no conversion: umem.TypeError.");
+           "Floating-point numbers are rounded toward zero to integers. Numbers out of the range of "
+           "an integer type\n"
+           "become the nearest number in range, where NumPy wraps integers; NaN becomes 0. Real and "
+           "complex types have\n"
+           "no conversion: umem.TypeError.");
   m.def("_set_source", [](nb::object function) { make_source = function.release().ptr(); });
 }

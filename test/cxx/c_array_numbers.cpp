@@ -1,12 +1,18 @@
 /* c_array_numbers.cpp - umem/c_array_numbers.hpp: conversion and random numbers of C for the arrays of C and of C++. */
 #include "typed.hpp"
 
+#include <umem/array_of.hpp>
 #include <umem/c_array_numbers.hpp>
 #include <umem/copy.hpp>
 #include <umem/compare.hpp>
 
 #include <cmath>
+#include <complex>
+#include <cstdint>
+#include <cstring>
 #include <limits>
+#include <random>
+#include <vector>
 
 using umem::CArray;
 
@@ -37,6 +43,106 @@ TEST(CArrayNumbers, convert_by_the_rules_of_c) {
   umem::convert_elements(out.get(), floats);
   EXPECT_EQ(floats.get(1), -2);
   EXPECT_EQ(floats.get(5), 32767);
+}
+
+TEST(CArrayNumbers, convert_wraps_where_asked) {
+  auto in = umem::array_of<double, 1>({300.75, -1.5, 65536.0 * 65536 + 7});
+  umem::Array<std::int8_t, 1> out({3});
+  umem::convert_elements(in, out, umem::wrapping);
+  EXPECT_EQ(out.get(0), 44);
+  EXPECT_EQ(out.get(1), -1);
+  EXPECT_EQ(out.get(2), 7);
+  umem::convert_elements(in, 2, out, 0, 1, umem::wrapping);
+  EXPECT_EQ(out.get(0), 7);
+  umem::convert_elements(in, 2, out, 0, 1);
+  EXPECT_EQ(out.get(0), 127);
+}
+
+/* ---- umem::convert, whose results are those of C ---- */
+
+/* Numbers of a type that are limits of some type, beside one, halfway between two, no numbers, or anything. */
+template <class T> std::vector<T> hard_numbers() {
+  std::vector<double> const limits{
+      0,     0.5,     1,     1.5,   127,   128,          255,          256,
+      32767, 65519.5, 65520, 65535, 65536, 2147483647.0, 4294967295.0, 1e9};
+  std::vector<T> numbers;
+  auto const add = [&numbers](long double x) {
+    T const near = umem::detail::converted<T, false>(x);
+    numbers.push_back(near);
+    if constexpr (std::is_floating_point_v<T>)
+      for (T to : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()})
+        numbers.push_back(std::nextafter(near, to));
+  };
+  for (double x : limits)
+    for (double sign : {1., -1.})
+      for (double more : {-1., -0.25, 0., 0.25, 1.}) add(sign * x + more);
+  for (int k = 20; k < 140; k++)
+    for (double more : {0.75, 1., 1.00048828125, 1.001}) add(std::ldexp(k % 2 ? more : -more, k));
+  for (int k = 1; k < 40; k++) add(std::ldexp(1.0009765625, -k));
+  std::mt19937_64 random(7);
+  for (int k = 0; k < 200; k++) add(static_cast<long double>(random()) - 9e18L);
+  if constexpr (std::is_floating_point_v<T>)
+    for (T x : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(),
+                std::numeric_limits<T>::max()})
+      numbers.insert(numbers.end(), {x, -x});
+  return numbers;
+}
+
+/* As far as it is defined: of a NaN that it is one. */
+template <class T> bool is_same_number(T const &one, T const &other) {
+  if constexpr (std::is_integral_v<T>) return one == other;
+  double const a = static_cast<double>(static_cast<float>(one)),
+               b = static_cast<double>(static_cast<float>(other));
+  return std::isnan(a) ? std::isnan(b) : std::memcmp(&one, &other, sizeof one) == 0;
+}
+
+template <class To, bool wraps, class From> void expect_rules_of_c(std::vector<From> const &in) {
+  auto const count = static_cast<std::int64_t>(in.size());
+  umem::Array<To, 1> want({count}), have({count});
+  umem::View<From const, 1> const from(in.data(), {count});
+  if constexpr (wraps) {
+    umem::convert_elements(from, want, umem::wrapping);
+    umem::convert(umem::on_host, from, have, umem::wrapping);
+  } else {
+    umem::convert_elements(from, want);
+    umem::convert(from, have);
+  }
+  auto const expected = want.host(umem::read), found = have.host(umem::read);
+  for (std::int64_t i = 0; i < count; i++)
+    ASSERT_TRUE(is_same_number(expected(i), found(i)))
+        << umem::element_type<From> << " to " << umem::element_type<To> << ", wrapping " << wraps
+        << ": " << static_cast<double>(static_cast<float>(in[static_cast<std::size_t>(i)]));
+}
+
+template <class From, class... To> void expect_rules_of_c_for_all() {
+  std::vector<From> const in = hard_numbers<From>();
+  (expect_rules_of_c<To, false>(in), ...);
+  (expect_rules_of_c<To, true>(in), ...);
+}
+
+template <class... T> void expect_rules_of_c_between() {
+  (expect_rules_of_c_for_all<T, T...>(), ...);
+}
+
+TEST(CArrayNumbers, convert_of_cxx_has_the_results_of_c) {
+#if defined(UMEM_TEST_FEW_TYPES)
+  expect_rules_of_c_between<std::int8_t, std::uint8_t, std::int64_t, std::uint64_t, float,
+                            double>();
+#else
+  expect_rules_of_c_between<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                            std::uint16_t, std::uint32_t, std::uint64_t, float, double>();
+#endif
+  std::vector<double> const in = hard_numbers<double>();
+  expect_rules_of_c<bool, false>(in);
+}
+
+TEST(CArrayNumbers, convert_of_cxx_takes_complex_numbers_part_by_part) {
+  auto in = umem::Array<std::complex<double>, 1>::full({2}, {1e300, -2.5});
+  umem::Array<std::complex<float>, 1> want({2}), have({2});
+  umem::convert_elements(in, want);
+  umem::convert(in, have);
+  EXPECT_EQ(have.get(1), want.get(1));
+  EXPECT_EQ(have.get(1).imag(), -2.5f);
 }
 
 TEST(CArrayNumbers, convert_ranges) {

@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 
 #include <umem/array.hpp>
+#include <umem/c_array_numbers.hpp>
 #include <umem/convert.hpp>
 #include <umem/for_each.hpp>
 #include <umem/npy.hpp>
@@ -133,6 +134,41 @@ template <class T> std::string row(std::vector<float> const &values) {
   std::ostringstream stream;
   stream << array;
   return stream.str();
+}
+
+/* What umemArray_convert makes of numbers: halfway between two, beside that, too large, subnormal, NaN. */
+template <class T, class From> void expect_conversion_of_c(std::vector<From> const &numbers) {
+  umem::View<From const, 1> const in(numbers.data(), {numbers.size()});
+  Array<T, 1> want({numbers.size()}), have({numbers.size()});
+  Array<From, 1> back({numbers.size()}), again({numbers.size()});
+  umem::convert_elements(in, want);
+  umem::convert(in, have);
+  umem::convert_elements(want, back);
+  umem::convert(want, again);
+  for (umem::index_t i = 0; i < in.size(); i++) {
+    float const x = static_cast<float>(want.get(i)), y = static_cast<float>(have.get(i));
+    EXPECT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+        << static_cast<double>(in(i)) << ": " << x << " and " << y;
+    EXPECT_TRUE(back.get(i) == again.get(i) || std::isnan(x)) << x;
+  }
+}
+
+TEST(Half, converts_as_in_c) {
+  std::vector<double> numbers{65504, 65519.99, 65520, 1e10, 1e300, 1e-8, 6e-8, 0.0, std::nan("")};
+  for (int k = -25; k < 18; k++)
+    for (double more : {0., 0x1p-60, -0x1p-53, 0x1p-30})
+      for (double half : {0x1p-11, 0x1p-8, 0x1.8p-10})
+        numbers.push_back(std::ldexp(1 + half + more, k));
+  std::vector<std::int64_t> integers{std::numeric_limits<std::int64_t>::min(), -1, 2049, 2051,
+                                     65520};
+  for (int k = 12; k < 62; k++)
+    for (std::int64_t more : {-1, 0, 1})
+      integers.push_back((std::int64_t(1) << k) + (std::int64_t(1) << (k - 8)) + more);
+  for_each_half([&](auto type) {
+    using T = typename decltype(type)::type;
+    expect_conversion_of_c<T>(numbers);
+    expect_conversion_of_c<T>(integers);
+  });
 }
 
 /* What NumPy prints of a float16. */

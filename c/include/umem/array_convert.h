@@ -8,7 +8,7 @@
  * example, which are stored only. Between equal types of any kind the bytes are copied.
  *
  *   to integers      floating-point numbers are rounded toward zero. Numbers out of range become the nearest number in
- *                    range, infinities included; NaN becomes 0.
+ *                    range, infinities included; NaN becomes 0. With umemArray_convert_wrapping they wrap instead.
  *   to floats        the nearest number, of two the one whose last bit is 0: one rounding, whatever the types are. What
  *                    is too large becomes infinity. Subnormal numbers, signed zeros, infinities and NaN stay what
  *                    they are; of NaN the payload is not defined.
@@ -40,5 +40,12 @@
  * for buffers, after some elements perhaps. */
 UMEM_EXTERN void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset,
                                    int64_t src_offset, int64_t count, umemStatusType *status);
+
+/* The same, but numbers that are out of the range of an integer type of n bits wrap: they become the number in range that
+ * differs from them by a multiple of 2^n, after rounding toward zero. So 300 becomes 44 in int8, and -1 the largest
+ * number of an unsigned type. Infinities and NaN become 0. All other conversions are those of umemArray_convert. */
+UMEM_EXTERN void umemArray_convert_wrapping(umemArray *dst, umemArray *src, int64_t dst_offset,
+                                            int64_t src_offset, int64_t count,
+                                            umemStatusType *status);
 
 #endif

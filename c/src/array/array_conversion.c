@@ -67,6 +67,18 @@ static void add(umemConversion *conversion, umemConvertLoop *loop, size_t size) 
   conversion->sizes[conversion->count++] = size;
 }
 
+static bool is_integer(umemNumber number) { return number <= umemNumberU64; }
+
+/* To an integer, modulo 2^n. Integers that become longer ones keep their sign, and those of one size their bytes. */
+static void add_wrapping(umemConversion *c, umemConvertLoops const *loops, umemNumber from,
+                         umemNumber to) {
+  umemConvertLoop *loop = loops->wrapping[from][__builtin_ctzl(sizes[to])];
+  bool is_unsigned = from >= umemNumberU8;
+  umemNumber alike = (umemNumber)(to % umemNumberU8 + (is_unsigned ? umemNumberU8 : 0));
+  if (!loop) loop = loops->between[from][alike];
+  if (loop) add(c, loop, sizes[to]);
+}
+
 /* Up to the number that comes before the last loop. float16 and bfloat16 are a float with few bits: what is no float
  * becomes one that is rounded to odd, so that the last loop rounds as if it were the only one. */
 static void add_middle(umemConversion *c, umemConvertLoops const *loops, umemNumber from,
@@ -79,7 +91,8 @@ static void add_middle(umemConversion *c, umemConvertLoops const *loops, umemNum
     add(c, loops->between[from][to], sizes[to]);
 }
 
-bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to) {
+bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to,
+                     bool wraps) {
   umemConvertLoops const *loops = loops_of_this_machine();
   bool complex = umem_element_is_complex(from);
   unsigned lanes = umem_element_lanes(from);
@@ -98,7 +111,10 @@ bool umem_conversion(umemConversion *conversion, umemElementType from, umemEleme
     add(conversion, one == umemNumberF16 ? loops->f16_to_f32 : loops->bf16_to_f32, 4);
     one = umemNumberF32;
   }
-  add_middle(conversion, loops, one, other);
+  if (wraps && is_integer(other))
+    add_wrapping(conversion, loops, one, other);
+  else
+    add_middle(conversion, loops, one, other);
   if (other == umemNumberBool) add(conversion, loops->to_bool[one], 1);
   if (other == umemNumberF16) add(conversion, loops->f32_to_f16, 2);
   if (other == umemNumberBf16) add(conversion, loops->f32_to_bf16, 2);

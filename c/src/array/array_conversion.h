@@ -17,8 +17,10 @@ typedef struct umemConversion {
   size_t src_size, dst_size; /* bytes of an element */
 } umemConversion;
 
-/* False, with nothing recorded, where umem/array_convert.h defines no conversion. */
-bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to);
+/* wraps: numbers out of the range of an integer type wrap. False, with nothing recorded, where umem/array_convert.h
+ * defines no conversion. */
+bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to,
+                     bool wraps);
 
 /* Converts count elements without gaps, in the calling thread. */
 void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count);

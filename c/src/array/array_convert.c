@@ -278,20 +278,19 @@ static void copy(umemArraySide const *from, umemArraySide const *to, int64_t cou
   umem_finish(to->ctx);
 }
 
-static bool find_conversion(umemConversion *conversion, umemArray const *dst,
-                            umemArray const *src) {
+static bool find_conversion(umemConversion *conversion, umemArray const *dst, umemArray const *src,
+                            bool wraps) {
   char have[32], want[32];
-  if (umem_conversion(conversion, src->type, dst->type)) return true;
+  if (umem_conversion(conversion, src->type, dst->type, wraps)) return true;
   umem_element_name(src->type, have, sizeof have);
   umem_element_name(dst->type, want, sizeof want);
   return UMEM_FAIL(NULL, umemTypeError, "there is no conversion of %s to %s", have, want);
 }
 
-void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t src_offset,
-                       int64_t count, umemStatusType *status) {
-  UMEM_ARRAY_ENTER(status);
+static void convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t src_offset,
+                    int64_t count, bool wraps) {
   umemConversion conversion;
-  if (!umem_array_given_pair(dst, src) || !find_conversion(&conversion, dst, src) ||
+  if (!umem_array_given_pair(dst, src) || !find_conversion(&conversion, dst, src, wraps) ||
       !umem_array_check_range(dst, "the destination", dst_offset, count) ||
       !umem_array_check_range(src, "the source", src_offset, count) || !count)
     return;
@@ -304,4 +303,16 @@ void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64
     convert_sides(&conversion, &from, &to, count);
   else
     copy(&from, &to, count, dst->item_size);
+}
+
+void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t src_offset,
+                       int64_t count, umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status);
+  convert(dst, src, dst_offset, src_offset, count, false);
+}
+
+void umemArray_convert_wrapping(umemArray *dst, umemArray *src, int64_t dst_offset,
+                                int64_t src_offset, int64_t count, umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status);
+  convert(dst, src, dst_offset, src_offset, count, true);
 }

@@ -61,7 +61,7 @@ static void draw(umemArray *array, umemElementType type, umemRandom const *rando
   umemRandomLoops const *loops = umem_random_loops_here();
   Source source = {.random = *random};
   umemArraySide to = umem_array_side(array, array->ctx, 0);
-  umem_conversion(&source.conversion, umemFloat64, type);
+  umem_conversion(&source.conversion, umemFloat64, type, false);
   source.maker = (umemArrayMaker){.make = make,
                                   .item_size = array->item_size,
                                   .chunk = umem_array_chunk(umemArrayWide, array->item_size)};
@@ -78,7 +78,7 @@ static void draw(umemArray *array, umemElementType type, umemRandom const *rando
 static double number_at(umemElementType type, uint64_t bits) {
   umemConversion conversion;
   double x;
-  umem_conversion(&conversion, type, umemFloat64);
+  umem_conversion(&conversion, type, umemFloat64, false);
   uint16_t two = (uint16_t)bits;
   uint32_t four = (uint32_t)bits;
   size_t size = conversion.src_size;
@@ -95,7 +95,7 @@ static uint64_t bits_near(umemElementType type, double x) {
   uint16_t two;
   uint32_t four;
   uint64_t eight;
-  umem_conversion(&conversion, umemFloat64, type);
+  umem_conversion(&conversion, umemFloat64, type, false);
   size_t size = conversion.dst_size;
   umem_convert(&conversion, &x,
                size == 2   ? (void *)&two

@@ -30,6 +30,9 @@ typedef enum umemNumber {
 
 typedef struct umemConvertLoops {
   umemConvertLoop *between[umemNumbers][umemNumbers]; /* [from][to]; NULL on the diagonal */
+  umemConvertLoop
+      *wrapping[umemNumbers]
+               [4]; /* [from][logarithm of the bytes of the integer], where not all bits fit */
   umemConvertLoop *to_bool[umemNumbers];
   umemConvertLoop *to_odd[umemNumbers]; /* to F32, rounded to odd, where between is not exact */
   umemConvertLoop *bool_to_u8, *f16_to_f32, *f32_to_f16, *bf16_to_f32, *f32_to_bf16;

@@ -49,6 +49,8 @@ typedef UNALIGNED(double) F64;
 #define BY_RANGE(S, D) LOOP(S##_to_##D, S, D, INTEGER_TO_INTEGER(S, D, x, y))
 #define FROM_F32(D) LOOP(F32_to_##D, F32, D, FLOAT_TO_INTEGER(F32, 24, D, x, y))
 #define FROM_F64(D) LOOP(F64_to_##D, F64, D, FLOAT_TO_INTEGER(F64, 53, D, x, y))
+#define FIRST_BITS(S, D) LOOP(S##_wrapping_##D, S, D, y = (D)x)
+#define WRAPPING(F, D) LOOP(F##_wrapping_##D, F, D, y = (D)wrapped_number(x))
 #define TO_BOOL(S) LOOP(S##_to_bool, S, U8, y = x != 0)
 
 #define OF_INTEGER(S)                                                                              \
@@ -100,6 +102,16 @@ BY_CAST(F64, F32)
 TO_BOOL(F32)
 TO_BOOL(F64)
 
+FIRST_BITS(U16, U8)
+FIRST_BITS(U32, U8)
+FIRST_BITS(U32, U16)
+FIRST_BITS(U64, U8)
+FIRST_BITS(U64, U16)
+FIRST_BITS(U64, U32)
+#define OF_FLOAT(F) WRAPPING(F, U8) WRAPPING(F, U16) WRAPPING(F, U32) WRAPPING(F, U64)
+OF_FLOAT(F32)
+OF_FLOAT(F64)
+
 LOOP(bool_to_u8, U8, U8, y = x != 0)
 #ifndef LOOPS_HALVES
 LOOP(f16_to_f32, U16, F32, y = float_of_half(x))
@@ -137,6 +149,19 @@ LOOP(F64_to_odd, F64, F32, y = odd_of_double(x))
 umemConvertLoops const LOOPS_TABLE = {
     .between = {ROW(I8), ROW(I16), ROW(I32), ROW(I64), ROW(U8), ROW(U16), ROW(U32), ROW(U64),
                 ROW(F32), ROW(F64)},
+    .wrapping =
+        {
+            [umemNumberI16] = {U16_wrapping_U8},
+            [umemNumberI32] = {U32_wrapping_U8, U32_wrapping_U16},
+            [umemNumberI64] = {U64_wrapping_U8, U64_wrapping_U16, U64_wrapping_U32},
+            [umemNumberU16] = {U16_wrapping_U8},
+            [umemNumberU32] = {U32_wrapping_U8, U32_wrapping_U16},
+            [umemNumberU64] = {U64_wrapping_U8, U64_wrapping_U16, U64_wrapping_U32},
+            [umemNumberF32] = {F32_wrapping_U8, F32_wrapping_U16, F32_wrapping_U32,
+                               F32_wrapping_U64},
+            [umemNumberF64] = {F64_wrapping_U8, F64_wrapping_U16, F64_wrapping_U32,
+                               F64_wrapping_U64},
+        },
     .to_bool =
         {
             [umemNumberI8] = I8_to_bool,

@@ -7,7 +7,7 @@
  * Each function takes a umemArray, a umem::CArray, or any operand of a loop: a umem::Array, a part, a view of host
  * memory, a guard, on any context. Of an array or a part it uses the memory that umem::copy would use; ghost cells keep
  * their values. Random element number n in C order is the same on every context, whatever the strides. The CPU does the
- * work; on return it is complete. umem::convert differs: it runs on the place of the arrays, and converts by static_cast.
+ * work; on return it is complete. umem::convert has the same results, and runs on the place of the arrays.
  *
  * Threads: as for writes to the elements. All functions throw what the functions of C record, and
  * umem::locked_error as umem::copy does. */
@@ -17,6 +17,7 @@
 #include <umem/array_convert.h>
 #include <umem/array_random.h>
 #include <umem/c_array.hpp>
+#include <umem/convert.hpp>
 #include <umem/detail/operand.hpp>
 #include <umem/part.hpp>
 
@@ -84,34 +85,61 @@ void write_c_array(Operand &elements, bool all, Function const &functor) {
 
 } // namespace detail
 
+namespace detail {
+
+/* convert: umemArray_convert or umemArray_convert_wrapping. */
+template <class Operand, class Other, class Functor>
+void convert_range(Operand const &in, index_t in_offset, Other &out, index_t out_offset,
+                   index_t count, Functor const &convert) {
+  read_c_array(in, [&](umemArray *from) {
+    write_c_array(out, false, [&](umemArray *to) {
+      umemStatusType status = umemOK;
+      convert(to, from, out_offset, in_offset, count, &status);
+      check_status(status);
+    });
+  });
+}
+
+template <class Operand, class Other, class Functor>
+void convert_all(Operand const &in, Other &out, Functor const &convert) {
+  read_c_array(in, [&](umemArray *from) {
+    write_c_array(out, true, [&](umemArray *to) {
+      umemStatusType status = umemOK;
+      std::int64_t const count = umemArray_elements(from);
+      if (from && to && count != umemArray_elements(to))
+        throw value_error(std::to_string(count) + " elements cannot become " +
+                          std::to_string(umemArray_elements(to)));
+      convert(to, from, 0, 0, count, &status);
+      check_status(status);
+    });
+  });
+}
+
+} // namespace detail
+
 /* Converts count elements of in, from in_offset on, to those of out from out_offset on, counted in C order: see
  * umemArray_convert. Throws umem::type_error if there is no conversion, umem::index_error for elements outside of an
  * array, umem::not_supported_error for a read-only out. */
 template <class Operand, class Other>
 void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t out_offset,
                       index_t count) {
-  detail::read_c_array(in, [&](umemArray *from) {
-    detail::write_c_array(out, false, [&](umemArray *to) {
-      umemStatusType status = umemOK;
-      umemArray_convert(to, from, out_offset, in_offset, count, &status);
-      detail::check_status(status);
-    });
-  });
+  detail::convert_range(in, in_offset, out, out_offset, count, umemArray_convert);
 }
 
 /* The same for all elements. Throws umem::value_error, too, where the arrays do not have equally many. */
 template <class Operand, class Other> void convert_elements(Operand const &in, Other &&out) {
-  detail::read_c_array(in, [&](umemArray *from) {
-    detail::write_c_array(out, true, [&](umemArray *to) {
-      umemStatusType status = umemOK;
-      std::int64_t const count = umemArray_elements(from);
-      if (from && to && count != umemArray_elements(to))
-        throw value_error(std::to_string(count) + " elements cannot become " +
-                          std::to_string(umemArray_elements(to)));
-      umemArray_convert(to, from, 0, 0, count, &status);
-      detail::check_status(status);
-    });
-  });
+  detail::convert_all(in, out, umemArray_convert);
+}
+
+/* The same two, but integers out of range wrap: see umemArray_convert_wrapping. */
+template <class Operand, class Other>
+void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t out_offset,
+                      index_t count, wrapping_t) {
+  detail::convert_range(in, in_offset, out, out_offset, count, umemArray_convert_wrapping);
+}
+template <class Operand, class Other>
+void convert_elements(Operand const &in, Other &&out, wrapping_t) {
+  detail::convert_all(in, out, umemArray_convert_wrapping);
 }
 
 /* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform. Throws umem::type_error

@@ -3,20 +3,32 @@
  *     umem::convert(umem::on_host, doubles, floats);
  *     umem::convert(int_array, double_array);               // on the place of double_array
  *
- * Each element is converted by static_cast to the other type, which may be the same. A
- * conversion that C++ does not define (a float beyond the range of an integer) is not defined
- * here. See transform.hpp for places, elements, order and failures. Without a place, the arrays
- * may be on any two contexts: from a GPU to the host, and from the host or a file to a GPU, the
- * host converts the elements. */
+ *     umem::convert(doubles, bytes, umem::wrapping);        // 300 becomes 44, not 127
+ *
+ * Numbers are converted by the rules of umemArray_convert (array_convert.h): floating-point numbers become integers by
+ * rounding toward zero, numbers out of the range of an integer type become the nearest number in range, and NaN becomes
+ * 0; floating-point numbers are rounded once, to the nearest number. With umem::wrapping numbers out of range wrap, as by
+ * umemArray_convert_wrapping. Complex numbers are converted part by part. For other types static_cast converts each
+ * element. The two types may be the same.
+ *
+ * See transform.hpp for places, elements, order and failures. Without a place, the arrays may be on any two contexts:
+ * from a GPU to the host, and from the host or a file to a GPU, the host converts the elements. */
 #ifndef UMEM_CONVERT_HPP
 #define UMEM_CONVERT_HPP
 
-#include <umem/functional.hpp>
+#include <umem/detail/conversion.hpp>
 #include <umem/transform.hpp>
 
 #include <type_traits>
 
 namespace umem {
+
+/* The last argument of convert: numbers that are out of the range of an integer type of n bits become the number in range
+ * that differs from them by a multiple of 2^n. Infinities and NaN become 0. */
+struct wrapping_t {
+  explicit wrapping_t() = default;
+};
+inline constexpr wrapping_t wrapping{};
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
@@ -24,11 +36,22 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void convert(PlaceType const &place, Operand const &in, Other &&out) {
-  transform(place, in, out, detail::Identity());
+  transform(place, in, out, detail::Converted<detail::value_of<Other>, false>());
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 void convert(Operand const &in, Other &&out) {
-  transform(in, out, detail::Identity());
+  transform(in, out, detail::Converted<detail::value_of<Other>, false>());
+}
+
+/* The same, wrapping. */
+template <class PlaceType, class Operand, class Other,
+          class = std::enable_if_t<detail::is_place<PlaceType>>>
+void convert(PlaceType const &place, Operand const &in, Other &&out, wrapping_t) {
+  transform(place, in, out, detail::Converted<detail::value_of<Other>, true>());
+}
+template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+void convert(Operand const &in, Other &&out, wrapping_t) {
+  transform(in, out, detail::Converted<detail::value_of<Other>, true>());
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <iostream>
 #include <umem.hpp>
+#include <umem/array_of.hpp>
 #include <umem/convert.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
@@ -105,6 +106,14 @@ int main() {
   umem::Array<float, 2> in_file({2, 3}, umem::File("z.bin", "w+"));
   umem::convert(z, in_file);
   /* [/convert] */
+
+  /* [wrapping] */
+  auto hundreds = umem::array_of({100, 200, 300});
+  umem::Array<std::int8_t, 1> nearest({3}), wrapped({3});
+  umem::convert(hundreds, nearest);
+  umem::convert(hundreds, wrapped, umem::wrapping);
+  std::cout << nearest << ' ' << wrapped << '\n';
+  /* [/wrapping] */
 
   /* [place] */
   auto to_sum = z.host(umem::read);

@@ -113,7 +113,8 @@ static Part part_of(umemVirtual *ctx, uintptr_t block, umemElementType type, int
 
 static void convert_model(Part const *to, Part const *from, int64_t at, int64_t of, int64_t count) {
   umemConversion conversion;
-  assert_true(umem_conversion(&conversion, umemArray_type(from->array), umemArray_type(to->array)));
+  assert_true(
+      umem_conversion(&conversion, umemArray_type(from->array), umemArray_type(to->array), false));
   for (int64_t i = 0; i < count; i++)
     umem_convert(&conversion, source_before + element_at(from->array, from->base, of + i),
                  target + element_at(to->array, to->base, at + i), 1);
@@ -328,6 +329,33 @@ static void wrong_calls_are_refused(void **state) {
   umem_dtor(&host);
 }
 
+/* ---- numbers out of range ---- */
+
+static void numbers_out_of_range_wrap_where_asked(void **state) {
+  (void)state;
+  assert_ok(umemHost_ctor(&host));
+  int64_t const six = 6;
+  double const zero = 0, values[] = {300.75, -1.5, -129, 4294967296.0 + 7, 1e300, 0.0 / zero};
+  umemArray *a = umemArray_create(&host, umemDouble, 1, &six, NULL, &status);
+  umemArray *b = umemArray_create(&host, umemInt8, 1, &six, NULL, &status);
+  umemArray *c = umemArray_create(&host, umemUInt8, 1, &six, NULL, &status);
+  memcpy(umemArray_host_pointer(a, true, &status), values, sizeof values);
+  umemArray_convert_wrapping(b, a, 0, 0, six, &status);
+  int8_t const wrapped[] = {44, -1, 127, 7, 0, 0};
+  assert_memory_equal(umemArray_host_pointer(b, false, &status), wrapped, sizeof wrapped);
+  umemArray_convert_wrapping(c, b, 0, 0, six, &status);
+  assert_memory_equal(umemArray_host_pointer(c, false, &status), wrapped, sizeof wrapped);
+  umemArray_convert(b, a, 0, 0, six, &status);
+  int8_t const nearest[] = {127, -1, -128, 127, 127, 0};
+  assert_memory_equal(umemArray_host_pointer(b, false, &status), nearest, sizeof nearest);
+  assert_ok(status);
+  umemArray_convert_wrapping(NULL, a, 0, 0, 1, &status);
+  expect_failure(umemValueError, "umemArray_convert_wrapping: the destination array is NULL");
+  umemArray *all[] = {a, b, c};
+  for (int i = 0; i < 3; i++) umemArray_release(all[i]);
+  umem_dtor(&host);
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(every_context_is_as_the_model),
@@ -335,6 +363,7 @@ int main(void) {
       cmocka_unit_test(large_rows_convert),
       cmocka_unit_test(large_files_convert),
       cmocka_unit_test(wrong_calls_are_refused),
+      cmocka_unit_test(numbers_out_of_range_wrap_where_asked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

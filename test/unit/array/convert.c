@@ -3,7 +3,8 @@
  *
  * The model decodes each source to a long double, which holds every number of every type, and rounds it by
  * the definition. Types of 8 and 16 bits are tried with all their bits; others with the limits of all types, the
- * halfway cases of the narrow ones, their neighbours, and random bits. */
+ * halfway cases of the narrow ones, their neighbours, and random bits. Conversions that wrap are compared with
+ * the remainder of a division. */
 #include "array_help.h"
 #include "settings.h"
 
@@ -82,6 +83,15 @@ static long double expected(Type const *to, long double x) {
   long double top = (long double)lowest(width), bottom = to->is_signed ? -top - 1 : 0;
   x = x > top ? top : x < bottom ? bottom : x;
   return x < 0 ? -(long double)(uint64_t)-x : (long double)(uint64_t)x;
+}
+
+/* The same where numbers out of range wrap. */
+static long double expected_wrapped(Type const *to, long double x) {
+  if (to->type == umemBool || !to->is_integer) return expected(to, x);
+  if (isnan(x) || isinf(x)) return 0;
+  long double modulus = ldexpl(1, 8 * to->size), rest = fmodl(truncl(x), modulus);
+  if (rest < 0) rest += modulus;
+  return to->is_signed && rest >= modulus / 2 ? rest - modulus : rest;
 }
 
 static bool same(Type const *to, long double x, long double y) {
@@ -167,14 +177,15 @@ static void pack(Type const *type, int shift) {
 
 /* ---- tests ---- */
 
-static void expect_pair(Type const *from, Type const *to, int shift) {
+static void expect_pair(Type const *from, Type const *to, int shift, bool wraps) {
   umemConversion conversion;
-  assert_true(umem_conversion(&conversion, from->type, to->type));
+  assert_true(umem_conversion(&conversion, from->type, to->type, wraps));
   umem_convert(&conversion, packed + shift, converted + shift, (size_t)source_count);
   for (int i = 0; i < source_count; i++) {
     uint64_t bits = 0;
     memcpy(&bits, converted + shift + i * to->size, (size_t)to->size);
-    long double x = decode(from, sources[i]), y = decode(to, bits), want = expected(to, x);
+    long double x = decode(from, sources[i]), y = decode(to, bits),
+                want = wraps ? expected_wrapped(to, x) : expected(to, x);
     if (from == to && to->type == umemBool) continue; /* bytes are copied */
     if (to->type == umemBool) assert_in_range(bits, 0, 1);
     if (!same(to, y, want))
@@ -184,11 +195,11 @@ static void expect_pair(Type const *from, Type const *to, int shift) {
 }
 
 /* Elements with gaps become what those without gaps become. */
-static void expect_pair_in_steps(Type const *from, Type const *to) {
+static void expect_pair_in_steps(Type const *from, Type const *to, bool wraps) {
   enum { gap = 3 };
   static unsigned char in[most * (8 + gap)], out[most * (8 + gap)];
   umemConversion conversion;
-  assert_true(umem_conversion(&conversion, from->type, to->type));
+  assert_true(umem_conversion(&conversion, from->type, to->type, wraps));
   if (!conversion.count) return;
   int step = from->size + gap, to_step = to->size + gap;
   for (int i = 0; i < source_count; i++) memcpy(in + i * step, &sources[i], (size_t)from->size);
@@ -214,10 +225,16 @@ static void every_pair_is_as_defined(void **state) {
     collect(from);
     for (int shift = 0; shift < 2; shift++) {
       pack(from, shift);
-      for (Type const *to = types; to < types + type_count; to++) expect_pair(from, to, shift);
+      for (Type const *to = types; to < types + type_count; to++) {
+        expect_pair(from, to, shift, false);
+        expect_pair(from, to, shift, true);
+      }
     }
     pack(from, 0);
-    for (Type const *to = types; to < types + type_count; to++) expect_pair_in_steps(from, to);
+    for (Type const *to = types; to < types + type_count; to++) {
+      expect_pair_in_steps(from, to, false);
+      expect_pair_in_steps(from, to, true);
+    }
   }
 }
 
@@ -248,6 +265,8 @@ static void all_machines_compute_the_same(void **state) {
     for (int to = 0; to < umemNumbers; to++)
       expect_equal_loops(one->between[from][to], other->between[from][to], type,
                          types[rows[to]].size);
+    for (int size = 0; size < 4; size++)
+      expect_equal_loops(one->wrapping[from][size], other->wrapping[from][size], type, 1 << size);
     expect_equal_loops(one->to_bool[from], other->to_bool[from], type, 1);
     expect_equal_loops(one->to_odd[from], other->to_odd[from], type, 4);
   }
@@ -271,15 +290,15 @@ static void some_types_have_no_conversion(void **state) {
                         handle = UMEM_ELEMENT(umemCodeHandle, 64, 1),
                         quad = UMEM_ELEMENT(umemCodeFloat, 128, 1),
                         four = UMEM_ELEMENT(umemCodeFloat, 32, 4);
-  assert_false(umem_conversion(&conversion, float8, umemFloat));
-  assert_false(umem_conversion(&conversion, umemFloat, float8));
-  assert_false(umem_conversion(&conversion, umemInt64, handle));
-  assert_false(umem_conversion(&conversion, quad, umemDouble));
-  assert_false(umem_conversion(&conversion, umemComplexFloat, umemFloat));
-  assert_false(umem_conversion(&conversion, umemFloat, umemComplexFloat));
-  assert_false(umem_conversion(&conversion, umemFloat, four));
-  assert_true(umem_conversion(&conversion, float8, float8) && !conversion.count);
-  assert_true(umem_conversion(&conversion, quad, quad) && !conversion.count);
+  assert_false(umem_conversion(&conversion, float8, umemFloat, false));
+  assert_false(umem_conversion(&conversion, umemFloat, float8, false));
+  assert_false(umem_conversion(&conversion, umemInt64, handle, false));
+  assert_false(umem_conversion(&conversion, quad, umemDouble, false));
+  assert_false(umem_conversion(&conversion, umemComplexFloat, umemFloat, false));
+  assert_false(umem_conversion(&conversion, umemFloat, umemComplexFloat, false));
+  assert_false(umem_conversion(&conversion, umemFloat, four, false));
+  assert_true(umem_conversion(&conversion, float8, float8, false) && !conversion.count);
+  assert_true(umem_conversion(&conversion, quad, quad, false) && !conversion.count);
 }
 
 int main(void) {

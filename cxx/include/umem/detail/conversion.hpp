@@ -1,0 +1,149 @@
+/* umem/detail/conversion.hpp - one number of a type from one of another type, for convert.hpp: on host and GPU, without
+ * branches, with the results of umemArray_convert. */
+#ifndef UMEM_DETAIL_CONVERSION_HPP
+#define UMEM_DETAIL_CONVERSION_HPP
+
+#include <umem/config.hpp>
+#include <umem/element.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace umem {
+namespace detail {
+
+/* What std::numeric_limits says, without functions, which kernels cannot call. */
+template <class T> struct RangeOf {
+  static constexpr int digits = std::numeric_limits<T>::digits;
+  static constexpr bool is_signed = std::numeric_limits<T>::is_signed;
+  static constexpr T min = std::numeric_limits<T>::min(); /* of integers */
+  static constexpr T max = std::numeric_limits<T>::max();
+  static constexpr T epsilon = std::numeric_limits<T>::epsilon();
+};
+
+/* ---- to integers ---- */
+
+/* The integer in range that is nearest to an integer. */
+template <class To, class From> UMEM_FUNCTION constexpr To nearest_of_integer(From x) {
+  using Target = RangeOf<To>;
+  using Source = RangeOf<From>;
+  constexpr bool is_above = Target::digits < Source::digits;
+  constexpr bool is_below = Source::is_signed && (is_above || !Target::is_signed);
+  constexpr From low = is_below ? static_cast<From>(Target::min) : Source::min;
+  constexpr From top = is_above ? static_cast<From>(Target::max) : Source::max;
+  From const kept = x < low ? low : x;
+  return static_cast<To>(kept > top ? top : kept);
+}
+
+/* A floating-point number toward zero, and what is out of range to the nearest number in range; NaN becomes 0. `end` is
+ * the first power of two out of range, top the largest number of the type From in range. */
+template <class To, class From> UMEM_FUNCTION constexpr To nearest_of_float(From x) {
+  using Target = RangeOf<To>;
+  using Source = RangeOf<From>;
+  constexpr bool is_exact = Target::digits <= Source::digits;
+  constexpr To largest = Target::max;
+  constexpr From low = static_cast<From>(Target::min);
+  constexpr From end = static_cast<From>(largest / 2 + 1) * 2;
+  constexpr From top = is_exact ? static_cast<From>(largest) : end * (1 - Source::epsilon / 2);
+  From kept = x < low ? low : x;
+  kept = kept > top ? top : kept;
+  kept = x == x ? kept : 0;
+  /* Processors convert to 32 bits with vectors. */
+  using Between = std::conditional_t<sizeof(To) < 4, std::int32_t, To>;
+  To const inside = static_cast<To>(static_cast<Between>(kept));
+  return !is_exact && x >= end ? largest : inside;
+}
+
+/* A floating-point number toward zero, modulo 2^64; infinities and NaN become 0. Each step is exact, and from 2^127 on
+ * all numbers of up to 64 digits are multiples of 2^64. */
+template <class From> UMEM_FUNCTION constexpr std::uint64_t wrapped_of_float(From x) {
+  constexpr From modulus = static_cast<From>(std::uint64_t(1) << 32) * (std::uint64_t(1) << 32);
+  constexpr From large = modulus * static_cast<From>(std::uint64_t(1) << 63);
+  if constexpr (RangeOf<From>::digits > 64) x = std::fmod(x, modulus);
+  if (!(x > -large && x < large)) return 0;
+  From const rest = x - static_cast<From>(static_cast<std::int64_t>(x / modulus)) * modulus;
+  return rest < 0 ? 0 - static_cast<std::uint64_t>(-rest) : static_cast<std::uint64_t>(rest);
+}
+
+/* ---- to floating-point numbers of 16 bits ----
+ *
+ * By way of a float: to round twice is to round wrongly, but not if the first time is to odd. See
+ * c/src/array/convert_number.h. */
+
+/* Of the two floats beside a number that is none, the one whose last bit is 1. */
+template <class From> UMEM_FUNCTION float odd_of_float(From x) {
+  float const near = static_cast<float>(x);
+  From const size = x < 0 ? -x : x, other = static_cast<From>(near < 0 ? -near : near);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &near, sizeof bits);
+  std::uint32_t const is_even = ~bits & 1;
+  bits += size > other ? is_even : 0;
+  bits -= size < other ? is_even : 0;
+  float result = 0;
+  std::memcpy(&result, &bits, sizeof result);
+  return result;
+}
+
+/* By its first 53 bits, the last of them 1 where others follow. */
+UMEM_FUNCTION inline float odd_of_size(std::uint64_t x) {
+  std::uint64_t const first = x >> 11 | ((x & 2047) != 0 ? 1 : 0);
+  return odd_of_float(x >> 53 ? static_cast<double>(first) * 2048 : static_cast<double>(x));
+}
+
+template <class From> UMEM_FUNCTION float odd_of(From x) {
+  if constexpr (std::is_same_v<From, float>)
+    return x;
+  else if constexpr (std::is_floating_point_v<From>)
+    return odd_of_float(x);
+  else if constexpr (RangeOf<From>::digits <= 24)
+    return static_cast<float>(x);
+  else
+    return x < 0 ? -odd_of_size(0 - static_cast<std::uint64_t>(x))
+                 : odd_of_size(static_cast<std::uint64_t>(x));
+}
+
+/* ---- any type ---- */
+
+template <class T>
+inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+/* wraps: numbers out of the range of an integer type wrap. */
+template <class To, bool wraps, class From> UMEM_FUNCTION constexpr To converted(From const &x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (is_complex<To> && is_complex<From>) {
+    using Part = complex_part_t<To>;
+    return To(converted<Part, wraps>(x.real()), converted<Part, wraps>(x.imag()));
+  } else if constexpr (is_short_float<From>) {
+    return converted<To, wraps>(static_cast<float>(x));
+  } else if constexpr (is_short_float<To> && std::is_arithmetic_v<From>) {
+    return static_cast<To>(odd_of(x));
+  } else if constexpr (is_integer<To> && is_integer<From>) {
+    if constexpr (wraps)
+      return static_cast<To>(x);
+    else
+      return nearest_of_integer<To>(x);
+  } else if constexpr (is_integer<To> && std::is_floating_point_v<From>) {
+    if constexpr (wraps)
+      return static_cast<To>(wrapped_of_float(x));
+    else
+      return nearest_of_float<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+/* For loops. */
+template <class To, bool wraps> struct Converted {
+  template <class From> UMEM_FUNCTION constexpr To operator()(From const &x) const {
+    return converted<To, wraps>(x);
+  }
+};
+
+} // namespace detail
+} // namespace umem
+
+#endif
