@@ -98,6 +98,8 @@ MUTANTS = [
       "a handle may claim more memory than there is", first=("unit.cuda_share",)),
     c("cuda/cuda_attach.c", "state->gpu->rt->stream_wait(state->stream, event)", "event ? 0 : 1",
       "work of the process that shares memory is not waited for", first=("unit.cuda_share", "unit.cuda_processes")),
+    c("cuda/cuda_attach.c", "  if (wanted->fd < 0) {", "  if (wanted->fd <= 0) {", "a descriptor with number 0 counts as none",
+      first=("unit.cuda_processes",)),
     c("cuda/cuda_attach.c", "  if (block->attached > 1) {", "  if (false) {", "memory of a GPU goes while it is attached", first=("unit.cuda_share",)),
     c("cuda/cuda_state.c", "    umemCudaShared_forget(state, adr);\n", "    (void)0;\n",
       "a block that is freed can be attached", first=("unit.cuda_share",)),

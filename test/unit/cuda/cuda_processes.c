@@ -14,6 +14,7 @@
 enum { nbytes = 3 << 20, late_answer = 'l', done_answer = 'd' };
 
 static unsigned char bytes[nbytes];
+static bool takes_number_0; /* the other process receives a descriptor whose number is 0 */
 
 static bool all_are(unsigned char value, size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -47,12 +48,13 @@ static int use(umemVirtual *ctx, umemHost *host, int socket, uintptr_t adr) {
   return answer(socket, done_answer) ? allWell : noAnswer;
 }
 
-static int receive(char const *kind, int device, int socket, char const *refusal) {
+static int receive(char const *kind, int device, int socket, char const *refusal, bool zero) {
   Any any;
   umemHost host;
   umemHost_ctor(&host);
   if (!setting_gpu()) umemCudaRt_replace(fake_cudart());
   if (!open_context(&any, kind, device)) return noContext;
+  if (zero) close(0);
   uintptr_t adr = umem_receive(socket, &any, NULL);
   int result = wrongRefusal;
   if (*refusal && !adr && strstr(umem_thread_message(), refusal)) result = allWell;
@@ -76,7 +78,8 @@ static pid_t start(char const *kind, int device, char const *refusal, int *socke
   pid_t child = fork();
   if (!child) {
     fcntl(ends[1], F_SETFD, 0);
-    execl("/proc/self/exe", "unit_cuda_processes", number, kind, ordinal, refusal, (char *)NULL);
+    execl("/proc/self/exe", "unit_cuda_processes", number, kind, ordinal, refusal,
+          takes_number_0 ? "zero" : "", (char *)NULL);
     _exit(99);
   }
   close(ends[1]);
@@ -138,6 +141,9 @@ static void blocks_of_a_stream_pass(void **state) {
   umemCudaAsync ctx;
   open_shared(&ctx);
   pass(&ctx, "cuda-async", 0);
+  takes_number_0 = true;
+  pass(&ctx, "cuda-async", 0);
+  takes_number_0 = false;
   umem_dtor(&ctx);
 }
 
@@ -196,7 +202,8 @@ static int begin(void **state) { return setting_gpu() ? 0 : cuda_set_up(state); 
 static int end(void **state) { return setting_gpu() ? 0 : cuda_tear_down(state); }
 
 int main(int count, char **words) {
-  if (count == 5) return receive(words[2], atoi(words[3]), atoi(words[1]), words[4]);
+  if (count == 6)
+    return receive(words[2], atoi(words[3]), atoi(words[1]), words[4], *words[5] != 0);
   struct CMUnitTest const tests[] = {
       cmocka_unit_test_setup_teardown(blocks_of_cuda_pass, begin, end),
       cmocka_unit_test_setup_teardown(blocks_of_a_stream_pass, begin, end),

@@ -2,6 +2,7 @@
 #include "shm_help.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 static umemHost host;
@@ -256,6 +257,37 @@ static void files_pass_too(void **state) {
   umem_dtor(&mmapped);
 }
 
+/* As in a program that has closed its standard input. */
+static void a_descriptor_may_have_number_0(void **state) {
+  (void)state;
+  umemShm nameless;
+  umemFile file;
+  assert_int_equal(umemShm_ctor(&nameless, NULL, 1 << 20), umemOK);
+  assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
+  umemVirtual *const owners[] = {&nameless.super, &file.super};
+  int const input = dup(0);
+  for (int i = 0; i < 2; i++) {
+    umemHandle handle;
+    int fd;
+    uintptr_t adr = umem_alloc(owners[i], 100);
+    umem_set(owners[i], adr, 5, 100);
+    assert_int_equal(umem_share_with(owners[i], adr, 100, &handle, &fd), umemOK);
+    assert_int_equal(dup2(fd, 0), 0);
+    uintptr_t there = umem_attach_with(&handle, 0, &host);
+    assert_true(there && *(char *)there == 5);
+    assert_int_equal(umem_detach(&host, there), umemOK);
+    dup2(fd, 0);
+    handle.size = 0;
+    assert_true(umem_attach_with(&handle, 0, &host) == 0); /* it is closed after a failure, too */
+    assert_int_equal(fcntl(0, F_GETFD), -1);
+    expect_failure(&host, umemValueError, "");
+  }
+  if (input >= 0) assert_int_equal(dup2(input, 0), 0);
+  close(input);
+  umem_dtor(&file);
+  umem_dtor(&nameless);
+}
+
 static void read_only_files_stay_so(void **state) {
   (void)state;
   umemFile file;
@@ -430,6 +462,7 @@ int main(int count, char **words) {
       cmocka_unit_test(changed_handles_are_refused),
       cmocka_unit_test(another_program_attaches_the_same_bytes),
       cmocka_unit_test(files_pass_too),
+      cmocka_unit_test(a_descriptor_may_have_number_0),
       cmocka_unit_test(read_only_files_stay_so),
       cmocka_unit_test(no_descriptor_leaks),
       cmocka_unit_test(a_new_program_gets_nothing_of_it),
