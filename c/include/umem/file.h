@@ -13,6 +13,9 @@
  * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
  * - A call that fails never makes the file shorter, even if another process appends to it at the same time. It may
  *   leave the file longer.
+ * - If another process makes the file shorter, copies and sets of bytes that a live block has lost fail with umemIOError
+ *   until the block is freed, also when an allocation or another process has made the file longer again. The other bytes
+ *   can be used on. umem notices the cut when a read passes the end, when a block is allocated, and before a write.
  * - One writer: umem locks a file that it opens for writing (flock). The constructor of a second writer fails. The
  *   lock lasts until the context is destructed, also in children of fork that still have it. Such a child may use
  *   the context, and gives no space back. Let only one of the two allocate: they have separate tables of blocks, and

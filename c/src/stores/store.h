@@ -7,9 +7,9 @@
  *   store_direct.c  transfers around the page cache
  *   store_replace.c opens a new file that takes the name of another one
  *   store_open.c    opens, locks and closes the file
+ *   store_blocks.c  which bytes are whose, and which others have cut off
  *   store_zeros.c   disk space by writing zeros, where the file system has no fallocate
  *   store_room.c    the length of the file and the disk space behind it
- *   store_blocks.c  which bytes are whose
  *   store_commit.c  the last step of construction
  *   store_read.c    reads
  *   store_io.c      writes, fills, makes durable
@@ -40,6 +40,7 @@
 #include "base/lock.h"
 #include "base/number.h"
 #include "base/range.h"
+#include "base/table.h"
 
 #include <errno.h>
 #include <sys/types.h>
@@ -109,6 +110,9 @@ typedef struct umemStore {
   uint64_t reserved;  /* disk space for [first, reserved) is surely there */
   uint64_t used;      /* from here on all bytes read as zero: neither blocks nor others had them */
   umemStoreView view; /* File's: kept for the next window */
+  bool cut;           /* atomic: blocks have lost bytes, because others have cut the file */
+  umemTable lost;     /* from which byte on, by the offset of the block */
+  uint64_t lost_from; /* without memory for the table: in all blocks; UINT64_MAX otherwise */
   bool leftover;      /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 

@@ -29,6 +29,25 @@ bool umemStore_begins(umemStore *store, uint64_t offset);
 /* Whether [offset, offset + size) is inside one live block; else records umemIndexError. */
 bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 
+/* Notes that others have cut the file to length bytes: what live blocks had beyond is lost, even if the file grows again.
+ * but: a new block, or UMEM_STORE_NONE. Under the lock. */
+void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but);
+
+/* Whether none of the bytes is lost; else records umemIOError. */
+bool umemStore_keeps_lost(umemStore *store, char const *what, uint64_t offset, size_t size);
+static inline bool umemStore_is_whole(umemStore *store, char const *what, uint64_t offset,
+                                      size_t size) {
+  return __builtin_expect(!__atomic_load_n(&store->cut, __ATOMIC_ACQUIRE), 1) ||
+         umemStore_keeps_lost(store, what, offset, size);
+}
+
+/* Forgets what the block at offset has lost. Under the lock. */
+void umemStore_forget_lost(umemStore *store, uint64_t offset);
+
+/* As umemStore_owns, and no byte of the range is lost. Notices when the file has been cut below the block: writing would
+ * make it longer again, with zeros. */
+bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size);
+
 /* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for. False too
  * before the commit. Records nothing. */
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,

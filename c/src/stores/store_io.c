@@ -84,7 +84,7 @@ static __attribute__((noinline)) bool write_around(umemStore *store, uint64_t of
 }
 
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
-  if (!umemStore_owns(store, offset, size) || !umemStore_settle(store)) return false;
+  if (!umemStore_may_write(store, offset, size) || !umemStore_settle(store)) return false;
   if (size >= umemStoreDirectFrom && store->direct == umemDirectOn)
     return write_around(store, offset, bytes, size);
   return write_cached(store, offset, bytes, size);
@@ -132,7 +132,7 @@ bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
 }
 
 bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size) {
-  return umemStore_owns(store, offset, size) && umemStore_settle(store) &&
+  return umemStore_may_write(store, offset, size) && umemStore_settle(store) &&
          fill(store, offset, c, size);
 }
 

@@ -181,6 +181,7 @@ static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions con
   store->ctx = ctx;
   store->fd = -1;
   store->limit = store_end;
+  store->lost_from = UINT64_MAX;
   store->sparse = options.reserve == umemReserveNone;
   store->direct = options.direct;
   store->owner = getpid();
@@ -347,6 +348,7 @@ void umemStore_close(umemStore *store) {
   if (ours && close(store->fd) != 0 && errno != EINTR)
     umemStore_fail(store, umemIOError, errno, "closing");
   umemRange_destroy(store->range);
+  umemTable_clear(&store->lost);
   umemLock_destroy(&store->lock);
   for (int i = 0; i < umemStoreTurns; i++) umemLock_destroy(&store->turns[i]);
   umem_dtor(&store->host);

@@ -14,6 +14,7 @@
 #include "core/route.h"
 #include "core/status.h"
 #include "stores/store_ahead.h"
+#include "stores/store_blocks.h"
 #include "stores/store_cached.h"
 #include "stores/store_commit.h"
 #include "stores/store_direct.h"
@@ -56,11 +57,18 @@ static bool fail_read(Read const *read, int error) {
                    umem_system_words(error, words, sizeof words));
 }
 
+static void note_cut(umemStore *store, uint64_t length) {
+  umemLock_acquire(&store->lock);
+  umemStore_note_cut(store, length, UMEM_STORE_NONE);
+  umemLock_release(&store->lock);
+}
+
 /* Reports that the file ends before the range: another process has cut it, or the range was never in it. */
 static bool fail_past_end(Read const *read) {
   umemStore *store = read->store;
   uint64_t known = known_length(store), now;
   if (!umemStore_measure(store, &now)) return false;
+  note_cut(store, now);
   if (read->offset < known && read->size <= known - read->offset)
     umemVirtual_fail(store->ctx, umemIOError,
                      "%s was truncated by another process: read of %zu bytes at %" PRIu64
@@ -245,6 +253,7 @@ bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size)
   if (!umemStore_settle(store)) return false;
   Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size, .threads = 1};
   if (offset > INT64_MAX || size > INT64_MAX - offset) return fail_past_end(&read);
+  if (!umemStore_is_whole(store, "read", offset, size)) return false;
   bool is_long = size >= (store->direct == umemDirectOn ? umemStoreDirectFrom : ask_from);
   return is_long ? read_long(&read) : read_cached(&read, 0, size);
 }

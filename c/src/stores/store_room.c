@@ -13,6 +13,7 @@
 #include "base/memory_left.h"
 #include "base/number.h"
 #include "core/status.h"
+#include "stores/store_blocks.h"
 #include "stores/store_room.h"
 #include "stores/store_zeros.h"
 
@@ -27,15 +28,14 @@ static uint64_t const stat_block = 512; /* bytes: the unit of st_blocks, whateve
 
 /* ---- the length ---- */
 
-/* Measures the file and notes what others have appended. What they have cut off has no disk space any
- * more. */
-static bool look(umemStore *store, uint64_t *length) {
+/* Measures the file, for a block at from, and notes what others have appended or cut off. */
+static bool look(umemStore *store, uint64_t from, uint64_t *length) {
   if (!umemStore_measure(store, length)) return false;
   if (*length > store->length) {
     umemStore_note_others(store, *length);
     store->length = *length;
   }
-  if (*length < store->length) store->reserved = umem_lesser(store->reserved, *length);
+  umemStore_note_cut(store, *length, from);
   return true;
 }
 
@@ -169,7 +169,7 @@ bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t length;
   bool there = store->sparse || to <= store->reserved;
   if (there && to <= store->length) return true;
-  if (!look(store, &length)) return false;
+  if (!look(store, from, &length)) return false;
   if (!there && !take_space(store, from, to, &length)) return false;
   if (!lengthen(store, to, &length)) {
     store->leftover = true;

@@ -1,6 +1,7 @@
 /* store_share.c - see store_share.h. */
 #include "stores/store_share.h"
 #include "core/status.h"
+#include "stores/store_blocks.h"
 #include "stores/store_commit.h"
 
 #include <inttypes.h>
@@ -20,6 +21,7 @@ bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHa
     return UMEM_FAIL(store->ctx, umemIndexError,
                      "%zu bytes at %" PRIu64 " are past the end of %s (%" PRIu64 " bytes)", nbytes,
                      offset, store->label, length);
+  if (!umemStore_is_whole(store, "share", offset, nbytes)) return false;
   handle->kind = umemHandleFile;
   handle->offset = offset;
   handle->size = offset + nbytes;

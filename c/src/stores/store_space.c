@@ -101,7 +101,10 @@ bool umemStore_free(umemStore *store, uint64_t offset) {
   bool freed = umemStore_find(store, offset, &block);
   if (freed && store->scratch && may_give_back(store))
     umemStore_punch(store, block.start, block.start + block.extent);
-  if (freed) umemRange_free(store->range, offset);
+  if (freed) {
+    umemStore_forget_lost(store, offset);
+    umemRange_free(store->range, offset);
+  }
   umemStore_end(store, &held);
   return freed;
 }

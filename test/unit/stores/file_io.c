@@ -59,15 +59,113 @@ static void a_file_cut_by_others_is_reported_as_that(void **state) {
                  "2000 bytes are left");
   assert_int_equal(get(&ctx, 1999, bytes, 1), umemIOError); /* reserved, so it was there */
   expect_failure(&ctx, umemIOError, "truncated");
-  assert_int_equal(get(&ctx, 1999, bytes, 2), umemIndexError);
+  assert_int_equal(get(&ctx, 2000, bytes, 2), umemIndexError);
   expect_failure(&ctx, umemIndexError, "past the end");
 
   assert_int_equal(get(&ctx, 0, bytes, 500), umemOK); /* what is left serves on */
   check_pattern(bytes, 500, 0);
-  put(&ctx, 1000, bytes, 500);
+  put(&ctx, 100, bytes + 100, 400);
   assert_int_equal(umem_trim(&ctx, 0), umemOK);
-  assert_int_equal(length_of(path), 1500);
+  assert_int_equal(length_of(path), 500);
   expect_pattern(0, 500);
+  close_any(&ctx);
+}
+
+enum { cut_block = 10000 };
+
+/* That [from, cut_block) of the block at adr is refused, and what is before it is there. */
+static void expect_lost(Any *ctx, uint64_t adr, uint64_t from) {
+  static unsigned char bytes[cut_block];
+  size_t const extents[] = {3};
+  ptrdiff_t const strides[] = {cut_block / 3};
+  umemLayout const items = {sizeof items, 4, 1, extents, strides, NULL};
+  umemHost host;
+  umemHost_ctor(&host);
+  assert_int_equal(get(ctx, adr, bytes, cut_block), umemIOError);
+  expect_failure(ctx, umemIOError, "was truncated by another process");
+  assert_int_equal(get(ctx, adr + from, bytes, 1), umemIOError);
+  expect_failure(ctx, umemIOError, "was truncated by another process");
+  assert_int_equal(umem_copy_strided(ctx, at(ctx, adr), &host, (uintptr_t)bytes, &items),
+                   umemIOError);
+  expect_failure(ctx, umemIOError, "was truncated by another process");
+  assert_int_equal(umem_copy_from(ctx, at(ctx, adr + from), &host, (uintptr_t)bytes, 1),
+                   umemIOError);
+  expect_failure(ctx, umemIOError, "was truncated by another process: write of 1 bytes");
+  assert_int_equal(umem_set(ctx, at(ctx, adr), 1, cut_block), umemIOError);
+  expect_failure(ctx, umemIOError, "was truncated by another process");
+  if (from) assert_int_equal(get(ctx, adr, bytes, from), umemOK);
+  if (from) check_pattern(bytes, from, adr);
+  umem_dtor(&host);
+}
+
+/* What makes the file longer again brings nothing back. */
+static void a_block_that_was_cut_is_refused_until_it_is_freed(void **state) {
+  (void)state;
+  enum { by_read, by_write, by_allocation, by_sparse_allocation, ways };
+  for (int way = 0; way < ways; way++) {
+    Any ctx;
+    static unsigned char bytes[3 * cut_block];
+    uint64_t const cut = cut_block + 500;
+    if (way == by_sparse_allocation)
+      open_sparse(&ctx, "w+");
+    else
+      open_any(&ctx, "w+");
+    uint64_t one = alloc(&ctx, cut_block), two = alloc(&ctx, cut_block),
+             three = alloc(&ctx, cut_block);
+    assert_true(one == 0 && two == cut_block && three == 2 * cut_block);
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = pattern(i);
+    put(&ctx, 0, bytes, cut_block);
+    put(&ctx, two, bytes + two, cut_block);
+    put(&ctx, three, bytes + three, cut_block);
+    assert_int_equal(truncate(path, (off_t)cut), 0);
+    if (way == by_read) {
+      assert_int_equal(get(&ctx, three, bytes, 1), umemIOError);
+      expect_failure(&ctx, umemIOError, "truncated");
+    } else if (way == by_write) {
+      expect_lost(&ctx, two, 500);
+    }
+    uint64_t four = alloc(&ctx, cut_block);
+    assert_true(four == 3 * cut_block && length_of(path) == 4 * cut_block);
+    expect_lost(&ctx, two, 500);
+    expect_lost(&ctx, three, 0);
+    put(&ctx, four, bytes, cut_block); /* the others serve */
+    assert_int_equal(get(&ctx, 0, bytes, cut_block), umemOK);
+    check_pattern(bytes, cut_block, 0);
+    umem_free(&ctx, at(&ctx, three));
+    assert_int_equal(alloc(&ctx, cut_block), three);
+    put(&ctx, three, bytes, cut_block);
+    assert_int_equal(get(&ctx, three, bytes, cut_block), umemOK);
+    expect_lost(&ctx, two, 500);
+    assert_int_equal(truncate(path, (off_t)cut - 100), 0);
+    alloc(&ctx, 2 * cut_block);
+    expect_lost(&ctx, two, 400);
+    expect_lost(&ctx, three, 0);
+    assert_true(umem_realloc(&ctx, at(&ctx, two), cut_block, 3 * cut_block) == umem_null(&ctx));
+    expect_failure(&ctx, umemIOError, "truncated");
+    umem_free(&ctx, at(&ctx, two));
+    close_any(&ctx);
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
+/* A context that only reads keeps refusing, too, when the file's writer has made it longer again. */
+static void a_reader_keeps_refusing_what_was_cut(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char bytes[1000];
+  make_file(1000);
+  open_any(&ctx, "r");
+  assert_int_equal(alloc(&ctx, 1000), 0);
+  assert_int_equal(truncate(path, 300), 0);
+  assert_int_equal(get(&ctx, 0, bytes, 1000), umemIOError);
+  expect_failure(&ctx, umemIOError, "truncated");
+  make_file(1000);
+  assert_int_equal(get(&ctx, 0, bytes, 1000), umemIOError);
+  expect_failure(&ctx, umemIOError, "truncated");
+  umem_free(&ctx, at(&ctx, 0));
+  assert_int_equal(alloc(&ctx, 1000), 0);
+  assert_int_equal(get(&ctx, 0, bytes, 1000), umemOK);
+  check_pattern(bytes, 1000, 0);
   close_any(&ctx);
 }
 
@@ -287,6 +385,8 @@ int main(void) {
       TEST(any_byte_of_the_file_can_be_read),
       TEST(reads_past_the_end_tell_all),
       TEST(a_file_cut_by_others_is_reported_as_that),
+      TEST(a_block_that_was_cut_is_refused_until_it_is_freed),
+      TEST(a_reader_keeps_refusing_what_was_cut),
       TEST(long_reads_are_whole),
       TEST(the_last_part_of_a_long_read_fails_too),
       TEST(set_fills_exactly_what_is_asked),
