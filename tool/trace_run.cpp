@@ -7,6 +7,7 @@
 #include "failure.hpp"
 #include "interrupt.hpp"
 #include "name.hpp"
+#include "new_text.hpp"
 #include "output.hpp"
 #include "place.hpp"
 #include "trace_log.hpp"
@@ -282,12 +283,25 @@ static void take_attributes(fs::path const &log, struct stat const &old) {
     throw Failure("cannot keep the permissions of " + log.string() + ": " + std::strerror(errno));
 }
 
+/* Whoever may write to the folder of a log can have made the file while the program ran. */
+static void check_owner(fs::path const &log, struct stat const &old) {
+  struct stat folder = {};
+  if (stat(log.parent_path().c_str(), &folder) != 0) return;
+  bool const is_shared = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH);
+  if (is_shared && old.st_uid != geteuid() && old.st_uid != folder.st_uid)
+    throw Failure("cannot write " + log.string() +
+                  ": another user has put it into a folder that everybody may write to");
+}
+
 /* Gives a log its name, which is on the same disk. A symbolic link stays: what it leads to is replaced. */
 static void keep_log(fs::path const &log, std::string const &path) {
   std::error_code missing;
   fs::path const there = fs::canonical(path, missing);
   struct stat old = {};
-  if (!missing && stat(there.c_str(), &old) == 0) take_attributes(log, old);
+  if (!missing && stat(there.c_str(), &old) == 0) {
+    check_owner(there, old);
+    take_attributes(log, old);
+  }
   fs::rename(log, missing ? fs::path(path) : there);
 }
 
@@ -313,8 +327,7 @@ static void write_results(TraceRun const &wanted, std::vector<ProcessLog> const 
 void run_traced(TraceRun const &wanted) {
   check_writable(wanted.out);
   check_writable(wanted.keep);
-  if (is_stream(wanted.keep))
-    throw Failure("cannot write " + wanted.keep + ": a log needs a regular file");
+  if (!wanted.keep.empty()) NewText const probe(wanted.keep); /* refuses what no file can replace */
   if (!wanted.keep.empty() && wanted.out != "-" &&
       fs::weakly_canonical(fs::absolute(wanted.out)) ==
           fs::weakly_canonical(fs::absolute(wanted.keep)))

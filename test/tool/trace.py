@@ -72,7 +72,7 @@ class Traces(Case):
         os.mkfifo(self.folder / "pipe")
         (self.folder / "link").symlink_to("pipe")
         for path in "pipe", "link":
-            self.assertIn(f"cannot write {path}: a log needs a regular file", self.run_traced("--log", path, expect=1).stderr)
+            self.assertIn(f"cannot write {path}: ", self.run_traced("--log", path, expect=1).stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), ["link", "pipe"])
 
     def test_run_on_other_contexts(self):

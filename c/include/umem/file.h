@@ -36,6 +36,9 @@
  * r needs no space. Reserved space does not help on file systems that copy on write, if a snapshot or another file
  * shares the bytes: there a write takes new space.
  *
+ * In a folder where everybody may make files (sticky and writable for all, as /tmp) a constructor that writes refuses a
+ * file, and a symbolic link to it, that belongs to another user than the effective one and the owner of the folder.
+ *
  * A block beyond the process's limit of file size (RLIMIT_FSIZE) fails with umemMemoryError, too; umem does not
  * notice a limit that is lowered later.
  *
@@ -100,8 +103,8 @@ typedef struct umemFileOptions {
  * over this context, the file stays empty; umem_open constructs the whole stack before it empties the file.
  *
  * Errors: umemValueError for a bad mode or an empty name; umemIOError with the system's text for a
- * file that cannot be opened, is not a regular file, is on a file system that stores nothing (/proc, /sys
- * and other interfaces of the kernel), or has a writer already; umemMemoryError. */
+ * file that cannot be opened, is not a regular file, is another user's in a folder of all users, is on a file system
+ * that stores nothing (/proc, /sys and other interfaces of the kernel), or has a writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
 /* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong size or an

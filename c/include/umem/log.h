@@ -62,6 +62,9 @@ typedef struct umemLogOptions {
  * The constructor follows a symbolic link to a file that is empty or a log. It refuses a link to a file that
  * does not exist (umemIOError), and does not create that file.
  *
+ * In a folder where everybody may make files (sticky and writable for all, as /tmp) it refuses a file, and a link to it,
+ * that belongs to another user than the effective one and the owner of the folder (umemIOError).
+ *
  * Errors: umemValueError for NULL, a wrong size, no file name or one too long, too few bytes, or an existing
  * file that is neither empty nor a log; umemIOError, with the system's text, for a file that cannot be
  * opened or created, is not a regular one or is a log that another process is writing; umemMemoryError for

@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { folder_flags = O_PATH | O_DIRECTORY | O_CLOEXEC, most_links = 40 };
@@ -149,6 +151,72 @@ int umem_open_folder(char const *path, char *name) {
   close(fd);
   errno = ENAMETOOLONG;
   return -1;
+}
+
+/* ---- what other users put there ---- */
+
+/* Whether everybody may put files into the folder, and remove only their own. */
+static bool is_shared(struct stat const *folder) {
+  return (folder->st_mode & S_ISVTX) && (folder->st_mode & S_IWOTH);
+}
+
+int umem_is_planted(int folder, struct stat const *about, bool *planted) {
+  struct stat above;
+  if (fstat(folder, &above) != 0) return errno;
+  *planted = is_shared(&above) && about->st_uid != geteuid() && about->st_uid != above.st_uid;
+  return 0;
+}
+
+/* Whether the file fd is not the one that name leads to by now, in a folder where somebody else may have removed a link
+ * that has led to it. about: NULL where there is none. Returns an errno. */
+static int is_swapped(int folder, struct stat const *about, int fd, bool *swapped) {
+  struct stat above, opened;
+  if (fd < 0) return 0;
+  if (fstat(folder, &above) != 0 || fstat(fd, &opened) != 0) return errno;
+  *swapped = is_shared(&above) &&
+             (!about || opened.st_dev != about->st_dev || opened.st_ino != about->st_ino);
+  return 0;
+}
+
+static int is_in_proc(int folder, bool *in_proc) {
+  struct statfs disk;
+  if (UMEM_AGAIN(fstatfs(folder, &disk)) != 0) return errno;
+  *in_proc = disk.f_type == PROC_SUPER_MAGIC;
+  return 0;
+}
+
+/* Looks at name in folder. *goes_on: it is a link, and text is where it leads. Returns an errno. */
+static int look(int folder, char const *name, int fd, char text[PATH_MAX], bool *planted,
+                bool *goes_on) {
+  struct stat about;
+  bool in_proc = false;
+  bool const is_there = fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0;
+  *goes_on = *planted = false;
+  if (!is_there && errno != ENOENT) return errno;
+  int error = is_there ? umem_is_planted(folder, &about, planted) : 0;
+  if (error || *planted) return error;
+  bool const is_link = is_there && S_ISLNK(about.st_mode);
+  if (!is_link) return is_swapped(folder, is_there ? &about : NULL, fd, planted);
+  error = is_in_proc(folder, &in_proc);
+  if (error || in_proc) return error;
+  *goes_on = true;
+  return read_link(folder, name, text) ? 0 : errno;
+}
+
+int umem_leads_to_planted(char const *path, int fd, bool *planted) {
+  char text[PATH_MAX], *name;
+  bool goes_on = true;
+  int at = AT_FDCWD, error = 0;
+  if (strlen(path) >= sizeof text) return ENAMETOOLONG;
+  strcpy(text, path);
+  for (int links = 0; !error && goes_on; links++) {
+    if (links == most_links) return close(at), ELOOP;
+    at = open_folder(NULL, at, text, &name);
+    if (at < 0) return errno;
+    error = look(at, name, fd, text, planted, &goes_on);
+  }
+  close(at);
+  return error;
 }
 
 /* ---- what is allowed ---- */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* ---- opening ---- */
@@ -18,6 +19,17 @@ int umem_open_path(char const *path, int flags, mode_t permissions);
 /* Opens the folder in which path has its file, with O_PATH, and copies the name of the file there to name,
  * NAME_MAX + 1 bytes. -1 and errno otherwise, also where the thread is kept to other folders (EACCES). */
 int umem_open_folder(char const *path, char *name);
+
+/* ---- what other users put there ---- */
+
+/* Sets *planted: whether about, of a file or link in folder, belongs to another user, in a folder where everybody may
+ * put files, as /tmp (sticky, writable for all). The owner of the folder is trusted. Returns an errno. */
+int umem_is_planted(int folder, struct stat const *about, bool *planted);
+
+/* The same for a path: whether a link on the way from it, or the file where that ends, is planted. fd: the file that
+ * was opened by it; another one is there by now, if it is not that. -1: none was opened. Folders above are not looked at.
+ * Links of /proc lead to a file by themselves. */
+int umem_leads_to_planted(char const *path, int fd, bool *planted);
 
 /* ---- what is allowed ---- */
 

@@ -86,6 +86,7 @@ typedef struct umemStore {
   bool taken_over; /* the descriptor, by umemFile_adopt: it may have duplicates */
   bool started;
   bool created;  /* this context made the file, and may remove it while it is not committed */
+  bool planted;  /* another user has put the file, or a link to it, into a folder of all users */
   bool leased;   /* see umemStore_isolate */
   bool building; /* atomic; until the commit, nothing changes the file. See umemStore_commit */
   pid_t owner; /* the process that constructed it; a forked child gives no space of the file back */

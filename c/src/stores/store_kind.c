@@ -54,6 +54,13 @@ bool umemStore_check_mode(umemStore const *store, mode_t mode) {
                    S_ISDIR(mode) ? "a directory" : "a device, a pipe or a socket");
 }
 
+bool umemStore_fail_planted(umemStore const *store) {
+  return UMEM_FAIL(store->ctx, umemIOError,
+                   "cannot write to %s: another user has put it into a folder that everybody may "
+                   "write to",
+                   store->label);
+}
+
 bool umemStore_check_kind(umemStore *store) {
   struct stat st;
   struct statfs disk = {0};

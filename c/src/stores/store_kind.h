@@ -9,6 +9,9 @@
 /* Whether mode, as of fstat, is that of a regular file; else an umemIOError. */
 bool umemStore_check_mode(umemStore const *store, mode_t mode);
 
+/* Records that another user has put the file, or a link to it, into a folder of all users. Returns false. */
+bool umemStore_fail_planted(umemStore const *store);
+
 /* Whether the open file is a regular file of a file system that stores files; else an umemIOError. */
 bool umemStore_check_kind(umemStore *store);
 

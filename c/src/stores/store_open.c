@@ -101,6 +101,9 @@ static int create_file(umemStore *store, int flags) {
   int fd = open_retrying(store->path, flags | O_CREAT | O_EXCL, 0666);
   store->created = fd >= 0;
   if (fd >= 0 || errno != EEXIST) return fd;
+  int error = umem_leads_to_planted(store->path, -1, &store->planted);
+  if (error) errno = error;
+  if (error || store->planted) return -1;
   return open_retrying(store->path, flags | O_CREAT, 0666); /* also behind a symbolic link */
 }
 
@@ -120,7 +123,11 @@ static bool open_named(umemStore *store, Mode const *mode) {
   store->fd = open_or_create(store, flags, mode->create);
   if (store->fd < 0 && errno == EACCES && mode->write && !mode->read)
     store->fd = open_or_create(store, (flags & ~O_ACCMODE) | O_WRONLY, mode->create);
-  return store->fd >= 0 || umemStore_fail_open(store, errno, "cannot open");
+  int error = store->fd < 0 ? errno : 0;
+  if (!error && mode->write && !store->created)
+    error = umem_leads_to_planted(store->path, store->fd, &store->planted);
+  if (store->planted) return umemStore_fail_planted(store);
+  return !error || umemStore_fail_open(store, error, "cannot open");
 }
 
 /* For file systems without O_TMPFILE: a file whose name goes at once. */

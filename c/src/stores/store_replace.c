@@ -6,6 +6,7 @@
 #include "stores/store_replace.h"
 #include "core/status.h"
 #include "base/again.h"
+#include "base/folders.h"
 #include "base/new_file.h"
 #include "stores/store_kind.h"
 
@@ -75,6 +76,16 @@ static int note(umemReplace *replace, char const *link) {
   return 0;
 }
 
+/* Refuses what has the name now and is of another user, in a folder of all users. Returns an errno. */
+static int check_owner(umemReplace *replace) {
+  struct stat about;
+  int const folder = replace->file.folder;
+  if (fstatat(folder, replace->file.name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? 0 : errno;
+  int error = umem_is_planted(folder, &about, &replace->store->planted);
+  return !error && replace->store->planted ? EACCES : error;
+}
+
 /* Goes where path leads, through symbolic links, also to a file that is not there. Returns an errno. */
 static int follow(umemReplace *replace, char const *path) {
   char link[PATH_MAX];
@@ -86,7 +97,8 @@ static int follow(umemReplace *replace, char const *path) {
     if (links == links_most) return ELOOP;
     if ((size_t)length == sizeof link) return ENAMETOOLONG;
     link[length] = 0;
-    error = note(replace, link);
+    error = check_owner(replace);
+    if (!error) error = note(replace, link);
     if (!error) error = enter(replace, link);
   }
   return error;
@@ -109,6 +121,8 @@ static bool find(umemReplace *replace, struct stat *old) {
   int error = follow(replace, path);
   if (error == EISDIR && stat(path, old) == 0)
     return umemStore_check_mode(replace->store, old->st_mode);
+  if (!error) error = check_owner(replace);
+  if (replace->store->planted) return umemStore_fail_planted(replace->store);
   if (error) return fail(replace, error, "cannot open");
   if (fstatat(replace->file.folder, replace->file.name, old, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT ? check_missing(replace, path, old)

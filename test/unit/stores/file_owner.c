@@ -252,6 +252,60 @@ static void scratch_files_have_no_name_and_give_space_back(void **state) {
   free(old);
 }
 
+/* ---- folders of all users ---- */
+
+enum { stranger = 4711 };
+
+static void expect_planted(Any *ctx, umemStatusType status) {
+  assert_int_equal(status, umemIOError);
+  expect_failure(ctx, umemIOError, "another user has put it into a folder that everybody may");
+  umem_dtor(ctx);
+}
+
+/* Constructors that write, or replace, refuse what path leads to; nothing happens to the file at `kept`, which has 5
+ * bytes, or is none and not made. */
+static void expect_all_refuse(char const *kept) {
+  static char const *const modes[] = {"r+", "w", "w+", "a", "a+"};
+  bool const exists = access(kept, F_OK) == 0;
+  Any ctx;
+  for (size_t i = exists ? 0 : 1; i < sizeof modes / sizeof *modes; i++)
+    expect_planted(&ctx, any_ctor(&ctx, path, modes[i]));
+  expect_planted(&ctx, umemFile_replace(&ctx.file, path));
+  assert_int_equal(access(kept, F_OK) == 0, exists);
+  if (exists) assert_int_equal(length_of(kept), 5);
+}
+
+/* As in /tmp: another user knows the name that this program will write to, and makes a file or a link of it first. */
+static void what_others_put_into_a_folder_of_all_is_not_written(void **state) {
+  (void)state;
+  if (geteuid() != 0) skip();
+  Any ctx;
+  char target[320];
+  snprintf(target, sizeof target, "%s/target", folder);
+  make_file(5);
+  assert_int_equal(chown(path, stranger, stranger), 0);
+  open_any(&ctx, "r+"); /* the folder is of this user */
+  close_any(&ctx);
+  assert_int_equal(chmod(folder, 01777), 0);
+  expect_all_refuse(path);
+  open_any(&ctx, "r");
+  close_any(&ctx);
+  assert_int_equal(rename(path, target), 0);
+  assert_int_equal(chown(target, 0, 0), 0);
+  assert_int_equal(symlink("target", path), 0);
+  open_any(&ctx, "r+"); /* a link of this user */
+  close_any(&ctx);
+  assert_int_equal(lchown(path, stranger, stranger), 0);
+  expect_all_refuse(target);
+  assert_int_equal(unlink(target), 0);
+  expect_all_refuse(target);
+  assert_int_equal(unlink(path), 0);
+  open_any(&ctx, "w+"); /* a file of this user */
+  close_any(&ctx);
+  open_any(&ctx, "r+");
+  close_any(&ctx);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(the_descriptor_is_closed_on_exec_and_does_not_append),
@@ -264,6 +318,7 @@ int main(void) {
       TEST(descriptors_that_are_refused_stay_the_callers),
       TEST(memory_files_can_be_adopted),
       TEST(scratch_files_have_no_name_and_give_space_back),
+      TEST(what_others_put_into_a_folder_of_all_is_not_written),
   };
   kind = kindFile;
   int failed = cmocka_run_group_tests_name("the owner of a File", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* log_file.c - see log_file.h. */
 #include "adaptors/log/log_file.h"
 #include "base/disk.h"
+#include "base/folders.h"
 #include "core/status.h"
 #include "adaptors/log/log_disk.h"
 
@@ -275,6 +276,17 @@ static bool examine(int fd, umemVirtual *ctx, char const *filename, struct stat 
                    filename);
 }
 
+static bool check_owner(int fd, umemVirtual *ctx, char const *filename) {
+  bool planted = false;
+  int error = umem_leads_to_planted(filename, fd, &planted);
+  if (error) return fail_with_words(ctx, "open", filename, error);
+  return !planted ||
+         UMEM_FAIL(ctx, umemIOError,
+                   "cannot write the log \"%s\": another user has put it into a folder that "
+                   "everybody may write to",
+                   filename);
+}
+
 static umemLogFile *keep(umemLogFile *file) {
   if (!file) return NULL;
   file->older = newest;
@@ -303,7 +315,7 @@ static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits,
 static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
                                    uint64_t max_bytes, bool commits) {
   struct stat about;
-  bool known = examine(fd, ctx, filename, &about);
+  bool known = examine(fd, ctx, filename, &about) && check_owner(fd, ctx, filename);
   umemLogFile *file = known ? find(&about) : NULL;
   if (known && !file) {
     file = begin(ctx, filename, fd, NULL, &about, max_bytes);

@@ -326,6 +326,28 @@ static void other_files_are_left_alone(void **state) {
   assert_string_equal(text, "important");
 }
 
+/* In /tmp another user may know the name, and make an empty file of it that all may write. */
+static void a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused(void **state) {
+  (void)state;
+  if (geteuid() != 0) skip();
+  char folder[] = "/tmp/umem-log-XXXXXX", planted[64];
+  assert_non_null(mkdtemp(folder));
+  snprintf(planted, sizeof planted, "%s/log", folder);
+  fclose(fopen(planted, "w"));
+  options.filename = planted;
+  assert_int_equal(chown(planted, 4711, 4711), 0);
+  assert_int_equal(chmod(folder, 01777), 0);
+  options.max_bytes = 1 << 16;
+  assert_int_equal(umemLog_ctor(&one, &host, &options), umemIOError);
+  assert_non_null(strstr(umem_get_message(&one), "another user has put it into a folder"));
+  umem_thread_clear();
+  assert_int_equal(chown(planted, 0, 0), 0);
+  open_small(&one, &host);
+  end(&one);
+  unlink(planted);
+  rmdir(folder);
+}
+
 /* People link logs to other disks: what is there is begun anew. */
 static void a_link_to_a_file_is_followed(void **state) {
   (void)state;
@@ -426,6 +448,7 @@ int main(void) {
       LOG_TEST(bad_options_are_refused),
       LOG_TEST(options_may_be_older),
       LOG_TEST(other_files_are_left_alone),
+      LOG_TEST(a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused),
       LOG_TEST(a_link_to_a_file_is_followed),
       LOG_TEST(a_link_to_nothing_is_refused),
       LOG_TEST(the_file_stays_the_same),
