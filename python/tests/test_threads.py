@@ -254,3 +254,29 @@ def test_all_threads_get_the_same_host(run_python):
                "for thread in threads: thread.join()\n"
                "print(len(set(map(id, found))), len(found))\n")
     assert run_python(program).split() == ["1", "8"]
+
+
+SHORT_OF_ADDRESSES = """
+import os, resource, sys, umem
+step, tries = 16 << 10, 24
+stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+stack = 8 << 20 if stack == resource.RLIM_INFINITY else stack
+umem.set_threads(3)
+source, target = umem.full(4 << 20, 1.5), umem.zeros(4 << 20)
+for i in range(2 * tries):
+    child = os.fork()
+    if not child:
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + (1 + i // tries) * (stack + 4096) + i % tries * step
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        umem.set_threads(3)
+        target[...] = source
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    if status:
+        sys.exit(f"{i}: {status:#x}")
+"""
+
+
+def test_a_thread_of_umem_without_memory_is_done_without(run_python):
+    run_python(SHORT_OF_ADDRESSES)

@@ -49,7 +49,8 @@ typedef struct umemLeg {
   bool (*can_run)(struct umemPump const *pump);
   bool (*is_over)(struct umemPump const *pump);
   void (*run)(struct umemPump *pump, bool one); /* with the lock, which it releases meanwhile */
-  bool has_thread; /* else the calling thread does it; under the lock */
+  bool has_thread; /* else the calling thread does it; under the lock, as is has_left */
+  bool has_left;   /* the thread could not serve */
   pthread_t thread;
 } umemLeg;
 

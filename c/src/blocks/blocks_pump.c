@@ -68,11 +68,17 @@ static void write_block(umemPump *pump, bool one) {
   pthread_cond_broadcast(&pump->changed);
 }
 
+/* Without its thread variables the thread leaves the leg to the calling thread. */
 static void *serve(void *argument) {
   umemLeg *leg = argument;
   umemPump *pump = leg->pump;
+  bool serves = umem_thread_has_data();
   umemLock_acquire(&pump->lock);
-  while (!leg->is_over(pump)) {
+  if (!serves) {
+    leg->has_left = true;
+    pthread_cond_broadcast(&pump->changed);
+  }
+  while (serves && !leg->is_over(pump)) {
     if (leg->can_run(pump))
       leg->run(pump, false);
     else
@@ -86,7 +92,8 @@ static void *serve(void *argument) {
 static void run_or_wait(umemPump *pump) {
   umemLeg *const legs[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
   for (size_t i = 0; i < sizeof legs / sizeof *legs; i++) {
-    if (legs[i]->has_thread || !legs[i]->can_run(pump)) continue;
+    bool served = legs[i]->has_thread && !legs[i]->has_left;
+    if (served || !legs[i]->can_run(pump)) continue;
     legs[i]->run(pump, true);
     return;
   }

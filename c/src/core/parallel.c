@@ -44,6 +44,7 @@ typedef struct Worker {
   bool joinable; /* thread is set, and nobody has begun to join it */
   bool leaving;  /* has left, or will when it wakes */
   bool busy;     /* runs a piece */
+  bool has_data; /* its thread variables */
 } Worker;
 
 static struct {
@@ -153,27 +154,40 @@ static void do_piece(Job *job, unsigned number) {
   job->work(job->argument, number);
 }
 
-/* The same, by a worker. False in a child of fork, which has no caller of the job. */
+/* Without the lock. Takes the worker's thread variables before it claims a piece. */
+static void take_data(Worker *self) {
+  umemLock_release(&pool.lock);
+  bool has = umem_thread_has_data();
+  umemLock_acquire(&pool.lock);
+  self->has_data = has;
+}
+
+/* The same, by a worker. False in a child of fork, which has no caller of the job, and without thread variables. The job
+ * does not end before. */
 static bool help(Worker *self, Job *job) {
-  unsigned piece = claim(job);
   job->helped++;
   pool.busy++;
   self->busy = true;
-  do_piece(job, piece);
+  if (!self->has_data)
+    take_data(self);
+  else
+    do_piece(job, claim(job));
   if (job->forks != umem_fork_count()) return false;
   self->busy = false;
   pool.busy--;
   if (--job->helped == 0) pthread_cond_signal(&job->helpers_done);
-  return true;
+  return self->has_data;
 }
 
 /* ---- workers ---- */
 
+static void leave(Worker *self) {
+  if (!self->leaving) pool.hired--;
+  self->leaving = true;
+}
+
 static bool stays(Worker *self) {
-  if (!self->leaving && pool.hired > pool.keep) {
-    self->leaving = true;
-    pool.hired--;
-  }
+  if (pool.hired > pool.keep) leave(self);
   return !self->leaving;
 }
 
@@ -187,6 +201,7 @@ static void *serve(void *argument) {
     else
       pthread_cond_wait(&pool.work, &pool.lock.mutex);
   }
+  if (!here && !self->has_data) leave(self);
   umemLock_release(&pool.lock);
   return NULL;
 }
@@ -208,7 +223,7 @@ static bool hire(void) {
   Worker *worker = take_entry();
   if (!worker) return false;
   bool left = worker->leaving;
-  worker->joinable = worker->leaving = false;
+  worker->joinable = worker->leaving = worker->has_data = false;
   pool.hired++;
   umemLock_release(&pool.lock);
   if (left) pthread_join(worker->thread, NULL);
@@ -219,11 +234,12 @@ static bool hire(void) {
   return started;
 }
 
-/* Starts workers for all unclaimed pieces, but no more than `threads` allows with the caller; and none
- * that would leave at once, because another thread has lowered the number meanwhile. */
+/* Starts workers for all unclaimed pieces, but no more than `threads` allows with the caller, also if some leave; and
+ * none that would leave at once, because another thread has lowered the number meanwhile. */
 static void hire_helpers(unsigned threads) {
-  while (pool.hired + 1 < threads && pool.hired < pool.keep &&
-         pool.hired - pool.busy < unclaimed_pieces())
+  for (unsigned started = 1; started < threads && pool.hired + 1 < threads &&
+                             pool.hired < pool.keep && pool.hired - pool.busy < unclaimed_pieces();
+       started++)
     if (!hire()) return;
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <umem.h>
 #include <unistd.h>
@@ -145,6 +146,78 @@ static void closing_leaves_nothing_of_threads(void **state) {
   if (after > before + loads * 64) fail_msg("%zu bytes a load", (after - before) / loads);
 }
 
+/* ---- little memory ---- */
+
+enum { copied = 16 << 20, most_helpers = 3, tries = 24, step = 16 << 10 };
+
+static unsigned char *source, *target;
+
+/* Bytes of addresses that the process has. */
+static size_t addresses(void) {
+  size_t pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%zu", &pages) != 1) _exit(2);
+  fclose(file);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Leaves malloc nothing free but what the system gives. */
+static void empty_malloc(void) {
+  mallopt(M_TOP_PAD, 0);
+  for (size_t size = 64 << 10; size >= 512; size /= 2)
+    for (int i = 0; i < 64; i++)
+      if (!malloc(size)) _exit(3);
+  malloc_trim(0);
+}
+
+/* In a process of its own, with addresses for the stacks of so many threads, and for a bit more. */
+static void copy_with(void *library, size_t more) {
+  umemStatusType (*copy_to)(void *, uintptr_t, void *, uintptr_t, size_t);
+  umemStatusType (*set_threads)(unsigned);
+  umemStatusType (*open_host)(umemHost *);
+  umemHost host;
+  find(library, "umem_copy_to", &copy_to);
+  find(library, "umem_set_threads", &set_threads);
+  find(library, "umemHost_ctor", &open_host);
+  if (open_host(&host) || set_threads(1 + most_helpers)) _exit(4);
+  copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, 1); /* this thread has its data */
+  empty_malloc();
+  size_t bytes = addresses() + more;
+  struct rlimit limit = {bytes, bytes};
+  if (setrlimit(RLIMIT_AS, &limit)) _exit(5);
+  if (copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, copied)) _exit(6);
+  _exit(memcmp(source, target, copied) ? 7 : 0);
+}
+
+/* glibc ends a process that has no memory for the thread variables of a library in a new thread. */
+static void threads_without_memory_are_done_without(void **state) {
+  (void)state;
+  if (UNDER(address_sanitizer) || under_thread_sanitizer) skip(); /* they need addresses */
+  pthread_attr_t usual;
+  size_t stack_size = 0;
+  assert_int_equal(pthread_getattr_default_np(&usual), 0);
+  assert_int_equal(pthread_attr_getstacksize(&usual, &stack_size), 0);
+  pthread_attr_destroy(&usual);
+  void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail_msg("%s", dlerror());
+  source = malloc(copied);
+  target = malloc(copied);
+  assert_true(source && target);
+  for (size_t i = 0; i < copied; i++) source[i] = (unsigned char)(i * 31 >> 7);
+  for (size_t i = 0; i < most_helpers * tries; i++) {
+    int status = -1;
+    size_t more = (1 + i / tries) * (stack_size + 4096) + i % tries * step;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) copy_with(library, more);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status) fail_msg("%zu bytes more: status %#x", more, status);
+  }
+  free(source);
+  free(target);
+  assert_int_equal(dlclose(library), 0);
+}
+
 /* ---- defaults ---- */
 
 static char path[] = "/tmp/umem-dlopen-XXXXXX";
@@ -198,6 +271,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(opens_and_closes),
       cmocka_unit_test(closing_leaves_nothing_of_threads),
+      cmocka_unit_test(threads_without_memory_are_done_without),
       cmocka_unit_test(defaults_end_with_the_library),
   };
   return cmocka_run_group_tests_name("dlopen", tests, NULL, NULL);
