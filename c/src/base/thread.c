@@ -6,11 +6,9 @@
  * pending and acts after umem. Contexts in RAM do not pay for it (umemPrompt): what they call puts it off itself before
  * it reaches such a point. test/fault/core/cancel_points.c finds what forgets that. */
 #include "base/thread.h"
-#include "base/lock.h"
 
 #include <signal.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 _Thread_local umemThread umem_thread;
 
@@ -29,25 +27,6 @@ void umem_end_deferral(void) {
   int ignored;
   umem_thread.deferred = false;
   pthread_setcancelstate(umem_thread.cancel_state, &ignored);
-}
-
-/* A thread gets the variables of a library that was opened at run time when it first uses one, by a malloc of glibc. The
- * first malloc of a thread may take a mapping, too. What is tried here is several times as much, and what is freed stays
- * with malloc. One thread at a time: so no two of them take what only one has tried. */
-static size_t const tried = 64 << 10;
-
-static umemLock data_lock;
-
-__attribute__((constructor(101))) static void open_data_lock(void) { umemLock_init(&data_lock); }
-
-bool umem_thread_has_data(void) {
-  umemLock_acquire(&data_lock);
-  void *volatile room = malloc(tried);
-  bool has = room != NULL;
-  free(room);
-  if (has) (void)*(uint64_t volatile *)&umem_thread.failures;
-  umemLock_release(&data_lock);
-  return has;
 }
 
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument) {

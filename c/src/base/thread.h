@@ -57,8 +57,4 @@ void umem_end_deferral(void);
  * signal handlers must not run in threads that it did not start. Returns 0, or an error as of pthread_create. */
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument);
 
-/* Whether the calling thread, which umem has started, has its thread variables. Call it before the thread uses the first
- * one, and end the thread if they cannot be had: glibc would end the process. No other lock may be held. */
-bool umem_thread_has_data(void);
-
 #endif

@@ -72,7 +72,7 @@ static void write_block(umemPump *pump, bool one) {
 static void *serve(void *argument) {
   umemLeg *leg = argument;
   umemPump *pump = leg->pump;
-  bool serves = umem_thread_has_data();
+  bool serves = umem_worker_has_data();
   umemLock_acquire(&pump->lock);
   if (!serves) {
     leg->has_left = true;

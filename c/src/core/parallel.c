@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -157,7 +158,7 @@ static void do_piece(Job *job, unsigned number) {
 /* Without the lock. Takes the worker's thread variables before it claims a piece. */
 static void take_data(Worker *self) {
   umemLock_release(&pool.lock);
-  bool has = umem_thread_has_data();
+  bool has = umem_worker_has_data();
   umemLock_acquire(&pool.lock);
   self->has_data = has;
 }
@@ -180,6 +181,23 @@ static bool help(Worker *self, Job *job) {
 }
 
 /* ---- workers ---- */
+
+/* A thread gets the variables of a library that was opened at run time when it first uses one, by a malloc of glibc. The
+ * first malloc of a thread may take a mapping, too. What is tried here is several times as much, and what is freed stays
+ * with malloc. One thread at a time: so no two of them take what only one has tried. */
+static size_t const tried = 64 << 10;
+
+static umemLock data_lock;
+
+bool umem_worker_has_data(void) {
+  umemLock_acquire(&data_lock);
+  void *volatile room = malloc(tried);
+  bool has = room != NULL;
+  free(room);
+  if (has) (void)*(uint64_t volatile *)&umem_thread.failures;
+  umemLock_release(&data_lock);
+  return has;
+}
 
 static void leave(Worker *self) {
   if (!self->leaving) pool.hired--;
@@ -289,6 +307,7 @@ static void begin_child(void) {
 /* Among the oldest locks: threads that hold others post jobs. */
 __attribute__((constructor(101))) static void open_pool(void) {
   umemLock_init(&pool.lock);
+  umemLock_init(&data_lock);
   pthread_atfork(NULL, NULL, begin_child);
 }
 

@@ -39,4 +39,8 @@ unsigned umem_parallel_threads(void);
 /* How many threads a loop of the program may use: what was set, or all processors. */
 unsigned umem_parallel_loop_threads(void);
 
+/* Whether the calling thread, which umem has started, has its thread variables. Call it before the thread uses the first
+ * one, and end the thread if they cannot be had: glibc would end the process. No other lock may be held. */
+bool umem_worker_has_data(void);
+
 #endif
