@@ -4,6 +4,7 @@
 #ifndef UMEM_PARALLEL_H
 #define UMEM_PARALLEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
