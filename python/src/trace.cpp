@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <sys/stat.h>
+#include <utility>
 
 namespace {
 
@@ -63,26 +65,57 @@ nb::object summary(nb::bytes path, unsigned context) {
   return made;
 }
 
+/* What is written by a FILE. It gets its name when it is complete, and keeps what it replaces as umemFile_replace; a device,
+ * a pipe or a socket is written as it is. */
+class Output {
+  umemFile file_ = {};
+  bool replaces_;
+  FILE *stream_ = nullptr;
+
+public:
+  explicit Output(char const *path) {
+    struct stat about = {};
+    char draft[4096];
+    replaces_ = stat(path, &about) || S_ISREG(about.st_mode) || S_ISDIR(about.st_mode);
+    if (!replaces_)
+      stream_ = fopen(path, "wbe");
+    else if (!umemFile_replace(&file_, path) && !umemFile_draft(&file_, draft, sizeof draft))
+      stream_ = fopen(draft, "wbe");
+  }
+  ~Output() {
+    if (stream_) fclose(stream_);
+    if (replaces_) umem_dtor(&file_);
+  }
+  Output(Output const &) = delete;
+  Output &operator=(Output const &) = delete;
+  FILE *get() { return stream_; }
+  bool finish() {
+    bool is_written = !ferror(stream_);
+    is_written = !fclose(std::exchange(stream_, nullptr)) && is_written;
+    return is_written && (!replaces_ || !umemFile_commit(&file_));
+  }
+};
+
 /* Writes the log to a new file in another format. */
 void convert(nb::bytes path, nb::bytes to, unsigned context, bool chrome, bool flows) {
   Log log(path, context);
   log.check();
+  uint64_t before = umem_thread_failures();
   bool has_memory = true, is_written = false;
   int number = 0;
   {
     Unlock unlock;
-    FILE *out = fopen(to.c_str(), "wbe");
-    if (out) {
-      has_memory =
-          chrome ? trace_write_chrome(log.get(), out, flows) : trace_write_csv(log.get(), out);
-      is_written = !fflush(out) && !ferror(out);
-      number = errno;
-      if (fclose(out) && is_written) is_written = false, number = errno;
-    } else {
-      number = errno;
+    errno = 0;
+    Output out(to.c_str());
+    if (out.get()) {
+      has_memory = chrome ? trace_write_chrome(log.get(), out.get(), flows)
+                          : trace_write_csv(log.get(), out.get());
+      is_written = has_memory && out.finish();
     }
+    number = errno;
   }
   if (!has_memory) refuse_memory();
+  if (umem_thread_failures() != before) raise_failure();
   if (!is_written) raise(umemIOError, "cannot write \"%s\": %s", to.c_str(), strerror(number));
 }
 

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import stat
 
 import pytest
 from conftest import resident
@@ -79,6 +80,24 @@ def test_files_for_viewers(log, tmp_path):
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert sum(row["Action"] == "allocate" for row in rows) == 20
+
+
+def test_files_for_viewers_keep_what_they_replace(log, tmp_path):
+    (tmp_path / "a.csv").touch(0o600)
+    (tmp_path / "link").symlink_to("a.csv")
+    umem.trace.to_csv(log, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == 0o600
+    written = (tmp_path / "a.csv").read_text()
+    with pytest.raises(umem.ValueError, match="no context"):
+        umem.trace.to_csv(log, tmp_path / "a.csv", context=200)
+    assert (tmp_path / "a.csv").read_text() == written
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] == ".") == []
+
+
+def test_a_log_may_be_replaced_by_its_trace(log):
+    umem.trace.to_csv(log, log)
+    assert "Action" in open(log).read()
 
 
 def test_logs_that_cannot_be_read(log, tmp_path):

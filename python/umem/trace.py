@@ -42,7 +42,8 @@ def to_chrome(log: Path, out: Path, *, context: int = 0, flows: bool = False) ->
     Parameters
     ----------
     out : str or os.PathLike
-        The new file.
+        The new file. It gets its name when it is complete, and may be the log itself. A file that it replaces keeps
+        its permissions and, as far as the system lets it, its owner; a symbolic link to it stays.
     flows : bool
         Whether arrows lead from each copy into a block to the copies that read from it.
     """
