@@ -81,6 +81,13 @@ TYPED_TEST(Reduce, AlongEachDimension) {
         });
         umem::sum_along(place, view, axis, sum);
         EXPECT_EQ(sums, expected);
+        if (view.extent(axis) == 0) {
+          EXPECT_THROWS(umem::max_along(place, view, axis, high), umem::value_error,
+                        "max_along of no elements");
+          EXPECT_THROWS(umem::min_along(place, view, axis, high), umem::value_error,
+                        "min_along of no elements");
+          continue;
+        }
         umem::max_along(place, view, axis, high);
         plainly(high, [&](double &x, umem::Extents<N - 1> const &at) {
           double largest = -std::numeric_limits<double>::infinity();

@@ -15,8 +15,11 @@
 #include <umem/transform.hpp>
 
 #include <algorithm>
+#include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -50,6 +53,47 @@ template <class F, std::size_t K> inline constexpr bool only_reads = umem::detai
 static_assert(!only_reads<Mixed, 0> && only_reads<Mixed, 1> && only_reads<Mixed, 2>);
 static_assert(!only_reads<Mixed, 4> && !only_reads<Generic, 0>);
 static_assert(only_reads<void (*)(double), 0> && !only_reads<void (*)(double &), 0>);
+
+/* ---- which arguments are indices ---- */
+
+template <class F, class... T>
+inline constexpr bool is_indexed = umem::detail::indexed_call<index_t, F, 2, T...>::with_indices;
+struct Either {
+  void operator()(double &, double, index_t, index_t) const {}
+  void operator()(double &, index_t, index_t) const {}
+  void operator()(double &, double, double) const {}
+};
+struct AllDeduced {
+  template <class T, class... Indices> void operator()(T &, Indices...) const {}
+};
+struct OneDeduced {
+  template <class Index> void operator()(double &, Index, double) const {}
+};
+template <class Index> struct Widths {
+  void operator()(double &, Index, Index const &) const {}
+};
+struct Defaulted {
+  void operator()(double &, index_t, index_t, double = 0) const {}
+};
+static_assert(is_indexed<Either, double> && is_indexed<Either, double, double>);
+static_assert(is_indexed<AllDeduced, double> && is_indexed<AllDeduced, double, double const>);
+static_assert(!is_indexed<OneDeduced, double> && is_indexed<Defaulted, double>);
+static_assert(is_indexed<Widths<int>, double> && is_indexed<Widths<std::size_t>, double>);
+static_assert(is_indexed<Widths<short>, double> && is_indexed<Widths<unsigned char>, double>);
+static_assert(!is_indexed<Widths<bool>, double> && !is_indexed<Widths<float>, double>);
+static_assert(!is_indexed<Widths<std::complex<double>>, double>);
+static_assert(!is_indexed<Widths<umem::Extents<1>>, double>);
+static_assert(is_indexed<void (*)(double &, int, long), double>);
+static_assert(!is_indexed<void (*)(double &, int, float), double>);
+static_assert(is_indexed<std::function<void(double &, int, int)>, double>);
+static_assert(!is_indexed<std::function<void(double &, int, double)>, double>);
+
+constexpr auto generic = [](auto &x, auto i, auto j) { x = static_cast<double>(i * j); };
+constexpr auto mixed = [](auto &x, auto i, index_t j) { x = static_cast<double>(i * j); };
+constexpr auto fraction = [](auto &x, auto i, double j) { x = static_cast<double>(i) * j; };
+constexpr auto complex = [](auto &x, auto i, std::complex<double> j) { x = double(i) * j.real(); };
+static_assert(is_indexed<decltype(generic), double> && is_indexed<decltype(mixed), double>);
+static_assert(!is_indexed<decltype(fraction), double> && !is_indexed<decltype(complex), double>);
 
 static_assert(umem::detail::is_operand<Doubles const &> && umem::detail::is_operand<View<int, 0>>);
 static_assert(umem::detail::is_operand<umem::ArrayLock<int, 1>> &&

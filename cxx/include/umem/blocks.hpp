@@ -41,6 +41,14 @@ template <class Function> struct FromRow {
   }
 };
 
+template <class Index, class Function, int Rank, class Type> constexpr bool takes_element_at() {
+  using Call = indexed_call<Index, Function, Rank, Type>;
+  static_assert(Call::fits || Call::hides,
+                "for_each_indexed of blocks: f takes an element and one index per dimension");
+  static_assert(!Call::fits || Call::with_indices, UMEM_INTEGER_INDEX);
+  return Call::with_indices || Call::hides;
+}
+
 /* Two passages that keep step. */
 template <class One, class Other> void check_step(One const &one, Other const &other) {
   if (one.size() != other.size() || one.rows() != other.rows())
@@ -57,16 +65,22 @@ template <class In, class Out, int Rank, int OutRank, class Function>
 void for_each(Blocks<In, Out, Rank, OutRank> &&blocks, Function f) {
   static_assert(std::is_void_v<Out>,
                 "for_each of blocks for another array: transform gives them values");
-  for (auto const &block : blocks) for_each(block.place(), block.in().interior(), f);
+  constexpr bool fits =
+      std::is_invocable_v<Function &, In &> || detail::hides_parameters<Function>();
+  static_assert(fits,
+                "for_each of blocks: f takes an element; for_each_indexed gives it the indices");
+  if constexpr (fits)
+    for (auto const &block : blocks) for_each(block.place(), block.in().interior(), f);
 }
 
 /* f(element, i, j, ...) for every element with its indices in the array. */
 template <class In, class Out, int Rank, int OutRank, class Function>
 void for_each_indexed(Blocks<In, Out, Rank, OutRank> &&blocks, Function f) {
   static_assert(std::is_void_v<Out>, "for_each_indexed of blocks for another array");
-  for (auto const &block : blocks)
-    for_each_indexed(block.place(), block.in().interior(),
-                     detail::FromRow<Function>{f, block.first()});
+  if constexpr (detail::takes_element_at<index_t, Function, Rank, In>())
+    for (auto const &block : blocks)
+      for_each_indexed(block.place(), block.in().interior(),
+                       detail::FromRow<Function>{f, block.first()});
 }
 
 /* out = f(in) for every element, where both arrays have the same extents. */

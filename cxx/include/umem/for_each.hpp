@@ -7,7 +7,9 @@
  *
  * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any number after it. All have
  * the same rank and extents. f gets a reference to an element of each, in their order, and then the indices if it takes
- * them: for_each asks first whether f takes the elements alone, for_each_indexed always passes indices.
+ * them: for_each asks first whether f takes the elements alone, for_each_indexed always passes indices. An index goes to
+ * a parameter of an integer type, or of a type that is deduced: where f has another number there, an operand is missing,
+ * and the loop does not compile.
  *
  * Access: umem::read(x), umem::write(x) (to read and write) and umem::discard(x) (to write without reading) say what f
  * does with the elements of x. Without them an operand is only read if it is const, or if f takes its elements by value
@@ -72,52 +74,53 @@ template <class Index, int Rank> void check_index_type(Range<Rank> const &range)
 
 /* ---- which arguments f gets ---- */
 
-template <class Index, class Function, class Elements, class Numbers> struct CallOf;
-template <class Index, class Function, class... Types, int... Nth>
-struct CallOf<Index, Function, std::tuple<Types...>, std::integer_sequence<int, Nth...>> {
-  template <int> using IndexOf = Index;
-  static constexpr bool with_elements = std::is_invocable_v<Function &, Types &...>;
-  static constexpr bool with_indices = std::is_invocable_v<Function &, Types &..., IndexOf<Nth>...>;
-};
+template <class Index, class Function, class... Uses>
+using call_of = indexed_call<Index, Function, std::tuple_element_t<0, std::tuple<Uses...>>::rank,
+                             typename Uses::element_type...>;
 
 /* Whether f gets the indices after the elements of uses: if it must, or takes nothing else. */
 template <bool must, class Index, class Function, class... Uses> constexpr bool gets_indices() {
+  using Call = call_of<Index, Function, Uses...>;
+  static_assert(!Call::fits || Call::with_indices || (!must && Call::with_elements),
+                UMEM_INTEGER_INDEX);
   if constexpr (must) {
+    static_assert(Call::fits || Call::hides,
+                  "for_each_indexed: f takes a reference to an element of each operand, in their "
+                  "order and of their types, and then one index per dimension; elements that are "
+                  "only read are const");
     return true;
   } else {
-    constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
-    using Call = CallOf<Index, Function, std::tuple<typename Uses::element_type...>,
-                        std::make_integer_sequence<int, Rank>>;
-    static_assert(Call::with_elements || !hides_parameters<Function>(),
+    static_assert(Call::with_elements || !Call::hides,
                   "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
                   "call for_each_indexed");
-    if constexpr (Call::with_elements) {
-      return false;
-    } else {
-      static_assert(Call::with_indices,
-                    "for_each: f takes a reference to an element of each operand, in their order "
-                    "and of their types, and may take one index per dimension after them; "
-                    "elements that are only read are const");
-      return true;
-    }
+    static_assert(Call::with_elements || Call::fits || Call::hides,
+                  "for_each: f takes a reference to an element of each operand, in their order "
+                  "and of their types, and may take one index per dimension after them; "
+                  "elements that are only read are const");
+    return !Call::with_elements;
   }
 }
 
-/* Whether a loop can be compiled: no message has been given. What cannot is left out, so that the
- * messages stand alone. */
+/* Whether a loop can be compiled: no message has been given. */
 template <class... Uses> constexpr bool are_allowed() {
   constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
   return ((Uses::rank == Rank && Uses::is_allowed) && ...);
 }
-template <class Index, class Function, class... Uses> constexpr bool takes_operands() {
+template <bool must, class Index, class Function, class... Uses> constexpr bool takes_operands() {
   if constexpr (!are_allowed<Uses...>() || !is_index<Index> || !std::is_signed_v<Index>) {
     return false;
   } else {
-    constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
-    using Call = CallOf<Index, Function, std::tuple<typename Uses::element_type...>,
-                        std::make_integer_sequence<int, Rank>>;
-    return Call::with_elements || Call::with_indices || hides_parameters<Function>();
+    using Call = call_of<Index, Function, Uses...>;
+    return Call::with_indices || (must ? Call::hides : Call::with_elements);
   }
+}
+
+/* The same for indices alone. */
+template <class Index, class Function, int Rank> constexpr bool takes_indices() {
+  using Call = indexed_call<Index, Function, Rank>;
+  static_assert(Call::fits || Call::hides, "for_each_index: f takes one index per dimension");
+  static_assert(!Call::fits || Call::with_indices, UMEM_INTEGER_INDEX);
+  return Call::with_indices || Call::hides;
 }
 
 /* ---- a function with a body for each side ---- */
@@ -226,7 +229,7 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place
                 "the type of indices is a signed integer");
   static_assert(std::is_copy_constructible_v<Function>, UMEM_COPIED_FUNCTOR);
   constexpr bool with_indices = gets_indices<indexed, Index, Function, Uses...>();
-  if constexpr (!takes_operands<Index, Function, Uses...>() ||
+  if constexpr (!takes_operands<indexed, Index, Function, Uses...>() ||
                 !std::is_copy_constructible_v<Function>) {
     return;
   } else if constexpr (with_indices) {
@@ -400,16 +403,18 @@ template <class Index = index_t, class PlaceType, int Rank, class Function>
 UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Range<Rank> const &range,
                                        Function f) {
   UMEM_TRACE("umem::for_each_index");
-  auto where = detail::as_place(place);
-  using Where = decltype(where);
-  detail::check_index_type<Index>(range);
-  if constexpr (detail::may_be_device<Where>)
-    if (detail::is_device(where))
-      return detail::device_indices<Index>(detail::device_of(where), detail::for_device(f),
-                                           range.begin, range.end);
-  if constexpr (detail::may_be_host<Where>) {
-    detail::check_for_host<Function>();
-    detail::host_indices<Index>(detail::host_of(where), f, range.begin, range.end);
+  if constexpr (detail::takes_indices<Index, Function, Rank>()) {
+    auto where = detail::as_place(place);
+    using Where = decltype(where);
+    detail::check_index_type<Index>(range);
+    if constexpr (detail::may_be_device<Where>)
+      if (detail::is_device(where))
+        return detail::device_indices<Index>(detail::device_of(where), detail::for_device(f),
+                                             range.begin, range.end);
+    if constexpr (detail::may_be_host<Where>) {
+      detail::check_for_host<Function>();
+      detail::host_indices<Index>(detail::host_of(where), f, range.begin, range.end);
+    }
   }
 }
 template <class Index = index_t, class PlaceType, int Rank, class Function>

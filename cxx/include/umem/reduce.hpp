@@ -69,10 +69,16 @@ Result reduce_uses(char const *function, PlaceType const &place, Result const &i
                    Function f, Uses const &...uses) {
   auto where = settled(place, uses...);
   check_ranks<Uses...>();
-  check_extents(function, extents_of(uses)...);
-  return with_views(
-      where, [&](auto const &...views) { return reduce_all<Result>(where, op, f, init, views...); },
-      uses...);
+  if constexpr (are_allowed<Uses...>() && joins<Op, Result>() &&
+                takes_elements<called_by<Function>, typename Uses::value_type...>()) {
+    check_extents(function, extents_of(uses)...);
+    return with_views(
+        where,
+        [&](auto const &...views) { return reduce_all<Result>(where, op, f, init, views...); },
+        uses...);
+  } else {
+    return init;
+  }
 }
 
 /* The smallest or largest element; init: what is larger or smaller than all. */

@@ -41,6 +41,20 @@ void check_along(char const *function, Extents<Rank> const &in, int axis,
                  in_words(in).text, axis, in_words(out).text);
 }
 
+/* Throws umem::value_error if dimension axis has no elements. */
+template <class Operand> void check_some_along(char const *function, Operand const &in, int axis) {
+  auto const extents = extents_of(in);
+  if (axis >= 0 && axis < rank_of<Operand> && extents[axis] == 0)
+    raise_text(umemValueError, "%s of no elements", function);
+}
+
+template <class Function, class... Types> constexpr bool takes_along() {
+  if constexpr (takes_position<Function>)
+    return true;
+  else
+    return takes_elements<called_by<Function>, Types...>();
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out(...) = op over init and f(element of each input) for all n of dimension axis. */
@@ -72,7 +86,18 @@ void reduce_dimension(char const *function, PlaceType const &place, int axis, Ot
     check_along(function, extents, axis, extents_of(out));
     with_views(where, body(where), uses...);
   };
-  if constexpr (fits) along(use(out, discard), use(in, read), use(others, read)...);
+  if constexpr (fits && joins<Op, Result>())
+    if constexpr (takes_along<Function, value_of<Operand>, value_of<More>...>())
+      along(use(out, discard), use(in, read), use(others, read)...);
+}
+
+/* The smallest or largest elements. */
+template <class PlaceType, class Operand, class Other, class Op>
+void extremes_along(char const *function, PlaceType const &place, Operand const &in, int axis,
+                    Other &out, Op op, bool largest) {
+  check_some_along(function, in, axis);
+  reduce_dimension(function, place, axis, out, limit_of<value_of<Operand>>(!largest), op,
+                   Identity(), in);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -141,25 +166,26 @@ void sum_along(Operand const &in, int axis, Other &&out) {
   reduce_along(in, axis, out, accumulator<detail::value_of<Operand>>(), plus());
 }
 
-/* The smallest and the largest elements; over no elements, the limits of the type (infinity if
- * it has one). */
+/* The smallest and the largest elements; umem::value_error if dimension axis has no elements. */
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void min_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<Operand>>(true), minimum());
+  UMEM_TRACE("umem::min_along");
+  detail::extremes_along("min_along", place, in, axis, out, minimum(), false);
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 void min_along(Operand const &in, int axis, Other &&out) {
-  reduce_along(in, axis, out, detail::limit_of<detail::value_of<Operand>>(true), minimum());
+  min_along(detail::AtHome(), in, axis, out);
 }
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void max_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  reduce_along(place, in, axis, out, detail::limit_of<detail::value_of<Operand>>(false), maximum());
+  UMEM_TRACE("umem::max_along");
+  detail::extremes_along("max_along", place, in, axis, out, maximum(), true);
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 void max_along(Operand const &in, int axis, Other &&out) {
-  reduce_along(in, axis, out, detail::limit_of<detail::value_of<Operand>>(false), maximum());
+  max_along(detail::AtHome(), in, axis, out);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -109,17 +109,20 @@ template <class PlaceType, class Operand, class Function>
 bool any_of(PlaceType const &place, Operand const &elements, Function f) {
   using Type = value_of<Operand>;
   constexpr int Rank = rank_of<Operand>;
-  return reduce_view(
-      place, elements,
-      [=](HostPlace const &host, View<Type const, Rank> const &view) {
-        check_for_host<Function>();
-        std::atomic<bool> found{false};
-        host_reduce_pieces<bool>(host, maximum(), FindAny<Function>{f, &found}, view);
-        return found.load();
-      },
-      [=](DevicePlace const &device, View<Type const, Rank> const &view) {
-        return reduce_all<int>(device, maximum(), CountOf<int, Function>{f}, 0, view) != 0;
-      });
+  if constexpr (takes_elements<called_by<Function>, Type>())
+    return reduce_view(
+        place, elements,
+        [=](HostPlace const &host, View<Type const, Rank> const &view) {
+          check_for_host<Function>();
+          std::atomic<bool> found{false};
+          host_reduce_pieces<bool>(host, maximum(), FindAny<Function>{f, &found}, view);
+          return found.load();
+        },
+        [=](DevicePlace const &device, View<Type const, Rank> const &view) {
+          return reduce_all<int>(device, maximum(), CountOf<int, Function>{f}, 0, view) != 0;
+        });
+  else
+    return false;
 }
 
 template <bool conjugates, class PlaceType, class Operand, class Other>

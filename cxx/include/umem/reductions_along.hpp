@@ -13,7 +13,6 @@
 #include <umem/detail/monoids.hpp>
 #include <umem/reduce_along.hpp>
 
-#include <string>
 #include <type_traits>
 
 namespace umem {
@@ -29,9 +28,7 @@ void arg_along(char const *function, PlaceType const &place, Operand const &in, 
   static_assert(!is_complex<Type>, "complex numbers have no smallest and largest one");
   static_assert(std::is_integral_v<value_of<std::remove_const_t<Other>>>,
                 "argmin_along, argmax_along: the output has elements of an integer type");
-  auto const extents = extents_of(in);
-  if (axis >= 0 && axis < rank_of<Operand> && extents[axis] == 0)
-    throw value_error(std::string(function) + " of no elements");
+  check_some_along(function, in, axis);
   reduce_dimension(function, place, axis, out, last_extreme<Type>(largest_value),
                    FirstExtreme<largest_value>(), LocatedAlong(), in);
 }
@@ -74,7 +71,8 @@ void argmax_along(Operand const &in, int axis, Other &&out) {
   argmax_along(detail::AtHome(), in, axis, out);
 }
 
-/* The smallest and the largest elements to two outputs, as min_along and then max_along. */
+/* The smallest and the largest elements to two outputs, as min_along and then max_along. umem::value_error if dimension
+ * axis has no elements. */
 template <class PlaceType, class Operand, class Other, class Output,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void minmax_along(PlaceType const &place, Operand const &in, int axis, Other &&smallest,

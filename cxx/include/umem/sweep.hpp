@@ -27,6 +27,20 @@
 namespace umem {
 
 namespace detail {
+
+/* Whether a functor gets elements of these types with indices, and returns a value for op. */
+template <class Index, int Rank, class Result, class Op, class Function, class... Types>
+constexpr bool is_sweep() {
+  using Call = indexed_call<Index, Function, Rank, Types...>;
+  static_assert(!Call::fits || Call::with_indices, UMEM_INTEGER_INDEX);
+  constexpr bool fits =
+      Call::hides || (Call::fits && (!Call::with_indices || Call::returns_value()));
+  static_assert(fits,
+                "f takes a reference to the element of a sweep, then one index per dimension, "
+                "and returns a value; for_each_index_reduce gives it the indices alone");
+  return joins<Op, Result>() && fits && (Call::hides || Call::with_indices);
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for the indices of a range. */
@@ -93,7 +107,10 @@ Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, R
                              Function f) {
   UMEM_TRACE("umem::for_each_index_reduce");
   detail::check_index_type<Index>(range);
-  return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
+  if constexpr (detail::is_sweep<Index, Rank, Result, Op, Function>())
+    return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
+  else
+    return init;
 }
 template <class Index = index_t, class PlaceType, int Rank, class Result, class Op, class Function,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
@@ -117,13 +134,18 @@ Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operan
   auto where = detail::settled(place, written);
   detail::check_kernels(where);
   detail::check_index_type<Index>(range);
-  return detail::with_views(
-      where,
-      [&](auto const &view) {
-        detail::check_range(view, range);
-        return detail::sweep_view<Index>(where, view, range, init, op, f);
-      },
-      written);
+  using Used = decltype(written);
+  if constexpr (Used::is_allowed && detail::is_sweep<Index, Used::rank, Result, Op, Function,
+                                                     typename Used::value_type>())
+    return detail::with_views(
+        where,
+        [&](auto const &view) {
+          detail::check_range(view, range);
+          return detail::sweep_view<Index>(where, view, range, init, op, f);
+        },
+        written);
+  else
+    return init;
 }
 template <class Index = index_t, class Operand, class Result, class Op, class Function,
           class = std::enable_if_t<detail::is_operand<Operand>>>

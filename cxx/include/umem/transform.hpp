@@ -48,6 +48,16 @@ template <class Function> AssignOnDevice<Function> for_device(Assign<Function> c
   return {assign.functor};
 }
 
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+template <class PlaceType, class Function, class Output, class... Uses>
+void transform_uses(PlaceType const &place, Function const &f, Output const &out,
+                    Uses const &...uses) {
+  if constexpr (takes_elements<Function, typename Uses::value_type...>())
+    loop("transform", place, Assign<Function>{f}, out, uses...);
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace detail
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
@@ -57,8 +67,7 @@ template <class PlaceType, class Operand, class Other, class Function,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void transform(PlaceType const &place, Operand const &in, Other &&out, Function f) {
   UMEM_TRACE("umem::transform");
-  detail::loop("transform", place, detail::Assign<Function>{f}, detail::use(out, discard),
-               detail::use(in, read));
+  detail::transform_uses(place, f, detail::use(out, discard), detail::use(in, read));
 }
 template <class Operand, class Other, class Function,
           class = std::enable_if_t<detail::is_operand<Operand>>>
@@ -72,8 +81,8 @@ template <class PlaceType, class Operand, class Other, class Output, class Funct
 void transform(PlaceType const &place, Operand const &one, Other const &two, Output &&out,
                Function f) {
   UMEM_TRACE("umem::transform");
-  detail::loop("transform", place, detail::Assign<Function>{f}, detail::use(out, discard),
-               detail::use(one, read), detail::use(two, read));
+  detail::transform_uses(place, f, detail::use(out, discard), detail::use(one, read),
+                         detail::use(two, read));
 }
 template <class Operand, class Other, class Output, class Function,
           class = std::enable_if_t<detail::is_operand<Operand>>, class = void>

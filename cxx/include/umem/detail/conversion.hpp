@@ -16,12 +16,12 @@ namespace umem {
 namespace detail {
 
 /* What std::numeric_limits says, without functions, which kernels cannot call. */
-template <class T> struct RangeOf {
-  static constexpr int digits = std::numeric_limits<T>::digits;
-  static constexpr bool is_signed = std::numeric_limits<T>::is_signed;
-  static constexpr T min = std::numeric_limits<T>::min(); /* of integers */
-  static constexpr T max = std::numeric_limits<T>::max();
-  static constexpr T epsilon = std::numeric_limits<T>::epsilon();
+template <class Type> struct RangeOf {
+  static constexpr int digits = std::numeric_limits<Type>::digits;
+  static constexpr bool is_signed = std::numeric_limits<Type>::is_signed;
+  static constexpr Type min = std::numeric_limits<Type>::min(); /* of integers */
+  static constexpr Type max = std::numeric_limits<Type>::max();
+  static constexpr Type epsilon = std::numeric_limits<Type>::epsilon();
 };
 
 /* ---- to integers ---- */
@@ -107,8 +107,8 @@ template <class From> UMEM_FUNCTION float odd_of(From x) {
 
 /* ---- any type ---- */
 
-template <class T>
-inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class Type>
+inline constexpr bool is_integer = std::is_integral_v<Type> && !std::is_same_v<Type, bool>;
 
 /* wraps: numbers out of the range of an integer type wrap. */
 template <class To, bool wraps, class From> UMEM_FUNCTION constexpr To converted(From const &x) {

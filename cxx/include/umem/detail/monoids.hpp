@@ -4,6 +4,7 @@
 #define UMEM_DETAIL_MONOIDS_HPP
 
 #include <umem/config.hpp>
+#include <umem/detail/functors.hpp>
 #include <umem/element.hpp>
 #include <umem/extents.hpp>
 #include <umem/functional.hpp>
@@ -116,6 +117,11 @@ template <class Function> struct Negated {
     return functor(value) ? false : true;
   }
 };
+
+template <class Result, class Function> struct CalledBy<CountOf<Result, Function>> {
+  using type = Function;
+};
+template <class Function> struct CalledBy<Negated<Function>> { using type = Function; };
 
 template <class Result, class Function>
 inline constexpr bool is_for_device<CountOf<Result, Function>> = is_for_device<Function>;

@@ -10,6 +10,7 @@
 #define UMEM_DETAIL_OPERAND_HPP
 
 #include <umem/array_access.hpp>
+#include <umem/detail/functors.hpp>
 #include <umem/detail/open_memory.hpp>
 #include <umem/part.hpp>
 #include <umem/place.hpp>
@@ -141,58 +142,6 @@ template <class Arg> Use<Arg, discard_t> use(Arg &operand, discard_t, bool all =
   static_assert(is_written<Arg>, "the elements of a read-only array cannot be written");
   return {operand, all};
 }
-
-/* The parameters of a functor with one call operator that is no template. */
-template <class Class> struct ParametersOf { using type = std::tuple<>; };
-template <class Result, class... Args> struct ParametersOf<Result (*)(Args...)> {
-  using type = std::tuple<Args...>;
-};
-template <class Result, class... Args> struct ParametersOf<Result (*)(Args...) noexcept> {
-  using type = std::tuple<Args...>;
-};
-template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...)> {
-  using type = std::tuple<Args...>;
-};
-template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...) const> {
-  using type = std::tuple<Args...>;
-};
-template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...) noexcept> {
-  using type = std::tuple<Args...>;
-};
-template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...) const noexcept> {
-  using type = std::tuple<Args...>;
-};
-
-/* Whether parameter Nth of Function can only be read: a value or a reference to const. Not known of
- * templates and of functors with several call operators; nor of __device__ lambdas, whose
- * parameters nvcc shows to code of the GPU alone. */
-template <class Function, std::size_t Nth, class = void> inline constexpr bool only_reads = false;
-template <std::size_t Nth, class Parameters> constexpr bool reads_parameter() {
-  if constexpr (Nth < std::tuple_size_v<Parameters>) {
-    using Parameter = std::tuple_element_t<Nth, Parameters>;
-    return !std::is_reference_v<Parameter> || std::is_const_v<std::remove_reference_t<Parameter>>;
-  } else {
-    return false;
-  }
-}
-template <class Function> constexpr bool hides_parameters() {
-#if defined(__CUDACC_EXTENDED_LAMBDA__)
-  return __nv_is_extended_device_lambda_closure_type(Function);
-#else
-  return false;
-#endif
-}
-template <class Function, std::size_t Nth>
-inline constexpr bool only_reads<Function, Nth, std::void_t<decltype(&Function::operator())>> =
-    !hides_parameters<Function>() &&
-    reads_parameter<Nth, typename ParametersOf<decltype(&Function::operator())>::type>();
-template <class Result, class... Args, std::size_t Nth>
-inline constexpr bool
-    only_reads<Result (*)(Args...), Nth, void> = reads_parameter<Nth, std::tuple<Args...>>();
 
 /* The use of operand Nth of a loop with functor Function: as umem::read, umem::write or
  * umem::discard around it says, else to read what is const or what Function can only read, and to

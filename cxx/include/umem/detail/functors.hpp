@@ -1,0 +1,180 @@
+/* umem/detail/functors.hpp - what the functors of loops take, and what the compiler says of one that fits nothing.
+ *
+ * A loop that has said why it cannot be compiled is left out, so that its message stands alone. */
+#ifndef UMEM_DETAIL_FUNCTORS_HPP
+#define UMEM_DETAIL_FUNCTORS_HPP
+
+#include <umem/config.hpp>
+#include <umem/extents.hpp>
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace umem {
+namespace detail {
+
+/* ---- parameters ---- */
+
+template <class Function> struct ParametersOf { using type = std::tuple<>; };
+template <class Result, class... Args> struct ParametersOf<Result (*)(Args...)> {
+  using type = std::tuple<Args...>;
+};
+template <class Result, class... Args> struct ParametersOf<Result (*)(Args...) noexcept> {
+  using type = std::tuple<Args...>;
+};
+template <class Class, class Result, class... Args>
+struct ParametersOf<Result (Class::*)(Args...)> {
+  using type = std::tuple<Args...>;
+};
+template <class Class, class Result, class... Args>
+struct ParametersOf<Result (Class::*)(Args...) const> {
+  using type = std::tuple<Args...>;
+};
+template <class Class, class Result, class... Args>
+struct ParametersOf<Result (Class::*)(Args...) noexcept> {
+  using type = std::tuple<Args...>;
+};
+template <class Class, class Result, class... Args>
+struct ParametersOf<Result (Class::*)(Args...) const noexcept> {
+  using type = std::tuple<Args...>;
+};
+
+template <class Function, class = void> struct OwnParameters : ParametersOf<Function> {};
+template <class Function>
+struct OwnParameters<Function, std::void_t<decltype(&Function::operator())>>
+    : ParametersOf<decltype(&Function::operator())> {};
+
+/* Whether nvcc shows the parameters to code of the GPU alone, as those of __device__ lambdas. */
+template <class Function> constexpr bool hides_parameters() {
+#if defined(__CUDACC_EXTENDED_LAMBDA__)
+  return __nv_is_extended_device_lambda_closure_type(Function);
+#else
+  return false;
+#endif
+}
+
+/* Empty where they are not known: of templates, of functors with several call operators, and of those that hide them. */
+template <class Function>
+using parameters_of = typename std::conditional_t<hides_parameters<Function>(), ParametersOf<void>,
+                                                  OwnParameters<Function>>::type;
+
+/* Whether parameter Nth of Function can only be read: a value or a reference to const. */
+template <class Parameters, std::size_t Nth> constexpr bool reads_parameter() {
+  if constexpr (Nth < std::tuple_size_v<Parameters>) {
+    using Parameter = std::tuple_element_t<Nth, Parameters>;
+    return !std::is_reference_v<Parameter> || std::is_const_v<std::remove_reference_t<Parameter>>;
+  } else {
+    return false;
+  }
+}
+template <class Function, std::size_t Nth>
+inline constexpr bool only_reads = reads_parameter<parameters_of<Function>, Nth>();
+
+/* ---- indices ---- */
+
+/* Each converts to numbers of its kind and to nothing else. */
+struct AnyInteger {
+  template <class Integer, class = std::enable_if_t<is_index<Integer>>>
+  constexpr operator Integer() const;
+};
+struct AnyFraction {
+  template <class Fraction, class = std::enable_if_t<std::is_floating_point_v<Fraction>>>
+  constexpr operator Fraction() const;
+};
+
+/* Whether a parameter among the indices takes a Probe. The probe is in braces, from which no type is deduced: so the
+ * body of a generic functor is not looked at. */
+template <class Probe, class Index, class Function, class... Types, int... Before, int... After>
+auto takes_probe(std::tuple<Types...> *, std::integer_sequence<int, Before...>,
+                 std::integer_sequence<int, After...>)
+    -> decltype(std::declval<Function &>()(std::declval<Types &>()...,
+                                           std::declval<std::enable_if_t<Before >= 0, Index>>()...,
+                                           {Probe()},
+                                           std::declval<std::enable_if_t<After >= 0, Index>>()...),
+                std::true_type());
+template <class Probe, class Index, class Function> std::false_type takes_probe(...);
+
+/* Whether index Dim goes to an integer, or to a parameter whose type is deduced from it. */
+template <class Index, class Function, class Elements, int Rank, int Dim>
+constexpr bool takes_integer() {
+  constexpr std::size_t nth = std::tuple_size_v<Elements> + Dim;
+  if constexpr (nth < std::tuple_size_v<parameters_of<Function>>) {
+    using Parameter = std::tuple_element_t<nth, parameters_of<Function>>;
+    return is_index<std::remove_cv_t<std::remove_reference_t<Parameter>>>;
+  } else {
+    using Before = std::make_integer_sequence<int, Dim>;
+    using After = std::make_integer_sequence<int, Rank - 1 - Dim>;
+    Elements *elements = nullptr;
+    return !decltype(takes_probe<AnyFraction, Index, Function>(elements, Before(),
+                                                               After()))::value ||
+           decltype(takes_probe<AnyInteger, Index, Function>(elements, Before(), After()))::value;
+  }
+}
+
+template <class Index, class Function, class Elements, class Numbers> struct IndexedCall;
+template <class Index, class Function, class... Types, int... Nth>
+struct IndexedCall<Index, Function, std::tuple<Types...>, std::integer_sequence<int, Nth...>> {
+  template <int> using IndexOf = Index;
+  static constexpr int rank = sizeof...(Nth);
+  static constexpr bool hides = hides_parameters<Function>();
+  static constexpr bool fits = std::is_invocable_v<Function &, Types &..., IndexOf<Nth>...>;
+  static constexpr bool with_elements = std::is_invocable_v<Function &, Types &...>;
+  static constexpr bool has_integers() {
+    if constexpr (fits)
+      return (takes_integer<Index, Function, std::tuple<Types...>, rank, Nth>() && ...);
+    else
+      return false;
+  }
+  static constexpr bool with_indices = has_integers();
+  static constexpr bool returns_value() {
+    if constexpr (with_indices)
+      return !std::is_void_v<std::invoke_result_t<Function &, Types &..., IndexOf<Nth>...>>;
+    else
+      return false;
+  }
+};
+
+/* Of a functor that gets elements of these types and one index for each of Rank dimensions. */
+template <class Index, class Function, int Rank, class... Types>
+using indexed_call =
+    IndexedCall<Index, Function, std::tuple<Types...>, std::make_integer_sequence<int, Rank>>;
+
+#define UMEM_INTEGER_INDEX                                                                         \
+  "f takes a number that is no integer where it gets an index: is an operand missing?"
+
+/* ---- values ---- */
+
+/* The functor of the program that one of umem calls with what it gets. */
+template <class Function> struct CalledBy { using type = Function; };
+template <class Function> using called_by = typename CalledBy<Function>::type;
+
+template <class Function, class... Types> constexpr bool returns_value() {
+  if constexpr (hides_parameters<Function>())
+    return true;
+  else if constexpr (std::is_invocable_v<Function &, Types &...>)
+    return !std::is_void_v<std::invoke_result_t<Function &, Types &...>>;
+  else
+    return false;
+}
+
+/* Whether a functor is for elements of these types, which the compiler says if not. */
+template <class Function, class... Types> constexpr bool takes_elements() {
+  constexpr bool fits = returns_value<Function, Types const...>();
+  static_assert(fits, "f takes an element of each operand, in their order and of their types, and "
+                      "returns a value");
+  return fits;
+}
+
+/* Whether an operation joins two results. */
+template <class Op, class Result> constexpr bool joins() {
+  constexpr bool fits = returns_value<Op, Result const, Result const>();
+  static_assert(fits, "op takes two values of the type of init, and returns one");
+  return fits;
+}
+
+} // namespace detail
+} // namespace umem
+
+#endif

@@ -1,0 +1,11 @@
+// refused: for_each_indexed: f takes a reference to an element of each operand, in their order and of their types, and then one index
+#include <umem/array.hpp>
+#include <umem/for_each.hpp>
+
+void use(umem::Array<double, 2> &a) {
+#ifdef REFUSED
+  umem::for_each_indexed(a, [](double &x, umem::index_t i) { x = double(i); });
+#else
+  umem::for_each_indexed(a, [](double &x, umem::index_t i, umem::index_t) { x = double(i); });
+#endif
+}
