@@ -233,7 +233,7 @@ int cudart_pool_export(int *fd, void *pool) {
 
 int cudart_pool_import(void **pool, int fd) {
   int error = cudart_enter("pool_import", needContext | needNoCapture);
-  Shared *shared = error ? NULL : open_file(fd, poolFile);
+  Shared *shared = error || !fd ? NULL : open_file(fd, poolFile); /* CUDA refuses 0 */
   if (!error && !shared) error = umemCudaInvalidValue;
   if (shared) error = cudart_pool_make(pool, (int)shared->header->device, 0);
   if (shared && error) cudart_shared_end(shared);

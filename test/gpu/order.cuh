@@ -51,7 +51,7 @@ inline void check_cuda(cudaError_t error, char const *call) {
 }
 #define CUDA(call) ::order::check_cuda((call), #call)
 
-inline void check(umemStatusType status) { umem::detail::check(status); }
+inline void check(umemStatusType status) { umem::detail::check_status(status); }
 
 /* Runs f, which returns what is wrong, as the test of this name. */
 template <class F> void test(std::string const &name, F const &f) {

@@ -14,9 +14,11 @@
 #include "cuda/cuda_shared.h"
 #include "cuda/cuda_stream.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <umem/handle.h>
+#include <unistd.h>
 
 /* A pool of another process. */
 typedef struct Pool {
@@ -107,6 +109,16 @@ static int allow(umemCudaGpu *gpu, Wanted const *wanted, void *pool) {
   return wanted->device == gpu->device ? 0 : gpu->rt->pool_allow(pool, gpu->device);
 }
 
+/* CUDA takes the number of the descriptor as a pointer, and refuses 0. */
+static int import_pool(umemCudaGpu *gpu, void **pool, int fd) {
+  if (fd) return gpu->rt->pool_import(pool, fd);
+  int other = fcntl(fd, F_DUPFD_CLOEXEC, 1);
+  if (other < 0) return umemCudaOutOfMemory;
+  int error = gpu->rt->pool_import(pool, other);
+  close(other);
+  return error;
+}
+
 /* One use of the pool; NULL after a failure. */
 static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, Wanted const *wanted) {
   umemHandle const *handle = wanted->handle;
@@ -127,7 +139,7 @@ static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, Wanted const *wanted
   }
   *pool = (Pool){.next = pools, .number = handle->identity[3], .gpu = gpu, .users = 1};
   memcpy(pool->process, handle->identity, sizeof pool->process);
-  int error = gpu->rt->pool_import(&pool->pool, wanted->fd);
+  int error = import_pool(gpu, &pool->pool, wanted->fd);
   if (!umemCuda_check(ctx, gpu, error, "cannot open a memory pool of another process")) {
     free(pool);
     return NULL;
