@@ -1,4 +1,4 @@
-/* npy.cpp - writes a file of an array behind a header: umem/npy.py knows the format. */
+/* npy.cpp - .npy files: reads headers, and writes a file of an array behind the header that umem/npy.py makes. */
 #include "array.h"
 #include "callbacks.h"
 #include "module.h"
@@ -48,8 +48,8 @@ static void write(char const *path, umemFileOptions const &options, nb::bytes co
 }
 
 /* reserve and direct: numbers of the words that the options of a file have, as those of the enumerations are. */
-static void save(nb::bytes path, nb::bytes header, Array &array, int reserve, int direct) {
-  Hold hold(array);
+static void save(nb::bytes path, nb::bytes header, nb::handle array, int reserve, int direct) {
+  Hold hold(array_of(array));
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.reserve = static_cast<umemReserve>(reserve);
   options.direct = static_cast<umemDirect>(direct);
@@ -57,7 +57,37 @@ static void save(nb::bytes path, nb::bytes header, Array &array, int reserve, in
   unlocked([&] { write(path.c_str(), options, header, ram, hold.get()); });
 }
 
+/* Raises what is wrong with a header, with the name of the file before it; other failures as they are. */
+[[noreturn]] static void refuse(umemStatusType status, char const *path) {
+  static char const function[] = "umem_npy_read_header: ";
+  if (status != umemValueError && status != umemTypeError) raise_failure();
+  std::string const text = umem_thread_message();
+  bool named = text.compare(0, sizeof function - 1, function) == 0;
+  umem_thread_clear();
+  raise(status, "%s: %s", path, text.c_str() + (named ? sizeof function - 1 : 0));
+}
+
+/* The type, shape and strides of the elements, where they begin, and the type's name in NumPy; of a whole file. */
+static nb::tuple read_header(nb::handle place, char const *path) {
+  Use context = place_of(place).open();
+  umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+  umemInfo info = UMEM_INFO_INIT;
+  umemStatusType status;
+  {
+    Unlock unlock;
+    umem_get_info(context->ctx, &info);
+    status = umem_npy_read_header(context->ctx, 0, info.capacity, &header);
+  }
+  if (status != umemOK) refuse(status, path);
+  return nb::make_tuple(header.type, Shape::tuple(header.rank, header.shape),
+                        Shape::tuple(header.rank, header.strides), header.offset, header.nbytes,
+                        nb::str(header.descr));
+}
+
 void bind_npy(nb::module_ &m) {
-  m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array"), nb::arg("reserve"),
-        nb::arg("direct"));
+  m.def("_read_npy_header", read_header, nb::arg("place"), nb::arg("path"),
+        nb::sig("def _read_npy_header(place: PlaceType, path: str) -> tuple[int, tuple[int, ...], "
+                "tuple[int, ...], int, int, str]"));
+  m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array").none(),
+        nb::arg("reserve"), nb::arg("direct"));
 }

@@ -1,5 +1,7 @@
 """Files of NumPy."""
 import os
+import random
+import warnings
 
 import pytest
 from conftest import TYPES
@@ -117,3 +119,177 @@ def test_missing_files(tmp_path):
     with pytest.raises(umem.TypeError):
         umem.save(tmp_path / "x.npy", umem.zeros(3, "bfloat16"))
     assert not (tmp_path / "x.npy").exists()
+
+
+# ---- NumPy as the oracle for headers ----
+
+def file_of(text, version=1, data=bytes(256), length=None, minor=0):
+    text = text.encode("utf-8" if version == 3 else "latin1") if isinstance(text, str) else text
+    length = len(text) if length is None else length
+    return b"\x93NUMPY" + bytes([version, minor]) + length.to_bytes(2 if version == 1 else 4, "little") + text + data
+
+
+def text_of(descr="'<f8'", order="False", shape="(2, 3)", rest=", }"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}{rest}"
+
+
+LETTERS = "?bBhHiIlLqQefdFD"
+KINDS = [f"{kind}{size}" for kind in "biufc" for size in (1, 2, 4, 8, 16)]
+ACCEPTED = [  # by both
+    *(text_of(f"'{order}{kind}'") for order in ("", "<", "=", "|") for kind in (*KINDS, *LETTERS)),
+    *(text_of(f"'{name}'") for name in TYPES), *(text_of(f"'>{kind}'") for kind in ("b1", "i1", "u1")),
+    *(text_of(shape=shape) for shape in ("()", "(0,)", "(3,)", "(3L,)", "(3L, 4L)", "( 3 , 4,)", "(3,4)", "(0, 5)", "(2, 1, 3)",
+                                         f"({'1, ' * 32})", "(4611686018427387, 0)", "(3 L, 2)")),
+    text_of(order="True"), '{"descr": "<f8", "fortran_order": False, "shape": (2,)}', text_of(rest="}"), text_of(rest=",}\n"),
+    "{'shape': (2,), 'descr': 'f8', 'fortran_order': True}", " \t" + text_of(), text_of() + " " * 100 + "\n",
+    "{\n'descr'\t:\r\n'<f8' ,\f'fortran_order':False,'shape':(2,)}", "{u'descr': u'<f8', 'fortran_order': False, 'shape': (2,)}",
+]
+BROKEN = [  # ValueError of both
+    "", "{}", "[]", "3", "None", "'text'", text_of()[:-1], text_of() + "x", text_of() + "{}", "{" * 200, "(" * 9000, "[" * 9000,
+    text_of("[" * 2000), text_of("(" * 2000), text_of("[('a', " * 20), text_of("[('a', '<f8')"), text_of("[('a', [1, 2])]"), text_of("[[]]"),
+    text_of("('<f8', )"), text_of("['<f8']"), text_of("3"), text_of("None"), text_of("True"), text_of("'f3'"),
+    text_of("'i3'"), text_of("'foo'"), text_of("''"), text_of("'<'"), text_of("'<float64'"), text_of("'f8 '"), text_of("'<f8"),
+    text_of("'i16'"), text_of("'<<f8'"), text_of("f8"), text_of("'c4'"), text_of("'b2'"), text_of("'\xe9'"),
+    text_of(order="'False'"), text_of(order="'True'"), text_of(order="0"), text_of(order="None"), text_of(order="false"),
+    text_of(order="[]"), text_of(order="Truee"), text_of(order=""), text_of(shape="[2, 3]"), text_of(shape="3"), text_of(shape="(3)"),
+    text_of(shape="(-2, 3)"), text_of(shape="(2.0, 3)"), text_of(shape="('2', 3)"), text_of(shape="(None,)"), text_of(shape="(02, 3)"),
+    text_of(shape="(2 3)"), text_of(shape="(,)"), text_of(shape="(2,, 3)"), text_of(shape="(3l, 2)"), text_of(shape="((2,), 3)"),
+    text_of(shape="(99999999999999999999999, 1)"), text_of(shape="(9223372036854775807, 2)"), text_of(shape="(4611686018427387904, 4)"),
+    text_of(shape="(100, 100)"), text_of(shape="(9223372036854775807, 0)"), text_of(shape=f"({'1, ' * 65})"),
+    "{'descr': '<f8', 'fortran_order': False}", "{'descr': '<f8', 'shape': (2,)}", "{'fortran_order': False, 'shape': (2,)}",
+    text_of(rest=", 'color': 1}"), text_of(rest=", 1: 2}"), "{descr: '<f8', 'fortran_order': False, 'shape': (2,)}",
+    "{'descr' '<f8', 'fortran_order': False, 'shape': (2,)}", "{'descr': '<f8' 'fortran_order': False, 'shape': (2,)}",
+    text_of() + "\0", "\0" + text_of(), text_of().replace("'shape'", "'sh\0ape'"), b"\xff\xfe", text_of() + " " * 10000, " " * 70000,
+    "{'descr': __import__('os'), 'fortran_order': False, 'shape': (2,)}", text_of(shape="(2, 3) + (1,)"),
+]
+UNSUPPORTED = [  # of NumPy, and TypeError here
+    *(text_of(f"'{kind}'") for kind in (">f8", ">i2", ">c16", ">U3", "|S5", "<U3", "|V8", "<M8[ns]", "<m8[D]", "M8", "|O", "<f16", "<c32")),
+    text_of("[('a', '<f4'), ('b', '<i4', (2,))]"), text_of("[('a', [('b', '<f4')])]"), text_of("[(('title', 'a'), '<f4')]"),
+    text_of("('<f8', (2,))"), text_of("[('a', ('<f4', (2, 2)))]"),
+]
+
+
+def numpy_loads(path):
+    """The array that NumPy reads; None if it refuses the file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return numpy.load(path, allow_pickle=False)
+        except Exception:
+            return None
+
+
+def umem_loads(path):
+    """The array that umem reads, or the exception, which must be one that names the file."""
+    try:
+        return umem.load(path, umem.host())
+    except (umem.ValueError, umem.TypeError) as error:
+        assert str(error).startswith(repr(str(path)) + ": ") and "umem_npy" not in str(error)
+        with pytest.raises(type(error)):
+            umem.load(path)  # mapped
+        return error
+
+
+def check_like_numpy(path):
+    found, expected = umem_loads(path), numpy_loads(path)
+    if isinstance(found, umem.Array):
+        assert expected is not None, path.read_bytes()
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        assert numpy.array_equal(found.numpy(), expected, equal_nan=expected.dtype.kind in "fc")
+    return found, expected
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_headers_that_numpy_reads_are_read(version, tmp_path):
+    path = tmp_path / "x.npy"
+    for text in ACCEPTED:
+        path.write_bytes(file_of(text, version, bytes(range(1, 97)) + bytes(160)))
+        found, expected = check_like_numpy(path)
+        if isinstance(found, Exception):
+            assert expected is None or isinstance(found, umem.TypeError), (text, found)
+        if expected is None:
+            assert isinstance(found, umem.ValueError), text
+    assert len(ACCEPTED) > 170 and isinstance(found, umem.Array)
+
+
+def test_version_three_has_no_numbers_of_python_two(tmp_path):
+    path = tmp_path / "x.npy"
+    for text, error in ((text_of(), None), (text_of(shape="(3L,)"), umem.ValueError), (text_of("[('\xe9\u4e00', '<f4')]"), umem.TypeError)):
+        path.write_bytes(file_of(text, 3))
+        found, expected = check_like_numpy(path)
+        assert isinstance(found, error or umem.Array) and (error is not umem.ValueError or expected is None)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_broken_headers_are_value_errors(version, tmp_path):
+    path = tmp_path / "x.npy"
+    for text in BROKEN:
+        if version == 1 and len(text) > 65535:
+            continue
+        path.write_bytes(file_of(text, version))
+        found, expected = check_like_numpy(path)
+        assert isinstance(found, umem.ValueError) and expected is None, (text, found, expected)
+
+
+def test_types_that_umem_lacks_are_type_errors(tmp_path):
+    path = tmp_path / "x.npy"
+    for text in UNSUPPORTED:
+        path.write_bytes(file_of(text))
+        assert isinstance(umem_loads(path), umem.TypeError), text
+
+
+def test_files_that_are_cut_off(tmp_path):
+    path = tmp_path / "x.npy"
+    for version in (1, 2, 3):
+        whole = file_of(text_of(), version, bytes(48))
+        for length in range(len(whole)):
+            path.write_bytes(whole[:length])
+            assert isinstance(umem_loads(path), umem.ValueError)
+        path.write_bytes(whole + b"more")
+        assert isinstance(check_like_numpy(path)[0], umem.Array)
+        for start in (whole[:7] + b"\1" + whole[8:], whole[:6] + b"\4" + whole[7:], whole[:6] + b"\0" + whole[7:], b"\0" + whole[1:]):
+            path.write_bytes(start)
+            assert isinstance(umem_loads(path), umem.ValueError)
+        path.write_bytes(file_of(text_of(), version, b"", 65535 if version == 1 else 2**32 - 1))
+        assert isinstance(umem_loads(path), umem.ValueError)
+
+
+def test_changed_headers_are_read_as_by_numpy_or_refused(tmp_path):
+    """Whatever a change makes of a header: umem reads what NumPy reads, or refuses it in its own words."""
+    path, chance, read = tmp_path / "x.npy", random.Random(7), 0
+    seeds = [file_of(text, version) for version in (1, 2, 3) for text in (*ACCEPTED[::9], *BROKEN[::3], *UNSUPPORTED)
+             if len(text) < 1000]
+    for _ in range(1500):
+        content = bytearray(chance.choice(seeds))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(min(len(content), 110))
+            how = chance.randrange(4)
+            if how == 0:
+                content[at] = chance.randrange(256)
+            elif how == 1:
+                del content[at:at + chance.randint(1, 4)]
+            elif how == 2:
+                content[at:at] = chance.choice([b"'", b'"', b"(", b")", b"[", b",", b"L", b"0", b"9" * 20, b"{", b"u", b"\n", b"\0", b"\xff", b" ", b"#"])
+            else:
+                other = chance.choice(seeds)
+                content[at:at + 8] = other[at:at + 8]
+        path.write_bytes(content)
+        read += isinstance(check_like_numpy(path)[0], umem.Array)
+    assert read > 50
+
+
+def test_elements_in_between_are_copied_and_not_mapped(tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_bytes(file_of(text_of(shape="(2,)", rest=" }"), 1, numpy.array([1.0, 2.0]).tobytes()))
+    offset = path.stat().st_size - 16
+    assert offset % 8
+    assert umem.load(path, umem.host()).tolist() == [1, 2]
+    with pytest.raises(umem.ValueError, match=f"begin at byte {offset}, which is no multiple of 8"):
+        umem.load(path)
+
+
+def test_only_arrays_of_umem_are_saved(tmp_path):
+    for value in (numpy.zeros(3), [1, 2], None, 3):
+        with pytest.raises(umem.TypeError, match=r"a umem\.Array is expected, not \w+: save\(path, umem\.asarray"):
+            umem.save(tmp_path / "x.npy", value)
+    assert not os.listdir(tmp_path)

@@ -1,13 +1,11 @@
 """Arrays in NumPy's .npy files, without NumPy."""
 from __future__ import annotations
 
-import builtins
 import os
 
-from . import _core, _options
+from . import _core, _options, dtypes
 from ._options import fail
 from .array import Array
-from .dtypes import dtype
 from .places import File, MMap, Path, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
@@ -18,6 +16,8 @@ _MAGIC = b"\x93NUMPY"
 
 
 def _header(array: Array) -> bytes:
+    if not isinstance(array, Array):
+        fail(f"a umem.Array is expected, not {type(array).__name__}: save(path, umem.asarray(array))", 5)
     kind = array.dtype.kind
     if kind == "V":
         fail(f"a .npy file has no elements of {array.dtype}", 5)
@@ -53,36 +53,6 @@ def save(path: Path, array: Array, *, reserve: str | None = None, direct: str | 
     _core._save(_options.path(path), _header(array), array, *words)
 
 
-def _read_header(path: Path) -> tuple[int, str, tuple[int, ...], bool]:
-    """Where the elements begin, their type, the shape, and whether they are in Fortran's order."""
-    with builtins.open(path, "rb") as file:
-        start = file.read(12)
-        if start[:6] != _MAGIC or len(start) < 12 or start[6] not in (1, 2, 3):
-            fail(f"{os.fsdecode(path)!r} is no .npy file of version 1, 2 or 3")
-        begin = 10 if start[6] == 1 else 12
-        length = int.from_bytes(start[8:begin], "little")
-        file.seek(begin)
-        text = file.read(length).decode("utf-8" if start[6] == 3 else "latin1")
-    import ast
-
-    try:
-        fields = ast.literal_eval(text)
-        descr, shape, fortran = fields["descr"], tuple(fields["shape"]), bool(fields["fortran_order"])
-    except (KeyError, SyntaxError, TypeError, ValueError):
-        fail(f"{os.fsdecode(path)!r} has a malformed header")
-    if not isinstance(descr, str):
-        fail(f"{os.fsdecode(path)!r} has records, which no umem.Array can hold", 5)
-    return begin + length, descr, shape, fortran
-
-
-def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    strides = []
-    for extent in shape:
-        strides.append(itemsize)
-        itemsize *= extent
-    return tuple(strides)
-
-
 def load(path: Path, place: Place | None = None, *, mode: str = "r") -> Array:
     """An array of a .npy file.
 
@@ -98,21 +68,23 @@ def load(path: Path, place: Place | None = None, *, mode: str = "r") -> Array:
     Raises
     ------
     umem.ValueError
-        It is no .npy file, or shorter than its header says.
+        It is no .npy file, or shorter than its header says. Bytes behind the elements are left alone, as by NumPy.
     umem.TypeError
         Its elements are of a type that umem does not have, or in another order of bytes.
     """
     if mode not in ("r", "r+"):
         fail(f"mode is {mode!r}; known are 'r', 'r+'")
-    offset, descr, shape, fortran = _read_header(path)
-    kind = dtype(descr)
-    nbytes = kind.itemsize
-    for extent in shape:
-        nbytes *= extent
-    if os.stat(path).st_size < offset + nbytes:
-        fail(f"{os.fsdecode(path)!r} is shorter than its header says: it should have {offset + nbytes} bytes")
-    where = MMap(path, mode) if place is None else File(path, "r")
+    name = repr(os.fsdecode(path))
+    where: Place = File(path, "r")
+    number, shape, strides, offset, nbytes, descr = _core._read_npy_header(where, name)
+    if not number:
+        fail(f"{name}: umem.Array has no elements of its type {descr!r}", 5)
+    kind = dtypes._make(number)
+    if place is None:
+        unit = kind.itemsize // 2 if kind.kind == "c" else kind.itemsize
+        if nbytes and offset % unit:
+            fail(f"{name}: its elements begin at byte {offset}, which is no multiple of {unit}: load it to a place instead")
+        where = MMap(path, mode)
     begin = _core._take_block(where, offset + nbytes)
-    strides = _strides(shape, kind.itemsize) if fortran else None
     array = _core._borrow(where, begin + offset, kind, shape, strides, None, mode == "r")
     return array if place is None else array.copy(place)

@@ -260,6 +260,17 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemInfo, nodes, 184);
   assert_true(sizeof(umemInfo) >= 192); /* members may be appended: it names its own size */
 
+  OFFSET(umemNpyHeader, size, 0);
+  OFFSET(umemNpyHeader, type, 8);
+  OFFSET(umemNpyHeader, fortran_order, 12);
+  OFFSET(umemNpyHeader, rank, 16);
+  OFFSET(umemNpyHeader, shape, 24);
+  OFFSET(umemNpyHeader, strides, 280);
+  OFFSET(umemNpyHeader, offset, 536);
+  OFFSET(umemNpyHeader, nbytes, 544);
+  OFFSET(umemNpyHeader, descr, 552);
+  assert_true(sizeof(umemNpyHeader) >= 568);
+
   OFFSET(umemLayout, size, 0);
   OFFSET(umemLayout, item_size, 8);
   OFFSET(umemLayout, rank, 16);

@@ -215,10 +215,14 @@ TEST(Npy, reads_all_versions_and_ways_to_write_the_text) {
     for (char const *text :
          {"{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }\n",
           "{'shape':(2,3),'fortran_order':False,'descr':'<i4'}",
+          "{u'descr': u'i4', 'fortran_order': False, 'shape': (2, 3)}",
           " {\"descr\" : \"=i4\" ,\n\t'fortran_order' :False, 'shape' : ( 2 , 3, ) , } \n"}) {
       write_bytes(file.path, file_of(version, text, numbers<std::int32_t>(6)));
       expect_numbered(load_npy<std::int32_t, 2>(file.path));
     }
+  write_bytes(file.path,
+              file_of(2, dictionary("i", "False", "(2L, 3L)"), numbers<std::int32_t>(6)));
+  expect_numbered(load_npy<std::int32_t, 2>(file.path)); /* of Python 2 */
   write_bytes(file.path, file_of(1, dictionary("<i4", "True", "()"), numbers<std::int32_t>(1)));
   EXPECT_EQ((load_npy<std::int32_t, 0>(file.path).get()), 1);
   write_bytes(file.path, file_of(1, dictionary("<i4", "True", "(0, 5)"), ""));
@@ -255,26 +259,27 @@ TEST(Npy, refuses_other_types) {
   EXPECT_EQ(refusal(">i4"), "its type '>i4' is big endian");
   EXPECT_EQ(refusal("<f4"), "its type is '<f4', that of the array '<i4'");
   EXPECT_EQ(refusal("<u4"), "its type is '<u4', that of the array '<i4'");
-  EXPECT_EQ(refusal("|O"), "its type is '|O', that of the array '<i4'");
-  EXPECT_EQ(refusal(""), "its type is '', that of the array '<i4'");
+  EXPECT_EQ(refusal("|O"), "umem has no elements of its type '|O'");
+  EXPECT_EQ(refused_text(dictionary("", "False", "(2, 3)")), "its descr '' is no type of NumPy");
   EXPECT_EQ(refusal("<i4", "(6,)"), "the shape (6,) has 1 dimensions, not 2");
   EXPECT_EQ(refusal("<i4", "()"), "the shape () has 0 dimensions, not 2");
   EXPECT_EQ(refusal_of<umem::type_error>(file_of(
                 1, "{'descr': [('x', '<i4')], 'fortran_order': False, 'shape': (2, 3)}", "")),
-            "its elements are records");
+            "its elements are records, which umem does not have");
 }
 
 TEST(Npy, refuses_what_is_cut_off) {
   std::string bytes = file_of(2, dictionary("<i4", "False", "(2, 3)"), numbers<std::int32_t>(6));
-  EXPECT_EQ(refusal_of<umem::io_error>(""), "it is empty");
+  EXPECT_EQ(refusal_of<umem::value_error>(""), "it is empty");
   std::size_t data = bytes.size() - 24;
   for (std::size_t length = 1; length < bytes.size(); length++)
-    EXPECT_EQ(refusal_of<umem::io_error>(bytes.substr(0, length)),
+    EXPECT_EQ(refusal_of<umem::value_error>(bytes.substr(0, length)),
               length < data ? "it is truncated: it ends inside of its header"
                             : "it is truncated: its header says 24 bytes of data, it holds " +
                                   std::to_string(length - data));
-  EXPECT_EQ(refusal_of<umem::value_error>(bytes + "x"),
-            "it is too long: its header says 24 bytes of data, it holds 25");
+  TempFile file;
+  write_bytes(file.path, bytes + "what follows is left alone, as by NumPy");
+  expect_numbered(load_npy<std::int32_t, 2>(file.path));
 }
 
 TEST(Npy, refuses_what_is_no_such_file) {
@@ -290,10 +295,10 @@ TEST(Npy, refuses_what_is_no_such_file) {
   EXPECT_EQ(refusal_of<umem::value_error>(bytes),
             "its format version 1.1 is unknown; known are 1.0, 2.0 and 3.0");
   EXPECT_EQ(refusal_of<umem::value_error>(file_of(2, std::string(70000, ' '), "")),
-            "its header has 70000 bytes, more than the 65536 that are read");
+            "its header has 70000 bytes, more than the 10000 that are read");
   bytes = file_of(2, "", "");
   bytes.replace(8, 4, "\xff\xff\xff\xff");
-  EXPECT_EQ(refusal_of<umem::io_error>(bytes), "it is truncated: it ends inside of its header");
+  EXPECT_EQ(refusal_of<umem::value_error>(bytes), "it is truncated: it ends inside of its header");
   EXPECT_THROW((load_npy<int, 1>("/nonexistent/file")), umem::io_error);
   EXPECT_THROW(save_npy("/nonexistent/file", Array<int, 1>(1)), umem::io_error);
   umem_thread_clear();
@@ -310,10 +315,8 @@ TEST(Npy, refuses_texts_that_make_no_sense) {
   EXPECT_EQ(of_shape("(6)"), "its shape is a number, not a tuple");
   EXPECT_EQ(of_shape("6"), "its shape is no tuple");
   EXPECT_EQ(of_shape("(99999999999999999999, 1)"), "its shape has a number that is too large");
-  EXPECT_EQ(of_shape("(9223372036854775807, 2)"),
-            "the product of the extents (9223372036854775807, 2) overflows");
-  EXPECT_EQ(of_shape("(9223372036854775807, 0)"),
-            "it is too long: its header says 0 bytes of data, it holds 24");
+  EXPECT_EQ(of_shape("(9223372036854775807, 2)"), "its shape is larger than any array can be");
+  EXPECT_EQ(of_shape("(9223372036854775807, 0)"), "its shape is larger than any array can be");
   EXPECT_EQ(of_shape("(4611686018427387904, 1)"), "its shape is larger than any array can be");
   std::string ones;
   for (int i = 0; i < 33; i++) ones += "1, ";
@@ -350,14 +353,15 @@ TEST(Npy, survives_every_changed_byte) {
       changed[i] = static_cast<char>(changed[i] ^ change);
       write_bytes(file.path, changed);
       try {
-        EXPECT_EQ((load_npy<std::int32_t, 2>(file.path).size()), 6);
+        EXPECT_LE((load_npy<std::int32_t, 2>(file.path).size()), 6);
         loaded++;
       } catch (umem::error const &) {
         refused++;
       }
     }
+  umem_thread_clear();
   EXPECT_GT(refused, 300);
-  EXPECT_LT(loaded, 10); /* a quote becomes another, a space a tabulator */
+  EXPECT_LT(loaded, 10); /* a quote becomes another, an extent smaller */
 }
 
 /* ---- Fortran order ---- */

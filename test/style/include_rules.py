@@ -45,7 +45,7 @@ SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
 
 # Contexts, and what else the door names, that stand on others: they may include the headers of those.
 STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"},
-             "array_convert": {"array"}, "array_random": {"array"},
+             "array_convert": {"array"}, "array_random": {"array"}, "npy": {"element"},
              "dlpack": {"array", "element"}}
 
 STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}

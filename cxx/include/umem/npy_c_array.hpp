@@ -50,20 +50,6 @@ inline std::string npy_type_of(umemElementType type) {
   throw type_error(".npy files have no elements of type " + name_of(type));
 }
 
-/* The type with this name in NumPy, for example "<f8". Throws umem::type_error if umemArray has none such. */
-inline umemElementType element_type_of_npy(std::string const &name) {
-  for (umemElementType type :
-       {umemBool, umemInt8, umemInt16, umemInt32, umemInt64, umemUInt8, umemUInt16, umemUInt32,
-        umemUInt64, umemFloat16, umemFloat32, umemFloat64, umemComplex64, umemComplex128}) {
-    std::string const wanted = npy_type_of(type);
-    if (name.size() > 1 && name.substr(1) == wanted.substr(1)) {
-      check_npy_type(name, wanted);
-      return type;
-    }
-  }
-  throw type_error("its type is '" + name + "', which umemArray does not have");
-}
-
 /* What a file holds, with its elements at first in a context. */
 struct NpyElements {
   umemElementType type = 0;
@@ -73,23 +59,12 @@ struct NpyElements {
 
   NpyElements(Context const &file, std::uint64_t size, address begin) {
     NpyHeader const header = read_npy_header(file, size, begin);
-    type = element_type_of_npy(header.type);
-    index_t const item = static_cast<index_t>(umem_element_size(type));
-    index_t const count = checked_product(header.shape);
-    if (count > largest<index_t> / item)
-      throw value_error("its shape is larger than any array can be");
-    nbytes = static_cast<std::size_t>(count * item);
-    check_npy_size(size - header.data_offset, nbytes);
-    offset = header.data_offset;
+    type = header.element_type;
+    if (!type) throw type_error("its type is '" + header.type + "', which umemArray does not have");
     shape = header.shape;
-    strides = shape;
-    std::size_t const rank = shape.size();
-    index_t stride = item;
-    for (std::size_t n = 0; n < rank; n++) {
-      std::size_t const k = header.fortran_order ? n : rank - 1 - n;
-      strides[k] = stride;
-      if (shape[k] > 0) stride *= shape[k];
-    }
+    strides = header.strides;
+    offset = header.data_offset;
+    nbytes = header.nbytes;
   }
 
   int rank() const noexcept { return static_cast<int>(shape.size()); }
