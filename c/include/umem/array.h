@@ -42,8 +42,10 @@ typedef struct umemArray umemArray;
 
 /* A new array with memory of its own on ctx, not initialised. shape: [rank] numbers of elements, which may be 0; an
  * array without elements has no memory. strides: [rank] bytes, or NULL; the array gets the memory that they span. The
- * first byte of the memory is at a multiple of 64, on contexts that a GPU can use of 256, as exchange with other
- * libraries needs it. Release the array with umemArray_release.
+ * first byte of the memory is at a multiple of 64, and of 256 on contexts that a GPU can use, as exchange with other
+ * libraries needs it. Where addresses are offsets (umemOffsets: a umemFile, a umemMpi), nobody uses the memory in place,
+ * and arrays are placed as blocks of umem_alloc: at multiples of the natural alignment, in a file of 16. Release the
+ * array with umemArray_release.
  * NULL on errors: umemTypeError for a type that is not valid; umemValueError for a rank out of range, a negative
  * extent, a missing shape, strides or extents that leave the address space; those of umem_aligned_alloc. */
 UMEM_EXTERN umemArray *umemArray_create(void *ctx, umemElementType type, int rank,

@@ -66,14 +66,17 @@ typedef enum umemPoolMemory {
 
 /* Options of the constructors, in bytes but for spare. 0 is the default. */
 typedef struct umemPoolOptions {
-  size_t size;    /* sizeof(umemPoolOptions) as the caller was compiled */
-  size_t initial; /* the constructor allocates so many bytes. Default: none */
+  size_t size; /* sizeof(umemPoolOptions) as the caller was compiled */
+  size_t
+      initial; /* the constructor allocates so many bytes, in whole pages of 4096 bytes: rounded up, but not beyond
+                     maximum. Default: none */
   size_t
       growth; /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
                      and at most 64 MiB. With pages: so many bytes are mapped at once; if these are a large page of the
                      upstream (32 MiB on a GPU) or more, in large pages, which takes less time. Default: what is needed,
                      in the smallest pages */
-  size_t maximum; /* the most that the pool ever holds. Default: no bound */
+  size_t
+      maximum; /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
   umemPoolMemory memory;
   /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many
    * beyond those, it asks for new pages rather than move free ones, which takes longer. Within the maximum, and only as

@@ -35,12 +35,20 @@ void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held) {
   }
 }
 
+/* Names the pages if the bytes alone would fit. */
+static void record_maximum(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes) {
+  size_t maximum = umemPoolImpl_of(ctx)->core->maximum;
+  bool fits = nbytes <= maximum - failure->reserved;
+  umemVirtual_fail(
+      ctx, umemMemoryError, "no room for %zu bytes: the pool holds %ju of at most %zu bytes%s",
+      nbytes, (uintmax_t)failure->reserved, maximum, fits ? ", in whole pages of 4096 bytes" : "");
+}
+_Static_assert(umemPoolUnit == 4096, "as the message says");
+
 void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes) {
   switch (failure->reason) {
   case umemPoolAtMaximum:
-    umemVirtual_fail(ctx, umemMemoryError,
-                     "no room for %zu bytes: the pool holds %ju of at most %zu bytes", nbytes,
-                     (uintmax_t)failure->reserved, umemPoolImpl_of(ctx)->core->maximum);
+    record_maximum(ctx, failure, nbytes);
     break;
   case umemPoolNoRecords:
     umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the pool");

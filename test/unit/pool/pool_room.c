@@ -32,6 +32,38 @@ static void the_maximum_is_named(void **state) {
   umem_dtor(&pool);
 }
 
+/* A maximum that is no whole number of pages has less room than it says. */
+static void pages_are_named_where_the_bytes_alone_would_fit(void **state) {
+  (void)state;
+  umemPool pool;
+  for (int initial = 0; initial < 2; initial++) {
+    open_pool(&pool, &host, initial ? 1000001 : 0, 0, 1000001);
+    assert_true(umem_alloc(&pool, 1000000) == 0);
+    expect_failure(&pool, umemMemoryError,
+                   "no room for 1000000 bytes: the pool holds 0 of at most 1000001 bytes, in whole "
+                   "pages of 4096 bytes");
+    umem_free(&pool, new_block(&pool, 999424));
+    umem_dtor(&pool);
+  }
+}
+
+/* The alignment alone takes more addresses than the kernel grants. */
+static void an_impossible_alignment_is_named(void **state) {
+  (void)state;
+  umemPool pool;
+  size_t const large = (size_t)1 << 50;
+  open_pool(&pool, &host, 0, 0, 0);
+  assert_true(umem_aligned_alloc(&pool, large, 100) == 0);
+  expect_failure(&pool, umemMemoryError, "at a multiple of 1125899906842624");
+  umem_clear_status(&host);
+  assert_true(umem_aligned_alloc(&host, large, 100) == 0);
+  assert_non_null(strstr(umem_thread_message(),
+                         "Host cannot allocate 100 bytes at a multiple of 1125899906842624"));
+  umem_clear_status(&host);
+  umem_thread_clear();
+  umem_dtor(&pool);
+}
+
 /* Every byte up to the maximum can be used: where no span fits, blocks are taken alone. */
 static void the_maximum_is_used_up(void **state) {
   (void)state;
@@ -571,6 +603,8 @@ static void fails_at_each_allocation_of_its_own(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(the_maximum_is_named),
+      cmocka_unit_test(pages_are_named_where_the_bytes_alone_would_fit),
+      cmocka_unit_test(an_impossible_alignment_is_named),
       cmocka_unit_test(the_maximum_is_used_up),
       cmocka_unit_test(classes_make_room_for_each_other),
       cmocka_unit_test(an_upstream_without_memory_is_asked_again),
