@@ -81,13 +81,8 @@ static bool agree_on_options(MPI_Comm comm, umemMpiOptions const *options) {
 
 /* MPI puts what the ranks of a machine share into /dev/shm, and would crash at the first access if that were too
  * small. */
-static bool has_room(MPI_Comm machine, int ranks, uint64_t nbytes) {
+static bool has_room(uint64_t sum) {
   struct statvfs disk;
-  uint64_t const most = UINT64_MAX / (uint64_t)ranks; /* so that the sum does not overflow */
-  uint64_t sum = 0;
-  if (nbytes > most) nbytes = most;
-  int error = MPI_Allreduce(&nbytes, &sum, 1, MPI_UINT64_T, MPI_SUM, machine);
-  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
   if (statvfs("/dev/shm", &disk) != 0) return true; /* it uses something else */
   uint64_t const left = (uint64_t)disk.f_bavail * disk.f_frsize;
   if (sum <= left) return true;
@@ -96,6 +91,31 @@ static bool has_room(MPI_Comm machine, int ranks, uint64_t nbytes) {
                    "%" PRIu64 " left; the option memory=create does not need it",
                    start, sum, left);
   return false;
+}
+
+/* The kernel grants more memory than there is, and ends processes that touch it. */
+static bool has_memory(uint64_t sum) {
+  umemHost host;
+  umemInfo info = UMEM_INFO_INIT;
+  umemHost_ctor(&host);
+  bool known = umem_get_info(&host, &info) == umemOK;
+  umem_dtor(&host);
+  if (!known || sum <= info.available) return true;
+  umemVirtual_fail(NULL, umemMemoryError,
+                   "%s: %" PRIu64 " bytes for the ranks of this machine, but it has only %" PRIu64
+                   " left",
+                   start, sum, info.available);
+  return false;
+}
+
+/* What the ranks of this machine need together. */
+static bool is_there(MPI_Comm machine, int ranks, uint64_t nbytes, umemMpiMemory memory) {
+  uint64_t const most = UINT64_MAX / (uint64_t)ranks; /* so that the sum does not overflow */
+  uint64_t sum = 0;
+  if (nbytes > most) nbytes = most;
+  int error = MPI_Allreduce(&nbytes, &sum, 1, MPI_UINT64_T, MPI_SUM, machine);
+  if (error != MPI_SUCCESS) return mpi_fail(NULL, error, "umemMpi_start: MPI_Allreduce");
+  return (memory == umemMpiMemoryCreate || has_room(sum)) && has_memory(sum);
 }
 
 /* Finds the ranks of this machine, and decides about the memory where the options do not. */
@@ -112,7 +132,7 @@ static bool look_at_machine(MpiWindow *window, uint64_t nbytes, umemMpiOptions *
   bool const apart = most == 1 && window->ranks > 1;
   if (options->memory == umemMpiMemoryAuto)
     options->memory = apart ? umemMpiMemoryAllocate : umemMpiMemoryShared;
-  well = options->memory == umemMpiMemoryCreate || has_room(window->machine, window->here, nbytes);
+  well = is_there(window->machine, window->here, nbytes, options->memory);
   return agree(window->comm, error == MPI_SUCCESS && well);
 }
 
@@ -120,6 +140,11 @@ static bool look_at_machine(MpiWindow *window, uint64_t nbytes, umemMpiOptions *
 
 static uint64_t control_size(uint64_t capacity, uint64_t unit) {
   return mpi_words(mpi_units_in(capacity, mpi_unit_of(capacity, unit))) * sizeof(uint64_t);
+}
+
+static uint64_t whole_units(uint64_t capacity, uint64_t asked) {
+  uint64_t const unit = mpi_unit_of(capacity, asked);
+  return (capacity + unit - 1) / unit * unit;
 }
 
 static uint64_t page_round(uint64_t nbytes) { return (nbytes + 4095) & ~UINT64_C(4095); }
@@ -312,6 +337,7 @@ static bool fill(MpiWindow *window, umemMpiOptions *options) {
   window->threads = level == MPI_THREAD_MULTIPLE;
   window->unit = options->unit;
   window->cuda_aware = mpi_takes_gpu_addresses();
+  options->capacity = whole_units(options->capacity, options->unit);
   uint64_t const all = options->capacity + control_size(options->capacity, options->unit);
   if (!agree_on_options(window->comm, options) || !gather(window, options->capacity) ||
       !look_at_machine(window, all, options) || !make_memory(window, options) ||

@@ -134,6 +134,10 @@ static void windows_begin_and_end(void) {
   options.capacity = (size_t)1 << 45;
   CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemMemoryError);
   expect(NULL, umemMemoryError, "/dev/shm has only");
+  options.memory = umemMpiMemoryCreate;
+  CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemMemoryError);
+  expect(NULL, umemMemoryError, "but it has only");
+  options.memory = umemMpiMemoryAuto;
   options.capacity = rank ? 1000 : 0; /* parts may differ, and be empty */
   CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
   CHECK(umemMpi_start(MPI_COMM_WORLD, &options) == umemValueError);
@@ -151,6 +155,23 @@ static void windows_begin_and_end(void) {
   CHECK(umem_copy_to(&ctx, 0, &host, (uintptr_t)&byte, 1) == umemRuntimeError);
   expect(&ctx, umemRuntimeError, "has ended");
   umem_dtor(&ctx);
+}
+
+/* A part is whole units, and all of it can be allocated. */
+static void a_part_is_rounded_up_to_units(void) {
+  start_window(300000);
+  umemMpi *all = open_all();
+  umemInfo info = UMEM_INFO_INIT;
+  CHECK_OK(umem_get_info(&all[rank], &info));
+  CHECK(info.capacity == 300032 && info.available == 300032);
+  barrier();
+  uintptr_t adr = umem_alloc(&all[rank], 300000);
+  CHECK(adr == 0);
+  CHECK_OK(umem_set(&all[rank], adr, 1, 300000));
+  umem_free(&all[rank], adr);
+  barrier();
+  close_all(all);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
 /* MPI_Comm_free ends the window of its communicator, MPI_Finalize that of MPI_COMM_WORLD. */
@@ -454,6 +475,7 @@ static struct {
 } const tests[] = {
     {"addresses", addresses_are_offsets},
     {"pointers", own_memory_has_pointers},
+    {"units", a_part_is_rounded_up_to_units},
     {"bounds", bounds_are_checked},
     {"life", windows_begin_and_end},
     {"names", names_open_ranks},

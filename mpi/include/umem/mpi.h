@@ -66,7 +66,7 @@ typedef enum umemMpiProgress {
 /* How a window is made. */
 typedef struct umemMpiOptions {
   size_t size;     /* sizeof(umemMpiOptions) as the caller was compiled */
-  size_t capacity; /* bytes of this rank; ranks may differ; may be 0 */
+  size_t capacity; /* bytes of this rank, rounded up to whole units; ranks may differ; may be 0 */
   size_t
       unit; /* bytes in which memory is allocated, a power of two from 64, the same in all ranks. 0: so that a part
                   has at most 65536 units */
