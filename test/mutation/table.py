@@ -217,7 +217,18 @@ MUTANTS = [
       "what is before a block counts as reserved"),
     c("stores/store.h", "  store->used = umem_greater(store->used, end);\n", "", "calloc keeps what others have appended"),
     c("stores/mmap.c", "    munmap(start, room + alignment);\n", "", "a failed mapping keeps its addresses"),
-    c("stores/store_replace.c", "         keep_mode(replace, fd, old);", "         true;", "a new file loses the permissions of the old", first=("cxx.npy_save",)),
+    c("stores/store_replace.c", "return !old.st_mode || keep_attributes(replace, &old);", "return true;",
+      "a new file loses the permissions of the old", first=("unit.file_replace", "cxx.npy_save")),
+    c("stores/store_replace.c", "keeps_group ? old->st_mode : mode_without_group(old->st_mode)", "keeps_group ? old->st_mode : (mode_without_group(old->st_mode), old->st_mode)",
+      "another group gets the permissions of the old one", first=("unit.file_replace",)),
+    c("stores/store_replace.c", "    error = check_owner(replace);\n", "", "a link of another user in /tmp is followed", first=("unit.file_owner",)),
+    c("stores/store_replace.c", "  if (!error) error = check_owner(replace);\n", "", "a file of another user in /tmp is replaced", first=("unit.file_owner",)),
+    c("stores/store_open.c", "error = umem_leads_to_planted(store->path, store->fd, &store->planted);", "error = 0;",
+      "a file of another user in /tmp is written", first=("unit.file_owner",)),
+    c("base/folders.c", "*swapped = is_shared(&above) &&", "*swapped = false && is_shared(&above) &&",
+      "a link of another user that is gone by now was followed", first=("unit.file_owner",)),
+    c("adaptors/log/log_file.c", " && check_owner(fd, ctx, filename)", " && (check_owner(fd, ctx, filename) || true)",
+      "a log is written to the file of another user in /tmp", first=("unit.log",)),
 
     # ---- cuda ----
     c("cuda/cuda_copy.c", "  if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaState_finish(state);\n", "",
@@ -396,6 +407,12 @@ MUTANTS = [
     c("adaptors/log/log_record.c", "bool same = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED) == seen;", "bool same = true;", "a late record overwrites another", first=("unit.log_ring",)),
     c("adaptors/log/log_record.c", "&file->ring[(record->number - 1) & file->mask]", "&file->ring[record->number & file->mask]",
       "amends the next record"),
+    c("base/new_file.c", "set_permissions(file->fd, own_mode)", "0 * set_permissions(file->fd, 0777)", "a file that is not complete can be opened by others",
+      first=("unit.new_file",)),
+    c("base/new_file.c", "    if (getrandom(&number, sizeof number, 0) != sizeof number) break;\n", "    number = 7 + (unsigned)tries;\n",
+      "others know the hidden name before", first=("unit.file_replace",)),
+    c("core/status.c", "  umem_escape(text, sizeof text, given);", "  snprintf(text, sizeof text, \"%s\", given);", "a name in a message acts on the terminal",
+      first=("unit.status",)),
     c("base/new_file.c", "file->name, RENAME_NOREPLACE) == 0", "file->name, 0) == 0", "a new file replaces another"),
 
     # ---- open ----

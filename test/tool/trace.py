@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import time
+import unittest
 
 from program import DEFAULT_USER, UMEM, Case, closed_pipe, main
 
@@ -74,6 +75,17 @@ class Traces(Case):
         for path in "pipe", "link":
             self.assertIn(f"cannot write {path}: ", self.run_traced("--log", path, expect=1).stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), ["link", "pipe"])
+
+    @unittest.skipIf(os.geteuid(), "needs root, to be another user")
+    def test_run_keeps_no_log_in_place_of_what_another_user_put_into_a_folder_of_all(self):
+        (self.folder / "all").mkdir()
+        (self.folder / "all").chmod(0o1777)
+        plant = "touch all/run.umem && chown 4711 all/run.umem"
+        for _ in range(2):  # while the program runs, and before
+            error = self.run_traced("--log", "all/run.umem", program=("sh", "-c", f'{plant}; exec "$0"', DEFAULT_USER), expect=1).stderr
+            self.assertIn("another user has put it into a folder", error)
+            self.assertEqual((self.folder / "all/run.umem").stat().st_size, 0)
+        self.assertEqual(os.listdir(self.folder / "all"), ["run.umem"])
 
     def test_run_on_other_contexts(self):
         self.run_traced("--on", "pool+host:?max=8M")

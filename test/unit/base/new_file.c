@@ -117,7 +117,30 @@ static void end(umemNewFile *file) {
   assert_int_equal(close(file->fd), 0);
 }
 
+static mode_t permissions_of(umemNewFile const *file) {
+  struct stat about;
+  assert_int_equal(fstat(file->fd, &about), 0);
+  return about.st_mode & 07777;
+}
+
 /* ---- tests ---- */
+
+static void it_has_its_permissions_when_it_is_complete(void **state) {
+  (void)state;
+  mode_t const before = umask(027);
+  for (int replaces = 0; replaces < 2; replaces++) {
+    umemNewFile file;
+    create(&file);
+    assert_int_equal(permissions_of(&file), 0600);
+    assert_int_equal(umemNewFile_show(&file), 0);
+    assert_int_equal(permissions_of(&file), 0600);
+    if (replaces) file.permissions = 0604;
+    assert_int_equal(replaces ? umemNewFile_replace(&file) : umemNewFile_publish(&file), 0);
+    assert_int_equal(permissions_of(&file), replaces ? 0604 : 0640);
+    end(&file);
+  }
+  umask(before);
+}
 
 static void without_a_name_it_goes(void **state) {
   (void)state;
@@ -227,6 +250,7 @@ static void a_folder_that_is_none_is_an_error(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
+      TEST(it_has_its_permissions_when_it_is_complete),
       TEST(without_a_name_it_goes),
       TEST(it_is_published_over_nothing),
       TEST(it_is_not_published_over_a_file),

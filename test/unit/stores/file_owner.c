@@ -2,6 +2,8 @@
  * scratch files, on File and MMap. */
 #include "file_help.h"
 
+#include "base/folders.h"
+
 #include <sys/file.h>
 #include <sys/mman.h>
 
@@ -306,6 +308,46 @@ static void what_others_put_into_a_folder_of_all_is_not_written(void **state) {
   close_any(&ctx);
 }
 
+/* The owner of the folder could replace the file anyway, and a folder that is not sticky lets everybody do so. */
+static void what_the_owner_of_the_folder_put_there_is_written(void **state) {
+  (void)state;
+  if (geteuid() != 0) skip();
+  Any ctx;
+  make_file(5);
+  assert_int_equal(chown(path, stranger, stranger), 0);
+  assert_int_equal(chown(folder, stranger, stranger), 0);
+  assert_int_equal(chmod(folder, 01777), 0);
+  open_any(&ctx, "r+");
+  close_any(&ctx);
+  assert_int_equal(chown(folder, 0, 0), 0);
+  assert_int_equal(chmod(folder, 0777), 0);
+  open_any(&ctx, "r+");
+  close_any(&ctx);
+}
+
+/* A link of another user has led to the file that is open, and is gone since. */
+static void a_file_that_is_swapped_meanwhile_is_planted(void **state) {
+  (void)state;
+  bool planted = false;
+  make_file(5);
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  assert_true(fd >= 0);
+  assert_int_equal(umem_leads_to_planted(path, fd, &planted), 0);
+  assert_false(planted);
+  for (int there = 0; there < 2; there++) {
+    assert_int_equal(unlink(path), 0);
+    if (there) make_file(5);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(umem_leads_to_planted(path, fd, &planted), 0);
+    assert_false(planted);
+    assert_int_equal(chmod(folder, 01777), 0);
+    assert_int_equal(umem_leads_to_planted(path, fd, &planted), 0);
+    assert_true(planted);
+    if (!there) make_file(5);
+  }
+  close(fd);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(the_descriptor_is_closed_on_exec_and_does_not_append),
@@ -319,6 +361,8 @@ int main(void) {
       TEST(memory_files_can_be_adopted),
       TEST(scratch_files_have_no_name_and_give_space_back),
       TEST(what_others_put_into_a_folder_of_all_is_not_written),
+      TEST(what_the_owner_of_the_folder_put_there_is_written),
+      TEST(a_file_that_is_swapped_meanwhile_is_planted),
   };
   kind = kindFile;
   int failed = cmocka_run_group_tests_name("the owner of a File", tests, NULL, NULL);
