@@ -103,18 +103,19 @@ typedef struct umemStore {
   umemLock turns[umemStoreTurns]; /* of threads that read from the disk through the cache */
 
   umemLock lock;
-  umemRange *range;   /* owned: who has which bytes; the same in all modes */
-  uint64_t original;  /* this context may not give up bytes below: the file's length when it was
+  umemRange *range;    /* owned: who has which bytes; the same in all modes */
+  uint64_t original;   /* this context may not give up bytes below: the file's length when it was
                         opened, and later when others were seen to have made it longer */
-  uint64_t length;    /* as this context knows it */
-  uint64_t first;     /* where the first block can begin */
-  uint64_t reserved;  /* disk space for [first, reserved) is surely there */
-  uint64_t used;      /* from here on all bytes read as zero: neither blocks nor others had them */
-  umemStoreView view; /* File's: kept for the next window */
-  bool cut;           /* atomic: blocks have lost bytes, because others have cut the file */
-  umemTable lost;     /* from which byte on, by the offset of the block */
-  uint64_t lost_from; /* without memory for the table: in all blocks; UINT64_MAX otherwise */
-  bool leftover;      /* a reservation that failed may have left disk space behind the end */
+  uint64_t length;     /* as this context knows it */
+  uint64_t first;      /* where the first block can begin */
+  uint64_t reserved;   /* disk space for [first, reserved) is surely there */
+  uint64_t used;       /* from here on all bytes read as zero: neither blocks nor others had them */
+  umemStoreView view;  /* File's: kept for the next window */
+  uint64_t before_cut; /* the largest length that others have made shorter; 0: none */
+  bool cut;            /* atomic: blocks have lost bytes, because others have cut the file */
+  umemTable lost;      /* from which byte on, by the offset of the block */
+  uint64_t lost_from;  /* without memory for the table: in all blocks; UINT64_MAX otherwise */
+  bool leftover;       /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
 /* ---- messages: each records a status on store->ctx and returns false ---- */

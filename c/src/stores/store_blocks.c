@@ -61,6 +61,7 @@ void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but) {
   umemRangeItem item;
   uint64_t had = store->length;
   if (length >= had) return;
+  store->before_cut = umem_greater(store->before_cut, had);
   store->length = length;
   store->reserved = umem_lesser(store->reserved, length);
   for (uint64_t at = 0; !store->building && umemRange_next(store->range, at, &item);

@@ -57,18 +57,21 @@ static bool fail_read(Read const *read, int error) {
                    umem_system_words(error, words, sizeof words));
 }
 
-static void note_cut(umemStore *store, uint64_t length) {
+/* Notes that the file has length bytes now. Returns how many it had before others cut it. */
+static uint64_t note_cut(umemStore *store, uint64_t length) {
   umemLock_acquire(&store->lock);
   umemStore_note_cut(store, length, UMEM_STORE_NONE);
+  uint64_t had = umem_greater(store->length, store->before_cut);
   umemLock_release(&store->lock);
+  return had;
 }
 
 /* Reports that the file ends before the range: another process has cut it, or the range was never in it. */
 static bool fail_past_end(Read const *read) {
   umemStore *store = read->store;
-  uint64_t known = known_length(store), now;
+  uint64_t now;
   if (!umemStore_measure(store, &now)) return false;
-  note_cut(store, now);
+  uint64_t known = note_cut(store, now);
   if (read->offset < known && read->size <= known - read->offset)
     umemVirtual_fail(store->ctx, umemIOError,
                      "%s was truncated by another process: read of %zu bytes at %" PRIu64
