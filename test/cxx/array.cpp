@@ -357,7 +357,7 @@ TEST_P(ArrayTest, wraps_foreign_memory) {
     EXPECT_EQ(array.adr(), block.adr());
     number(array);
     auto guard = array.host(umem::read);
-    array = Doubles();
+    Doubles().swap(array);
     EXPECT_EQ(deleted, 0);
     EXPECT_EQ(guard(1, 2), 6);
   }

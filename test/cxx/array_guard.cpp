@@ -192,7 +192,7 @@ TEST_P(ArrayGuardTest, outlives_its_array) {
   auto guard = array.host(umem::write);
   Doubles moved(std::move(array));
   EXPECT_THROW(static_cast<void>(moved.host(umem::write)), umem::locked_error);
-  moved = Doubles();
+  Doubles().swap(moved);
   guard(1, 1) = 2;
   EXPECT_EQ(guard.at(1, 1) + guard[5], 8);
   EXPECT_EQ(Doubles::full({2, 3}, 6, place).host(umem::read)(0, 2), 6);

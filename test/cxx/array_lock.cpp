@@ -98,7 +98,7 @@ TEST_P(ArrayLockTest, goes_with_the_elements) {
   auto lock = array.lock();
   Doubles moved(std::move(array));
   EXPECT_THROW(moved.get(0, 0), umem::locked_error);
-  moved = Doubles();
+  Doubles().swap(moved);
   EXPECT_EQ(lock.get(1, 2), 4);
 }
 

@@ -157,7 +157,7 @@ TEST(AssertsDeathTest, a_guard_must_not_outlive_its_array) {
   {
     umem::Array<int, 2> other({3, 4});
     auto lock = lock_of(other);
-    other = umem::Array<int, 2>();
+    umem::Array<int, 2>().swap(other);
     lock.host(umem::write)(1, 1) = 1; /* the lock keeps it */
   }
   auto late = umem::Array<int, 2>::zeros({3, 4}).host(umem::write);

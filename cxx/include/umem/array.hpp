@@ -156,7 +156,7 @@ public:
       copy(part, dst.part());
   }
 
-  /* ---- moves: nothing is allocated or copied; guards, locks and parts stay valid ---- */
+  /* ---- moves: nothing is allocated or copied. Guards, locks and parts stay valid: they go with the memory ---- */
 
   Array(Array &&other) noexcept = default;
 
@@ -190,13 +190,17 @@ public:
     return *this;
   }
 
-  /* Takes over the memory of other, its context and that of its mirror. This allocates, copies
-   * and throws nothing, and does not write to the memory that this array had; locks and guards
-   * keep that memory alive. But if neither is empty and other has other ghost cells, another order or
-   * less alignment, it copies the elements like the assignment above, and may throw the same; call
-   * Array().swap(*this) first to avoid that. other is empty afterwards, except after a failure. */
-  Array &operator=(Array &&other) { // NOLINT(performance-noexcept-move-constructor): it may copy
+  /* Takes over the memory of other, its context and that of its mirror. This allocates and copies
+   * nothing, and does not write to the memory that this array had. But if neither is empty and other
+   * has other ghost cells, another order or less alignment, it copies the elements like the assignment
+   * above, and may throw the same. other is empty afterwards, except after a failure.
+   *
+   * Throws umem::locked_error while a lock or a guard of this array lives: both arrays are then what
+   * they were. Locks and guards of other stay valid. Array().swap(*this) drops the memory whatever
+   * lives: what guards write to it afterwards is lost. */
+  Array &operator=(Array &&other) { // NOLINT(performance-noexcept-move-constructor): it may throw
     if (this == &other) return *this;
+    if (*this) this->mirror().check_free(this->key_);
     if (*this && other && !can_take(other)) {
       assign(other);
       Array().swap(other);
