@@ -12,7 +12,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "temporary.h"
+#include "../temporary.h"
 
 namespace {
 

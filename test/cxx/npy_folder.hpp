@@ -3,7 +3,7 @@
 #define TEST_CXX_NPY_FOLDER_HPP
 
 #include "npy_files.hpp"
-#include "temporary.h"
+#include "../temporary.h"
 
 #include <umem/npy.hpp>
 

@@ -15,7 +15,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "temporary.h"
+#include "../temporary.h"
 
 namespace {
 

@@ -41,7 +41,7 @@ static inline void near_begin(void) {
 }
 
 static inline void near_end(void) {
-  char command[128];
+  char command[300];
   umemNear_read_below(NULL);
   snprintf(command, sizeof command, "rm -r '%s'", near_root);
   assert_int_equal(system(command), 0);

@@ -282,7 +282,7 @@ static void use_in_layers(void) {
 
 static void those_who_end_later_may_use_it(void **state) {
   (void)state;
-  char name[96];
+  char name[320];
   assert_int_equal(run(log_of_host, free_later), 0);
   expect_log(4);
   assert_int_equal(run("track+host:", free_later), 0);
