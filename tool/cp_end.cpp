@@ -3,6 +3,7 @@
 #include "failure.hpp"
 #include "place.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -128,16 +129,24 @@ static std::unique_ptr<End> open_file(Name name, Range const &range, bool direct
   return file;
 }
 
+static umemShm *shm_of(Opened const &segment) {
+  auto *const shm = static_cast<umemShm *>(umem_find_layer(segment.ctx, "shm"));
+  if (!shm) fail_with_status();
+  return shm;
+}
+
 /* A segment with one array in it. */
 static std::unique_ptr<End> open_segment(Name name, Range const &range) {
   if (!name.option("how")) name.options.emplace_back("shm.how", "open");
   auto segment = std::make_unique<Opened>(name);
-  auto *const shm = static_cast<umemShm *>(umem_find_layer(segment->ctx, "shm"));
-  if (!shm) fail_with_status();
+  umemShm *const shm = shm_of(*segment);
   umemShmBlock block = {};
   std::size_t const count = umemShm_blocks(shm, &block, 1);
   if (count != 1)
     throw Failure(range.name + " holds " + std::to_string(count) + " blocks, but one is copied");
+  if (!umemShm_is_complete(shm, block.address))
+    throw Failure(range.name + " holds an incomplete block: process " + std::to_string(block.pid) +
+                  (block.dead ? " has ended before it had written all" : " is still writing it"));
   segment->nbytes = length_in(range, block.nbytes);
   segment->adr = block.address + static_cast<std::uintptr_t>(range.offset);
   return segment;
@@ -191,24 +200,54 @@ static bool has_segment(std::string const &place) {
 }
 
 /* A new block in a segment with a name, which stays when it is complete. Until then it is freed, and a segment that was
- * made for it is removed. */
+ * made for it is removed; if this process is killed, the block stays, and others see that it is incomplete. */
 struct NewBlock : End {
   NewBlock(Name name, std::uint64_t size) : place(decoded(name.place)) {
     creates = !has_segment(place) && name.option("how").value_or("create") != "open";
     if (creates) name.size_segment(size);
     if (!name.option("how")) name.options.emplace_back("shm.how", creates ? "create" : "open");
+    if (!name.option("incomplete")) name.options.emplace_back("shm.incomplete", "yes");
     segment = std::make_unique<Opened>(name);
     ctx = segment->ctx;
+    shm = shm_of(*segment);
   }
   ~NewBlock() override {
     segment.reset();
     if (creates) umemShm_remove(place.c_str());
   }
-  void finish() override { segment->owns_block = creates = false; }
+  void take(std::size_t size) {
+    free_what_the_killed_have_left();
+    segment->take(umem_alloc(ctx, size));
+    adr = segment->adr;
+    reserve(size);
+  }
+  void finish() override {
+    if (nbytes && umemShm_complete(shm, adr) != umemOK) fail_with_status();
+    segment->owns_block = creates = false;
+  }
 
   std::string place;
   bool creates; /* and has not finished */
   std::unique_ptr<Opened> segment;
+  umemShm *shm;
+
+private:
+  /* Nobody completes these blocks any more. */
+  void free_what_the_killed_have_left() const {
+    std::vector<umemShmBlock> blocks(umemShm_blocks(shm, nullptr, 0));
+    blocks.resize(std::min(umemShm_blocks(shm, blocks.data(), blocks.size()), blocks.size()));
+    for (umemShmBlock const &block : blocks)
+      if (block.dead && !umemShm_is_complete(shm, block.address)) umem_free(shm, block.address);
+  }
+
+  /* All of it will be written: in a sparse segment a page without memory would raise SIGBUS. */
+  void reserve(std::size_t size) const {
+    auto const offset = static_cast<off_t>(umemShm_offset(shm, adr));
+    while (fallocate(umemShm_descriptor(shm), 0, offset, static_cast<off_t>(size)) != 0)
+      if (errno != EINTR)
+        throw Failure("shm:" + place + " has no room for " + std::to_string(size) +
+                      " bytes: " + std::strerror(errno));
+  }
 };
 
 static umemFileOptions file_options(Name const &name, bool direct) {
@@ -248,8 +287,7 @@ std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nby
   if (name.storage() == "shm" && !name.place.empty()) {
     auto end = std::make_unique<NewBlock>(name, nbytes);
     end->nbytes = nbytes;
-    if (size) end->segment->take(umem_alloc(end->ctx, size));
-    end->adr = end->segment->adr;
+    if (size) end->take(size);
     return end;
   }
   if (name.storage() == "shm") name.size_segment(nbytes);

@@ -201,22 +201,25 @@ class Shm(Place):
         Who may open a new name. Default: "user".
     sparse : bool
         Take memory when it is used, and not now.
+    trust : {"user", "group", "all"}, optional
+        Whose memory is opened: that of this user that nobody else may write, also that of a group, or that of everybody.
+        Default: as ``access``.
 
     Raises
     ------
     umem.MemoryError
         There is not so much memory.
     umem.OSError
-        The name cannot be opened.
+        The name cannot be opened, or belongs to a user who is not trusted.
     """
 
     _kind = "shm"
 
     def __init__(self, name: str | None = None, size: Size | None = None, *, blocks: int | None = None,
                  how: str | None = None, pages: str | None = None, access: str | None = None,
-                 sparse: bool = False) -> None:
+                 sparse: bool = False, trust: str | None = None) -> None:
         super().__init__(None, name, size=size, blocks=blocks, how=how, pages=pages, access=access,
-                         sparse="yes" if sparse else None)
+                         sparse="yes" if sparse else None, trust=trust)
 
     @staticmethod
     def remove(name: str) -> None:

@@ -118,7 +118,9 @@ static void shared_memory(void **state) {
   OFFSET(umemShmOptions, pages, 28);
   OFFSET(umemShmOptions, permissions, 32);
   OFFSET(umemShmOptions, sparse, 36);
-  assert_true(sizeof(umemShmOptions) >= 40);
+  OFFSET(umemShmOptions, trust, 40);
+  OFFSET(umemShmOptions, incomplete, 44);
+  assert_true(sizeof(umemShmOptions) >= 48);
   OFFSET(umemHostOptions, policy, 8);
   OFFSET(umemHostOptions, pages, 12);
   OFFSET(umemHostOptions, nodes, 16);
@@ -135,6 +137,10 @@ static void shared_memory(void **state) {
   OFFSET(umemShmBlock, start, 16);
   OFFSET(umemShmBlock, pid, 24);
   OFFSET(umemShmBlock, dead, 28);
+  assert_int_equal(umemTrustDefault, 0);
+  assert_int_equal(umemTrustUser, 1);
+  assert_int_equal(umemTrustGroup, 2);
+  assert_int_equal(umemTrustAll, 3);
   assert_int_equal(umemShmOpenOrCreate, 0);
   assert_int_equal(umemShmCreate, 1);
   assert_int_equal(umemShmOpen, 2);

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -128,10 +129,19 @@ TEST(Shm, has_names_blocks_and_owners) {
   EXPECT_EQ(one.reclaim(), 0u);
   one.own(adr);
   EXPECT_THROW(one.own(adr + 64), umem::value_error);
+  EXPECT_TRUE(other.is_complete(adr));
+  other.complete(adr);
+  EXPECT_THROW(other.complete(adr + 128), umem::value_error);
+  EXPECT_THROW(static_cast<void>(other.is_complete(adr + 128)), umem::value_error);
   umem::Shm again = umem::Shm::adopt(dup(one.descriptor()));
   again.deallocate(adr);
   EXPECT_TRUE(one.blocks().empty());
   EXPECT_THROW(umem::Shm::adopt(-1), umem::io_error);
+  ASSERT_EQ(fchmod(one.descriptor(), 0666), 0); // others may write it now
+  EXPECT_THROW(umem::Shm::adopt(dup(one.descriptor())), umem::io_error);
+  umemShmOptions trusting = UMEM_SHM_OPTIONS_INIT;
+  trusting.trust = umemTrustAll;
+  EXPECT_NO_THROW(umem::Shm::adopt(dup(one.descriptor()), trusting));
   EXPECT_THROW(umem::Shm(0), umem::value_error);
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = 4096;
@@ -183,6 +193,9 @@ TEST(Attachment, comes_through_a_socket) {
   umem::send(ends[0], shm, adr, 8);
   here = umem::receive(ends[1]);
   EXPECT_EQ(here.adr(), adr);
+  umem::send(ends[0], shm, adr, 8);
+  EXPECT_EQ(umem::receive(ends[1], umem::Host(), umemTrustAll).adr(), adr);
+  EXPECT_EQ(umem::Attachment(umem::share(shm, adr, 8), -1, umem::Host(), umemTrustUser).adr(), adr);
   close(ends[0]);
   EXPECT_THROW(static_cast<void>(umem::receive(ends[1])), umem::io_error);
   close(ends[1]);

@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   umemShmOwner owner = {1, 1};
   uint64_t offset, length;
   expect(table.root && table.extents && table.heads && umemShmTable_rebuild(&table));
-  for (unsigned i = 0; i < 4; i++) umemShmTable_alloc(&table, 100 + 1000 * i, 64, owner, &offset);
+  for (unsigned i = 0; i < 4; i++)
+    umemShmTable_alloc(&table, 100 + 1000 * i, 64, owner, true, &offset);
   umemShmTable_free(&table, 128);
   size_t at = 2, changes = data[1] % 32;
   for (; changes && at + 3 < size; changes--, at += 4) {
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   for (; at + 2 < size; at += 3) {
     uint64_t where = (data[at + 1] | (uint64_t)data[at + 2] << 8) * 64 % (2 * capacity);
     if (data[at] % 5 == 0)
-      umemShmTable_alloc(&table, where, (uint64_t)1 << data[at] % 20, owner, &offset);
+      umemShmTable_alloc(&table, where, (uint64_t)1 << data[at] % 20, owner, true, &offset);
     if (data[at] % 5 == 1) umemShmTable_free(&table, where);
     if (data[at] % 5 == 2) umemShmTable_resize(&table, where, 1 + 77 * (uint64_t)data[at + 1]);
     if (data[at] % 5 == 3) umemShmTable_find(&table, where, &length, &owner);

@@ -110,6 +110,73 @@ class Copies(Case):
         self.out("cp", name, "b.bin")  # the one block that was there
         self.assertEqual(self.read("b.bin"), bytes(1024))
 
+    def check_what_a_kill_has_left(self, name, pid):
+        """Whether it was an incomplete block."""
+        done = subprocess.run([UMEM, "cp", name, "copy"], cwd=self.folder, text=True, capture_output=True, check=False)
+        if done.returncode == 0:
+            self.assertEqual(self.read("copy"), self.bytes)
+            return False
+        if "incomplete" not in done.stderr:
+            self.assertRegex(done.stderr, "holds 0 blocks|not complete|too short|No such file")
+            return False
+        self.assertIn(f"process {pid} has ended before it had written all", done.stderr)
+        self.out("cp", "a.bin", name)  # takes the room of what was left
+        self.out("cp", name, "copy")
+        self.assertEqual(self.read("copy"), self.bytes)
+        return True
+
+    def test_a_kill_leaves_no_block_that_looks_complete(self):
+        name, path = self.segment("killed")
+        for attempt in range(20):  # after so many lines of progress
+            child = self.start("a.bin", name)
+            for _ in range(attempt * 20):
+                child.stderr.readline()
+            child.kill()
+            child.communicate()
+            self.assertTrue(self.check_what_a_kill_has_left(name, child.pid))
+            path.unlink()
+        for attempt in range(40):  # at any time
+            child = subprocess.Popen([UMEM, "cp", "-q", "a.bin", name, "--step", "4K"], cwd=self.folder)
+            try:
+                child.wait(timeout=0.002 + 0.0005 * attempt)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+            self.check_what_a_kill_has_left(name, child.pid)
+            path.unlink(missing_ok=True)
+
+    def test_an_incomplete_block_is_refused(self):
+        name, path = self.segment("writing")
+        child = self.start("a.bin", name)
+        self.assertIn(f"process {child.pid} is still writing it", self.error("cp", name, "b.bin"))
+        child.kill()
+        child.communicate()
+        self.assertIn(f"process {child.pid} has ended before it had written all", self.error("cp", name, "b.bin"))
+        self.assertFalse((self.folder / "b.bin").exists())
+
+    def test_sparse_on_a_full_disk(self):
+        name, path = self.segment("sparse")
+        command = (f"mount -t tmpfs -o size=1m none /dev/shm && dd if=/dev/zero of=/dev/shm/filler bs=4k count=150 2>/dev/null; "
+                   f"{UMEM} cp a.bin '{name}?sparse=yes'; code=$?; ls /dev/shm; exit $code")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", command], cwd=self.folder, text=True, capture_output=True,
+                              check=False)
+        if "unshare" in done.stderr or "mount" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (1, "filler\n"), done.stderr)
+        self.assertRegex(done.stderr, "No space left|Cannot allocate")
+
+    def test_shared_memory_of_another_user(self):
+        if os.geteuid():
+            self.skipTest("only root can make files of another user")
+        name, path = self.segment("squatted")
+        for content in b"", b"x" * 8192:
+            path.write_bytes(content)
+            os.chown(path, 12345, 12345)
+            path.chmod(0o666)
+            self.assertIn("it belongs to another user", self.error("cp", "a.bin", name))
+            self.assertEqual(path.read_bytes(), content)
+            self.assertEqual(path.stat().st_uid, 12345)
+
     def test_json(self):
         result = json.loads(self.out("cp", "a.bin@1M,1M", "b.bin", "--json", "--verify"))
         self.assertEqual((result["bytes"], result["verified"], result["source"], result["destination"]),

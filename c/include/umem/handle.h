@@ -43,6 +43,15 @@ typedef enum umemHandleKind {
   umemHandleCudaPool = 5 /* a block of a CudaAsync with the option share; needs its descriptor */
 } umemHandleKind;
 
+/* Whose memory a process uses: that of which users. All who may write shared memory may change its bytes and its tables
+ * at any time, and umem then reports damage; they reach no other memory of the process. */
+typedef enum umemTrust {
+  umemTrustDefault = 0, /* umemTrustUser, unless the options of a Shm say more */
+  umemTrustUser,        /* what belongs to the effective user, and what nobody else may write */
+  umemTrustGroup, /* also what belongs to the group of a file, if the user is in it; nobody else may write it */
+  umemTrustAll /* what anybody may have made */
+} umemTrust;
+
 /* The version of the struct umemHandle. */
 #define UMEM_HANDLE_VERSION 1
 
@@ -97,10 +106,16 @@ UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbyt
  * captured; umemMemoryError. After a failure nothing is attached. */
 UMEM_EXTERN uintptr_t umem_attach(umemHandle const *handle, void *ctx);
 
-/* The same with the descriptor that belongs to the handle; -1 for none. umem takes it over, also after a failure. A
+/* Attaches with the descriptor that belongs to the handle; -1 for none. umem takes it over, also after a failure. A
  * descriptor of memory without a name must have a sealed size, so that its owner cannot make accesses fail. A file can be
  * cut by others, and accesses then raise SIGBUS. */
 UMEM_EXTERN uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx);
+
+/* Attaches as umem_attach_with, but shared memory of the users that trust names. The other functions attach that of
+ * umemTrustUser. Files and memory of GPUs have no tables of umem: there trust has no effect.
+ * Errors: umemIOError for shared memory of users that are not trusted; umemValueError for another trust. */
+UMEM_EXTERN uintptr_t umem_attach_trusting(umemHandle const *handle, int fd, void *ctx,
+                                           umemTrust trust);
 
 /* Ends one attachment of umem_attach or umem_receive. ctx: the context to which the bytes were attached. adr: any address
  * of them. With the last attachment the mapping ends, unless a Shm of this process has it. A context that has the bytes
@@ -123,5 +138,9 @@ UMEM_EXTERN umemStatusType umem_send(int socket, void *ctx, uintptr_t adr, size_
  * Errors: those of umem_attach; umemIOError of the socket, also if the other side has closed it, or has sent something
  * else. A stream that has failed is of no further use. */
 UMEM_EXTERN uintptr_t umem_receive(int socket, void *ctx, umemHandle *handle);
+
+/* Receives as umem_receive, but shared memory of the users that trust names: see umem_attach_trusting. */
+UMEM_EXTERN uintptr_t umem_receive_trusting(int socket, void *ctx, umemHandle *handle,
+                                            umemTrust trust);
 
 #endif

@@ -18,17 +18,22 @@
  * - A segment without a name ends with the last process that has it. A segment with a name stays until umemShm_remove, or
  *   until the machine restarts.
  * - Memory is reserved when the segment is created: if there is not enough, the constructor fails with
- *   umemMemoryError. With the option sparse it is not, and an access raises SIGBUS when memory is out. A segment counts as
- *   a file: it cannot be longer than RLIMIT_FSIZE.
+ *   umemMemoryError, and leaves no name. With the option sparse only the tables are reserved, and an access to a block
+ *   raises SIGBUS when memory is out. A segment counts as a file: it cannot be longer than RLIMIT_FSIZE.
  * - Natural alignment is 64 bytes. The largest is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped.
  * - Two contexts of one process with the same segment have the same addresses.
- * - A process that may write the segment can damage its tables. umem checks them: it then fails with
- *   umemRuntimeError, and accesses no other memory. It cannot protect the bytes of blocks, nor libc's lock. Nobody can
- *   make a segment without a name shorter; a named one can be cut by every process that may write it, and accesses
- *   then raise SIGBUS.
+ * - umem opens only a segment that belongs to the effective user and that nobody else may write. So another user cannot
+ *   prepare a name for this one. The option trust allows more: segments of the group, or of everybody. umem never makes a
+ *   segment of a file that another user has made.
+ * - Who may write the segment can damage the bytes of blocks, the tables and the lock. umem checks every number that it
+ *   reads there, and follows no pointer: damage makes calls fail with umemRuntimeError, and umem accesses no other
+ *   memory. Nobody can make a segment without a name shorter; a named one can be cut by every process that may write it,
+ *   and accesses then raise SIGBUS.
  *
- * A call waits while another process is in a call. If that process was stopped, the call fails with umemRuntimeError
- * after a minute. */
+ * A call waits while another process is in a call. It fails with umemRuntimeError after two seconds, and in tables with
+ * more than ten million records after the time that their repair may take: that process was stopped, or somebody has
+ * destroyed the lock. If a process ends in a call, the next call in another one repairs the tables; in a process of
+ * another PID namespace it fails instead, since umem cannot know there whether the other one lives. */
 typedef struct umemShm {
   umemVirtual super;
   void *impl; /* owned */
@@ -58,12 +63,17 @@ typedef struct umemShmOptions {
   umemShmHow how;     /* without a name: ignored */
   umemShmPages pages; /* of a segment that is created */
   uint32_t permissions; /* of a name that is created, as of chmod; 0: 0600, only this user */
-  uint32_t sparse;      /* 1: a segment that is created reserves no memory */
+  uint32_t sparse;      /* 1: a segment that is created reserves memory only for its tables */
+  umemTrust trust;      /* whose segment is opened; default: theirs whom permissions let write */
+  uint32_t incomplete;  /* 1: new blocks of this context are incomplete until umemShm_complete */
 } umemShmOptions;
 
 /* What options start as: their size, and zeros. */
 #define UMEM_SHM_OPTIONS_INIT                                                                      \
-  { sizeof(umemShmOptions), 0, 0, umemShmOpenOrCreate, umemShmPagesDefault, 0, 0 }
+  {                                                                                                \
+    sizeof(umemShmOptions), 0, 0, umemShmOpenOrCreate, umemShmPagesDefault, 0, 0,                  \
+        umemTrustDefault, 0                                                                        \
+  }
 
 /* Constructs ctx over the segment name, or a new one without a name if name is NULL. name: at most 250 bytes, without
  * "/" but for one at the beginning, which means nothing. capacity: bytes for blocks; 0 opens a segment that exists.
@@ -78,6 +88,9 @@ UMEM_EXTERN umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name,
 /* Constructs ctx over the segment of a descriptor, which ctx takes over, also after a failure. Then it is closed.
  * Errors: umemIOError for a descriptor that is no segment of umem. */
 UMEM_EXTERN umemStatusType umemShm_adopt(umemShm *ctx, int fd);
+
+/* Constructs ctx as umemShm_adopt. options: their trust says whose segment it may be; NULL: the defaults. */
+UMEM_EXTERN umemStatusType umemShm_adopt_with(umemShm *ctx, int fd, umemShmOptions const *options);
 
 /* Returns the descriptor of the segment, which ctx keeps. Returns -1, and records umemTypeError, for another kind of
  * context. */
@@ -116,5 +129,15 @@ UMEM_EXTERN size_t umemShm_reclaim(umemShm *ctx, int pid);
 /* Makes the block at adr one of the calling process.
  * Errors: umemValueError for what is no live block. */
 UMEM_EXTERN umemStatusType umemShm_own(umemShm *ctx, uintptr_t adr);
+
+/* Says that the block that holds the byte at adr is written: others may take its bytes for whole. Blocks of a context
+ * without the option incomplete are complete from the beginning. A process that is killed before this call leaves an
+ * incomplete block; a reader asks umemShm_is_complete. The bytes are visible to whoever sees the block complete.
+ * Errors: umemValueError for an address in no live block. */
+UMEM_EXTERN umemStatusType umemShm_complete(umemShm *ctx, uintptr_t adr);
+
+/* Whether the block that holds the byte at adr is complete. Returns false, and records umemValueError, for an address in
+ * no live block. */
+UMEM_EXTERN bool umemShm_is_complete(umemShm *ctx, uintptr_t adr);
 
 #endif

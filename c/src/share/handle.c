@@ -76,34 +76,36 @@ static bool refuse_for(umemVirtual *ctx, int error) {
                 umem_system_words(error, words, sizeof words));
 }
 
-/* The number in the segment is that of the handle, which nobody can know who never had it. */
-static bool is_segment(umemHandle const *handle, umemShmHeader const *header) {
-  return handle->identity[2] == header->id[0] && handle->identity[3] == header->id[1];
-}
-
 /* Whether nobody can make the memory of a descriptor shorter. */
 static bool is_sealed(int fd) {
   int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK);
 }
 
-/* NULL, or why the descriptor is not that of the handle. */
-static char const *check_descriptor(umemHandle const *handle, int fd, struct stat const *st) {
+/* NULL, or why the bytes of the handle are not in the segment of fd, which is so long. */
+static char const *check_segment(umemHandle const *handle, int fd, uint64_t length) {
   umemShmHeader header;
+  char const *wrong = umemSegment_check(fd, &header, length);
+  if (wrong) return wrong;
+  return umemSegment_check_handle(handle, header.id, umemSegment_data(header.blocks, header.pages),
+                                  header.total);
+}
+
+/* NULL, or why the descriptor is not that of the handle. */
+static char const *check_descriptor(umemHandle const *handle, int fd, struct stat const *st,
+                                    umemTrust trust) {
   if (!has_identity(handle, st))
     return "it is not there any more, and something else is in its place";
   if ((uint64_t)st->st_size < handle->size) return "its file is shorter now";
   if (handle->kind == umemHandleFile) return NULL;
-  if (handle->kind == umemHandleUnnamed && !is_sealed(fd))
-    return "the size of its memory is not sealed";
-  char const *wrong = umemSegment_check(fd, &header, (uint64_t)st->st_size);
-  if (wrong) return wrong;
-  return is_segment(handle, &header) ? NULL
-                                     : "it is not there any more, and another segment has its name";
+  char const *wrong = umemSegment_distrust(st, trust);
+  if (!wrong && handle->kind == umemHandleUnnamed && !is_sealed(fd))
+    wrong = "the size of its memory is not sealed";
+  return wrong ? wrong : check_segment(handle, fd, (uint64_t)st->st_size);
 }
 
 /* Takes fd over. */
-static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd) {
+static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd, umemTrust trust) {
   struct stat st;
   bool writable = !(handle->flags & UMEM_HANDLE_READ_ONLY);
   int mode = fcntl(fd, F_GETFL);
@@ -113,7 +115,7 @@ static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd) {
     refuse_for(ctx, error);
     return NULL;
   }
-  char const *wrong = check_descriptor(handle, fd, &st);
+  char const *wrong = check_descriptor(handle, fd, &st, trust);
   if (!wrong && (mode & O_ACCMODE) != O_RDWR && (writable || (mode & O_ACCMODE) != O_RDONLY))
     wrong = "its descriptor is not open for that";
   if (wrong) {
@@ -141,11 +143,8 @@ static umemMapped *find(umemHandle const *handle) {
   umemMapped *mapped = umemMapped_find(handle->identity[0], handle->identity[1],
                                        (size_t)handle->size, writable, umemMappedByHandle);
   if (!mapped) return NULL;
-  umemShmHeader header;
   bool sealed = handle->kind != umemHandleUnnamed || is_sealed(mapped->fd);
-  if (sealed && !umemSegment_check(mapped->fd, &header, mapped->size) &&
-      is_segment(handle, &header))
-    return mapped;
+  if (sealed && !check_segment(handle, mapped->fd, mapped->size)) return mapped;
   umemMapped_close(mapped, umemMappedByHandle);
   return NULL;
 }
@@ -155,7 +154,8 @@ static void drop(int fd) {
 }
 
 /* Takes fd over. */
-static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int fd) {
+static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int fd,
+                               umemTrust trust) {
   umemMapped *mapped = find(handle);
   if (mapped || handle->kind == umemHandleNamed) {
     drop(fd); /* a name says enough */
@@ -170,19 +170,20 @@ static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int f
       return NULL;
     }
   }
-  if (fd >= 0) return map(ctx, handle, fd);
+  if (fd >= 0) return map(ctx, handle, fd, trust);
   refuse(ctx, umemValueError,
          "it needs its descriptor, with which umem_send and umem_receive pass it");
   return NULL;
 }
 
 /* In RAM of this process. */
-static uintptr_t attach_mapped(umemVirtual *ctx, umemHandle const *handle, int fd) {
-  umemMapped *mapped = open_object(ctx, handle, fd);
+static uintptr_t attach_mapped(umemVirtual *ctx, umemHandle const *handle, int fd,
+                               umemTrust trust) {
+  umemMapped *mapped = open_object(ctx, handle, fd, trust);
   return mapped ? (uintptr_t)mapped->base + (uintptr_t)handle->offset : 0;
 }
 
-static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
+static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd, umemTrust trust) {
   uintptr_t null = umem_null_of(self), adr = null;
   uint64_t before = umem_thread.failures;
   umemVirtual *layer = UMEM_LAYER_WITH(self, attach);
@@ -201,7 +202,7 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
     return null;
   }
   if (umem_is_plain_host(innermost) && !umemHandle_is_of_gpu(handle)) {
-    adr = attach_mapped(innermost, handle, fd);
+    adr = attach_mapped(innermost, handle, fd, trust);
     if (!adr && innermost != self) umem_adopt_from(innermost, self, before);
     return adr;
   }
@@ -213,7 +214,7 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd) {
   return null;
 }
 
-uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx) {
+uintptr_t umem_attach_trusting(umemHandle const *handle, int fd, void *ctx, umemTrust trust) {
   UMEM_ENTER();
   umem_defer_cancel();
   umemVirtual *self = umem_guard(ctx);
@@ -223,10 +224,16 @@ uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx) {
     copy = *handle;
     wrong = umemHandle_check(&copy);
   }
-  if (self && !wrong) return attach(self, &copy, fd);
+  if ((unsigned)trust > umemTrustAll) wrong = "the trust has no meaning";
+  if (self && !wrong) return attach(self, &copy, fd, trust);
   drop(fd);
   if (self) refuse(self, umemValueError, wrong);
   return umem_null(ctx);
+}
+
+uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx) {
+  UMEM_ENTER();
+  return umem_attach_trusting(handle, fd, ctx, umemTrustDefault);
 }
 
 uintptr_t umem_attach(umemHandle const *handle, void *ctx) {

@@ -1,5 +1,6 @@
 /* handle_check.c - see handle_check.h. */
 #include "share/handle_check.h"
+#include "share/segment.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -34,6 +35,8 @@ char const *umemHandle_check(umemHandle const *handle) {
   if (handle->length > handle->size || handle->offset > handle->size - handle->length ||
       handle->size > INT64_MAX)
     return "its bytes are not in its memory";
+  bool segment = handle->kind == umemHandleNamed || handle->kind == umemHandleUnnamed;
+  if (segment && handle->offset < umemSegmentHeader) return "its bytes are those of the tables";
   if (handle->flags & ~UMEM_HANDLE_READ_ONLY || handle->zero) return "it has unknown flags";
   if (!is_name(handle->name, handle->kind == umemHandleNamed)) return "its name is malformed";
   bool plain = IS_ZERO(handle->memory) && IS_ZERO(handle->event) && IS_ZERO(handle->gpu);

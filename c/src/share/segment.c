@@ -20,37 +20,40 @@ uint64_t umemSegment_page(uint32_t pages) {
   return pages == umemSegment2M || pages == umemSegmentAdvised ? 2 << 20 : granule;
 }
 
-uint64_t umemSegment_data(uint32_t blocks, uint32_t pages) {
+uint64_t umemSegment_tables(uint32_t blocks) {
   uint64_t extents = (uint64_t)umemShmTable_count(blocks) * sizeof(umemShmExtent);
   uint64_t heads = (uint64_t)umemShmTable_heads(blocks) * sizeof(uint32_t);
-  return umemSegment_round_up(umemSegmentHeader + extents + heads, umemSegment_page(pages));
+  return umemSegmentHeader + extents + heads;
 }
 
-/* ---- the lock ---- */
-
-int umemSegment_make_lock(pthread_mutex_t *lock) {
-  pthread_mutexattr_t how;
-  int error = pthread_mutexattr_init(&how);
-  if (error) return error;
-  error = pthread_mutexattr_setpshared(&how, PTHREAD_PROCESS_SHARED);
-  if (!error) error = pthread_mutexattr_setrobust(&how, PTHREAD_MUTEX_ROBUST);
-  if (!error) error = pthread_mutex_init(lock, &how);
-  pthread_mutexattr_destroy(&how);
-  return error;
+uint64_t umemSegment_data(uint32_t blocks, uint32_t pages) {
+  return umemSegment_round_up(umemSegment_tables(blocks), umemSegment_page(pages));
 }
 
-/* Whether the lock in a segment that others have made is one of this kind: libc does what its kind says. */
-static bool is_our_kind(pthread_mutex_t const *lock) {
-#ifdef __GLIBC__
-  pthread_mutex_t fresh;
-  if (umemSegment_make_lock(&fresh) != 0) return false;
-  bool same = fresh.__data.__kind == lock->__data.__kind;
-  pthread_mutex_destroy(&fresh);
-  return same;
-#else
-  (void)lock;
-  return true;
-#endif
+/* ---- trust ---- */
+
+static bool is_own_group(gid_t group) {
+  gid_t groups[64];
+  if (group == getegid()) return true;
+  int count = getgroups(sizeof groups / sizeof *groups, groups);
+  for (int i = 0; i < count; i++)
+    if (groups[i] == group) return true;
+  return false;
+}
+
+/* Access lists need no look: if one lets somebody write, the bit of the group says so. A further name of the file may
+ * be the work of another user. */
+char const *umemSegment_distrust(struct stat const *st, umemTrust trust) {
+  bool own = st->st_uid == geteuid();
+  if (!S_ISREG(st->st_mode)) return "it is no file in memory";
+  if (trust == umemTrustAll) return NULL;
+  if (st->st_nlink > 1)
+    return "it has a second name, which another user may have made (option trust)";
+  if (trust == umemTrustGroup && !own && !is_own_group(st->st_gid))
+    return "it belongs to a user who is not in a group of this one (option trust)";
+  if (trust != umemTrustGroup && !own) return "it belongs to another user (option trust)";
+  mode_t others = trust == umemTrustGroup ? S_IWOTH : S_IWGRP | S_IWOTH;
+  return st->st_mode & others ? "other users may write it (option trust)" : NULL;
 }
 
 /* ---- checking ---- */
@@ -62,15 +65,24 @@ char const *umemSegment_check(int fd, umemShmHeader *header, uint64_t length) {
   if (got != (ssize_t)sizeof *header) return "its beginning cannot be read";
   if (memcmp(header->magic, umemSegment_magic, sizeof umemSegment_magic) != 0)
     return "it is no segment of umem";
-  if (header->version != umemSegmentVersion) return "another version of umem has made it";
+  if (header->version != umemSegmentVersion)
+    return "another version of umem has made it, with other tables";
   if (header->ready != 1) return "it is not complete";
-  if (header->lock_size != sizeof(pthread_mutex_t) || header->extent_size != sizeof(umemShmExtent))
+  if (header->lock_size != sizeof(umemShmLock) || header->extent_size != sizeof(umemShmExtent))
     return "a program for another machine has made it";
   if (!header->blocks || header->blocks > umemSegmentMostBlocks || header->pages > umemSegment1G ||
       !header->capacity || header->capacity > UMEM_SEGMENT_MOST ||
       header->capacity % umemSegment_page(header->pages) != 0 ||
       header->total != umemSegment_data(header->blocks, header->pages) + header->capacity)
     return "the sizes in it are wrong";
-  if (header->total != length) return "it has not the length that it says";
-  return is_our_kind(&header->lock) ? NULL : "its lock is of another kind";
+  return header->total == length ? NULL : "it has not the length that it says";
+}
+
+/* The number in the segment is that of the handle, which nobody can know who never had it. */
+char const *umemSegment_check_handle(umemHandle const *handle, uint64_t const id[2], uint64_t data,
+                                     uint64_t total) {
+  if (handle->identity[2] != id[0] || handle->identity[3] != id[1])
+    return "it is not there any more, and another segment has its name";
+  if (handle->size != total) return "its size is not that of the segment";
+  return handle->offset >= data ? NULL : "its bytes are those of the tables";
 }

@@ -6,7 +6,13 @@
 
 #include "base/number.h"
 
-enum { unused = 0, is_free = 0x66726565, is_live = 0x6c697665, looks = 16 };
+enum {
+  unused = 0,
+  is_free = 0x66726565,
+  is_live = 0x6c697665,
+  is_incomplete = 0x68616c66, /* live, and its bytes are not all written */
+  looks = 16
+};
 
 /* ---- numbers that others may change meanwhile: each is read once ---- */
 
@@ -37,6 +43,11 @@ static void commit64(uint64_t *number, uint64_t value) {
 /* NULL for none, and for what is no number of an extent. */
 static umemShmExtent *at(umemShmTable const *table, uint32_t number) {
   return number - 1u < table->count ? &table->extents[number - 1] : NULL;
+}
+
+static bool lives(umemShmExtent const *extent) {
+  uint32_t state = get32(&extent->state);
+  return state == is_live || state == is_incomplete;
 }
 
 /* Bytes of the data that a block of so many bytes takes. */
@@ -107,7 +118,7 @@ static uint32_t *link_to(umemShmTable *table, uint64_t offset) {
   for (uint32_t steps = 0; steps < table->count; steps++) {
     umemShmExtent *extent = at(table, get32(link));
     if (!extent) return NULL;
-    if (get64(&extent->offset) == offset && get32(&extent->state) == is_live) return link;
+    if (get64(&extent->offset) == offset && lives(extent)) return link;
     link = &extent->right;
   }
   return NULL;
@@ -189,7 +200,7 @@ static bool sort_live(umemShmTable *table, uint32_t *sorted) {
   uint32_t runs[33] = {0}, used = 0;
   for (uint32_t i = 1; i <= table->count; i++) {
     umemShmExtent *extent = &table->extents[i - 1];
-    if (get32(&extent->state) != is_live) continue;
+    if (!lives(extent)) continue;
     if (!is_inside(table, get64(&extent->offset), get64(&extent->size))) return false;
     extent->after = 0;
     uint32_t run = i, level = 0;
@@ -209,7 +220,7 @@ static void forget_derived(umemShmTable *table) {
   for (unsigned i = 0; i < umemShmBins; i++) root->bins[i] = 0;
   for (uint32_t i = 0; i <= table->head_mask; i++) table->heads[i] = 0;
   for (uint32_t i = table->count; i; i--)
-    if (table->extents[i - 1].state != is_live) give_unused(table, i, &table->extents[i - 1]);
+    if (!lives(&table->extents[i - 1])) give_unused(table, i, &table->extents[i - 1]);
 }
 
 /* Puts a live extent behind what is there up to end. */
@@ -282,7 +293,7 @@ static uint32_t find_free(umemShmTable *table, uint64_t span, uint64_t alignment
 
 /* The extent is free, and becomes live at offset. What remains of it on both sides becomes free extents. */
 static umemShmResult settle(umemShmTable *table, uint32_t number, uint64_t offset, uint64_t size,
-                            umemShmOwner owner) {
+                            umemShmOwner owner, uint32_t state) {
   umemShmExtent *extent = at(table, number);
   uint64_t start = get64(&extent->offset), whole = get64(&extent->size), span = span_of(size);
   if (!is_inside(table, start, whole) || offset - start > whole || whole - (offset - start) < span)
@@ -297,7 +308,7 @@ static umemShmResult settle(umemShmTable *table, uint32_t number, uint64_t offse
     return damage(table);
   set64(&extent->process, owner.process);
   set32(&extent->space, owner.space);
-  commit(&extent->state, is_live);
+  commit(&extent->state, state);
   enter_index(table, number, extent);
   set64(&table->root->live, get64(&table->root->live) + 1);
   set64(&table->root->bytes, get64(&table->root->bytes) + span);
@@ -305,7 +316,7 @@ static umemShmResult settle(umemShmTable *table, uint32_t number, uint64_t offse
 }
 
 umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t alignment,
-                                 umemShmOwner owner, uint64_t *offset) {
+                                 umemShmOwner owner, bool complete, uint64_t *offset) {
   if (get64(&table->root->damaged)) return umemShmDamaged;
   if (!size || size > table->capacity || alignment > table->capacity) return umemShmNoRoom;
   if (get64(&table->root->live) >= table->blocks) return umemShmNoEntry;
@@ -313,7 +324,8 @@ umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t al
   uint64_t span = span_of(size);
   uint32_t number = find_free(table, span, alignment, looks, offset);
   if (!number) number = find_free(table, span, alignment, table->count, offset);
-  return number ? settle(table, number, *offset, size, owner) : umemShmNoRoom;
+  if (!number) return umemShmNoRoom;
+  return settle(table, number, *offset, size, owner, complete ? is_live : is_incomplete);
 }
 
 /* The neighbour that begins where this one ends, if it is free; checked, since the order may be damaged. */
@@ -417,13 +429,23 @@ umemShmResult umemShmTable_own(umemShmTable *table, uint64_t offset, umemShmOwne
   return umemShmOK;
 }
 
+umemShmResult umemShmTable_complete(umemShmTable *table, uint64_t offset) {
+  if (get64(&table->root->damaged)) return umemShmDamaged;
+  umemShmExtent *extent = live_at(table, offset);
+  if (!extent) return umemShmNoBlock;
+  commit(&extent->state, is_live);
+  return umemShmOK;
+}
+
 bool umemShmTable_next(umemShmTable *table, uint32_t *number, umemShmEntry *entry) {
   while (*number < table->count) {
     umemShmExtent const *extent = &table->extents[(*number)++];
-    if (get32(&extent->state) != is_live) continue;
+    uint32_t state = get32(&extent->state);
+    if (state != is_live && state != is_incomplete) continue;
     *entry = (umemShmEntry){get64(&extent->offset),
                             get64(&extent->size),
-                            {get64(&extent->process), get32(&extent->space)}};
+                            {get64(&extent->process), get32(&extent->space)},
+                            state == is_live};
     if (is_inside(table, entry->offset, entry->size)) return true;
   }
   return false;

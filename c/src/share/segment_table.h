@@ -73,8 +73,9 @@ uint32_t umemShmTable_heads(uint32_t blocks);
  * extents overlap, or lie outside of the data: then the table is damaged for good. */
 bool umemShmTable_rebuild(umemShmTable *table);
 
+/* complete: whether others may take the bytes for whole. */
 umemShmResult umemShmTable_alloc(umemShmTable *table, uint64_t size, uint64_t alignment,
-                                 umemShmOwner owner, uint64_t *offset);
+                                 umemShmOwner owner, bool complete, uint64_t *offset);
 umemShmResult umemShmTable_free(umemShmTable *table, uint64_t offset);
 
 /* Changes the size of a block in place; umemShmNoRoom if what follows is not free. */
@@ -87,10 +88,14 @@ umemShmResult umemShmTable_find(umemShmTable *table, uint64_t offset, uint64_t *
 /* Makes owner that of the block. */
 umemShmResult umemShmTable_own(umemShmTable *table, uint64_t offset, umemShmOwner owner);
 
+/* Says that the bytes of a block are all written. */
+umemShmResult umemShmTable_complete(umemShmTable *table, uint64_t offset);
+
 /* A live block. */
 typedef struct umemShmEntry {
   uint64_t offset, size;
   umemShmOwner owner;
+  bool complete;
 } umemShmEntry;
 
 /* Walks over the blocks by their numbers: *at is 0 at first. False at the end. */

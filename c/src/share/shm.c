@@ -4,6 +4,7 @@
  *
  *   shm.c           the context
  *   shm_segment.c   creates, opens and locks a segment
+ *   shm_lock.c      the lock of the tables
  *   segment.c       what a segment is, and whether a file is one
  *   shm_owner.c     which process is which
  *   segment_table.c     which bytes are whose
@@ -11,6 +12,7 @@
 #include "share/shm_owner.h"
 #include "share/shm_segment.h"
 #include "base/lock.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/construct.h"
 #include "core/enter.h"
@@ -37,6 +39,7 @@ typedef struct Shm {
   pid_t maker;    /* the process that has constructed the context */
   unsigned forks; /* as of umem_fork_count, there */
   umemShmOwner self;
+  bool complete;  /* blocks are so from the beginning */
   bool uncertain; /* the name is new, and goes if umem_open does not complete the stack */
 } Shm;
 
@@ -67,6 +70,17 @@ static bool refuse(umemVirtual *ctx, uintptr_t adr) {
 /* The calling process. In a child of fork it is asked anew. */
 static umemShmOwner self_of(Shm const *shm) {
   return shm->forks == umem_fork_count() ? shm->self : umemShmOwner_self();
+}
+
+/* ---- the lock ---- */
+
+static bool lock(umemVirtual *ctx) {
+  Shm *shm = shm_of(ctx);
+  return umemShmSegment_lock(ctx, &shm->segment, umemShmOwner_mark(self_of(shm)));
+}
+
+static void unlock(Shm *shm) {
+  umemShmSegment_unlock(&shm->segment, umemShmOwner_mark(self_of(shm)));
 }
 
 /* Records what went wrong; whether nothing has. */
@@ -106,9 +120,10 @@ static uintptr_t shm_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t si
         label_of(shm), shm->segment.mapped->alignment, alignment);
     return 0;
   }
-  if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
-  umemShmResult result = umemShmTable_alloc(&shm->segment.table, size, alignment, self, &offset);
-  umemShmSegment_unlock(&shm->segment);
+  if (!lock(ctx)) return 0;
+  umemShmResult result =
+      umemShmTable_alloc(&shm->segment.table, size, alignment, self, shm->complete, &offset);
+  unlock(shm);
   return check(ctx, result, 0, size) ? first_of(shm) + offset : 0;
 }
 
@@ -118,9 +133,9 @@ static uintptr_t shm_alloc(umemVirtual *ctx, size_t nbytes) {
 
 static void shm_free(umemVirtual *ctx, uintptr_t adr) {
   Shm *shm = shm_of(ctx);
-  if (!umemShmSegment_lock(ctx, &shm->segment)) return;
+  if (!lock(ctx)) return;
   umemShmResult result = umemShmTable_free(&shm->segment.table, offset_of(shm, adr));
-  umemShmSegment_unlock(&shm->segment);
+  unlock(shm);
   check(ctx, result, adr, 0);
 }
 
@@ -129,9 +144,9 @@ static uint64_t size_of(umemVirtual *ctx, uintptr_t adr) {
   Shm *shm = shm_of(ctx);
   umemShmOwner owner;
   uint64_t size = 0;
-  if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
+  if (!lock(ctx)) return 0;
   umemShmResult result = umemShmTable_find(&shm->segment.table, offset_of(shm, adr), &size, &owner);
-  umemShmSegment_unlock(&shm->segment);
+  unlock(shm);
   return check(ctx, result, adr, 0) ? size : 0;
 }
 
@@ -141,11 +156,16 @@ static uintptr_t shm_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 static uintptr_t shm_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   Shm *shm = shm_of(ctx);
-  uint64_t size = size_of(ctx, adr);
-  if (!size || !umem_has_size(ctx, adr, size, old_size)) return 0;
-  if (!umemShmSegment_lock(ctx, &shm->segment)) return 0;
-  umemShmResult result = umemShmTable_resize(&shm->segment.table, offset_of(shm, adr), new_size);
-  umemShmSegment_unlock(&shm->segment);
+  umemShmTable *table = &shm->segment.table;
+  umemShmOwner owner;
+  uint64_t size = 0;
+  if (!lock(ctx)) return 0;
+  umemShmResult found = umemShmTable_find(table, offset_of(shm, adr), &size, &owner);
+  umemShmResult result = found;
+  if (found == umemShmOK && old_size <= size)
+    result = umemShmTable_resize(table, offset_of(shm, adr), new_size);
+  unlock(shm);
+  if (!check(ctx, found, adr, 0) || !umem_has_size(ctx, adr, size, old_size)) return 0;
   if (result == umemShmNoRoom) return umem_move_block(ctx, adr, old_size, new_size);
   return check(ctx, result, adr, new_size) ? adr : 0;
 }
@@ -214,10 +234,10 @@ static bool shm_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintp
   (void)fd;
   umemShmSegment *segment = &shm_of(ctx)->segment;
   *adr = (uintptr_t)segment->mapped->base + (uintptr_t)handle->offset;
-  return handle->kind != umemHandleFile && handle->size == segment->total &&
-         handle->offset >= segment->data && handle->identity[0] == segment->mapped->device &&
+  bool segment_kind = handle->kind == umemHandleNamed || handle->kind == umemHandleUnnamed;
+  return segment_kind && handle->identity[0] == segment->mapped->device &&
          handle->identity[1] == segment->mapped->inode &&
-         !memcmp(&handle->identity[2], segment->id, sizeof segment->id);
+         !umemSegment_check_handle(handle, segment->id, segment->data, segment->total);
 }
 
 /* ---- the end ---- */
@@ -260,7 +280,7 @@ typedef struct Wish {
 } Wish;
 
 static bool open_segment(umemVirtual *ctx, umemShmSegment *segment, Wish const *wish) {
-  if (wish->takes_over) return umemShmSegment_take_over(ctx, segment, wish->fd);
+  if (wish->takes_over) return umemShmSegment_take_over(ctx, segment, wish->fd, &wish->options);
   if (!wish->name) return umemShmSegment_create(ctx, segment, &wish->options);
   return umemShmSegment_open(ctx, segment, wish->name, &wish->options);
 }
@@ -282,6 +302,7 @@ static bool start(umemVirtual *ctx, Wish const *wish) {
     shm->maker = getpid();
     shm->forks = umem_fork_count();
     shm->self = umemShmOwner_self();
+    shm->complete = !wish->options.incomplete;
     shm->uncertain = wish->waits && wish->name && shm->segment.created;
     ctx->space[0] = shm->segment.id[0];
     ctx->space[1] = shm->segment.id[1];
@@ -309,23 +330,28 @@ static umemStatusType construct(umemShm *ctx, Wish const *wish) {
   return umem_result(before);
 }
 
+/* What is wrong with the options of a program, or NULL. Older programs have none of those at the end. */
+static char const *read_options(umemShmOptions const *given, umemShmOptions *options) {
+  if (!given) return NULL;
+  if (given->size < offsetof(umemShmOptions, trust)) return "the size in the options is too small";
+  memcpy(options, given, umem_lesser(given->size, sizeof *options));
+  options->size = sizeof *options;
+  return (unsigned)options->how > umemShmOpen || (unsigned)options->pages > umemShmPages1G ||
+                 (unsigned)options->trust > umemTrustAll
+             ? "an option has no meaning"
+             : NULL;
+}
+
 /* Options that are too small or contradict each other give a failed context, as other failures do. */
-static umemStatusType construct_with(umemShm *ctx, char const *name, umemShmOptions const *options,
-                                     bool waits) {
-  Wish wish = {.name = name, .options = UMEM_SHM_OPTIONS_INIT, .waits = waits};
-  char const *wrong = NULL;
-  if (options && options->size < sizeof wish.options)
-    wrong = "the size in the options is too small";
-  else if (options)
-    wish.options = *options;
-  if (!wrong &&
-      ((unsigned)wish.options.how > umemShmOpen || (unsigned)wish.options.pages > umemShmPages1G))
-    wrong = "an option has no meaning";
-  if (!wrong && name && !wish.options.capacity) {
+static umemStatusType construct_with(umemShm *ctx, umemShmOptions const *options, Wish wish) {
+  wish.options = (umemShmOptions)UMEM_SHM_OPTIONS_INIT;
+  char const *wrong = read_options(options, &wish.options);
+  if (!wrong && wish.name && !wish.options.capacity) {
     if (wish.options.how == umemShmCreate) wrong = "what is created needs a size";
     wish.options.how = umemShmOpen;
   }
   if (!wrong) return construct(ctx, &wish);
+  drop_descriptor(&wish);
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   memset(ctx, 0, sizeof *ctx);
   umem_construct(&ctx->super, &umem_shm_kind, NULL);
@@ -338,17 +364,22 @@ umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity) {
   UMEM_ENTER();
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = capacity;
-  return construct_with(ctx, name, &options, false);
+  return construct_with(ctx, &options, (Wish){.name = name});
 }
 
 umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name, umemShmOptions const *options) {
   UMEM_ENTER();
-  return construct_with(ctx, name, options, false);
+  return construct_with(ctx, options, (Wish){.name = name});
 }
 
 umemStatusType umemShm_adopt(umemShm *ctx, int fd) {
   UMEM_ENTER();
-  return construct(ctx, &(Wish){.takes_over = true, .fd = fd});
+  return umemShm_adopt_with(ctx, fd, NULL);
+}
+
+umemStatusType umemShm_adopt_with(umemShm *ctx, int fd, umemShmOptions const *options) {
+  UMEM_ENTER();
+  return construct_with(ctx, options, (Wish){.takes_over = true, .fd = fd});
 }
 
 /* ---- by name: "shm:?size=64M", "shm:NAME?size=64M&how=create" ---- */
@@ -383,6 +414,16 @@ static umemOption const options[] = {
      .words = "no yes",
      .help = "memory is reserved when it is used, not at once; default: no",
      .reserved = {offsetof(umemShmOptions, sparse), sizeof(uint32_t)}},
+    {.name = "trust",
+     .kind = umemWordOption,
+     .words = "default user group all",
+     .help = "whose segment is opened; default: as access",
+     .reserved = {offsetof(umemShmOptions, trust), sizeof(umemTrust)}},
+    {.name = "incomplete",
+     .kind = umemWordOption,
+     .words = "no yes",
+     .help = "new blocks are incomplete until the program says that they are written; default: no",
+     .reserved = {offsetof(umemShmOptions, incomplete), sizeof(uint32_t)}},
 };
 
 static umemShmOptions const defaults = UMEM_SHM_OPTIONS_INIT;
@@ -394,7 +435,7 @@ static umemStatusType open_shm(void *ctx, void *upstream, umemOptionValue const 
   umemShmOptions wish;
   if (!umemKind_read(&umem_shm_kind, given, &wish)) return umemValueError;
   if (given[accessOption].given) wish.permissions = permissions[given[accessOption].number];
-  return construct_with(ctx, name->given ? name->text : NULL, &wish, true);
+  return construct_with(ctx, &wish, (Wish){.name = name->given ? name->text : NULL, .waits = true});
 }
 
 static void complete_shm(void *ctx, void *user) {
@@ -495,12 +536,12 @@ size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room) {
   umemShmEntry entry;
   size_t count = 0;
   uint32_t at = 0;
-  if (!umemShmSegment_lock(self, &shm->segment)) return 0;
+  if (!lock(self)) return 0;
   for (; umemShmTable_next(&shm->segment.table, &at, &entry); count++)
     if (count < room)
       blocks[count] = (umemShmBlock){(uintptr_t)entry.offset, (size_t)entry.size,
                                      entry.owner.process, entry.owner.space, 0};
-  umemShmSegment_unlock(&shm->segment);
+  unlock(shm);
   describe(shm, blocks, count < room ? count : room);
   return count;
 }
@@ -516,7 +557,7 @@ size_t umemShm_reclaim(umemShm *ctx, int pid) {
   bool dead = false;
   size_t freed = 0;
   umemShmResult result = umemShmOK;
-  if (!umemShmSegment_lock(self, &shm->segment)) return 0;
+  if (!lock(self)) return 0;
   for (uint32_t at = 0; result == umemShmOK && umemShmTable_next(table, &at, &entry);) {
     if (pid && umemShmOwner_pid(entry.owner) != (uint32_t)pid) continue;
     if (entry.owner.process != last.process || entry.owner.space != last.space)
@@ -526,7 +567,7 @@ size_t umemShm_reclaim(umemShm *ctx, int pid) {
     result = umemShmTable_free(table, entry.offset);
     freed += result == umemShmOK;
   }
-  umemShmSegment_unlock(&shm->segment);
+  unlock(shm);
   check(self, result, first_of(shm) + entry.offset, 0);
   return freed;
 }
@@ -537,8 +578,40 @@ umemStatusType umemShm_own(umemShm *ctx, uintptr_t adr) {
   if (!self) return umem_thread.last;
   Shm *shm = shm_of(self);
   umemShmOwner owner = umemShmOwner_self();
-  if (!umemShmSegment_lock(self, &shm->segment)) return umem_thread.last;
+  if (!lock(self)) return umem_thread.last;
   umemShmResult result = umemShmTable_own(&shm->segment.table, offset_of(shm, adr), owner);
-  umemShmSegment_unlock(&shm->segment);
+  unlock(shm);
   return check(self, result, adr, 0) ? umemOK : umem_thread.last;
+}
+
+/* The entry of the block that holds the byte at adr, under the lock. */
+static umemShmResult entry_of(umemVirtual *self, uintptr_t adr, umemShmEntry *entry) {
+  Shm *shm = shm_of(self);
+  uint64_t offset = offset_of(shm, adr);
+  if (__atomic_load_n(&shm->segment.table.root->damaged, __ATOMIC_RELAXED)) return umemShmDamaged;
+  for (uint32_t at = 0; umemShmTable_next(&shm->segment.table, &at, entry);)
+    if (offset - entry->offset < entry->size) return umemShmOK;
+  return umemShmNoBlock;
+}
+
+umemStatusType umemShm_complete(umemShm *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  umemShmEntry entry;
+  if (!self || !lock(self)) return umem_thread.last;
+  umemShmResult result = entry_of(self, adr, &entry);
+  if (result == umemShmOK)
+    result = umemShmTable_complete(&shm_of(self)->segment.table, entry.offset);
+  unlock(shm_of(self));
+  return check(self, result, adr, 0) ? umemOK : umem_thread.last;
+}
+
+bool umemShm_is_complete(umemShm *ctx, uintptr_t adr) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
+  umemShmEntry entry;
+  if (!self || !lock(self)) return false;
+  umemShmResult result = entry_of(self, adr, &entry);
+  unlock(shm_of(self));
+  return check(self, result, adr, 0) && entry.complete;
 }

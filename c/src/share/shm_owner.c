@@ -36,6 +36,8 @@ static bool read_stat(uint32_t pid, Stat *stat) {
                 &stat->state, &stat->threads, &stat->start) == 3;
 }
 
+static uint64_t const start_bits = UINT64_MAX >> 24; /* of a start that an owner has */
+
 static uint64_t process_of(uint32_t pid, uint64_t start) { return start << 24 | (pid & 0xffffff); }
 
 static uint32_t own_space(void) {
@@ -66,15 +68,43 @@ umemShmOwner umemShmOwner_self(void) {
 }
 
 /* A leader that has ended stays a zombie while its other threads run. Where /proc hides the processes of other users,
- * kill tells whether there is one. */
+ * kill tells whether there is one. start_mask: the bits of the start that are known. */
+static bool has_ended(uint32_t pid, uint64_t start, uint64_t start_mask) {
+  Stat stat;
+  if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
+  if (!read_stat(pid, &stat)) return false;
+  if ((stat.start ^ start) & start_mask) return true;
+  return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
+}
+
 bool umemShmOwner_is_dead(umemShmOwner owner) {
   umemShmOwner self = umemShmOwner_self();
   uint32_t pid = umemShmOwner_pid(owner);
-  Stat stat;
   if (!owner.space || owner.space != self.space || !pid) return false;
   if (owner.process == self.process) return false;
-  if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
-  if (!read_stat(pid, &stat)) return false;
-  if (stat.start != umemShmOwner_start(owner)) return true;
-  return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
+  return has_ended(pid, umemShmOwner_start(owner), start_bits);
+}
+
+/* ---- marks ---- */
+
+/* Linux has no numbers of processes above 2^22. The start repeats after a week, but then the number is taken by another
+ * process that has started in the same hundredth of a second of its week. */
+enum { mark_pid_bits = 23, mark_start_bits = 25 };
+
+static uint64_t const mark_pid = (UINT64_C(1) << mark_pid_bits) - 1;
+static uint64_t const mark_start = (UINT64_C(1) << mark_start_bits) - 1;
+
+uint64_t umemShmOwner_mark(umemShmOwner owner) {
+  uint64_t start = umemShmOwner_start(owner) & mark_start;
+  return (uint64_t)owner.space << (mark_pid_bits + mark_start_bits) | start << mark_pid_bits |
+         (umemShmOwner_pid(owner) & mark_pid);
+}
+
+bool umemShmOwner_is_mark_of_dead(uint64_t mark) {
+  umemShmOwner self = umemShmOwner_self();
+  uint32_t pid = (uint32_t)(mark & mark_pid);
+  uint16_t space = (uint16_t)(mark >> (mark_pid_bits + mark_start_bits));
+  if (!space || space != (uint16_t)self.space || !pid || mark == umemShmOwner_mark(self))
+    return false;
+  return has_ended(pid, mark >> mark_pid_bits, mark_start);
 }

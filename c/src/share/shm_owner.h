@@ -19,4 +19,12 @@ static inline uint64_t umemShmOwner_start(umemShmOwner owner) { return owner.pro
 /* Whether the process has surely ended. */
 bool umemShmOwner_is_dead(umemShmOwner owner);
 
+/* The owner in one word that is not 0, so that one instruction can write it: the lower bits of its number, its start and
+ * its space. Two processes that live at the same time have the same mark only if they are in different spaces that share
+ * their lower bits. */
+uint64_t umemShmOwner_mark(umemShmOwner owner);
+
+/* Whether the process of a mark has surely ended. */
+bool umemShmOwner_is_mark_of_dead(uint64_t mark);
+
 #endif

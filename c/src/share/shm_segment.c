@@ -3,6 +3,7 @@
  * Who opens a name holds a lock on the file (flock) until the segment is complete. The kernel ends that lock with the
  * process: so a process that is killed while it makes a segment leaves one that the next one makes again. */
 #include "share/shm_segment.h"
+#include "share/shm_lock.h"
 
 #include "base/again.h"
 #include "base/disk.h"
@@ -25,7 +26,8 @@
 enum {
   least_blocks = 1024,
   bytes_per_block = 4096,
-  lock_seconds = 60, /* for which a call waits for one of another process */
+  lock_milliseconds = 2000,       /* for which a call waits for one of another process */
+  records_per_millisecond = 4096, /* that a repair surely does; large tables have more time */
   open_milliseconds = 30000,
   most_tries = 100
 };
@@ -63,7 +65,7 @@ bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
 static umemShmHeader plan(umemShmOptions const *options) {
   umemShmHeader header = {.version = umemSegmentVersion,
                           .pages = options->pages,
-                          .lock_size = sizeof(pthread_mutex_t),
+                          .lock_size = sizeof(umemShmLock),
                           .extent_size = sizeof(umemShmExtent)};
   uint64_t usual = umem_greater(options->capacity / bytes_per_block, least_blocks);
   memcpy(header.magic, umemSegment_magic, sizeof umemSegment_magic);
@@ -88,47 +90,21 @@ static void use(umemShmSegment *segment, umemShmHeader const *header) {
 
 /* ---- the lock ---- */
 
-/* ThreadSanitizer does not know pthread_mutex_clocklock. */
-#if defined(__SANITIZE_THREAD__)
-#define HAS_CLOCKLOCK 0
-#elif defined(__has_feature)
-#define HAS_CLOCKLOCK !__has_feature(thread_sanitizer)
-#else
-#define HAS_CLOCKLOCK 1
-#endif
-
-/* Waits by the clock that nobody sets. */
-static int wait_for(pthread_mutex_t *lock) {
-  struct timespec end;
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  end.tv_sec += lock_seconds;
-#if HAS_CLOCKLOCK && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 30)
-  return pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &end);
-#else
-  clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_sec += lock_seconds;
-  return pthread_mutex_timedlock(lock, &end);
-#endif
-}
-
 /* If this process dies while it repairs, the next one repairs again. */
-bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment) {
-  pthread_mutex_t *lock = &segment->header->lock;
-  int error = pthread_mutex_trylock(lock);
-  if (error == EBUSY) error = wait_for(lock);
-  if (error == EOWNERDEAD) {
-    umemShmTable_rebuild(&segment->table);
-    error = pthread_mutex_consistent(lock);
-  }
-  if (!error) return true;
-  char words[128];
-  return UMEM_FAIL(ctx, umemRuntimeError, "cannot lock shared memory %s: %s", label_of(segment),
-                   error == ETIMEDOUT ? "another process has held the lock for a minute"
-                                      : umem_system_words(error, words, sizeof words));
+bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t self) {
+  uint64_t limit = lock_milliseconds + segment->table.count / records_per_millisecond;
+  umemShmLocked how = umemShmLock_acquire(&segment->header->lock, self, limit);
+  if (how == umemShmLockInherited) umemShmTable_rebuild(&segment->table);
+  return how != umemShmLockRefused ||
+         UMEM_FAIL(ctx, umemRuntimeError,
+                   "cannot lock shared memory %s: for %" PRIu64
+                   " ms it was held by a process that is stopped, is in another container, or has "
+                   "destroyed the lock",
+                   label_of(segment), limit);
 }
 
-void umemShmSegment_unlock(umemShmSegment *segment) {
-  pthread_mutex_unlock(&segment->header->lock);
+void umemShmSegment_unlock(umemShmSegment *segment, uint64_t self) {
+  umemShmLock_release(&segment->header->lock, self);
 }
 
 /* ---- mapping ---- */
@@ -164,16 +140,18 @@ static int reserve(int fd, uint64_t total) {
   return 0;
 }
 
+/* umem writes the tables at once, and the program its blocks when it likes. The kernel lets a file in memory grow until
+ * it has to end processes: so the size is checked before. What is set aside for huge pages is counted apart. */
 static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
                       umemShmOptions const *options) {
   char what[96];
-  snprintf(what, sizeof what, "reserve %" PRIu64 " bytes of", segment->total);
+  uint64_t tables = umemSegment_tables(segment->table.blocks);
+  bool huge = segment->pages >= umemShmPages2M;
+  uint64_t needed = !options->sparse ? segment->total : huge ? segment->data : tables;
+  snprintf(what, sizeof what, "reserve %" PRIu64 " bytes of", needed);
   if (UMEM_AGAIN(ftruncate(fd, (off_t)segment->total)) != 0) return fail(ctx, segment, what, errno);
-  bool huge = segment->pages >= umemShmPages2M; /* what is set aside is counted apart */
-  /* The kernel lets a file in memory grow until it has to end processes: so the size is checked before. */
-  if (!options->sparse && !huge && segment->total > umemMemory_left())
-    return fail(ctx, segment, what, ENOMEM);
-  int error = options->sparse ? 0 : reserve(fd, segment->total);
+  if (!huge && needed > umemMemory_left()) return fail(ctx, segment, what, ENOMEM);
+  int error = reserve(fd, needed);
   return !error || fail(ctx, segment, what, error);
 }
 
@@ -194,16 +172,21 @@ static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptio
   if (!map(ctx, segment, fd)) return false;
   memcpy(segment->header, &header, offsetof(umemShmHeader, lock));
   memset(&segment->header->lock, 0, umemSegmentHeader - offsetof(umemShmHeader, lock));
-  int error = umemSegment_make_lock(&segment->header->lock);
-  if (error) {
-    umemShmSegment_close(segment);
-    return UMEM_FAIL(ctx, umemNotSupportedError,
-                     "this system has no locks that survive a killed process: %s", strerror(error));
-  }
   umemShmTable_rebuild(&segment->table);
   __atomic_store_n(&segment->header->ready, 1, __ATOMIC_RELEASE);
   segment->created = true;
   return true;
+}
+
+static mode_t mode_of(umemShmOptions const *options) {
+  return options->permissions ? options->permissions & 0777 : 0600;
+}
+
+/* Who lets others write a segment trusts them. */
+static umemTrust trust_of(umemShmOptions const *options) {
+  if (options->trust) return options->trust;
+  if (mode_of(options) & S_IWOTH) return umemTrustAll;
+  return mode_of(options) & S_IWGRP ? umemTrustGroup : umemTrustUser;
 }
 
 /* Called before anything is made. */
@@ -241,6 +224,11 @@ bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
                      umem_system_words(errno, words, sizeof words));
   }
   if (fd < 0) return fail(ctx, segment, "create", errno);
+  if (fchmod(fd, mode_of(options)) != 0) { /* a process that receives it looks at them */
+    int error = errno;
+    close(fd);
+    return fail(ctx, segment, "set the permissions of", error);
+  }
   if (!make(ctx, segment, fd, options)) return false;
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) return true;
   int error = errno;
@@ -283,7 +271,14 @@ static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t le
   return map(ctx, segment, fd);
 }
 
-bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd) {
+/* Closes fd; always false. */
+static bool distrust(umemVirtual *ctx, umemShmSegment const *segment, int fd, char const *why) {
+  close(fd);
+  return UMEM_FAIL(ctx, umemIOError, "cannot open shared memory %s: %s", label_of(segment), why);
+}
+
+bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                              umemShmOptions const *options) {
   struct stat st;
   int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || fstat(fd, &st) != 0) {
@@ -291,11 +286,14 @@ bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd)
     if (fd >= 0) close(fd);
     return fail(ctx, segment, "open", error);
   }
-  if (S_ISREG(st.st_mode) && (flags & O_ACCMODE) == O_RDWR)
-    return adopt(ctx, segment, fd, (uint64_t)st.st_size, 0);
-  close(fd);
-  return UMEM_FAIL(ctx, umemIOError,
-                   "the descriptor is no file that is open for reading and writing");
+  if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) != O_RDWR) {
+    close(fd);
+    return UMEM_FAIL(ctx, umemIOError,
+                     "the descriptor is no file that is open for reading and writing");
+  }
+  char const *why = umemSegment_distrust(&st, trust_of(options));
+  if (why) return distrust(ctx, segment, fd, why);
+  return adopt(ctx, segment, fd, (uint64_t)st.st_size, 0);
 }
 
 /* Whether the first bytes say that a segment was begun and not completed. */
@@ -308,8 +306,7 @@ static bool is_begun(int fd) {
 /* Before the file gets its length it says whose it is. What somebody else has begun is cut off, so that all is zero. */
 static bool begin(int fd, umemShmOptions const *options) {
   umemShmHeader header = plan(options);
-  mode_t mode = options->permissions ? options->permissions & 0777 : 0600;
-  return fchmod(fd, mode) == 0 &&
+  return fchmod(fd, mode_of(options)) == 0 &&
          UMEM_AGAIN(pwrite(fd, &header, offsetof(umemShmHeader, lock), 0)) ==
              (ssize_t)offsetof(umemShmHeader, lock) &&
          UMEM_AGAIN(ftruncate(fd, umemSegmentHeader)) == 0;
@@ -352,11 +349,13 @@ static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd, bool i
   return good;
 }
 
-/* The file is locked. */
+/* The file is locked. Nobody makes a segment of the file of another user, who would own it. */
 static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, bool is_new,
                         struct stat const *st, umemShmOptions const *options) {
   bool fresh = st->st_size == 0 || is_begun(fd);
-  if (fresh && S_ISREG(st->st_mode) && options->how != umemShmOpen)
+  if (fresh && options->how != umemShmOpen && st->st_uid != geteuid())
+    return distrust(ctx, segment, fd, "another user has made this name, and no segment of it");
+  if (fresh && options->how != umemShmOpen)
     return make_named(ctx, segment, fd, is_new, options, st->st_mode);
   return adopt(ctx, segment, fd, (uint64_t)st->st_size, options->capacity);
 }
@@ -385,6 +384,8 @@ bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *
     if (fd < 0 && errno == ENOENT && options->how == umemShmOpenOrCreate)
       continue; /* removed between */
     if (fd < 0) return fail(ctx, segment, "open", errno);
+    char const *why = fstat(fd, &st) == 0 ? umemSegment_distrust(&st, trust_of(options)) : NULL;
+    if (why) return distrust(ctx, segment, fd, why); /* who is not trusted may hold the lock */
     if (!lock_file(fd) || fstat(fd, &st) != 0) {
       int error = errno;
       close(fd);

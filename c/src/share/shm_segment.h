@@ -27,12 +27,14 @@ bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *
                          umemShmOptions const *options);
 bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
                            umemShmOptions const *options);
-bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd);
+bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd,
+                              umemShmOptions const *options);
 
 void umemShmSegment_close(umemShmSegment *segment);
 
-/* The lock of the tables, between threads and processes. After the death of its owner they are repaired. */
-bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment);
-void umemShmSegment_unlock(umemShmSegment *segment);
+/* The lock of the tables, between threads and processes. After the death of its owner they are repaired. self: the mark
+ * of the calling process. */
+bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t self);
+void umemShmSegment_unlock(umemShmSegment *segment, uint64_t self);
 
 #endif

@@ -129,7 +129,7 @@ static bool receive(umemVirtual *ctx, int socket, umemHandle *handle, Came *came
                    came->count, came->cut ? ", or more" : "", expected);
 }
 
-uintptr_t umem_receive(int socket, void *ctx, umemHandle *handle) {
+uintptr_t umem_receive_trusting(int socket, void *ctx, umemHandle *handle, umemTrust trust) {
   UMEM_ENTER();
   umem_defer_cancel();
   umemHandle mine = {0};
@@ -139,9 +139,14 @@ uintptr_t umem_receive(int socket, void *ctx, umemHandle *handle) {
   umemVirtual *self = umem_guard(ctx);
   if (!self) return null;
   if (receive(self, socket, &mine, &came))
-    adr = umem_attach_with(&mine, came.fd, ctx);
+    adr = umem_attach_trusting(&mine, came.fd, ctx, trust);
   else if (came.count)
     close(came.fd);
   if (handle && adr != null) *handle = mine;
   return adr;
+}
+
+uintptr_t umem_receive(int socket, void *ctx, umemHandle *handle) {
+  UMEM_ENTER();
+  return umem_receive_trusting(socket, ctx, handle, umemTrustDefault);
 }

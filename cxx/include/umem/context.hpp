@@ -124,6 +124,9 @@ public:
   /* Takes over the descriptor of a segment, also if it throws: umemShm_adopt. */
   static Shm adopt(int fd);
 
+  /* Takes over a descriptor with options, whose trust says whose segment it may be: umemShm_adopt_with. */
+  static Shm adopt(int fd, umemShmOptions const &options);
+
   /* Removes a name. Processes that have the segment keep it. */
   static void remove(std::string const &name);
 
@@ -144,6 +147,12 @@ public:
 
   /* Makes the block at adr one of this process. */
   void own(address adr) const;
+
+  /* Says that the block that holds the byte at adr is written: umemShm_complete. */
+  void complete(address adr) const;
+
+  /* Whether the block that holds the byte at adr is complete: umemShm_is_complete. */
+  bool is_complete(address adr) const;
 
 private:
   explicit Shm(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}

@@ -44,8 +44,12 @@ public:
 
   /* The same with the descriptor that belongs to the handle, which is taken over, also if this throws. */
   [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = detail::pointers())
+      : Attachment(handle, fd, std::move(context), umemTrustDefault) {}
+
+  /* Attaches shared memory of the users that trust names: umem_attach_trusting. fd: -1 for none. */
+  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context, umemTrust trust)
       : context_(std::move(context)), size_(handle.length) {
-    adr_ = checked(umem_attach_with(&handle, fd, context_.c_context()));
+    adr_ = checked(umem_attach_trusting(&handle, fd, context_.c_context(), trust));
   }
 
   Attachment(Attachment &&other) noexcept { other.swap(*this); }
@@ -80,7 +84,7 @@ public:
   void *data() const { return detail::pointer_to(context_, adr_, umemCpuReadable); }
 
 private:
-  friend Attachment receive(int socket, Context context);
+  friend Attachment receive(int socket, Context context, umemTrust trust);
 
   /* What is not attached is not detached. */
   address checked(address adr) {
@@ -93,11 +97,13 @@ private:
   std::size_t size_ = 0;
 };
 
-/* Receives what send has sent, and attaches it to context: umem_receive. */
-inline Attachment receive(int socket, Context context = detail::pointers()) {
+/* Receives what send has sent, and attaches it to context, if it is shared memory only of the users that trust names:
+ * umem_receive_trusting. */
+inline Attachment receive(int socket, Context context = detail::pointers(),
+                          umemTrust trust = umemTrustDefault) {
   umemHandle handle;
   Attachment received;
-  address adr = umem_receive(socket, context.c_context(), &handle);
+  address adr = umem_receive_trusting(socket, context.c_context(), &handle, trust);
   if (adr == context.null()) detail::raise_recorded(umem_thread_status());
   received.context_ = std::move(context);
   received.adr_ = adr;

@@ -37,6 +37,7 @@ static int forged(umemHandle *handle) {
   char page[4096];
   struct stat st;
   int fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  assert_int_equal(fchmod(fd, 0600), 0);
   assert_int_equal(ftruncate(fd, (off_t)good.size), 0);
   assert_int_equal(pread(umemShm_descriptor(&shm), page, sizeof page, 0), sizeof page);
   assert_int_equal(pwrite(fd, page, sizeof page, 0), sizeof page);
@@ -72,9 +73,12 @@ static void extreme_sizes_lead_nowhere(void **state) {
                               (uint64_t)1 << 32,
                               good.offset,
                               -good.offset,
+                              good.offset + 1,
+                              good.offset - 1,
                               1000};
   enum { count = sizeof numbers / sizeof *numbers };
   uintptr_t base = umemShm_address(&shm, good.size - 1) - (uintptr_t)(good.size - 1);
+  uint64_t const first = good.size - MiB; /* of the data */
   unsigned attached = 0;
   for (unsigned i = 0; i < count * count * count; i++) {
     umemHandle bad = good;
@@ -85,6 +89,7 @@ static void extreme_sizes_lead_nowhere(void **state) {
     if (adr) {
       attached++;
       assert_true(adr - base == bad.offset && bad.offset < good.size && bad.length);
+      assert_true(bad.offset >= first && bad.size == good.size); /* no lock, no tables */
       assert_true(bad.length <= good.size - bad.offset);
       assert_int_equal(umem_detach(&host, adr), umemOK);
     }
@@ -143,8 +148,9 @@ static void descriptors_of_other_kinds_are_refused(void **state) {
       bad.kind = kind;
       bad.identity[0] = st.st_dev;
       bad.identity[1] = st.st_ino;
-      bad.size = bad.length = st.st_size > 0 ? (uint64_t)st.st_size : 4096;
-      bad.offset = 0;
+      bad.size = st.st_size > 8192 ? (uint64_t)st.st_size : MiB;
+      bad.offset = kind == umemHandleUnnamed ? bad.size - 1 : 0;
+      bad.length = bad.size - bad.offset;
       assert_true(umem_attach_with(&bad, dup(fds[i]), &host) == 0);
       assert_int_equal(umem_thread_status(), umemIOError);
       assert_int_equal(umem_get_status(&host), umemIOError);

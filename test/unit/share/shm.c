@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 
 /* ---- names ---- */
@@ -87,7 +88,9 @@ static void a_name_of_a_failed_stack_goes(void **state) {
   void *stack = umem_open(text);
   assert_non_null(stack);
   umem_close(stack);
-  assert_int_equal(umemShm_ctor(&ctx, own_name("stack"), 0), umemOK);
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.trust = umemTrustGroup;
+  assert_int_equal(umemShm_ctor_with(&ctx, own_name("stack"), &options), umemOK);
   umem_dtor(&ctx);
   umemShm_remove(own_name("stack"));
 }
@@ -264,8 +267,10 @@ static void impossible_tables_are_damaged(void **state) {
   umemShmTable table = {&root, extents, heads, 10, 4, 63, 4096, 0};
   uint64_t offset, second;
   assert_true(umemShmTable_rebuild(&table));
-  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, &offset), umemShmOK);
-  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, &second), umemShmOK);
+  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, true, &offset),
+                   umemShmOK);
+  assert_int_equal(umemShmTable_alloc(&table, 200, 64, (umemShmOwner){1, 1}, true, &second),
+                   umemShmOK);
   assert_true(umemShmTable_rebuild(&table));
   umemShmExtent *other = extents[0].offset == second ? &extents[0] : &extents[1];
   assert_true(other->offset == second && second == offset + 256);
@@ -316,6 +321,84 @@ static void a_dead_owner_leaves_its_blocks(void **state) {
   assert_int_equal(umemShm_blocks(&ctx, blocks, 8), 1);
   assert_int_equal(blocks[0].pid, getpid());
   assert_int_equal(umem_get_status(&ctx), umemOK);
+  umem_dtor(&ctx);
+}
+
+/* A writer that is killed leaves a block that nobody takes for whole, also after a repair. */
+static void an_incomplete_block_stays_so_until_it_is_written(void **state) {
+  (void)state;
+  umemShm reader;
+  umemShmBlock blocks[4];
+  char text[128];
+  snprintf(text, sizeof text, "shm:%s?size=1M&incomplete=yes", own_name("half"));
+  void *writer = umem_open(text);
+  assert_non_null(writer);
+  assert_int_equal(umemShm_ctor(&reader, own_name("half"), 0), umemOK);
+  pid_t child = fork();
+  if (!child) {
+    uintptr_t done = umem_alloc(writer, 100);
+    umem_alloc(writer, 200);
+    umem_alloc(&reader, 300); /* a context without the option */
+    _exit(umemShm_complete(writer, done + 99) == umemOK ? 0 : 1);
+  }
+  assert_int_equal(wait_for(child), 0);
+  umemShm_remove(own_name("half"));
+  assert_int_equal(umemShm_blocks(&reader, blocks, 4), 3);
+  umemShmHeader *header =
+      mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&reader), 0);
+  for (int repaired = 0; repaired < 2; repaired++) {
+    for (unsigned i = 0; i < 3; i++)
+      assert_int_equal(umemShm_is_complete(&reader, blocks[i].address + 7),
+                       blocks[i].nbytes != 200);
+    header->lock.holder = umemShmOwner_mark(
+        (umemShmOwner){blocks[0].start << 24 | blocks[0].pid, umemShmOwner_self().space});
+    assert_int_equal(umemShm_blocks(&reader, blocks, 4), 3); /* repairs what the child has left */
+    assert_true(header->lock.holder == 0);
+  }
+  for (unsigned i = 0; i < 3; i++) umem_free(&reader, blocks[i].address);
+  assert_false(umemShm_is_complete(&reader, blocks[0].address));
+  expect_failure(&reader, umemValueError, "is not a live block");
+  assert_int_equal(umemShm_complete(&reader, blocks[0].address), umemValueError);
+  expect_failure(&reader, umemValueError, "is not a live block");
+  umemHost host;
+  umemHost_ctor(&host);
+  assert_int_equal(umemShm_complete((umemShm *)&host, 1), umemTypeError);
+  assert_false(umemShm_is_complete((umemShm *)&host, 1));
+  umem_thread_clear();
+  umem_dtor(&host);
+  munmap(header, 64 << 10);
+  umem_dtor(&reader);
+  umem_close(writer);
+}
+
+/* What other processes that live have allocated stays theirs, also while they wait, or are stopped. */
+static void a_live_stranger_keeps_its_blocks(void **state) {
+  (void)state;
+  umemShm ctx;
+  umemShmBlock block;
+  int ends[2];
+  char ready;
+  open_small(&ctx, MiB, 4);
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (!child) {
+    ready = umem_alloc(&ctx, 100) != 0;
+    if (write(ends[1], &ready, 1) == 1) pause();
+    _exit(1);
+  }
+  assert_int_equal(read(ends[0], &ready, 1), 1);
+  for (int stopped = 0; stopped < 2; stopped++) {
+    assert_int_equal(umemShm_blocks(&ctx, &block, 1), 1);
+    assert_true(block.pid == (uint32_t)child && !block.dead);
+    assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
+    assert_int_equal(umemShm_reclaim(&ctx, child), 0);
+    kill(child, SIGSTOP);
+  }
+  kill(child, SIGKILL);
+  assert_int_equal(wait_for(child), -SIGKILL);
+  assert_int_equal(umemShm_reclaim(&ctx, child), 1);
+  close(ends[0]);
+  close(ends[1]);
   umem_dtor(&ctx);
 }
 
@@ -445,6 +528,8 @@ int main(void) {
       cmocka_unit_test(impossible_tables_are_damaged),
       cmocka_unit_test(damaged_tables_crash_nothing),
       cmocka_unit_test(a_dead_owner_leaves_its_blocks),
+      cmocka_unit_test(an_incomplete_block_stays_so_until_it_is_written),
+      cmocka_unit_test(a_live_stranger_keeps_its_blocks),
       cmocka_unit_test(a_start_time_tells_processes_apart),
       cmocka_unit_test(what_does_not_fit_is_a_memory_error),
       cmocka_unit_test(nobody_can_cut_memory_without_a_name),

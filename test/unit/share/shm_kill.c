@@ -4,10 +4,10 @@
  * repaired as after a death. Then at random, in a loop: others go on, and each block is compared with a model. */
 #include "shm_help.h"
 
-#include <linux/futex.h>
 #include <sys/ptrace.h>
 #include <time.h>
 
+#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 
 /* ---- at every instruction ---- */
@@ -78,8 +78,9 @@ static void check_tables(umemShmTable *table, Call call, uint64_t first) {
   for (at = 0; umemShmTable_next(table, &at, &entry);)
     assert_int_equal(umemShmTable_free(table, entry.offset), umemShmOK);
   uint64_t offset;
-  assert_int_equal(umemShmTable_alloc(table, table->capacity, 64, (umemShmOwner){1, 1}, &offset),
-                   umemShmOK);
+  assert_int_equal(
+      umemShmTable_alloc(table, table->capacity, 64, (umemShmOwner){1, 1}, true, &offset),
+      umemShmOK);
   assert_int_equal(offset, 0);
 }
 
@@ -323,10 +324,8 @@ static void kills_lose_and_double_no_block(void **state) {
       kill(child[i], SIGKILL);
       int status = wait_for(child[i]);
       if (status != -SIGKILL) fail_msg("worker %u ended with %d in round %u", i, status, round);
-#ifdef __GLIBC__
-      inside +=
-          (__atomic_load_n(&header->lock.__data.__lock, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED) != 0;
-#endif
+      uint64_t holder = __atomic_load_n(&header->lock.holder, __ATOMIC_RELAXED);
+      inside += holder && umemShmOwner_is_mark_of_dead(holder);
     }
     size_t count = umemShm_blocks(&shm, blocks, most);
     assert_int_equal(umem_get_status(&shm), umemOK);

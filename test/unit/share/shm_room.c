@@ -90,6 +90,42 @@ static void a_full_file_system_is_a_memory_error(void **state) {
   if (!in_child(on_a_full_tmpfs)) skip();
 }
 
+/* The blocks of a sparse segment may find no room later; its tables have it from the beginning. */
+static void sparse_on_a_full_tmpfs(void) {
+  static char const bytes[64 << 10] = {1};
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = 4 * MiB;
+  options.sparse = 1;
+  mount_small();
+  int fd = open("/dev/shm/filler", O_CREAT | O_RDWR, 0600);
+  CHECK(fd >= 0);
+  for (unsigned left = 0; left < 256; left += 4) { /* KiB */
+    CHECK(ftruncate(fd, 0) == 0);
+    for (unsigned done = 0; done < 1024 - left; done += 4)
+      CHECK(pwrite(fd, bytes, 4096, (off_t)done << 10) == 4096);
+    umemStatusType status = umemShm_ctor_with(&ctx, "umem-test-sparse", &options);
+    CHECK(status == umemOK || status == umemMemoryError);
+    CHECK(left >= 4 || status == umemMemoryError);
+    CHECK(left < 240 || status == umemOK);
+    if (status == umemOK) {
+      CHECK(umemShm_blocks(&ctx, NULL, 0) == 0);
+      uintptr_t adr = umem_alloc(&ctx, 100); /* needs only the tables */
+      CHECK(adr);
+      umem_free(&ctx, adr);
+      umem_dtor(&ctx);
+      CHECK(umemShm_remove("umem-test-sparse") == umemOK);
+    }
+    umem_thread_clear();
+    CHECK(count_names() == 1);
+  }
+}
+
+static void a_sparse_segment_has_room_for_its_tables(void **state) {
+  (void)state;
+  if (!in_child(sparse_on_a_full_tmpfs)) skip();
+}
+
 static void expect_room(size_t capacity, bool sparse, umemStatusType status) {
   umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
@@ -261,6 +297,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_limit_of_files_is_a_memory_error),
       cmocka_unit_test(a_full_file_system_is_a_memory_error),
+      cmocka_unit_test(a_sparse_segment_has_room_for_its_tables),
       cmocka_unit_test(groups_of_processes_have_limits),
       cmocka_unit_test(the_longest_name_is_shared_too),
       cmocka_unit_test(each_word_is_the_option_that_it_names),

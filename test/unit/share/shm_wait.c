@@ -1,24 +1,29 @@
 /* shm_wait.c - a Shm of many processes at a time: those that die with its lock, that stop, and that make one name. */
 #include "shm_child.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <time.h>
 
+#include "share/shm_lock.h"
+#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 
 /* ---- the lock ---- */
 
 static umemShmHeader *header;
 
-static void die_with_the_lock(void) {
-  int error = pthread_mutex_lock(&header->lock);
-  _exit(error && error != EOWNERDEAD);
+static void map_header(umemShm *ctx) {
+  header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(ctx), 0);
+  assert_true(header != MAP_FAILED);
 }
 
-static void unlock_without_repair(void) {
-  CHECK(pthread_mutex_lock(&header->lock) == EOWNERDEAD);
-  CHECK(pthread_mutex_unlock(&header->lock) == 0);
+static uint64_t own_mark(void) { return umemShmOwner_mark(umemShmOwner_self()); }
+
+static void die_with_the_lock(void) {
+  _exit(umemShmLock_acquire(&header->lock, own_mark(), 1000) == umemShmLockRefused);
 }
 
 /* The second one dies while it would repair. */
@@ -26,7 +31,7 @@ static void owners_may_die_one_after_the_other(void **state) {
   (void)state;
   umemShm ctx;
   open_small(&ctx, MiB, 8);
-  header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  map_header(&ctx);
   uintptr_t adr = umem_alloc(&ctx, 100);
   for (int deaths = 1; deaths < 4; deaths++) {
     for (int i = 0; i < deaths; i++) assert_true(in_child(die_with_the_lock));
@@ -35,11 +40,8 @@ static void owners_may_die_one_after_the_other(void **state) {
     umem_free(&ctx, other);
     assert_int_equal(umem_get_status(&ctx), umemOK);
     assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 1);
+    assert_true(header->lock.holder == 0);
   }
-  assert_true(in_child(die_with_the_lock)); /* libc gives up a lock that was not repaired */
-  assert_true(in_child(unlock_without_repair));
-  assert_true(umem_alloc(&ctx, 100) == 0);
-  expect_failure(&ctx, umemRuntimeError, "cannot lock shared memory without a name");
   munmap(header, 4096);
   umem_dtor(&ctx);
 }
@@ -47,32 +49,41 @@ static void owners_may_die_one_after_the_other(void **state) {
 /* ---- a process that does not go on ---- */
 
 /* The linker sends calls that wait to these: they let no time pass. */
-static time_t waited_until; /* 0: calls wait */
+static bool skips_time; /* false: calls wait */
+static long skipped;    /* milliseconds */
 static unsigned long pauses;
 
-int __real_pthread_mutex_clocklock(pthread_mutex_t *lock, clockid_t clock,
-                                   struct timespec const *end);
-int __wrap_pthread_mutex_clocklock(pthread_mutex_t *lock, clockid_t clock,
-                                   struct timespec const *end);
-int __wrap_pthread_mutex_clocklock(pthread_mutex_t *lock, clockid_t clock,
-                                   struct timespec const *end) {
-  if (!waited_until) return __real_pthread_mutex_clocklock(lock, clock, end);
-  waited_until = end->tv_sec;
-  return ETIMEDOUT;
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+long __wrap_syscall(long number, ...) {
+  va_list arguments;
+  va_start(arguments, number);
+  uint32_t *word = va_arg(arguments, uint32_t *);
+  int what = va_arg(arguments, int);
+  uint32_t value = va_arg(arguments, uint32_t);
+  struct timespec *time = va_arg(arguments, struct timespec *);
+  va_end(arguments);
+  if (number != SYS_futex || what != FUTEX_WAIT || !skips_time)
+    return __real_syscall(number, word, what, value, time, NULL, 0);
+  assert_true(*word == value);
+  skipped += time->tv_sec * 1000 + time->tv_nsec / 1000000;
+  errno = ETIMEDOUT;
+  return -1;
 }
 
-int __real_pthread_mutex_timedlock(pthread_mutex_t *lock, struct timespec const *end);
-int __wrap_pthread_mutex_timedlock(pthread_mutex_t *lock, struct timespec const *end);
-int __wrap_pthread_mutex_timedlock(pthread_mutex_t *lock, struct timespec const *end) {
-  if (!waited_until) return __real_pthread_mutex_timedlock(lock, end);
-  waited_until = end->tv_sec;
-  return ETIMEDOUT;
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+  int result = __real_clock_gettime(clock, now);
+  now->tv_sec += skipped / 1000;
+  now->tv_nsec += skipped % 1000 * 1000000;
+  return result;
 }
 
 int __real_nanosleep(struct timespec const *time, struct timespec *left);
 int __wrap_nanosleep(struct timespec const *time, struct timespec *left);
 int __wrap_nanosleep(struct timespec const *time, struct timespec *left) {
-  if (!waited_until) return __real_nanosleep(time, left);
+  if (!skips_time) return __real_nanosleep(time, left);
   pauses++;
   return 0;
 }
@@ -100,9 +111,17 @@ static void end_child(pid_t child) {
   assert_int_equal(wait_for(child), -SIGKILL);
 }
 
-static void take_the_lock(void) { CHECK(pthread_mutex_lock(&header->lock) == 0); }
+static void take_the_lock(void) {
+  CHECK(umemShmLock_acquire(&header->lock, own_mark(), 1000) == umemShmLockTaken);
+}
 
-/* Calls that need the tables fail after a minute; all others do not wait. */
+static void expect_two_seconds(umemShm *ctx) {
+  assert_in_range(skipped, 1900, 2100); /* some time passes by itself */
+  skipped = 0;
+  expect_failure(ctx, umemRuntimeError, "for 2000 ms it was held by a process that is stopped");
+}
+
+/* Calls that need the tables fail after two seconds; all others do not wait. */
 static void a_stopped_process_holds_nobody_for_ever(void **state) {
   (void)state;
   umemShm ctx;
@@ -110,11 +129,10 @@ static void a_stopped_process_holds_nobody_for_ever(void **state) {
   umemFound found = UMEM_FOUND_INIT;
   umemInfo info = UMEM_INFO_INIT;
   umemHandle handle;
-  struct timespec now;
   char text[512];
   umemHost_ctor(&host);
   open_small(&ctx, MiB, 8);
-  header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+  map_header(&ctx);
   uintptr_t adr = umem_alloc(&ctx, 100);
   pid_t child = start_and_stop(take_the_lock);
   assert_true(umem_find(adr + 99, &found) && found.adr == adr && found.nbytes == 100);
@@ -125,29 +143,105 @@ static void a_stopped_process_holds_nobody_for_ever(void **state) {
   assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemOK);
   assert_true(umem_attach(&handle, &host) == adr);
   assert_int_equal(umem_detach(&host, adr), umemOK);
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  waited_until = 1;
+  skips_time = true;
   assert_true(umem_alloc(&ctx, 10) == 0);
-  expect_failure(&ctx, umemRuntimeError, "another process has held the lock for a minute");
-  assert_true(waited_until >= now.tv_sec + 60);
+  expect_two_seconds(&ctx);
   umem_free(&ctx, adr);
-  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  expect_two_seconds(&ctx);
   assert_true(umem_realloc(&ctx, adr, 100, 200) == 0);
-  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  expect_two_seconds(&ctx);
   assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 0);
-  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  expect_two_seconds(&ctx);
   assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
-  expect_failure(&ctx, umemRuntimeError, "for a minute");
+  expect_two_seconds(&ctx);
   assert_int_equal(umemShm_own(&ctx, adr), umemRuntimeError);
-  umem_thread_clear();
-  umem_clear_status(&ctx);
-  waited_until = 0;
+  expect_two_seconds(&ctx);
+  skips_time = false;
   end_child(child);
   umem_free(&ctx, adr); /* it was live all the time */
   assert_int_equal(umem_get_status(&ctx), umemOK);
   munmap(header, 4096);
   umem_dtor(&ctx);
   umem_dtor(&host);
+}
+
+/* Whatever stands in the lock, no call waits longer than two seconds, and all is well when the word is gone. */
+static void nonsense_in_the_lock_stops_nobody_for_ever(void **state) {
+  (void)state;
+  umemShm ctx;
+  open_small(&ctx, MiB, 8);
+  map_header(&ctx);
+  uint64_t const self = own_mark(), init = umemShmOwner_mark((umemShmOwner){1, 1});
+  uint64_t const words[] = {1,
+                            UINT64_MAX,
+                            UINT32_MAX,
+                            self,
+                            init,
+                            self ^ UINT64_C(1) << 50,
+                            self & ~UINT64_C(0x7fffff),
+                            (uint64_t)(uintptr_t)&ctx,
+                            0x80000000,
+                            UINT64_C(1) << 63};
+  for (unsigned i = 0; i < 200; i++) {
+    uint64_t word = i < sizeof words / sizeof *words ? words[i] : next_random();
+    __atomic_store_n(&header->lock.holder, word, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&header->lock.waiters, (uint32_t)next_random(), __ATOMIC_SEQ_CST);
+    skips_time = true;
+    skipped = 0;
+    uintptr_t adr = umem_alloc(&ctx, 100);
+    assert_in_range(skipped, 0, 2100);
+    skips_time = false;
+    if (!adr) expect_two_seconds(&ctx);
+    __atomic_store_n(&header->lock.holder, 0, __ATOMIC_SEQ_CST);
+    if (!adr) adr = umem_alloc(&ctx, 100);
+    assert_true(adr);
+    umem_free(&ctx, adr);
+    assert_true(header->lock.holder == 0);
+    assert_int_equal(umem_get_status(&ctx), umemOK);
+  }
+  munmap(header, 4096);
+  umem_dtor(&ctx);
+}
+
+/* Someone else's word is not removed by one who has lost the lock. */
+static void a_lock_that_was_lost_is_not_released(void **state) {
+  (void)state;
+  umemShmLock lock = {.holder = 0};
+  assert_int_equal(umemShmLock_acquire(&lock, 5, 0), umemShmLockTaken);
+  lock.holder = 7;
+  umemShmLock_release(&lock, 5);
+  assert_true(lock.holder == 7);
+  assert_int_equal(umemShmLock_acquire(&lock, 5, 0), umemShmLockRefused);
+}
+
+/* Waiters sleep, and a release wakes each of them in its turn. */
+static umemShmLock contended;
+static unsigned counted;
+
+static void *count_up(void *mark) {
+  for (unsigned i = 0; i < 2000; i++) {
+    if (umemShmLock_acquire(&contended, (uint64_t)(uintptr_t)mark, 60000) != umemShmLockTaken)
+      return mark;
+    counted++; /* under the lock */
+    umemShmLock_release(&contended, (uint64_t)(uintptr_t)mark);
+  }
+  return NULL;
+}
+
+static void threads_take_turns(void **state) {
+  (void)state;
+  enum { threads = 4 };
+  pthread_t thread[threads];
+  uint64_t mark = own_mark(); /* all are of this process */
+  for (unsigned i = 0; i < threads; i++)
+    assert_int_equal(pthread_create(&thread[i], NULL, count_up, (void *)(uintptr_t)mark), 0);
+  for (unsigned i = 0; i < threads; i++) {
+    void *wrong;
+    assert_int_equal(pthread_join(thread[i], &wrong), 0);
+    assert_null(wrong);
+  }
+  assert_int_equal(counted, threads * 2000);
+  assert_true(contended.holder == 0);
 }
 
 static void lock_the_file(void) {
@@ -161,9 +255,9 @@ static void a_name_that_is_not_completed_is_an_error(void **state) {
   umemShm ctx;
   shm_unlink("/umem-test-stopped");
   pid_t child = start_and_stop(lock_the_file);
-  waited_until = 1;
+  skips_time = true;
   assert_int_equal(umemShm_ctor(&ctx, "umem-test-stopped", MiB), umemIOError);
-  waited_until = 0;
+  skips_time = false;
   expect_failure(NULL, umemIOError, "cannot lock shared memory /umem-test-stopped");
   assert_int_equal(pauses, 30000); /* of a millisecond */
   end_child(child);
@@ -249,6 +343,9 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(owners_may_die_one_after_the_other),
       cmocka_unit_test(a_stopped_process_holds_nobody_for_ever),
+      cmocka_unit_test(nonsense_in_the_lock_stops_nobody_for_ever),
+      cmocka_unit_test(a_lock_that_was_lost_is_not_released),
+      cmocka_unit_test(threads_take_turns),
       cmocka_unit_test(a_name_that_is_not_completed_is_an_error),
       cmocka_unit_test(processes_that_make_a_name_at_once_have_one_segment),
       cmocka_unit_test(a_maker_that_is_killed_bars_no_name),

@@ -179,6 +179,11 @@ UMEM_INLINE Shm Shm::adopt(int fd) {
   return Shm(make<umemShm>([fd](umemShm *ctx) { return umemShm_adopt(ctx, fd); }));
 }
 
+UMEM_INLINE Shm Shm::adopt(int fd, umemShmOptions const &options) {
+  return Shm(make<umemShm>(
+      [fd, &options](umemShm *ctx) { return umemShm_adopt_with(ctx, fd, &options); }));
+}
+
 UMEM_INLINE void Shm::remove(std::string const &name) {
   detail::check_status(umemShm_remove(detail::c_path(name)));
 }
@@ -218,6 +223,17 @@ UMEM_INLINE std::size_t Shm::reclaim(int pid) const {
 }
 
 UMEM_INLINE void Shm::own(address adr) const { detail::check_status(umemShm_own(c_shm(), adr)); }
+
+UMEM_INLINE void Shm::complete(address adr) const {
+  detail::check_status(umemShm_complete(c_shm(), adr));
+}
+
+UMEM_INLINE bool Shm::is_complete(address adr) const {
+  std::uint64_t before = umem_thread_failures();
+  bool found = umemShm_is_complete(c_shm(), adr);
+  detail::check_since(before);
+  return found;
+}
 
 UMEM_INLINE Cuda::Cuda(int device)
     : Context(make<umemCuda>([=](umemCuda *ctx) { return umemCuda_ctor(ctx, device); })) {}

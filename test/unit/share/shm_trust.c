@@ -1,0 +1,272 @@
+/* shm_trust.c - whose shared memory a process opens, attaches and receives. Other users are children with another number;
+ * only root can make them. */
+#include "shm_child.h"
+
+#include <grp.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+
+#include "share/segment.h"
+
+enum { stranger = 12345, friend = 12346, company = 23456 /* a group of both */ };
+
+static char name[64];
+
+/* In a child: becomes another user. */
+static void become(uid_t user, gid_t group) {
+  if (setgroups(1, &group) != 0 || setgid(group) != 0 || setuid(user) != 0) _exit(not_permitted);
+  umask(0);
+}
+
+static void make_name(void **state) {
+  (void)state;
+  snprintf(name, sizeof name, "umem-test-%ld-trust", (long)getpid());
+  shm_unlink(name);
+  if (geteuid() != 0) skip();
+}
+
+/* Makes a segment in a child that is another user. */
+static uint32_t permissions;
+static gid_t group_of_stranger;
+
+static void make_as_stranger(void) {
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  become(stranger, group_of_stranger);
+  options.capacity = MiB;
+  options.how = umemShmCreate;
+  options.permissions = permissions;
+  CHECK(umemShm_ctor_with(&ctx, name, &options) == umemOK);
+  CHECK(umem_alloc(&ctx, 100));
+}
+
+static bool let_a_stranger_make(uint32_t mode, gid_t group) {
+  permissions = mode;
+  group_of_stranger = group;
+  return in_child(make_as_stranger);
+}
+
+static umemStatusType open_trusting(umemTrust trust, umemShmHow how) {
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.capacity = MiB;
+  options.how = how;
+  options.trust = trust;
+  umemStatusType status = umemShm_ctor_with(&ctx, name, &options);
+  if (status == umemOK) umem_dtor(&ctx);
+  return status;
+}
+
+/* ---- names ---- */
+
+static void a_name_of_another_user_is_refused(void **state) {
+  make_name(state);
+  uint32_t const modes[] = {0600, 0660, 0666, 0644};
+  for (unsigned i = 0; i < 4; i++) {
+    if (!let_a_stranger_make(modes[i], stranger)) skip();
+    for (unsigned how = 0; how < 3; how += 2) {
+      for (umemTrust trust = umemTrustDefault; trust <= umemTrustUser; trust++) {
+        assert_int_equal(open_trusting(trust, (umemShmHow)how), umemIOError);
+        expect_failure(NULL, umemIOError, "it belongs to another user (option trust)");
+      }
+      assert_int_equal(open_trusting(umemTrustGroup, (umemShmHow)how), umemIOError);
+      expect_failure(NULL, umemIOError, "a user who is not in a group of this one");
+      assert_int_equal(open_trusting(umemTrustAll, (umemShmHow)how), umemOK);
+    }
+    char text[128];
+    snprintf(text, sizeof text, "shm:%s?size=1M", name);
+    assert_null(umem_open(text));
+    expect_failure(NULL, umemIOError, "another user");
+    snprintf(text, sizeof text, "shm:%s?size=1M&trust=all", name);
+    void *ctx = umem_open(text);
+    assert_non_null(ctx);
+    umem_close(ctx);
+    snprintf(text, sizeof text, "shm:%s?size=1M&access=all",
+             name); /* all may write it: that is trust */
+    ctx = umem_open(text);
+    assert_non_null(ctx);
+    umem_close(ctx);
+    umemShm_remove(name);
+  }
+}
+
+static void open_as_friend(void) {
+  become(friend, company);
+  CHECK(open_trusting(umemTrustUser, umemShmOpen) == umemIOError);
+  umem_thread_clear();
+  CHECK(open_trusting(umemTrustGroup, umemShmOpen) == (permissions & 2 ? umemIOError : umemOK));
+}
+
+static void a_group_can_be_trusted(void **state) {
+  make_name(state);
+  if (!let_a_stranger_make(0660, company) || !in_child(open_as_friend)) skip();
+  umemShm_remove(name);
+  assert_true(let_a_stranger_make(0662, company) && in_child(open_as_friend));
+  umemShm_remove(name);
+}
+
+/* What others may write is not the user's own any more, whoever has made it. */
+static void an_own_name_that_others_may_write_is_refused(void **state) {
+  make_name(state);
+  umemShm ctx;
+  static struct {
+    mode_t mode;
+    bool user, group;
+  } const cases[] = {{0600, true, true},   {0644, true, true},   {0640, true, true},
+                     {0620, false, true},  {0660, false, true},  {0602, false, false},
+                     {0666, false, false}, {0622, false, false}, {0655, true, true}};
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(fchmod(umemShm_descriptor(&ctx), cases[i].mode), 0);
+    assert_int_equal(open_trusting(umemTrustDefault, umemShmOpen) == umemOK, cases[i].user);
+    assert_int_equal(open_trusting(umemTrustGroup, umemShmOpen) == umemOK, cases[i].group);
+    assert_int_equal(open_trusting(umemTrustAll, umemShmOpen), umemOK);
+    umem_thread_clear();
+    umemShm other;
+    umemStatusType status = umemShm_adopt(&other, dup(umemShm_descriptor(&ctx)));
+    assert_int_equal(status == umemOK, cases[i].user);
+    if (status == umemOK) umem_dtor(&other);
+    umem_thread_clear();
+  }
+  umem_dtor(&ctx);
+  umemShm_remove(name);
+}
+
+static void a_second_name_of_a_file_is_refused(void **state) {
+  make_name(state);
+  umemShm ctx;
+  char second[600];
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  snprintf(second, sizeof second, "%s-2", path_of(name));
+  assert_int_equal(link(path_of(name), second), 0);
+  assert_int_equal(open_trusting(umemTrustUser, umemShmOpen), umemIOError);
+  expect_failure(NULL, umemIOError, "it has a second name");
+  assert_int_equal(open_trusting(umemTrustAll, umemShmOpen), umemOK);
+  assert_int_equal(unlink(second), 0);
+  assert_int_equal(symlink(path_of(name), second), 0);
+  snprintf(second, sizeof second, "%s-2", name);
+  umemShm other;
+  assert_int_equal(umemShm_ctor(&other, second, 0), umemIOError); /* and links are not followed */
+  umem_thread_clear();
+  umemShm_remove(second);
+  umem_dtor(&ctx);
+  umemShm_remove(name);
+}
+
+/* An empty file, one that was begun, one whose lock somebody holds: no segment is made of it, and no call waits. */
+static char what_is_there;
+
+static void leave_something(void) {
+  become(stranger, stranger);
+  int fd = open(path_of(name), O_CREAT | O_EXCL | O_RDWR, 0666);
+  CHECK(fd >= 0);
+  umemShmHeader header = {.ready = 0};
+  memcpy(header.magic, umemSegment_magic, sizeof header.magic);
+  if (what_is_there == 'b') CHECK(pwrite(fd, &header, sizeof header, 0) == sizeof header);
+  if (what_is_there == 'o') CHECK(pwrite(fd, "other", 5, 9000) == 5);
+}
+
+static void what_another_user_has_left_becomes_no_segment(void **state) {
+  make_name(state);
+  for (char const *what = "ebo"; *what; what++) {
+    what_is_there = *what;
+    if (!in_child(leave_something)) skip();
+    struct stat before, after;
+    assert_int_equal(stat(path_of(name), &before), 0);
+    int fd = open(path_of(name), O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(open_trusting(umemTrustDefault, umemShmOpenOrCreate), umemIOError);
+    expect_failure(NULL, umemIOError, "it belongs to another user");
+    close(fd);
+    assert_int_equal(open_trusting(umemTrustAll, umemShmOpenOrCreate), umemIOError);
+    expect_failure(NULL, umemIOError,
+                   *what == 'o' ? "it is no segment" : "another user has made this name");
+    assert_int_equal(stat(path_of(name), &after), 0);
+    assert_true(before.st_size == after.st_size && before.st_mode == after.st_mode &&
+                before.st_uid == after.st_uid);
+    umemShm_remove(name);
+  }
+}
+
+/* ---- descriptors and handles ---- */
+
+static umemHost host;
+static int ends[2];
+
+static void send_as_stranger(void) {
+  umemShm ctx;
+  become(stranger, stranger);
+  CHECK(umemShm_ctor(&ctx, permissions ? name : NULL, MiB) == umemOK);
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  memset((void *)adr, 5, 100);
+  for (int i = 0; i < 3; i++) CHECK(umem_send(ends[0], &ctx, adr, 100) == umemOK);
+}
+
+static void what_another_user_sends_is_refused(void **state) {
+  make_name(state);
+  umemHost_ctor(&host);
+  for (permissions = 0; permissions < 2; permissions++) {
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    if (!in_child(send_as_stranger)) skip();
+    assert_true(umem_receive(ends[1], &host, NULL) == 0);
+    expect_failure(&host, umemIOError, "it belongs to another user (option trust)");
+    assert_true(umem_receive_trusting(ends[1], &host, NULL, (umemTrust)4) == 0);
+    expect_failure(&host, umemValueError, "the trust has no meaning");
+    umemHandle handle;
+    char *bytes = (char *)umem_receive_trusting(ends[1], &host, &handle, umemTrustAll);
+    assert_true(bytes && bytes[0] == 5 && bytes[99] == 5);
+    assert_int_equal(umem_detach(&host, (uintptr_t)bytes), umemOK);
+    close(ends[0]);
+    close(ends[1]);
+    if (!permissions) continue;
+    assert_true(umem_attach(&handle, &host) == 0);
+    expect_failure(&host, umemIOError, "it belongs to another user");
+    umemShm_remove(name);
+  }
+  umem_dtor(&host);
+}
+
+static void a_descriptor_of_another_user_needs_trust(void **state) {
+  make_name(state);
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  if (!let_a_stranger_make(0600, stranger)) skip();
+  assert_int_equal(umemShm_adopt(&ctx, open(path_of(name), O_RDWR)), umemIOError);
+  expect_failure(NULL, umemIOError, "it belongs to another user");
+  options.trust = umemTrustAll;
+  assert_int_equal(umemShm_adopt_with(&ctx, open(path_of(name), O_RDWR), &options), umemOK);
+  umem_dtor(&ctx);
+  options.trust = (umemTrust)4;
+  int fd = open(path_of(name), O_RDWR);
+  assert_int_equal(umemShm_adopt_with(&ctx, fd, &options), umemValueError);
+  assert_int_equal(fcntl(fd, F_GETFD), -1); /* taken over */
+  umem_thread_clear();
+  umemShm_remove(name);
+}
+
+/* A program that was compiled before the option existed. */
+static void older_options_trust_the_user(void **state) {
+  make_name(state);
+  umemShm ctx;
+  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
+  options.size = offsetof(umemShmOptions, trust);
+  options.trust = umemTrustAll; /* is not looked at */
+  if (!let_a_stranger_make(0666, stranger)) skip();
+  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemIOError);
+  expect_failure(NULL, umemIOError, "it belongs to another user");
+  umemShm_remove(name);
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(a_name_of_another_user_is_refused),
+      cmocka_unit_test(a_group_can_be_trusted),
+      cmocka_unit_test(an_own_name_that_others_may_write_is_refused),
+      cmocka_unit_test(a_second_name_of_a_file_is_refused),
+      cmocka_unit_test(what_another_user_has_left_becomes_no_segment),
+      cmocka_unit_test(what_another_user_sends_is_refused),
+      cmocka_unit_test(a_descriptor_of_another_user_needs_trust),
+      cmocka_unit_test(older_options_trust_the_user),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
