@@ -242,6 +242,7 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, detach, 256);
   OFFSET(struct umemVtbl, labelled, 264);
   OFFSET(struct umemVtbl, large_pages, 272);
+  OFFSET(struct umemVtbl, locate, 280);
   assert_true(sizeof(struct umemVtbl) >= 280); /* methods may be appended */
 }
 

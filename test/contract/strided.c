@@ -275,6 +275,108 @@ static void copies_random_sections(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
+/* ---- sides that overlap ---- */
+
+/* What a copy within bytes does that reads all items before it writes the first. */
+static void move_items(Section const *section, unsigned char *bytes, size_t from, size_t to) {
+  Section gather = *section, scatter = *section;
+  size_t count = 1;
+  for (int k = 0; k < section->rank; k++) count *= section->extents[k];
+  unsigned char *between = malloc(count * section->item_size);
+  assert_non_null(between);
+  make_dense(section, gather.dst);
+  make_dense(section, scatter.src);
+  copy_items(&gather, bytes + from, between, 0);
+  copy_items(&scatter, between, bytes + to, 0);
+  free(between);
+}
+
+/* A block of a context, and the same bytes in the test. */
+typedef struct Block {
+  umemVirtual *ctx;
+  uintptr_t adr;
+  unsigned char *bytes;
+  size_t room;
+} Block;
+
+static Block open_block(Place const *place, size_t room) {
+  return (Block){place->ctx, new_filled_block(place->ctx, room, 5), new_bytes(room, 5), room};
+}
+
+static void close_block(Block *block) {
+  umem_free(block->ctx, block->adr);
+  free(block->bytes);
+}
+
+/* Where in the block the first item of a side can be. */
+static size_t random_first(Block const *block, Section const *section, ptrdiff_t const *strides) {
+  ptrdiff_t low, high;
+  reach_of(section, strides, &low, &high);
+  return (size_t)-low + random_below(block->room - (size_t)(high - low) + 1);
+}
+
+static void check_move(Block *block, Section const *section, size_t from, size_t to) {
+  umemLayout layout = layout_of(section);
+  if (section->rank)
+    assert_ok(
+        umem_copy_strided(block->ctx, block->adr + from, block->ctx, block->adr + to, &layout));
+  else
+    assert_ok(umem_copy_to(block->ctx, block->adr + from, block->ctx, block->adr + to,
+                           section->item_size));
+  settle(block->ctx, block->ctx);
+  move_items(section, block->bytes, from, to);
+  assert_holds(block->ctx, block->adr, block->bytes, block->room);
+}
+
+/* A matrix and its transpose, in one place. */
+static Section square_section(void) {
+  Section section = {.item_size = 1 + random_below(9), .rank = 2};
+  ptrdiff_t item = (ptrdiff_t)section.item_size, row;
+  section.extents[0] = section.extents[1] = 2 + random_below(12);
+  row = (ptrdiff_t)section.extents[0] * item;
+  section.src[0] = section.dst[1] = row;
+  section.src[1] = section.dst[0] = item;
+  return section;
+}
+
+static void overlapping_sides_are_read_first(Place const *place) {
+  Block block = open_block(place, 3000);
+  random_state = 7;
+  for (int i = 0; i < (test_is_small() ? 40 : 200);) {
+    Section section = i % 5 == 4 ? square_section() : random_section();
+    ptrdiff_t low, high;
+    section.src_dense = section.dst_dense = false;
+    if (i % 5 == 2) section.rank = 0, section.item_size = 1 + random_below(2000);
+    if (i % 5 == 1 || i % 5 == 3)
+      for (int k = 0; k < section.rank; k++)
+        section.src[k] = i % 5 == 1 ? section.dst[k] : -section.dst[k];
+    reach_of(&section, section.src, &low, &high);
+    if ((size_t)(high - low) > block.room) continue;
+    reach_of(&section, section.dst, &low, &high);
+    if ((size_t)(high - low) > block.room) continue;
+    size_t from = random_first(&block, &section, section.src);
+    check_move(&block, &section, from, random_first(&block, &section, section.dst));
+    i++;
+  }
+  close_block(&block);
+}
+
+/* More bytes than the buffers of umem, up and down. */
+static void large_overlaps_are_moved_in_pieces(Place const *place) {
+  size_t const n = 5 * test_large_size() / 4, rows = n / 1700;
+  Block block = open_block(place, n + (256 << 10));
+  Section run = {.item_size = n};
+  Section part = {8, 2, {rows, 200}, {1700, 8}, {1700, 8}, 0, 0};
+  size_t const shifts[] = {1, 1700, 100000};
+  for (size_t k = 0; k < 3; k++) {
+    check_move(&block, &run, 0, shifts[k]);
+    check_move(&block, &run, shifts[k], 0);
+    check_move(&block, &part, 0, shifts[k]);
+    check_move(&block, &part, shifts[k], 0);
+  }
+  close_block(&block);
+}
+
 /* ---- order ---- */
 
 /* Work that was queued before still reads and writes the host's bytes. */
@@ -423,6 +525,8 @@ ContractTest const strided_tests[] = {
     PAIR(takes_the_largest_rank),
     PAIR(copies_large_sections),
     PAIR(copies_random_sections),
+    SINGLE(overlapping_sides_are_read_first),
+    SINGLE(large_overlaps_are_moved_in_pieces),
     SINGLE(comes_behind_earlier_work),
     PAIR(empty_sections_are_no_ops),
     PAIR(senseless_layouts_are_value_errors),

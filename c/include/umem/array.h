@@ -212,16 +212,16 @@ UMEM_EXTERN void umemArray_clear(umemArray *array, umemStatusType *status);
  * value is NULL; umemMemoryError without room for a buffer. */
 UMEM_EXTERN void umemArray_fill(umemArray *array, void const *value, umemStatusType *status);
 
-/* Copies all elements of src to dst, of the same type and shape, on any two contexts. The memory of the two must not
- * overlap. Errors: umemTypeError, umemValueError for another type or shape; umemNotSupportedError for a read-only dst;
+/* Copies all elements of src to dst, of the same type and shape, on any two contexts. Their memory may overlap, as for
+ * umem_copy_strided. Errors: umemTypeError, umemValueError for another type or shape; umemNotSupportedError for a read-only dst;
  * those of umem_copy_strided. */
 UMEM_EXTERN void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status);
 
 /* Copies count elements: element src_offset + i of src to element dst_offset + i of dst, counted in C order whatever
- * the strides. Shapes may differ, types not. The elements must not overlap. Errors: as umemArray_assign;
- * umemIndexError, and nothing is copied, where elements are outside of an array; umemMemoryError without room for a
- * buffer of at most 4 MiB. It is needed if both sides have gaps, and inner extents of which none is a multiple of the
- * other: 6 and 4, but not 6 and 3. */
+ * the strides. Shapes may differ, types not. The elements may overlap: the result is as if src were read before dst is
+ * written. Errors: as umemArray_assign; umemIndexError, and nothing is copied, where elements are outside of an array;
+ * umemMemoryError without room for a buffer. It is needed if elements overlap, then for all of them; and of at most
+ * 4 MiB if both sides have gaps, and inner extents of which none is a multiple of the other: 6 and 4, but not 6 and 3. */
 UMEM_EXTERN void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset,
                                          int64_t src_offset, int64_t count, umemStatusType *status);
 

@@ -26,8 +26,7 @@
 /* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst, counted in C order
  * whatever the strides, on any two contexts. Shapes may differ. The two arrays may overlap: the result is as if src
  * were read before dst is written. This takes RAM for all count elements of dst, but not where the two ranges are
- * apart in memory, nor where the elements take turns, as the even and the odd columns do. umem does not see an
- * overlap of two mappings of one file.
+ * apart in memory, nor where the elements take turns, as the even and the odd columns do.
  *
  * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. The
  * CPU uses the elements where they are if the context says that it can: in RAM, in pinned memory, in pools and

@@ -14,7 +14,12 @@
  * umemIOError, umemRuntimeError, umemMemoryError from below. umem records the status on the context that
  * failed. After a failure the nbytes of the destination are unspecified and nothing else has changed.
  *
- * Source and destination must not overlap, else the destination's bytes are unspecified.
+ * Source and destination may overlap: the result is as if all bytes of the source were read before the first byte is
+ * written. If the destination is a shift of the source, umem copies pieces in the right order, with a buffer of at most
+ * 4 MiB in host memory; otherwise the buffer takes all items that are copied. Without room for it nothing changes:
+ * umemMemoryError. In RAM a run needs no buffer. umem knows that contexts of one file, mapped or not, or of one shared
+ * memory have the same bytes, and that different memories have none in common: there nothing of this costs anything.
+ *
  * 0 bytes are a no-op at any address.
  */
 #ifndef UMEM_COPY_H

@@ -175,7 +175,7 @@ struct umemVtbl {
    * ctx is src or dst. umem has normalised layout: rank 0 is a contiguous run of item_size bytes. Otherwise no extent
    * is 0 or 1, strides are never NULL, the strides of dst are not negative and decrease from the first to the last,
    * and dimensions that are contiguous on both sides are merged. An adaptor calls umem_copy_strided here, with its
-   * upstream in place of itself. Default: false. */
+   * upstream in place of itself. Only an adaptor gets copies whose sides overlap. Default: false. */
   bool (*copy_direct)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
@@ -199,7 +199,7 @@ struct umemVtbl {
   void (*info)(umemVirtual *ctx, umemInfo *info);
 
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as ctx. If this table
-   * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device or stream_wait, umem calls the method of the
+   * has NULL for synchronize, flush, trim, info, is_captured, dlpack_device, stream_wait or locate, umem calls the method of the
    * upstream. The constructor of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor
    * records failures), alignment and space. With umemSeparate and another space it is a memory of its own.
    * Default: NULL, ctx is not an adaptor. */
@@ -318,6 +318,13 @@ struct umemVtbl {
    * begin of a range. Only these methods unmap and move what this map has mapped. Everything else is as for pages. Large
    * pages of another size are not used. Default: NULL, all pages are those of the method pages. */
   umemPages const *(*large_pages)(umemVirtual *ctx);
+
+  /* Finds the byte at adr in a storage that several contexts may have at different addresses, such as a file. Sets
+   * where[0] and where[1], which name the storage, and where[2], the number of the byte, and returns true. Copies ask it
+   * whether the two sides have bytes in common. If it is wrongly false, a copy between two such contexts may overwrite
+   * what it has not read yet. It must record no failure. Adaptors leave it NULL: umem calls that of the upstream.
+   * Default: false; then two contexts have the same bytes at the same addresses alone. */
+  bool (*locate)(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]);
 };
 
 /* ---- construction ---- */

@@ -27,9 +27,26 @@ static void copy_staged(umemArraySide from, umemArraySide to, int64_t count, siz
   umem_array_give_buffer(&buffer, to.ctx);
 }
 
+/* All elements are read before the first is written. */
+static void copy_apart(umemArraySide const *from, umemArraySide const *to, int64_t count,
+                       size_t item_size) {
+  umemVirtual *host = to->ctx->host;
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = umem_alloc(host, (size_t)count * item_size);
+  if (adr == umem_null_of(host)) return;
+  umem_array_gather(from, host, adr, count, item_size);
+  if (umem_finish(from->ctx) == umemOK && umem_thread.failures == before)
+    umem_array_scatter(host, adr, to, count, item_size);
+  umem_finish(to->ctx);
+  umem_free(host, adr);
+}
+
 void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
                            size_t item_size) {
-  if (to->is_run)
+  bool one_copy = from->is_run && to->is_run;
+  if (!one_copy && umem_array_sides_meet(from, item_size, to, item_size, count))
+    copy_apart(from, to, count, item_size);
+  else if (to->is_run)
     umem_array_gather(from, to->ctx, umem_array_run_address(to, item_size), count, item_size);
   else if (from->is_run)
     umem_array_scatter(from->ctx, umem_array_run_address(from, item_size), to, count, item_size);

@@ -8,7 +8,6 @@
 #include "array/array_conversion.h"
 #include "array/array_convert_rows.h"
 #include "core/guard.h"
-#include "core/layout.h"
 #include "core/order.h"
 #include "core/status.h"
 
@@ -66,17 +65,10 @@ static void convert_chunks(umemConversion const *conversion, umemArraySide const
   umem_array_make(to, count, &converter.maker);
 }
 
-/* Whether there are count elements in all. */
-static bool is_whole(umemArrayAxes const *axes, int64_t count) {
-  int64_t all = 1;
-  for (int k = 0; k < axes->rank; k++) all *= axes->shape[k];
-  return count == all;
-}
-
 /* All elements of both sides, in one order. */
 static bool convert_rows(umemConversion const *conversion, umemArraySide const *from,
                          umemArraySide const *to, int64_t count) {
-  return conversion->count && is_whole(&to->axes, count) &&
+  return conversion->count && umem_array_is_whole(&to->axes, count) &&
          umem_array_is_here(to->ctx, umemWritable) && umem_finish(to->ctx) == umemOK &&
          umem_array_convert_rows(conversion, &from->axes, &to->axes);
 }
@@ -176,69 +168,6 @@ static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
 
 /* ---- overlap ---- */
 
-/* The bytes between the first and the last one of the elements. */
-typedef struct Span {
-  uintptr_t low, high;
-} Span;
-
-static void widen(Span *span, uintptr_t adr, int rank, int64_t const *shape, int64_t const *strides,
-                  size_t item_size) {
-  uintptr_t low = adr, high = adr + item_size;
-  for (int k = 0; k < rank; k++) {
-    uintptr_t length = (uintptr_t)((shape[k] - 1) * llabs(strides[k]));
-    if (strides[k] < 0)
-      low -= length;
-    else
-      high += length;
-  }
-  if (low < span->low) span->low = low;
-  if (high > span->high) span->high = high;
-}
-
-static Span span_of(umemArraySide const *side, int64_t count, size_t item_size) {
-  umemArrayAxes const *axes = &side->axes;
-  umemArrayBox box;
-  Span span = {.low = UINTPTR_MAX};
-  if (is_whole(axes, count)) {
-    widen(&span, axes->adr, axes->rank, axes->shape, axes->strides, item_size);
-    return span;
-  }
-  for (int64_t done = 0; done < count; done += box.elements) {
-    umem_array_box(&box, axes, side->offset + done, count - done);
-    widen(&span, box.adr, box.rank, box.shape, box.strides, item_size);
-  }
-  return span;
-}
-
-/* The greatest common divisor of step and the strides. */
-static uint64_t common_step(uint64_t step, umemArrayAxes const *axes) {
-  for (int k = 0; k < axes->rank; k++) {
-    uint64_t other = axes->shape[k] > 1 ? (uint64_t)llabs(axes->strides[k]) : 0;
-    while (other) {
-      uint64_t rest = step % other;
-      step = other;
-      other = rest;
-    }
-  }
-  return step;
-}
-
-/* Whether an element of one may be in the bytes of an element of the other: false where the spans are disjoint, and
- * where the elements take turns, as the even and the odd columns do. */
-static bool may_overlap(umemArraySide const *from, size_t src_size, umemArraySide const *to,
-                        size_t dst_size, int64_t count) {
-  bool addressed = umem_can(from->ctx, umemCpuReadable) && umem_can(to->ctx, umemCpuReadable);
-  if (!addressed && !umem_is_same_device(from->ctx, to->ctx)) return false;
-  Span one = span_of(from, count, src_size), other = span_of(to, count, dst_size);
-  if (one.high <= other.low || other.high <= one.low) return false;
-  uint64_t step = common_step(common_step(0, &from->axes), &to->axes);
-  if (!step) return true;
-  uintptr_t src = from->axes.adr, dst = to->axes.adr;
-  uint64_t apart = src > dst ? step - (src - dst) % step : (dst - src) % step;
-  apart %= step; /* from an element of src up to one of dst */
-  return apart < src_size || step - apart < dst_size;
-}
-
 /* By way of RAM for all elements: reads the last before it writes the first. */
 static void convert_apart(umemConversion const *conversion, umemArraySide const *from,
                           umemArraySide const *to, int64_t count) {
@@ -296,8 +225,7 @@ static void convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t 
     return;
   umemArraySide from, to;
   make_sides(&from, &to, src, dst, src_offset, dst_offset, count);
-  bool overlaps = may_overlap(&from, src->item_size, &to, dst->item_size, count);
-  if (overlaps)
+  if (umem_array_sides_meet(&from, src->item_size, &to, dst->item_size, count))
     convert_apart(&conversion, &from, &to, count);
   else if (conversion.count)
     convert_sides(&conversion, &from, &to, count);

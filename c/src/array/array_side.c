@@ -4,6 +4,7 @@
 #include "core/guard.h"
 #include "core/layers.h"
 #include "core/order.h"
+#include "core/overlap.h"
 #include "core/slot.h"
 
 /* Bytes, but at least one element: what stays in a cache between two copies by the CPU, and what makes calls of the
@@ -70,6 +71,56 @@ void umem_array_scatter(umemVirtual *ctx, uintptr_t adr, umemArraySide const *to
 
 uintptr_t umem_array_run_address(umemArraySide const *run, size_t item_size) {
   return run->axes.adr + (uintptr_t)run->offset * item_size;
+}
+
+/* ---- overlap ---- */
+
+bool umem_array_is_whole(umemArrayAxes const *axes, int64_t count) {
+  int64_t all = 1;
+  for (int k = 0; k < axes->rank; k++) all *= axes->shape[k];
+  return count == all;
+}
+
+/* The largest box of a side that begins with element `done` of count, as items. */
+typedef struct Part {
+  umemItems items;
+  size_t extents[UMEM_MAX_RANK];
+  ptrdiff_t strides[UMEM_MAX_RANK];
+  int64_t elements;
+} Part;
+
+static void take_part(Part *part, umemArraySide const *side, size_t item_size, int64_t done,
+                      int64_t count) {
+  umemArrayBox box = {.adr = side->axes.adr,
+                      .elements = count,
+                      .rank = side->axes.rank,
+                      .strides = side->axes.strides};
+  bool whole = umem_array_is_whole(&side->axes, count);
+  if (!whole) umem_array_box(&box, &side->axes, side->offset + done, count - done);
+  int64_t const *shape = whole ? side->axes.shape : box.shape;
+  for (int k = 0; k < box.rank; k++) {
+    part->extents[k] = (size_t)shape[k];
+    part->strides[k] = (ptrdiff_t)box.strides[k];
+  }
+  part->items = (umemItems){box.adr, item_size, box.rank, part->extents, part->strides};
+  part->elements = box.elements;
+}
+
+bool umem_array_sides_meet(umemArraySide const *from, size_t src_size, umemArraySide const *to,
+                           size_t dst_size, int64_t count) {
+  uintptr_t src = from->axes.adr, dst = to->axes.adr;
+  if (!umem_share_bytes(from->ctx, &src, to->ctx, &dst)) return false;
+  Part one, other;
+  for (int64_t i = 0; i < count; i += one.elements) {
+    take_part(&one, from, src_size, i, count);
+    one.items.adr += src - from->axes.adr;
+    for (int64_t j = 0; j < count; j += other.elements) {
+      take_part(&other, to, dst_size, j, count);
+      other.items.adr += dst - to->axes.adr;
+      if (umem_items_meet(&one.items, &other.items)) return true;
+    }
+  }
+  return false;
 }
 
 /* ---- buffers ---- */

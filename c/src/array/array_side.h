@@ -34,7 +34,14 @@ void umem_array_gather(umemArraySide const *from, umemVirtual *ctx, uintptr_t ad
 void umem_array_scatter(umemVirtual *ctx, uintptr_t adr, umemArraySide const *to, int64_t count,
                         size_t item_size);
 
-/* Copies count elements of one type between sides of other shapes. */
+/* Whether there are count elements in all. */
+bool umem_array_is_whole(umemArrayAxes const *axes, int64_t count);
+
+/* Whether one of count elements of a side has bytes of one of the other, as umem_items_meet. */
+bool umem_array_sides_meet(umemArraySide const *from, size_t src_size, umemArraySide const *to,
+                           size_t dst_size, int64_t count);
+
+/* Copies count elements of one type between sides of other shapes, also within one array. */
 void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
                            size_t item_size);
 

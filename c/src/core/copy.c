@@ -2,7 +2,7 @@
 #include "core/access.h"
 #include "core/enter.h"
 #include "core/guard.h"
-#include "core/run.h"
+#include "core/strided.h"
 
 static umemStatusType copy(umemEntry const *entry, void *src, uintptr_t src_adr, void *dst,
                            uintptr_t dst_adr, size_t nbytes) {
@@ -11,7 +11,7 @@ static umemStatusType copy(umemEntry const *entry, void *src, uintptr_t src_adr,
   if (!from || !to || !nbytes) return umem_result_of(entry);
   if (umem_validate(from, src_adr, nbytes, umemReadable) &&
       umem_validate(to, dst_adr, nbytes, umemWritable))
-    umem_copy_run(from, src_adr, to, dst_adr, nbytes);
+    umem_copy_any_run(from, src_adr, to, dst_adr, nbytes);
   return umem_result_of(entry);
 }
 

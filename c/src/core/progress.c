@@ -8,7 +8,6 @@
 #include "core/guard.h"
 #include "core/layout.h"
 #include "core/route.h"
-#include "core/run.h"
 #include "core/sized.h"
 #include "core/strided.h"
 
@@ -43,13 +42,20 @@ static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes
   if (copy->layout)
     umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
   else
-    umem_copy_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
+    umem_copy_any_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
   return umem_thread.failures == before ? settle(copy) : umem_result(before);
+}
+
+/* A step could overwrite what a later one reads. */
+static bool overlaps(Progress const *copy) {
+  umemLayout const run = {.size = sizeof run, .item_size = copy->nbytes};
+  return umem_may_overlap(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->nbytes) &&
+         umem_overlap(copy->src, copy->src_adr, copy->dst, copy->dst_adr, &run) != umemOverlapNone;
 }
 
 static umemStatusType copy_in_steps(Progress const *copy) {
   size_t step = copy->options->step ? copy->options->step : default_step;
-  if (copy->layout) step = SIZE_MAX;
+  if (copy->layout || overlaps(copy)) step = SIZE_MAX;
   umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
   if (settled != umemOK) return settled;
   for (size_t done = 0;;) {
@@ -70,7 +76,7 @@ static void copy_queued(Progress const *copy) {
   if (copy->layout)
     umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
   else
-    umem_copy_run(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->nbytes);
+    umem_copy_any_run(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->nbytes);
 }
 
 /* The copy itself, as the options ask for it. */

@@ -251,6 +251,15 @@ static void shm_dtor(umemVirtual *ctx) {
   free(shm);
 }
 
+static bool shm_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]) {
+  umemShmSegment *segment = &shm_of(ctx)->segment;
+  uint64_t offset = offset_of(shm_of(ctx), adr);
+  where[0] = segment->mapped->device;
+  where[1] = segment->mapped->inode;
+  where[2] = segment->data + offset;
+  return offset < segment->table.capacity;
+}
+
 static struct umemVtbl const shm_vtbl = {
     .dtor = shm_dtor,
     .alloc = shm_alloc,
@@ -267,6 +276,7 @@ static struct umemVtbl const shm_vtbl = {
     .attach = shm_attach,
     .find = shm_find,
     .usage = shm_usage,
+    .locate = shm_locate,
 };
 
 /* ---- construction ---- */

@@ -94,6 +94,12 @@ static umemSearch file_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   return umemStore_search(store_of(ctx), adr, found);
 }
 
+static bool file_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]) {
+  memcpy(where, ctx->space, sizeof ctx->space);
+  where[2] = adr;
+  return true;
+}
+
 static struct umemVtbl const file_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = file_alloc,
@@ -115,6 +121,7 @@ static struct umemVtbl const file_vtbl = {
     .attach = file_attach,
     .find = file_find,
     .usage = umemStore_usage,
+    .locate = file_locate,
 };
 
 /* ---- construction ---- */

@@ -192,6 +192,13 @@ static umemSearch mmap_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   return search;
 }
 
+static bool mmap_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]) {
+  umemStore *store = store_of(ctx);
+  memcpy(where, store->identity, sizeof store->identity);
+  where[2] = offset_of(store, adr);
+  return where[2] < store->limit;
+}
+
 static struct umemVtbl const mmap_vtbl = {
     .dtor = umemStore_dtor,
     .alloc = mmap_alloc,
@@ -213,6 +220,7 @@ static struct umemVtbl const mmap_vtbl = {
     .attach = mmap_attach,
     .find = mmap_find,
     .usage = umemStore_usage,
+    .locate = mmap_locate,
 };
 
 /* ---- mapping ---- */
@@ -262,7 +270,7 @@ static bool mmap_start(umemVirtual *ctx, void const *options) {
   umemStore *store = store_of(ctx);
   umem_stage_ask(umemStore_copy_pair);
   if (store->writable) ctx->capabilities |= umemCpuWritable;
-  return map(store);
+  return umemStore_identify(store, store->identity) && map(store);
 }
 
 umemKind const umem_mmap_kind = {

@@ -96,9 +96,10 @@ typedef struct umemStore {
   char label[200];             /* names the file in messages */
   struct umemReplace *replace; /* owned; NULL but for umemReplace_begin */
 
-  char *base;         /* MMap's: where the file is mapped, NULL without a mapping */
-  uint64_t alignment; /* MMap's: base is a multiple of it */
-  uint64_t limit;     /* blocks must end here; MMap sets its own before the start */
+  uint64_t identity[2]; /* MMap's: device and inode */
+  char *base;           /* MMap's: where the file is mapped, NULL without a mapping */
+  uint64_t alignment;   /* MMap's: base is a multiple of it */
+  uint64_t limit;       /* blocks must end here; MMap sets its own before the start */
 
   umemLock turns[umemStoreTurns]; /* of threads that read from the disk through the cache */
 

@@ -26,7 +26,7 @@ inline constexpr bool are_copied<Operand, Other, true> =
 
 } // namespace detail
 
-/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. The two must not overlap.
+/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. The two may overlap.
  * Arrays know afterwards which side is current: of dst, the side that was, or the device side if the copy writes all
  * bytes. Throws umem::locked_error while a lock of either array or a guard of the array of dst lives; but a guard that
  * is an argument is no reason. */

@@ -182,9 +182,9 @@ struct PartMembers {
 } // namespace detail
 
 /* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. It
- * copies no ghost cells, except where with_ghosts() has made them elements. The two must not
- * overlap. Throws umem::locked_error while a lock of either array or a guard of the array of dst
- * lives. The copy is ordered with other queued work of both arrays. It is complete on return
+ * copies no ghost cells, except where with_ghosts() has made them elements. The two may overlap: all
+ * elements are read before the first is written. Throws umem::locked_error while a lock of either
+ * array or a guard of the array of dst lives. The copy is ordered with other queued work of both arrays. It is complete on return
  * while a guard to write the host side of src lives. */
 template <class SliceType, class Type, int Rank>
 void copy(Part<SliceType, Rank> const &src, Part<Type, Rank> const &dst) {

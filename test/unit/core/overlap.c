@@ -1,0 +1,188 @@
+/* overlap.c - overlap.h against a table of bytes; contexts that have one file at different addresses; and no memory for a
+ * buffer. The contract tests copies whose sides overlap on every context. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/overlap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <umem.h>
+#include <unistd.h>
+
+/* ---- what the library allocates ---- */
+
+static bool refuses;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size) { return refuses ? NULL : __real_malloc(size); }
+
+/* ---- two layouts ---- */
+
+enum { most_rank = 4, most_bytes = 4096 };
+
+typedef struct Items {
+  umemItems items;
+  size_t extents[most_rank];
+  ptrdiff_t strides[most_rank];
+} Items;
+
+static size_t below(size_t bound) { return (size_t)rand() % bound; }
+
+static void draw(Items *drawn) {
+  drawn->items = (umemItems){.item_size = 1 + below(9),
+                             .rank = (int)below(most_rank),
+                             .extents = drawn->extents,
+                             .strides = drawn->strides};
+  size_t low = 0, high = drawn->items.item_size;
+  for (int k = 0; k < drawn->items.rank; k++) {
+    drawn->extents[k] = 1 + below(5);
+    drawn->strides[k] = (ptrdiff_t)(below(2) ? 4 * below(20) : below(90)) * (below(2) ? 1 : -1);
+    size_t reach = (size_t)labs(drawn->strides[k]) * (drawn->extents[k] - 1);
+    *(drawn->strides[k] < 0 ? &low : &high) += reach;
+  }
+  drawn->items.adr = low + below(most_bytes / 8);
+  assert_true(drawn->items.adr + high < most_bytes);
+}
+
+/* Adds mark to all bytes of the items. */
+static void mark(umemItems const *items, unsigned char *bytes, int k, uintptr_t adr,
+                 unsigned char with) {
+  if (k < items->rank)
+    for (size_t i = 0; i < items->extents[k]; i++)
+      mark(items, bytes, k + 1, adr + i * (uintptr_t)items->strides[k], with);
+  else
+    for (size_t i = 0; i < items->item_size; i++) bytes[adr + i] |= with;
+}
+
+static void meetings_are_as_the_bytes_say(void **state) {
+  (void)state;
+  int met = 0, rounds = 20000;
+  srand(35);
+  for (int i = 0; i < rounds; i++) {
+    unsigned char bytes[most_bytes] = {0};
+    bool meet = false;
+    Items one, other;
+    draw(&one);
+    draw(&other);
+    mark(&one.items, bytes, 0, one.items.adr, 1);
+    mark(&other.items, bytes, 0, other.items.adr, 2);
+    for (int b = 0; b < most_bytes; b++) meet = meet || bytes[b] == 3;
+    if (umem_items_meet(&one.items, &other.items) != meet) fail_msg("round %d: not %d", i, meet);
+    met += meet;
+  }
+  assert_in_range(met, rounds / 10, rounds * 9 / 10);
+}
+
+/* The columns of a matrix of 10^6 rows take turns; the bytes next to each other are apart. */
+static void large_layouts_are_decided_at_once(void **state) {
+  (void)state;
+  size_t const extents[] = {1000000, 100};
+  ptrdiff_t const strides[] = {8000, 16};
+  umemItems one = {1 << 20, 8, 2, extents, strides}, other = one;
+  other.adr += 8;
+  assert_false(umem_items_meet(&one, &other));
+  other.adr += 1;
+  assert_true(umem_items_meet(&one, &other));
+  ptrdiff_t const turned[] = {8, 8000000};
+  other = (umemItems){(1 << 20) + 4000, 8, 2, extents, turned};
+  assert_true(umem_items_meet(&one, &other));
+}
+
+/* ---- one file, two addresses ---- */
+
+enum { length = 8 << 20, shift = 5000 };
+static char const path[] = "unit_overlap.bin";
+static umemHost host;
+
+static void put(unsigned char *bytes) {
+  umemFile file;
+  for (size_t i = 0; i < length; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 24);
+  assert_int_equal(umemFile_ctor(&file, path, "w"), umemOK);
+  uintptr_t adr = umem_alloc(&file, length);
+  assert_int_equal(umem_copy_to(&host, (uintptr_t)bytes, &file, adr, length), umemOK);
+  umem_dtor(&file);
+}
+
+static void check_shift(void *src, void *dst, unsigned char *bytes, int up) {
+  unsigned char *found = test_malloc(length);
+  size_t from = up ? 0 : shift, to = up ? shift : 0, n = length - shift;
+  umemFile file;
+  memmove(bytes + to, bytes + from, n);
+  uintptr_t of = umem_alloc(src, length), at = umem_alloc(dst, length);
+  assert_int_equal(umem_copy_to(src, of + from, dst, at + to, n), umemOK);
+  umem_dtor(src);
+  umem_dtor(dst);
+  assert_int_equal(umemFile_ctor(&file, path, "r"), umemOK);
+  assert_int_equal(umem_copy_to(&file, 0, &host, (uintptr_t)found, length), umemOK);
+  assert_memory_equal(found, bytes, length);
+  umem_dtor(&file);
+  unlink(path);
+  test_free(found);
+}
+
+static void contexts_of_one_file_are_one_memory(void **state) {
+  (void)state;
+  unsigned char *bytes = test_malloc(length);
+  for (int way = 0; way < 8; way++) {
+    umemFile file, other;
+    umemMMap map, second;
+    put(bytes);
+    if (way & 1)
+      assert_int_equal(umemFile_ctor(&file, path, "r"), umemOK);
+    else
+      assert_int_equal(umemMMap_ctor(&map, path, "r"), umemOK);
+    if (way & 2)
+      assert_int_equal(umemFile_ctor(&other, path, "r+"), umemOK);
+    else
+      assert_int_equal(umemMMap_ctor(&second, path, "r+"), umemOK);
+    check_shift(way & 1 ? (void *)&file : &map, way & 2 ? (void *)&other : &second, bytes,
+                way >> 2);
+  }
+  test_free(bytes);
+}
+
+/* ---- no memory ---- */
+
+static void without_a_buffer_nothing_changes(void **state) {
+  (void)state;
+  enum { n = 100 };
+  double *matrix = test_malloc(n * n * sizeof *matrix), *old = test_malloc(n * n * sizeof *old);
+  size_t const extents[] = {n, n};
+  ptrdiff_t const rows[] = {n * sizeof *matrix, sizeof *matrix};
+  ptrdiff_t const columns[] = {sizeof *matrix, n * sizeof *matrix};
+  umemLayout const layout = {sizeof layout, sizeof *matrix, 2, extents, rows, columns};
+  for (int i = 0; i < n * n; i++) matrix[i] = old[i] = i;
+  uintptr_t adr = (uintptr_t)matrix;
+  refuses = true;
+  umemStatusType status = umem_copy_strided(&host, adr, &host, adr, &layout);
+  refuses = false;
+  assert_int_equal(status, umemMemoryError);
+  assert_memory_equal(matrix, old, n * n * sizeof *matrix);
+  umem_clear_status(&host);
+  umem_thread_clear();
+  assert_int_equal(umem_copy_strided(&host, adr, &host, adr, &layout), umemOK);
+  for (int i = 0; i < n * n; i++) assert_true(matrix[i] == old[i % n * n + i / n]);
+  test_free(matrix);
+  test_free(old);
+}
+
+static int open_host(void **state) {
+  (void)state;
+  return umemHost_ctor(&host) != umemOK;
+}
+
+int main(void) {
+  struct CMUnitTest const tests[] = {
+      cmocka_unit_test(meetings_are_as_the_bytes_say),
+      cmocka_unit_test(large_layouts_are_decided_at_once),
+      cmocka_unit_test(contexts_of_one_file_are_one_memory),
+      cmocka_unit_test(without_a_buffer_nothing_changes),
+  };
+  return cmocka_run_group_tests(tests, open_host, NULL);
+}
