@@ -14,6 +14,7 @@
 #include "mymem.h"
 #include "pools.h"
 #include "sizes.h"
+#include "temporary.h"
 
 /* A context on the heap, or NULL when its constructor failed. */
 static void *opened(void *ctx, umemStatusType status) {
@@ -37,13 +38,8 @@ static umemVirtual *open_host(void) {
 /* ---- files ---- */
 
 bool backend_temp_file(char path[BACKEND_PATH_SIZE]) {
-  char const *folder = getenv("TMPDIR");
-  snprintf(path, BACKEND_PATH_SIZE, "%s/umem-test-XXXXXX", folder && *folder ? folder : "/tmp");
-  int fd = mkstemp(path);
-  if (fd >= 0)
-    close(fd);
-  else
-    *path = 0;
+  int fd = temporary_file(path, BACKEND_PATH_SIZE);
+  if (fd >= 0) close(fd);
   return fd >= 0;
 }
 

@@ -228,6 +228,7 @@ static Mpi *make(umemVirtual *ctx, MPI_Comm comm, int rank) {
 }
 
 umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank) {
+  MPI_DEFER_CANCEL();
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "umemMpi_ctor: the context is NULL");
   umemVirtual *super = &ctx->super;
   memset(ctx, 0, sizeof *ctx);
@@ -347,6 +348,7 @@ void *umemMpi_pointer(umemMpi *ctx, uintptr_t adr) {
 }
 
 umemStatusType umemMpi_sync(umemMpi *ctx) {
+  MPI_DEFER_CANCEL();
   if (!known(ctx, "umemMpi_sync")) return umemTypeError;
   if (!mpi_is_open(&ctx->super)) return umemRuntimeError;
   return mpi_sync(&ctx->super) ? umemOK : umem_get_status(ctx);

@@ -393,6 +393,7 @@ static void end_errors(MPI_Comm comm, MPI_Errhandler *before) {
 }
 
 umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options) {
+  MPI_DEFER_CANCEL();
   MPI_Errhandler handler;
   if (!mpi_is_running(NULL, start)) return umem_thread_status();
   if (umemMpi_register() != umemOK) return umem_thread_status();
@@ -407,6 +408,7 @@ umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options) {
 }
 
 umemStatusType umemMpi_stop(MPI_Comm comm) {
+  MPI_DEFER_CANCEL();
   MPI_Errhandler handler;
   if (!mpi_is_running(NULL, "umemMpi_stop")) return umem_thread_status();
   if (!mpi_has_window(comm))

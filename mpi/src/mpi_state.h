@@ -15,6 +15,22 @@
 #include <umem/host.h>
 #include <umem/mpi.h>
 
+/* ---- cancellation ---- */
+
+static inline int mpi_defer_cancel(void) {
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  return before;
+}
+static inline void mpi_end_deferral(int const *before) {
+  int ignored;
+  pthread_setcancelstate(*before, &ignored);
+}
+/* Until the end of the block pthread_cancel does not end the thread: it may hold locks, and MPI may be at work. For
+ * public functions; umem does this itself around methods of a context that is not umemPrompt. */
+#define MPI_DEFER_CANCEL()                                                                         \
+  __attribute__((cleanup(mpi_end_deferral), unused)) int const before_ = mpi_defer_cancel()
+
 /* ---- windows ---- */
 
 /* A window of a communicator. Counted: each context of it, and the communicator. */

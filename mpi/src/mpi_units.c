@@ -287,10 +287,8 @@ static MpiUnitsResult claim(MpiUnits *units, Run run) {
 /* A moment in which others may complete their calls. */
 static void wait_for_others(void) {
   struct timespec const moment = {0, 20000};
-  int state;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the caller has a lock */
+  MPI_DEFER_CANCEL();
   nanosleep(&moment, NULL);
-  pthread_setcancelstate(state, &state);
 }
 
 MpiUnitsResult mpi_units_alloc(MpiUnits *units, uint64_t count, uint64_t alignment,

@@ -269,8 +269,10 @@ static void dimensions_beyond_int_are_not_saved(std::string const &folder) {
 }
 
 /* The file that is there keeps its permissions, and the one that replaces it has no others. */
-static void a_save_keeps_permissions(std::string const &folder) {
-  std::string const path = folder + "/umem-test-mode-" + std::to_string(ranks) + ".npy";
+static void a_save_keeps_permissions(std::string const &parent) {
+  std::string const folder = parent + "/umem-test-mode-" + std::to_string(ranks);
+  std::string const path = folder + "/u.npy";
+  if (rank == 0) CHECK(mkdir(folder.c_str(), 0700) == 0);
   Blocks<double, 1> u(MPI_COMM_WORLD, {20000});
   for (unsigned mode : {0600u, 0640u, 0604u}) {
     umem::fill(u.array(), double(mode));
@@ -287,7 +289,7 @@ static void a_save_keeps_permissions(std::string const &folder) {
     CHECK(umem::sum(umem::load_npy<double, 1>(path)) == 20000.0 * mode);
     barrier();
   }
-  if (rank == 0) std::remove(path.c_str());
+  if (rank == 0) CHECK(std::remove(path.c_str()) == 0 && rmdir(folder.c_str()) == 0);
   barrier();
 }
 

@@ -56,7 +56,7 @@ def wait_for(path):
 
 
 def others_go_on(mpirun, program, options, must_live):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-") as folder:
         output = Path(folder) / "output"
         run(mpirun, program, {"UMEM_TEST_MPI_OUTPUT": str(output)}, *options)
         text = wait_for(output)

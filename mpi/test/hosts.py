@@ -112,7 +112,7 @@ def main():
     mpirun, program = sys.argv[4:separator], sys.argv[separator + 1:]
     if not os.environ.pop(INSIDE, None):
         enter_namespaces()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-") as name:
         hosts = start_hosts(count, Path(name))
         options = place_ranks(mpirun[0], write_launcher(hosts, Path(name)), hosts, ranks)
         try:

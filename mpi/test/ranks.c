@@ -430,6 +430,42 @@ static void threads_use_one_context(void) {
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
+/* ---- cancellation ---- */
+
+static int calls_done;
+
+/* The request is pending from the beginning, and acts after the calls. */
+static void *be_cancelled(void *unused) {
+  umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
+  umemMpi ctx;
+  uint64_t word = 1;
+  options.capacity = 1 << 20;
+  pthread_cancel(pthread_self());
+  CHECK_OK(umemMpi_start(MPI_COMM_WORLD, &options));
+  CHECK_OK(umemMpi_ctor(&ctx, MPI_COMM_WORLD, (rank + 1) % ranks));
+  uintptr_t adr = umem_alloc(&ctx, 1000);
+  CHECK_OK(umem_copy_to(&host, (uintptr_t)&word, &ctx, adr, sizeof word));
+  CHECK_OK(umemMpi_sync(&ctx));
+  umem_free(&ctx, adr);
+  umem_dtor(&ctx);
+  CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
+  calls_done = 1;
+  pthread_testcancel();
+  return unused;
+}
+
+static void no_call_is_cancelled(void) {
+  int level = 0;
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_SERIALIZED) return;
+  pthread_t thread;
+  void *result = NULL;
+  calls_done = 0;
+  CHECK(pthread_create(&thread, NULL, be_cancelled, NULL) == 0);
+  CHECK(pthread_join(thread, &result) == 0);
+  CHECK(calls_done && result == PTHREAD_CANCELED);
+}
+
 /* ---- a target that does not help ---- */
 
 /* Rank 0 sleeps, or computes, and the others use its memory: they are done before it calls MPI again. */
@@ -485,6 +521,7 @@ static struct {
     {"find", blocks_are_found_by_all_ranks},
     {"compete", ranks_compete_for_large_blocks},
     {"threads", threads_use_one_context},
+    {"cancel", no_call_is_cancelled},
     {"communicators", communicators_have_windows_of_their_own}, /* leaves a window */
     {"sleeps", target_sleeps},
     {"computes", target_computes},

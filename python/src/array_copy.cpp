@@ -144,13 +144,14 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
            "A new array in C order with the same elements, on the same place or another one.")
       .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: PlaceType) -> ArrayType"),
            "The array on a place: itself if it is there already, else a new one in C order.")
-      .def("astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
-           nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
-           "A new array with the elements converted to another type.\n\n"
-           "Floating-point numbers are rounded toward zero to integers. Numbers out of the range of "
-           "an integer type\n"
-           "become the nearest number in range, where NumPy wraps integers; NaN becomes 0. Real and "
-           "complex types have\n"
-           "no conversion: umem.TypeError.");
+      .def(
+          "astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
+          nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
+          "A new array with the elements converted to another type.\n\n"
+          "Floating-point numbers are rounded toward zero to integers. Numbers out of the range of "
+          "an integer type\n"
+          "become the nearest number in range, where NumPy wraps integers; NaN becomes 0. Real and "
+          "complex types have\n"
+          "no conversion: umem.TypeError.");
   m.def("_set_source", [](nb::object function) { make_source = function.release().ptr(); });
 }

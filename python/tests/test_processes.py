@@ -39,7 +39,7 @@ def run(context, arrays):
 
 
 def name(what):
-    return f"umem-test-python-{os.getpid()}-{what}"
+    return f"umem-test-{os.getpid()}-{what}"
 
 
 def test_a_queue_passes_memory_and_not_bytes(context):
@@ -268,7 +268,7 @@ def test_a_pickle_may_be_loaded_twice_where_the_memory_has_a_name(run_python):
     run_python("""
 import os, pickle, sys, threading, umem
 sys.excepthook = threading.excepthook = lambda *_: None  # multiprocessing prints that it has the descriptor no more
-named = f"umem-test-python-{os.getpid()}-twice"
+named = f"umem-test-{os.getpid()}-twice"
 with umem.Shm(named, "1M") as place, umem.Shm(size="1M") as unnamed:
     umem.Shm.remove(named)
     array, other = umem.zeros(3, place=place), umem.zeros(3, place=unnamed)

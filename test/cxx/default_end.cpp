@@ -12,6 +12,8 @@
 #include <string>
 #include <unistd.h>
 
+#include "../temporary.h"
+
 namespace {
 
 /* Frees in its destructor, by the plain function of C. */
@@ -51,8 +53,8 @@ TEST(DefaultEndDeathTest, comes_after_that_of_static_objects) {
 }
 
 TEST(DefaultEndDeathTest, completes_the_log_with_their_records) {
-  char path[] = "/tmp/umem-default-XXXXXX";
-  int fd = mkstemp(path);
+  char path[256];
+  int fd = temporary_file(path, sizeof path);
   ASSERT_GE(fd, 0);
   EXPECT_EXIT(run("log+host:?file=" + std::string(path), leave_to_the_end),
               testing::ExitedWithCode(0), "^$");

@@ -113,7 +113,7 @@ TEST(Host, takes_nodes_or_says_why_not) {
 /* ---- shared memory ---- */
 
 TEST(Shm, has_names_blocks_and_owners) {
-  std::string const name = "umem-test-cxx-" + std::to_string(getpid());
+  std::string const name = "umem-test-" + std::to_string(getpid()) + "-cxx";
   EXPECT_THROW(umem::Shm{name}, umem::io_error);
   umem::Shm one(name, 1 << 20), other(name);
   umem::Shm::remove(name);

@@ -3,6 +3,7 @@
 #define TEST_CXX_NPY_FOLDER_HPP
 
 #include "npy_files.hpp"
+#include "../temporary.h"
 
 #include <umem/npy.hpp>
 
@@ -18,10 +19,10 @@
 class Folder {
 public:
   explicit Folder(std::string const &parent = "") : path_(parent) {
-    char const *temporary = getenv("TMPDIR");
-    if (parent.empty()) path_ = temporary && *temporary ? temporary : "/tmp";
-    path_ += "/umem-npy-XXXXXX";
-    if (!mkdtemp(&path_[0])) throw std::runtime_error("no folder for the test: " + path_);
+    char path[512];
+    temporary_name_in(parent.empty() ? temporary_parent() : parent.c_str(), path, sizeof path);
+    path_ = path;
+    if (mkdir(path, 0700) != 0) throw std::runtime_error("no folder for the test: " + path_);
   }
   Folder(Folder const &) = delete;
   Folder &operator=(Folder const &) = delete;

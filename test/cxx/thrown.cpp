@@ -15,6 +15,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "../temporary.h"
+
 namespace {
 
 struct Mine {
@@ -97,8 +99,8 @@ TEST_F(Thrown, by_a_scheme_comes_out_of_open) {
 
 /* The writer's lock of a file goes with its context. */
 TEST_F(Thrown, by_a_scheme_ends_the_layers_below) {
-  char path[] = "/tmp/umem-thrown-XXXXXX";
-  int fd = mkstemp(path);
+  char path[256];
+  int fd = temporary_file(path, sizeof path);
   ASSERT_GE(fd, 0);
   close(fd);
   std::string below = std::string("pool+file:") + path + "?mode=r%2B";

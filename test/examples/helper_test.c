@@ -15,14 +15,13 @@
 
 #include "helper.h"
 #include "places.h"
+#include "temporary.h"
 
 static char folder[PATH_SIZE]; /* with a '/' at its end */
 
 static int make_folder(void **state) {
   (void)state;
-  char const *parent = getenv("TMPDIR");
-  snprintf(folder, sizeof folder - 1, "%s/umem-helper-XXXXXX", parent && *parent ? parent : "/tmp");
-  if (!mkdtemp(folder)) return -1;
+  if (!temporary_folder(folder, sizeof folder - 1)) return -1;
   strcat(folder, "/");
   return 0;
 }

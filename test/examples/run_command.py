@@ -39,7 +39,7 @@ def write_script(path, text):
 class RunCommand(InFolder):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="umem-examples-run-")
+        folder = tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-")
         cls.addClassCleanup(folder.cleanup)
         cls.shared = pathlib.Path(folder.name)
 

@@ -20,7 +20,7 @@ class InFolder(unittest.TestCase):
     """A test with an empty folder of its own, which is also where scratch files go."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="umem-examples-")
+        folder = tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.env = {**os.environ, "TMPDIR": str(self.folder)}

@@ -62,7 +62,7 @@ class Copies(Case):
         self.assertIn("host: holds nothing yet: say how many zeros to copy", self.error("cp", "host:", "b.bin", expect=2))
 
     def test_shared_memory_keeps_the_bytes(self):
-        name = f"umem-tool-{os.getpid()}"
+        name = f"umem-test-{os.getpid()}-cp"
         try:
             self.out("cp", "a.bin", f"shm:{name}?size=8M")
             self.out("cp", f"shm:{name}@3M", "b.bin")
@@ -75,7 +75,7 @@ class Copies(Case):
 
     def segment(self, text):
         """A name of shared memory that is removed after the test."""
-        name = f"umem-tool-{text}-{os.getpid()}"
+        name = f"umem-test-{os.getpid()}-{text}"
         path = Path("/dev/shm") / name
         self.addCleanup(lambda: path.unlink(missing_ok=True))
         return f"shm:{name}", path

@@ -22,7 +22,7 @@ def closed_pipe():
 
 class Case(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-")
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 

@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "base/near.h"
+#include "temporary.h"
 
-static char near_root[64];
+static char near_root[256];
 
 static inline void near_write(char const *path, char const *text) {
-  char whole[256];
+  char whole[400];
   snprintf(whole, sizeof whole, "%s/%s", near_root, path);
   for (char *slash = whole + strlen(near_root) + 1; (slash = strchr(slash, '/')); slash++) {
     *slash = 0;
@@ -35,15 +36,14 @@ static inline void near_write_processor(unsigned node, unsigned processor) {
 }
 
 static inline void near_begin(void) {
-  strcpy(near_root, "/tmp/umem-near-XXXXXX");
-  assert_non_null(mkdtemp(near_root));
+  assert_true(temporary_folder(near_root, sizeof near_root));
   umemNear_read_below(near_root);
 }
 
 static inline void near_end(void) {
-  char command[128];
+  char command[300];
   umemNear_read_below(NULL);
-  snprintf(command, sizeof command, "rm -r %s", near_root);
+  snprintf(command, sizeof command, "rm -r '%s'", near_root);
   assert_int_equal(system(command), 0);
 }
 

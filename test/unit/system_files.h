@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "temporary.h"
+
 /* NULL: files of the system are its own. Else they are those of this folder. */
 static char const *system_folder;
 static unsigned system_opened; /* files of the system, so far */
@@ -35,7 +37,7 @@ int __wrap_open(char const *name, int flags, ...) {
 
 /* Writes a file of the system, and makes the folders around it. */
 static void write_there(char const *name, char const *text) {
-  char whole[600];
+  char whole[400];
   snprintf(whole, sizeof whole, "%s%s", system_folder, name);
   for (char *at = whole + strlen(system_folder) + 1; (at = strchr(at, '/')); *at++ = '/') {
     *at = 0;
@@ -48,15 +50,14 @@ static void write_there(char const *name, char const *text) {
 }
 
 static void begin_system(void) {
-  static char made[32];
-  snprintf(made, sizeof made, "/tmp/umem-test-XXXXXX");
-  assert_non_null(mkdtemp(made));
+  static char made[256];
+  assert_true(temporary_folder(made, sizeof made));
   system_folder = made;
 }
 
 static void end_system(void) {
-  char command[64];
-  snprintf(command, sizeof command, "rm -r %s", system_folder);
+  char command[300];
+  snprintf(command, sizeof command, "rm -r '%s'", system_folder);
   system_folder = NULL;
   assert_int_equal(system(command), 0);
 }

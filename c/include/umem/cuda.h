@@ -86,10 +86,10 @@ typedef struct umemCudaManaged {
 #define UMEM_READ_MOSTLY 2u   /* the CPU and each GPU may have a copy of a page, until a write */
 #define UMEM_ACCESSED_BY_DEVICE 4u /* the GPU accesses pages in RAM without moving them */
 #define UMEM_PREFETCH 8u           /* new blocks are prefetched to the GPU */
-#define UMEM_OVERSUBSCRIBE                                                                         \
-  16u /* live blocks may have more bytes than the GPU; the rest is in RAM */
+#define UMEM_OVERSUBSCRIBE 16u     /* live blocks may have more bytes than the GPU */
 
-/* device: the number of the GPU for which the hints and the limit are. flags: or-ed. Errors: umemValueError for unknown flags. */
+/* device: the number of the GPU for which the hints and the limit are. flags: or-ed.
+ * Errors: umemValueError for unknown flags. */
 UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned flags);
 
 /* ---- managed memory that begins on the GPU ---- */

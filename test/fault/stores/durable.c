@@ -12,6 +12,7 @@
 #include <umem.h>
 
 #include "fault/inject.h"
+#include "temporary.h"
 
 typedef umemStatusType Construct(void *ctx, char const *path, char const *mode);
 
@@ -54,10 +55,8 @@ static void the_name_of_a_new_file_is_flushed_once(void **state) {
   (void)state;
   Construct *const constructs[] = {construct_file, construct_mmap};
   for (size_t i = 0; i < sizeof constructs / sizeof *constructs; i++) {
-    char const *tmp = getenv("TMPDIR");
     char folder[400], path[420];
-    snprintf(folder, sizeof folder, "%s/umem-durable-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(folder));
+    assert_true(temporary_folder(folder, sizeof folder));
     snprintf(path, sizeof path, "%s/new", folder);
     flush_in(path, constructs[i]);
     assert_int_equal(unlink(path), 0);

@@ -1,6 +1,7 @@
 /* guarded.c - base/guarded.h: which faults end a copy, and what becomes of all other signals. */
 #include "base/guarded.h"
 #include "settings.h"
+#include "temporary.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -31,8 +32,8 @@ typedef struct Cut {
 } Cut;
 
 static Cut open_cut(void) {
-  char path[] = "/tmp/umem-guarded-XXXXXX";
-  Cut cut = {.fd = mkstemp(path)};
+  char path[256];
+  Cut cut = {.fd = temporary_file(path, sizeof path)};
   assert_true(cut.fd >= 0);
   assert_int_equal(unlink(path), 0);
   assert_int_equal(ftruncate(cut.fd, page), 0);

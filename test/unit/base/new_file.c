@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/new_file.h"
+#include "temporary.h"
 
 static bool lacks_nameless, lacks_noreplace;
 
@@ -63,13 +64,12 @@ long __wrap_syscall(long number, ...) {
 
 /* ---- a folder ---- */
 
-static char folder[] = "/tmp/umem-new-file-XXXXXX";
+static char folder[256];
 static int folder_fd = -1;
 
 static int set_up(void **state) {
   (void)state;
-  strcpy(folder + sizeof folder - 7, "XXXXXX");
-  if (!mkdtemp(folder)) return -1;
+  if (!temporary_folder(folder, sizeof folder)) return -1;
   folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return folder_fd < 0 ? -1 : 0;
 }
@@ -248,6 +248,36 @@ static void a_folder_that_is_none_is_an_error(void **state) {
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* ---- names of tests ---- */
+
+static void make(char *made, size_t size, char const *parent, long process, char const *what) {
+  snprintf(made, size, "%s/umem-test-%ld-%s", parent, process, what);
+}
+
+/* A test that was killed has left a file, a folder with a file, and shared memory. */
+static void a_test_removes_what_killed_ones_have_left(void **state) {
+  (void)state;
+  char file[300], inner[320], live[300], segment[300];
+  pid_t child = fork();
+  if (!child) _exit(0);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  make(file, sizeof file, folder, child, "file");
+  make(live, sizeof live, folder, getpid(), "file");
+  make(segment, sizeof segment, "/dev/shm", child, "segment");
+  assert_int_equal(mkdir(file, 0700), 0);
+  snprintf(inner, sizeof inner, "%s/in", file);
+  char const *const all[] = {inner, live, segment};
+  for (int i = 0; i < 3; i++) {
+    int fd = open(all[i], O_CREAT | O_EXCL | O_WRONLY, 0600);
+    assert_true(fd >= 0 && close(fd) == 0);
+  }
+  temporary_sweep(folder);
+  temporary_sweep("/dev/shm");
+  assert_int_equal(access(file, F_OK), -1);
+  assert_int_equal(access(segment, F_OK), -1);
+  assert_int_equal(unlink(live), 0);
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(it_has_its_permissions_when_it_is_complete),
@@ -259,6 +289,7 @@ int main(void) {
       TEST(a_published_file_is_withdrawn_if_it_is_still_that),
       TEST(a_child_leaves_the_file_of_its_parent),
       TEST(a_folder_that_is_none_is_an_error),
+      TEST(a_test_removes_what_killed_ones_have_left),
   };
   int failed = cmocka_run_group_tests_name("new files", tests, NULL, NULL);
   lacks_nameless = true;

@@ -1,6 +1,7 @@
 /* tiles.c - core/tiles.h: whatever order the tiles take, the items are those of a plain loop. */
 #include "core/tiles.h"
 #include "core/layout.h"
+#include "temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,8 +148,8 @@ static void a_page_that_is_gone_ends_the_copy(void **state) {
     ptrdiff_t const gaps[] = {16}, none[] = {8};
     umemLayout const in = {sizeof in, 8, 1, extents, none, gaps},
                      out = {sizeof out, 8, 1, extents, gaps, none};
-    char path[] = "/tmp/umem-tiles-XXXXXX";
-    int fd = mkstemp(path);
+    char path[256];
+    int fd = temporary_file(path, sizeof path);
     char *packed = calloc(size / 2, 1);
     assert_true(fd >= 0 && packed && unlink(path) == 0 && ftruncate(fd, (off_t)size) == 0);
     char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fake/fake.h"
+#include "temporary.h"
 
 enum { rows = 30, columns = 20, n = rows * columns };
 
@@ -158,8 +159,8 @@ static void copy_both_ways(void *ctx, void *other, Copy *copy, int stream, char 
 
 static void copies_come_after_kernels(void **state) {
   (void)state;
-  char log[] = "/tmp/umem-managed-XXXXXX", map[] = "/tmp/umem-managed-XXXXXX";
-  int logs = mkstemp(log), maps = mkstemp(map);
+  char log[256], map[256];
+  int logs = temporary_file(log, sizeof log), maps = temporary_file(map, sizeof map);
   assert_true(logs >= 0 && maps >= 0);
   umemFile file;
   umemMMap mapped;

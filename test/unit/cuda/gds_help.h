@@ -14,6 +14,7 @@
 #include "cuda/cuda_gds.h"
 #include "cuda/cuda_gds_copy.h"
 #include "fake/cufile.h"
+#include "temporary.h"
 
 enum {
   page = 4096,
@@ -35,7 +36,7 @@ typedef struct Pair {
   Any gpu;
   Store store;
   umemHost host;
-  char path[64];
+  char path[256];
   uintptr_t near, far; /* blocks of most bytes in the store and on the GPU */
 } Pair;
 
@@ -49,8 +50,7 @@ static inline umemStatusType open_store(Store *store, char const *path, char con
 
 static inline void open_pair_on(Pair *pair, int kind, int device, bool mapped, umemDirect direct) {
   memset(pair, 0, sizeof *pair);
-  snprintf(pair->path, sizeof pair->path, "/tmp/umem-gds-%d-XXXXXX", (int)getpid());
-  int fd = mkstemp(pair->path);
+  int fd = temporary_file(pair->path, sizeof pair->path);
   assert_true(fd >= 0 && close(fd) == 0);
   expect_ok(umemHost_ctor(&pair->host));
   expect_ok(construct(&pair->gpu, kind, device));
@@ -138,9 +138,9 @@ static inline size_t moved(void) {
 
 /* Whether the file system of the tests does direct I/O. Without, cuFile registers no file of it. */
 static inline bool has_direct(void) {
-  char path[64];
-  snprintf(path, sizeof path, "/tmp/umem-gds-%d-XXXXXX", (int)getpid());
-  int fd = mkostemp(path, O_DIRECT);
+  char path[256];
+  temporary_name(path, sizeof path);
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_DIRECT, 0600);
   if (fd >= 0) close(fd);
   unlink(path);
   return fd >= 0;

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "cuda/cuda_staging.h"
 #include "settings.h"
+#include "temporary.h"
 
 enum { from = umemStagingFrom, threads = 4 };
 
@@ -27,14 +28,13 @@ typedef struct Pair {
     umemMMap mmap;
   } store;
   umemHost host;
-  char path[64];
+  char path[256];
   uintptr_t near, far; /* blocks of most bytes in the store and on the GPU */
 } Pair;
 
 static void open_pair(Pair *pair, int kind, bool mapped) {
   memset(pair, 0, sizeof *pair);
-  snprintf(pair->path, sizeof pair->path, "/tmp/umem-staging-%d-XXXXXX", (int)getpid());
-  int fd = mkstemp(pair->path);
+  int fd = temporary_file(pair->path, sizeof pair->path);
   assert_true(fd >= 0 && close(fd) == 0);
   expect_ok(umemHost_ctor(&pair->host));
   expect_ok(construct(&pair->gpu, kind, 0));

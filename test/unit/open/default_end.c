@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 #include "trace.h"
+#include "temporary.h"
 
-static char path[] = "/tmp/umem-default-XXXXXX", log_of_host[64], said[4096];
+static char path[256], log_of_host[300], said[4096];
 static Trace trace;
 
 /* ---- a process for each case ---- */
@@ -69,11 +70,7 @@ static void expect_log(size_t count) {
 
 static int set_up(void **state) {
   (void)state;
-  strcpy(path + sizeof path - 7, "XXXXXX");
-  int fd = mkstemp(path);
-  if (fd < 0) return -1;
-  close(fd);
-  unlink(path);
+  temporary_name(path, sizeof path);
   snprintf(log_of_host, sizeof log_of_host, "log+host:?file=%s", path);
   return 0;
 }
@@ -285,7 +282,7 @@ static void use_in_layers(void) {
 
 static void those_who_end_later_may_use_it(void **state) {
   (void)state;
-  char name[96];
+  char name[320];
   assert_int_equal(run(log_of_host, free_later), 0);
   expect_log(4);
   assert_int_equal(run("track+host:", free_later), 0);

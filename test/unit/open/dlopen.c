@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "unit/tasks.h"
+#include "temporary.h"
 
 /* dlsym returns data pointers, which ISO C does not convert to functions. */
 static void find(void *library, char const *name, void *slot) {
@@ -221,7 +222,7 @@ static void threads_without_memory_are_done_without(void **state) {
 
 /* ---- defaults ---- */
 
-static char path[] = "/tmp/umem-dlopen-XXXXXX";
+static char path[256];
 
 static uint64_t word_of_log(off_t at) {
   uint64_t word = 0;
@@ -254,7 +255,7 @@ static void use_default(void) {
 static void defaults_end_with_the_library(void **state) {
   (void)state;
   char name[sizeof path + 20];
-  int status, fd = mkstemp(path);
+  int status, fd = temporary_file(path, sizeof path);
   assert_true(fd >= 0);
   close(fd);
   snprintf(name, sizeof name, "log+host:?file=%s", path);

@@ -1,5 +1,6 @@
 /* open_with.c - umem_open_with: names that are kept to some schemes and folders. */
 #include "open_help.h"
+#include "temporary.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +31,7 @@ static long length_of(char const *path) {
 static int make_folders(void **state) {
   (void)state;
   umem_thread_clear();
-  char const *folder = getenv("TMPDIR");
-  snprintf(root, sizeof root, "%s/umem-open-with-XXXXXX", folder && *folder ? folder : "/tmp");
-  assert_non_null(mkdtemp(root));
+  assert_true(temporary_folder(root, sizeof root));
   snprintf(in, sizeof in, "%s/in", root);
   snprintf(out, sizeof out, "%s/out", root);
   assert_int_equal(mkdir(in, 0700) | mkdir(out, 0700) | mkdir(path_of("in/deep"), 0700), 0);

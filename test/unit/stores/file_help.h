@@ -21,6 +21,8 @@
 #include <umem.h>
 #include <unistd.h>
 
+#include "temporary.h"
+
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
 #define GiB ((size_t)1 << 30)
@@ -214,9 +216,7 @@ static int descriptors_before;
 
 static inline int set_up(void **state) {
   (void)state;
-  char const *parent = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%.200s/umem-test-XXXXXX", parent && *parent ? parent : "/tmp");
-  if (!mkdtemp(folder)) return -1;
+  if (!temporary_folder(folder, sizeof folder)) return -1;
   snprintf(path, sizeof path, "%s/a.bin", folder);
   umem_thread_clear();
   descriptors_before = count_descriptors(NULL, NULL);

@@ -21,6 +21,7 @@
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "trace.h"
+#include "temporary.h"
 
 enum { small = 1 << 16, larger = 1 << 18, largest = 4 << 20, old_records = 200 };
 
@@ -92,9 +93,7 @@ static void mount_small(char const *options) {
 }
 
 static void make_folder(void) {
-  char const *temporary = getenv("TMPDIR");
-  snprintf(folder, sizeof folder, "%s/umem-log-XXXXXX", temporary ? temporary : "/tmp");
-  EXPECT(mkdtemp(folder) != NULL);
+  EXPECT(temporary_folder(folder, sizeof folder));
   snprintf(path, sizeof path, "%s/run.umem", folder);
   EXPECT(umemHost_ctor(&host) == umemOK);
 }

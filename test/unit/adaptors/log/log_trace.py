@@ -26,7 +26,7 @@ def run(*words, expect=0):
 class Trace(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
+        cls.folder = tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-")
         cls.log = str(Path(cls.folder.name) / "run.umem")
         done = subprocess.run([SAMPLE, cls.log], capture_output=True, text=True, check=True)
         cls.one, cls.other, cls.moved = (int(word) for word in done.stdout.split())
