@@ -76,8 +76,8 @@ enum { cut_block = 10000 };
 /* That [from, cut_block) of the block at adr is refused, and what is before it is there. */
 static void expect_lost(Any *ctx, uint64_t adr, uint64_t from) {
   static unsigned char bytes[cut_block];
-  size_t const extents[] = {3};
-  ptrdiff_t const strides[] = {cut_block / 3};
+  size_t const extents[] = {10}; /* as many as go through a mapping */
+  ptrdiff_t const strides[] = {cut_block / 10};
   umemLayout const items = {sizeof items, 4, 1, extents, strides, NULL};
   umemHost host;
   umemHost_ctor(&host);
@@ -126,6 +126,9 @@ static void a_block_that_was_cut_is_refused_until_it_is_freed(void **state) {
     }
     uint64_t four = alloc(&ctx, cut_block);
     assert_true(four == 3 * cut_block && length_of(path) == 4 * cut_block);
+    umemHandle handle;
+    assert_int_equal(umem_share(&ctx, at(&ctx, two), cut_block, &handle), umemIOError);
+    expect_failure(&ctx, umemIOError, "truncated");
     expect_lost(&ctx, two, 500);
     expect_lost(&ctx, three, 0);
     put(&ctx, four, bytes, cut_block); /* the others serve */
