@@ -174,6 +174,14 @@ MUTANTS = [
     c("cuda/cuda_gds_copy.c", "umemWayGds, good ? size : 0,", "umemWayGds, size,", "what cuFile has not moved counts", first=("unit.gds",)),
 
     # ---- copies of items ----
+    c("core/tiles.c", "  nest->dst[last] = nest->dst[last - 1], nest->dst[last - 1] = dst;", "  nest->dst[last] = nest->dst[last - 1], nest->dst[last - 1] = src;",
+      "rows of a tile that change places lose their stride", first=("unit.tiles",)),
+    c("stores/store_open.c", "    if (errno == EWOULDBLOCK) nanosleep(&nap, NULL);\n", "    (void)nap;\n", "a lease is not waited for", first=("unit.file_owner",)),
+    c("stores/store_ahead.c", "  if (n > 0) memmove(bytes, first, (size_t)n);\n", "", "slow processors read to the wrong place", first=("unit.file_runs",)),
+    c("stores/store_blocks.c", "if (!item.live || item.start == but ||", "if (item.live || item.start == but ||", "lost bytes are zeros", first=("unit.file_io",)),
+    c("stores/store_room.c", "  if (!store->takes_ram || ", "  if (true || ", "a file in memory takes all of it", first=("unit.room_left",)),
+    c("core/parallel.c", "  bool has = room != NULL;", "  bool has = true;", "glibc ends the process", first=("unit.dlopen",)),
+    c("blocks/blocks_slots.c", "return true;\n  umemSlots_release(slots);\n  return false;", "return true;\n  return false;", "a beginning that fails leaves an array", first=("unit.stop",)),
     c("core/tiles.c", "      extents[k] = rest < tiling->tile[k] ? rest : tiling->tile[k];", "      extents[k] = tiling->tile[k];",
       "the last tile of a row is a whole one", first=("unit.tiles",)),
     c("core/tiles.c", "stride >= padded_from) stride += line;", "stride >= padded_from) stride -= line;",

@@ -1,5 +1,6 @@
 /* near.c - see near.h. */
 #include "base/near.h"
+#include "base/ahead.h"
 #include "base/read_text.h"
 
 #include <ctype.h>
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+bool umem_all_are_slow;
 
 static char const *sysfs = "/sys";
 

@@ -2,6 +2,8 @@
  * begun. */
 #include "passage.h"
 
+#include "unit/used_bytes.h"
+
 /* ---- cancellation ---- */
 
 static void cancels_between_blocks(void **state) {
@@ -235,6 +237,37 @@ static void a_function_stops(void **state) {
   close_bench();
 }
 
+/* The place has no room for the blocks: what was taken before goes back. */
+static void a_beginning_that_fails_leaves_nothing(void **state) {
+  (void)state;
+  enum { queues = 100, tries = 100 };
+  static unsigned char bytes[1 << 16];
+  umemHost host;
+  umemLimit limit;
+  void *queue[queues];
+  umemHost_ctor(&host);
+  assert_ok(umemLimit_ctor(&limit, &host, 100));
+  for (int i = 0; i < queues; i++) queue[i] = &limit;
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  options.source = (umemRows){&host, (uintptr_t)bytes, 64, 0};
+  options.count = sizeof bytes / 64;
+  options.place = &limit;
+  options.queues = queue;
+  options.queue_count = queues;
+  size_t before = 0;
+  for (int i = 0; i <= tries; i++) {
+    umemBlocks blocks;
+    if (i == 1) before = used_bytes();
+    assert_int_equal(umemBlocks_ctor(&blocks, &options), umemMemoryError);
+    umem_thread_clear();
+    umem_clear_status(&limit);
+  }
+  size_t after = used_bytes();
+  if (after > before + tries * sizeof queue / 10) fail_msg("%zu bytes", after - before);
+  umem_dtor(&limit);
+  umem_dtor(&host);
+}
+
 /* ---- wrong use ---- */
 
 static void blocks_that_are_none(void **state) {
@@ -301,6 +334,7 @@ int main(void) {
       TEST(calls_a_function_for_each_block),
       TEST(a_function_stops),
       TEST_WITH(one_thread, a_function_stops),
+      TEST(a_beginning_that_fails_leaves_nothing),
       TEST(blocks_that_are_none),
       TEST(a_wrong_size_keeps_the_block),
   };

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "base/ahead.h"
 #include "unit/near_help.h"
 
 enum { mebi = 1 << 20, most = 11 * mebi, margin = 128, room = margin + most + margin };
@@ -82,6 +83,12 @@ static void copies_are_exact(void **state) {
       copy(target + distances[k], source + margin, sizes[i]);
       assert_memory_equal(target, wanted, room);
     }
+}
+
+static void copies_of_slow_processors_are_exact(void **state) {
+  umem_all_are_slow = true;
+  copies_are_exact(state);
+  umem_all_are_slow = false;
 }
 
 static void sets_are_exact(void **state) {
@@ -171,6 +178,7 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test_setup_teardown(several_threads_share_long_runs, open_ram, close_ram),
       cmocka_unit_test_setup_teardown(copies_are_exact, open_ram, close_ram),
+      cmocka_unit_test_setup_teardown(copies_of_slow_processors_are_exact, open_ram, close_ram),
       cmocka_unit_test_setup_teardown(sets_are_exact, open_ram, close_ram),
       cmocka_unit_test_setup_teardown(overlaps_are_moves, open_ram, close_ram),
       cmocka_unit_test_setup_teardown(helpers_run_on_the_node_of_the_caller, open_ram, close_ram),

@@ -1,5 +1,6 @@
 /* tiles.c - core/tiles.h: whatever order the tiles take, the items are those of a plain loop. */
 #include "core/tiles.h"
+#include "base/ahead.h"
 #include "core/layout.h"
 #include "temporary.h"
 
@@ -105,6 +106,22 @@ static void large_permutations(void **state) {
   check(&square, across, 0, 0, 0);
 }
 
+/* Tiles of few rows, whose dimensions change places, and a last tile of one row. */
+static void short_rows_in_tiles(void **state) {
+  (void)state;
+  int const orders[][3] = {{1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
+  size_t const items[] = {16, 8, 24, 40};
+  for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+      Case c = {.item = items[i], .extents = {6, 123, 69}, .rank = 3};
+      check(&c, orders[k], 0, 0, 0);
+      Case turned = {.item = items[i], .extents = {123, 69, 6}, .rank = 3};
+      check(&turned, orders[k], 0, 0, 0);
+      Case odd = {.item = items[i], .extents = {129, 3, 65}, .rank = 3};
+      check(&odd, orders[k], 0, 0, 0);
+    }
+}
+
 static void random_permutations(void **state) {
   (void)state;
   static size_t const items[] = {1, 2, 4, 8, 16, 3, 24, 40};
@@ -122,9 +139,10 @@ static void random_permutations(void **state) {
   }
 }
 
-/* Runs that begin just behind their source, modulo a page, are copied in parts. */
+/* Runs that begin just behind their source, modulo a page, are copied in parts by some processors. */
 static void runs_at_all_offsets(void **state) {
   (void)state;
+  umem_all_are_slow = !umem_all_are_slow; /* the test runs twice */
   enum { room = 20000 };
   static _Alignas(4096) char src[room], dst[room + 4096];
   for (size_t i = 0; i < room; i++) src[i] = (char)(i * 2654435761u >> 13);
@@ -171,7 +189,9 @@ int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(transposes_of_all_sizes),
       cmocka_unit_test(large_permutations),
+      cmocka_unit_test(short_rows_in_tiles),
       cmocka_unit_test(random_permutations),
+      cmocka_unit_test(runs_at_all_offsets),
       cmocka_unit_test(runs_at_all_offsets),
       cmocka_unit_test(a_page_that_is_gone_ends_the_copy),
   };

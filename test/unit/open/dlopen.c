@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "unit/tasks.h"
+#include "unit/used_bytes.h"
 #include "temporary.h"
 
 /* dlsym returns data pointers, which ISO C does not convert to functions. */
@@ -116,15 +117,6 @@ static void load_and_unload(void) {
   sem_wait(&gone);
   for (int i = pools; i >= 0; i--) end(&stack[i]);
   assert_int_equal(dlclose(library), 0);
-}
-
-/* Bytes that malloc has given out; 0 where a sanitizer has replaced it. */
-static size_t used_bytes(void) {
-#if defined(__GLIBC_PREREQ) && __GLIBC_PREREQ(2, 33)
-  return mallinfo2().uordblks;
-#else
-  return (unsigned)mallinfo().uordblks;
-#endif
 }
 
 /* The thread has caches of pools, some 48 KiB, which it would free at its end. libc keeps some small blocks of its own,

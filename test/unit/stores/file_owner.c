@@ -4,8 +4,10 @@
 
 #include "base/folders.h"
 
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <time.h>
 
 /* ---- the descriptor ---- */
 
@@ -348,6 +350,43 @@ static void a_file_that_is_swapped_meanwhile_is_planted(void **state) {
   close(fd);
 }
 
+/* Holds a lease on the file for 100 ms after it has said so. */
+static void lease(int said) {
+  struct timespec const held = {0, 100000000};
+  char done = 'y';
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0 || fcntl(fd, F_SETSIG, SIGURG) || fcntl(fd, F_SETLEASE, F_WRLCK)) done = 'n';
+  if (write(said, &done, 1) != 1 || done == 'n') _exit(1);
+  nanosleep(&held, NULL);
+  _exit(fcntl(fd, F_SETLEASE, F_UNLCK) ? 2 : 0);
+}
+
+/* O_NONBLOCK fails as long as somebody has a lease: the constructor waits until it is over. */
+static void a_lease_is_waited_for(void **state) {
+  (void)state;
+  char const *const modes[] = {"r", "r+", "a"};
+  make_file(1000);
+  for (int i = 0; i < 3; i++) {
+    Any ctx;
+    int ends[2], status;
+    char done = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) lease(ends[1]);
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &done, 1), 1);
+    if (done == 'y') {
+      open_any(&ctx, modes[i]);
+      close_any(&ctx);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(ends[0]);
+    if (done != 'y') skip(); /* the file system of the test has no leases */
+    assert_int_equal(status, 0);
+  }
+}
+
 int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(the_descriptor_is_closed_on_exec_and_does_not_append),
@@ -355,6 +394,7 @@ int main(void) {
       TEST(a_second_writer_is_refused_and_harms_nothing),
       TEST(a_childs_destructor_leaves_the_parents_lock),
       TEST(a_child_may_use_the_context),
+      TEST(a_lease_is_waited_for),
       TEST(adopted_for_reading_or_both),
       TEST(adopted_for_writing_only),
       TEST(descriptors_that_are_refused_stay_the_callers),

@@ -2,6 +2,8 @@
  * the positions in the file, and from one file to another with one call. */
 #include "file_help.h"
 
+#include "base/ahead.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -93,6 +95,29 @@ static void runs_at_all_distances(void **state) {
     }
   close_any(&ctx);
   free(memory);
+}
+
+/* Where the destination begins 1 to 31 bytes after the source, modulo a page, they come in pieces by another place. */
+static void runs_at_slow_distances(void **state) {
+  (void)state;
+  Any ctx;
+  unsigned char *page = NULL;
+  assert_int_equal(posix_memalign((void **)&page, 4096, MiB), 0);
+  memset(page, 1, MiB);
+  umem_all_are_slow = true;
+  runs_at_all_distances(state);
+  open_any(&ctx, "w+");
+  uint64_t offset = alloc(&ctx, MiB);
+  for (size_t before = 0; before <= 32; before++) {
+    write_count = 0;
+    put(&ctx, offset + before, page, 100000);
+    assert_int_equal(write_count, before > 0 && before < 32 ? 4 : 1);
+    for (size_t i = 0; i + 1 < write_count; i++) /* the last piece is short */
+      assert_true(((uintptr_t)writes[i].bytes - writes[i].offset) % 4096 == 64);
+  }
+  umem_all_are_slow = false;
+  close_any(&ctx);
+  free(page);
 }
 
 /* ---- between files ---- */
@@ -279,11 +304,11 @@ static void direct_files_take_a_buffer(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TEST(fills_come_in_large_pages),       TEST(runs_at_all_distances),
-      TEST(a_run_between_files_is_one_call), TEST(other_runs_take_a_buffer),
-      TEST(bytes_outside_of_the_block_stay), TEST(a_source_that_is_cut_is_reported),
-      TEST(a_write_that_fails_is_reported),  TEST(direct_files_take_a_buffer),
-      TEST(the_mapping_can_go_afterwards),
+      TEST(fills_come_in_large_pages),        TEST(runs_at_all_distances),
+      TEST(runs_at_slow_distances),           TEST(a_run_between_files_is_one_call),
+      TEST(other_runs_take_a_buffer),         TEST(bytes_outside_of_the_block_stay),
+      TEST(a_source_that_is_cut_is_reported), TEST(a_write_that_fails_is_reported),
+      TEST(direct_files_take_a_buffer),       TEST(the_mapping_can_go_afterwards),
   };
   kind = kindFile;
   int failed = cmocka_run_group_tests_name("runs of File", tests, NULL, NULL);

@@ -1,0 +1,17 @@
+/* used_bytes.h - how much memory malloc has given out. */
+#ifndef UMEM_TEST_USED_BYTES_H
+#define UMEM_TEST_USED_BYTES_H
+
+#include <malloc.h>
+#include <stddef.h>
+
+/* Bytes; 0 where a sanitizer has replaced malloc, which finds leaks itself. */
+static inline size_t used_bytes(void) {
+#if defined(__GLIBC_PREREQ) && __GLIBC_PREREQ(2, 33)
+  return mallinfo2().uordblks;
+#else
+  return (unsigned)mallinfo().uordblks;
+#endif
+}
+
+#endif
