@@ -195,10 +195,10 @@ static bool is_never(char const *name) {
 }
 
 /* What the dynamic section of this program holds. */
-static uintptr_t dynamic_of(struct dl_phdr_info const *info, ElfW(Sxword) tag) {
+static uintptr_t dynamic_of(struct dl_phdr_info const *info, Elf64_Sxword tag) {
   for (int i = 0; i < info->dlpi_phnum; i++) {
     if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    ElfW(Dyn) const *at = (ElfW(Dyn) const *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    Elf64_Dyn const *at = (Elf64_Dyn const *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
     for (; at->d_tag != DT_NULL; at++)
       if (at->d_tag == tag) return at->d_un.d_val;
   }
@@ -216,11 +216,11 @@ static void hook_slot(void **slot, char const *name, unsigned char *code) {
 
 static void hook_table(struct dl_phdr_info const *info, uintptr_t table, size_t size,
                        unsigned char *code) {
-  ElfW(Sym) const *symbols = (ElfW(Sym) const *)dynamic_of(info, DT_SYMTAB);
+  Elf64_Sym const *symbols = (Elf64_Sym const *)dynamic_of(info, DT_SYMTAB);
   char const *names = (char const *)dynamic_of(info, DT_STRTAB);
-  ElfW(Rela) const *entries = (ElfW(Rela) const *)table;
+  Elf64_Rela const *entries = (Elf64_Rela const *)table;
   for (size_t i = 0; i < size / sizeof *entries; i++) {
-    ElfW(Sym) const *symbol = &symbols[ELF64_R_SYM(entries[i].r_info)];
+    Elf64_Sym const *symbol = &symbols[ELF64_R_SYM(entries[i].r_info)];
     unsigned type = ELF64_R_TYPE(entries[i].r_info);
     bool jumps = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
     if (!jumps || symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
