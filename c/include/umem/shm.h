@@ -32,8 +32,8 @@
  *
  * A call waits while another process is in a call. It fails with umemRuntimeError after two seconds, and in tables with
  * more than ten million records after the time that their repair may take: that process was stopped, or somebody has
- * destroyed the lock. If a process ends in a call, the next call in another one repairs the tables; in a process of
- * another PID namespace it fails instead, since umem cannot know there whether the other one lives. */
+ * destroyed the lock. If a process ends in a call, the next call in another one repairs the tables, also in another
+ * PID namespace. Only a child of fork that uses the segment of its parent needs its own namespace for that. */
 typedef struct umemShm {
   umemVirtual super;
   void *impl; /* owned */

@@ -39,6 +39,7 @@ typedef struct Shm {
   pid_t maker;    /* the process that has constructed the context */
   unsigned forks; /* as of umem_fork_count, there */
   umemShmOwner self;
+  int shown;      /* the descriptor that shows the mark of the maker; -1 if nothing does */
   bool complete;  /* blocks are so from the beginning */
   bool uncertain; /* the name is new, and goes if umem_open does not complete the stack */
 } Shm;
@@ -74,14 +75,16 @@ static umemShmOwner self_of(Shm const *shm) {
 
 /* ---- the lock ---- */
 
-static bool lock(umemVirtual *ctx) {
-  Shm *shm = shm_of(ctx);
-  return umemShmSegment_lock(ctx, &shm->segment, umemShmOwner_mark(self_of(shm)));
+/* A child of fork shows no mark. */
+static uint64_t mark_of(Shm const *shm) {
+  return umemShmOwner_mark(self_of(shm), shm->shown >= 0 && shm->forks == umem_fork_count());
 }
 
-static void unlock(Shm *shm) {
-  umemShmSegment_unlock(&shm->segment, umemShmOwner_mark(self_of(shm)));
+static bool lock(umemVirtual *ctx) {
+  return umemShmSegment_lock(ctx, &shm_of(ctx)->segment, mark_of(shm_of(ctx)));
 }
+
+static void unlock(Shm *shm) { umemShmSegment_unlock(&shm->segment, mark_of(shm)); }
 
 /* Records what went wrong; whether nothing has. */
 static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t nbytes) {
@@ -246,6 +249,7 @@ static void shm_dtor(umemVirtual *ctx) {
   Shm *shm = shm_of(ctx);
   umemLive_remove(&shm->live);
   if (shm->uncertain && shm->maker == getpid()) shm_unlink(shm->segment.name);
+  if (shm->shown >= 0) close(shm->shown);
   umemShmSegment_close(&shm->segment);
   umem_dtor(&shm->host);
   free(shm);
@@ -312,6 +316,7 @@ static bool start(umemVirtual *ctx, Wish const *wish) {
     shm->maker = getpid();
     shm->forks = umem_fork_count();
     shm->self = umemShmOwner_self();
+    shm->shown = umemShmOwner_show(shm->self, shm->segment.mapped->fd);
     shm->complete = !wish->options.incomplete;
     shm->uncertain = wish->waits && wish->name && shm->segment.created;
     ctx->space[0] = shm->segment.id[0];

@@ -45,12 +45,12 @@ static bool nap(umemShmLock *lock, uint64_t holder, uint64_t time) {
 
 /* A release wakes one waiter, and forgets that there are others. So a waiter that gets the lock says again that there
  * may be some. */
-static umemShmLocked wait_for(umemShmLock *lock, uint64_t self, uint64_t limit) {
+static umemShmLocked wait_for(umemShmLock *lock, uint64_t self, int fd, uint64_t limit) {
   uint64_t const begin = milliseconds();
   bool in_vain = false;
   for (uint64_t time = first_nap;; time = umem_lesser(2 * time, longest_nap)) {
     uint64_t holder = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
-    bool inherits = holder && in_vain && umemShmOwner_is_mark_of_dead(holder);
+    bool inherits = holder && in_vain && umemShmOwner_is_mark_of_dead(holder, fd);
     if ((!holder || inherits) && try(lock, holder, self)) {
       __atomic_store_n(&lock->waiters, 1, __ATOMIC_RELAXED);
       return inherits ? umemShmLockInherited : umemShmLockTaken;
@@ -61,8 +61,8 @@ static umemShmLocked wait_for(umemShmLock *lock, uint64_t self, uint64_t limit) 
   }
 }
 
-umemShmLocked umemShmLock_acquire(umemShmLock *lock, uint64_t self, uint64_t limit) {
-  return try(lock, 0, self) ? umemShmLockTaken : wait_for(lock, self, limit);
+umemShmLocked umemShmLock_acquire(umemShmLock *lock, uint64_t self, int fd, uint64_t limit) {
+  return try(lock, 0, self) ? umemShmLockTaken : wait_for(lock, self, fd, limit);
 }
 
 void umemShmLock_release(umemShmLock *lock, uint64_t self) {

@@ -87,24 +87,49 @@ bool umemShmOwner_is_dead(umemShmOwner owner) {
 
 /* ---- marks ---- */
 
-/* Linux has no numbers of processes above 2^22. The start repeats after a week, but then the number is taken by another
- * process that has started in the same hundredth of a second of its week. */
-enum { mark_pid_bits = 23, mark_start_bits = 25 };
+/* From above: 16 bits of the space, one that says that the mark is shown, the start, and the number. Linux has no numbers
+ * of processes from 2^22 on. The start repeats after days, but then another process has the number. */
+enum { mark_pid_bits = 22, mark_start_bits = 25, mark_space_at = 48 };
 
 static uint64_t const mark_pid = (UINT64_C(1) << mark_pid_bits) - 1;
 static uint64_t const mark_start = (UINT64_C(1) << mark_start_bits) - 1;
+static uint64_t const mark_shown = UINT64_C(1) << 47;
 
-uint64_t umemShmOwner_mark(umemShmOwner owner) {
+uint64_t umemShmOwner_mark(umemShmOwner owner, bool shown) {
   uint64_t start = umemShmOwner_start(owner) & mark_start;
-  return (uint64_t)owner.space << (mark_pid_bits + mark_start_bits) | start << mark_pid_bits |
-         (umemShmOwner_pid(owner) & mark_pid);
+  return (uint64_t)owner.space << mark_space_at | (shown ? mark_shown : 0) |
+         start << mark_pid_bits | (umemShmOwner_pid(owner) & mark_pid);
 }
 
-bool umemShmOwner_is_mark_of_dead(uint64_t mark) {
+/* The byte that a mark stands for. Files are shorter, so nobody else locks it by accident. */
+static struct flock lock_of(uint64_t mark, short type) {
+  return (struct flock){
+      .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(mark & INT64_MAX) - 1, .l_len = 1};
+}
+
+/* The lock belongs to what was opened, so the file is opened once more. Several contexts of a process may show it. */
+int umemShmOwner_show(umemShmOwner owner, int fd) {
+  char path[40];
+  struct flock lock = lock_of(umemShmOwner_mark(owner, true), F_RDLCK);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  int shown = UMEM_AGAIN(open(path, O_RDWR | O_CLOEXEC));
+  if (shown < 0 || UMEM_AGAIN(fcntl(shown, F_OFD_SETLK, &lock)) == 0) return shown;
+  close(shown);
+  return -1;
+}
+
+static bool is_shown(uint64_t mark, int fd) {
+  struct flock lock = lock_of(mark, F_WRLCK);
+  return UMEM_AGAIN(fcntl(fd, F_OFD_GETLK, &lock)) != 0 || lock.l_type != F_UNLCK;
+}
+
+/* A program may have closed the descriptor that shows its mark. So where its number says enough, nobody looks at that. */
+bool umemShmOwner_is_mark_of_dead(uint64_t mark, int fd) {
   umemShmOwner self = umemShmOwner_self();
   uint32_t pid = (uint32_t)(mark & mark_pid);
-  uint16_t space = (uint16_t)(mark >> (mark_pid_bits + mark_start_bits));
-  if (!space || space != (uint16_t)self.space || !pid || mark == umemShmOwner_mark(self))
-    return false;
+  uint16_t space = (uint16_t)(mark >> mark_space_at);
+  bool same_space = space && space == (uint16_t)self.space;
+  if (!same_space) return mark & mark_shown && !is_shown(mark, fd);
+  if (!pid || (mark | mark_shown) == umemShmOwner_mark(self, true)) return false;
   return has_ended(pid, mark >> mark_pid_bits, mark_start);
 }

@@ -21,10 +21,15 @@ bool umemShmOwner_is_dead(umemShmOwner owner);
 
 /* The owner in one word that is not 0, so that one instruction can write it: the lower bits of its number, its start and
  * its space. Two processes that live at the same time have the same mark only if they are in different spaces that share
- * their lower bits. */
-uint64_t umemShmOwner_mark(umemShmOwner owner);
+ * their lower bits. shown: the process shows its mark (umemShmOwner_show). */
+uint64_t umemShmOwner_mark(umemShmOwner owner, bool shown);
 
-/* Whether the process of a mark has surely ended. */
-bool umemShmOwner_is_mark_of_dead(uint64_t mark);
+/* Shows the mark of the calling process to those of other spaces, by a lock on a byte of the file fd, which the kernel
+ * ends with the process. Returns a descriptor, which is closed when the process does not use the mark any
+ * more; -1 where the system does not permit it. A child of fork keeps a mark shown as long as it has the descriptor. */
+int umemShmOwner_show(umemShmOwner owner, int fd);
+
+/* Whether the process of a mark has surely ended. fd: a descriptor of the file on which marks are shown. */
+bool umemShmOwner_is_mark_of_dead(uint64_t mark, int fd);
 
 #endif

@@ -93,14 +93,14 @@ static void use(umemShmSegment *segment, umemShmHeader const *header) {
 /* If this process dies while it repairs, the next one repairs again. */
 bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t self) {
   uint64_t limit = lock_milliseconds + segment->table.count / records_per_millisecond;
-  umemShmLocked how = umemShmLock_acquire(&segment->header->lock, self, limit);
+  umemShmLocked how = umemShmLock_acquire(&segment->header->lock, self, segment->mapped->fd, limit);
   if (how == umemShmLockInherited) umemShmTable_rebuild(&segment->table);
   return how != umemShmLockRefused ||
-         UMEM_FAIL(ctx, umemRuntimeError,
-                   "cannot lock shared memory %s: for %" PRIu64
-                   " ms it was held by a process that is stopped, is in another container, or has "
-                   "destroyed the lock",
-                   label_of(segment), limit);
+         UMEM_FAIL(
+             ctx, umemRuntimeError,
+             "cannot lock shared memory %s: for %" PRIu64
+             " ms it was held by a process that is stopped, or somebody has destroyed the lock",
+             label_of(segment), limit);
 }
 
 void umemShmSegment_unlock(umemShmSegment *segment, uint64_t self) {

@@ -193,7 +193,7 @@ static uint64_t nonsense(void) {
                               capacity,
                               capacity - 64,
                               64 * below(capacity / 64),
-                              umemShmOwner_mark(umemShmOwner_self()),
+                              umemShmOwner_mark(umemShmOwner_self(), below(2)),
                               umemShmOwner_self().process,
                               umemShmOwner_self().space,
                               (uint64_t)(uintptr_t)&own_bytes[below(sizeof own_bytes)],

@@ -351,7 +351,7 @@ static void an_incomplete_block_stays_so_until_it_is_written(void **state) {
       assert_int_equal(umemShm_is_complete(&reader, blocks[i].address + 7),
                        blocks[i].nbytes != 200);
     header->lock.holder = umemShmOwner_mark(
-        (umemShmOwner){blocks[0].start << 24 | blocks[0].pid, umemShmOwner_self().space});
+        (umemShmOwner){blocks[0].start << 24 | blocks[0].pid, umemShmOwner_self().space}, false);
     assert_int_equal(umemShm_blocks(&reader, blocks, 4), 3); /* repairs what the child has left */
     assert_true(header->lock.holder == 0);
   }

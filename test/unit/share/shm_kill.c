@@ -325,7 +325,7 @@ static void kills_lose_and_double_no_block(void **state) {
       int status = wait_for(child[i]);
       if (status != -SIGKILL) fail_msg("worker %u ended with %d in round %u", i, status, round);
       uint64_t holder = __atomic_load_n(&header->lock.holder, __ATOMIC_RELAXED);
-      inside += holder && umemShmOwner_is_mark_of_dead(holder);
+      inside += holder && umemShmOwner_is_mark_of_dead(holder, umemShm_descriptor(&shm));
     }
     size_t count = umemShm_blocks(&shm, blocks, most);
     assert_int_equal(umem_get_status(&shm), umemOK);

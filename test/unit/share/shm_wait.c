@@ -3,7 +3,9 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -20,10 +22,10 @@ static void map_header(umemShm *ctx) {
   assert_true(header != MAP_FAILED);
 }
 
-static uint64_t own_mark(void) { return umemShmOwner_mark(umemShmOwner_self()); }
+static uint64_t own_mark(void) { return umemShmOwner_mark(umemShmOwner_self(), false); }
 
 static void die_with_the_lock(void) {
-  _exit(umemShmLock_acquire(&header->lock, own_mark(), 1000) == umemShmLockRefused);
+  _exit(umemShmLock_acquire(&header->lock, own_mark(), -1, 1000) == umemShmLockRefused);
 }
 
 /* The second one dies while it would repair. */
@@ -44,6 +46,87 @@ static void owners_may_die_one_after_the_other(void **state) {
   }
   munmap(header, 4096);
   umem_dtor(&ctx);
+}
+
+/* ---- processes that cannot see each other ---- */
+
+static umemShm shared;
+
+/* In a child: becomes the first process of a PID namespace of its own. */
+static void enter_container(void) {
+  if (unshare(CLONE_NEWPID) != 0) _exit(not_permitted);
+  pid_t first = fork();
+  if (first < 0) _exit(not_permitted);
+  if (first) _exit(wait_for(first));
+}
+
+static void die_in_a_container(void) {
+  umemShm ctx;
+  enter_container();
+  CHECK(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
+  CHECK(umem_alloc(&ctx, 100));
+  umemShmOwner self = umemShmOwner_self();
+  CHECK(umemShmLock_acquire(&header->lock, umemShmOwner_mark(self, true), -1, 1000) ==
+        umemShmLockTaken);
+  kill(getpid(), SIGKILL);
+  _exit(0);
+}
+
+/* The kernel shows that it has ended. */
+static void a_death_in_another_container_is_noticed(void **state) {
+  (void)state;
+  open_small(&shared, MiB, 8);
+  map_header(&shared);
+  if (!in_child(die_in_a_container)) skip();
+  assert_true(header->lock.holder != 0);
+  assert_true(umem_alloc(&shared, 100) != 0);
+  assert_true(header->lock.holder == 0);
+  assert_int_equal(umemShm_blocks(&shared, NULL, 0), 2);
+  munmap(header, 4096);
+  umem_dtor(&shared);
+}
+
+static int gate[2];
+
+static void stay_in_a_container(void) {
+  umemShm ctx;
+  char byte;
+  enter_container();
+  CHECK(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
+  CHECK(umemShmLock_acquire(&header->lock, umemShmOwner_mark(umemShmOwner_self(), true), -1,
+                            1000) == umemShmLockTaken);
+  CHECK(write(gate[1], "r", 1) == 1);
+  CHECK(read(gate[1], &byte, 1) == 1);
+  umemShmLock_release(&header->lock, umemShmOwner_mark(umemShmOwner_self(), true));
+}
+
+/* And while it lives, nobody takes its lock. */
+static void a_live_process_in_another_container_keeps_the_lock(void **state) {
+  (void)state;
+  char byte;
+  open_small(&shared, MiB, 8);
+  map_header(&shared);
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, gate), 0);
+  pid_t child = fork();
+  if (!child) {
+    stay_in_a_container();
+    _exit(0);
+  }
+  close(gate[1]);
+  bool permitted = read(gate[0], &byte, 1) == 1;
+  if (permitted) {
+    uint64_t holder = header->lock.holder;
+    assert_true(umem_alloc(&shared, 100) == 0);
+    expect_failure(&shared, umemRuntimeError, "for 2000 ms");
+    assert_true(header->lock.holder == holder);
+    assert_int_equal(write(gate[0], "e", 1), 1);
+  }
+  assert_int_equal(wait_for(child), permitted ? 0 : not_permitted);
+  if (permitted) assert_true(umem_alloc(&shared, 100) != 0);
+  close(gate[0]);
+  munmap(header, 4096);
+  umem_dtor(&shared);
+  if (!permitted) skip();
 }
 
 /* ---- a process that does not go on ---- */
@@ -112,7 +195,7 @@ static void end_child(pid_t child) {
 }
 
 static void take_the_lock(void) {
-  CHECK(umemShmLock_acquire(&header->lock, own_mark(), 1000) == umemShmLockTaken);
+  CHECK(umemShmLock_acquire(&header->lock, own_mark(), -1, 1000) == umemShmLockTaken);
 }
 
 static void expect_two_seconds(umemShm *ctx) {
@@ -171,7 +254,7 @@ static void nonsense_in_the_lock_stops_nobody_for_ever(void **state) {
   umemShm ctx;
   open_small(&ctx, MiB, 8);
   map_header(&ctx);
-  uint64_t const self = own_mark(), init = umemShmOwner_mark((umemShmOwner){1, 1});
+  uint64_t const self = own_mark(), init = umemShmOwner_mark((umemShmOwner){1, 1}, false);
   uint64_t const words[] = {1,
                             UINT64_MAX,
                             UINT32_MAX,
@@ -207,11 +290,11 @@ static void nonsense_in_the_lock_stops_nobody_for_ever(void **state) {
 static void a_lock_that_was_lost_is_not_released(void **state) {
   (void)state;
   umemShmLock lock = {.holder = 0};
-  assert_int_equal(umemShmLock_acquire(&lock, 5, 0), umemShmLockTaken);
+  assert_int_equal(umemShmLock_acquire(&lock, 5, -1, 0), umemShmLockTaken);
   lock.holder = 7;
   umemShmLock_release(&lock, 5);
   assert_true(lock.holder == 7);
-  assert_int_equal(umemShmLock_acquire(&lock, 5, 0), umemShmLockRefused);
+  assert_int_equal(umemShmLock_acquire(&lock, 5, -1, 0), umemShmLockRefused);
 }
 
 /* Waiters sleep, and a release wakes each of them in its turn. */
@@ -220,7 +303,7 @@ static unsigned counted;
 
 static void *count_up(void *mark) {
   for (unsigned i = 0; i < 2000; i++) {
-    if (umemShmLock_acquire(&contended, (uint64_t)(uintptr_t)mark, 60000) != umemShmLockTaken)
+    if (umemShmLock_acquire(&contended, (uint64_t)(uintptr_t)mark, -1, 60000) != umemShmLockTaken)
       return mark;
     counted++; /* under the lock */
     umemShmLock_release(&contended, (uint64_t)(uintptr_t)mark);
@@ -342,6 +425,8 @@ static void a_maker_that_is_killed_bars_no_name(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(owners_may_die_one_after_the_other),
+      cmocka_unit_test(a_death_in_another_container_is_noticed),
+      cmocka_unit_test(a_live_process_in_another_container_keeps_the_lock),
       cmocka_unit_test(a_stopped_process_holds_nobody_for_ever),
       cmocka_unit_test(nonsense_in_the_lock_stops_nobody_for_ever),
       cmocka_unit_test(a_lock_that_was_lost_is_not_released),
