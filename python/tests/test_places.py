@@ -331,3 +331,20 @@ def test_host_on_nodes():
         assert umem.zeros(10, place=place).numpy().sum() == 0
     with umem.Host(policy="first-touch") as place:
         assert place.info.nodes == allowed
+
+
+# ---- files that others cut ----
+
+@pytest.mark.parametrize("kind", [umem.File, umem.MMap])
+def test_an_array_whose_file_was_cut_is_refused_also_when_the_file_is_longer_again(kind, tmp_path):
+    place = kind(tmp_path / "a.bin", "w+")
+    array = umem.full(5000, 1.5, place=place)
+    os.truncate(tmp_path / "a.bin", 80)
+    other = umem.full(5000, 2.5, place=place)
+    assert os.path.getsize(tmp_path / "a.bin") == 80000
+    for use in (array.copy, array.tolist, array[10:].tolist, lambda: umem.save(tmp_path / "a.npy", array),
+                lambda: array.__setitem__(20, 1.0)):
+        with pytest.raises(umem.OSError, match="was truncated by another process"):
+            use()
+    assert array[:10].tolist() == [1.5] * 10
+    assert other.tolist() == [2.5] * 5000
