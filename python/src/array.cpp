@@ -301,11 +301,17 @@ static void bind_questions(nb::class_<Array> &type) {
                    "Whether the elements follow one another in C order without gaps.")
       .def_prop_rw(
           "read_only", get<umemArray_is_read_only>,
-          [](Array &a, bool value) {
+          [](Array &a, nb::handle value) {
+            if (!PyBool_Check(value.ptr()))
+              raise(umemTypeError, "read_only must be True or False, not %s",
+                    nb::type_name(value.type()).c_str());
             Look look(a);
+            bool is_set = value.ptr() == Py_True;
             array_call(true,
-                       [&](umemStatusType *s) { umemArray_set_read_only(look.get(), value, s); });
+                       [&](umemStatusType *s) { umemArray_set_read_only(look.get(), is_set, s); });
           },
+          nb::for_setter(nb::arg("value").none()),
+          nb::for_setter(nb::sig("def read_only(self, value: bool, /) -> None")),
           "Whether writes raise. Views that exist keep what they have. What was read-only where it "
           "came from stays\n"
           "so: bytes, a mapping to read, an array of JAX, a view of a read-only array.")

@@ -123,8 +123,8 @@ static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
 
 static PyObject *make_source; /* function that makes an array of a value that is none */
 
-static void set_items(Array &array, nb::handle key, nb::handle value) {
-  nb::object part = index_array(array, key);
+static void set_items(nb::handle self, nb::handle key, nb::handle value) {
+  nb::object part = index_array(array_of(self), key);
   Array &dst = array_of(part);
   if (Array *src = find_array(value)) {
     assign(dst, *src);

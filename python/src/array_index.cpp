@@ -158,16 +158,18 @@ static nb::object transpose(Array &array, nb::args arguments) {
   return wrap_view(view, hold, array);
 }
 
-static int64_t length(Array &array) {
-  Look look(array);
+static int64_t length(nb::handle self) {
+  Look look(array_of(self));
   if (umemArray_rank(look.get()) == 0)
     raise(umemTypeError, "an array without dimensions has no length");
   return umemArray_extent(look.get(), 0);
 }
 
 void bind_index(nb::class_<Array> &type) {
-  type.def("__getitem__", index_array, nb::arg("key").none(),
-           nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
+  type.def(
+          "__getitem__",
+          [](nb::handle self, nb::handle key) { return index_array(array_of(self), key); },
+          nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
       .def("__len__", length)
       .def("reshape", reshape, nb::arg("shape"),
            nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> ArrayType"),

@@ -17,8 +17,19 @@ nb::object new_array(Shape const &shape, umemElementType type, nb::handle place,
 
 static PyObject *with_ghosts; /* function of (maker, shape, dtype, place, ghosts) */
 
+/* more, named: what the program has given beside the first three arguments. */
 template <bool zero>
-static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place, nb::handle ghosts) {
+static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place, nb::args more,
+                       nb::kwargs named) {
+  char const *name = zero ? "umem.zeros" : "umem.empty";
+  if (shape.is_none()) raise(umemTypeError, "%s needs a shape", name);
+  if (more.size()) raise(umemTypeError, "%s takes at most three arguments without a name", name);
+  nb::object ghosts = nb::none();
+  for (auto [key, value] : named) {
+    std::string const text = nb::cast<std::string>(key);
+    if (text != "ghosts") raise(umemTypeError, "%s has no argument %s", name, text.c_str());
+    ghosts = nb::borrow(value);
+  }
   if (!ghosts.is_none()) return nb::handle(with_ghosts)(zero, shape, dtype, place, ghosts);
   return new_array(Shape(shape), element_of(dtype), place_or_host(place), zero);
 }
@@ -123,8 +134,9 @@ static uintptr_t take_block(Place &place, size_t nbytes) {
 }
 
 void bind_make(nb::module_ &m) {
-  m.def("empty", make<false>, nb::arg("shape"), nb::arg("dtype").none() = nb::none(),
-        nb::arg("place").none() = nb::none(), nb::kw_only(), nb::arg("ghosts").none() = nb::none(),
+  m.def("empty", make<false>, nb::arg("shape").none() = nb::none(),
+        nb::arg("dtype").none() = nb::none(), nb::arg("place").none() = nb::none(), nb::arg("more"),
+        nb::arg("named"),
         nb::sig("def empty(shape: int | collections.abc.Sequence[int], dtype: object = None, "
                 "place: PlaceType | None = None, *, "
                 "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
@@ -138,8 +150,9 @@ void bind_make(nb::module_ &m) {
         "Raises\n------\n"
         "umem.MemoryError\n    The place has not enough memory.\n"
         "umem.TypeError, umem.ValueError\n    dtype is no type of elements; shape is impossible.");
-  m.def("zeros", make<true>, nb::arg("shape"), nb::arg("dtype").none() = nb::none(),
-        nb::arg("place").none() = nb::none(), nb::kw_only(), nb::arg("ghosts").none() = nb::none(),
+  m.def("zeros", make<true>, nb::arg("shape").none() = nb::none(),
+        nb::arg("dtype").none() = nb::none(), nb::arg("place").none() = nb::none(), nb::arg("more"),
+        nb::arg("named"),
         nb::sig("def zeros(shape: int | collections.abc.Sequence[int], dtype: object = None, "
                 "place: PlaceType | None = None, *, "
                 "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),

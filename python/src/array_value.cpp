@@ -227,19 +227,27 @@ static nb::object item(Array &array) {
   return nb::steal(PyComplex_FromDoubles(room.parts[0], room.parts[1]));
 }
 
-static void random_uniform(Array &array, double low, double high, uint64_t seed) {
+static double as_double(nb::handle number) {
+  double value;
+  encode(number, umemFloat64, &value, sizeof value);
+  return value;
+}
+
+static void random_uniform(Array &array, nb::handle low, nb::handle high, uint64_t seed) {
+  double const numbers[] = {as_double(low), as_double(high)};
   Hold hold(array, true);
   umemArray *handle = hold.get();
   array_call(is_short(hold.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
-    umemArray_random_uniform(handle, low, high, seed, status);
+    umemArray_random_uniform(handle, numbers[0], numbers[1], seed, status);
   });
 }
 
-static void random_normal(Array &array, double mean, double deviation, uint64_t seed) {
+static void random_normal(Array &array, nb::handle mean, nb::handle deviation, uint64_t seed) {
+  double const numbers[] = {as_double(mean), as_double(deviation)};
   Hold hold(array, true);
   umemArray *handle = hold.get();
   array_call(is_short(hold.context(), umemArray_nbytes(handle)), [&](umemStatusType *status) {
-    umemArray_random_normal(handle, mean, deviation, seed, status);
+    umemArray_random_normal(handle, numbers[0], numbers[1], seed, status);
   });
 }
 
@@ -248,6 +256,7 @@ void bind_values(nb::module_ &m, nb::class_<Array> &type) {
       "_kind_of_number", [](nb::handle object) { return static_cast<int>(kind_of_number(object)); },
       nb::arg("object").none());
   type.def("fill", fill_array, nb::arg("value").none(),
+           nb::sig("def fill(self, value: object) -> None"),
            "Sets all elements to a number of Python, NumPy or others. Raises umem.TypeError for a "
            "complex number in real\n"
            "elements, OverflowError for a number outside of the range of integers, and "
@@ -257,11 +266,15 @@ void bind_values(nb::module_ &m, nb::class_<Array> &type) {
            "are more.")
       .def("random_uniform", random_uniform, nb::arg("low") = 0.0, nb::arg("high") = 1.0,
            nb::arg("seed") = 0,
+           nb::sig("def random_uniform(self, low: float = 0.0, high: float = 1.0, seed: int = 0) "
+                   "-> None"),
            "Sets all elements to numbers that are uniform in [low, high).\n\n"
            "An element depends on the seed and on its index in C order alone: every place and "
            "every machine gives\n"
            "the same numbers (Philox4x32-10). Only floating-point and complex elements.")
       .def("random_normal", random_normal, nb::arg("mean") = 0.0, nb::arg("deviation") = 1.0,
            nb::arg("seed") = 0,
+           nb::sig("def random_normal(self, mean: float = 0.0, deviation: float = 1.0, seed: int = "
+                   "0) -> None"),
            "Sets all elements to numbers of a normal distribution; otherwise as random_uniform.");
 }

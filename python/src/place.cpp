@@ -243,10 +243,15 @@ void bind_places(nb::module_ &m) {
           "Bytes: blocks begin at multiples of this.")
       .def_prop_rw(
           "label", [](Place &place) { return text_of(umem_get_label(place.open()->ctx)); },
-          [](Place &place, std::string const &label) {
+          [](Place &place, nb::handle label) {
+            if (!PyUnicode_Check(label.ptr()))
+              raise(umemTypeError, "a label is a text, not %s",
+                    nb::type_name(label.type()).c_str());
+            std::string const text = nb::cast<std::string>(label);
             Use context = place.open();
-            unlocked([&] { umem_set_label(context->ctx, label.c_str()); });
+            unlocked([&] { umem_set_label(context->ctx, text.c_str()); });
           },
+          nb::for_setter(nb::arg("label").none()),
           nb::for_getter(nb::sig("def label(self) -> str")),
           nb::for_setter(nb::sig("def label(self, label: str, /) -> None")),
           "A name that the program gives to the place, for messages and umem.find; \"\" without "

@@ -16,7 +16,7 @@ exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
 """
-from . import _interpreter, _core as _core, ledger, trace
+from . import _interpreter, _words, _core as _core, ledger, trace
 from ._core import empty, from_dlpack, zeros
 from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
 from .array import Array, Ghosts

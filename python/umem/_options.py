@@ -53,7 +53,7 @@ def path(value: Any) -> bytes:
 
 
 def _share(value: float, name: str) -> float:
-    share = float(value)
+    share = real(value, name)
     return share if 0 <= share <= 1 else fail(f"{name} is {share}: it must be from 0 to 1")
 
 
