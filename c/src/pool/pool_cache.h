@@ -55,9 +55,10 @@ struct umemPoolCache {
   struct umemPoolCache *after, *before; /* of the same list; under the lock */
   struct umemPoolCache *newer, *older;  /* of all threads; under the global lock */
   umemPoolKnown known[umemPoolKnownCount];
-  char apart[64 - sizeof(void *)];
+  char apart[64 - 3 * sizeof(void *)];
   umemPoolSlot slots[umemPoolClassMask + 1]; /* those of no class stay empty */
 };
+_Static_assert(offsetof(struct umemPoolCache, slots) % 64 == 0, "each slot is a line");
 
 /* The cache that the calling thread has used last; never NULL. */
 extern _Thread_local umemPoolCache *umem_pool_last_cache __attribute__((visibility("hidden")));
