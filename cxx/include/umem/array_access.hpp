@@ -159,7 +159,8 @@ public:
   }
 
   /* Frees the mirror, after updating context(). The next use of the host side allocates it
-   * again. Throws umem::locked_error while a guard of the host lives. */
+   * again. Throws umem::locked_error while a guard of the host lives. No other thread may use the
+   * array meanwhile. */
   void release_host() const { mirror().release_host(key_); }
 
   /* ---- parts, for strided copies between any two storages ---- */

@@ -10,8 +10,10 @@
 #include <umem/detail/checks.hpp>
 #include <umem/detail/trace.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -75,7 +77,14 @@ struct Location {
   Side side;
 };
 
-/* An array shares it with its guards, locks and parts. Invariants: current_ is both if the sides
+/* An array shares it with its guards, locks and parts.
+ *
+ * Threads: const functions of arrays may run in many threads, and change what is below. They do so
+ * under mutex_, which a thread may lock again, because a hook of the program may use the array.
+ * ready_host_ spares the lock to those that read what needs no work before. Other functions have
+ * the array for themselves.
+ *
+ * Invariants: current_ is both if the sides
  * share memory or there are no bytes; otherwise the host is current only while there is a
  * host_block_. A guard that writes to a side makes it the only current one at once, so that no
  * function has to look at guards and current_. */
@@ -103,7 +112,10 @@ public:
   std::size_t nbytes() const noexcept { return nbytes_; }
   std::size_t alignment() const noexcept { return alignment_; }
   bool is_foreign() const noexcept { return is_foreign_; }
-  Side current() const noexcept { return current_; }
+  Side current() const noexcept {
+    Locked const locked(mutex_);
+    return current_;
+  }
 
   /* ---- locks: no lock has key 0 ---- */
 
@@ -114,22 +126,30 @@ public:
   void check_free(std::uint64_t key) const;
 
   /* Called by the owner of the key. */
-  void unlock() noexcept { lock_ = 0; }
+  void unlock() noexcept {
+    Locked const locked(mutex_);
+    lock_ = 0;
+  }
 
   /* ---- guards ---- */
 
   /* Counts a new guard, and returns its first byte: a pointer; 0 for no bytes. */
-  address acquire(Side side, Access access, std::uint64_t key);
+  address acquire(Side side, Access access, std::uint64_t key) {
+    if (side == Side::host && access == Access::read)
+      if (address const first = ready_host_.load(std::memory_order_acquire)) {
+        hosts_.readers.fetch_add(1, std::memory_order_relaxed);
+        return first;
+      }
+    return acquire_slowly(side, access, key);
+  }
 
   void release(Side side, Access access) noexcept {
     count(side).of(access != Access::read) -= 1;
-    if (closes_host_ || closes_device_ || watched_) after_release(side);
+    if (has_after_release_.load(std::memory_order_acquire)) after_release(side);
   }
 
   /* That live. */
-  int guards() const noexcept {
-    return hosts_.readers + hosts_.writers + devices_.readers + devices_.writers;
-  }
+  int guards() const noexcept { return hosts_.all() + devices_.all(); }
 
   /* ---- for checks of accesses; see detail/checks.hpp ---- */
 
@@ -140,6 +160,7 @@ public:
 
   /* adr(), for the program to use without a guard. */
   address lend() noexcept {
+    Locked const locked(mutex_);
     is_lent_ = true;
     end_watch();
     return adr_;
@@ -160,7 +181,7 @@ public:
   /* Waits for all work with the elements, and throws its failures. */
   void complete(std::uint64_t key);
 
-  /* Frees the mirror. */
+  /* Frees the mirror. No other thread may use the array. */
   void release_host(std::uint64_t key);
 
   /* Copies nbytes at an offset out of whichever side is current. */
@@ -185,6 +206,7 @@ public:
 
   /* Throws if acquire(side, Access::read, key) would because of a lock or a guard. */
   void check_readable(Side side, std::uint64_t key) {
+    Locked const locked(mutex_);
     check_lock(key);
     check_guards(side, false);
   }
@@ -205,11 +227,7 @@ public:
   void wait_for(Side side, Context const &context);
 
 private:
-  struct Guards {
-    int readers = 0;
-    int writers = 0;
-    int &of(bool writes) noexcept { return writes ? writers : readers; }
-  };
+  using Locked = std::lock_guard<std::recursive_mutex>;
 
   Mirror(Context device, std::size_t nbytes, MirrorOptions const &options, int /* members only */);
 
@@ -218,8 +236,17 @@ private:
 
   address host_adr() const noexcept { return is_shared_ ? adr_ : host_block_.adr(); }
   static Side other_of(Side side) noexcept;
-  Guards &count(Side side) noexcept { return side == Side::host ? hosts_ : devices_; }
+  GuardCounts &count(Side side) noexcept { return side == Side::host ? hosts_ : devices_; }
   bool is_guarded() const noexcept;
+
+  address acquire_slowly(Side side, Access access, std::uint64_t key);
+
+  /* The host side is settled: lets threads read it without the lock, if nothing may forbid or delay
+   * that. */
+  void set_ready() noexcept;
+
+  /* Something changes: readers ask under the lock. */
+  void end_ready() noexcept { ready_host_.store(0, std::memory_order_relaxed); }
 
   /* ---- memory of a umemGuarded: the pages of a side are open while a guard of it lives ---- */
 
@@ -291,11 +318,14 @@ private:
   struct {
     Side current, transferred;
   } before_ = {Side::both, Side::both}; /* before the last overwrite of a side */
-  Guards hosts_, devices_;
+  GuardCounts hosts_, devices_;
   std::uint64_t lock_ = 0; /* the key of its lock, 0 for none */
   std::uint64_t last_key_ = 0;
   PendingWork pending_host_, pending_device_;
   std::unique_ptr<Watched> watched_; /* null: it is not watched */
+  mutable std::recursive_mutex mutex_;
+  std::atomic<address> ready_host_{0}; /* of the host side, if reading it needs no work; else 0 */
+  std::atomic<bool> has_after_release_{false}; /* closes_host_, closes_device_ or watched_ */
 };
 
 } // namespace detail

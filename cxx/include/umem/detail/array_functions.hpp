@@ -60,6 +60,7 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
                           : Buffer(device_, nbytes, alignment);
   adr_ = block_.adr();
   closes_device_ = close_new(device_, adr_, nbytes_);
+  has_after_release_ = closes_device_;
 }
 
 UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
@@ -92,9 +93,11 @@ UMEM_INLINE Mirror::~Mirror() {
 }
 
 UMEM_INLINE std::uint64_t Mirror::lock(std::uint64_t key) {
+  Locked const locked(mutex_);
   check_lock(key);
   if (lock_) throw locked_error("the array is locked already");
   if (is_guarded()) throw locked_error("a guard of the array is alive: it cannot be locked");
+  end_ready();
   return lock_ = ++last_key_;
 }
 
@@ -103,31 +106,39 @@ UMEM_INLINE void Mirror::check_free(std::uint64_t key) const {
   check_unguarded();
 }
 
-UMEM_INLINE address Mirror::acquire(Side side, Access access, std::uint64_t key) {
+UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64_t key) {
   bool writes = access != Access::read;
+  std::unique_lock<std::recursive_mutex> locked(mutex_, std::defer_lock);
+  if (!writes) locked.lock();
   check_lock(key);
   check_guards(side, writes);
   if (side == Side::device && device_.can(umemOffsets))
     raise_text(umemNotSupportedError, "addresses of %s are no pointers: use host() or part()",
                device_.name());
   if (writes) check_writable();
+  if (writes) end_ready();
   bring(side, access != Access::discard, device_);
   settle(side);
   if (closes(side)) open(side, writes);
   count(side).of(writes) += 1;
-  if (watched_) watch_guard(*watched_, watched_side(side), 1);
-  if (writes) overwrite(side);
+  if (writes)
+    overwrite(side);
+  else if (side == Side::host)
+    set_ready();
   if (nbytes_ == 0) return 0;
   return side == Side::host && !is_shared_ ? host_block_.adr() : adr_;
 }
 
 UMEM_INLINE void Mirror::undo_overwrite(Side side) noexcept {
+  Locked const locked(mutex_);
   if (is_shared_ || nbytes_ == 0 || before_.current == side) return;
+  end_ready();
   current_ = other_of(side);
   transferred_ = before_.transferred == side ? side : Side::both;
 }
 
 UMEM_INLINE void Mirror::start_sync(Side side, std::uint64_t key, Context const &queue) {
+  Locked const locked(mutex_);
   check_lock(key);
   check_guards(side, false);
   if (!queue.is_same_device(device_))
@@ -138,6 +149,7 @@ UMEM_INLINE void Mirror::start_sync(Side side, std::uint64_t key, Context const 
 }
 
 UMEM_INLINE void Mirror::sync(Side side, std::uint64_t key) {
+  Locked const locked(mutex_);
   start_sync(side, key, device_);
   settle(side);
   if (side != Side::device) return;
@@ -146,6 +158,7 @@ UMEM_INLINE void Mirror::sync(Side side, std::uint64_t key) {
 }
 
 UMEM_INLINE void Mirror::complete(std::uint64_t key) {
+  Locked const locked(mutex_);
   check_lock(key);
   settle(Side::host);
   settle(Side::device);
@@ -153,12 +166,14 @@ UMEM_INLINE void Mirror::complete(std::uint64_t key) {
 }
 
 UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
+  Locked const locked(mutex_);
   check_lock(key);
   if (hosts_.readers || hosts_.writers)
     throw locked_error("a guard of the host side is alive: it cannot be released");
   if (!host_block_) return;
   bring(Side::device, true, device_);
   settle(Side::host);
+  end_ready();
   if (watched_) watch_memory(*watched_, watched_side(Side::host), 0);
   host_block_ = Buffer();
   current_ = Side::device;
@@ -166,6 +181,11 @@ UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
 
 UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
                              std::size_t nbytes) {
+  if (address const first = ready_host_.load(std::memory_order_acquire)) {
+    std::memcpy(value, reinterpret_cast<char const *>(first) + offset, nbytes);
+    return;
+  }
+  Locked const locked(mutex_);
   check_lock(key);
   if (is_shared_ || current_ != Side::device) {
     settle(Side::host);
@@ -173,6 +193,7 @@ UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
       copy(host_, host_adr() + offset, value, nbytes);
     else
       std::memcpy(value, reinterpret_cast<char const *>(host_adr()) + offset, nbytes);
+    set_ready();
   } else {
     settle(Side::device);
     copy(device_, adr_ + offset, value, nbytes);
@@ -215,6 +236,7 @@ UMEM_INLINE void Mirror::fill(void const *value, std::size_t item_size) {
 }
 
 UMEM_INLINE Location Mirror::source(std::uint64_t key) {
+  Locked const locked(mutex_);
   check_lock(key);
   return locate(current_);
 }
@@ -245,6 +267,8 @@ UMEM_INLINE void Mirror::copy_from(Mirror &src, std::uint64_t src_key, std::uint
 }
 
 UMEM_INLINE void Mirror::wait_for(Side side, Context const &context) {
+  Locked const locked(mutex_);
+  end_ready();
   if (side == Side::host) {
     pending_host_.add(context);
     pending_host_.add(host_);
@@ -264,6 +288,13 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   is_shared_ = device_.can(umemCpuReadable) && !device_.can(umemSeparate);
   current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
   adr_ = device_.null();
+}
+
+UMEM_INLINE void Mirror::set_ready() noexcept {
+  bool const is_current = is_shared_ || current_ != Side::device;
+  bool const may_change = closes_host_ || (is_shared_ && device_.can(umemOrdered));
+  if (is_current && !may_change && !lock_ && !devices_.writers && nbytes_ != 0)
+    ready_host_.store(host_adr(), std::memory_order_release);
 }
 
 UMEM_INLINE std::size_t Mirror::beyond_natural(Context const &context) const noexcept {
@@ -307,7 +338,7 @@ UMEM_INLINE bool Mirror::close_new(Context const &context, address adr, std::siz
 }
 
 UMEM_INLINE void Mirror::open(Side side, bool writes) {
-  Guards const &same = count(side);
+  GuardCounts const &same = count(side);
   if (same.writers || (same.readers && !writes)) return; /* the pages are open */
   check_status(umemGuarded_protect((side == Side::host ? host_ : device_).c_context(),
                                    side == Side::host ? host_block_.adr() : adr_, nbytes_,
@@ -316,17 +347,19 @@ UMEM_INLINE void Mirror::open(Side side, bool writes) {
 
 /* If the system refuses, the pages stay open; the context has the failure. */
 UMEM_INLINE void Mirror::after_release(Side side) noexcept {
-  Guards const &same = count(side);
+  Locked const locked(mutex_);
+  GuardCounts const &same = count(side);
   if (closes(side) && !same.writers)
     umemGuarded_protect((side == Side::host ? host_ : device_).c_context(),
                         side == Side::host ? host_block_.adr() : adr_, nbytes_,
                         same.readers ? umemGuardedRead : umemGuardedClosed);
-  if (watched_) watch_guard(*watched_, watched_side(side), -1);
+  if (watched_ && (is_shared_ ? guards() : same.all()) == 0) watch_last_guard();
 }
 
 /* ---- checks of accesses ---- */
 
 UMEM_INLINE void Mirror::watch(index_t const *extents, int rank) noexcept {
+  Locked const locked(mutex_);
   if (is_lent_ || is_foreign_ || nbytes_ == 0) return;
   address const host_address = host_block_ ? host_block_.adr() : 0;
   if (watched_) {
@@ -335,24 +368,27 @@ UMEM_INLINE void Mirror::watch(index_t const *extents, int rank) noexcept {
   }
   watched_.reset(new (std::nothrow) Watched());
   if (!watched_) return;
-  int const hosts = hosts_.readers + hosts_.writers, devices = devices_.readers + devices_.writers;
-  *watched_ = {nullptr,
-               {is_shared_ ? adr_ : host_address, is_shared_ ? 0 : adr_},
-               nbytes_,
-               {is_shared_ ? hosts + devices : hosts, is_shared_ ? 0 : devices},
-               {host().c_context(), device_.c_context()},
-               {}};
+  *watched_ = {
+      nullptr,
+      {is_shared_ ? adr_ : host_address, is_shared_ ? 0 : adr_},
+      nbytes_,
+      {{&hosts_, is_shared_ ? &devices_ : nullptr}, {is_shared_ ? nullptr : &devices_, nullptr}},
+      {host().c_context(), device_.c_context()},
+      {}};
   std::snprintf(watched_->shape, sizeof watched_->shape, "%s",
                 InWords(extents, extents + rank).text);
+  has_after_release_ = true;
   detail::watch(*watched_);
 }
 
 UMEM_INLINE void Mirror::end_watch() noexcept {
+  Locked const locked(mutex_);
   if (watched_) unwatch(*watched_);
   watched_.reset();
 }
 
 UMEM_INLINE void Mirror::make_current(Side side) noexcept {
+  end_ready();
   if (is_shared_ || nbytes_ == 0) return;
   current_ = side;
   transferred_ = Side::both;
@@ -368,8 +404,8 @@ UMEM_INLINE void Mirror::check_lock(std::uint64_t key) const {
 }
 
 UMEM_INLINE void Mirror::check_guards(Side side, bool writes) {
-  Guards const &same = count(side);
-  Guards const &other = count(other_of(side));
+  GuardCounts const &same = count(side);
+  GuardCounts const &other = count(other_of(side));
   if (other.writers) throw locked_error("a guard to write the other side of the array is alive");
   if (!writes) return;
   if (same.writers) throw locked_error("a guard to write the array is alive");
@@ -391,6 +427,7 @@ UMEM_INLINE void Mirror::bring(Side side, bool keep, Context const &queue) {
   if (side == Side::host && !host_block_) {
     Buffer block(host_, nbytes_, beyond_natural(host_));
     closes_host_ = close_new(host_, block.adr(), nbytes_);
+    if (closes_host_) has_after_release_ = true;
     host_block_ = std::move(block);
     if (host_.can(umemOrdered)) host_.synchronize();
   }
@@ -404,6 +441,7 @@ UMEM_INLINE void Mirror::bring(Side side, bool keep, Context const &queue) {
       device_.synchronize();
     pending_device_.add(queue);
   }
+  end_ready();
   UMEM_TRACE(side == Side::host ? "umem::Array, to the host" : "umem::Array, to the device");
   if (side == Side::host)
     copy(queue, adr_, host_, host_block_.adr(), nbytes_);

@@ -9,6 +9,7 @@
 #include <umem/extents.hpp>
 #include <umem/ghosts.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -31,21 +32,30 @@ struct CheckedIndices {
 
 /* ---- arrays that are watched; any thread ---- */
 
+/* How many guards of a side of an array live. */
+struct GuardCounts {
+  std::atomic<int> readers{0}, writers{0};
+
+  std::atomic<int> &of(bool writes) noexcept { return writes ? writers : readers; }
+  int all() const noexcept { return readers + writers; }
+};
+
 /* An array; of each side, the host's first. Under the lock of the list. */
 struct Watched {
   Watched *next;
   std::uintptr_t first[2]; /* 0: the side has no memory. If both share one, it is the host's */
   std::size_t nbytes;
-  int guards[2];     /* that live */
+  GuardCounts const
+      *guards[2][2]; /* null: none. If both sides share one memory, the host's are those of both */
   void *contexts[2]; /* umemVirtual, borrowed */
   char shape[256];   /* "(3, 4)" */
 };
 
-/* Adds to the list, removes from it; counts a guard more (1) or less (-1) on a side; enters the
- * first byte of a side, or 0 where its memory has gone. */
+/* Adds to the list, removes from it; for a side whose last guard has ended; enters the first byte
+ * of a side, or 0 where its memory has gone. */
 void watch(Watched &array) noexcept;
 void unwatch(Watched &array) noexcept;
-void watch_guard(Watched &array, int side, int more) noexcept;
+void watch_last_guard() noexcept;
 void watch_memory(Watched &array, int side, std::uintptr_t first) noexcept;
 
 /* Counts the changes of the list; 0: no array was ever watched. Atomic. */

@@ -49,10 +49,9 @@ UMEM_INLINE void unwatch(Watched &array) noexcept {
   lock.change();
 }
 
-UMEM_INLINE void watch_guard(Watched &array, int side, int more) noexcept {
+UMEM_INLINE void watch_last_guard() noexcept {
   WatchLock lock;
-  array.guards[side] += more;
-  if (array.guards[side] == 0) lock.change(); /* what had a guard before has none */
+  lock.change();
 }
 
 UMEM_INLINE void watch_memory(Watched &array, int side, std::uintptr_t first) noexcept {
@@ -62,6 +61,12 @@ UMEM_INLINE void watch_memory(Watched &array, int side, std::uintptr_t first) no
 }
 
 /* ---- accesses ---- */
+
+inline bool has_guards(Watched const &array, int side) noexcept {
+  for (GuardCounts const *counts : array.guards[side])
+    if (counts && counts->all() > 0) return true;
+  return false;
+}
 
 /* The array with this address and its side, or NULL. Narrows *range, which contains at, to the memory of this side or
  * to addresses of no array. Under the lock. */
@@ -133,7 +138,7 @@ UMEM_INLINE void check_guarded_slowly(void const *p, CheckPlace const &place) no
   {
     WatchLock lock;
     Watched const *array = find_watched(at, range, side);
-    good = !array || array->guards[side] > 0;
+    good = !array || has_guards(*array, side);
   }
   if (good) {
     allowed.ranges[allowed.next++ % 4] = range;
