@@ -16,9 +16,10 @@
  * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
  * It records failures on the context; flush() throws them.
  *
- * Threads: many threads may call const functions of one array, as for containers of the standard library, if its contexts
- * allow many threads (umemConcurrent). There is one exception: release_host, which frees memory. While a thread calls
- * another function, no other thread may use the array. Many threads may use the views of a guard, like any memory.
+ * Threads: many threads may call const functions of one array, as for containers of the standard
+ * library, if its contexts allow many threads (umemConcurrent). There is one exception:
+ * release_host, which frees memory. While a thread calls another function, no other thread may use
+ * the array. Many threads may use the views of a guard, like any memory.
  *
  * On ordered contexts an array orders its own transfers and copies. */
 #ifndef UMEM_ARRAY_HPP

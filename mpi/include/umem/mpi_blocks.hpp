@@ -413,8 +413,8 @@ public:
   }
 
   /* The sum of all elements; the largest and the smallest one, NaN if there is a NaN. Collective.
-   * The last digits of a sum of floating-point numbers depend on the number of ranks: each rank adds its block first. max and min throw
-   * umem::value_error in all ranks if there is no element. */
+   * The last digits of a sum of floating-point numbers depend on the number of ranks: each rank
+   * adds its block first. max and min throw umem::value_error in all ranks if there is no element. */
   auto sum() const {
     auto const own_sum = umem::sum(array_);
     return reduce(own_sum, umem::plus());
