@@ -8,7 +8,6 @@
 #include "base/number.h"
 #include "base/read_text.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -152,22 +151,13 @@ static Left read_left(void) {
   return left;
 }
 
-/* Reading files is a point where POSIX may end the thread, and the methods of RAM have none. */
-static Left ask(void) {
-  int before, ignored;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-  Left left = read_left();
-  pthread_setcancelstate(before, &ignored);
-  return left;
-}
-
 uint64_t umemMemory_available(void) {
-  Left left = ask();
+  Left left = read_left();
   return umem_lesser(left.ram, left.both);
 }
 
 uint64_t umemMemory_left(void) {
-  Left left = ask();
+  Left left = read_left();
   return umem_lesser(left.ram + umem_lesser(left.swap, UINT64_MAX - left.ram), left.both);
 }
 
