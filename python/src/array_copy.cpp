@@ -76,14 +76,10 @@ umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context) {
 void assign(Array &dst, Array &src) {
   Hold to(dst, true), from(src);
   if (umemArray_elements(to.get()) == 0 && umemArray_is_same_shape(to.get(), from.get())) return;
-  if (to.memory() == from.memory()) {
-    if (umemArray_address(to.get()) == umemArray_address(from.get()) &&
-        umemArray_is_matching(to.get(), from.get(), true))
-      return;
-    nb::object apart = copy_array(src, src.place, umemArray_type(from.get()));
-    assign(dst, array_of(apart));
+  if (to.memory() == from.memory() &&
+      umemArray_address(to.get()) == umemArray_address(from.get()) &&
+      umemArray_is_matching(to.get(), from.get(), true))
     return;
-  }
   if (umemArray_is_same_shape(to.get(), from.get())) {
     move(to, from, from.get());
     return;

@@ -220,6 +220,55 @@ def test_overlapping_parts_are_copied_as_numpy_does():
     assert same(array, expected)
 
 
+def random_part(random, steps):
+    """A function that takes a part of an array, by so many slices and transposes."""
+    kinds = [random.randrange(3) for _ in range(steps)]
+    cuts = [random.choice([slice(None), slice(1, None), slice(None, -1), slice(None, None, -1), slice(None, None, 2)])
+            for _ in range(2 * steps)]
+
+    def part(x):
+        for n, kind in enumerate(kinds):
+            x = x.T if kind == 0 else x[cuts[2 * n]] if kind == 1 else x[cuts[2 * n], cuts[2 * n + 1]]
+        return x
+
+    return part
+
+
+@some
+@given(st.randoms(use_true_random=False), st.sampled_from(["int8", "float64", "complex128"]))
+def test_assignments_within_an_array_are_those_of_numpy(random, dtype):
+    expected = numbers((random.randint(2, 7), random.randint(2, 7)), dtype)
+    array = umem.asarray(expected, copy=True)
+    for _ in range(4):
+        to, of = random_part(random, 2), random_part(random, 2)
+        extents = [min(sides) for sides in zip(to(expected).shape, of(expected).shape)]
+        corner = tuple(slice(0, extent) for extent in extents)
+        to(expected)[corner] = of(expected)[corner]
+        to(array)[corner] = of(array)[corner]
+        assert array.tolist() == expected.tolist()
+
+
+def test_assignments_within_an_array_on_every_place(place):
+    expected = numbers((6, 6), "int32")
+    array = umem.asarray(expected, copy=True, place=place)
+    for x in (expected, array):
+        x[...] = x.T
+        x[1:] = x[:-1]
+        x[:, :-2] = x[:, 2:]
+        x[:] = x[::-1]
+        x[2:4] = x[1]
+    assert array.tolist() == expected.tolist()
+
+
+def test_assignments_within_an_array_take_nothing_of_its_file(tmp_path):
+    path = tmp_path / "a.bin"
+    array = umem.asarray(numbers((6, 6)), copy=True, place=umem.File(path, "w+"))
+    length = path.stat().st_size
+    array[...] = array.T
+    array[1:] = array[:-1]
+    assert path.stat().st_size == length
+
+
 def test_arrays_have_lengths_and_parts():
     array = umem.asarray([[1, 2], [3, 4]])
     assert len(array) == 2 and [row.tolist() for row in array] == [[1, 2], [3, 4]]

@@ -40,7 +40,7 @@ def copy(dst: Array, src: Array, *, progress: Any = None, step: Size = 0) -> dic
     Parameters
     ----------
     dst, src : Array
-        Their memory must not overlap.
+        Their memory may overlap: src is then read before dst is written.
     progress : callable or object with update and total, optional
         `progress(done, total)` in bytes, from 0 to total; False cancels the copy. Or a bar of tqdm.
     step : int or str, optional
