@@ -2,13 +2,18 @@
  * optimisation. */
 #include <umem/adaptors.hpp>
 #include <umem/array.hpp>
+#include <umem/compare.hpp>
 #include <umem/dynamic_view.hpp>
+#include <umem/fill.hpp>
+#include <umem/for_each.hpp>
 #include <umem/indexer.hpp>
 #include <umem/shape.hpp>
+#include <umem/transform.hpp>
 #include <umem/view.hpp>
 
 #include <gtest/gtest.h>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -208,6 +213,62 @@ TEST(Asserts, ghost_cells_can_change) {
   array.set_ghosts({2});
   array.host(umem::write)(-2) = 1;
   EXPECT_EQ(array.extent(0), 8);
+}
+
+/* ---- operands that overlap ---- */
+
+template <class Loop> std::string refusal(Loop const &loop) {
+  try {
+    loop();
+  } catch (umem::value_error const &error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Operands, that_share_elements_are_refused) {
+  umem::Array<double, 2> a({6, 6});
+  umem::iota(a, 0);
+  auto const low = a.part(umem::range(0, 5), umem::full_extent),
+             high = a.part(umem::range(1, 6), umem::full_extent);
+  auto const set = [](double &x, double y) { x = y; };
+  std::string const of_for_each = "for_each: operands 1 and 2",
+                    of_transform = "transform: operands 0 and 1";
+  EXPECT_NE(refusal([&] { umem::for_each(set, high, low); }).find(of_for_each), std::string::npos);
+  EXPECT_NE(
+      refusal([&] { umem::transform(low, high, [](double x) { return x; }); }).find(of_transform),
+      std::string::npos);
+  EXPECT_NE(refusal([&] { umem::for_each(set, a, a.part().transpose()); }), "");
+  EXPECT_NE(refusal([&] {
+              umem::for_each_indexed([](double &x, double y, auto...) { x = y; }, low, high);
+            }),
+            "");
+  EXPECT_NE(refusal([&] { umem::for_each(set, umem::Range<2>({0, 0}, {5, 6}), a, high); }), "");
+  umem::Array<double, 2> model({6, 6});
+  umem::iota(model, 0);
+  EXPECT_TRUE(umem::all_equal(a, model));
+}
+
+TEST(Operands, that_are_apart_or_the_same_are_taken) {
+  umem::Array<double, 2> a({6, 6});
+  umem::iota(a, 0);
+  auto const set = [](double &x, double y) { x = y; };
+  auto const add = [](double x, double y) { return x + y; };
+  EXPECT_EQ(refusal([&] { umem::for_each(set, a, a); }), "");
+  EXPECT_EQ(refusal([&] {
+              umem::for_each(set, a.part(umem::range(0, 3), umem::full_extent),
+                             a.part(umem::range(3, 6), umem::full_extent));
+            }),
+            "");
+  EXPECT_EQ(refusal([&] {
+              umem::for_each(set, a.part(umem::full_extent, umem::range(0, 3)),
+                             a.part(umem::full_extent, umem::range(3, 6)));
+            }),
+            "");
+  umem::Array<double, 2> const &read = a;
+  umem::Array<double, 2> sum({6, 6});
+  EXPECT_EQ(refusal([&] { umem::transform(read, read.part().transpose(), sum, add); }), "");
+  EXPECT_EQ(refusal([&] { umem::transform(a, sum, a, add); }), "");
 }
 
 /* A view that is used in constant expressions. */

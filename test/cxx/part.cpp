@@ -294,6 +294,43 @@ TEST_P(PartTest, may_be_sliced_by_any_step) {
   expect_numbered(out, 7);
 }
 
+/* As through a copy of the source, which is another array. */
+template <class Src, class Dst>
+void check_overlap(Array<int, 2> &array, Src const &src, Dst const &dst) {
+  number(array);
+  Array<int, 2> wanted(array, umem::Host()), apart(src(array).extents());
+  copy(src(wanted), apart.part());
+  copy(apart.part(), dst(wanted));
+  copy(src(array), dst(array));
+  auto found = array.host(umem::read), expected = wanted.host(umem::read);
+  for (umem::index_t i = 0; i < array.size(); i++) ASSERT_EQ(found[i], expected[i]);
+}
+
+TEST_P(PartTest, may_be_copied_over_itself) {
+  using umem::full_extent;
+  using umem::range;
+  Array<int, 2> array({9, 9}, place);
+  auto all = [](auto &a) { return a.part(); };
+  auto low = [](auto &a) { return a.part(range(0, 7), full_extent); };
+  auto high = [](auto &a) { return a.part(range(2, 9), full_extent); };
+  auto left = [](auto &a) { return a.part(full_extent, range(0, 8)); };
+  auto right = [](auto &a) { return a.part(full_extent, range(1, 9)); };
+  check_overlap(
+      array, [](auto &a) { return a.part().transpose(); }, all);
+  check_overlap(
+      array, [](auto &a) { return a.part().reversed(0); }, all);
+  check_overlap(
+      array, [](auto &a) { return a.part().reversed(0).reversed(1); }, all);
+  check_overlap(array, low, high);
+  check_overlap(array, high, low);
+  check_overlap(array, left, right);
+  check_overlap(array, right, left);
+  check_overlap(array, all, all);
+  check_overlap(
+      array, [](auto &a) { return a.part().slice(0, 0, 9, 2); },
+      [](auto &a) { return a.part(range(4, 9), full_extent); });
+}
+
 TEST_P(PartTest, keeps_the_memory_alive) {
   auto array = Array<int, 1>::full(3, 4, place);
   auto part = array.part();

@@ -69,6 +69,12 @@ typedef struct umemLayout {
 UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, umemLayout const *layout);
 
+/* Returns whether items of the two sides have bytes in common, so that umem_copy_strided has to mind their order. False
+ * where each item would be copied to itself, and for no items. True as well if it would take too long to find out.
+ * Records a failure, and returns false, for a layout that makes no sense. Copies nothing. */
+UMEM_EXTERN bool umem_copy_overlaps(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                                    umemLayout const *layout);
+
 /* ---- routes ---- */
 
 /* The most legs of a route that a umemRoute lists. */

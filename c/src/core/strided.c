@@ -311,3 +311,15 @@ umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst, uintpt
     copy_layout(from, src_adr, to, dst_adr, layout);
   return umem_result(before);
 }
+
+bool umem_copy_overlaps(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                        umemLayout const *layout) {
+  UMEM_ENTER();
+  umemVirtual *from = umem_guard(src);
+  umemVirtual *to = umem_guard(dst);
+  umemNormalLayout n;
+  if (!from || !to || !umem_check_strided(from, src_adr, to, dst_adr, layout) || is_empty(layout))
+    return false;
+  umem_normalise(&n, layout, &src_adr, &dst_adr);
+  return overlap_of(from, src_adr, to, dst_adr, &n.layout) != umemOverlapNone;
+}

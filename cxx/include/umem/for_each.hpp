@@ -28,7 +28,7 @@
  * buffer, and back if it writes: the side that was current stays so. If the elements of a part that is written may be
  * in another operand too, there is no buffer, and the array is transferred as a whole. An operand may occur twice, and
  * operands may be parts of one array. But an element that is written must not belong to two operands, unless at the same
- * index; what f then sees of its own writes in the other operand is not defined.
+ * index. With UMEM_CHECKS such a loop throws umem::value_error; without, the results depend on the order of the calls.
  *
  * Loops visit ghost cells only if a range reaches into them. They call functions in no particular order. On the GPU,
  * and with several threads, calls run at the same time, and each thread has its own copy of f; so f may write only its
@@ -174,6 +174,37 @@ UMEM_ALWAYS_INLINE void map_indexed(PlaceType const &place, Function const &f,
 
 /* ---- loops over operands ---- */
 
+/* The number of the first operand in messages: transform gives its output before the others. */
+template <class Function> inline constexpr int first_operand = 1;
+
+/* With UMEM_CHECKS: throws umem::value_error if two operands, of which one is written, have elements in common that are
+ * not at the same index. */
+#if UMEM_CHECKS
+template <class Type, class OtherType, int Rank>
+void check_pair(char const *function, int one, int other, View<Type, Rank> const &a,
+                View<OtherType, Rank> const &b) {
+  ItemLayout const of_a = {a.extents.begin(), a.strides.begin(), Rank, 0, sizeof(Type)};
+  ItemLayout const of_b = {b.extents.begin(), b.strides.begin(), Rank, 0, sizeof(OtherType)};
+  if constexpr (!std::is_const_v<Type> || !std::is_const_v<OtherType>)
+    if (share_elements(a.data, of_a, b.data, of_b))
+      raise_text(
+          umemValueError,
+          "%s: operands %d and %d (0 is the output of transform) share elements that are not "
+          "at the same index, and the loop writes one of them",
+          function, one, other);
+}
+inline void check_apart(char const *, int) {}
+template <class Type, int Rank, class... Types>
+void check_apart(char const *function, int first, View<Type, Rank> const &view,
+                 View<Types, Rank> const &...others) {
+  [[maybe_unused]] int number = first;
+  (check_pair(function, first, ++number, view, others), ...);
+  check_apart(function, first + 1, others...);
+}
+#else
+template <class... Views> void check_apart(char const *, int, Views const &...) {}
+#endif
+
 template <class... Uses> constexpr void check_ranks() {
   constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
   static_assert(((Uses::rank == Rank) && ...), "all operands of a loop have the same rank");
@@ -189,7 +220,10 @@ void loop(char const *function, PlaceType const &place, Function const &f, Uses 
     check_extents(function, extents_of(uses)...);
     with_views(
         where,
-        [&](auto const &...views) __attribute__((always_inline)) { map(where, f, views...); },
+        [&](auto const &...views) __attribute__((always_inline)) {
+          check_apart(function, first_operand<Function>, views...);
+          map(where, f, views...);
+        },
         uses...);
   }
 }
@@ -211,8 +245,10 @@ UMEM_ALWAYS_INLINE void loop_indexed(char const *function, PlaceType const &plac
         if constexpr (has_range) {
           check_range(view, *range);
           (check_range(views, *range), ...);
+          check_apart(function, 1, in_range(view, *range), in_range(views, *range)...);
           map_indexed<Index>(where, f, *range, view, views...);
         } else {
+          check_apart(function, 1, view, views...);
           map_indexed<Index>(where, f, Range<Used::rank>(view.extents), view, views...);
         }
       },
@@ -240,7 +276,12 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place
     auto where = settled(place, uses...);
     check_kernels(where);
     with_views(
-        where, [&](auto const &...views) { map(where, f, in_range(views, *range)...); }, uses...);
+        where,
+        [&](auto const &...views) {
+          check_apart(function, 1, in_range(views, *range)...);
+          map(where, f, in_range(views, *range)...);
+        },
+        uses...);
   }
 }
 

@@ -182,9 +182,11 @@ template <class... Functions> constexpr void check_for_host() {
 } // namespace umem
 
 /* Functions that launch kernels have another body in files that nvcc compiles. These namespaces give them
- * another name too, so that one program can have files of both kinds. */
+ * another name too, so that one program can have files of both kinds; and those with checks another one. */
 #if defined(__CUDACC__)
 #define UMEM_LAUNCH_NAMESPACE with_kernels
+#elif UMEM_CHECKS
+#define UMEM_LAUNCH_NAMESPACE without_kernels_checked
 #else
 #define UMEM_LAUNCH_NAMESPACE without_kernels
 #endif

@@ -50,6 +50,8 @@ template <class Function> AssignOnDevice<Function> for_device(Assign<Function> c
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
+template <class Function> inline constexpr int first_operand<Assign<Function>> = 0;
+
 template <class PlaceType, class Function, class Output, class... Uses>
 void transform_uses(PlaceType const &place, Function const &f, Output const &out,
                     Uses const &...uses) {

@@ -147,6 +147,30 @@ static void contexts_of_one_file_are_one_memory(void **state) {
   test_free(bytes);
 }
 
+/* ---- the question of a program ---- */
+
+static void programs_can_ask(void **state) {
+  (void)state;
+  char bytes[64];
+  uintptr_t adr = (uintptr_t)bytes;
+  umemLayout const run = {.size = sizeof run, .item_size = 8};
+  assert_true(umem_copy_overlaps(&host, adr, &host, adr + 7, &run));
+  assert_true(umem_copy_overlaps(&host, adr + 7, &host, adr, &run));
+  assert_false(umem_copy_overlaps(&host, adr, &host, adr + 8, &run));
+  assert_false(umem_copy_overlaps(&host, adr, &host, adr, &run)); /* each item to itself */
+  size_t const extents[] = {2, 2}, none[] = {2, 0};
+  ptrdiff_t const rows[] = {16, 8}, columns[] = {8, 16};
+  umemLayout layout = {sizeof layout, 8, 2, extents, rows, columns};
+  assert_true(umem_copy_overlaps(&host, adr, &host, adr, &layout));
+  layout.extents = none;
+  assert_false(umem_copy_overlaps(&host, adr, &host, adr, &layout));
+  layout.rank = -1;
+  assert_false(umem_copy_overlaps(&host, adr, &host, adr, &layout));
+  assert_int_equal(umem_thread_status(), umemValueError);
+  umem_clear_status(&host);
+  umem_thread_clear();
+}
+
 /* ---- no memory ---- */
 
 static void without_a_buffer_nothing_changes(void **state) {
@@ -182,6 +206,7 @@ int main(void) {
       cmocka_unit_test(meetings_are_as_the_bytes_say),
       cmocka_unit_test(large_layouts_are_decided_at_once),
       cmocka_unit_test(contexts_of_one_file_are_one_memory),
+      cmocka_unit_test(programs_can_ask),
       cmocka_unit_test(without_a_buffer_nothing_changes),
   };
   return cmocka_run_group_tests(tests, open_host, NULL);

@@ -51,6 +51,24 @@ inline std::size_t count_of(ItemLayout const &items) noexcept {
 }
 
 /* Queues the copy, and orders later work of both arrays after it. */
+UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void const *other,
+                                ItemLayout const &of_other) {
+  if (!one || !other) return false;
+  std::size_t extents[UMEM_MAX_RANK];
+  std::ptrdiff_t strides[UMEM_MAX_RANK], other_strides[UMEM_MAX_RANK];
+  for (int k = 0; k < of_one.rank; k++) {
+    extents[k] = static_cast<std::size_t>(of_one.extents[k]);
+    strides[k] = of_one.strides[k] * static_cast<std::ptrdiff_t>(of_one.item_size);
+    other_strides[k] = of_other.strides[k] * static_cast<std::ptrdiff_t>(of_other.item_size);
+  }
+  umemLayout const layout = {sizeof layout, std::min(of_one.item_size, of_other.item_size),
+                             of_one.rank,   extents,
+                             strides,       other_strides};
+  void *host = pointers().c_context();
+  return umem_copy_overlaps(host, reinterpret_cast<address>(one), host,
+                            reinterpret_cast<address>(other), &layout);
+}
+
 inline void copy_between(PartMemory const &src, Location const &from, ItemLayout const &in,
                          PartMemory const &dst, Location const &to, ItemLayout const &out) {
   std::size_t extents[UMEM_MAX_RANK];

@@ -53,6 +53,10 @@ private:
 
 struct PartMembers; /* part.hpp */
 
+/* Whether elements of two views with the same extents share bytes, except where each element is its own. */
+bool share_elements(void const *one, ItemLayout const &of_one, void const *other,
+                    ItemLayout const &of_other);
+
 /* umem::copy of parts: see part.hpp. A copy that writes every byte of an array goes to its device side, unless keep_side
  * is true. */
 void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
