@@ -24,7 +24,7 @@ class Array(_core.Array):
     Indices and slices give views of the same memory. An index of all dimensions gives an array without dimensions:
     `a[1, 2].item()` is its number, and `a[1, 2] = 3` sets it. An array keeps its place alive, and views the memory.
 
-    An array equals itself alone: `a == b` raises umem.TypeError for another object. See umem.all_equal and all_close.
+    An array equals itself alone: `a == b` raises umem.TypeError for any other object but None. See umem.all_equal and all_close.
 
     NumPy, PyTorch, JAX, CuPy and others take it without a copy through the buffer protocol, DLPack,
     `__array_interface__` or `__cuda_array_interface__`.
@@ -60,10 +60,10 @@ class Array(_core.Array):
     # ---- comparisons ----
 
     def __eq__(self, other: object) -> bool:
-        return self is other or self._refuse_comparison("==")
+        return self is other or (other is not None and self._refuse_comparison("=="))
 
     def __ne__(self, other: object) -> bool:
-        return self is not other and self._refuse_comparison("!=")
+        return self is not other and (other is None or self._refuse_comparison("!="))
 
     __hash__ = _core.Array.__hash__
 
