@@ -23,11 +23,13 @@
 
 namespace umem {
 
-/* The last argument of convert: numbers that are out of the range of an integer type of n bits become the number in range
- * that differs from them by a multiple of 2^n. Infinities and NaN become 0. */
+/* The type of wrapping. */
 struct wrapping_t {
   explicit wrapping_t() = default;
 };
+
+/* The last argument of convert: numbers that are out of the range of an integer type of n bits become the number in range
+ * that differs from them by a multiple of 2^n. Infinities and NaN become 0. */
 inline constexpr wrapping_t wrapping{};
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
