@@ -20,7 +20,7 @@ def context(request):
 
 def add(queue, done):
     """What the other process does: it changes the arrays that come, until None does."""
-    for array in iter(queue.get, None):
+    while (array := queue.get()) is not None:
         array[...] = [2.0 * x for x in array.tolist()]
         done.put((array.shape, array.place.kind, os.getpid()))
 
@@ -85,6 +85,23 @@ def test_the_same_process_gets_the_same_memory():
     place.close()
     again[1] = 5  # the memory lives as long as the array
     assert again.tolist() == [0, 5, 0]
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="names are elsewhere")
+def test_a_name_that_others_may_write_needs_trust():
+    place = umem.Shm(name("trust"), "1M")
+    array = umem.zeros(3, place=place)
+    handle = pickle.dumps(array)
+    try:
+        os.chmod("/dev/shm/" + name("trust"), 0o666)
+        with pytest.raises(umem.OSError, match="other users may write it"):
+            umem.Shm(name("trust")).info  # noqa: B018
+        umem.Shm(name("trust"), trust="all").close()
+        assert pickle.loads(handle).address == array.address  # this process has it already
+        with pytest.raises(ValueError, match="trust"):
+            umem.Shm(name("trust"), trust="everybody").info  # noqa: B018
+    finally:
+        umem.Shm.remove(name("trust"))
 
 
 def test_copies_are_new_arrays():
