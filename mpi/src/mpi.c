@@ -99,7 +99,7 @@ static uintptr_t mpi_alloc(umemVirtual *ctx, size_t nbytes) {
 static void mpi_free(umemVirtual *ctx, uintptr_t adr) {
   Mpi *mpi = mpi_of(ctx);
   uint64_t const unit = mpi->units.unit;
-  if (!mpi_is_open(ctx)) return;
+  if (!__atomic_load_n(&mpi->window->open, __ATOMIC_ACQUIRE)) return; /* it has freed all blocks */
   pthread_mutex_lock(&mpi->units.lock);
   MpiUnitsResult result = adr % unit ? mpiUnitsNoBlock : mpi_units_free(&mpi->units, adr / unit);
   check(ctx, result, adr, 0);
@@ -235,7 +235,7 @@ umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank) {
   umemVirtual_ctor(super, NULL);
   super->type = umemUserDevice;
   super->name = "Mpi";
-  super->capabilities = umemReadable | umemWritable | umemOffsets;
+  super->capabilities = umemReadable | umemWritable | umemOffsets | umemShared;
   Mpi *mpi = make(super, comm, rank);
   if (!mpi) return umem_get_status(super);
   umemHost_ctor(&mpi->host);

@@ -220,7 +220,7 @@ void Allocator::free(void *adr, uintptr_t stream) {
     bool queued = to != context_->ctx;
     wait_for_users(reinterpret_cast<uintptr_t>(adr), stream, queued);
     if (!queued) wait_for_stream(stream);
-    umem_free(to, reinterpret_cast<uintptr_t>(adr));
+    umem_end_block(to, reinterpret_cast<uintptr_t>(adr), false, false, generation_);
     record_since(begin);
     if (!begin.exception && has_exception()) report_exception();
   }

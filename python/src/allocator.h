@@ -19,6 +19,7 @@ class Allocator {
   int64_t device_;   /* of the memory; -1: any */
   uint64_t stream_;  /* UMEM_UNKNOWN: none */
   bool keeps_sizes_;
+  unsigned generation_ = umem_generation();
   std::unique_ptr<Queues> queues_; /* NULL: blocks are in the order of the place */
   std::mutex mutex_;               /* for what follows */
   std::unordered_map<uintptr_t, size_t>

@@ -195,6 +195,7 @@ void release_memory(Array const &array) {
   for (Array *other = memory->context->arrays; other;) {
     Array *following = other->next;
     if (other->memory == memory) {
+      umemArray_set_keeps(other->handle, false); /* who says so wants the block to be reused */
       released.emplace_back();
       released.back() = other->take();
     }
@@ -340,6 +341,9 @@ void bind_arrays(nb::module_ &m) {
   bind_questions(type);
   type.def("release", release_early,
            "Gives the memory back now. All views become stale: every use raises ValueError.\n\n"
+           "In a named file later arrays may take its bytes, while those of an array that only "
+           "ends stay. A child of fork\n"
+           "gives back nothing that its parent has in shared memory or a file.\n\n"
            "Raises umem.NotSupportedError while NumPy or another library uses the memory.")
       .def("_hand_out", hand_out)
       .def_prop_ro("_is_host", [](Array &a) { return Look(a).context()->can(umemCpuReadable); })

@@ -188,4 +188,11 @@ inline nb::handle place_or_host(nb::handle place) {
   return place.is_none() ? default_host() : place;
 }
 
+/* Where a result of array is if None is named: on its place, or in RAM if that may outlive the process. */
+inline nb::object place_of_result(Array &array, nb::handle named) {
+  if (!named.is_none()) return nb::borrow(named);
+  return nb::borrow(Look(array).context()->can(umemShared) ? default_host()
+                                                           : nb::handle(array.place));
+}
+
 #endif

@@ -100,7 +100,7 @@ nb::object copy_array(Array &src, nb::handle place, umemElementType type) {
 }
 
 static nb::object copy_to_place(Array &array, nb::handle place) {
-  nb::object where = place.is_none() ? nb::borrow(array.place) : nb::borrow(place);
+  nb::object where = place_of_result(array, place);
   return copy_array(array, where, umemArray_type(Look(array).get()));
 }
 
@@ -112,7 +112,7 @@ static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
 }
 
 static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
-  nb::object where = place.is_none() ? nb::borrow(array.place) : nb::borrow(place);
+  nb::object where = place_of_result(array, place);
   Hold hold(array);
   return copy_array(array, where, element_of(dtype));
 }
@@ -137,13 +137,18 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
            nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
       .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
            nb::sig("def copy(self, place: PlaceType | None = None) -> ArrayType"),
-           "A new array in C order with the same elements, on the same place or another one.")
+           "A new array in C order with the same elements, on the place that is named.\n\n"
+           "Without one it is on the place of the array; but in RAM if that is a file, a mapped "
+           "file, "
+           "shared memory or\n"
+           "another process: a result never lands in a file that nobody has named.")
       .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: PlaceType) -> ArrayType"),
            "The array on a place: itself if it is there already, else a new one in C order.")
       .def(
           "astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
           nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
-          "A new array with the elements converted to another type.\n\n"
+          "A new array with the elements converted to another type, on the place that copy() "
+          "would take.\n\n"
           "Floating-point numbers are rounded toward zero to integers. Numbers out of the range of "
           "an integer type\n"
           "become the nearest number in range, where NumPy wraps integers; NaN becomes 0. Real and "

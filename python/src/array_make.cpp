@@ -11,6 +11,7 @@ nb::object new_array(Shape const &shape, umemElementType type, nb::handle place,
   array_call(is_short(context.get(), bytes), [&](umemStatusType *status) {
     handle = (zero ? umemArray_zeros : umemArray_create)(context->ctx, type, shape.rank,
                                                          shape.extents, nullptr, status);
+    umemArray_set_keeps(handle, true);
   });
   return wrap_array(handle, context.get(), place);
 }

@@ -232,7 +232,7 @@ nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
   nb::object array = share(object, place);
   if (!copy) return array;
   Array &shared = array_of(array);
-  return copy_array(shared, shared.place, umemArray_type(Look(shared).get()));
+  return copy_array(shared, place_of_result(shared, place), umemArray_type(Look(shared).get()));
 }
 
 } // namespace

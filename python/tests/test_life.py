@@ -1,4 +1,5 @@
 """Leaks, other processes, the end of the interpreter."""
+import copy
 import gc
 import os
 
@@ -103,3 +104,70 @@ END = {
 def test_the_interpreter_ends_while_arrays_live(run_python, name):
     out = run_python(f"import umem\n{END[name]}\nprint('done')\n")
     assert out.startswith("done\n") and "rror" not in out and "leak" not in out
+
+
+# ---- what stays in a file ----
+
+NAMED = {
+    "file": lambda path: umem.File(path, "w+"),
+    "append": lambda path: umem.File(path, "a+"),
+    "mmap": lambda path: umem.MMap(path, "w+"),
+    "limit": lambda path: umem.Limit(umem.File(path, "w+"), "1M"),
+    "track": lambda path: umem.Track(umem.MMap(path, "w+")),
+    "debug": lambda path: umem.Debug(umem.File(path, "w+")),
+    "open": lambda path: umem.open(f"stats+file:{path}?mode=w+"),
+    "no": lambda path: umem.open(f"file:{path}?mode=w+&reuse=no"),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_what_was_written_to_a_named_file_stays(kind, tmp_path):
+    path = tmp_path / "a.bin"
+    rows = numpy.arange(5 * 1000.0).reshape(5, 1000)
+    with NAMED[kind](path) as place:
+        for k in range(5):
+            array = umem.asarray(rows[k], place=place)
+            array[:10].astype("int8")
+            array.copy()
+        del array
+        assert numpy.ndarray(5, "V8000", path.read_bytes()[:40000]).tobytes() == rows.tobytes() or kind == "debug"
+        if isinstance(place, umem.Track):
+            assert place.blocks == []  # nothing leaks
+    content = path.read_bytes()
+    assert all(rows[k].tobytes() in content for k in range(5))
+    assert len(content) == 40000 or kind == "debug"
+
+
+def test_release_and_reuse_give_bytes_free(tmp_path):
+    with umem.File(tmp_path / "a.bin", "w+") as place:
+        array = umem.zeros(1000, place=place)
+        address, view = array.address, array[1:]
+        array.release()
+        assert view.released and umem.zeros(1000, place=place).address == address
+        assert umem.zeros(1000, place=place).address != address
+    for place in (umem.File(tmp_path / "b.bin", "w+", reuse=True), umem.MMap(tmp_path / "c.bin", "w+", reuse=True),
+                  umem.open(f"file:{tmp_path / 'd.bin'}?mode=w+&reuse=yes"), umem.File(), umem.Shm(size="1M")):
+        assert len({umem.zeros(1000, place=place).address for _ in range(5)}) == 1
+        place.close()
+
+
+@pytest.mark.parametrize("make", [lambda a: a.copy(), lambda a: copy.copy(a), lambda a: copy.deepcopy(a),
+                                  lambda a: a.astype("int8"), lambda a: umem.asarray(a, "float32"),
+                                  lambda a: umem.asarray(a, copy=True), lambda a: a[::2].copy()])
+def test_results_without_a_place_never_land_in_a_file(make, tmp_path):
+    path = tmp_path / "a.npy"
+    numpy.save(path, numpy.arange(100.0))
+    length = path.stat().st_size
+    for mode in "r", "r+":
+        array = umem.load(path, mode=mode)
+        assert make(array).place is umem.host()
+        array[:50].astype("float32")
+        if mode == "r+":
+            array[1:] = array[:-1]  # they overlap
+            array[:-1] = array[1:]
+        assert path.stat().st_size == length
+        array.place.close()
+    with umem.Limit(umem.Shm(size="1M"), "1M") as place:
+        assert make(umem.zeros(100, place=place)).place is umem.host()
+    with umem.Pool(umem.Host()) as place:
+        assert make(umem.zeros(100, place=place)).place is place

@@ -104,13 +104,82 @@ def test_a_name_that_others_may_write_needs_trust():
         umem.Shm.remove(name("trust"))
 
 
-def test_copies_are_new_arrays():
+def test_copies_are_new_arrays_in_ram():
     with umem.Shm(size="1M") as place:
         array = umem.zeros(3, place=place)
-        for other in copy.copy(array), copy.deepcopy(array):
+        for other in copy.copy(array), copy.deepcopy(array), array.astype("int8"), umem.asarray(array, copy=True):
             other.fill(1)
-            assert other.place is place
+            assert other.place is umem.host()
+        assert array.copy(place).place is place
         assert array.tolist() == [0, 0, 0]
+
+
+SHARED = {
+    "shm": lambda folder: umem.Shm(size="4M"),
+    "limit": lambda folder: umem.Limit(umem.Shm(size="4M"), "4M"),
+    "track": lambda folder: umem.Track(umem.Shm(size="4M")),
+    "pool": lambda folder: umem.Pool(umem.Shm(size="4M")),
+    "debug": lambda folder: umem.Debug(umem.Shm(size="4M")),
+    "file": lambda folder: umem.File(folder / "a.bin", "w+"),
+    "append": lambda folder: umem.File(folder / "a.bin", "a+"),
+    "scratch": lambda folder: umem.File(),
+    "mmap": lambda folder: umem.MMap(folder / "b.bin", "w+"),
+    "track-mmap": lambda folder: umem.Track(umem.MMap(folder / "b.bin", "w+")),
+}
+
+
+def drop_all(kept):
+    """What the child does: it drops what it has of its parent, releases some with a word, and makes arrays of its own."""
+    place = kept[0].place
+    if not isinstance(place, umem.Pool):
+        umem.full(1000, 9.0, place=place).release()
+    kept[1].release()
+    kept.clear()
+    gc.collect()
+
+
+def check_kept(place, kept):
+    later = [umem.full(1000, 7.0, place=place) for _ in range(4)]
+    assert [array.tolist() for array in kept] == [[float(k)] * 1000 for k in range(len(kept))]
+    addresses = [array.address for array in kept + later]
+    assert len(set(addresses)) == len(addresses)
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_frees_nothing_of_its_parent(kind, tmp_path):
+    with SHARED[kind](tmp_path) as place:
+        kept = [umem.full(1000, float(k), place=place) for k in range(3)]
+        child = multiprocessing.get_context("fork").Process(target=drop_all, args=(kept,))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        check_kept(place, kept)
+        for array in kept:
+            array.release()
+
+
+FORKS = """
+import os, sys
+import umem
+place = {place}
+kept = [umem.full(1000, float(k), place=place) for k in range(3)]
+child = os.fork()
+if not child:
+    {end}
+assert os.waitpid(child, 0)[1] == 0
+later = [umem.full(1000, 7.0, place=place) for _ in range(3)]
+assert [array.tolist() for array in kept] == [[float(k)] * 1000 for k in range(3)]
+assert len({{array.address for array in kept + later}}) == 6
+"""
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "kept.clear(); place.close(); sys.exit()", "os._exit(0)"])
+@pytest.mark.parametrize("made", ["umem.Shm(size='1M')", "umem.Track(umem.Shm(size='1M'))",
+                                  "umem.Pool(umem.Shm(size='4M'))", "umem.File('a.bin', 'w+')",
+                                  "umem.open('limit+mmap:b.bin?mode=w+&limit=1M')"])
+def test_a_child_that_exits_leaves_its_parent_alone(run_python, made, end):
+    assert run_python(FORKS.format(place=made, end=end)) == ""
 
 
 def test_what_has_no_bytes_is_not_passed():

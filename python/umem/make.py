@@ -73,7 +73,8 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
     dtype : umem.DType, str, type or NumPy dtype, optional
         Default: that of value.
     place : Place, optional
-        Default: where value is. Lists become arrays in RAM.
+        Default: where value is. Lists become arrays in RAM, and so do copies of arrays in files, shared memory and
+        other processes.
     copy : bool, optional
         True: always a copy. False: raises umem.ValueError where a copy is needed. None: a copy where it is needed.
 
@@ -91,7 +92,7 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
         return fail("a copy is needed, but copy is False") if copy is False else found
     if copy is False:
         fail("a copy is needed, but copy is False")
-    made = found.astype(found.dtype if same_type else dtype, target)
+    made = found.astype(found.dtype if same_type else dtype, place)
     return made
 
 

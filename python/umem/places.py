@@ -158,6 +158,9 @@ class File(Place):
         Disk space when an array is made, or when it is written.
     direct : {"auto", "on", "off"}, optional
         Long transfers around the page cache.
+    reuse : bool
+        In a file with a path, an array that ends leaves its bytes there: no later array takes them while the file is
+        open. `Array.release` gives them free. True: the end of an array does so, too.
 
     Raises
     ------
@@ -168,8 +171,8 @@ class File(Place):
     _kind = "file"
 
     def __init__(self, path: Path | None = None, mode: str | None = None, *, reserve: str | None = None,
-                 direct: str | None = None) -> None:
-        super().__init__(None, path, mode=mode, reserve=reserve, direct=direct)
+                 direct: str | None = None, reuse: bool = False) -> None:
+        super().__init__(None, path, mode=mode, reserve=reserve, direct=direct, reuse="yes" if reuse else None)
 
 
 class MMap(File):

@@ -255,7 +255,8 @@ TEST_P(ArrayTest, copies_deeply) {
     number(array);
     if (!host_is_newer) array.release_host();
     Doubles copy(array);
-    EXPECT_EQ(copy.context(), place);
+    /* Nobody has named a file for the copy. */
+    EXPECT_EQ(copy.context(), place.can(umemShared) ? umem::detail::pointers() : place);
     EXPECT_EQ(copy.ghosts(), array.ghosts());
     expect_numbered(copy);
     number(copy, 50);

@@ -20,7 +20,8 @@ using umem::Side;
 using Doubles = Array<double, 2>;
 
 static_assert(std::is_copy_assignable_v<Doubles> && std::is_move_assignable_v<Doubles>);
-static_assert(!std::is_nothrow_move_assignable_v<Doubles>, "guards may live, and the elements may have to be copied");
+static_assert(!std::is_nothrow_move_assignable_v<Doubles>,
+              "guards may live, and the elements may have to be copied");
 static_assert(std::is_nothrow_swappable_v<Doubles>);
 
 umem::ArrayOptions<2> with_ghosts(umem::index_t below, umem::index_t left) {
@@ -186,7 +187,9 @@ TEST_P(ArrayAssign, from_nothing_and_to_nothing) {
     Doubles target({2, 3}, place, with_ghosts(1, 0)), nothing, taken;
     number(target);
     assign(taken, target);
-    EXPECT_EQ(taken.context(), place);
+    bool const is_copy =
+        assign == copy_assign; /* which lands in no file or segment that nobody has named */
+    EXPECT_EQ(taken.context(), is_copy && place.can(umemShared) ? umem::detail::pointers() : place);
     EXPECT_EQ(taken.ghosts(), (Extents<2>{1, 0}));
     expect_numbered(taken);
     assign(taken, nothing);

@@ -37,6 +37,7 @@ TEST_P(RetryTest, tries_again_when_there_is_room) {
     EXPECT_EQ(request.attempt, asked.size());
     EXPECT_TRUE(request.context);
     if (cache.empty()) return false;
+    cache.back().deallocate();
     cache.pop_back();
     return true;
   });

@@ -82,8 +82,14 @@ UMEM_EXTERN umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType 
 UMEM_EXTERN umemArray *umemArray_retain(umemArray *array);
 
 /* One user less. The last one ends the handle, and with the last handle that shares the memory umem frees it or calls
- * release. Ignores NULL. */
+ * release. In a child of fork, memory that the child shares with its parent (umemShared), and that the array had before the
+ * fork, stays allocated: see umem_end_block. Ignores NULL. */
 UMEM_EXTERN void umemArray_release(umemArray *array);
+
+/* Whether the memory of array, and of all handles that share it, stays allocated after the last of them, if the context is
+ * a named file that keeps what was written (umemKeeps). At first true if the option reuse of the file is umemReuseNo, else
+ * false. Ignores NULL, and memory that umem does not free. */
+UMEM_EXTERN void umemArray_set_keeps(umemArray *array, bool keeps);
 
 /* In which order the elements of a copy follow one another in memory. */
 typedef enum umemArrayOrder {

@@ -72,7 +72,15 @@ typedef enum umemCapability {
   umemPromptBlocks = 1 << 13,
   /* A umemGuarded is in the stack: connections and arrays do not share the memory with a Host, also where they could.
    * So a program meets the copies that a GPU would need. */
-  umemSeparate = 1 << 14
+  umemSeparate = 1 << 14,
+  /* The memory may outlive the process: a child of fork and its parent use the same bytes (shared memory, files, ranks of
+   * MPI). An object frees a block there only in the process that has allocated or received it: see umem_end_block. Copies
+   * without a named place, in C++ and Python, are in RAM. */
+  umemShared = 1 << 15,
+  /* A named file: what was written stays. An object of C++ or Python that ends leaves its block allocated, so that no
+   * later block takes its bytes. See umemReuse in umem/file.h. */
+  umemKeeps = 1 << 16,
+  umemKeepsAll = 1 << 17 /* so does a umemArray that ends (umemReuseNo) */
 } umemCapability;
 
 /* The base of every context, and the first member of its struct. Programs must not change it; virtual.h is for

@@ -34,7 +34,8 @@
  * Blocks larger than kept_bytes have guards, but ctx neither fills nor keeps them. umem_dtor gives blocks that are
  * still live back to upstream; this is not an error. To find leaks, put a umemTrack over ctx, not below it. A
  * umemDebug over RAM that UMEM_DEFAULT names checks all blocks at the end of the process (default.h). In a child of
- * fork, ctx neither fills nor checks memory that the child shares with its parent, such as a file.
+ * fork, ctx neither fills nor checks memory that the child shares with its parent, such as a file, and gives none back
+ * to upstream.
  *
  * All threads share one lock. ctx holds it for a look-up, and not while upstream works. The record of a block takes
  * about 180 bytes of RAM, and 16 for each frame.

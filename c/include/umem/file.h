@@ -75,17 +75,28 @@ typedef enum umemDirect {
   umemDirectOff /* none */
 } umemDirect;
 
+/* Whether a later block of a named file may take the bytes of an array that has ended, while the file is open. What
+ * umem_free frees is always reused, and so is everything in a scratch file. */
+typedef enum umemReuse {
+  umemReuseAuto =
+      0, /* what a umemArray has released; not what an object of C++ or Python has left when it ended */
+  umemReuseYes, /* all of it */
+  umemReuseNo   /* none of it: what was written stays */
+} umemReuse;
+
 /* Options of umemFile_ctor_with, umemMMap_ctor_with and the functions ..._adopt_with. */
 typedef struct umemFileOptions {
   size_t size; /* sizeof(umemFileOptions) as the caller was compiled */
   umemReserve reserve;
   uint32_t reserved; /* zero; not read: older programs have padding here */
   umemDirect direct;
+  uint32_t reserved_too; /* zero; not read: older programs have padding here */
+  umemReuse reuse;
 } umemFileOptions;
 
 /* The defaults. */
 #define UMEM_FILE_OPTIONS_INIT                                                                     \
-  { sizeof(umemFileOptions), umemReserveAuto, 0, umemDirectAuto }
+  { sizeof(umemFileOptions), umemReserveAuto, 0, umemDirectAuto, 0, umemReuseAuto }
 
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
@@ -108,7 +119,7 @@ typedef struct umemFileOptions {
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
 /* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong size or an
- * unknown reserve or direct; umemNotSupportedError with the system's text if direct is umemDirectOn and the file
+ * unknown reserve, direct or reuse; umemNotSupportedError with the system's text if direct is umemDirectOn and the file
  * system does not support it. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);

@@ -19,7 +19,8 @@
  *              need a chunk wait for it. Functions that the upstream calls in this time, as umemRetry does, may use
  *              ctx, but must not wait for a thread that needs a chunk.
  *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue.
- *   fork       A child may use ctx as far as it may use the upstream. A block that another thread of the
+ *   fork       A child may use ctx as far as it may use the upstream. If both use the same bytes (umemShared), only one
+ *              of them may allocate, and the child gives no chunk of its parent back. A block that another thread of the
  *              parent was allocating or freeing at that moment stays unused in the child.
  */
 #ifndef UMEM_FIXED_H

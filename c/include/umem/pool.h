@@ -42,7 +42,8 @@
  *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
  *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for
  *              different sizes, or after it has given memory back.
- *   fork       A child may use the pool as far as it may use the upstream. Blocks in the caches of the
+ *   fork       A child may use the pool as far as it may use the upstream. If both use the same bytes (umemShared), only one
+ *              of them may allocate, and the child gives no chunk of its parent back. Blocks in the caches of the
  *              parent's other threads stay unused in the child.
  */
 #ifndef UMEM_POOL_H

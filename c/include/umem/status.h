@@ -11,8 +11,8 @@
  *                check once at the end.
  *
  * A recorded failure does not stop later calls. Recording a failure allocates nothing and cannot fail. The library
- * never aborts or exits. It prints nothing, except what the contexts of UMEM_DEFAULT find when the process ends
- * (default.h).
+ * never aborts or exits. It prints nothing, except what nobody could receive: what the contexts of UMEM_DEFAULT find when
+ * the process ends (default.h), and why an object of C++ could not end as it should (umem_report_end).
  *
  * Threads: every function here may be called from any thread at any time.
  */
@@ -100,6 +100,11 @@ UMEM_EXTERN void umem_thread_clear(void);
  * the hook for them, and the thread's last failure is still the one for which the hook was called. No exception may
  * leave the hook: declare it noexcept in C++ (see doc/concepts/callbacks.rst). */
 typedef void umemFailureHook(void *ctx, umemStatusType type, char const *message, void *data);
+
+/* For an object whose end has failed where nobody can receive a status, such as a destructor of C++ that could not write
+ * back. Prints one line to stderr: "umem: ", what has ended, and the message of this thread's last failure. It prints
+ * nothing if there is a failure hook, which has seen the failure. what: borrowed for the call. */
+UMEM_EXTERN void umem_report_end(char const *what);
 
 /* Sets the failure hook of the process; NULL, the default: none. data is borrowed, and is an argument of each call of
  * the hook. A call that already runs in another thread may still use the old hook and the old data. */

@@ -325,6 +325,12 @@ struct umemVtbl {
    * what it has not read yet. It must record no failure. Adaptors leave it NULL: umem calls that of the upstream.
    * Default: false; then two contexts have the same bytes at the same addresses alone. */
   bool (*locate)(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]);
+
+  /* The object that owned the block at adr has ended, and the block stays allocated (umem_end_block). A context that
+   * lists blocks that nobody has freed, or gives these back at its end, forgets the block, and calls umemVirtual_leave for
+   * the block of its upstream. It records no failure for an address that it does not know. Default: that of the upstream,
+   * for the same address; without one, nothing. */
+  void (*leave)(umemVirtual *ctx, uintptr_t adr, bool aligned);
 };
 
 /* ---- construction ---- */
@@ -352,6 +358,9 @@ UMEM_EXTERN uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t 
 UMEM_EXTERN uintptr_t umemVirtual_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
 UMEM_EXTERN uintptr_t umemVirtual_aligned_origin(umemVirtual *ctx, uintptr_t adr);
 UMEM_EXTERN void umemVirtual_aligned_free(umemVirtual *ctx, uintptr_t adr);
+
+/* Calls the method leave of ctx, for adaptors that pass it on to their upstream. Records nothing. */
+UMEM_EXTERN void umemVirtual_leave(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 /* copy_from of a filled host buffer, in chunks. */
 UMEM_EXTERN void umemVirtual_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);

@@ -115,6 +115,18 @@ static void guarded_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
 }
 UMEM_ADAPTOR_FREES(guarded_free)
 
+/* What cannot be opened stays in the table, and closed. */
+static void guarded_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  (void)aligned;
+  umemGuardedImpl *impl = impl_of(ctx);
+  umemLock_acquire(&impl->lock);
+  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
+  uintptr_t origin = block ? block->origin : 0;
+  bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
+  umemLock_release(&impl->lock);
+  if (removed) umemVirtual_leave(umemAdaptor_upstream(ctx), origin, true);
+}
+
 static uintptr_t guarded_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return impl_of(ctx)->has_pages ? adr : umemAdaptor_aligned_origin(ctx, adr);
 }
@@ -257,7 +269,7 @@ static void free_all(umemVirtual *ctx) {
       umemGuardedBlocks_forget(&impl->blocks, block);
       continue;
     }
-    umemAdaptor_give_back(ctx, origin, true);
+    if (!umem_is_of_parent(ctx, impl->adaptor.generation)) umemAdaptor_give_back(ctx, origin, true);
   }
 }
 
@@ -308,6 +320,7 @@ static struct umemVtbl const guarded_vtbl = {
     .find = guarded_find,
     .usage = guarded_usage,
     .set_block_label = guarded_set_block_label,
+    .leave = guarded_leave,
     UMEM_ADAPTOR_ALLOCATION_BY(guarded_ask),
     UMEM_ADAPTOR_FREE_BY(guarded_free),
     .aligned_origin = guarded_aligned_origin,

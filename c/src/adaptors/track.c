@@ -97,6 +97,14 @@ static void track_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
 }
 UMEM_ADAPTOR_FREES(track_free)
 
+static void track_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  umemTrackTable *table = &track_of(ctx)->table;
+  umemTrackBlock block;
+  if (umemTrackTable_leave(table, adr, aligned, 0, &block) == umemTrackLeaves)
+    umemTrackTable_settle(table, adr, block.number, true);
+  umemVirtual_leave(umemAdaptor_upstream(ctx), adr, aligned);
+}
+
 static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
   umemTrackRecord record;
   uint64_t number;
@@ -241,6 +249,7 @@ static struct umemVtbl const track_vtbl = {
     .find = track_find,
     .usage = track_usage,
     .set_block_label = track_set_block_label,
+    .leave = track_leave,
     UMEM_ADAPTOR_ALLOCATION_BY(track_ask),
     UMEM_ADAPTOR_FREE_BY(track_free),
     UMEM_ADAPTOR_BYTES,

@@ -32,6 +32,8 @@ umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *
   bool read_only = !umem_can(ctx, umemWritable);
   *array = (umemArray){.users = 1,
                        .owner = array,
+                       .generation = umem_fork_count(),
+                       .keeps = umem_can(ctx, umemKeepsAll),
                        .ctx = ctx,
                        .adr = adr,
                        .type = form->type,
@@ -66,10 +68,9 @@ void umem_array_end_memory(umemArray const *owner) {
   case umemArrayKeeps:
     break;
   case umemArrayFrees:
-    umem_free(owner->ctx, owner->block);
-    break;
   case umemArrayFreesAligned:
-    umem_aligned_free(owner->ctx, owner->block);
+    umem_end_block(owner->ctx, owner->block, owner->end == umemArrayFreesAligned,
+                   __atomic_load_n(&owner->keeps, __ATOMIC_RELAXED), owner->generation);
     break;
   case umemArrayReleases: {
     if (queues(owner->ctx)) umem_synchronize_apart(owner->ctx);
@@ -88,6 +89,10 @@ umemArray *umemArray_retain(umemArray *array) {
 static __attribute__((noinline)) void end_memory(umemArray const *owner, void const *caller) {
   UMEM_ENTER_AS("umemArray_release", caller);
   umem_array_end_memory(owner);
+}
+
+void umemArray_set_keeps(umemArray *array, bool keeps) {
+  if (array) __atomic_store_n(&array->owner->keeps, keeps, __ATOMIC_RELAXED);
 }
 
 void umemArray_release(umemArray *array) {

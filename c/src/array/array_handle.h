@@ -33,6 +33,8 @@ struct umemArray {
 
   /* Of an owner. */
   umemArrayEnd end;
+  bool keeps; /* atomic: it leaves the block allocated where the context keeps such blocks */
+  unsigned generation; /* of the process that has allocated or received the block */
   uintptr_t block;
   void (*release)(void *user);
   void *user;

@@ -192,7 +192,8 @@ static bool take_memory(umemSlots *slots) {
 }
 
 bool umemSlots_take(umemSlots *slots, umemBlocksPlan const *plan) {
-  *slots = (umemSlots){.plan = *plan, .memory = umem_null(plan->given.place)};
+  *slots = (umemSlots){
+      .plan = *plan, .memory = umem_null(plan->given.place), .generation = umem_fork_count()};
   if (take_queues(slots) && take_memory(slots)) return true;
   umemSlots_release(slots);
   return false;
@@ -210,6 +211,6 @@ static void order_free(umemSlots *slots) {
 
 void umemSlots_release(umemSlots *slots) {
   order_free(slots);
-  umem_free(slots->plan.given.place, slots->memory);
+  umem_end_block(slots->plan.given.place, slots->memory, false, false, slots->generation);
   free(slots->queues);
 }

@@ -10,6 +10,7 @@
 typedef struct umemSlots {
   umemBlocksPlan plan;
   uintptr_t memory;     /* on the place */
+  unsigned generation;  /* of the process that has allocated it */
   umemVirtual **queues; /* owned */
   size_t queue_count;   /* at least 1 */
 } umemSlots;

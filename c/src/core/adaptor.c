@@ -48,7 +48,8 @@ static bool begin(umemVirtual *ctx, umemVirtual *upstream, bool owns, umemKind c
   } else if (!upstream) {
     umemVirtual_fail(ctx, umemValueError, "the upstream is NULL");
   } else {
-    *impl = (umemAdaptor){.upstream = upstream, .owns_upstream = owns};
+    *impl =
+        (umemAdaptor){.upstream = upstream, .owns_upstream = owns, .generation = umem_fork_count()};
     take_after(ctx, upstream);
     if (umem_guard(upstream)) return true;
     umemVirtual_adopt(ctx, before);
@@ -97,6 +98,10 @@ void umemAdaptor_dtor(umemVirtual *ctx) {
 }
 
 /* ---- methods that pass on ---- */
+
+void umemAdaptor_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  (void)ctx, (void)adr, (void)aligned;
+}
 
 void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr) { umemAdaptor_give_back(ctx, adr, false); }
 

@@ -24,6 +24,7 @@
 typedef struct umemAdaptor {
   umemVirtual *upstream; /* borrowed, or owned */
   bool owns_upstream;
+  unsigned generation; /* of the process that has constructed it */
   umemLive live;
 } umemAdaptor;
 
@@ -126,6 +127,9 @@ bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_a
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 void umemAdaptor_wait(umemVirtual *ctx, umemVirtual *other);
 umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx);
+
+/* The method leave of a pool, whose blocks are not those of its upstream: does nothing. */
+void umemAdaptor_leave(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 #define UMEM_ADAPTOR_FREE .free = umemAdaptor_free, .aligned_free = umemAdaptor_aligned_free
 #define UMEM_ADAPTOR_BYTES                                                                         \

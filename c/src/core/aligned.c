@@ -1,4 +1,4 @@
-/* aligned.c - dispatch of aligned allocation, and its default.
+/* aligned.c - dispatch of aligned allocation and its default, and the blocks of objects that end.
  *
  * The default allocates a larger block and hands out an aligned address inside it. Where the block begins is
  * kept in a table beside the memory, which the CPU may not be able to touch: umemVirtual.base. */
@@ -9,6 +9,7 @@
 #include "core/extra.h"
 #include "core/guard.h"
 #include "core/refused.h"
+#include "core/request.h"
 
 #include <stdlib.h>
 
@@ -121,4 +122,32 @@ void umem_aligned_free(void *ctx, uintptr_t adr) {
 void umem_free_aligned(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umem_aligned_free(ctx, adr);
+}
+
+/* ---- blocks of objects that end ---- */
+
+unsigned umem_generation(void) { return umem_fork_count(); }
+
+void umemVirtual_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  while (ctx && ctx->vptr) {
+    void (*leave)(umemVirtual *, uintptr_t, bool) = UMEM_SLOT(ctx, leave);
+    if (leave) {
+      leave(ctx, adr, aligned);
+      return;
+    }
+    ctx = umem_below(ctx);
+  }
+}
+
+umemStatusType umem_end_block(void *ctx, uintptr_t adr, bool aligned, bool keeps,
+                              unsigned generation) {
+  UMEM_ENTER_AS(aligned ? "umem_aligned_free" : "umem_free", __builtin_return_address(0));
+  umemVirtual *self = ctx;
+  bool stays =
+      self && (umem_is_of_parent(self, generation) || (keeps && umem_can(self, umemKeeps)));
+  if (!stays)
+    umem_free_as(ctx, adr, aligned);
+  else if (umem_is_in_place(self) && adr != umem_null_of(self))
+    umemVirtual_leave(self, adr, aligned);
+  return umem_result_of(&umem_entry_);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <umem/base.h>
 
+#include "base/lock.h"
 #include "core/slot.h"
 
 /* Whether ctx, which is not NULL, stands where it was constructed: false for a copy by value. */
@@ -29,6 +30,11 @@ static inline umemVirtual *umem_guard_blocks(void const *ctx) {
   bool good = self && self->vptr && umem_is_in_place(self) &&
               (self->capabilities & (umemPrompt | umemPromptBlocks));
   return __builtin_expect(good, 1) ? self : umem_guard_slowly(ctx);
+}
+
+/* Whether this is a child of fork, and a block of ctx that was there in that generation is its parent's still. */
+static inline bool umem_is_of_parent(umemVirtual const *ctx, unsigned generation) {
+  return umem_can(ctx, umemShared) && generation != umem_fork_count();
 }
 
 static inline uintptr_t umem_null_of(umemVirtual const *ctx) {

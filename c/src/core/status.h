@@ -24,6 +24,10 @@ char const *umem_system_words(int error, char *buffer, size_t size);
  * one. */
 umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before);
 
+/* Writes text and a newline to the standard error output: the only output of the library, for what no call can return. A
+ * failure has no effect, nor has a reader that has gone (SIGPIPE). */
+void umem_print_line(char const *text);
+
 /* Makes the calling thread as one that is in no function of umem. Only for test programs, which leave a call
  * by longjmp when a check or a signal ends a test. What the call held, locks of its contexts too, it holds
  * for ever. Returns whether the thread left a call. */

@@ -10,7 +10,6 @@
 #include "core/guard.h"
 #include "open/allowed.h"
 #include "open/open.h"
-#include "open/report.h"
 
 #include <umem/default.h>
 
@@ -170,7 +169,7 @@ static void *default_in(Slot *slot, int device) {
 static void report_end(umemAttempt *attempt) {
   char text[UMEM_MESSAGE_SIZE + 64];
   snprintf(text, sizeof text, "umem: at the end of a default context: %s", attempt->text);
-  umem_report(text);
+  umem_print_line(text);
 }
 
 /* Runs last in the process: after functions of atexit and destructors of C++ objects, and, by its priority, after

@@ -252,8 +252,9 @@ static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
 
 /* Reduces capabilities and alignment of ctx to those of the bin. */
 static void admit(umemVirtual *ctx, umemVirtual const *bin) {
-  uint32_t faultable = (ctx->capabilities | bin->capabilities) & umemFaultable;
-  ctx->capabilities = (ctx->capabilities & bin->capabilities) | faultable;
+  uint32_t const of_any = umemFaultable | umemShared | umemKeeps | umemKeepsAll;
+  uint32_t either = (ctx->capabilities | bin->capabilities) & of_any;
+  ctx->capabilities = (ctx->capabilities & bin->capabilities) | either;
   if (bin->alignment < ctx->alignment) ctx->alignment = bin->alignment;
 }
 
@@ -298,6 +299,7 @@ static struct umemVtbl const binning_vtbl = {
     .find = binning_find,
     .upstream = umemAdaptor_upstream_method,
     UMEM_ADAPTOR_ALLOCATION_BY(binning_ask),
+    .leave = umemAdaptor_leave,
     UMEM_ADAPTOR_FREE_BY(binning_free),
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

@@ -165,6 +165,7 @@ static struct umemVtbl const fixed_vtbl = {
     .find = fixed_find,
     .usage = fixed_usage,
     .upstream = umemAdaptor_upstream_method,
+    .leave = umemAdaptor_leave,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,
 };

@@ -149,6 +149,7 @@ static umemFixedChunk *record_chunk(umemFixedFreeList *list, uintptr_t adr, uint
   if (!chunk) return NULL;
   __atomic_store_n(&chunk->adr, adr, __ATOMIC_RELEASE);
   chunk->held = true;
+  chunk->generation = umem_fork_count();
   umemPageMap_set(&list->map, page, pages, (uintptr_t)chunk);
   list->held_chunks++;
   list->held_blocks += chunk->count;
@@ -222,6 +223,7 @@ static void offer(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t but) 
 static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   uint64_t before = umem_thread.failures;
+  if (umem_is_of_parent(list->upstream, chunk->generation)) return;
   umem_aligned_free(list->upstream, adr);
   if (umem_thread.failures != before) return;
   size_t size = chunk->count * list->block_size;
@@ -418,7 +420,7 @@ bool umemFixedFreeList_init(umemFixedFreeList *list) {
 void umemFixedFreeList_fini(umemFixedFreeList *list) {
   for (umemFixedChunk *chunk = list->newest, *older; chunk; chunk = older) {
     older = chunk->older;
-    if (chunk->held) umem_aligned_free(list->upstream, chunk->adr);
+    if (chunk->held) umem_end_block(list->upstream, chunk->adr, true, false, chunk->generation);
     free(chunk);
   }
   for (umemFixedTable *table = list->table, *older; table; table = older) {

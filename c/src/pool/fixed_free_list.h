@@ -24,6 +24,7 @@ typedef struct umemFixedChunk {
   struct umemFixedChunk *next_unused; /* under the lock */
   uintptr_t adr;                      /* atomic; changes under the lock */
   bool held;                          /* not given back; under the lock */
+  unsigned generation;                /* of the process that has taken it; constant */
   uint32_t first, count;              /* numbers of blocks; constant */
   uint32_t free_count;                /* while they are counted, under the lock */
   uint32_t links[];                   /* atomic */

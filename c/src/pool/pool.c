@@ -82,6 +82,7 @@ static struct umemVtbl const pool_vtbl = {
     .trim = pool_trim,
     .upstream = umemAdaptor_upstream_method,
     UMEM_POOL_BLOCKS,
+    .leave = umemAdaptor_leave,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,
 };

@@ -14,7 +14,8 @@ struct umemPoolChunk {
   uintptr_t adr;
   size_t size;
   uint64_t serial;
-  bool special; /* its alignment made it costly: goes back as soon as it is empty */
+  unsigned generation; /* of the process that has taken it */
+  bool special;        /* its alignment made it costly: goes back as soon as it is empty */
 };
 
 /* ---- new chunks ---- */
@@ -79,7 +80,8 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
   umemGrowth_end(&core->growing, &request);
-  if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial, special}))
+  if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial,
+                                                  umem_fork_count(), special}))
     return true;
   if (!allocated) return false;
   umemAttempt forgotten;
@@ -109,7 +111,7 @@ static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
  * example, the chunk stays. */
 static void release_if_free(umemPoolCore *core, size_t i) {
   umemPoolChunk *chunk = &core->chunks[i];
-  if (!is_free(core, chunk)) return;
+  if (!is_free(core, chunk) || umem_is_of_parent(core->upstream, chunk->generation)) return;
   uint64_t before = umem_thread.failures;
   umem_aligned_free(core->upstream, chunk->adr);
   if (umem_thread.failures != before) {
@@ -168,7 +170,7 @@ void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion
 
 void umemPoolChunk_end_all(umemPoolCore *core) {
   for (size_t i = core->chunk_count; i-- > 0;)
-    umem_aligned_free(core->upstream, core->chunks[i].adr);
+    umem_end_block(core->upstream, core->chunks[i].adr, true, false, core->chunks[i].generation);
   free(core->chunks);
   core->chunks = NULL;
   core->chunk_count = 0;

@@ -58,6 +58,7 @@ static struct umemVtbl const on_vtbl = {
     .trim = on_trim,
     .upstream = umemAdaptor_upstream_method,
     UMEM_POOL_BLOCKS,
+    .leave = umemAdaptor_leave,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,
 };
@@ -91,7 +92,8 @@ static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
 /* What pool and queue can both do. Whether the view is ordered depends on the queue alone. */
 static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
   uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
-  return both | (pool->capabilities & (umemFaultable | umemPromptBlocks));
+  uint32_t const of_pool = umemFaultable | umemPromptBlocks | umemShared | umemKeeps | umemKeepsAll;
+  return both | (pool->capabilities & of_pool);
 }
 
 static bool open_list(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) {

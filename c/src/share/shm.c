@@ -470,8 +470,8 @@ umemKind const umem_shm_kind = {
                .help = "memory that several processes share"},
     .label = "Shm",
     .type = umemShmDevice,
-    .capabilities =
-        umemCpuReadable | umemCpuWritable | umemReadable | umemWritable | umemConcurrent,
+    .capabilities = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable |
+                    umemConcurrent | umemShared,
     .alignment = umemShmGranule,
     .options_type = "umemShmOptions",
     .options_size = sizeof(umemShmOptions),

@@ -32,8 +32,10 @@ bool umemStore_fail_space(umemStore const *store, int error) {
 /* ---- questions ---- */
 
 uint32_t umemStore_capabilities(umemStore const *store) {
-  return umemConcurrent | (store->readable ? umemReadable : 0u) |
-         (store->writable ? umemWritable : 0u);
+  bool keeps = store->writable && !store->scratch && store->reuse != umemReuseYes;
+  return umemConcurrent | umemShared | (store->readable ? umemReadable : 0u) |
+         (store->writable ? umemWritable : 0u) | (keeps ? umemKeeps : 0u) |
+         (keeps && store->reuse == umemReuseNo ? umemKeepsAll : 0u);
 }
 
 bool umemStore_identify(umemStore const *store, uint64_t space[2]) {

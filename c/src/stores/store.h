@@ -77,6 +77,7 @@ typedef struct umemStore {
   bool scratch; /* nobody else can use its bytes: frees punch holes */
   bool sparse;  /* blocks reserve no disk space */
   umemDirect direct;
+  umemReuse reuse;
   int asks;        /* how umemStore_is_cached does; atomic */
   bool refuses;    /* the file system does no direct I/O; atomic */
   bool in_memory;  /* the file has no disk: the page cache is where its bytes are */

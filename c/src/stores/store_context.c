@@ -65,6 +65,7 @@ umemOption const umem_store_path = {.name = "path",
 static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
 
 _Static_assert(umemReserveAuto == 0 && umemReserveNone == 1, "the indices of the words of reserve");
+_Static_assert(umemReuseAuto == 0 && umemReuseNo == 2, "those of reuse");
 _Static_assert(umemDirectAuto == 0 && umemDirectOn == 1 && umemDirectOff == 2, "those of direct");
 
 umemOption const umem_store_options[umemStoreOptionCount] = {
@@ -82,6 +83,11 @@ umemOption const umem_store_options[umemStoreOptionCount] = {
      .words = "auto on off",
      .help = "long transfers around the page cache; default: auto",
      .reserved = {offsetof(umemFileOptions, direct), sizeof(umemDirect)}},
+    {.name = "reuse",
+     .kind = umemWordOption,
+     .words = "auto yes no",
+     .help = "bytes of an array of a named file that has ended, while it is open; auto: C reuses",
+     .reserved = {offsetof(umemFileOptions, reuse), sizeof(umemReuse)}},
 };
 
 umemFileOptions const umem_store_defaults = UMEM_FILE_OPTIONS_INIT;

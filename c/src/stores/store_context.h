@@ -26,7 +26,7 @@ void umemStore_dtor(umemVirtual *ctx);
 bool umemStore_usage(umemVirtual *ctx, umemUsage *usage);
 
 /* What the schemes have in common; user is the umemKind. */
-enum { umemStoreOptionCount = 3 };
+enum { umemStoreOptionCount = 4 };
 extern umemOption const umem_store_path, umem_store_options[umemStoreOptionCount];
 extern umemFileOptions const umem_store_defaults;
 umemStatusType umemStore_construct_named(void *ctx, void *upstream, umemOptionValue const *place,

@@ -177,6 +177,10 @@ static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFil
     return UMEM_FAIL(ctx, umemValueError,
                      "direct is %d: neither umemDirectAuto, umemDirectOn nor umemDirectOff",
                      (int)options->direct);
+  if ((unsigned)options->reuse > umemReuseNo)
+    return UMEM_FAIL(ctx, umemValueError,
+                     "reuse is %d: neither umemReuseAuto, umemReuseYes nor umemReuseNo",
+                     (int)options->reuse);
   return true;
 }
 
@@ -191,6 +195,7 @@ static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions con
   store->lost_from = UINT64_MAX;
   store->sparse = options.reserve == umemReserveNone;
   store->direct = options.direct;
+  store->reuse = options.reuse;
   store->owner = getpid();
   umemHost_ctor(&store->host);
   umemLock_init(&store->lock);

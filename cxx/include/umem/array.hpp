@@ -10,11 +10,14 @@
  * array knows which side is current. It transfers the elements only when a program asks for a
  * side that is not. Elements are in C order, or with umem::column_major in that of Fortran; with ghost cells the
  * indices of dimension k run from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New elements are not initialised. Only
- * constructors, resize and the first use of the mirror allocate; only destructors, resize and release_host
+ * constructors, resize and the first use of the mirror allocate; only destructors, resize, deallocate and release_host
  * free.
  *
  * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
- * It records failures on the context; flush() throws them.
+ * It records failures on the context, and prints a line if there is no failure hook (umem_report_end); flush() throws them.
+ * In a named file, the elements of an array that has ended stay where they are, and no later array takes their place, as
+ * long as the file is open: deallocate() gives it free, or the option reuse (umemReuse). In a child of fork, the destructor
+ * of an array that its parent has made writes and frees nothing in memory that both use (umemShared): call flush().
  *
  * Threads: many threads may call const functions of one array, as for containers of the standard
  * library, if its contexts allow many threads (umemConcurrent). There is one exception:
@@ -132,8 +135,10 @@ public:
 
   /* ---- deep copies: the elements and ghost cells, with a mirror of their own ---- */
 
-  /* On the same context. A copy of an empty array is empty. */
-  Array(Array const &other) : Array(other, other ? other.context() : Context()) {}
+  /* On the same context. But a copy of an array in a file, a mapped file, shared memory or the memory of another rank
+   * (umemShared) is in RAM, on a Host: name the context to have it elsewhere. A copy of an empty array is empty. */
+  Array(Array const &other)
+      : Array(other, other ? detail::context_of_copies(other.context()) : Context()) {}
 
   /* On another context. The copy of a read-only array may be writable, and the other way round. */
   template <class OtherType,
@@ -265,6 +270,16 @@ public:
    * Parts that exist keep the old memory. */
   void resize(Extents<Rank> const &extents) { resize_to(extents, nullptr); }
   void resize(Extents<Rank> const &extents, value_type const &value) { resize_to(extents, &value); }
+
+  /* Frees the memory, also in a named file, without writing a newer host side back. The array is empty afterwards; parts
+   * that exist keep the memory as long as they live. Throws umem::locked_error while a lock or a guard of this array
+   * lives. */
+  void deallocate() {
+    if (!*this) return;
+    this->mirror().check_free(this->key_);
+    this->mirror().leave();
+    Array().swap(*this);
+  }
 
   /* ---- locks ---- */
 

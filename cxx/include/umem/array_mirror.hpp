@@ -70,6 +70,11 @@ template <class Function> AnyDeleter make_deleter(Function functor) {
   return std::make_unique<Call>(std::move(functor));
 }
 
+/* Where a copy is if the program names no context. */
+inline Context const &context_of_copies(Context const &original) {
+  return original.can(umemShared) ? pointers() : original;
+}
+
 /* The location of the current bytes, or of new ones. */
 struct Location {
   Context const *context; /* borrowed from the mirror */
@@ -100,7 +105,8 @@ public:
   Mirror(Mirror const &) = delete;
   Mirror &operator=(Mirror const &) = delete;
 
-  /* Records failures on the contexts, and reports them to the hook of umem_set_failure_hook. */
+  /* Records failures on the contexts, and reports them to the hook of umem_set_failure_hook. Without a hook, prints a line
+   * if the host side could not be written back. A child of fork does not write back what its parent has made. */
   ~Mirror();
 
   /* ---- questions ---- */
@@ -193,7 +199,8 @@ public:
   /* For a new block: makes the host the current side if it is the only current one of other. */
   void start_like(Mirror const &other);
 
-  /* The elements have moved to other memory: the destructor need not write them back. */
+  /* The elements have moved to other memory, or nobody needs them: the destructor does not write them back, and frees their
+   * block also in a named file. */
   void leave() noexcept { is_left_ = true; }
 
   /* For a new block: makes every item on the current side equal to value. */
@@ -312,6 +319,7 @@ private:
   Buffer block_;      /* empty if foreign or without bytes */
   Buffer host_block_; /* the mirror; empty until its first use */
   AnyDeleter deleter_;
+  unsigned generation_ = umem_generation();
   Side current_ = Side::both;
   Side transferred_ = Side::both; /* source of a transfer that may still be queued and after which
                                      nothing was written; both: there is none */

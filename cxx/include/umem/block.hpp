@@ -218,8 +218,12 @@ public:
   Passage(Passage const &) = delete;
   Passage &operator=(Passage const &) = delete;
 
-  /* Records failures on the contexts. */
-  ~Passage() { umemBlocks_end(&blocks_); }
+  /* Records failures on the contexts, and prints a line if there is no failure hook. */
+  ~Passage() {
+    umemStatusType status = umemBlocks_end(&blocks_);
+    bool lost = status != umemOK && status != umemCancelledError;
+    if (lost && generation_ == umem_generation()) umem_report_end("umem::blocks");
+  }
 
   void begin(umemRows const &source, umemRows const *destination, std::size_t count, bool apart) {
     options_.source = source;
@@ -286,6 +290,7 @@ private:
   umemBlocks blocks_{};
   umemBlocksInfo info_ = UMEM_BLOCKS_INFO_INIT;
   umemBlock block_ = UMEM_BLOCK_INIT;
+  unsigned generation_ = umem_generation();
 };
 
 } // namespace detail

@@ -48,6 +48,17 @@ inline void *pointer_to(Context const &context, address adr, unsigned capabiliti
   return reinterpret_cast<void *>(adr);
 }
 
+/* Frees a block whose owner ends, unless it stays: see umem_end_block. */
+inline void end_block(Context const &context, address adr, std::size_t alignment, bool keeps,
+                      unsigned generation) noexcept {
+  if (context.can(umemShared))
+    umem_end_block(context.c_context(), adr, alignment != 0, keeps, generation);
+  else if (alignment)
+    umem_aligned_free(context.c_context(), adr);
+  else
+    umem_free(context.c_context(), adr);
+}
+
 /* adr as a pointer for the device of the context, a GPU or the CPU; NULL for an empty handle. */
 inline void *device_pointer(Context const &context, address adr) {
   if (context.can(umemOffsets))
@@ -83,7 +94,8 @@ public:
 
   Buffer(Buffer &&other) noexcept
       : context_(std::move(other.context_)), adr_(std::exchange(other.adr_, 0)),
-        size_(std::exchange(other.size_, 0)), alignment_(std::exchange(other.alignment_, 0)) {}
+        size_(std::exchange(other.size_, 0)), alignment_(std::exchange(other.alignment_, 0)),
+        generation_(other.generation_) {}
 
   Buffer &operator=(Buffer &&other) noexcept {
     Buffer moved = std::move(other);
@@ -92,13 +104,17 @@ public:
   }
 
   /* Frees the block. Records a failure on the context and for the thread, and reports it to the
-   * hook of umem_set_failure_hook. */
+   * hook of umem_set_failure_hook. A block of a named file stays allocated, so that what was written stays (umemReuse); and
+   * in a child of fork, a block of its parent in memory that both use (umemShared). */
   ~Buffer() {
-    if (!context_) return;
-    if (alignment_)
-      umem_aligned_free(context_.c_context(), adr_);
-    else
-      umem_free(context_.c_context(), adr_);
+    if (context_) detail::end_block(context_, adr_, alignment_, true, generation_);
+  }
+
+  /* Frees the block now, also in a named file. The buffer is empty afterwards. Failures are as those of the
+   * destructor. */
+  void deallocate() noexcept {
+    if (context_) detail::end_block(context_, adr_, alignment_, false, generation_);
+    static_cast<void>(release());
   }
 
   void swap(Buffer &other) noexcept {
@@ -106,6 +122,7 @@ public:
     std::swap(adr_, other.adr_);
     std::swap(size_, other.size_);
     std::swap(alignment_, other.alignment_);
+    std::swap(generation_, other.generation_);
   }
   friend void swap(Buffer &one, Buffer &other) noexcept { one.swap(other); }
 
@@ -151,9 +168,11 @@ public:
       Buffer moved(context_, nbytes, alignment_);
       copy(context_, adr_, context_, moved.adr_, nbytes < size_ ? nbytes : size_);
       swap(moved);
+      moved.deallocate();
     } else {
       adr_ = context_.reallocate(adr_, size_, nbytes);
       size_ = nbytes;
+      generation_ = umem_generation();
     }
   }
 
@@ -199,6 +218,7 @@ private:
   address adr_ = 0;
   std::size_t size_ = 0;
   std::size_t alignment_ = 0; /* 0: umem_free frees the block, else umem_aligned_free */
+  unsigned generation_ = umem_generation(); /* of the process that has got the block */
 };
 
 } // namespace umem

@@ -38,9 +38,13 @@ public:
     return *this;
   }
 
-  /* Moves no bytes: call sync_back first. Records and reports failures as ~Buffer does. */
+  /* Moves no bytes: call sync_back first. Records and reports failures as ~Buffer does. In a child of fork, the block of a
+   * parent's connection in memory that both use (umemShared) stays. */
   ~Connection() {
-    if (mirror_)
+    if (!mirror_) return;
+    if (mirror_.can(umemShared) && generation_ != umem_generation())
+      umem_end_block(mirror_.c_context(), adr_, true, false, generation_);
+    else
       umem_disconnect(context_.c_context(), context_adr_, mirror_.c_context(), adr_, alignment_);
   }
 
@@ -51,6 +55,7 @@ public:
     std::swap(adr_, other.adr_);
     std::swap(size_, other.size_);
     std::swap(alignment_, other.alignment_);
+    std::swap(generation_, other.generation_);
   }
   friend void swap(Connection &one, Connection &other) noexcept { one.swap(other); }
 
@@ -86,6 +91,7 @@ private:
   address adr_ = 0;
   std::size_t size_ = 0;
   std::size_t alignment_ = 0;
+  unsigned generation_ = umem_generation();
 };
 
 } // namespace umem

@@ -37,12 +37,11 @@ public:
     return reinterpret_cast<void *>(context_.allocate(nbytes, beyond_natural(alignment)));
   }
 
-  /* Records and reports a failure as ~Buffer does. */
+  /* Records and reports a failure as ~Buffer does. In a child of fork it frees nothing in memory that the child shares with
+   * its parent (umemShared), if the parent has made this object or the one that it is a copy of. */
   void deallocate(void *block, std::size_t alignment) const noexcept {
-    if (beyond_natural(alignment))
-      umem_aligned_free(context_.c_context(), reinterpret_cast<address>(block));
-    else
-      umem_free(context_.c_context(), reinterpret_cast<address>(block));
+    end_block(context_, reinterpret_cast<address>(block), beyond_natural(alignment), false,
+              generation_);
   }
 
   Context const &context() const noexcept { return context_; }
@@ -54,6 +53,7 @@ private:
   }
 
   Context context_;
+  unsigned generation_ = umem_generation();
 };
 
 } // namespace detail

@@ -116,6 +116,9 @@ public:
     copy(&value, context(), adr() + i * sizeof(Type), sizeof value);
   }
 
+  /* Frees the elements now, also in a named file: see Buffer::deallocate. */
+  void deallocate() noexcept { buffer_.deallocate(); }
+
   /* Makes the vector n elements long: see Buffer::resize. */
   void resize(std::size_t n) { buffer_.resize(detail::bytes_of<Type>(n)); }
 

@@ -30,7 +30,7 @@
  * - A block takes whole units. For many small blocks put a pool over the context: it takes large blocks, and divides them
  *   without communication. Natural alignment is the unit.
  * - Blocks of a rank that has ended stay live, and umem_dtor frees no blocks, because other ranks may use them.
- *   umemMpi_stop ends them all.
+ *   umemMpi_stop ends them all; a free after it does nothing.
  * - Copies and sets outside of the part fail with umemIndexError, before MPI is called. umem does not check that they are
  *   inside of one block.
  * - umem_find_in finds the block of any byte, which any rank has allocated; its size is that in whole units. Unless all
@@ -86,8 +86,8 @@ typedef struct umemMpiOptions {
  * umemIOError for failures of MPI. */
 UMEM_EXTERN umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options);
 
-/* Ends the window of comm, with all blocks. Collective. Contexts that are still constructed stay valid, and their calls
- * fail with umemRuntimeError. No thread may be in a call on one of them.
+/* Ends the window of comm, with all blocks. Collective. Contexts that are still constructed stay valid, and their calls,
+ * but for frees, which do nothing, fail with umemRuntimeError. No thread may be in a call on one of them.
  * Call it before MPI_Finalize if umem has a thread for progress: MPI allows MPI_Finalize only while no other thread is in
  * a call of MPI. MPICH aborts otherwise at times ("pthread_mutex_destroy: Device or resource busy"; doc/contexts/mpi.rst).
  * Errors: umemValueError if comm has no window; umemIOError if MPI fails: the window has ended nevertheless. */

@@ -65,7 +65,8 @@ static void capabilities_follow_the_mode(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     Any ctx;
     open_any(&ctx, rows[i].mode);
-    unsigned expected = umemConcurrent;
+    unsigned expected = umemConcurrent | umemShared;
+    if (rows[i].file & umemWritable) expected |= umemKeeps;
     if (kind == kindFile) {
       expected |= umemOffsets | rows[i].file;
     } else {

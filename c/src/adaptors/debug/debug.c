@@ -13,9 +13,11 @@ static umemDebugTable *table_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)-
 
 /* ---- giving back ---- */
 
-/* Gives a block that nobody else looks at back to upstream. False with a status when that refuses. */
+/* Gives a block that nobody else looks at back to upstream. False with a status when that refuses. In a child of fork
+ * what the parent has kept or not freed is the parent's. */
 static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
   uint64_t before = umem_thread.failures;
+  if (umem_is_of_parent(ctx, umemDebug_impl(ctx)->forks)) return true;
   umemAdaptor_give_back(ctx, block->origin, block->aligned);
   return umem_thread.failures == before;
 }
@@ -196,6 +198,18 @@ static void debug_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
     umemDebugTable_revive(table_of(ctx), &block);
 }
 UMEM_ADAPTOR_FREES(debug_free)
+
+static void debug_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  umemDebugTable *table = table_of(ctx);
+  umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
+  void *trace[UMEM_DEBUG_FRAMES];
+  umemDebugBlock block;
+  unsigned frames = umemSite_capture(trace, table->frames);
+  if (!umemDebugTable_begin(table, adr, aligned, 0, trace, frames, &block, &finding)) return;
+  if (umemDebug_inspect(ctx, &block, 1)) umemDebug_report(ctx, &block, 1);
+  if (umemDebugTable_passes(table, &block)) umemDebugTable_gone(table, &block);
+  umemVirtual_leave(umemAdaptor_upstream(ctx), block.origin, block.aligned);
+}
 
 /* ---- realloc: always to another place, so that what still writes to the old one is found ---- */
 
@@ -395,6 +409,7 @@ static struct umemVtbl const debug_vtbl = {
     .copy_from = debug_copy_from,
     .copy_direct = debug_copy_direct,
     .trim = debug_trim,
+    .leave = debug_leave,
     .upstream = umemAdaptor_upstream_method,
     UMEM_ADAPTOR_ORDER,
 };

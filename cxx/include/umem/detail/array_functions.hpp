@@ -78,8 +78,11 @@ UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
 
 UMEM_INLINE Mirror::~Mirror() {
   end_watch();
-  bool outlived = !is_left_ && (is_foreign_ || device_.can(umemOffsets));
-  if (outlived && current_ == Side::host) {
+  bool outlived = is_foreign_ || device_.can(umemOffsets) || device_.can(umemShared);
+  bool is_parents = device_.can(umemShared) && generation_ != umem_generation();
+  bool writes_back = outlived && !is_left_ && !is_parents && current_ == Side::host;
+  std::uint64_t const before = umem_thread_failures();
+  if (writes_back) {
     pending_host_.synchronize_quietly(); /* what still writes to the host side */
     pending_device_.order_before_quietly(device_);
     umem_copy_to(host_.c_context(), host_block_.adr(), device_.c_context(), adr_, nbytes_);
@@ -87,9 +90,13 @@ UMEM_INLINE Mirror::~Mirror() {
     pending_host_.add(host_);
   }
   pending_host_.synchronize_quietly();
+  if (writes_back && umem_thread_failures() != before)
+    umem_report_end("umem::Array lost newer elements of its host side");
   pending_device_.order_before_quietly(device_);
   if (is_foreign_ && device_.can(umemOrdered)) umem_synchronize(device_.c_context());
   if (deleter_) deleter_->invoke();
+  host_block_.deallocate();
+  if (is_left_) block_.deallocate();
 }
 
 UMEM_INLINE std::uint64_t Mirror::lock(std::uint64_t key) {
@@ -175,7 +182,7 @@ UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
   settle(Side::host);
   end_ready();
   if (watched_) watch_memory(*watched_, watched_side(Side::host), 0);
-  host_block_ = Buffer();
+  host_block_.deallocate();
   current_ = Side::device;
 }
 

@@ -14,7 +14,9 @@ UMEM_INLINE HeldContext::HeldContext(std::size_t size, std::shared_ptr<void> kep
     : below(std::move(kept)), memory(::operator new(size)) {}
 
 UMEM_INLINE HeldContext::~HeldContext() {
+  std::uint64_t const before = umem_thread_failures();
   if (constructed) umem_dtor(constructed);
+  if (umem_thread_failures() != before) umem_report_end("the end of a context");
   ::operator delete(memory);
 }
 
