@@ -134,9 +134,8 @@ MUTANTS = [
 
     # ---- core ----
     c("core/run.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read"),
-    c("core/overlap.c", "return src_adr < dst_adr ? umemOverlapDown : umemOverlapUp;",
-      "return src_adr < dst_adr ? umemOverlapUp : umemOverlapDown;", "a move overwrites what it has not read",
-      first=("unit.overlap",)),
+    c("core/strided.c", "bool up = move->shift < 0;", "bool up = move->shift > 0;",
+      "a move overwrites what it has not read", first=("unit.overlap",)),
     c("stores/mmap.c", "  where[2] = offset_of(store, adr);\n", "  where[2] = adr;\n",
       "a file and its mapping are two memories", first=("unit.overlap",)),
     c("core/ram.c", "  if (overlap((uintptr_t)dst,", "  if (0 && overlap((uintptr_t)dst,", "an overlap gives whatever the threads make of it",

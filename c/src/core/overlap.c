@@ -136,6 +136,5 @@ umemOverlap umem_overlap(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, 
   umemItems const to = {dst_adr, layout->item_size, layout->rank, layout->extents,
                         layout->dst_strides};
   if (!umem_items_meet(&from, &to)) return umemOverlapNone;
-  if (!shifted || !is_in_order(layout)) return umemOverlapAll;
-  return src_adr < dst_adr ? umemOverlapDown : umemOverlapUp;
+  return shifted && is_in_order(layout) ? umemOverlapShift : umemOverlapAll;
 }

@@ -26,10 +26,9 @@ bool umem_share_bytes(umemVirtual *src, uintptr_t *src_adr, umemVirtual *dst, ui
 
 /* In which order the items of a copy can be moved, so that none is overwritten before it is read. */
 typedef enum umemOverlap {
-  umemOverlapNone, /* in any order */
-  umemOverlapUp,   /* by rising addresses */
-  umemOverlapDown, /* by falling addresses */
-  umemOverlapAll   /* in none: all must be read first */
+  umemOverlapNone,  /* in any order */
+  umemOverlapShift, /* by their addresses: falling, where they move to higher ones, else rising */
+  umemOverlapAll    /* in none: all must be read first */
 } umemOverlap;
 
 /* layout is in normal form. */
