@@ -73,12 +73,35 @@ void remove_shm(char const *name) {
   unlocked([&] { umemShm_remove(name); });
 }
 
+/* The umemShm that an array is on, also below adaptors. */
+umemShm *shm_of(Hold const &hold) {
+  void *layer = umem_find_layer(hold.context()->ctx, "shm");
+  if (!layer) raise(umemTypeError, "the array is in no shared memory");
+  return static_cast<umemShm *>(layer);
+}
+
+void complete_shm(Array &array) {
+  Hold hold(array);
+  umemShm *shm = shm_of(hold);
+  unlocked([&] { umemShm_complete(shm, umemArray_address(hold.get())); });
+}
+
+bool is_complete_shm(Array &array) {
+  Hold hold(array);
+  umemShm *shm = shm_of(hold);
+  bool complete = false;
+  unlocked([&] { complete = umemShm_is_complete(shm, umemArray_address(hold.get())); });
+  return complete;
+}
+
 } // namespace
 
 void bind_handles(nb::module_ &m) {
   nb::class_<Attached>(m, "_Attached", "Bytes of another process.")
       .def_prop_ro("address", &Attached::address, "Of the first byte, in this process.");
   m.def("_remove_shm", remove_shm, nb::arg("name"));
+  m.def("_complete_shm", complete_shm, nb::arg("array"));
+  m.def("_is_complete_shm", is_complete_shm, nb::arg("array"));
   m.def("_share", share_bytes, nb::arg("array"), nb::arg("address"), nb::arg("nbytes"));
   m.def("_attach", attach_bytes, nb::arg("handle"), nb::arg("fd"), nb::arg("place") = nb::none(),
         nb::sig("def _attach(handle: bytes, fd: int, place: Place | None = None) -> _Attached"));

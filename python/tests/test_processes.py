@@ -174,6 +174,18 @@ assert len({{array.address for array in kept + later}}) == 6
 """
 
 
+def test_an_incomplete_array_stays_so_until_it_is_written():
+    with umem.Shm(size="1M", incomplete=True) as place:
+        for array in umem.zeros(10, place=place), umem.zeros(10, place=umem.Limit(place, "4K")):
+            assert not umem.Shm.is_complete(array)
+            umem.Shm.complete(array)
+            assert umem.Shm.is_complete(array)
+    with umem.Shm(size="1M") as place:
+        assert umem.Shm.is_complete(umem.zeros(10, place=place))
+    with pytest.raises(umem.TypeError, match="is in no shared memory"):
+        umem.Shm.complete(umem.zeros(10))
+
+
 @pytest.mark.parametrize("end", ["sys.exit()", "kept.clear(); place.close(); sys.exit()", "os._exit(0)"])
 @pytest.mark.parametrize("made", ["umem.Shm(size='1M')", "umem.Track(umem.Shm(size='1M'))",
                                   "umem.Pool(umem.Shm(size='4M'))", "umem.File('a.bin', 'w+')",

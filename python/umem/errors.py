@@ -100,13 +100,20 @@ _by_name: dict[str, type[Error]] = {
 }
 
 
+def _file_name(shown: str) -> str:
+    """The name that a message shows: umem writes "\\xff" for bytes that are not printable UTF-8."""
+    import re
+
+    return os.fsdecode(re.sub(rb"\\x([0-9a-f]{2})", lambda byte: bytes.fromhex(byte[1].decode()), os.fsencode(shown)))
+
+
 def _system_error(message: str) -> OSError:
     """Finds the number and the file name of a message that ends in the system's text."""
     import re
 
     quoted = re.search(r'"([^"]*)"', message)
     number = next((n for n in errno.errorcode if message.endswith(": " + os.strerror(n))), None)
-    error = OSError(number, message, quoted.group(1) if quoted else None)
+    error = OSError(number, message, _file_name(quoted.group(1)) if quoted else None)
     error._message = message
     return error
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeVar
 
+    from .array import Array
+
     _P = TypeVar("_P", bound="Place")
 
 Path = str | bytes | os.PathLike[str]
@@ -207,6 +209,8 @@ class Shm(Place):
     trust : {"user", "group", "all"}, optional
         Whose memory is opened: that of this user that nobody else may write, also that of a group, or that of everybody.
         Default: as ``access``.
+    incomplete : bool
+        New arrays are incomplete until ``complete`` is called: a reader can tell if their writer was killed before.
 
     Raises
     ------
@@ -220,9 +224,19 @@ class Shm(Place):
 
     def __init__(self, name: str | None = None, size: Size | None = None, *, blocks: int | None = None,
                  how: str | None = None, pages: str | None = None, access: str | None = None,
-                 sparse: bool = False, trust: str | None = None) -> None:
+                 sparse: bool = False, trust: str | None = None, incomplete: bool = False) -> None:
         super().__init__(None, name, size=size, blocks=blocks, how=how, pages=pages, access=access,
-                         sparse="yes" if sparse else None, trust=trust)
+                         sparse="yes" if sparse else None, trust=trust, incomplete="yes" if incomplete else None)
+
+    @staticmethod
+    def complete(array: Array) -> None:
+        """Say that the elements of an array are written. `umem cp` reads no incomplete array."""
+        _core._complete_shm(array)
+
+    @staticmethod
+    def is_complete(array: Array) -> bool:
+        """Whether the writer of an array has said that its elements are written."""
+        return _core._is_complete_shm(array)
 
     @staticmethod
     def remove(name: str) -> None:
