@@ -204,6 +204,7 @@ stage_includes() {
   python3 test/style/include_rules.py
   python3 test/style/include_rules_test.py
   python3 test/style/version.py
+  check "the mistakes of test/mutation can be made" python3 test/mutation/run.py --check
   check "the table of tested platforms is one, and its program works" python3 test/style/platforms_test.py
 }
 

@@ -5,7 +5,7 @@ Works in a copy of the tree in FOLDER and builds there, once for each preset tha
 it builds and runs the tests that are likely to find it, then more and more of them, until one fails: those of the
 mutant's room, the contract, all tests in C; for a header of C++ all tests of test/cxx.
 
-Usage: run.py [--list] [--jobs N] [--from NUMBER] [--steps N] [--presets gcc,asan,tsan] [--cmake OPTION]... FOLDER [WORD...]
+Usage: run.py [--list] [--check] [--jobs N] [--from NUMBER] [--steps N] [--presets gcc,asan,tsan] [--cmake OPTION]... FOLDER [WORD...]
 
 With words only the mutants run whose file or description holds one of them. Exit status 0: each was found.
 """
@@ -29,6 +29,7 @@ SANITIZERS = {
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1", "UMEM_TEST_SMALL": "1"},
 }
 FOLDERS = ["compat", "contract", "fault", "unit"]
+SOURCES = {"unit": "c", "fault": "c", "fuzz": "c", "cxx": "cpp"}  # of a test in test/unit, and so on
 
 
 def read(path):
@@ -39,16 +40,16 @@ def write(path, text):
     path.write_text(text, encoding="utf-8")
 
 
-def find(mutant, tree):
-    """The file that holds the mutant's text: the one that is named, or else the only one in the tree. Those of the
-    component for MPI are as they are named."""
-    named = tree / mutant.file
-    if named.exists() and read(named).count(mutant.old) == 1:
-        return named
-    places = [path for folder in ("c/src", "cxx/include") for path in sorted((tree / folder).rglob("*.?*"))
-              if path.is_file() and mutant.old in read(path)]
-    if len(places) == 1 and read(places[0]).count(mutant.old) == 1:
-        return places[0]
+def flaw(mutant, tree):
+    """Why the mutant cannot be made or would not be looked for where it should be; None: there is no flaw."""
+    path = tree / mutant.file
+    found = read(path).count(mutant.old) if path.is_file() else 0
+    if found != 1:
+        return f"its text is {found} times in the file"
+    for test in mutant.first:
+        kind, _, name = test.partition(".")
+        if kind in SOURCES and not list((tree / "test" / kind).rglob(f"{name}.{SOURCES[kind]}")):
+            return f"there is no {test}"
     return None
 
 
@@ -164,7 +165,8 @@ def copy_tree(tree):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print the mutants and whether their texts are found")
+    parser.add_argument("--list", action="store_true", help="print the mutants")
+    parser.add_argument("--check", action="store_true", help="print the mutants that cannot be made; exit status 1 if there are any")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER", help="the first mutant to run")
     parser.add_argument("--steps", type=int, default=9, metavar="N", help="1: only the tests that are likely to find it")
@@ -176,9 +178,9 @@ def arguments():
 
 
 def try_mutant(build, tree, mutant, most):
-    path = find(mutant, tree)
-    if not path:
-        return "text not found", ""
+    path = tree / mutant.file
+    if flaw(mutant, tree):
+        return flaw(mutant, tree), ""
     whole = read(path)
     try:
         write(path, whole.replace(mutant.old, mutant.new))
@@ -194,8 +196,12 @@ def main():
                (not asked.words or any(word in mutant.file + ": " + mutant.what for word in asked.words))]
     if asked.list:
         for mutant in mutants:
-            print("  " if find(mutant, ROOT) else "? ", f"{mutant.preset:5} {mutant.file}: {mutant.what}")
+            print(f"{mutant.preset:6} {mutant.file}: {mutant.what}")
         return 0
+    if asked.check:
+        flaws = [f"{mutant.file}: {mutant.what}: {flaw(mutant, ROOT)}" for mutant in mutants if flaw(mutant, ROOT)]
+        print(*flaws, sep="\n", end="\n" if flaws else "")
+        return 1 if flaws else 0
     if not asked.folder:
         sys.exit("run.py: in which folder?")
     tree = asked.folder.resolve() / "tree"

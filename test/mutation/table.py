@@ -1,8 +1,8 @@
 """The mistakes that test/mutation/run.py makes on purpose: one Mutant each.
 
-A mutant replaces a text that its file holds exactly once. Where the file has been renamed, the text is looked for
-in all of c/src and cxx/include. Each stands for a mistake that people make: one too many or too few, a wait, a lock
-or a way back that is missing, the wrong order, the wrong errno.
+A mutant replaces a text that its file holds exactly once: the stage includes of test/run checks that. Each stands for a
+mistake that people make: one too many or too few, a wait, a lock or a way back that is missing, the wrong order, the
+wrong errno.
 """
 from mutant import c, cxx
 from table_cxx import CXX_MUTANTS
@@ -542,9 +542,9 @@ MUTANTS = [
     c("array/convert_number.h", "    kept_ = (x) == (x) ? kept_ : 0; ", "    ", "NaN becomes some integer"),
     c("array/array_convert.c", "      a->adr += (uintptr_t)((extent - 1) * one);\n", "",
       "a reversed destination gets the source as it is"),
-    c("array/array_convert.c", "return apart < src_size || step - apart < dst_size;", "return apart == 0;",
-      "elements that overlap by a part are not seen"),
-    c("array/array_convert.c", "umem_array_box(&box, axes, side->offset + done, count - done);", "umem_array_box(&box, axes, done, count - done);",
+    c("core/overlap.c", "return wanted <= equation->bytes;", "return wanted == equation->bytes / 2;",
+      "elements that overlap by a part are not seen", first=("unit.overlap", "unit.array_convert")),
+    c("array/array_side.c", "umem_array_box(&box, &side->axes, side->offset + done, count - done);", "umem_array_box(&box, &side->axes, done, count - done);",
       "looks for overlaps of other elements"),
     c("array/array_convert_rows.c", "int64_t first = part * piece + (piece < rest ? piece : rest);", "int64_t first = part * piece;",
       "threads convert some elements twice and others never"),
