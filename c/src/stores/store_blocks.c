@@ -38,9 +38,8 @@ bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
   return find_around(store, offset, size, &block);
 }
 
-/* The length of the file now: lseek takes a third of the time of fstat. Nobody but the context uses the position of a
- * descriptor that it has opened. */
-static bool measure(umemStore *store, uint64_t *length) {
+/* lseek takes a third of the time of fstat. Nobody but the context uses the position of a descriptor that it has opened. */
+bool umemStore_measure_often(umemStore *store, uint64_t *length) {
   off_t end = store->taken_over ? -1 : lseek(store->fd, 0, SEEK_END);
   *length = (uint64_t)end;
   return end >= 0 || umemStore_measure(store, length);
@@ -108,7 +107,7 @@ bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size) {
   uint64_t length;
   if (!find_around(store, offset, size, &block)) return false;
   if (store->scratch || __atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return true;
-  if (!measure(store, &length)) return false;
+  if (!umemStore_measure_often(store, &length)) return false;
   if (length < block.start + block.size) {
     umemLock_acquire(&store->lock);
     umemStore_note_cut(store, length, UMEM_STORE_NONE);
@@ -124,7 +123,8 @@ bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCap
   umemAttempt ignored;
   if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
   umemAttempt_begin(&ignored);
-  bool good = measure(store, length) && size <= *length && offset <= *length - size &&
+  bool good = umemStore_measure_often(store, length) && size <= *length &&
+              offset <= *length - size &&
               (access == umemReadable || umemStore_owns(store, offset, size)) &&
               umemStore_is_whole(store, "access", offset, size);
   umemAttempt_end(&ignored);

@@ -29,6 +29,9 @@ bool umemStore_begins(umemStore *store, uint64_t offset);
 /* Whether [offset, offset + size) is inside one live block; else records umemIndexError. */
 bool umemStore_owns(umemStore *store, uint64_t offset, size_t size);
 
+/* Sets *length to the length of the file now, as umemStore_measure, for calls that are frequent. */
+bool umemStore_measure_often(umemStore *store, uint64_t *length);
+
 /* Notes that others have cut the file to length bytes: what live blocks had beyond is lost, even if the file grows again.
  * but: a new block, or UMEM_STORE_NONE. Under the lock. */
 void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but);

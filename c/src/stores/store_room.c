@@ -7,7 +7,7 @@
  * can have the file open.
  *
  * Space is reserved in whole pages: [first, reserved) is known to be there, so that small blocks, and
- * those that were freed, ask the system for little or nothing. */
+ * those that were freed, ask the system for nothing but the length of the file. */
 #include "base/again.h"
 #include "base/disk.h"
 #include "base/memory_left.h"
@@ -30,7 +30,7 @@ static uint64_t const stat_block = 512; /* bytes: the unit of st_blocks, whateve
 
 /* Measures the file, for a block at from, and notes what others have appended or cut off. */
 static bool look(umemStore *store, uint64_t from, uint64_t *length) {
-  if (!umemStore_measure(store, length)) return false;
+  if (!umemStore_measure_often(store, length)) return false;
   if (*length > store->length) {
     umemStore_note_others(store, *length);
     store->length = *length;
@@ -165,12 +165,17 @@ static bool take_space(umemStore *store, uint64_t from, uint64_t to, uint64_t *l
   return true;
 }
 
+static bool has_space(umemStore const *store, uint64_t to) {
+  return store->sparse || to <= store->reserved;
+}
+
+/* Also a block in what the context knows to be there needs a look, since others may have cut the file. Nobody else knows a
+ * scratch file. */
 bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to) {
   uint64_t length;
-  bool there = store->sparse || to <= store->reserved;
-  if (there && to <= store->length) return true;
+  if (store->scratch && has_space(store, to) && to <= store->length) return true;
   if (!look(store, from, &length)) return false;
-  if (!there && !take_space(store, from, to, &length)) return false;
+  if (!has_space(store, to) && !take_space(store, from, to, &length)) return false;
   if (!lengthen(store, to, &length)) {
     store->leftover = true;
     umemStore_drop_leftover(store);

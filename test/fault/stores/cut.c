@@ -1,5 +1,6 @@
 /* cut.c - another process cuts the file that a context stands on: what is gone is a umemIOError
  * that says so, never a signal, and what is left can be used on. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fault/child.h"
+#include "fault/inject.h"
 #include "fault/trial.h"
 
 enum { left = 5000, block = 30000, section = 15000, middle = 12000 };
@@ -83,6 +85,32 @@ static void on_a_cut_file(void **state) {
   trial_finish(&t);
 }
 
+/* The context has no memory to note which block has lost what. */
+static void is_noted_without_memory(void **state) {
+  Place const *place = *state;
+  static Spans written;
+  Trial t;
+  written.count = 0;
+  trial_prepare(&t, place, "fake", &written);
+  t.fault = "truncated";
+  REQUIRE(&t, trial_construct(&t) == umemOK);
+  uintptr_t adr = trial_block(&t, bytes, block);
+  assert_true(child_run(cut, t.path));
+  inject_fail(callHeap, 1, ENOMEM, true);
+  umemStatusType status = umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block);
+  unsigned long refused = inject_off();
+  require_told(&t, status);
+  REQUIRE(&t, refused > 0);
+  uintptr_t other = umem_calloc(t.ctx, 1, block); /* makes it longer */
+  REQUIRE(&t, other != umem_null(t.ctx));
+  require_told(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block));
+  require_told(&t, umem_set(t.ctx, adr + middle, 7, 100));
+  what_is_left_reads(&t, adr);
+  umem_dtor(t.ctx);
+  write_file(t.path, old_size);
+  trial_finish(&t);
+}
+
 /* A file that is cut to nothing while a block past its end is allocated: the file holds the whole block. */
 static void grows_after_a_cut(void **state) {
   Place const *place = *state;
@@ -118,6 +146,10 @@ int main(void) {
     if (place->mode[1] != '+') continue;
     snprintf(names[count], sizeof *names, "%s, truncated, then grown", place->name);
     tests[count] = (struct CMUnitTest){names[count], grows_after_a_cut, NULL, NULL, (void *)place};
+    count++;
+    snprintf(names[count], sizeof *names, "%s, truncated, without memory", place->name);
+    tests[count] =
+        (struct CMUnitTest){names[count], is_noted_without_memory, NULL, NULL, (void *)place};
     count++;
   }
   return _cmocka_run_group_tests("fault_cut", tests, count, NULL, NULL);

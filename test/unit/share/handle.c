@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "temporary.h"
+
 static umemHost host;
 static umemShm shm;
 
@@ -292,8 +294,8 @@ static void read_only_files_stay_so(void **state) {
   (void)state;
   umemFile file;
   umemHandle handle;
-  char path[] = "/tmp/umem-test-XXXXXX";
-  int fd = mkstemp(path), own;
+  char path[256];
+  int fd = temporary_file(path, sizeof path), own;
   assert_int_equal(write(fd, "0123456789", 10), 10);
   close(fd);
   assert_int_equal(umemFile_ctor(&file, path, "r"), umemOK);

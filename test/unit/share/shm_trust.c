@@ -244,6 +244,24 @@ static void a_descriptor_of_another_user_needs_trust(void **state) {
   umemShm_remove(name);
 }
 
+/* Before it is mapped, so that the message says what is wrong with it. */
+static void a_descriptor_that_cannot_write_and_read_is_refused(void **state) {
+  (void)state;
+  umemShm ctx, other;
+  int const modes[] = {O_RDONLY, O_WRONLY, O_PATH};
+  assert_int_equal(umemShm_ctor(&ctx, NULL, MiB), umemOK);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", umemShm_descriptor(&ctx));
+  for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
+    int fd = open(path, modes[i]);
+    assert_true(fd >= 0);
+    assert_int_equal(umemShm_adopt(&other, fd), umemIOError);
+    expect_failure(NULL, umemIOError, "no file that is open for reading and writing");
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+  }
+  umem_dtor(&ctx);
+}
+
 /* A program that was compiled before the option existed. */
 static void older_options_trust_the_user(void **state) {
   make_name(state);
@@ -266,6 +284,7 @@ int main(void) {
       cmocka_unit_test(what_another_user_has_left_becomes_no_segment),
       cmocka_unit_test(what_another_user_sends_is_refused),
       cmocka_unit_test(a_descriptor_of_another_user_needs_trust),
+      cmocka_unit_test(a_descriptor_that_cannot_write_and_read_is_refused),
       cmocka_unit_test(older_options_trust_the_user),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

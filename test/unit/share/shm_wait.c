@@ -12,6 +12,7 @@
 #include "share/shm_lock.h"
 #include "share/shm_owner.h"
 #include "share/shm_segment.h"
+#include "temporary.h"
 
 /* ---- the lock ---- */
 
@@ -327,8 +328,11 @@ static void threads_take_turns(void **state) {
   assert_true(contended.holder == 0);
 }
 
+/* Of the segment, for its makers, too. */
+static char name[128];
+
 static void lock_the_file(void) {
-  int fd = open(path_of("umem-test-stopped"), O_CREAT | O_RDWR, 0600);
+  int fd = open(path_of(name), O_CREAT | O_RDWR, 0600);
   CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
 }
 
@@ -336,17 +340,17 @@ static void lock_the_file(void) {
 static void a_name_that_is_not_completed_is_an_error(void **state) {
   (void)state;
   umemShm ctx;
-  shm_unlink("/umem-test-stopped");
+  temporary_word(name, sizeof name, "stopped");
   pid_t child = start_and_stop(lock_the_file);
   skips_time = true;
-  assert_int_equal(umemShm_ctor(&ctx, "umem-test-stopped", MiB), umemIOError);
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemIOError);
   skips_time = false;
-  expect_failure(NULL, umemIOError, "cannot lock shared memory /umem-test-stopped");
+  expect_failure(NULL, umemIOError, "cannot lock shared memory /umem-test-");
   assert_int_equal(pauses, 30000); /* of a millisecond */
   end_child(child);
-  assert_int_equal(umemShm_ctor(&ctx, "umem-test-stopped", MiB), umemOK);
+  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
   umem_dtor(&ctx);
-  umemShm_remove("umem-test-stopped");
+  umemShm_remove(name);
 }
 
 /* ---- many processes at one name ---- */
@@ -359,7 +363,7 @@ static pid_t start_maker(int const ends[2]) {
   char one;
   close(ends[1]);
   if (read(ends[0], &one, 1) != 0) _exit(2); /* until the parent closes its end */
-  if (umemShm_ctor(&ctx, "umem-test-together", MiB) != umemOK || !umem_alloc(&ctx, 100)) {
+  if (umemShm_ctor(&ctx, name, MiB) != umemOK || !umem_alloc(&ctx, 100)) {
     fprintf(stderr, "%s\n", umem_thread_message());
     _exit(1);
   }
@@ -372,7 +376,7 @@ static void processes_that_make_a_name_at_once_have_one_segment(void **state) {
   (void)state;
   enum { makers = 6 };
   unsigned const rounds = setting_small() ? 10 : 60;
-  shm_unlink("/umem-test-together");
+  temporary_word(name, sizeof name, "together");
   for (unsigned round = 0; round < rounds; round++) {
     umemShm ctx;
     pid_t child[makers];
@@ -382,9 +386,9 @@ static void processes_that_make_a_name_at_once_have_one_segment(void **state) {
     close(ends[1]); /* now */
     close(ends[0]);
     for (int i = 0; i < makers; i++) assert_int_equal(wait_for(child[i]), 0);
-    assert_int_equal(umemShm_ctor(&ctx, "umem-test-together", 0), umemOK);
+    assert_int_equal(umemShm_ctor(&ctx, name, 0), umemOK);
     assert_int_equal(umemShm_blocks(&ctx, NULL, 0), makers);
-    assert_int_equal(umemShm_remove("umem-test-together"), umemOK);
+    assert_int_equal(umemShm_remove(name), umemOK);
     umem_dtor(&ctx);
   }
 }
@@ -394,29 +398,30 @@ static void a_maker_that_is_killed_bars_no_name(void **state) {
   (void)state;
   unsigned const rounds = setting_small() ? 50 : 400;
   unsigned left = 0, whole = 0;
+  temporary_word(name, sizeof name, "killed");
   for (unsigned round = 0; round < rounds; round++) {
     umemShm ctx;
     struct stat st;
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
-      umemShm_ctor(&ctx, "umem-test-killed", 8 * MiB);
+      umemShm_ctor(&ctx, name, 8 * MiB);
       pause();
     }
     nanosleep(&(struct timespec){0, (long)below(3000000)}, NULL);
     end_child(child);
-    if (stat(path_of("umem-test-killed"), &st) == 0) left++;
-    umemStatusType status = umemShm_ctor(&ctx, "umem-test-killed", MiB);
+    if (stat(path_of(name), &st) == 0) left++;
+    umemStatusType status = umemShm_ctor(&ctx, name, MiB);
     if (status == umemValueError) { /* it was whole */
       umem_thread_clear();
       whole++;
-      assert_int_equal(umemShm_ctor(&ctx, "umem-test-killed", 8 * MiB), umemOK);
+      assert_int_equal(umemShm_ctor(&ctx, name, 8 * MiB), umemOK);
     } else {
       assert_int_equal(status, umemOK);
       assert_true(umem_alloc(&ctx, MiB) != 0);
     }
     umem_dtor(&ctx);
-    assert_int_equal(umemShm_remove("umem-test-killed"), umemOK);
+    assert_int_equal(umemShm_remove(name), umemOK);
   }
   print_message("%u names were left, %u of them whole\n", left, whole);
   assert_true(left > 0);

@@ -121,7 +121,14 @@ static void a_block_that_was_cut_is_refused_until_it_is_freed(void **state) {
     if (way == by_read) {
       assert_int_equal(get(&ctx, three, bytes, 1), umemIOError);
       expect_failure(&ctx, umemIOError, "truncated");
-    } else if (way == by_write) {
+    } else if (way == by_write) { /* also the first one does not make the file longer */
+      umemHost host;
+      umemHost_ctor(&host);
+      assert_int_equal(umem_copy_from(&ctx, at(&ctx, two + 500), &host, (uintptr_t)bytes, 1),
+                       umemIOError);
+      expect_failure(&ctx, umemIOError, "was truncated by another process: write of 1 bytes");
+      umem_dtor(&host);
+      assert_int_equal(length_of(path), cut);
       expect_lost(&ctx, two, 500);
     }
     uint64_t four = alloc(&ctx, cut_block);
@@ -146,6 +153,35 @@ static void a_block_that_was_cut_is_refused_until_it_is_freed(void **state) {
     assert_true(umem_realloc(&ctx, at(&ctx, two), cut_block, 3 * cut_block) == umem_null(&ctx));
     expect_failure(&ctx, umemIOError, "truncated");
     umem_free(&ctx, at(&ctx, two));
+    close_any(&ctx);
+    assert_int_equal(unlink(path), 0);
+  }
+}
+
+/* The context has known the file to be long enough, with and without disk space behind its bytes. */
+static void a_new_block_in_a_file_that_was_cut_has_its_bytes(void **state) {
+  (void)state;
+  for (int sparse = 0; sparse < 2; sparse++) {
+    Any ctx;
+    static unsigned char bytes[cut_block];
+    if (sparse)
+      open_sparse(&ctx, "w+");
+    else
+      open_any(&ctx, "w+");
+    uint64_t one = alloc(&ctx, cut_block), two = alloc(&ctx, cut_block),
+             three = alloc(&ctx, cut_block);
+    assert_true(one == 0 && two == cut_block && three == 2 * cut_block);
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = pattern(i);
+    put(&ctx, one, bytes, cut_block);
+    umem_free(&ctx, at(&ctx, three));
+    assert_int_equal(truncate(path, 500), 0);
+    assert_int_equal(alloc(&ctx, cut_block), three);
+    assert_int_equal(length_of(path), 3 * cut_block);
+    expect_lost(&ctx, one, 500);
+    expect_lost(&ctx, two, 0);
+    put(&ctx, three, bytes, cut_block);
+    assert_int_equal(get(&ctx, three, bytes, cut_block), umemOK);
+    check_pattern(bytes, cut_block, 0);
     close_any(&ctx);
     assert_int_equal(unlink(path), 0);
   }
@@ -389,6 +425,7 @@ int main(void) {
       TEST(reads_past_the_end_tell_all),
       TEST(a_file_cut_by_others_is_reported_as_that),
       TEST(a_block_that_was_cut_is_refused_until_it_is_freed),
+      TEST(a_new_block_in_a_file_that_was_cut_has_its_bytes),
       TEST(a_reader_keeps_refusing_what_was_cut),
       TEST(long_reads_are_whole),
       TEST(the_last_part_of_a_long_read_fails_too),
