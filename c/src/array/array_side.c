@@ -109,6 +109,7 @@ static void take_part(Part *part, umemArraySide const *side, size_t item_size, i
 bool umem_array_sides_meet(umemArraySide const *from, size_t src_size, umemArraySide const *to,
                            size_t dst_size, int64_t count) {
   uintptr_t src = from->axes.adr, dst = to->axes.adr;
+  if (!from->ctx->vptr || !to->ctx->vptr) return false; /* ended: the copy reports it */
   if (!umem_share_bytes(from->ctx, &src, to->ctx, &dst)) return false;
   Part one, other;
   for (int64_t i = 0; i < count; i += one.elements) {

@@ -425,6 +425,26 @@ static void a_driver_that_maps_nothing_allocates(void **state) {
   }
 }
 
+/* Nothing is mapped for what the GPU has not, so that other programs find their memory meanwhile. */
+static void what_is_not_there_maps_no_page(void **state) {
+  (void)state;
+  umemInfo info = UMEM_INFO_INIT;
+  expect_ok(umem_get_info(&gpu, &info));
+  size_t const sizes[] = {(size_t)info.capacity + 1, (size_t)1 << 40, (size_t)1 << 46};
+  open_all(&gpu);
+  unsigned long before = fake_cudart_calls_of("page_create");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    assert_int_equal(umem_alloc(&pool, sizes[i]), 0);
+    assert_int_equal(umem_thread_status(), umemMemoryError);
+    umem_thread_clear();
+  }
+  assert_int_equal(fake_cudart_calls_of("page_create"), before);
+  umem_free(&pool, block_of(&pool, piece));
+  umem_clear_status(&pool);
+  umem_clear_status(&gpu);
+  close_all();
+}
+
 #define ON_TEST(name) cmocka_unit_test_setup_teardown(name, all_set_up, all_tear_down)
 
 int main(void) {
@@ -442,6 +462,7 @@ int main(void) {
       ON_TEST(a_capture_may_begin_at_any_call),
       ON_TEST(each_call_may_fail),
       ON_TEST(a_driver_that_maps_nothing_allocates),
+      ON_TEST(what_is_not_there_maps_no_page),
   };
   return cmocka_run_group_tests_name("pool_pages_cuda", tests, NULL, NULL);
 }
