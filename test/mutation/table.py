@@ -104,6 +104,8 @@ MUTANTS = [
       "another segment of the same name is attached", first=("unit.handle",)),
     c("share/socket.c", "      if (sent && !came->count++)\n        came->fd = fd;\n      else if (fd >= 0)\n        close(fd);", "      if (sent) came->count++;\n      came->fd = fd;",
       "descriptors too many stay open", first=("unit.handle",)),
+    c("share/socket.c", "  umem_defer_cancel();\n  umemHandle handle;\n", "  umemHandle handle;\n",
+      "a thread is cancelled while it sends a handle", first=("fault.cancel_points",)),
     c("share/socket.c", " + others]", "]", "who has sent a message takes the room of the descriptor", first=("unit.handle_hostile",)),
     c("share/socket.c", "recvmsg(socket, &message, MSG_CMSG_CLOEXEC)", "recvmsg(socket, &message, 0)",
       "a new program gets the descriptor", first=("unit.handle",)),

@@ -28,7 +28,6 @@
 umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
                                int *fd) {
   UMEM_ENTER();
-  umem_defer_cancel();
   if (!handle || !fd)
     return umemVirtual_fail(ctx, umemValueError, "the handle or the descriptor is NULL");
   memset(handle, 0, sizeof *handle);

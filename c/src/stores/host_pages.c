@@ -60,12 +60,11 @@ static long most_for_pages(void) {
   return 2 * __atomic_load_n(&pages_with_memory, __ATOMIC_RELAXED);
 }
 
-/* What is read from the file up to its end, and the number of lines of it. -1 if it cannot be read. */
+/* The number of lines of a file; -1 if it cannot be read. Cancellation is put off already: see most_mappings. */
 static long count_lines(char const *path) {
   char text[4096];
   long lines = 0;
   ssize_t n;
-  umem_defer_cancel();
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
   while ((n = read(fd, text, sizeof text)) > 0)

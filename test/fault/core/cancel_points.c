@@ -562,6 +562,40 @@ static void nor_in_opening_by_name(void **state) {
   assert_int_equal(wrong, 0);
 }
 
+/* Its methods reach no such point, so umem does not put cancellation off for them: but a socket is one. */
+static bool share_nothing(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                          int *fd) {
+  (void)ctx;
+  handle->kind = umemHandleFile;
+  handle->offset = adr;
+  handle->size = adr + nbytes;
+  *fd = -1;
+  return true;
+}
+
+static void nor_in_sending_what_is_prompt(void **state) {
+  (void)state;
+  static struct umemVtbl const vtbl = {.share = share_nothing};
+  Bench bench;
+  umemVirtual ctx;
+  umemHandle handle;
+  begin(&bench, NULL, NULL);
+  umemVirtual_ctor(&ctx, &bench.host);
+  ctx.vptr = &vtbl;
+  ctx.type = umemUserDevice;
+  ctx.capabilities |= umemPrompt;
+  found_name = NULL;
+  inside = true;
+  umemStatusType status = umem_send(bench.sockets[0], &ctx, 4096, small);
+  inside = false;
+  assert_int_equal(status, umemOK);
+  if (found_name) fail_msg("the thread can be cancelled in %s", found_name);
+  assert_int_equal(recv(bench.sockets[1], &handle, sizeof handle, 0), sizeof handle);
+  assert_int_equal(handle.size, 4096 + small);
+  umemVirtual_dtor(&ctx);
+  end(&bench);
+}
+
 /* ---- cancelled all the same ---- */
 
 enum { reached_the_end = 3 };
@@ -625,6 +659,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       cmocka_unit_test(no_thread_can_be_cancelled_in_a_call),
       cmocka_unit_test(nor_in_opening_by_name),
+      cmocka_unit_test(nor_in_sending_what_is_prompt),
       cmocka_unit_test(cancelled_threads_leave_contexts_that_go_on),
   };
   doubles_use();
