@@ -97,7 +97,7 @@ static inline void temporary_name_in(char const *folder, char *path, size_t size
   if (length < 0 || (size_t)length >= size) abort();
 }
 
-/* The same in $TMPDIR or /tmp. */
+/* A path in $TMPDIR or /tmp. */
 static inline void temporary_name(char *path, size_t size) {
   temporary_name_in(temporary_parent(), path, size);
 }

@@ -40,9 +40,9 @@
 UMEM_EXTERN void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset,
                                    int64_t src_offset, int64_t count, umemStatusType *status);
 
-/* The same, but numbers that are out of the range of an integer type of n bits wrap: they become the number in range that
- * differs from them by a multiple of 2^n, after rounding toward zero. So 300 becomes 44 in int8, and -1 the largest
- * number of an unsigned type. Infinities and NaN become 0. All other conversions are those of umemArray_convert. */
+/* As umemArray_convert, but numbers out of the range of an integer type of n bits wrap: they become the number in range
+ * that differs from them by a multiple of 2^n, after rounding toward zero. So 300 becomes 44 in int8, and -1 the largest
+ * number of an unsigned type. Infinities and NaN become 0. All other conversions are equal. */
 UMEM_EXTERN void umemArray_convert_wrapping(umemArray *dst, umemArray *src, int64_t dst_offset,
                                             int64_t src_offset, int64_t count,
                                             umemStatusType *status);

@@ -26,7 +26,7 @@ int umem_open_folder(char const *path, char *name);
  * put files, as /tmp (sticky, writable for all). The owner of the folder is trusted. Returns an errno. */
 int umem_is_planted(int folder, struct stat const *about, bool *planted);
 
-/* The same for a path: whether a link on the way from it, or the file where that ends, is planted. fd: the file that
+/* Sets *planted to whether a link on the way from path, or the file where that ends, is planted. fd: the file that
  * was opened by it; another one is there by now, if it is not that. -1: none was opened. Folders above are not looked at.
  * Links of /proc lead to a file by themselves. */
 int umem_leads_to_planted(char const *path, int fd, bool *planted);

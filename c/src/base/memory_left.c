@@ -1,4 +1,4 @@
-/* memory_left.c - see memory_left.h.
+/* memory_left.c - reads what memory is left from files of the kernel.
  *
  * A process is in a group, which is in another one, and so on. Any of them may have a limit. Linux has two versions of
  * groups, with other names of the same files. A container may see only its own group, as the outermost one. The second

@@ -163,8 +163,8 @@ static void take_data(Worker *self) {
   self->has_data = has;
 }
 
-/* The same, by a worker. False in a child of fork, which has no caller of the job, and without thread variables. The job
- * does not end before. */
+/* A worker does a piece; the job does not end before. False in a child of fork, which has no caller of the job, and
+ * without thread variables. */
 static bool help(Worker *self, Job *job) {
   job->helped++;
   pool.busy++;

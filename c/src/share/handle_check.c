@@ -1,4 +1,4 @@
-/* handle_check.c - see handle_check.h. */
+/* handle_check.c - whether the words of a handle can be those of one, without a look at its memory. */
 #include "share/handle_check.h"
 #include "share/segment.h"
 

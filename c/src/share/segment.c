@@ -1,8 +1,9 @@
-/* segment.c - see segment.h. */
+/* segment.c - the layout of a segment, whom it may belong to, and whether a file is one. */
 #include "share/segment.h"
 
 #include "base/again.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,13 +33,16 @@ uint64_t umemSegment_data(uint32_t blocks, uint32_t pages) {
 
 /* ---- trust ---- */
 
+/* Without memory for the list no other group is one of the process. */
 static bool is_own_group(gid_t group) {
-  gid_t groups[64];
   if (group == getegid()) return true;
-  int count = getgroups(sizeof groups / sizeof *groups, groups);
-  for (int i = 0; i < count; i++)
-    if (groups[i] == group) return true;
-  return false;
+  int count = getgroups(0, NULL);
+  gid_t *groups = count > 0 ? malloc((size_t)count * sizeof *groups) : NULL;
+  bool found = false;
+  if (groups) count = getgroups(count, groups);
+  for (int i = 0; groups && i < count && !found; i++) found = groups[i] == group;
+  free(groups);
+  return found;
 }
 
 /* Access lists need no look: if one lets somebody write, the bit of the group says so. A further name of the file may

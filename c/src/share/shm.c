@@ -218,7 +218,8 @@ static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle
     return UMEM_FAIL(ctx, umemIndexError,
                      "%zu bytes at %#" PRIxPTR " are not in the shared memory %s", nbytes, adr,
                      label_of(shm_of(ctx)));
-  if (!*segment->name && !(fcntl(segment->mapped->fd, F_GET_SEALS) & F_SEAL_SHRINK))
+  int seals = fcntl(segment->mapped->fd, F_GET_SEALS);
+  if (!*segment->name && (seals < 0 || !(seals & F_SEAL_SHRINK)))
     return UMEM_FAIL(ctx, umemNotSupportedError,
                      "this shared memory has a name that the context does not know, because it was "
                      "made of a descriptor: share it from one that has opened the name");

@@ -1,4 +1,4 @@
-/* shm_owner.c - see shm_owner.h. */
+/* shm_owner.c - finds out by /proc and by locks of files which process is which, and whether it has ended. */
 #include "share/shm_owner.h"
 
 #include "base/again.h"

@@ -1,4 +1,4 @@
-/* shm_segment.c - see shm_segment.h.
+/* shm_segment.c - creates, opens and locks a segment of shared memory.
  *
  * Who opens a name holds a lock on the file (flock) until the segment is complete. The kernel ends that lock with the
  * process: so a process that is killed while it makes a segment leaves one that the next one makes again. */

@@ -126,12 +126,12 @@ void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t
   detail::convert_range(in, in_offset, out, out_offset, count, umemArray_convert);
 }
 
-/* The same for all elements. Throws umem::value_error, too, where the arrays do not have equally many. */
+/* Converts all elements. Throws umem::value_error, too, where the arrays do not have equally many. */
 template <class Operand, class Other> void convert_elements(Operand const &in, Other &&out) {
   detail::convert_all(in, out, umemArray_convert);
 }
 
-/* The same two, but integers out of range wrap: see umemArray_convert_wrapping. */
+/* With umem::wrapping, integers out of range wrap: see umemArray_convert_wrapping. */
 template <class Operand, class Other>
 void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t out_offset,
                       index_t count, wrapping_t) {

@@ -45,7 +45,7 @@ void convert(Operand const &in, Other &&out) {
   transform(in, out, detail::Converted<detail::value_of<Other>, false>());
 }
 
-/* The same, wrapping. */
+/* With umem::wrapping, integers out of range wrap. */
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void convert(PlaceType const &place, Operand const &in, Other &&out, wrapping_t) {

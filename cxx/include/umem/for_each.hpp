@@ -115,7 +115,7 @@ template <bool must, class Index, class Function, class... Uses> constexpr bool 
   }
 }
 
-/* The same for indices alone. */
+/* Whether a functor of indices alone takes them; a compile error says why not. */
 template <class Index, class Function, int Rank> constexpr bool takes_indices() {
   using Call = indexed_call<Index, Function, Rank>;
   static_assert(Call::fits || Call::hides, "for_each_index: f takes one index per dimension");
@@ -346,7 +346,7 @@ void for_each(Operand &&elements, Function f) {
   detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, elements);
 }
 
-/* The same for the elements whose indices are in range: a Range<Rank>, Extents or {begin, end}.
+/* Calls f for the elements whose indices are in range: a Range<Rank>, Extents or {begin, end}.
  * Each operand counts them from its own element (0, ..., 0). Throws umem::index_error if a range
  * that is not empty leaves the elements and ghost cells of an operand. */
 template <class PlaceType, class Function, int Rank, class... Operands,

@@ -93,7 +93,7 @@ public:
   }
   friend bool operator!=(Shape const &one, Shape const &other) noexcept { return !(one == other); }
 
-  /* The same numbers as Extents. Throws umem::type_error if there are not Rank. */
+  /* Its numbers as Extents. Throws umem::type_error if there are not Rank. */
   template <int Rank> Extents<Rank> to() const {
     if (size_ != static_cast<std::size_t>(Rank))
       detail::raise_text(umemTypeError, "the shape %s has %zu dimensions, not %d",

@@ -85,7 +85,7 @@ static long double expected(Type const *to, long double x) {
   return x < 0 ? -(long double)(uint64_t)-x : (long double)(uint64_t)x;
 }
 
-/* The same where numbers out of range wrap. */
+/* The result where numbers out of range wrap. */
 static long double expected_wrapped(Type const *to, long double x) {
   if (to->type == umemBool || !to->is_integer) return expected(to, x);
   if (isnan(x) || isinf(x)) return 0;

@@ -97,9 +97,20 @@ static void open_as_friend(void) {
   CHECK(open_trusting(umemTrustGroup, umemShmOpen) == (permissions & 2 ? umemIOError : umemOK));
 }
 
+/* The kernel sorts the groups: company is the last one. */
+static void open_as_member_of_many_groups(void) {
+  enum { many = 100 };
+  gid_t groups[many];
+  for (int i = 0; i < many; i++) groups[i] = (gid_t)(company - many + 1 + i);
+  if (setgroups(many, groups) != 0 || setgid(friend) != 0 || setuid(friend) != 0)
+    _exit(not_permitted);
+  CHECK(open_trusting(umemTrustGroup, umemShmOpen) == umemOK);
+}
+
 static void a_group_can_be_trusted(void **state) {
   make_name(state);
   if (!let_a_stranger_make(0660, company) || !in_child(open_as_friend)) skip();
+  assert_true(in_child(open_as_member_of_many_groups));
   umemShm_remove(name);
   assert_true(let_a_stranger_make(0662, company) && in_child(open_as_friend));
   umemShm_remove(name);

@@ -161,7 +161,7 @@ struct OperandElements<std::integer_sequence<int, Nth...>, Types...>
   }
 };
 
-/* The same for functor(element of each operand, i, j, ...); row: the elements with the indices
+/* A nest that calls functor(element of each operand, i, j, ...); row: the elements with the indices
  * before, and 0 from Dim on. */
 template <bool unit, int Dim, class Index, class Function, class Elements, int Rank,
           class... Indices>

@@ -336,7 +336,7 @@ private:
   }
 };
 
-/* The same for functor(element, i, j, ...), where the element is that of a view in column-major order. */
+/* Reduces functor(element, i, j, ...), where the element is that of a view in column-major order. */
 template <class Index, class Result, class Type, int Rank, class Op, class Function>
 Partial<Result> host_sweep_columns(HostPlace place, Op &op, Function &functor,
                                    View<Type, Rank> const &view, Extents<Rank> const &begin,

@@ -27,7 +27,7 @@ inline index_t threads_of(HostPlace place) noexcept {
 void run_chunks(index_t chunks, void (*invoke)(void const *functor, index_t chunk),
                 void const *functor);
 
-/* The same for functor(chunk). */
+/* Calls functor(chunk) for each chunk, on several threads. */
 template <class Function> void on_threads(index_t chunks, Function const &functor) {
   if (chunks == 1)
     functor(index_t(0));
