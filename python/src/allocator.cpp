@@ -65,9 +65,27 @@ void *Allocator::finish(uintptr_t adr, size_t nbytes, Mark const &begin) {
   record_since(begin);
   if (!raises && !begin.exception && has_exception()) report_exception();
   if (failed) return nullptr;
+  if (generation_ != umem_generation()) keep_generation(adr);
   use();
   blocks_.fetch_add(1, std::memory_order_relaxed);
   return reinterpret_cast<void *>(adr);
+}
+
+/* Without memory for the entry the block counts as one of the process that has made the allocator, and stays. */
+void Allocator::keep_generation(uintptr_t adr) {
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    of_children_[adr] = umem_generation();
+  } catch (std::bad_alloc const &) {
+  }
+}
+
+/* Of the process that has allocated the block, which ends. */
+unsigned Allocator::take_generation(uintptr_t adr) {
+  if (generation_ == umem_generation()) return generation_;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto entry = of_children_.extract(adr);
+  return entry ? entry.mapped() : generation_;
 }
 
 bool Allocator::keep_size(uintptr_t adr, size_t nbytes) {
@@ -187,10 +205,12 @@ void *Allocator::resize(void *adr, size_t nbytes) {
   Mark begin;
   auto old = reinterpret_cast<uintptr_t>(adr);
   decltype(sizes_)::node_type entry;
+  decltype(of_children_)::node_type generation;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     entry = sizes_.extract(old);
     if (entry) resized_++;
+    generation = of_children_.extract(old);
   }
   if (!entry) {
     record(umemValueError, "no live block begins at the address that is to be resized");
@@ -203,6 +223,11 @@ void *Allocator::resize(void *adr, size_t nbytes) {
     resized_--;
     if (!failed) entry.key() = moved, entry.mapped() = nbytes;
     sizes_.insert(std::move(entry));
+    if (generation && !failed) generation.key() = moved;
+    try {
+      of_children_.insert(std::move(generation));
+    } catch (std::bad_alloc const &) { /* as in keep_generation */
+    }
   }
   return failed ? finish(moved, nbytes, begin) : reinterpret_cast<void *>(moved);
 }
@@ -220,7 +245,8 @@ void Allocator::free(void *adr, uintptr_t stream) {
     bool queued = to != context_->ctx;
     wait_for_users(reinterpret_cast<uintptr_t>(adr), stream, queued);
     if (!queued) wait_for_stream(stream);
-    umem_end_block(to, reinterpret_cast<uintptr_t>(adr), false, false, generation_);
+    umem_end_block(to, reinterpret_cast<uintptr_t>(adr), false, false,
+                   take_generation(reinterpret_cast<uintptr_t>(adr)));
     record_since(begin);
     if (!begin.exception && has_exception()) report_exception();
   }

@@ -26,7 +26,9 @@ class Allocator {
       sizes_;          /* of live blocks, but those that are being resized */
   size_t resized_ = 0; /* how many these are: the table has room for them */
   std::set<std::pair<uintptr_t, uintptr_t>>
-      users_;                          /* live blocks, and streams they were recorded for */
+      users_; /* live blocks, and streams they were recorded for */
+  std::unordered_map<uintptr_t, unsigned>
+      of_children_; /* live blocks that a child of fork has allocated, and its generation */
   std::atomic<bool> has_users_{false}; /* readable without the mutex */
   umemStatusType status_ = umemOK;     /* of the last failure */
   char message_[UMEM_MESSAGE_SIZE] = "";
@@ -39,6 +41,8 @@ class Allocator {
   void *owner(uintptr_t stream);
   void wait_for_users(uintptr_t adr, uintptr_t stream, bool queued);
   bool keep_size(uintptr_t adr, size_t nbytes);
+  void keep_generation(uintptr_t adr);
+  unsigned take_generation(uintptr_t adr);
   void *finish(uintptr_t adr, size_t nbytes, Mark const &begin);
   void record(umemStatusType status, char const *message);
   void record_since(Mark const &begin);

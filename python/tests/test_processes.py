@@ -159,6 +159,33 @@ def test_a_forked_child_frees_nothing_of_its_parent(kind, tmp_path):
             array.release()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_frees_what_numpy_allocates_there(capfd):
+    np = pytest.importorskip("numpy")
+
+    def work(parents):
+        before = place.info.available
+        for _ in range(20):  # without a free they need more than there is
+            array = np.zeros(1 << 17, "u1")
+            array.resize(1 << 18)
+            del array
+        grandchild = multiprocessing.get_context("fork").Process(target=parents.clear)
+        grandchild.start()
+        grandchild.join(60)
+        parents.clear()
+        assert grandchild.exitcode == 0 and place.info.available == before
+
+    with umem.Shm(size="2M") as place, umem.use_in_numpy(place):
+        array = np.full(1000, 3.0)
+        child = multiprocessing.get_context("fork").Process(target=work, args=([array],))
+        child.start()
+        child.join(120)
+        assert child.exitcode == 0, capfd.readouterr().err
+        other = np.full(1000, 4.0)
+        assert array.tolist() == [3.0] * 1000 and other.tolist() == [4.0] * 1000
+        del array, other
+
+
 FORKS = """
 import os, sys
 import umem
