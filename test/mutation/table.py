@@ -196,6 +196,8 @@ MUTANTS = [
     c("share/shm_segment.c", "if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) != O_RDWR)", "if (!S_ISREG(st.st_mode))",
       "a descriptor that cannot write is mapped", first=("unit.shm_trust",)),
     c("stores/store_room.c", "  if (!store->takes_ram || ", "  if (true || ", "a file in memory takes all of it", first=("unit.room_left",)),
+    c("blocks/blocks_pump.c", "bool serves = umem_worker_has_data();", "bool serves = true;", "glibc ends the process of blocks", first=("unit.dlopen",)),
+    c("blocks/blocks_pump.c", "    leg->has_left = true;", "    (void)0;", "blocks wait for a thread that has left", first=("unit.dlopen",)),
     c("core/parallel.c", "  bool has = room != NULL;", "  bool has = true;", "glibc ends the process", first=("unit.dlopen",)),
     c("blocks/blocks_slots.c", "return true;\n  umemSlots_release(slots);\n  return false;", "return true;\n  return false;", "a beginning that fails leaves an array", first=("unit.stop",)),
     c("core/tiles.c", "      extents[k] = rest < tiling->tile[k] ? rest : tiling->tile[k];", "      extents[k] = tiling->tile[k];",

@@ -143,6 +143,7 @@ static void closing_leaves_nothing_of_threads(void **state) {
 /* ---- little memory ---- */
 
 enum { copied = 16 << 20, most_helpers = 3, tries = 24, step = 16 << 10 };
+enum { block_size = 1 << 20 /* shorter ones are not left to threads */ };
 
 static unsigned char *source, *target;
 
@@ -164,8 +165,32 @@ static void empty_malloc(void) {
   malloc_trim(0);
 }
 
+static int go_on(void *data, umemBlock const *block) {
+  (void)data, (void)block;
+  return 0;
+}
+
+/* Blocks have two threads, and little memory. */
+static void pass_blocks(void *library, umemHost *host) {
+  umemStatusType (*run)(umemBlocksOptions const *, umemBlockBody *, void *, int *);
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  int code = 0;
+  find(library, "umemBlocks_run", &run);
+  options.source = (umemRows){host, (uintptr_t)source, block_size, 0};
+  options.destination = (umemRows){host, (uintptr_t)target, block_size, 0};
+  options.count = copied / block_size;
+  options.place = host;
+  options.rows = 1;
+  options.depth = 2;
+  alarm(30); /* whoever waits for a thread that has left */
+  umemStatusType status = run(&options, go_on, NULL, &code);
+  if (status == umemMemoryError) _exit(0);
+  if (status || code) _exit(8);
+  _exit(memcmp(source, target, copied) ? 9 : 0);
+}
+
 /* In a process of its own, with addresses for the stacks of so many threads, and for a bit more. */
-static void copy_with(void *library, size_t more) {
+static void copy_with(void *library, size_t more, bool in_blocks) {
   umemStatusType (*copy_to)(void *, uintptr_t, void *, uintptr_t, size_t);
   umemStatusType (*set_threads)(unsigned);
   umemStatusType (*open_host)(umemHost *);
@@ -176,9 +201,10 @@ static void copy_with(void *library, size_t more) {
   if (open_host(&host) || set_threads(1 + most_helpers)) _exit(4);
   copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, 1); /* this thread has its data */
   empty_malloc();
-  size_t bytes = addresses() + more;
+  size_t bytes = addresses() + more + (in_blocks ? 2 * block_size : 0);
   struct rlimit limit = {bytes, bytes};
   if (setrlimit(RLIMIT_AS, &limit)) _exit(5);
+  if (in_blocks) pass_blocks(library, &host);
   if (copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, copied)) _exit(6);
   _exit(memcmp(source, target, copied) ? 7 : 0);
 }
@@ -198,12 +224,12 @@ static void threads_without_memory_are_done_without(void **state) {
   target = malloc(copied);
   assert_true(source && target);
   for (size_t i = 0; i < copied; i++) source[i] = (unsigned char)(i * 31 >> 7);
-  for (size_t i = 0; i < most_helpers * tries; i++) {
+  for (size_t i = 0; i < 2 * most_helpers * tries; i++) {
     int status = -1;
-    size_t more = (1 + i / tries) * (stack_size + 4096) + i % tries * step;
+    size_t more = (1 + i / 2 / tries) * (stack_size + 4096) + i / 2 % tries * step;
     pid_t child = fork();
     assert_true(child >= 0);
-    if (!child) copy_with(library, more);
+    if (!child) copy_with(library, more, i % 2);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (status) fail_msg("%zu bytes more: status %#x", more, status);
   }
