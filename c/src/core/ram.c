@@ -69,7 +69,7 @@ static bool overlap(uintptr_t a, uintptr_t b, size_t nbytes) {
 /* Apart, so that a short copy is a bare jump to memmove. */
 static __attribute__((noinline)) void copy_long(char *dst, char const *src, size_t nbytes) {
   if (overlap((uintptr_t)dst, (uintptr_t)src, nbytes))
-    memmove(dst, src, nbytes); /* the calls forbid it, but the result stays that of one thread */
+    memmove(dst, src, nbytes); /* pieces of several threads would overwrite one another's source */
   else if (nbytes < shared_from)
     umem_copy_bytes(dst, src, nbytes);
   else

@@ -255,9 +255,11 @@ static __attribute__((noinline)) void copy_overlapping(umemVirtual *src, uintptr
 /* layout is in normal form and has items. */
 static umemOverlap overlap_of(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                               uintptr_t dst_adr, umemLayout const *layout) {
-  umemLayoutSpan from, to;
-  umem_span_of(layout->item_size, layout->rank, layout->extents, layout->src_strides, &from);
-  umem_span_of(layout->item_size, layout->rank, layout->extents, layout->dst_strides, &to);
+  umemLayoutSpan from = {0, (ptrdiff_t)layout->item_size}, to = from;
+  if (layout->rank) {
+    umem_span_of(layout->item_size, layout->rank, layout->extents, layout->src_strides, &from);
+    umem_span_of(layout->item_size, layout->rank, layout->extents, layout->dst_strides, &to);
+  }
   size_t from_length = (size_t)(from.high - from.low), to_length = (size_t)(to.high - to.low);
   size_t length = from_length > to_length ? from_length : to_length;
   if (!umem_may_overlap(src, src_adr + (uintptr_t)from.low, dst, dst_adr + (uintptr_t)to.low,

@@ -6,7 +6,6 @@
 #include <umem/config.hpp>
 #include <umem/element.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -62,7 +61,7 @@ template <class To, class From> UMEM_FUNCTION constexpr To nearest_of_float(From
 template <class From> UMEM_FUNCTION constexpr std::uint64_t wrapped_of_float(From x) {
   constexpr From modulus = static_cast<From>(std::uint64_t(1) << 32) * (std::uint64_t(1) << 32);
   constexpr From large = modulus * static_cast<From>(std::uint64_t(1) << 63);
-  if constexpr (RangeOf<From>::digits > 64) x = std::fmod(x, modulus);
+  if constexpr (RangeOf<From>::digits > 64) x = __builtin_fmodl(x, modulus);
   if (!(x > -large && x < large)) return 0;
   From const rest = x - static_cast<From>(static_cast<std::int64_t>(x / modulus)) * modulus;
   return rest < 0 ? 0 - static_cast<std::uint64_t>(-rest) : static_cast<std::uint64_t>(rest);

@@ -50,7 +50,6 @@ inline std::size_t count_of(ItemLayout const &items) noexcept {
   return count;
 }
 
-/* Queues the copy, and orders later work of both arrays after it. */
 UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void const *other,
                                 ItemLayout const &of_other) {
   if (!one || !other) return false;
@@ -69,6 +68,7 @@ UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void 
                             reinterpret_cast<address>(other), &layout);
 }
 
+/* Queues the copy, and orders later work of both arrays after it. */
 inline void copy_between(PartMemory const &src, Location const &from, ItemLayout const &in,
                          PartMemory const &dst, Location const &to, ItemLayout const &out) {
   std::size_t extents[UMEM_MAX_RANK];
