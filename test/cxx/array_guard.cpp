@@ -130,6 +130,8 @@ TEST_P(ArrayGuardTest, to_write_stands_against_the_other_side) {
   {
     auto guard = array.device(umem::write);
     EXPECT_THROW(static_cast<void>(array.host(umem::read)), umem::locked_error);
+    static_cast<void>(array.get(0, 0));
+    EXPECT_THROW(static_cast<void>(array.host(umem::read)), umem::locked_error);
     EXPECT_THROW(static_cast<void>(array.host(umem::write)), umem::locked_error);
     EXPECT_THROW(array.sync_to_host(), umem::locked_error);
     static_cast<void>(array.device(umem::read));

@@ -23,6 +23,7 @@ char const *const locked = "the array is locked";
 
 TEST_P(ArrayLockTest, keeps_all_others_out) {
   auto array = Doubles::zeros({2, 3}, place), other = Doubles::zeros({2, 3}, place);
+  EXPECT_EQ(array.get(0, 0), array.host(umem::read)(0, 0));
   auto lock = array.lock();
   EXPECT_THROWS(static_cast<void>(array.host(umem::read)), umem::locked_error, locked);
   EXPECT_THROWS(static_cast<void>(array.host(umem::write)), umem::locked_error, locked);

@@ -117,6 +117,30 @@ TEST(Fork, a_child_frees_nothing_of_its_parent) {
   }
 }
 
+/* What a child has allocated or resized itself it frees, also in objects that its parent has made. */
+TEST(Fork, a_child_frees_what_it_has_put_into_objects_of_its_parent) {
+  umem::Shm place(1 << 20);
+  auto elements = std::make_unique<Owners::Elements>(100, 1.0, umem::Allocator<double>(place));
+  auto const count = [&] {
+    return umemShm_blocks(reinterpret_cast<umemShm *>(place.c_context()), nullptr, 0);
+  };
+  auto empty = std::make_unique<umem::Buffer>();
+  auto buffer = std::make_unique<umem::Buffer>(place, 1000);
+  Child const child = in_child([&] {
+    *empty = umem::Buffer(place, 1000);
+    if (count() != 3) return 1;
+    empty.reset();
+    if (count() != 2) return 2;
+    elements.reset(); /* of the parent */
+    if (count() != 2) return 3;
+    buffer->resize(5000);
+    buffer.reset();
+    return count() == 1 ? 0 : 4;
+  });
+  EXPECT_TRUE(child.exits_with(0)) << child.status;
+  static_cast<void>(buffer->release()); /* to resize it was a call */
+}
+
 /* The parent's file does not get what the parent may still change. */
 TEST(Fork, a_child_does_not_write_back_for_its_parent) {
   NewFile file;
@@ -239,6 +263,17 @@ TEST(Loss, a_destructor_that_cannot_write_back_prints_one_line) {
     return lose();
   });
   EXPECT_TRUE(hooked.exits_with(0) && hooked.said.empty()) << hooked.said;
+}
+
+TEST(Loss, what_is_deallocated_is_not_written_back) {
+  NewFile file;
+  umem::Fault place(umem::File(file.path(), "w+"));
+  Doubles array = Doubles::zeros({10}, place);
+  array.host(umem::write)->operator()(3) = 1;
+  fill_disk(place);
+  std::uint64_t const before = umem_thread_failures();
+  array.deallocate();
+  EXPECT_EQ(umem_thread_failures(), before);
 }
 
 TEST(Loss, a_context_that_cannot_end_prints_one_line) {

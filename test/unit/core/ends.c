@@ -76,13 +76,17 @@ static bool holds(umemArray *array, double value) {
   return true;
 }
 
-/* Ends the objects of the parent. What the child has allocated itself it frees. */
+/* Ends the objects of the parent. What the child has allocated itself it frees, but what Debug keeps. */
 static void end_all_in_child(void *ctx, umemArray *array, umemArray *view) {
   uint64_t before = umem_thread_failures();
   umemArray_release(view);
   umemArray_release(array);
   umemArray *own = make_array(ctx, 2);
   if (own) CHILD_EXPECTS(umemArray_address(own) != umem_null(ctx));
+  uintptr_t adr = umemArray_address(own);
+  umemArray_release(own);
+  own = make_array(ctx, 3);
+  CHILD_EXPECTS(umemArray_address(own) == adr || umem_find_layer(ctx, "debug"));
   umemArray_release(own);
   CHILD_EXPECTS(umem_thread_failures() == before);
   CHILD_EXPECTS(umem_close(ctx) == umemOK);
@@ -120,10 +124,68 @@ static void a_child_frees_nothing_of_its_parent(void **state) {
   }
 }
 
+/* Whether nbytes at one address and at another have bytes in common. */
+static bool meet(uintptr_t one, uintptr_t other) {
+  return one < other + nbytes && other < one + nbytes;
+}
+
+/* What a child does to a context of its parent gives no memory back that the parent's context has. */
+static void a_child_gives_back_nothing_that_a_context_has(void **state) {
+  (void)state;
+  static char const *const names[] = {
+      "pool+shm:?size=4M",    "fixed+shm:?size=4M&block=64K",
+      "debug+shm:?size=4M",   "limit+pool+track+shm:?size=4M&limit=4M",
+      "guarded+shm:?size=4M",
+  };
+  for (size_t i = 0; i < 2 * (sizeof names / sizeof *names); i++) {
+    void *ctx = umem_open(names[i / 2]), *shm = umem_find_layer(ctx, "shm");
+    assert_non_null(shm);
+    uintptr_t live = i % 2 ? umem_alloc(ctx, nbytes) : 0, freed = umem_alloc(ctx, nbytes);
+    umem_free(ctx, freed);
+    uintptr_t probe = umem_alloc(shm, nbytes);
+    bool kept = !meet(probe, freed);
+    umem_free(shm, probe);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+      umem_trim(ctx, 0);
+      umem_close(ctx);
+      _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int k = 0; k < 20; k++) {
+      probe = umem_alloc(shm, nbytes);
+      if ((live && meet(probe, live)) || (kept && meet(probe, freed)))
+        fail_msg("%s: a child has given memory back", names[i / 2]);
+    }
+    umem_free(ctx, live);
+    umem_close(ctx);
+    umem_thread_clear();
+  }
+}
+
+/* Debug looks at a block that stays when its owner ends. */
+static void a_write_behind_a_block_that_stays_is_found(void **state) {
+  (void)state;
+  char path[name_size];
+  void *ctx = open_name("debug+mmap:%s?mode=w+", path);
+  umemArray *array = make_array(ctx, 1);
+  umemArray_set_keeps(array, true);
+  ((unsigned char *)umemArray_address(array))[nbytes] ^= 255;
+  uint64_t before = umem_thread_failures();
+  umemArray_release(array);
+  assert_true(umem_thread_failures() > before);
+  umem_close(ctx);
+  umem_thread_clear();
+  unlink(path);
+}
+
 /* In its own copy of the RAM a child frees as always: otherwise a long series of children would leak. */
 static void a_child_frees_its_copy_of_ram(void **state) {
   (void)state;
-  void *ctx = umem_open("track+host:");
+  void *ctx = umem_open("track+limit+host:?limit=9000");
   umemArray *array = make_array(ctx, 1);
   pid_t child = fork();
   assert_true(child >= 0);
@@ -131,6 +193,7 @@ static void a_child_frees_its_copy_of_ram(void **state) {
     size_t left = 0;
     umemArray_release(array);
     CHILD_EXPECTS(umemTrack_count(ctx, &left) == 0 && left == 0);
+    CHILD_EXPECTS(umem_alloc(ctx, nbytes));
     _exit(0);
   }
   int status = 0;
@@ -264,6 +327,8 @@ static void a_loss_is_one_line_unless_there_is_a_hook(void **state) {
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(a_child_frees_nothing_of_its_parent),
+      cmocka_unit_test(a_child_gives_back_nothing_that_a_context_has),
+      cmocka_unit_test(a_write_behind_a_block_that_stays_is_found),
       cmocka_unit_test(a_child_frees_its_copy_of_ram),
       cmocka_unit_test(a_child_may_free_by_a_call),
       cmocka_unit_test(reuse_decides_what_an_array_leaves),

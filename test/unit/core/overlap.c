@@ -171,6 +171,25 @@ static void programs_can_ask(void **state) {
   umem_thread_clear();
 }
 
+static void files_of_one_folder_are_apart(void **state) {
+  (void)state;
+  umemFile one, other, again;
+  umemLayout const run = {.size = sizeof run, .item_size = 8};
+  assert_int_equal(umemFile_ctor(&one, path, "w+"), umemOK);
+  assert_int_equal(umemFile_ctor(&other, "unit_overlap_2.bin", "w+"), umemOK);
+  assert_int_equal(umemFile_ctor(&again, path, "r"), umemOK);
+  uintptr_t adr = umem_alloc(&one, 100);
+  assert_int_equal(umem_alloc(&other, 100), adr);
+  assert_false(umem_copy_overlaps(&one, adr, &other, adr + 4, &run));
+  assert_int_equal(umem_alloc(&again, 100), adr);
+  assert_true(umem_copy_overlaps(&again, adr, &one, adr + 4, &run));
+  umem_dtor(&again);
+  umem_dtor(&other);
+  umem_dtor(&one);
+  unlink(path);
+  unlink("unit_overlap_2.bin");
+}
+
 /* ---- no memory ---- */
 
 static void without_a_buffer_nothing_changes(void **state) {
@@ -207,6 +226,7 @@ int main(void) {
       cmocka_unit_test(large_layouts_are_decided_at_once),
       cmocka_unit_test(contexts_of_one_file_are_one_memory),
       cmocka_unit_test(programs_can_ask),
+      cmocka_unit_test(files_of_one_folder_are_apart),
       cmocka_unit_test(without_a_buffer_nothing_changes),
   };
   return cmocka_run_group_tests(tests, open_host, NULL);
