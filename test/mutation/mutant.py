@@ -21,3 +21,11 @@ def cxx(file, old, new, what, first, **more):
 
 def mpi(file, old, new, what, first):
     return Mutant("mpi/" + file, old, new, what, tuple("mpich." + name for name in first), "mpi")
+
+
+def tool(file, old, new, what, first):
+    return Mutant("tool/" + file, old, new, what, tuple("tool." + name for name in first))
+
+
+def python(file, old, new, what, first):
+    return Mutant("python/" + file, old, new, what, tuple("python.test_" + name for name in first), "python")

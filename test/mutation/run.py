@@ -3,9 +3,10 @@
 
 Works in a copy of the tree in FOLDER and builds there, once for each preset that the table names. For each mutant
 it builds and runs the tests that are likely to find it, then more and more of them, until one fails: those of the
-mutant's room, the contract, all tests in C; for a header of C++ all tests of test/cxx.
+mutant's room, the contract, all tests in C; for a header of C++ all tests of test/cxx; for Python those of the package.
 
-Usage: run.py [--list] [--check] [--jobs N] [--from NUMBER] [--steps N] [--presets gcc,asan,tsan] [--cmake OPTION]... FOLDER [WORD...]
+Usage: run.py [--list] [--check] [--jobs N] [--from NUMBER] [--steps N] [--presets gcc,asan,...] [--cmake OPTION]...
+              [--python PYTHON] FOLDER [WORD...]
 
 With words only the mutants run whose file or description holds one of them. Exit status 0: each was found.
 """
@@ -29,7 +30,8 @@ SANITIZERS = {
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1", "UMEM_TEST_SMALL": "1"},
 }
 FOLDERS = ["compat", "contract", "fault", "unit"]
-SOURCES = {"unit": "c", "fault": "c", "fuzz": "c", "cxx": "cpp"}  # of a test in test/unit, and so on
+SOURCES = {"unit": "test/unit", "fault": "test/fault", "fuzz": "test/fuzz", "cxx": "test/cxx", "tool": "test/tool",
+           "python": "python/tests"}
 
 
 def read(path):
@@ -48,7 +50,7 @@ def flaw(mutant, tree):
         return f"its text is {found} times in the file"
     for test in mutant.first:
         kind, _, name = test.partition(".")
-        if kind in SOURCES and not list((tree / "test" / kind).rglob(f"{name}.{SOURCES[kind]}")):
+        if kind in SOURCES and not list((tree / SOURCES[kind]).rglob(name + ".*")):
             return f"there is no {test}"
     return None
 
@@ -98,6 +100,29 @@ class Build:
         return f"{found} ({program[2]})" if program else found
 
 
+class Package(Build):
+    """The Python package, installed beside the copy of the tree, by a Python that has what test/requirements-python.txt
+    names."""
+
+    def __init__(self, tree, python):
+        self.tree, self.python, self.site = tree, python, tree.parent / "python"
+        self.environment = {**os.environ, "PYTHONPATH": str(self.site), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.tests = [f"python.{path.stem}" for path in (tree / "python/tests").glob("test_*.py")]
+
+    def make(self, targets):
+        done = self.run(self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-build-isolation",
+                        "--no-deps", "--upgrade", "--target", str(self.site), "-C", f"build-dir={self.site}-build",
+                        "-C", "cmake.build-type=Debug", str(self.tree))
+        return None if done.returncode == 0 else done.stdout
+
+    def first_failure(self, tests):
+        files = [str(self.tree / "python/tests" / test.partition(".")[2]) + ".py" for test in tests]
+        done = self.run("timeout", str(10 * TIMEOUT), self.python, "-m", "pytest", "--exitfirst", "--quiet",
+                        "-p", "no:cacheprovider", *files)
+        case = re.search(r"^(?:FAILED|ERROR) (?:\S*/)?(\S+)", done.stdout, re.MULTILINE)
+        return None if done.returncode == 0 else case[1] if case else "pytest"
+
+
 def room_of(path, tree):
     """"adaptors/log" of c/src/adaptors/log/log.c; None for a C++ header."""
     parts = path.relative_to(tree).parts
@@ -111,6 +136,8 @@ def tests_of_room(build, tree, room):
 
 
 def program_of(test):
+    if test.startswith("tool.") or test == "cxx.refused":
+        return "umem_program"  # the headers need no build
     if test.startswith("mpich."):
         return "mpi_" + test.split(".")[2 if test.startswith("mpich.hosts.") else 1]
     return test.replace(".", "_", 1) if not test.startswith("contract.") else "contract"
@@ -124,6 +151,10 @@ def steps(build, tree, mutant, path):
         yield [program_of(test) for test in first], first
     if mutant.preset == "mpi":
         yield ["mpi/test/all"], [test for test in tests if test.startswith("mpich.")]
+    elif mutant.preset == "python":
+        yield [], tests
+    elif mutant.file.startswith("tool/"):
+        yield ["test/tool/all"], [test for test in tests if test.startswith("tool.")]
     elif room:
         mine = tests_of_room(build, tree, room)
         if mine:
@@ -170,7 +201,8 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER", help="the first mutant to run")
     parser.add_argument("--steps", type=int, default=9, metavar="N", help="1: only the tests that are likely to find it")
-    parser.add_argument("--presets", default="gcc,asan,tsan,mpi")
+    parser.add_argument("--presets", default="gcc,asan,tsan,mpi,python")
+    parser.add_argument("--python", default=sys.executable, help="has what test/requirements-python.txt names")
     parser.add_argument("--cmake", action="append", default=[], metavar="OPTION")
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("words", nargs="*")
@@ -210,7 +242,8 @@ def main():
     for number, mutant in enumerate(mutants[asked.first - 1:], asked.first):
         begin = time.monotonic()
         if mutant.preset not in builds:
-            builds[mutant.preset] = Build(tree, mutant.preset, asked.jobs, asked.cmake)
+            builds[mutant.preset] = (Package(tree, asked.python) if mutant.preset == "python" else
+                                     Build(tree, mutant.preset, asked.jobs, asked.cmake))
         verdict, by = try_mutant(builds[mutant.preset], tree, mutant, asked.steps)
         missed += verdict != "found"
         print(f"{number:2} {verdict:6} {mutant.preset} {mutant.file}: {mutant.what} | {by} | {time.monotonic() - begin:.0f} s",
