@@ -152,11 +152,12 @@ static size_t buffered_bytes(umemLayout const *layout) {
   return nbytes;
 }
 
-/* Whether the items of a piece that moves overlap with themselves. */
+/* Whether the items of a piece that moves overlap with themselves: far from the ends of all addresses. */
 static bool meets_itself(Move const *move, umemLayout const *layout) {
-  umemItems const from = {0, layout->item_size, layout->rank, layout->extents, layout->dst_strides};
+  umemItems const from = {UINTPTR_MAX / 2, layout->item_size, layout->rank, layout->extents,
+                          layout->dst_strides};
   umemItems to = from;
-  to.adr = (uintptr_t)move->shift;
+  to.adr += (uintptr_t)move->shift;
   return umem_items_meet(&from, &to);
 }
 
