@@ -39,6 +39,12 @@ static inline int setting_cases(int otherwise) {
   return setting_is_on(variable) ? (int)strtol(getenv(variable), NULL, 10) : otherwise;
 }
 
+/* UMEM_TEST_SECONDS: how long a test takes that has no end of its own; otherwise when it is not set. */
+static inline int setting_seconds(int otherwise) {
+  char const *variable = "UMEM_TEST_SECONDS";
+  return setting_is_on(variable) ? (int)strtol(getenv(variable), NULL, 10) : otherwise;
+}
+
 /* UMEM_TEST_OPERATIONS: how many a random test makes; otherwise when it is not set. */
 static inline uint64_t setting_operations(uint64_t otherwise) {
   char const *variable = "UMEM_TEST_OPERATIONS";

@@ -161,6 +161,7 @@ stage_asan() {
 programs_of_threads() {
   local starts='pthread_create|worker_count|(adaptor|open|parallel|staging)_help\.h'
   local others='fault_(beside|cuda_nth|nth)' # of few threads and of many runs, which the stage asan has
+  others+='|fault_cancel_points'             # hooks what sanitizers hook
   others+='|unit_(cuda_driver|cufile_rt)'    # replace dlsym, which sanitizers need themselves
   grep -rlE --include='*.c' "$starts" test/unit test/fault/core test/fault/cuda test/fault/stores |
     sed -E 's|^test/(unit\|fault)/.*/(.*)\.c$|\1_\2|; s|^(unit_default_end)$|\1_static|' |

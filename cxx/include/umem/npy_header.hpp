@@ -72,8 +72,8 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, a
   header.fortran_order = found.fortran_order;
   header.shape = Shape(found.shape, found.shape + found.rank);
   header.strides = Shape(found.strides, found.strides + found.rank);
-  header.nbytes = static_cast<std::size_t>(found.nbytes);
-  header.data_offset = static_cast<std::size_t>(found.offset);
+  header.nbytes = found.nbytes;
+  header.data_offset = found.offset;
   return header;
 }
 

@@ -2,7 +2,7 @@
  * allocate, free and look in it. Whatever stands there: no signal comes, no call waits more than two seconds for the lock, and no byte
  * outside of the segment changes.
  *
- * UMEM_TEST_CASES: how many seconds it takes. */
+ * UMEM_TEST_SECONDS: how many seconds it takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,7 +161,7 @@ static double call(void) {
 
 static void work(void *end) {
   unsigned long calls = 0;
-  alarm((unsigned)setting_cases(0) + child_seconds);
+  alarm((unsigned)setting_seconds(0) + child_seconds);
   set_canaries();
   for (double start = seconds(), before = start; start < *(double *)end; before = start, calls++) {
     double most = call() + 1; /* for what other programs of the machine take */
@@ -220,7 +220,7 @@ static void write_words(void *end) {
   size_t const words = table_size / 4, step = 7919; /* a prime */
   char *sound = malloc(table_size);
   EXPECT(sound);
-  alarm((unsigned)setting_cases(0) + child_seconds);
+  alarm((unsigned)setting_seconds(0) + child_seconds);
   memcpy(sound, header, table_size);
   struct timespec const pause = {0, 50000};
   for (size_t turn = 0; seconds() < *(double *)end; turn++) {
@@ -239,7 +239,7 @@ static void any_word_may_be_anything(void **state) {
   options.capacity = capacity;
   options.blocks = blocks;
   assert_int_equal(umemHost_ctor(&host), umemOK);
-  double end = seconds() + setting_cases(setting_small() ? 2 : 5);
+  double end = seconds() + setting_seconds(setting_small() ? 2 : 5);
   for (unsigned round = 0; round < 2; round++) {
     assert_int_equal(umemShm_ctor_with(&shm, NULL, &options), umemOK);
     table_size = umemSegment_data(blocks, umemSegmentUsual);
