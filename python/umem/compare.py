@@ -52,7 +52,7 @@ def all_equal(one: Any, other: Any, equal_nan: bool = False) -> bool:
 
 
 def all_close(one: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether two arrays have the same shape, and all of their elements are close: |x - y| <= atol + rtol |y|.
+    """Whether two arrays have the same shape, and all of their elements are close: ``abs(x - y) <= atol + rtol * abs(y)``.
 
     Infinite numbers are close to themselves alone. Operands and errors as of umem.all_equal.
 
