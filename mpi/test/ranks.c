@@ -432,6 +432,13 @@ static void threads_use_one_context(void) {
 
 /* ---- cancellation ---- */
 
+/* AddressSanitizer takes what a cancelled thread leaves on its stack for a fault of its own at the end of the thread. */
+#if defined(__has_feature)
+#define CANCELS (!__has_feature(address_sanitizer))
+#else
+#define CANCELS 1
+#endif
+
 static int calls_done;
 
 /* The request is pending from the beginning, and acts after the calls. */
@@ -457,7 +464,7 @@ static void *be_cancelled(void *unused) {
 static void no_call_is_cancelled(void) {
   int level = 0;
   MPI_Query_thread(&level);
-  if (level < MPI_THREAD_SERIALIZED) return;
+  if (!CANCELS || level < MPI_THREAD_SERIALIZED) return;
   pthread_t thread;
   void *result = NULL;
   calls_done = 0;

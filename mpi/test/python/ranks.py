@@ -57,5 +57,5 @@ else:
 del following
 comm.Free()
 
-umem.mpi.start(MPI.COMM_WORLD, 4096, memory="create")
+umem.mpi.start(MPI.COMM_WORLD, 4096)
 kept = umem.zeros(10, place=umem.mpi.place(MPI.COMM_WORLD, rank))  # it ends after the window, without a word
