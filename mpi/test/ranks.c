@@ -433,11 +433,17 @@ static void threads_use_one_context(void) {
 /* ---- cancellation ---- */
 
 /* AddressSanitizer takes what a cancelled thread leaves on its stack for a fault of its own at the end of the thread. */
+enum {
 #if defined(__has_feature)
-#define CANCELS (!__has_feature(address_sanitizer))
+#if __has_feature(address_sanitizer)
+  is_sanitized = 1
 #else
-#define CANCELS 1
+  is_sanitized = 0
 #endif
+#else
+  is_sanitized = 0
+#endif
+};
 
 static int calls_done;
 
@@ -464,7 +470,7 @@ static void *be_cancelled(void *unused) {
 static void no_call_is_cancelled(void) {
   int level = 0;
   MPI_Query_thread(&level);
-  if (!CANCELS || level < MPI_THREAD_SERIALIZED) return;
+  if (is_sanitized || level < MPI_THREAD_SERIALIZED) return;
   pthread_t thread;
   void *result = NULL;
   calls_done = 0;
