@@ -62,7 +62,8 @@ static inline float float_of_bits(uint32_t bits) {
 /* A floating-point number toward zero, modulo 2^64; infinities and NaN become 0. Each step is exact. From 2^127 on
  * all numbers are multiples of 2^64. */
 static inline uint64_t wrapped_number(double x) {
-  if (!(x > -0x1p127 && x < 0x1p127)) return 0;
+  double const length = x < 0 ? -x : x;
+  if (!(length < 0x1p127)) return 0;
   double rest = x - (double)(int64_t)(x * 0x1p-64) * 0x1p64;
   return rest < 0 ? 0 - (uint64_t)-rest : (uint64_t)rest;
 }

@@ -43,9 +43,9 @@ template <class To, class From> UMEM_FUNCTION constexpr To nearest_of_float(From
   using Target = RangeOf<To>;
   using Source = RangeOf<From>;
   constexpr bool is_exact = Target::digits <= Source::digits;
-  constexpr To largest = Target::max;
+  constexpr To largest = Target::max, half = largest / 2 + 1;
   constexpr From low = static_cast<From>(Target::min);
-  constexpr From end = static_cast<From>(largest / 2 + 1) * 2;
+  constexpr From end = static_cast<From>(half) * 2;
   constexpr From top = is_exact ? static_cast<From>(largest) : end * (1 - Source::epsilon / 2);
   From kept = x < low ? low : x;
   kept = kept > top ? top : kept;
