@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 #include "comma.h"
 
+#include <clocale>
 #include <umem/array.hpp>
 #include <umem/print.hpp>
 
