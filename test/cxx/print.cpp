@@ -2,10 +2,10 @@
 #include "arrays.hpp"
 #include "comma.h"
 
-#include <clocale>
 #include <umem/array.hpp>
 #include <umem/print.hpp>
 
+#include <clocale>
 #include <cmath>
 #include <complex>
 #include <cstdint>
