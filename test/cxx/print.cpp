@@ -168,7 +168,9 @@ void expect_points() {
   EXPECT_EQ(row<double>({1.23456789123, 1e20}), "[1.23456789e+00 1.00000000e+20]");
   EXPECT_EQ(row<std::complex<double>>({{2. / 3, 1234567.}}), "[0.66666667+1234567.j]");
   EXPECT_EQ(scalar(0.1 + 0.2), "0.30000000000000004");
+#if !defined(_LIBCPP_VERSION) /* its to_chars writes a long double as a double */
   EXPECT_EQ(scalar(12345.L / 7), "1763.5714285714285714");
+#endif
   EXPECT_EQ(row<int>({1234567, -1000}), "[1234567   -1000]");
   EXPECT_EQ(counted<int>(Extents{2}, 999999), "[ 999999 1000000]");
 }
