@@ -187,7 +187,8 @@ TEST(Print, has_points_in_every_locale_of_streams) {
 }
 
 TEST(Print, has_points_in_every_locale_of_the_process) {
-  if (set_comma_locale()) expect_points();
+  if (!set_comma_locale()) GTEST_SKIP() << "localedef makes no locale here";
+  expect_points();
   std::setlocale(LC_ALL, "C");
 }
 
