@@ -148,7 +148,7 @@ long __wrap_syscall(long number, ...) {
   struct timespec *time = va_arg(arguments, struct timespec *);
   va_end(arguments);
   if (number != SYS_futex || what != FUTEX_WAIT || !skips_time)
-    return __real_syscall(number, word, what, value, time, NULL, 0);
+    return __real_syscall(number, word, what, value, time, (void *)NULL, 0);
   assert_true(*word == value);
   skipped += time->tv_sec * 1000 + time->tv_nsec / 1000000;
   errno = ETIMEDOUT;
