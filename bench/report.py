@@ -9,10 +9,10 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py bw     FACTS.json BW.json BW.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
 
-Prints the report, and writes it to FOLDER/DATE-CPU-ratios.txt (or -calls.txt, -compile.txt) and all
-samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/DATE-GPU-ratios.txt; those of
-pool, fixed, typed, strided, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/DATE-CPU-pool.txt, ..., and
-FOLDER/DATE-GPU-pool.txt.
+Prints the report, and writes it to FOLDER/CPU-ratios.txt (or -calls.txt, -compile.txt) and all
+samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/GPU-ratios.txt; those of
+pool, fixed, typed, strided, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/CPU-pool.txt, ..., and
+FOLDER/GPU-pool.txt.
 """
 import json
 import re
@@ -155,10 +155,19 @@ def report_calls(facts, context, runs, errors):
         yield f"FAILED: {name}: {message}"
 
 
-def json_text(results):
-    """JSON with each list of numbers on one line."""
-    text = json.dumps(results, indent=1)
-    return re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), text) + "\n"
+def has_tables(value):
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(isinstance(one, dict) or has_tables(one) for one in values)
+
+
+def json_text(results, depth=0):
+    """JSON with a line for each row, fact or sample list."""
+    if depth > 1 and not has_tables(results) or not isinstance(results, (dict, list)):
+        return json.dumps(results)
+    named = isinstance(results, dict)
+    lines = [(json.dumps(one) + ": " if named else "") + json_text(results[one] if named else one, depth + 1)
+             for one in results]
+    return "{\n" + ",\n".join(lines) + "\n}" if named else "[\n" + ",\n".join(lines) + "\n]"
 
 
 def slug(words):
@@ -167,20 +176,20 @@ def slug(words):
 
 def cpu_stem(facts):
     words = re.sub(r"\((R|TM)\)|CPU|Processor|@.*", " ", facts["CPU"])
-    return f"{facts['date'][:10]}-{slug(words)}-{facts['cores']}-cores"
+    return f"{slug(words)}-{facts['cores']}-cores"
 
 
 def gpu_stem(facts):
-    """Of facts whose GPU is "2 x NVIDIA H200": DATE-nvidia-h200-x2."""
+    """Of facts whose GPU is "2 x NVIDIA H200": nvidia-h200-x2."""
     count, model = facts.get("GPU", "1 x unknown GPU").split(" x ", 1)
-    return f"{facts['date'][:10]}-{slug(model)}" + (f"-x{count}" if count != "1" else "")
+    return slug(model) + (f"-x{count}" if count != "1" else "")
 
 
 def store(folder, facts, name, lines, results):
     stem = Path(folder) / name
     text = "\n".join(lines).rstrip() + "\n"
     Path(f"{stem}.txt").write_text(text)
-    Path(f"{stem}.json").write_text(json_text({"facts": facts, **results}))
+    Path(f"{stem}.json").write_text(json_text({"facts": facts, **results}) + "\n")
     print(f"{text}\nStored in {stem}.txt and .json")
 
 

@@ -9,7 +9,7 @@
 # of CMAKE_PREFIX_PATH.
 #
 # Everything is built below build/test/gpu, or below $UMEM_TEST_BUILD/gpu. The summary goes to a file
-# named for the date and the GPU in bench/results, or in $UMEM_GPU_RESULTS. $UMEM_COMMIT tells the
+# named for the GPU and the parts in bench/results, or in $UMEM_GPU_RESULTS. $UMEM_COMMIT tells the
 # commit, if Git cannot or should not.
 # Exit status 0: all parts passed. 1: one failed. 2: there is no GPU, or something is missing.
 set -u
@@ -334,7 +334,7 @@ first=$(head -n 1 <<< "$gpus")
 count=$(wc -l <<< "$gpus")
 model=$(tr '[:upper:]' '[:lower:]' <<< "${first%,*}" | sed 's/[^a-z0-9]\+/-/g;s/^-//;s/-$//')
 [ "$count" = 1 ] || model+=-x$count
-summary=$results/$(date -u +%Y-%m-%d)-$model-tests$suffix.txt
+summary=$results/$model-tests$suffix.txt
 {
   printf '%-23s %s\n' \
     "date:" "$(date -u '+%Y-%m-%d %H:%M UTC')" \

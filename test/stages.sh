@@ -206,6 +206,8 @@ stage_includes() {
   python3 test/style/include_rules_test.py
   python3 test/style/version.py
   check "the mistakes of test/mutation can be made" python3 test/mutation/run.py --check
+  python3 test/style/results.py
+  check "a second result of a benchmark is refused" python3 test/style/results_test.py
   check "the table of tested platforms is one, and its program works" python3 test/style/platforms_test.py
 }
 

@@ -2,7 +2,7 @@
 import plots
 
 TITLE = "Copies between RAM and a GPU by size in GB/s: umem is as fast as cudaMemcpy at 1 MiB, and about 3 to 6 times as fast from 64 MiB on"
-RESULTS = "2026-11-21-nvidia-h200-ratios.json"
+RESULTS = "nvidia-h200-ratios.json"
 ON_GPU, INCHES = True, 3.9
 UNITS = {"MiB": 2**20, "GiB": 2**30}
 

@@ -2,7 +2,7 @@
 import plots
 
 TITLE = "Copies between pinned memory and a GPU, and within a GPU, by size in GB/s: umem is as fast as cudaMemcpy"
-RESULTS = "2026-11-21-nvidia-h200-ratios.json"
+RESULTS = "nvidia-h200-ratios.json"
 ON_GPU, INCHES = True, 3.9
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 WAYS = {"pinned host to device": ("o-", "pinned RAM to GPU"), "pinned device to host": ("s--", "GPU to pinned RAM"),

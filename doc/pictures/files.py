@@ -2,7 +2,7 @@
 import plots
 
 TITLE = "Copies of 1 GiB between a file, pageable RAM and a GPU, in GB/s, beside loops over pieces in threads by hand or pinned memory, and kvikIO"
-RESULTS = "2026-11-25-nvidia-h100-80gb-hbm3-file.json"
+RESULTS = "nvidia-h100-80gb-hbm3-file.json"
 ON_GPU, INCHES = True, 3.9
 ROWS = {"open file, copy it to GPU, 1 GiB": "file to GPU", "open file, copy GPU to it, 1 GiB": "GPU to file",
         "pageable host to GPU, 1 GiB": "pageable RAM to GPU", "pageable GPU to host, 1 GiB": "GPU to pageable RAM"}

@@ -2,7 +2,7 @@
 import plots
 
 TITLE = "Time of an allocation with its free in RAM: umem's pool, malloc of glibc and mimalloc, in six patterns"
-RESULTS = "2026-11-23-intel-xeon-16-cores-pool.json"
+RESULTS = "intel-xeon-16-cores-pool.json"
 ON_GPU, INCHES = False, 4.6
 ROWS = {"pool(host) alloc+free, 256 B, at once": "256 B, freed at once",
         "pool(host) alloc+free, 256 B, 1000 live": "256 B, 1000 live",

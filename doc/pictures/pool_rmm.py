@@ -2,7 +2,7 @@
 import plots
 
 TITLE = "Time of an allocation with its free on a GPU: umem's pool and the pool of RMM, in five patterns"
-RESULTS = "2026-11-26-nvidia-h100-80gb-hbm3-pool.json"
+RESULTS = "nvidia-h100-80gb-hbm3-pool.json"
 ON_GPU, INCHES = True, 3.6
 ROWS = {"256 B, at once": "256 B, freed at once", "256 B-64 KiB, 4096 live": "256 B - 64 KiB,\n4096 live",
         "64 KiB-1 MiB, 4096 live": "64 KiB - 1 MiB,\n4096 live",

@@ -3,7 +3,7 @@ import plots
 from pool_ram import ROWS
 
 TITLE = "Time of an allocation with its free in RAM: umem's pool and the disjoint pool of UMF, in six patterns"
-RESULTS = "2026-11-22-intel-xeon-16-cores-pool.json"
+RESULTS = "intel-xeon-16-cores-pool-umf.json"
 ON_GPU, INCHES = False, 4.2
 
 
