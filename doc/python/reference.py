@@ -62,8 +62,9 @@ def signature(function, is_method):
 
 
 def escape(text):
-    """`code` of docstrings is ``code`` of pages; a star before a name is none."""
-    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text).replace("*", r"\*")
+    """`code` of docstrings is ``code`` of pages; outside of code, a star begins no emphasis."""
+    parts = re.split(r"(``.+?``)", re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text))
+    return "".join(part if part.startswith("``") else part.replace("*", r"\*") for part in parts)
 
 
 def fields(title, text):
