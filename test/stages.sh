@@ -206,13 +206,16 @@ stage_includes() {
   python3 test/style/include_rules_test.py
   python3 test/style/version.py
   check "the mistakes of test/mutation can be made" python3 test/mutation/run.py --check
+  python3 test/style/house.py
+  check "house.py counts, and its budget only falls" python3 test/style/house_test.py
   python3 test/style/results.py
   check "a second result of a benchmark is refused" python3 test/style/results_test.py
   check "the table of tested platforms is one, and its program works" python3 test/style/platforms_test.py
 }
 
 stage_symbols() {
-  build_preset gcc umem_static umem_shared
+  build_preset gcc umem_static umem_shared house_traces
+  python3 test/style/house.py --traces "$build/gcc/test/house/house_traces"
   python3 test/style/exported_symbols.py "$build/gcc/c"
   python3 test/style/cuda_symbols.py "$build/gcc/c/libumem.a"
   python3 test/style/long_copies.py "$build/gcc/c/libumem.a"
