@@ -11,6 +11,11 @@ _TOKEN = re.compile(
 )
 
 
+def tokens(text):
+    """The comments, strings and characters of text, as matches."""
+    return _TOKEN.finditer(text)
+
+
 def without_comments(text):
     """text with each comment replaced by a space and the line ends that it held."""
 
