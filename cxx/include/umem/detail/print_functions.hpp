@@ -27,7 +27,18 @@ template <class Type> Decimal shortest_of(Type value) {
 }
 UMEM_INLINE Decimal shortest(float value) { return shortest_of(value); }
 UMEM_INLINE Decimal shortest(double value) { return shortest_of(value); }
-UMEM_INLINE Decimal shortest(long double value) { return shortest_of(value); }
+/* Not by to_chars: that of libc++ takes a long double for a double. The numbers above a power of two are twice as far
+ * apart as those below, so that the next number of some digits may be this one where the nearest is not. */
+UMEM_INLINE Decimal shortest(long double value) {
+  char text[64];
+  for (int digits = 0; digits < std::numeric_limits<long double>::max_digits10; digits++) {
+    std::snprintf(text, sizeof text, "%.*Le", digits, value);
+    if (std::strtold(text, nullptr) == value) break;
+    char &last = text[std::strcspn(text, "e") - 1];
+    if (last >= '0' && last < '9' && (++last, std::strtold(text, nullptr) == value)) break;
+  }
+  return decimal_of(value, text);
+}
 
 /* ---- one number, without its sign ---- */
 
