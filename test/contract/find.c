@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/slot.h"
+#include "core/context.h"
 
 /* Whether a layer keeps records of its blocks. */
 static bool keeps_records(umemVirtual *ctx) {

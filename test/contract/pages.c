@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/slot.h"
+#include "core/context.h"
 
 enum { room = 6 }; /* pages of a range */
 

@@ -1,15 +1,14 @@
 /* memfd.c - memory that other processes can map, from memfd_create.
  *
  * The range allocator keeps the table of blocks beside the memory. Its numbers are the addresses themselves. */
-#include "core/construct.h"
+#include "core/context.h"
 #include "base/lock.h"
 #include "base/range.h"
 #include "base/thread.h"
-#include "core/enter.h"
+#include "core/status.h"
 #include "core/live.h"
 #include "core/ram.h"
 #include "core/realloc.h"
-#include "core/status.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* fault.c - fails on purpose. */
 #include "core/adaptor.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "base/lock.h"
 #include "base/number.h"
 

@@ -1,10 +1,9 @@
 /* guarded.c - memory that traps accesses at a wrong time. */
 #include "adaptors/guarded.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/extra.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/status.h"
+#include "core/live.h"
+#include "core/context.h"
 #include "core/layout.h"
 #include "core/order.h"
 #include "core/realloc.h"
@@ -347,7 +346,7 @@ UMEM_ADAPTOR_CTORS(umemGuarded, umem_guarded_kind)
 
 /* The umemGuarded in the stack of ctx, the one with pages if there are several; NULL with a status where there is none. */
 static umemVirtual *layer_of(void *ctx) {
-  umemVirtual *self = umem_guard(ctx), *found = NULL;
+  umemVirtual *self = umem_check(ctx), *found = NULL;
   if (!self) return NULL;
   uint64_t before = umem_thread.failures;
   for (umemVirtual *layer = self; layer; layer = umem_upstream_of(layer)) {

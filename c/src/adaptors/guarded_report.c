@@ -4,8 +4,8 @@
  * of them for long, it says nothing. It allocates nothing and calls only functions that a handler may call. */
 #include "adaptors/guarded.h"
 #include "base/lock.h"
-#include "core/enter.h"
-#include "core/extra.h"
+#include "core/status.h"
+#include "core/live.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* limit.c - at most so many bytes of another context. */
 #include "adaptors/meter.h"
 #include "base/number.h"
-#include "core/enter.h"
+#include "core/status.h"
 
 #include <umem/limit.h>
 

@@ -5,7 +5,7 @@
  * that was kept for it. */
 #include "adaptors/meter.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/realloc.h"
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }

@@ -4,11 +4,11 @@
  * holds. To move pages changes nothing, as they keep their memory. Addresses without memory do not count. */
 #include "adaptors/meter.h"
 #include "base/lock.h"
-#include "core/guard.h"
+#include "core/context.h"
 
 static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
-static umemVirtual *upstream_of(umemVirtual *ctx) { return umem_guard(umemAdaptor_upstream(ctx)); }
+static umemVirtual *upstream_of(umemVirtual *ctx) { return umem_check(umemAdaptor_upstream(ctx)); }
 
 /* ---- what counts ---- */
 

@@ -1,9 +1,9 @@
 /* stats.c - counts what is allocated from another context. */
 #include "adaptors/meter.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/extra.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/live.h"
+#include "core/context.h"
 
 #include <stdlib.h>
 #include <string.h>

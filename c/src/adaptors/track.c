@@ -1,10 +1,9 @@
 /* track.c - knows every live block of another context. */
 #include "core/adaptor.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/extra.h"
-#include "core/guard.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/live.h"
+#include "core/context.h"
 #include "adaptors/sites.h"
 #include "adaptors/track_table.h"
 

@@ -1,7 +1,7 @@
 /* array.c - umem/array.h: how arrays are made. */
 #include "array/array_handle.h"
 #include "array/array_range.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static bool alloc_block(umemArray *array, size_t nbytes, bool zero) {
 static umemArray *create(void *ctx, umemElementType type, int rank, int64_t const *shape,
                          int64_t const *strides, bool zero) {
   umemArrayForm form;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self || !umem_array_form(&form, type, rank, shape, strides)) return NULL;
   umemArray *array = umem_array_new(self, umem_null_of(self), &form);
   if (!array || !form.elements) return array;
@@ -121,7 +121,7 @@ umemArray *umemArray_full(void *ctx, umemElementType type, int rank, int64_t con
 static umemArray *wrap(void *ctx, uintptr_t adr, umemElementType type, int rank,
                        int64_t const *shape, int64_t const *strides) {
   umemArrayForm form;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self || !umem_array_form(&form, type, rank, shape, strides)) return NULL;
   bool fits = adr != umem_null_of(self) && (form.low >= 0 || adr >= (uintptr_t)-form.low) &&
               adr <= UINTPTR_MAX - (uintptr_t)form.high;

@@ -2,7 +2,7 @@
 #include <umem/array_check.h>
 
 #include "array/array_handle.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/status.h"
 
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "array/array_handle.h"
 #include "array/array_pieces.h"
 #include "array/array_side.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"
 
@@ -113,7 +113,7 @@ static umemVirtual *on_queue(umemVirtual *queue, umemVirtual *ctx) {
 void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src, int64_t dst_offset,
                                 int64_t src_offset, int64_t count, umemStatusType *status) {
   UMEM_ARRAY_ENTER(status);
-  umemVirtual *self = umem_guard(queue);
+  umemVirtual *self = umem_check(queue);
   if (!self || !check_copy(dst, src) ||
       !umem_array_check_range(dst, "the destination", dst_offset, count) ||
       !umem_array_check_range(src, "the source", src_offset, count))

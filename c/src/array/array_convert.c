@@ -7,7 +7,7 @@
 #include "array/array_make.h"
 #include "array/array_conversion.h"
 #include "array/array_convert_rows.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"
 

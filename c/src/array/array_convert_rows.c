@@ -1,6 +1,6 @@
 /* array_convert_rows.c - see array_convert_rows.h. */
 #include "array/array_convert_rows.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 #include <string.h>

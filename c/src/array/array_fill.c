@@ -1,7 +1,7 @@
 /* array_fill.c - one value for all elements of an array. */
 #include "array/array_handle.h"
 #include "array/array_side.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* array_handle.c - see array_handle.h. */
 #include "array/array_handle.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"
 

@@ -8,7 +8,7 @@
 
 #include "array/array_form.h"
 #include "base/thread.h"
-#include "core/enter.h"
+#include "core/status.h"
 
 /* How the memory of an owner goes. */
 typedef enum umemArrayEnd {

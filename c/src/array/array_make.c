@@ -1,10 +1,10 @@
 /* array_make.c - see array_make.h. */
 #include "array/array_make.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/layout.h"
 #include "core/order.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 #include "core/status.h"
 #include "core/tiles.h"
 

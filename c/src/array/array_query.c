@@ -1,7 +1,6 @@
 /* array_query.c - what an array is. */
 #include "array/array_handle.h"
-#include "core/access.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"
 
@@ -95,7 +94,7 @@ bool umemArray_is_matching(umemArray const *one, umemArray const *other, bool pl
 /* ---- pointers ---- */
 
 static bool check_access(umemArray *array, bool writes, unsigned needed, char const *whose) {
-  if (!umem_array_given(array) || !umem_guard(array->ctx) ||
+  if (!umem_array_given(array) || !umem_check(array->ctx) ||
       (writes && !umem_array_writable(array)))
     return false;
   return umem_can(array->ctx, needed) ||

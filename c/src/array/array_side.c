@@ -1,11 +1,9 @@
 /* array_side.c - see array_side.h. */
 #include "array/array_side.h"
 #include "core/adaptor.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "core/order.h"
-#include "core/overlap.h"
-#include "core/slot.h"
+#include "core/copy.h"
 
 /* Bytes, but at least one element: what stays in a cache between two copies by the CPU, and what makes calls of the
  * system and of a driver long. */
@@ -128,7 +126,7 @@ bool umem_array_sides_meet(umemArraySide const *from, size_t src_size, umemArray
 
 bool umem_array_take_buffer(umemArrayBuffer *buffer, umemVirtual *from, umemVirtual *to,
                             int64_t count, size_t item_size) {
-  if (!umem_guard(to) || !umem_guard(from)) return false;
+  if (!umem_check(to) || !umem_check(from)) return false;
   bool near = umem_cpu_reads(from) && umem_cpu_writes(to);
   int64_t room = (int64_t)((near ? near_buffer : far_buffer) / item_size);
   buffer->elements = count < room ? count : room + !room;

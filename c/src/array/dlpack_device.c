@@ -1,7 +1,6 @@
 /* dlpack_device.c - see dlpack_device.h. */
 #include "array/dlpack_device.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/context.h"
 
 umemDLDevice umem_dlpack_device(umemVirtual *ctx) {
   int id = 0;

@@ -1,10 +1,8 @@
 /* dlpack_export.c - umem/dlpack.h: arrays as tensors. */
 #include "array/array_handle.h"
 #include "array/dlpack_device.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "core/order.h"
-#include "core/sized.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -110,7 +108,7 @@ static bool order(umemArray *array, int32_t code, int64_t stream) {
 static bool prepare(Export *what, umemArray *array, umemDLPackOptions const *given,
                     bool versioned) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  if (!umem_array_given(array) || !umem_guard(array->ctx) ||
+  if (!umem_array_given(array) || !umem_check(array->ctx) ||
       !umem_read_sized(NULL, &options, sizeof options, given, "umemDLPackOptions"))
     return false;
   umemDLDevice place = umem_dlpack_device(array->ctx);

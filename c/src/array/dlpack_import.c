@@ -1,7 +1,7 @@
 /* dlpack_import.c - umem/dlpack.h: tensors of other libraries as arrays. Nothing in a tensor is trusted. */
 #include "array/array_handle.h"
 #include "array/dlpack_device.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/status.h"
 
 /* Whether addresses of a tensor on this device mean the same bytes in memory at mine. */
@@ -61,7 +61,7 @@ static umemArray *import(void *ctx, umemDLTensor const *dl, bool read_only,
                          void (*release)(void *user), void *user) {
   int64_t strides[UMEM_MAX_RANK];
   umemStatusType taken = umemOK;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self || !check_tensor(self, dl)) return NULL;
   umemElementType type = UMEM_ELEMENT(dl->dtype.code, dl->dtype.bits, dl->dtype.lanes);
   bool some = has_elements(dl), strided = some && dl->strides;

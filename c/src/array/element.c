@@ -1,5 +1,5 @@
 /* element.c - see umem/element.h. */
-#include "core/enter.h"
+#include "core/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,9 @@
  * part returns false, with a status, for what is none. */
 #include <umem/npy.h>
 
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/order.h"
-#include "core/sized.h"
 #include "core/status.h"
+#include "core/context.h"
+#include "core/order.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -359,7 +357,7 @@ umemStatusType umem_npy_read_header(void *ctx, uintptr_t adr, uint64_t size,
                                     umemNpyHeader *header) {
   UMEM_ENTER();
   umemNpyHeader found = UMEM_NPY_HEADER_INIT;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   bool fits = self && umem_can_write_sized(NULL, header, sizeof found, "header", "umemNpyHeader");
   if (fits && read_header(self, adr, size, &found)) umem_write_sized(header, &found, sizeof found);
   return umem_result_of(&umem_entry_);

@@ -32,7 +32,7 @@ typedef struct umemThread {
       number; /* in the system, when a log has asked for it in the process that has forked so often; or 0 */
   unsigned number_forks;
   struct umemOpenLeg
-      *leg; /* the innermost open one of the copy that is watched (core/route.h); NULL: none is */
+      *leg; /* the innermost open one of the copy that is watched (core/watch.h); NULL: none is */
   umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));

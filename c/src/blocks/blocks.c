@@ -1,8 +1,8 @@
 /* blocks.c - umem/blocks.h: an array passes through a place, block by block. */
 #include "base/thread.h"
 #include "blocks/blocks_pump.h"
-#include "core/enter.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/context.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/lock.h"
 #include "blocks/blocks_slots.h"
-#include "core/route.h"
+#include "core/watch.h"
 
 /* Reading blocks (blocks_reads.c). */
 typedef struct umemReads {

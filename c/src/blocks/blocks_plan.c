@@ -2,9 +2,7 @@
 #include "blocks/blocks_plan.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/access.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "core/layout.h"
 
 #include <string.h>
@@ -36,7 +34,7 @@ typedef struct Span {
 /* Checks the rows of one side, which has some. */
 static bool check_rows(umemRows *rows, size_t count, umemCapability access, char const *side,
                        Span *span) {
-  umemVirtual *ctx = umem_guard(rows->ctx);
+  umemVirtual *ctx = umem_check(rows->ctx);
   if (!ctx || !umem_allows(ctx, access)) return false;
   if (!count) return true;
   umemLayoutSpan reach = {0, 0};
@@ -114,7 +112,7 @@ static bool check_queues(umemBlocksOptions const *given) {
     return refuse(given->place, umemValueError, "the queues are NULL");
   for (size_t i = 0; i < given->queue_count; i++) {
     uint64_t before = umem_thread.failures;
-    umemVirtual *queue = umem_guard(given->queues[i]);
+    umemVirtual *queue = umem_check(given->queues[i]);
     if (!queue) return false;
     if (umem_is_one_memory(queue, given->place)) continue;
     if (umem_thread.failures == before)
@@ -127,7 +125,7 @@ static bool check_queues(umemBlocksOptions const *given) {
 }
 
 static bool check_place(umemBlocksOptions const *given) {
-  umemVirtual *place = umem_guard(given->place);
+  umemVirtual *place = umem_check(given->place);
   if (!place) return false;
   if (given->ghosts != umemGhostsLeftOut && given->ghosts != umemGhostsClamped)
     return refuse(place, umemValueError, "ghosts is no umemGhosts");

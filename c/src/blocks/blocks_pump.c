@@ -9,9 +9,8 @@
 #include "blocks/blocks_pump.h"
 #include "base/thread.h"
 #include "blocks/blocks_reads.h"
-#include "core/guard.h"
-#include "core/parallel.h"
-#include "core/slot.h"
+#include "core/context.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 

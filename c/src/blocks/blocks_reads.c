@@ -9,9 +9,8 @@
 #include "blocks/blocks_reads.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/guard.h"
-#include "core/parallel.h"
-#include "core/slot.h"
+#include "core/context.h"
+#include "core/threads.h"
 
 /* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a GPU as much time as
  * a long one. If pieces are long, a block has too few for all threads. */

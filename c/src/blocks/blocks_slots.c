@@ -2,9 +2,9 @@
 #include "blocks/blocks_slots.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
-#include "core/route.h"
+#include "core/watch.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,8 @@
 /* adaptor.c - see adaptor.h. */
 #include "core/adaptor.h"
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/sized.h"
+#include "core/context.h"
+#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +49,7 @@ static bool begin(umemVirtual *ctx, umemVirtual *upstream, bool owns, umemKind c
     *impl =
         (umemAdaptor){.upstream = upstream, .owns_upstream = owns, .generation = umem_fork_count()};
     take_after(ctx, upstream);
-    if (umem_guard(upstream)) return true;
+    if (umem_check(upstream)) return true;
     umemVirtual_adopt(ctx, before);
   }
   return false;

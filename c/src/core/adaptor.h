@@ -16,10 +16,10 @@
 #include <umem/base.h>
 
 #include "base/thread.h"
-#include "core/enter.h"
+#include "core/status.h"
 #include "core/kind.h"
 #include "core/live.h"
-#include "core/request.h"
+#include "core/memory.h"
 
 typedef struct umemAdaptor {
   umemVirtual *upstream; /* borrowed, or owned */

@@ -2,10 +2,7 @@
 #include "core/status.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/access.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "core/order.h"
 
 /* Whether an address of src can serve as one of dst. Also false, with a status, where that
@@ -27,8 +24,8 @@ static bool valid_alignment(umemVirtual *dst, size_t *alignment) {
 uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
                        size_t dst_alignment) {
   UMEM_ENTER();
-  umemVirtual *from = umem_guard(src);
-  umemVirtual *to = umem_guard(dst);
+  umemVirtual *from = umem_check(src);
+  umemVirtual *to = umem_check(dst);
   if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_null(dst);
   uintptr_t null = umem_null_of(to);
   if (!umem_validate(from, src_adr, nbytes, umemReadable)) return null;
@@ -51,8 +48,8 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
                                size_t dst_alignment) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *from = umem_guard(src);
-  umemVirtual *to = umem_guard(dst);
+  umemVirtual *from = umem_check(src);
+  umemVirtual *to = umem_check(dst);
   if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_result(before);
   if (dst_adr == umem_null_of(to)) return umemOK;
   bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
@@ -71,8 +68,8 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
 static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                            size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  umemVirtual *from = umem_guard(src);
-  umemVirtual *to = umem_guard(dst);
+  umemVirtual *from = umem_check(src);
+  umemVirtual *to = umem_check(dst);
   if (!from || !to) return umem_result(before);
   if (src_adr != dst_adr || !(one_memory(from, to) || one_memory(to, from)))
     return umem_copy_to(from, src_adr, to, dst_adr, nbytes);

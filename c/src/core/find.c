@@ -1,13 +1,9 @@
 /* find.c - whose address is it; labels. */
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/extra.h"
-#include "core/find.h"
-#include "core/guard.h"
-#include "core/layers.h"
-#include "core/live.h"
-#include "core/sized.h"
 #include "core/status.h"
+#include "core/live.h"
+#include "core/find.h"
+#include "core/context.h"
 
 #include <sched.h>
 
@@ -53,7 +49,7 @@ static bool search_in(umemVirtual *ctx, uintptr_t adr, umemFound *block) {
 
 bool umem_find_in(void *ctx, uintptr_t adr, umemFound *found) {
   UMEM_ENTER();
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   umemFound block;
   if (!self || !check_found(self, found) || !search_in(self, adr, &block)) return false;
   umemExtra_label(block.ctx, block.label);
@@ -75,7 +71,7 @@ static bool check_label(umemVirtual *ctx, char const **label) {
 umemStatusType umem_set_label(void *ctx, char const *label) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self || !check_label(self, &label)) return umem_result(before);
   umemLock_acquire_global();
   umemExtra *extra = *label || self->base ? umemExtra_make(self) : NULL;
@@ -115,7 +111,7 @@ static umemVirtual *layer_for_label(umemVirtual *ctx, uintptr_t adr) {
 umemStatusType umem_set_block_label(void *ctx, uintptr_t adr, char const *label) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self || !check_label(self, &label)) return umem_result(before);
   umemVirtual *layer = layer_for_label(self, adr);
   if (layer) layer->vptr->set_block_label(layer, adr, label);
@@ -125,7 +121,7 @@ umemStatusType umem_set_block_label(void *ctx, uintptr_t adr, char const *label)
 /* The outermost layer with a label for the block, which may be below the one that has it. */
 char const *umem_get_block_label(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   umemFound first, block;
   if (!self || !search_in(self, adr, &first)) return "";
   for (umemVirtual *layer = first.ctx; layer; layer = umem_upstream_of(layer))

@@ -2,12 +2,11 @@
  * otherwise run by run where the runs are long, else in packed pieces through host memory. */
 #include "core/items.h"
 #include "base/thread.h"
-#include "core/ends.h"
-#include "core/guard.h"
+#include "core/run.h"
+#include "core/context.h"
 #include "core/layout.h"
 #include "core/order.h"
-#include "core/route.h"
-#include "core/run.h"
+#include "core/watch.h"
 #include "core/tiles.h"
 #include "core/window.h"
 

@@ -51,6 +51,18 @@ static inline bool umemKind_has(umemKind const *kind, umemVirtual const *ctx) {
  * first step of functions for this kind alone. */
 umemVirtual *umemKind_check(void *ctx, umemKind const *kind);
 
+/* ---- methods ---- */
+
+/* The method in slot of a constructed ctx, or NULL where its table is too short or has none. */
+#define UMEM_SLOT(ctx, slot)                                                                       \
+  (offsetof(struct umemVtbl, slot) < (ctx)->vtbl_size ? (ctx)->vptr->slot : NULL)
+
+/* The upstream of ctx; NULL where it has none, or is not constructed. Records nothing. */
+static inline umemVirtual *umem_below(umemVirtual *ctx) {
+  umemVirtual *(*upstream)(umemVirtual *) = ctx->vptr ? UMEM_SLOT(ctx, upstream) : NULL;
+  return upstream ? upstream(ctx) : NULL;
+}
+
 /* ---- options of names ---- */
 
 /* An option whose value goes to a member of the struct of options; reserved says to which. A number that the

@@ -1,11 +1,10 @@
 /* ledger.c - see umem/ledger.h.
  *
  * The global lock guards the records. They are in one block, allocated when the ledger is first switched on. */
-#include "core/route.h"
+#include "core/watch.h"
 #include "base/lock.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/enter.h"
 #include "core/status.h"
 
 #include <errno.h>

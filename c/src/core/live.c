@@ -1,8 +1,7 @@
 /* live.c - see live.h. */
 #include "core/live.h"
 #include "base/lock.h"
-#include "core/extra.h"
-#include "core/slot.h"
+#include "core/kind.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

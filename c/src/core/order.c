@@ -1,15 +1,13 @@
 /* order.c - see order.h: waiting for queued work, durability, and unused storage. */
 #include "core/order.h"
 #include "base/thread.h"
-#include "core/guard.h"
-#include "core/enter.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "core/status.h"
 
 umemStatusType umem_synchronize(void *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   umemVirtual *layer = self ? UMEM_LAYER_WITH(self, synchronize) : NULL;
   if (layer) layer->vptr->synchronize(layer);
   return umem_adopt_from(layer, self, before);
@@ -28,8 +26,8 @@ umemStatusType umem_finish_work(umemVirtual *ctx) {
 umemStatusType umem_wait(void *ctx, void *other) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
-  umemVirtual *that = umem_guard(other);
+  umemVirtual *self = umem_check(ctx);
+  umemVirtual *that = umem_check(other);
   if (!self || !that) return umem_result(before);
   if (!(that->capabilities & (umemOrdered | umemDeviceShared))) return umemOK;
   bool one = umem_innermost(self) == umem_innermost(that);
@@ -71,7 +69,7 @@ bool umem_ask_captured(umemVirtual *ctx) {
 umemStatusType umem_flush(void *ctx) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   umemVirtual *layer = self ? UMEM_LAYER_WITH(self, flush) : NULL;
   if (layer) layer->vptr->flush(layer);
   return umem_adopt_from(layer, self, before);
@@ -80,7 +78,7 @@ umemStatusType umem_flush(void *ctx) {
 umemStatusType umem_trim(void *ctx, size_t keep) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   umemVirtual *layer = self ? UMEM_LAYER_WITH(self, trim) : NULL;
   if (layer) layer->vptr->trim(layer, keep);
   return umem_adopt_from(layer, self, before);

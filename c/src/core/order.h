@@ -4,7 +4,7 @@
 
 #include <umem/base.h>
 
-#include "core/guard.h"
+#include "core/context.h"
 
 /* umem_synchronize before umem frees or uses memory that queued work may use. If it fails, waits once more: the error
  * may be about the call, and the work go on. The first failure is recorded. */

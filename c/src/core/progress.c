@@ -2,14 +2,12 @@
  *
  * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
  * for. Steps are long enough that what is lost between them is little. */
-#include "core/access.h"
+#include "core/context.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
+#include "core/status.h"
 #include "core/layout.h"
-#include "core/route.h"
-#include "core/sized.h"
-#include "core/strided.h"
+#include "core/watch.h"
+#include "core/copy.h"
 
 static size_t const default_step = 64 << 20;
 
@@ -130,8 +128,8 @@ umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst, uintpt
                                  size_t nbytes, umemCopyOptions const *options) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *from = umem_guard(src);
-  umemVirtual *to = umem_guard(dst);
+  umemVirtual *from = umem_check(src);
+  umemVirtual *to = umem_check(dst);
   umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
   if (!from || !to || !read_options(from, &full, options)) return umem_result(before);
   if (nbytes && !(umem_validate(from, src_adr, nbytes, umemReadable) &&
@@ -146,8 +144,8 @@ umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, u
                                       umemLayout const *layout, umemCopyOptions const *options) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *from = umem_guard(src);
-  umemVirtual *to = umem_guard(dst);
+  umemVirtual *from = umem_check(src);
+  umemVirtual *to = umem_check(dst);
   umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
   if (!from || !to || !read_options(from, &full, options) ||
       !umem_check_strided(from, src_adr, to, dst_adr, layout))

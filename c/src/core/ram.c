@@ -6,7 +6,7 @@
 #include "base/memory_left.h"
 #include "base/near.h"
 #include "base/number.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 #include "core/status.h"
 
 #include <inttypes.h>

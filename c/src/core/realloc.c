@@ -3,9 +3,8 @@
 #include "core/status.h"
 #include "base/thread.h"
 #include "base/number.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/refused.h"
+#include "core/context.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -76,7 +75,7 @@ uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, si
 uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   UMEM_ENTER();
   uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self) return umem_null(ctx);
   if (adr == umem_null_of(self)) return umem_alloc(self, new_size);
   uintptr_t (*slot)(umemVirtual *, uintptr_t, size_t, size_t) = UMEM_SLOT(self, realloc);

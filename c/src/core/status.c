@@ -6,9 +6,8 @@
  * A context's text is guarded by the global lock, which only failures and readers of texts take. */
 #include "core/status.h"
 #include "base/thread.h"
-#include "core/enter.h"
 #include "core/live.h"
-#include "core/slot.h"
+#include "core/kind.h"
 #include "base/lock.h"
 #include "base/text.h"
 

@@ -8,7 +8,7 @@
 #include "core/tiles.h"
 #include "base/ahead.h"
 #include "core/layout.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -318,8 +318,8 @@ typedef struct Copy {
   umemLayout const *layout;
   char *dst;
   char const *src;
-  umemGuardedRange const *guards; /* or NULL */
-  int axis;                       /* the dimension that is cut into pieces */
+  umemFaultableRange const *guards; /* or NULL */
+  int axis;                         /* the dimension that is cut into pieces */
   unsigned pieces;
   bool failed; /* atomic */
 } Copy;
@@ -337,13 +337,13 @@ static void copy_part(void *data) {
 }
 
 static bool copy_alone(char *dst, char const *src, umemLayout const *layout,
-                       umemGuardedRange const *guards) {
+                       umemFaultableRange const *guards) {
   if (!guards) {
     umem_copy_tiles(dst, src, layout);
     return true;
   }
   Part part = {*layout, dst, src};
-  return umem_guarded(guards, copy_part, &part);
+  return umem_access_faultable(guards, copy_part, &part);
 }
 
 static void copy_piece(void *job, unsigned piece) {
@@ -371,7 +371,7 @@ unsigned umem_pointer_workers(umemLayout const *layout) {
 }
 
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
-                        umemGuardedRange const guards[2]) {
+                        umemFaultableRange const guards[2]) {
   size_t nbytes = umem_count_items(layout) * layout->item_size;
   if (nbytes < 2 * piece_bytes) return copy_alone(dst, src, layout, guards);
   Copy copy = {.layout = layout, .dst = dst, .src = src, .guards = guards};

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <umem/copy.h>
 
-#include "base/guarded.h"
+#include "base/faultable.h"
 
 /* Copies a layout in normal form in the calling thread. Only reads and writes memory: no lock, no
  * allocation, no system call. */
@@ -15,7 +15,7 @@ void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout);
 /* The same, of rank > 0, by several threads where it is long. With guards, on dst and src, returns false when an access to one
  * of these ranges raised SIGBUS, or when there can be no guard: some of the items are copied then. */
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
-                        umemGuardedRange const guards[2]);
+                        umemFaultableRange const guards[2]);
 
 /* How many threads umem_copy_pointers uses for layout. */
 unsigned umem_pointer_workers(umemLayout const *layout);

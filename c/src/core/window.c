@@ -3,12 +3,11 @@
  * A layout that reaches over more bytes than a window has is halved until it does not: first until the source
  * fits, then, while that window is open, until the destination fits. So each byte of the source is mapped once. */
 #include "core/window.h"
-#include "base/guarded.h"
-#include "core/guard.h"
+#include "base/faultable.h"
+#include "core/context.h"
 #include "core/layout.h"
 #include "core/order.h"
-#include "core/route.h"
-#include "core/slot.h"
+#include "core/watch.h"
 #include "core/tiles.h"
 
 /* Bytes of a window: at most the first number, and where there is no such window down to the second. */
@@ -24,7 +23,7 @@ typedef struct Side {
   umemCapability access;
   bool has_window; /* otherwise the CPU may use its addresses */
   umemWindow window;
-  umemGuardedRange open;
+  umemFaultableRange open;
   uintptr_t first; /* address in ctx of the first byte that is open */
 } Side;
 
@@ -45,13 +44,13 @@ static bool open_window(Side *side, uintptr_t adr, umemLayoutSpan const *span) {
   side->window = (umemWindow){0};
   if (!side->ctx->vptr->window(side->ctx, side->first, nbytes, side->access, &side->window))
     return false;
-  side->open = (umemGuardedRange){(uintptr_t)side->window.bytes, nbytes};
+  side->open = (umemFaultableRange){(uintptr_t)side->window.bytes, nbytes};
   return true;
 }
 
 static void close_window(Side *side) {
   if (side->window.release) side->window.release(side->ctx, &side->window);
-  side->open = (umemGuardedRange){0};
+  side->open = (umemFaultableRange){0};
 }
 
 /* The pointer to adr, which is open. */
@@ -88,7 +87,7 @@ static bool open_items(Side *side, uintptr_t adr, umemLayout const *layout,
 }
 
 static bool copy_open(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout const *layout) {
-  umemGuardedRange const guards[] = {copy->dst.open, copy->src.open};
+  umemFaultableRange const guards[] = {copy->dst.open, copy->src.open};
   uint64_t begin = umem_route_clock();
   if (!umem_copy_pointers(pointer_of(&copy->dst, dst_adr), pointer_of(&copy->src, src_adr), layout,
                           guards))

@@ -1,6 +1,6 @@
 /* cuda.c - device memory of one GPU, from cudaMalloc. Calls finish before they return, in the order
  * of CUDA's legacy default stream. */
-#include "core/enter.h"
+#include "core/status.h"
 #include "base/thread.h"
 #include "cuda/cuda_attach.h"
 #include "cuda/cuda_error.h"

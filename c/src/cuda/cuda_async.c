@@ -2,12 +2,8 @@
  *
  * Blocks come from a pool of the driver that belongs to the context, so the settings of the default pool do not
  * change. If the driver has no pools, blocks come from cudaMalloc, and a free waits for the stream. */
-#include "core/construct.h"
+#include "core/context.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/layers.h"
-#include "core/sized.h"
 #include "core/status.h"
 #include "cuda/cuda_attach.h"
 #include "cuda/cuda_error.h"
@@ -364,7 +360,7 @@ umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t
 
 uintptr_t umemCudaAsync_stream(void *ctx) {
   UMEM_ENTER();
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (self) self = umem_innermost(self);
   umemCudaState *state = self ? umemCuda_state_of(self) : NULL;
   if (state) return (uintptr_t)state->stream;

@@ -5,7 +5,7 @@
  * has attached it. */
 #include "cuda/cuda_attach.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/status.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"

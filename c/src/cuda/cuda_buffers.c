@@ -1,8 +1,7 @@
 /* cuda_buffers.c - see cuda_buffers.h. RAM is pinned where that pays: copies through it run at the speed of the
  * link. */
 #include "cuda/cuda_buffers.h"
-#include "core/construct.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/ram.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_staging.h"

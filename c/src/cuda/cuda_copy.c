@@ -2,8 +2,8 @@
  * host memory. */
 #include "cuda/cuda_methods.h"
 #include "base/thread.h"
-#include "core/guard.h"
-#include "core/route.h"
+#include "core/context.h"
+#include "core/watch.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_scope.h"

@@ -2,9 +2,9 @@
  * GPU or two, and strided copies, also to and from host memory. */
 #include "cuda/cuda_methods.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/layout.h"
-#include "core/route.h"
+#include "core/watch.h"
 #include "cuda/cuda_boxes.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"

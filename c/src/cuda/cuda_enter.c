@@ -1,5 +1,5 @@
 /* cuda_enter.c - the way into a GPU's context and back, for kernels of the program. */
-#include "core/enter.h"
+#include "core/status.h"
 #include "base/thread.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_gpus.h"

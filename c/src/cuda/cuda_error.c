@@ -1,6 +1,6 @@
 /* cuda_error.c - see cuda_error.h. */
 #include "cuda/cuda_error.h"
-#include "core/guard.h"
+#include "core/context.h"
 
 #include <stdarg.h>
 #include <stdio.h>

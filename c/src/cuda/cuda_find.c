@@ -1,6 +1,6 @@
 /* cuda_find.c - see cuda_find.h. */
 #include "cuda/cuda_find.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
 

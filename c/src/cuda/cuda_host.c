@@ -1,8 +1,8 @@
 /* cuda_host.c - page-locked host memory. The CPU uses it as any RAM; what GPUs copy from and to it
  * goes at the speed of the link. */
-#include "core/construct.h"
+#include "core/context.h"
 #include "base/thread.h"
-#include "core/enter.h"
+#include "core/status.h"
 #include "core/ram.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_pin.h"

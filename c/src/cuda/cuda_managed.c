@@ -1,6 +1,6 @@
 /* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
  * moves to where they are used. */
-#include "core/enter.h"
+#include "core/status.h"
 #include "base/thread.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"

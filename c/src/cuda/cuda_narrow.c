@@ -7,7 +7,7 @@
  * The block comes from where the context has its memory. On a stream with a pool its allocation and its end are
  * queued like the copies. Elsewhere they cost 48 us and wait for the device, so it takes more rows to pay. */
 #include "cuda/cuda_narrow.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/layout.h"
 #include "cuda/cuda_stream.h"
 

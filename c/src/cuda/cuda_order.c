@@ -1,7 +1,6 @@
 /* cuda_order.c - how streams wait for one another: by events, so that the host goes on. */
 #include "base/thread.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"
 #include "cuda/cuda_methods.h"

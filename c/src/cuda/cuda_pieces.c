@@ -1,11 +1,9 @@
 /* cuda_pieces.c - the method copy_pieces of device memory: a thread reads one piece into pinned memory while the GPU
  * transfers the one before. The thread waits for a transfer only when it needs its chunk, or has nothing else to do. */
 #include "base/thread.h"
-#include "core/ends.h"
-#include "core/guard.h"
-#include "core/route.h"
 #include "core/run.h"
-#include "core/slot.h"
+#include "core/context.h"
+#include "core/watch.h"
 #include "cuda/cuda_channel.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_gds.h"

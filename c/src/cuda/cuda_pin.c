@@ -5,7 +5,7 @@
  * takes 82 ms instead of 511 ms (H200, 16 cores). */
 #include "cuda/cuda_pin.h"
 #include "base/memory_left.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 
 #include <stdbool.h>
 #include <sys/mman.h>

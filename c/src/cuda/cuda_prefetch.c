@@ -2,8 +2,8 @@
  * adaptors. */
 #include "core/adaptor.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/layers.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"

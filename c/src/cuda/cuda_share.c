@@ -1,7 +1,7 @@
 /* cuda_share.c - see cuda_share.h. */
 #include "cuda/cuda_share.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/status.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_event.h"

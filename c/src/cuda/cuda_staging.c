@@ -1,7 +1,7 @@
 /* cuda_staging.c - see cuda_staging.h. */
 #include "cuda/cuda_staging.h"
 #include "base/thread.h"
-#include "core/enter.h"
+#include "core/status.h"
 #include "cuda/cuda_pin.h"
 #include "cuda/cuda_scope.h"
 

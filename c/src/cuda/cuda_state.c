@@ -2,8 +2,7 @@
  * memory comes from (umemCudaSource) and in what else they do. */
 #include "cuda/cuda_state.h"
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/realloc.h"
 #include "cuda/cuda_error.h"
 #include "cuda/cuda_find.h"

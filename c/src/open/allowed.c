@@ -1,6 +1,6 @@
 /* allowed.c - see allowed.h. */
 #include "open/allowed.h"
-#include "core/sized.h"
+#include "core/context.h"
 #include "core/status.h"
 
 #include <stdlib.h>

@@ -6,8 +6,7 @@
 #include "core/status.h"
 #include "base/lock.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "open/allowed.h"
 #include "open/open.h"
 
@@ -191,7 +190,7 @@ __attribute__((destructor(101))) static void finish_defaults(void) {
 
 static umemStatusType set_in(Slot *slot, void *ctx) {
   uint64_t before = umem_thread.failures;
-  if (ctx && !umem_guard(ctx)) return umem_result(before);
+  if (ctx && !umem_check(ctx)) return umem_result(before);
   __atomic_store_n(&slot->set, ctx, __ATOMIC_RELEASE);
   return umemOK;
 }

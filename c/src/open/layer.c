@@ -2,8 +2,7 @@
 #include "core/status.h"
 #include "open/kinds.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
+#include "core/context.h"
 
 /* The method table of the kind of this name; NULL, with a status on ctx, where it is unknown. */
 static struct umemVtbl const *table_of(umemVirtual *ctx, char const *name) {
@@ -26,7 +25,7 @@ static void describe(umemVirtual *ctx, umemNames *stack) {
 
 void *umem_find_layer(void *ctx, char const *kind) {
   UMEM_ENTER();
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   struct umemVtbl const *table = self ? table_of(self, kind) : NULL;
   if (!table) return NULL;
   umemKind const *own = umem_find_kind(kind); /* NULL for a scheme of the program */

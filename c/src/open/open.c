@@ -6,8 +6,7 @@
 #include "open/open.h"
 #include "core/status.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "open/allowed.h"
 #include "base/lock.h"
 

@@ -2,8 +2,8 @@
  * no lock. */
 #include "base/lock.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "open/kinds.h"
 
 #include <stdarg.h>

@@ -5,9 +5,8 @@
  * was refused. */
 #include "core/adaptor.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/layers.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "core/realloc.h"
 #include "base/sizes.h"
 
@@ -243,7 +242,7 @@ static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
     return false;
   }
   umemAttempt_begin(&attempt);
-  bool one = umem_guard(bin) && is_one_memory(bin, umemAdaptor_upstream(ctx));
+  bool one = umem_check(bin) && is_one_memory(bin, umemAdaptor_upstream(ctx));
   umemAttempt_end(&attempt);
   if (record_as_own(ctx, &attempt)) return false;
   if (!one) umemVirtual_fail(ctx, umemValueError, "bin %zu is not of the upstream's memory", i);

@@ -2,10 +2,9 @@
 #include "core/adaptor.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "core/realloc.h"
-#include "core/sized.h"
 #include "pool/fixed_free_list.h"
 
 #include <umem/fixed.h>

@@ -1,7 +1,7 @@
 /* fixed_free_list.c - see fixed_free_list.h. */
 #include "pool/fixed_free_list.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 
 #include <stdlib.h>
 #include <string.h>

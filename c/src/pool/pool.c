@@ -1,9 +1,9 @@
 /* pool.c - the context of a pool. See pool.h. */
 #include "pool/pool.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/extra.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/live.h"
+#include "core/context.h"
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"

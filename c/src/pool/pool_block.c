@@ -2,7 +2,7 @@
  *
  * A small block costs no lock: it comes from the calling thread's stack of its class, and goes there. */
 #include "pool/pool_block.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/realloc.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"

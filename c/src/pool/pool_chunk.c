@@ -4,7 +4,7 @@
  * free. */
 #include "pool/pool_chunk.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "pool/pool_queue.h"
 

@@ -3,7 +3,7 @@
  * A list whose view has ended stays, because live blocks may be ranges of it, and serves the next view. */
 #include "pool/pool_free_list.h"
 #include "base/thread.h"
-#include "core/layers.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_large.h"

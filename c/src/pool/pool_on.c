@@ -1,8 +1,8 @@
 /* pool_on.c - the context of a view: a free list of a pool, and its queue. See pool.h. */
 #include "pool/pool.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_free_list.h"
@@ -68,7 +68,7 @@ static struct umemVtbl const on_vtbl = {
 /* The core of pool; NULL, with a status on ctx, when that is not a constructed pool. */
 static umemPoolCore *core_of(umemVirtual *ctx, umemPool *pool) {
   uint64_t before = umem_thread.failures;
-  if (!umem_guard(pool)) {
+  if (!umem_check(pool)) {
     umemStatusType status = umem_result(before);
     umemVirtual_fail(ctx, status, "the pool is %s", pool ? "not constructed" : "NULL");
     return NULL;

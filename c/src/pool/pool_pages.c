@@ -12,7 +12,7 @@
  * are live ranges that are no blocks, and one thread at a time maps. */
 #include "pool/pool_pages.h"
 #include "base/thread.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "core/order.h"
 #include "core/ram.h"
 #include "pool/pool_chunk.h"
@@ -217,7 +217,7 @@ static bool map_open(Filler *filler, umemPoolFailure *failure) {
   failure->reason = umemPoolUpstreamFailed;
   umemLock_release(&core->lock);
   umemAttempt_begin(&failure->attempt);
-  if (umem_guard(core->upstream) && has_left(filler)) fill_gaps(filler);
+  if (umem_check(core->upstream) && has_left(filler)) fill_gaps(filler);
   umemAttempt_end(&failure->attempt);
   umemLock_acquire(&core->lock);
   return is_filled(filler->paging);
@@ -283,7 +283,7 @@ static void unmap(umemPoolPaging *paging) {
   umemPoolCore *core = paging->list->core;
   Filler filler = {.paging = paging, .core = core, .size = core->pages->page_size};
   umemLock_release(&core->lock);
-  if (umem_guard(core->upstream)) end_sources(&filler);
+  if (umem_check(core->upstream)) end_sources(&filler);
   umemLock_acquire(&core->lock);
 }
 

@@ -3,7 +3,7 @@
 #define UMEM_POOL_QUEUE_H
 
 #include "pool/pool_core.h"
-#include "core/guard.h"
+#include "core/context.h"
 
 /* Whether the queue of list and other queues cannot wait for each other: the queue is being captured, or it has ended
  * before another queue could wait for it. */

@@ -1,4 +1,4 @@
-/* pool_quick.h - the quick functions of pools and their views (core/quick.h). See pool.h. */
+/* pool_quick.h - the quick functions of pools and their views (core/memory.h). See pool.h. */
 #ifndef UMEM_POOL_QUICK_H
 #define UMEM_POOL_QUICK_H
 

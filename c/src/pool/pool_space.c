@@ -1,6 +1,6 @@
 /* pool_space.c - ranges of addresses of the upstream, and which of their pages have memory. See pool.h. */
 #include "pool/pool_space.h"
-#include "core/guard.h"
+#include "core/context.h"
 
 #include <stdlib.h>
 

@@ -10,10 +10,8 @@
 #include "share/segment.h"
 #include "base/again.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/layers.h"
 #include "core/status.h"
+#include "core/context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +30,7 @@ umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHand
     return umemVirtual_fail(ctx, umemValueError, "the handle or the descriptor is NULL");
   memset(handle, 0, sizeof *handle);
   *fd = -1;
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self) return umem_thread.last;
   if (adr == umem_null_of(self) || !nbytes || nbytes - 1 > UINTPTR_MAX - adr)
     return umemVirtual_fail(self, umemValueError, "%zu bytes at 0x%jx cannot be shared", nbytes,
@@ -216,7 +214,7 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd, ume
 uintptr_t umem_attach_trusting(umemHandle const *handle, int fd, void *ctx, umemTrust trust) {
   UMEM_ENTER();
   umem_defer_cancel();
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   umemHandle copy; /* another thread, or process, may change the caller's */
   char const *wrong = "it is NULL";
   if (handle) {
@@ -243,7 +241,7 @@ uintptr_t umem_attach(umemHandle const *handle, void *ctx) {
 umemStatusType umem_detach(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umem_defer_cancel();
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self) return umem_thread.last;
   uint64_t before = umem_thread.failures;
   umemVirtual *innermost = umem_innermost(self);

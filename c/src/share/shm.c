@@ -14,12 +14,11 @@
 #include "base/lock.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/enter.h"
+#include "core/context.h"
+#include "core/status.h"
 #include "core/live.h"
 #include "core/ram.h"
 #include "core/realloc.h"
-#include "core/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

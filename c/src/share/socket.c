@@ -4,9 +4,8 @@
 #include "share/handle_check.h"
 #include "base/again.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
 #include "core/status.h"
+#include "core/context.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -136,7 +135,7 @@ uintptr_t umem_receive_trusting(int socket, void *ctx, umemHandle *handle, umemT
   Came came = {-1, 0, false};
   uintptr_t null = umem_null(ctx), adr = null;
   if (handle) memset(handle, 0, sizeof *handle);
-  umemVirtual *self = umem_guard(ctx);
+  umemVirtual *self = umem_check(ctx);
   if (!self) return null;
   if (receive(self, socket, &mine, &came))
     adr = umem_attach_trusting(&mine, came.fd, ctx, trust);

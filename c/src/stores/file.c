@@ -12,10 +12,9 @@
 #include "stores/store_space.h"
 #include "stores/store_window.h"
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/stage.h"
+#include "core/context.h"
+#include "core/status.h"
+#include "core/run.h"
 #include "stores/store_replace.h"
 
 #include <string.h>

@@ -5,14 +5,11 @@
  * Methods return 0 when libc is out of memory; the dispatcher records it. Large requests are first compared with what
  * the system has left, as libc grants more. Hosts with options: host_nodes.c. */
 #include "base/numa.h"
-#include "core/construct.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/quick.h"
+#include "core/context.h"
+#include "core/status.h"
+#include "core/memory.h"
 #include "core/ram.h"
 #include "core/realloc.h"
-#include "core/sized.h"
-#include "core/status.h"
 #include "stores/host_nodes.h"
 #include "stores/host_pages.h"
 

@@ -9,13 +9,12 @@
 #include "base/root_region.h"
 #include "base/table.h"
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/enter.h"
+#include "core/context.h"
+#include "core/status.h"
 #include "core/live.h"
-#include "core/quick.h"
+#include "core/memory.h"
 #include "core/ram.h"
 #include "core/realloc.h"
-#include "core/status.h"
 #include "stores/host_nodes.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * The engine of store.h with pointers for offsets: adr = base + offset. The file is mapped once,
  * far beyond its end, so that growth needs no further call and blocks never move; the kernel lets a
  * page be used as soon as the file reaches it. Copies of runs, and sets, go through the descriptor and
- * cannot fault, whatever others do to the file; copies of single items are guarded (base/guarded.h). */
+ * cannot fault, whatever others do to the file; copies of single items are guarded (base/faultable.h). */
 #include "stores/store_blocks.h"
 #include "core/status.h"
 #include "stores/store_commit.h"
@@ -17,10 +17,8 @@
 #include "stores/store_window.h"
 #include "base/again.h"
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/stage.h"
+#include "core/context.h"
+#include "core/run.h"
 
 #include <errno.h>
 #include <inttypes.h>

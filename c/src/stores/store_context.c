@@ -1,7 +1,7 @@
 /* store_context.c - what the contexts over a store have in common: construction, names, the end. */
 #include "base/thread.h"
-#include "core/construct.h"
-#include "core/enter.h"
+#include "core/context.h"
+#include "core/status.h"
 #include "stores/store_commit.h"
 #include "stores/store_context.h"
 #include "stores/store_open.h"

@@ -8,7 +8,7 @@
 #ifndef UMEM_STORE_DIRECT_H
 #define UMEM_STORE_DIRECT_H
 
-#include "core/route.h"
+#include "core/watch.h"
 #include "stores/store.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include "base/disk.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/route.h"
+#include "core/watch.h"
 #include "core/status.h"
 #include "stores/store_ahead.h"
 #include "stores/store_blocks.h"

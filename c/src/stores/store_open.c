@@ -8,7 +8,7 @@
 #include "base/folders.h"
 #include "base/remove.h"
 #include "base/text.h"
-#include "core/sized.h"
+#include "core/context.h"
 #include "stores/store_direct.h"
 #include "stores/store_kind.h"
 #include "stores/store_open.h"

@@ -5,7 +5,7 @@
  * with EFAULT and raises no signal; the way through a buffer then says what has happened. */
 #include "stores/store_pair.h"
 #include "base/ahead.h"
-#include "core/route.h"
+#include "core/watch.h"
 #include "stores/store_blocks.h"
 #include "stores/store_cached.h"
 #include "stores/store_context.h"

@@ -2,8 +2,8 @@
 #include "fault/cuda/cuda_scenarios.h"
 
 #include "backends.h"
-#include "core/enter.h"
-#include "core/slot.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "settings.h"
 
 #include <unistd.h>

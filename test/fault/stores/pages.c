@@ -14,7 +14,7 @@
 
 #include <umem.h>
 
-#include "core/slot.h"
+#include "core/context.h"
 #include "fault/child.h"
 #include "fault/inject.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/overlap.h"
+#include "core/copy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* parallel.c - core/parallel.h and umem/threads.h: who does the pieces, and when helpers come and go.
+/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, and when helpers come and go.
  *
  * To test how a process exits, this program starts itself with the name of a deed. */
 #include "parallel_help.h"
@@ -11,9 +11,9 @@
 
 #include <umem/base.h>
 
-#include "core/enter.h"
+#include "core/status.h"
 #include "base/lock.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 
 extern char **environ;
 

@@ -172,8 +172,8 @@ static void a_page_that_is_gone_ends_the_copy(void **state) {
     assert_true(fd >= 0 && packed && unlink(path) == 0 && ftruncate(fd, (off_t)size) == 0);
     char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(mapped != MAP_FAILED);
-    umemGuardedRange const there = {(uintptr_t)mapped, size}, nowhere = {0, 0};
-    umemGuardedRange const of_dst[] = {there, nowhere}, of_src[] = {nowhere, there};
+    umemFaultableRange const there = {(uintptr_t)mapped, size}, nowhere = {0, 0};
+    umemFaultableRange const of_dst[] = {there, nowhere}, of_src[] = {nowhere, there};
     assert_true(umem_copy_pointers(mapped, packed, &in, of_dst));
     assert_true(umem_copy_pointers(packed, mapped, &out, of_src));
     assert_int_equal(ftruncate(fd, (off_t)(size / 8 * 7)), 0);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "fake/cudart.h"
-#include "core/guard.h"
+#include "core/context.h"
 #include "cuda/cuda_buffers.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_staging.h"

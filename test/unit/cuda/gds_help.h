@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/parallel.h"
+#include "core/threads.h"
 #include "cuda/cuda_gds.h"
 #include "cuda/cuda_gds_copy.h"
 #include "fake/cufile.h"

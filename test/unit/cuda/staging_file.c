@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/parallel.h"
+#include "core/threads.h"
 #include "cuda/cuda_staging.h"
 #include "settings.h"
 #include "temporary.h"

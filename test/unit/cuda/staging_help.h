@@ -19,7 +19,7 @@
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_stage.h"
-#include "core/parallel.h"
+#include "core/threads.h"
 #include "unwatched.h"
 
 enum { margin = 64, threads = 4 };

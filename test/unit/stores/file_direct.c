@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "core/parallel.h"
+#include "core/threads.h"
 
 enum { length = (17 << 20) + 12345 };
 

@@ -1,10 +1,8 @@
 /* debug.c - finds wrong writes and wrong frees of another context's blocks. */
 #include "adaptors/debug/debug.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/guard.h"
-#include "core/layers.h"
-#include "core/sized.h"
+#include "core/status.h"
+#include "core/context.h"
 #include "adaptors/sites.h"
 
 #include <stdlib.h>

@@ -1,11 +1,9 @@
 /* log.c - writes down what is done with another context. */
 #include "core/adaptor.h"
 #include "base/thread.h"
-#include "core/enter.h"
-#include "core/extra.h"
-#include "core/guard.h"
-#include "core/sized.h"
 #include "core/status.h"
+#include "core/live.h"
+#include "core/context.h"
 #include "adaptors/log/log_file.h"
 
 #include <inttypes.h>

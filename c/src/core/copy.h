@@ -1,11 +1,14 @@
-/* overlap.h - which bytes the two sides of a copy have in common. */
-#ifndef UMEM_OVERLAP_H
-#define UMEM_OVERLAP_H
-
-#include "core/guard.h"
+/* copy.h - copies of items with strides, and whether the two sides of a copy have bytes in common. */
+#ifndef UMEM_CORE_COPY_H
+#define UMEM_CORE_COPY_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/context.h"
+#include "core/run.h"
+
+/* ---- overlap ---- */
 
 /* Items of one size, the first of which is at adr. There is at least one, and umem_span_of finds their span. */
 typedef struct umemItems {
@@ -42,6 +45,30 @@ static inline bool umem_may_overlap(umemVirtual *src, uintptr_t src_adr, umemVir
   bool near = src_adr < dst_adr + n && dst_adr < src_adr + n;
   return __builtin_expect(near || ((src->capabilities & aliased) && (dst->capabilities & aliased)),
                           0);
+}
+
+/* ---- items ---- */
+
+/* Whether the items of layout can be copied; false with a status otherwise. */
+bool umem_check_strided(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        umemLayout const *layout);
+
+/* Copies the items of a layout that was checked. */
+void umem_copy_layout(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout);
+
+/* umem_copy_run for sides of which umem_may_overlap knows nothing better. */
+void umem_copy_bytes_over(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                          size_t nbytes);
+
+/* Copies a validated run of nbytes > 0, also over itself. */
+static inline __attribute__((always_inline)) void
+umem_copy_any_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                  size_t nbytes) {
+  if (umem_may_overlap(src, src_adr, dst, dst_adr, nbytes))
+    umem_copy_bytes_over(src, src_adr, dst, dst_adr, nbytes);
+  else
+    umem_copy_run(src, src_adr, dst, dst_adr, nbytes);
 }
 
 #endif

@@ -1,23 +1,59 @@
-/* request.h - what the four methods that allocate have in common.
- *
- * An adaptor writes one function that carries a request out or passes it on, and one for both kinds of free
- * if it needs one. Two macros make the methods of these functions, two others name them in the table:
- *
- *     static uintptr_t mine_ask(umemVirtual *ctx, umemRequest const *request) { ... }
- *     UMEM_ADAPTOR_ALLOCATES(mine_ask)
- *     static void mine_free(umemVirtual *ctx, uintptr_t adr, bool aligned) { ... }
- *     UMEM_ADAPTOR_FREES(mine_free)
- *
- *     static struct umemVtbl const vtbl = {
- *         UMEM_ADAPTOR_ALLOCATION_BY(mine_ask), UMEM_ADAPTOR_FREE_BY(mine_free), ...};
- *
- * A function that does little is UMEM_ADAPTOR_INLINE instead of static: then it is compiled into each of its
- * methods, and its branches by the kind of request cost nothing. */
-#ifndef UMEM_REQUEST_H
-#define UMEM_REQUEST_H
+/* memory.h - what contexts use of the dispatch of allocation. */
+#ifndef UMEM_CORE_MEMORY_H
+#define UMEM_CORE_MEMORY_H
 
 #include <stddef.h>
 #include <umem/base.h>
+#include <umem/context.h>
+
+#include "base/thread.h"
+#include "core/context.h"
+
+/* ---- quick functions ---- */
+
+/* Allocates nbytes, which may be 0, for a context whose null is 0. caller: where umem_alloc returns to. */
+typedef uintptr_t umemQuickAlloc(umemVirtual *ctx, size_t nbytes, void const *caller);
+
+/* Frees the block at adr, which is not 0. */
+typedef void umemQuickFree(umemVirtual *ctx, uintptr_t adr, void const *caller);
+
+/* How the library uses umemVirtual.reserved; 0 where there is nothing. */
+enum {
+  umemQuickAllocAt,
+  umemQuickFreeAt,
+  umemQuickOwnAt /* this and the next are the context's own */
+};
+
+/* For constructors. */
+static inline void umemQuick_set(umemVirtual *ctx, umemQuickAlloc *alloc, umemQuickFree *free) {
+  ctx->reserved[umemQuickAllocAt] = (uintptr_t)alloc;
+  ctx->reserved[umemQuickFreeAt] = (uintptr_t)free;
+}
+
+static inline umemQuickAlloc *umemQuick_alloc_of(umemVirtual const *ctx) {
+  return (umemQuickAlloc *)ctx->reserved[umemQuickAllocAt];
+}
+
+static inline umemQuickFree *umemQuick_free_of(umemVirtual const *ctx) {
+  return (umemQuickFree *)ctx->reserved[umemQuickFreeAt];
+}
+
+/* What umem_alloc and umem_free do for contexts without quick functions. */
+uintptr_t umem_alloc_in_full(void *ctx, size_t nbytes, void const *caller);
+void umem_free_in_full(void *ctx, uintptr_t adr, void const *caller);
+
+/* ---- failed allocations ---- */
+
+/* Returns the null of ctx. Makes sure that the method has recorded a failure since before, which old methods
+ * may forget. */
+static inline uintptr_t umem_refused(umemVirtual *ctx, uint64_t before, size_t nbytes) {
+  if (umem_thread.failures == before)
+    umemVirtual_fail(ctx, umemMemoryError, "%s cannot allocate %zu bytes",
+                     umem_get_device_name(ctx), nbytes);
+  return umem_null_of(ctx);
+}
+
+/* ---- requests of adaptors ---- */
 
 #define UMEM_ADAPTOR_INLINE static inline __attribute__((always_inline))
 

@@ -1,8 +1,8 @@
-/* parallel.h - one job done in several pieces at the same time.
+/* threads.h - one job done in several pieces at the same time.
  *
  * All jobs of the process share the threads that help: see umem/threads.h. */
-#ifndef UMEM_PARALLEL_H
-#define UMEM_PARALLEL_H
+#ifndef UMEM_CORE_THREADS_H
+#define UMEM_CORE_THREADS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,8 @@
-/* route.c - see route.h. */
-#include "core/route.h"
+/* watch.c - see watch.h. */
+#include "core/watch.h"
 #include "base/lock.h"
 #include "base/thread.h"
-#include "core/guard.h"
-#include "core/slot.h"
+#include "core/context.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,33 +1,33 @@
-/* guarded.h - plain copying of bytes in mapped files, which another process can cut.
+/* faultable.h - plain copying of bytes in mapped files, which another process can cut.
  *
  * A page that the file no longer reaches raises SIGBUS when it is touched; so does a page for which a full disk
- * has no room, and one that the disk cannot read. umem_guarded turns that signal into a result.
+ * has no room, and one that the disk cannot read. umem_access_faultable turns that signal into a result.
  *
  * The library's handler of SIGBUS is installed only while guarded functions run. It ends the guarded function
  * of the thread that the signal came to, if the address is in one of its ranges. It hands every other SIGBUS to
  * the handler that the program had installed before. */
-#ifndef UMEM_GUARDED_H
-#define UMEM_GUARDED_H
+#ifndef UMEM_FAULTABLE_H
+#define UMEM_FAULTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The addresses first ... first + size - 1; size 0 for none. */
-typedef struct umemGuardedRange {
+typedef struct umemFaultableRange {
   uintptr_t first;
   size_t size;
-} umemGuardedRange;
+} umemFaultableRange;
 
 /* Only reads and writes memory: it is left wherever the signal comes, so it holds no lock, allocates nothing,
  * and makes no system call. */
-typedef void umemGuardedWork(void *data);
+typedef void umemFaultableWork(void *data);
 
 /* Calls work(data) with a guard on two ranges. Returns true when work has returned. Returns false when an access to
  * one of the ranges raised SIGBUS, which has ended work somewhere; and, without a call of work, when more
  * threads are in guarded functions than there is room for, or when the program has replaced the library's
  * handler before. Costs some five system calls. A SIGBUS that another process or thread has sent, and that the calling thread
  * blocks, stays pending until the end. */
-bool umem_guarded(umemGuardedRange const ranges[2], umemGuardedWork *work, void *data);
+bool umem_access_faultable(umemFaultableRange const ranges[2], umemFaultableWork *work, void *data);
 
 #endif

@@ -1,12 +1,12 @@
-/* route.h - notes of the legs that a copy takes, for umemRoute and the ledger.
+/* watch.h - notes of the legs that a copy takes, for umemRoute and the ledger.
  *
  * umem_watched is 0 while nobody wants to know: then a copy costs one branch on it, and no clock is read. Otherwise
  * the outermost call of a copy opens a trace, and what moves bytes opens a leg: it names the two places. What knows
  * better how the bytes move (a store, a GPU) notes that in the innermost open leg of its thread, with the places of
  * that leg or its own. A leg in which nothing was noted notes itself when it closes. So what only passes a copy on,
  * an adaptor for example, adds nothing. umem_parallel hands the caller's open leg to the threads that help. */
-#ifndef UMEM_ROUTE_H
-#define UMEM_ROUTE_H
+#ifndef UMEM_CORE_WATCH_H
+#define UMEM_CORE_WATCH_H
 
 #include <stddef.h>
 #include <umem/base.h>

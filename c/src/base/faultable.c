@@ -1,4 +1,4 @@
-/* guarded.c - see guarded.h.
+/* faultable.c - see faultable.h.
  *
  * The handler finds the guard in a table of the guards that run now. A thread variable would not do: its first use in
  * a thread may allocate, and the handler may run in a thread that has never called umem.
@@ -6,7 +6,7 @@
  * A handler that the program installs while ours is there stays. It may keep ours to call it for what it does
  * not know. If ours were installed over it later, both would call each other for ever; so from then on there are
  * no guards. */
-#include "base/guarded.h"
+#include "base/faultable.h"
 #include "base/lock.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 enum { guards_most = 256 }; /* threads */
 
 typedef struct Guard {
-  umemGuardedRange const *ranges;
+  umemFaultableRange const *ranges;
   sigjmp_buf jump;
   unsigned long order;        /* later guards of a thread run inside of earlier ones */
   bool blocks;                /* SIGBUS was blocked before */
@@ -66,7 +66,7 @@ static void leave(Entry *entry) {
 }
 
 static bool covers(Guard const *guard, uintptr_t adr) {
-  umemGuardedRange const *ranges = guard->ranges;
+  umemFaultableRange const *ranges = guard->ranges;
   return adr - ranges[0].first < ranges[0].size || adr - ranges[1].first < ranges[1].size;
 }
 
@@ -192,14 +192,14 @@ __attribute__((constructor(101))) static void watch_fork(void) {
 }
 
 /* Apart, because siglongjmp keeps no variables of this function that changed after sigsetjmp. */
-static __attribute__((noinline)) bool run(Guard *guard, umemGuardedWork *work, void *data) {
+static __attribute__((noinline)) bool run(Guard *guard, umemFaultableWork *work, void *data) {
   if (sigsetjmp(guard->jump, 0) != 0) return false;
   work(data);
   return true;
 }
 
 /* The thread may block SIGBUS; a fault would then end the process. */
-static bool run_unblocked(Guard *guard, umemGuardedWork *work, void *data) {
+static bool run_unblocked(Guard *guard, umemFaultableWork *work, void *data) {
   sigset_t bus, old;
   sigemptyset(&bus);
   sigaddset(&bus, SIGBUS);
@@ -210,7 +210,8 @@ static bool run_unblocked(Guard *guard, umemGuardedWork *work, void *data) {
   return whole;
 }
 
-bool umem_guarded(umemGuardedRange const ranges[2], umemGuardedWork *work, void *data) {
+bool umem_access_faultable(umemFaultableRange const ranges[2], umemFaultableWork *work,
+                           void *data) {
   Guard guard = {.ranges = ranges, .blocks = true};
   Entry *entry = enter(&guard);
   if (!entry) return false;

@@ -1,5 +1,5 @@
-/* guarded.c - base/guarded.h: which faults end a copy, and what becomes of all other signals. */
-#include "base/guarded.h"
+/* guarded.c - base/faultable.h: which faults end a copy, and what becomes of all other signals. */
+#include "base/faultable.h"
 #include "settings.h"
 #include "temporary.h"
 
@@ -22,7 +22,7 @@
 
 enum { page = 64 << 10, pages = 4 };
 
-static umemGuardedRange const none[2];
+static umemFaultableRange const none[2];
 
 /* ---- a file that is mapped, and then cut ---- */
 
@@ -47,8 +47,8 @@ static void close_cut(Cut *cut) {
   close(cut->fd);
 }
 
-static umemGuardedRange range_of(Cut const *cut) {
-  return (umemGuardedRange){(uintptr_t)cut->bytes, (size_t)pages * page};
+static umemFaultableRange range_of(Cut const *cut) {
+  return (umemFaultableRange){(uintptr_t)cut->bytes, (size_t)pages * page};
 }
 
 /* ---- work ---- */
@@ -69,23 +69,23 @@ static void add_up(void *data) {
 static void work_that_faults_nowhere_returns(void **state) {
   (void)state;
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   Sum sum = {cut.bytes, page, 0};
-  assert_true(umem_guarded(ranges, add_up, &sum));
+  assert_true(umem_access_faultable(ranges, add_up, &sum));
   assert_int_equal(sum.done, page);
-  assert_true(umem_guarded(none, touch, cut.bytes));
+  assert_true(umem_access_faultable(none, touch, cut.bytes));
   close_cut(&cut);
 }
 
 static void work_ends_at_a_page_that_is_gone(void **state) {
   (void)state;
   Cut cut = open_cut();
-  umemGuardedRange const both[][2] = {{range_of(&cut), {0}}, {{0}, range_of(&cut)}};
+  umemFaultableRange const both[][2] = {{range_of(&cut), {0}}, {{0}, range_of(&cut)}};
   for (int i = 0; i < 2; i++) {
     Sum sum = {cut.bytes, 2 * page, 0};
-    assert_false(umem_guarded(both[i], add_up, &sum));
+    assert_false(umem_access_faultable(both[i], add_up, &sum));
     assert_int_equal(sum.done, page);
-    assert_false(umem_guarded(both[i], touch, cut.bytes + page));
+    assert_false(umem_access_faultable(both[i], touch, cut.bytes + page));
   }
   close_cut(&cut);
 }
@@ -111,11 +111,11 @@ static void look_at_handler(void *unused) {
 static void the_handler_is_there_only_meanwhile(void **state) {
   (void)state;
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   struct sigaction const before = handler_now();
-  assert_true(umem_guarded(none, look_at_handler, NULL));
+  assert_true(umem_access_faultable(none, look_at_handler, NULL));
   assert_true(is_handler(&before) && in_work.sa_sigaction != before.sa_sigaction);
-  assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_true(is_handler(&before));
   close_cut(&cut);
 }
@@ -129,9 +129,9 @@ typedef struct Nested {
 
 static void nest(void *data) {
   Nested *nested = data;
-  umemGuardedRange const ranges[] = {range_of(nested->inner), {0}};
-  nested->inner_done = umem_guarded(ranges, touch, nested->inner->bytes + page);
-  nested->sibling_done = umem_guarded(ranges, touch, nested->inner->bytes);
+  umemFaultableRange const ranges[] = {range_of(nested->inner), {0}};
+  nested->inner_done = umem_access_faultable(ranges, touch, nested->inner->bytes + page);
+  nested->sibling_done = umem_access_faultable(ranges, touch, nested->inner->bytes);
   nested->after = true;
   touch(nested->outer->bytes + page);
   nested->after = false;
@@ -140,12 +140,12 @@ static void nest(void *data) {
 static void each_level_has_its_own_guard(void **state) {
   (void)state;
   Cut inner = open_cut(), outer = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&outer), {0}};
+  umemFaultableRange const ranges[] = {range_of(&outer), {0}};
   Nested nested = {.inner = &inner, .outer = &outer};
-  assert_false(umem_guarded(ranges, nest, &nested));
+  assert_false(umem_access_faultable(ranges, nest, &nested));
   assert_true(!nested.inner_done && nested.sibling_done && nested.after);
   nested = (Nested){.inner = &outer, .outer = &outer}; /* the same pages */
-  assert_false(umem_guarded(ranges, nest, &nested));
+  assert_false(umem_access_faultable(ranges, nest, &nested));
   assert_true(!nested.inner_done && nested.sibling_done && nested.after);
   close_cut(&inner);
   close_cut(&outer);
@@ -160,16 +160,16 @@ static bool is_blocked(int number) {
 static void masks_stay_and_do_not_matter(void **state) {
   (void)state;
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   sigset_t all, old;
   sigfillset(&all);
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &all, &old), 0);
-  assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_true(is_blocked(SIGBUS) && is_blocked(SIGUSR1));
-  assert_true(umem_guarded(ranges, touch, cut.bytes));
+  assert_true(umem_access_faultable(ranges, touch, cut.bytes));
   assert_true(is_blocked(SIGBUS) && is_blocked(SIGUSR1));
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
-  assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_false(is_blocked(SIGBUS) || is_blocked(SIGUSR1));
   close_cut(&cut);
 }
@@ -179,13 +179,13 @@ static void a_signal_that_is_sent_stays_pending(void **state) {
   (void)state;
   if (setting_qemu()) skip(); /* it delivers the signal although the thread blocks it */
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   sigset_t bus, old, pending;
   sigemptyset(&bus);
   sigaddset(&bus, SIGBUS);
   assert_int_equal(pthread_sigmask(SIG_BLOCK, &bus, &old), 0);
   assert_int_equal(pthread_kill(pthread_self(), SIGBUS), 0);
-  assert_true(umem_guarded(ranges, touch, cut.bytes));
+  assert_true(umem_access_faultable(ranges, touch, cut.bytes));
   assert_int_equal(sigpending(&pending), 0);
   assert_int_equal(sigismember(&pending, SIGBUS), 1);
   int number = 0;
@@ -238,19 +238,19 @@ static void touch_a_strange_page(void *data) {
 static void other_faults_go_to_the_handler_before(void **state) {
   (void)state;
   Cut guarded = open_cut(), other = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&guarded), {0}};
+  umemFaultableRange const ranges[] = {range_of(&guarded), {0}};
   plain_calls = full_calls = 0;
   for (int i = 0; i < 3; i++) {
     Strange strange = {.adr = other.bytes + page};
     set_handler(plain, NULL);
-    assert_true(umem_guarded(ranges, touch_a_strange_page, &strange));
+    assert_true(umem_access_faultable(ranges, touch_a_strange_page, &strange));
     assert_true(strange.left && plain_calls == i + 1);
-    assert_false(umem_guarded(ranges, touch, guarded.bytes + page));
+    assert_false(umem_access_faultable(ranges, touch, guarded.bytes + page));
     assert_true(handler_now().sa_handler == plain);
 
     strange.left = false;
     set_handler(NULL, full);
-    assert_true(umem_guarded(ranges, touch_a_strange_page, &strange));
+    assert_true(umem_access_faultable(ranges, touch_a_strange_page, &strange));
     assert_true(strange.left && full_calls == i + 1);
     assert_true(full_address == (uintptr_t)other.bytes + page);
     assert_true(handler_now().sa_sigaction == full);
@@ -285,23 +285,23 @@ static void sends(void *unused) {
 static void fault_by_default(void) {
   Cut other = open_cut();
   set_handler(SIG_DFL, NULL);
-  umem_guarded(none, touch, other.bytes + page);
+  umem_access_faultable(none, touch, other.bytes + page);
 }
 
 static void fault_while_ignored(void) {
   Cut other = open_cut();
   set_handler(SIG_IGN, NULL);
-  umem_guarded(none, touch, other.bytes + page);
+  umem_access_faultable(none, touch, other.bytes + page);
 }
 
 static void send_by_default(void) {
   set_handler(SIG_DFL, NULL);
-  umem_guarded(none, sends, NULL);
+  umem_access_faultable(none, sends, NULL);
 }
 
 static void send_while_ignored(void) {
   set_handler(SIG_IGN, NULL);
-  if (umem_guarded(none, sends, NULL)) _exit(3);
+  if (umem_access_faultable(none, sends, NULL)) _exit(3);
 }
 
 static void the_default_action_is_taken(void **state) {
@@ -340,12 +340,13 @@ static void come_over(void) {
   static Cut other; /* not in a register, which siglongjmp may restore */
   other = open_cut();
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   set_handler(plain, NULL);
   plain_calls = 0;
-  if (umem_guarded(ranges, install_over, cut.bytes + page) || over_calls != 1) _exit(2);
+  if (umem_access_faultable(ranges, install_over, cut.bytes + page) || over_calls != 1) _exit(2);
   if (handler_now().sa_sigaction != over) _exit(3);
-  if (umem_guarded(ranges, touch, cut.bytes) || over_calls != 1) _exit(4); /* no guards any more */
+  if (umem_access_faultable(ranges, touch, cut.bytes) || over_calls != 1)
+    _exit(4);                                            /* no guards any more */
   if (sigsetjmp(out, 1) == 0) touch(other.bytes + page); /* ours hands it to the first one */
   if (over_calls != 2 || plain_calls != 1) _exit(5);
   _exit(0);
@@ -366,8 +367,8 @@ static void on_the_alternate_stack(void **state) {
   stack_t own = {.ss_sp = room, .ss_size = sizeof room}, old;
   assert_int_equal(sigaltstack(&own, &old), 0);
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
-  for (int i = 0; i < 3; i++) assert_false(umem_guarded(ranges, touch, cut.bytes + page));
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
+  for (int i = 0; i < 3; i++) assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_int_equal(sigaltstack(&old, NULL), 0);
   close_cut(&cut);
 }
@@ -390,10 +391,10 @@ static void fork_in_work(void *data) {
 static void a_child_keeps_its_own_guard(void **state) {
   (void)state;
   Cut cut = open_cut();
-  umemGuardedRange const ranges[] = {range_of(&cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   pid_t parent = getpid();
   struct sigaction const before = handler_now();
-  bool whole = umem_guarded(ranges, fork_in_work, &cut);
+  bool whole = umem_access_faultable(ranges, fork_in_work, &cut);
   if (getpid() != parent) _exit(!whole && is_handler(&before) ? 4 : 5);
   assert_true(whole && cut.bytes[0] == 4);
   close_cut(&cut);
@@ -405,7 +406,7 @@ enum { all_guards = 256 };
 static void go_deeper(void *data) {
   int volatile *levels = data;
   --*levels;
-  if (*levels > 0 && !umem_guarded(none, go_deeper, data)) *levels = -1;
+  if (*levels > 0 && !umem_access_faultable(none, go_deeper, data)) *levels = -1;
 }
 
 typedef struct Spin {
@@ -418,7 +419,9 @@ static void spin(void *data) {
   while (!spin->end) sched_yield();
 }
 
-static void *spin_in_guard(void *data) { return umem_guarded(none, spin, data) ? NULL : data; }
+static void *spin_in_guard(void *data) {
+  return umem_access_faultable(none, spin, data) ? NULL : data;
+}
 
 static void a_child_has_all_guards(void **state) {
   (void)state;
@@ -432,7 +435,7 @@ static void a_child_has_all_guards(void **state) {
   pid_t child = fork();
   if (!child) {
     int volatile levels = all_guards;
-    bool whole = umem_guarded(none, go_deeper, (void *)&levels);
+    bool whole = umem_access_faultable(none, go_deeper, (void *)&levels);
     _exit(whole && levels == 0 ? 4 : 5);
   }
   int status = -1;
@@ -449,10 +452,10 @@ enum { threads = 8, rounds = 2000 };
 
 static void *fault_again_and_again(void *data) {
   Cut *cut = data;
-  umemGuardedRange const ranges[] = {range_of(cut), {0}};
+  umemFaultableRange const ranges[] = {range_of(cut), {0}};
   for (int i = 0; i < rounds; i++) {
     Sum sum = {cut->bytes + page - 10, i % 2 ? 10 : 20, 0};
-    bool whole = umem_guarded(ranges, add_up, &sum);
+    bool whole = umem_access_faultable(ranges, add_up, &sum);
     if (whole != (i % 2 == 1) || sum.done != 10) return data;
   }
   return NULL;
