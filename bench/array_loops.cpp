@@ -1,4 +1,4 @@
-/* array_loops.cpp - see array_loops.h: compiled twice, with UMEM_CHECKS as it is by default, and 1. */
+/* Compiled twice, with UMEM_CHECKS as it is by default, and 1. */
 #include "array_loops.h"
 
 namespace bench {

@@ -45,7 +45,7 @@ private:
 /* Copies by cudaMemcpy, of memory whose addresses umem gave. */
 void copy(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKind kind);
 
-/* The same by cudaMemcpyAsync and cudaStreamSynchronize. */
+/* A copy by cudaMemcpyAsync and cudaStreamSynchronize. */
 void copy_async(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKind kind,
                 cudaStream_t stream);
 

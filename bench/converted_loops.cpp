@@ -1,4 +1,4 @@
-/* converted_loops.cpp - see converted_loops.h. Compiled with -O2, as most programs are. */
+/* Compiled with -O2, as most programs are. */
 #include "converted_loops.h"
 
 namespace bench {

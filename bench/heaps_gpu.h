@@ -33,7 +33,7 @@ private:
   Place place_;
 };
 
-/* The same by a name of umem_open, with the options in it. */
+/* A pool, opened by a name of umem_open, with the options in it. */
 class NamedPool {
 public:
   explicit NamedPool(char const *name) : name_(name), pool_(umem_open(name), umem_close) {

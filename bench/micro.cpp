@@ -33,7 +33,7 @@ bool is_missing(Backend const &row) {
          (umem_thread_status() == umemNotSupportedError || umem_thread_status() == umemValueError);
 }
 
-Survey look_around() {
+Survey scan() {
   Survey survey;
   for (std::size_t i = 0; i < backend_count; i++) {
     Backend const &row = backends[i];
@@ -49,7 +49,7 @@ Survey look_around() {
 }
 
 Survey const &survey() {
-  static Survey const done = look_around();
+  static Survey const done = scan();
   return done;
 }
 

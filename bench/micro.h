@@ -35,7 +35,7 @@ constexpr Kind kinds[] = {Kind::memory, Kind::file, Kind::mapping};
 using Body = std::function<void(benchmark::State &)>;
 benchmark::internal::Benchmark *add(std::string const &name, Body const &body);
 
-/* The same for one that moves size bytes an iteration; /size is put behind the name. */
+/* Registers a benchmark that moves size bytes an iteration; /size is put behind the name. */
 void add_sized(std::string const &name, std::size_t size, Body const &body);
 
 /* Each registers a group. */

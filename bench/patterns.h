@@ -43,7 +43,7 @@ inline void read_from(std::uintptr_t address) {
   use(static_cast<char>(*reinterpret_cast<char volatile *>(address)));
 }
 
-/* The same small block again and again. */
+/* One small block again and again. */
 template <typename Heap> void take_pairs(Heap heap, std::size_t size, std::size_t count) {
   for (std::size_t i = 0; i < count; i++) {
     std::uintptr_t address = heap.alloc(size);

@@ -17,7 +17,7 @@ using Work = std::function<void()>;
 void add_row(Effort const &effort, std::vector<Ratio> &rows, Ratio row, Work const &ours,
              Work const &theirs);
 
-/* The same with samples that were taken in a way of its own. */
+/* Adds row with samples that were taken in a way of its own. */
 void add_row(std::vector<Ratio> &rows, Ratio row, std::vector<double> const &ours,
              std::vector<double> const &theirs);
 

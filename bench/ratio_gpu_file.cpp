@@ -87,7 +87,7 @@ void measure_size(std::vector<Ratio> &rows, std::size_t size) {
   }
 }
 
-/* The same copy of umem with pageable and with pinned memory. */
+/* A copy of umem with pageable and with pinned memory. */
 void measure_pageable(std::vector<Ratio> &rows, std::size_t size, double target) {
   Place host(row_named("host")), pinned(row_named("cuda-host")), device(row_named("cuda"));
   Block near(host.context(), size), fast(pinned.context(), size), far(device.context(), size);

@@ -1,4 +1,3 @@
-/* trace.cpp - see trace.h. */
 #include "trace.h"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-/* trace_heap.cpp - see trace_heap.h. */
 #include "trace_heap.h"
 
 #include <umem.h>
@@ -111,7 +110,7 @@ private:
   Pool pool_;
 };
 
-/* The same with memory by pages, which counts them. Few addresses, as those of a GPU of 80 GB. */
+/* A pool with memory by pages, which counts them. Few addresses, as those of a GPU of 80 GB. */
 struct PagedAddresses {
   Addresses base; /* first */
   umemPages pages, large;

@@ -304,7 +304,7 @@ Backend const backends[] = {
     {"wrapped(cuda-async)", open_wrapped_cuda, close_wrapped, wrapped | gpu, "gpu 0", NULL, NULL},
     ADAPTOR_ROWS(limit, 0, backendHasPages),
     ADAPTOR_ROWS(stats, 0, backendHasPages),
-    ADAPTOR_ROWS(track, backendTellsLeaks, 0),
+    ADAPTOR_ROWS(track, backendReportsLeaks, 0),
     DEBUG_ROWS,
     ADAPTOR_ROWS(retry, 0, 0),
     ADAPTOR_ROWS(fault, 0, 0),

@@ -15,12 +15,12 @@ enum {
   backendKeepsRecords = 1 << 1, /* every write outside of a live block is umemIndexError as well */
   backendWrapped =
       1 << 2, /* goes over another context: paired with the host and the fake device only */
-  backendTestOnly = 1 << 3,    /* exists in the tests only: no benchmarks */
-  backendMayLack = 1 << 4,     /* needs hardware: where open says umemNotSupportedError or
+  backendTestOnly = 1 << 3,     /* exists in the tests only: no benchmarks */
+  backendMayLack = 1 << 4,      /* needs hardware: where open says umemNotSupportedError or
                                 umemValueError there is no such row */
-  backendTellsLeaks = 1 << 5,  /* blocks that are live at its end are a umemRuntimeError */
-  backendTrustsSizes = 1 << 6, /* knows no sizes: takes the old one of umem_realloc as it is */
-  backendHasPages = 1 << 7     /* memory by pages (umemPages), if its device has */
+  backendReportsLeaks = 1 << 5, /* blocks that are live at its end are a umemRuntimeError */
+  backendTrustsSizes = 1 << 6,  /* knows no sizes: takes the old one of umem_realloc as it is */
+  backendHasPages = 1 << 7      /* memory by pages (umemPages), if its device has */
 };
 
 /* What a context counts of itself. */
@@ -41,7 +41,7 @@ typedef struct Backend {
   char const *memory;
   /* NULL where a context does not count. For tests of what must not leak and must not move. */
   BackendRecords (*records)(umemVirtual *ctx);
-  /* The same kind of context over a file of the caller's, in a mode of umemFile_ctor; NULL for those
+  /* A context of this kind over a file of the caller's, in a mode of umemFile_ctor; NULL for those
    * that live in no file. */
   umemVirtual *(*open_at)(char const *path, char const *mode);
 } Backend;

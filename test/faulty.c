@@ -1,4 +1,3 @@
-/* faulty.c - see faulty.h. */
 #include "faulty.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* command.cpp - see command.hpp. */
 #include "command.hpp"
 
 #include <CLI/CLI.hpp>

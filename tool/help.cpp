@@ -1,4 +1,3 @@
-/* help.cpp - see help.hpp. */
 #include "help.hpp"
 
 #include "output.hpp"

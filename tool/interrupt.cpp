@@ -1,4 +1,3 @@
-/* interrupt.cpp - see interrupt.hpp. */
 #include "interrupt.hpp"
 
 #include "failure.hpp"

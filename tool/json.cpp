@@ -1,4 +1,3 @@
-/* json.cpp - see json.hpp. */
 #include "json.hpp"
 
 #include <algorithm>
@@ -9,7 +8,7 @@ namespace umem::tool {
 
 using Tree = nlohmann::ordered_json;
 
-/* The same value for nlohmann-json, which writes it. */
+/* This value for nlohmann-json, which writes it. */
 struct JsonTree {
   static Tree of(Json const &json) {
     if (json.kind_ == Json::Kind::scalar)

@@ -1,4 +1,3 @@
-/* name.cpp - see name.hpp. */
 #include "name.hpp"
 
 #include "failure.hpp"

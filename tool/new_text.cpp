@@ -1,4 +1,3 @@
-/* new_text.cpp - see new_text.hpp. */
 #include "new_text.hpp"
 
 #include "failure.hpp"

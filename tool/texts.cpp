@@ -1,4 +1,3 @@
-/* texts.cpp - see texts.hpp. */
 #include "texts.hpp"
 
 #include "failure.hpp"

@@ -1,4 +1,3 @@
-/* trace_log.cpp - see trace_log.hpp. */
 #include "trace_log.hpp"
 
 #include "failure.hpp"

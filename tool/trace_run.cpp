@@ -1,6 +1,4 @@
-/* trace_run.cpp - see trace_run.hpp.
- *
- * The program and all that it starts inherit a variable UMEM_DEFAULT with a log over what it named before. Each process has
+/* The program and all that it starts inherit a variable UMEM_DEFAULT with a log over what it named before. Each process has
  * its log, in a folder that goes afterwards; logs that are to be kept are moved out of it. */
 #include "trace_run.hpp"
 

@@ -1,4 +1,3 @@
-/* mpi_units.c - see mpi_units.h. */
 #include "mpi_units.h"
 
 #include <stdlib.h>

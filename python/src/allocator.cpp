@@ -1,4 +1,3 @@
-/* allocator.cpp - see allocator.h. */
 #include "allocator.h"
 
 #include <cstddef>

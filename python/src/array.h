@@ -91,7 +91,7 @@ public:
 #if defined(NB_FREE_THREADED)
 using Look = Hold;
 #else
-/* The same for questions, in which the GIL stays: no other thread can release the array. */
+/* A Hold for questions, in which the GIL stays: no other thread can release the array. */
 class Look {
   Array const &array_;
 

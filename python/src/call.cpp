@@ -1,4 +1,4 @@
-/* call.cpp - see call.h. umem/errors.py makes the exceptions. */
+/* umem/errors.py makes the exceptions. */
 #include "call.h"
 #include "module.h"
 

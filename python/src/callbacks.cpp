@@ -1,4 +1,3 @@
-/* callbacks.cpp - see callbacks.h. */
 #include "callbacks.h"
 #include "module.h"
 #include "place.h"

@@ -1,4 +1,3 @@
-/* place.cpp - see place.h. */
 #include "place.h"
 #include "module.h"
 

@@ -1,4 +1,3 @@
-/* queues.cpp - see queues.h. */
 #include "queues.h"
 
 #include <umem/context.h>

@@ -46,7 +46,7 @@ bool freed_memory_is_refused(umemHost *host) {
   return right;
 }
 
-bool exhausted_memory_is_told() {
+bool exhausted_memory_is_reported() {
   umemCuda ctx;
   bool right = umemCuda_ctor(&ctx, 0) == umemOK;
   umem_alloc(&ctx, size_t{1} << 46);
@@ -70,7 +70,7 @@ bool pools_have_a_bound() {
 }
 
 /* Nothing works afterwards: the last of all. */
-bool a_crash_is_told(umemHost *host) {
+bool a_crash_is_reported(umemHost *host) {
   umemCudaAsync ctx;
   char bytes[100] = "";
   bool right = umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW) == umemOK;
@@ -94,9 +94,9 @@ int main() {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) return 3;
   bool right = freed_memory_is_refused(&host);
-  right &= exhausted_memory_is_told();
+  right &= exhausted_memory_is_reported();
   right &= pools_have_a_bound();
-  right &= a_crash_is_told(&host);
+  right &= a_crash_is_reported(&host);
   umem_dtor(&host);
   return right ? 0 : 1;
 }

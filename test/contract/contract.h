@@ -93,7 +93,7 @@ bool holds(umemVirtual *ctx, uintptr_t adr, void const *bytes, size_t nbytes);
 
 /* A block that must come to be. */
 uintptr_t new_block(umemVirtual *ctx, size_t nbytes);
-/* The same, with the bytes of seed. */
+/* A block that holds the bytes of seed. */
 uintptr_t new_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed);
 
 /* Waits for both. */

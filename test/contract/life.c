@@ -39,7 +39,7 @@ static void blocks_end_with_their_context(Place const *place) {
   assert_true(umem_aligned_alloc(ctx, 4096, 5000) != umem_null(ctx));
   assert_true(umem_calloc(ctx, 10, 10) != umem_null(ctx));
   umem_dtor(ctx);
-  if (place->row->traits & backendTellsLeaks) expect_failure(ctx, umemRuntimeError);
+  if (place->row->traits & backendReportsLeaks) expect_failure(ctx, umemRuntimeError);
 }
 
 static void one_memory_is_one_device(Place const *one, Place const *other) {

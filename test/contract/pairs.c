@@ -1,4 +1,4 @@
-/* pairs.c - see pairs.h. Takes whatever pair brings two classes together for the first time, and then a pair
+/* The search takes whatever pair brings two classes together for the first time, and then a pair
  * for each row that is still missing on a side. */
 #include "pairs.h"
 

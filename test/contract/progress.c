@@ -102,7 +102,7 @@ static void close_blocks(Blocks *blocks) {
 
 /* ---- progress ---- */
 
-static void tells_every_step(Place const *src, Place const *dst) {
+static void reports_every_step(Place const *src, Place const *dst) {
   size_t const nbytes = 10007, steps[] = {1009, 4096, 10006, 10007, 10008, SIZE_MAX};
   int const calls[] = {11, 4, 3, 2, 2, 2};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -274,7 +274,7 @@ static void bad_ranges_copy_nothing(Place const *place) {
 }
 
 ContractTest const progress_tests[] = {
-    PAIR(tells_every_step),          SINGLE(steps_may_be_single_bytes),
+    PAIR(reports_every_step),        SINGLE(steps_may_be_single_bytes),
     PAIR(umem_chooses_the_step),     SINGLE(nothing_is_done_at_once),
     PAIR(progress_may_be_left_out),  PAIR(the_program_may_fail_meanwhile),
     PAIR(a_copy_may_be_cancelled),   PAIR(the_end_cannot_be_cancelled),

@@ -62,7 +62,7 @@ static void long_copies_too(Place const *src, Place const *dst) {
   copy_and_check(src, dst, test_large_size() + 1);
 }
 
-/* The same legs move the bytes for a context and for the one below it. */
+/* Equal legs move the bytes for a context and for the one below it. */
 static void a_layer_adds_no_leg(Place const *place) {
   umemVirtual *ctx = place->ctx, *upstream = umem_get_upstream(ctx);
   size_t const nbytes = 1000;

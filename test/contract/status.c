@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void stays_until_cleared(Place const *place) {
+static void remains_until_cleared(Place const *place) {
   umemVirtual *ctx = place->ctx;
   umem_alloc(ctx, SIZE_MAX);
   uintptr_t adr = new_filled_block(ctx, 100, 1); /* calls that succeed do not hide it */
@@ -158,7 +158,7 @@ static void failures_belong_to_their_thread(Place const *place) {
 }
 
 ContractTest const status_tests[] = {
-    SINGLE(stays_until_cleared),
+    SINGLE(remains_until_cleared),
     SINGLE(set_status_appends),
     SINGLE(calls_tell_their_own_status),
     SINGLE(messages_name_the_function),

@@ -35,7 +35,7 @@ static void a_new_base_is_plain(void) {
   expect_failure(NULL, umemValueError);
 }
 
-static void missing_methods_are_told(void) {
+static void missing_methods_are_reported(void) {
   umemVirtual ctx;
   bare_ctor(&ctx);
   unsigned char bytes[8] = {0};
@@ -196,7 +196,7 @@ static void wrapped_sides_meet(void) {
 
 ContractTest const virtual_tests[] = {
     APART(a_new_base_is_plain),
-    APART(missing_methods_are_told),
+    APART(missing_methods_are_reported),
     APART(the_other_methods_have_defaults),
     APART(adaptors_are_looked_through),
     APART(adaptors_adopt_failures),

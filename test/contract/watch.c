@@ -1,4 +1,3 @@
-/* watch.c - see watch.h. */
 #include "watch.h"
 
 #include <errno.h>

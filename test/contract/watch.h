@@ -15,7 +15,7 @@ typedef int WatchedRun(size_t first, void *data);
  * not 0; or 1. */
 int watch_cases(WatchedRun *run, void *data);
 
-/* The same in this process, for debuggers: nothing goes on after a crash. */
+/* Runs it in this process, for debuggers: nothing goes on after a crash. */
 int run_unwatched(WatchedRun *run, void *data);
 
 /* Before and after the case with this number and name. One that takes four minutes ends by a signal. */

@@ -162,15 +162,15 @@ protected:
 };
 FOR_EACH_PLACE(ProgressTest);
 
-TEST_P(ProgressTest, is_told) {
-  std::vector<std::uint64_t> told;
+TEST_P(ProgressTest, is_reported) {
+  std::vector<std::uint64_t> reported;
   auto progress = [&](std::uint64_t done, std::uint64_t total) {
     EXPECT_EQ(total, 100u);
-    told.push_back(done);
+    reported.push_back(done);
     return true;
   };
   umem::copy(host, from, place, block, 100, progress, 30);
-  EXPECT_EQ(told, (std::vector<std::uint64_t>{0, 30, 60, 90, 100}));
+  EXPECT_EQ(reported, (std::vector<std::uint64_t>{0, 30, 60, 90, 100}));
   EXPECT_EQ(bytes_at(place, block, 100), std::string(100, 'a'));
 }
 

@@ -42,7 +42,7 @@ void expect(bool right, char const *what) {
   std::printf("WRONG: %s, %s\n", kind.c_str(), what);
 }
 
-/* The same elements on a GPU and in RAM. */
+/* Equal elements on a GPU and in RAM. */
 template <class T> struct Both {
   std::vector<T> host;
   umem::Cuda gpu;

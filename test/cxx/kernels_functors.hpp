@@ -25,7 +25,7 @@ struct SumAndSwap {
     y = static_cast<U>(old);
   }
 };
-/* The same with a sum modulo 101, which each type holds. */
+/* Reduces with a sum modulo 101, which each type holds. */
 struct RestAndSwap {
   template <class S, class T, class U> UMEM_FUNCTION void operator()(S &rest, T &x, U &y) const {
     SumAndSwap()(rest, x, y);

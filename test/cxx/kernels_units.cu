@@ -1,4 +1,3 @@
-/* kernels_units.cu - see kernels_units.cpp. */
 #include "kernels_units.hpp"
 
 Outcome call_from_cu(umem::Place const &place, Numbers &numbers) {

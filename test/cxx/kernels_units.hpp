@@ -120,7 +120,7 @@ static inline Outcome call_all(umem::Place const &place, Numbers &numbers) {
 Outcome call_from_cpp(umem::Place const &place, Numbers &numbers);
 Outcome call_from_cu(umem::Place const &place, Numbers &numbers);
 
-/* The same where an array lives. */
+/* Runs it where an array lives. */
 static inline std::vector<int> call_at_home() {
   umem::Array<int, 1> x({4}, umem::Host()), y({4}, umem::Host());
   umem::fill(x, 1);

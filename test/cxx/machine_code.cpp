@@ -65,7 +65,7 @@ void view_stencil(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
       to(i, j) = 0.25 * (from(i - 1, j) + from(i + 1, j) + from(i, j - 1) + from(i, j + 1));
 }
 
-/* The same on views that come from elsewhere: their strides are data, and that of the last
+/* Loops over views that come from elsewhere: their strides are data, and that of the last
  * dimension is known to be 1 by unit_stride(). By hand, too, j + 1 is one number: added up as i * s
  * + j + 1 compilers find one increment less. */
 void raw_stencil_rows(Raw const *w, Raw const *u) {

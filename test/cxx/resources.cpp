@@ -141,7 +141,7 @@ TEST_P(ResourcesTest, that_cannot_be_leave_the_upstream_usable) {
 
 /* ---- pools ---- */
 
-TEST(PoolTest, tells_what_it_holds) {
+TEST(PoolTest, knows_what_it_holds) {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   options.initial = 1 << 20;
   umem::Pool pool(umem::Host(), options);
@@ -317,10 +317,10 @@ TEST(TrackTest, finds_a_free_of_what_is_no_block) {
 }
 
 TEST(TrackTest, tells_leaks_to_the_hook_and_the_thread) {
-  std::string told;
+  std::string reported;
   umem_set_failure_hook([](void *, umemStatusType, char const *message,
                            void *data) { *static_cast<std::string *>(data) += message; },
-                        &told);
+                        &reported);
   umem::Host ram;
   umem::address leaked;
   {
@@ -328,7 +328,7 @@ TEST(TrackTest, tells_leaks_to_the_hook_and_the_thread) {
     leaked = track.allocate(123);
   }
   umem_set_failure_hook(nullptr, nullptr);
-  EXPECT_NE(told.find("123"), std::string::npos) << told;
+  EXPECT_NE(reported.find("123"), std::string::npos) << reported;
   EXPECT_EQ(umem_thread_status(), umemRuntimeError);
   umem_thread_clear();
   ram.deallocate(leaked); /* still the upstream's */

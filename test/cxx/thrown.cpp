@@ -145,24 +145,24 @@ TEST_F(Thrown, by_progress_comes_out_of_the_copy) {
   EXPECT_STREQ(to, "bytes");
 }
 
-int told;
+int reported;
 
-void throws_when_told(void *, umemStatusType, char const *, void *) {
-  told++;
+void throws_when_armed(void *, umemStatusType, char const *, void *) {
+  reported++;
   throw Mine{4};
 }
 
 /* A hook must not throw; one that does is called again all the same, and holds nothing. */
 TEST_F(Thrown, by_a_hook_does_not_silence_it) {
   umem::Host host;
-  umem_set_failure_hook(throws_when_told, nullptr);
+  umem_set_failure_hook(throws_when_armed, nullptr);
   for (int i = 1; i <= 3; i++) {
     EXPECT_EQ(number_thrown_by([&] { umem_set(host.c_context(), 0, 1, 1); }), 4);
-    EXPECT_EQ(told, i);
+    EXPECT_EQ(reported, i);
     std::thread([&] {
       EXPECT_EQ(number_thrown_by([&] { umem_set(host.c_context(), 0, 1, 1); }), 4);
     }).join();
-    EXPECT_EQ(told--, i + 1);
+    EXPECT_EQ(reported--, i + 1);
   }
   umem_set_failure_hook(nullptr, nullptr);
   umem_thread_clear();

@@ -1,4 +1,3 @@
-/* clocks.c - see clocks.h. */
 #include "clocks.h"
 
 #include <pthread.h>

@@ -56,7 +56,7 @@ void fake_cudart_set_device(int device);
  * error_name, error_string and last_error are neither counted nor fail. nth 0: none fails. */
 void fake_cudart_fail(unsigned long nth, int error);
 
-/* The same for calls of one function, a member of the table. */
+/* Fails calls of one function, a member of the table. */
 void fake_cudart_fail_in(char const *function, unsigned long nth, int error);
 
 /* Before the nth call of function from now (1: the next) runs run(argument) once, in the calling thread, with

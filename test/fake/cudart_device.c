@@ -154,7 +154,7 @@ static int device_name(char *name, size_t size, int device) {
   return cudart_leave(error);
 }
 
-/* The same in all processes. */
+/* Equal in all processes. */
 static int uuid(uint64_t words[2], int device) {
   int error = cudart_enter("uuid", needDriver);
   if (!error && !device_of(device)) error = umemCudaInvalidOrdinal;

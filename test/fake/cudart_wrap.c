@@ -1,4 +1,3 @@
-/* cudart_wrap.c - see cudart_wrap.h. */
 #include "cudart_wrap.h"
 
 #include <stdatomic.h>

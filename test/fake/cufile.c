@@ -1,4 +1,3 @@
-/* cufile.c - see cufile.h. */
 #include "cufile.h"
 
 #include "cudart_state.h"

@@ -38,7 +38,7 @@ FakeCufileMachine *fake_cufile_machine(void);
  * too, if lasting. */
 void fake_cufile_fail(unsigned long nth, int code, bool lasting);
 
-/* The same for calls of one function, a member of the table. */
+/* Fails calls of one function, a member of the table. */
 void fake_cufile_fail_in(char const *function, unsigned long nth, int code, bool lasting);
 
 /* The name of the function that was made to fail last, or NULL. */

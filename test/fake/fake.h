@@ -21,7 +21,7 @@ typedef struct Fake {
 /* A device that does no more than it must: the base's defaults do the rest. */
 umemStatusType fake_ctor(Fake *ctx);
 
-/* The same with a method in every slot, and with offsets for addresses: its first block is at 0. */
+/* A fake with a method in every slot, and with offsets for addresses: its first block is at 0. */
 umemStatusType fake_offset_ctor(Fake *ctx);
 
 /* ---- for fakes: their common parts ---- */
@@ -52,7 +52,7 @@ umemStatusType fake_async_ctor(FakeAsync *ctx);
 /* Another queue of the same device, which must outlive it: in its memory. */
 umemStatusType fake_async_ctor_on(FakeAsync *ctx, FakeAsync *device);
 
-/* The same with addresses that the CPU can use, like managed memory. */
+/* A fake with addresses that the CPU can use, like managed memory. */
 umemStatusType fake_managed_ctor(FakeAsync *ctx);
 
 /* The next piece of work that is queued fails with type when its turn comes. */

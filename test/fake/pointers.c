@@ -1,4 +1,3 @@
-/* pointers.c - see pointers.h. */
 #include "pointers.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* child.c - see child.h. */
 #include "child.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* scenarios.c - see scenarios.h. */
 #include "scenarios.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* small_disk.c - see small_disk.h. */
 #include "small_disk.h"
 
 #include <errno.h>

@@ -86,7 +86,7 @@ static bool parse(Trace *trace, size_t nbytes) {
   return parsed;
 }
 
-/* The same log from a file says the same. */
+/* This log, read from a file, has equal records. */
 static void parse_file(Trace const *expected, bool parsed, size_t nbytes) {
   static char name[32];
   static int fd = -1;

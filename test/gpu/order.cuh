@@ -195,7 +195,7 @@ inline std::string first_of(std::string const &one, std::string const &two) {
   return one.empty() ? two : one;
 }
 
-/* The same for a block of a context, whose work is complete. */
+/* For a block of a context, whose work is complete. */
 inline std::string differ(umem::Context const &context, umem::address adr, std::size_t n, int value,
                           char const *what) {
   std::vector<Byte> found(n);

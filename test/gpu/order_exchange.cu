@@ -59,7 +59,7 @@ std::string consumer_waits(Bed const &bed, Stream const &producer, Stream const 
   return first_of(wrong, differ(log.data(), n, new_byte, "the kernel of the consumer"));
 }
 
-/* The same for a copy of umem on the consumer's stream. */
+/* For a copy of umem on the consumer's stream. */
 std::string import_waits(Bed const &bed, Stream const &producer, int device) {
   umem::CArray array = make_array(bed);
   umem::CudaAsync consumer(device);

@@ -97,18 +97,18 @@ static bool names_cause(Fault const *fault, char const *message) {
 }
 
 /* The status must stand on the thread and on one of the contexts that took part. */
-static void check_told(Trial *trial, Fault const *fault) {
+static void check_report(Trial *trial, Fault const *fault) {
   umemVirtual *const parts[] = {trial->ctx, &trial->host.super, trial->peer};
   REQUIRE(trial, fault->types & TYPE(trial->result));
   REQUIRE(trial, umem_thread_status() != umemOK);
   REQUIRE(trial, names_cause(fault, umem_thread_message()));
-  bool told = false;
+  bool reported = false;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     if (!parts[i] || umem_is_ok(parts[i])) continue;
     REQUIRE(trial, names_cause(fault, umem_get_message(parts[i])));
-    told = told || umem_get_status(parts[i]) == umem_thread_status();
+    reported = reported || umem_get_status(parts[i]) == umem_thread_status();
   }
-  REQUIRE(trial, told);
+  REQUIRE(trial, reported);
 }
 
 static void check_silent(Trial *trial) {
@@ -131,7 +131,7 @@ static void check_duty(Trial *trial, Fault const *fault, Duty duty) {
     check_silent(trial);
   } else {
     REQUIRE(trial, duty != dutyDo);
-    check_told(trial, fault);
+    check_report(trial, fault);
   }
 }
 
@@ -153,7 +153,7 @@ static void check_unconstructed(Trial *trial) {
   umem_dtor(trial->ctx);
 }
 
-/* The same again without faults: it must succeed, and the end too. */
+/* Once more without faults: it must succeed, and the end too. */
 static void run_again(Trial *trial, Scenario const *scenario) {
   bool constructed = scenario->kind == scenarioConstructs && trial->result == umemOK;
   if (scenario->kind == scenarioConstructs && !constructed) check_unconstructed(trial);

@@ -1,4 +1,3 @@
-/* cuda_scenarios.c - see cuda_scenarios.h. */
 #include "fault/cuda/cuda_scenarios.h"
 
 #include "backends.h"

@@ -1,4 +1,3 @@
-/* cuda_trial.c - see cuda_trial.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

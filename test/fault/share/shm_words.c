@@ -63,7 +63,7 @@ static struct {
 } canaries[4];
 static unsigned char own_bytes[64 << 10];
 
-static void guard_bytes(unsigned number, void *bytes, size_t size) {
+static void red_zone_bytes(unsigned number, void *bytes, size_t size) {
   canaries[number].bytes = bytes;
   canaries[number].size = size;
   for (size_t i = 0; i < size; i++) canaries[number].bytes[i] = (unsigned char)(i * 7 + number);
@@ -78,10 +78,10 @@ static void set_canaries(void) {
   void *before = mmap(begin - guard, guard, PROT_READ | PROT_WRITE, how, -1, 0);
   void *behind = mmap(end, guard, PROT_READ | PROT_WRITE, how, -1, 0);
   EXPECT(before == begin - guard && behind == end && heap);
-  guard_bytes(0, before, guard);
-  guard_bytes(1, behind, guard);
-  guard_bytes(2, own_bytes, sizeof own_bytes);
-  guard_bytes(3, heap, 64 << 10);
+  red_zone_bytes(0, before, guard);
+  red_zone_bytes(1, behind, guard);
+  red_zone_bytes(2, own_bytes, sizeof own_bytes);
+  red_zone_bytes(3, heap, 64 << 10);
 }
 
 static void check_canaries(void) {

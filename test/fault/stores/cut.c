@@ -22,7 +22,7 @@ static unsigned char bytes[block], found[block];
 static void cut(void *argument) { EXPECT(truncate(argument, left) == 0); }
 
 /* The last call failed because of the cut, and on this context. */
-static void require_told(Trial *t, umemStatusType status) {
+static void require_report(Trial *t, umemStatusType status) {
   REQUIRE(t, status == umemIOError);
   REQUIRE(t, umem_thread_status() == umemIOError);
   REQUIRE(t, umem_get_status(t->ctx) == umemIOError);
@@ -37,14 +37,14 @@ static void reads_fail(Trial *t, uintptr_t adr) {
   ptrdiff_t const strides[] = {400};
   umemLayout const items = {sizeof items, 4, 1, extents, strides, NULL};
   uintptr_t other = umem_alloc(t->peer, block);
-  require_told(t, umem_copy_to(t->ctx, adr, &t->host, to, block));
-  require_told(t, umem_copy_to(t->ctx, adr + middle, &t->host, to, 1));
-  require_told(t, umem_copy_to(t->ctx, adr, t->peer, other, block));
-  require_told(t, umem_copy_strided(t->ctx, adr, &t->host, to, &items));
+  require_report(t, umem_copy_to(t->ctx, adr, &t->host, to, block));
+  require_report(t, umem_copy_to(t->ctx, adr + middle, &t->host, to, 1));
+  require_report(t, umem_copy_to(t->ctx, adr, t->peer, other, block));
+  require_report(t, umem_copy_strided(t->ctx, adr, &t->host, to, &items));
   umem_free(t->peer, other);
   if (t->ctx->capabilities & umemCpuReadable) return; /* connect gives out the pointer itself */
   REQUIRE(t, umem_connect(t->ctx, adr, block, &t->host, 64) == 0);
-  require_told(t, umemIOError);
+  require_report(t, umemIOError);
 }
 
 static void what_is_left_reads(Trial *t, uintptr_t adr) {
@@ -55,11 +55,11 @@ static void what_is_left_reads(Trial *t, uintptr_t adr) {
 
 /* Writing would make the file longer again, with zeros where bytes were cut away. */
 static void writes_fail(Trial *t, uintptr_t adr) {
-  require_told(t, umem_set(t->ctx, adr + middle, 7, 100));
-  require_told(t, umem_copy_from(t->ctx, adr + section, &t->host, (uintptr_t)bytes, section));
+  require_report(t, umem_set(t->ctx, adr + middle, 7, 100));
+  require_report(t, umem_copy_from(t->ctx, adr + section, &t->host, (uintptr_t)bytes, section));
   REQUIRE(t, umem_copy_from(t->ctx, adr, &t->host, (uintptr_t)bytes, left) == umemOK);
   uintptr_t other = umem_calloc(t->ctx, 1, block); /* makes it longer */
-  require_told(t, umem_copy_to(t->ctx, adr, &t->host, (uintptr_t)found, block));
+  require_report(t, umem_copy_to(t->ctx, adr, &t->host, (uintptr_t)found, block));
   umem_free(t->ctx, other);
   what_is_left_reads(t, adr);
 }
@@ -99,12 +99,12 @@ static void is_noted_without_memory(void **state) {
   inject_fail(callHeap, 1, ENOMEM, true);
   umemStatusType status = umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block);
   unsigned long refused = inject_off();
-  require_told(&t, status);
+  require_report(&t, status);
   REQUIRE(&t, refused > 0);
   uintptr_t other = umem_calloc(t.ctx, 1, block); /* makes it longer */
   REQUIRE(&t, other != umem_null(t.ctx));
-  require_told(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block));
-  require_told(&t, umem_set(t.ctx, adr + middle, 7, 100));
+  require_report(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block));
+  require_report(&t, umem_set(t.ctx, adr + middle, 7, 100));
   what_is_left_reads(&t, adr);
   umem_dtor(t.ctx);
   write_file(t.path, old_size);

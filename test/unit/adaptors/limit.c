@@ -128,7 +128,7 @@ static void knows_its_own_blocks_only(void **state) {
   end(&limit);
 }
 
-static void info_tells_the_lesser(void **state) {
+static void info_has_the_lesser(void **state) {
   (void)state;
   umemLimit limit, wide;
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
@@ -197,7 +197,7 @@ int main(void) {
   static struct CMUnitTest const tests[] = {
       TEST(counts_what_was_asked_for),     TEST(refuses_what_is_beyond),
       TEST(a_failed_call_changes_nothing), TEST(a_refused_free_keeps_the_block),
-      TEST(knows_its_own_blocks_only),     TEST(info_tells_the_lesser),
+      TEST(knows_its_own_blocks_only),     TEST(info_has_the_lesser),
       TEST(remembers_many_blocks),         TEST(threads_share_the_limit),
   };
   return cmocka_run_group_tests_name("Limit", tests, NULL, NULL);

@@ -401,7 +401,7 @@ static void a_child_keeps_its_own_guard(void **state) {
 }
 
 /* Guards of threads that are not in the child take no room there. */
-enum { all_guards = 256 };
+enum { all_accesses = 256 };
 
 static void go_deeper(void *data) {
   int volatile *levels = data;
@@ -419,7 +419,7 @@ static void spin(void *data) {
   while (!spin->end) sched_yield();
 }
 
-static void *spin_in_guard(void *data) {
+static void *spin_in_access(void *data) {
   return umem_access_faultable(none, spin, data) ? NULL : data;
 }
 
@@ -430,11 +430,11 @@ static void a_child_has_all_guards(void **state) {
   atomic_init(&busy.end, false);
   pthread_t thread;
   void *wrong = &busy;
-  assert_int_equal(pthread_create(&thread, NULL, spin_in_guard, &busy), 0);
+  assert_int_equal(pthread_create(&thread, NULL, spin_in_access, &busy), 0);
   while (!busy.inside) sched_yield();
   pid_t child = fork();
   if (!child) {
-    int volatile levels = all_guards;
+    int volatile levels = all_accesses;
     bool whole = umem_access_faultable(none, go_deeper, (void *)&levels);
     _exit(whole && levels == 0 ? 4 : 5);
   }

@@ -53,7 +53,7 @@ static unsigned char result(Shape const *shape, ptrdiff_t row, int i) {
   return (unsigned char)sum;
 }
 
-/* The same with the rows of a block. rows [low, high) of it are there, counted from its first one. */
+/* With the rows of a block. rows [low, high) of it are there, counted from its first one. */
 static unsigned char stencil(Shape const *shape, unsigned char const *at, ptrdiff_t row,
                              ptrdiff_t low, ptrdiff_t high, int i) {
   unsigned sum = 0;

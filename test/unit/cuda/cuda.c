@@ -131,7 +131,7 @@ static void pools_have_the_size_they_are_given(void **state) {
   options.maximum_size = 1000;
   expect_ok(umemCudaAsync_ctor_with(&ctx, 0, UMEM_STREAM_NEW, &options));
   uintptr_t adr = block_of(&ctx, 600);
-  expect_told(umem_alloc(&ctx, 401), umemMemoryError, "cannot allocate 401 bytes: out of memory");
+  expect_report(umem_alloc(&ctx, 401), umemMemoryError, "cannot allocate 401 bytes: out of memory");
   umem_free(&ctx, adr);
   block_of(&ctx, 1000);
   umem_dtor(&ctx);
@@ -190,7 +190,7 @@ static void exhausted_memory_is_told_with_figures(void **state) {
     char const *figures =
         kind == aManaged ? "1000 bytes of managed memory for GPU 1, Fake GPU 1, which has 1000000"
                          : "999000 of 1000000 bytes are free on GPU 1, Fake GPU 1";
-    expect_told(umem_alloc(&any, 1000001), umemMemoryError, figures);
+    expect_report(umem_alloc(&any, 1000001), umemMemoryError, figures);
     assert_non_null(strstr(umem_get_message(&any), "cannot allocate 1000001 bytes"));
     assert_int_equal(rt->last_error(), umemCudaSuccess);
     umem_free(&any, adr);
@@ -205,10 +205,10 @@ static void freeing_what_is_not_live_is_told(void **state) {
     expect_ok(construct(&any, kind, 0));
     expect_ok(construct(&other, kind, 0));
     uintptr_t adr = block_of(&any, 64);
-    expect_told(umem_free(&other, adr), umemValueError, "is not a live block of this Cuda");
-    expect_told(umem_free(&any, adr + 1), umemValueError, "is not a live block");
+    expect_report(umem_free(&other, adr), umemValueError, "is not a live block of this Cuda");
+    expect_report(umem_free(&any, adr + 1), umemValueError, "is not a live block");
     umem_free(&any, adr);
-    expect_told(umem_free(&any, adr), umemValueError, "is not a live block");
+    expect_report(umem_free(&any, adr), umemValueError, "is not a live block");
     umem_dtor(&any);
     umem_dtor(&other);
   }
@@ -223,7 +223,7 @@ static void a_block_that_was_not_freed_lives_on(void **state) {
     expect_ok(construct(&any, kind, 0));
     uintptr_t adr = block_of(&any, 64);
     fake_cudart_fail_in(give[kind], 1, umemCudaInvalidContext);
-    expect_told(umem_free(&any, adr), umemRuntimeError, "cannot free the block");
+    expect_report(umem_free(&any, adr), umemRuntimeError, "cannot free the block");
     umem_free(&any, adr);
     assert_int_equal(umem_thread_status(), umemOK);
     umem_dtor(&any);
@@ -272,9 +272,9 @@ static void expect_crash(void *ctx, int kind, uintptr_t adr, umemHost *host) {
   char const *words = "a kernel has crashed: CUDA works again only in a new process";
   umemInfo info = UMEM_INFO_INIT;
   unsigned char bytes[64] = {0};
-  expect_told(umem_alloc(ctx, 64), umemRuntimeError, words);
-  expect_told(umem_realloc(ctx, adr, 64, 128), umemRuntimeError, words);
-  expect_told(umem_free(ctx, adr), umemRuntimeError, words);
+  expect_report(umem_alloc(ctx, 64), umemRuntimeError, words);
+  expect_report(umem_realloc(ctx, adr, 64, 128), umemRuntimeError, words);
+  expect_report(umem_free(ctx, adr), umemRuntimeError, words);
   if (kind == aHost) return; /* the CPU does the rest */
   expect_failure(umem_set(ctx, adr, 1, 64), umemRuntimeError, words);
   expect_failure(umem_copy_to(ctx, adr, ctx, adr + 32, 32), umemRuntimeError, words);

@@ -80,8 +80,8 @@ static inline void expect_failure_at(umemStatusType status, umemStatusType type,
 #define expect_failure(call, type, words)                                                          \
   expect_failure_at((call), (type), (words), #call, __LINE__)
 
-/* The same for calls that return something else. */
-#define expect_told(call, type, words)                                                             \
+/* For calls that return something else. */
+#define expect_report(call, type, words)                                                           \
   do {                                                                                             \
     umem_thread_clear();                                                                           \
     (void)(call);                                                                                  \

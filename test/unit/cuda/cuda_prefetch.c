@@ -74,7 +74,7 @@ static void layers_may_lie_between(void **state) {
   umem_free(&ctx, block_of(&ctx, 100));
   umem_free(&ctx, block_of(&ctx, 100));
   assert_int_equal(fake_cudart_calls_of("prefetch"), 2);
-  expect_told(umem_alloc(&ctx, 1001), umemMemoryError, "1001 more bytes");
+  expect_report(umem_alloc(&ctx, 1001), umemMemoryError, "1001 more bytes");
   assert_int_equal(fake_cudart_calls_of("prefetch"), 2);
   umem_dtor(&ctx);
   umem_dtor(&limit);
@@ -85,9 +85,10 @@ static void a_refused_hint_leaves_no_block(void **state) {
   (void)state;
   open_prefetch();
   fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
-  expect_told(umem_alloc(&ctx, 100), umemValueError, "umem_alloc: cannot prefetch 100 bytes at 0x");
+  expect_report(umem_alloc(&ctx, 100), umemValueError,
+                "umem_alloc: cannot prefetch 100 bytes at 0x");
   fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
-  expect_told(umem_aligned_alloc(&ctx, 1024, 100), umemValueError, "cannot prefetch");
+  expect_report(umem_aligned_alloc(&ctx, 1024, 100), umemValueError, "cannot prefetch");
   assert_int_equal(umem_get_status(&ctx), umemValueError);
   umem_clear_status(&ctx);
   assert_int_equal(umem_get_status(&managed), umemOK);

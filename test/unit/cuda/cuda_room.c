@@ -38,7 +38,7 @@ static uintptr_t used_block(void *ctx, size_t nbytes) {
 }
 
 static void expect_none(void *ctx, size_t nbytes) {
-  expect_told(umem_alloc(ctx, nbytes), umemMemoryError, "UMEM_OVERSUBSCRIBE");
+  expect_report(umem_alloc(ctx, nbytes), umemMemoryError, "UMEM_OVERSUBSCRIBE");
   umem_clear_status(ctx);
 }
 
@@ -94,9 +94,9 @@ static void a_refusal_reaches_no_driver(void **state) {
   expect_none(&managed, SIZE_MAX);
   assert_int_equal(fake_cudart_calls_of("malloc_managed"), before);
   block_of(&managed, 10 * mebi);
-  expect_told(umem_alloc(&managed, 60 * mebi), umemMemoryError,
-              "cannot allocate 62914560 bytes: this process has 10485760 bytes of managed memory "
-              "for GPU 0");
+  expect_report(umem_alloc(&managed, 60 * mebi), umemMemoryError,
+                "cannot allocate 62914560 bytes: this process has 10485760 bytes of managed memory "
+                "for GPU 0");
 }
 
 static void failures_count_nothing(void **state) {
@@ -104,12 +104,12 @@ static void failures_count_nothing(void **state) {
   static char const *const functions[] = {"memory_info", "malloc_managed", "advise"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     fake_cudart_fail_in(functions[i], 1, umemCudaInvalidValue);
-    expect_told(umem_alloc(&more, 64 * mebi), umemValueError, "cannot allocate 67108864 bytes");
+    expect_report(umem_alloc(&more, 64 * mebi), umemValueError, "cannot allocate 67108864 bytes");
     umem_clear_status(&more);
   }
   uintptr_t adr = block_of(&more, 64 * mebi);
   fake_cudart_fail_in("free", 1, umemCudaInvalidValue);
-  expect_told(umem_free(&more, adr), umemValueError, "cannot free");
+  expect_report(umem_free(&more, adr), umemValueError, "cannot free");
   expect_none(&managed, 1);
   umem_free(&more, adr);
   umem_free(&managed, block_of(&managed, 64 * mebi));

@@ -79,9 +79,9 @@ static void the_sharer_gets_the_original_address(void **state) {
     expect_ok(umem_detach(contexts[i], adr));
     expect_failure(umem_detach(&other, adr), umemValueError, "nothing is attached");
     umem_free(contexts[i], adr);
-    expect_told(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
+    expect_report(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
     adr = block_of(contexts[i], nbytes); /* another one, wherever it is */
-    expect_told(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
+    expect_report(umem_attach(&handle, contexts[i]), umemIOError, "its block is freed");
     umem_free(contexts[i], adr);
   }
 }
@@ -93,7 +93,7 @@ static void a_context_that_ends_shares_nothing(void **state) {
   expect_ok(umemCuda_ctor(&short_lived, 0));
   expect_ok(umem_share(&short_lived, block_of(&short_lived, 8), 8, &handle));
   umem_dtor(&short_lived);
-  expect_told(umem_attach(&handle, &cuda), umemIOError, "its block is freed");
+  expect_report(umem_attach(&handle, &cuda), umemIOError, "its block is freed");
 }
 
 static void stacks_share_what_is_below(void **state) {
@@ -150,15 +150,15 @@ static void other_contexts_cannot_attach(void **state) {
   umemCudaManaged managed;
   uintptr_t adr = block_of(&cuda, 100);
   expect_ok(umem_share(&cuda, adr, 100, &handle));
-  expect_told(umem_attach(&handle, &host), umemTypeError, "attach them to a Cuda");
+  expect_report(umem_attach(&handle, &host), umemTypeError, "attach them to a Cuda");
   expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
-  expect_told(umem_attach(&handle, &managed), umemTypeError, "attach them to a Cuda");
+  expect_report(umem_attach(&handle, &managed), umemTypeError, "attach them to a Cuda");
   umem_dtor(&managed);
   umem_free(&cuda, adr);
   options.capacity = 1 << 16;
   expect_ok(umemShm_ctor_with(&shm, NULL, &options));
   expect_ok(umem_share(&shm, block_of(&shm, 100), 100, &handle));
-  expect_told(umem_attach(&handle, &cuda), umemTypeError, "attach them to a Host");
+  expect_report(umem_attach(&handle, &cuda), umemTypeError, "attach them to a Host");
   expect_failure(umem_detach(&cuda, 4096), umemValueError, "nothing is attached");
   umem_dtor(&shm);
 }
@@ -173,7 +173,7 @@ static void captures_are_left_whole(void **state) {
   uintptr_t there = umem_attach(&second, &async);
   ok(fake_cudart_begin_capture(stream));
   expect_failure(umem_share(&async, adr, nbytes, &second), umemNotSupportedError, "captured");
-  expect_told(umem_attach(&handle, &async), umemNotSupportedError, "captured");
+  expect_report(umem_attach(&handle, &async), umemNotSupportedError, "captured");
   expect_failure(umem_detach(&async, there), umemNotSupportedError, "captured");
   ok(fake_cudart_end_capture(stream, &graph));
   expect_ok(umem_detach(&async, there));
@@ -310,9 +310,9 @@ static void pools_pass_by_their_descriptor(void **state) {
   umemHandle second = of_another_process(&async, more, nbytes, &again);
   assert_int_equal(handle.kind, umemHandleCudaPool);
   assert_true(fd >= 0 && fd == again && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
-  expect_told(umem_attach(&handle, &other), umemValueError, "it needs its descriptor");
-  expect_told(umem_attach_with(&handle, open("/dev/null", O_RDONLY), &other), umemValueError,
-              "cannot open a memory pool");
+  expect_report(umem_attach(&handle, &other), umemValueError, "it needs its descriptor");
+  expect_report(umem_attach_with(&handle, open("/dev/null", O_RDONLY), &other), umemValueError,
+                "cannot open a memory pool");
   uintptr_t one = umem_attach_with(&handle, dup(fd), &other);
   uintptr_t two = umem_attach(&second, &other); /* the pool is open */
   assert_true(one && two);
@@ -347,31 +347,31 @@ static void changed_handles_are_refused(void **state) {
   umemHandle const good = of_another_process(&cuda, adr, nbytes, &(int){0});
   umemHandle bad = good;
   bad.size = nbytes + 1;
-  expect_told(umem_attach(&bad, &other), umemValueError, "not in its memory");
+  expect_report(umem_attach(&bad, &other), umemValueError, "not in its memory");
   bad = good;
   bad.gpu[1] = 77;
-  expect_told(umem_attach(&bad, &other), umemNotSupportedError,
-              "a GPU that this process cannot use");
+  expect_report(umem_attach(&bad, &other), umemNotSupportedError,
+                "a GPU that this process cannot use");
   bad = good;
   bad.memory[2]++;
-  expect_told(umem_attach(&bad, &other), umemValueError, "has its process freed");
+  expect_report(umem_attach(&bad, &other), umemValueError, "has its process freed");
   bad = good;
   bad.event[2]++;
-  expect_told(umem_attach(&bad, &other), umemValueError, "cannot open the event");
+  expect_report(umem_attach(&bad, &other), umemValueError, "cannot open the event");
   bad = good;
   bad.flags = UMEM_HANDLE_READ_ONLY;
-  expect_told(umem_attach(&bad, &other), umemValueError, "never read-only");
+  expect_report(umem_attach(&bad, &other), umemValueError, "never read-only");
   bad = good;
   bad.kind = umemHandleFile;
-  expect_told(umem_attach(&bad, &other), umemValueError, "names a GPU");
+  expect_report(umem_attach(&bad, &other), umemValueError, "names a GPU");
   bad = good;
   bad.reserved[4] = 1;
-  expect_told(umem_attach(&bad, &other), umemValueError, "newer umem");
+  expect_report(umem_attach(&bad, &other), umemValueError, "newer umem");
   uintptr_t there = umem_attach(&good, &other);
   assert_true(there);
   bad = good;
   bad.size++; /* of a block that is open */
-  expect_told(umem_attach(&bad, &other), umemValueError, "not in its memory");
+  expect_report(umem_attach(&bad, &other), umemValueError, "not in its memory");
   expect_ok(umem_detach(&other, there));
   umem_free(&cuda, adr);
 }
@@ -382,15 +382,15 @@ static void only_gpus_that_reach_the_memory_attach_it(void **state) {
   uintptr_t adr = filled(&cuda, 3);
   umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
   expect_ok(umemCuda_ctor(&far, 2));
-  expect_told(umem_attach(&handle, &far), umemNotSupportedError,
-              "GPU 2 cannot reach the memory of GPU 0");
+  expect_report(umem_attach(&handle, &far), umemNotSupportedError,
+                "GPU 2 cannot reach the memory of GPU 0");
   expect_ok(umemCuda_ctor(&peer, 1));
   uintptr_t there = umem_attach(&handle, &peer);
   assert_true(there);
   expect_filled(&peer, there, 3);
   expect_ok(umem_detach(&peer, there));
   handle.identity[0] ^= 1; /* of this process: its address is of GPU 0 */
-  expect_told(umem_attach(&handle, &peer), umemTypeError, "on another GPU");
+  expect_report(umem_attach(&handle, &peer), umemTypeError, "on another GPU");
   umem_dtor(&peer);
   umem_dtor(&far);
   umem_free(&cuda, adr);

@@ -209,7 +209,7 @@ static void wrong_writes_are_reported(void **state) {
 
 /* ---- where it is reported ---- */
 
-static void leak_to_nobody(void) {
+static void leak_unseen(void) {
   int ends[2];
   leak();
   EXPECT(!pipe(ends) && !close(ends[0]) && dup2(ends[1], STDERR_FILENO) >= 0);
@@ -237,7 +237,7 @@ static void leak_to_file(void) {
 static void a_report_does_no_harm(void **state) {
   (void)state;
   struct stat about;
-  assert_int_equal(run("track+host:", leak_to_nobody), 0);
+  assert_int_equal(run("track+host:", leak_unseen), 0);
   assert_int_equal(run("track+host:", leak_to_nothing), 0);
   assert_int_equal(run("track+host:", leak_to_data), 0);
   assert_int_equal(stat(path, &about), 0);

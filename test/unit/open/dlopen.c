@@ -89,7 +89,7 @@ static void use_pools(void) {
       free_of(&stack[i], alloc_of(&stack[i], nbytes));
 }
 
-static void *use_when_told(void *unused) {
+static void *use_when_signalled(void *unused) {
   for (;;) {
     sem_wait(&go);
     if (!alloc_of) return unused;
@@ -128,7 +128,7 @@ static void closing_leaves_nothing_of_threads(void **state) {
   size_t before = 0;
   assert_int_equal(sem_init(&go, 0, 0), 0);
   assert_int_equal(sem_init(&gone, 0, 0), 0);
-  assert_int_equal(pthread_create(&thread, NULL, use_when_told, NULL), 0);
+  assert_int_equal(pthread_create(&thread, NULL, use_when_signalled, NULL), 0);
   for (int i = 0; i < first + loads; i++) {
     if (i == first) before = used_bytes();
     load_and_unload();

@@ -237,14 +237,14 @@ static void a_captured_view_gives_what_it_has(void **state) {
       umem_free(&on_a, block_of(&on_a, 8 * n));
       assert_true(reserved() > before);
     } else {
-      expect_told(
+      expect_report(
           umem_alloc(&on_a, 8 * n), umemNotSupportedError,
           "umem_alloc: no 8388608 bytes are free in the order of this stream, which is being "
           "captured into a graph");
       assert_int_equal(umem_get_status(&on_a), umemNotSupportedError);
       umem_clear_status(&on_a);
     }
-    expect_told(umem_trim(&on_a, 0), umemNotSupportedError, "is being captured");
+    expect_report(umem_trim(&on_a, 0), umemNotSupportedError, "is being captured");
     end_capture();
     umem_free(&on_a, block_of(&on_a, 8 * n));
     close_all();
@@ -260,7 +260,7 @@ static void nobody_takes_from_a_captured_view(void **state) {
     begin_capture();
     umem_free(&on_b, block_of(&on_b, n));
     assert_int_equal(reserved(), 2 * n);
-    expect_told(umem_alloc(&on_b, 2 * n), umemMemoryError, "no room for 2097152 bytes");
+    expect_report(umem_alloc(&on_b, 2 * n), umemMemoryError, "no room for 2097152 bytes");
     expect_ok(umem_trim(&pool, 0));
     assert_int_equal(reserved(), n); /* of a */
     expect_ok(umem_synchronize(&b)); /* it has not become a part of the capture */
@@ -306,9 +306,9 @@ static void captured_frees_are_out_of_reach(void **state) {
     begin_capture();
     for (int i = 1; i < in_span - 1; i++) umem_free(&on_a, adr[i]);
     expect_ok(umem_trim(&pool, 0));
-    expect_told(umem_trim(&on_a, SIZE_MAX), umemNotSupportedError, "captured");
+    expect_report(umem_trim(&on_a, SIZE_MAX), umemNotSupportedError, "captured");
     umem_clear_status(&on_a);
-    expect_told(umem_alloc(&on_b, small), umemMemoryError, "no room for 4096 bytes");
+    expect_report(umem_alloc(&on_b, small), umemMemoryError, "no room for 4096 bytes");
     expect_ok(umem_synchronize(&b));
     end_capture();
     for (int i = 0; i < in_span - 1; i++) block_of(&on_b, small);
@@ -325,10 +325,10 @@ static void an_upstream_may_be_captured(void **state) {
   umem_free(&pool, other);
   begin_capture();
   assert_int_equal(block_of(&on_b, n), adr);
-  expect_told(umem_alloc(&on_b, n), umemNotSupportedError, "captured");
+  expect_report(umem_alloc(&on_b, n), umemNotSupportedError, "captured");
   umem_clear_status(&on_b);
   assert_int_equal(block_of(&pool, n), other);
-  expect_told(umem_trim(&on_b, 0), umemNotSupportedError, "captured");
+  expect_report(umem_trim(&on_b, 0), umemNotSupportedError, "captured");
   umem_dtor(&on_b); /* waits for b itself */
   end_capture();
   umem_clear_status(&a);
@@ -344,8 +344,9 @@ static void a_view_may_end_while_it_is_captured(void **state) {
     umem_free(&on_a, block_of(&on_a, small));
     umem_free(&on_a, block_of(&on_a, 2 * n));
     begin_capture();
-    expect_told(umem_dtor(&on_a), umemNotSupportedError,
-                "umem_dtor: the stream is being captured into a graph: what is free in its order");
+    expect_report(
+        umem_dtor(&on_a), umemNotSupportedError,
+        "umem_dtor: the stream is being captured into a graph: what is free in its order");
     end_capture();
     uint64_t before = reserved();
     umem_free(&on_b, block_of(&on_b, 2 * n)); /* of a new chunk */

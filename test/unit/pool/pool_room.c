@@ -126,7 +126,7 @@ static void an_upstream_without_memory_is_asked_again(void **state) {
   umem_dtor(&limit);
 }
 
-/* The same for a small block, for which a chunk that is free is too small. */
+/* A small block, for which a chunk that is free is too small. */
 static void a_small_block_may_need_a_chunk_to_go_back(void **state) {
   (void)state;
   umemLimit limit;
@@ -184,13 +184,13 @@ static void other_failures_are_reported_at_once(void **state) {
   umem_dtor(&fault);
 }
 
-static void expect_asks(umemFault *fault, umemPool *pool, size_t nbytes, uint64_t asks) {
+static void expect_queries(umemFault *fault, umemPool *pool, size_t nbytes, uint64_t queries) {
   umemFaultPlan plan = plan_of(umemFaultAligned, umemMemoryError, 100);
   assert_ok(umemFault_set_plan(fault, &plan)); /* counts from 0 */
   assert_true(umem_alloc(pool, nbytes) == 0);
   expect_failure(pool, umemMemoryError, "umem_alloc: ");
   umem_clear_status(fault);
-  assert_int_equal(umemFault_count(fault, umemFaultAligned), asks);
+  assert_int_equal(umemFault_count(fault, umemFaultAligned), queries);
   plan.times = 0;
   assert_ok(umemFault_set_plan(fault, &plan));
 }
@@ -202,18 +202,18 @@ static void an_upstream_is_asked_a_few_times(void **state) {
   umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
   assert_ok(umemPool_ctor(&pool, &fault, NULL));
-  expect_asks(&fault, &pool, 100, 3); /* 1 MiB, a span, a block alone */
-  expect_asks(&fault, &pool, 100 * kibi, 2);
-  expect_asks(&fault, &pool, 2 * mebi, 1);
+  expect_queries(&fault, &pool, 100, 3); /* 1 MiB, a span, a block alone */
+  expect_queries(&fault, &pool, 100 * kibi, 2);
+  expect_queries(&fault, &pool, 2 * mebi, 1);
   uintptr_t adr = new_block(&pool, 3000 * kibi);
   umem_free(&pool, adr);
-  expect_asks(&fault, &pool, 4 * mebi, 1); /* the 3 MiB go back before */
+  expect_queries(&fault, &pool, 4 * mebi, 1); /* the 3 MiB go back before */
   assert_true(stats_of(&pool).reserved == 0);
   expect_nothing_left(&pool);
   umem_dtor(&pool);
   umemPoolOptions options = {sizeof options, 3 * mebi, 0, 0, umemPoolPages, 0};
   assert_ok(umemPool_ctor(&pool, &fault, &options));
-  expect_asks(&fault, &pool, 4 * mebi, 2); /* once more without the initial bytes */
+  expect_queries(&fault, &pool, 4 * mebi, 2); /* once more without the initial bytes */
   assert_true(stats_of(&pool).reserved == 0);
   umem_dtor(&pool);
   umem_dtor(&fault);

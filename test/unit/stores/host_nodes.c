@@ -208,7 +208,7 @@ static void policies_reach_the_kernel(void **state) {
     umemHostPolicy policy;
     uint64_t given;
     long mode;
-    uint64_t asked, told;
+    uint64_t asked, reported;
   } const cases[] = {
       {umemHostPolicyDefault, 4, bind_mode, 4, 4},
       {umemHostBind, 5, bind_mode, 5, 5},
@@ -231,7 +231,7 @@ static void policies_reach_the_kernel(void **state) {
       assert_int_equal(machine.calls[call].nodes, cases[i].asked);
     }
     assert_true(machine.calls[1].adr == adr && machine.calls[1].nbytes == 2 * page);
-    assert_int_equal(nodes_of(&ctx), cases[i].told);
+    assert_int_equal(nodes_of(&ctx), cases[i].reported);
     umem_dtor(&ctx);
     assert_int_equal(machine.mapped, 0);
   }

@@ -143,7 +143,7 @@ static void on_full_disk(void *unused) {
 }
 
 /* The disk does not say that it is full: part of the space is there. */
-static void without_being_told(void *unused) {
+static void without_a_report(void *unused) {
   (void)unused;
   char name[256];
   struct stat about;
@@ -174,7 +174,7 @@ static void without_being_told(void *unused) {
 
 static void full_disk(void **state) {
   (void)state;
-  if (child_run(on_full_disk, NULL) && child_run(without_being_told, NULL)) return;
+  if (child_run(on_full_disk, NULL) && child_run(without_a_report, NULL)) return;
   print_message("mounting is not permitted here\n");
   skip();
 }

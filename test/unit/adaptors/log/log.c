@@ -243,7 +243,7 @@ static void failures_are_in_their_records(void **state) {
 
 /* ---- files ---- */
 
-/* The same file by another name. */
+/* This file by another name. */
 static void a_file_is_shared_and_then_begun_anew(void **state) {
   (void)state;
   char other[BACKEND_PATH_SIZE + 8];

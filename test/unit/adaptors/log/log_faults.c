@@ -73,7 +73,7 @@ static void *ask(void *ctx) {
 }
 
 /* A thread that asks for a message does not wait for the disk. */
-static void another_thread_asks(void) {
+static void another_thread_queries(void) {
   pthread_t thread;
   struct timespec until;
   assert_int_equal(pthread_create(&thread, NULL, ask, &host), 0);
@@ -98,7 +98,7 @@ static void rename_other(void) {
 static bool fails(Call call) {
   if (++calls == last_call) raise(SIGKILL);
   if (calls == rename_at) rename_other();
-  if (watched && call != callocCall) another_thread_asks();
+  if (watched && call != callocCall) another_thread_queries();
   if (failing != call) return false;
   failing = none;
   errno = with;

@@ -36,11 +36,11 @@ static void *never_end(void *number) {
   return NULL;
 }
 
-static void run_until_killed(int told) {
+static void run_until_killed(int reported) {
   pthread_t thread;
   CHECK(!umemLog_ctor(&shared, &host, &options));
   for (uintptr_t i = 1; i <= 1000; i++) CHECK(umem_alloc(&shared, i));
-  CHECK(write(told, "x", 1) == 1);
+  CHECK(write(reported, "x", 1) == 1);
   for (uintptr_t i = 0; i < worker_count; i++)
     CHECK(!pthread_create(&thread, NULL, never_end, (void *)i));
   for (;;) pause();
@@ -51,18 +51,18 @@ static void run_until_killed(int told) {
 static void nothing_is_lost_when_killed(void **state) {
   (void)state;
   for (int round = 0; round < 10; round++) {
-    int told[2], how;
+    int reported[2], how;
     char byte;
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(reported), 0);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (!child) run_until_killed(told[1]);
-    assert_int_equal(read(told[0], &byte, 1), 1);
+    if (!child) run_until_killed(reported[1]);
+    assert_int_equal(read(reported[0], &byte, 1), 1);
     usleep((useconds_t)(300 * round));
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFSIGNALED(how));
-    close(told[0]), close(told[1]);
+    close(reported[0]), close(reported[1]);
     read_back();
     assert_int_equal(trace.header.ended, 0);
     assert_int_equal(trace.header.process, child);
@@ -121,21 +121,21 @@ static void the_last_copy_is_there(void **state) {
 static void it_begins_again_after_a_kill(void **state) {
   (void)state;
   for (int round = 0; round < 40; round++) {
-    int told[2], how;
+    int reported[2], how;
     char byte;
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(reported), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
-      CHECK(write(told[1], "x", 1) == 1);
+      CHECK(write(reported[1], "x", 1) == 1);
       CHECK(!umemLog_ctor(&shared, &host, &options));
       for (;;) pause();
     }
-    assert_int_equal(read(told[0], &byte, 1), 1);
+    assert_int_equal(read(reported[0], &byte, 1), 1);
     usleep((useconds_t)(250 * round));
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &how, 0), child);
-    close(told[0]), close(told[1]);
+    close(reported[0]), close(reported[1]);
     assert_ok(umemLog_ctor(&shared, &host, &options));
     end(&shared);
     unlink(path);
