@@ -27,9 +27,9 @@ template <class Type> Decimal shortest_of(Type value) {
 }
 UMEM_INLINE Decimal shortest(float value) { return shortest_of(value); }
 UMEM_INLINE Decimal shortest(double value) { return shortest_of(value); }
-/* Not by to_chars: that of libc++ takes a long double for a double. The numbers above a power of two
- * are twice as far apart as those below, so that the next number of some digits may be this one where
- * the nearest is not. */
+/* Not by to_chars: that of libc++ takes a long double for a double. The numbers above a power of
+ * two are twice as far apart as those below, so that the next number of some digits may be this one
+ * where the nearest is not. */
 UMEM_INLINE Decimal shortest(long double value) {
   char text[64];
   for (int digits = 0; digits < std::numeric_limits<long double>::max_digits10; digits++) {
