@@ -68,13 +68,17 @@ install_arm64_libraries() {
 
 # Configures the build folder $1 of umem for ARM64, with further options.
 configure_arm64() {
+  local reserves=""
+  ! qemu_reserves_slowly || reserves=-DUMEM_MMAP_ROOM=0x8000000
   PKG_CONFIG_LIBDIR=$arm64/prefix/lib/pkgconfig cmake --preset gcc -B "$@" \
     --toolchain "$arm64_toolchain" -DCMAKE_FIND_ROOT_PATH="$arm64/prefix" \
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
-    -DCMAKE_{C,CXX}_FLAGS_RELWITHDEBINFO=-O0 -DUMEM_LOOPS_OPTIMISATION=-O1 # without -g: nobody debugs these
+    -DCMAKE_{C,CXX}_FLAGS_RELWITHDEBINFO=-O0 -DUMEM_LOOPS_OPTIMISATION=-O1 \
+    -DCMAKE_C_FLAGS="$reserves" # without -g: nobody debugs these
 }
 
-# Before qemu 8 each range of 1 GiB that is reserved costs 0.1 s and 16 MB, and umemMMap reserves one per context.
+# Before qemu 8 each range of 1 GiB that is reserved costs 0.1 s and 16 MB, which it does not free. umemMMap reserves 1 TiB
+# for a context; builds for such a qemu reserve 128 MiB.
 qemu_reserves_slowly() {
   local version
   version=$(qemu-aarch64 --version | sed -n '1s/.*version \([0-9]*\)\..*/\1/p')

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "settings.h"
+
 /* Sizes that no memory has. */
 static size_t const impossible[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 15, SIZE_MAX - 4096,
                                     SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX / 4};
@@ -103,7 +105,8 @@ static void more_than_is_left_is_refused(Place const *place) {
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 1);
   uintptr_t kept = new_filled_block(ctx, 100, 1);
-  for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+  /* qemu has a record of each page of a mapping, also where nothing is in it. */
+  for (size_t i = setting_qemu() ? 2 : 0; i < sizeof large / sizeof *large; i++)
     if (info.available < large[i] || large[i] >> 62) expect_no_room(ctx, kept, large[i]);
   assert_holds(ctx, kept, bytes, 100);
   umem_free(ctx, new_filled_block(ctx, test_large_size(), 2));

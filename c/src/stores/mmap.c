@@ -27,8 +27,12 @@
 #include <umem/mmap.h>
 #include <unistd.h>
 
-static uint64_t const room_wanted = UINT64_C(1) << 40; /* bytes of address space */
-static uint64_t const room_spare = 1 << 16;            /* beyond the file: less is of no use */
+/* Bytes of address space for a mapping. Builds for emulators that pay for each page of it take fewer. */
+#ifndef UMEM_MMAP_ROOM
+#define UMEM_MMAP_ROOM (UINT64_C(1) << 40)
+#endif
+static uint64_t const room_wanted = UMEM_MMAP_ROOM;
+static uint64_t const room_spare = 1 << 16; /* beyond the file: less is of no use */
 
 /* The mapping begins at a multiple of this, where there is space enough, so that blocks aligned in the
  * file are aligned in memory. */
