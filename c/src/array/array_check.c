@@ -1,4 +1,4 @@
-/* array_check.c - see umem/array_check.h. */
+/* array_check.c - checks what an array has, for functions that take arrays from programs. */
 #include <umem/array_check.h>
 
 #include "array/array_handle.h"

@@ -1,13 +1,15 @@
-/* array_contents.c - copies between arrays. */
+/* array_contents.c - copies, compares and fills what is in arrays. */
 #include "array/array_handle.h"
-#include "array/array_pieces.h"
-#include "array/array_side.h"
+#include "array/array_operand.h"
+#include "array/array_operand.h"
 #include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- contents ---- */
 
 /* Both sides have gaps, and no rows in common: through a buffer. */
 static void copy_staged(umemArraySide from, umemArraySide to, int64_t count, size_t item_size) {
@@ -124,4 +126,146 @@ void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src, int
     umemVirtual_fail(self, umemValueError, "the queue is in the memory of neither array");
   else if (count && umem_wait(self, src->ctx) == umemOK && umem_wait(self, dst->ctx) == umemOK)
     umem_array_copy_range(&from, &to, count, dst->item_size);
+}
+
+/* ---- filling ---- */
+
+/* Whether all bytes are equal, so that umem_set can write them. */
+static bool is_one_byte(unsigned char const *value, size_t size) {
+  for (size_t i = 1; i < size; i++)
+    if (value[i] != value[0]) return false;
+  return true;
+}
+
+/* Writes the first element to those after it, doubling what is there. */
+static void repeat(unsigned char *bytes, size_t size, size_t all) {
+  for (size_t done = size; done < all; done *= 2)
+    memcpy(bytes + done, bytes, done < all - done ? done : all - done);
+}
+
+/* ---- by the CPU ---- */
+
+enum { pattern_size = 4096 };
+
+/* Stores value in count elements that are stride bytes apart. For sizes that the compiler knows this is one store
+ * each. */
+#define FILL_LINE(size)                                                                            \
+  for (int64_t i = 0; i < count; i++) memcpy(bytes + i * stride, value, size)
+
+static void fill_line(unsigned char *bytes, int64_t count, int64_t stride, void const *value,
+                      size_t size) {
+  switch (size) {
+  case 1:
+    FILL_LINE(1);
+    break;
+  case 2:
+    FILL_LINE(2);
+    break;
+  case 4:
+    FILL_LINE(4);
+    break;
+  case 8:
+    FILL_LINE(8);
+    break;
+  case 16:
+    FILL_LINE(16);
+    break;
+  default:
+    FILL_LINE(size);
+  }
+}
+
+/* The same without gaps: copies of a pattern that stays in the cache. */
+static void fill_run(unsigned char *bytes, size_t nbytes, void const *value, size_t size) {
+  unsigned char pattern[pattern_size];
+  size_t whole = size < pattern_size ? pattern_size / size * size : 0, done = 0;
+  if (nbytes < 2 * pattern_size || !whole) {
+    fill_line(bytes, (int64_t)(nbytes / size), (int64_t)size, value, size);
+    return;
+  }
+  memcpy(pattern, value, size);
+  repeat(pattern, size, whole);
+  for (; done + whole <= nbytes; done += whole) memcpy(bytes + done, pattern, whole);
+  memcpy(bytes + done, pattern, nbytes - done);
+}
+
+/* The dimensions from k on. */
+static void fill_axes(umemArrayAxes const *axes, int k, unsigned char *bytes, void const *value,
+                      size_t size) {
+  int64_t count = axes->shape[k], stride = axes->strides[k];
+  if (k < axes->rank - 1)
+    for (int64_t i = 0; i < count; i++) fill_axes(axes, k + 1, bytes + i * stride, value, size);
+  else if (stride == (int64_t)size)
+    fill_run(bytes, (size_t)count * size, value, size);
+  else
+    fill_line(bytes, count, stride, value, size);
+}
+
+/* ---- everywhere else ---- */
+
+/* Copies what was written to the beginning of a run on to the rest of it, in the memory itself. */
+static void double_run(umemVirtual *ctx, uintptr_t adr, size_t done, size_t all) {
+  for (uint64_t before = umem_thread.failures; done < all && umem_thread.failures == before;
+       done *= 2)
+    umem_copy_to(ctx, adr, ctx, adr + done, done < all - done ? done : all - done);
+}
+
+static void fill_through_buffer(umemArray *array, umemArrayAxes const *axes, void const *value) {
+  umemArraySide to = umem_array_side(array, array->ctx, 0);
+  to.axes = *axes;
+  to.is_run = umem_array_is_run(axes, array->item_size);
+  umemArrayBuffer buffer;
+  size_t size = array->item_size;
+  uint64_t before = umem_thread.failures;
+  if (!umem_array_take_buffer(&buffer, array->ctx->host, array->ctx, array->elements, size)) return;
+  size_t nbytes = (size_t)buffer.elements * size;
+  memcpy((void *)buffer.adr, value, size);
+  repeat((unsigned char *)buffer.adr, size, nbytes);
+  bool doubles = to.is_run && umem_can(array->ctx, umemReadable | umemDeviceAccessible) &&
+                 !umem_cpu_writes(array->ctx);
+  int64_t last = doubles ? buffer.elements : array->elements;
+  while (to.offset < last && umem_thread.failures == before) {
+    int64_t now = last - to.offset < buffer.elements ? last - to.offset : buffer.elements;
+    umem_array_scatter(buffer.host, buffer.adr, &to, now, size);
+    to.offset += now;
+  }
+  if (doubles && umem_thread.failures == before)
+    double_run(array->ctx, axes->adr, nbytes, (size_t)array->elements * size);
+  umem_array_give_buffer(&buffer, array->ctx);
+}
+
+/* In the order of the memory, whatever that of the elements is. */
+static void fill(umemArray *array, void const *value) {
+  umemArrayAxes axes;
+  size_t size = array->item_size;
+  if (!array->elements) return;
+  umem_array_axes_of_memory(&axes, array);
+  umemVirtual *ctx = array->ctx;
+  bool is_set = umem_array_is_run(&axes, size) && is_one_byte(value, size);
+  if (is_set && !umem_is_plain_host(ctx))
+    umem_set(ctx, axes.adr, *(unsigned char const *)value, (size_t)array->elements * size);
+  else if (umem_can(ctx, umemOrdered) || !umem_array_is_here(ctx, umemWritable))
+    fill_through_buffer(array, &axes, value); /* in the order of the queue */
+  else if (umem_finish(ctx) == umemOK)
+    fill_axes(&axes, 0, (unsigned char *)axes.adr, value, size);
+}
+
+void umemArray_fill(umemArray *array, void const *value, umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status);
+  if (!umem_array_writable(array)) return;
+  if (!value)
+    umemVirtual_fail(NULL, umemValueError, "the value is NULL");
+  else
+    fill(array, value);
+}
+
+void umemArray_clear(umemArray *array, umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status);
+  if (!umem_array_writable(array)) return;
+  unsigned char *zero = calloc(1, array->item_size); /* up to 1 MiB: 65535 lanes */
+  if (!zero)
+    umemVirtual_fail(NULL, umemMemoryError, "no memory for an element");
+  else
+    fill(array, zero);
+  free(zero);
 }

@@ -1,4 +1,4 @@
-/* array_conversion.h - numbers of one type from numbers of another one, in RAM. */
+/* array_conversion.h - numbers of one type from numbers of another one, in memory that the CPU may use. */
 #ifndef UMEM_ARRAY_CONVERSION_H
 #define UMEM_ARRAY_CONVERSION_H
 
@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <umem/array.h>
 
-#include "array/convert.h"
+#include "array/array_operand.h"
+#include "array/loops.h"
 
 /* Where elements of one type become elements of another one: by up to three loops, one after the other. */
 typedef struct umemConversion {
@@ -28,5 +29,13 @@ void umem_convert(umemConversion const *conversion, void const *src, void *dst, 
 /* The same for elements that are so many bytes apart. The count of loops is not 0. */
 void umem_convert_steps(umemConversion const *conversion, void const *src, ptrdiff_t src_step,
                         void *dst, ptrdiff_t dst_step, size_t count);
+
+/* ---- rows ---- */
+
+/* Converts all elements where they are, without buffers; the conversion has loops. False, with nothing done, where
+ * the shapes differ, and where rows of one side are columns of the other: then tiles are faster. to goes up by its
+ * strides. */
+bool umem_array_convert_rows(umemConversion const *conversion, umemArrayAxes const *from,
+                             umemArrayAxes const *to);
 
 #endif

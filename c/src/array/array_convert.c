@@ -1,12 +1,12 @@
-/* array_convert.c - see umem/array_convert.h.
+/* array_convert.c - makes arrays of another type of element.
  *
- * Sources that umem can address are converted where they are, others a buffer at a time. array_make.h writes the
+ * Sources that umem can address are converted where they are, others a buffer at a time. array_operand.h writes the
  * results. */
 #include <umem/array_convert.h>
 
-#include "array/array_make.h"
+#include "array/array_operand.h"
 #include "array/array_conversion.h"
-#include "array/array_convert_rows.h"
+#include "array/array_conversion.h"
 #include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"

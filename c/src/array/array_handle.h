@@ -1,14 +1,34 @@
-/* array_handle.h - what the files of umem/array.h share: the handle, its memory and its references, and how each public
- * function begins and ends. */
+/* array_handle.h - what an umemArray points to, its shape and strides, and the checks of arguments. */
 #ifndef UMEM_ARRAY_HANDLE_H
 #define UMEM_ARRAY_HANDLE_H
 
 #include <stddef.h>
 #include <umem/array.h>
 
-#include "array/array_form.h"
 #include "base/thread.h"
 #include "core/status.h"
+
+/* A shape with its strides, checked. */
+typedef struct umemArrayForm {
+  umemElementType type;
+  size_t item_size;
+  int rank;
+  int64_t elements;
+  int64_t low,
+      high; /* bytes that the elements span, relative to index (0, ..., 0); 0 without elements */
+  int64_t shape[UMEM_MAX_RANK];
+  int64_t strides[UMEM_MAX_RANK];
+} umemArrayForm;
+
+/* Fills in the form; false, and a status, for what umemArray_create refuses. strides NULL is C order. */
+bool umem_array_form(umemArrayForm *form, umemElementType type, int rank, int64_t const *shape,
+                     int64_t const *strides);
+
+/* Writes "(3, 4)", cut at the end if it is long; returns text. */
+enum { umemArrayShapeText = 200 };
+char const *umem_array_write_shape(char text[umemArrayShapeText], int rank, int64_t const *shape);
+
+/* ---- handles ---- */
 
 /* How the memory of an owner goes. */
 typedef enum umemArrayEnd {

@@ -1,9 +1,9 @@
-/* array_random.c - see umem/array_random.h. */
+/* array_random.c - fills arrays with random numbers. */
 #include <umem/array_random.h>
 
-#include "array/array_make.h"
+#include "array/array_operand.h"
 #include "array/array_conversion.h"
-#include "array/random.h"
+#include "array/loops.h"
 #include "base/number.h"
 #include "core/status.h"
 

@@ -4,7 +4,7 @@
  * LOOPS_TABLE is its name, LOOPS_TARGET the attribute of each function. With LOOPS_HALVES the file has f16_to_f32 and
  * f32_to_f16 already. Addresses need no alignment, so the types have
  * none. */
-#include "array/convert.h"
+#include "array/loops.h"
 #include "array/convert_number.h"
 
 #define UNALIGNED(T) T __attribute__((aligned(1), may_alias))

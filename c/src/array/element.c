@@ -1,4 +1,4 @@
-/* element.c - see umem/element.h. */
+/* element.c - the types of elements: their names, sizes and codes. */
 #include "core/status.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * MULTIPLY(a, b) the products of the lower halves of their lanes, and STORE(out, a, b) writes their lanes in turns.
  * The vectors are those of GCC and Clang, so that plain -O2 makes vector code. The arithmetic is that of IEEE 754,
  * one operation at a time: the results do not depend on the compiler, and no function of libm has a part in them. */
-#include "array/random.h"
+#include "array/loops.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* random.c - umem/array_random.h: the generator's known answers, equal numbers everywhere, and their distribution. */
 #include "array_help.h"
 
-#include "array/random.h"
+#include "array/loops.h"
 #include "backends.h"
 #include "fake/doubles.h"
 #include "settings.h"
