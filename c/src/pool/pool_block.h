@@ -1,8 +1,22 @@
-/* pool_block.h - the methods for blocks, which pools and their views share. See pool.h. */
+/* pool_block.h - the methods for blocks, which pools and their views share, and the counts of a pool. See pool.h. */
 #ifndef UMEM_POOL_BLOCK_H
 #define UMEM_POOL_BLOCK_H
 
+#include "pool/pool_core.h"
 #include "pool/pool_span.h"
+
+/* ---- statistics ---- */
+
+/* Fills in all of *stats but its size, largest_free and fragmentation. Takes the lock. */
+void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats);
+
+/* The same without waiting: false, with nothing filled in, if another thread holds the lock. */
+bool umemPoolCore_try_measure(umemPoolCore *core, umemPoolStats *stats);
+
+/* Fills in these two as well, for which all quick lists are coalesced. Takes the lock. */
+void umemPoolCore_measure_free(umemPoolCore *core, umemPoolStats *stats);
+
+/* ---- blocks ---- */
 
 uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
 uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
@@ -30,5 +44,10 @@ void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
 
 /* Whether the pool of ctx still exists; otherwise records a status. */
 bool umemPoolBlock_has_pool(umemVirtual *ctx);
+
+/* ---- quick functions ---- */
+
+/* Gives a constructed pool or view its quick functions, unless its addresses are offsets. */
+void umemPoolQuick_set(umemVirtual *ctx);
 
 #endif

@@ -1,14 +1,213 @@
-/* pool_chunk.c - takes chunks from the upstream, and gives them back. See pool.h.
+/* pool_chunk.c - takes chunks from the upstream and gives them back, and makes blocks that are too large for spans, and
+ * small ones for which no span has room. See pool.h.
  *
  * Each chunk is a region of its own in the range allocator, so that it can be removed when all of it is
- * free. */
+ * free.
+ *
+ * A large block is a range of units. To take a range and to coalesce it with its neighbours costs about ten
+ * reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1 MiB have a descriptor.
+ * When they are freed they stay ranges, on a quick list of their size, and serve the next request of that
+ * size (C. B. Weinstock, W. A. Wulf: "Quick Fit", SIGPLAN Notices 23, 1988). No two of them begin in one
+ * page, so that the page map leads from an address to the descriptor. What is on quick lists serves no other size and
+ * keeps free ranges apart, so larger blocks are coalesced at once, and quick lists that hold 1/32 of the pool before
+ * the pool takes a new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails.
+ */
 #include "pool/pool_chunk.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
-#include "pool/pool_queue.h"
+#include "pool/pool_chunk.h"
+#include "pool/pool_core.h"
+#include "pool/pool_chunk.h"
+#include "pool/pool_space.h"
 
 #include <stdlib.h>
+
+/* ---- large blocks ---- */
+
+enum {
+  line = 64,
+  slab_blocks = 63,
+  units_least = umemPoolPage / umemPoolUnit + 1,
+  quick_most = 32 /* blocks of a quick list */
+};
+
+struct umemPoolLarge {
+  struct umemPoolLarge *next; /* on a quick list, or not in use */
+  umemPoolFreeList *home;     /* whose range it is a part of */
+  uintptr_t adr;
+  uint64_t units;
+  bool live;
+  char pad[line - 4 * sizeof(uint64_t) - sizeof(bool)];
+};
+_Static_assert(sizeof(umemPoolLarge) == line, "its address leaves room for the class");
+
+static umemPoolLarge *large_of(uintptr_t word) {
+  return (umemPoolLarge *)(word & ~(uintptr_t)umemPoolClassMask);
+}
+
+/* ---- descriptors ---- */
+
+static void put_away(umemPoolCore *core, umemPoolLarge *block) {
+  block->next = core->unused_large;
+  core->unused_large = block;
+}
+
+static umemPoolLarge *new_descriptor(umemPoolCore *core) {
+  if (!core->unused_large) {
+    umemPoolLarge *blocks = umemPoolCore_new_slab(core, slab_blocks * sizeof *blocks);
+    if (!blocks) return NULL;
+    for (int i = slab_blocks; i-- > 0;) put_away(core, &blocks[i]);
+  }
+  umemPoolLarge *block = core->unused_large;
+  core->unused_large = block->next;
+  return block;
+}
+
+/* Records the list's new range at adr. False without memory. */
+static bool describe(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
+  umemPoolCore *core = list->core;
+  uint64_t page = (uint64_t)adr >> umemPageShift;
+  umemPoolLarge *block = umemPageMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
+  if (!block) return false;
+  block->home = list;
+  block->adr = adr;
+  block->units = units;
+  block->live = true;
+  umemPageMap_set(&core->map, page, 1, (uintptr_t)block | umemPoolLargeClass);
+  return true;
+}
+
+/* Makes the range of block, which is not live, free for the list. False, with nothing changed, without RAM
+ * for the record. */
+static bool coalesce(umemPoolFreeList *list, umemPoolLarge *block) {
+  if (!umemPoolRange_free(list, block->home, block->adr)) return false;
+  umemPageMap_set(&list->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
+  put_away(list->core, block);
+  return true;
+}
+
+/* The descriptor of the block that begins at adr; NULL where there is none. */
+static umemPoolLarge *block_at(umemPoolCore *core, uintptr_t adr) {
+  uintptr_t word = umemPageMap_find(&core->map, adr);
+  if (!word || umemPoolClass_of(word) != umemPoolLargeClass) return NULL;
+  return large_of(word)->adr == adr ? large_of(word) : NULL;
+}
+
+/* ---- quick lists ---- */
+
+static umemPoolLarge *take_quick(umemPoolFreeList *list, uint64_t units) {
+  umemPoolLarge *block = list->quick[units];
+  if (!block) return NULL;
+  list->quick[units] = block->next;
+  list->quick_counts[units]--;
+  list->quick_units -= units;
+  return block;
+}
+
+static void put_quick(umemPoolFreeList *list, umemPoolLarge *block) {
+  block->next = list->quick[block->units];
+  list->quick[block->units] = block;
+  list->quick_counts[block->units]++;
+  list->quick_units += block->units;
+}
+
+/* What cannot be coalesced stays. */
+void umemPoolLarge_coalesce(umemPoolFreeList *list) {
+  for (uint64_t units = 0; list->quick_units && units < umemPoolQuickSizes; units++)
+    for (umemPoolLarge *block; (block = take_quick(list, units));)
+      if (!coalesce(list, block)) {
+        put_quick(list, block);
+        break;
+      }
+}
+
+/* ---- blocks ---- */
+
+static umemPoolResult find_block(umemPoolFreeList *list, uint64_t units, size_t alignment,
+                                 uintptr_t *adr) {
+  bool usual = alignment <= umemPoolUnit || alignment <= list->core->alignment;
+  bool described = units >= units_least && units < umemPoolQuickSizes && alignment <= umemPoolPage;
+  umemPoolLarge *block = described && usual ? take_quick(list, units) : NULL;
+  if (block) {
+    block->live = true;
+    *adr = block->adr;
+    return umemPoolFound;
+  }
+  if (!umemPoolRange_take(list, units, alignment, adr)) return umemPoolNoneFree;
+  if (!described || describe(list, *adr, units)) return umemPoolFound;
+  umemPoolRange_free(list, list, *adr);
+  return umemPoolNoRam;
+}
+
+umemPoolResult umemPoolLarge_alloc(umemPoolFreeList *list, size_t size, size_t alignment,
+                                   uintptr_t *adr) {
+  umemPoolCore *core = list->core;
+  uint64_t units = umemPoolUnits_of(size);
+  umemPoolResult result = find_block(list, units, alignment, adr);
+  if (result != umemPoolFound) return result;
+  core->large_count++;
+  core->large_units += units;
+  core->served_units += units;
+  core->served++;
+  umemPoolCore_note_peak(core);
+  return umemPoolFound;
+}
+
+/* Whether there is no span in the page of adr: a span is a range, too. */
+static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
+  uintptr_t word = umemPageMap_find(&core->map, adr);
+  return !word || umemPoolClass_of(word) == umemPoolLargeClass;
+}
+
+static umemStatusType count_free(umemPoolCore *core, uint64_t units) {
+  core->large_count--;
+  core->large_units -= units;
+  return umemOK;
+}
+
+static umemStatusType free_described(umemPoolFreeList *list, umemPoolLarge *block) {
+  uint64_t units = block->units;
+  if (!block->live) return umemValueError;
+  block->live = false;
+  if (list->quick_counts[units] < quick_most) {
+    put_quick(list, block);
+  } else if (!coalesce(list, block)) {
+    block->live = true;
+    return umemMemoryError;
+  }
+  return count_free(list->core, units);
+}
+
+umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr) {
+  umemPoolCore *core = list->core;
+  umemPoolLarge *block = block_at(core, adr);
+  uint64_t units = 0;
+  if (block) return free_described(list, block);
+  umemPoolFreeList *home = outside_spans(core, adr) ? umemPoolRange_home(core, adr, &units) : NULL;
+  if (!home) return umemValueError;
+  return umemPoolRange_free(list, home, adr) ? count_free(core, units) : umemMemoryError;
+}
+
+uint64_t umemPoolLarge_around(umemPoolCore *core, uintptr_t adr, uintptr_t *start) {
+  umemRangeItem item;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (umemRange_find(list->range, (uint64_t)adr >> umemPoolUnitShift, &item) && item.live) {
+      *start = (uintptr_t)(item.start << umemPoolUnitShift);
+      return umemPoolLarge_extent(core, *start);
+    }
+  return 0;
+}
+
+uint64_t umemPoolLarge_extent(umemPoolCore *core, uintptr_t adr) {
+  umemPoolLarge *block = block_at(core, adr);
+  uint64_t units = 0;
+  if (block) return block->live ? block->units << umemPoolUnitShift : 0;
+  if (!outside_spans(core, adr) || !umemPoolRange_home(core, adr, &units)) return 0;
+  return units << umemPoolUnitShift;
+}
+
+/* ---- chunks ---- */
 
 struct umemPoolChunk {
   uintptr_t adr;
@@ -174,4 +373,55 @@ void umemPoolChunk_end_all(umemPoolCore *core) {
   free(core->chunks);
   core->chunks = NULL;
   core->chunk_count = 0;
+}
+
+/* ---- which one. Under the lock ---- */
+
+/* Sets *found if the piece begins at or after from, and before what was found so far. */
+static void consider(umemPoolRegion *found, uintptr_t from, umemPoolRegion piece) {
+  if (piece.adr < from) return;
+  if (!found->nbytes || piece.adr < found->adr) *found = piece;
+}
+
+/* The first run of pages with memory. */
+static void consider_pages(umemPoolRegion *found, uintptr_t from, umemPoolCore const *core,
+                           umemPoolSpace const *space) {
+  uintptr_t start = (uintptr_t)(space->start << umemPoolUnitShift);
+  size_t size = core->pages->page_size, page = 0, end = 0;
+  do {
+    page = umemPoolSpace_next(space, end, true);
+    if (page == space->count) return;
+    end = umemPoolSpace_next(space, page, false);
+  } while (start + page * size < from);
+  consider(found, from,
+           (umemPoolRegion){
+               .adr = start + page * size, .nbytes = (end - page) * size, .age = UMEM_UNKNOWN});
+}
+
+/* ---- what is in it. Under the lock ---- */
+
+static void add_ranges(umemPoolRegion *region, umemPoolFreeList const *list) {
+  uint64_t start = region->adr >> umemPoolUnitShift,
+           end = start + (region->nbytes >> umemPoolUnitShift);
+  umemRangeItem item;
+  for (uint64_t at = start; umemRange_next(list->range, at, &item) && item.start < end;
+       at = item.start + item.extent) {
+    uint64_t nbytes = item.extent << umemPoolUnitShift;
+    region->ranges += item.live;
+    if (item.live) region->used += nbytes;
+    if (!item.live && nbytes > region->largest_free) region->largest_free = nbytes;
+  }
+}
+
+bool umemPoolCore_next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region) {
+  umemLock_acquire(&core->lock);
+  umemPoolChunk_next(core, from, region);
+  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
+    consider_pages(region, from, core, space);
+  for (umemPoolFreeList *list = core->lists; list && region->nbytes; list = list->next) {
+    umemPoolLarge_coalesce(list);
+    add_ranges(region, list);
+  }
+  umemLock_release(&core->lock);
+  return region->nbytes;
 }

@@ -1,4 +1,11 @@
-/* pool_core.c - references to the core of a pool, and the memory of its records. See pool.h. */
+/* pool_core.c - references to the core of a pool, the memory of its records, and queues that wait for each other. See
+ * pool.h.
+ *
+ * Other lists use a queue without asking its owner. While they do they count as its users, and the view of
+ * the queue ends only when there are none. */
+#include "pool/pool_core.h"
+#include "base/thread.h"
+#include "core/order.h"
 #include "pool/pool_core.h"
 
 #include <stdlib.h>
@@ -72,4 +79,117 @@ void umemPoolCore_free_slabs(umemPoolCore *core) {
     core->slabs = slab->next;
     free(slab);
   }
+}
+
+/* ---- queues ---- */
+
+bool umemPoolQueue_is_blocked(umemPoolFreeList const *list) {
+  return list->unusable || umem_is_captured(list->innermost);
+}
+
+uint64_t umemPoolQueue_blocked(umemPoolCore const *core) {
+  uint64_t bits = 0;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (umemPoolQueue_is_blocked(list)) bits |= umemPoolQueue_bit(list);
+  return bits;
+}
+
+bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list) {
+  umemPoolFreeList const *own = list->core->own;
+  return umemPoolQueue_is_ordered(own) && list->innermost != own->innermost;
+}
+
+/* Whether work with what was freed to the list may go on after the free: its queue is ordered, or a GPU may
+ * use the memory by itself, as for the last bytes of a short copy. */
+static bool leaves_work(umemPoolFreeList const *list) {
+  return list->queue->capabilities & (umemOrdered | umemDeviceShared);
+}
+
+/* Memory that a GPU is not done with comes only from an adaptor that has kept it. */
+bool umemPoolQueue_should_follow_upstream(umemPoolFreeList const *list) {
+  umemPoolFreeList const *own = list->core->own;
+  return own->queue != own->innermost && list->innermost != own->innermost && leaves_work(own) &&
+         umemPoolQueue_is_ordered(list) && !umemPoolQueue_is_blocked(list);
+}
+
+/* ---- users ---- */
+
+/* Users of before a fork have stayed with the parent. */
+static void add_user(umemPoolFreeList *list) {
+  unsigned lineage = umem_fork_count();
+  if (list->lineage != lineage) list->users = 0;
+  list->lineage = lineage;
+  list->users++;
+}
+
+static void remove_user(umemPoolFreeList *list) {
+  if (--list->users) return;
+  umemPoolCore_renew_condition(list->core);
+  pthread_cond_broadcast(&list->core->no_users);
+}
+
+bool umemPoolQueue_has_users(umemPoolFreeList const *list) {
+  return list->users && list->lineage == umem_fork_count();
+}
+
+void umemPoolQueue_await_users(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  umemPoolCore_renew_condition(core);
+  while (umemPoolQueue_has_users(list)) umemLock_wait(&core->lock, &core->no_users);
+}
+
+/* ---- waiting ---- */
+
+/* Blocks of a list that is not ordered are used at once. */
+static bool order_after(umemPoolFreeList *list, umemPoolFreeList *other) {
+  uint64_t before = umem_thread.failures;
+  if (umemPoolQueue_is_ordered(list))
+    umem_wait_apart(list->queue, other->queue);
+  else
+    umem_synchronize_apart(other->queue);
+  return umem_thread.failures == before;
+}
+
+bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other) {
+  umemPoolCore *core = list->core;
+  if (list->innermost == other->innermost || !leaves_work(other)) return true;
+  add_user(other);
+  umemLock_release(&core->lock);
+  bool follows = order_after(list, other);
+  umemLock_acquire(&core->lock);
+  remove_user(other);
+  return follows;
+}
+
+bool umemPoolQueue_finish(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  if (!leaves_work(list)) return true;
+  if (umemPoolQueue_is_blocked(list)) {
+    umemVirtual_fail(NULL, umemNotSupportedError,
+                     "the stream is being captured into a graph: it cannot be waited for");
+    return false;
+  }
+  add_user(list);
+  umemLock_release(&core->lock);
+  bool finished = umem_synchronize_apart(list->queue) == umemOK;
+  umemLock_acquire(&core->lock);
+  remove_user(list);
+  return finished;
+}
+
+/* A list that gets another view meanwhile has a newer serial. While it has a user it does not end. */
+bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits) {
+  umemPoolCore *core = list->core;
+  uint64_t newest = 0;
+  bool follows = true;
+  for (umemPoolFreeList *other = core->lists; other; other = other->next) {
+    if (other->serial > newest) newest = other->serial;
+    if (other->in_use && umemPoolQueue_bit(other) & bits) add_user(other);
+  }
+  for (umemPoolFreeList *other = core->lists; other; other = other->next)
+    if (other->in_use && umemPoolQueue_bit(other) & bits && other->serial <= newest) {
+      follows = follows && umemPoolQueue_follow(list, other);
+      remove_user(other);
+    }
+  return follows;
 }

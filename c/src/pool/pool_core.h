@@ -1,15 +1,16 @@
-/* pool_core.h - the core of a pool, its free lists, and the constants that all files of the pool share.
- * See pool.h. */
+/* pool_core.h - the core of a pool, its free lists, which queues wait for which, and the constants that all files of the
+ * pool share. See pool.h. */
 #ifndef UMEM_POOL_CORE_H
 #define UMEM_POOL_CORE_H
 
-#include "core/adaptor.h"
+#include <umem/pool.h>
+
 #include "base/lock.h"
 #include "base/page_map.h"
 #include "base/range.h"
+#include "core/adaptor.h"
+#include "core/context.h"
 #include "pool/growth.h"
-
-#include <umem/pool.h>
 
 enum {
   umemPoolUnitShift = 12, /* large blocks and chunks are counted in units */
@@ -27,13 +28,13 @@ enum {
 };
 
 typedef struct umemPoolSpan umemPoolSpan;       /* pool_span.h */
-typedef struct umemPoolLarge umemPoolLarge;     /* pool_large.c */
+typedef struct umemPoolLarge umemPoolLarge;     /* pool_chunk.c */
 typedef struct umemPoolBatch umemPoolBatch;     /* pool_cache.h */
 typedef struct umemPoolCache umemPoolCache;     /* pool_cache.h */
 typedef struct umemPoolChunk umemPoolChunk;     /* pool_chunk.c */
 typedef struct umemPoolSpace umemPoolSpace;     /* pool_space.h */
 typedef struct umemPoolPaging umemPoolPaging;   /* pool_pages.h */
-typedef struct umemPoolTransit umemPoolTransit; /* pool_range.h */
+typedef struct umemPoolTransit umemPoolTransit; /* pool_span.h */
 typedef struct umemPoolSlab umemPoolSlab;       /* pool_core.c */
 
 /* What all spans of a class have in common. */
@@ -189,5 +190,48 @@ void *umemPoolCore_new_slab(umemPoolCore *core, size_t size);
 
 /* Frees all descriptors. */
 void umemPoolCore_free_slabs(umemPoolCore *core);
+
+/* ---- the order of free lists. All under the lock ---- */
+
+/* Whether the queue of list and other queues cannot wait for each other: the queue is being captured, or it has ended
+ * before another queue could wait for it. */
+bool umemPoolQueue_is_blocked(umemPoolFreeList const *list);
+
+/* The bits of all lists that are blocked. */
+uint64_t umemPoolQueue_blocked(umemPoolCore const *core);
+
+/* 64 bits distinguish the lists. If there are more lists, some share a bit, and a list that waits for one of these
+ * waits for all. */
+static inline uint64_t umemPoolQueue_bit(umemPoolFreeList const *list) {
+  return UINT64_C(1) << list->number;
+}
+
+/* Makes the queue of list wait for the work that the queue of other has now. Releases the lock for some time; neither
+ * list ends in this time. Returns false, and records a failure, if that fails. */
+bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other);
+
+/* The same for all lists of these bits. */
+bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
+
+/* Waits until the work that may use what is free in list is done. Releases the lock for this time; the list does not
+ * end in it. Returns false, and records a failure, if that fails or the list is blocked. */
+bool umemPoolQueue_finish(umemPoolFreeList *list);
+
+/* Whether the queue of list must wait for an ordered upstream before it uses new memory. */
+bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list);
+
+/* Whether it should and can wait for an upstream that is not ordered: the upstream may allocate memory that a GPU is
+ * still using for an earlier block. */
+bool umemPoolQueue_should_follow_upstream(umemPoolFreeList const *list);
+
+/* Waits until no other list uses the queue of list. Releases the lock for this time. */
+void umemPoolQueue_await_users(umemPoolFreeList *list);
+
+/* Whether another list uses the queue of list. */
+bool umemPoolQueue_has_users(umemPoolFreeList const *list);
+
+static inline bool umemPoolQueue_is_ordered(umemPoolFreeList const *list) {
+  return umem_can(list->queue, umemOrdered);
+}
 
 #endif

@@ -5,10 +5,10 @@
 #include "core/context.h"
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_free_list.h"
-#include "pool/pool_large.h"
-#include "pool/pool_queue.h"
-#include "pool/pool_quick.h"
+#include "pool/pool_transfer.h"
+#include "pool/pool_chunk.h"
+#include "pool/pool_core.h"
+#include "pool/pool_block.h"
 #include "pool/pool_transfer.h"
 
 #include <umem/pool_on.h>

@@ -16,9 +16,9 @@
 #include "core/order.h"
 #include "core/ram.h"
 #include "pool/pool_chunk.h"
-#include "pool/pool_large.h"
+#include "pool/pool_chunk.h"
 #include "pool/pool_paging.h"
-#include "pool/pool_queue.h"
+#include "pool/pool_core.h"
 
 #include <stdlib.h>
 

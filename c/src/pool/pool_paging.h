@@ -1,9 +1,30 @@
-/* pool_paging.h - the pieces of memory that a thread maps and moves while the lock is open. See pool.h. All under the
- * lock. */
+/* pool_paging.h - where a range can be made of free memory and gaps, and the pieces of memory that a thread maps and
+ * moves for it while the lock is open. See pool.h. All under the lock. */
 #ifndef UMEM_POOL_PAGING_H
 #define UMEM_POOL_PAGING_H
 
-#include "pool/pool_place.h"
+#include "pool/pool_space.h"
+
+/* ---- places ---- */
+
+/* A place for a range. Its units are free in a list, or in gaps. */
+typedef struct umemPoolPlace {
+  umemPoolSpace *space; /* NULL: there is none */
+  uint64_t start, end;  /* units */
+  size_t first, last;   /* its pages, last included */
+  size_t missing;       /* those without memory */
+} umemPoolPlace;
+
+/* The place for so many units, at a multiple of step, that needs the fewest pages; of several the lowest one in the
+ * newest space. It uses the free memory of list, next to at least one gap. */
+umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step);
+
+/* The end of the piece of a place that begins at unit: of a gap or of free memory of the list. unit itself where other
+ * memory begins. */
+uint64_t umemPoolPlace_piece(umemPoolFreeList const *list, umemPoolSpace const *space,
+                             uint64_t unit);
+
+/* ---- pages ---- */
 
 /* A live range that is no block. */
 typedef struct umemPoolPiece {
