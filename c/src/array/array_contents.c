@@ -175,7 +175,7 @@ static void fill_line(unsigned char *bytes, int64_t count, int64_t stride, void 
   }
 }
 
-/* The same without gaps: copies of a pattern that stays in the cache. */
+/* Fills a row without gaps: copies of a pattern that stays in the cache. */
 static void fill_run(unsigned char *bytes, size_t nbytes, void const *value, size_t size) {
   unsigned char pattern[pattern_size];
   size_t whole = size < pattern_size ? pattern_size / size * size : 0, done = 0;

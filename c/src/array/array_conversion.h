@@ -26,7 +26,7 @@ bool umem_conversion(umemConversion *conversion, umemElementType from, umemEleme
 /* Converts count elements without gaps, in the calling thread. */
 void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count);
 
-/* The same for elements that are so many bytes apart. The count of loops is not 0. */
+/* Converts count elements that are so many bytes apart. The count of loops is not 0. */
 void umem_convert_steps(umemConversion const *conversion, void const *src, ptrdiff_t src_step,
                         void *dst, ptrdiff_t dst_step, size_t count);
 

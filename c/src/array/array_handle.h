@@ -86,7 +86,7 @@ static inline void umem_array_finish(umemArrayCall const *call) {
 /* First lines of every function with a status: returns the value given, or nothing, where the sequence of calls has
  * failed already. */
 #define UMEM_ARRAY_ENTER(status, ...) UMEM_ARRAY_ENTER_AS(__func__, status, __VA_ARGS__)
-/* The same with the name of a function of the program, which stands before messages. */
+/* UMEM_ARRAY_ENTER with the name of a function of the program, which stands before messages. */
 #define UMEM_ARRAY_ENTER_AS(function, status, ...)                                                 \
   if ((status) && *(status) != umemOK) return __VA_ARGS__;                                         \
   UMEM_ENTER_AS(function, __builtin_return_address(0));                                            \
@@ -96,10 +96,10 @@ static inline void umem_array_finish(umemArrayCall const *call) {
 /* Whether array is one; else records umemValueError. */
 bool umem_array_given(umemArray const *array);
 
-/* The same, and whether functions may write to it; else records umemNotSupportedError. */
+/* Whether array is one, and functions may write to it; else records umemNotSupportedError. */
 bool umem_array_writable(umemArray const *array);
 
-/* The same for the two arrays of a copy: messages say which of them is wrong. */
+/* Whether the two arrays of a copy are given: messages say which of them is wrong. */
 bool umem_array_given_pair(umemArray const *dst, umemArray const *src);
 
 /* ---- handles ---- */

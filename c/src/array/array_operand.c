@@ -313,7 +313,7 @@ static void copy_box(Pieces *pieces, int k, uintptr_t src, int64_t s, uintptr_t 
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The same for any rows: a row is box[k + 1 ...] elements, from src and to dst on. */
+/* Copies a part of a box of any rows: a row is box[k + 1 ...] elements, from src and to dst on. */
 static void copy_rows(Pieces *pieces, int k, uintptr_t src, int64_t s, uintptr_t dst, int64_t d,
                       int64_t count) {
   if (k == pieces->first) {

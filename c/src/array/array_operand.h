@@ -23,7 +23,7 @@ void umem_array_end_axes(umemArrayAxes *axes, size_t item_size);
 /* Fills order[rank] with the dimensions by falling size of their strides; those of equal size keep their order. */
 void umem_array_sort(int rank, int64_t const *strides, int *order);
 
-/* The same for elements in any order: by falling strides, which are not negative, and adr is the first byte of all. The
+/* The axes of the elements in any order: by falling strides, which are not negative, and adr is the first byte of all. The
  * array has elements. */
 void umem_array_axes_of_memory(umemArrayAxes *axes, umemArray const *array);
 

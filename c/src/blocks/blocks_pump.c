@@ -1,18 +1,345 @@
-/* blocks_pump.c - see blocks_pump.h.
+/* blocks_pump.c - moves blocks between an array and a place, by several threads if there are some.
  *
  * Reading and writing are two legs. A block may be read when its slot is free, and written when it was given back (and,
  * where it replaces ghost rows of later blocks, when these have been read). A leg has a thread of its own, or the calling
  * thread does its blocks while it waits for the next block. So the same conditions hold with any number of threads.
  *
- * The thread that reads shares the blocks with the workers of all copies (blocks_reads.c). Only one thread writes,
- * because after a failure no later block may be written. */
+ * The thread that reads shares the blocks with the workers of all copies. Only one thread writes,
+ * because after a failure no later block may be written.
+ *
+ * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all threads are busy until
+ * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program
+ * may give a block back meanwhile. When nobody reads any more, the threads return to the workers that all copies share.
+ *
+ * A block is one piece if every copy has to wait for a device, or if its route is only for long copies. Several such
+ * blocks are read at the same time. */
 #include "blocks/blocks_pump.h"
+#include "base/number.h"
 #include "base/thread.h"
-#include "blocks/blocks_reads.h"
+#include "blocks/blocks_pump.h"
 #include "core/context.h"
 #include "core/threads.h"
 
 #include <stdlib.h>
+
+/* ---- reads ---- */
+
+/* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a GPU as much time as
+ * a long one. If pieces are long, a block has too few for all threads. */
+static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
+
+/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before many are awake. */
+enum { short_feeders = 8, feeders = 12 };
+static size_t const short_passage = 128 << 20;
+
+/* Several blocks that are one piece are read at the same time if they are shorter than this: the copy of a longer one
+ * keeps all threads busy. */
+static size_t const together_below = 128 << 20;
+
+/* One thread that reads. */
+typedef struct Reader {
+  umemFeed feed;
+  umemPump *pump;
+  size_t open; /* pieces that have not ended */
+  umemAttempt attempt;
+  size_t number; /* of the block that it is about */
+  char name[umemBlockNameSize];
+} Reader;
+
+/* ---- which pieces there are: under the lock ---- */
+
+static bool is_stopped(umemPump const *pump) {
+  return pump->stopping || pump->cancelled || pump->reads.failed || pump->writes.failed;
+}
+
+/* Whether a block has begun that has more pieces. */
+static bool is_within(umemReads const *reads) { return reads->at < reads->nbytes; }
+
+bool umemReads_can_run(umemPump const *pump) {
+  umemReads const *reads = &pump->reads;
+  if (is_stopped(pump)) return false;
+  return is_within(reads) ||
+         (reads->begun < reads->limit && reads->begun - pump->writes.done < pump->slots.plan.depth);
+}
+
+bool umemReads_are_over(umemPump const *pump) {
+  umemReads const *reads = &pump->reads;
+  bool last = reads->begun == pump->slots.plan.blocks && !is_within(reads);
+  return !reads->running && (last || is_stopped(pump));
+}
+
+/* The state of the block that is in a slot. */
+static umemSlotState *state_of(umemPump *pump, size_t number) {
+  return &pump->state[number % pump->slots.plan.depth];
+}
+
+/* Begins the next block. */
+static void begin_block(umemPump *pump) {
+  umemReads *reads = &pump->reads;
+  size_t number = reads->begun++;
+  umemSlotState *state = state_of(pump, number);
+  reads->at = 0;
+  reads->nbytes = umemSlots_nbytes(&pump->slots, number);
+  state->left = reads->nbytes;
+  state->leg = (umemOpenLeg){0};
+  if (!umem_is_watched()) return;
+  umem_thread.leg = NULL; /* of another block */
+  umem_trace_open(&state->trace, &state->leg, pump->slots.plan.given.source.ctx,
+                  umemSlots_queue(&pump->slots, number), reads->nbytes);
+  umem_trace_let_go(&state->leg);
+}
+
+/* Takes the next piece of about `most` bytes. There is one. */
+static umemSlotPart take_part(umemPump *pump, size_t most) {
+  umemReads *reads = &pump->reads;
+  if (!is_within(reads)) begin_block(pump);
+  umemSlotPart part = umemSlots_part(&pump->slots, reads->begun - 1, reads->at, most);
+  reads->at += part.nbytes;
+  reads->running++;
+  return part;
+}
+
+/* Counts the blocks that are done: those before the first that is not, or that has failed. */
+static void count_done(umemPump *pump) {
+  umemReads *reads = &pump->reads;
+  size_t end = reads->failed ? umem_lesser(reads->begun, reads->failed_at) : reads->begun;
+  while (reads->done < end && !state_of(pump, reads->done)->left) reads->done++;
+}
+
+/* Of several failures that of the first block counts: all blocks before it are done. */
+static void hold_failure(umemReads *reads, size_t number, umemAttempt const *attempt) {
+  if (reads->failed && reads->failed_at <= number) return;
+  reads->failed = true;
+  reads->failed_at = number;
+  reads->held = *attempt;
+}
+
+/* ---- one thread ---- */
+
+/* Names the block in messages, and in the ledger. */
+static void enter_block(Reader *self, size_t number) {
+  umemPump *pump = self->pump;
+  umemOpenLeg *leg = &state_of(pump, number)->leg;
+  umem_thread.leg = leg->trace ? leg : NULL;
+  if (self->number == number) return;
+  self->number = number;
+  umem_thread.function = self->name;
+  umemBlocksPlan_name(&pump->slots.plan, pump->function, "reading", number, self->name);
+}
+
+/* Takes the next piece; first waits for one, if the thread has none under way and others read. */
+static bool take(Reader *self, size_t most, umemSlotPart *part) {
+  umemPump *pump = self->pump;
+  umemLock_acquire(&pump->lock);
+  while (!umemReads_can_run(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
+    umemLock_wait(&pump->lock, &pump->changed);
+  bool taken = umemReads_can_run(pump);
+  if (taken) *part = take_part(pump, most);
+  self->open += taken;
+  umemLock_release(&pump->lock);
+  return taken;
+}
+
+static void end_part(Reader *self, size_t number, size_t nbytes, bool done) {
+  umemPump *pump = self->pump;
+  umemReads *reads = &pump->reads;
+  umem_thread.leg = NULL; /* it may end with the block */
+  if (!done) umemAttempt_end(&self->attempt);
+  umemLock_acquire(&pump->lock);
+  umemSlotState *state = state_of(pump, number);
+  if (done)
+    state->left -= nbytes;
+  else
+    hold_failure(reads, number, &self->attempt);
+  bool whole = done && !state->left;
+  if (whole) {
+    umem_trace_close(&state->leg, false);
+    count_done(pump);
+  }
+  self->open--;
+  reads->running--;
+  if (whole || !done || !reads->running) pthread_cond_broadcast(&pump->changed);
+  umemLock_release(&pump->lock);
+  if (!done) umemAttempt_begin(&self->attempt);
+}
+
+static void read_part(Reader *self, umemSlotPart const *part) {
+  enter_block(self, part->number);
+  bool done = umemSlots_read(&self->pump->slots, part);
+  end_part(self, part->number, part->nbytes, done);
+}
+
+/* ---- what a method copy_pieces gets ---- */
+
+/* The method gets runs only: repeated rows and rows with gaps are read here. */
+static bool next_piece(umemFeed *feed, size_t most, umemCopyPiece *piece) {
+  Reader *self = (Reader *)feed;
+  umemSlotPart part;
+  while (take(self, umem_lesser(most, self->pump->reads.piece), &part)) {
+    if (umemSlots_piece(&self->pump->slots, &part, piece)) return true;
+    read_part(self, &part);
+  }
+  return false;
+}
+
+static void about_piece(umemFeed *feed, umemCopyPiece const *piece) {
+  enter_block((Reader *)feed, piece->copy);
+}
+
+/* A piece that failed for no reason must not end the blocks without a failure. */
+static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
+  Reader *self = (Reader *)feed;
+  if (!done && !umemAttempt_failed(&self->attempt)) {
+    enter_block(self, piece->copy);
+    umemVirtual_fail(piece->dst, umemRuntimeError, "%s gave no reason for a failure",
+                     umem_get_device_name(piece->dst));
+  }
+  end_part(self, piece->copy, piece->nbytes, done);
+}
+
+/* ---- several threads ---- */
+
+typedef struct Job {
+  umemPump *pump;
+  unsigned threads;
+  unsigned whole; /* of them: read whole blocks, where these are not cut */
+} Job;
+
+static bool read_by_method(Reader *self) {
+  umemPump *pump = self->pump;
+  umemVirtual *queue = pump->slots.queues[0];
+  return pump->reads.by_method &&
+         queue->vptr->copy_pieces(queue, pump->slots.plan.given.source.ctx, &self->feed);
+}
+
+/* A failure that belongs to no piece, such as one of leaving a GPU, is one of the next block. */
+static void end_reader(Reader *self) {
+  umemAttempt_end(&self->attempt);
+  if (!umemAttempt_failed(&self->attempt)) return;
+  umemLock_acquire(&self->pump->lock);
+  hold_failure(&self->pump->reads, self->pump->reads.done, &self->attempt);
+  pthread_cond_broadcast(&self->pump->changed);
+  umemLock_release(&self->pump->lock);
+}
+
+/* Copies piece by piece where that is as good, or else whole blocks. */
+static void read_by_copies(Reader *self, unsigned threads) {
+  umemReads const *reads = &self->pump->reads;
+  umemSlotPart part;
+  umem_thread.sharers = threads;
+  while (take(self, reads->cuts ? reads->piece : SIZE_MAX, &part)) read_part(self, &part);
+}
+
+static void read_pieces(void *data, unsigned number) {
+  Job const *job = data;
+  Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece},
+                 .pump = job->pump,
+                 .number = SIZE_MAX};
+  char const *function = umem_thread.function;
+  struct umemOpenLeg *leg = umem_thread.leg;
+  unsigned sharers = umem_thread.sharers;
+  unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
+  umem_thread.function = job->pump->function; /* until it has a piece */
+  umem_thread.sharers = job->threads;
+  umemAttempt_begin(&self.attempt);
+  if (!read_by_method(&self) && number < copiers) read_by_copies(&self, copiers);
+  end_reader(&self);
+  umem_thread.function = function;
+  umem_thread.sharers = sharers;
+  umem_thread.leg = leg;
+}
+
+/* Sets how many threads read the next blocks: as many as there is room for if the program has no block. */
+static void choose_threads(Job *job, bool one) {
+  umemReads const *reads = &job->pump->reads;
+  umemBlocksPlan const *plan = &job->pump->slots.plan;
+  size_t blocks = umem_lesser(one ? 1 : plan->depth, plan->blocks - reads->begun);
+  job->whole = (unsigned)umem_lesser(blocks, reads->whole);
+  job->threads = job->whole;
+  if (reads->cuts || reads->by_method)
+    job->threads = umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
+}
+
+/* Blocks that were begun, and will not be ended. */
+static void close_traces(umemPump *pump) {
+  for (size_t i = 0; i < pump->slots.plan.depth; i++) umem_trace_close(&pump->state[i].leg, true);
+}
+
+void umemReads_run(umemPump *pump, bool one) {
+  Job job = {.pump = pump};
+  choose_threads(&job, one);
+  if (one) pump->reads.limit = pump->reads.begun + 1;
+  umemLock_release(&pump->lock);
+  umem_parallel(job.threads, read_pieces, &job);
+  umemLock_acquire(&pump->lock);
+  pump->reads.limit = pump->slots.plan.blocks;
+  if (umemReads_are_over(pump)) close_traces(pump);
+}
+
+/* ---- how ---- */
+
+/* Whether copies from the source are done when they return. Otherwise each part would have to be waited for. */
+static bool can_cut(umemPump const *pump) {
+  unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
+  return !(((umemVirtual *)pump->slots.plan.given.source.ctx)->capabilities & device);
+}
+
+static bool has_plain_queues(umemPump const *pump) {
+  for (size_t i = 0; i < pump->slots.queue_count; i++)
+    if (!umem_can(pump->slots.queues[i], umemCpuWritable) ||
+        umem_can(pump->slots.queues[i], umemOrdered))
+      return false;
+  return true;
+}
+
+static bool has_method(umemPump const *pump) {
+  bool (*method)(umemVirtual *, umemVirtual *, umemFeed *) =
+      UMEM_SLOT(pump->slots.queues[0], copy_pieces);
+  for (size_t i = 1; i < pump->slots.queue_count; i++)
+    if (UMEM_SLOT(pump->slots.queues[i], copy_pieces) != method) return false;
+  return method;
+}
+
+/* Leaves one thread to the program, or half of all where it may work on the blocks with several. */
+static unsigned most_threads(umemPump const *pump) {
+  unsigned threads = umem_parallel_threads();
+  if (pump->slots.plan.depth < 2) return threads; /* the program waits */
+  unsigned own = umem_cpu_writes(pump->slots.plan.given.place) ? threads / 2 : 1;
+  return threads > own ? threads - own : 1;
+}
+
+/* How the method copy_pieces is fed. */
+static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
+  bool is_short = plan->blocks < short_passage / plan->in_bytes;
+  unsigned most = is_short ? short_feeders : feeders;
+  if (reads->threads > most) reads->threads = most;
+  reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
+}
+
+/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep all threads of a copy
+ * busy. */
+static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
+  bool together = !plan->given.destination.ctx && plan->depth > 2 &&
+                  plan->in_bytes >= least_piece && plan->in_bytes < together_below;
+  return together ? (unsigned)umem_lesser(threads, plan->depth - 1) : 1;
+}
+
+void umemReads_begin(umemPump *pump, bool concurrent) {
+  size_t const page = 4096; /* most pieces of files begin and end with pages */
+  umemReads *reads = &pump->reads;
+  umemBlocksPlan const *plan = &pump->slots.plan;
+  bool can = concurrent && can_cut(pump);
+  reads->limit = plan->blocks;
+  reads->by_method = can && plan->in_bytes >= least_piece && has_method(pump);
+  reads->cuts = can && has_plain_queues(pump);
+  reads->threads = concurrent ? most_threads(pump) : 1;
+  reads->whole = whole_readers(plan, reads->threads);
+  reads->piece = umem_greater(least_piece, plan->in_bytes / reads->threads);
+  if (reads->by_method) feed_method(reads, plan);
+  reads->piece = umem_lesser(most_piece, reads->piece) / page * page;
+}
+
+/* ---- pump ---- */
 
 /* Bytes of a block that are worth a thread: to wake one takes 15 to 50 us, as copying them does. */
 static size_t const woken_for = 256 << 10;

@@ -2,7 +2,9 @@
 #ifndef UMEM_BLOCKS_PUMP_H
 #define UMEM_BLOCKS_PUMP_H
 
-#include "blocks/blocks_passage.h"
+#include "blocks/blocks_slots.h"
+
+/* ---- pump ---- */
 
 /* Begins to read. Returns NULL, and records a status, when that fails. */
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function);
@@ -29,5 +31,17 @@ void umemPump_end(umemPump *pump);
 
 /* Whether this process is a child of fork of the one whose threads the pump has. */
 bool umemPump_is_lost(umemPump const *pump);
+
+/* ---- reads ---- */
+
+/* Decides how blocks are cut and read. Before anything is read. concurrent: several threads may use all contexts. */
+void umemReads_begin(umemPump *pump, bool concurrent);
+
+/* Whether there is a piece to read now, and whether nobody reads and there will be no piece. Under the lock. */
+bool umemReads_can_run(umemPump const *pump);
+bool umemReads_are_over(umemPump const *pump);
+
+/* Reads until there are no pieces; one: reads one block. Called with the lock, which it releases meanwhile. */
+void umemReads_run(umemPump *pump, bool one);
 
 #endif

@@ -10,7 +10,7 @@
 /* Fills in all of *stats but its size, largest_free and fragmentation. Takes the lock. */
 void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats);
 
-/* The same without waiting: false, with nothing filled in, if another thread holds the lock. */
+/* Fills in what umemPoolCore_measure does, without waiting: false, with nothing filled in, if another thread holds the lock. */
 bool umemPoolCore_try_measure(umemPoolCore *core, umemPoolStats *stats);
 
 /* Fills in these two as well, for which all quick lists are coalesced. Takes the lock. */

@@ -80,7 +80,7 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
 /* Frees the blocks of the calling thread's cache and of the depot in their spans. */
 void umemPoolCache_drain(umemPoolFreeList *list);
 
-/* The same for the caches that other threads have of the list, and of all lists of the core. Waits for threads that
+/* Frees the blocks in the caches that all other threads have of the list, or of all lists of the core. Waits for threads that
  * are just changing one, a moment at most. Caches of before a fork stay as they are. */
 void umemPoolCache_drain_threads(umemPoolFreeList *list);
 void umemPoolCache_drain_all_threads(umemPoolCore *core);
@@ -91,7 +91,7 @@ void umemPoolCache_end_all(umemPoolFreeList *list);
 /* When the pool ends: frees the batches of the depot. */
 void umemPoolCache_free_depot(umemPoolFreeList *list);
 
-/* The same for empty batches. */
+/* When the pool ends: frees the empty batches. */
 void umemPoolCache_free_empty(umemPoolCore *core);
 
 /* ---- slots ---- */

@@ -210,7 +210,7 @@ static inline uint64_t umemPoolQueue_bit(umemPoolFreeList const *list) {
  * list ends in this time. Returns false, and records a failure, if that fails. */
 bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other);
 
-/* The same for all lists of these bits. */
+/* Makes it wait for the queues of all lists of these bits. */
 bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
 
 /* Waits until the work that may use what is free in list is done. Releases the lock for this time; the list does not
