@@ -393,7 +393,7 @@ MUTANTS = [
     c("pool/pool_find.c", "  return most < earned || is_touched_later(core) ? most : earned;",
       "  return is_touched_later(core) ? most : earned * 0;",
       "a pool that often moves pages takes no spare ones", first=("unit.pool_pages",)),
-    c("pool/pool_find.c", "    if (grown) core->thrift = pause_length;\n", "", "asks a full GPU again and again",
+    c("pool/pool_find.c", "    if (grown) core->growths_without_new_pages = growths_to_wait;\n", "", "asks a full GPU again and again",
       first=("unit.pool_pages",)),
     c("pool/pool_find.c", "(extra.unmoved && umemPoolPages_may_move(core))", "false",
       "does not move pages when there are no new ones", first=("unit.pool_pages", "unit.pool_pages_random")),

@@ -107,10 +107,10 @@ bool umem_array_given_pair(umemArray const *dst, umemArray const *src);
 /* The form of array, but for low and high. */
 void umem_array_form_of(umemArrayForm *form, umemArray const *array);
 
-/* A handle for memory at adr that nobody frees yet. NULL, and a status, without RAM. */
+/* A handle that does not yet own the memory at adr. NULL, and a status, without RAM. */
 umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *form);
 
-/* Ends a handle that has been given to nobody, without its memory. */
+/* Ends a handle that no program has, without its memory. */
 void umem_array_drop(umemArray *array);
 
 /* The handle of elements of array in this form, the first of them offset bytes from its own first. */

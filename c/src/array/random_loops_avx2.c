@@ -1,5 +1,5 @@
-/* random_loops_avx2.c - random numbers for x86 processors with AVX2. umem_random_loops_here asks
- * whether this is one. */
+/* random_loops_avx2.c - random numbers for x86 processors with AVX2. umem_random_loops_here finds
+ * out whether this is one. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define LOOPS_TABLE umem_random_loops_avx2

@@ -9,7 +9,7 @@
  *
  * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all threads are busy until
  * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program
- * may give a block back meanwhile. When nobody reads any more, the threads return to the workers that all copies share.
+ * may give a block back meanwhile. When no thread reads any more, the threads return to the workers that all copies share.
  *
  * A block is one piece if every copy has to wait for a device, or if its route is only for long copies. Several such
  * blocks are read at the same time. */
@@ -590,7 +590,7 @@ static void join_threads(umemPump *pump) {
   pthread_cond_destroy(&pump->changed);
 }
 
-/* A child of fork has no threads to join, and nobody waits for the condition there. Where the place does not work in
+/* A child of fork has no threads to join, and no thread there waits for the condition. Where the place does not work in
  * it either, the memory goes with the process. */
 void umemPump_end(umemPump *pump) {
   bool inherited = pump->forks != umem_fork_count();

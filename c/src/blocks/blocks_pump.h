@@ -37,7 +37,7 @@ bool umemPump_is_lost(umemPump const *pump);
 /* Decides how blocks are cut and read. Before anything is read. concurrent: several threads may use all contexts. */
 void umemReads_begin(umemPump *pump, bool concurrent);
 
-/* Whether there is a piece to read now, and whether nobody reads and there will be no piece. Under the lock. */
+/* Whether there is a piece to read now, and whether no thread reads and there will be no piece. Under the lock. */
 bool umemReads_can_run(umemPump const *pump);
 bool umemReads_are_over(umemPump const *pump);
 

@@ -129,7 +129,7 @@ static void fixed_info(umemVirtual *ctx, umemInfo *info) {
 }
 
 static umemSearch fixed_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  bool has = umemFixedFreeList_around(list_of(ctx), adr, &found->adr, &found->nbytes);
+  bool has = umemFixedFreeList_find_containing(list_of(ctx), adr, &found->adr, &found->nbytes);
   return has ? umemSearchFound : umemSearchNone;
 }
 

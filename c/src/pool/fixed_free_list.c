@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values of links that are no numbers. nobody: the end of the stack. between: a block that is neither live
+/* Values of links that are no numbers. no_block: the end of the stack. in_transit: a block that is neither live
  * nor in the stack. Above that: a block that is live at its first multiple of 2^shift. */
-static uint32_t const between = UINT32_MAX - 64, nobody = UINT32_MAX - 65;
+static uint32_t const in_transit = UINT32_MAX - 64, no_block = UINT32_MAX - 65;
 
 static uint32_t live_link(unsigned shift) { return UINT32_MAX - shift; }
-static bool is_live(uint32_t link) { return link > between; }
+static bool is_live(uint32_t link) { return link > in_transit; }
 
 /* The address that take has returned for the live block that begins at start. */
 static uintptr_t live_at(uintptr_t start, uint32_t link) {
@@ -57,12 +57,12 @@ static bool exchange_head(umemFixedFreeList *list, uint64_t *head, uint32_t numb
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* The uppermost block, or nobody. */
+/* The uppermost block, or no_block. */
 static uint32_t pop(umemFixedFreeList *list) {
   uint64_t head = __atomic_load_n(&list->head, __ATOMIC_ACQUIRE);
-  while ((uint32_t)head != nobody)
+  while ((uint32_t)head != no_block)
     if (exchange_head(list, &head, below(list, (uint32_t)head))) return (uint32_t)head;
-  return nobody;
+  return no_block;
 }
 
 /* Puts blocks onto the stack that are linked from first down to the one whose link is last. */
@@ -75,7 +75,7 @@ static void push(umemFixedFreeList *list, uint32_t first, uint32_t *last) {
 /* Takes the whole stack away; returns what was uppermost. */
 static uint32_t pop_all(umemFixedFreeList *list) {
   uint64_t head = __atomic_load_n(&list->head, __ATOMIC_ACQUIRE);
-  while (!exchange_head(list, &head, nobody)) {
+  while (!exchange_head(list, &head, no_block)) {
   }
   return (uint32_t)head;
 }
@@ -108,7 +108,7 @@ static uint64_t slots_for(umemFixedFreeList const *list, uint64_t count) {
 }
 
 static bool has_numbers(umemFixedFreeList const *list, uint64_t count) {
-  return slots_for(list, count) <= (nobody >> list->shift) - list->slot_count;
+  return slots_for(list, count) <= (no_block >> list->shift) - list->slot_count;
 }
 
 /* An unused descriptor for so many blocks; NULL without memory or numbers. */
@@ -125,7 +125,7 @@ static umemFixedChunk *new_chunk(umemFixedFreeList *list, uint32_t count) {
   memset(chunk, 0, sizeof *chunk);
   chunk->first = (uint32_t)list->slot_count << list->shift;
   chunk->count = count;
-  for (uint32_t i = 0; i < count; i++) chunk->links[i] = between;
+  for (uint32_t i = 0; i < count; i++) chunk->links[i] = in_transit;
   while (slots-- > 0) list->table->chunks[list->slot_count++] = chunk;
   chunk->older = list->newest;
   return list->newest = chunk;
@@ -242,8 +242,8 @@ static __attribute__((noinline)) uint32_t take_slowly(umemFixedFreeList *list,
                                                       umemFixedFailure *failure) {
   umemLock_acquire(&list->lock);
   uint32_t number = pop(list);
-  while (number == nobody && umemGrowth_await(&list->growth, &list->lock)) number = pop(list);
-  if (number == nobody) {
+  while (number == no_block && umemGrowth_await(&list->growth, &list->lock)) number = pop(list);
+  if (number == no_block) {
     umemFixedChunk *chunk = grow(list, failure);
     if (chunk) offer(list, chunk, 1);
     number = chunk ? chunk->first : pop(list); /* freed meanwhile */
@@ -261,9 +261,9 @@ size_t umemFixedFreeList_pad(umemFixedFreeList const *list, size_t alignment) {
 uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
                                  umemFixedFailure *failure) {
   uint32_t number = pop(list);
-  if (__builtin_expect(number == nobody, 0)) {
+  if (__builtin_expect(number == no_block, 0)) {
     number = take_slowly(list, failure);
-    if (number == nobody) return umem_null_of(list->upstream);
+    if (number == no_block) return umem_null_of(list->upstream);
   }
   umemFixedChunk *chunk = chunk_of(list, number);
   uint32_t link = live_link(shift);
@@ -303,7 +303,7 @@ typedef struct Location {
 } Location;
 
 /* Whether a block that contains adr is, or was until now, live. */
-static bool locate_around(umemFixedFreeList *list, uintptr_t adr, Location *location) {
+static bool locate_containing(umemFixedFreeList *list, uintptr_t adr, Location *location) {
   umemFixedChunk *chunk = (umemFixedChunk *)umemPageMap_find(&list->map, adr);
   if (!chunk) return false;
   uintptr_t base = __atomic_load_n(&chunk->adr, __ATOMIC_ACQUIRE);
@@ -319,7 +319,7 @@ static bool locate_around(umemFixedFreeList *list, uintptr_t adr, Location *loca
 
 /* Whether a block is, or was until now, live at adr. */
 static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
-  return locate_around(list, adr, location) && live_at(location->start, location->link) == adr;
+  return locate_containing(list, adr, location) && live_at(location->start, location->link) == adr;
 }
 
 /* Whether the chunk is still where it was when the location was found: a trim may have been faster than the
@@ -335,10 +335,10 @@ bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *s
   return true;
 }
 
-bool umemFixedFreeList_around(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
-                              size_t *nbytes) {
+bool umemFixedFreeList_find_containing(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
+                                       size_t *nbytes) {
   Location location;
-  if (!locate_around(list, adr, &location) || !still_holds(&location)) return false;
+  if (!locate_containing(list, adr, &location) || !still_holds(&location)) return false;
   *start = live_at(location.start, location.link);
   *nbytes = list->block_size - (*start - location.start);
   return adr >= *start;
@@ -348,7 +348,7 @@ bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr) {
   Location location;
   if (!locate(list, adr, &location)) return false;
   uint32_t *link = link_in(location.chunk, location.number), expected = location.link;
-  if (!__atomic_compare_exchange_n(link, &expected, between, false, __ATOMIC_ACQ_REL,
+  if (!__atomic_compare_exchange_n(link, &expected, in_transit, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return false;
   if (__builtin_expect(!still_holds(&location), 0)) {
@@ -369,19 +369,19 @@ static bool may_go(umemFixedFreeList *list, umemFixedChunk *chunk, size_t keep) 
 
 static void count_free(umemFixedFreeList *list, uint32_t top) {
   for (umemFixedChunk *chunk = list->newest; chunk; chunk = chunk->older) chunk->free_count = 0;
-  for (; top != nobody; top = below(list, top)) chunk_of(list, top)->free_count++;
+  for (; top != no_block; top = below(list, top)) chunk_of(list, top)->free_count++;
 }
 
 /* Puts back, in its order, what is left of the stack that began at top. */
 static void restore(umemFixedFreeList *list, uint32_t top) {
-  uint32_t first = nobody, *last = &first, next;
-  for (; top != nobody; top = next) {
+  uint32_t first = no_block, *last = &first, next;
+  for (; top != no_block; top = next) {
     next = below(list, top);
     if (!chunk_of(list, top)->held) continue;
     __atomic_store_n(last, top, __ATOMIC_RELAXED);
     last = link_of(list, top);
   }
-  if (first != nobody) push(list, first, last);
+  if (first != no_block) push(list, first, last);
 }
 
 /* Threads that need a block meanwhile find the stack empty, and wait for the lock. */
@@ -403,7 +403,7 @@ void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *h
 enum { first_room = 16 };
 
 bool umemFixedFreeList_init(umemFixedFreeList *list) {
-  list->head = nobody;
+  list->head = no_block;
   list->next_count = list->per_chunk;
   if (!umemPageMap_init(&list->map)) return false;
   list->table = calloc(1, sizeof *list->table + first_room * sizeof *list->table->chunks);

@@ -98,8 +98,8 @@ bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *s
 
 /* Describes the live block that contains adr: what take returned, and the bytes from there on. Returns false if there is
  * none. */
-bool umemFixedFreeList_around(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
-                              size_t *nbytes);
+bool umemFixedFreeList_find_containing(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
+                                       size_t *nbytes);
 
 /* Allocates a chunk of count blocks, before other threads use the list. If it cannot, returns false and describes
  * the failure in *failure. */

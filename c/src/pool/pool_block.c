@@ -343,7 +343,7 @@ static umemSearch find_large(umemPoolCore *core, uintptr_t adr, umemFound *found
   uintptr_t start = 0;
   if (__atomic_load_n(&core->ended, __ATOMIC_ACQUIRE)) return umemSearchNone;
   if (!umemLock_try(&core->lock)) return umemSearchBusy;
-  uint64_t extent = core->ended ? 0 : umemPoolLarge_around(core, adr, &start);
+  uint64_t extent = core->ended ? 0 : umemPoolLarge_containing(core, adr, &start);
   umemLock_release(&core->lock);
   return extent ? found_at(found, start, extent) : umemSearchNone;
 }

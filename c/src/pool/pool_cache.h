@@ -26,7 +26,7 @@ struct umemPoolSlot {
   uint32_t shift;
   uint32_t limit; /* of entries; 0 without a stack */
   uint32_t given; /* batches handed over and not taken back; others may have taken them */
-  char apart[20];
+  char cache_line_padding[20];
 };
 _Static_assert(sizeof(umemPoolSlot) == 64, "a line");
 
@@ -55,7 +55,7 @@ struct umemPoolCache {
   struct umemPoolCache *after, *before; /* of the same list; under the lock */
   struct umemPoolCache *newer, *older;  /* of all threads; under the global lock */
   umemPoolKnown known[umemPoolKnownCount];
-  char apart[64 - 3 * sizeof(void *)];
+  char cache_line_padding[64 - 3 * sizeof(void *)];
   umemPoolSlot slots[umemPoolClassMask + 1]; /* those of no class stay empty */
 };
 _Static_assert(offsetof(struct umemPoolCache, slots) % 64 == 0, "each slot is a line");

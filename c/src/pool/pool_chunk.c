@@ -189,7 +189,7 @@ umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr) {
   return umemPoolRange_free(list, home, adr) ? count_free(core, units) : umemMemoryError;
 }
 
-uint64_t umemPoolLarge_around(umemPoolCore *core, uintptr_t adr, uintptr_t *start) {
+uint64_t umemPoolLarge_containing(umemPoolCore *core, uintptr_t adr, uintptr_t *start) {
   umemRangeItem item;
   for (umemPoolFreeList *list = core->lists; list; list = list->next)
     if (umemRange_find(list->range, (uint64_t)adr >> umemPoolUnitShift, &item) && item.live) {

@@ -51,7 +51,7 @@ umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr);
 uint64_t umemPoolLarge_extent(umemPoolCore *core, uintptr_t adr);
 
 /* The live block that contains adr: where it begins, and its bytes; 0 when there is none. */
-uint64_t umemPoolLarge_around(umemPoolCore *core, uintptr_t adr, uintptr_t *start);
+uint64_t umemPoolLarge_containing(umemPoolCore *core, uintptr_t adr, uintptr_t *start);
 
 /* Frees the ranges of all blocks on the quick lists, so that they join their neighbours. */
 void umemPoolLarge_coalesce(umemPoolFreeList *list);

@@ -13,7 +13,7 @@
 
 /* ---- references ---- */
 
-static umemPoolCore *released; /* nobody refers to them; under the global lock */
+static umemPoolCore *released; /* those without references; under the global lock */
 
 /* The last reference may be given up while locks are held, under which no lock may be destroyed. */
 void umemPoolCore_release(umemPoolCore *core) {

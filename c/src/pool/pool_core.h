@@ -96,18 +96,19 @@ typedef struct umemPoolCore {
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
   umemLock lock;
-  pthread_cond_t no_users;    /* of some free list */
-  unsigned condition_lineage; /* umem_fork_count() when the condition was made */
-  umemPoolFreeList *own;      /* the pool's; owned, as all are */
-  umemPoolFreeList *lists;    /* all, own last */
-  umemPoolTransit *transits;  /* owned */
-  umemPoolChunk *chunks;      /* owned */
-  umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
-  umemPages const *large;     /* its large pages; NULL: it has none. Never changes */
-  size_t group;               /* pages that take the place of a large one; 0: there are none */
-  umemPoolSpace *spaces;      /* owned; where pages are mapped */
-  unsigned pause;             /* growths that are yet to ask for no pages */
-  unsigned thrift;            /* growths that are yet to take no new pages in place of others */
+  pthread_cond_t no_users;        /* of some free list */
+  unsigned condition_lineage;     /* umem_fork_count() when the condition was made */
+  umemPoolFreeList *own;          /* the pool's; owned, as all are */
+  umemPoolFreeList *lists;        /* all, own last */
+  umemPoolTransit *transits;      /* owned */
+  umemPoolChunk *chunks;          /* owned */
+  umemPages const *pages;         /* of the upstream; NULL: it has none. Never changes */
+  umemPages const *large;         /* its large pages; NULL: it has none. Never changes */
+  size_t group;                   /* pages that take the place of a large one; 0: there are none */
+  umemPoolSpace *spaces;          /* owned; where pages are mapped */
+  unsigned growths_without_pages; /* growths that are yet to ask for no pages */
+  unsigned
+      growths_without_new_pages; /* growths that are yet to take no new pages in place of others */
   umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
   umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
@@ -177,10 +178,10 @@ static inline void umemPoolCore_note_peak(umemPoolCore *core) {
  * locks may be held. */
 void umemPoolCore_release(umemPoolCore *core);
 
-/* Frees the cores that nobody refers to. No lock may be held. */
+/* Frees the cores without references. No lock may be held. */
 void umemPoolCore_free_released(void);
 
-/* Makes the condition anew in a child of fork, where nobody waits for it, whatever it says. Before it is used
+/* Makes the condition anew in a child of fork, where no thread waits for it, whatever it says. Before it is used
  * or destroyed. */
 void umemPoolCore_renew_condition(umemPoolCore *core);
 

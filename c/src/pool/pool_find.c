@@ -17,7 +17,7 @@
 
 /* Where there are chunks, but no pages, so many growths ask for chunks at once: to look for pages takes milliseconds in a
  * pool of very many pieces. */
-enum { pause_length = 256 };
+enum { growths_to_wait = 256 };
 
 /* By default one page in so many may be new although others could move. Not for some time after the upstream had none, as
  * it takes a GPU's driver long to find that out. */
@@ -84,7 +84,7 @@ static void make_room(umemPoolCore *core, uint64_t size) {
   umemAttempt_end(&forgotten);
 }
 
-/* RAM gets its memory when it is touched: a page that nobody needs costs nothing there, and several cost a call. On a GPU
+/* RAM gets its memory when it is touched: a page that is not needed costs nothing there, and several cost a call. On a GPU
  * each takes its memory, and time, when it is mapped. */
 static bool is_touched_later(umemPoolCore const *core) {
   return umem_can(core->upstream, umemCpuWritable);
@@ -118,8 +118,8 @@ static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
  * ones until it has a bit more than was ever in use at once. */
 static size_t unmoved_bytes(umemPoolGrower const *grower) {
   umemPoolCore *core = grower->list->core;
-  if (core->thrift) {
-    core->thrift--;
+  if (core->growths_without_new_pages) {
+    core->growths_without_new_pages--;
     return 0;
   }
   uint64_t used = core->small_out + (core->large_units << umemPoolUnitShift) + grower->size;
@@ -145,8 +145,8 @@ static bool add_pages(umemPoolGrower *grower) {
   size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
   if (grower->growth == umemPoolGrowByOthers) return false;
   if (!umemPoolPages_suit(list, grower->alignment)) return false;
-  if (core->pause && grower->growth == umemPoolGrowWell) {
-    core->pause--;
+  if (core->growths_without_pages && grower->growth == umemPoolGrowWell) {
+    core->growths_without_pages--;
     return false;
   }
   if (umemPoolPages_are_busy(core)) {
@@ -157,7 +157,7 @@ static bool add_pages(umemPoolGrower *grower) {
   bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure);
   if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(core)))) {
     grown = umemPoolPages_grow(list, size, grower->alignment, none, failure);
-    if (grown) core->thrift = pause_length;
+    if (grown) core->growths_without_new_pages = growths_to_wait;
   }
   grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
   return grown;
@@ -190,7 +190,7 @@ static bool add_chunk(umemPoolGrower *grower) {
   bool added = umemPoolChunk_add(list, best, grower->alignment, best > size, failure) ||
                (best > size && umemPoolFailure_is_of_memory(failure) &&
                 umemPoolChunk_add(list, size, grower->alignment, false, failure));
-  if (added && grower->refused && core->spaces) core->pause = pause_length;
+  if (added && grower->refused && core->spaces) core->growths_without_pages = growths_to_wait;
   return added;
 }
 

@@ -37,7 +37,7 @@ void umemPoolPages_init(umemPoolCore *core) {
   core->group = group;
 }
 
-/* In a child of fork nobody maps what a thread of the parent has begun to. */
+/* In a child of fork no thread goes on mapping what one of the parent has begun to map. */
 bool umemPoolPages_are_busy(umemPoolCore *core) {
   if (core->paging && core->paging->lineage != umem_fork_count()) umemPoolPaging_abandon(core);
   return core->paging;

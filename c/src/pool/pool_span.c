@@ -323,7 +323,7 @@ uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry
   return taken;
 }
 
-/* Blocks of the span are free for other lists than this one: from now on nobody takes any without waiting. */
+/* Blocks of the span are free for other lists than this one: from now on each taker waits first. */
 static void mix(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
   if (span->list) {
     unlink_span(list->core, class, span);

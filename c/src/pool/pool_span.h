@@ -73,7 +73,7 @@ struct umemPoolSpan {
   uint32_t room;          /* bytes in live */
   uint32_t free_count;
   uint64_t page; /* the first one; atomic */
-  uint64_t apart;
+  uint64_t cache_line_padding;
   unsigned char live[]; /* atomic, one for each block; begins a line */
 };
 _Static_assert(sizeof(umemPoolSpan) == 64, "a line");

@@ -1,6 +1,6 @@
 /* pool_transfer.c - begins and ends free lists, and moves free memory from one to another. See pool.h.
  *
- * First the memory is taken out of its list, so that nobody else can have it. Then the lock is opened, and
+ * First the memory is taken out of its list, so that no other thread can have it. Then the lock is opened, and
  * the queue of the new list made to wait for the queue of the old one: what is queued there at that moment
  * includes the last use of the memory. Then the memory enters the new list; or the old one again, when the
  * queue could not be made to wait. Ranges in transit are live, and their starts recorded, because a wrong
@@ -301,7 +301,7 @@ static void replace_bit(umemPoolFreeList *list) {
         span->queues = (span->queues & ~bit) | kept | umemPoolQueue_bit(list->core->own);
 }
 
-/* Orders the pool's own list after this one. If the upstream cannot wait, nobody needs to once the work is
+/* Orders the pool's own list after this one. If the upstream cannot wait, that is needless once the work is
  * complete. That is tried twice: work that has failed is complete as well, and reports its failure once. */
 static bool finish(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
