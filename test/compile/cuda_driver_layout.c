@@ -1,7 +1,7 @@
-/* cuda_driver_layout.c - compares what cuda/cuda_driver_abi.h declares of the driver with CUDA's header: numbers, sizes
+/* cuda_driver_layout.c - compares what cuda/cuda_driver.h declares of the driver with CUDA's header: numbers, sizes
  * and offsets. It is right if it compiles. */
 #include <cuda.h>
-#include <cuda/cuda_driver_abi.h>
+#include <cuda/cuda_driver.h>
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 SAME(umemCuHost, CU_MEMORYTYPE_HOST);

@@ -1,6 +1,6 @@
 /* cudriver.c - NVIDIA's driver as a library that exists in tests only, libcuda.so.1: its functions ask the double of
  * the runtime, of which the library has its own. */
-#include "cuda/cuda_driver_abi.h"
+#include "cuda/cuda_driver.h"
 #include "cudart.h"
 #include "doubles.h"
 

@@ -1,6 +1,6 @@
 #include "doubles.h"
 
-#include "cuda/cuda_driver.h"
+#include "cuda/cuda_rt.h"
 #include "cudart.h"
 #include "settings.h"
 

@@ -53,7 +53,7 @@ FORBIDDEN_IN_PUBLIC = (
     r"\b(?:cuda[A-Z]\w*|CU[a-z]+\w*|__CUDA\w*|MPI_\w+|pthread\w*|_Atomic|atomic_\w+|HAVE_\w*)\b"
 )
 # CUDA's own names and headers stand in the file of the table alone. That of cuFile's table looks for a library.
-CUDA_TABLES = ("cuda/cuda_rt.c", "cuda/cuda_rt_numbers.h", "cuda/cuda_driver.c", "cuda/cuda_driver_functions.h")
+CUDA_TABLES = ("cuda/cuda_rt.c", "cuda/cuda_driver.c", "cuda/cuda_driver.h")
 DRIVER_TABLE = "cuda/cuda_driver.c"
 CUFILE_TABLE = "cuda/cufile_rt.c"
 OF_CUDA = (
@@ -255,8 +255,8 @@ def layers_have_no_circle(tree):
 
 
 def cuda_is_called_through_the_table(tree):
-    """Only cuda/cuda_rt.c, with cuda/cuda_rt_numbers.h, includes CUDA's headers and names what they declare, and
-    cuda/cuda_driver.c, with cuda/cuda_driver_functions.h, names the driver's functions. No other file but
+    """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare, and cuda/cuda_driver.c, with
+    cuda/cuda_driver.h, names the driver's functions. No other file but
     cuda/cuda_driver.c and cuda/cufile_rt.c opens libraries."""
     others = [path for path in tree.source if tree.private_name(path) not in CUDA_TABLES]
     plain = [path for path in tree.source if tree.private_name(path) not in (DRIVER_TABLE, CUFILE_TABLE)]

@@ -1,14 +1,255 @@
-/* cuda.c - device memory of one GPU, from cudaMalloc. Calls finish before they return, in the order
- * of CUDA's legacy default stream. */
-#include "core/status.h"
+/* cuda.c - device memory of one GPU: from cudaMalloc, or mapped page by page into ranges of
+ * addresses. Calls finish before they return, in the order of CUDA's legacy default stream.
+ *
+ * Each page is an allocation of the driver's own, because the driver maps and unmaps allocations
+ * only as a whole. The driver keeps the records: umem releases a page as soon as it is mapped, so
+ * that the page ends when it is unmapped, and asks the driver for it again to move it.
+ *
+ * The driver needs about as long to map, move or unmap an allocation of 32 MiB as one of 2 MiB (40,
+ * 45 and 30 us on an H100, driver 580). So there are large pages of 16 others.
+ *
+ * The access that cudaDeviceEnablePeerAccess gives does not include such memory. So all GPUs that
+ * can reach the memory of this one may use each page, as if a program had enabled that access.
+ * CUDA's older handles for other processes (cudaIpcGetMemHandle) do not accept such memory. */
 #include "base/thread.h"
-#include "cuda/cuda_attach.h"
-#include "cuda/cuda_error.h"
+#include "core/status.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_share.h"
+#include "cuda/cuda_scope.h"
 
 #include <string.h>
 #include <umem/cuda.h>
+
+/* ==== pages ==== */
+
+enum { pages_of_large = 16, asked_from = 64 << 20 };
+
+/* ---- in the scope ---- */
+
+static void *at(uintptr_t adr) { return (void *)adr; }
+
+/* Each tries twice. What still fails is gone for good: the memory comes back at the end of the
+ * process. */
+
+static void let_go(umemCudaRt const *rt, uint64_t page) {
+  int error = rt->page_release(page);
+  if (error) error = rt->page_release(page);
+  if (error) rt->last_error();
+}
+
+static void unmap_new_one(umemCudaRt const *rt, uintptr_t adr, size_t nbytes) {
+  int error = rt->page_unmap(at(adr), nbytes);
+  if (error) error = rt->page_unmap(at(adr), nbytes);
+  if (error) rt->last_error();
+}
+
+static int map_one(umemCudaState *state, uintptr_t adr, size_t size) {
+  umemCudaRt const *rt = state->gpu->rt;
+  uint64_t page;
+  int error = rt->page_create(&page, size, state->gpu->device, state->pages_for_bus);
+  if (error) return error;
+  error = rt->page_map(at(adr), size, page);
+  let_go(rt, page);
+  return error;
+}
+
+/* Maps the page of from at to, too. */
+static int map_twice(umemCudaState *state, uintptr_t from, uintptr_t to, size_t size) {
+  umemCudaRt const *rt = state->gpu->rt;
+  uint64_t page;
+  int error = rt->page_retain(&page, at(from));
+  if (error) return error;
+  error = rt->page_map(at(to), size, page);
+  let_go(rt, page);
+  return error;
+}
+
+/* Unmaps pages that were never used. */
+static void unmap_new(umemCudaState *state, uintptr_t adr, size_t nbytes, size_t size) {
+  umemCudaRt const *rt = state->gpu->rt;
+  for (size_t done = 0; done < nbytes; done += size) unmap_new_one(rt, adr + done, size);
+}
+
+/* Returns the bytes that may be used then: done, or 0 after a failure. */
+static size_t allow(umemVirtual *ctx, umemCudaState *state, uintptr_t adr, size_t done,
+                    size_t size) {
+  if (!done) return 0;
+  int error = state->gpu->rt->page_allow(at(adr), done, state->page_users);
+  if (umemCuda_check(ctx, state->gpu, error, "cannot use %zu bytes at 0x%jx", done, (uintmax_t)adr))
+    return done;
+  unmap_new(state, adr, done, size);
+  return 0;
+}
+
+/* To map page after page until none is left takes seconds, in which other programs find no memory.
+ * So many pages are first compared with what is free, which takes less time than to map one. */
+static int check_room(umemCudaState *state, size_t nbytes) {
+  size_t available = 0, capacity;
+  if (nbytes < asked_from) return 0;
+  int error = state->gpu->rt->memory_info(&available, &capacity);
+  return error || nbytes <= available ? error : umemCudaOutOfMemory;
+}
+
+/* size: of one page. */
+static size_t map_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  size_t done = 0;
+  int error = check_room(state, nbytes);
+  while (!error && done < nbytes) {
+    error = map_one(state, adr + done, size);
+    if (!error) done += size;
+  }
+  umemCuda_check(ctx, state->gpu, error, "cannot map %zu bytes at 0x%jx", nbytes, (uintmax_t)adr);
+  return allow(ctx, state, adr, done, size);
+}
+
+static size_t unmap_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  size_t done = 0;
+  int error = 0;
+  while (!error && done < nbytes) {
+    error = state->gpu->rt->page_unmap(at(adr + done), size);
+    if (!error) done += size;
+  }
+  umemCuda_check(ctx, state->gpu, error, "cannot unmap %zu bytes at 0x%jx", nbytes, (uintmax_t)adr);
+  return done;
+}
+
+/* Pages are in both places before they leave the first one: no failure can lose them. */
+static size_t move_pages(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes,
+                         size_t size) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  size_t both = 0;
+  int error = 0;
+  while (!error && both < nbytes) {
+    error = map_twice(state, from + both, to + both, size);
+    if (!error) both += size;
+  }
+  umemCuda_check(ctx, state->gpu, error, "cannot move %zu bytes from 0x%jx to 0x%jx", nbytes,
+                 (uintmax_t)from, (uintmax_t)to);
+  both = allow(ctx, state, to, both, size);
+  size_t done = both ? unmap_pages(ctx, from, both, size) : 0;
+  unmap_new(state, to + done, both - done, size);
+  return done;
+}
+
+/* ---- methods ---- */
+
+static uintptr_t pages_reserve(umemVirtual *ctx, size_t nbytes) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  void *adr = NULL;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
+  int error = state->gpu->rt->range_reserve(&adr, nbytes, state->pages.page_size);
+  if (!umemCuda_check(ctx, state->gpu, error, "cannot reserve %zu bytes of addresses", nbytes))
+    adr = NULL;
+  umemCudaScope_leave(&scope);
+  return (uintptr_t)adr;
+}
+
+static bool pages_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  int error = state->gpu->rt->range_free(at(adr), nbytes);
+  bool released =
+      umemCuda_check(ctx, state->gpu, error, "cannot release %zu bytes of addresses at 0x%jx",
+                     nbytes, (uintmax_t)adr);
+  umemCudaScope_leave(&scope);
+  return released;
+}
+
+static size_t map_in_scope(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, umemCuda_state_of(ctx)->gpu)) return 0;
+  size_t done = map_pages(ctx, adr, nbytes, size);
+  umemCudaScope_leave(&scope);
+  return done;
+}
+
+static size_t unmap_in_scope(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, umemCuda_state_of(ctx)->gpu)) return 0;
+  size_t done = unmap_pages(ctx, adr, nbytes, size);
+  umemCudaScope_leave(&scope);
+  return done;
+}
+
+static size_t move_in_scope(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes,
+                            size_t size) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, umemCuda_state_of(ctx)->gpu)) return 0;
+  size_t done = move_pages(ctx, from, to, nbytes, size);
+  umemCudaScope_leave(&scope);
+  return done;
+}
+
+/* The methods for pages of the size that this member of the state says. */
+#define METHODS_OF(member)                                                                         \
+  static size_t member##_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                     \
+    return map_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->member.page_size);               \
+  }                                                                                                \
+  static size_t member##_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                   \
+    return unmap_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->member.page_size);             \
+  }                                                                                                \
+  static size_t member##_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {     \
+    return move_in_scope(ctx, from, to, nbytes, umemCuda_state_of(ctx)->member.page_size);         \
+  }
+METHODS_OF(pages)
+METHODS_OF(large_pages)
+
+/* ---- the first question ---- */
+
+/* The GPUs that can reach the memory of gpu, as bits; 0 after a failure. None of these questions
+ * makes a context. */
+static uint64_t users_of(umemCudaGpu *gpu) {
+  uint64_t users = (uint64_t)1 << gpu->device;
+  for (int device = 0; device < gpu->devices; device++) {
+    int can = 0;
+    if (device == gpu->device) continue;
+    if (gpu->rt->can_access_peer(&can, device, gpu->device)) {
+      gpu->rt->last_error();
+      return 0;
+    }
+    if (can) users |= (uint64_t)1 << device;
+  }
+  return users;
+}
+
+/* Under the lock. What fails is tried again at the next question. */
+static void learn(umemCudaState *state) {
+  umemCudaGpu *gpu = state->gpu;
+  int for_bus = 0;
+  uint64_t users = users_of(gpu);
+  if (gpu->rt->attribute(&for_bus, umemCudaBusReachesPages, gpu->device)) {
+    gpu->rt->last_error();
+    users = 0;
+  }
+  if (!users) return;
+  state->page_users = users;
+  state->pages_for_bus = for_bus;
+  state->pages =
+      (umemPages){gpu->page_size, pages_reserve, pages_release, pages_map, pages_unmap, pages_move};
+  state->large_pages = (umemPages){.page_size = gpu->page_size * pages_of_large,
+                                   .map = large_pages_map,
+                                   .unmap = large_pages_unmap,
+                                   .move = large_pages_move};
+}
+
+umemPages const *umemCuda_pages(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  if (!state->gpu->page_size || umemCudaGpu_is_inherited(state->gpu)) return NULL;
+  umemLock_acquire(&state->lock);
+  if (!state->pages.page_size) learn(state);
+  bool known = state->pages.page_size;
+  umemLock_release(&state->lock);
+  return known ? &state->pages : NULL;
+}
+
+umemPages const *umemCuda_large_pages(umemVirtual *ctx) {
+  return umemCuda_pages(ctx) ? &umemCuda_state_of(ctx)->large_pages : NULL;
+}
+
+/* ==== the kind ==== */
 
 enum { cuda_alignment = 256 }; /* at least: CUDA C++ Programming Guide, "Device Memory Accesses" */
 

@@ -1,17 +1,14 @@
 /* cuda_async.c - device memory with allocations, frees, sets and copies in the order of a stream.
  *
- * Blocks come from a pool of the driver that belongs to the context, so the settings of the default pool do not
- * change. If the driver has no pools, blocks come from cudaMalloc, and a free waits for the stream. */
+ * Blocks come from a pool of the driver that belongs to the context, so the settings of the default
+ * pool do not change. If the driver has no pools, blocks come from cudaMalloc, and a free waits for
+ * the stream. */
 #include "core/context.h"
 #include "base/thread.h"
 #include "core/status.h"
-#include "cuda/cuda_attach.h"
-#include "cuda/cuda_error.h"
 #include "cuda/cuda_methods.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_share.h"
-#include "cuda/cuda_shared.h"
-#include "cuda/cuda_stream.h"
+#include "cuda/cuda_state.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -41,8 +38,9 @@ static bool async_allows(umemVirtual *ctx, size_t nbytes) {
   return !umemCuda_refuse_capture(ctx, "allocate and free before or after it");
 }
 
-/* While the stream is captured, a block can neither be freed in its order, nor after the work before the capture. So
- * the free fails, also at the end of the context; the driver then frees the block at the end of the process. */
+/* While the stream is captured, a block can neither be freed in its order, nor after the work
+ * before the capture. So the free fails, also at the end of the context; the driver then frees the
+ * block at the end of the process. */
 static int async_bar(umemCudaState *state) {
   return umemCudaState_is_captured(state) ? umemCudaCaptureUnsupported : umemCudaSuccess;
 }
@@ -239,8 +237,8 @@ static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const
   return umemCuda_check(ctx, gpu, error, "cannot create a memory pool");
 }
 
-/* Destroys what the constructor has opened, also after it has failed. Failures here need no report: the driver has
- * then lost the objects already. */
+/* Destroys what the constructor has opened, also after it has failed. Failures here need no report:
+ * the driver has then lost the objects already. */
 static void close_all(Async *async) {
   umemCudaRt const *rt = async->state.gpu->rt;
   int error = 0;

@@ -1,14 +1,16 @@
-/* cuda_copy.c - what the CUDA contexts do with runs of bytes: set them, and move them to and from
- * host memory. */
-#include "cuda/cuda_methods.h"
+/* cuda_copy.c - what the CUDA contexts do with bytes: set them, move runs to and from host memory,
+ * and the routes that only CUDA knows. */
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/layout.h"
 #include "core/watch.h"
-#include "cuda/cuda_error.h"
-#include "cuda/cuda_event.h"
+#include "cuda/cuda_boxes.h"
+#include "cuda/cuda_gds.h"
+#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_methods.h"
+#include "cuda/cuda_pinned.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_stage.h"
-#include "cuda/cuda_stream.h"
+#include "cuda/cuda_state.h"
 
 /* Up to here the runtime copies pageable memory in the command itself, faster than umem can ask
  * whether the memory is pinned. */
@@ -26,8 +28,8 @@ static bool is_pageable(umemCudaRt const *rt, void const *adr, size_t nbytes) {
   return is_unknown(rt, adr) || is_unknown(rt, (char const *)adr + nbytes - 1);
 }
 
-/* In one call of the runtime. By the manual a queued copy to pageable memory may still be unfinished on
- * return: whole asks for more. */
+/* In one call of the runtime. By the manual a queued copy to pageable memory may still be
+ * unfinished on return: whole requests more. */
 static int copy_straight(umemVirtual *ctx, void *dst, void const *src, size_t nbytes,
                          umemCudaDirection direction, bool whole) {
   umemCudaState *state = umemCuda_state_of(ctx);
@@ -47,11 +49,12 @@ static void note_straight(umemVirtual *ctx, size_t nbytes, bool to_device, uint6
                     begin);
 }
 
-/* Moves between ctx and host memory. The direction is given although CUDA could see it from the addresses:
- * one that is not the device's any more would be taken for the host's, and the process crash.
+/* Moves between ctx and host memory. The direction is given although CUDA could see it from the
+ * addresses: one that is not the device's any more would be taken for the host's, and the process
+ * crash.
  *
- * An ordered context may return before it is done when the host memory is pinned; all else is complete
- * on return. */
+ * An ordered context may return before it is done when the host memory is pinned; all else is
+ * complete on return. */
 static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
                  umemCudaDirection direction) {
   umemCudaState *state = umemCuda_state_of(ctx);
@@ -90,15 +93,15 @@ void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
   move(ctx, dst_adr, (void *)src_adr, nbytes, umemCudaToDevice);
 }
 
-/* What is queued on a stream; for memory that belongs to none, what may use it: all that precedes the end of
- * the legacy stream. */
+/* What is queued on a stream; for memory that belongs to none, what may use it: all that precedes
+ * the end of the legacy stream. */
 static void finish_all(umemVirtual *ctx, umemCudaState *state) {
   if (umem_can(ctx, umemDeviceShared)) {
     umemCudaGpu_settle(state->gpu, ctx);
     return;
   }
   int error =
-      umem_thread.apart ? umemCudaState_finish_apart(state, ctx) : umemCudaState_finish(state);
+      umem_thread.apart ? umemCudaState_finish_uncaptured(state, ctx) : umemCudaState_finish(state);
   umemCuda_check(ctx, state->gpu, error, "work on the stream has failed");
 }
 
@@ -141,4 +144,298 @@ void umemCuda_info(umemVirtual *ctx, umemInfo *info) {
 int umemCuda_dlpack_device(umemVirtual *ctx, int *id) {
   *id = umemCuda_state_of(ctx)->gpu->device;
   return umemDLCUDA;
+}
+
+/* ==== direct routes: between memories that GPUs address, and strided copies ==== */
+
+/* A copy whose route is known. */
+typedef struct Copy {
+  umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
+  umemCudaState *state;
+  umemCudaWay way;
+  bool packed; /* its rows were packed on the GPU */
+} Copy;
+
+static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
+  umemCudaWay const *way = &copy->way;
+  void *dst = (void *)dst_adr;
+  void const *src = (void const *)src_adr;
+  return way->src_device == way->dst_device
+             ? way->rt->memcpy_async(dst, src, nbytes, way->direction, way->stream)
+             : way->rt->memcpy_peer_async(dst, way->dst_device, src, way->src_device, nbytes,
+                                          way->stream);
+}
+
+/* ---- which copies are ours ---- */
+
+static bool is_managed(umemVirtual const *ctx) {
+  return umemCuda_state_of(ctx) && umem_can(ctx, umemCpuReadable | umemDeviceShared);
+}
+
+static bool is_host(umemVirtual const *ctx) {
+  return umem_can(ctx, umemCpuReadable) && !is_managed(ctx);
+}
+
+/* Who leads: an ordered context rather than another, then one of device memory. -1: none of
+ * ours. */
+static int rank_of(umemVirtual const *ctx) {
+  if (!umemCuda_state_of(ctx)) return -1;
+  return 2 * umem_can(ctx, umemOrdered) + !umem_can(ctx, umemCpuReadable);
+}
+
+/* The device whose memory ctx is; that of the leader for memory that belongs to none. */
+static int device_of(umemVirtual const *ctx, umemCudaState const *leader) {
+  umemCudaState const *state = umemCuda_state_of(ctx);
+  bool on_device = state && !umem_can(ctx, umemCpuReadable);
+  return (on_device ? state : leader)->gpu->device;
+}
+
+/* The direction is given although CUDA could see it from the addresses: one that is not the
+ * device's any more would be taken for the host's, and the process crash. Managed memory counts as
+ * the device's. */
+static umemCudaDirection direction_of(umemVirtual const *src, umemVirtual const *dst) {
+  bool from_host = is_host(src), to_host = is_host(dst);
+  if (from_host && to_host) return umemCudaAnyDirection;
+  return from_host ? umemCudaToDevice : to_host ? umemCudaToHost : umemCudaWithinDevice;
+}
+
+/* Whether a GPU can use the addresses of one side, and either a GPU or the CPU those of the
+ * other. */
+static bool is_ours(umemVirtual *src, umemVirtual *dst, umemLayout const *layout) {
+  bool gpu_reads = umem_can(src, umemDeviceAccessible);
+  bool gpu_writes = umem_can(dst, umemDeviceAccessible);
+  if (gpu_reads && gpu_writes) return true;
+  if (!layout->rank) return false; /* runs to and from the host have methods of their own */
+  return gpu_reads ? umem_cpu_writes(dst) : gpu_writes && umem_cpu_reads(src);
+}
+
+/* Whether the copy may be unfinished on return: not where host memory may be pageable, and not
+ * after a failure, when its blocks may go at once. */
+static bool may_go_on(Copy const *copy, umemVirtual *src, umemVirtual *dst, int error) {
+  bool pinned = umem_can(src, umemDeviceAccessible) && umem_can(dst, umemDeviceAccessible);
+  return umem_can(copy->leader, umemOrdered) &&
+         ((pinned && !error) || umemCudaState_is_captured(copy->state));
+}
+
+/* What uses memory that belongs to no stream, kernels and copies that are still under way, is on
+ * the legacy one: the copy comes after it. A capture cannot wait for what is outside of it. */
+static bool follow_legacy(Copy const *copy, umemVirtual *other) {
+  umemCudaState const *mine = copy->state, *state = umemCuda_state_of(other);
+  if (!state || !umem_can(other, umemDeviceShared)) return true;
+  if (state->gpu == mine->gpu && !mine->stream) return true;
+  return umemCudaState_is_captured(mine) ||
+         umemCudaGpu_precedes(state->gpu, copy->leader, mine->stream);
+}
+
+/* Lets the legacy stream of gpu wait for what is queued on the stream of state. Returns the
+ * runtime's error. In the scope of state's GPU. */
+static int lead_legacy(umemCudaState const *state, umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaRt const *rt = state->gpu->rt;
+  void *event = NULL;
+  umemCudaScope scope;
+  int error = rt->event_create(&event);
+  if (error) return error;
+  error = rt->event_record(event, state->stream);
+  bool captured = umemCudaState_is_captured(state); /* by now: the event is of no use outside */
+  if (!error && !captured) {
+    error = umemCudaInvalidHandle; /* which enter has recorded */
+    if (umemCudaScope_enter(&scope, ctx, gpu)) {
+      error = rt->stream_wait(NULL, event);
+      umemCudaScope_leave(&scope);
+    }
+  }
+  if (rt->event_destroy(
+          event)) { /* tried twice, as it would stay. Who waits for it goes on waiting */
+    rt->last_error();
+    if (rt->event_destroy(event)) rt->last_error();
+  }
+  return error;
+}
+
+/* A copy may still be queued on the leader's stream. What uses the memory of the other side later,
+ * on the legacy stream if it belongs to no other, comes after the copy. A capture leads nothing
+ * outside of it. */
+static void lead(Copy const *copy, umemVirtual *other) {
+  umemCudaState const *mine = copy->state, *state = umemCuda_state_of(other);
+  if (!state || !umem_can(other, umemDeviceShared)) return;
+  if ((state->gpu == mine->gpu && !mine->stream) || umemCudaState_is_captured(mine)) return;
+  if (!lead_legacy(mine, copy->leader, state->gpu)) return;
+  mine->gpu->rt->last_error();
+  if (!umemCudaState_is_captured(mine))
+    umemCudaState_finish(mine); /* then nothing is left to wait for */
+}
+
+/* After a failure the blocks of a copy may go at once: it is done then. One that is recorded is not
+ * under way. */
+static void cut_short(Copy const *copy) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, copy->leader, copy->state->gpu)) return;
+  if (!umemCudaState_is_captured(copy->state) && umemCudaState_finish(copy->state))
+    copy->state->gpu->rt->last_error();
+  umemCudaScope_leave(&scope);
+}
+
+/* Whether a copy that is not ours goes by way of buffers that live no longer than the call. */
+static bool is_buffered(umemVirtual const *src, umemVirtual const *dst, umemLayout const *layout) {
+  return layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
+}
+
+/* Whether the stream of ctx is being captured. Also true after a failure, which is recorded. */
+static bool is_captured(umemVirtual *ctx) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!state || !umem_can(ctx, umemOrdered)) return false;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
+  bool captured = umemCudaState_is_captured(state);
+  umemCudaScope_leave(&scope);
+  return captured;
+}
+
+/* Refuses a copy through buffers in a capture, which would record it with them. */
+static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
+  uint64_t before = umem_thread.failures;
+  bool captured = is_captured(ctx);
+  if (captured && umem_thread.failures == before)
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "the stream is being captured into a graph: a copy between %s and %s in this "
+                     "layout needs buffers",
+                     umem_get_device_name(src), umem_get_device_name(dst));
+  return captured;
+}
+
+/* Whether the items fill a good part of what they span, in memory that only a GPU reaches: then
+ * host memory takes all of it in a few transfers. */
+static bool is_dense(umemVirtual const *ctx, umemLayout const *layout, ptrdiff_t const *strides) {
+  size_t const sparse = 4;
+  umemLayoutSpan span;
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  if (!umemCuda_state_of(ctx) || umem_can(ctx, umemCpuReadable)) return true;
+  return umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span) &&
+         (size_t)(span.high - span.low) / sparse <= nbytes;
+}
+
+/* Whether the items of dst stay apart even if they come from host memory in their order. */
+static bool is_scattered(umemVirtual const *dst, umemLayout const *layout) {
+  uintptr_t from = 0, to = 0;
+  umemNormalLayout n;
+  umemLayout scatter = *layout;
+  umemCudaBoxes boxes;
+  if (!umemCuda_state_of(dst) || umem_can(dst, umemCpuReadable)) return false;
+  scatter.src_strides = NULL;
+  umem_normalise(&n, &scatter, &from, &to);
+  return n.layout.rank &&
+         !(umemCudaBoxes_cut(&boxes, &n.layout) && umemCudaBoxes_pay(&boxes, &n.layout));
+}
+
+/* Whether the copy engines do it: not where many small boxes, as of a transposed array, cost more
+ * than a copy through host memory, which a capture cannot have. */
+static bool goes_in_boxes(umemCudaBoxes *boxes, umemVirtual *src, umemVirtual *dst,
+                          umemLayout const *layout) {
+  if (!umemCudaBoxes_cut(boxes, layout)) return false;
+  return umemCudaBoxes_pay(boxes, layout) || is_scattered(dst, layout) ||
+         !is_dense(src, layout, layout->src_strides) ||
+         !is_dense(dst, layout, layout->dst_strides) || is_captured(src) || is_captured(dst);
+}
+
+/* A long run between device memory and a context that neither a GPU nor the CPU can reach: cuFile
+ * moves it, or the methods of that context fill or empty pinned memory, in several threads. False
+ * when it is none, or there is no room for it. */
+static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                  uintptr_t dst_adr, umemLayout const *layout) {
+  bool to_device = ctx == dst;
+  umemVirtual *other = to_device ? src : dst;
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (layout->rank || layout->item_size < umemStagingFrom) return false;
+  if (!umem_can(other, umemConcurrent) ||
+      other->capabilities & (umemOrdered | umemDeviceShared | umemDeviceAccessible))
+    return false;
+  uintptr_t device_adr = to_device ? dst_adr : src_adr, other_adr = to_device ? src_adr : dst_adr;
+  umemCudaDirection direction = to_device ? umemCudaToDevice : umemCudaToHost;
+  if (umemCudaGds_copy(ctx, device_adr, other, other_adr, layout->item_size, direction))
+    return true;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
+  bool captured = umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state);
+  bool staged = !captured && umemCuda_stage_with(ctx, state, device_adr, other, other_adr,
+                                                 layout->item_size, direction);
+  umemCudaScope_leave(&scope);
+  return staged;
+}
+
+static int start(Copy *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
+                 umemLayout const *layout) {
+  int error;
+  if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
+  copy->packed = umemCudaNarrow_copy(copy->leader, &copy->way, layout, src_adr, dst_adr, &error);
+  if (copy->packed) return error;
+  return umemCudaBoxes_copy(&copy->way, boxes, layout, src_adr, dst_adr);
+}
+
+/* Blocks of a driver's pool are open to other devices only where that was asked for. */
+static void open_blocks(umemVirtual *ctx, int device) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  if (state && state->source->open_to) state->source->open_to(state, device);
+}
+
+/* Lets the leader's GPU reach the memory of the other one directly, where it can. Where it cannot,
+ * the runtime copies by way of the host. */
+static void open_peer(Copy const *copy, umemVirtual *src, umemVirtual *dst) {
+  umemCudaGpu *gpu = copy->state->gpu;
+  umemVirtual *other = copy->leader == dst ? src : dst;
+  int device = copy->leader == dst ? copy->way.src_device : copy->way.dst_device;
+  if (device != gpu->device && umemCudaGpu_reaches(gpu, device)) open_blocks(other, gpu->device);
+}
+
+/* Host memory has the name that it has in the leg: it may be a buffer. */
+static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
+                      umemLayout const *layout, int error, uint64_t begin) {
+  umemRoutePlace from, to;
+  if (!is_host(src)) from = umem_device_place(src, copy->way.src_device);
+  if (!is_host(dst)) to = umem_device_place(dst, copy->way.dst_device);
+  umemWay way = copy->way.src_device != copy->way.dst_device ? umemWayPeer
+                : copy->packed                               ? umemWayPacked
+                : layout->rank                               ? umemWayBoxes
+                                                             : umemWayDma;
+  umem_note_between(is_host(src) ? NULL : &from, is_host(dst) ? NULL : &to, way,
+                    error ? 0 : umem_count_items(layout) * layout->item_size, 1, begin);
+}
+
+bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                          uintptr_t dst_adr, umemLayout const *layout) {
+  umemCudaBoxes boxes;
+  if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
+  if (!is_ours(src, dst, layout) || (layout->rank && !goes_in_boxes(&boxes, src, dst, layout)))
+    return is_buffered(src, dst, layout) &&
+           (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
+  bool to_leader = rank_of(dst) >= rank_of(src);
+  umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
+  umemCudaState *state = umemCuda_state_of(leader);
+  Copy copy = {leader,
+               state,
+               {state->gpu->rt, state->stream, direction_of(src, dst), device_of(src, state),
+                device_of(dst, state)},
+               false};
+
+  if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, leader, state->gpu)) return true;
+  if (!follow_legacy(&copy, other)) {
+    umemCudaScope_leave(&scope);
+    return true;
+  }
+  open_peer(&copy, src, dst);
+  uint64_t begin = umem_route_clock();
+  int error = start(&copy, &boxes, src_adr, dst_adr, layout);
+  if (!may_go_on(&copy, src, dst, error)) {
+    int last = umemCudaState_finish(state);
+    if (!error) error = last;
+  } else if (!error) {
+    lead(&copy, other);
+  }
+  if (begin) note_copy(&copy, src, dst, layout, error, begin);
+  bool done = umemCuda_check(leader, state->gpu, error, "cannot copy from 0x%jx to 0x%jx",
+                             (uintmax_t)src_adr, (uintmax_t)dst_adr);
+  umemCudaScope_leave(&scope);
+  if (done && umem_can(other, umemOrdered) && umem_wait(other, leader) != umemOK) cut_short(&copy);
+  return true;
 }

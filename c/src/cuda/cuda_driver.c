@@ -1,6 +1,7 @@
-/* cuda_driver.c - see cuda_driver.h. */
+/* cuda_driver.c - fills the table of CUDA's functions from NVIDIA's driver alone: see
+ * umemCudaDriver_get. */
 #include "cuda/cuda_driver.h"
-#include "cuda/cuda_driver_functions.h"
+#include "cuda/cuda_rt.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -164,8 +165,8 @@ static int range(void const *adr, uintptr_t *base, size_t *nbytes) {
 static int context_push(void *context) { return CALL(push, context); }
 static int context_pop(void **context) { return CALL(pop, context); }
 
-/* Primary contexts last as long as the process, as those that the runtime makes: making one takes some 0.2 s, and
- * access of a peer ends with it. */
+/* Primary contexts last as long as the process, as those that the runtime makes: making one takes
+ * some 0.2 s, and access of a peer ends with it. */
 static int primary_retain(void **context, int device) {
   enum { most_devices = 64 };
   static void *kept[most_devices];

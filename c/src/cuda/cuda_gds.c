@@ -1,16 +1,38 @@
-/* cuda_gds.c - see cuda_gds.h.
+/* cuda_gds.c - whether cuFile moves bytes between files and GPUs without host memory, and copies by
+ * it.
  *
- * cuFile has a compatibility mode: where there is no direct path, it copies through host memory, as umem does by
- * itself, and no function reports this for a file. So umem uses cuFile only if its configuration forbids that mode.
- * cuFile then refuses the files that it cannot serve. */
+ * cuFile has a compatibility mode: where there is no direct path, it copies through host memory, as
+ * umem does by itself, and no function reports this for a file. So umem uses cuFile only if its
+ * configuration forbids that mode. cuFile then refuses the files that it cannot serve.
+ *
+ * cuFile's calls block the calling thread, and several of them keep a disk busy: so several threads
+ * take pieces of the copy, in turn. They need whole pages of the file; the parts of pages at both
+ * ends go through the page cache and host memory. cuFile knows nothing of streams, so the copy
+ * waits for the stream first.
+ *
+ * The memory is not registered with cuFile: that takes address space of the GPU (BAR1), which can
+ * be small. cuFile then transfers to device memory of its own and copies within the GPU. */
 #include "cuda/cuda_gds.h"
+#include "base/number.h"
+#include "core/context.h"
+#include "core/run.h"
+#include "core/status.h"
+#include "core/threads.h"
+#include "core/watch.h"
 #include "cuda/cuda_scope.h"
+#include "cuda/cuda_state.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
+
+/* ==== whether there is a direct path ==== */
 
 enum { notAsked, isAbsent, isThere };
 
-/* Guards the session. It is no umemLock, for which fork would wait: drivers fork when they load modules. */
+/* Protects the session. It is no umemLock, for which fork would wait: drivers fork when they load
+ * modules. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -22,7 +44,7 @@ static struct {
   umemCufileRt const *cufile;
 } session;
 
-/* In a child nobody holds it. */
+/* In a child no thread holds it. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
 
 __attribute__((constructor(101))) static void watch_fork(void) {
@@ -158,4 +180,224 @@ umemCudaGdsWords umemCudaGds_words(int code) {
   default:
     return (umemCudaGdsWords){false, umemIOError, false, "an error of cuFile"};
   }
+}
+
+/* ==== copies ==== */
+
+enum {
+  page = 4096,
+  piece_bytes = 4 << 20 /* kvikIO's default, too */
+};
+
+typedef struct Transfer {
+  umemVirtual *ctx, *other;
+  umemCudaGpu *gpu;
+  umemCufileRt const *cufile;
+  umemDirectFile const *file;
+  void *handle; /* of the file, registered */
+  bool to_device;
+  void *device;    /* of the first byte; never dereferenced */
+  uint64_t offset; /* of it in the file; begins a page */
+  size_t nbytes;   /* whole pages */
+  unsigned threads;
+  size_t next;  /* bytes of pieces that somebody has taken; atomic, as are the three below */
+  size_t moved; /* bytes of pieces that cuFile has moved */
+  bool over;    /* take no other */
+  bool failed;  /* a failure was recorded; otherwise, if over, cuFile has stopped */
+  bool refused; /* cuFile cannot transfer this file; atomic, too */
+} Transfer;
+
+/* ---- failures ---- */
+
+static bool stop(Transfer *transfer, bool failed) {
+  if (failed) __atomic_store_n(&transfer->failed, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&transfer->over, true, __ATOMIC_RELAXED);
+  return false;
+}
+
+/* What is refused because of the file system will be refused again. */
+static bool refuse(Transfer *transfer) {
+  __atomic_store_n(&transfer->refused, true, __ATOMIC_RELAXED);
+  return stop(transfer, false);
+}
+
+/* What a file system answers that has no such transfers. */
+static bool is_refusal(int error) {
+  return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS || error == ENODEV;
+}
+
+static void fail(Transfer const *transfer, umemVirtual *ctx, umemStatusType type, uint64_t offset,
+                 size_t size, char const *cause, int code) {
+  char number[32] = "";
+  if (code) snprintf(number, sizeof number, " (cuFile error %d)", code);
+  umemVirtual_fail(ctx, type, "%s: cannot transfer %zu bytes at %" PRIu64 " of %s %s GPU %d: %s%s",
+                   transfer->to_device ? "cuFileRead" : "cuFileWrite", size, offset,
+                   transfer->file->label, transfer->to_device ? "to" : "from",
+                   transfer->gpu->device, cause, number);
+}
+
+/* A transfer has returned result, which is no progress. */
+static bool give_up(Transfer *transfer, ssize_t result, int error, uint64_t offset, size_t size) {
+  char words[128];
+  if (result == 0) return stop(transfer, false); /* at the end of the file, which others have cut */
+  if (result >= -umemCufileBase) {
+    if (result == -1 && is_refusal(error)) return refuse(transfer);
+    fail(transfer, transfer->other, umemIOError, offset, size,
+         umem_system_words(result == -1 ? error : EIO, words, sizeof words), 0);
+    return stop(transfer, true);
+  }
+  int code = result < -INT32_MAX ? INT32_MAX : (int)-result;
+  umemCudaGdsWords cause = umemCudaGds_words(code);
+  if (cause.refusal) return stop(transfer, false); /* it may be short of memory, say */
+  fail(transfer, cause.of_gpu ? transfer->ctx : transfer->other, cause.type, offset, size,
+       cause.words, code);
+  return stop(transfer, true);
+}
+
+/* ---- one thread ---- */
+
+static ssize_t call(Transfer const *transfer, size_t at, size_t size, int *error) {
+  umemCufileRt const *cufile = transfer->cufile;
+  off_t offset = (off_t)(transfer->offset + at);
+  ssize_t result;
+  do {
+    errno = 0;
+    result = transfer->to_device
+                 ? cufile->read(transfer->handle, transfer->device, size, offset, (off_t)at)
+                 : cufile->write(transfer->handle, transfer->device, size, offset, (off_t)at);
+    *error = errno;
+  } while (result == -1 && *error == EINTR);
+  return result;
+}
+
+/* A short transfer goes on at a page. */
+static bool move_piece(Transfer *transfer, size_t at, size_t size) {
+  while (size) {
+    int error;
+    ssize_t moved = call(transfer, at, size, &error);
+    if (moved < 0 || (size_t)moved > size)
+      return give_up(transfer, moved < 0 ? moved : -1, moved < 0 ? error : EIO,
+                     transfer->offset + at, size);
+    size_t whole = (size_t)moved == size ? size : (size_t)moved / page * page;
+    if (!whole) return give_up(transfer, 0, 0, transfer->offset + at, size);
+    at += whole;
+    size -= whole;
+  }
+  return true;
+}
+
+/* Moves size bytes as move, noted for the route of the copy. What cuFile refuses is left to other
+ * routes, which note it. */
+static bool move_noted(Transfer *transfer, size_t at, size_t size) {
+  uint64_t begin = umem_route_clock();
+  bool good = move_piece(transfer, at, size);
+  if (!begin || !(good || __atomic_load_n(&transfer->failed, __ATOMIC_RELAXED))) return good;
+  umemRoutePlace device = umem_device_place(transfer->ctx, transfer->gpu->device);
+  umem_note_between(transfer->to_device ? NULL : &device, transfer->to_device ? &device : NULL,
+                    umemWayGds, good ? size : 0, transfer->threads, begin);
+  return good;
+}
+
+static void move_pieces(void *job, unsigned thread) {
+  (void)thread;
+  Transfer *transfer = job;
+  umemCudaScope scope; /* contexts are current for one thread */
+  if (!umemCudaScope_enter(&scope, transfer->ctx, transfer->gpu)) {
+    stop(transfer, true);
+    return;
+  }
+  while (!__atomic_load_n(&transfer->over, __ATOMIC_RELAXED)) {
+    size_t at = __atomic_fetch_add(&transfer->next, piece_bytes, __ATOMIC_RELAXED);
+    if (at >= transfer->nbytes) break;
+    size_t rest = transfer->nbytes - at;
+    size_t size = umem_lesser(rest, piece_bytes);
+    if (!move_noted(transfer, at, size)) break;
+    __atomic_fetch_add(&transfer->moved, size, __ATOMIC_RELAXED);
+  }
+  umemCudaScope_leave(&scope);
+}
+
+/* ---- the whole ---- */
+
+/* Waits for what is queued on the stream of state: an event, because to wait for the legacy stream
+ * itself is to wait for its own work alone. False, with nothing recorded, if that fails, or if a
+ * capture has begun. In the scope. */
+static bool settle(umemVirtual *ctx, umemCudaState const *state) {
+  umemCudaRt const *rt = state->gpu->rt;
+  umemAttempt forgotten; /* the caller's other routes meet what is really wrong */
+  umemAttempt_begin(&forgotten);
+  void *event = umemCudaGpu_take_event(state->gpu, ctx);
+  int error = event ? rt->event_record(event, state->stream) : umemCudaInvalidHandle;
+  if (!error && umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state))
+    error = umemCudaCaptureUnsupported;
+  if (!error) error = rt->event_synchronize(event);
+  umemCudaGpu_give_event(state->gpu, event);
+  if (error) rt->last_error();
+  umemAttempt_end(&forgotten);
+  return !error;
+}
+
+/* Registers the file and moves the pages. In the scope. */
+static bool move(Transfer *transfer, umemCudaState const *state) {
+  umemCufileRt const *cufile = transfer->cufile;
+  umemCufileFile file = {.type = umemCufileDescriptor, .handle.fd = transfer->file->fd};
+  if (cufile->handle_register(&transfer->handle, &file).code) return refuse(transfer);
+  bool ready = settle(transfer->ctx, state);
+  transfer->threads = umem_parallel_pieces(transfer->nbytes, piece_bytes, umemParallelMost);
+  if (ready) umem_parallel(transfer->threads, move_pieces, transfer);
+  cufile->handle_deregister(transfer->handle);
+  return ready && (!transfer->over || transfer->failed);
+}
+
+/* Whether the stream is not captured, and the pages were moved or a failure recorded. */
+static bool move_in_scope(Transfer *transfer, umemCudaState const *state) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, transfer->ctx, transfer->gpu)) {
+    stop(transfer, true);
+    return true;
+  }
+  bool captured = umem_can(transfer->ctx, umemOrdered) && umemCudaState_is_captured(state);
+  bool moved = !captured && move(transfer, state);
+  umemCudaScope_leave(&scope);
+  return moved;
+}
+
+/* Bytes beside the pages, through host memory. */
+static void copy_end(Transfer const *transfer, uintptr_t device_adr, uintptr_t other_adr,
+                     size_t nbytes) {
+  if (!nbytes) return;
+  if (transfer->to_device)
+    umem_stage(transfer->other, other_adr, transfer->ctx, device_adr, nbytes);
+  else
+    umem_stage(transfer->ctx, device_adr, transfer->other, other_adr, nbytes);
+}
+
+bool umemCudaGds_copy(umemVirtual *ctx, uintptr_t device_adr, umemVirtual *other,
+                      uintptr_t other_adr, size_t nbytes, umemCudaDirection direction) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemDirectFile file;
+  bool to_device = direction == umemCudaToDevice;
+  if (nbytes < umemCudaGdsFrom || !UMEM_SLOT(other, direct_file)) return false;
+  umemCufileRt const *cufile = umemCudaGds_open(state->gpu);
+  if (!cufile || !other->vptr->direct_file(other, other_adr, nbytes,
+                                           to_device ? umemReadable : umemWritable, &file))
+    return false;
+  size_t head = (size_t)(-file.offset % page), whole = (nbytes - head) / page * page;
+  Transfer transfer = {.ctx = ctx,
+                       .other = other,
+                       .gpu = state->gpu,
+                       .cufile = cufile,
+                       .file = &file,
+                       .to_device = to_device,
+                       .device = (void *)(device_adr + head),
+                       .offset = file.offset + head,
+                       .nbytes = whole};
+  bool moved = move_in_scope(&transfer, state);
+  file.moved = transfer.moved;
+  file.refused = transfer.refused;
+  file.release(other, &file);
+  if (!moved || transfer.failed) return moved;
+  copy_end(&transfer, device_adr, other_adr, head);
+  copy_end(&transfer, device_adr + head + whole, other_adr + head + whole, nbytes - head - whole);
+  return true;
 }

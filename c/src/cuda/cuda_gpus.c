@@ -1,23 +1,29 @@
-/* cuda_gpus.c - see cuda_gpus.h.
+/* cuda_gpus.c - opens and closes the GPUs of this process, and enters them for kernels of the
+ * program.
  *
  * A GPU's primary context is retained by its first user, and released by its last. */
 #include "cuda/cuda_gpus.h"
-#include "cuda/cuda_channel.h"
-#include "cuda/cuda_error.h"
-#include "cuda/cuda_event.h"
+#include "base/thread.h"
+#include "core/context.h"
+#include "core/status.h"
+#include "cuda/cuda_pinned.h"
+#include "cuda/cuda_scope.h"
 
 #include <pthread.h>
+#include <string.h>
+#include <umem/cuda.h>
+#include <umem/virtual.h>
 
 /* ---- the GPUs there are ---- */
 
-/* Guards the table. It is no umemLock, for which fork would wait: the driver itself forks when it is first
- * used and has to load its module. */
+/* Protects the table. It is no umemLock, for which fork would wait: the driver itself forks when it
+ * is first used and has to load its module. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
 static unsigned users_of[umemCudaMostDevices]; /* atomic; from and to 0 under the lock */
 
-/* In a child nobody holds it; what stands in the table means nothing there. */
+/* In a child no thread holds it, and the table means nothing. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
 
 __attribute__((constructor(101))) static void watch_fork(void) {
@@ -101,8 +107,8 @@ static bool is_of_this_process(umemVirtual *ctx, umemCudaGpu const *gpu) {
   return false;
 }
 
-/* One user more of a GPU that has some, or one less where others stay: what loops do each time. False where
- * that takes the lock. */
+/* One user more of a GPU that has some, or one less where others remain: what loops do each time.
+ * False where that takes the lock. */
 static bool change_users(int device, int by) {
   unsigned *count = &users_of[device], least = by > 0 ? 1 : 2;
   unsigned users = __atomic_load_n(count, __ATOMIC_ACQUIRE);
@@ -188,4 +194,139 @@ bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {
   if (error) return false; /* it may be another time */
   __atomic_fetch_or(can ? &gpu->peers : &gpu->no_peers, bit, __ATOMIC_RELAXED);
   return can;
+}
+
+/* ==== memory of other libraries ==== */
+
+static char const *const names[] = {
+    [umemForeignPinned] = "pinned memory",
+    [umemForeignGpu] = "device memory",
+    [umemForeignManaged] = "managed memory",
+};
+
+_Static_assert((int)umemForeignPinned == umemCudaPinned, "numbers of CUDA");
+_Static_assert((int)umemForeignGpu == umemCudaDeviceMemory, "numbers of CUDA");
+_Static_assert((int)umemForeignManaged == umemCudaManagedMemory, "numbers of CUDA");
+
+/* In the scope of a GPU. */
+static bool ask(umemCudaRt const *rt, uintptr_t adr, umemFound *found) {
+  umemCudaMemory kind = umemCudaUnregistered;
+  uintptr_t base = 0;
+  size_t nbytes = 0;
+  int device = -1, error = rt->pointer((void const *)adr, &kind, &device);
+  if (error) rt->last_error();
+  if (error || kind == umemCudaUnregistered) return false;
+  found->foreign = (umemForeign)kind;
+  found->name = names[kind];
+  found->device = device;
+  if (rt->range((void const *)adr, &base, &nbytes)) {
+    rt->last_error();
+    return true;
+  }
+  found->adr = base;
+  found->nbytes = nbytes;
+  return true;
+}
+
+bool umemCuda_find_foreign(uintptr_t adr, umemFound *found) {
+  umemCudaGpu *gpu = umemCudaGpu_any();
+  umemCudaScope scope;
+  bool known = false;
+  if (!gpu) return false;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  if (umemCudaScope_enter(&scope, NULL, gpu)) {
+    known = ask(gpu->rt, adr, found);
+    umemCudaScope_leave(&scope);
+  }
+  umemAttempt_end(&forgotten);
+  umemCudaGpu_close(gpu);
+  return known;
+}
+
+/* ==== the way into the context of a GPU and back, for kernels of the program ==== */
+
+/* What the bytes of a umemCudaEntry are. */
+typedef struct {
+  umemCudaRt const *rt; /* NULL: there is nothing to leave */
+  umemCudaScope scope;  /* of scope.gpu; where that is NULL, the context is the caller's own */
+} Entry;
+
+_Static_assert(sizeof(Entry) <= sizeof(umemCudaEntry), "an entry fits");
+
+enum { of_caller = -1, relaxed = 2 /* cudaStreamCaptureModeRelaxed */ };
+
+/* As umemCuda_check, for the caller's own context. */
+static bool check(umemCudaRt const *rt, int error, char const *what) {
+  umemCudaGpu here = {.rt = rt, .device = of_caller};
+  return umemCuda_check(NULL, &here, error, "%s", what);
+}
+
+/* The caller's context remains current. It need not be a primary one: no umemCudaGpu stands for
+ * it. */
+static bool enter_own_context(Entry *entry) {
+  entry->scope.capture_mode = relaxed;
+  return check(entry->rt, entry->rt->exchange_capture_mode(&entry->scope.capture_mode),
+               "cannot use the current GPU");
+}
+
+/* Tried twice, as by umemCudaScope_leave. */
+static void leave_own_context(Entry *entry) {
+  int error = entry->rt->exchange_capture_mode(&entry->scope.capture_mode);
+  if (error) {
+    entry->rt->last_error();
+    error = entry->rt->exchange_capture_mode(&entry->scope.capture_mode);
+  }
+  check(entry->rt, error, "cannot leave the current GPU");
+}
+
+static bool enter_gpu(Entry *entry, int device) {
+  umemCudaGpu *gpu = umemCudaGpu_open(NULL, device);
+  if (!gpu) return false;
+  entry->rt = gpu->rt;
+  if (umemCudaScope_enter(&entry->scope, NULL, gpu)) return true;
+  umemCudaGpu_close(gpu);
+  return false;
+}
+
+/* The caller's context or, where it has none, that of its current GPU. */
+static bool enter_current(Entry *entry) {
+  int device = of_caller;
+  void *current = NULL;
+  entry->rt = umemCudaRt_get();
+  if (!entry->rt) return enter_gpu(entry, device); /* which says that CUDA is missing */
+  int error = entry->rt->context_current(&current);
+  if (!error && !current) error = entry->rt->get_device(&device);
+  if (!check(entry->rt, error, "cannot ask which GPU is current")) return false;
+  return current ? enter_own_context(entry) : enter_gpu(entry, device);
+}
+
+umemStatusType umemCuda_enter(umemCudaEntry *entry, int device) {
+  UMEM_ENTER();
+  umem_defer_cancel();
+  uint64_t before = umem_thread.failures;
+  if (!entry) return umemVirtual_fail(NULL, umemValueError, "the entry is NULL");
+  memset(entry, 0, sizeof *entry);
+  Entry own = {.rt = NULL};
+  if (device == of_caller ? enter_current(&own) : enter_gpu(&own, device))
+    memcpy(entry, &own, sizeof own);
+  return umem_result(before);
+}
+
+umemStatusType umemCuda_leave(umemCudaEntry *entry) {
+  UMEM_ENTER();
+  umem_defer_cancel();
+  uint64_t before = umem_thread.failures;
+  if (!entry) return umemVirtual_fail(NULL, umemValueError, "the entry is NULL");
+  Entry own;
+  memcpy(&own, entry, sizeof own);
+  memset(entry, 0, sizeof *entry);
+  if (!own.rt) return umemOK;
+  if (own.scope.gpu) {
+    umemCudaScope_leave(&own.scope);
+    umemCudaGpu_close(own.scope.gpu);
+  } else {
+    leave_own_context(&own);
+  }
+  return umem_result(before);
 }

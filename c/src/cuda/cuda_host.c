@@ -4,8 +4,8 @@
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/ram.h"
-#include "cuda/cuda_error.h"
-#include "cuda/cuda_pin.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_pinned.h"
 #include "cuda/cuda_state.h"
 
 #include <umem/cuda.h>
@@ -45,8 +45,8 @@ static struct umemVtbl const pinned_vtbl = {
     .usage = umemCuda_usage,
 };
 
-/* The caller's current device, the first one where there is no choice: pinning needs the context of some
- * GPU. Returns the runtime's error. */
+/* The caller's current device, the first one where there is no choice: pinning needs the context of
+ * some GPU. Returns the runtime's error. */
 static int current_device(int *device) {
   umemCudaRt const *rt = umemCudaRt_get();
   int error = rt ? rt->get_device(device) : umemCudaSuccess;

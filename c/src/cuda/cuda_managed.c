@@ -1,10 +1,14 @@
 /* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
- * moves to where they are used. */
-#include "core/status.h"
+ * moves to where they are used; and the adaptor that moves new blocks to the GPU. */
 #include "base/thread.h"
-#include "cuda/cuda_error.h"
+#include "core/adaptor.h"
+#include "core/context.h"
+#include "core/status.h"
 #include "cuda/cuda_methods.h"
+#include "cuda/cuda_scope.h"
+#include "cuda/cuda_state.h"
 
+#include <inttypes.h>
 #include <umem/cuda.h>
 
 enum {
@@ -18,7 +22,8 @@ typedef struct {
   unsigned flags;
 } Managed;
 
-/* Gives the driver the hints of the constructor's flags. Without concurrent access the driver supports no hints. */
+/* Gives the driver the hints of the constructor's flags. Without concurrent access the driver
+ * supports no hints. */
 static int give_hints(Managed *managed, void *adr, size_t nbytes) {
   umemCudaGpu *gpu = managed->state.gpu;
   umemCudaRt const *rt = gpu->rt;
@@ -37,9 +42,10 @@ static int give_hints(Managed *managed, void *adr, size_t nbytes) {
 
 /* ---- room ---- */
 
-/* The driver allocates more managed memory than the GPU has. Kernels that use all of it then wait for pages all the
- * time, so the live blocks of the process must fit on the GPU, unless the program allows more. Where the pages are
- * cannot be asked; free bytes say nothing about that, because pages that are on the GPU do not count as free. */
+/* The driver allocates more managed memory than the GPU has. Kernels that use all of it then wait
+ * for pages all the time, so the live blocks of the process must fit on the GPU, unless the program
+ * allows more. Where the pages are cannot be asked; free bytes say nothing about that, because
+ * pages that are on the GPU do not count as free. */
 static bool take_room(uint64_t *live, uint64_t capacity, size_t nbytes) {
   uint64_t before = __atomic_load_n(live, __ATOMIC_RELAXED);
   do
@@ -158,3 +164,80 @@ umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device, unsigned f
   }
   return umemCuda_construct_failed(&ctx->super);
 }
+
+/* ==== cuda-prefetch: lets new blocks begin on the GPU, also below other adaptors ==== */
+
+typedef struct Prefetch {
+  umemAdaptor adaptor;
+  umemCudaState *managed; /* borrowed: of the innermost upstream */
+} Prefetch;
+
+/* False, with a status, when CUDA refuses. Drivers without concurrent access know no such hint. */
+static bool prefetch(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  umemCudaState *managed = ((Prefetch *)umemAdaptor_impl(ctx))->managed;
+  umemCudaGpu *gpu = managed->gpu;
+  umemCudaScope scope;
+  if (!gpu->concurrent_managed) return true;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return false;
+  int error = gpu->rt->prefetch((void const *)adr, nbytes, gpu->device, managed->stream);
+  bool done =
+      umemCuda_check(ctx, gpu, error, "cannot prefetch %zu bytes at 0x%" PRIxPTR, nbytes, adr);
+  umemCudaScope_leave(&scope);
+  return done;
+}
+
+/* After realloc the old block may be gone: it is too late to refuse for the sake of a hint. */
+static void prefetch_moved(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  prefetch(ctx, adr, nbytes);
+  umemAttempt_end(&forgotten);
+}
+
+/* calloc is a new block, by way of this function, and then zeros. */
+static uintptr_t prefetch_ask(umemVirtual *ctx, umemRequest const *request) {
+  if (request->how == umemByCalloc) return umemVirtual_calloc(ctx, 1, request->nbytes);
+  uintptr_t adr = umemAdaptor_ask(ctx, request);
+  if (!adr) return 0;
+  if (request->how == umemByRealloc) {
+    prefetch_moved(ctx, adr, request->nbytes);
+  } else if (!prefetch(ctx, adr, request->nbytes)) {
+    umemAdaptor_give_back(ctx, adr, request->how == umemByAligned);
+    return 0;
+  }
+  return adr;
+}
+UMEM_ADAPTOR_ALLOCATES(prefetch_ask)
+
+/* ---- construction ---- */
+
+static bool prefetch_start(umemVirtual *ctx, void const *none) {
+  (void)none;
+  umemVirtual *innermost = umem_innermost(ctx);
+  ((Prefetch *)umemAdaptor_impl(ctx))->managed = umemCuda_state_of(innermost);
+  if (innermost->vptr == umem_cuda_managed_kind.scheme.vtbl) return true;
+  umemVirtual_fail(ctx, umemTypeError, "below is %s memory, not managed memory of CUDA",
+                   umem_get_device_name(innermost));
+  return false;
+}
+
+static struct umemVtbl const prefetch_vtbl = {
+    .dtor = umemAdaptor_dtor,
+    UMEM_ADAPTOR_ALLOCATION_BY(prefetch_ask),
+    UMEM_ADAPTOR_FREE,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+    UMEM_ADAPTOR_ALWAYS,
+};
+
+/* "cuda-prefetch+cuda-managed:" */
+umemKind const umem_cuda_prefetch_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemCudaPrefetch, "cuda-prefetch", &prefetch_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_cuda_prefetch_kind),
+               .help = "over managed memory: new blocks begin on the GPU"},
+    .label = "CudaPrefetch",
+    .impl_size = sizeof(Prefetch),
+    .start = prefetch_start,
+};
+
+UMEM_ADAPTOR_CTORS(umemCudaPrefetch, umem_cuda_prefetch_kind)

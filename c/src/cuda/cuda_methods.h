@@ -4,7 +4,7 @@
 
 #include "cuda/cuda_state.h"
 
-/* ---- cuda_copy.c: runs of bytes, and waiting ---- */
+/* ---- cuda_copy.c: runs of bytes, waiting, and direct routes ---- */
 
 void umemCuda_synchronize(umemVirtual *ctx);
 void umemCuda_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
@@ -15,8 +15,6 @@ void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
 void umemCuda_info(umemVirtual *ctx, umemInfo *info);
 int umemCuda_dlpack_device(umemVirtual *ctx, int *id); /* of device memory */
 
-/* ---- cuda_direct.c: routes between memories that a GPU addresses ---- */
-
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
@@ -24,20 +22,33 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
 
 bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
-/* ---- cuda_pages.c: device memory that is mapped page by page ---- */
+/* ---- cuda.c: device memory that is mapped page by page ---- */
 
 umemPages const *umemCuda_pages(umemVirtual *ctx);
 umemPages const *umemCuda_large_pages(umemVirtual *ctx);
 
-/* ---- cuda_order.c: streams that wait for one another ---- */
+/* ---- cuda_stage.c: copies through pinned chunks, in several threads ---- */
 
-/* What CUDA calls cudaStreamLegacy and cudaStreamPerThread. */
-enum { umemCudaLegacyHandle = 1, umemCudaPerThreadHandle = 2 };
+/* Copies nbytes between device memory and host memory that is not pinned, through pinned chunks and
+ * in several threads, after the work queued on state's stream and before what is queued on it
+ * later. Complete on return. direction: umemCudaToDevice or umemCudaToHost. Returns false, with
+ * nothing touched or recorded, when there is no room for it, or it would not pay: the caller copies
+ * in one call. Called in gpu's scope. */
+bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
+                    size_t nbytes, umemCudaDirection direction);
 
-/* For contexts of a stream. */
-void umemCuda_wait(umemVirtual *ctx, umemVirtual *other);
+/* As umemCuda_stage, between device memory and other, a concurrent context that is not ordered and
+ * whose methods move its bytes to and from host memory, such as a file. They run in several
+ * threads, outside of gpu's scope. What they record becomes the caller's failure. */
+bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
+                         umemVirtual *other, uintptr_t other_adr, size_t nbytes,
+                         umemCudaDirection direction);
 
-void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream);
+/* ---- cuda_share.c: memory of GPUs in several processes ---- */
+
+bool umemCuda_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd);
+bool umemCuda_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr);
+bool umemCuda_detach(umemVirtual *ctx, uintptr_t adr);
 
 /* What the tables of all of them have in common. */
 

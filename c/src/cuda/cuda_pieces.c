@@ -1,15 +1,15 @@
-/* cuda_pieces.c - the method copy_pieces of device memory: a thread reads one piece into pinned memory while the GPU
- * transfers the one before. The thread waits for a transfer only when it needs its chunk, or has nothing else to do. */
+/* cuda_pieces.c - the method copy_pieces of device memory: a thread reads one piece into pinned
+ * memory while the GPU transfers the one before. The thread waits for a transfer only when it needs
+ * its chunk, or has nothing else to do. */
 #include "base/thread.h"
 #include "core/run.h"
 #include "core/context.h"
 #include "core/watch.h"
-#include "cuda/cuda_channel.h"
-#include "cuda/cuda_error.h"
+#include "cuda/cuda_pinned.h"
+#include "cuda/cuda_scope.h"
 #include "cuda/cuda_gds.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_stream.h"
+#include "cuda/cuda_state.h"
 
 #include <string.h>
 
@@ -52,10 +52,10 @@ static bool fill(Carrier *self, unsigned b, umemCopyPiece const *piece) {
   return umem_thread.failures == before;
 }
 
-/* Lets the channel wait for what is queued on the piece's context. Waits see an event as it was recorded last before
- * them, so that the chunk's own will do. False, with nothing recorded, if the stream is being captured: the channel
- * must stay outside of that. */
-static bool follow(Carrier *self, unsigned b, umemCopyPiece const *piece, int *error) {
+/* Lets the channel wait for what is queued on the piece's context. Waits see an event as it was
+ * recorded last before them, so that the chunk's own will do. False, with nothing recorded, if the
+ * stream is being captured: the channel must stay outside of that. */
+static bool wait_for_context(Carrier *self, unsigned b, umemCopyPiece const *piece, int *error) {
   umemCudaRt const *rt = self->gpu->rt;
   umemCudaState const *state = umemCuda_state_of(piece->dst);
   *error = umemCudaSuccess;
@@ -82,10 +82,11 @@ static void copy_alone(Carrier *self, umemCopyPiece const *piece) {
   self->feed->end(self->feed, piece, umem_thread.failures == before);
 }
 
-/* Starts the transfer of a piece that chunk b holds. In the scope. False: the piece has no transfer. */
+/* Starts the transfer of a piece that chunk b holds. In the scope. False: the piece has no
+ * transfer. */
 static bool start(Carrier *self, unsigned b, umemCopyPiece const *piece, bool *refused) {
   int error;
-  *refused = !follow(self, b, piece, &error);
+  *refused = !wait_for_context(self, b, piece, &error);
   if (*refused) return false;
   self->begin[b] = umem_route_clock();
   if (!error) {
@@ -124,7 +125,8 @@ static bool settle_all(Carrier *self, unsigned oldest) {
   return settle(self, 1 - oldest) && good;
 }
 
-/* The same from outside of the scope. Where that cannot be entered any more, the pieces have failed. */
+/* Waits for both from outside of the scope. Where that cannot be entered any more, the pieces have
+ * failed. */
 static bool enter_and_settle(Carrier *self, unsigned oldest) {
   umemCudaScope scope;
   if (!self->moving[0].nbytes && !self->moving[1].nbytes) return true;
@@ -146,15 +148,16 @@ static bool enter_and_settle(Carrier *self, unsigned oldest) {
 
 /* ---- the loop ---- */
 
-/* The next piece; first, if there is none, waits for the transfers, because then there may be one. */
+/* The next piece; first, if there is none, waits for the transfers, because then there may be
+ * one. */
 static bool next(Carrier *self, unsigned b, size_t most, umemCopyPiece *piece) {
   if (self->feed->next(self->feed, most, piece)) return true;
   bool waited = self->moving[0].nbytes || self->moving[1].nbytes;
   return waited && enter_and_settle(self, b) && self->feed->next(self->feed, most, piece);
 }
 
-/* Fills chunk b, which is free, and sends it; then waits for the other chunk, which is next. All that in one scope, as
- * each costs as much as a transfer of 10 KiB. False: stop. In no scope. */
+/* Fills chunk b, which is free, and sends it; then waits for the other chunk, which is next. All
+ * that in one scope, as each costs as much as a transfer of 10 KiB. False: stop. In no scope. */
 static bool send(Carrier *self, unsigned b, umemCopyPiece const *piece) {
   umemCudaScope scope;
   self->feed->about(self->feed, piece);
@@ -181,8 +184,8 @@ static void carry(Carrier *self, size_t most) {
 
 /* ---- the method ---- */
 
-/* As for single copies: what the CPU or a GPU has to wait for, or a disk gives to the GPU itself, has routes of its
- * own. */
+/* As for single copies: what the CPU or a GPU has to wait for, or a disk gives to the GPU itself,
+ * has routes of its own. */
 static bool takes(umemVirtual *src, umemCudaGpu *gpu) {
   unsigned never = umemOrdered | umemDeviceShared | umemDeviceAccessible;
   return umem_can(src, umemConcurrent) && !(src->capabilities & never) &&

@@ -1,7 +1,7 @@
 /* cuda_rt.c - chooses the table, and fills that of the CUDA runtime, 12.2 and later.
  *
- * The runtime is linked statically and opens the driver when it is first called, so the library loads
- * on machines without one. The few functions of the driver are asked of the runtime. */
+ * The runtime is linked statically and opens the driver when it is first called, so the library
+ * loads on machines without one. The few functions of the driver are asked of the runtime. */
 #include "cuda/cuda_rt.h"
 
 static umemCudaRt const *replacement;
@@ -10,7 +10,6 @@ void umemCudaRt_replace(umemCudaRt const *table) { replacement = table; }
 
 #if defined(UMEM_CUDA_DRIVER)
 
-#include "cuda/cuda_driver.h"
 #include "cuda/cufile_rt.h"
 
 umemCudaRt const *umemCudaRt_get(void) {
@@ -23,8 +22,8 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 
 #else
 
-/* Stream NULL is the legacy default stream, whatever the build is compiled with: CUDA's headers would
- * replace the functions by those of a default stream per thread. */
+/* Stream NULL is the legacy default stream, whatever the build is compiled with: CUDA's headers
+ * would replace the functions by those of a default stream per thread. */
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #undef __CUDA_API_PER_THREAD_DEFAULT_STREAM
 
@@ -40,7 +39,80 @@ umemCudaRt const *umemCudaRt_get(void) { return replacement; }
 #error "umem needs CUDA 12.2 or later"
 #endif
 
-#include "cuda/cuda_rt_numbers.h"
+/* The numbers of cuda_rt.h are CUDA's. */
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(umemCudaInvalidValue, cudaErrorInvalidValue);
+SAME(umemCudaOutOfMemory, cudaErrorMemoryAllocation);
+SAME(umemCudaInitializationError, cudaErrorInitializationError);
+SAME(umemCudaUnloading, cudaErrorCudartUnloading);
+SAME(umemCudaStubLibrary, cudaErrorStubLibrary);
+SAME(umemCudaInsufficientDriver, cudaErrorInsufficientDriver);
+SAME(umemCudaNoGpu, cudaErrorNoDevice);
+SAME(umemCudaInvalidOrdinal, cudaErrorInvalidDevice);
+SAME(umemCudaInvalidContext, cudaErrorDeviceUninitialized);
+SAME(umemCudaMapFailed, cudaErrorMapBufferObjectFailed);
+SAME(umemCudaUncorrectable, cudaErrorECCUncorrectable);
+SAME(umemCudaLinkUncorrectable, cudaErrorNvlinkUncorrectable);
+SAME(umemCudaInvalidHandle, cudaErrorInvalidResourceHandle);
+SAME(umemCudaNotReady, cudaErrorNotReady);
+SAME(umemCudaIllegalAddress, cudaErrorIllegalAddress);
+SAME(umemCudaLaunchTimeout, cudaErrorLaunchTimeout);
+SAME(umemCudaPeerAlreadyEnabled, cudaErrorPeerAccessAlreadyEnabled);
+SAME(umemCudaContextDestroyed, cudaErrorContextIsDestroyed);
+SAME(umemCudaAssert, cudaErrorAssert);
+SAME(umemCudaAlreadyRegistered, cudaErrorHostMemoryAlreadyRegistered);
+SAME(umemCudaNotRegistered, cudaErrorHostMemoryNotRegistered);
+SAME(umemCudaHardwareStackError, cudaErrorHardwareStackError);
+SAME(umemCudaIllegalInstruction, cudaErrorIllegalInstruction);
+SAME(umemCudaMisalignedAddress, cudaErrorMisalignedAddress);
+SAME(umemCudaInvalidAddressSpace, cudaErrorInvalidAddressSpace);
+SAME(umemCudaInvalidPc, cudaErrorInvalidPc);
+SAME(umemCudaLaunchFailure, cudaErrorLaunchFailure);
+SAME(umemCudaNotPermitted, cudaErrorNotPermitted);
+SAME(umemCudaNotSupported, cudaErrorNotSupported);
+SAME(umemCudaCaptureUnsupported, cudaErrorStreamCaptureUnsupported);
+SAME(umemCudaCaptureInvalidated, cudaErrorStreamCaptureInvalidated);
+SAME(umemCudaCaptureIsolation, cudaErrorStreamCaptureIsolation);
+SAME(umemCudaCaptureImplicit, cudaErrorStreamCaptureImplicit);
+SAME(umemCudaCapturedEvent, cudaErrorCapturedEvent);
+SAME(umemCudaToDevice, cudaMemcpyHostToDevice);
+SAME(umemCudaToHost, cudaMemcpyDeviceToHost);
+SAME(umemCudaWithinDevice, cudaMemcpyDeviceToDevice);
+SAME(umemCudaAnyDirection, cudaMemcpyDefault);
+SAME(umemCudaUnregistered, cudaMemoryTypeUnregistered);
+SAME(umemCudaPinned, cudaMemoryTypeHost);
+SAME(umemCudaDeviceMemory, cudaMemoryTypeDevice);
+SAME(umemCudaManagedMemory, cudaMemoryTypeManaged);
+SAME(umemCudaNoCapture, cudaStreamCaptureStatusNone);
+SAME(umemCudaCapturing, cudaStreamCaptureStatusActive);
+SAME(umemCudaCaptureBroken, cudaStreamCaptureStatusInvalidated);
+SAME(umemCudaPortable, cudaHostAllocPortable);
+SAME(umemCudaMapped, cudaHostAllocMapped);
+SAME(umemCudaWriteCombined, cudaHostAllocWriteCombined);
+SAME(umemCudaPortable, cudaHostRegisterPortable);
+SAME(umemCudaMapped, cudaHostRegisterMapped);
+SAME(2, CU_STREAM_CAPTURE_MODE_RELAXED); /* exchange_capture_mode */
+
+/* The errors of the driver's functions that umem calls. */
+SAME(umemCudaInvalidValue, CUDA_ERROR_INVALID_VALUE);
+SAME(umemCudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(umemCudaInitializationError, CUDA_ERROR_NOT_INITIALIZED);
+SAME(umemCudaUnloading, CUDA_ERROR_DEINITIALIZED);
+SAME(umemCudaNoGpu, CUDA_ERROR_NO_DEVICE);
+SAME(umemCudaInvalidOrdinal, CUDA_ERROR_INVALID_DEVICE);
+SAME(umemCudaInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
+SAME(umemCudaMapFailed, CUDA_ERROR_MAP_FAILED);
+SAME(umemCudaInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
+SAME(umemCudaContextDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+SAME(umemCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED);
+SAME(umemCudaCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME(umemCudaCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME(umemCudaCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME(umemCudaCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+SAME(umemCudaNoCapture, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(umemCudaCapturing, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+SAME(umemCudaCaptureBroken, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+#undef SAME
 
 /* ---- the driver's functions ---- */
 
@@ -284,7 +356,8 @@ static int pool_allow(void *pool, int device) {
   return (int)cudaMemPoolSetAccess(pool, &access, 1);
 }
 
-/* By the driver: the runtime looks up the current context once more, which takes as long as the driver itself. */
+/* By the driver: the runtime looks up the current context once more, which takes as long as the
+ * driver itself. */
 static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
   CUdeviceptr address = 0;
   int error = DRIVER(pool_malloc(&address, nbytes, pool, stream));

@@ -1,17 +1,27 @@
-/* cuda_share.c - see cuda_share.h. */
-#include "cuda/cuda_share.h"
+/* cuda_share.c - memory of GPUs in several processes: handles for blocks of this one, and blocks of
+ * others in its addresses. Threads: any.
+ *
+ * Work is ordered by events. Each context that shares has one event, which is recorded on its
+ * stream whenever it shares a block. Its handle goes with that of the block, and the stream of the
+ * context that attaches the block waits for it.
+ *
+ * A block is opened once for each GPU that uses it, and counted. The lock is held while CUDA opens
+ * and closes it, so that two threads do not open one block twice. A block that is open holds its
+ * GPU, so it may outlive the context that has attached it. */
+#include "cuda/cuda_methods.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
-#include "cuda/cuda_error.h"
-#include "cuda/cuda_event.h"
+#include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_shared.h"
-#include "cuda/cuda_stream.h"
+#include "cuda/cuda_state.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <umem/handle.h>
+#include <unistd.h>
 
 _Static_assert(sizeof((umemHandle *)0)->memory == sizeof(umemCudaIpc), "room for CUDA's handles");
 _Static_assert(sizeof((umemHandle *)0)->event == sizeof(umemCudaIpc), "room for CUDA's handles");
@@ -109,4 +119,372 @@ bool umemCuda_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *
   }
   umemCudaScope_leave(&scope);
   return umem_thread.failures == before;
+}
+
+/* ==== blocks of other processes ==== */
+
+/* A pool of another process. */
+typedef struct Pool {
+  struct Pool *next;
+  uint64_t process[2], number; /* that the process gave */
+  umemCudaGpu *gpu;
+  void *pool;
+  size_t users; /* blocks */
+} Pool;
+
+/* A block of another process. */
+typedef struct Opened {
+  struct Opened *next;
+  uint64_t identity[4], memory[8]; /* of the handle */
+  umemCudaGpu *gpu;                /* that uses it; one use of it is held */
+  Pool *pool;                      /* NULL: of cudaMalloc */
+  uintptr_t base;
+  size_t nbytes;
+  size_t attached;
+} Opened;
+
+/* Under the lock. */
+static Opened *blocks;
+static Pool *pools;
+
+static bool cannot_attach(umemVirtual *ctx, umemStatusType type, char const *why) {
+  return UMEM_FAIL(ctx, type, "the handle cannot be attached: %s", why);
+}
+
+/* ---- the GPU ---- */
+
+/* The number of the GPU in this process; -1 if there is none, or CUDA fails. */
+static int device_of(umemCudaGpu *gpu, umemHandle const *handle) {
+  for (int device = 0; device < gpu->devices; device++) {
+    uint64_t uuid[2];
+    if (gpu->rt->uuid(uuid, device))
+      gpu->rt->last_error();
+    else if (!memcmp(uuid, handle->gpu, sizeof uuid))
+      return device;
+  }
+  return -1;
+}
+
+/* The number of the GPU that has the memory, if the GPU of ctx can use it; -1 after a failure. */
+static int find_gpu(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *handle) {
+  int device = device_of(gpu, handle);
+  if (device < 0) {
+    cannot_attach(ctx, umemNotSupportedError,
+                  "its memory is on a GPU that this process cannot use");
+    return -1;
+  }
+  int can = device == gpu->device;
+  if (!can && gpu->rt->can_access_peer(&can, gpu->device, device)) gpu->rt->last_error();
+  if (can) return device; /* CUDA enables the access when it opens the memory */
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "the handle cannot be attached: GPU %d cannot reach the memory of GPU %d",
+                   gpu->device, device);
+  return -1;
+}
+
+/* ---- pools of others ---- */
+
+static Pool *find_pool(umemCudaGpu const *gpu, umemHandle const *handle) {
+  Pool *one = pools;
+  while (one && (one->gpu != gpu || one->number != handle->identity[3] ||
+                 memcmp(one->process, handle->identity, sizeof one->process)))
+    one = one->next;
+  return one;
+}
+
+static void leave_pool(Pool *pool) {
+  Pool **link = &pools;
+  if (!pool || --pool->users) return;
+  while (*link != pool) link = &(*link)->next;
+  *link = pool->next;
+  void *handle = pool->pool;
+  UMEM_CUDA_TRY_TWICE(pool->gpu->rt, pool_destroy(handle));
+  free(pool);
+}
+
+/* What is to be opened. */
+typedef struct Wanted {
+  umemHandle const *handle;
+  int fd;     /* of its pool, or -1 */
+  int device; /* that has the memory */
+} Wanted;
+
+static int allow(umemCudaGpu *gpu, Wanted const *wanted, void *pool) {
+  return wanted->device == gpu->device ? 0 : gpu->rt->pool_allow(pool, gpu->device);
+}
+
+/* CUDA takes the number of the descriptor as a pointer, and refuses 0. */
+static int import_pool(umemCudaGpu *gpu, void **pool, int fd) {
+  if (fd) return gpu->rt->pool_import(pool, fd);
+  int other = fcntl(fd, F_DUPFD_CLOEXEC, 1);
+  if (other < 0) return umemCudaOutOfMemory;
+  int error = gpu->rt->pool_import(pool, other);
+  close(other);
+  return error;
+}
+
+/* One use of the pool; NULL after a failure. */
+static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, Wanted const *wanted) {
+  umemHandle const *handle = wanted->handle;
+  Pool *pool = find_pool(gpu, handle);
+  if (pool) {
+    pool->users++;
+    return pool;
+  }
+  if (wanted->fd < 0) {
+    cannot_attach(ctx, umemValueError,
+                  "it needs its descriptor, with which umem_send and umem_receive pass it");
+    return NULL;
+  }
+  pool = calloc(1, sizeof *pool);
+  if (!pool) {
+    cannot_attach(ctx, umemMemoryError, "no memory for a pool");
+    return NULL;
+  }
+  *pool = (Pool){.next = pools, .number = handle->identity[3], .gpu = gpu, .users = 1};
+  memcpy(pool->process, handle->identity, sizeof pool->process);
+  int error = import_pool(gpu, &pool->pool, wanted->fd);
+  if (!umemCuda_check(ctx, gpu, error, "cannot open a memory pool of another process")) {
+    free(pool);
+    return NULL;
+  }
+  pools = pool;
+  if (umemCuda_check(ctx, gpu, allow(gpu, wanted, pool->pool),
+                     "cannot use a memory pool of another GPU"))
+    return pool;
+  leave_pool(pool);
+  return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static Opened *find_opened(umemCudaGpu const *gpu, umemHandle const *handle) {
+  Opened *one = blocks;
+  while (one && (one->gpu != gpu || memcmp(one->identity, handle->identity, sizeof one->identity) ||
+                 memcmp(one->memory, handle->memory, sizeof one->memory)))
+    one = one->next;
+  return one;
+}
+
+/* Closes the memory. In the order of stream, if it is of a pool. */
+static int close_memory(Opened *block, void *stream) {
+  umemCudaRt const *rt = block->gpu->rt;
+  void *adr = (void *)block->base;
+  return block->pool ? rt->pool_free(adr, stream) : rt->ipc_close(adr);
+}
+
+/* The error of the first time may be about work before. */
+static void close_again(Opened *block, void *stream) {
+  if (close_memory(block, stream)) block->gpu->rt->last_error();
+}
+
+/* Everybody can write any size into a handle: CUDA knows how large the allocation is. */
+static bool check_size(umemVirtual *ctx, Opened const *block, umemHandle const *handle) {
+  uintptr_t base = 0;
+  size_t nbytes = 0;
+  int error = block->gpu->rt->range((void *)block->base, &base, &nbytes);
+  if (!umemCuda_check(ctx, block->gpu, error, "cannot tell how much memory the handle has"))
+    return false;
+  if (block->base - base <= nbytes && handle->size <= nbytes - (block->base - base)) return true;
+  return cannot_attach(ctx, umemValueError, "its bytes are not in its memory");
+}
+
+static bool open_memory(umemVirtual *ctx, Opened *block, Wanted const *wanted) {
+  umemCudaRt const *rt = block->gpu->rt;
+  umemCudaIpc memory;
+  void *adr = NULL;
+  int error;
+  memcpy(&memory, wanted->handle->memory, sizeof memory);
+  if (wanted->handle->kind == umemHandleCudaPool) {
+    block->pool = enter_pool(ctx, block->gpu, wanted);
+    if (!block->pool) return false;
+    error = rt->pool_import_pointer(&adr, block->pool->pool, &memory);
+  } else {
+    error = rt->ipc_open(&adr, &memory);
+  }
+  block->base = (uintptr_t)adr;
+  if (umemCuda_check(ctx, block->gpu, error,
+                     "the handle cannot be attached; has its process freed the memory, or ended?"))
+    return true;
+  leave_pool(block->pool);
+  return false;
+}
+
+/* Opens a block that is not open yet. NULL after a failure. */
+static Opened *open_block(umemVirtual *ctx, umemCudaState *state, Wanted const *wanted) {
+  umemHandle const *handle = wanted->handle;
+  Opened *block = calloc(1, sizeof *block);
+  if (!block) {
+    cannot_attach(ctx, umemMemoryError, "no memory to remember a block");
+    return NULL;
+  }
+  *block = (Opened){.next = blocks, .gpu = state->gpu, .nbytes = (size_t)handle->size};
+  memcpy(block->identity, handle->identity, sizeof block->identity);
+  memcpy(block->memory, handle->memory, sizeof block->memory);
+  if (open_memory(ctx, block, wanted)) {
+    if (check_size(ctx, block, handle) && umemCudaGpu_open(ctx, state->gpu->device))
+      return blocks = block;
+    if (close_memory(block, state->stream)) close_again(block, state->stream);
+    leave_pool(block->pool);
+  }
+  free(block);
+  return NULL;
+}
+
+/* Ends one attachment, and with the last one the mapping, whose work the caller has waited for. */
+static int leave_block(Opened *block, void *stream) {
+  Opened **link = &blocks;
+  if (block->attached > 1) {
+    block->attached--;
+    return umemCudaSuccess;
+  }
+  int error = close_memory(block, stream);
+  if (error) return error;
+  while (*link != block) link = &(*link)->next;
+  *link = block->next;
+  leave_pool(block->pool);
+  umemCudaGpu_close(block->gpu);
+  free(block);
+  return umemCudaSuccess;
+}
+
+/* ---- order ---- */
+
+/* Later work of the context comes after event. */
+static bool wait_for_event(umemVirtual *ctx, umemCudaState *state, void *event) {
+  return umemCuda_check(ctx, state->gpu, state->gpu->rt->stream_wait(state->stream, event),
+                        "cannot wait for the work of the process that shares the memory");
+}
+
+static bool follow_handle(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle) {
+  umemCudaIpc words;
+  void *event = NULL;
+  memcpy(&words, handle->event, sizeof words);
+  int error = state->gpu->rt->ipc_event_open(&event, &words);
+  if (!umemCuda_check(ctx, state->gpu, error,
+                      "cannot open the event of the process that shares the memory"))
+    return false;
+  bool good = wait_for_event(ctx, state, event);
+  UMEM_CUDA_TRY_TWICE(state->gpu->rt, event_destroy(event));
+  return good;
+}
+
+/* ---- attaching ---- */
+
+static bool is_of_this_process(umemHandle const *handle) {
+  uint64_t ours[2];
+  umemCudaShared_process(ours);
+  return !memcmp(ours, handle->identity, sizeof ours);
+}
+
+/* A block of this process, at its own address. */
+static uintptr_t attach_own(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle) {
+  umemCudaShared *shared = umemCudaShared_find(handle->identity[2]);
+  if (!shared || shared->nbytes != handle->size) {
+    cannot_attach(ctx, umemIOError, "its block is freed");
+    return 0;
+  }
+  if (shared->gpu != state->gpu) {
+    cannot_attach(ctx, umemTypeError, "its block is on another GPU of this process");
+    return 0;
+  }
+  if (shared->state != state && !wait_for_event(ctx, state, shared->state->event)) return 0;
+  shared->attached++;
+  return shared->base;
+}
+
+static uintptr_t attach_other(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle,
+                              int fd) {
+  Wanted wanted = {handle, fd, find_gpu(ctx, state->gpu, handle)};
+  if (wanted.device < 0) return 0;
+  Opened *block = find_opened(state->gpu, handle);
+  if (block && block->nbytes != handle->size) {
+    cannot_attach(ctx, umemValueError, "its bytes are not in its memory");
+    return 0;
+  }
+  if (!block) block = open_block(ctx, state, &wanted);
+  if (!block) return 0;
+  block->attached++;
+  if (follow_handle(ctx, state, handle)) return block->base;
+  int error = leave_block(block, state->stream);
+  if (error)
+    error = leave_block(block, state->stream); /* the first error may be about work before */
+  if (error) state->gpu->rt->last_error();
+  return 0;
+}
+
+/* The address of the block; 0 after a failure. In the scope. */
+static uintptr_t attach(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle, int fd) {
+  umemAttempt attempt; /* the program's hook must not be called under the lock */
+  if (umemCuda_refuse_capture(ctx, "attach memory before or after it")) return 0;
+  umemAttempt_begin(&attempt);
+  umemCudaShared_lock();
+  uintptr_t base = is_of_this_process(handle) ? attach_own(ctx, state, handle)
+                                              : attach_other(ctx, state, handle, fd);
+  umemCudaShared_unlock();
+  umemAttempt_end(&attempt);
+  umemAttempt_record(&attempt);
+  return base;
+}
+
+bool umemCuda_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  uint64_t before = umem_thread.failures;
+  if (handle->kind != umemHandleCuda && handle->kind != umemHandleCudaPool) return false;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  uintptr_t base = attach(ctx, state, handle, fd);
+  umemCudaScope_leave(&scope);
+  if (umem_thread.failures == before) {
+    *adr = base + (uintptr_t)handle->offset;
+    return true;
+  }
+  if (base) umemCuda_detach(ctx, base); /* it is leaving that has failed */
+  return false;
+}
+
+/* ---- detaching ---- */
+
+static Opened *find_block_at(umemCudaGpu const *gpu, uintptr_t adr) {
+  Opened *one = blocks;
+  while (one && (one->gpu != gpu || adr - one->base >= one->nbytes)) one = one->next;
+  return one;
+}
+
+/* Whether something is attached there; records a failure if it cannot be detached. In the scope,
+ * under the lock. */
+static bool detach(umemVirtual *ctx, umemCudaState *state, uintptr_t adr) {
+  umemCudaShared *own = umemCudaShared_at(state->gpu, adr);
+  if (own) {
+    own->attached--;
+    return true;
+  }
+  Opened *block = find_block_at(state->gpu, adr);
+  if (!block) return false;
+  if (block->attached == 1) {
+    if (umemCuda_refuse_capture(ctx, "detach memory before or after it")) return true;
+    bool done = state->stream ? umemCuda_check(ctx, state->gpu, umemCudaState_finish(state),
+                                               "work on the stream has failed")
+                              : umemCudaGpu_settle(state->gpu, ctx);
+    if (!done) return true;
+  }
+  umemCuda_check(ctx, state->gpu, leave_block(block, state->stream),
+                 "cannot detach the memory at 0x%jx", (uintmax_t)adr);
+  return true;
+}
+
+bool umemCuda_detach(umemVirtual *ctx, uintptr_t adr) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  umemAttempt attempt;
+  uint64_t before = umem_thread.failures;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  umemAttempt_begin(&attempt);
+  umemCudaShared_lock();
+  bool found = detach(ctx, state, adr);
+  umemCudaShared_unlock();
+  umemAttempt_end(&attempt);
+  umemAttempt_record(&attempt);
+  umemCudaScope_leave(&scope);
+  return found && umem_thread.failures == before;
 }

@@ -1,11 +1,11 @@
-/* cuda_stage.c - copies between a GPU and bytes that no GPU can reach, through the channels: memory that is
- * not pinned, and contexts that only their own methods can read and write, such as files.
+/* cuda_stage.c - copies between a GPU and bytes that no GPU can reach, through the channels: memory
+ * that is not pinned, and contexts that only their own methods can read and write, such as files.
  *
- * The copy is cut into pieces, and each channel, in a thread of its own, takes the next that nobody
- * has taken, until there are none. To the GPU a channel fills one chunk while the other is on its way;
- * from it, it drains one while the other is coming. There are several because one thread moves some
- * 10 GB/s and the link 55 (H200, PCIe 5). */
-#include "cuda/cuda_stage.h"
+ * The copy is cut into pieces, and each channel, in a thread of its own, takes the next that no
+ * other has taken, until there are none. To the GPU a channel fills one chunk while the other is on
+ * its way; from it, it drains one while the other is coming. There are several because one thread
+ * moves some 10 GB/s and the link 55 (H200, PCIe 5). */
+#include "cuda/cuda_methods.h"
 #include "base/near.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -13,10 +13,9 @@
 #include "core/context.h"
 #include "core/threads.h"
 #include "core/watch.h"
-#include "cuda/cuda_channel.h"
-#include "cuda/cuda_error.h"
+#include "cuda/cuda_pinned.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_stream.h"
+#include "cuda/cuda_state.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -47,8 +46,8 @@ typedef struct Piece {
   size_t at, nbytes;
 } Piece;
 
-/* Short pieces at the beginning, so that the first transfers start early, and at the end, so that all channels end
- * together. Long ones between: each costs the driver the same. */
+/* Short pieces at the beginning, so that the first transfers start early, and at the end, so that
+ * all channels end together. Long ones between: each costs the driver the same. */
 static size_t length_at(Stage const *stage, size_t at) {
   size_t rest = stage->nbytes - at, step = 4096;
   size_t length =
@@ -72,7 +71,7 @@ static Piece take_piece(Stage *stage) {
 /* What is on its way from or to a chunk, for the route of the copy. */
 typedef struct Transfer {
   size_t nbytes;
-  uint64_t begin; /* as of umem_route_clock; 0: nothing, or nobody watches */
+  uint64_t begin; /* as of umem_route_clock; 0: nothing, or no route is noted */
 } Transfer;
 
 typedef struct Worker {
@@ -188,7 +187,8 @@ static bool receive(Worker *worker) {
   return drain(worker, 1 - b, come);
 }
 
-/* A worker that cannot enter the scope again leaves its transfers to the caller (see wait_for_left). */
+/* A worker that cannot enter the scope again leaves its transfers to the caller (see
+ * wait_for_left). */
 static void copy_by(Stage *stage, unsigned i) {
   Worker worker = {.stage = stage, .channel = stage->channels[i]};
   if (!enter(&worker)) return;
@@ -203,7 +203,7 @@ static void copy_by(Stage *stage, unsigned i) {
   leave(&worker);
 }
 
-/* The library's threads run on the node of the GPU meanwhile; the caller's own stays where it is. */
+/* The library's threads run on the node of the GPU meanwhile; the caller's own does not move. */
 static void copy_pieces(void *job, unsigned i) {
   Stage *stage = job;
   cpu_set_t before;
@@ -215,10 +215,10 @@ static void copy_pieces(void *job, unsigned i) {
 
 /* ---- all channels ---- */
 
-/* Makes the channels' streams wait for what is queued on the stream of state. Waits see an event as it was
- * recorded last before them, so that a channel's own will do. Channels must not be drawn into a capture that
- * another thread has begun by now. */
-static bool follow(Stage *stage, umemCudaState const *state) {
+/* Makes the channels' streams wait for what is queued on the stream of state. Waits see an event as
+ * it was recorded last before them, so that a channel's own will do. Channels must not be drawn
+ * into a capture that another thread has begun by now. */
+static bool wait_for_stream(Stage *stage, umemCudaState const *state) {
   umemCudaRt const *rt = stage->gpu->rt;
   void *event = stage->channels[0]->events[0];
   int error = rt->event_record(event, state->stream);
@@ -269,8 +269,8 @@ static void measure_pieces(Stage *stage) {
   stage->least = umem_lesser(stage->most, umemStagingEdge);
 }
 
-/* Waits for the transfers of workers that could not: blocks may be freed as soon as the copy returns. In the
- * caller's scope. The failure of such a worker was recorded. */
+/* Waits for the transfers of workers that could not: blocks may be freed as soon as the copy
+ * returns. In the caller's scope. The failure of such a worker was recorded. */
 static void wait_for_left(Stage *stage) {
   for (unsigned i = 0; i < stage->count; i++)
     if (umemCudaChannel_finish(stage->channels[i])) stage->gpu->rt->last_error();
@@ -280,7 +280,7 @@ static void wait_for_left(Stage *stage) {
  * wrong. Nothing is queued on the stream afterwards, since all channels are done by then. */
 static bool copy(Stage *stage, umemCudaState const *state) {
   take_channels(stage);
-  bool staged = stage->count >= least_channels(stage) && follow(stage, state);
+  bool staged = stage->count >= least_channels(stage) && wait_for_stream(stage, state);
   if (staged) {
     measure_pieces(stage);
     stage->caller = pthread_self();

@@ -1,17 +1,108 @@
-/* cuda_state.c - construction, destruction, blocks and identity of the CUDA contexts. They differ in where their
- * memory comes from (umemCudaSource) and in what else they do. */
+/* cuda_state.c - construction, destruction, blocks, identity and streams of the CUDA contexts. They
+ * differ in where their memory comes from (umemCudaSource) and in what else they do. Streams wait
+ * for one another by events, so that the host continues. */
 #include "cuda/cuda_state.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/realloc.h"
-#include "cuda/cuda_error.h"
-#include "cuda/cuda_find.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_shared.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <umem/cuda.h>
+#include <unistd.h>
+
+/* ==== blocks that this process has shared with others ==== */
+
+/* No umemLock, for which fork would wait: what is called under it may fork. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static umemCudaShared *all;
+
+/* In a child no thread holds it. */
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+
+__attribute__((constructor(101))) static void watch_fork(void) {
+  pthread_atfork(NULL, NULL, renew_lock);
+}
+
+void umemCudaShared_lock(void) { pthread_mutex_lock(&lock); }
+void umemCudaShared_unlock(void) { pthread_mutex_unlock(&lock); }
+
+/* ---- numbers ---- */
+
+uint64_t umemCudaShared_number(void) {
+  static uint64_t last;
+  return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+/* They need not be secret. The time tells processes of the same number apart, also those of other
+ * namespaces. */
+void umemCudaShared_process(uint64_t numbers[2]) {
+  static uint64_t ours[2];
+  static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&once);
+  if (!ours[0]) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    ours[0] = (uint64_t)getpid() << 32 | (uint32_t)now.tv_nsec;
+    ours[1] = (uint64_t)now.tv_sec << 32 ^ (uintptr_t)&now;
+  }
+  memcpy(numbers, ours, sizeof ours);
+  pthread_mutex_unlock(&once);
+}
+
+/* ---- the list ---- */
+
+umemCudaShared *umemCudaShared_find(uint64_t number) {
+  umemCudaShared *one = all;
+  while (one && one->number != number) one = one->next;
+  return one;
+}
+
+umemCudaShared *umemCudaShared_at(umemCudaGpu const *gpu, uintptr_t adr) {
+  umemCudaShared *one = all;
+  while (one && (one->gpu != gpu || !one->attached || adr - one->base >= one->nbytes))
+    one = one->next;
+  return one;
+}
+
+static umemCudaShared *find_block(struct umemCudaState const *state, uintptr_t base) {
+  umemCudaShared *one = all;
+  while (one && (one->state != state || one->base != base)) one = one->next;
+  return one;
+}
+
+uint64_t umemCudaShared_enter(struct umemCudaState *state, umemCudaGpu const *gpu, uintptr_t base,
+                              size_t nbytes) {
+  umemCudaShared_lock();
+  umemCudaShared *one = find_block(state, base);
+  if (!one && (one = calloc(1, sizeof *one))) {
+    *one = (umemCudaShared){all, state, gpu, base, nbytes, umemCudaShared_number(), 0};
+    all = one;
+  }
+  uint64_t number = one ? one->number : 0;
+  umemCudaShared_unlock();
+  return number;
+}
+
+void umemCudaShared_forget(struct umemCudaState const *state, uintptr_t base) {
+  umemCudaShared_lock();
+  for (umemCudaShared **link = &all; *link;) {
+    umemCudaShared *one = *link;
+    if (one->state == state && (!base || one->base == base)) {
+      *link = one->next;
+      free(one);
+    } else {
+      link = &one->next;
+    }
+  }
+  umemCudaShared_unlock();
+}
+
+/* ==== contexts ==== */
 
 /* All four types are {super, impl, ...}. */
 static void **impl_of(umemVirtual *ctx) { return &((umemCuda *)ctx)->impl; }
@@ -23,7 +114,8 @@ umemCudaState *umemCuda_state_of(umemVirtual const *ctx) {
   return ours ? ((umemCuda const *)ctx)->impl : NULL;
 }
 
-/* Device memory is one for all contexts of a device; pinned and managed memory for all of its kind. */
+/* Device memory is one for all contexts of a device; pinned and managed memory for all of its
+ * kind. */
 bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {
   umemCudaState *one = umemCuda_state_of(ctx), *two = umemCuda_state_of(other);
   if (!one || !two) return false;
@@ -118,15 +210,15 @@ umemStatusType umemCuda_construct_failed(umemVirtual *ctx) {
 
 /* ---- blocks ---- */
 
-static bool keep(umemCudaState *state, uintptr_t adr, size_t nbytes) {
+static bool remember(umemCudaState *state, uintptr_t adr, size_t nbytes) {
   umemLock_acquire(&state->lock);
   bool kept = umemTable_insert(&state->blocks, adr, nbytes);
   umemLock_release(&state->lock);
   return kept;
 }
 
-/* A block that has left the table is live again. Its cell is free still, or another one is: the table keeps
- * more of them than threads free blocks at once. */
+/* A block that has left the table is live again. Its cell is free still, or another one is: the
+ * table keeps more of them than threads free blocks at once. */
 static void put_back(umemCudaState *state, uintptr_t adr, size_t nbytes) {
   uintptr_t none;
   umemLock_acquire(&state->lock);
@@ -161,7 +253,7 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
   bool allowed = allows(ctx, state, nbytes);
   int error = allowed ? state->source->get(state, &adr, nbytes) : umemCudaSuccess;
   if (allowed && UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot allocate %zu bytes", nbytes) &&
-      !keep(state, (uintptr_t)adr, nbytes)) {
+      !remember(state, (uintptr_t)adr, nbytes)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
     if (state->source->give(state, adr, nbytes)) state->gpu->rt->last_error();
   }
@@ -181,7 +273,7 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
     umemCudaShared_forget(state, adr);
   int error = nbytes ? state->source->give(state, (void *)adr, nbytes) : umemCudaSuccess;
   if (!UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot free the block at 0x%jx", (uintmax_t)adr))
-    put_back(state, adr, nbytes); /* it stays live: to be freed again, or with the context */
+    put_back(state, adr, nbytes); /* it remains live: to be freed again, or with the context */
   umemCudaScope_leave(&scope);
 }
 
@@ -193,8 +285,9 @@ uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, siz
 
 /* ---- finding ---- */
 
-/* The block around adr. The table is in no order, so only a block that begins at adr is found at once. */
-static umemTableCell *around(umemTable const *blocks, uintptr_t adr) {
+/* The block that contains adr. The table is in no order, so only a block that begins at adr is
+ * found at once. */
+static umemTableCell *find_block_at(umemTable const *blocks, uintptr_t adr) {
   umemTableCell *cell = umemTable_find(blocks, adr);
   if (cell) return cell;
   for (size_t at = 0; (cell = umemTable_next(blocks, &at)); at++)
@@ -206,7 +299,7 @@ umemSearch umemCuda_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   umemCudaState *state = umemCuda_state_of(ctx);
   if (adr == UINTPTR_MAX) return umemSearchNone; /* no key of the table */
   if (!umemLock_try(&state->lock)) return umemSearchBusy;
-  umemTableCell const *cell = around(&state->blocks, adr);
+  umemTableCell const *cell = find_block_at(&state->blocks, adr);
   if (cell) {
     found->adr = umemTable_key(cell);
     found->nbytes = cell->value;
@@ -224,4 +317,165 @@ bool umemCuda_usage(umemVirtual *ctx, umemUsage *usage) {
     usage->nbytes += cell->value;
   umemLock_release(&state->lock);
   return true;
+}
+
+/* ==== streams and captures ==== */
+
+bool umemCudaState_is_captured(umemCudaState const *state) {
+  umemCudaRt const *rt = state->gpu->rt;
+  umemCudaCapture capture = umemCudaNoCapture;
+  if (rt->stream_capture(state->stream, &capture, NULL)) rt->last_error();
+  return capture != umemCudaNoCapture;
+}
+
+bool umemCuda_refuse_capture(umemVirtual *ctx, char const *advice) {
+  if (!umemCudaState_is_captured(umemCuda_state_of(ctx))) return false;
+  umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
+                   advice);
+  return true;
+}
+
+/* Tries twice: an error may be about the call and not about the work, whose memory may be freed
+ * once this has failed. */
+int umemCudaState_finish(umemCudaState const *state) {
+  umemCudaRt const *rt = state->gpu->rt;
+  int error = rt->stream_synchronize(state->stream);
+  if (error && rt->stream_synchronize(state->stream)) rt->last_error();
+  return error;
+}
+
+/* Queries whether the stream is captured after it has recorded the event: an event from before a
+ * capture waits for nothing in it. Records an event anew that was recorded in a capture which is
+ * over by now. */
+int umemCudaState_finish_uncaptured(umemCudaState const *state, umemVirtual *ctx) {
+  umemCudaRt const *rt = state->gpu->rt;
+  if (!state->stream) return umemCudaState_finish(state);
+  void *event = umemCudaGpu_take_event(state->gpu, ctx);
+  if (!event) return umemCudaSuccess; /* it was recorded */
+  int error = umemCudaCapturedEvent;
+  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
+       tries++) {
+    if (tries) rt->last_error();
+    error = rt->event_record(event, state->stream);
+    if (!error && umemCudaState_is_captured(state)) error = umemCudaCaptureUnsupported;
+    if (!error) error = rt->event_synchronize(event);
+  }
+  umemCudaGpu_give_event(state->gpu, event);
+  return error;
+}
+
+/* ==== the order of streams ==== */
+
+/* A stream that waits for a captured stream becomes a part of the capture. A captured stream cannot
+ * wait for work outside of the capture. umem checks this when it records the event, because another
+ * thread may begin a capture at any time. */
+static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
+  umemCudaRt const *rt = state->gpu->rt;
+  umemCudaCapture mine = umemCudaNoCapture, theirs = umemCudaNoCapture;
+  uint64_t my_id = 0, their_id = 0;
+  if (rt->stream_capture(state->stream, &mine, &my_id) ||
+      rt->stream_capture(other->stream, &theirs, &their_id))
+    rt->last_error();
+  bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
+  if (inside || (mine == umemCudaNoCapture && !(umem_thread.apart && theirs != umemCudaNoCapture)))
+    return true;
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "%s stream is being captured into a graph: it cannot wait for work outside",
+                   mine == umemCudaNoCapture ? "the other" : "the");
+  return false;
+}
+
+/* Records the point up to which the work of state is queued, in an event of its GPU. */
+static bool mark(umemVirtual *ctx, umemCudaState *state, void *event) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  bool marked = umemCuda_check(ctx, state->gpu, state->gpu->rt->event_record(event, state->stream),
+                               "cannot record an event");
+  umemCudaScope_leave(&scope);
+  return marked;
+}
+
+/* Again, where the event was recorded in a capture that is over by now. */
+static void wait_for_event(umemVirtual *ctx, umemCudaState *state, umemCudaState *other,
+                           void *event) {
+  umemCudaRt const *rt = state->gpu->rt;
+  int error = umemCudaCapturedEvent;
+  for (int tries = 0; tries < umemCudaCaptureTries && umemCuda_is_of_captured_event(error);
+       tries++) {
+    if (tries) rt->last_error();
+    if (!mark(ctx, other, event) || !can_wait(ctx, state, other)) return;
+    error = rt->stream_wait(state->stream, event);
+  }
+  umemCuda_check(ctx, state->gpu, error, "cannot wait for another stream");
+}
+
+static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return NULL;
+  void *event = umemCudaGpu_take_event(gpu, ctx);
+  umemCudaScope_leave(&scope);
+  return event;
+}
+
+/* For memory that belongs to no stream: kernels and unfinished copies on it are on the legacy
+ * stream. A capture cannot wait for them. */
+static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaState *other) {
+  if (state->gpu == other->gpu && !state->stream) return;
+  if (!umemCudaState_is_captured(state))
+    umemCudaGpu_precedes(other->gpu, ctx, state->stream);
+  else if (umem_thread.apart)
+    umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
+}
+
+/* Lets the stream of state wait for what is queued on other, whose state is that. Failures go to
+ * ctx. */
+static void wait_for_queue(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
+                           umemCudaState *that) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
+  if (event) {
+    wait_for_event(ctx, state, that, event);
+    umemCudaGpu_give_event(that->gpu, event);
+  } else if (!umem_can(other, umemOrdered)) {
+    wait_for_legacy(ctx, state, that);
+  }
+  umemCudaScope_leave(&scope);
+}
+
+void umemCuda_wait(umemVirtual *ctx, umemVirtual *other) {
+  other = umem_innermost(other);
+  umemCudaState *that = umemCuda_state_of(other);
+  if (that)
+    wait_for_queue(ctx, umemCuda_state_of(ctx), other, that);
+  else
+    umem_synchronize(other);
+}
+
+/* ---- streams of the program ---- */
+
+/* What can_wait does not see. Without a stream of ctx its kernels are on the legacy stream, for
+ * which a capture cannot wait; and the legacy stream cannot wait for a capture. */
+static bool refuse_capture(umemVirtual *ctx, umemCudaState const *state,
+                           umemCudaState const *behind) {
+  bool ordered = umem_can(ctx, umemOrdered);
+  umemCudaScope scope;
+  if (ordered && behind->stream) return false;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
+  bool captured = umemCudaState_is_captured(ordered ? state : behind);
+  umemCudaScope_leave(&scope);
+  if (captured)
+    umemVirtual_fail(ctx, umemNotSupportedError, "the stream is being captured into a graph: %s",
+                     ordered ? "the legacy default stream cannot wait for it"
+                             : "it cannot wait for work outside");
+  return captured;
+}
+
+/* The stream may be one of another GPU. Legacy and per-thread are those of the GPU of ctx. */
+void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaState behind = {.gpu = state->gpu,
+                          .stream = stream == umemCudaLegacyHandle ? NULL : (void *)stream};
+  if (behind.stream != state->stream && !refuse_capture(ctx, state, &behind))
+    wait_for_queue(ctx, &behind, ctx, state);
 }

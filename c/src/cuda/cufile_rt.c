@@ -1,7 +1,8 @@
 /* cufile_rt.c - fills the table of cufile_rt.h from libcufile.so.0.
  *
- * Without the module nvidia-fs there is nothing to use, so that the library is not even opened: it takes
- * milliseconds to load, and its driver writes a log file into the current folder where the module is missing. */
+ * Without the module nvidia-fs there is nothing to use, so that the library is not even opened: it
+ * takes milliseconds to load, and its driver writes a log file into the current folder where the
+ * module is missing. */
 #include "cuda/cufile_rt.h"
 
 #if defined(UMEM_WITH_CUDA) || defined(UMEM_CUDA_DRIVER)
@@ -37,7 +38,8 @@ static bool find_one(void *handle, char const *name, void *function) {
   return found != NULL;
 }
 
-/* Later versions of the library rename the function, so that a program keeps the meaning that it was compiled for. */
+/* Later versions of the library rename the function, so that a program keeps the meaning that it
+ * was compiled for. */
 static bool find_close(void *handle, umemCufileRt *table) {
   return find_one(handle, "cuFileDriverClose_v2", &table->driver_close) ||
          find_one(handle, "cuFileDriverClose", &table->driver_close);

@@ -1,9 +1,10 @@
 /* cufile_rt.h - cuFile (GPUDirect Storage) as umem sees it: one table of functions.
  *
- * The functions are those of libcufile.so.0, which cufile_rt.c opens at run time; umem needs neither its header nor
- * the library to be built or to run. The structs here are those of its binary interface, stable since its first
- * release. test/compile/cufile_layout.c compares them with an installed header. Tests put another table in the place
- * of the library's (the member cufile of umemCudaRt). */
+ * The functions are those of libcufile.so.0, which cufile_rt.c opens at run time; umem needs
+ * neither its header nor the library to be built or to run. The structs here are those of its
+ * binary interface, stable since its first release. test/compile/cufile_layout.c compares them with
+ * an installed header. Tests put another table in the place of the library's (the member cufile of
+ * umemCudaRt). */
 #ifndef UMEM_CUFILE_RT_H
 #define UMEM_CUFILE_RT_H
 
@@ -42,13 +43,14 @@ enum {
   umemCufileNvfsInternal = 5048
 };
 
-/* What functions return that transfer nothing. cuda is an error of the driver where code is umemCufileCudaError, and
- * means nothing elsewhere. */
+/* What functions return that transfer nothing. cuda is an error of the driver where code is
+ * umemCufileCudaError, and means nothing elsewhere. */
 typedef struct umemCufileError {
   int code, cuda;
 } umemCufileError;
 
-/* Bits of umemCufileProperties.controls: each lets cuFile move bytes through host memory silently. */
+/* Bits of umemCufileProperties.controls: each lets cuFile move bytes through host memory
+ * silently. */
 enum {
   umemCufileAllowsCompat = 1 << 1,
   umemCufilePosixIO = 1 << 2,
@@ -78,8 +80,8 @@ typedef struct umemCufileFile {
   void const *operations; /* NULL: the kernel's */
 } umemCufileFile;
 
-/* All of them may be called from many threads, those that get addresses of a GPU in its context. They are of no use in
- * a child of fork. */
+/* All of them may be called from many threads, those that get addresses of a GPU in its context.
+ * They are of no use in a child of fork. */
 typedef struct umemCufileRt {
   umemCufileError (*driver_open)(void);
   umemCufileError (*driver_close)(void);
@@ -87,15 +89,15 @@ typedef struct umemCufileRt {
   umemCufileError (*driver_properties)(umemCufileProperties *properties);
   umemCufileError (*handle_register)(void **handle, umemCufileFile *file);
   void (*handle_deregister)(void *handle);
-  /* Between the file at file_offset and base + base_offset. Return the bytes transferred, -1 with errno, or a code
-   * below -umemCufileBase. They wait for no stream. */
+  /* Between the file at file_offset and base + base_offset. Return the bytes transferred, -1 with
+   * errno, or a code below -umemCufileBase. They wait for no stream. */
   ssize_t (*read)(void *handle, void *base, size_t size, off_t file_offset, off_t base_offset);
   ssize_t (*write)(void *handle, void const *base, size_t size, off_t file_offset,
                    off_t base_offset);
 } umemCufileRt;
 
-/* The library's table; NULL where it is not installed, lacks a function, or the kernel lacks nvidia-fs. Looks for it
- * once in the process, at the first call. Only in builds with CUDA. */
+/* The library's table; NULL where it is not installed, lacks a function, or the kernel lacks
+ * nvidia-fs. Looks for it once in the process, at the first call. Only in builds with CUDA. */
 umemCufileRt const *umemCufileRt_get(void);
 
 #endif

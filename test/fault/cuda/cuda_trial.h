@@ -7,7 +7,7 @@
 
 #include <umem.h>
 
-#include "cuda/cuda_staging.h"
+#include "cuda/cuda_pinned.h"
 #include "fake/cudart.h"
 #include "fake/cudart_wrap.h"
 

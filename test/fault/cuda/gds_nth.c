@@ -26,7 +26,6 @@
 #include "fake/cudart_wrap.h"
 #include "fake/cufile.h"
 #include "cuda/cuda_gds.h"
-#include "cuda/cuda_gds_copy.h"
 
 #undef REQUIRE
 

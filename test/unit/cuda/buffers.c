@@ -15,9 +15,8 @@
 
 #include "fake/cudart.h"
 #include "core/context.h"
-#include "cuda/cuda_buffers.h"
+#include "cuda/cuda_pinned.h"
 #include "cuda/cuda_gpus.h"
-#include "cuda/cuda_staging.h"
 
 enum { count = 8 };
 

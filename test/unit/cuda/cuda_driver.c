@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda_driver.h"
 #include "cuda/cuda_rt.h"
 
 /* ---- a system in place of the real one ---- */

@@ -9,7 +9,7 @@
 #include "backends.h"
 #include "fake/fake.h"
 #include "core/order.h"
-#include "cuda/cuda_staging.h"
+#include "cuda/cuda_pinned.h"
 
 enum { n = 5000, large = umemStagingToDevice + (1 << 20) }; /* large is staged, both ways */
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cuda/cuda_staging.h"
+#include "cuda/cuda_pinned.h"
 
 enum { large = umemStagingToDevice + (1 << 20), threads = 3 }; /* staged, by several threads */
 

@@ -12,7 +12,6 @@
 
 #include "core/threads.h"
 #include "cuda/cuda_gds.h"
-#include "cuda/cuda_gds_copy.h"
 #include "fake/cufile.h"
 #include "temporary.h"
 

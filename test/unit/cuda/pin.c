@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "fake/cudart.h"
-#include "cuda/cuda_pin.h"
+#include "cuda/cuda_pinned.h"
 
 static size_t const large = (5u << 20) + 4321;
 

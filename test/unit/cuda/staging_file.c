@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/threads.h"
-#include "cuda/cuda_staging.h"
+#include "cuda/cuda_pinned.h"
 #include "settings.h"
 #include "temporary.h"
 

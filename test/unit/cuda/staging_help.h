@@ -15,10 +15,10 @@
 #include <umem.h>
 
 #include "fake/cudart.h"
-#include "cuda/cuda_channel.h"
+#include "cuda/cuda_pinned.h"
 #include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
-#include "cuda/cuda_stage.h"
+#include "cuda/cuda_methods.h"
 #include "core/threads.h"
 #include "unwatched.h"
 
