@@ -1,9 +1,10 @@
-/* shm_trust.c - whose shared memory a process opens, attaches and receives. Other users are children with another number;
- * only root can make them. */
+/* shm_trust.c - whose shared memory a process opens, attaches, receives and shares. Other users are children with another
+ * number; only root can make them. */
 #include "shm_child.h"
 
 #include <grp.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include "share/segment.h"
@@ -12,7 +13,7 @@ enum { stranger = 12345, friend = 12346, company = 23456 /* a group of both */ }
 
 static char name[64];
 
-/* In a child: becomes another user. */
+/* In a child: becomes another user. Tests that need one are skipped where the program is not root's. */
 static void become(uid_t user, gid_t group) {
   if (setgroups(1, &group) != 0 || setgid(group) != 0 || setuid(user) != 0) _exit(not_permitted);
   umask(0);
@@ -22,7 +23,6 @@ static void make_name(void **state) {
   (void)state;
   snprintf(name, sizeof name, "umem-test-%ld-trust", (long)getpid());
   shm_unlink(name);
-  if (geteuid() != 0) skip();
 }
 
 /* Makes a segment in a child that is another user. */
@@ -273,6 +273,35 @@ static void a_descriptor_that_cannot_write_and_read_is_refused(void **state) {
   umem_dtor(&ctx);
 }
 
+/* A receiver would refuse it, because its owner could cut it off while others read. */
+static void adopted_memory_whose_size_is_not_sealed_is_not_shared(void **state) {
+  make_name(state);
+  umemShm named, ctx;
+  int fd = memfd_create("umem-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  assert_int_equal(umemShm_ctor(&named, name, MiB), umemOK);
+  struct stat st;
+  assert_int_equal(fchmod(fd, 0600), 0);
+  assert_int_equal(fstat(umemShm_descriptor(&named), &st), 0);
+  assert_int_equal(sendfile(fd, umemShm_descriptor(&named), &(off_t){0}, (size_t)st.st_size),
+                   st.st_size);
+  assert_int_equal(umemShm_adopt(&ctx, dup(fd)), umemOK);
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  umemHandle handle;
+  assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemNotSupportedError);
+  expect_failure(&ctx, umemNotSupportedError, "it was made of a descriptor");
+  assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemOK);
+  umem_dtor(&ctx);
+  assert_int_equal(umemShm_adopt(&ctx, dup(umemShm_descriptor(&named))), umemOK);
+  adr = umem_alloc(&ctx, 100); /* a descriptor of a named segment shows no name */
+  assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemNotSupportedError);
+  expect_failure(&ctx, umemNotSupportedError, "it was made of a descriptor");
+  umem_dtor(&ctx);
+  umem_dtor(&named);
+  umemShm_remove(name);
+  close(fd);
+}
+
 /* A program that was compiled before the option existed. */
 static void older_options_trust_the_user(void **state) {
   make_name(state);
@@ -296,6 +325,7 @@ int main(void) {
       cmocka_unit_test(what_another_user_sends_is_refused),
       cmocka_unit_test(a_descriptor_of_another_user_needs_trust),
       cmocka_unit_test(a_descriptor_that_cannot_write_and_read_is_refused),
+      cmocka_unit_test(adopted_memory_whose_size_is_not_sealed_is_not_shared),
       cmocka_unit_test(older_options_trust_the_user),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
