@@ -2,9 +2,13 @@
 #include "kernels.hpp"
 
 #include <umem/array.hpp>
+#include <umem/compare.hpp>
+#include <umem/convert.hpp>
 #include <umem/fill.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
+#include <umem/reductions.hpp>
+#include <umem/reductions_along.hpp>
 #include <umem/sweep.hpp>
 
 #include <atomic>
@@ -444,7 +448,7 @@ TEST(Refusals, OfDimensionsAndExtents) {
   umem::View<int, 2> in(nullptr, {2, 3});
   umem::View<int, 1> out(nullptr, {3});
   EXPECT_THROWS(umem::sum_along(umem::on_host, in, 1, out), umem::value_error,
-                "reduce_along: the extents (2, 3) without dimension 1 are not (3,)");
+                "sum_along: the extents (2, 3) without dimension 1 are not (3,)");
   EXPECT_THROWS(umem::sum_along(umem::on_host, in, 2, out), umem::index_error,
                 "there is no dimension 2 in a view of rank 2");
   EXPECT_THROWS(umem::sum_along(umem::on_host, in, -1, out), umem::index_error,
@@ -461,6 +465,61 @@ TEST(Refusals, OfDimensionsAndExtents) {
                 umem::value_error, "transform_reduce_along: the extents (2, 3) and (3, 2) differ");
   EXPECT_THROW(umem::transform_reduce_along(umem::on_device(), in, 0, out, 0, add, HalfOf()),
                umem::not_supported_error);
+}
+
+TEST(Refusals, NameTheFunctionThatWasCalled) {
+  umem::View<int, 2> a(nullptr, {2, 3}), b(nullptr, {3, 2});
+  umem::View<int, 1> out(nullptr, {4});
+  auto const two = [](int x, int) { return x; };
+#define EXPECT_REFUSAL(call, message) EXPECT_THROWS(umem::call, umem::value_error, message)
+  EXPECT_REFUSAL(transform(umem::on_host, a, b, a, two),
+                 "transform: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(convert(umem::on_host, a, b), "convert: the extents (3, 2) and (2, 3) differ");
+  EXPECT_REFUSAL(convert(umem::on_host, a, b, umem::wrapping),
+                 "convert: the extents (3, 2) and (2, 3) differ");
+  EXPECT_REFUSAL(all_equal(umem::on_host, a, b), "all_equal: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(all_close(umem::on_host, a, b), "all_close: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(dot(umem::on_host, a, b), "dot: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(vdot(umem::on_host, a, b), "vdot: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(transform_reduce(umem::on_host, a, b, 0, umem::plus(), two),
+                 "transform_reduce: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(for_each(
+                     umem::on_host, [](int &, int) {}, a, b),
+                 "for_each: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(for_each_indexed(
+                     umem::on_host, [](int &, int, umem::index_t, umem::index_t) {}, a, b),
+                 "for_each_indexed: the extents (2, 3) and (3, 2) differ");
+  EXPECT_REFUSAL(reduce_along(umem::on_host, a, 1, out, 0, umem::plus()),
+                 "reduce_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(sum_along(umem::on_host, a, 1, out),
+                 "sum_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(sum_along(umem::on_host, a, 1, out),
+                 "sum_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(min_along(umem::on_host, a, 1, out),
+                 "min_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(max_along(umem::on_host, a, 1, out),
+                 "max_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(minmax_along(umem::on_host, a, 1, out, out),
+                 "minmax_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(argmin_along(umem::on_host, a, 1, out),
+                 "argmin_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(argmax_along(umem::on_host, a, 1, out),
+                 "argmax_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(any_along(umem::on_host, a, 1, out),
+                 "any_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(all_along(umem::on_host, a, 1, out),
+                 "all_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(dot_along(umem::on_host, a, a, 1, out),
+                 "dot_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(vdot_along(umem::on_host, a, a, 1, out),
+                 "vdot_along: the extents (2, 3) without dimension 1 are not (4,)");
+  EXPECT_REFUSAL(norm_along(umem::on_host, a, 1, out),
+                 "norm_along: the extents (2, 3) without dimension 1 are not (4,)");
+  umem::View<int, 2> const none(nullptr, {2, 0});
+  EXPECT_REFUSAL(minmax_along(umem::on_host, none, 1, out, out), "minmax_along of no elements");
+  EXPECT_REFUSAL(argmax(umem::on_host, none), "argmax of no elements");
+  EXPECT_REFUSAL(minmax(umem::on_host, none), "minmax of no elements");
+#undef EXPECT_REFUSAL
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 /* trace.cpp - loops and transfers as ranges for a profiler, in a program that defines UMEM_NVTX. */
 #include <umem.hpp>
+#include <umem/convert.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
@@ -54,12 +55,16 @@ TEST_F(Trace, names_loops) {
   umem::transform(a, b, b, [](double x, double y) { return x + y; });
   EXPECT_EQ(begun(), Names{"umem::transform"});
   umem::sum(a);
-  EXPECT_EQ(begun(), Names{"umem::transform_reduce"});
+  EXPECT_EQ(begun(), Names{"umem::sum"});
+  umem::reduce(a, 0.0, umem::plus());
+  EXPECT_EQ(begun(), Names{"umem::reduce"});
+  umem::convert(a, a);
+  EXPECT_EQ(begun(), Names{"umem::convert"});
   umem::max(a);
   EXPECT_EQ(begun(), Names{"umem::max"});
   umem::Array<double, 1> sums({5});
   umem::sum_along(a, 0, sums);
-  EXPECT_EQ(begun(), Names{"umem::reduce_along"});
+  EXPECT_EQ(begun(), Names{"umem::sum_along"});
   umem::sweep(umem::on_host, a, umem::interior(a), 0.0, umem::plus(),
               [](double &x, umem::index_t, umem::index_t) { return x = 1; });
   EXPECT_EQ(begun(), Names{"umem::sweep"});

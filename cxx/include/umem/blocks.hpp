@@ -159,7 +159,9 @@ Result sweep(Blocks<In, Out, Rank, Rank> &&blocks, index_t margin, Result init, 
   static_assert(std::is_same_v<std::remove_const_t<In>, Out>,
                 "sweep: both arrays have one type of elements");
   for (auto const &block : blocks) {
-    transform(block.place(), block.in().interior(), block.out(), detail::Identity());
+    auto const old = block.in().interior();
+    detail::transform_uses("sweep", block.place(), detail::Identity(),
+                           detail::use(block.out(), discard), detail::use(old, read));
     init = sweep(block.place(), block.out(), block.interior(margin), init, op, stencil(block.in()));
   }
   return init;

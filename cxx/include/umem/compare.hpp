@@ -94,6 +94,17 @@ template <class Same> struct Differs {
   }
 };
 
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+template <class PlaceType, class Operand, class Other, class Same>
+index_t count_differing(char const *function, PlaceType const &place, Operand const &one,
+                        Other const &two, Same const &same) {
+  return reduce_uses<index_t>(function, place, index_t(0), plus(), Differs<Same>{same},
+                              use(one, read), use(two, read));
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+
 template <class Type> std::string text_of(Type const &value) {
   return print(View<Type const, 0>(&value, {}));
 }
@@ -143,8 +154,7 @@ template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 bool all_equal(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::all_equal");
-  return transform_reduce(place, one, two, index_t(0), plus(),
-                          detail::Differs<detail::IsEqual>{{}}) == 0;
+  return detail::count_differing("all_equal", place, one, two, detail::IsEqual()) == 0;
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 bool all_equal(Operand const &one, Other const &two) {
@@ -157,8 +167,7 @@ template <class PlaceType, class Operand, class Other,
 bool all_close(PlaceType const &place, Operand const &one, Other const &two,
                Tolerance const &tolerance = {}) {
   UMEM_TRACE("umem::all_close");
-  return transform_reduce(place, one, two, index_t(0), plus(),
-                          detail::Differs<detail::IsClose>{{tolerance}}) == 0;
+  return detail::count_differing("all_close", place, one, two, detail::IsClose{tolerance}) == 0;
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 bool all_close(Operand const &one, Other const &two, Tolerance const &tolerance = {}) {

@@ -32,28 +32,42 @@ struct wrapping_t {
  * that differs from them by a multiple of 2^n. Infinities and NaN become 0. */
 inline constexpr wrapping_t wrapping{};
 
+namespace detail {
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+template <bool wraps, class PlaceType, class Operand, class Other>
+void convert_to(PlaceType const &place, Operand const &in, Other &out) {
+  UMEM_TRACE("umem::convert");
+  transform_uses("convert", place, Converted<value_of<Other>, wraps>(), use(out, discard),
+                 use(in, read));
+}
+
+} // namespace UMEM_LAUNCH_NAMESPACE
+} // namespace detail
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out = in */
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void convert(PlaceType const &place, Operand const &in, Other &&out) {
-  transform(place, in, out, detail::Converted<detail::value_of<Other>, false>());
+  detail::convert_to<false>(place, in, out);
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 void convert(Operand const &in, Other &&out) {
-  transform(in, out, detail::Converted<detail::value_of<Other>, false>());
+  detail::convert_to<false>(detail::AtHome(), in, out);
 }
 
 /* With umem::wrapping, integers out of range wrap. */
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void convert(PlaceType const &place, Operand const &in, Other &&out, wrapping_t) {
-  transform(place, in, out, detail::Converted<detail::value_of<Other>, true>());
+  detail::convert_to<true>(place, in, out);
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 void convert(Operand const &in, Other &&out, wrapping_t) {
-  transform(in, out, detail::Converted<detail::value_of<Other>, true>());
+  detail::convert_to<true>(detail::AtHome(), in, out);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -187,11 +187,10 @@ void check_pair(char const *function, int one, int other, View<Type, Rank> const
   ItemLayout const of_b = {b.extents.begin(), b.strides.begin(), Rank, 0, sizeof(OtherType)};
   if constexpr (!std::is_const_v<Type> || !std::is_const_v<OtherType>)
     if (share_elements(a.data, of_a, b.data, of_b))
-      raise_text(
-          umemValueError,
-          "%s: operands %d and %d (0 is the output of transform) share elements that are not "
-          "at the same index, and the loop writes one of them",
-          function, one, other);
+      raise_text(umemValueError,
+                 "%s: operands %d and %d%s share elements that are not at the same index, and the "
+                 "loop writes one of them",
+                 function, one, other, one == 0 ? " (0 is the output)" : "");
 }
 inline void check_apart(char const *, int) {}
 template <class Type, int Rank, class... Types>

@@ -134,7 +134,9 @@ Result transform_reduce(Operand const &one, Other const &two, Result init, Op op
 template <class PlaceType, class Operand, class Result, class Op,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 Result reduce(PlaceType const &place, Operand const &elements, Result init, Op op) {
-  return transform_reduce(place, elements, init, op, detail::Identity());
+  UMEM_TRACE("umem::reduce");
+  return detail::reduce_uses<Result>("reduce", place, init, op, detail::Identity(),
+                                     detail::use(elements, read));
 }
 template <class Operand, class Result, class Op,
           class = std::enable_if_t<detail::is_operand<Operand>>>
@@ -146,7 +148,9 @@ Result reduce(Operand const &elements, Result init, Op op) {
 template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
 auto sum(PlaceType const &place, Operand const &elements) {
   using Result = accumulator<detail::value_of<Operand>>;
-  return reduce(place, elements, Result(), plus());
+  UMEM_TRACE("umem::sum");
+  return detail::reduce_uses<Result>("sum", place, Result(), plus(), detail::Identity(),
+                                     detail::use(elements, read));
 }
 template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
 auto sum(Operand const &elements) {

@@ -159,11 +159,13 @@ void reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op) 
 template <class PlaceType, class Operand, class Other,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void sum_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  reduce_along(place, in, axis, out, accumulator<detail::value_of<Operand>>(), plus());
+  UMEM_TRACE("umem::sum_along");
+  detail::reduce_dimension("sum_along", place, axis, out, accumulator<detail::value_of<Operand>>(),
+                           plus(), detail::Identity(), in);
 }
 template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
 void sum_along(Operand const &in, int axis, Other &&out) {
-  reduce_along(in, axis, out, accumulator<detail::value_of<Operand>>(), plus());
+  sum_along(detail::AtHome(), in, axis, out);
 }
 
 /* The smallest and the largest elements; umem::value_error if dimension axis has no elements. */

@@ -77,8 +77,9 @@ template <class PlaceType, class Operand, class Other, class Output,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void minmax_along(PlaceType const &place, Operand const &in, int axis, Other &&smallest,
                   Output &&largest) {
-  min_along(place, in, axis, smallest);
-  max_along(place, in, axis, largest);
+  UMEM_TRACE("umem::minmax_along");
+  detail::extremes_along("minmax_along", place, in, axis, smallest, minimum(), false);
+  detail::extremes_along("minmax_along", place, in, axis, largest, maximum(), true);
 }
 template <class Operand, class Other, class Output,
           class = std::enable_if_t<detail::is_operand<Operand>>>

@@ -53,10 +53,10 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class Function> inline constexpr int first_operand<Assign<Function>> = 0;
 
 template <class PlaceType, class Function, class Output, class... Uses>
-void transform_uses(PlaceType const &place, Function const &f, Output const &out,
-                    Uses const &...uses) {
+void transform_uses(char const *function, PlaceType const &place, Function const &f,
+                    Output const &out, Uses const &...uses) {
   if constexpr (takes_elements<Function, typename Uses::value_type...>())
-    loop("transform", place, Assign<Function>{f}, out, uses...);
+    loop(function, place, Assign<Function>{f}, out, uses...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -69,7 +69,7 @@ template <class PlaceType, class Operand, class Other, class Function,
           class = std::enable_if_t<detail::is_place<PlaceType>>>
 void transform(PlaceType const &place, Operand const &in, Other &&out, Function f) {
   UMEM_TRACE("umem::transform");
-  detail::transform_uses(place, f, detail::use(out, discard), detail::use(in, read));
+  detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(in, read));
 }
 template <class Operand, class Other, class Function,
           class = std::enable_if_t<detail::is_operand<Operand>>>
@@ -83,7 +83,7 @@ template <class PlaceType, class Operand, class Other, class Output, class Funct
 void transform(PlaceType const &place, Operand const &one, Other const &two, Output &&out,
                Function f) {
   UMEM_TRACE("umem::transform");
-  detail::transform_uses(place, f, detail::use(out, discard), detail::use(one, read),
+  detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(one, read),
                          detail::use(two, read));
 }
 template <class Operand, class Other, class Output, class Function,
