@@ -43,7 +43,7 @@ static void set_sides(Grid &grid) {
 
 static double step(umem::Place const &place, Grid const &u, Grid &next) {
   umem::Range<2> inside({1, 1}, {u.extent(0) - 1, u.extent(1) - 1});
-  auto from = umem::lock_at(place, u, umem::read);
+  auto from = umem::guard_at(place, u, umem::read);
   return umem::sweep(place, next, inside, 0.0, umem::maximum(), Step{*from});
 }
 

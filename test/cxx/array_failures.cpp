@@ -170,7 +170,7 @@ TEST_P(FailingCall, of_cuda_leaves_the_host_current) {
     failed = false;
     fake_cudart_fail(nth, unknown);
     try {
-      auto guard = umem::lock_at(gpu, array, umem::discard);
+      auto guard = umem::guard_at(gpu, array, umem::discard);
     } catch (umem::error const &) {
       failed = true;
     }

@@ -209,7 +209,7 @@ TEST(Elements, of_a_guard_without_a_name_keep_it) {
 
   umem::Array<double, 1> line({3});
   for (double &x : line.host(umem::discard)) x = 2;
-  for (double &x : umem::lock_at(umem::on_host, line, umem::write)) x *= 2;
+  for (double &x : umem::guard_at(umem::on_host, line, umem::write)) x *= 2;
   double sum = 0;
   for (double x : line.host(umem::read)) sum += x;
   EXPECT_EQ(sum, 12.0);

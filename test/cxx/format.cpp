@@ -25,7 +25,7 @@ TEST(Format, is_the_text_of_streams) {
   expect_text(array.part().slice(0, 0, 2));
   expect_text(array.host(umem::read));
   expect_text(*array.host(umem::write));
-  expect_text(umem::lock_at(umem::on_host, array, umem::read));
+  expect_text(umem::guard_at(umem::on_host, array, umem::read));
   expect_text(umem::array_of({{1, 2}, {3, 4}}));
   expect_text(umem::array_of<bool, 0>(true));
   auto lock = array.lock();

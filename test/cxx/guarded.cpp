@@ -76,8 +76,8 @@ TEST(GuardedDeathTest, a_loop_on_the_array_is_one_on_the_device) {
   EXPECT_FALSE(guard.is_host());
   umem::for_each(guard, [](int &x) { x = 7; });
   guard.release();
-  EXPECT_FALSE(umem::lock_at(u.context(), u, umem::read).is_host());
-  EXPECT_TRUE(umem::lock_at(umem::on_host, u, umem::read).is_host());
+  EXPECT_FALSE(umem::guard_at(u.context(), u, umem::read).is_host());
+  EXPECT_TRUE(umem::guard_at(umem::on_host, u, umem::read).is_host());
   EXPECT_EQ(u.get(99), 7);
 }
 

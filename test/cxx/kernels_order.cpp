@@ -68,7 +68,7 @@ TEST_P(KernelsOrder, a_transfer_for_a_guard_comes_first) {
   auto guard = array.device(umem::read);
   EXPECT_TRUE(umem::detail::settled(elsewhere, guard).wait);
   expect_numbers(guard, umem::read);
-  auto at = umem::lock_at(elsewhere, static_cast<Doubles const &>(array), umem::read);
+  auto at = umem::guard_at(elsewhere, static_cast<Doubles const &>(array), umem::read);
   expect_numbers(at, umem::read);
 }
 

@@ -186,7 +186,7 @@ TEST_P(Operands, of_each_kind_do_for_every_loop) {
   expect_all_loops(array.lock().part().slice(0, 1, 7, 2), 3);
   expect_all_loops(array.host(write), 7);
   expect_all_loops(*array.host(write), 7);
-  expect_all_loops(umem::lock_at(here, array, write), 7);
+  expect_all_loops(umem::guard_at(here, array, write), 7);
   Doubles table = numbered({5, 9}, {1, 2});
   expect_all_loops(table.part().select(0, 1), 9);
   expect_all_loops(table.part().select(1, -2).reversed(0), 5);

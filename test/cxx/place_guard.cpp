@@ -38,7 +38,7 @@ TEST_P(PlaceGuardTest, is_that_of_the_side_where_loops_run) {
     EXPECT_NE(array.current(), Side::device);
   }
   {
-    auto guard = umem::lock_at(umem::on_host, array, umem::write);
+    auto guard = umem::guard_at(umem::on_host, array, umem::write);
     umem::for_each(umem::on_host, guard, [](double &x) { x = 2; });
     EXPECT_EQ(umem::sum(umem::on_host, guard), 24);
     EXPECT_THROW(array.set(1, 0, 0), umem::locked_error);
@@ -48,17 +48,17 @@ TEST_P(PlaceGuardTest, is_that_of_the_side_where_loops_run) {
     EXPECT_FALSE(moved->data);
     array.set(3, 0, 0);
   }
-  umem::lock_at(umem::Place(), array, umem::discard)->data[1] = 5;
+  umem::guard_at(umem::Place(), array, umem::discard)->data[1] = 5;
   EXPECT_EQ(array.get(0, 1), 5);
 }
 
 TEST_P(PlaceGuardTest, refuses_kernels_what_they_cannot_use) {
   auto array = Doubles::zeros({3, 4}, place);
   if (place.can(umemDeviceAccessible)) {
-    auto guard = umem::lock_at(umem::on_device(0), array, umem::write);
+    auto guard = umem::guard_at(umem::on_device(0), array, umem::write);
     EXPECT_EQ(reinterpret_cast<umem::address>(guard->data), array.adr());
   } else {
-    EXPECT_THROW(static_cast<void>(umem::lock_at(umem::on_device(0), array, umem::read)),
+    EXPECT_THROW(static_cast<void>(umem::guard_at(umem::on_device(0), array, umem::read)),
                  umem::value_error);
   }
   array.set(1, 0, 0); /* nothing is held */
