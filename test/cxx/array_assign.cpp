@@ -164,6 +164,36 @@ TEST_P(ArrayAssign, writes_to_foreign_memory_and_never_replaces_it) {
   for (int i = 0; i < 6; i++) EXPECT_EQ(values[i], i % 3 + i / 3 * 5);
 }
 
+/* In both directions, with and without ghost cells, which take another way. */
+TEST_P(ArrayAssign, of_an_array_that_overlaps_in_foreign_memory_reads_it_first) {
+  constexpr int count = 24;
+  for (umem::index_t shift : {3, -3}) {
+    for (bool same_ghosts : {true, false}) {
+      umem::Buffer block(place, count * sizeof(double));
+      double values[count], before[count];
+      for (int i = 0; i < count; i++) before[i] = values[i] = i;
+      block.copy_from(values, sizeof values);
+      auto const at = [&](umem::index_t first) {
+        return block.adr() + static_cast<umem::address>(first) * sizeof(double);
+      };
+      auto source = Doubles::wrap_unowned(at(4), {3, 4}, place);
+      auto target = Doubles::wrap_unowned(at(4 + shift), {3, 4}, place);
+      if (!same_ghosts) {
+        target = Doubles::wrap_unowned(at(4 + shift), {3, 4 + 1}, place);
+        target.set_ghosts({{0, 0}, {0, 1}});
+      }
+      target = static_cast<Doubles const &>(source);
+      target.flush();
+      block.copy_to(values, sizeof values);
+      umem::index_t const row = same_ghosts ? 4 : 5;
+      for (umem::index_t i = 0; i < 12; i++) {
+        before[4 + shift + i / 4 * row + i % 4] = static_cast<double>(4 + i);
+      }
+      for (int i = 0; i < count; i++) EXPECT_EQ(values[i], before[i]) << i << " by " << shift;
+    }
+  }
+}
+
 /* One variable for one block after the other. */
 TEST_P(ArrayAssign, of_another_wrapped_block_leaves_the_first_alone) {
   umem::Context const other = open_place(*GetParam());
