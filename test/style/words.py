@@ -42,7 +42,7 @@ SENTENCE = 4
 # In the library alone: elsewhere plain English, the name of a public idea, or of what a test does.
 IN_C = {"pause", "leg", "legs", "apart", "adopt", "around"}
 COMMENTS_IN_C = {"nobody", "asks"}
-STANDARD = {"lock_guard"}
+STANDARD = {"lock_guard", "guard_at"}
 
 
 def words_of(name):
