@@ -655,7 +655,7 @@ MUTANTS = [
 
     # ---- what overlaps ----
     c("core/copy.c", "    if (stride < inner) return false;\n", "",
-      "items that are not in order are moved as if they were", first=("contract.strided",)),
+      "items that are not in order are moved as if they were", first=("unit.overlap",)),
     c("core/copy.c", "return shifted && is_in_order(layout) ? umemOverlapShift : umemOverlapAll;", "return umemOverlapShift;",
       "a transposition of an array in its own memory is a move", first=("contract.strided",)),
     c("core/copy.c", "from[0] == to[0] && from[1] == to[1]", "from[0] == to[0]",
@@ -665,8 +665,8 @@ MUTANTS = [
     c("core/copy.c", "  if (!meets_itself(move, layout)) {", "  if (true || !meets_itself(move, layout)) {",
       "a piece that overlaps with itself is copied at once", first=("contract.strided",)),
     c("core/copy.c", "  if (failed(move) || umem_finish(move->src) != umemOK) return;", "  if (failed(move)) return;",
-      "a buffer is written back before it is read", first=("contract.strided",)),
-    c("core/copy.c", "    if (!layout->src_strides[k]) strides[k] = 0;\n", "",
+      "a buffer is written back before it is read", first=("unit.overlap",)),
+    c("core/copy.c", "    if (!layout->src_strides[k]) strides[k] = 0;\n", "    (void)strides;\n",
       "an item that goes to many is read from behind the buffer", first=("contract.strided",)),
     c("core/copy.c", "bool ready = !move->room || umem_finish(move->dst) == umemOK;", "bool ready = true;",
       "a buffer is filled before earlier work of the destination is done", first=("contract.strided",)),

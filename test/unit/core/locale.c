@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "base/number.h"
+
 #include <string.h>
 #include <umem.h>
 #include <unistd.h>
@@ -90,11 +92,33 @@ static void names_have_points(void **state) {
   assert_message("0,5");
 }
 
+/* Arabic and Persian have a point of two bytes. */
+static void points_may_have_several_bytes(void **state) {
+  (void)state;
+  char const *const cases[][2] = {{"12\xd9\xab"
+                                   "5",
+                                   "12.5"},
+                                  {"-1\xd9\xab"
+                                   "25e-07",
+                                   "-1.25e-07"},
+                                  {"0,5", "0.5"},
+                                  {"17", "17"},
+                                  {"-inf", "-inf"},
+                                  {"nan", "nan"}};
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[32];
+    strcpy(text, cases[i][0]);
+    umem_set_point(text);
+    assert_string_equal(text, cases[i][1]);
+  }
+}
+
 int main(void) {
   struct CMUnitTest const tests[] = {
       cmocka_unit_test(messages_have_a_point),
       cmocka_unit_test(the_ledger_has_points),
       cmocka_unit_test(names_have_points),
+      cmocka_unit_test(points_may_have_several_bytes),
   };
   return cmocka_run_group_tests_name("locale", tests, begin, end);
 }

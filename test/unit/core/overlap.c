@@ -14,6 +14,8 @@
 #include <umem.h>
 #include <unistd.h>
 
+#include "fake/fake.h"
+
 /* ---- what the library allocates ---- */
 
 static bool refuses;
@@ -147,6 +149,65 @@ static void contexts_of_one_file_are_one_memory(void **state) {
   test_free(bytes);
 }
 
+/* ---- a move of rows that take turns ---- */
+
+/* The items of two rows alternate, so that each row moves over the other one; together they exceed the buffer. */
+static void rows_that_take_turns_are_read_first(void **state) {
+  (void)state;
+  enum { n = 600000, step = 2, second = 5, all = second + step * n + 1 };
+  size_t const extents[] = {2, n};
+  ptrdiff_t const strides[] = {second * 8, step * 8};
+  umemLayout const layout = {sizeof layout, 8, 2, extents, strides, strides};
+  int64_t *items = test_malloc(all * sizeof *items);
+  for (int up = 0; up < 2; up++) {
+    for (int64_t i = 0; i < all; i++) items[i] = i;
+    uintptr_t from = (uintptr_t)(items + !up), to = (uintptr_t)(items + up);
+    assert_int_equal(umem_copy_strided(&host, from, &host, to, &layout), umemOK);
+    for (int64_t k = 0; k < 2; k++)
+      for (int64_t i = 0; i < n; i++)
+        assert_int_equal(items[up + k * second + i * step], !up + k * second + i * step);
+  }
+  test_free(items);
+}
+
+/* ---- two queues over one memory ---- */
+
+/* What one queue reads into the buffer is there before the other one writes it back. */
+static void a_buffer_waits_for_what_fills_it(void **state) {
+  (void)state;
+  enum { n = 50 };
+  double matrix[n * n];
+  size_t const extents[] = {n, n};
+  ptrdiff_t const rows[] = {n * sizeof *matrix, sizeof *matrix};
+  ptrdiff_t const columns[] = {sizeof *matrix, n * sizeof *matrix};
+  umemLayout const layout = {sizeof layout, sizeof *matrix, 2, extents, rows, columns};
+  FakeAsync device, queue;
+  assert_int_equal(fake_async_ctor(&device), umemOK);
+  assert_int_equal(fake_async_ctor_on(&queue, &device), umemOK);
+  uintptr_t adr = umem_alloc(&device, sizeof matrix);
+  for (int i = 0; i < n * n; i++) matrix[i] = i;
+  assert_int_equal(umem_copy_to(&host, (uintptr_t)matrix, &device, adr, sizeof matrix), umemOK);
+  assert_int_equal(umem_synchronize(&device), umemOK);
+  assert_int_equal(umem_copy_strided(&device, adr, &queue, adr, &layout), umemOK);
+  assert_int_equal(umem_synchronize(&queue), umemOK);
+  assert_int_equal(umem_copy_to(&queue, adr, &host, (uintptr_t)matrix, sizeof matrix), umemOK);
+  assert_int_equal(umem_synchronize(&queue), umemOK);
+  for (int i = 0; i < n * n; i++) assert_true(matrix[i] == i % n * n + i / n);
+  double moved[n * n - 1]; /* other numbers: a buffer of before may hold those above */
+  for (int i = 0; i < n * n; i++) matrix[i] = -1 - i;
+  assert_int_equal(umem_copy_to(&host, (uintptr_t)matrix, &device, adr, sizeof matrix), umemOK);
+  assert_int_equal(umem_synchronize(&device), umemOK);
+  assert_int_equal(umem_copy_to(&device, adr, &queue, adr + sizeof *moved, sizeof moved), umemOK);
+  assert_int_equal(umem_synchronize(&queue), umemOK);
+  assert_int_equal(umem_copy_to(&queue, adr + sizeof *moved, &host, (uintptr_t)moved, sizeof moved),
+                   umemOK);
+  assert_int_equal(umem_synchronize(&queue), umemOK);
+  assert_memory_equal(moved, matrix, sizeof moved);
+  umem_free(&device, adr);
+  umem_dtor(&queue);
+  umem_dtor(&device);
+}
+
 /* ---- the question of a program ---- */
 
 static void programs_can_ask(void **state) {
@@ -225,6 +286,8 @@ int main(void) {
       cmocka_unit_test(meetings_are_as_the_bytes_say),
       cmocka_unit_test(large_layouts_are_decided_at_once),
       cmocka_unit_test(contexts_of_one_file_are_one_memory),
+      cmocka_unit_test(rows_that_take_turns_are_read_first),
+      cmocka_unit_test(a_buffer_waits_for_what_fills_it),
       cmocka_unit_test(programs_can_ask),
       cmocka_unit_test(files_of_one_folder_are_apart),
       cmocka_unit_test(without_a_buffer_nothing_changes),
