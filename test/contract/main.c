@@ -246,7 +246,15 @@ static bool open_all_rows(void) {
       return false;
     }
     row_capabilities[i] = ctx->capabilities;
+    bool is_right = !umem_get_upstream(ctx) == !(backends[i].traits & backendWrapped);
     backends[i].close(ctx);
+    if (!is_right) {
+      fprintf(stderr,
+              "the traits of the row %s in test/backends.c must have backendWrapped (over_many) "
+              "exactly if it goes over another context\n",
+              backends[i].name);
+      return false;
+    }
   }
   return true;
 }

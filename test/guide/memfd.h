@@ -4,8 +4,10 @@
 
 #include <umem/base.h>
 
+struct umemFileOptions; /* umem/file.h */
+
 /* Blocks in one piece of memory that has a descriptor (memfd_create): a process that receives the descriptor maps
- * the same bytes. Addresses are pointers. The memory goes when the context has ended and nobody maps it.
+ * the same bytes. Addresses are pointers. The memory goes when the context has ended and no process maps it.
  *
  * Threads: any number at once. */
 typedef struct umemMemfd {
@@ -14,9 +16,13 @@ typedef struct umemMemfd {
   uintptr_t reserved[7];
 } umemMemfd;
 
-/* capacity: bytes of the whole piece, rounded up to pages.
- * Errors: umemValueError for NULL, and for 0 bytes; umemMemoryError. */
-UMEM_EXTERN umemStatusType umemMemfd_ctor(umemMemfd *ctx, size_t capacity);
+/* Makes an empty piece of memory, which grows with its blocks.
+ * Errors: umemValueError for NULL; umemMemoryError. */
+UMEM_EXTERN umemStatusType umemMemfd_ctor(umemMemfd *ctx);
+
+/* options: NULL for the defaults. */
+UMEM_EXTERN umemStatusType umemMemfd_ctor_with(umemMemfd *ctx,
+                                               struct umemFileOptions const *options);
 
 /* The descriptor of the memory, borrowed. -1, with a status, for a context that is not constructed, or of another
  * kind: umemTypeError. */

@@ -4,7 +4,8 @@
 The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
 of a context, or of something that no other header needs and that is kept apart likewise (threads, blocks).
 c/src is made of rooms, and ENTERS says which rooms the files of a room may include headers from. In a room
-X.c and X_*.[ch] belong to the context X of umem/X.h; what several contexts share stands in SHARED.
+X.c and X_*.[ch] belong to the context X of umem/X.h. An engine of ENGINES serves several contexts: those with its
+name, and those whose source makes its table of methods of UMEM_ENGINE_METHODS.
 cxx/include includes C headers that are public, and nothing else that is umem's; what only nvcc compiles
 stands in .cuh. The headers of its folder `with` are each for a library of others, which they include.
 
@@ -40,8 +41,8 @@ BELOW_CONTEXTS = {"base", "core"}
 # The public headers that the room base may include: they know no context.
 IN_BASE = {"umem/config.h", "umem/status.h"}
 
-# Private modules that a family of contexts shares: module -> contexts.
-SHARED = {"pool": {"pool", "pool_on"}, "store": {"file", "mmap"}}
+# Private modules that a family of contexts shares.
+ENGINES = {"pool", "store"}
 
 # Contexts, and what else the door names, that stand on others: they may include the headers of those.
 STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"},
@@ -89,6 +90,14 @@ class Tree:
             self.base |= self.included_from(root / "c/include/umem/base.h")
         self.context_headers = self.included_from(self.door) - self.base
         self.contexts = {Path(name).stem for name in self.context_headers}
+        self.users = {engine: self.users_of(engine) for engine in ENGINES}
+
+    def users_of(self, engine):
+        """The contexts that stand on an engine."""
+        methods = rf"\bUMEM_{engine.upper()}_METHODS\b"
+        with_its_name = {context for context in self.contexts if context == engine or context.startswith(engine + "_")}
+        return with_its_name | {path.stem for path in self.source
+                                if path.stem in self.contexts and re.search(methods, self.code(path))}
 
     def files(self, folder, pattern):
         return sorted((self.root / folder).rglob(pattern))
@@ -133,7 +142,7 @@ class Tree:
         if self.room(name) in BELOW_CONTEXTS:
             return None
         stem = Path(name).stem
-        modules = sorted(self.contexts | set(SHARED), key=len, reverse=True)
+        modules = sorted(self.contexts | ENGINES, key=len, reverse=True)
         return next((m for m in modules if stem == m or stem.startswith(m + "_")), None)
 
     def may_enter(self, room, name):
@@ -142,10 +151,10 @@ class Tree:
 
     def family(self, module):
         """The modules whose private headers the files of module may include."""
-        if module in SHARED:
+        if module in ENGINES:
             return {module}
-        shared = {m for m, contexts in SHARED.items() if module in contexts}
-        return {module} | STANDS_ON.get(module, set()) | shared
+        engines = {engine for engine, users in self.users.items() if module in users}
+        return {module} | STANDS_ON.get(module, set()) | engines
 
     def find(self, paths, pattern):
         """Where the code of paths matches pattern."""
@@ -221,7 +230,7 @@ def sources_include_their_own(tree):
             if included.startswith("umem/") or included == "umem.h":
                 allowed = included in (IN_BASE if room == "base" else tree.base | {f"umem/{path.stem}.h"})
                 allowed |= module is not None and included in {f"umem/{module}.h", "umem/host.h"}
-                allowed |= module in SHARED and included in {f"umem/{m}.h" for m in SHARED[module]}
+                allowed |= module in ENGINES and included in {f"umem/{user}.h" for user in tree.users[module]}
                 allowed |= room == "open" and included != "umem.h"
             elif tree.room(included) in ENTERS:
                 owner = tree.module(included)

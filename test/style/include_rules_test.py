@@ -29,7 +29,10 @@ GOOD = {
     "c/src/pool/pool_chunk.h": '#include "core/core.h"\n#include "pool/pool_span.h"\n',
     "c/src/pool/pool_span.c": '#include "pool/pool_span.h"\n',
     "c/src/pool/pool_span.h": '#include "core/core.h"\n',
-    "c/src/stores/disk.c": '#include "core/core.h"\n#include <umem/disk.h>\n#include <umem/host.h>\n',
+    "c/src/stores/disk.c": '#include "core/core.h"\n#include "stores/store.h"\n#include <umem/disk.h>\n'
+                           "#include <umem/host.h>\nstruct umemVtbl const disk_vtbl = {UMEM_STORE_METHODS};\n",
+    "c/src/stores/store.h": '#include "stores/store_open.h"\n#define UMEM_STORE_METHODS .alloc = f\n',
+    "c/src/stores/store_open.h": '#include "core/core.h"\n#include <umem/disk.h>\n',
     "c/src/stores/disk_table.h": '#include "core/core.h"\n',
     "c/src/stores/host.c": '#include "core/core.h"\nint f(int t) { return t = umemHostDevice; }\n'
                          'int g(int error) { return error == umemInvalidDevice; }\n',
@@ -78,6 +81,9 @@ BAD = [
     ("sources_include_their_own", "c/src/core/core.h", '#include "stores/disk_table.h"\n'),
     ("sources_include_their_own", "c/src/stores/host.c", "#include <umem/disk.h>\n"),
     ("sources_include_their_own", "c/src/stores/host.c", '#include "stores/disk_table.h"\n'),
+    ("sources_include_their_own", "c/src/stores/host.c", '#include "stores/store.h"\n/* UMEM_STORE_METHODS */\n'),
+    ("sources_include_their_own", "c/src/stores/store_open.h", "#include <umem/host_nodes.h>\n"),
+    ("sources_include_their_own", "c/src/stores/disk.c", '#include "stores/store.h"\n#include <umem/disk.h>\n'),
     ("sources_include_their_own", "c/src/core/copy.c", '#include "stores/other.h"\n'),
     ("sources_include_their_own", "c/src/cuda/cuda_rt.c", '#include "stores/other.h"\n'),
     ("sources_include_their_own", "c/src/base/lock.h", "#include <umem/context.h>\n"),

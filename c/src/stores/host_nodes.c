@@ -1,12 +1,13 @@
 /* host_nodes.c - RAM of this process on chosen nodes, and on pages of a chosen size.
  *
- * Each block is a mapping of its own, because the kernel has a policy for each mapping. The table of blocks is beside
- * them, in memory of malloc: umem itself never touches a block, whose pages therefore go to the threads that do. */
+ * Each block is a mapping of its own, because the kernel has a policy for each mapping. The table
+ * of blocks is beside them, in memory of malloc: umem itself never touches a block, whose pages
+ * therefore go to the threads that do. */
 #include "base/lock.h"
 #include "base/memory_left.h"
 #include "base/number.h"
 #include "base/numa.h"
-#include "base/root_region.h"
+#include "stores/host_nodes.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -15,7 +16,6 @@
 #include "core/memory.h"
 #include "core/ram.h"
 #include "core/realloc.h"
-#include "stores/host_nodes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -79,7 +79,8 @@ static void fail(umemVirtual *ctx, int error, size_t nbytes) {
 
 /* ---- mappings ---- */
 
-/* Why a mapping without options of its own has failed: there is no room. Linux says ENOMEM, and valgrind EINVAL. */
+/* Why a mapping without options of its own has failed: there is no room. Linux says ENOMEM, and
+ * valgrind EINVAL. */
 static int reason_of(int error) { return error == EINVAL ? ENOMEM : error; }
 
 static bool reserve(void **adr, size_t nbytes, size_t alignment) {
@@ -132,9 +133,9 @@ static int place(Nodes const *nodes, void *adr, size_t nbytes) {
   }
 }
 
-/* The kernel reserves pages of hugetlbfs for a mapping, but on no certain node: where a node has too few, the first
- * touch would raise SIGBUS. So umem takes those that are bound to nodes at once. A kernel that cannot do that for umem
- * leaves it to the first touch. */
+/* The kernel reserves pages of hugetlbfs for a mapping, but on no certain node: where a node has
+ * too few, the first touch would raise SIGBUS. So umem takes those that are bound to nodes at once.
+ * A kernel that cannot do that for umem leaves it to the first touch. */
 static int take(Nodes const *nodes, void *adr, size_t nbytes) {
   if (nodes->options.pages == umemHostPagesDefault) {
     if (nbytes >= huge_from) madvise(adr, nbytes, MADV_HUGEPAGE); /* advice only, as in host.c */
@@ -153,8 +154,8 @@ static int map(Nodes const *nodes, void **adr, size_t nbytes, size_t alignment) 
   return error;
 }
 
-/* Whether the nodes that the memory is bound to have so many bytes left, with swap; memory that is not bound has all nodes.
- * Records a failure if not. */
+/* Whether the nodes that the memory is bound to have so many bytes left, with swap; memory that is
+ * not bound has all nodes. Records a failure if not. */
 static bool nodes_have(umemVirtual *ctx, Nodes const *nodes, size_t nbytes) {
   uint64_t capacity, available;
   if (nodes->options.policy != umemHostBind || nbytes < umemMemoryLeast ||
@@ -229,8 +230,9 @@ static size_t size_of(umemVirtual *ctx, uintptr_t adr) {
   return nbytes;
 }
 
-/* Unmaps bytes of a block from offset on, with the lock: nobody else gets these addresses before the table is right.
- * Returns an errno: out of mappings, the kernel cannot cut one that it has joined with neighbours. */
+/* Unmaps bytes of a block from offset on, with the lock: no other thread gets these addresses
+ * before the table is right. Returns an errno: out of mappings, the kernel cannot cut one that it
+ * has joined with neighbours. */
 static int unmap(uintptr_t adr, size_t offset, size_t size) {
   if (munmap((void *)(adr + offset), size - offset)) return errno;
   umem_root_remove((void *)adr, size);
@@ -264,8 +266,8 @@ static uintptr_t nodes_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return size_of(ctx, adr) ? adr : 0;
 }
 
-/* Keeps the block if it has as many pages, or more: those are unmapped. If they cannot be, the block has them until it
- * is freed as a longer one. */
+/* Keeps the block if it has as many pages, or more: those are unmapped. If they cannot be, the
+ * block has them until it is freed as a longer one. */
 static bool resize(Nodes *nodes, uintptr_t adr, size_t old_size, size_t new_size) {
   size_t has = rounded(nodes, old_size), needs = rounded(nodes, new_size);
   if (needs < new_size || needs > has) return false;

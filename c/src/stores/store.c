@@ -1,105 +1,387 @@
-/* store.c - see store.h. */
+/* store.c - makes contexts of the engine: their methods, construction, names and end.
+ *
+ * The methods turn addresses into offsets of the file. For pointers they check that an address is
+ * in the mapping; the functions below check the rest. */
 #include "stores/store.h"
 #include "base/again.h"
-#include "base/disk.h"
-#include "base/memory_left.h"
+#include "base/ahead.h"
+#include "base/thread.h"
+#include "core/context.h"
+#include "core/run.h"
 #include "core/status.h"
+#include "core/watch.h"
+#include "stores/store_disk.h"
+#include "stores/store_io.h"
+#include "stores/store_open.h"
+#include "stores/store_room.h"
+#include "stores/store_space.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- messages ---- */
+_Static_assert(UMEM_STORE_NONE == UINTPTR_MAX, "the engine's null is that of offsets");
 
-bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what) {
-  char words[128];
-  return UMEM_FAIL(store->ctx, type, "%s %s: %s", what, store->label,
-                   umem_system_words(error, words, sizeof words));
+/* The public structs are {super, impl, ...}. */
+static umemStore **impl_of(umemVirtual *ctx) { return (umemStore **)(void *)(ctx + 1); }
+static umemStore *store_of(umemVirtual *ctx) { return *impl_of(ctx); }
+
+bool umemStore_maps(umemStore const *store, uintptr_t adr, umemStatusType otherwise) {
+  return !store->base || umemStore_offset(store, adr) < store->limit ||
+         UMEM_FAIL(store->ctx, otherwise, "the address %#" PRIxPTR " is not in the mapping of %s",
+                   adr, store->label);
 }
 
-bool umemStore_fail_open(umemStore const *store, int error, char const *what) {
-  return umemStore_fail(store, error == ENOMEM ? umemMemoryError : umemIOError, error, what);
+/* ---- blocks ---- */
+
+uintptr_t umemStoreContext_alloc(umemVirtual *ctx, size_t nbytes) {
+  umemStore *store = store_of(ctx);
+  return umemStore_address(store, umemStore_alloc(store, nbytes, umemStoreGranule, false));
 }
 
-bool umemStore_fail_space(umemStore const *store, int error) {
-  return umemStore_fail(store, umem_is_full(error) ? umemMemoryError : umemIOError, error,
-                        "cannot reserve space in");
+uintptr_t umemStoreContext_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  umemStore *store = store_of(ctx);
+  return umemStore_address(store, umemStore_alloc(store, nmemb * size, umemStoreGranule, true));
 }
 
-/* ---- questions ---- */
-
-uint32_t umemStore_capabilities(umemStore const *store) {
-  bool keeps = store->writable && !store->scratch && store->reuse != umemReuseYes;
-  return umemConcurrent | umemShared | (store->readable ? umemReadable : 0u) |
-         (store->writable ? umemWritable : 0u) | (keeps ? umemKeeps : 0u) |
-         (keeps && store->reuse == umemReuseNo ? umemKeepsAll : 0u);
+uintptr_t umemStoreContext_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  umemStore *store = store_of(ctx);
+  if (!store->base || alignment <= store->alignment)
+    return umemStore_address(store, umemStore_alloc(store, size, alignment, false));
+  umemVirtual_fail(ctx, umemMemoryError,
+                   "%s is mapped at a multiple of %" PRIu64 ": the alignment of %zu is too large",
+                   store->label, store->alignment, alignment);
+  return 0;
 }
 
-bool umemStore_identify(umemStore const *store, uint64_t space[2]) {
-  struct stat st;
-  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot examine");
-  space[0] = st.st_dev;
-  space[1] = st.st_ino;
+void umemStoreContext_free(umemVirtual *ctx, uintptr_t adr) {
+  umemStore *store = store_of(ctx);
+  if (umemStore_maps(store, adr, umemValueError))
+    umemStore_free(store, umemStore_offset(store, adr));
+}
+
+uintptr_t umemStoreContext_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  umemStore *store = store_of(ctx);
+  bool begins = umemStore_maps(store, adr, umemValueError) &&
+                umemStore_begins(store, umemStore_offset(store, adr));
+  return begins ? adr : umemStore_address(store, UMEM_STORE_NONE);
+}
+
+uintptr_t umemStoreContext_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
+                                   size_t new_size) {
+  umemStore *store = store_of(ctx);
+  uint64_t moved = UMEM_STORE_NONE;
+  if (umemStore_maps(store, adr, umemValueError))
+    moved = umemStore_realloc(store, umemStore_offset(store, adr), old_size, new_size);
+  return umemStore_address(store, moved);
+}
+
+void umemStoreContext_trim(umemVirtual *ctx, size_t keep) { umemStore_trim(store_of(ctx), keep); }
+
+/* ---- bytes ---- */
+
+void umemStoreContext_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  umemStore *store = store_of(ctx);
+  if (umemStore_maps(store, adr, umemIndexError))
+    umemStore_set(store, umemStore_offset(store, adr), c, nbytes);
+}
+
+void umemStoreContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *host,
+                              uintptr_t dst_adr, size_t nbytes) {
+  (void)host;
+  umemStore *store = store_of(ctx);
+  if (umemStore_maps(store, src_adr, umemIndexError))
+    umemStore_read(store, umemStore_offset(store, src_adr), (void *)dst_adr, nbytes);
+}
+
+void umemStoreContext_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *host,
+                                uintptr_t src_adr, size_t nbytes) {
+  (void)host;
+  umemStore *store = store_of(ctx);
+  if (umemStore_maps(store, dst_adr, umemIndexError))
+    umemStore_write(store, umemStore_offset(store, dst_adr), (void const *)src_adr, nbytes);
+}
+
+/* Linux finds pages that were written through a mapping without msync too; POSIX asks for it. */
+static bool flush_mapping(umemStore *store) {
+  uint64_t length;
+  if (!umemStore_settle(store) || !umemStore_measure(store, &length)) return false;
+  if (length > store->limit) length = store->limit;
+  return !length || UMEM_AGAIN(msync(store->base, length, MS_SYNC)) == 0 ||
+         umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
+}
+
+void umemStoreContext_flush(umemVirtual *ctx) {
+  umemStore *store = store_of(ctx);
+  if (!store->base || !store->writable || flush_mapping(store)) umemStore_flush(store);
+}
+
+/* ---- bytes for others ---- */
+
+bool umemStoreContext_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                             umemWindow *window) {
+  umemStore *store = store_of(ctx);
+  uint64_t offset = umemStore_offset(store, adr);
+  return offset < store->limit && umemStore_window(store, offset, nbytes, access, window);
+}
+
+bool umemStoreContext_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
+                                  umemCapability access, umemDirectFile *file) {
+  umemStore *store = store_of(ctx);
+  uint64_t offset = umemStore_offset(store, adr);
+  return offset < store->limit && umemStore_lend(store, offset, nbytes, access, file);
+}
+
+bool umemStoreContext_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                            int *fd) {
+  umemStore *store = store_of(ctx);
+  return umemStore_maps(store, adr, umemIndexError) &&
+         umemStore_describe(store, umemStore_offset(store, adr), nbytes, handle, fd);
+}
+
+bool umemStoreContext_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
+  (void)fd;
+  umemStore *store = store_of(ctx);
+  *adr = umemStore_address(store, handle->offset);
+  return handle->size <= store->limit && umemStore_has(store, handle);
+}
+
+/* ---- queries ---- */
+
+void umemStoreContext_info(umemVirtual *ctx, umemInfo *info) {
+  umemStore *store = store_of(ctx);
+  umemStore_info(store, info);
+  if (store->base) info->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+umemSearch umemStoreContext_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemStore *store = store_of(ctx);
+  uint64_t offset = umemStore_offset(store, adr);
+  umemSearch search =
+      offset < store->limit ? umemStore_search(store, offset, found) : umemSearchNone;
+  if (search == umemSearchFound) found->adr = umemStore_address(store, found->adr);
+  return search;
+}
+
+bool umemStoreContext_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemStore *store = store_of(ctx);
+  if (!umemLock_try(&store->lock)) return false;
+  usage->nbytes = umemRange_totals(store->range).live_bytes;
+  umemLock_release(&store->lock);
   return true;
 }
 
-bool umemStore_measure(umemStore const *store, uint64_t *length) {
-  struct stat st;
-  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot measure");
-  *length = (uint64_t)st.st_size;
-  return true;
+bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]) {
+  umemStore *store = store_of(ctx);
+  memcpy(where, store->identity, sizeof store->identity);
+  where[2] = umemStore_offset(store, adr);
+  return where[2] < store->limit;
 }
 
-/* A file that is only read holds what it holds; others may grow as far as the disk goes. */
-void umemStore_info(umemStore *store, umemInfo *info) {
-  struct statvfs disk;
-  if (UMEM_AGAIN(fstatvfs(store->fd, &disk)) != 0) {
-    umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
-    return;
+/* ---- copies between two stores ----
+ *
+ * Copies a cached run from one file to another with one call: pwrite from a mapping of the source.
+ *
+ * The way through a buffer copies the bytes twice. The destination is not mapped: its pages may be
+ * new, and to write those through a mapping takes a page fault for each. A source that another
+ * process cuts meanwhile ends the call with EFAULT and raises no signal; the way through a buffer
+ * then says what has happened. */
+
+/* Bytes. A longer run is copied by two threads. */
+static size_t const pair_most = 4 << 20;
+
+/* The store of a context of the engine; NULL for any other one. */
+static umemStore *store_if_any(umemVirtual *ctx) {
+  return ctx->vptr->dtor == umemStore_dtor ? store_of(ctx) : NULL;
+}
+
+/* The ends stand for all of it: what the cache lacks comes by page faults. */
+static bool is_cached(umemStore *store, uint64_t offset, size_t size) {
+  return umemStore_is_cached(store, offset) && umemStore_is_cached(store, offset + size - 1);
+}
+
+static bool write_mapped(umemStore const *store, uint64_t offset, char const *bytes, size_t size) {
+  return pwrite(store->fd, bytes, size, (off_t)offset) == (ssize_t)size;
+}
+
+/* As core/run.h says of umemStageBeside. */
+static bool copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      size_t size) {
+  umemStore *from = store_if_any(src), *to = store_if_any(dst);
+  if (!from || !to || size > pair_most) return false;
+  if (from->direct == umemDirectOn || to->direct == umemDirectOn) return false;
+  uint64_t offset = umemStore_offset(from, src_adr), target = umemStore_offset(to, dst_adr), length;
+  umemWindow window = {0};
+  if (umem_is_ahead((uintptr_t)target, (uintptr_t)offset)) return false;
+  if (!umemStore_may_touch(to, target, size, umemWritable, &length) ||
+      !is_cached(from, offset, size) ||
+      !umemStore_window(from, offset, size, umemReadable, &window))
+    return false;
+  uint64_t begin = umem_route_clock();
+  bool done = write_mapped(to, target, window.bytes, size);
+  /* Otherwise the way through a buffer notes its legs. */
+  if (done) umem_note(umemWayPageCache, size, 1, begin);
+  if (window.release) window.release(src, &window);
+  return done;
+}
+
+/* ---- mapping ----
+ *
+ * The file is mapped once, far beyond its end, so that growth needs no further call and blocks
+ * never move. The kernel lets a page be used as soon as the file reaches it. */
+
+/* Bytes of address space for a mapping. Builds for emulators that pay for each page of it take
+ * fewer. */
+#ifndef UMEM_MMAP_ROOM
+#define UMEM_MMAP_ROOM (UINT64_C(1) << 40)
+#endif
+static uint64_t const room_wanted = UMEM_MMAP_ROOM;
+static uint64_t const room_spare = 1 << 16; /* beyond the file: less is of no use */
+
+/* The mapping begins at a multiple of this, where there is space enough, so that blocks aligned in
+ * the file are aligned in memory. */
+static uint64_t const base_alignment = 1 << 30;
+
+/* Maps room bytes of the file at a multiple of alignment; NULL with errno set otherwise. */
+static char *map_aligned(umemStore const *store, size_t room, size_t alignment) {
+  char *start =
+      mmap(NULL, room + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  size_t below = -(uintptr_t)start & (alignment - 1);
+  char *base = start + below;
+  int protection = PROT_READ | (store->writable ? PROT_WRITE : 0);
+  int how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(base, room, protection, how, store->fd, 0) == MAP_FAILED) {
+    int error = errno;
+    munmap(start, room + alignment);
+    errno = error;
+    return NULL;
   }
-  info->page_size = disk.f_frsize;
-  if (disk.f_blocks) { /* none: memory without a limit of its own, as of a memfd */
-    info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
-    info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. */
+  if (below) munmap(start, below);
+  munmap(base + room, alignment - below);
+  return base;
+}
+
+/* Maps room_wanted bytes, or less where there is less address space, but always more than the file
+ * has. */
+static bool map(umemStore *store) {
+  uint64_t length;
+  if (!umemStore_measure(store, &length)) return false;
+  uint64_t needed = (store->empties ? 0 : length & ~(room_spare - 1)) + 2 * room_spare;
+  uint64_t room = needed > room_wanted / 2 ? 2 * needed : room_wanted;
+  for (; !store->base && room >= needed; room = room / 2 & ~(room_spare - 1)) {
+    store->alignment = room < base_alignment ? room_spare : base_alignment;
+    store->base = map_aligned(store, room, store->alignment);
+    store->limit = room;
   }
-  if (store->takes_ram) info->available = umem_lesser(info->available, umemMemory_left());
-  if (!store->writable) {
-    umemLock_acquire(&store->lock);
-    uint64_t live = umemRange_totals(store->range).live_bytes;
-    info->capacity = store->length;
-    info->available = live < store->length ? store->length - live : 0;
-    umemLock_release(&store->lock);
+  if (store->base) return true;
+  return umemStore_fail(store, errno == ENOMEM || errno == EAGAIN ? umemMemoryError : umemIOError,
+                        errno, "cannot map");
+}
+
+/* ---- construction ---- */
+
+/* What a kind of offsets, or of pointers, needs of the open file. The space of pointers remains the
+ * context's own: two mappings of one file have different addresses for one byte. */
+static bool prepare(umemVirtual *ctx, umemKind const *kind, umemStore *store) {
+  if (!umemStore_identify(store, store->identity)) return false;
+  if (kind->capabilities & umemFaultable && !map(store)) return false;
+  if (kind->capabilities & umemOffsets) memcpy(ctx->space, store->identity, sizeof ctx->space);
+  return !kind->start || kind->start(ctx, NULL);
+}
+
+static umemStore *open_store(umemVirtual *ctx, umemKind const *kind, umemStoreWish const *wish) {
+  bool mapped = kind->capabilities & umemFaultable;
+  if (wish->source == umemStoreReplaces)
+    return umemStore_replace(ctx, wish->filename, wish->options);
+  if (wish->source == umemStoreTakesOver)
+    return umemStore_take_over(ctx, wish->fd, wish->options, mapped);
+  return umemStore_open(ctx, wish->filename, wish->mode, wish->options, mapped);
+}
+
+umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWish const *wish) {
+  umemVirtual *self = ctx;
+  uint64_t before = umem_thread.failures;
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  memset(ctx, 0, kind->scheme.context_size);
+  umem_construct(self, kind, NULL);
+  umem_stage_ask(copy_pair);
+  umemStore *store = *impl_of(self) = open_store(self, kind, wish);
+  if (store && prepare(self, kind, store) && umemStore_start(store) &&
+      (wish->waits || umemStore_commit(store))) {
+    self->capabilities |= umemStore_capabilities(store);
+    self->host = &store->host;
+    umemLive_add(&store->live, self);
+    return umemOK;
   }
-  if (store->path) snprintf(info->name, sizeof info->name, "%s", store->path);
+  umemStore_close(store);
+  *impl_of(self) = NULL;
+  umem_construct_failed(self);
+  return umem_result(before);
 }
 
-int umemStore_open_directory(umemStore const *store, int access) {
-  if (!store->directory) return -1;
-  return UMEM_AGAIN(open(store->directory, access | O_DIRECTORY | O_CLOEXEC));
+void umemStore_dtor(umemVirtual *ctx) {
+  umemLive_remove(&store_of(ctx)->live);
+  umemStore_close(store_of(ctx));
 }
 
-/* ---- the length ---- */
+/* ---- by name: "file:scratch.bin?mode=w+", "mmap:array.bin?mode=r" ---- */
 
-int umemStore_resize(umemStore *store, uint64_t length) {
-  return UMEM_AGAIN(ftruncate(store->fd, (off_t)length)) == 0 ? 0 : errno;
+umemOption const umem_store_path = {.name = "path",
+                                    .kind = umemPathOption,
+                                    .help = "of the file; without one it is a scratch file"};
+
+static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
+
+_Static_assert(umemReserveAuto == 0 && umemReserveNone == 1, "the indices of the words of reserve");
+_Static_assert(umemReuseAuto == 0 && umemReuseNo == 2, "those of reuse");
+_Static_assert(umemDirectAuto == 0 && umemDirectOn == 1 && umemDirectOff == 2, "those of direct");
+
+umemOption const umem_store_options[umemStoreOptionCount] = {
+    {.name = "mode",
+     .kind = umemWordOption,
+     .words = "r r+ w w+ a a+",
+     .help = "as of umemFile_ctor; default: r+, for a scratch file w+"},
+    {.name = "reserve",
+     .kind = umemWordOption,
+     .words = "auto none",
+     .help = "disk space when a block is allocated, or when it is written; default: auto",
+     .reserved = {offsetof(umemFileOptions, reserve), sizeof(umemReserve)}},
+    {.name = "direct",
+     .kind = umemWordOption,
+     .words = "auto on off",
+     .help = "long transfers around the page cache; default: auto",
+     .reserved = {offsetof(umemFileOptions, direct), sizeof(umemDirect)}},
+    {.name = "reuse",
+     .kind = umemWordOption,
+     .words = "auto yes no",
+     .help = "bytes of an array of a named file that has ended, while it is open; auto: C reuses",
+     .reserved = {offsetof(umemFileOptions, reuse), sizeof(umemReuse)}},
+};
+
+umemFileOptions const umem_store_defaults = UMEM_FILE_OPTIONS_INIT;
+
+static char const *mode_of(umemOptionValue const *place, umemOptionValue const *given) {
+  if (given[0].given) return modes[given[0].number];
+  return place->given ? "r+" : "w+";
 }
 
-/* ---- whether anybody else has the file open ---- */
-
-/* Linux gives a write lease only on a file that no other open file description has open, and lets others
- * who open the file wait until it is released. umem holds it for a few calls. The signal that reports
- * somebody who waits is SIGURG, which is ignored by default; SIGIO, which is usual, would kill. */
-bool umemStore_isolate(umemStore *store) {
-  if (store->scratch) return true;
-  if (store->taken_over || fcntl(store->fd, F_SETSIG, SIGURG) != 0) return false;
-  store->leased = fcntl(store->fd, F_SETLEASE, F_WRLCK) == 0;
-  return store->leased;
+umemStatusType umemStore_construct_named(void *ctx, void *upstream, umemOptionValue const *place,
+                                         umemOptionValue const *given, void *user) {
+  (void)upstream;
+  umemFileOptions options;
+  if (!umemKind_read(user, given, &options)) return umemValueError;
+  umemStoreWish wish = {
+      .filename = place->text, .mode = mode_of(place, given), .options = &options, .waits = true};
+  return umemStore_construct(ctx, user, &wish);
 }
 
-void umemStore_share(umemStore *store) {
-  if (store->leased) fcntl(store->fd, F_SETLEASE, F_UNLCK);
-  store->leased = false;
+umemStatusType umemStore_commit_named(void *ctx, void *user) {
+  (void)user;
+  uint64_t before = umem_thread.failures;
+  umemStore_commit(store_of(ctx));
+  return umem_result(before);
 }

@@ -1,8 +1,14 @@
-/* store_io.h - writes to the file. */
+/* store_io.h - reads and writes. */
 #ifndef UMEM_STORE_IO_H
 #define UMEM_STORE_IO_H
 
-#include "stores/store.h"
+#include "stores/store_file.h"
+
+/* Reads [offset, offset + size) into bytes. */
+bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
+
+/* Whether reads of store go around the cache for what the cache lacks. */
+bool umemStore_bypasses_cache(umemStore *store);
 
 /* Inside one live block only. */
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size);

@@ -1,20 +1,225 @@
-/* store_space.c - which bytes of the file belong to whom.
- *
- * The range allocator alone places blocks. It knows nothing of the file, so that placement is the same in all
- * modes. Then the file must get length and space for the block (store_room.c); if it cannot, the block is freed
- * again. */
+/* store_space.c - the blocks of a store, and the ways in which others get at their bytes: a
+ * pointer, a descriptor, a handle. */
 #include "stores/store_space.h"
-#include "core/status.h"
 #include "base/disk.h"
 #include "base/number.h"
-#include "stores/store_blocks.h"
-#include "stores/store_commit.h"
-#include "stores/store_io.h"
+#include "core/status.h"
+#include "stores/store_file.h"
+#include "stores/store_disk.h"
 #include "stores/store_room.h"
-#include "stores/store_window.h"
+#include "stores/store_io.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* ==== pointers to bytes ====
+ *
+ * A store of pointers has its mapping. One of offsets maps a part of the file, and keeps that
+ * mapping for the next copy: to map and unmap costs as much as ten reads of the file. It is address
+ * space alone; the pages are those of the page cache.
+ *
+ * It maps the whole file where there is address space for it, and room to grow. Otherwise it maps a
+ * part, which begins at a multiple of part_step and is longer by one step than the longest window
+ * in it, so that all windows that begin in one step share it. Threads that need another part
+ * meanwhile map it for themselves. */
+
+static uint64_t const whole_most = (uint64_t)1
+                                   << 40; /* bytes of a file that is mapped as a whole */
+static uint64_t const part_step = 32 << 20, part_window = 64 << 20;
+
+/* The mapping of a window that is not the kept one, in the members of its umemWindow. */
+enum { own_base, own_size };
+
+/* NULL where the file system or the descriptor has no such mappings, or there is no address
+ * space. */
+static char *map(umemStore const *store, uint64_t start, size_t size) {
+  int protection = PROT_READ | (store->writable ? PROT_WRITE : 0);
+  char *base = mmap(NULL, size, protection, MAP_SHARED | MAP_NORESERVE, store->fd, (off_t)start);
+  return base == MAP_FAILED ? NULL : base;
+}
+
+static bool is_inside(umemStoreView const *view, uint64_t offset, size_t size) {
+  uint64_t inside = offset - view->start;
+  return view->base && offset >= view->start && inside < view->size && size <= view->size - inside;
+}
+
+static void drop(umemStoreView *view) {
+  if (view->base) munmap(view->base, view->size);
+  *view = (umemStoreView){0};
+}
+
+static void release_kept(umemVirtual *ctx, umemWindow *window) {
+  umemStore *store = (umemStore *)window->own[0];
+  (void)ctx;
+  umemLock_acquire(&store->lock);
+  store->view.users--;
+  umemLock_release(&store->lock);
+}
+
+static void release_own(umemVirtual *ctx, umemWindow *window) {
+  (void)ctx;
+  munmap((void *)window->own[own_base], window->own[own_size]);
+}
+
+/* Replaces the kept mapping, which has no users. */
+static bool map_kept(umemStoreView *view, umemStore const *store, uint64_t start, uint64_t size) {
+  char *base = map(store, start, (size_t)size);
+  if (base) *view = (umemStoreView){base, start, (size_t)size, 0};
+  return base != NULL;
+}
+
+static void renew(umemStore *store, uint64_t offset, size_t size, uint64_t length) {
+  umemStoreView *view = &store->view;
+  uint64_t whole = (length / part_step + 2) * part_step + length / 2;
+  drop(view);
+  if (length <= whole_most && map_kept(view, store, 0, whole)) return;
+  if (size <= part_window)
+    map_kept(view, store, offset & ~(part_step - 1), part_step + part_window);
+}
+
+/* Takes the kept mapping, made anew if it lacks these bytes and has no users. */
+static bool take_kept(umemStore *store, uint64_t offset, size_t size, uint64_t length,
+                      umemWindow *window) {
+  umemStoreView *view = &store->view;
+  umemLock_acquire(&store->lock);
+  if (!is_inside(view, offset, size) && !view->users) renew(store, offset, size, length);
+  bool taken = is_inside(view, offset, size);
+  if (taken) {
+    view->users++;
+    *window = (umemWindow){view->base + (offset - view->start), release_kept, {(uintptr_t)store}};
+  }
+  umemLock_release(&store->lock);
+  return taken;
+}
+
+static bool map_own(umemStore *store, uint64_t offset, size_t size, umemWindow *window) {
+  uint64_t start = offset & ~(uint64_t)(umemStorePage - 1);
+  size_t whole = size + (size_t)(offset - start);
+  char *base = map(store, start, whole);
+  if (!base) return false;
+  *window = (umemWindow){base + (offset - start), release_own, {(uintptr_t)base, whole}};
+  return true;
+}
+
+bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                      umemWindow *window) {
+  uint64_t length;
+  if (!umemStore_may_touch(store, offset, size, access, &length)) return false;
+  if (store->base) {
+    *window = (umemWindow){.bytes = store->base + offset};
+    return size <= store->limit && offset <= store->limit - size;
+  }
+  return take_kept(store, offset, size, length, window) || map_own(store, offset, size, window);
+}
+
+/* Unmaps what is kept for the next window, if no window is open. */
+static void drop_window(umemStore *store) {
+  umemLock_acquire(&store->lock);
+  if (!store->view.users) drop(&store->view);
+  umemLock_release(&store->lock);
+}
+
+/* ==== the file, for devices ==== */
+
+static size_t const looks = 8; /* pages of a range that are looked for in the cache */
+
+/* The cache is faster than a disk. */
+static bool is_any_cached(umemStore *store, uint64_t offset, size_t size) {
+  size_t const stride = size / looks + 1;
+  for (size_t at = 0; at < size; at += stride)
+    if (umemStore_is_cached(store, offset + at)) return true;
+  return false;
+}
+
+static bool bypasses_cache(umemStore *store, uint64_t offset, size_t size, umemCapability access) {
+  if (size < umemStoreDirectFrom || __atomic_load_n(&store->refused_by_device, __ATOMIC_RELAXED))
+    return false;
+  if (store->direct != umemDirectAuto) return store->direct == umemDirectOn;
+  return access == umemReadable && umemStore_bypasses_cache(store) &&
+         !is_any_cached(store, offset, size);
+}
+
+enum { own_store, own_reads };
+
+/* What the device has read counts as read around the cache; not what it was only to read. */
+static void release(umemVirtual *ctx, umemDirectFile *file) {
+  (void)ctx;
+  umemStore *store = (umemStore *)file->own[own_store];
+  if (file->refused) __atomic_store_n(&store->refused_by_device, true, __ATOMIC_RELAXED);
+  if (file->own[own_reads]) __atomic_fetch_add(&store->bypassed, file->moved, __ATOMIC_RELAXED);
+  close(file->fd); /* nothing was written that the close could lose */
+}
+
+/* Clears O_NONBLOCK, with which the descriptor was opened: drivers may not know the flag. */
+static bool is_plain(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                    umemDirectFile *file) {
+  uint64_t length;
+  umemDirectPath path;
+  if (!umemStore_may_touch(store, offset, size, access, &length) ||
+      !bypasses_cache(store, offset, size, access))
+    return false;
+  umemDirectPath_open(&path, store, access == umemWritable);
+  if (path.refused || !is_plain(path.fd)) {
+    umemDirectPath_close(&path);
+    return false;
+  }
+  *file = (umemDirectFile){
+      .fd = path.fd,
+      .offset = offset,
+      .label = store->label,
+      .release = release,
+      .own = {[own_store] = (uintptr_t)store, [own_reads] = access == umemReadable}};
+  return true;
+}
+
+/* ==== handles ==== */
+
+bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle,
+                        int *fd) {
+  struct stat st;
+  if (!umemStore_settle(store)) return false;
+  if (!store->readable)
+    return UMEM_FAIL(store->ctx, umemNotSupportedError,
+                     "%s is open for writing only, so it cannot be mapped", store->label);
+  if (fstat(store->fd, &st) != 0)
+    return umemStore_fail(store, umemIOError, errno, "cannot examine");
+  uint64_t length = (uint64_t)st.st_size;
+  if (offset > length || nbytes > length - offset)
+    return UMEM_FAIL(store->ctx, umemIndexError,
+                     "%zu bytes at %" PRIu64 " are past the end of %s (%" PRIu64 " bytes)", nbytes,
+                     offset, store->label, length);
+  if (!umemStore_is_whole(store, "share", offset, nbytes)) return false;
+  handle->kind = umemHandleFile;
+  handle->offset = offset;
+  handle->size = offset + nbytes;
+  handle->identity[0] = st.st_dev;
+  handle->identity[1] = st.st_ino;
+  handle->flags = store->writable ? 0 : UMEM_HANDLE_READ_ONLY;
+  *fd = store->fd;
+  return true;
+}
+
+bool umemStore_has(umemStore *store, umemHandle const *handle) {
+  struct stat st;
+  return handle->kind == umemHandleFile && fstat(store->fd, &st) == 0 &&
+         handle->identity[0] == st.st_dev && handle->identity[1] == st.st_ino &&
+         handle->size <= (uint64_t)st.st_size &&
+         (store->writable || handle->flags & UMEM_HANDLE_READ_ONLY);
+}
+
+/* ==== blocks ====
+ *
+ * The range allocator alone places blocks. It knows nothing of the file, so that placement is the
+ * same in all modes. Then the file must get length and space for the block (store_room.c); if it
+ * cannot, the block is freed again. */
 
 /* ---- what the file must provide ---- */
 
@@ -109,8 +314,9 @@ bool umemStore_free(umemStore *store, uint64_t offset) {
   return freed;
 }
 
-/* Gives back the disk space of the free range [from, to), but not that of bytes of others, or past the end
- * that the context knows. The first *keep bytes stay, and *keep becomes what is left of them. */
+/* Gives back the disk space of the free range [from, to), but not that of bytes of others, or past
+ * the end that the context knows. The first *keep bytes stay, and *keep becomes what is left of
+ * them. */
 static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *keep) {
   bool last = to >= store->length;
   from = umem_greater(from, store->original);
@@ -126,7 +332,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
   umemAttempt held;
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
-  umemStore_drop_window(store);
+  drop_window(store);
   bool shared =
       store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
   if (shared || !may_give_back(store) || !umemStore_settle(store)) return;
@@ -156,7 +362,8 @@ static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umem
   return true;
 }
 
-/* A block that shrinks by less than a half stays where it is. In a file that is only read nothing is copied: the writer of the file has moved the bytes. */
+/* A block that shrinks by less than a half remains where it is. In a file that is only read nothing
+ * is copied: the writer of the file has moved the bytes. */
 uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
   umemAttempt held;
   umemRangeItem block;

@@ -17,7 +17,7 @@
 
 #include "fault/child.h"
 #include "fault/small_disk.h"
-#include "stores/store_cached.h"
+#include "stores/store_disk.h"
 
 enum { length = (9 << 20) + 777 };
 
@@ -85,7 +85,7 @@ static void knows_the_cache(char const *folder) {
   umemStore store = {.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   struct statfs disk;
   EXPECT(store.fd >= 0 && fstatfs(store.fd, &disk) == 0);
-  store.asks = umemStore_way_to_ask((uint32_t)disk.f_type);
+  store.query = umemStore_first_query((uint32_t)disk.f_type);
   EXPECT(pwrite(store.fd, data, 1 << 20, 0) == 1 << 20);
   EXPECT(umemStore_is_cached(&store, 0));
   EXPECT(umemStore_is_cached(&store, (1 << 20) - 4096));

@@ -1,9 +1,114 @@
-/* store_blocks.c - see store_blocks.h. */
-#include "stores/store_blocks.h"
+/* store_file.c - reports what fails, measures and resizes the file, and finds the block of a
+ * byte. */
+#include "stores/store_file.h"
+#include "base/again.h"
+#include "base/disk.h"
+#include "base/memory_left.h"
 #include "core/status.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+/* ---- messages ---- */
+
+bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what) {
+  char words[128];
+  return UMEM_FAIL(store->ctx, type, "%s %s: %s", what, store->label,
+                   umem_system_words(error, words, sizeof words));
+}
+
+bool umemStore_fail_open(umemStore const *store, int error, char const *what) {
+  return umemStore_fail(store, error == ENOMEM ? umemMemoryError : umemIOError, error, what);
+}
+
+bool umemStore_fail_space(umemStore const *store, int error) {
+  return umemStore_fail(store, umem_is_full(error) ? umemMemoryError : umemIOError, error,
+                        "cannot reserve space in");
+}
+
+/* ---- questions ---- */
+
+uint32_t umemStore_capabilities(umemStore const *store) {
+  bool keeps = store->writable && !store->scratch && store->reuse != umemReuseYes;
+  return umemConcurrent | umemShared | (store->readable ? umemReadable : 0u) |
+         (store->writable ? umemWritable : 0u) |
+         (store->base && store->writable ? umemCpuWritable : 0u) | (keeps ? umemKeeps : 0u) |
+         (keeps && store->reuse == umemReuseNo ? umemKeepsAll : 0u);
+}
+
+bool umemStore_identify(umemStore const *store, uint64_t space[2]) {
+  struct stat st;
+  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot examine");
+  space[0] = st.st_dev;
+  space[1] = st.st_ino;
+  return true;
+}
+
+bool umemStore_measure(umemStore const *store, uint64_t *length) {
+  struct stat st;
+  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot measure");
+  *length = (uint64_t)st.st_size;
+  return true;
+}
+
+/* A file that is only read holds what it holds; others may grow as far as the disk goes. */
+void umemStore_info(umemStore *store, umemInfo *info) {
+  struct statvfs disk;
+  if (UMEM_AGAIN(fstatvfs(store->fd, &disk)) != 0) {
+    umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
+    return;
+  }
+  info->page_size = disk.f_frsize;
+  if (disk.f_blocks) { /* none: memory without a limit of its own, as of a memfd */
+    info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
+    info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+  }
+  if (store->takes_ram) info->available = umem_lesser(info->available, umemMemory_left());
+  if (!store->writable) {
+    umemLock_acquire(&store->lock);
+    uint64_t live = umemRange_totals(store->range).live_bytes;
+    info->capacity = store->length;
+    info->available = live < store->length ? store->length - live : 0;
+    umemLock_release(&store->lock);
+  }
+  if (store->path) snprintf(info->name, sizeof info->name, "%s", store->path);
+}
+
+int umemStore_open_directory(umemStore const *store, int access) {
+  if (!store->directory) return -1;
+  return UMEM_AGAIN(open(store->directory, access | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* ---- the length ---- */
+
+int umemStore_resize(umemStore *store, uint64_t length) {
+  return UMEM_AGAIN(ftruncate(store->fd, (off_t)length)) == 0 ? 0 : errno;
+}
+
+/* ---- whether another process has the file open ---- */
+
+/* Linux gives a write lease only on a file that no other open file description has open, and lets
+ * others who open the file wait until it is released. umem holds it for a few calls. The signal
+ * that reports a process that waits is SIGURG, which is ignored by default; SIGIO, which is usual,
+ * would kill. */
+bool umemStore_isolate(umemStore *store) {
+  if (store->scratch) return true;
+  if (store->taken_over || fcntl(store->fd, F_SETSIG, SIGURG) != 0) return false;
+  store->leased = fcntl(store->fd, F_SETLEASE, F_WRLCK) == 0;
+  return store->leased;
+}
+
+void umemStore_share(umemStore *store) {
+  if (store->leased) fcntl(store->fd, F_SETLEASE, F_UNLCK);
+  store->leased = false;
+}
+
+/* ==== which bytes are whose ==== */
 
 bool umemStore_fail_find(umemStore *store, uint64_t offset) {
   return UMEM_FAIL(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
@@ -20,7 +125,7 @@ bool umemStore_begins(umemStore *store, uint64_t offset) {
 }
 
 /* The block that has all of the range. */
-static bool find_around(umemStore *store, uint64_t offset, size_t size, umemRangeItem *block) {
+static bool find_containing(umemStore *store, uint64_t offset, size_t size, umemRangeItem *block) {
   umemLock_acquire(&store->lock);
   bool found = umemRange_find(store->range, offset, block) && block->live;
   umemLock_release(&store->lock);
@@ -33,12 +138,8 @@ static bool find_around(umemStore *store, uint64_t offset, size_t size, umemRang
                    offset, store->label);
 }
 
-bool umemStore_owns(umemStore *store, uint64_t offset, size_t size) {
-  umemRangeItem block;
-  return find_around(store, offset, size, &block);
-}
-
-/* lseek takes a third of the time of fstat. Nobody but the context uses the position of a descriptor that it has opened. */
+/* lseek takes a third of the time of fstat. Only the context uses the position of a descriptor that
+ * it has opened. */
 bool umemStore_measure_often(umemStore *store, uint64_t *length) {
   off_t end = store->taken_over ? -1 : lseek(store->fd, 0, SEEK_END);
   *length = (uint64_t)end;
@@ -72,7 +173,8 @@ void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but) {
   }
 }
 
-/* The first lost byte of a block with lost bytes in the range; UMEM_STORE_NONE: there is no such block. */
+/* The first lost byte of a block with lost bytes in the range; UMEM_STORE_NONE: there is no such
+ * block. */
 static uint64_t find_lost(umemStore *store, uint64_t offset, uint64_t end) {
   umemRangeItem item;
   bool found =
@@ -101,11 +203,11 @@ void umemStore_forget_lost(umemStore *store, uint64_t offset) {
   if (cell) umemTable_remove(&store->lost, cell);
 }
 
-/* Nobody else knows a scratch file. */
+/* No other process knows a scratch file. */
 bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size) {
   umemRangeItem block;
   uint64_t length;
-  if (!find_around(store, offset, size, &block)) return false;
+  if (!find_containing(store, offset, size, &block)) return false;
   if (store->scratch || __atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return true;
   if (!umemStore_measure_often(store, &length)) return false;
   if (length < block.start + block.size) {
@@ -120,12 +222,13 @@ bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size) {
 
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                          uint64_t *length) {
+  umemRangeItem block;
   umemAttempt ignored;
   if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
   umemAttempt_begin(&ignored);
   bool good = umemStore_measure_often(store, length) && size <= *length &&
               offset <= *length - size &&
-              (access == umemReadable || umemStore_owns(store, offset, size)) &&
+              (access == umemReadable || find_containing(store, offset, size, &block)) &&
               umemStore_is_whole(store, "access", offset, size);
   umemAttempt_end(&ignored);
   return good;

@@ -1,0 +1,217 @@
+/* store_file.h - one regular file behind a store: the struct of the engine, its messages, and who
+ * has which bytes.
+ *
+ * The engine stands in layers. A file uses only those above it:
+ *
+ *   store_file.c    this one
+ *   store_disk.c    what the file system can do; the page cache, and transfers around it
+ *   store_open.c    opens, replaces, locks and closes the file
+ *   store_room.c    length and disk space of the file; the last step of construction
+ *   store_io.c      reads, writes, fills, makes durable
+ *   store_space.c   allocates, frees and trims ranges; lends bytes to others
+ *   store.c         the methods and the construction of a context: what a kind of store includes
+ *
+ * Others may append to the file at any time: a process that takes no lock, a context on a duplicate
+ * of the descriptor. No system call cuts a file on condition that it still has the length that was
+ * measured. So a file is made shorter only between umemStore_isolate and umemStore_share, and by
+ * the emptying of mode w.
+ *
+ * All functions use offsets in the file, whatever the addresses of the context are. One that fails
+ * records a status on store->ctx and returns false, NULL or UMEM_STORE_NONE.
+ *
+ * Threads: many threads may call all functions but those that open and close. The lock protects the
+ * members below it and every change of the file's length; bytes are copied without it. Failures
+ * under the lock are held until it is released, because the failure hook may call back. */
+#ifndef UMEM_STORE_FILE_H
+#define UMEM_STORE_FILE_H
+
+#include "base/lock.h"
+#include "base/number.h"
+#include "base/range.h"
+#include "base/table.h"
+#include "core/kind.h"
+#include "core/live.h"
+
+#include <errno.h>
+#include <sys/types.h>
+#include <umem/file.h>
+#include <umem/host.h>
+
+#define UMEM_STORE_NONE UMEM_RANGE_NONE
+
+enum {
+  umemStoreGranule = 16,        /* bytes: the natural alignment of blocks */
+  umemStorePage = 64 << 10,     /* a multiple of the page size of any machine */
+  umemStoreMostIO = 0x7ffff000, /* bytes: Linux transfers no more in one call: read(2) */
+  umemStoreDirectFrom =
+      64 << 10, /* bytes: shorter transfers go through the cache, with umemDirectOn too */
+  umemStoreTurns = 2
+};
+
+/* A mapped part of the file. */
+typedef struct umemStoreView {
+  char *base; /* NULL for none */
+  uint64_t start;
+  size_t size;
+  unsigned users; /* windows that are open in it */
+} umemStoreView;
+
+typedef struct umemStore {
+  umemVirtual *ctx; /* borrowed: where failures are recorded */
+  umemLive live;
+  umemHost host; /* for the context's intermediate buffers */
+  int fd;        /* owned; one that was taken over, from the start on */
+  bool readable, writable;
+  bool appends; /* blocks start at the end of the file */
+  bool empties; /* the file is cut to nothing at the start */
+  bool scratch; /* its bytes are this context's alone: frees punch holes */
+  bool sparse;  /* blocks reserve no disk space */
+  umemDirect direct;
+  umemReuse reuse;
+  int query;              /* how umemStore_is_cached queries the system; atomic */
+  bool refuses;           /* the file system does no direct I/O; atomic */
+  bool in_memory;         /* the file has no disk: the page cache is where its bytes are */
+  bool takes_ram;         /* and the system counts them as memory in use */
+  bool refused_by_device; /* a device has refused to transfer the file itself; atomic */
+  uint64_t bypassed;      /* bytes that were read around the cache; atomic */
+  bool taken_over;        /* the descriptor, by umemFile_adopt: it may have duplicates */
+  bool started;
+  bool created;  /* this context made the file, and may remove it while it is not committed */
+  bool planted;  /* another user has put the file, or a link to it, into a folder of all users */
+  bool leased;   /* see umemStore_isolate */
+  bool building; /* atomic; until the commit, nothing changes the file. See umemStore_commit */
+  pid_t owner; /* the process that constructed it; a forked child gives no space of the file back */
+  bool unsynced_name;          /* the file is new, and its name not yet durable; atomic */
+  char *path;                  /* owned; as given, NULL where there is none */
+  char *directory;             /* owned; of a new file, absolute; NULL when unknown */
+  char label[200];             /* names the file in messages */
+  struct umemReplace *replace; /* owned; NULL but for umemStore_replace */
+
+  uint64_t identity[2]; /* device and inode */
+  char *base;           /* of pointers: where the file is mapped, NULL without a mapping */
+  uint64_t alignment;   /* of pointers: base is a multiple of it */
+  uint64_t limit;       /* blocks must end here */
+
+  umemLock turns[umemStoreTurns]; /* of threads that read from the disk through the cache */
+
+  umemLock lock;
+  umemRange *range;    /* owned: who has which bytes; the same in all modes */
+  uint64_t original;   /* this context may not give up bytes below: the file's length when it was
+                        opened, and later when others were seen to have made it longer */
+  uint64_t length;     /* as this context knows it */
+  uint64_t first;      /* where the first block can begin */
+  uint64_t reserved;   /* disk space for [first, reserved) is surely there */
+  uint64_t used;       /* from here on all bytes read as zero: neither blocks nor others had them */
+  umemStoreView view;  /* of offsets: kept for the next window */
+  uint64_t before_cut; /* the largest length that others have made shorter; 0: none */
+  bool cut;            /* atomic: blocks have lost bytes, because others have cut the file */
+  umemTable lost;      /* from which byte on, by the offset of the block */
+  uint64_t lost_from;  /* without memory for the table: in all blocks; UINT64_MAX otherwise */
+  bool leftover;       /* a reservation that failed may have left disk space behind the end */
+} umemStore;
+
+/* ---- messages: each records a status on store->ctx and returns false ---- */
+
+/* "what LABEL: the system's words for error". */
+bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what);
+
+/* umemStore_fail with umemIOError, or umemMemoryError for ENOMEM. */
+bool umemStore_fail_open(umemStore const *store, int error, char const *what);
+
+/* Space cannot be reserved. */
+bool umemStore_fail_space(umemStore const *store, int error);
+
+/* ---- questions ---- */
+
+/* What of capabilities and identity comes from the file. */
+uint32_t umemStore_capabilities(umemStore const *store);
+bool umemStore_identify(umemStore const *store, uint64_t space[2]);
+
+/* The length of the file now. */
+bool umemStore_measure(umemStore const *store, uint64_t *length);
+
+void umemStore_info(umemStore *store, umemInfo *info);
+
+/* Opens the directory of a new file; -1 where it is unknown, or cannot be opened. */
+int umemStore_open_directory(umemStore const *store, int access);
+
+/* ---- under the lock ---- */
+
+/* Notes that others may have written bytes below end: these are kept, and need not be zero. */
+static inline void umemStore_note_others(umemStore *store, uint64_t end) {
+  store->original = umem_greater(store->original, end);
+  store->used = umem_greater(store->used, end);
+}
+
+/* Changes the length of the file. Returns an errno, recording nothing. */
+int umemStore_resize(umemStore *store, uint64_t length);
+
+/* Whether no other process can have the file open from now until umemStore_share: none loses bytes
+ * that are cut off or overwritten meanwhile. False for a descriptor that was taken over, which may
+ * have duplicates. */
+bool umemStore_isolate(umemStore *store);
+void umemStore_share(umemStore *store);
+
+/* Whether error says that the file system does not know the call. */
+static inline bool umemStore_lacks(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
+
+/* ==== which bytes are whose ==== */
+
+/* Takes the lock, and holds failures until it is released. */
+static inline void umemStore_begin(umemStore *store, umemAttempt *held) {
+  umemAttempt_begin(held);
+  umemLock_acquire(&store->lock);
+}
+
+static inline void umemStore_end(umemStore *store, umemAttempt *held) {
+  umemLock_release(&store->lock);
+  umemAttempt_end(held);
+  umemAttempt_record(held);
+}
+
+/* The live block that begins at offset; false with a umemValueError otherwise. Under the lock. */
+bool umemStore_fail_find(umemStore *store, uint64_t offset);
+static inline bool umemStore_find(umemStore *store, uint64_t offset, umemRangeItem *block) {
+  bool found = umemRange_find(store->range, offset, block) && block->live && block->start == offset;
+  return found || umemStore_fail_find(store, offset);
+}
+
+/* Whether there is one. */
+bool umemStore_begins(umemStore *store, uint64_t offset);
+
+/* Sets *length to the length of the file now, as umemStore_measure, for calls that are frequent. */
+bool umemStore_measure_often(umemStore *store, uint64_t *length);
+
+/* Notes that others have cut the file to length bytes: what live blocks had beyond is lost, even if
+ * the file grows again. but: a new block, or UMEM_STORE_NONE. Under the lock. */
+void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but);
+
+/* Whether none of the bytes is lost; else records umemIOError. */
+bool umemStore_keeps_lost(umemStore *store, char const *what, uint64_t offset, size_t size);
+static inline bool umemStore_is_whole(umemStore *store, char const *what, uint64_t offset,
+                                      size_t size) {
+  return __builtin_expect(!__atomic_load_n(&store->cut, __ATOMIC_ACQUIRE), 1) ||
+         umemStore_keeps_lost(store, what, offset, size);
+}
+
+/* Forgets what the block at offset has lost. Under the lock. */
+void umemStore_forget_lost(umemStore *store, uint64_t offset);
+
+/* Whether [offset, offset + size) is inside one live block, and no byte of it is lost; else records
+ * umemIndexError or umemIOError. Notices when the file has been cut below the block: writing would
+ * make it longer again, with zeros. */
+bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size);
+
+/* Whether the bytes are there, in a file of *length bytes, and may be written if that is asked for.
+ * False too before the commit. Records nothing. */
+bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                         uint64_t *length);
+
+/* The live block that contains offset, at offsets. */
+umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found);
+
+/* The bytes from the first live block to the end of the last one; both 0 without any. Under the
+ * lock. */
+void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
+
+#endif
