@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "share/segment_table.h"
+#include "share/segment.h"
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
 

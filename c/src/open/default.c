@@ -1,13 +1,12 @@
-/* default.c - see umem/default.h.
+/* default.c - the context that is used where a program names none.
  *
- * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread claims
- * the right to open, and others who need it wait. The claim names the process, because a child of fork
- * would wait for ever for a thread of its parent. */
+ * Opening a context runs code of others, maybe for long, so it happens under no lock: a thread
+ * claims the right to open, and others who need it wait. The claim names the process, because a
+ * child of fork would wait for ever for a thread of its parent. */
 #include "core/status.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "open/allowed.h"
 #include "open/open.h"
 
 #include <umem/default.h>
@@ -24,7 +23,8 @@ typedef struct Slot {
 
 static Slot slots[1 + UMEM_DEFAULT_DEVICES];
 
-/* What they are without UMEM_DEFAULT: the default of the process, and of a GPU, whose number follows. */
+/* What they are without UMEM_DEFAULT: the default of the process, and of a GPU, whose number
+ * follows. */
 static char const first_default[] = "host:", first_default_of_device[] = "cuda:";
 
 static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
@@ -33,14 +33,15 @@ static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATO
 
 /* Under the global lock: */
 static struct {
-  unsigned by;    /* 0: nobody; else 1 more than the forks up to that process */
+  unsigned by;    /* 0: none; else 1 more than the forks up to that process */
   unsigned forks; /* umem_fork_count() when the condition was made */
   pthread_cond_t released;
 } claim = {.released = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local bool claiming;
 
-/* Returns what the claim names. A condition on which threads of the parent wait is of no use in a child. */
+/* Returns what the claim names. A condition on which threads of the parent wait is of no use in a
+ * child. */
 static unsigned take_claim(void) {
   unsigned const forks = umem_fork_count();
   umemLock_acquire_global();
@@ -58,7 +59,7 @@ static void release_claim(unsigned const *mine) {
   claiming = false;
   umemLock_acquire_global();
   if (claim.by == *mine) claim.by = 0;
-  /* In a child of fork nobody waits on the parent's condition: see take_claim. */
+  /* In a child of fork no thread waits on the parent's condition: see take_claim. */
   if (claim.forks == umem_fork_count()) pthread_cond_signal(&claim.released);
   umemLock_release_global();
 }
@@ -115,8 +116,8 @@ static umemOpened *open_for_device(umemName *name, char const **text, int device
   return open_on(name, device, &slots[1 + device]);
 }
 
-/* Records what was held, with the name that failed: the text of the variable, or without it the first default of
- * the process (device -1) or of a GPU. */
+/* Records what was held, with the name that failed: the text of the variable, or without it the
+ * first default of the process (device -1) or of a GPU. */
 static void record_name(umemAttempt const *attempt, char const *text, int device) {
   char const *reason = umemOpened_reason(attempt);
   if (text)
@@ -127,8 +128,9 @@ static void record_name(umemAttempt const *attempt, char const *text, int device
     umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device, reason);
 }
 
-/* Opens the default of slot under the claim. *text becomes the text of the variable if that matters. A scheme that
- * asks for a default while umem_open_with keeps it to folders gets what the user of the program has chosen. */
+/* Opens the default of slot under the claim. *text becomes the text of the variable if that
+ * matters. A scheme that wants a default while umem_open_with keeps it to folders gets what the
+ * user of the program has chosen. */
 static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
   unsigned const mine __attribute__((cleanup(release_claim), unused)) = take_claim();
   UMEM_ALLOW_ALL_FOLDERS();
@@ -139,7 +141,8 @@ static umemOpened *open_claimed(Slot *slot, umemName *name, char const **text, i
   return open_for_device(name, text, device);
 }
 
-/* The library's own default of slot, which it opens if nobody has; device -1: of the process. */
+/* The library's own default of slot, which it opens if it is not open; device -1: of the
+ * process. */
 static umemOpened *open_own(Slot *slot, int device) {
   if (claiming)
     return UMEM_FAIL_NULL(NULL, umemValueError,
@@ -171,10 +174,11 @@ static void report_end(umemAttempt *attempt) {
   umem_print_line(text);
 }
 
-/* Runs last in the process: after functions of atexit and destructors of C++ objects, and, by its priority, after
- * the destructors of a program that the library is linked into. Other threads may be using the defaults, and
- * other libraries may have blocks of them, so the defaults finish and stay. dlclose looks like exit from here, and
- * has the same effect. This waits for nobody who is opening a default. */
+/* Runs last in the process: after functions of atexit and destructors of C++ objects, and, by its
+ * priority, after the destructors of a program that the library is linked into. Other threads may
+ * be using the defaults, and other libraries may have blocks of them, so the defaults finish and
+ * stay. dlclose looks like exit from here, and has the same effect. This does not wait for a thread
+ * that opens a default. */
 __attribute__((destructor(101))) static void finish_defaults(void) {
   umemThread running = umem_step_aside(); /* exit may have been called inside of a call */
   umemOpened *first = own_of(&slots[0]);

@@ -1,12 +1,8 @@
-/* name.h - the names of umem_open, taken apart.
- *
- *   name.c        layers and options, and the messages for wrong ones
- *   name_value.c  the values of places and options
- */
+/* name.h - the names of umem_open, taken apart. */
 #ifndef UMEM_NAME_H
 #define UMEM_NAME_H
 
-#include "open/kinds.h"
+#include "open/registry.h"
 
 #include <umem/open.h>
 
@@ -27,22 +23,16 @@ typedef struct umemName {
   char text[UMEM_NAME_SIZE];            /* cut into the texts of the values */
 } umemName;
 
-/* Takes text apart, and checks all options against their schemes; it calls no constructor. False with a status
- * of the thread if something is wrong. */
+/* Takes text apart, and checks all options against their schemes; it calls no constructor. False
+ * with a status of the thread if something is wrong. */
 bool umemName_parse(umemName *name, char const *text);
 
-/* Writes the name by which options mean the layer at index: "pool"; of several layers of one scheme, "pool.2" for
- * the second one. text: UMEM_LAYER_NAME bytes. Returns text. */
+/* Writes the name by which options mean the layer at index: "pool"; of several layers of one
+ * scheme, "pool.2" for the second one. text: UMEM_LAYER_NAME bytes. Returns text. */
 char const *umemName_layer(umemName const *name, size_t index, char *text);
 
-/* Reads text, which it decodes in place, into *value. label: the name of the option in messages. */
-bool umemName_value(umemOption const *option, char const *label, char *text,
-                    umemOptionValue *value);
-
-/* The index of a word, text of length bytes, in words, which are separated by spaces; -1 if it is not there. */
+/* The index of a word, text of length bytes, in words, which are separated by spaces; -1 if it is
+ * not there. */
 int umem_word_index(char const *words, char const *text, size_t length);
-
-/* What would be right for option, in words. buffer: UMEM_MESSAGE_SIZE bytes, for the text. */
-char const *umemName_right(umemOption const *option, char *buffer);
 
 #endif

@@ -1,17 +1,100 @@
-/* open.c - see umem/open.h.
- *
- * One piece of memory holds all layers of a context. Each layer borrows the next, so that all end in the same
- * way, whoever wrote the scheme. Failures are recorded on the thread alone, because the context that failed is
- * freed before anybody could look at it. */
+/* open.c - constructs the contexts of a name, keeps them until umem_close, and limits names to what
+ * is allowed. */
 #include "open/open.h"
-#include "core/status.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "open/allowed.h"
-#include "base/lock.h"
+#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ==== what umem_open_with allows ==== */
+
+typedef struct Allowed {
+  char const *schemes; /* borrowed: separated by spaces; NULL: all */
+  bool limits_files;
+  umemFolders folders;      /* the list is owned */
+  umemFolders const *outer; /* the limit of the thread before */
+} Allowed;
+
+/* ---- names ---- */
+
+/* A scheme of the program can open any file. So if folders limit the files, the caller must allow
+ * that scheme by name. */
+static bool allows_scheme(Allowed const *allowed, umemScheme const *scheme) {
+  bool known = umem_is_own_scheme(scheme) || !allowed->limits_files;
+  if (allowed->schemes ? umem_word_index(allowed->schemes, scheme->name, strlen(scheme->name)) >= 0
+                       : known)
+    return true;
+  return UMEM_FAIL(NULL, umemValueError, "the scheme \"%s\" is not allowed here", scheme->name);
+}
+
+static bool allows_path(Allowed const *allowed, umemOptionValue const *value) {
+  if (!allowed->limits_files || !value->given) return true;
+  if (!umemFolders_refuse(&allowed->folders, value->text)) return true;
+  return UMEM_FAIL(NULL, umemValueError, "\"%.200s\" is not in a folder that is allowed here",
+                   value->text);
+}
+
+static bool allows_layer(Allowed const *allowed, umemNameLayer const *layer) {
+  umemScheme const *scheme = layer->scheme;
+  if (!allows_scheme(allowed, scheme)) return false;
+  if (scheme->place && scheme->place->kind == umemPathOption &&
+      !allows_path(allowed, &layer->place))
+    return false;
+  for (size_t i = 0; i < scheme->option_count; i++)
+    if (scheme->options[i].kind == umemPathOption && !allows_path(allowed, &layer->options[i]))
+      return false;
+  return true;
+}
+
+/* ---- the options ---- */
+
+static bool read_folder(Allowed *allowed, char const *path) {
+  char words[128];
+  int error = umemFolders_add(&allowed->folders, path);
+  if (!error) return true;
+  return UMEM_FAIL(NULL, umemIOError, "cannot open the folder \"%.200s\": %s", path ? path : "NULL",
+                   umem_system_words(error, words, sizeof words));
+}
+
+/* Reads the options. False with a status of the thread. Call end_limits in each case. */
+static bool read_limits(Allowed *allowed, umemOpenOptions const *options) {
+  umemOpenOptions full = UMEM_OPEN_OPTIONS_INIT;
+  *allowed = (Allowed){.outer = umemFolders_held()};
+  if (!umem_read_sized(NULL, &full, sizeof full, options, "umemOpenOptions")) return false;
+  allowed->schemes = full.schemes;
+  allowed->limits_files = full.folders != NULL;
+  if (!full.folders || !full.folder_count) return true;
+  allowed->folders.list = calloc(full.folder_count, sizeof *allowed->folders.list);
+  if (!allowed->folders.list)
+    return UMEM_FAIL(NULL, umemMemoryError, "no memory for %zu folders", full.folder_count);
+  for (size_t i = 0; i < full.folder_count; i++)
+    if (!read_folder(allowed, full.folders[i])) return false;
+  return true;
+}
+
+/* Whether name uses only what is allowed, as far as that is known before a file is opened; else
+ * records a status of the thread. From now until end_limits, umem_open_path opens files in the
+ * folders only. */
+static bool begin_limits(Allowed *allowed, umemName const *name) {
+  for (size_t i = 0; i < name->count; i++)
+    if (!allows_layer(allowed, &name->layers[i])) return false;
+  if (allowed->limits_files) umemFolders_hold(&allowed->folders); /* else an outer limit holds on */
+  return true;
+}
+
+static void end_limits(Allowed *allowed) {
+  umemFolders_hold(allowed->outer);
+  free(allowed->folders.list);
+}
+
+/* ==== what umem_open constructs ====
+ *
+ * One piece of memory holds all layers of a context. Each layer borrows the next, so that all end
+ * in the same way, whoever wrote the scheme. Failures are recorded on the thread alone, because the
+ * context that failed is freed before anybody could look at it. */
 
 static umemOpened *all_opened; /* of umem_open; under the global lock */
 
@@ -69,16 +152,27 @@ static bool record_layer(umemAttempt const *attempt, umemName const *name, size_
   return UMEM_FAIL(NULL, attempt->type, "%s", reason);
 }
 
+/* Destructs all layers, outermost first, and frees them. Records failures on the thread. */
+static void delete_opened(umemOpened *opened) {
+  for (size_t i = 0; i < opened->count; i++) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    umem_dtor(opened->layers[i]);
+    record_on_thread(&attempt);
+  }
+  free(opened);
+}
+
 /* Forgets failures of the destructors: they must not hide why they are called. */
 static void end_silently(umemOpened *opened) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  umemOpened_delete(opened);
+  delete_opened(opened);
   umemAttempt_end(&forgotten);
 }
 
-/* Undoes a half-constructed context. Runs at the end of a block, so that an exception that leaves a scheme's
- * construct undoes it, too. */
+/* Undoes a half-constructed context. Runs at the end of a block, so that an exception that leaves a
+ * scheme's construct undoes it, too. */
 static void give_up(umemOpened **opened) {
   if (*opened) end_silently(*opened);
 }
@@ -102,8 +196,9 @@ static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umem
                    "the scheme \"%s\" has constructed nothing", scheme->name);
 }
 
-/* Each layer carries out what it has held back, the innermost last: umem empties a file when nothing else can
- * fail. What must not happen if emptying fails, a layer above leaves to complete. */
+/* Each layer carries out what it has held back, the innermost last: umem empties a file when
+ * nothing else can fail. What must not happen if emptying fails, a layer above leaves to
+ * complete. */
 static bool commit(umemName const *name, umemOpened *opened) {
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
@@ -139,16 +234,6 @@ umemOpened *umemOpened_new(umemName const *name) {
   return whole;
 }
 
-void umemOpened_delete(umemOpened *opened) {
-  for (size_t i = 0; i < opened->count; i++) {
-    umemAttempt attempt;
-    umemAttempt_begin(&attempt);
-    umem_dtor(opened->layers[i]);
-    record_on_thread(&attempt);
-  }
-  free(opened);
-}
-
 void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt)) {
   if (opened->forks != umem_fork_count()) return;
   for (size_t i = 0; i < opened->count; i++) {
@@ -182,10 +267,9 @@ void *umem_open(char const *text) {
 void *umem_open_with(char const *text, umemOpenOptions const *options) {
   UMEM_ENTER();
   UMEM_NAME(name);
-  umemAllowed allowed __attribute__((cleanup(umemAllowed_end)));
-  bool good = umemAllowed_read(&allowed, options);
-  if (!good || !name || !umemName_parse(name, text) || !umemAllowed_begin(&allowed, name))
-    return NULL;
+  Allowed allowed __attribute__((cleanup(end_limits)));
+  bool good = read_limits(&allowed, options);
+  if (!good || !name || !umemName_parse(name, text) || !begin_limits(&allowed, name)) return NULL;
   umemOpened *opened = umemOpened_new(name);
   if (!opened) return NULL;
   umemLock_acquire_global();
@@ -215,6 +299,6 @@ umemStatusType umem_close(void *ctx) {
     return umemVirtual_fail(NULL, umemValueError,
                             "the context is none of umem_open, or was closed before");
   uint64_t before = umem_thread.failures;
-  umemOpened_delete(opened);
+  delete_opened(opened);
   return umem_result(before);
 }

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Mappings begin at a multiple of this, where there is space enough, so that blocks can be aligned as far. */
+/* Mappings begin at a multiple of this, where there is space enough, so that blocks can be aligned
+ * as far. */
 static size_t const wanted_alignment = 1 << 30;
 
 static umemMapped *all; /* under the global lock */
@@ -33,8 +34,8 @@ static char *map_at(int fd, size_t size, size_t alignment, bool writable) {
     errno = error;
     return NULL;
   }
-  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. The mapping itself ends
-   * between pages. */
+  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. The
+   * mapping itself ends between pages. */
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t end = (size + page - 1) & ~(page - 1);
   if (below) munmap(start, below);
@@ -42,9 +43,10 @@ static char *map_at(int fd, size_t size, size_t alignment, bool writable) {
   return base;
 }
 
-/* map_at first reserves addresses. Linux before 6.12 gives them up before it refuses to map a file there, and another
- * thread may have them when map_at unmaps them. So a file that cannot be mapped is refused before: part of it is mapped
- * anywhere. As long as it is, nobody can seal the file against writing. The part is whole pages, also huge ones. */
+/* map_at first reserves addresses. Linux before 6.12 gives them up before it refuses to map a file
+ * there, and another thread may have them when map_at unmaps them. So a file that cannot be mapped
+ * is refused before: part of it is mapped anywhere. As long as it is, no process can seal the file
+ * against writing. The part is whole pages, also huge ones. */
 static bool map(umemMapped *mapped, size_t alignment) {
   size_t wanted = alignment > wanted_alignment ? alignment : wanted_alignment;
   size_t part = mapped->size < wanted_alignment ? mapped->size : wanted_alignment;

@@ -1,9 +1,10 @@
-/* mapped.h - the files and pieces of shared memory that this process has mapped for contexts and handles.
+/* mapped.h - the files and pieces of shared memory that this process has mapped for contexts and
+ * handles.
  *
- * Each is mapped once. So one byte has one address in the process, whether a context has opened it or a handle was
- * attached. The mapping ends when the last of these goes.
+ * Each is mapped once. So one byte has one address in the process, whether a context has opened it
+ * or a handle was attached. The mapping ends when the last of these goes.
  *
- * Threads: any. The global lock guards the list. */
+ * Threads: any. The global lock protects the list. */
 #ifndef UMEM_MAPPED_H
 #define UMEM_MAPPED_H
 
@@ -25,8 +26,9 @@ typedef struct umemMapped {
 
 typedef enum umemMappedUse { umemMappedByContext, umemMappedByHandle } umemMappedUse;
 
-/* Maps the first size bytes of fd, which it takes over, or finds them mapped already: then fd is closed. alignment:
- * the least that is needed. Returns NULL with errno set after a failure; fd is closed then, too. */
+/* Maps the first size bytes of fd, which it takes over, or finds them mapped already: then fd is
+ * closed. alignment: the least that is needed. Returns NULL with errno set after a failure; fd is
+ * closed then, too. */
 umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable,
                             umemMappedUse use);
 
@@ -37,7 +39,8 @@ umemMapped *umemMapped_find(uint64_t device, uint64_t inode, size_t size, bool w
 /* Ends one use. */
 void umemMapped_close(umemMapped *mapped, umemMappedUse use);
 
-/* Ends one use by a handle of the mapping that contains adr. False if no handle is attached there. */
+/* Ends one use by a handle of the mapping that contains adr. False if no handle is attached
+ * there. */
 bool umemMapped_detach(uintptr_t adr);
 
 #endif

@@ -1,15 +1,12 @@
 /* shm.c - a context over a segment of shared memory.
  *
- * The segment has the tables (segment_table.h) and the lock. In the process there are only the mapping and its place:
+ * The segment has the tables (segment.h) and the lock. In the process there are only the mapping
+ * and its place:
  *
  *   shm.c           the context
- *   shm_segment.c   creates, opens and locks a segment
- *   shm_lock.c      the lock of the tables
- *   segment.c       what a segment is, and whether a file is one
- *   shm_owner.c     which process is which
- *   segment_table.c     which bytes are whose
+ *   shm_segment.c   creates, opens and locks a segment; which process owns a block
+ *   segment.c       what a segment is, which bytes are whose, and whether a file is one
  *   mapped.c        what the process has mapped */
-#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 #include "base/lock.h"
 #include "base/number.h"
@@ -183,7 +180,8 @@ static void shm_info(umemVirtual *ctx, umemInfo *info) {
   snprintf(info->name, sizeof info->name, "%.127s", shm->segment.name);
 }
 
-/* Without the lock, which another process may hold for long. An entry that has changed meanwhile is none. */
+/* Without the lock, which another process may hold for long. An entry that has changed meanwhile is
+ * none. */
 static umemSearch shm_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   Shm *shm = shm_of(ctx);
   umemShmTable *table = &shm->segment.table;
@@ -345,7 +343,8 @@ static umemStatusType construct(umemShm *ctx, Wish const *wish) {
   return umem_result(before);
 }
 
-/* What is wrong with the options of a program, or NULL. Older programs have none of those at the end. */
+/* What is wrong with the options of a program, or NULL. Older programs have none of those at the
+ * end. */
 static char const *read_options(umemShmOptions const *given, umemShmOptions *options) {
   if (!given) return NULL;
   if (given->size < offsetof(umemShmOptions, trust)) return "the size in the options is too small";
@@ -357,7 +356,8 @@ static char const *read_options(umemShmOptions const *given, umemShmOptions *opt
              : NULL;
 }
 
-/* Options that are too small or contradict each other give a failed context, as other failures do. */
+/* Options that are too small or contradict each other give a failed context, as other failures
+ * do. */
 static umemStatusType construct_with(umemShm *ctx, umemShmOptions const *options, Wish wish) {
   wish.options = (umemShmOptions)UMEM_SHM_OPTIONS_INIT;
   char const *wrong = read_options(options, &wish.options);

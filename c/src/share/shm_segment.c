@@ -1,27 +1,226 @@
-/* shm_segment.c - creates, opens and locks a segment of shared memory.
- *
- * Who opens a name holds a lock on the file (flock) until the segment is complete. The kernel ends that lock with the
- * process: so a process that is killed while it makes a segment leaves one that the next one makes again. */
+/* shm_segment.c - creates, opens and locks segments of shared memory, and finds out which process
+ * owns a block. */
 #include "share/shm_segment.h"
-#include "share/shm_lock.h"
-
 #include "base/again.h"
 #include "base/disk.h"
+#include "base/lock.h"
+#include "base/memory_left.h"
 #include "base/number.h"
 #include "core/status.h"
-#include "base/memory_left.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ==== owners ==== */
+
+/* What /proc/PID/stat says. */
+typedef struct Stat {
+  char state;
+  long threads;
+  unsigned long long start;
+} Stat;
+
+/* The name of the program, in parentheses, may hold anything: what counts stands behind its end. */
+static bool read_stat(uint32_t pid, Stat *stat) {
+  char path[48], text[1024];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  int fd = UMEM_AGAIN(open(path, O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return false;
+  ssize_t n = UMEM_AGAIN(read(fd, text, sizeof text - 1));
+  close(fd);
+  if (n <= 0) return false;
+  text[n] = 0;
+  char const *end = strrchr(text, ')');
+  return end &&
+         sscanf(end + 1,
+                " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
+                &stat->state, &stat->threads, &stat->start) == 3;
+}
+
+static uint64_t const start_bits = UINT64_MAX >> 24; /* of a start that an owner has */
+
+static uint64_t process_of(uint32_t pid, uint64_t start) { return start << 24 | (pid & 0xffffff); }
+
+static uint32_t own_space(void) {
+  struct stat space;
+  return stat("/proc/self/ns/pid", &space) == 0 ? (uint32_t)space.st_ino : 0;
+}
+
+/* Without /proc the start is 0, and the space unknown: then no process takes the blocks of this one
+ * for those of a dead one. */
+static umemShmOwner find_self(void) {
+  uint32_t pid = (uint32_t)getpid();
+  Stat stat;
+  bool known = read_stat(pid, &stat);
+  return (umemShmOwner){process_of(pid, known ? stat.start : 0), known ? own_space() : 0};
+}
+
+umemShmOwner umemShmOwner_self(void) {
+  static umemShmOwner self;
+  static unsigned forks;
+  umemLock_acquire_global();
+  if (!self.process || forks != umem_fork_count()) {
+    self = find_self();
+    forks = umem_fork_count();
+  }
+  umemShmOwner found = self;
+  umemLock_release_global();
+  return found;
+}
+
+/* A leader that has ended stays a zombie while its other threads run. Where /proc hides the
+ * processes of other users, kill reports whether there is one. start_mask: the bits of the start
+ * that are known. */
+static bool has_ended(uint32_t pid, uint64_t start, uint64_t start_mask) {
+  Stat stat;
+  if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) return true;
+  if (!read_stat(pid, &stat)) return false;
+  if ((stat.start ^ start) & start_mask) return true;
+  return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
+}
+
+bool umemShmOwner_is_dead(umemShmOwner owner) {
+  umemShmOwner self = umemShmOwner_self();
+  uint32_t pid = umemShmOwner_pid(owner);
+  if (!owner.space || owner.space != self.space || !pid) return false;
+  if (owner.process == self.process) return false;
+  return has_ended(pid, umemShmOwner_start(owner), start_bits);
+}
+
+/* ---- marks ---- */
+
+/* From above: 16 bits of the space, one that says that the mark is shown, the start, and the
+ * number. Linux has no numbers of processes from 2^22 on. The start repeats after days, but then
+ * another process has the number. */
+enum { mark_pid_bits = 22, mark_start_bits = 25, mark_space_at = 48 };
+
+static uint64_t const mark_pid = (UINT64_C(1) << mark_pid_bits) - 1;
+static uint64_t const mark_start = (UINT64_C(1) << mark_start_bits) - 1;
+static uint64_t const mark_shown = UINT64_C(1) << 47;
+
+uint64_t umemShmOwner_mark(umemShmOwner owner, bool shown) {
+  uint64_t start = umemShmOwner_start(owner) & mark_start;
+  return (uint64_t)owner.space << mark_space_at | (shown ? mark_shown : 0) |
+         start << mark_pid_bits | (umemShmOwner_pid(owner) & mark_pid);
+}
+
+/* The byte that a mark stands for. Files are shorter, so no other lock is there by accident. */
+static struct flock lock_of(uint64_t mark, short type) {
+  return (struct flock){
+      .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(mark & INT64_MAX) - 1, .l_len = 1};
+}
+
+/* The lock belongs to what was opened, so the file is opened once more. Several contexts of a
+ * process may show it. */
+int umemShmOwner_show(umemShmOwner owner, int fd) {
+  char path[40];
+  struct flock lock = lock_of(umemShmOwner_mark(owner, true), F_RDLCK);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  int shown = UMEM_AGAIN(open(path, O_RDWR | O_CLOEXEC));
+  if (shown < 0 || UMEM_AGAIN(fcntl(shown, F_OFD_SETLK, &lock)) == 0) return shown;
+  close(shown);
+  return -1;
+}
+
+static bool is_shown(uint64_t mark, int fd) {
+  struct flock lock = lock_of(mark, F_WRLCK);
+  return UMEM_AGAIN(fcntl(fd, F_OFD_GETLK, &lock)) != 0 || lock.l_type != F_UNLCK;
+}
+
+/* A program may have closed the descriptor that shows its mark. So that is not looked at where its
+ * number says enough. */
+bool umemShmOwner_is_mark_of_dead(uint64_t mark, int fd) {
+  umemShmOwner self = umemShmOwner_self();
+  uint32_t pid = (uint32_t)(mark & mark_pid);
+  uint16_t space = (uint16_t)(mark >> mark_space_at);
+  bool same_space = space && space == (uint16_t)self.space;
+  if (!same_space) return mark & mark_shown && !is_shown(mark, fd);
+  if (!pid || (mark | mark_shown) == umemShmOwner_mark(self, true)) return false;
+  return has_ended(pid, mark >> mark_pid_bits, mark_start);
+}
+
+/* ==== the lock ====
+ *
+ * The mark of the holder is written and removed by one instruction. So at any time the word says
+ * who has the lock, also if that process is killed. */
+
+_Static_assert(sizeof(umemShmLock) == 64, "the lock has a line of the cache");
+
+/* Milliseconds between two looks at whether the holder lives; a release wakes a waiter earlier. */
+enum { first_nap = 1, longest_nap = 50 };
+
+static bool try(umemShmLock *lock, uint64_t old, uint64_t new) {
+  return __atomic_compare_exchange_n(&lock->holder, &old, new, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED);
+}
+
+static uint64_t milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The half of the mark that the kernel compares: the one with the number of the process. */
+static uint32_t *half_of(umemShmLock *lock) {
+  return (uint32_t *)(void *)&lock->holder + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+/* Waits for a release. Whether so many milliseconds have passed without one. */
+static bool nap(umemShmLock *lock, uint64_t holder, uint64_t time) {
+  struct timespec most = {(time_t)(time / 1000), (long)(time % 1000) * 1000000};
+  __atomic_store_n(&lock->waiters, 1, __ATOMIC_SEQ_CST);
+  return syscall(SYS_futex, half_of(lock), FUTEX_WAIT, (uint32_t)holder, &most, NULL, 0) != 0 &&
+         errno == ETIMEDOUT;
+}
+
+/* A release wakes one waiter, and forgets that there are others. So a waiter that gets the lock
+ * says again that there may be some. */
+static umemShmLocked wait_for(umemShmLock *lock, uint64_t self, int fd, uint64_t limit) {
+  uint64_t const begin = milliseconds();
+  bool in_vain = false;
+  for (uint64_t time = first_nap;; time = umem_lesser(2 * time, longest_nap)) {
+    uint64_t holder = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
+    bool inherits = holder && in_vain && umemShmOwner_is_mark_of_dead(holder, fd);
+    if ((!holder || inherits) && try(lock, holder, self)) {
+      __atomic_store_n(&lock->waiters, 1, __ATOMIC_RELAXED);
+      return inherits ? umemShmLockInherited : umemShmLockTaken;
+    }
+    uint64_t waited = milliseconds() - begin;
+    if (waited >= limit) return umemShmLockRefused;
+    in_vain = holder && nap(lock, holder, umem_lesser(time, limit - waited));
+  }
+}
+
+umemShmLocked umemShmLock_acquire(umemShmLock *lock, uint64_t self, int fd, uint64_t limit) {
+  return try(lock, 0, self) ? umemShmLockTaken : wait_for(lock, self, fd, limit);
+}
+
+void umemShmLock_release(umemShmLock *lock, uint64_t self) {
+  if (!try(lock, self, 0) || !__atomic_load_n(&lock->waiters, __ATOMIC_SEQ_CST)) return;
+  __atomic_store_n(&lock->waiters, 0, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, half_of(lock), FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* ==== segments ====
+ *
+ * Who opens a name holds a lock on the file (flock) until the segment is complete. The kernel ends
+ * that lock with the process: so a process that is killed while it makes a segment leaves one that
+ * the next one makes again. */
 
 enum {
   least_blocks = 1024,
@@ -140,8 +339,9 @@ static int reserve(int fd, uint64_t total) {
   return 0;
 }
 
-/* umem writes the tables at once, and the program its blocks when it likes. The kernel lets a file in memory grow until
- * it has to end processes: so the size is checked before. What is set aside for huge pages is counted apart. */
+/* umem writes the tables at once, and the program its blocks when it likes. The kernel lets a file
+ * in memory grow until it has to end processes: so the size is checked before. What is set aside
+ * for huge pages is counted by itself. */
 static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
                       umemShmOptions const *options) {
   char what[96];
@@ -155,8 +355,8 @@ static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
   return !error || fail(ctx, segment, what, error);
 }
 
-/* Makes a segment of fd, an empty file, or one that somebody else has not completed. Takes fd over. The store that
- * makes it ready is the last one. */
+/* Makes a segment of fd, an empty file, or one that somebody else has not completed. Takes fd over.
+ * The store that makes it ready is the last one. */
 static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptions const *options) {
   umemShmHeader header = plan(options);
   if (UMEM_AGAIN(getrandom(header.id, sizeof header.id, 0)) != (ssize_t)sizeof header.id) {
@@ -303,7 +503,8 @@ static bool is_begun(int fd) {
   return !memcmp(header.magic, umemSegment_magic, sizeof umemSegment_magic) && header.ready == 0;
 }
 
-/* Before the file gets its length it says whose it is. What somebody else has begun is cut off, so that all is zero. */
+/* Before the file gets its length it says whose it is. What somebody else has begun is cut off, so
+ * that all is zero. */
 static bool begin(int fd, umemShmOptions const *options) {
   umemShmHeader header = plan(options);
   return fchmod(fd, mode_of(options)) == 0 &&
@@ -328,8 +529,8 @@ static void restore(int fd, mode_t mode) {
   (void)shorter, (void)as_before;
 }
 
-/* is_new: this call has made the name. Only then does a failure remove it: an empty file may be somebody else's. It is
- * empty after the failure, too. */
+/* is_new: this call has made the name. Only then does a failure remove it: an empty file may be
+ * somebody else's. It is empty after the failure, too. */
 static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd, bool is_new,
                        umemShmOptions const *options, mode_t mode) {
   int again = -1;

@@ -1,4 +1,5 @@
-/* shm_segment.h - a segment of shared memory: how it is created, opened and checked, and its lock. */
+/* shm_segment.h - a segment of shared memory in this process: how it is created, opened and
+ * checked, its lock, and which process owns a block. */
 #ifndef UMEM_SHM_SEGMENT_H
 #define UMEM_SHM_SEGMENT_H
 
@@ -6,6 +7,66 @@
 #include "share/segment.h"
 
 #include <umem/shm.h>
+
+/* ==== owners ====
+ *
+ * Numbers of processes are used again. So an owner is the number together with the time at which
+ * the process has started, in the ticks of /proc. The number holds in one PID namespace; whether
+ * processes of others live is unknown. */
+
+/* This process; also in a child of fork. */
+umemShmOwner umemShmOwner_self(void);
+
+/* The number of the process. */
+static inline uint32_t umemShmOwner_pid(umemShmOwner owner) {
+  return (uint32_t)(owner.process & 0xffffff);
+}
+static inline uint64_t umemShmOwner_start(umemShmOwner owner) { return owner.process >> 24; }
+
+/* Whether the process has surely ended. */
+bool umemShmOwner_is_dead(umemShmOwner owner);
+
+/* The owner in one word that is not 0, so that one instruction can write it: the lower bits of its
+ * number, its start and its space. Two processes that live at the same time have the same mark only
+ * if they are in different spaces that share their lower bits. shown: the process shows its mark
+ * (umemShmOwner_show). */
+uint64_t umemShmOwner_mark(umemShmOwner owner, bool shown);
+
+/* Shows the mark of the calling process to those of other spaces, by a lock on a byte of the file
+ * fd, which the kernel ends with the process. Returns a descriptor, which is closed when the
+ * process does not use the mark any more; -1 where the system does not permit it. A child of fork
+ * keeps a mark shown as long as it has the descriptor. */
+int umemShmOwner_show(umemShmOwner owner, int fd);
+
+/* Whether the process of a mark has surely ended. fd: a descriptor of the file on which marks are
+ * shown. */
+bool umemShmOwner_is_mark_of_dead(uint64_t mark, int fd);
+
+/* ==== the lock of a segment, between threads and processes ====
+ *
+ * Its words are in memory that other processes write. umem compares them, and never follows them:
+ * they hold no address, no size and no index. So a process that writes nonsense there can make
+ * calls fail, and no more.
+ *
+ * The holder is a mark of its process (umemShmOwner_mark). A waiter finds out whether that process
+ * has ended, and then takes the lock over. It gives up after a limit, in particular if the holder
+ * is stopped, or has never had the lock. */
+
+typedef enum umemShmLocked {
+  umemShmLockTaken,
+  umemShmLockInherited, /* taken from a process that has ended: what the lock protects is half changed */
+  umemShmLockRefused /* another one has held it up to the limit */
+} umemShmLocked;
+
+/* self: the mark of the calling process. fd: a descriptor of the segment. limit: milliseconds to
+ * wait. The caller is not cancelled meanwhile. */
+umemShmLocked umemShmLock_acquire(umemShmLock *lock, uint64_t self, int fd, uint64_t limit);
+
+/* self: as for umemShmLock_acquire. Leaves a lock alone that the calling process does not hold any
+ * more. */
+void umemShmLock_release(umemShmLock *lock, uint64_t self);
+
+/* ==== segments ==== */
 
 typedef struct umemShmSegment {
   umemMapped *mapped; /* holds one use */
@@ -32,8 +93,8 @@ bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd,
 
 void umemShmSegment_close(umemShmSegment *segment);
 
-/* The lock of the tables, between threads and processes. After the death of its owner they are repaired. self: the mark
- * of the calling process. */
+/* The lock of the tables, between threads and processes. After the death of its owner they are
+ * repaired. self: the mark of the calling process. */
 bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t self);
 void umemShmSegment_unlock(umemShmSegment *segment, uint64_t self);
 

@@ -20,7 +20,7 @@
 #include "fault/child.h"
 #include "settings.h"
 #include "share/segment.h"
-#include "share/shm_owner.h"
+#include "share/shm_segment.h"
 
 enum {
   workers = 3,

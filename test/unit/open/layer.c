@@ -1,6 +1,6 @@
 /* layer.c - umem_find_layer, and the table of kinds that it looks into. */
 #include "open_help.h"
-#include "open/kinds.h"
+#include "open/registry.h"
 
 /* Whether the last call has failed so, on ctx and on the thread. */
 static void expect_failure(void *ctx, umemStatusType type, char const *message) {

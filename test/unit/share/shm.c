@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 
 /* ---- names ---- */

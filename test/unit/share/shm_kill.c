@@ -7,7 +7,6 @@
 #include <sys/ptrace.h>
 #include <time.h>
 
-#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 
 /* ---- at every instruction ---- */

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "share/shm_lock.h"
-#include "share/shm_owner.h"
 #include "share/shm_segment.h"
 #include "temporary.h"
 

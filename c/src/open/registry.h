@@ -1,14 +1,15 @@
-/* kinds.h - the kinds of contexts by name: those of the library, and the schemes that programs have registered.
+/* registry.h - the kinds of contexts by name: those of the library, and the schemes that programs
+ * have registered.
  *
- * The library's own stand in a table, which the build makes of the list in c/include/umem.h. A constructor
- * function for each file would not do: a static library leaves out files that nothing refers to, and says nothing
- * of the order of the rest. */
-#ifndef UMEM_KINDS_H
-#define UMEM_KINDS_H
-
-#include <umem/base.h>
+ * The library's own stand in a table, which the build makes of the list in c/include/umem.h. A
+ * constructor function for each file would not do: a static library leaves out files that nothing
+ * refers to, and says nothing of the order of the rest. */
+#ifndef UMEM_REGISTRY_H
+#define UMEM_REGISTRY_H
 
 #include "core/kind.h"
+
+#include <umem/base.h>
 
 /* The kinds of the library, in the order of the list. */
 extern umemKind const *const umem_kinds[];
@@ -16,9 +17,6 @@ extern size_t const umem_kind_count;
 
 /* The scheme of this name; NULL where there is none, or umem_open cannot construct its contexts. */
 umemScheme const *umem_find_scheme(char const *name);
-
-/* The same, also where umem_open cannot construct them. */
-umemScheme const *umem_find_named(char const *name);
 
 /* The kind of the library of this name, whether umem_open can construct it or not; or NULL. */
 umemKind const *umem_find_kind(char const *name);
