@@ -1,7 +1,8 @@
-/* memfd.c - memory that other processes can map, from memfd_create: a file without a name or a disk.
+/* memfd.c - memory that other processes can map, from memfd_create: a file without a name or a
+ * disk.
  *
- * The engine for files does the work. Its UMEM_STORE_METHODS are the whole table of methods, and because the kind is
- * umemFaultable, the engine maps the memory, so that addresses are pointers. */
+ * The engine for files does the work. Its UMEM_STORE_METHODS are the whole table of methods, and
+ * because the kind is umemFaultable, the engine maps the memory, so that addresses are pointers. */
 #include "core/context.h"
 #include "core/status.h"
 #include "stores/store.h"

@@ -6,8 +6,9 @@
 
 struct umemFileOptions; /* umem/file.h */
 
-/* Blocks in one piece of memory that has a descriptor (memfd_create): a process that receives the descriptor maps
- * the same bytes. Addresses are pointers. The memory goes when the context has ended and no process maps it.
+/* Blocks in one piece of memory that has a descriptor (memfd_create): a process that receives the
+ * descriptor maps the same bytes. Addresses are pointers. The memory goes when the context has
+ * ended and no process maps it.
  *
  * Threads: any number at once. */
 typedef struct umemMemfd {
@@ -24,8 +25,8 @@ UMEM_EXTERN umemStatusType umemMemfd_ctor(umemMemfd *ctx);
 UMEM_EXTERN umemStatusType umemMemfd_ctor_with(umemMemfd *ctx,
                                                struct umemFileOptions const *options);
 
-/* The descriptor of the memory, borrowed. -1, with a status, for a context that is not constructed, or of another
- * kind: umemTypeError. */
+/* The descriptor of the memory, borrowed. -1, with a status, for a context that is not constructed,
+ * or of another kind: umemTypeError. */
 UMEM_EXTERN int umemMemfd_descriptor(umemMemfd *ctx);
 
 #endif
