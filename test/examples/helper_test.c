@@ -1,21 +1,17 @@
 /* helper_test.c - the files of examples/helper.c and of the places that need one, and their lack. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "helper.h"
 #include "places.h"
 #include "temporary.h"
+#include "cases.h"
 
 static char folder[PATH_SIZE]; /* with a '/' at its end */
 
@@ -34,8 +30,7 @@ static int remove_folder(void **state) {
 
 static bool exists(char const *name) { return !access(name, F_OK); }
 
-static void test_names_differ(void **state) {
-  (void)state;
+TEST_CASE(test_names_differ) {
   char const *one = helper_create(folder);
   char const *other = helper_create(folder);
   assert_non_null(one);
@@ -49,8 +44,7 @@ static void test_names_differ(void **state) {
   assert_false(exists(other));
 }
 
-static void test_room_is_used_again(void **state) {
-  (void)state;
+TEST_CASE(test_room_is_used_again) {
   for (int i = 0; i < 100; ++i) {
     char const *name = helper_create(folder);
     assert_non_null(name);
@@ -58,8 +52,7 @@ static void test_room_is_used_again(void **state) {
   }
 }
 
-static void test_renamed_files_stay(void **state) {
-  (void)state;
+TEST_CASE(test_renamed_files_stay) {
   char final_name[PATH_SIZE + 8];
   snprintf(final_name, sizeof final_name, "%sfinal", folder);
   char const *name = helper_create(folder);
@@ -71,8 +64,7 @@ static void test_renamed_files_stay(void **state) {
   assert_int_equal(unlink(final_name), 0);
 }
 
-static void test_failures(void **state) {
-  (void)state;
+TEST_CASE(test_failures) {
   static char long_prefix[PATH_SIZE];
   memset(long_prefix, 'x', sizeof long_prefix - 1);
   assert_null(helper_create("/nowhere/"));
@@ -89,8 +81,7 @@ static void test_failures(void **state) {
 }
 
 /* Where its file cannot be, a place says so; others do not mind. */
-static void test_places_without_a_folder(void **state) {
-  (void)state;
+TEST_CASE(test_places_without_a_folder) {
   size_t failed = 0;
   for (size_t i = 0; i < place_count; ++i) {
     Storage storage;
@@ -109,8 +100,7 @@ static void test_places_without_a_folder(void **state) {
 }
 
 /* The files have lost their names when the constructors return. */
-static void test_places_leave_no_names(void **state) {
-  (void)state;
+TEST_CASE(test_places_leave_no_names) {
   for (size_t i = 0; i < place_count; ++i) {
     Storage storage;
     places[i].open(&storage, folder);
@@ -120,14 +110,4 @@ static void test_places_leave_no_names(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(test_names_differ),
-      cmocka_unit_test(test_room_is_used_again),
-      cmocka_unit_test(test_renamed_files_stay),
-      cmocka_unit_test(test_failures),
-      cmocka_unit_test(test_places_without_a_folder),
-      cmocka_unit_test(test_places_leave_no_names),
-  };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+int main(void) { return run_cases(make_folder, remove_folder); }

@@ -1,18 +1,14 @@
 /* hop_test.c - the check of examples/hop.c finds every way in which a copy can go wrong.
  *
  * The places here lie: each is RAM whose copies do something else than they say, from the n-th on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "hop.h"
+#include "cases.h"
 
 typedef enum Lie {
   HONEST,
@@ -119,8 +115,7 @@ static bool hop_to(Lie lie, int honest_copies, unsigned char value, Route *route
 /* The target is made wrong in two chunks: that many copies into it precede the one that counts. */
 enum { COPIES_BEFORE = 2 };
 
-static void test_honest_place_passes(void **state) {
-  (void)state;
+TEST_CASE(test_honest_place_passes) {
   char why[HOP_WHY_SIZE] = "";
   Route route;
   assert_true(hop_to(HONEST, 0, 0, &route, why));
@@ -130,8 +125,7 @@ static void test_honest_place_passes(void **state) {
   assert_true(route.seconds > 0);
 }
 
-static void test_every_lie_is_found(void **state) {
-  (void)state;
+TEST_CASE(test_every_lie_is_found) {
   static unsigned char const values[] = {0, 1, 0x80, 0xff};
   for (Lie lie = DOES_NOTHING; lie <= FAILS; ++lie) {
     for (size_t i = 0; i < sizeof values; ++i) {
@@ -150,8 +144,7 @@ static void test_every_lie_is_found(void **state) {
 }
 
 /* Zeros, into memory that is zero by chance, by copies that never do anything. */
-static void test_right_by_chance_does_not_pass(void **state) {
-  (void)state;
+TEST_CASE(test_right_by_chance_does_not_pass) {
   char why[HOP_WHY_SIZE] = "";
   Route route;
   assert_false(hop_to(DOES_NOTHING, 0, 0, &route, why));
@@ -168,8 +161,7 @@ static bool repeated_hop_to(Lie lie, int honest_copies, Route *route, char *why)
   return false;
 }
 
-static void test_lies_in_a_repetition_are_found(void **state) {
-  (void)state;
+TEST_CASE(test_lies_in_a_repetition_are_found) {
   for (int time = 0; time < HOP_TIMES; ++time) {
     char why[HOP_WHY_SIZE] = "";
     Route route;
@@ -180,8 +172,7 @@ static void test_lies_in_a_repetition_are_found(void **state) {
   }
 }
 
-static void test_the_median_counts(void **state) {
-  (void)state;
+TEST_CASE(test_the_median_counts) {
   char why[HOP_WHY_SIZE] = "";
   Route route;
   int last = (HOP_TIMES - 1) * (COPIES_BEFORE + 1) + COPIES_BEFORE;
@@ -190,24 +181,21 @@ static void test_the_median_counts(void **state) {
   assert_int_equal(route.bytes, SIZE);
 }
 
-static void test_long_copies_are_not_repeated(void **state) {
-  (void)state;
+TEST_CASE(test_long_copies_are_not_repeated) {
   char why[HOP_WHY_SIZE] = "";
   Route route;
   assert_true(hop_to(TAKES_LONG, COPIES_BEFORE, 0x40, &route, why));
   assert_true(route.seconds >= delay && route.seconds < delay * (double)HOP_TIMES);
 }
 
-static void test_the_wrong_byte_is_named(void **state) {
-  (void)state;
+TEST_CASE(test_the_wrong_byte_is_named) {
   char why[HOP_WHY_SIZE] = "";
   Route route;
   assert_false(hop_to(CHANGES_A_BIT, COPIES_BEFORE, 0x40, &route, why));
   assert_string_equal(why, "after the copy, byte 99999 of 100000 is 0x41 and should be 0x40");
 }
 
-static void test_nothing_to_copy(void **state) {
-  (void)state;
+TEST_CASE(test_nothing_to_copy) {
   char why[HOP_WHY_SIZE] = "";
   unsigned char byte = 0;
   umemHost ram;
@@ -219,16 +207,4 @@ static void test_nothing_to_copy(void **state) {
   umem_dtor(&ram);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(test_honest_place_passes),
-      cmocka_unit_test(test_every_lie_is_found),
-      cmocka_unit_test(test_right_by_chance_does_not_pass),
-      cmocka_unit_test(test_lies_in_a_repetition_are_found),
-      cmocka_unit_test(test_the_median_counts),
-      cmocka_unit_test(test_long_copies_are_not_repeated),
-      cmocka_unit_test(test_the_wrong_byte_is_named),
-      cmocka_unit_test(test_nothing_to_copy),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -2,17 +2,11 @@
 #ifndef UMEM_TEST_EACH_BACKEND_H
 #define UMEM_TEST_EACH_BACKEND_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <umem.h>
 
 #include "backends.h"
 #include "settings.h"
+#include "cases.h"
 
 /* Calls test(row, ctx) for each row that this machine can open, and closes the context. Fails if the thread or the
  * context has a failure then, or if a block is left. Returns how many there were. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "base/near.h"
 #include "temporary.h"
 

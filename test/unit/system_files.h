@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cases.h"
 #include "temporary.h"
 
 /* NULL: files of the system are its own. Else they are those of this folder. */

@@ -4,12 +4,6 @@
  * After each fault: success with the right elements, or NULL and a status of the kind that fits; nothing stays
  * allocated on the contexts. What is not freed besides is for the sanitizer to find. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +12,7 @@
 
 #include "fault/inject.h"
 #include "fault/trial.h"
+#include "cases.h"
 
 enum { rows = 6, columns = 10 };
 
@@ -119,18 +114,15 @@ static void fail_each(InjectCall call, int error, bool lasting, umemStatusType e
   assert_true(nth > 2);
 }
 
-static void there_is_no_memory(void **state) {
-  (void)state;
+TEST_CASE(there_is_no_memory) {
   fail_each(callHeap, ENOMEM, false, umemMemoryError);
   fail_each(callHeap, ENOMEM, true, umemMemoryError);
 }
-static void reads_fail(void **state) {
-  (void)state;
+TEST_CASE(reads_fail) {
   fail_each(callRead, EIO, false, umemIOError);
   fail_each(callRead, EIO, true, umemIOError);
 }
-static void disks_are_full(void **state) {
-  (void)state;
+TEST_CASE(disks_are_full) {
   fail_each(callWrite, ENOSPC, false, umemIOError);
   fail_each(callWrite, ENOSPC, true, umemIOError);
 }
@@ -154,8 +146,7 @@ static umemArray *send_unversioned(umemArray *a, umemHost *host, umemStatusType 
 }
 
 /* Each allocation fails in turn: then there is an array, or nothing is left. */
-static void tensors_without_memory_leave_nothing(void **state) {
-  (void)state;
+TEST_CASE(tensors_without_memory_leave_nothing) {
   umemArray *(*const sends[])(umemArray *, umemHost *, umemStatusType *) = {send, send_unversioned};
   for (int form = 0; form < 2; form++) {
     unsigned long nth = 1;
@@ -181,12 +172,4 @@ static void tensors_without_memory_leave_nothing(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(there_is_no_memory),
-      cmocka_unit_test(reads_fail),
-      cmocka_unit_test(disks_are_full),
-      cmocka_unit_test(tensors_without_memory_leave_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

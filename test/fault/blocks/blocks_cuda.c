@@ -1,11 +1,5 @@
 /* blocks_cuda.c - umem/blocks.h on a GPU, of which the n-th call of the runtime fails, for every n that a passage
  * reaches. On a double of the runtime. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -13,6 +7,7 @@
 
 #include "cuda/cuda_rt.h"
 #include "fake/cudart.h"
+#include "cases.h"
 
 enum {
   count = 40,
@@ -124,15 +119,9 @@ static void every_call_may_fail(bool with_queues) {
   }
 }
 
-static void every_call_of_a_stream_may_fail(void **state) {
-  (void)state;
-  every_call_may_fail(false);
-}
+TEST_CASE(every_call_of_a_stream_may_fail) { every_call_may_fail(false); }
 
-static void every_call_of_streams_may_fail(void **state) {
-  (void)state;
-  every_call_may_fail(true);
-}
+TEST_CASE(every_call_of_streams_may_fail) { every_call_may_fail(true); }
 
 /* ---- blocks in pieces ---- */
 
@@ -170,8 +159,7 @@ static bool pieces_fail_at(unsigned long nth, int error, unsigned threads) {
   return met;
 }
 
-static void every_call_of_pieces_may_fail(void **state) {
-  (void)state;
+TEST_CASE(every_call_of_pieces_may_fail) {
   int const errors[] = {[1] = umemCudaOutOfMemory, [3] = umemCudaIllegalAddress};
   for (unsigned threads = 1; threads <= 3; threads += 2) {
     unsigned long nth = 1;
@@ -216,8 +204,7 @@ static bool buffers_fail_at(unsigned long nth, umemFile *file, size_t stride) {
   return met;
 }
 
-static void every_call_of_copies_through_buffers_may_fail(void **state) {
-  (void)state;
+TEST_CASE(every_call_of_copies_through_buffers_may_fail) {
   umemFile file;
   assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
   for (size_t stride = width; stride <= 3 * width; stride += 2 * width) { /* one run, and rows */
@@ -229,8 +216,7 @@ static void every_call_of_copies_through_buffers_may_fail(void **state) {
 }
 
 /* From a block on, nothing works. */
-static void a_device_fails_for_good(void **state) {
-  (void)state;
+TEST_CASE(a_device_fails_for_good) {
   open_gpu();
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   options.source = (umemRows){&gpu.host, (uintptr_t)gpu.source, width, 0};
@@ -258,13 +244,4 @@ static void a_device_fails_for_good(void **state) {
   umem_thread_clear();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(every_call_of_a_stream_may_fail),
-      cmocka_unit_test(every_call_of_streams_may_fail),
-      cmocka_unit_test(every_call_of_pieces_may_fail),
-      cmocka_unit_test(every_call_of_copies_through_buffers_may_fail),
-      cmocka_unit_test(a_device_fails_for_good),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

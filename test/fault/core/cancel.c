@@ -1,19 +1,15 @@
 /* cancel.c - threads that are cancelled while umem runs leave contexts that go on. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "fault/child.h"
 #include "temporary.h"
+#include "cases.h"
 
 enum { rounds = 40, size = 20000 };
 
@@ -62,14 +58,12 @@ static void survives(void *name) {
   EXPECT(umem_close(ctx) == umemOK);
 }
 
-static void every_context_survives(void **state) {
-  (void)state;
+TEST_CASE(every_context_survives) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     child_run(survives, (void *)(uintptr_t)names[i]);
 }
 
-static void a_log_survives(void **state) {
-  (void)state;
+TEST_CASE(a_log_survives) {
   char name[320];
   temporary_name(log_name, sizeof log_name);
   snprintf(name, sizeof name, "log+host:?log.file=%s", log_name);
@@ -112,10 +106,7 @@ static void opening_survives(void *ignored) {
   EXPECT(umem_default() && umem_open("host:"));
 }
 
-static void opening_leaves_no_descriptor(void **state) {
-  (void)state;
-  child_run(opening_survives, NULL);
-}
+TEST_CASE(opening_leaves_no_descriptor) { child_run(opening_survives, NULL); }
 
 /* ---- callbacks ---- */
 
@@ -255,8 +246,7 @@ static void callback_puts_it_off(void *function) {
   umem_set_failure_hook(NULL, NULL);
 }
 
-static void callbacks_put_it_off(void **state) {
-  (void)state;
+TEST_CASE(callbacks_put_it_off) {
   void (*calls[])(void) = {copy_with_progress, allocate_with_retry, fail_with_hook,
                            resize_by_default,  ask_and_end,         commit_a_file};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -272,8 +262,7 @@ static void expect_setting(int expected) {
   assert_int_equal(now, expected);
 }
 
-static void calls_leave_the_setting(void **state) {
-  (void)state;
+TEST_CASE(calls_leave_the_setting) {
   int const settings[] = {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE};
   for (size_t i = 0; i < 2; i++) {
     int ignored;
@@ -292,11 +281,4 @@ static void calls_leave_the_setting(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(every_context_survives),       cmocka_unit_test(a_log_survives),
-      cmocka_unit_test(opening_leaves_no_descriptor), cmocka_unit_test(callbacks_put_it_off),
-      cmocka_unit_test(calls_leave_the_setting),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

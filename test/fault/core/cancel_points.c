@@ -8,10 +8,6 @@
 #include <elf.h>
 #include <link.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "backends.h"
@@ -27,6 +22,7 @@
 #include "fault/child.h"
 #include "settings.h"
 #include "temporary.h"
+#include "cases.h"
 
 /* ---- hooks ---- */
 
@@ -527,8 +523,7 @@ static void expect_safe(Backend const *row, char const *name) {
   if (child_wait(child)) wrong++;
 }
 
-static void no_thread_can_be_cancelled_in_a_call(void **state) {
-  (void)state;
+TEST_CASE(no_thread_can_be_cancelled_in_a_call) {
   wrong = 0;
   for (size_t i = 0; i < backend_count; i++)
     if (!setting_leaves_out(backends[i].name)) expect_safe(&backends[i], NULL);
@@ -555,8 +550,7 @@ static char const *const names[] = {
     "cuda-host:",
 };
 
-static void nor_in_opening_by_name(void **state) {
-  (void)state;
+TEST_CASE(nor_in_opening_by_name) {
   wrong = 0;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_safe(NULL, names[i]);
   assert_int_equal(wrong, 0);
@@ -573,8 +567,7 @@ static bool share_nothing(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHa
   return true;
 }
 
-static void nor_in_sending_what_is_prompt(void **state) {
-  (void)state;
+TEST_CASE(nor_in_sending_what_is_prompt) {
   static struct umemVtbl const vtbl = {.share = share_nothing};
   Bench bench;
   umemVirtual ctx;
@@ -641,8 +634,7 @@ static void survives(void *given) {
   if (result != PTHREAD_CANCELED) _exit(reached_the_end);
 }
 
-static void cancelled_threads_leave_contexts_that_go_on(void **state) {
-  (void)state;
+TEST_CASE(cancelled_threads_leave_contexts_that_go_on) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     Bench bench;
     int status = 0;
@@ -656,15 +648,9 @@ static void cancelled_threads_leave_contexts_that_go_on(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      cmocka_unit_test(no_thread_can_be_cancelled_in_a_call),
-      cmocka_unit_test(nor_in_opening_by_name),
-      cmocka_unit_test(nor_in_sending_what_is_prompt),
-      cmocka_unit_test(cancelled_threads_leave_contexts_that_go_on),
-  };
   doubles_use();
   temporary_name(path, sizeof path);
-  int failed = cmocka_run_group_tests_name("cancellation points", tests, hook_all, NULL);
+  int failed = run_cases(hook_all, NULL);
   unlink(path);
   return failed;
 }

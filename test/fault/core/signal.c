@@ -1,18 +1,14 @@
 /* signal.c - a signal handler whose calls of umem fail, while umem fails in the same thread. No
  * function of umem that can fail is safe in a handler; the thread must get along with it all the same. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "fault/child.h"
+#include "cases.h"
 
 static umemHost host;
 static umemStatusType volatile seen;
@@ -74,20 +70,10 @@ static void attempts_hide_what_fails(void *ignored) {
   EXPECT(handled && umem_thread_status() == umemOK && umem_is_ok(&host));
 }
 
-static void failing_in_a_handler_does_not_hang(void **state) {
-  (void)state;
+TEST_CASE(failing_in_a_handler_does_not_hang) {
   child_run(failures_do_not_wait_for_themselves, NULL);
 }
 
-static void an_attempt_in_a_handler_leaves_no_trace(void **state) {
-  (void)state;
-  child_run(attempts_hide_what_fails, NULL);
-}
+TEST_CASE(an_attempt_in_a_handler_leaves_no_trace) { child_run(attempts_hide_what_fails, NULL); }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(failing_in_a_handler_does_not_hang),
-      cmocka_unit_test(an_attempt_in_a_handler_leaves_no_trace),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,21 +3,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "fault/trial.h"
+#include "cases.h"
 
 static char folder[200], path[256], log_path[256];
 
@@ -110,8 +107,9 @@ static void expect_refused(char const *name, Refusal const *refusal) {
   umem_thread_clear();
 }
 
-static void a_layer_that_refuses_changes_no_file(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(a_layer_that_refuses_changes_no_file) {
   char name[1000];
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
     for (int kind = 0; kind < kind_count; kind++)
@@ -127,8 +125,7 @@ static void a_layer_that_refuses_changes_no_file(void **state) {
       }
 }
 
-static void a_file_created_in_vain_goes_again(void **state) {
-  (void)state;
+TEST(a_file_created_in_vain_goes_again) {
   char name[1000];
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
     for (int kind = 0; kind < kind_count; kind++)
@@ -158,8 +155,7 @@ static void the_default_context_changes_no_file(void *argument) {
   EXPECT(file_length(path) == 64 << 10);
 }
 
-static void default_contexts(void **state) {
-  (void)state;
+TEST(default_contexts) {
   child_run(the_default_context_changes_no_file, NULL);
   write_file(path, old_size);
 }
@@ -186,8 +182,7 @@ static umemScheme const swap_scheme = {.size = sizeof(umemScheme),
                                        .decorates = true,
                                        .construct = swap};
 
-static void a_file_of_others_is_not_removed(void **state) {
-  (void)state;
+TEST(a_file_of_others_is_not_removed) {
   char name[600];
   snprintf(aside, sizeof aside, "%s/aside", folder);
   assert_int_equal(umem_register_scheme(&swap_scheme), umemOK);
@@ -230,8 +225,7 @@ static umemScheme const visit_schemes[] = {
      .user = "x"},
 };
 
-static void a_file_that_others_use_is_not_removed(void **state) {
-  (void)state;
+TEST(a_file_that_others_use_is_not_removed) {
   char name[600];
   for (int i = 0; i < 2; i++) {
     assert_int_equal(umem_register_scheme(&visit_schemes[i]), umemOK);
@@ -256,8 +250,7 @@ static void expect_zeros(size_t length) {
     if (bytes[i]) fail_msg("byte %zu is left of the old file", i);
 }
 
-static void what_is_opened_is_emptied_and_holds_its_blocks(void **state) {
-  (void)state;
+TEST(what_is_opened_is_emptied_and_holds_its_blocks) {
   static size_t const sizes[] = {4 << 10, 64 << 10, 1 << 20};
   char name[600];
   for (size_t i = 0; i < 3; i++)
@@ -319,8 +312,7 @@ static bool meets(char const *name, size_t strike, unsigned long nth, bool lasti
   return met;
 }
 
-static void a_call_that_fails_changes_no_file(void **state) {
-  (void)state;
+TEST(a_call_that_fails_changes_no_file) {
   char name[600];
   unsigned long count = 0;
   for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++)
@@ -382,8 +374,7 @@ static bool log_meets(char const *name, size_t strike, unsigned long nth, bool i
   return met;
 }
 
-static void a_call_that_fails_changes_no_log(void **state) {
-  (void)state;
+TEST(a_call_that_fails_changes_no_log) {
   static struct {
     char const *most;
     bool is_there;
@@ -402,18 +393,4 @@ static void a_call_that_fails_changes_no_log(void **state) {
   unlink(log_path);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_layer_that_refuses_changes_no_file),
-      TEST(a_file_created_in_vain_goes_again),
-      TEST(default_contexts),
-      TEST(a_file_of_others_is_not_removed),
-      TEST(a_file_that_others_use_is_not_removed),
-      TEST(what_is_opened_is_emptied_and_holds_its_blocks),
-      TEST(a_call_that_fails_changes_no_file),
-      TEST(a_call_that_fails_changes_no_log),
-  };
-  return cmocka_run_group_tests_name("fault_open", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,11 +3,7 @@
  * outside of the segment changes.
  *
  * UMEM_TEST_SECONDS: how many seconds it takes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +17,7 @@
 #include "settings.h"
 #include "share/segment.h"
 #include "share/shm_segment.h"
+#include "cases.h"
 
 enum {
   workers = 3,
@@ -233,8 +230,7 @@ static void write_words(void *end) {
   }
 }
 
-static void any_word_may_be_anything(void **state) {
-  (void)state;
+TEST_CASE(any_word_may_be_anything) {
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = capacity;
   options.blocks = blocks;
@@ -261,7 +257,4 @@ static void any_word_may_be_anything(void **state) {
   umem_dtor(&host);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(any_word_may_be_anything)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,18 +1,13 @@
 /* durable.c - what umem_flush asks of the system: the bytes of the file, and once the name of a new one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <umem.h>
 
 #include "fault/inject.h"
 #include "temporary.h"
+#include "cases.h"
 
 typedef umemStatusType Construct(void *ctx, char const *path, char const *mode);
 
@@ -51,8 +46,7 @@ static void flush_in(char const *path, Construct *construct) {
   umem_dtor(&ctx);
 }
 
-static void the_name_of_a_new_file_is_flushed_once(void **state) {
-  (void)state;
+TEST_CASE(the_name_of_a_new_file_is_flushed_once) {
   Construct *const constructs[] = {construct_file, construct_mmap};
   for (size_t i = 0; i < sizeof constructs / sizeof *constructs; i++) {
     char folder[400], path[420];
@@ -64,7 +58,4 @@ static void the_name_of_a_new_file_is_flushed_once(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(the_name_of_a_new_file_is_flushed_once)};
-  return cmocka_run_group_tests_name("durable", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

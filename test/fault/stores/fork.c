@@ -3,18 +3,14 @@
  * Also while other threads of the parent are in the middle of anything: no lock stays taken. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fault/child.h"
 #include "fault/trial.h"
+#include "cases.h"
 
 enum { block = 20000, forks = UNDER_SANITIZER ? 10 : 50, thread_count = 4 };
 
@@ -109,8 +105,7 @@ static void check_locked(Shared *shared) {
   umem_thread_clear();
 }
 
-static void a_child_uses_and_ends_all(void **state) {
-  (void)state;
+TEST_CASE(a_child_uses_and_ends_all) {
   static Shared shared[shared_count];
   size_t lengths[shared_count] = {0};
   for (size_t i = 0; i < shared_count; i++) {
@@ -133,8 +128,7 @@ static void a_child_uses_and_ends_all(void **state) {
 /* The lock goes with the last of the two. */
 static void end_only(void *argument) { umem_dtor(((Shared *)argument)->trial.ctx); }
 
-static void the_lock_stays_with_the_parent(void **state) {
-  (void)state;
+TEST_CASE(the_lock_stays_with_the_parent) {
   static Shared shared;
   umemFile next;
   open_shared(&shared, "mmap a+");
@@ -195,8 +189,7 @@ static void *hammer(void *argument) {
   return NULL;
 }
 
-static void forks_beside_busy_threads(void **state) {
-  (void)state;
+TEST_CASE(forks_beside_busy_threads) {
   static Shared shared[shared_count];
   pthread_t threads[thread_count];
   if (UNDER_SANITIZER)
@@ -220,11 +213,4 @@ static void forks_beside_busy_threads(void **state) {
   for (size_t i = shared_count; i-- > 0;) close_shared(&shared[i]);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_child_uses_and_ends_all),
-      cmocka_unit_test(the_lock_stays_with_the_parent),
-      cmocka_unit_test(forks_beside_busy_threads),
-  };
-  return cmocka_run_group_tests_name("fault_fork", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

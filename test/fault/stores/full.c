@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fault/child.h"
 #include "fault/trial.h"
+#include "cases.h"
 
 enum { room = 1 << 20, block = 100000, too_much = 4 << 20 };
 
@@ -125,8 +121,7 @@ static void in_limited_file(void *argument) {
   exhaust_place(&c, "RLIMIT_FSIZE");
 }
 
-static void file_size_limit(void **state) {
-  (void)state;
+TEST_CASE(file_size_limit) {
   for (size_t i = 0; i < place_count; i++)
     if (is_grown_and_read(&places[i])) child_run(in_limited_file, (void *)&places[i]);
 }
@@ -152,8 +147,7 @@ static void past_limit(void *argument) {
   unlink(c.path);
 }
 
-static void file_longer_than_its_limit(void **state) {
-  (void)state;
+TEST_CASE(file_longer_than_its_limit) {
   for (size_t i = 0; i < place_count; i++)
     if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "r+"))
       child_run(past_limit, (void *)&places[i]);
@@ -188,8 +182,7 @@ static void in_small_filesystem(void *argument) {
   unmount_small(folder);
 }
 
-static void full_filesystem(void **state) {
-  (void)state;
+TEST_CASE(full_filesystem) {
   for (size_t i = 0; i < place_count; i++)
     if (is_grown_and_read(&places[i]) && !child_run(in_small_filesystem, (void *)&places[i])) {
       print_message("mounting is not permitted here\n");
@@ -248,8 +241,7 @@ static void in_sparse_hole(void *argument) {
   unmount_small(folder);
 }
 
-static void full_filesystem_and_a_hole(void **state) {
-  (void)state;
+TEST_CASE(full_filesystem_and_a_hole) {
   for (size_t i = 0; i < place_count; i++)
     if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "r+") &&
         !(child_run(in_hole, (void *)&places[i]) && child_run(in_sparse_hole, (void *)&places[i])))
@@ -281,8 +273,7 @@ static void scratch_gives_back(void *argument) {
   unmount_small(folder);
 }
 
-static void full_filesystem_and_a_scratch_file(void **state) {
-  (void)state;
+TEST_CASE(full_filesystem_and_a_scratch_file) {
   for (size_t i = 0; i < place_count; i++)
     if (places[i].scratch && !child_run(scratch_gives_back, (void *)&places[i])) skip();
 }
@@ -310,8 +301,7 @@ static void without_descriptors(void *argument) {
   unlink(c.path);
 }
 
-static void no_descriptors_left(void **state) {
-  (void)state;
+TEST_CASE(no_descriptors_left) {
   for (size_t i = 0; i < place_count; i++)
     if (places[i].mode && !places[i].adopts && !places[i].fresh)
       child_run(without_descriptors, (void *)&places[i]);
@@ -356,8 +346,7 @@ static void in_small_address_space(void *argument) {
   unlink(c.path);
 }
 
-static void address_space_limit(void **state) {
-  (void)state;
+TEST_CASE(address_space_limit) {
   if (UNDER_SANITIZER) {
     print_message("sanitizers do not run with little address space\n");
     skip();
@@ -367,15 +356,4 @@ static void address_space_limit(void **state) {
       child_run(in_small_address_space, (void *)&places[i]);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(file_size_limit),
-      cmocka_unit_test(file_longer_than_its_limit),
-      cmocka_unit_test(full_filesystem),
-      cmocka_unit_test(full_filesystem_and_a_hole),
-      cmocka_unit_test(full_filesystem_and_a_scratch_file),
-      cmocka_unit_test(no_descriptors_left),
-      cmocka_unit_test(address_space_limit),
-  };
-  return cmocka_run_group_tests_name("fault_full", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,10 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "fault/trial.h"
+#include "cases.h"
 
 enum { item = 16, stride = 400, count = 5000, length = count * stride, rounds = 60 };
 
@@ -117,15 +113,9 @@ static void copy_while_others_cut(bool mapped) {
   unlink(path);
 }
 
-static void others_cut_a_file(void **state) {
-  (void)state;
-  copy_while_others_cut(false);
-}
+TEST_CASE(others_cut_a_file) { copy_while_others_cut(false); }
 
-static void others_cut_a_mapped_file(void **state) {
-  (void)state;
-  copy_while_others_cut(true);
-}
+TEST_CASE(others_cut_a_mapped_file) { copy_while_others_cut(true); }
 
 /* ---- a full disk ---- */
 
@@ -162,8 +152,7 @@ static void fill_holes(void *mapped) {
   EXPECT(umount(folder) == 0 && rmdir(folder) == 0);
 }
 
-static void a_full_disk(void **state) {
-  (void)state;
+TEST_CASE(a_full_disk) {
   static char yes;
   memset(packed, 0x5A, sizeof packed);
   if (!child_run(fill_holes, NULL) || !child_run(fill_holes, &yes)) {
@@ -201,16 +190,14 @@ static void fail_mappings(bool lasting) {
   unlink(path);
 }
 
-static void mappings_that_fail(void **state) {
-  (void)state;
+TEST_CASE(mappings_that_fail) {
   fail_mappings(false);
   fail_mappings(true);
 }
 
 /* A file system without mappings: a transpose makes one call for some hundred items, however far apart the rows
  * are. */
-static void transposes_without_mappings(void **state) {
-  (void)state;
+TEST_CASE(transposes_without_mappings) {
   enum { edge = 1000, pitch = 64 << 10 };
   static size_t const extents[] = {edge, edge};
   static ptrdiff_t const rows[] = {pitch, sizeof(double)}, across[] = {sizeof(double), pitch};
@@ -251,8 +238,7 @@ static void transposes_without_mappings(void **state) {
 }
 
 /* A short set is one call wherever it begins: only pieces of long ones end at multiples of their size. */
-static void a_short_set_is_one_write(void **state) {
-  (void)state;
+TEST_CASE(a_short_set_is_one_write) {
   char path[256];
   Any file;
   temporary_name(path, sizeof path);
@@ -268,14 +254,4 @@ static void a_short_set_is_one_write(void **state) {
   unlink(path);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(others_cut_a_file),
-      cmocka_unit_test(others_cut_a_mapped_file),
-      cmocka_unit_test(a_full_disk),
-      cmocka_unit_test(mappings_that_fail),
-      cmocka_unit_test(transposes_without_mappings),
-      cmocka_unit_test(a_short_set_is_one_write),
-  };
-  return cmocka_run_group_tests_name("fault_items", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,22 +1,17 @@
 /* pages.c - RAM that is mapped page by page while the system refuses to map it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <umem.h>
 
 #include "core/context.h"
 #include "fault/child.h"
 #include "fault/inject.h"
+#include "cases.h"
 
 enum { room = 8 };
 
@@ -84,8 +79,9 @@ static size_t move(size_t from, size_t to, size_t count) {
   return pages->move(&host.super, range + from * page, range + to * page, count * page) / page;
 }
 
-static void a_range_that_cannot_be_reserved(void **state) {
-  (void)state;
+#define PAGES_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+PAGES_TEST(a_range_that_cannot_be_reserved) {
   inject_fail(callMap, 1, ENOMEM, false);
   assert_true(pages->reserve(&host.super, page) == 0);
   expect_failure(umemMemoryError, "cannot reserve 2097152 bytes");
@@ -93,8 +89,7 @@ static void a_range_that_cannot_be_reserved(void **state) {
   expect_mapped("00000000");
 }
 
-static void a_page_that_cannot_be_mapped(void **state) {
-  (void)state;
+PAGES_TEST(a_page_that_cannot_be_mapped) {
   assert_int_equal(map(0, 1), 1);
   inject_fail(callProtect, 1, ENOMEM, false);
   assert_int_equal(map(1, 3), 0);
@@ -112,8 +107,7 @@ static void a_page_that_cannot_be_mapped(void **state) {
   assert_int_equal(unmap(0, 4), 4);
 }
 
-static void a_page_that_cannot_be_unmapped(void **state) {
-  (void)state;
+PAGES_TEST(a_page_that_cannot_be_unmapped) {
   assert_int_equal(map(0, 3), 3);
   inject_fail(callMap, 1, ENOMEM, false);
   assert_int_equal(unmap(1, 1), 0);
@@ -126,8 +120,7 @@ static void a_page_that_cannot_be_unmapped(void **state) {
 }
 
 /* They keep their bytes: nothing was given back, and nothing asked for. */
-static void pages_are_carried(void **state) {
-  (void)state;
+PAGES_TEST(pages_are_carried) {
   assert_int_equal(map(0, 2), 2);
   strcpy(bytes_of(0), "one");
   strcpy(bytes_of(1), "two");
@@ -143,8 +136,7 @@ static void pages_are_carried(void **state) {
   assert_int_equal(unmap(4, 2), 2);
 }
 
-static void pages_that_cannot_be_carried_are_mapped_anew(void **state) {
-  (void)state;
+PAGES_TEST(pages_that_cannot_be_carried_are_mapped_anew) {
   int const errors[] = {EINVAL, ENOMEM, ENOSYS};
   for (int i = 0; i < 3; i++) {
     assert_int_equal(map(0, 2), 2);
@@ -158,8 +150,7 @@ static void pages_that_cannot_be_carried_are_mapped_anew(void **state) {
 }
 
 /* Each call fails once, and the pages that are not done are as before. */
-static void pages_that_cannot_be_moved(void **state) {
-  (void)state;
+PAGES_TEST(pages_that_cannot_be_moved) {
   InjectCall const calls[] = {callMap, callProtect};
   unsigned failed = 0;
   for (int with = 0; with < 2; with++)
@@ -207,10 +198,7 @@ static void use_all_mappings(void *unused) {
   EXPECT(pages->release(&own.super, large, most * 2 * page));
 }
 
-static void no_mappings_are_left(void **state) {
-  (void)state;
-  child_run(use_all_mappings, NULL);
-}
+PAGES_TEST(no_mappings_are_left) { child_run(use_all_mappings, NULL); }
 
 /* Where /proc is not mounted nobody can count: then it is what pages may take at most. */
 static void use_half_of_them(void *unused) {
@@ -234,23 +222,6 @@ static void use_half_of_them(void *unused) {
   EXPECT(pages->release(&own.super, large, most * 2 * page));
 }
 
-static void no_mappings_are_counted(void **state) {
-  (void)state;
-  child_run(use_half_of_them, NULL);
-}
+PAGES_TEST(no_mappings_are_counted) { child_run(use_half_of_them, NULL); }
 
-#define PAGES_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      PAGES_TEST(a_range_that_cannot_be_reserved),
-      PAGES_TEST(a_page_that_cannot_be_mapped),
-      PAGES_TEST(a_page_that_cannot_be_unmapped),
-      PAGES_TEST(pages_are_carried),
-      PAGES_TEST(pages_that_cannot_be_carried_are_mapped_anew),
-      PAGES_TEST(pages_that_cannot_be_moved),
-      PAGES_TEST(no_mappings_are_left),
-      PAGES_TEST(no_mappings_are_counted),
-  };
-  return cmocka_run_group_tests_name("fault_pages", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -7,8 +7,7 @@
 
 /* ---- tests ---- */
 
-static void takes_over_what_upstream_is(void **state) {
-  (void)state;
+TEST(takes_over_what_upstream_is) {
   FakeAsync ordered;
   umemPool pool;
   assert_ok(fake_async_ctor(&ordered));
@@ -46,8 +45,7 @@ static void takes_over_what_upstream_is(void **state) {
 }
 
 /* Functions of one kind, given a context of another. */
-static void each_kind_knows_its_own(void **state) {
-  (void)state;
+TEST(each_kind_knows_its_own) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   FOR_EACH_KIND {
     Any any;
@@ -101,8 +99,7 @@ static void count_end(umemVirtual *ctx) {
 }
 
 /* An upstream that its adaptor owns ends once, after the adaptor, which reports what failed there. */
-static void an_adopted_upstream_ends_too(void **state) {
-  (void)state;
+TEST(an_adopted_upstream_ends_too) {
   static struct umemVtbl const methods = {.dtor = count_end};
   FOR_EACH_KIND {
     Any any;
@@ -119,8 +116,7 @@ static void an_adopted_upstream_ends_too(void **state) {
   }
 }
 
-static void a_failed_constructor_leaves_upstream(void **state) {
-  (void)state;
+TEST(a_failed_constructor_leaves_upstream) {
   umemFile missing;
   umemVirtual zeros;
   memset(&zeros, 0, sizeof zeros);
@@ -143,8 +139,7 @@ static void a_failed_constructor_leaves_upstream(void **state) {
   }
 }
 
-static void failures_are_noted_on_all_layers(void **state) {
-  (void)state;
+TEST(failures_are_noted_on_all_layers) {
   FOR_EACH_KIND {
     Any one, two;
     assert_ok(kinds[kind].borrows(&one, &fake));
@@ -198,8 +193,7 @@ static umemStatusType get_info(void *ctx) {
 static umemStatusType trim(void *ctx) { return umem_trim(ctx, 5); }
 
 /* What no layer has a method for goes to the one that has, and comes back through all. */
-static void failures_of_what_is_inherited_are_noted_on_all_layers(void **state) {
-  (void)state;
+TEST(failures_of_what_is_inherited_are_noted_on_all_layers) {
   static struct umemVtbl const methods = {
       .info = fail_info, .synchronize = fail_order, .flush = fail_order, .trim = fail_trim};
   typedef umemStatusType Call(void *ctx);
@@ -230,8 +224,7 @@ static void failures_of_what_is_inherited_are_noted_on_all_layers(void **state) 
 }
 
 /* So is what fails because a layer below is gone. */
-static void an_ended_upstream_is_noted_on_all_layers(void **state) {
-  (void)state;
+TEST(an_ended_upstream_is_noted_on_all_layers) {
   umemHost gone;
   umemLimit one, two;
   assert_ok(umemHost_ctor(&gone));
@@ -244,8 +237,7 @@ static void an_ended_upstream_is_noted_on_all_layers(void **state) {
   end(&two), end(&one);
 }
 
-static void bare_contexts_keep_their_routes(void **state) {
-  (void)state;
+TEST(bare_contexts_keep_their_routes) {
   fake_methods = fake.super.vptr;
   struct umemVtbl direct = *fake_methods;
   direct.copy_direct = count_direct;
@@ -311,8 +303,7 @@ static int use_in_child(void) {
 }
 
 /* While other threads are in the middle of it. */
-static void a_child_of_fork_goes_on(void **state) {
-  (void)state;
+TEST(a_child_of_fork_goes_on) {
   FOR_EACH_KIND {
     pthread_t busy[busy_count + 1];
     assert_ok(kinds[kind].borrows(&in_use, &host));
@@ -336,8 +327,7 @@ static void a_child_of_fork_goes_on(void **state) {
 /* ---- ended and moved ---- */
 
 /* Nobody can say any more whether both are one memory: the address may be the source's own. */
-static void an_ended_upstream_frees_nothing(void **state) {
-  (void)state;
+TEST(an_ended_upstream_frees_nothing) {
   umemHost below, other;
   umemStats src, dst;
   assert_ok(umemHost_ctor(&below));
@@ -365,8 +355,7 @@ static void an_ended_upstream_frees_nothing(void **state) {
 }
 
 /* As in a struct of the program that is returned by value: neither it nor its members are good. */
-static void a_moved_member_is_no_context(void **state) {
-  (void)state;
+TEST(a_moved_member_is_no_context) {
   struct {
     umemHost host;
     umemLimit limit;
@@ -384,19 +373,4 @@ static void a_moved_member_is_no_context(void **state) {
   umem_dtor(&one.host);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(takes_over_what_upstream_is),
-      TEST(each_kind_knows_its_own),
-      TEST(an_adopted_upstream_ends_too),
-      TEST(a_failed_constructor_leaves_upstream),
-      TEST(failures_are_noted_on_all_layers),
-      TEST(bare_contexts_keep_their_routes),
-      TEST(a_child_of_fork_goes_on),
-      TEST(an_ended_upstream_frees_nothing),
-      TEST(a_moved_member_is_no_context),
-      TEST(failures_of_what_is_inherited_are_noted_on_all_layers),
-      TEST(an_ended_upstream_is_noted_on_all_layers),
-  };
-  return cmocka_run_group_tests_name("adaptors", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -2,13 +2,6 @@
 #ifndef UMEM_TEST_ADAPTOR_HELP_H
 #define UMEM_TEST_ADAPTOR_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -16,6 +9,7 @@
 #include <umem.h>
 
 #include "fake/fake.h"
+#include "cases.h"
 
 /* RAM; a device that refuses what is no live block, with pointers and with offsets for
  * addresses. */
@@ -36,7 +30,7 @@ static inline int tear_down(void **state) {
   return 0;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 

@@ -69,8 +69,7 @@ static bool use(void *ctx) {
 
 /* Whichever allocation fails: it is a memory error of that call, frees succeed, and nothing is
  * lost. A table that cannot grow is only slower, so a failure may go unnoticed. */
-static void the_records_survive_every_failure(void **state) {
-  (void)state;
+TEST(the_records_survive_every_failure) {
   unsigned refused = 0;
   FOR_EACH_KIND {
     bool fired = true;
@@ -107,8 +106,7 @@ static void the_records_survive_every_failure(void **state) {
 }
 
 /* The figures, too, are those of the blocks that there are. */
-static void figures_stay_right(void **state) {
-  (void)state;
+TEST(figures_stay_right) {
   bool fired = true;
   for (unsigned n = 0; fired; n = after(n)) {
     umemStats stats;
@@ -134,10 +132,4 @@ static void figures_stay_right(void **state) {
   }
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(the_records_survive_every_failure),
-      TEST(figures_stay_right),
-  };
-  return cmocka_run_group_tests_name("adaptors without memory", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -10,8 +10,7 @@ static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t nth
   return plan;
 }
 
-static void nothing_fails_without_a_plan(void **state) {
-  (void)state;
+TEST(nothing_fails_without_a_plan) {
   umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   for (int i = 0; i < 2; i++) {
@@ -23,8 +22,7 @@ static void nothing_fails_without_a_plan(void **state) {
   }
 }
 
-static void the_nth_call_fails(void **state) {
-  (void)state;
+TEST(the_nth_call_fails) {
   umemFault fault;
   umemFaultPlan plan = plan_of(umemFaultAllocations, umemMemoryError, 3);
   assert_ok(umemFault_ctor(&fault, &fake, &plan));
@@ -44,8 +42,7 @@ static void the_nth_call_fails(void **state) {
   end(&fault);
 }
 
-static void several_in_a_row_fail(void **state) {
-  (void)state;
+TEST(several_in_a_row_fail) {
   umemFault fault;
   umemFaultPlan plan = plan_of(umemFaultAlloc, umemIOError, 2);
   plan.times = 3;
@@ -142,8 +139,7 @@ static struct {
 enum { call_count = sizeof calls / sizeof *calls };
 
 /* Each call is of its kind, and of no other; where it fails upstream has not heard of it. */
-static void every_kind_of_call_can_fail(void **state) {
-  (void)state;
+TEST(every_kind_of_call_can_fail) {
   FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));
   Side side = {.ordered = &ordered};
@@ -194,8 +190,7 @@ static size_t run(umemFault *fault, bool failed[1000]) {
   return count;
 }
 
-static void a_random_share_fails(void **state) {
-  (void)state;
+TEST(a_random_share_fails) {
   static bool first[1000], second[1000];
   umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
@@ -246,8 +241,7 @@ static bool pair_and_copy(void *src, void *dst) {
 }
 
 /* Whatever call fails: the program learns of it, and nothing is left. */
-static void every_single_fault_is_survived(void **state) {
-  (void)state;
+TEST(every_single_fault_is_survived) {
   umemFault src, dst;
   assert_ok(umemFault_ctor(&src, &fake, NULL));
   assert_ok(umemFault_ctor(&dst, &offsets, NULL));
@@ -293,8 +287,7 @@ static void refuse(umemFaultPlan plan, char const *words) {
   end(&fault);
 }
 
-static void plans_are_checked(void **state) {
-  (void)state;
+TEST(plans_are_checked) {
   umemFaultPlan const good = UMEM_FAULT_PLAN_INIT;
   umemFaultPlan plan = good;
   plan.size = 7;
@@ -336,8 +329,7 @@ static void *churn(void *number) {
   return number;
 }
 
-static void threads_share_one_count(void **state) {
-  (void)state;
+TEST(threads_share_one_count) {
   umemFaultPlan plan = plan_of(umemFaultAlloc, umemMemoryError, 500);
   plan.times = 1000;
   assert_ok(umemFault_ctor(&shared, &host, &plan));
@@ -349,16 +341,4 @@ static void threads_share_one_count(void **state) {
   end(&shared);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(nothing_fails_without_a_plan),
-      TEST(the_nth_call_fails),
-      TEST(several_in_a_row_fail),
-      TEST(every_kind_of_call_can_fail),
-      TEST(a_random_share_fails),
-      TEST(every_single_fault_is_survived),
-      TEST(plans_are_checked),
-      TEST(threads_share_one_count),
-  };
-  return cmocka_run_group_tests_name("Fault", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -95,16 +95,15 @@ static int tear_down_guarded(void **state) {
   return tear_down(state);
 }
 
-#define GUARDED_TEST(test) cmocka_unit_test_setup_teardown(test, set_up_guarded, tear_down_guarded)
-
 static void expect_bytes(uintptr_t adr, unsigned char byte, size_t nbytes) {
   for (size_t i = 0; i < nbytes; i++) assert_int_equal(((unsigned char const *)adr)[i], byte);
 }
 
+#define GUARDED_TEST(name) TEST_CASE_WITH(name, set_up_guarded, tear_down_guarded)
+
 /* ---- what the program may do ---- */
 
-static void a_block_has_the_access_that_it_is_given(void **state) {
-  (void)state;
+GUARDED_TEST(a_block_has_the_access_that_it_is_given) {
   uintptr_t adr = umem_alloc(&guarded, 100);
   assert_int_equal(umemGuarded_access(&guarded, adr), umemGuardedWrite);
   expect_access(adr, true, true);
@@ -122,8 +121,7 @@ static void a_block_has_the_access_that_it_is_given(void **state) {
   umem_free(&guarded, adr); /* a closed block is freed like others */
 }
 
-static void a_block_is_closed_alone(void **state) {
-  (void)state;
+GUARDED_TEST(a_block_is_closed_alone) {
   uintptr_t one = umem_alloc(&guarded, 5000), other = umem_alloc(&guarded, 10);
   uintptr_t aligned = umem_aligned_alloc(&guarded, 1 << 16, 10);
   assert_ok(umemGuarded_protect(&guarded, one, 5000, umemGuardedClosed));
@@ -137,8 +135,7 @@ static void a_block_is_closed_alone(void **state) {
   umem_free(&guarded, one);
 }
 
-static void the_bytes_around_a_block_trap(void **state) {
-  (void)state;
+GUARDED_TEST(the_bytes_around_a_block_trap) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t const sizes[] = {1, 16, 100, page, 2 * page + 16};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -157,8 +154,7 @@ static void the_bytes_around_a_block_trap(void **state) {
 
 /* ---- umem's own calls ---- */
 
-static void calls_of_umem_work_on_closed_blocks(void **state) {
-  (void)state;
+GUARDED_TEST(calls_of_umem_work_on_closed_blocks) {
   char bytes[100];
   uintptr_t one = umem_alloc(&guarded, 100), other = umem_calloc(&guarded, 1, 100);
   uintptr_t far = umem_alloc(&fake, 100);
@@ -188,8 +184,7 @@ static void calls_of_umem_work_on_closed_blocks(void **state) {
 }
 
 /* The pages are closed when the call returns: what it has queued must be done by then. */
-static void copies_with_an_ordered_context_are_complete(void **state) {
-  (void)state;
+GUARDED_TEST(copies_with_an_ordered_context_are_complete) {
   FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));
   uintptr_t far = umem_alloc(&ordered, 100), adr = umem_calloc(&guarded, 1, 100);
@@ -211,8 +206,7 @@ static void copies_with_an_ordered_context_are_complete(void **state) {
   end(&ordered);
 }
 
-static void a_block_keeps_its_bytes_when_it_is_resized(void **state) {
-  (void)state;
+GUARDED_TEST(a_block_keeps_its_bytes_when_it_is_resized) {
   uintptr_t adr = umem_alloc(&guarded, 100);
   memset((void *)adr, 3, 100);
   assert_ok(umemGuarded_protect(&guarded, adr, 100, umemGuardedClosed));
@@ -225,8 +219,7 @@ static void a_block_keeps_its_bytes_when_it_is_resized(void **state) {
   umem_free(&guarded, adr);
 }
 
-static void bytes_outside_of_a_block_are_refused(void **state) {
-  (void)state;
+GUARDED_TEST(bytes_outside_of_a_block_are_refused) {
   uintptr_t adr = umem_alloc(&guarded, 90); /* six bytes are behind it, on its page */
   char bytes[100] = "";
   assert_int_equal(umem_set(&guarded, adr, 1, 91), umemIndexError);
@@ -257,8 +250,7 @@ static void *copy_out(void *number) {
   return NULL;
 }
 
-static void a_block_is_closed_after_the_last_of_several_calls(void **state) {
-  (void)state;
+GUARDED_TEST(a_block_is_closed_after_the_last_of_several_calls) {
   shared = umem_calloc(&guarded, 1, 100);
   assert_ok(umemGuarded_protect(&guarded, shared, 100, umemGuardedClosed));
   in_threads(copy_out);
@@ -268,8 +260,7 @@ static void a_block_is_closed_after_the_last_of_several_calls(void **state) {
 
 /* ---- a device without a GPU ---- */
 
-static void a_connection_has_a_copy(void **state) {
-  (void)state;
+GUARDED_TEST(a_connection_has_a_copy) {
   uintptr_t adr = umem_calloc(&guarded, 1, 100);
   uintptr_t for_host = umem_connect(&guarded, adr, 100, &host, 16);
   assert_true(for_host && for_host != adr);
@@ -288,8 +279,7 @@ static void a_connection_has_a_copy(void **state) {
   umem_free(&guarded, adr);
 }
 
-static void adaptors_over_it_protect_too(void **state) {
-  (void)state;
+GUARDED_TEST(adaptors_over_it_protect_too) {
   umemStats stats;
   assert_ok(umemStats_ctor(&stats, &guarded));
   uintptr_t adr = umem_alloc(&stats, 100);
@@ -308,8 +298,7 @@ static void adaptors_over_it_protect_too(void **state) {
   end(&other);
 }
 
-static void over_a_device_it_passes_on(void **state) {
-  (void)state;
+GUARDED_TEST(over_a_device_it_passes_on) {
   umemGuarded over_device;
   assert_ok(umemGuarded_ctor(&over_device, &fake));
   uintptr_t adr = umem_alloc(&over_device, 100);
@@ -325,8 +314,7 @@ static void over_a_device_it_passes_on(void **state) {
 
 /* ---- wrong calls ---- */
 
-static void wrong_calls_are_refused(void **state) {
-  (void)state;
+GUARDED_TEST(wrong_calls_are_refused) {
   uintptr_t adr = umem_alloc(&guarded, 100);
   assert_int_equal(umemGuarded_protect(&host, adr, 100, umemGuardedRead), umemTypeError);
   expect_failure(&host, umemTypeError, "no layer of this Host is a umemGuarded");
@@ -349,8 +337,7 @@ static void wrong_calls_are_refused(void **state) {
 }
 
 /* Without this the pages would stay closed in memory that the upstream gives to others. */
-static void live_blocks_are_freed_at_the_end(void **state) {
-  (void)state;
+GUARDED_TEST(live_blocks_are_freed_at_the_end) {
   umemGuarded other;
   assert_ok(umemGuarded_ctor(&other, &below));
   uintptr_t adr = umem_alloc(&other, 100);
@@ -360,8 +347,7 @@ static void live_blocks_are_freed_at_the_end(void **state) {
   assert_int_equal(umemTrack_count(&below, NULL), 0);
 }
 
-static void a_label_goes_with_its_block(void **state) {
-  (void)state;
+GUARDED_TEST(a_label_goes_with_its_block) {
   uintptr_t adr = umem_alloc(&guarded, 100);
   assert_ok(umem_set_block_label(&guarded, adr, "pressure"));
   adr = umem_realloc(&guarded, adr, 100, 200);
@@ -403,8 +389,7 @@ static void use_a_block(void) {
   umem_free(&guarded, adr);
 }
 
-static void a_refusal_of_the_system_loses_nothing(void **state) {
-  (void)state;
+GUARDED_TEST(a_refusal_of_the_system_loses_nothing) {
   unsigned n = 0;
   do {
     failing_protect = ++n;
@@ -416,8 +401,7 @@ static void a_refusal_of_the_system_loses_nothing(void **state) {
   failing_protect = 0;
 }
 
-static void a_lack_of_memory_loses_nothing(void **state) {
-  (void)state;
+GUARDED_TEST(a_lack_of_memory_loses_nothing) {
   unsigned n = 0, failures = 0;
   do {
     failing_calloc = ++n;
@@ -436,8 +420,7 @@ static void a_lack_of_memory_loses_nothing(void **state) {
   assert_true(failures > 0);
 }
 
-static void what_cannot_be_opened_at_the_end_stays(void **state) {
-  (void)state;
+GUARDED_TEST(what_cannot_be_opened_at_the_end_stays) {
   umemHost plain;
   umemGuarded other;
   assert_ok(umemHost_ctor(&plain));
@@ -479,8 +462,7 @@ static bool text_of(void (*access)(uintptr_t adr), uintptr_t adr, bool on, char 
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 }
 
-static void a_report_names_the_block(void **state) {
-  (void)state;
+GUARDED_TEST(a_report_names_the_block) {
   char text[1000], expected[1000];
   uintptr_t adr = umem_alloc(&guarded, 800);
   assert_ok(umem_set_label(&guarded, "gpu"));
@@ -513,8 +495,7 @@ static void handle_by_exit(int number) {
   _exit(42);
 }
 
-static void the_handler_of_the_program_comes_afterwards(void **state) {
-  (void)state;
+GUARDED_TEST(the_handler_of_the_program_comes_afterwards) {
   uintptr_t adr = umem_alloc(&guarded, 800);
   assert_ok(umemGuarded_protect(&guarded, adr, 800, umemGuardedClosed));
   for (int sent = 0; sent < 2; sent++) {
@@ -539,27 +520,6 @@ static void the_handler_of_the_program_comes_afterwards(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      GUARDED_TEST(a_block_has_the_access_that_it_is_given),
-      GUARDED_TEST(a_block_is_closed_alone),
-      GUARDED_TEST(the_bytes_around_a_block_trap),
-      GUARDED_TEST(calls_of_umem_work_on_closed_blocks),
-      GUARDED_TEST(copies_with_an_ordered_context_are_complete),
-      GUARDED_TEST(a_block_keeps_its_bytes_when_it_is_resized),
-      GUARDED_TEST(bytes_outside_of_a_block_are_refused),
-      GUARDED_TEST(a_block_is_closed_after_the_last_of_several_calls),
-      GUARDED_TEST(a_connection_has_a_copy),
-      GUARDED_TEST(adaptors_over_it_protect_too),
-      GUARDED_TEST(over_a_device_it_passes_on),
-      GUARDED_TEST(wrong_calls_are_refused),
-      GUARDED_TEST(live_blocks_are_freed_at_the_end),
-      GUARDED_TEST(a_label_goes_with_its_block),
-      GUARDED_TEST(a_refusal_of_the_system_loses_nothing),
-      GUARDED_TEST(a_lack_of_memory_loses_nothing),
-      GUARDED_TEST(what_cannot_be_opened_at_the_end_stays),
-      GUARDED_TEST(a_report_names_the_block),
-      GUARDED_TEST(the_handler_of_the_program_comes_afterwards),
-  };
   alarm(60); /* a failure may leave pages closed, which malloc then meets with its locks taken */
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

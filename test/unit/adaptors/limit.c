@@ -1,8 +1,7 @@
 /* limit.c - umem/limit.h. */
 #include "adaptor_help.h"
 
-static void counts_what_was_asked_for(void **state) {
-  (void)state;
+TEST(counts_what_was_asked_for) {
   umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &fake, 1000));
   assert_int_equal(umemLimit_used(&limit), 0);
@@ -23,8 +22,7 @@ static void counts_what_was_asked_for(void **state) {
   end(&limit);
 }
 
-static void refuses_what_is_beyond(void **state) {
-  (void)state;
+TEST(refuses_what_is_beyond) {
   umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &offsets, 1000));
   uintptr_t adr = umem_alloc(&limit, 900);
@@ -51,8 +49,7 @@ static void refuses_what_is_beyond(void **state) {
 }
 
 /* What fails further down leaves no trace in the figure. */
-static void a_failed_call_changes_nothing(void **state) {
-  (void)state;
+TEST(a_failed_call_changes_nothing) {
   umemLimit limit;
   size_t const huge = SIZE_MAX / 2;
   assert_ok(umemLimit_ctor(&limit, &fake, SIZE_MAX));
@@ -81,8 +78,7 @@ static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemIOError, "not now: %zu", (size_t)adr);
 }
 
-static void a_refused_free_keeps_the_block(void **state) {
-  (void)state;
+TEST(a_refused_free_keeps_the_block) {
   umemLimit limit;
   struct umemVtbl const *methods = fake.super.vptr;
   struct umemVtbl stubborn = *methods;
@@ -100,8 +96,7 @@ static void a_refused_free_keeps_the_block(void **state) {
 }
 
 /* Blocks that came from upstream, and blocks that went there. */
-static void knows_its_own_blocks_only(void **state) {
-  (void)state;
+TEST(knows_its_own_blocks_only) {
   umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &host, 1000));
   uintptr_t foreign = umem_alloc(&host, 5000);
@@ -128,8 +123,7 @@ static void knows_its_own_blocks_only(void **state) {
   end(&limit);
 }
 
-static void info_has_the_lesser(void **state) {
-  (void)state;
+TEST(info_has_the_lesser) {
   umemLimit limit, wide;
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
   assert_ok(umemLimit_ctor(&limit, &fake, 1000));
@@ -149,8 +143,7 @@ static void info_has_the_lesser(void **state) {
 }
 
 /* Many more than any table begins with. */
-static void remembers_many_blocks(void **state) {
-  (void)state;
+TEST(remembers_many_blocks) {
   enum { count = 50000 };
   static uintptr_t adr[count];
   umemLimit limit;
@@ -185,20 +178,11 @@ static void *take_and_give(void *number) {
   return number;
 }
 
-static void threads_share_the_limit(void **state) {
-  (void)state;
+TEST(threads_share_the_limit) {
   assert_ok(umemLimit_ctor(&shared, &host, 10 * share));
   in_threads(take_and_give);
   assert_int_equal(umemLimit_used(&shared), 0);
   end(&shared);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(counts_what_was_asked_for),     TEST(refuses_what_is_beyond),
-      TEST(a_failed_call_changes_nothing), TEST(a_refused_free_keeps_the_block),
-      TEST(knows_its_own_blocks_only),     TEST(info_has_the_lesser),
-      TEST(remembers_many_blocks),         TEST(threads_share_the_limit),
-  };
-  return cmocka_run_group_tests_name("Limit", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

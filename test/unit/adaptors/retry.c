@@ -58,16 +58,14 @@ static void expect_silence(uint64_t failures) {
   assert_true(umem_thread_failures() == failures);
 }
 
-static void nothing_is_asked_while_there_is_room(void **state) {
-  (void)state;
+TEST(nothing_is_asked_while_there_is_room) {
   open_with(&fake, 2);
   umem_free(&retry, umem_alloc(&retry, 600));
   assert_int_equal(cache.calls, 0);
   close_all();
 }
 
-static void tries_until_it_fits(void **state) {
-  (void)state;
+TEST(tries_until_it_fits) {
   uint64_t before = umem_thread_failures();
   open_with(&fake, 4);
   uintptr_t adr = umem_alloc(&retry, 700); /* three blocks must go */
@@ -82,8 +80,7 @@ static void tries_until_it_fits(void **state) {
   close_all();
 }
 
-static void every_form_tries_again(void **state) {
-  (void)state;
+TEST(every_form_tries_again) {
   uint64_t before = umem_thread_failures();
   open_with(&offsets, 4);
   uintptr_t one = umem_calloc(&retry, 3, 100);
@@ -103,8 +100,7 @@ static void every_form_tries_again(void **state) {
   close_all();
 }
 
-static void the_last_refusal_is_told_once(void **state) {
-  (void)state;
+TEST(the_last_refusal_is_told_once) {
   open_with(&fake, 2);
   uint64_t before = umem_thread_failures();
   assert_true(umem_alloc(&retry, 1001) == 0);
@@ -124,8 +120,7 @@ static void the_last_refusal_is_told_once(void **state) {
 }
 
 /* Of the failure that an outer attempt holds nobody learns either, until it is recorded. */
-static void attempts_nest(void **state) {
-  (void)state;
+TEST(attempts_nest) {
   open_with(&fake, 1);
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
@@ -139,8 +134,7 @@ static void attempts_nest(void **state) {
   close_all();
 }
 
-static void other_failures_are_told_at_once(void **state) {
-  (void)state;
+TEST(other_failures_are_told_at_once) {
   umemFile file;
   char const path[] = "/proc/self/exe";
   assert_ok(umemFile_ctor(&file, path, "r"));
@@ -165,8 +159,7 @@ static bool fail_and_give_up(void *user, void *ctx, size_t nbytes, size_t alignm
   return false;
 }
 
-static void the_callback_fails_in_its_own_name(void **state) {
-  (void)state;
+TEST(the_callback_fails_in_its_own_name) {
   open_with(&fake, 0);
   umemRetry failing;
   assert_ok(umemRetry_ctor(&failing, &cache.room, fail_and_give_up, &offsets));
@@ -223,8 +216,7 @@ static void open_failing(umemRetry *over, Failing *failing, void *fails) {
 }
 
 /* Also where what it fails on is below the contexts that wait for the block. */
-static void the_callbacks_failures_are_not_the_requests(void **state) {
-  (void)state;
+TEST(the_callbacks_failures_are_not_the_requests) {
   umemRetry failing_retry;
   Failing failing;
   umemStats stats;
@@ -249,8 +241,7 @@ static void the_callbacks_failures_are_not_the_requests(void **state) {
 }
 
 /* A pool holds what its upstream refuses, but not what a callback below it calls. */
-static void attempts_do_not_hold_what_the_callback_calls(void **state) {
-  (void)state;
+TEST(attempts_do_not_hold_what_the_callback_calls) {
   umemRetry failing_retry;
   Failing failing;
   umemAttempt attempt;
@@ -279,8 +270,7 @@ static void attempts_do_not_hold_what_the_callback_calls(void **state) {
   close_all();
 }
 
-static void a_callback_is_needed(void **state) {
-  (void)state;
+TEST(a_callback_is_needed) {
   assert_int_equal(umemRetry_ctor(&retry, &fake, NULL, NULL), umemValueError);
   expect_failure(&retry, umemValueError, "the callback is NULL");
   assert_int_equal(umemRetry_adopt(&retry, &fake, NULL, NULL), umemValueError);
@@ -310,8 +300,7 @@ static void *insist(void *number) {
   return number;
 }
 
-static void threads_wait_for_each_other(void **state) {
-  (void)state;
+TEST(threads_wait_for_each_other) {
   assert_ok(umemLimit_ctor(&narrow, &host, 1000)); /* one at a time */
   assert_ok(umemRetry_ctor(&shared, &narrow, wait_a_little, NULL));
   in_threads(insist);
@@ -320,19 +309,4 @@ static void threads_wait_for_each_other(void **state) {
   end(&narrow);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(nothing_is_asked_while_there_is_room),
-      TEST(tries_until_it_fits),
-      TEST(every_form_tries_again),
-      TEST(the_last_refusal_is_told_once),
-      TEST(attempts_nest),
-      TEST(other_failures_are_told_at_once),
-      TEST(the_callback_fails_in_its_own_name),
-      TEST(the_callbacks_failures_are_not_the_requests),
-      TEST(attempts_do_not_hold_what_the_callback_calls),
-      TEST(a_callback_is_needed),
-      TEST(threads_wait_for_each_other),
-  };
-  return cmocka_run_group_tests_name("Retry", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -20,8 +20,7 @@ static umemStatsFigures figures_of(umemStats *stats) {
     assert_int_equal(found.total_count, tc);                                                       \
   } while (0)
 
-static void counts_every_form_of_allocation(void **state) {
-  (void)state;
+TEST(counts_every_form_of_allocation) {
   umemStats stats;
   assert_ok(umemStats_ctor(&stats, &offsets));
   assert_figures(figures_of(&stats), 0, 0, 0, 0, 0, 0);
@@ -44,8 +43,7 @@ static void counts_every_form_of_allocation(void **state) {
   end(&stats);
 }
 
-static void failures_count_nothing(void **state) {
-  (void)state;
+TEST(failures_count_nothing) {
   umemStats stats;
   size_t const huge = SIZE_MAX / 2;
   assert_ok(umemStats_ctor(&stats, &fake));
@@ -75,8 +73,7 @@ static void free_meets_another(umemVirtual *ctx, uintptr_t adr) {
   assert_true(umem_alloc(&meeting, 70) == adr);
 }
 
-static void an_address_that_comes_back_at_once_is_another_block(void **state) {
-  (void)state;
+TEST(an_address_that_comes_back_at_once_is_another_block) {
   umemFile file;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   file_methods = file.super.vptr;
@@ -93,8 +90,7 @@ static void an_address_that_comes_back_at_once_is_another_block(void **state) {
   end(&file);
 }
 
-static void scopes_nest(void **state) {
-  (void)state;
+TEST(scopes_nest) {
   umemStats stats;
   umemStatsFigures scope = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
@@ -120,8 +116,7 @@ static void scopes_nest(void **state) {
   end(&stats);
 }
 
-static void reset_forgets_the_past(void **state) {
-  (void)state;
+TEST(reset_forgets_the_past) {
   umemStats stats;
   umemStatsFigures scope = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
@@ -139,8 +134,7 @@ static void reset_forgets_the_past(void **state) {
   end(&stats);
 }
 
-static void structs_may_be_older_or_newer(void **state) {
-  (void)state;
+TEST(structs_may_be_older_or_newer) {
   umemStats stats;
   umemStatsFigures figures;
   struct {
@@ -173,8 +167,7 @@ static void structs_may_be_older_or_newer(void **state) {
   end(&stats);
 }
 
-static void an_ended_context_tells_nothing(void **state) {
-  (void)state;
+TEST(an_ended_context_tells_nothing) {
   umemStats stats;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
@@ -204,8 +197,7 @@ static void *churn(void *number) {
   return number;
 }
 
-static void threads_are_counted_together(void **state) {
-  (void)state;
+TEST(threads_are_counted_together) {
   assert_ok(umemStats_ctor(&shared, &host));
   in_threads(churn);
   umemStatsFigures figures = figures_of(&shared);
@@ -220,8 +212,7 @@ static void threads_are_counted_together(void **state) {
   end(&shared);
 }
 
-static void figures_carry_the_label(void **state) {
-  (void)state;
+TEST(figures_carry_the_label) {
   umemHost ram;
   umemStats stats;
   umemPool pool;
@@ -244,17 +235,4 @@ static void figures_carry_the_label(void **state) {
   umem_dtor(&ram);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(counts_every_form_of_allocation),
-      TEST(failures_count_nothing),
-      TEST(an_address_that_comes_back_at_once_is_another_block),
-      TEST(scopes_nest),
-      TEST(reset_forgets_the_past),
-      TEST(structs_may_be_older_or_newer),
-      TEST(an_ended_context_tells_nothing),
-      TEST(threads_are_counted_together),
-      TEST(figures_carry_the_label),
-  };
-  return cmocka_run_group_tests_name("Stats", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -12,8 +12,7 @@ static umemTrackBlock block_at(umemTrack *track, uintptr_t adr) {
 
 /* ---- who owns an address ---- */
 
-static void knows_the_block_of_inner_addresses(void **state) {
-  (void)state;
+TEST(knows_the_block_of_inner_addresses) {
   umemTrack track;
   size_t nbytes;
   assert_ok(umemTrack_ctor(&track, &offsets, NULL));
@@ -47,8 +46,7 @@ static void knows_the_block_of_inner_addresses(void **state) {
   end(&track);
 }
 
-static void walks_in_order_of_address(void **state) {
-  (void)state;
+TEST(walks_in_order_of_address) {
   enum { count = 1000 };
   static uintptr_t adr[count];
   umemTrack track;
@@ -69,8 +67,7 @@ static void walks_in_order_of_address(void **state) {
   end(&track);
 }
 
-static void the_process_knows_who_owns_an_address(void **state) {
-  (void)state;
+TEST(the_process_knows_who_owns_an_address) {
   umemTrack ram, device, above, numbers;
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
   assert_ok(umemTrack_ctor(&ram, &host, NULL));
@@ -105,8 +102,7 @@ static void the_process_knows_who_owns_an_address(void **state) {
 /* ---- wrong calls ---- */
 
 /* Over libc, which would crash. */
-static void wrong_frees_reach_nobody(void **state) {
-  (void)state;
+TEST(wrong_frees_reach_nobody) {
   umemTrack track;
   assert_ok(umemTrack_ctor(&track, &host, NULL));
   uintptr_t adr = umem_alloc(&track, 100), aligned = umem_aligned_alloc(&track, 64, 100);
@@ -140,8 +136,7 @@ static void wrong_frees_reach_nobody(void **state) {
   end(&track);
 }
 
-static void failures_change_nothing(void **state) {
-  (void)state;
+TEST(failures_change_nothing) {
   umemTrack track;
   size_t nbytes;
   size_t const huge = SIZE_MAX / 2;
@@ -172,8 +167,7 @@ static void failures_change_nothing(void **state) {
 }
 
 /* What came from upstream is not ours; what went there behind our back makes way. */
-static void other_blocks_make_way(void **state) {
-  (void)state;
+TEST(other_blocks_make_way) {
   umemFile file;
   umemTrack track;
   size_t nbytes;
@@ -224,8 +218,7 @@ static void free_meets_others(umemVirtual *ctx, uintptr_t adr) {
   assert_true(umem_thread_failures() == before);
 }
 
-static void an_address_that_comes_back_at_once_is_another_block(void **state) {
-  (void)state;
+TEST(an_address_that_comes_back_at_once_is_another_block) {
   umemFile file;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   file_methods = file.super.vptr;
@@ -253,8 +246,7 @@ __attribute__((noinline)) uintptr_t allocate_here(void *ctx, size_t nbytes) {
   return adr;
 }
 
-static void leaks_are_a_failure_at_the_end(void **state) {
-  (void)state;
+TEST(leaks_are_a_failure_at_the_end) {
   umemTrack track;
   char words[200];
   assert_ok(umemTrack_ctor(&track, &fake, NULL));
@@ -278,8 +270,7 @@ static void leaks_are_a_failure_at_the_end(void **state) {
   for (size_t i = 0; i < 5; i++) umem_free(&fake, adr[i]);
 }
 
-static void call_sites_are_kept_when_asked_for(void **state) {
-  (void)state;
+TEST(call_sites_are_kept_when_asked_for) {
   umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = 12;
@@ -312,8 +303,7 @@ static bool returns_into(void const *at, uintptr_t function) {
 }
 
 /* umem's own do not count, however many layers there are: one frame shows who has called. */
-static void call_sites_are_the_programs(void **state) {
-  (void)state;
+TEST(call_sites_are_the_programs) {
   enum { layer_count = 12 };
   umemStats layers[layer_count];
   umemTrack track;
@@ -337,8 +327,7 @@ static void call_sites_are_the_programs(void **state) {
 }
 
 /* Long sites are cut, and the rest of the message is still there. */
-static void deep_call_sites_fit_the_message(void **state) {
-  (void)state;
+TEST(deep_call_sites_fit_the_message) {
   umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = UMEM_TRACK_FRAMES;
@@ -351,8 +340,7 @@ static void deep_call_sites_fit_the_message(void **state) {
   for (size_t i = 0; i < 20; i++) umem_free(&host, adr[i]);
 }
 
-static void options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = UMEM_TRACK_FRAMES + 1;
@@ -367,8 +355,7 @@ static void options_are_checked(void **state) {
   assert_non_null(fake.super.vptr);
 }
 
-static void structs_may_be_older(void **state) {
-  (void)state;
+TEST(structs_may_be_older) {
   umemTrack track;
   umemTrackBlock block;
   assert_ok(umemTrack_ctor(&track, &host, NULL));
@@ -417,30 +404,11 @@ static void *churn(void *number) {
   return number;
 }
 
-static void threads_share_the_records(void **state) {
-  (void)state;
+TEST(threads_share_the_records) {
   assert_ok(umemTrack_ctor(&shared, &host, NULL));
   in_threads(churn);
   assert_int_equal(umemTrack_count(&shared, NULL), 0);
   end(&shared);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(knows_the_block_of_inner_addresses),
-      TEST(walks_in_order_of_address),
-      TEST(the_process_knows_who_owns_an_address),
-      TEST(wrong_frees_reach_nobody),
-      TEST(failures_change_nothing),
-      TEST(other_blocks_make_way),
-      TEST(an_address_that_comes_back_at_once_is_another_block),
-      TEST(leaks_are_a_failure_at_the_end),
-      TEST(call_sites_are_kept_when_asked_for),
-      TEST(call_sites_are_the_programs),
-      TEST(deep_call_sites_fit_the_message),
-      TEST(options_are_checked),
-      TEST(structs_may_be_older),
-      TEST(threads_share_the_records),
-  };
-  return cmocka_run_group_tests_name("Track", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

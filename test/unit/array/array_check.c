@@ -32,8 +32,9 @@ static int tear_down(void **state) {
     expect_failure(type, "array_check.c: " rest);                                                  \
   } while (0)
 
-static void what_is_as_expected_passes(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(what_is_as_expected_passes) {
   int64_t const shape[] = {3, 4};
   umemArray *same = umemArray_alias(a, &status);
   assert_true(umemArray_check_writeable(a, &status));
@@ -50,8 +51,7 @@ static void what_is_as_expected_passes(void **state) {
   umemArray_release(same);
 }
 
-static void what_is_not_is_reported_with_its_place(void **state) {
-  (void)state;
+TEST(what_is_not_is_reported_with_its_place) {
   int64_t const shape[] = {3, 5}, one[] = {7};
   umemArray *t = umemArray_permute(a, NULL, &status);
   umemArray_set_read_only(t, true, &status);
@@ -92,8 +92,7 @@ static void what_is_not_is_reported_with_its_place(void **state) {
   umemArray_release(t);
 }
 
-static void null_is_no_array(void **state) {
-  (void)state;
+TEST(null_is_no_array) {
   umemArray *none = NULL;
   REFUSES(umemValueError, "none is NULL", umemArray_check_writeable(none, &status));
   REFUSES(umemValueError, "none is NULL", umemArray_check_c_contiguity(none, &status));
@@ -107,8 +106,7 @@ static void null_is_no_array(void **state) {
   REFUSES(umemValueError, "none is NULL", umemArray_check_same_type(none, b, &status));
 }
 
-static void a_failure_names_function_file_and_line(void **state) {
-  (void)state;
+TEST(a_failure_names_function_file_and_line) {
   char expected[200];
   snprintf(expected, sizeof expected, "%s: line %d of %s: a has 2 dimensions", __func__,
            __LINE__ + 1, __FILE__);
@@ -117,8 +115,7 @@ static void a_failure_names_function_file_and_line(void **state) {
 }
 
 /* The first failure stays. */
-static void the_first_failure_counts(void **state) {
-  (void)state;
+TEST(the_first_failure_counts) {
   assert_false(umemArray_check_rank(a, 1 + 2, &status));
   uint64_t failures = umem_thread_failures();
   assert_false(umemArray_check_type(a, umemInt, &status));
@@ -128,8 +125,7 @@ static void the_first_failure_counts(void **state) {
 }
 
 /* Long names and shapes are cut, never written past the end. */
-static void long_texts_are_cut(void **state) {
-  (void)state;
+TEST(long_texts_are_cut) {
   int64_t shape[UMEM_MAX_RANK];
   char name[2000];
   for (int k = 0; k < UMEM_MAX_RANK; k++) shape[k] = k == 0 ? 0 : INT64_MAX;
@@ -143,16 +139,4 @@ static void long_texts_are_cut(void **state) {
   umemArray_release(long_one);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(what_is_as_expected_passes),
-      TEST(what_is_not_is_reported_with_its_place),
-      TEST(null_is_no_array),
-      TEST(the_first_failure_counts),
-      TEST(a_failure_names_function_file_and_line),
-      TEST(long_texts_are_cut),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

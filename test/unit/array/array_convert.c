@@ -178,8 +178,7 @@ static int rounds_of(umemVirtual *ctx) {
   return ctx->host == ctx && all ? all / 2 + each : each;
 }
 
-static void every_context_is_as_the_model(void **state) {
-  (void)state;
+TEST_CASE(every_context_is_as_the_model) {
   doubles_use();
   assert_ok(umemHost_ctor(&host));
   for (size_t i = 0; i < backend_count; i++) {
@@ -208,8 +207,7 @@ static void every_context_is_as_the_model(void **state) {
 /* ---- large ones ---- */
 
 /* Many threads and blocks; rows with gaps and a transpose. */
-static void large_arrays_convert(void **state) {
-  (void)state;
+TEST_CASE(large_arrays_convert) {
   enum { rows = 1100, columns = 1500 };
   assert_ok(umemHost_ctor(&host));
   int64_t const shape[] = {rows, columns}, turned[] = {columns, rows};
@@ -237,8 +235,7 @@ static void large_arrays_convert(void **state) {
 }
 
 /* Rows of both sides, shared among threads that get unequal parts. */
-static void large_rows_convert(void **state) {
-  (void)state;
+TEST_CASE(large_rows_convert) {
   enum { rows = 900, columns = 1501 };
   assert_ok(umemHost_ctor(&host));
   int64_t const shape[] = {rows, columns};
@@ -265,8 +262,7 @@ static void large_rows_convert(void **state) {
 }
 
 /* More than a buffer, from a file to a file. */
-static void large_files_convert(void **state) {
-  (void)state;
+TEST_CASE(large_files_convert) {
   enum { count = 2500000 };
   umemFile file;
   int64_t const shape = count;
@@ -297,8 +293,7 @@ static void large_files_convert(void **state) {
 
 /* ---- refusals ---- */
 
-static void wrong_calls_are_refused(void **state) {
-  (void)state;
+TEST_CASE(wrong_calls_are_refused) {
   assert_ok(umemHost_ctor(&host));
   int64_t const ten = 10;
   double const one = 1;
@@ -339,8 +334,7 @@ static void wrong_calls_are_refused(void **state) {
 
 /* ---- numbers out of range ---- */
 
-static void numbers_out_of_range_wrap_where_asked(void **state) {
-  (void)state;
+TEST_CASE(numbers_out_of_range_wrap_where_asked) {
   assert_ok(umemHost_ctor(&host));
   int64_t const six = 6;
   double const zero = 0, values[] = {300.75, -1.5, -129, 4294967296.0 + 7, 1e300, 0.0 / zero};
@@ -364,14 +358,4 @@ static void numbers_out_of_range_wrap_where_asked(void **state) {
   umem_dtor(&host);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(every_context_is_as_the_model),
-      cmocka_unit_test(large_arrays_convert),
-      cmocka_unit_test(large_rows_convert),
-      cmocka_unit_test(large_files_convert),
-      cmocka_unit_test(wrong_calls_are_refused),
-      cmocka_unit_test(numbers_out_of_range_wrap_where_asked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

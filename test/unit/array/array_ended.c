@@ -74,8 +74,9 @@ static void exports(umemArray *a, umemStatusType *status) {
   assert_null(umemArray_to_dlpack(a, NULL, status));
 }
 
-static void calls_say_that_the_context_has_ended(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(calls_say_that_the_context_has_ended) {
   void (*const calls[])(umemArray *, umemStatusType *) = {
       fills,   clears, draws,  draws_normal,     converts_to, converts_from,
       assigns, copies, points, points_for_a_gpu, exports};
@@ -96,8 +97,7 @@ static void calls_say_that_the_context_has_ended(void **state) {
 }
 
 /* Strides of arrays without elements mean nothing, however large. */
-static void strides_of_no_elements_overflow_nothing(void **state) {
-  (void)state;
+TEST(strides_of_no_elements_overflow_nothing) {
   umemStatusType status = umemOK;
   int64_t const strides[] = {8, (int64_t)1 << 62};
   umemArray *none =
@@ -110,8 +110,7 @@ static void strides_of_no_elements_overflow_nothing(void **state) {
 }
 
 /* Two rows of a file that are 2^62 bytes apart are not joined. */
-static void wide_strides_are_not_joined(void **state) {
-  (void)state;
+TEST(wide_strides_are_not_joined) {
   umemStatusType status = umemOK;
   int64_t const strides[] = {1, (int64_t)1 << 62};
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
@@ -125,13 +124,4 @@ static void wide_strides_are_not_joined(void **state) {
   umem_dtor(&file);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(calls_say_that_the_context_has_ended),
-      TEST(strides_of_no_elements_overflow_nothing),
-      TEST(wide_strides_are_not_joined),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -96,21 +96,20 @@ static void draw_and_fill(void *ctx) {
   umem_dtor(&host);
 }
 
-static void pointers_are_used(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(pointers_are_used) {
   convert_all(&bare);
   draw_and_fill(&bare);
 }
 
-static void below_adaptors_too(void **state) {
-  (void)state;
+TEST(below_adaptors_too) {
   convert_all(&limit);
   draw_and_fill(&limit);
 }
 
 /* What is queued on a source, and on a destination, is waited for. */
-static void queued_work_is_waited_for(void **state) {
-  (void)state;
+TEST(queued_work_is_waited_for) {
   umemHost host;
   assert_ok(umemHost_ctor(&host));
   umemArray *a = numbered(&bare), *b = numbered(&host);
@@ -135,8 +134,7 @@ static void queued_work_is_waited_for(void **state) {
 }
 
 /* The pages of managed memory would leave the GPU. */
-static void shared_memory_is_not_written(void **state) {
-  (void)state;
+TEST(shared_memory_is_not_written) {
   bare.super.capabilities |= umemDeviceShared;
   umemArray *a = umemArray_create(&bare, umemDouble, SHAPE(4), NULL, &status);
   umemArray_random_uniform(a, 0, 1, 1, &status);
@@ -149,8 +147,7 @@ static void shared_memory_is_not_written(void **state) {
 
 /* ---- adaptors that look at copies ---- */
 
-static void what_is_checked_is_copied(void **state) {
-  (void)state;
+TEST(what_is_checked_is_copied) {
   umemHost host;
   umemDebug debug;
   assert_ok(umemHost_ctor(&host));
@@ -195,8 +192,7 @@ static void shift(int64_t dst, int64_t src, int64_t count) {
   release(a, b, NULL);
 }
 
-static void ranges_that_are_apart_need_no_buffer(void **state) {
-  (void)state;
+TEST(ranges_that_are_apart_need_no_buffer) {
   enum { half = rows * columns / 2 };
   shift(half, 0, half);
   shift(0, half, half);
@@ -226,24 +222,10 @@ static umemStatusType move_columns(int dst, int src, int count, int step) {
   return moved;
 }
 
-static void columns_that_take_turns_need_no_buffer(void **state) {
-  (void)state;
+TEST(columns_that_take_turns_need_no_buffer) {
   assert_ok(move_columns(1, 0, columns / 2, 2));
   assert_ok(move_columns(0, 2, columns / 5, 5));
   assert_int_not_equal(move_columns(2, 0, columns / 2 - 1, 2), umemOK);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(pointers_are_used),
-      TEST(below_adaptors_too),
-      TEST(queued_work_is_waited_for),
-      TEST(shared_memory_is_not_written),
-      TEST(what_is_checked_is_copied),
-      TEST(ranges_that_are_apart_need_no_buffer),
-      TEST(columns_that_take_turns_need_no_buffer),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -22,10 +22,11 @@ static int tear_down(void **state) {
   return status != umemOK || umem_thread_status() != umemOK;
 }
 
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
 /* ---- made ---- */
 
-static void an_array_knows_what_it_is(void **state) {
-  (void)state;
+TEST(an_array_knows_what_it_is) {
   umemArray *a = umemArray_create(&host, umemDouble, SHAPE(3, 4, 5), NULL, &status);
   assert_non_null(a);
   assert_ptr_equal(umemArray_context(a), &host);
@@ -47,8 +48,7 @@ static void an_array_knows_what_it_is(void **state) {
   umemArray_release(a);
 }
 
-static void nothing_is_an_answer_for_null(void **state) {
-  (void)state;
+TEST(nothing_is_an_answer_for_null) {
   assert_null(umemArray_context(NULL));
   assert_null(umemArray_shape(NULL));
   assert_null(umemArray_strides(NULL));
@@ -63,8 +63,7 @@ static void nothing_is_an_answer_for_null(void **state) {
   umemArray_release(NULL);
 }
 
-static void rank_0_is_one_element(void **state) {
-  (void)state;
+TEST(rank_0_is_one_element) {
   double value = 2.5;
   umemArray *a = umemArray_full(&host, umemDouble, 0, NULL, NULL, &value, &status);
   assert_int_equal(umemArray_elements(a), 1);
@@ -73,8 +72,7 @@ static void rank_0_is_one_element(void **state) {
   umemArray_release(a);
 }
 
-static void no_elements_have_no_memory(void **state) {
-  (void)state;
+TEST(no_elements_have_no_memory) {
   umemStats stats;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
@@ -101,8 +99,7 @@ static void no_elements_have_no_memory(void **state) {
 }
 
 /* The memory of a Fortran array, and of one that runs backwards, is that which the strides span. */
-static void strides_are_taken_as_they_are(void **state) {
-  (void)state;
+TEST(strides_are_taken_as_they_are) {
   umemArray *f = umemArray_zeros(&host, umemFloat, SHAPE(3, 4), (int64_t[]){4, 12}, &status);
   umemArray *r = umemArray_zeros(&host, umemFloat, SHAPE(3, 4), (int64_t[]){-32, -4}, &status);
   assert_false(umemArray_is_c_contiguous(f) || umemArray_is_c_contiguous(r));
@@ -119,8 +116,7 @@ static void strides_are_taken_as_they_are(void **state) {
   umemArray_release(one);
 }
 
-static void bad_arrays_are_refused(void **state) {
-  (void)state;
+TEST(bad_arrays_are_refused) {
   int64_t const huge = (int64_t)1 << 62;
   assert_null(umemArray_create(NULL, umemInt8, SHAPE(1), NULL, &status));
   expect_failure(umemValueError, "");
@@ -152,8 +148,7 @@ static void bad_arrays_are_refused(void **state) {
 
 /* ---- the status ---- */
 
-static void after_a_failure_nothing_happens(void **state) {
-  (void)state;
+TEST(after_a_failure_nothing_happens) {
   int32_t seven = 7;
   umemArray *a = umemArray_full(&host, umemInt, SHAPE(2), NULL, &seven, &status);
   int32_t *first = umemArray_host_pointer(a, true, &status);
@@ -185,8 +180,7 @@ static void after_a_failure_nothing_happens(void **state) {
   umemArray_release(a);
 }
 
-static void a_call_without_status_is_on_its_own(void **state) {
-  (void)state;
+TEST(a_call_without_status_is_on_its_own) {
   assert_null(umemArray_alias(NULL, NULL));
   assert_int_equal(umem_thread_status(), umemValueError);
   umem_thread_clear();
@@ -197,8 +191,7 @@ static void a_call_without_status_is_on_its_own(void **state) {
 
 /* ---- whose memory it is ---- */
 
-static void memory_goes_with_the_last_array(void **state) {
-  (void)state;
+TEST(memory_goes_with_the_last_array) {
   umemStats stats;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
@@ -218,8 +211,7 @@ static void memory_goes_with_the_last_array(void **state) {
   umem_dtor(&stats);
 }
 
-static void borrowed_memory_stays(void **state) {
-  (void)state;
+TEST(borrowed_memory_stays) {
   int32_t values[] = {1, 2, 3, 4, 5, 6};
   umemArray *a =
       umemArray_borrow(&host, (uintptr_t)&values[5], umemInt, SHAPE(3), (int64_t[]){-8}, &status);
@@ -237,8 +229,7 @@ static void count_release(void *user) {
   umem_set_status(NULL, umemRuntimeError, "its failures are its own");
 }
 
-static void memory_is_taken_over(void **state) {
-  (void)state;
+TEST(memory_is_taken_over) {
   int32_t values[2] = {1, 2};
   released = 0;
   umemArray *a = umemArray_take(&host, (uintptr_t)values, umemInt, SHAPE(2), NULL, count_release,
@@ -263,8 +254,7 @@ static void memory_is_taken_over(void **state) {
   umem_dtor(&stats);
 }
 
-static void foreign_addresses_are_checked(void **state) {
-  (void)state;
+TEST(foreign_addresses_are_checked) {
   assert_null(umemArray_borrow(&host, 0, umemInt, SHAPE(1), NULL, &status));
   expect_failure(umemValueError, "0x0");
   assert_null(umemArray_borrow(&host, 64, umemInt, SHAPE(100), (int64_t[]){-4}, &status));
@@ -279,8 +269,7 @@ static void foreign_addresses_are_checked(void **state) {
 
 /* ---- read-only ---- */
 
-static void read_only_arrays_are_not_written(void **state) {
-  (void)state;
+TEST(read_only_arrays_are_not_written) {
   int32_t values[4] = {1, 2, 3, 4};
   umemArray *a = umemArray_borrow(&host, (uintptr_t)values, umemInt, SHAPE(4), NULL, &status);
   umemArray *b = umemArray_alias(a, &status);
@@ -319,8 +308,7 @@ static void read_only_arrays_are_not_written(void **state) {
 
 /* ---- pointers ---- */
 
-static void no_gpu_uses_plain_memory(void **state) {
-  (void)state;
+TEST(no_gpu_uses_plain_memory) {
   umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(4), NULL, &status);
   assert_null(umemArray_device_pointer(a, false, &status));
   expect_failure(umemNotSupportedError, "a GPU cannot read the memory of Host");
@@ -330,8 +318,7 @@ static void no_gpu_uses_plain_memory(void **state) {
 
 /* ---- questions ---- */
 
-static void complex4_is_four_complex_numbers(void **state) {
-  (void)state;
+TEST(complex4_is_four_complex_numbers) {
   struct {
     umemElementType type;
     int rank;
@@ -355,8 +342,7 @@ static void complex4_is_four_complex_numbers(void **state) {
   }
 }
 
-static void arrays_are_compared(void **state) {
-  (void)state;
+TEST(arrays_are_compared) {
   umemHost second;
   assert_ok(umemHost_ctor(&second));
   umemArray *a = umemArray_create(&host, umemInt, SHAPE(3, 4), NULL, &status);
@@ -387,26 +373,4 @@ static void arrays_are_compared(void **state) {
   umem_dtor(&second);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(an_array_knows_what_it_is),
-      TEST(nothing_is_an_answer_for_null),
-      TEST(rank_0_is_one_element),
-      TEST(no_elements_have_no_memory),
-      TEST(strides_are_taken_as_they_are),
-      TEST(bad_arrays_are_refused),
-      TEST(after_a_failure_nothing_happens),
-      TEST(a_call_without_status_is_on_its_own),
-      TEST(memory_goes_with_the_last_array),
-      TEST(borrowed_memory_stays),
-      TEST(memory_is_taken_over),
-      TEST(foreign_addresses_are_checked),
-      TEST(read_only_arrays_are_not_written),
-      TEST(no_gpu_uses_plain_memory),
-      TEST(complex4_is_four_complex_numbers),
-      TEST(arrays_are_compared),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

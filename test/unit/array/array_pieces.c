@@ -117,8 +117,7 @@ static struct {
     {{2, {9, 8}}, {2, {8, 9}}},          {{3, {2, 6, 6}}, {3, {3, 4, 6}}},
 };
 
-static void all_offsets_copy_the_elements_that_they_name(void **state) {
-  (void)state;
+TEST_CASE_WITH(all_offsets_copy_the_elements_that_they_name, set_up, tear_down) {
   static Inside src, dst;
   for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
     make(&src, &host.super, &pairs[p].src, 1 << 20);
@@ -151,8 +150,7 @@ static uint64_t copies(char const *src, char const *dst) {
 }
 
 /* Elements of a GPU do not leave it. */
-static void shifted_rows_are_two_boxes(void **state) {
-  (void)state;
+TEST_CASE_WITH(shifted_rows_are_two_boxes, set_up, tear_down) {
   static Inside src, dst;
   Shape const shape = {2, {20, 30}};
   make(&src, &cuda.super, &shape, 1 << 20);
@@ -173,8 +171,7 @@ static void shifted_rows_are_two_boxes(void **state) {
 }
 
 /* Boxes of one element each would take a call each. */
-static void small_extents_are_not_a_call_each(void **state) {
-  (void)state;
+TEST_CASE_WITH(small_extents_are_not_a_call_each, set_up, tear_down) {
   enum { rank = 14 };
   int64_t extents[rank];
   umemArray *part[2];
@@ -198,12 +195,4 @@ static void small_extents_are_not_a_call_each(void **state) {
   umemArray_release(part[1]);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(all_offsets_copy_the_elements_that_they_name, set_up,
-                                      tear_down),
-      cmocka_unit_test_setup_teardown(shifted_rows_are_two_boxes, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(small_extents_are_not_a_call_each, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -129,16 +129,11 @@ static void fills_and_copies_long_arrays(umemVirtual *ctx) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
 }
 
-static void arrays_begin_where_others_need_it(void **state) {
-  (void)state;
-  for_each_context(begins_where_others_need_it);
-}
-static void pointers_are_given_where_they_are_good(void **state) {
-  (void)state;
-  for_each_context(gives_pointers);
-}
-static void long_arrays_are_filled_and_copied(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(arrays_begin_where_others_need_it) { for_each_context(begins_where_others_need_it); }
+TEST(pointers_are_given_where_they_are_good) { for_each_context(gives_pointers); }
+TEST(long_arrays_are_filled_and_copied) {
   char const *const names[] = {"host", "file", "mmap", "fake", "fake-async", "cuda", "cuda-async"};
   size_t tried = 0;
   for (size_t i = 0; i < backend_count; i++) {
@@ -157,8 +152,7 @@ static void long_arrays_are_filled_and_copied(void **state) {
 }
 
 /* Elements of odd sizes, and longer than any pattern. */
-static void elements_of_every_size_are_filled(void **state) {
-  (void)state;
+TEST(elements_of_every_size_are_filled) {
   unsigned const lanes[] = {1, 2, 3, 4, 5, 8, 16, 4095, 4097, 65535};
   for (size_t k = 0; k < sizeof lanes / sizeof *lanes; k++) {
     unsigned char value[65535];
@@ -184,8 +178,7 @@ static void elements_of_every_size_are_filled(void **state) {
 
 /* A copy on a queue comes after the work of the arrays' own contexts and of the queue, and only then. The double does
  * queued work as late as it may: what is not ordered is junk. */
-static void copies_on_a_queue_are_ordered(void **state) {
-  (void)state;
+TEST(copies_on_a_queue_are_ordered) {
   FakeAsync device, second, queue;
   int32_t five = 0x05050505,
           nine = 0x09090909; /* of one byte each: they are set, which is only queued */
@@ -216,8 +209,7 @@ static void copies_on_a_queue_are_ordered(void **state) {
   umem_dtor(&device);
 }
 
-static void copies_on_a_stream_are_ordered(void **state) {
-  (void)state;
+TEST(copies_on_a_stream_are_ordered) {
   umemCudaAsync device, queue;
   int32_t five = 5;
   assert_ok(umemCudaAsync_ctor(&device, 0, UMEM_STREAM_NEW));
@@ -236,8 +228,7 @@ static void copies_on_a_stream_are_ordered(void **state) {
 
 /* ---- files ---- */
 
-static void arrays_are_in_files(void **state) {
-  (void)state;
+TEST(arrays_are_in_files) {
   char path[BACKEND_PATH_SIZE];
   umemFile file;
   double half = 0.5;
@@ -263,8 +254,7 @@ static void arrays_are_in_files(void **state) {
 }
 
 /* The file is shorter than the array that others had there: nothing is lost but the copy. */
-static void a_copy_of_a_cut_file_is_a_failure(void **state) {
-  (void)state;
+TEST(a_copy_of_a_cut_file_is_a_failure) {
   char path[BACKEND_PATH_SIZE];
   umemFile file;
   assert_true(backend_temp_file(path));
@@ -281,18 +271,4 @@ static void a_copy_of_a_cut_file_is_a_failure(void **state) {
   unlink(path);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(arrays_begin_where_others_need_it),
-      TEST(pointers_are_given_where_they_are_good),
-      TEST(long_arrays_are_filled_and_copied),
-      TEST(elements_of_every_size_are_filled),
-      TEST(copies_on_a_queue_are_ordered),
-      TEST(copies_on_a_stream_are_ordered),
-      TEST(arrays_are_in_files),
-      TEST(a_copy_of_a_cut_file_is_a_failure),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -316,8 +316,7 @@ static int rounds_of(umemVirtual *ctx) {
   return ctx->host == ctx && all ? all / 2 + each : each;
 }
 
-static void every_context_is_as_the_model(void **state) {
-  (void)state;
+TEST_CASE(every_context_is_as_the_model) {
   doubles_use();
   assert_ok(umemHost_ctor(&host));
   for (size_t i = 0; i < backend_count; i++) {
@@ -346,7 +345,4 @@ static void every_context_is_as_the_model(void **state) {
   if (complaint) fail_msg("%s", complaint);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(every_context_is_as_the_model)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -30,8 +30,7 @@ static void *use(void *argument) {
 static int ends;
 static void end(void *user) { __atomic_add_fetch((int *)user, 1, __ATOMIC_RELAXED); }
 
-static void one_array_is_used_by_many_threads(void **state) {
-  (void)state;
+TEST_CASE(one_array_is_used_by_many_threads) {
   pthread_t thread[threads];
   int32_t values[16];
   umemStatusType status = umemOK;
@@ -51,7 +50,4 @@ static void one_array_is_used_by_many_threads(void **state) {
   umem_dtor(&host);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(one_array_is_used_by_many_threads)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

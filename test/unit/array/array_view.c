@@ -40,8 +40,9 @@ static void expect_view_at(umemArray *view, int rank, int64_t const *shape, int3
 #define ELEMENTS(...)                                                                              \
   (int32_t[]) { __VA_ARGS__ }
 
-static void slices_take_every_step(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(slices_take_every_step) {
   EXPECT_VIEW(umemArray_slice(cube, 2, 1, 2, 2, &status),
               ELEMENTS(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23), 2, 3, 2);
   EXPECT_VIEW(umemArray_slice(cube, 0, 1, 1, -7, &status),
@@ -56,14 +57,12 @@ static void slices_take_every_step(void **state) {
   umemArray_release(row);
 }
 
-static void selections_lose_a_dimension(void **state) {
-  (void)state;
+TEST(selections_lose_a_dimension) {
   EXPECT_VIEW(umemArray_select(cube, 1, 2, &status), ELEMENTS(8, 9, 10, 11, 20, 21, 22, 23), 2, 4);
   EXPECT_VIEW(umemArray_select(cube, 2, 0, &status), ELEMENTS(0, 4, 8, 12, 16, 20), 2, 3);
 }
 
-static void permutations_reorder_dimensions(void **state) {
-  (void)state;
+TEST(permutations_reorder_dimensions) {
   int const axes[] = {2, 0, 1};
   EXPECT_VIEW(umemArray_permute(cube, axes, &status),
               ELEMENTS(0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15,
@@ -75,8 +74,7 @@ static void permutations_reorder_dimensions(void **state) {
   umemArray_release(face);
 }
 
-static void shapes_change_where_strides_allow(void **state) {
-  (void)state;
+TEST(shapes_change_where_strides_allow) {
   EXPECT_VIEW(umemArray_reshape(cube, SHAPE(6, 1, 4), &status), cells, 6, 1, 4);
   EXPECT_VIEW(umemArray_reshape(cube, SHAPE(24), &status), cells, 24);
   EXPECT_VIEW(umemArray_reshape(cube, SHAPE(1, 2, 2, 3, 2, 1), &status), cells, 1, 2, 2, 3, 2, 1);
@@ -95,8 +93,7 @@ static void shapes_change_where_strides_allow(void **state) {
 }
 
 /* A slice of no elements may become any shape of none. */
-static void nothing_has_any_shape(void **state) {
-  (void)state;
+TEST(nothing_has_any_shape) {
   umemArray *none = umemArray_slice(cube, 1, 0, 0, 1, &status);
   umemArray *other = umemArray_reshape(none, SHAPE(7, 0), &status);
   assert_int_equal(umemArray_rank(other), 2);
@@ -104,8 +101,7 @@ static void nothing_has_any_shape(void **state) {
   umemArray_release(none);
 }
 
-static void what_is_not_there_is_refused(void **state) {
-  (void)state;
+TEST(what_is_not_there_is_refused) {
   assert_null(umemArray_slice(cube, 3, 0, 1, 1, &status));
   expect_failure(umemIndexError, "rank 3 has no dimension 3");
   assert_null(umemArray_slice(cube, -1, 0, 1, 1, &status));
@@ -142,8 +138,7 @@ static void what_is_not_there_is_refused(void **state) {
 }
 
 /* The order in memory of a copy. */
-static void copies_keep_the_order(void **state) {
-  (void)state;
+TEST(copies_keep_the_order) {
   int const axes[] = {2, 0, 1};
   umemArray *view = umemArray_permute(cube, axes, &status); /* (4, 2, 3) */
   umemArray *reversed = umemArray_slice(view, 1, 1, 2, -1, &status);
@@ -160,8 +155,7 @@ static void copies_keep_the_order(void **state) {
 }
 
 /* Shapes and strides whose products do not fit, where no element is: nothing of them is computed (UBSan looks). */
-static void extremes_of_nothing_are_views(void **state) {
-  (void)state;
+TEST(extremes_of_nothing_are_views) {
   int64_t const wide[] = {INT64_C(1) << 40, INT64_C(1) << 40, 0}, none[] = {0, 0, 0};
   int64_t const flat[] = {0, 10}, far[] = {8, INT64_MAX};
   umemArray *array = umemArray_borrow(&host, 0, umemDouble, 3, wide, none, &status);
@@ -191,14 +185,4 @@ static void extremes_of_nothing_are_views(void **state) {
   umemArray_release(array);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(slices_take_every_step),          TEST(selections_lose_a_dimension),
-      TEST(permutations_reorder_dimensions), TEST(shapes_change_where_strides_allow),
-      TEST(nothing_has_any_shape),           TEST(what_is_not_there_is_refused),
-      TEST(copies_keep_the_order),           TEST(extremes_of_nothing_are_views),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -219,8 +219,7 @@ static void expect_pair_in_steps(Type const *from, Type const *to, bool wraps) {
                         (size_t)to->size);
 }
 
-static void every_pair_is_as_defined(void **state) {
-  (void)state;
+TEST_CASE(every_pair_is_as_defined) {
   for (Type const *from = types; from < types + type_count; from++) {
     collect(from);
     for (int shift = 0; shift < 2; shift++) {
@@ -253,8 +252,7 @@ static void expect_equal_loops(umemConvertLoop *one, umemConvertLoop *other, Typ
 #endif
 
 /* What this machine does not use is tested here alone. */
-static void all_machines_compute_the_same(void **state) {
-  (void)state;
+TEST_CASE(all_machines_compute_the_same) {
 #if defined(__x86_64__)
   umemConvertLoops const *one = &umem_convert_loops, *other = &umem_convert_loops_avx2;
   static int const rows[umemNumbers] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 12}; /* of types */
@@ -283,8 +281,7 @@ static void all_machines_compute_the_same(void **state) {
 #endif
 }
 
-static void some_types_have_no_conversion(void **state) {
-  (void)state;
+TEST_CASE(some_types_have_no_conversion) {
   umemConversion conversion;
   umemElementType const float8 = UMEM_ELEMENT(umemCodeFloat8_e5m2, 8, 1),
                         handle = UMEM_ELEMENT(umemCodeHandle, 64, 1),
@@ -301,11 +298,4 @@ static void some_types_have_no_conversion(void **state) {
   assert_true(umem_conversion(&conversion, quad, quad, false) && !conversion.count);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(every_pair_is_as_defined),
-      cmocka_unit_test(all_machines_compute_the_same),
-      cmocka_unit_test(some_types_have_no_conversion),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

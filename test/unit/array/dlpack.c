@@ -106,15 +106,11 @@ static void goes_out_and_in(Backend const *row, umemVirtual *ctx) {
   if (status != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
 }
 
-static void arrays_of_every_context_go_out_and_in(void **state) {
-  (void)state;
-  assert_true(for_each_backend(goes_out_and_in) > 0);
-}
+TEST(arrays_of_every_context_go_out_and_in) { assert_true(for_each_backend(goes_out_and_in) > 0); }
 
 /* ---- shapes and types ---- */
 
-static void shapes_and_types_go_out_as_they_are(void **state) {
-  (void)state;
+TEST(shapes_and_types_go_out_as_they_are) {
   int64_t const many = INT64_C(5) << 30, large[] = {3, many};
   int64_t ones[UMEM_MAX_RANK];
   for (int k = 0; k < UMEM_MAX_RANK; k++) ones[k] = 1 + (k == 7);
@@ -152,8 +148,7 @@ static void shapes_and_types_go_out_as_they_are(void **state) {
   }
 }
 
-static void strides_between_elements_need_a_copy(void **state) {
-  (void)state;
+TEST(strides_between_elements_need_a_copy) {
   _Alignas(4) unsigned char bytes[12] = {1, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, 9};
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.copy = umemDLCopyIfNeeded;
@@ -168,8 +163,7 @@ static void strides_between_elements_need_a_copy(void **state) {
   umemArray_release(array);
 }
 
-static void offsets_and_empty_tensors_are_read(void **state) {
-  (void)state;
+TEST(offsets_and_empty_tensors_are_read) {
   umemDLManagedTensorVersioned tensor = of_numbers();
   tensor.dl_tensor.byte_offset = 8;
   tensor.dl_tensor.shape = (int64_t[]){2, 2};
@@ -212,8 +206,7 @@ static void offsets_and_empty_tensors_are_read(void **state) {
 
 /* ---- who ends a tensor, and when ---- */
 
-static void the_deleter_runs_once_after_the_last_user(void **state) {
-  (void)state;
+TEST(the_deleter_runs_once_after_the_last_user) {
   umemDLManagedTensorVersioned tensor = of_numbers();
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   umemArray *row = umemArray_select(array, 0, 1, &status);
@@ -229,8 +222,7 @@ static void the_deleter_runs_once_after_the_last_user(void **state) {
 }
 
 /* Whichever goes last, and nothing is left. */
-static void the_memory_goes_with_its_last_user(void **state) {
-  (void)state;
+TEST(the_memory_goes_with_its_last_user) {
   umemLimit limit;
   umemDLPackOptions copy = UMEM_DLPACK_OPTIONS_INIT;
   copy.copy = umemDLCopyAlways;
@@ -255,8 +247,7 @@ static void the_memory_goes_with_its_last_user(void **state) {
   umem_dtor(&limit);
 }
 
-static void read_only_arrays_stay_so(void **state) {
-  (void)state;
+TEST(read_only_arrays_stay_so) {
   umemDLManagedTensorVersioned tensor = of_numbers();
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   tensor.flags = UMEM_DLPACK_READ_ONLY;
@@ -283,8 +274,7 @@ static void *end_in_thread(void *tensor) {
   return NULL;
 }
 
-static void another_thread_may_end_a_tensor(void **state) {
-  (void)state;
+TEST(another_thread_may_end_a_tensor) {
   umemDLManagedTensorVersioned tensor = of_numbers();
   pthread_t thread[4];
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
@@ -309,8 +299,7 @@ static void another_thread_may_end_a_tensor(void **state) {
     assert_int_equal(deleted, 0);                                                                  \
   } while (0)
 
-static void hostile_tensors_are_refused_and_left(void **state) {
-  (void)state;
+TEST(hostile_tensors_are_refused_and_left) {
   int64_t const big = INT64_MAX;
   int64_t shape[40] = {0};
   REFUSED(tensor.version.major = 2, umemNotSupportedError, "version 2.0");
@@ -344,8 +333,7 @@ static void hostile_tensors_are_refused_and_left(void **state) {
 }
 
 /* Nothing of a context is used that has ended. */
-static void a_context_that_has_ended_is_found(void **state) {
-  (void)state;
+TEST(a_context_that_has_ended_is_found) {
   umemHost other;
   assert_ok(umemHost_ctor(&other));
   umemArray *array = umemArray_borrow(&other, (uintptr_t)numbers, umemInt, SHAPE(6), NULL, &status);
@@ -360,8 +348,7 @@ static void a_context_that_has_ended_is_found(void **state) {
 }
 
 /* A sequence of calls that has failed neither takes nor makes a tensor. */
-static void a_failed_status_leaves_tensors_alone(void **state) {
-  (void)state;
+TEST(a_failed_status_leaves_tensors_alone) {
   umemStatusType failed = umemIOError;
   umemDLManagedTensorVersioned tensor = of_numbers();
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
@@ -374,8 +361,7 @@ static void a_failed_status_leaves_tensors_alone(void **state) {
   assert_int_equal(deleted, 1);
 }
 
-static void options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   umemDLManagedTensorVersioned tensor = of_numbers();
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
@@ -388,20 +374,4 @@ static void options_are_checked(void **state) {
   umemArray_release(array);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(arrays_of_every_context_go_out_and_in),
-      TEST(shapes_and_types_go_out_as_they_are),
-      TEST(strides_between_elements_need_a_copy),
-      TEST(offsets_and_empty_tensors_are_read),
-      TEST(the_deleter_runs_once_after_the_last_user),
-      TEST(the_memory_goes_with_its_last_user),
-      TEST(read_only_arrays_stay_so),
-      TEST(another_thread_may_end_a_tensor),
-      TEST(hostile_tensors_are_refused_and_left),
-      TEST(a_context_that_has_ended_is_found),
-      TEST(a_failed_status_leaves_tensors_alone),
-      TEST(options_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

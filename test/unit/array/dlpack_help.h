@@ -23,7 +23,7 @@ static inline int tear_down(void **state) {
   if (complaint) fail_msg("%s", complaint);
   return status != umemOK || umem_thread_status() != umemOK;
 }
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 static inline bool can(void const *ctx, unsigned capabilities) {
   return (((umemVirtual const *)ctx)->capabilities & capabilities) == capabilities;

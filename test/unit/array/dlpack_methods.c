@@ -67,8 +67,7 @@ static void expect_device(umemDLDevice device, int code, int number) {
   assert_int_equal(device.device_id, number);
 }
 
-static void a_context_names_its_device(void **state) {
-  (void)state;
+TEST(a_context_names_its_device) {
   Device device;
   open_device(&device, &with_both,
               10); /* a code that umem does not know, without streams of CUDA */
@@ -80,8 +79,7 @@ static void a_context_names_its_device(void **state) {
   umem_dtor(&device);
 }
 
-static void tensors_of_unknown_devices_come_back(void **state) {
-  (void)state;
+TEST(tensors_of_unknown_devices_come_back) {
   Device device;
   open_device(&device, &with_both, 10);
   umemDLManagedTensorVersioned tensor = of_numbers();
@@ -94,8 +92,7 @@ static void tensors_of_unknown_devices_come_back(void **state) {
   umem_dtor(&device);
 }
 
-static void a_context_without_a_device_has_no_tensors(void **state) {
-  (void)state;
+TEST(a_context_without_a_device_has_no_tensors) {
   Device device;
   open_device(&device, &without, 2);
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), -1, 0);
@@ -103,8 +100,7 @@ static void a_context_without_a_device_has_no_tensors(void **state) {
   umem_dtor(&device);
 }
 
-static void a_stream_waits_or_the_host_does(void **state) {
-  (void)state;
+TEST(a_stream_waits_or_the_host_does) {
   Device device;
   open_device(&device, &with_both, 2);
   expect_device(export_for(&device, 77), 2, 3);
@@ -125,8 +121,7 @@ static void a_stream_waits_or_the_host_does(void **state) {
 }
 
 /* Memory that never has work queued: nobody waits. */
-static void a_context_that_queues_nothing_waits_for_nothing(void **state) {
-  (void)state;
+TEST(a_context_that_queues_nothing_waits_for_nothing) {
   Device device;
   open_device(&device, &with_both, 2);
   device.super.capabilities &= ~(uint32_t)umemOrdered;
@@ -135,8 +130,7 @@ static void a_context_that_queues_nothing_waits_for_nothing(void **state) {
   umem_dtor(&device);
 }
 
-static void adaptors_have_the_methods_of_their_upstream(void **state) {
-  (void)state;
+TEST(adaptors_have_the_methods_of_their_upstream) {
   Device device;
   umemLimit limit;
   open_device(&device, &with_both, 2);
@@ -155,8 +149,7 @@ static void adaptors_have_the_methods_of_their_upstream(void **state) {
 }
 
 /* A table that ends before these methods. */
-static void older_contexts_have_the_defaults(void **state) {
-  (void)state;
+TEST(older_contexts_have_the_defaults) {
   Device device;
   open_device(&device, &with_both, 2);
   device.super.vtbl_size = offsetof(struct umemVtbl, dlpack_device);
@@ -166,15 +159,4 @@ static void older_contexts_have_the_defaults(void **state) {
   umem_dtor(&device);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(a_context_names_its_device),
-      TEST(tensors_of_unknown_devices_come_back),
-      TEST(a_context_without_a_device_has_no_tensors),
-      TEST(a_stream_waits_or_the_host_does),
-      TEST(a_context_that_queues_nothing_waits_for_nothing),
-      TEST(adaptors_have_the_methods_of_their_upstream),
-      TEST(older_contexts_have_the_defaults),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -27,14 +27,13 @@ static int tear_down(void **state) {
   fake_cudart_reset();
   return status != umemOK || umem_thread_status() != umemOK;
 }
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 static void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor); }
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 /* ---- devices ---- */
 
-static void devices_have_codes_and_numbers(void **state) {
-  (void)state;
+TEST(devices_have_codes_and_numbers) {
   umemCudaHost pinned;
   umemCudaAsync gpu;
   umemCudaManaged managed;
@@ -95,8 +94,7 @@ static void devices_have_codes_and_numbers(void **state) {
 }
 
 /* Which context a tensor of which device becomes an array of. */
-static void imports_need_a_context_of_the_device(void **state) {
-  (void)state;
+TEST(imports_need_a_context_of_the_device) {
   umemCudaHost pinned;
   umemCuda first, second;
   umemCudaManaged managed;
@@ -236,8 +234,7 @@ static unsigned char hand_over(void *ctx, void *producer, int device, void *cons
   return reader.byte;
 }
 
-static void the_consumers_stream_waits_and_the_host_does_not(void **state) {
-  (void)state;
+TEST(the_consumers_stream_waits_and_the_host_does_not) {
   Producers all;
   umemCudaAsync own, other; /* for their streams */
   void *blocking = NULL;
@@ -278,8 +275,7 @@ static void the_consumers_stream_waits_and_the_host_does_not(void **state) {
 
 /* While either stream is captured, the other cannot wait for it or it for the other; without a stream there is nothing
  * to wait for. The capture stays whole. */
-static void captures_are_left_whole(void **state) {
-  (void)state;
+TEST(captures_are_left_whole) {
   umemCudaAsync queue, own;
   umemCuda plain;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
@@ -311,8 +307,7 @@ static void captures_are_left_whole(void **state) {
 }
 
 /* The legacy stream cannot become a part of the producer's capture. */
-static void the_legacy_stream_joins_no_capture(void **state) {
-  (void)state;
+TEST(the_legacy_stream_joins_no_capture) {
   umemCudaAsync queue;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   void *graph = NULL;
@@ -332,8 +327,7 @@ static void the_legacy_stream_joins_no_capture(void **state) {
 }
 
 /* A stream of the consumer that becomes part of the producer's capture may read what the graph will write. */
-static void a_consumer_joins_the_producers_capture(void **state) {
-  (void)state;
+TEST(a_consumer_joins_the_producers_capture) {
   umemCudaAsync queue, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   void *graph = NULL;
@@ -364,8 +358,7 @@ static void a_consumer_joins_the_producers_capture(void **state) {
 /* ---- copies ---- */
 
 /* The consumer may read at once, and what the producer writes later does not matter. */
-static void a_copy_to_the_host_is_complete(void **state) {
-  (void)state;
+TEST(a_copy_to_the_host_is_complete) {
   umemCudaAsync gpu;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.device = umemDLCPU;
@@ -387,8 +380,7 @@ static void a_copy_to_the_host_is_complete(void **state) {
 }
 
 /* A copy on the GPU is queued, and the consumer's stream waits for it. */
-static void a_copy_on_the_gpu_is_in_order(void **state) {
-  (void)state;
+TEST(a_copy_on_the_gpu_is_in_order) {
   umemCudaAsync gpu, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
@@ -417,8 +409,7 @@ static void a_copy_on_the_gpu_is_in_order(void **state) {
 /* ---- failures ---- */
 
 /* Each call of the runtime during an export fails once: then there is no tensor, and nothing is left. */
-static void failing_calls_leave_nothing(void **state) {
-  (void)state;
+TEST(failing_calls_leave_nothing) {
   umemCudaAsync gpu, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
@@ -453,8 +444,7 @@ static int late_at_end;
 static void note_late(umemDLManagedTensorVersioned *self) {
   late_at_end = fake_cudart_is_late(self->manager_ctx);
 }
-static void the_deleter_comes_after_queued_work(void **state) {
-  (void)state;
+TEST(the_deleter_comes_after_queued_work) {
   umemCudaAsync gpu;
   umemCuda owner;
   assert_ok(umemCuda_ctor(&owner, 0));
@@ -481,18 +471,4 @@ static void the_deleter_comes_after_queued_work(void **state) {
   umem_dtor(&owner);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(the_deleter_comes_after_queued_work),
-      TEST(devices_have_codes_and_numbers),
-      TEST(imports_need_a_context_of_the_device),
-      TEST(the_consumers_stream_waits_and_the_host_does_not),
-      TEST(captures_are_left_whole),
-      TEST(the_legacy_stream_joins_no_capture),
-      TEST(a_consumer_joins_the_producers_capture),
-      TEST(a_copy_to_the_host_is_complete),
-      TEST(a_copy_on_the_gpu_is_in_order),
-      TEST(failing_calls_leave_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -39,8 +39,7 @@ static struct {
 };
 enum { named_count = sizeof named / sizeof *named };
 
-static void types_have_sizes_and_names(void **state) {
-  (void)state;
+TEST_CASE(types_have_sizes_and_names) {
   for (size_t i = 0; i < named_count; i++) {
     char text[40];
     umemElementType type = named[i].type;
@@ -53,8 +52,7 @@ static void types_have_sizes_and_names(void **state) {
   }
 }
 
-static void names_of_c_are_types(void **state) {
-  (void)state;
+TEST_CASE(names_of_c_are_types) {
   assert_true(umem_element_by_name("char") == umemInt8);
   assert_true(umem_element_by_name("int") == umemInt32);
   assert_true(umem_element_by_name("float") == umemFloat32);
@@ -65,8 +63,7 @@ static void names_of_c_are_types(void **state) {
 }
 
 /* Every code, number of bits and a few numbers of lanes: what has a size has a name, and the name means the type. */
-static void a_size_and_a_name_go_together(void **state) {
-  (void)state;
+TEST_CASE(a_size_and_a_name_go_together) {
   unsigned const lanes[] = {0, 1, 2, 7, 65535};
   unsigned valid = 0;
   for (unsigned code = 0; code < 256; code++)
@@ -88,16 +85,14 @@ static void a_size_and_a_name_go_together(void **state) {
   assert_int_equal(valid, (4 * 3 + 4 + 3 + 2 + 8) * 4);
 }
 
-static void a_name_is_cut_as_by_snprintf(void **state) {
-  (void)state;
+TEST_CASE(a_name_is_cut_as_by_snprintf) {
   char text[8] = "1234567";
   assert_int_equal(umem_element_name(umemComplex128, text, 5), 10);
   assert_string_equal(text, "comp");
   assert_int_equal(umem_element_name(umemComplex128, NULL, 0), 10);
 }
 
-static void other_names_are_refused(void **state) {
-  (void)state;
+TEST_CASE(other_names_are_refused) {
   char const *const bad[] = {"",
                              "none",
                              "int7",
@@ -127,8 +122,7 @@ static void other_names_are_refused(void **state) {
 }
 
 /* The four bytes of a DLDataType, on machines where the library is tested: little-endian ones. */
-static void a_type_has_the_bytes_of_dlpack(void **state) {
-  (void)state;
+TEST_CASE(a_type_has_the_bytes_of_dlpack) {
   struct {
     uint8_t code, bits;
     uint16_t lanes;
@@ -137,14 +131,4 @@ static void a_type_has_the_bytes_of_dlpack(void **state) {
   assert_memory_equal(&type, &dl, sizeof dl);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(types_have_sizes_and_names),
-      cmocka_unit_test(names_of_c_are_types),
-      cmocka_unit_test(a_size_and_a_name_go_together),
-      cmocka_unit_test(a_name_is_cut_as_by_snprintf),
-      cmocka_unit_test(other_names_are_refused),
-      cmocka_unit_test(a_type_has_the_bytes_of_dlpack),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

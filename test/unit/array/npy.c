@@ -51,8 +51,9 @@ static umemStatusType read_text(int version, char const *text, umemNpyHeader *he
 #define TEXT(descr, order, shape)                                                                  \
   "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
 
-static void fields_are_read(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(fields_are_read) {
   for (int version = 1; version <= 3; version++) {
     umemNpyHeader header = UMEM_NPY_HEADER_INIT;
     char const *text = TEXT("'<f4'", "True", "(2, 3, 0)");
@@ -71,8 +72,7 @@ static void fields_are_read(void **state) {
   }
 }
 
-static void types_have_many_names(void **state) {
-  (void)state;
+TEST(types_have_many_names) {
   static struct {
     char const *name, *descr;
     umemElementType type;
@@ -108,8 +108,7 @@ static void types_have_many_names(void **state) {
   assert_int_equal(header.nbytes, 3 * sizeof(long double));
 }
 
-static void python_two_is_read_up_to_version_two(void **state) {
-  (void)state;
+TEST(python_two_is_read_up_to_version_two) {
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
   for (int version = 1; version <= 2; version++) {
     assert_ok(read_text(version, "{u'descr': u'<i2', 'fortran_order': False, 'shape': (3L, 4L)}",
@@ -128,8 +127,7 @@ static void expect_refusal(umemStatusType type, char const *text, char const *wo
   assert_memory_equal(&header, &before, sizeof header);
 }
 
-static void what_is_wrong_is_said(void **state) {
-  (void)state;
+TEST(what_is_wrong_is_said) {
   umemStatusType const value = umemValueError, other = umemTypeError;
   expect_refusal(value, TEXT("'<f8'", "'False'", "(2,)"),
                  "fortran_order is neither True nor False");
@@ -152,8 +150,7 @@ static void what_is_wrong_is_said(void **state) {
   expect_refusal(other, TEXT("'<M8[ns]'", "False", "(2,)"), "no elements of its type '<M8[ns]'");
 }
 
-static void lists_in_lists_have_a_limit(void **state) {
-  (void)state;
+TEST(lists_in_lists_have_a_limit) {
   static char text[9000];
   for (int kind = 0; kind < 2; kind++) {
     strcpy(text, "{'descr': ");
@@ -162,8 +159,7 @@ static void lists_in_lists_have_a_limit(void **state) {
   }
 }
 
-static void the_text_has_the_limit_of_numpy(void **state) {
-  (void)state;
+TEST(the_text_has_the_limit_of_numpy) {
   static char file[file_size], text[file_size];
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
   memset(text, ' ', sizeof text);
@@ -173,8 +169,7 @@ static void the_text_has_the_limit_of_numpy(void **state) {
   expect_failure(umemValueError, "10001 bytes, more than the 10000 that are read");
 }
 
-static void a_file_may_end_anywhere(void **state) {
-  (void)state;
+TEST(a_file_may_end_anywhere) {
   static char file[file_size];
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
   char const *text = TEXT("'<f8'", "False", "(2,)");
@@ -206,13 +201,9 @@ static void read_on(Backend const *row, umemVirtual *ctx) {
   umem_free(ctx, adr);
 }
 
-static void files_are_read_on_every_context(void **state) {
-  (void)state;
-  assert_true(for_each_backend(read_on) > 0);
-}
+TEST(files_are_read_on_every_context) { assert_true(for_each_backend(read_on) > 0); }
 
-static void wrong_arguments_are_refused(void **state) {
-  (void)state;
+TEST(wrong_arguments_are_refused) {
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
   umemStatusType status = umem_npy_read_header(NULL, 0, 0, &header);
   expect_failure(umemValueError, "");
@@ -226,19 +217,4 @@ static void wrong_arguments_are_refused(void **state) {
   umem_clear_status(&host);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(fields_are_read),
-      TEST(types_have_many_names),
-      TEST(python_two_is_read_up_to_version_two),
-      TEST(what_is_wrong_is_said),
-      TEST(lists_in_lists_have_a_limit),
-      TEST(the_text_has_the_limit_of_numpy),
-      TEST(a_file_may_end_anywhere),
-      TEST(files_are_read_on_every_context),
-      TEST(wrong_arguments_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -37,14 +37,12 @@ static void expect_known(umemRandomLoops const *loops) {
     }
 }
 
-static void the_generator_is_philox(void **state) {
-  (void)state;
+TEST_CASE(the_generator_is_philox) {
   expect_known(&umem_random_loops);
   expect_known(umem_random_loops_here());
 }
 
-static void all_machines_draw_the_same(void **state) {
-  (void)state;
+TEST_CASE(all_machines_draw_the_same) {
   static double one[4096], other[4096];
   umemRandom const random = {
       .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 1.9};
@@ -70,8 +68,7 @@ static uint64_t hash_of(double const *numbers, size_t count) {
 }
 
 /* On every machine, with every compiler and option, and in every version. */
-static void the_bits_stay_the_same(void **state) {
-  (void)state;
+TEST_CASE(the_bits_stay_the_same) {
   static double numbers[2 * 2056]; /* whole batches, and a rest */
   umemRandom const random = {
       .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 2};
@@ -82,8 +79,7 @@ static void the_bits_stay_the_same(void **state) {
 }
 
 /* The numbers by their definition, with the functions of libm. */
-static void the_numbers_are_as_documented(void **state) {
-  (void)state;
+TEST_CASE(the_numbers_are_as_documented) {
   enum { count = 20000 };
   int64_t const shape = count;
   uint64_t const seed = 0x0123456789ABCDEF;
@@ -170,8 +166,7 @@ static void expect_same_on(umemVirtual *ctx, char const *where, int64_t columns)
   umemArray_release(numbers);
 }
 
-static void every_context_has_the_same_numbers(void **state) {
-  (void)state;
+TEST_CASE(every_context_has_the_same_numbers) {
   doubles_use();
   for (size_t i = 0; i < backend_count; i++) {
     Backend const *row = &backends[i];
@@ -191,8 +186,7 @@ static void every_context_has_the_same_numbers(void **state) {
 }
 
 /* What one thread draws in one piece, eight draw in several. */
-static void threads_do_not_matter(void **state) {
-  (void)state;
+TEST_CASE(threads_do_not_matter) {
   int64_t const count = 1 << (setting_small() ? 19 : 21) | 1, shape = count;
   umemArray *one = umemArray_zeros(&host, umemDouble, 1, &shape, NULL, &status);
   umemArray *many = umemArray_zeros(&host, umemDouble, 1, &shape, NULL, &status);
@@ -252,8 +246,7 @@ static void expect_moments(double const *x, double mean, double variance) {
 static double uniform_share(double x) { return x; }
 static double normal_share(double x) { return erfc(-x / sqrt(2)) / 2; }
 
-static void the_distribution_is_right(void **state) {
-  (void)state;
+TEST_CASE(the_distribution_is_right) {
   for (uint64_t seed = 1; seed < (setting_small() ? 2 : 4); seed++) {
     umemArray *uniform, *normal;
     double const *u = draw_many(&uniform, false, seed), *n = draw_many(&normal, true, seed);
@@ -270,8 +263,7 @@ static void the_distribution_is_right(void **state) {
 /* ---- bounds ---- */
 
 /* Where numbers are rounded to few bits, the bounds still hold. */
-static void bounds_hold_in_every_type(void **state) {
-  (void)state;
+TEST_CASE(bounds_hold_in_every_type) {
   int64_t const shape = 10000;
   static double const bounds[][2] = {{0, 1},     {-1, 0},         {1, 1.01}, {-1.01, -1},
                                      {0.1, 0.3}, {-65504, 65504}, {0, 1e-7}, {-1e-7, 1e-7}};
@@ -289,8 +281,7 @@ static void bounds_hold_in_every_type(void **state) {
   umemArray_release(doubles);
 }
 
-static void wrong_calls_are_refused(void **state) {
-  (void)state;
+TEST_CASE(wrong_calls_are_refused) {
   int64_t const shape = 4;
   umemArray *ints = umemArray_zeros(&host, umemInt, 1, &shape, NULL, &status);
   umemArray *halves = umemArray_zeros(&host, umemFloat16, 1, &shape, NULL, &status);
@@ -347,17 +338,4 @@ static int tear_down(void **state) {
   return 0;
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_generator_is_philox),
-      cmocka_unit_test(all_machines_draw_the_same),
-      cmocka_unit_test(the_bits_stay_the_same),
-      cmocka_unit_test(the_numbers_are_as_documented),
-      cmocka_unit_test(every_context_has_the_same_numbers),
-      cmocka_unit_test(threads_do_not_matter),
-      cmocka_unit_test(the_distribution_is_right),
-      cmocka_unit_test(bounds_hold_in_every_type),
-      cmocka_unit_test(wrong_calls_are_refused),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+int main(void) { return run_cases(set_up, tear_down); }

@@ -1,18 +1,13 @@
 /* clock.c - base/clock.h: the time of a thread is that of clock_gettime, never goes back, and seldom asks it.
  *
  * Linked with -Wl,--wrap=clock_gettime. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "settings.h"
+#include "cases.h"
 
 enum {
   lag_most = 2000,
@@ -64,8 +59,7 @@ static bool counts(void) {
 #endif
 }
 
-static void it_is_the_time_and_never_goes_back(void **state) {
-  (void)state;
+TEST_CASE(it_is_the_time_and_never_goes_back) {
   umemClock clock = {0};
   umemClock_start();
   assert_true(read_for(&clock, long_time()));
@@ -81,8 +75,7 @@ static void *read_in_thread(void *unused) {
   return read_for(&clock, long_time()) ? NULL : &calls;
 }
 
-static void each_thread_has_its_own(void **state) {
-  (void)state;
+TEST_CASE(each_thread_has_its_own) {
   pthread_t threads[4];
   umemClock_start();
   for (int i = 0; i < 4; i++)
@@ -94,8 +87,7 @@ static void each_thread_has_its_own(void **state) {
   }
 }
 
-static void it_seldom_asks_the_system(void **state) {
-  (void)state;
+TEST_CASE(it_seldom_asks_the_system) {
   umemClock clock = {0};
   enum { readings = 100000 };
   umemClock_start();
@@ -109,8 +101,7 @@ static void it_seldom_asks_the_system(void **state) {
 }
 
 /* As when the thread is interrupted each time. */
-static void a_reading_that_takes_long_is_right(void **state) {
-  (void)state;
+TEST_CASE(a_reading_that_takes_long_is_right) {
   umemClock clock = {0};
   umemClock_start();
   for (int i = 0; i < 3; i++) {
@@ -126,8 +117,7 @@ static void a_reading_that_takes_long_is_right(void **state) {
 }
 
 /* The processor's counter has begun anew, or has gone on, while the time stood still: as after a suspension. */
-static void a_counter_that_jumps_does_no_harm(void **state) {
-  (void)state;
+TEST_CASE(a_counter_that_jumps_does_no_harm) {
   umemClock clock = {0};
   uint64_t const jumps[] = {UINT64_MAX / 8, 0 - (UINT64_MAX / 8), 1000000000,
                             0 - UINT64_C(1000000000)};
@@ -145,13 +135,4 @@ static void a_counter_that_jumps_does_no_harm(void **state) {
   assert_true(read_for(&clock, long_time()));
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(it_is_the_time_and_never_goes_back),
-      cmocka_unit_test(each_thread_has_its_own),
-      cmocka_unit_test(it_seldom_asks_the_system),
-      cmocka_unit_test(a_reading_that_takes_long_is_right),
-      cmocka_unit_test(a_counter_that_jumps_does_no_harm),
-  };
-  return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

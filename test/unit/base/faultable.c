@@ -2,23 +2,18 @@
 #include "base/faultable.h"
 #include "settings.h"
 #include "temporary.h"
+#include "cases.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { page = 64 << 10, pages = 4 };
 
@@ -66,8 +61,7 @@ static void add_up(void *data) {
     (void)*(volatile char const *)(sum->bytes + sum->done);
 }
 
-static void work_that_faults_nowhere_returns(void **state) {
-  (void)state;
+TEST_CASE(work_that_faults_nowhere_returns) {
   Cut cut = open_cut();
   umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   Sum sum = {cut.bytes, page, 0};
@@ -77,8 +71,7 @@ static void work_that_faults_nowhere_returns(void **state) {
   close_cut(&cut);
 }
 
-static void work_ends_at_a_page_that_is_gone(void **state) {
-  (void)state;
+TEST_CASE(work_ends_at_a_page_that_is_gone) {
   Cut cut = open_cut();
   umemFaultableRange const both[][2] = {{range_of(&cut), {0}}, {{0}, range_of(&cut)}};
   for (int i = 0; i < 2; i++) {
@@ -108,8 +101,7 @@ static void look_at_handler(void *unused) {
   in_work = handler_now();
 }
 
-static void the_handler_is_there_only_meanwhile(void **state) {
-  (void)state;
+TEST_CASE(the_handler_is_there_only_meanwhile) {
   Cut cut = open_cut();
   umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   struct sigaction const before = handler_now();
@@ -137,8 +129,7 @@ static void nest(void *data) {
   nested->after = false;
 }
 
-static void each_level_has_its_own_guard(void **state) {
-  (void)state;
+TEST_CASE(each_level_has_its_own_guard) {
   Cut inner = open_cut(), outer = open_cut();
   umemFaultableRange const ranges[] = {range_of(&outer), {0}};
   Nested nested = {.inner = &inner, .outer = &outer};
@@ -157,8 +148,7 @@ static bool is_blocked(int number) {
   return sigismember(&now, number) == 1;
 }
 
-static void masks_stay_and_do_not_matter(void **state) {
-  (void)state;
+TEST_CASE(masks_stay_and_do_not_matter) {
   Cut cut = open_cut();
   umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   sigset_t all, old;
@@ -175,8 +165,7 @@ static void masks_stay_and_do_not_matter(void **state) {
 }
 
 /* A SIGBUS that somebody sends to a thread which blocks it waits for that thread, not for the copy. */
-static void a_signal_that_is_sent_stays_pending(void **state) {
-  (void)state;
+TEST_CASE(a_signal_that_is_sent_stays_pending) {
   if (setting_qemu()) skip(); /* it delivers the signal although the thread blocks it */
   Cut cut = open_cut();
   umemFaultableRange const ranges[] = {range_of(&cut), {0}};
@@ -235,8 +224,7 @@ static void touch_a_strange_page(void *data) {
     strange->left = true;
 }
 
-static void other_faults_go_to_the_handler_before(void **state) {
-  (void)state;
+TEST_CASE(other_faults_go_to_the_handler_before) {
   Cut guarded = open_cut(), other = open_cut();
   umemFaultableRange const ranges[] = {range_of(&guarded), {0}};
   plain_calls = full_calls = 0;
@@ -304,8 +292,7 @@ static void send_while_ignored(void) {
   if (umem_access_faultable(none, sends, NULL)) _exit(3);
 }
 
-static void the_default_action_is_taken(void **state) {
-  (void)state;
+TEST_CASE(the_default_action_is_taken) {
   InChild *const kill[] = {fault_by_default, fault_while_ignored, send_by_default};
   for (size_t i = 0; i < sizeof kill / sizeof *kill; i++) {
     int status = run_child(kill[i]);
@@ -352,8 +339,7 @@ static void come_over(void) {
   _exit(0);
 }
 
-static void a_handler_that_comes_over_ours_stays(void **state) {
-  (void)state;
+TEST_CASE(a_handler_that_comes_over_ours_stays) {
   int status = run_child(come_over);
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
@@ -361,8 +347,7 @@ static void a_handler_that_comes_over_ours_stays(void **state) {
 
 /* ---- alternate stacks ---- */
 
-static void on_the_alternate_stack(void **state) {
-  (void)state;
+TEST_CASE(on_the_alternate_stack) {
   static char room[64 << 10];
   stack_t own = {.ss_sp = room, .ss_size = sizeof room}, old;
   assert_int_equal(sigaltstack(&own, &old), 0);
@@ -388,8 +373,7 @@ static void fork_in_work(void *data) {
 }
 
 /* Both processes return from here; the child has been thrown out of its work. */
-static void a_child_keeps_its_own_guard(void **state) {
-  (void)state;
+TEST_CASE(a_child_keeps_its_own_guard) {
   Cut cut = open_cut();
   umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   pid_t parent = getpid();
@@ -423,8 +407,7 @@ static void *spin_in_access(void *data) {
   return umem_access_faultable(none, spin, data) ? NULL : data;
 }
 
-static void a_child_has_all_guards(void **state) {
-  (void)state;
+TEST_CASE(a_child_has_all_guards) {
   Spin busy;
   atomic_init(&busy.inside, false);
   atomic_init(&busy.end, false);
@@ -461,8 +444,7 @@ static void *fault_again_and_again(void *data) {
   return NULL;
 }
 
-static void each_thread_has_its_own_guard(void **state) {
-  (void)state;
+TEST_CASE(each_thread_has_its_own_guard) {
   pthread_t thread[threads];
   Cut cut = open_cut();
   struct sigaction const before = handler_now();
@@ -477,21 +459,4 @@ static void each_thread_has_its_own_guard(void **state) {
   close_cut(&cut);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(work_that_faults_nowhere_returns),
-      cmocka_unit_test(work_ends_at_a_page_that_is_gone),
-      cmocka_unit_test(the_handler_is_there_only_meanwhile),
-      cmocka_unit_test(each_level_has_its_own_guard),
-      cmocka_unit_test(masks_stay_and_do_not_matter),
-      cmocka_unit_test(a_signal_that_is_sent_stays_pending),
-      cmocka_unit_test(other_faults_go_to_the_handler_before),
-      cmocka_unit_test(the_default_action_is_taken),
-      cmocka_unit_test(a_handler_that_comes_over_ours_stays),
-      cmocka_unit_test(on_the_alternate_stack),
-      cmocka_unit_test(a_child_keeps_its_own_guard),
-      cmocka_unit_test(a_child_has_all_guards),
-      cmocka_unit_test(each_thread_has_its_own_guard),
-  };
-  return cmocka_run_group_tests_name("guarded", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

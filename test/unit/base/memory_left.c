@@ -1,13 +1,8 @@
 /* memory_left.c - how much memory the system has left, from files that are made up, and how often it is asked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/memory_left.h"
 #include "unit/system_files.h"
+#include "cases.h"
 
 #include <time.h>
 
@@ -24,8 +19,7 @@ static void expect_left(uint64_t available, uint64_t left) {
   assert_int_equal(umemMemory_left() / MiB, left);
 }
 
-static void the_machine_has_what_is_available_and_swap(void **state) {
-  (void)state;
+TEST_CASE(the_machine_has_what_is_available_and_swap) {
   begin_machine();
   expect_left(100, 150);
   write_there("/proc/meminfo", "MemFree: 1024 kB\n");
@@ -38,8 +32,7 @@ static void the_machine_has_what_is_available_and_swap(void **state) {
   assert_true(left && left < UINT64_C(1) << 60);
 }
 
-static void a_group_limits_memory_and_swap_apart(void **state) {
-  (void)state;
+TEST_CASE(a_group_limits_memory_and_swap_apart) {
   begin_machine();
   write_there("/proc/self/cgroup", "0::/outer/inner\n");
   write_there("/sys/fs/cgroup/outer/inner/memory.max", "62914560\n");
@@ -61,8 +54,7 @@ static void a_group_limits_memory_and_swap_apart(void **state) {
   end_system();
 }
 
-static void an_old_group_limits_the_sum_of_memory_and_swap(void **state) {
-  (void)state;
+TEST_CASE(an_old_group_limits_the_sum_of_memory_and_swap) {
   begin_machine();
   write_there("/proc/self/cgroup", "5:cpu:/\n4:memory:/a/b\n0::/\n");
   write_there("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "62914560\n");
@@ -90,8 +82,7 @@ static bool has(uint64_t mebibytes) {
 }
 
 /* A request costs no reading of files while what was left suffices, and none is granted more. */
-static void few_requests_read_files(void **state) {
-  (void)state;
+TEST_CASE(few_requests_read_files) {
   begin_machine();
   wait_until_forgotten();
   assert_true(has(40));
@@ -112,12 +103,4 @@ static void few_requests_read_files(void **state) {
   end_system();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_machine_has_what_is_available_and_swap),
-      cmocka_unit_test(a_group_limits_memory_and_swap_apart),
-      cmocka_unit_test(an_old_group_limits_the_sum_of_memory_and_swap),
-      cmocka_unit_test(few_requests_read_files),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,14 +1,9 @@
 /* near.c - which processors are near a device, and threads that run there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <sys/syscall.h>
 
 #include "unit/near_help.h"
+#include "cases.h"
 
 #define NODE "bus/pci/devices/0000:3b:00.0/numa_node"
 #define LIST "devices/system/node/node1/cpulist"
@@ -27,8 +22,7 @@ static int end(void **state) {
 
 static bool find(cpu_set_t *near) { return umemNear_find("0000:3B:00.0", near); }
 
-static void what_is_not_known_is_not_near(void **state) {
-  (void)state;
+TEST_CASE_WITH(what_is_not_known_is_not_near, begin, end) {
   cpu_set_t near;
   assert_false(find(&near));
   near_write(NODE, "-1\n");
@@ -42,8 +36,7 @@ static void what_is_not_known_is_not_near(void **state) {
   }
 }
 
-static void processors_of_the_node_are_near(void **state) {
-  (void)state;
+TEST_CASE_WITH(processors_of_the_node_are_near, begin, end) {
   cpu_set_t near, before, now;
   char list[64];
   int count;
@@ -66,8 +59,7 @@ static void processors_of_the_node_are_near(void **state) {
 }
 
 /* Machines with several nodes are rare: the folder says that the node of this thread has one processor. */
-static void processors_of_the_own_node_are_near(void **state) {
-  (void)state;
+TEST_CASE_WITH(processors_of_the_own_node_are_near, begin, end) {
   cpu_set_t near;
   char text[64];
   unsigned processor, node;
@@ -83,8 +75,7 @@ static void processors_of_the_own_node_are_near(void **state) {
   assert_false(umemNear_here(&near)); /* it has all processors */
 }
 
-static void a_thread_that_may_not_go_there_stays(void **state) {
-  (void)state;
+TEST_CASE_WITH(a_thread_that_may_not_go_there_stays, begin, end) {
   cpu_set_t near, before, now;
   int count;
   near_first(&count);
@@ -95,12 +86,4 @@ static void a_thread_that_may_not_go_there_stays(void **state) {
   assert_int_equal(CPU_COUNT(&now), count);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(what_is_not_known_is_not_near, begin, end),
-      cmocka_unit_test_setup_teardown(processors_of_the_node_are_near, begin, end),
-      cmocka_unit_test_setup_teardown(processors_of_the_own_node_are_near, begin, end),
-      cmocka_unit_test_setup_teardown(a_thread_that_may_not_go_there_stays, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -2,12 +2,6 @@
  * and where it has none. What stays when a process is killed is tested with save_npy (cxx/npy_kill.cpp).
  *
  * Linked with -Wl,--wrap=openat,--wrap=openat64,--wrap=syscall. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,6 +15,7 @@
 
 #include "base/new_file.h"
 #include "temporary.h"
+#include "cases.h"
 
 static bool lacks_nameless, lacks_noreplace;
 
@@ -123,10 +118,11 @@ static mode_t permissions_of(umemNewFile const *file) {
   return about.st_mode & 07777;
 }
 
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
 /* ---- tests ---- */
 
-static void it_has_its_permissions_when_it_is_complete(void **state) {
-  (void)state;
+TEST(it_has_its_permissions_when_it_is_complete) {
   mode_t const before = umask(027);
   for (int replaces = 0; replaces < 2; replaces++) {
     umemNewFile file;
@@ -142,16 +138,14 @@ static void it_has_its_permissions_when_it_is_complete(void **state) {
   umask(before);
 }
 
-static void without_a_name_it_goes(void **state) {
-  (void)state;
+TEST(without_a_name_it_goes) {
   umemNewFile file;
   create(&file);
   end(&file);
   assert_int_equal(count_files(), 0);
 }
 
-static void it_is_published_over_nothing(void **state) {
-  (void)state;
+TEST(it_is_published_over_nothing) {
   umemNewFile file;
   create(&file);
   assert_int_equal(umemNewFile_publish(&file), 0);
@@ -161,8 +155,7 @@ static void it_is_published_over_nothing(void **state) {
   assert_int_equal(count_files(), 1);
 }
 
-static void it_is_not_published_over_a_file(void **state) {
-  (void)state;
+TEST(it_is_not_published_over_a_file) {
   umemNewFile file;
   write_old();
   create(&file);
@@ -175,8 +168,7 @@ static void it_is_not_published_over_a_file(void **state) {
   expect_text("new");
 }
 
-static void it_replaces_a_file_or_nothing(void **state) {
-  (void)state;
+TEST(it_replaces_a_file_or_nothing) {
   for (int is_there = 0; is_there < 2; is_there++) {
     umemNewFile file;
     if (is_there) write_old();
@@ -190,8 +182,7 @@ static void it_replaces_a_file_or_nothing(void **state) {
   }
 }
 
-static void it_replaces_no_folder(void **state) {
-  (void)state;
+TEST(it_replaces_no_folder) {
   umemNewFile file;
   assert_int_equal(mkdirat(folder_fd, "name", 0700), 0);
   create(&file);
@@ -202,8 +193,7 @@ static void it_replaces_no_folder(void **state) {
   assert_int_equal(unlinkat(folder_fd, "name", AT_REMOVEDIR), 0);
 }
 
-static void a_published_file_is_withdrawn_if_it_is_still_that(void **state) {
-  (void)state;
+TEST(a_published_file_is_withdrawn_if_it_is_still_that) {
   umemNewFile file;
   create(&file);
   umemNewFile_withdraw(&file, 3); /* it has no name */
@@ -219,8 +209,7 @@ static void a_published_file_is_withdrawn_if_it_is_still_that(void **state) {
   expect_text("new");
 }
 
-static void a_child_leaves_the_file_of_its_parent(void **state) {
-  (void)state;
+TEST(a_child_leaves_the_file_of_its_parent) {
   umemNewFile file;
   int status;
   create(&file);
@@ -237,16 +226,13 @@ static void a_child_leaves_the_file_of_its_parent(void **state) {
   expect_text("new");
 }
 
-static void a_folder_that_is_none_is_an_error(void **state) {
-  (void)state;
+TEST(a_folder_that_is_none_is_an_error) {
   umemNewFile file = {.fd = -1, .folder = open("/dev/null", O_RDONLY | O_CLOEXEC), .name = "name"};
   assert_true(file.folder >= 0);
   assert_int_equal(umemNewFile_create(&file), ENOTDIR);
   assert_int_equal(file.fd, -1);
   umemNewFile_end(&file);
 }
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 /* ---- names of tests ---- */
 
@@ -255,8 +241,7 @@ static void make(char *made, size_t size, char const *parent, long process, char
 }
 
 /* A test that was killed has left a file, a folder with a file, and shared memory. */
-static void a_test_removes_what_killed_ones_have_left(void **state) {
-  (void)state;
+TEST(a_test_removes_what_killed_ones_have_left) {
   char file[300], inner[320], live[300], segment[300];
   pid_t child = fork();
   if (!child) _exit(0);
@@ -279,21 +264,9 @@ static void a_test_removes_what_killed_ones_have_left(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(it_has_its_permissions_when_it_is_complete),
-      TEST(without_a_name_it_goes),
-      TEST(it_is_published_over_nothing),
-      TEST(it_is_not_published_over_a_file),
-      TEST(it_replaces_a_file_or_nothing),
-      TEST(it_replaces_no_folder),
-      TEST(a_published_file_is_withdrawn_if_it_is_still_that),
-      TEST(a_child_leaves_the_file_of_its_parent),
-      TEST(a_folder_that_is_none_is_an_error),
-      TEST(a_test_removes_what_killed_ones_have_left),
-  };
-  int failed = cmocka_run_group_tests_name("new files", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   lacks_nameless = true;
-  failed += cmocka_run_group_tests_name("new files without O_TMPFILE", tests, NULL, NULL);
+  failed += run_cases(NULL, NULL);
   lacks_noreplace = true;
-  return failed + cmocka_run_group_tests_name("... and RENAME_NOREPLACE", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

@@ -28,8 +28,7 @@ static void expect_totals(umemRange const *range, uint64_t live, uint64_t live_b
   assert_int_equal(totals.free_bytes, free_bytes);
 }
 
-static void claims_what_is_free(void **state) {
-  (void)state;
+TEST_CASE(claims_what_is_free) {
   Pair pair = open_pair();
   fail_after(0); /* needs none */
   assert_int_equal(umemRange_claim(pair.one, 16), 0);
@@ -46,8 +45,7 @@ static void claims_what_is_free(void **state) {
   close_pair(pair);
 }
 
-static void what_is_handed_joins_its_neighbours(void **state) {
-  (void)state;
+TEST_CASE(what_is_handed_joins_its_neighbours) {
   Pair pair = open_pair();
   uint64_t start[10];
   for (int i = 0; i < 10; i++) {
@@ -75,8 +73,7 @@ static void what_is_handed_joins_its_neighbours(void **state) {
   close_pair(pair);
 }
 
-static void borders_stay(void **state) {
-  (void)state;
+TEST_CASE(borders_stay) {
   Pair pair = open_pair();
   assert_int_equal(umemRange_claim(pair.one, 0), 1600);
   assert_int_equal(umemRange_claim(pair.one, 1600), 1600);
@@ -90,8 +87,7 @@ static void borders_stay(void **state) {
   close_pair(pair);
 }
 
-static void without_memory_nothing_changes(void **state) {
-  (void)state;
+TEST_CASE(without_memory_nothing_changes) {
   Pair pair = open_pair();
   enum { count = 100 };
   unsigned refused = 0;
@@ -115,8 +111,7 @@ static void without_memory_nothing_changes(void **state) {
 }
 
 /* Back and forth; at last all is with one, in one piece for each region. */
-static void many_pass(void **state) {
-  (void)state;
+TEST_CASE(many_pass) {
   enum { count = 200, rounds = 20000 };
   Pair pair = open_pair();
   umemRange *ranges[2] = {pair.one, pair.other};
@@ -157,11 +152,4 @@ static void many_pass(void **state) {
   close_pair(pair);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(claims_what_is_free), cmocka_unit_test(what_is_handed_joins_its_neighbours),
-      cmocka_unit_test(borders_stay),        cmocka_unit_test(without_memory_nothing_changes),
-      cmocka_unit_test(many_pass),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -5,14 +5,9 @@
 #define UMEM_TEST_RANGE_HELP_H
 
 #include "base/range.h"
+#include "cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* ---- memory that fails ---- */
 

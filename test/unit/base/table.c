@@ -1,16 +1,11 @@
 /* table.c - base/table.h: the hash table against a naive model, and without memory.
  *
  * Linked with -Wl,--wrap=calloc. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "base/table.h"
+#include "cases.h"
 
 static bool no_memory;
 
@@ -45,8 +40,7 @@ static void expect(umemTable const *table, uintptr_t const *model) {
   assert_int_equal(walked, count);
 }
 
-static void it_holds_what_was_put_and_not_removed(void **state) {
-  (void)state;
+TEST_CASE(it_holds_what_was_put_and_not_removed) {
   umemTable table = {.count = 0};
   uintptr_t model[keys] = {0};
   uint64_t random = 1;
@@ -74,8 +68,7 @@ static void it_holds_what_was_put_and_not_removed(void **state) {
   assert_null(umemTable_find(&table, key_of(0)));
 }
 
-static void an_empty_table_has_no_cells(void **state) {
-  (void)state;
+TEST_CASE(an_empty_table_has_no_cells) {
   umemTable table = {.count = 0};
   size_t at = 0;
   assert_null(umemTable_find(&table, 0));
@@ -84,8 +77,7 @@ static void an_empty_table_has_no_cells(void **state) {
 }
 
 /* Half of the cells are free after each insertion; one that finds no memory changes nothing. */
-static void an_insertion_without_memory_changes_nothing(void **state) {
-  (void)state;
+TEST_CASE(an_insertion_without_memory_changes_nothing) {
   umemTable table = {.count = 0};
   uintptr_t model[keys] = {0};
   int refused = 0;
@@ -106,11 +98,4 @@ static void an_insertion_without_memory_changes_nothing(void **state) {
   umemTable_clear(&table);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      cmocka_unit_test(it_holds_what_was_put_and_not_removed),
-      cmocka_unit_test(an_empty_table_has_no_cells),
-      cmocka_unit_test(an_insertion_without_memory_changes_nothing),
-  };
-  return cmocka_run_group_tests_name("table", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

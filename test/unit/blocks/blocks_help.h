@@ -3,13 +3,6 @@
 #ifndef UMEM_TEST_BLOCKS_HELP_H
 #define UMEM_TEST_BLOCKS_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +13,7 @@
 #include <umem.h>
 
 #include "unit/tasks.h"
+#include "cases.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 
@@ -34,7 +28,7 @@ static inline int tear_down(void **state) {
   return umem_set_threads(0) != umemOK;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 #define one_thread "1"
 #define two_threads "12"
 #define three_threads "123"

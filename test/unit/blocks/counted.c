@@ -104,9 +104,9 @@ static void a_block_that_fails_counts(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TEST(a_block_is_one_copy),
+      cmocka_unit_test_setup_teardown(a_block_is_one_copy, set_up, tear_down),
       TEST_WITH(one_thread, a_block_is_one_copy),
-      TEST(a_block_that_fails_counts),
+      cmocka_unit_test_setup_teardown(a_block_that_fails_counts, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("blocks in the ledger", tests, NULL, NULL);
 }

@@ -293,19 +293,20 @@ static void ghost_rows_come_with_the_parts(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TEST(two_threads_read_long_blocks),
+      cmocka_unit_test_setup_teardown(two_threads_read_long_blocks, set_up, tear_down),
       TEST_WITH(three_threads, two_threads_read_long_blocks),
-      TEST(one_thread_reads_short_blocks),
+      cmocka_unit_test_setup_teardown(one_thread_reads_short_blocks, set_up, tear_down),
       TEST_WITH(two_threads, one_of_two_threads_is_the_programs),
-      TEST(short_blocks_of_ram_and_files_take_no_thread),
-      TEST(blocks_come_in_order),
-      TEST(the_first_failure_counts),
-      TEST(two_failures_are_one),
-      TEST(the_first_block_counts),
-      TEST(a_cancelled_passage_reads_no_further),
-      TEST(several_threads_share_a_block),
-      TEST(a_part_that_fails_fails_the_block),
-      TEST(ghost_rows_come_with_the_parts),
+      cmocka_unit_test_setup_teardown(short_blocks_of_ram_and_files_take_no_thread, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(blocks_come_in_order, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_first_failure_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(two_failures_are_one, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_first_block_counts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_cancelled_passage_reads_no_further, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(several_threads_share_a_block, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_part_that_fails_fails_the_block, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(ghost_rows_come_with_the_parts, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -490,8 +490,7 @@ static unsigned setting(char const *variable, unsigned otherwise) {
   return setting_is_on(variable) ? (unsigned)strtoul(getenv(variable), NULL, 10) : otherwise;
 }
 
-static void passages_are_as_the_model(void **state) {
-  (void)state;
+TEST(passages_are_as_the_model) {
   static Line line[lines];
   unsigned cases = setting("UMEM_TEST_PASSAGES", setting_small() ? 60 : 420);
   unsigned first = setting("UMEM_TEST_FIRST", 0);
@@ -522,7 +521,4 @@ static void passages_are_as_the_model(void **state) {
   fake_cudart_reset();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {TEST(passages_are_as_the_model)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,10 +1,6 @@
 /* attempt.c - umem/virtual.h: attempts, which hold failures that may be forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "cases.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -46,8 +42,9 @@ static void expect_silence(uint64_t failures) {
   assert_int_equal(hook_calls, 0);
 }
 
-static void holds_failures(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(holds_failures) {
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
@@ -59,8 +56,7 @@ static void holds_failures(void **state) {
   assert_true(umemAttempt_failed(&attempt));
 }
 
-static void calls_inside_tell_their_status(void **state) {
-  (void)state;
+TEST(calls_inside_tell_their_status) {
   umemAttempt attempt;
   char bytes[8] = "";
   umemAttempt_begin(&attempt);
@@ -76,8 +72,7 @@ static void calls_inside_tell_their_status(void **state) {
   assert_true(counted);
 }
 
-static void records_what_it_holds(void **state) {
-  (void)state;
+TEST(records_what_it_holds) {
   char message[UMEM_MESSAGE_SIZE];
   umem_calloc(&host, SIZE_MAX, 2);
   strcpy(message, umem_thread_message());
@@ -100,8 +95,7 @@ static void records_what_it_holds(void **state) {
   assert_true(umem_is_ok(&other));
 }
 
-static void records_nothing_when_all_went_well(void **state) {
-  (void)state;
+TEST(records_nothing_when_all_went_well) {
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
@@ -112,8 +106,7 @@ static void records_nothing_when_all_went_well(void **state) {
   expect_silence(before);
 }
 
-static void keeps_the_first_failure(void **state) {
-  (void)state;
+TEST(keeps_the_first_failure) {
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
   umem_set_status(&other, umemIOError, "the cause");
@@ -125,8 +118,7 @@ static void keeps_the_first_failure(void **state) {
 }
 
 /* What failed before an attempt is untouched by it. */
-static void leaves_earlier_failures(void **state) {
-  (void)state;
+TEST(leaves_earlier_failures) {
   umem_set_status(&host, umemIOError, "earlier");
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
@@ -140,8 +132,7 @@ static void leaves_earlier_failures(void **state) {
   assert_true(umem_thread_failures() == before);
 }
 
-static void nests(void **state) {
-  (void)state;
+TEST(nests) {
   uint64_t before = umem_thread_failures();
   umemAttempt outer, inner;
   umemAttempt_begin(&outer);
@@ -180,8 +171,7 @@ static bool fail_and_look(void *user, uint64_t done, uint64_t total) {
 
 /* A failure of a call that they make while an attempt is open is recorded at once, and is not part of the
  * attempt. */
-static void holds_nothing_of_a_progress(void **state) {
-  (void)state;
+TEST(holds_nothing_of_a_progress) {
   char from[8] = "", to[8] = "";
   bool seen = false;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
@@ -211,8 +201,7 @@ static void *fail_in_an_attempt(void *argument) {
   return NULL;
 }
 
-static void a_helper_hands_its_failure_over(void **state) {
-  (void)state;
+TEST(a_helper_hands_its_failure_over) {
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
   pthread_t helper;
@@ -225,8 +214,7 @@ static void a_helper_hands_its_failure_over(void **state) {
   assert_string_equal(umem_get_message(&host), "of the helper");
 }
 
-static void long_messages_are_cut(void **state) {
-  (void)state;
+TEST(long_messages_are_cut) {
   char text[3 * UMEM_MESSAGE_SIZE];
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = 0;
@@ -238,20 +226,4 @@ static void long_messages_are_cut(void **state) {
   assert_int_equal(strlen(umem_get_message(&host)), UMEM_MESSAGE_SIZE - 1);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(holds_failures),
-      TEST(calls_inside_tell_their_status),
-      TEST(records_what_it_holds),
-      TEST(records_nothing_when_all_went_well),
-      TEST(keeps_the_first_failure),
-      TEST(leaves_earlier_failures),
-      TEST(nests),
-      TEST(holds_nothing_of_a_progress),
-      TEST(a_helper_hands_its_failure_over),
-      TEST(long_messages_are_cut),
-  };
-  return cmocka_run_group_tests_name("attempt", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -2,19 +2,16 @@
  *
  * A child of fork has the objects of its parent, and on some places also their memory: it must not free that. In a named
  * file, what an array has written may stay after the array. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <umem.h>
 
 #include "temporary.h"
+#include "cases.h"
 
 enum { nbytes = 8000, elements = nbytes / 8, name_size = 512 };
 
@@ -93,8 +90,7 @@ static void end_all_in_child(void *ctx, umemArray *array, umemArray *view) {
   _exit(0);
 }
 
-static void a_child_frees_nothing_of_its_parent(void **state) {
-  (void)state;
+TEST_CASE(a_child_frees_nothing_of_its_parent) {
   for (size_t i = 0; i < shared_count; i++) {
     char path[name_size];
     void *ctx = open_name(shared_names[i], path);
@@ -130,8 +126,7 @@ static bool meet(uintptr_t one, uintptr_t other) {
 }
 
 /* What a child does to a context of its parent gives no memory back that the parent's context has. */
-static void a_child_gives_back_nothing_that_a_context_has(void **state) {
-  (void)state;
+TEST_CASE(a_child_gives_back_nothing_that_a_context_has) {
   static char const *const names[] = {
       "pool+shm:?size=4M",    "fixed+shm:?size=4M&block=64K",
       "debug+shm:?size=4M",   "limit+pool+track+shm:?size=4M&limit=4M",
@@ -167,8 +162,7 @@ static void a_child_gives_back_nothing_that_a_context_has(void **state) {
 }
 
 /* Debug looks at a block that stays when its owner ends. */
-static void a_write_behind_a_block_that_stays_is_found(void **state) {
-  (void)state;
+TEST_CASE(a_write_behind_a_block_that_stays_is_found) {
   char path[name_size];
   void *ctx = open_name("debug+mmap:%s?mode=w+", path);
   umemArray *array = make_array(ctx, 1);
@@ -183,8 +177,7 @@ static void a_write_behind_a_block_that_stays_is_found(void **state) {
 }
 
 /* In its own copy of the RAM a child frees as always: otherwise a long series of children would leak. */
-static void a_child_frees_its_copy_of_ram(void **state) {
-  (void)state;
+TEST_CASE(a_child_frees_its_copy_of_ram) {
   void *ctx = umem_open("track+limit+host:?limit=9000");
   umemArray *array = make_array(ctx, 1);
   pid_t child = fork();
@@ -203,8 +196,7 @@ static void a_child_frees_its_copy_of_ram(void **state) {
   assert_int_equal(umem_close(ctx), umemOK);
 }
 
-static void a_child_may_free_by_a_call(void **state) {
-  (void)state;
+TEST_CASE(a_child_may_free_by_a_call) {
   void *ctx = umem_open("shm:?size=1M");
   uintptr_t adr = umem_alloc(ctx, nbytes);
   pid_t child = fork();
@@ -244,8 +236,7 @@ static int write_five(char const *name, int keeps) {
   return different;
 }
 
-static void reuse_decides_what_an_array_leaves(void **state) {
-  (void)state;
+TEST_CASE(reuse_decides_what_an_array_leaves) {
   static struct {
     char const *name;
     int keeps, expected;
@@ -271,8 +262,7 @@ static void reuse_decides_what_an_array_leaves(void **state) {
   }
 }
 
-static void a_wrong_reuse_is_refused(void **state) {
-  (void)state;
+TEST_CASE(a_wrong_reuse_is_refused) {
   char path[name_size];
   umemFile file;
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
@@ -315,8 +305,7 @@ static void printed(bool hook, char *text, size_t size) {
   assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void a_loss_is_one_line_unless_there_is_a_hook(void **state) {
-  (void)state;
+TEST_CASE(a_loss_is_one_line_unless_there_is_a_hook) {
   char text[1000];
   printed(false, text, sizeof text);
   assert_string_equal(text, "umem: the end of a test: the disk is full\n");
@@ -324,16 +313,4 @@ static void a_loss_is_one_line_unless_there_is_a_hook(void **state) {
   assert_string_equal(text, "");
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_child_frees_nothing_of_its_parent),
-      cmocka_unit_test(a_child_gives_back_nothing_that_a_context_has),
-      cmocka_unit_test(a_write_behind_a_block_that_stays_is_found),
-      cmocka_unit_test(a_child_frees_its_copy_of_ram),
-      cmocka_unit_test(a_child_may_free_by_a_call),
-      cmocka_unit_test(reuse_decides_what_an_array_leaves),
-      cmocka_unit_test(a_wrong_reuse_is_refused),
-      cmocka_unit_test(a_loss_is_one_line_unless_there_is_a_hook),
-  };
-  return cmocka_run_group_tests_name("unit_ends", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

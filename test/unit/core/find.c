@@ -1,10 +1,6 @@
 /* find.c - umem/find.h: stacks, threads, forks, the list of contexts, and its place in messages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "cases.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -65,8 +61,9 @@ static int close_stack(void **state) {
   return 0;
 }
 
-static void the_outermost_layer_is_found_first(void **state) {
-  (void)state;
+#define ON_STACK(name) TEST_CASE_WITH(name, open_stack, close_stack)
+
+ON_STACK(the_outermost_layer_is_found_first) {
   umemFound found = UMEM_FOUND_INIT;
   uintptr_t adr = umem_alloc(&above, 1000);
   assert_true(umem_find(adr + 7, &found));
@@ -86,8 +83,7 @@ static void the_outermost_layer_is_found_first(void **state) {
   assert_ptr_equal(found.ctx, &below);
 }
 
-static void a_block_of_a_view_is_one_of_the_pool(void **state) {
-  (void)state;
+ON_STACK(a_block_of_a_view_is_one_of_the_pool) {
   umemPoolOn view;
   umemFound found = UMEM_FOUND_INIT;
   assert_int_equal(umemPoolOn_ctor(&view, &pool, &below), umemOK);
@@ -103,8 +99,7 @@ static void a_block_of_a_view_is_one_of_the_pool(void **state) {
 }
 
 /* Blocks of all sizes and queues: those that the pool keeps for later are not found. */
-static void each_block_of_a_pool_is_found_until_it_is_freed(void **state) {
-  (void)state;
+ON_STACK(each_block_of_a_pool_is_found_until_it_is_freed) {
   enum { count = 300 };
   uintptr_t adrs[count];
   size_t sizes[count];
@@ -126,8 +121,7 @@ static void each_block_of_a_pool_is_found_until_it_is_freed(void **state) {
 }
 
 /* A block of Fixed that is aligned further begins inside of its room: the bytes before it are no part of it. */
-static void bytes_before_an_aligned_block_are_not_in_it(void **state) {
-  (void)state;
+ON_STACK(bytes_before_an_aligned_block_are_not_in_it) {
   enum { count = 4 };
   umemFixed fixed;
   uintptr_t adrs[count];
@@ -146,8 +140,7 @@ static void bytes_before_an_aligned_block_are_not_in_it(void **state) {
   umem_dtor(&fixed);
 }
 
-static void what_is_no_block_is_not_found(void **state) {
-  (void)state;
+ON_STACK(what_is_no_block_is_not_found) {
   int local;
   umemTrack gone;
   assert_false(umem_find((uintptr_t)&local, NULL));
@@ -162,8 +155,7 @@ static void what_is_no_block_is_not_found(void **state) {
   umem_thread_clear();
 }
 
-static void a_file_is_asked_by_itself(void **state) {
-  (void)state;
+ON_STACK(a_file_is_asked_by_itself) {
   umemFile file;
   umemFound found = UMEM_FOUND_INIT;
   umemFile_ctor(&file, NULL, "w+");
@@ -177,8 +169,7 @@ static void a_file_is_asked_by_itself(void **state) {
 
 /* ---- labels ---- */
 
-static void labels_are_in_what_is_found_and_in_reports(void **state) {
-  (void)state;
+ON_STACK(labels_are_in_what_is_found_and_in_reports) {
   umemTrack track;
   umemFound found = UMEM_FOUND_INIT;
   umemTrack_ctor(&track, &host, NULL);
@@ -194,8 +185,7 @@ static void labels_are_in_what_is_found_and_in_reports(void **state) {
   umem_free(&host, adr);
 }
 
-static void a_label_belongs_to_the_block_that_a_layer_above_has(void **state) {
-  (void)state;
+ON_STACK(a_label_belongs_to_the_block_that_a_layer_above_has) {
   uintptr_t adr = umem_alloc(&above, 100);
   assert_int_equal(umem_set_block_label(&above, adr, "upper"), umemOK);
   assert_string_equal(umem_get_block_label(&below, adr), ""); /* its block there is the chunk */
@@ -204,8 +194,7 @@ static void a_label_belongs_to_the_block_that_a_layer_above_has(void **state) {
   umem_free(&above, adr);
 }
 
-static void a_failed_realloc_keeps_the_label(void **state) {
-  (void)state;
+ON_STACK(a_failed_realloc_keeps_the_label) {
   uintptr_t adr = umem_alloc(&above, 100);
   umem_set_block_label(&above, adr, "kept");
   assert_true(umem_realloc(&above, adr, 100, SIZE_MAX / 4) == 0);
@@ -216,8 +205,7 @@ static void a_failed_realloc_keeps_the_label(void **state) {
   umem_free(&above, adr);
 }
 
-static void a_label_without_memory_is_refused(void **state) {
-  (void)state;
+ON_STACK(a_label_without_memory_is_refused) {
   uintptr_t adr = umem_alloc(&above, 10);
   __atomic_store_n(&fails, true, __ATOMIC_RELAXED);
   umemStatusType one = umem_set_label(&host, "x");
@@ -230,8 +218,7 @@ static void a_label_without_memory_is_refused(void **state) {
 
 /* ---- the list ---- */
 
-static void the_largest_contexts_are_described_first(void **state) {
-  (void)state;
+ON_STACK(the_largest_contexts_are_described_first) {
   char text[1024], cut[30];
   size_t before = umem_describe_contexts(NULL, 0);
   umemTrack large;
@@ -250,8 +237,7 @@ static void the_largest_contexts_are_described_first(void **state) {
   assert_int_equal(umem_describe_contexts(NULL, 0), before);
 }
 
-static void the_message_lists_contexts_on_request(void **state) {
-  (void)state;
+ON_STACK(the_message_lists_contexts_on_request) {
   umem_set_label(&pool, "temps");
   uintptr_t adr = umem_alloc(&pool, 5000);
   assert_true(umem_alloc(&host, SIZE_MAX / 2) == 0);
@@ -286,8 +272,7 @@ static void count_lists(void *ctx, umemStatusType type, char const *message, voi
   umem_describe_contexts(text, sizeof text); /* may be called here */
 }
 
-static void a_list_in_the_failure_hook_does_not_hang(void **state) {
-  (void)state;
+ON_STACK(a_list_in_the_failure_hook_does_not_hang) {
   lists = 0;
   umem_list_when_out_of_memory(100);
   umem_set_failure_hook(count_lists, NULL);
@@ -326,8 +311,7 @@ static void *work(void *failed) {
   return NULL;
 }
 
-static void threads_find_while_contexts_come_and_go(void **state) {
-  (void)state;
+ON_STACK(threads_find_while_contexts_come_and_go) {
   pthread_t threads[workers];
   int failed = 0;
   for (int i = 0; i < workers; i++)
@@ -336,8 +320,7 @@ static void threads_find_while_contexts_come_and_go(void **state) {
   assert_int_equal(failed, 0);
 }
 
-static void a_child_of_fork_finds_what_its_parent_had(void **state) {
-  (void)state;
+ON_STACK(a_child_of_fork_finds_what_its_parent_had) {
   uintptr_t adr = umem_alloc(&above, 10);
   pid_t child = fork();
   if (!child) {
@@ -356,8 +339,7 @@ static void a_child_of_fork_finds_what_its_parent_had(void **state) {
 }
 
 /* In no order of construction. */
-static void contexts_end_in_any_order(void **state) {
-  (void)state;
+ON_STACK(contexts_end_in_any_order) {
   enum { count = 50 };
   umemTrack *many = calloc(count, sizeof *many);
   uintptr_t adrs[count];
@@ -376,26 +358,4 @@ static void contexts_end_in_any_order(void **state) {
   free(many);
 }
 
-#define ON_STACK(test) cmocka_unit_test_setup_teardown(test, open_stack, close_stack)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      ON_STACK(the_outermost_layer_is_found_first),
-      ON_STACK(a_block_of_a_view_is_one_of_the_pool),
-      ON_STACK(each_block_of_a_pool_is_found_until_it_is_freed),
-      ON_STACK(bytes_before_an_aligned_block_are_not_in_it),
-      ON_STACK(what_is_no_block_is_not_found),
-      ON_STACK(a_file_is_asked_by_itself),
-      ON_STACK(labels_are_in_what_is_found_and_in_reports),
-      ON_STACK(a_label_belongs_to_the_block_that_a_layer_above_has),
-      ON_STACK(a_failed_realloc_keeps_the_label),
-      ON_STACK(a_label_without_memory_is_refused),
-      ON_STACK(the_largest_contexts_are_described_first),
-      ON_STACK(the_message_lists_contexts_on_request),
-      ON_STACK(a_list_in_the_failure_hook_does_not_hang),
-      ON_STACK(threads_find_while_contexts_come_and_go),
-      ON_STACK(a_child_of_fork_finds_what_its_parent_had),
-      ON_STACK(contexts_end_in_any_order),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

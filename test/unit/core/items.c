@@ -1,11 +1,7 @@
 /* items.c - copies of items between contexts that have calls only, no pointers and no windows: however large the
  * array, an item costs the same part of a call and the same bytes, and the buffers do not grow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "cases.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -167,21 +163,18 @@ static void grow(size_t item, int rank, size_t const *small, size_t const *large
   }
 }
 
-static void transposes_cost_the_same_for_each_item(void **state) {
-  (void)state;
+TEST_CASE(transposes_cost_the_same_for_each_item) {
   grow(8, 2, (size_t const[]){700, 800}, (size_t const[]){2000, 1900});
   grow(4, 2, (size_t const[]){1100, 1000}, (size_t const[]){2600, 2700});
 }
 
-static void so_do_permutations_of_three_and_four_dimensions(void **state) {
-  (void)state;
+TEST_CASE(so_do_permutations_of_three_and_four_dimensions) {
   grow(8, 3, (size_t const[]){80, 80, 80}, (size_t const[]){150, 160, 140});
   grow(8, 4, (size_t const[]){24, 24, 24, 24}, (size_t const[]){40, 42, 44, 41});
 }
 
 /* The n-th buffer is refused, for each: without the first buffer there is no copy, without others it takes more calls. */
-static void memory_that_is_refused(void **state) {
-  (void)state;
+TEST_CASE(memory_that_is_refused) {
   enum { edge = 300 };
   size_t const extents[] = {edge, edge};
   ptrdiff_t const across[] = {8, 8 * edge};
@@ -216,8 +209,7 @@ static void memory_that_is_refused(void **state) {
 }
 
 /* The n-th call fails, for each of the first ones: a status, and nothing left. */
-static void a_call_that_fails_ends_the_copy(void **state) {
-  (void)state;
+TEST_CASE(a_call_that_fails_ends_the_copy) {
   enum { edge = 600 };
   size_t const extents[] = {edge, edge};
   ptrdiff_t const across[] = {8, 8 * edge};
@@ -241,14 +233,8 @@ static void a_call_that_fails_ends_the_copy(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(transposes_cost_the_same_for_each_item),
-      cmocka_unit_test(so_do_permutations_of_three_and_four_dimensions),
-      cmocka_unit_test(memory_that_is_refused),
-      cmocka_unit_test(a_call_that_fails_ends_the_copy),
-  };
   if (umemHost_ctor(&host) != umemOK) return 1;
-  int failed = cmocka_run_group_tests_name("items", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   umem_dtor(&host);
   return failed;
 }

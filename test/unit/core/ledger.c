@@ -7,8 +7,7 @@ static size_t read_ledger(umemLedgerRecord *records, size_t room) {
   return room;
 }
 
-static void the_ledger_sums_up(void **state) {
-  (void)state;
+TEST_CASE(the_ledger_sums_up) {
   umemLedgerRecord records[4];
   uintptr_t a = block_of(&file, 100), b = block_of(&host, 100);
   umem_copy_to(&file, a, &host, b, 100);
@@ -41,8 +40,7 @@ static void the_ledger_sums_up(void **state) {
   umem_ledger_clear();
 }
 
-static void reading_checks_its_arguments(void **state) {
-  (void)state;
+TEST_CASE(reading_checks_its_arguments) {
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
   assert_int_equal(umem_ledger_read(&record, NULL), umemValueError);
@@ -55,8 +53,7 @@ static void reading_checks_its_arguments(void **state) {
   umem_thread_clear();
 }
 
-static void the_table_is_printed(void **state) {
-  (void)state;
+TEST_CASE(the_table_is_printed) {
   int ends[2];
   char text[2000] = "";
   char a[4] = "abc", b[4];
@@ -85,8 +82,7 @@ static void *copy_often(void *unused) {
   return NULL;
 }
 
-static void many_threads_count(void **state) {
-  (void)state;
+TEST_CASE(many_threads_count) {
   pthread_t threads[threads_most];
   umemLedgerRecord records[2];
   umem_ledger_start();
@@ -121,8 +117,7 @@ static void *copy_files(void *argument) {
   return copier;
 }
 
-static void the_ledger_is_switched_while_others_copy(void **state) {
-  (void)state;
+TEST_CASE(the_ledger_is_switched_while_others_copy) {
   Copier copiers[threads_most] = {0};
   umemLedgerRecord records[4];
   uint64_t copies = 0;
@@ -155,8 +150,7 @@ static void the_ledger_is_switched_while_others_copy(void **state) {
   umem_ledger_clear();
 }
 
-static void further_routes_are_summed_up(void **state) {
-  (void)state;
+TEST_CASE(further_routes_are_summed_up) {
   enum { kinds = UMEM_LEDGER_RECORDS + 10 };
   static umemLedgerRecord records[UMEM_LEDGER_RECORDS + 1];
   umemHost named;
@@ -192,8 +186,7 @@ void *__real_malloc(size_t nbytes);
 void *__wrap_malloc(size_t nbytes);
 void *__wrap_malloc(size_t nbytes) { return malloc_fails ? NULL : __real_malloc(nbytes); }
 
-static void failures_without_memory_change_nothing(void **state) {
-  (void)state;
+TEST_CASE(failures_without_memory_change_nothing) {
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
   char a[4] = "abc", b[4];
@@ -219,8 +212,7 @@ static void failures_without_memory_change_nothing(void **state) {
 }
 
 /* A device without room for a byte. */
-static void a_table_that_cannot_be_written_is_an_error(void **state) {
-  (void)state;
+TEST_CASE(a_table_that_cannot_be_written_is_an_error) {
   int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
   assert_true(fd >= 0);
   assert_int_equal(umem_ledger_print(fd), umemIOError);
@@ -229,8 +221,7 @@ static void a_table_that_cannot_be_written_is_an_error(void **state) {
   close(fd);
 }
 
-static void a_child_goes_on_with_the_records(void **state) {
-  (void)state;
+TEST_CASE(a_child_goes_on_with_the_records) {
   umemLedgerRecord records[2];
   char a[4] = "abc", b[4];
   int status;
@@ -250,17 +241,4 @@ static void a_child_goes_on_with_the_records(void **state) {
   umem_ledger_clear();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_ledger_sums_up),
-      cmocka_unit_test(reading_checks_its_arguments),
-      cmocka_unit_test(the_table_is_printed),
-      cmocka_unit_test(many_threads_count),
-      cmocka_unit_test(the_ledger_is_switched_while_others_copy),
-      cmocka_unit_test(further_routes_are_summed_up),
-      cmocka_unit_test(failures_without_memory_change_nothing),
-      cmocka_unit_test(a_table_that_cannot_be_written_is_an_error),
-      cmocka_unit_test(a_child_goes_on_with_the_records),
-  };
-  return cmocka_run_group_tests_name("the ledger", tests, open_contexts, close_contexts);
-}
+int main(void) { return run_cases(open_contexts, close_contexts); }

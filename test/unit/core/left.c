@@ -1,12 +1,6 @@
 /* left.c - what the harness of the contract does when a test ends inside of a call of umem: by a signal,
  * or by a check in a callback. The next test must not see it. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include <umem/base.h>
 
 #include "core/status.h"
+#include "cases.h"
 
 static sigjmp_buf back;
 static umemHost host;
@@ -54,8 +49,7 @@ char const *__lsan_default_suppressions(void) { return "leak:umem_open\n"; }
 
 static void crash_in_construct(void) { umem_open("crashes:"); }
 
-static void a_left_call_is_over(void **state) {
-  (void)state;
+TEST_CASE(a_left_call_is_over) {
   void (*const calls[])(void) = {crash_in_progress, crash_in_construct};
   struct sigaction action = {.sa_handler = jump, .sa_flags = SA_NODEFER};
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
@@ -77,7 +71,4 @@ static void a_left_call_is_over(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(a_left_call_is_over)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

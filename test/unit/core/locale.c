@@ -1,10 +1,4 @@
 /* locale.c - umem writes and reads a point in numbers where the locale of the program has a comma. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/number.h"
 
@@ -13,6 +7,7 @@
 #include <unistd.h>
 
 #include "comma.h"
+#include "cases.h"
 
 static bool has_comma;
 
@@ -34,8 +29,7 @@ static void assert_message(char const *words) {
   umem_thread_clear();
 }
 
-static void messages_have_a_point(void **state) {
-  (void)state;
+TEST_CASE(messages_have_a_point) {
   if (!has_comma) skip();
   umemStatusType status = umemOK;
   int64_t const shape[] = {4};
@@ -60,8 +54,7 @@ static void messages_have_a_point(void **state) {
   umem_dtor(&host);
 }
 
-static void the_ledger_has_points(void **state) {
-  (void)state;
+TEST_CASE(the_ledger_has_points) {
   if (!has_comma) skip();
   char a[4] = "abc", b[4], text[2000] = "";
   int ends[2];
@@ -82,8 +75,7 @@ static void the_ledger_has_points(void **state) {
   assert_null(strchr(text, ','));
 }
 
-static void names_have_points(void **state) {
-  (void)state;
+TEST_CASE(names_have_points) {
   if (!has_comma) skip();
   void *ctx = umem_open("fault+host:?share=0.5");
   assert_non_null(ctx);
@@ -93,8 +85,7 @@ static void names_have_points(void **state) {
 }
 
 /* Arabic and Persian have a point of two bytes. */
-static void points_may_have_several_bytes(void **state) {
-  (void)state;
+TEST_CASE(points_may_have_several_bytes) {
   char const *const cases[][2] = {{"12\xd9\xab"
                                    "5",
                                    "12.5"},
@@ -113,12 +104,4 @@ static void points_may_have_several_bytes(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(messages_have_a_point),
-      cmocka_unit_test(the_ledger_has_points),
-      cmocka_unit_test(names_have_points),
-      cmocka_unit_test(points_may_have_several_bytes),
-  };
-  return cmocka_run_group_tests_name("locale", tests, begin, end);
-}
+int main(void) { return run_cases(begin, end); }

@@ -1,17 +1,12 @@
 /* methods.c - when the methods of a context are called, and what is made of them where they are
  * missing or fail: umem/virtual.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 #include <umem.h>
 
 #include "core/order.h"
+#include "cases.h"
 
 /* ---- a context that counts its calls ---- */
 
@@ -117,8 +112,7 @@ static void open_adaptor_of(Counted *ctx, umemVirtual *upstream) {
 
 /* ---- allocation ---- */
 
-static void a_null_without_a_status_gets_one(void **state) {
-  (void)state;
+TEST_CASE(a_null_without_a_status_gets_one) {
   Counted ctx;
   open_counted(&ctx);
   ctx.alloc_is_mute = true;
@@ -133,8 +127,7 @@ static void a_null_without_a_status_gets_one(void **state) {
   umem_dtor(&ctx);
 }
 
-static void a_failed_calloc_leaves_no_block(void **state) {
-  (void)state;
+TEST_CASE(a_failed_calloc_leaves_no_block) {
   Counted ctx;
   open_counted(&ctx);
   ctx.set_fails = true;
@@ -144,8 +137,7 @@ static void a_failed_calloc_leaves_no_block(void **state) {
   umem_dtor(&ctx);
 }
 
-static void methods_never_see_zero_bytes(void **state) {
-  (void)state;
+TEST_CASE(methods_never_see_zero_bytes) {
   Counted ctx;
   open_counted(&ctx);
   uintptr_t adr = umem_alloc(&ctx, 0);
@@ -160,8 +152,7 @@ static void methods_never_see_zero_bytes(void **state) {
   umem_dtor(&ctx);
 }
 
-static void default_alignment_costs_no_more_than_it_must(void **state) {
-  (void)state;
+TEST_CASE(default_alignment_costs_no_more_than_it_must) {
   Counted ctx;
   open_counted(&ctx);
   ctx.super.alignment = 16;
@@ -178,8 +169,7 @@ static void default_alignment_costs_no_more_than_it_must(void **state) {
   umem_dtor(&ctx);
 }
 
-static void a_failed_move_leaves_the_block(void **state) {
-  (void)state;
+TEST_CASE(a_failed_move_leaves_the_block) {
   Counted ctx;
   open_counted(&ctx);
   uintptr_t adr = umem_alloc(&ctx, 100);
@@ -195,8 +185,7 @@ static void a_failed_move_leaves_the_block(void **state) {
 
 /* ---- order ---- */
 
-static void only_ordered_contexts_are_waited_for(void **state) {
-  (void)state;
+TEST_CASE(only_ordered_contexts_are_waited_for) {
   Counted ctx, other;
   open_counted(&ctx);
   open_counted(&other);
@@ -210,8 +199,7 @@ static void only_ordered_contexts_are_waited_for(void **state) {
   umem_dtor(&other);
 }
 
-static void by_default_waiting_synchronises(void **state) {
-  (void)state;
+TEST_CASE(by_default_waiting_synchronises) {
   Counted other;
   umemHost host;
   umemHost_ctor(&host);
@@ -224,8 +212,7 @@ static void by_default_waiting_synchronises(void **state) {
 }
 
 /* Two queues of work on one memory. */
-static void a_sync_that_moves_nothing_keeps_the_order(void **state) {
-  (void)state;
+TEST_CASE(a_sync_that_moves_nothing_keeps_the_order) {
   Counted one, other;
   open_counted(&one);
   open_counted(&other);
@@ -245,8 +232,7 @@ static void a_sync_that_moves_nothing_keeps_the_order(void **state) {
 }
 
 /* ... is refused all the same where a copy would be. */
-static void a_sync_that_moves_nothing_needs_the_right(void **state) {
-  (void)state;
+TEST_CASE(a_sync_that_moves_nothing_needs_the_right) {
   Counted ctx;
   open_counted(&ctx);
   uintptr_t adr = umem_alloc(&ctx, 10);
@@ -257,8 +243,7 @@ static void a_sync_that_moves_nothing_needs_the_right(void **state) {
 }
 
 /* A buffer of the default set may be read until the context is synchronised. */
-static void default_set_waits_for_ordered_contexts(void **state) {
-  (void)state;
+TEST_CASE(default_set_waits_for_ordered_contexts) {
   static struct umemVtbl const vtbl = {
       .alloc = counted_alloc,
       .free = counted_free,
@@ -278,8 +263,7 @@ static void default_set_waits_for_ordered_contexts(void **state) {
 
 /* ---- adaptors ---- */
 
-static void what_an_adaptor_lacks_is_asked_of_its_upstream(void **state) {
-  (void)state;
+TEST_CASE(what_an_adaptor_lacks_is_asked_of_its_upstream) {
   Counted inner, middle, outer;
   open_counted(&inner);
   open_adaptor_of(&middle, &inner.super);
@@ -298,8 +282,7 @@ static void what_an_adaptor_lacks_is_asked_of_its_upstream(void **state) {
 }
 
 /* Only umemOrdered contexts are asked: nothing else has a queue. */
-static void whether_work_is_recorded_is_asked_of_the_innermost(void **state) {
-  (void)state;
+TEST_CASE(whether_work_is_recorded_is_asked_of_the_innermost) {
   static struct umemVtbl const vtbl = {.is_captured = counted_is_captured};
   Counted inner, middle, outer;
   construct(&inner, &vtbl, NULL);
@@ -325,8 +308,7 @@ static bool fail_is_captured(umemVirtual *ctx) {
 }
 
 /* What the method records is no failure of the call that asks. */
-static void asking_whether_work_is_recorded_fails_nowhere(void **state) {
-  (void)state;
+TEST_CASE(asking_whether_work_is_recorded_fails_nowhere) {
   static struct umemVtbl const vtbl = {.is_captured = fail_is_captured};
   Counted ctx;
   construct(&ctx, &vtbl, NULL);
@@ -339,8 +321,7 @@ static void asking_whether_work_is_recorded_fails_nowhere(void **state) {
 }
 
 /* Whoever connects waits for the queues of both sides, through all layers. */
-static void connections_wait_for_both_sides(void **state) {
-  (void)state;
+TEST_CASE(connections_wait_for_both_sides) {
   Counted inner, outer, other;
   open_counted(&inner);
   open_adaptor_of(&outer, &inner.super);
@@ -359,8 +340,7 @@ static void connections_wait_for_both_sides(void **state) {
 }
 
 /* The upstream must outlive its adaptors; a call reports one that does not. */
-static void a_dead_upstream_is_a_failure(void **state) {
-  (void)state;
+TEST_CASE(a_dead_upstream_is_a_failure) {
   Counted inner, outer, other;
   umemInfo info = UMEM_INFO_INIT;
   open_counted(&inner);
@@ -384,8 +364,7 @@ static void a_dead_upstream_is_a_failure(void **state) {
 
 /* ---- the end ---- */
 
-static void the_end_is_called_once(void **state) {
-  (void)state;
+TEST_CASE(the_end_is_called_once) {
   Counted ctx;
   open_counted(&ctx);
   umem_dtor(&ctx);
@@ -394,8 +373,7 @@ static void the_end_is_called_once(void **state) {
   assert_true(umem_is_ok(&ctx));
 }
 
-static void failures_of_the_end_can_be_read(void **state) {
-  (void)state;
+TEST_CASE(failures_of_the_end_can_be_read) {
   Counted ctx;
   open_counted(&ctx);
   ctx.dtor_fails = true;
@@ -407,25 +385,4 @@ static void failures_of_the_end_can_be_read(void **state) {
   assert_int_equal(ctx.dtors, 1);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_null_without_a_status_gets_one),
-      cmocka_unit_test(a_failed_calloc_leaves_no_block),
-      cmocka_unit_test(methods_never_see_zero_bytes),
-      cmocka_unit_test(default_alignment_costs_no_more_than_it_must),
-      cmocka_unit_test(a_failed_move_leaves_the_block),
-      cmocka_unit_test(only_ordered_contexts_are_waited_for),
-      cmocka_unit_test(by_default_waiting_synchronises),
-      cmocka_unit_test(a_sync_that_moves_nothing_keeps_the_order),
-      cmocka_unit_test(a_sync_that_moves_nothing_needs_the_right),
-      cmocka_unit_test(default_set_waits_for_ordered_contexts),
-      cmocka_unit_test(what_an_adaptor_lacks_is_asked_of_its_upstream),
-      cmocka_unit_test(whether_work_is_recorded_is_asked_of_the_innermost),
-      cmocka_unit_test(asking_whether_work_is_recorded_fails_nowhere),
-      cmocka_unit_test(connections_wait_for_both_sides),
-      cmocka_unit_test(a_dead_upstream_is_a_failure),
-      cmocka_unit_test(the_end_is_called_once),
-      cmocka_unit_test(failures_of_the_end_can_be_read),
-  };
-  return cmocka_run_group_tests_name("methods", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

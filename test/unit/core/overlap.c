@@ -1,11 +1,5 @@
 /* overlap.c - overlap.h against a table of bytes; contexts that have one file at different addresses; and no memory for a
  * buffer. The contract tests copies whose sides overlap on every context. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/copy.h"
 
@@ -15,6 +9,7 @@
 #include <unistd.h>
 
 #include "fake/fake.h"
+#include "cases.h"
 
 /* ---- what the library allocates ---- */
 
@@ -62,8 +57,7 @@ static void mark(umemItems const *items, unsigned char *bytes, int k, uintptr_t 
     for (size_t i = 0; i < items->item_size; i++) bytes[adr + i] |= with;
 }
 
-static void meetings_are_as_the_bytes_say(void **state) {
-  (void)state;
+TEST_CASE(meetings_are_as_the_bytes_say) {
   int met = 0, rounds = 20000;
   srand(35);
   for (int i = 0; i < rounds; i++) {
@@ -82,8 +76,7 @@ static void meetings_are_as_the_bytes_say(void **state) {
 }
 
 /* The columns of a matrix of 10^6 rows take turns; the bytes next to each other are apart. */
-static void large_layouts_are_decided_at_once(void **state) {
-  (void)state;
+TEST_CASE(large_layouts_are_decided_at_once) {
   size_t const extents[] = {1000000, 100};
   ptrdiff_t const strides[] = {8000, 16};
   umemItems one = {1 << 20, 8, 2, extents, strides}, other = one;
@@ -128,8 +121,7 @@ static void check_shift(void *src, void *dst, unsigned char *bytes, int up) {
   test_free(found);
 }
 
-static void contexts_of_one_file_are_one_memory(void **state) {
-  (void)state;
+TEST_CASE(contexts_of_one_file_are_one_memory) {
   unsigned char *bytes = test_malloc(length);
   for (int way = 0; way < 8; way++) {
     umemFile file, other;
@@ -152,8 +144,7 @@ static void contexts_of_one_file_are_one_memory(void **state) {
 /* ---- a move of rows that take turns ---- */
 
 /* The items of two rows alternate, so that each row moves over the other one; together they exceed the buffer. */
-static void rows_that_take_turns_are_read_first(void **state) {
-  (void)state;
+TEST_CASE(rows_that_take_turns_are_read_first) {
   enum { n = 600000, step = 2, second = 5, all = second + step * n + 1 };
   size_t const extents[] = {2, n};
   ptrdiff_t const strides[] = {second * 8, step * 8};
@@ -173,8 +164,7 @@ static void rows_that_take_turns_are_read_first(void **state) {
 /* ---- two queues over one memory ---- */
 
 /* What one queue reads into the buffer is there before the other one writes it back. */
-static void a_buffer_waits_for_what_fills_it(void **state) {
-  (void)state;
+TEST_CASE(a_buffer_waits_for_what_fills_it) {
   enum { n = 50 };
   double matrix[n * n];
   size_t const extents[] = {n, n};
@@ -210,8 +200,7 @@ static void a_buffer_waits_for_what_fills_it(void **state) {
 
 /* ---- the question of a program ---- */
 
-static void programs_can_ask(void **state) {
-  (void)state;
+TEST_CASE(programs_can_ask) {
   char bytes[64];
   uintptr_t adr = (uintptr_t)bytes;
   umemLayout const run = {.size = sizeof run, .item_size = 8};
@@ -232,8 +221,7 @@ static void programs_can_ask(void **state) {
   umem_thread_clear();
 }
 
-static void files_of_one_folder_are_apart(void **state) {
-  (void)state;
+TEST_CASE(files_of_one_folder_are_apart) {
   umemFile one, other, again;
   umemLayout const run = {.size = sizeof run, .item_size = 8};
   assert_int_equal(umemFile_ctor(&one, path, "w+"), umemOK);
@@ -253,8 +241,7 @@ static void files_of_one_folder_are_apart(void **state) {
 
 /* ---- no memory ---- */
 
-static void without_a_buffer_nothing_changes(void **state) {
-  (void)state;
+TEST_CASE(without_a_buffer_nothing_changes) {
   enum { n = 100 };
   double *matrix = test_malloc(n * n * sizeof *matrix), *old = test_malloc(n * n * sizeof *old);
   size_t const extents[] = {n, n};
@@ -281,16 +268,4 @@ static int open_host(void **state) {
   return umemHost_ctor(&host) != umemOK;
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(meetings_are_as_the_bytes_say),
-      cmocka_unit_test(large_layouts_are_decided_at_once),
-      cmocka_unit_test(contexts_of_one_file_are_one_memory),
-      cmocka_unit_test(rows_that_take_turns_are_read_first),
-      cmocka_unit_test(a_buffer_waits_for_what_fills_it),
-      cmocka_unit_test(programs_can_ask),
-      cmocka_unit_test(files_of_one_folder_are_apart),
-      cmocka_unit_test(without_a_buffer_nothing_changes),
-  };
-  return cmocka_run_group_tests(tests, open_host, NULL);
-}
+int main(void) { return run_cases(open_host, NULL); }

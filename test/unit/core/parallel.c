@@ -27,10 +27,11 @@ static void run_log(Log *log, unsigned pieces, unsigned meeting) {
   expect_done(log, pieces);
 }
 
+#define TEST(name) TEST_CASE_WITH(name, begin, end)
+
 /* ---- who does the pieces ---- */
 
-static void the_first_piece_is_the_callers(void **state) {
-  (void)state;
+TEST(the_first_piece_is_the_callers) {
   Log log;
   for (unsigned pieces = 1; pieces <= umemParallelMost; pieces++) {
     run_log(&log, pieces, 0);
@@ -38,8 +39,7 @@ static void the_first_piece_is_the_callers(void **state) {
   }
 }
 
-static void pieces_run_at_the_same_time(void **state) {
-  (void)state;
+TEST(pieces_run_at_the_same_time) {
   Log log;
   run_log(&log, 4, 4);
   for (unsigned i = 0; i < 4; i++)
@@ -52,8 +52,7 @@ static bool is_among(pthread_t thread, pthread_t const *known, unsigned count) {
   return false;
 }
 
-static void threads_are_kept(void **state) {
-  (void)state;
+TEST(threads_are_kept) {
   Log first, log;
   run_log(&first, 4, 4);
   for (int round = 0; round < 50; round++) {
@@ -63,16 +62,14 @@ static void threads_are_kept(void **state) {
   assert_true(task_count_becomes(tasks_alone() + 3));
 }
 
-static void one_thread_does_all(void **state) {
-  (void)state;
+TEST(one_thread_does_all) {
   Log log;
   assert_int_equal(umem_set_threads(1), umemOK);
   run_log(&log, 7, 0);
   for (unsigned i = 0; i < 7; i++) assert_true(pthread_equal(log.thread[i], pthread_self()));
 }
 
-static void helpers_come_and_go(void **state) {
-  (void)state;
+TEST(helpers_come_and_go) {
   Log log;
   unsigned const counts[] = {2, umemParallelMost, 3, 5, 1};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -89,8 +86,7 @@ static void set_one(void *job, unsigned piece) {
   if (piece == 1) umem_set_threads(1);
 }
 
-static void busy_helpers_leave_later(void **state) {
-  (void)state;
+TEST(busy_helpers_leave_later) {
   for (int round = 0; round < 20; round++) {
     Log log = {.meeting = 4};
     assert_int_equal(umem_set_threads(4), umemOK);
@@ -100,8 +96,7 @@ static void busy_helpers_leave_later(void **state) {
   assert_true(task_count_becomes(tasks_alone()));
 }
 
-static void the_default_is_that_of_the_processors(void **state) {
-  (void)state;
+TEST(the_default_is_that_of_the_processors) {
   cpu_set_t set;
   assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
   unsigned expected = CPU_COUNT(&set) < 16 ? (unsigned)CPU_COUNT(&set) : 16;
@@ -109,16 +104,14 @@ static void the_default_is_that_of_the_processors(void **state) {
   assert_int_equal(umem_get_threads(), expected);
 }
 
-static void too_many_threads_are_refused(void **state) {
-  (void)state;
+TEST(too_many_threads_are_refused) {
   assert_int_equal(umem_set_threads(UMEM_MAX_THREADS + 1), umemValueError);
   assert_non_null(strstr(umem_thread_message(), "umem_set_threads: 1025 threads"));
   assert_int_equal(umem_set_threads(UINT32_MAX), umemValueError);
   assert_int_equal(umem_get_threads(), 4);
 }
 
-static void pieces_follow_size_and_threads(void **state) {
-  (void)state;
+TEST(pieces_follow_size_and_threads) {
   assert_int_equal(umem_parallel_pieces(0, 100, 8), 1);
   assert_int_equal(umem_parallel_pieces(199, 100, 8), 1);
   assert_int_equal(umem_parallel_pieces(200, 100, 8), 2);
@@ -139,8 +132,7 @@ static void read_mask(void *job, unsigned piece) {
   pthread_sigmask(SIG_BLOCK, NULL, (sigset_t *)job + piece);
 }
 
-static void helpers_block_signals(void **state) {
-  (void)state;
+TEST(helpers_block_signals) {
   Log log;
   run_log(&log, 2, 2);
   sigset_t masks[umemParallelMost];
@@ -174,8 +166,7 @@ static void grow(void *job, unsigned piece) {
     atomic_fetch_add(tree->leaves, 1);
 }
 
-static void jobs_may_be_nested(void **state) {
-  (void)state;
+TEST(jobs_may_be_nested) {
   unsigned const counts[] = {1, 2, 4, umemParallelMost};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     atomic_uint leaves = 0;
@@ -205,8 +196,7 @@ static void *run_many(void *argument) {
   return NULL;
 }
 
-static void many_threads_share_the_helpers(void **state) {
-  (void)state;
+TEST(many_threads_share_the_helpers) {
   enum { count = 8 };
   pthread_t threads[count];
   for (int i = 0; i < count; i++)
@@ -234,8 +224,7 @@ static void fail_from(void *job, unsigned piece) {
   if (piece >= fallible->fails) umemVirtual_fail(fallible->ctx, umemIOError, "piece %u", piece);
 }
 
-static void the_lowest_failure_is_the_callers(void **state) {
-  (void)state;
+TEST(the_lowest_failure_is_the_callers) {
   umemHost host;
   assert_int_equal(umemHost_ctor(&host), umemOK);
   for (unsigned fails = 0; fails < 4; fails++) {
@@ -254,8 +243,7 @@ static void the_lowest_failure_is_the_callers(void **state) {
   umem_dtor(&host);
 }
 
-static void a_later_job_knows_of_no_failure(void **state) {
-  (void)state;
+TEST(a_later_job_knows_of_no_failure) {
   Fallible job = {.log.meeting = 4};
   umem_parallel(4, fail_from, &job);
   assert_int_equal(umem_thread_status(), umemIOError);
@@ -281,8 +269,7 @@ static void use_in_child(unsigned forks) {
   _exit(right && umem_thread_status() == umemOK ? 0 : 1);
 }
 
-static void a_child_works_on_its_own_thread(void **state) {
-  (void)state;
+TEST(a_child_works_on_its_own_thread) {
   Log log;
   run_log(&log, 4, 4);
   unsigned forks = umem_fork_count();
@@ -304,8 +291,7 @@ static void *work_until_over(void *over) {
   return NULL;
 }
 
-static void forks_beside_jobs(void **state) {
-  (void)state;
+TEST(forks_beside_jobs) {
   atomic_bool over = false;
   pthread_t threads[3];
   for (int i = 0; i < 3; i++)
@@ -356,8 +342,7 @@ static void fork_in_piece(void *job, unsigned piece) {
 }
 
 /* In the caller's child the call reports that the others' pieces are lost. */
-static void a_piece_may_fork(void **state) {
-  (void)state;
+TEST(a_piece_may_fork) {
   pid_t parent = getpid();
   for (unsigned piece = 0; piece < 3; piece++) {
     Forking job = {.log.meeting = 3, .piece = piece};
@@ -446,8 +431,7 @@ static int act(char const *name) {
   return 1;
 }
 
-static void a_process_exits_at_any_time(void **state) {
-  (void)state;
+TEST(a_process_exits_at_any_time) {
   char program[4096] = "";
   assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
   for (size_t i = 0; i < deed_count; i++) {
@@ -463,29 +447,7 @@ static void a_process_exits_at_any_time(void **state) {
   }
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
 int main(int argc, char **argv) {
   if (argc == 2) return act(argv[1]);
-  struct CMUnitTest const tests[] = {
-      TEST(the_first_piece_is_the_callers),
-      TEST(pieces_run_at_the_same_time),
-      TEST(threads_are_kept),
-      TEST(one_thread_does_all),
-      TEST(helpers_come_and_go),
-      TEST(busy_helpers_leave_later),
-      TEST(the_default_is_that_of_the_processors),
-      TEST(too_many_threads_are_refused),
-      TEST(pieces_follow_size_and_threads),
-      TEST(helpers_block_signals),
-      TEST(jobs_may_be_nested),
-      TEST(many_threads_share_the_helpers),
-      TEST(the_lowest_failure_is_the_callers),
-      TEST(a_later_job_knows_of_no_failure),
-      TEST(a_child_works_on_its_own_thread),
-      TEST(forks_beside_jobs),
-      TEST(a_piece_may_fork),
-      TEST(a_process_exits_at_any_time),
-  };
-  return cmocka_run_group_tests_name("parallel", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -22,10 +22,11 @@ static unsigned threads_of(Log const *log, unsigned pieces) {
   return count;
 }
 
+#define TEST(name) TEST_CASE_WITH(name, begin, end)
+
 /* ---- pieces and threads ---- */
 
-static void each_piece_is_done_once(void **state) {
-  (void)state;
+TEST(each_piece_is_done_once) {
   Log log;
   for (unsigned pieces = 0; pieces <= pieces_most; pieces++) {
     run_log(&log, pieces, 0);
@@ -34,15 +35,13 @@ static void each_piece_is_done_once(void **state) {
   }
 }
 
-static void pieces_run_at_the_same_time(void **state) {
-  (void)state;
+TEST(pieces_run_at_the_same_time) {
   Log log;
   run_log(&log, four, four);
   assert_int_equal(threads_of(&log, four), four);
 }
 
-static void one_thread_does_all_in_order(void **state) {
-  (void)state;
+TEST(one_thread_does_all_in_order) {
   Log log;
   assert_int_equal(umem_set_threads(1), umemOK);
   assert_int_equal(umem_get_parallel_threads(), 1);
@@ -51,8 +50,7 @@ static void one_thread_does_all_in_order(void **state) {
   for (unsigned i = 0; i < pieces_most; i++) assert_int_equal(log.order[i], i);
 }
 
-static void as_many_threads_as_are_set(void **state) {
-  (void)state;
+TEST(as_many_threads_as_are_set) {
   Log log;
   for (unsigned threads = 2; threads <= 40; threads += 19) {
     assert_int_equal(umem_set_threads(threads), umemOK);
@@ -63,16 +61,14 @@ static void as_many_threads_as_are_set(void **state) {
   }
 }
 
-static void the_default_is_all_processors(void **state) {
-  (void)state;
+TEST(the_default_is_all_processors) {
   cpu_set_t set;
   assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
   assert_int_equal(umem_set_threads(0), umemOK);
   assert_int_equal(umem_get_parallel_threads(), CPU_COUNT(&set));
 }
 
-static void no_function_is_refused(void **state) {
-  (void)state;
+TEST(no_function_is_refused) {
   assert_int_equal(umem_parallel_for(3, NULL, NULL), umemValueError);
   assert_string_equal(umem_thread_message(), "umem_parallel_for: the function to call is NULL");
   assert_int_equal(umem_parallel_for(0, NULL, NULL), umemValueError);
@@ -95,8 +91,7 @@ static void grow(void *data, unsigned piece) {
     atomic_fetch_add(tree->leaves, 1000000);
 }
 
-static void calls_may_be_nested(void **state) {
-  (void)state;
+TEST(calls_may_be_nested) {
   for (unsigned threads = 1; threads <= 4; threads++) {
     atomic_uint leaves = 0;
     assert_int_equal(umem_set_threads(threads), umemOK);
@@ -110,8 +105,7 @@ static void set_one(void *data, unsigned piece) {
   if (piece == 1) umem_set_threads(1);
 }
 
-static void body_may_set_the_number(void **state) {
-  (void)state;
+TEST(body_may_set_the_number) {
   Log log = {.meeting = four};
   assert_int_equal(umem_parallel_for(four, set_one, &log), umemOK);
   assert_int_equal(umem_get_parallel_threads(), 1);
@@ -131,8 +125,7 @@ static void *run_many(void *argument) {
   return NULL;
 }
 
-static void many_threads_may_call(void **state) {
-  (void)state;
+TEST(many_threads_may_call) {
   enum { count = 8 };
   pthread_t threads[count];
   for (int i = 0; i < count; i++)
@@ -154,8 +147,7 @@ static void fail_to_set(void *data, unsigned piece) {
     umemVirtual_fail(host, umemAssertError, "piece %u", piece);
 }
 
-static void a_failure_in_a_piece_is_its_own(void **state) {
-  (void)state;
+TEST(a_failure_in_a_piece_is_its_own) {
   char const *expected = "umem_set: the address in Host is null"; /* each failure adds it */
   umemHost host;
   assert_int_equal(umemHost_ctor(&host), umemOK);
@@ -196,8 +188,7 @@ static void *be_cancelled(void *data) {
   return NULL;
 }
 
-static void cancellation_waits(void **state) {
-  (void)state;
+TEST(cancellation_waits) {
   for (unsigned threads = 1; threads <= four; threads += 3) {
     Cancelled job = {.log.meeting = threads};
     pthread_t thread;
@@ -216,8 +207,7 @@ static void cancellation_waits(void **state) {
 
 /* ---- fork ---- */
 
-static void a_child_works_on_its_own_thread(void **state) {
-  (void)state;
+TEST(a_child_works_on_its_own_thread) {
   Log log;
   run_log(&log, four, four);
   pid_t child = fork();
@@ -257,8 +247,7 @@ static void fork_in_first_piece(void *data, unsigned piece) {
 }
 
 /* The pieces of the other threads are not in the child, and the call says so there. */
-static void a_piece_may_fork(void **state) {
-  (void)state;
+TEST(a_piece_may_fork) {
   Forking job = {.log.meeting = four};
   umemStatusType status = umem_parallel_for(four, fork_in_first_piece, &job);
   if (job.child == 0) _exit(status == umemRuntimeError ? 0 : 1);
@@ -266,23 +255,4 @@ static void a_piece_may_fork(void **state) {
   assert_int_equal(status_of(job.child), 0);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(each_piece_is_done_once),
-      TEST(pieces_run_at_the_same_time),
-      TEST(one_thread_does_all_in_order),
-      TEST(as_many_threads_as_are_set),
-      TEST(the_default_is_all_processors),
-      TEST(no_function_is_refused),
-      TEST(calls_may_be_nested),
-      TEST(body_may_set_the_number),
-      TEST(many_threads_may_call),
-      TEST(a_failure_in_a_piece_is_its_own),
-      TEST(cancellation_waits),
-      TEST(a_child_works_on_its_own_thread),
-      TEST(a_piece_may_fork),
-  };
-  return cmocka_run_group_tests_name("parallel_for", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

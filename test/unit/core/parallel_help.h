@@ -5,13 +5,6 @@
 #ifndef UMEM_TEST_PARALLEL_HELP_H
 #define UMEM_TEST_PARALLEL_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,6 +15,7 @@
 #include <umem.h>
 
 #include "unit/tasks.h"
+#include "cases.h"
 
 enum { pieces_most = 100 };
 

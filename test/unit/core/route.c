@@ -1,12 +1,8 @@
 /* route.c - which methods the router calls, in which order, and with what: umem/virtual.h.
  *
  * That the right bytes arrive is for the contract to show. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,8 +104,7 @@ static uintptr_t adr(void) { return (uintptr_t)place; }
 
 /* ---- the order of routes ---- */
 
-static void the_source_is_asked_first(void **state) {
-  (void)state;
+TEST_CASE(the_source_is_asked_first) {
   open_probes(0, 0);
   a.takes = true;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
@@ -120,8 +115,7 @@ static void the_source_is_asked_first(void **state) {
   close_probes();
 }
 
-static void then_the_destination(void **state) {
-  (void)state;
+TEST_CASE(then_the_destination) {
   open_probes(0, 0);
   b.takes = true;
   assert_int_equal(umem_copy_from(&b, 8192, &a, 4096, 10), umemOK);
@@ -130,8 +124,7 @@ static void then_the_destination(void **state) {
   close_probes();
 }
 
-static void what_the_cpu_can_write_is_read_into(void **state) {
-  (void)state;
+TEST_CASE(what_the_cpu_can_write_is_read_into) {
   open_probes(0, umemCpuReadable | umemCpuWritable);
   assert_int_equal(umem_copy_to(&a, 4096, &b, adr(), 10), umemOK);
   assert_string_equal(calls, "a?b?a>");
@@ -139,8 +132,7 @@ static void what_the_cpu_can_write_is_read_into(void **state) {
   close_probes();
 }
 
-static void what_the_cpu_can_read_is_written_from(void **state) {
-  (void)state;
+TEST_CASE(what_the_cpu_can_read_is_written_from) {
   open_probes(umemCpuReadable, 0);
   assert_int_equal(umem_copy_to(&a, adr(), &b, 4096, 10), umemOK);
   assert_string_equal(calls, "a?b?b<");
@@ -148,8 +140,7 @@ static void what_the_cpu_can_read_is_written_from(void **state) {
   close_probes();
 }
 
-static void the_rest_goes_through_host_memory(void **state) {
-  (void)state;
+TEST_CASE(the_rest_goes_through_host_memory) {
   open_probes(0, 0);
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
   assert_string_equal(calls, "a?b?a>b<");
@@ -158,8 +149,7 @@ static void the_rest_goes_through_host_memory(void **state) {
 }
 
 /* Pointers that may fault are not followed. */
-static void faultable_memory_goes_through_host_memory(void **state) {
-  (void)state;
+TEST_CASE(faultable_memory_goes_through_host_memory) {
   open_probes(0, umemCpuReadable | umemCpuWritable | umemFaultable);
   assert_int_equal(umem_copy_to(&a, 4096, &b, adr(), 10), umemOK);
   assert_string_equal(calls, "a?b?a>b<");
@@ -167,8 +157,7 @@ static void faultable_memory_goes_through_host_memory(void **state) {
   close_probes();
 }
 
-static void the_plain_host_needs_no_buffer(void **state) {
-  (void)state;
+TEST_CASE(the_plain_host_needs_no_buffer) {
   open_probes(0, 0);
   umemHost host;
   umemHost_ctor(&host);
@@ -180,8 +169,7 @@ static void the_plain_host_needs_no_buffer(void **state) {
   close_probes();
 }
 
-static void a_failed_read_is_not_written(void **state) {
-  (void)state;
+TEST_CASE(a_failed_read_is_not_written) {
   open_probes(0, 0);
   a.breaks = true;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemIOError);
@@ -190,8 +178,7 @@ static void a_failed_read_is_not_written(void **state) {
   close_probes();
 }
 
-static void a_failed_write_ends_the_copy(void **state) {
-  (void)state;
+TEST_CASE(a_failed_write_ends_the_copy) {
   open_probes(0, 0);
   b.breaks = true;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 3 << 20), umemIOError); /* several chunks */
@@ -201,8 +188,7 @@ static void a_failed_write_ends_the_copy(void **state) {
 }
 
 /* Nothing is called before the arguments are checked. */
-static void refused_copies_reach_no_method(void **state) {
-  (void)state;
+TEST_CASE(refused_copies_reach_no_method) {
   open_probes(0, 0);
   a.super.capabilities &= ~(unsigned)umemReadable;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemNotSupportedError);
@@ -226,8 +212,7 @@ static umemLayout const *offered(int rank, size_t item_size, size_t const *exten
   return &a.layout;
 }
 
-static void what_is_contiguous_becomes_a_run(void **state) {
-  (void)state;
+TEST_CASE(what_is_contiguous_becomes_a_run) {
   open_probes(0, 0);
   size_t const extents[] = {4, 5, 6};
   ptrdiff_t const strides[] = {240, 48, 8};
@@ -240,8 +225,7 @@ static void what_is_contiguous_becomes_a_run(void **state) {
   close_probes();
 }
 
-static void rows_stay_whole(void **state) {
-  (void)state;
+TEST_CASE(rows_stay_whole) {
   open_probes(0, 0);
   size_t const extents[] = {4, 5, 6};
   ptrdiff_t const strides[] = {500, 100, 8};
@@ -254,8 +238,7 @@ static void rows_stay_whole(void **state) {
   close_probes();
 }
 
-static void dimensions_of_one_are_dropped(void **state) {
-  (void)state;
+TEST_CASE(dimensions_of_one_are_dropped) {
   open_probes(0, 0);
   size_t const extents[] = {1, 3, 1, 4, 1};
   ptrdiff_t const strides[] = {-99, 64, 12345, 16, 1};
@@ -312,8 +295,7 @@ static void random_strides(int rank, size_t item_size, size_t const *extents, pt
 }
 
 /* Whatever the normal form is, the same bytes go to the same places. */
-static void the_normal_form_means_the_same(void **state) {
-  (void)state;
+TEST_CASE(the_normal_form_means_the_same) {
   static int wanted[map_size], found[map_size];
   open_probes(0, 0);
   for (int i = 0; i < 300; i++) {
@@ -337,8 +319,7 @@ static void the_normal_form_means_the_same(void **state) {
 }
 
 /* Numbers at which careless arithmetic overflows; seen by the undefined behaviour sanitizer. */
-static void strides_may_be_as_long_as_addresses(void **state) {
-  (void)state;
+TEST_CASE(strides_may_be_as_long_as_addresses) {
   open_probes(0, 0);
   size_t const extents[] = {2, 2};
   ptrdiff_t const half = (ptrdiff_t)1 << 62;
@@ -368,23 +349,4 @@ static void strides_may_be_as_long_as_addresses(void **state) {
   close_probes();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_source_is_asked_first),
-      cmocka_unit_test(then_the_destination),
-      cmocka_unit_test(what_the_cpu_can_write_is_read_into),
-      cmocka_unit_test(what_the_cpu_can_read_is_written_from),
-      cmocka_unit_test(the_rest_goes_through_host_memory),
-      cmocka_unit_test(faultable_memory_goes_through_host_memory),
-      cmocka_unit_test(the_plain_host_needs_no_buffer),
-      cmocka_unit_test(a_failed_read_is_not_written),
-      cmocka_unit_test(a_failed_write_ends_the_copy),
-      cmocka_unit_test(refused_copies_reach_no_method),
-      cmocka_unit_test(what_is_contiguous_becomes_a_run),
-      cmocka_unit_test(rows_stay_whole),
-      cmocka_unit_test(dimensions_of_one_are_dropped),
-      cmocka_unit_test(the_normal_form_means_the_same),
-      cmocka_unit_test(strides_may_be_as_long_as_addresses),
-  };
-  return cmocka_run_group_tests_name("route", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

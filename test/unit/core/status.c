@@ -1,10 +1,6 @@
 /* status.c - umem/status.h: texts, threads, the hook. What holds for each context is in the contract. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "cases.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,10 +23,11 @@ static int close_host(void **state) {
   return 0;
 }
 
+#define WITH_HOST(name) TEST_CASE_WITH(name, open_host, close_host)
+
 /* ---- names ---- */
 
-static void every_type_has_a_name(void **state) {
-  (void)state;
+TEST_CASE(every_type_has_a_name) {
   static char const *const names[] = {
       [umemOK] = "OK",
       [umemMemoryError] = "MemoryError",
@@ -48,15 +45,13 @@ static void every_type_has_a_name(void **state) {
     assert_string_equal(umem_get_status_name((umemStatusType)type), names[type]);
 }
 
-static void other_numbers_are_unknown(void **state) {
-  (void)state;
+TEST_CASE(other_numbers_are_unknown) {
   int const numbers[] = {umemCancelledError + 1, 1000, -1, -1000};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     assert_string_equal(umem_get_status_name((umemStatusType)numbers[i]), "UnknownError");
 }
 
-static void the_version_is_that_of_the_headers(void **state) {
-  (void)state;
+TEST_CASE(the_version_is_that_of_the_headers) {
   char version[40];
   snprintf(version, sizeof version, "%d.%d.%d", UMEM_VERSION_MAJOR, UMEM_VERSION_MINOR,
            UMEM_VERSION_PATCH);
@@ -66,8 +61,7 @@ static void the_version_is_that_of_the_headers(void **state) {
 
 /* ---- the text of a context ---- */
 
-static void a_missing_message_is_empty(void **state) {
-  (void)state;
+WITH_HOST(a_missing_message_is_empty) {
   assert_int_equal(umem_set_status(&host, umemIOError, NULL), umemIOError);
   assert_string_equal(umem_get_message(&host), "");
   assert_string_equal(umem_thread_message(), "");
@@ -75,8 +69,7 @@ static void a_missing_message_is_empty(void **state) {
   assert_string_equal(umem_get_message(&host), "second");
 }
 
-static void OK_overwrites_and_is_no_failure(void **state) {
-  (void)state;
+WITH_HOST(OK_overwrites_and_is_no_failure) {
   umem_set_status(&host, umemIOError, "broken");
   uint64_t before = umem_thread_failures();
   assert_int_equal(umem_set_status(&host, umemOK, "mended"), umemOK);
@@ -88,8 +81,7 @@ static void OK_overwrites_and_is_no_failure(void **state) {
   assert_string_equal(umem_get_message(&host), "broken; mended; again");
 }
 
-static void each_change_is_noted(void **state) {
-  (void)state;
+WITH_HOST(each_change_is_noted) {
   umem_set_status(&host, umemIOError, "a");
   umem_set_status(&host, umemMemoryError, "b");
   umem_set_status(&host, umemMemoryError, NULL);
@@ -99,8 +91,7 @@ static void each_change_is_noted(void **state) {
   assert_int_equal(umem_get_status(&host), umemAssertError);
 }
 
-static void long_messages_keep_their_beginning(void **state) {
-  (void)state;
+WITH_HOST(long_messages_keep_their_beginning) {
   size_t const lengths[] = {UMEM_MESSAGE_SIZE - 2, UMEM_MESSAGE_SIZE - 1, UMEM_MESSAGE_SIZE,
                             UMEM_MESSAGE_SIZE + 1, 100000};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -121,8 +112,7 @@ static void long_messages_keep_their_beginning(void **state) {
   }
 }
 
-static void failures_are_formatted(void **state) {
-  (void)state;
+WITH_HOST(failures_are_formatted) {
   umemStatusType returned = umemVirtual_fail(&host, umemRuntimeError, "%d of %s", 7, "nine");
   assert_int_equal(returned, umemRuntimeError);
   assert_string_equal(umem_get_message(&host), "7 of nine");
@@ -136,8 +126,7 @@ static void failures_are_formatted(void **state) {
 }
 
 /* Names that others chose may be in a message: nothing in it acts on a terminal, or begins a line of a log. */
-static void what_acts_on_a_terminal_is_escaped(void **state) {
-  (void)state;
+WITH_HOST(what_acts_on_a_terminal_is_escaped) {
   static char const name[] = "a\x1b[2J\n\x7f\xc2\x9b \xc3\xa9 \xe2\x80\xae \xff \xe4\xb8 \\x";
   static char const shown[] =
       "a\\x1b[2J\\x0a\\x7f\\xc2\\x9b \xc3\xa9 \\xe2\\x80\\xae \\xff \\xe4\\xb8 \\x";
@@ -156,8 +145,7 @@ static void what_acts_on_a_terminal_is_escaped(void **state) {
 }
 
 /* The outermost: the one that the program has called. */
-static void messages_begin_with_the_public_function(void **state) {
-  (void)state;
+WITH_HOST(messages_begin_with_the_public_function) {
   umem_connect(&host, 0, 8, &host, 1);
   assert_memory_equal(umem_thread_message(), "umem_connect: ", 14);
   umem_disconnect(&host, 16, &host, 16, 3);
@@ -168,8 +156,7 @@ static void messages_begin_with_the_public_function(void **state) {
   assert_string_equal(umem_thread_message(), "mine");
 }
 
-static void nothing_recorded_is_no_text(void **state) {
-  (void)state;
+WITH_HOST(nothing_recorded_is_no_text) {
   assert_null(host.super.status.message);
   umem_set_status(&host, umemIOError, "text");
   assert_string_equal(host.super.status.message, "text");
@@ -180,8 +167,7 @@ static void nothing_recorded_is_no_text(void **state) {
 
 /* ---- texts that are handed out ---- */
 
-static void a_message_outlives_three_further_calls(void **state) {
-  (void)state;
+WITH_HOST(a_message_outlives_three_further_calls) {
   umem_set_status(&host, umemIOError, "one");
   char const *kept = umem_get_message(&host);
   umem_set_status(&host, umemIOError, "two");
@@ -197,8 +183,7 @@ static void a_message_outlives_three_further_calls(void **state) {
 }
 
 /* Also where the library itself looks at messages in between. */
-static void a_message_outlives_calls_that_fail(void **state) {
-  (void)state;
+WITH_HOST(a_message_outlives_calls_that_fail) {
   umemFile failed;
   umemFile_ctor(&failed, "", "r");
   umem_set_status(&host, umemIOError, "one");
@@ -209,8 +194,7 @@ static void a_message_outlives_calls_that_fail(void **state) {
   umem_dtor(&failed);
 }
 
-static void a_message_outlives_its_context(void **state) {
-  (void)state;
+WITH_HOST(a_message_outlives_its_context) {
   umemHost *other = malloc(sizeof *other);
   assert_non_null(other);
   umemHost_ctor(other);
@@ -223,8 +207,7 @@ static void a_message_outlives_its_context(void **state) {
 
 /* ---- threads ---- */
 
-static void a_thread_knows_its_last_failure(void **state) {
-  (void)state;
+WITH_HOST(a_thread_knows_its_last_failure) {
   umemHost other;
   umemHost_ctor(&other);
   uint64_t before = umem_thread_failures();
@@ -246,8 +229,7 @@ static void a_thread_knows_its_last_failure(void **state) {
 }
 
 /* A call that fails raises the count, one that does not leaves it. */
-static void failures_are_counted(void **state) {
-  (void)state;
+WITH_HOST(failures_are_counted) {
   uint64_t count = umem_thread_failures();
   uintptr_t adr = umem_alloc(&host, 8);
   umem_free(&host, adr);
@@ -269,8 +251,7 @@ static void *fail_elsewhere(void *argument) {
   return NULL;
 }
 
-static void threads_have_their_own(void **state) {
-  (void)state;
+WITH_HOST(threads_have_their_own) {
   pthread_t thread;
   bool fresh = false;
   umem_set_status(&host, umemIOError, "here");
@@ -307,8 +288,7 @@ static void see(void *ctx, umemStatusType type, char const *message, void *data)
   if (seen->fails) umem_set_status(ctx, umemAssertError, "inside the hook");
 }
 
-static void the_hook_sees_each_failure(void **state) {
-  (void)state;
+WITH_HOST(the_hook_sees_each_failure) {
   Seen seen = {0};
   umem_set_failure_hook(see, &seen);
   uintptr_t adr = umem_alloc(&host, 8);
@@ -330,8 +310,7 @@ static void the_hook_sees_each_failure(void **state) {
   assert_int_equal(seen.calls, 2);
 }
 
-static void the_hook_runs_in_the_failing_thread(void **state) {
-  (void)state;
+WITH_HOST(the_hook_runs_in_the_failing_thread) {
   Seen seen = {0};
   pthread_t thread;
   bool fresh;
@@ -342,8 +321,7 @@ static void the_hook_runs_in_the_failing_thread(void **state) {
   assert_false(pthread_equal(seen.thread, pthread_self()));
 }
 
-static void failures_inside_the_hook_do_not_call_it(void **state) {
-  (void)state;
+WITH_HOST(failures_inside_the_hook_do_not_call_it) {
   Seen seen = {.fails = true};
   umem_set_failure_hook(see, &seen);
   uint64_t count = umem_thread_failures();
@@ -358,8 +336,7 @@ static void failures_inside_the_hook_do_not_call_it(void **state) {
 }
 
 /* The call returns its own failure, and the hook's messages do not name the calling function. */
-static void failures_inside_the_hook_are_not_the_callers(void **state) {
-  (void)state;
+WITH_HOST(failures_inside_the_hook_are_not_the_callers) {
   Seen seen = {.fails = true};
   umem_set_failure_hook(see, &seen);
   assert_int_equal(umem_set(&host, 0, 0, 8), umemValueError);
@@ -368,31 +345,4 @@ static void failures_inside_the_hook_are_not_the_callers(void **state) {
   assert_null(strstr(umem_get_message(&host), "umem_set: inside the hook"));
 }
 
-#define WITH_HOST(test) cmocka_unit_test_setup_teardown(test, open_host, close_host)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(every_type_has_a_name),
-      cmocka_unit_test(other_numbers_are_unknown),
-      cmocka_unit_test(the_version_is_that_of_the_headers),
-      WITH_HOST(a_missing_message_is_empty),
-      WITH_HOST(OK_overwrites_and_is_no_failure),
-      WITH_HOST(each_change_is_noted),
-      WITH_HOST(long_messages_keep_their_beginning),
-      WITH_HOST(failures_are_formatted),
-      WITH_HOST(what_acts_on_a_terminal_is_escaped),
-      WITH_HOST(messages_begin_with_the_public_function),
-      WITH_HOST(nothing_recorded_is_no_text),
-      WITH_HOST(a_message_outlives_three_further_calls),
-      WITH_HOST(a_message_outlives_calls_that_fail),
-      WITH_HOST(a_message_outlives_its_context),
-      WITH_HOST(a_thread_knows_its_last_failure),
-      WITH_HOST(failures_are_counted),
-      WITH_HOST(threads_have_their_own),
-      WITH_HOST(the_hook_sees_each_failure),
-      WITH_HOST(the_hook_runs_in_the_failing_thread),
-      WITH_HOST(failures_inside_the_hook_do_not_call_it),
-      WITH_HOST(failures_inside_the_hook_are_not_the_callers),
-  };
-  return cmocka_run_group_tests_name("status", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

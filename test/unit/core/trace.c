@@ -1,8 +1,7 @@
 /* trace.c - the route that a copy writes down: umem/copy.h. */
 #include "trace_help.h"
 
-static void a_route_names_its_legs(void **state) {
-  (void)state;
+TEST_CASE(a_route_names_its_legs) {
   umemRoute route;
   uintptr_t a = block_of(&file, 100), b = block_of(&host, 100), c = block_of(&other, 100);
   assert_int_equal(copy(&host, b, &host, block_of(&host, 100), 100, &route), umemOK);
@@ -24,8 +23,7 @@ static void a_route_names_its_legs(void **state) {
 }
 
 /* One call writes the pages of one file from a mapping of the other. */
-static void files_are_copied_through_the_cache(void **state) {
-  (void)state;
+TEST_CASE(files_are_copied_through_the_cache) {
   size_t const nbytes = 100 << 10;
   umemRoute route;
   uintptr_t a = block_of(&file, nbytes), b = block_of(&other, nbytes);
@@ -66,8 +64,7 @@ static void check_in_memory(umemDirect direct) {
   umem_dtor(&shared);
 }
 
-static void files_in_memory_name_the_page_cache(void **state) {
-  (void)state;
+TEST_CASE(files_in_memory_name_the_page_cache) {
   umem_set_threads(1);
   check_in_memory(umemDirectAuto);
   check_in_memory(umemDirectOn);
@@ -75,8 +72,7 @@ static void files_in_memory_name_the_page_cache(void **state) {
   umem_set_threads(0);
 }
 
-static void workers_share_a_leg(void **state) {
-  (void)state;
+TEST_CASE(workers_share_a_leg) {
   size_t const nbytes = 24 << 20;
   umemRoute route;
   uintptr_t a = block_of(&file, nbytes), b = block_of(&host, nbytes);
@@ -91,8 +87,7 @@ static void workers_share_a_leg(void **state) {
   umem_free(&file, a);
 }
 
-static void an_adaptor_adds_nothing(void **state) {
-  (void)state;
+TEST_CASE(an_adaptor_adds_nothing) {
   umemLimit limit;
   umemStats stats;
   umemRoute route;
@@ -109,8 +104,7 @@ static void an_adaptor_adds_nothing(void **state) {
   umem_dtor(&limit);
 }
 
-static void strided_copies_have_a_route(void **state) {
-  (void)state;
+TEST_CASE(strided_copies_have_a_route) {
   size_t const extents[] = {16, 16};
   ptrdiff_t const across[] = {8, 128};
   umemLayout layout = {.size = sizeof layout, .item_size = 8, .rank = 2, .extents = extents};
@@ -143,8 +137,7 @@ static bool step(void *user, uint64_t done, uint64_t total) {
   return steps->go;
 }
 
-static void strided_copies_report_and_cancel(void **state) {
-  (void)state;
+TEST_CASE(strided_copies_report_and_cancel) {
   size_t const extents[] = {4};
   ptrdiff_t const every_other[] = {2};
   umemLayout layout = {.size = sizeof layout, .item_size = 1, .rank = 1, .extents = extents};
@@ -173,8 +166,7 @@ static void strided_copies_report_and_cancel(void **state) {
   umem_clear_status(&host);
 }
 
-static void a_failed_copy_says_what_was_done(void **state) {
-  (void)state;
+TEST_CASE(a_failed_copy_says_what_was_done) {
   umemRoute route;
   uintptr_t a = block_of(&file, 100), b = block_of(&host, 100);
   assert_int_equal(copy(&host, b, &file, a + (1 << 20), 50, &route), umemIndexError);
@@ -187,8 +179,7 @@ static void a_failed_copy_says_what_was_done(void **state) {
   umem_clear_status(&host);
 }
 
-static void sizes_of_structs_are_respected(void **state) {
-  (void)state;
+TEST_CASE(sizes_of_structs_are_respected) {
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   char a[4] = "abc", b[4];
@@ -211,8 +202,7 @@ static void sizes_of_structs_are_respected(void **state) {
                    umemOK);
 }
 
-static void texts_are_bounded(void **state) {
-  (void)state;
+TEST_CASE(texts_are_bounded) {
   umemRoute route;
   char a[4] = "abc", b[4], text[8];
   assert_int_equal(copy(&host, (uintptr_t)a, &host, (uintptr_t)b, 4, &route), umemOK);
@@ -237,18 +227,4 @@ static void texts_are_bounded(void **state) {
   assert_text(&route, "file -> 16 workers, page cache + direct I/O -> pinned -> cuda:0");
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_route_names_its_legs),
-      cmocka_unit_test(files_are_copied_through_the_cache),
-      cmocka_unit_test(files_in_memory_name_the_page_cache),
-      cmocka_unit_test(workers_share_a_leg),
-      cmocka_unit_test(an_adaptor_adds_nothing),
-      cmocka_unit_test(strided_copies_have_a_route),
-      cmocka_unit_test(strided_copies_report_and_cancel),
-      cmocka_unit_test(a_failed_copy_says_what_was_done),
-      cmocka_unit_test(sizes_of_structs_are_respected),
-      cmocka_unit_test(texts_are_bounded),
-  };
-  return cmocka_run_group_tests_name("routes", tests, open_contexts, close_contexts);
-}
+int main(void) { return run_cases(open_contexts, close_contexts); }

@@ -2,12 +2,7 @@
 #ifndef UMEM_TEST_TRACE_HELP_H
 #define UMEM_TEST_TRACE_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cases.h"
 
 #include <fcntl.h>
 #include <pthread.h>

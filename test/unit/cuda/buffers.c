@@ -1,11 +1,5 @@
 /* buffers.c - the umemHost that CUDA contexts have for intermediate buffers, on a double of the
  * runtime; and what fork leaves of staging. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <string.h>
@@ -17,6 +11,7 @@
 #include "core/context.h"
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_gpus.h"
+#include "cases.h"
 
 enum { count = 8 };
 
@@ -66,10 +61,11 @@ static bool is_pinned(uintptr_t adr) {
   return !rt->pointer((void *)adr, &kind, &device) && kind == umemCudaPinned;
 }
 
+#define CASE(name) TEST_CASE_WITH(name, set_up, tear_down)
+
 /* ---- blocks ---- */
 
-static void test_it_is_a_plain_host(void **state) {
-  (void)state;
+CASE(test_it_is_a_plain_host) {
   umemHost other;
   umemHost_ctor(&other);
   assert_true(umem_is_plain_host(&buffers.host.super));
@@ -78,8 +74,7 @@ static void test_it_is_a_plain_host(void **state) {
   umem_dtor(&other);
 }
 
-static void test_sizes_that_chunks_serve(void **state) {
-  (void)state;
+CASE(test_sizes_that_chunks_serve) {
   size_t const sizes[] = {1, umemStagingBufferFrom - 1, umemStagingBufferFrom, umemStagingChunk,
                           umemStagingChunk + 1};
   bool const pinned[] = {false, false, true, true, false};
@@ -93,8 +88,7 @@ static void test_sizes_that_chunks_serve(void **state) {
   }
 }
 
-static void test_all_ways_to_allocate(void **state) {
-  (void)state;
+CASE(test_all_ways_to_allocate) {
   size_t nbytes = umemStagingChunk / 2;
   uintptr_t adr = umem_alloc(&buffers, nbytes);
   umem_set(&buffers, adr, 1, nbytes);
@@ -111,8 +105,7 @@ static void test_all_ways_to_allocate(void **state) {
   umem_aligned_free(&buffers, adr);
 }
 
-static void test_beyond_the_bound_memory_is_plain(void **state) {
-  (void)state;
+CASE(test_beyond_the_bound_memory_is_plain) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 2), umemOK);
   uintptr_t adr[4];
   for (int i = 0; i < 4; i++) {
@@ -128,8 +121,7 @@ static void test_beyond_the_bound_memory_is_plain(void **state) {
     if (i != 1) umem_free(&buffers, adr[i]);
 }
 
-static void test_where_nothing_can_be_pinned_memory_is_plain(void **state) {
-  (void)state;
+CASE(test_where_nothing_can_be_pinned_memory_is_plain) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 0), umemOK);
   char const *const functions[] = {"host_alloc", "context_push", "context_current"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
@@ -162,8 +154,7 @@ static void *use_buffers(void *argument) {
   return argument;
 }
 
-static void test_threads(void **state) {
-  (void)state;
+CASE(test_threads) {
   assert_int_equal(umemCuda_set_staging(256 << 10, count / 2), umemOK);
   pthread_t threads[count];
   unsigned char values[count];
@@ -192,8 +183,7 @@ static int use_in_child(uintptr_t inherited) {
   return 0;
 }
 
-static void test_a_child_of_fork_calls_nothing(void **state) {
-  (void)state;
+CASE(test_a_child_of_fork_calls_nothing) {
   uintptr_t idle = umem_alloc(&buffers, umemStagingChunk);
   uintptr_t lent = umem_alloc(&buffers, umemStagingChunk);
   umem_free(&buffers, idle);
@@ -211,16 +201,4 @@ static void test_a_child_of_fork_calls_nothing(void **state) {
   umem_free(&buffers, lent);
 }
 
-int main(void) {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  struct CMUnitTest const tests[] = {
-      CASE(test_it_is_a_plain_host),
-      CASE(test_sizes_that_chunks_serve),
-      CASE(test_all_ways_to_allocate),
-      CASE(test_beyond_the_bound_memory_is_plain),
-      CASE(test_where_nothing_can_be_pinned_memory_is_plain),
-      CASE(test_threads),
-      CASE(test_a_child_of_fork_calls_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

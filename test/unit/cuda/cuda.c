@@ -19,8 +19,7 @@ static void expect_none(int kind, int device, umemStatusType type, char const *w
   assert_int_equal(status, type);
 }
 
-static void machines_without_cuda_are_told(void **state) {
-  (void)state;
+CUDA_TEST(machines_without_cuda_are_told) {
   for (int kind = 0; kind < kinds; kind++) {
     fake_cudart_machine()->driver_version = 0;
     expect_none(kind, 0, umemNotSupportedError, "there is no CUDA driver");
@@ -36,8 +35,7 @@ static void machines_without_cuda_are_told(void **state) {
   }
 }
 
-static void only_devices_there_are_are_opened(void **state) {
-  (void)state;
+CUDA_TEST(only_devices_there_are_are_opened) {
   static int const none[] = {-1, 3, 63, 64, 99, INT32_MIN, INT32_MAX};
   for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
     expect_none(aCuda, none[i], umemValueError, "there is no GPU");
@@ -47,8 +45,7 @@ static void only_devices_there_are_are_opened(void **state) {
   assert_false(fake_cudart_had_context(0));
 }
 
-static void gpus_without_pools_use_plain_memory(void **state) {
-  (void)state;
+CUDA_TEST(gpus_without_pools_use_plain_memory) {
   fake_cudart_machine()->device[0].no_pools = true;
   umemCudaAsync ctx;
   expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
@@ -67,8 +64,7 @@ static void gpus_without_pools_use_plain_memory(void **state) {
 }
 
 /* The device says that it has pools, and the driver does not. */
-static void drivers_without_pools_too(void **state) {
-  (void)state;
+CUDA_TEST(drivers_without_pools_too) {
   umemCudaAsync ctx;
   fake_cudart_fail_in("pool_create", 1, umemCudaNotSupported);
   expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
@@ -77,14 +73,12 @@ static void drivers_without_pools_too(void **state) {
   umem_dtor(&ctx);
 }
 
-static void gpus_without_managed_memory_are_told(void **state) {
-  (void)state;
+CUDA_TEST(gpus_without_managed_memory_are_told) {
   fake_cudart_machine()->device[1].no_managed = true;
   expect_none(aManaged, 1, umemNotSupportedError, "GPU 1, Fake GPU 1, has no managed memory");
 }
 
-static void streams_are_borrowed_and_of_the_same_gpu(void **state) {
-  (void)state;
+CUDA_TEST(streams_are_borrowed_and_of_the_same_gpu) {
   void *stream;
   umemCudaAsync ctx;
   enter(1);
@@ -109,8 +103,7 @@ static void streams_are_borrowed_and_of_the_same_gpu(void **state) {
   expect_misuse("a stream that is destroyed");
 }
 
-static void streams_with_a_meaning(void **state) {
-  (void)state;
+CUDA_TEST(streams_with_a_meaning) {
   umemCudaAsync ctx;
   for (uintptr_t legacy = 0; legacy < 2; legacy++) {
     expect_ok(umemCudaAsync_ctor(&ctx, 0, legacy));
@@ -124,8 +117,7 @@ static void streams_with_a_meaning(void **state) {
   umem_dtor(&ctx);
 }
 
-static void pools_have_the_size_they_are_given(void **state) {
-  (void)state;
+CUDA_TEST(pools_have_the_size_they_are_given) {
   umemCudaAsync ctx;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   options.maximum_size = 1000;
@@ -150,8 +142,7 @@ static uint64_t available(void *ctx) {
   return info.available;
 }
 
-static void pools_keep_and_give_back(void **state) {
-  (void)state;
+CUDA_TEST(pools_keep_and_give_back) {
   umemCuda plain;
   umemCudaAsync ctx;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
@@ -178,8 +169,7 @@ static void pools_keep_and_give_back(void **state) {
 
 /* ---- errors ---- */
 
-static void exhausted_memory_is_told_with_figures(void **state) {
-  (void)state;
+CUDA_TEST(exhausted_memory_is_told_with_figures) {
   for (int device = 0; device < 2; device++)
     fake_cudart_machine()->device[device].capacity = 1000000;
   for (int kind = 0; kind < kinds; kind++) {
@@ -198,8 +188,7 @@ static void exhausted_memory_is_told_with_figures(void **state) {
   }
 }
 
-static void freeing_what_is_not_live_is_told(void **state) {
-  (void)state;
+CUDA_TEST(freeing_what_is_not_live_is_told) {
   Any any, other;
   for (int kind = 0; kind < kinds; kind++) {
     expect_ok(construct(&any, kind, 0));
@@ -215,8 +204,7 @@ static void freeing_what_is_not_live_is_told(void **state) {
 }
 
 /* A free that CUDA refuses leaves the block as it was. */
-static void a_block_that_was_not_freed_lives_on(void **state) {
-  (void)state;
+CUDA_TEST(a_block_that_was_not_freed_lives_on) {
   static char const *const give[kinds] = {"free", "host_free", "free", "pool_free"};
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
@@ -230,8 +218,7 @@ static void a_block_that_was_not_freed_lives_on(void **state) {
   }
 }
 
-static void foreign_addresses_are_refused(void **state) {
-  (void)state;
+CUDA_TEST(foreign_addresses_are_refused) {
   umemCuda ctx;
   umemHost host;
   char bytes[8] = {0};
@@ -249,8 +236,7 @@ static void foreign_addresses_are_refused(void **state) {
   umem_dtor(&host);
 }
 
-static void memory_of_other_origin_may_be_used(void **state) {
-  (void)state;
+CUDA_TEST(memory_of_other_origin_may_be_used) {
   umemCuda ctx;
   umemHost host;
   unsigned char bytes[8];
@@ -287,8 +273,7 @@ static void expect_crash(void *ctx, int kind, uintptr_t adr, umemHost *host) {
   expect_failure(umem_trim(ctx, 0), umemRuntimeError, words);
 }
 
-static void a_crashed_kernel_is_told_apart(void **state) {
-  (void)state;
+CUDA_TEST(a_crashed_kernel_is_told_apart) {
   umemHost host;
   expect_ok(umemHost_ctor(&host));
   for (int kind = 0; kind < kinds; kind++) {
@@ -334,8 +319,7 @@ static void use(Any *any, int device, umemHost *host) {
   }
 }
 
-static void the_caller_s_place_is_untouched(void **state) {
-  (void)state;
+CUDA_TEST(the_caller_s_place_is_untouched) {
   umemHost host;
   Any any;
   expect_ok(umemHost_ctor(&host));
@@ -362,8 +346,7 @@ static void the_caller_s_place_is_untouched(void **state) {
 }
 
 /* Each call, with another GPU current, for a context of each kind, as the capture mode is. */
-static void the_capture_mode_is_untouched(void **state) {
-  (void)state;
+CUDA_TEST(the_capture_mode_is_untouched) {
   umemHost host;
   Any any;
   int mode = 1;
@@ -397,8 +380,7 @@ static void expect_calls(char const *const names[], unsigned const counts[],
 
 /* Each asks which context is current, sets the capture mode and resets it, and asks whether the stream is captured. In
  * the caller's mode CUDA would break captures, by a free as well as by an allocation. */
-static void blocks_of_a_stream_take_few_calls(void **state) {
-  (void)state;
+CUDA_TEST(blocks_of_a_stream_take_few_calls) {
   enum { functions = 5 };
   static char const *const names[functions] = {"context_current", "exchange_capture_mode",
                                                "stream_capture", "pool_malloc", "pool_free"};
@@ -444,14 +426,12 @@ static void leave_captures_whole(bool pools) {
   leave(0);
 }
 
-static void blocks_of_a_stream_leave_captures_whole(void **state) {
-  (void)state;
+CUDA_TEST(blocks_of_a_stream_leave_captures_whole) {
   leave_captures_whole(true);
   leave_captures_whole(false);
 }
 
-static void pinned_memory_takes_the_caller_s_gpu(void **state) {
-  (void)state;
+CUDA_TEST(pinned_memory_takes_the_caller_s_gpu) {
   umemCudaHost ctx;
   expect_ok(umemCudaHost_ctor(&ctx, 0));
   umem_dtor(&ctx);
@@ -465,28 +445,4 @@ static void pinned_memory_takes_the_caller_s_gpu(void **state) {
   forget_all(); /* the device that the caller has set */
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      CUDA_TEST(machines_without_cuda_are_told),
-      CUDA_TEST(only_devices_there_are_are_opened),
-      CUDA_TEST(gpus_without_pools_use_plain_memory),
-      CUDA_TEST(drivers_without_pools_too),
-      CUDA_TEST(gpus_without_managed_memory_are_told),
-      CUDA_TEST(streams_are_borrowed_and_of_the_same_gpu),
-      CUDA_TEST(streams_with_a_meaning),
-      CUDA_TEST(pools_have_the_size_they_are_given),
-      CUDA_TEST(pools_keep_and_give_back),
-      CUDA_TEST(exhausted_memory_is_told_with_figures),
-      CUDA_TEST(freeing_what_is_not_live_is_told),
-      CUDA_TEST(a_block_that_was_not_freed_lives_on),
-      CUDA_TEST(foreign_addresses_are_refused),
-      CUDA_TEST(memory_of_other_origin_may_be_used),
-      CUDA_TEST(a_crashed_kernel_is_told_apart),
-      CUDA_TEST(the_caller_s_place_is_untouched),
-      CUDA_TEST(the_capture_mode_is_untouched),
-      CUDA_TEST(blocks_of_a_stream_take_few_calls),
-      CUDA_TEST(blocks_of_a_stream_leave_captures_whole),
-      CUDA_TEST(pinned_memory_takes_the_caller_s_gpu),
-  };
-  return cmocka_run_group_tests_name("CUDA contexts", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

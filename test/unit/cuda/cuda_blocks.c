@@ -24,8 +24,7 @@ static void refuse_block(umemVirtual *ctx) {
   umem_clear_status(ctx);
 }
 
-static void a_block_that_cannot_be_remembered_goes_back(void **state) {
-  (void)state;
+CUDA_TEST(a_block_that_cannot_be_remembered_goes_back) {
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
     expect_ok(construct(&any, kind, 0));
@@ -38,8 +37,7 @@ static void a_block_that_cannot_be_remembered_goes_back(void **state) {
 }
 
 /* The program must not get the error of a call that it did not make. */
-static void what_fails_then_is_no_error_of_the_program(void **state) {
-  (void)state;
+CUDA_TEST(what_fails_then_is_no_error_of_the_program) {
   umemCuda ctx;
   expect_ok(umemCuda_ctor(&ctx, 0));
   fake_cudart_fail_in("free", 1, umemCudaInvalidValue);
@@ -58,8 +56,7 @@ static void fill_table(void *ctx) {
   no_cells = true;
 }
 
-static void a_block_that_could_not_be_freed_stays_live(void **state) {
-  (void)state;
+CUDA_TEST(a_block_that_could_not_be_freed_stays_live) {
   umemCuda ctx;
   uintptr_t adr[full];
   expect_ok(umemCuda_ctor(&ctx, 0));
@@ -76,11 +73,4 @@ static void a_block_that_could_not_be_freed_stays_live(void **state) {
   umem_dtor(&ctx);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      CUDA_TEST(a_block_that_cannot_be_remembered_goes_back),
-      CUDA_TEST(what_fails_then_is_no_error_of_the_program),
-      CUDA_TEST(a_block_that_could_not_be_freed_stays_live),
-  };
-  return cmocka_run_group_tests_name("Blocks of CUDA contexts", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -54,8 +54,7 @@ static void go(void *from, void *to) {
   umem_free(to, dst);
 }
 
-static void a_transposed_array_takes_few_calls(void **state) {
-  (void)state;
+CUDA_TEST(a_transposed_array_takes_few_calls) {
   static int const devices[] = {aCuda, anAsync};
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     begin(devices[i]);
@@ -69,8 +68,7 @@ static void a_transposed_array_takes_few_calls(void **state) {
 }
 
 /* Host memory would take the gaps, too. */
-static void sparse_items_stay_in_boxes(void **state) {
-  (void)state;
+CUDA_TEST(sparse_items_stay_in_boxes) {
   size_t const extents[] = {24, 24};
   ptrdiff_t const apart[] = {item * 3, edge * item * 4};
   umemLayout const layout = {sizeof layout, item, 2, extents, apart, NULL};
@@ -88,8 +86,7 @@ static void sparse_items_stay_in_boxes(void **state) {
 }
 
 /* One channel of an image with padded lines: in the order of the device memory, too, each item is apart. */
-static void scattered_items_stay_in_boxes(void **state) {
-  (void)state;
+CUDA_TEST(scattered_items_stay_in_boxes) {
   size_t const extents[] = {24, 61};
   ptrdiff_t const apart[] = {61 * 12 + 4, 12};
   umemLayout const layout = {sizeof layout, 4, 2, extents, NULL, apart};
@@ -109,8 +106,7 @@ static void scattered_items_stay_in_boxes(void **state) {
 }
 
 /* A graph cannot have the host's part. */
-static void a_capture_records_boxes(void **state) {
-  (void)state;
+CUDA_TEST(a_capture_records_boxes) {
   begin(anAsync);
   void *graph = NULL, *stream = (void *)umemCudaAsync_stream(&ctx.async);
   uintptr_t src = block_of(&ctx, nbytes), dst = block_of(&pinned, nbytes);
@@ -131,8 +127,7 @@ static void a_capture_records_boxes(void **state) {
 }
 
 /* Whatever the order of the elements is, the memory is one run. */
-static void arrays_in_any_order_are_set_at_once(void **state) {
-  (void)state;
+CUDA_TEST(arrays_in_any_order_are_set_at_once) {
   int64_t const shape[] = {30, 40, 50}, columns[] = {item, 30 * item, 1200 * item};
   umemStatusType status = umemOK;
   double five = 5;
@@ -162,11 +157,4 @@ static void arrays_in_any_order_are_set_at_once(void **state) {
   end();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      CUDA_TEST(a_transposed_array_takes_few_calls),  CUDA_TEST(sparse_items_stay_in_boxes),
-      CUDA_TEST(scattered_items_stay_in_boxes),       CUDA_TEST(a_capture_records_boxes),
-      CUDA_TEST(arrays_in_any_order_are_set_at_once),
-  };
-  return cmocka_run_group_tests_name("CUDA, boxes", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

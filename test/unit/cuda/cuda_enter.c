@@ -12,8 +12,7 @@ static int current_device(void) {
   return device;
 }
 
-static void a_gpu_is_current_between_the_two(void **state) {
-  (void)state;
+CUDA_TEST(a_gpu_is_current_between_the_two) {
   umemCudaEntry entry;
   expect_ok(umemCuda_enter(&entry, 1));
   assert_non_null(current_context());
@@ -27,8 +26,7 @@ static void a_gpu_is_current_between_the_two(void **state) {
   expect_ok(umemCuda_leave(&entry)); /* once is enough */
 }
 
-static void the_callers_gpu_comes_back(void **state) {
-  (void)state;
+CUDA_TEST(the_callers_gpu_comes_back) {
   fake_cudart_set_device(2);
   void *before = current_context();
   for (int device = 0; device < 3; device++) {
@@ -44,8 +42,7 @@ static void the_callers_gpu_comes_back(void **state) {
   forget_all(); /* the caller's GPU, which nothing gives back */
 }
 
-static void the_current_gpu_has_a_name(void **state) {
-  (void)state;
+CUDA_TEST(the_current_gpu_has_a_name) {
   umemCudaEntry entry;
   expect_ok(umemCuda_enter(&entry, -1)); /* the first one, as nothing was chosen */
   assert_int_equal(current_device(), 0);
@@ -61,8 +58,7 @@ static void the_current_gpu_has_a_name(void **state) {
   forget_all();
 }
 
-static void captures_of_the_program_forbid_nothing(void **state) {
-  (void)state;
+CUDA_TEST(captures_of_the_program_forbid_nothing) {
   int const before = fake_cudart_capture_mode();
   for (int device = -1; device < 2; device++) {
     fake_cudart_set_device(0);
@@ -76,8 +72,7 @@ static void captures_of_the_program_forbid_nothing(void **state) {
 }
 
 /* What each launch of the C++ headers pays: two calls to enter, one to leave. */
-static void where_the_gpu_is_current_it_is_cheap(void **state) {
-  (void)state;
+CUDA_TEST(where_the_gpu_is_current_it_is_cheap) {
   umemCuda ctx;
   umemCudaEntry entry;
   fake_cudart_set_device(1);
@@ -108,8 +103,7 @@ static void *enter_often(void *is_right) {
 }
 
 /* Whoever is the last one ends the context, and the next one makes it anew. */
-static void threads_enter_and_leave(void **state) {
-  (void)state;
+CUDA_TEST(threads_enter_and_leave) {
   enum { many = 4 };
   pthread_t threads[many];
   bool right = true;
@@ -120,8 +114,7 @@ static void threads_enter_and_leave(void **state) {
   assert_int_equal(fake_cudart_live().primaries, 0);
 }
 
-static void what_is_not_there_is_not_entered(void **state) {
-  (void)state;
+CUDA_TEST(what_is_not_there_is_not_entered) {
   umemCudaEntry entry;
   expect_failure(umemCuda_enter(NULL, 0), umemValueError, "umemCuda_enter: the entry is NULL");
   expect_failure(umemCuda_leave(NULL), umemValueError, "umemCuda_leave: the entry is NULL");
@@ -138,8 +131,7 @@ static void what_is_not_there_is_not_entered(void **state) {
 }
 
 /* Every call of the runtime fails in turn, once and from then on. */
-static void failures_leave_all_as_it_was(void **state) {
-  (void)state;
+CUDA_TEST(failures_leave_all_as_it_was) {
   static struct {
     int device;
     bool has_current;
@@ -169,8 +161,7 @@ static void failures_leave_all_as_it_was(void **state) {
   }
 }
 
-static void a_child_of_fork_enters_nothing(void **state) {
-  (void)state;
+CUDA_TEST(a_child_of_fork_enters_nothing) {
   umemCuda ctx;
   expect_ok(umemCuda_ctor(&ctx, 0));
   pid_t child = fork();
@@ -188,17 +179,4 @@ static void a_child_of_fork_enters_nothing(void **state) {
   umem_dtor(&ctx);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      CUDA_TEST(a_gpu_is_current_between_the_two),
-      CUDA_TEST(the_callers_gpu_comes_back),
-      CUDA_TEST(the_current_gpu_has_a_name),
-      CUDA_TEST(captures_of_the_program_forbid_nothing),
-      CUDA_TEST(where_the_gpu_is_current_it_is_cheap),
-      CUDA_TEST(threads_enter_and_leave),
-      CUDA_TEST(what_is_not_there_is_not_entered),
-      CUDA_TEST(failures_leave_all_as_it_was),
-      CUDA_TEST(a_child_of_fork_enters_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

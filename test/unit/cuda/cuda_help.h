@@ -35,7 +35,7 @@ static inline umemStatusType construct(Any *any, int kind, int device) {
 
 /* ---- tests ---- */
 
-#define CUDA_TEST(name) cmocka_unit_test_setup_teardown(name, cuda_set_up, cuda_tear_down)
+#define CUDA_TEST(name) TEST_CASE_WITH(name, cuda_set_up, cuda_tear_down)
 
 static inline int cuda_set_up(void **state) {
   set_up(state);

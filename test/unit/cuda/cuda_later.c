@@ -54,8 +54,9 @@ static void expect_order(void *ctx, char const *what) {
   umem_free(ctx, there);
 }
 
-static void what_uses_the_memory_later_comes_later(void **state) {
-  (void)state;
+#define LATER_TEST(name) TEST_CASE_WITH(name, later_set_up, later_tear_down)
+
+LATER_TEST(what_uses_the_memory_later_comes_later) {
   for (int device = 0; device < 2; device++) {
     umemCuda cuda;
     umemCudaManaged managed;
@@ -98,8 +99,7 @@ static void expect_order_after_failures(void *ctx) {
   umem_free(ctx, there);
 }
 
-static void failures_keep_the_order(void **state) {
-  (void)state;
+LATER_TEST(failures_keep_the_order) {
   for (int device = 0; device < 2; device++) {
     umemCuda cuda;
     umemCudaAsync other;
@@ -113,8 +113,7 @@ static void failures_keep_the_order(void **state) {
 }
 
 /* A copy that is recorded is not done before the graph is launched: nobody waits for it. */
-static void a_recorded_copy_is_waited_for_by_nobody(void **state) {
-  (void)state;
+LATER_TEST(a_recorded_copy_is_waited_for_by_nobody) {
   umemCuda cuda;
   void *graph = NULL;
   expect_ok(umemCuda_ctor(&cuda, 0));
@@ -132,13 +131,4 @@ static void a_recorded_copy_is_waited_for_by_nobody(void **state) {
   umem_dtor(&cuda);
 }
 
-#define LATER_TEST(name) cmocka_unit_test_setup_teardown(name, later_set_up, later_tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      LATER_TEST(what_uses_the_memory_later_comes_later),
-      LATER_TEST(failures_keep_the_order),
-      LATER_TEST(a_recorded_copy_is_waited_for_by_nobody),
-  };
-  return cmocka_run_group_tests_name("CUDA, later work", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

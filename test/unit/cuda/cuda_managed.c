@@ -157,8 +157,9 @@ static void copy_both_ways(void *ctx, void *other, Copy *copy, int stream, char 
   umem_free(other, there);
 }
 
-static void copies_come_after_kernels(void **state) {
-  (void)state;
+#define MANAGED_TEST(name) TEST_CASE_WITH(name, managed_set_up, managed_tear_down)
+
+MANAGED_TEST(copies_come_after_kernels) {
   char log[256], map[256];
   int logs = temporary_file(log, sizeof log), maps = temporary_file(map, sizeof map);
   assert_true(logs >= 0 && maps >= 0);
@@ -190,8 +191,7 @@ static void copies_come_after_kernels(void **state) {
 }
 
 /* Where one address serves both sides nothing moves; but what the other side is given is there. */
-static void syncs_of_one_address_come_after_kernels(void **state) {
-  (void)state;
+MANAGED_TEST(syncs_of_one_address_come_after_kernels) {
   for (int stream = 0; stream < streams; stream++) {
     uintptr_t adr = block_of(&managed, n);
     expect_ok(umem_set(&managed, adr, 9, n));
@@ -215,8 +215,7 @@ static void syncs_of_one_address_come_after_kernels(void **state) {
   }
 }
 
-static void synchronizing_waits_for_kernels(void **state) {
-  (void)state;
+MANAGED_TEST(synchronizing_waits_for_kernels) {
   for (int stream = 0; stream < streams; stream++) {
     uintptr_t adr = block_of(&managed, n);
     unsigned char const *bytes = (unsigned char const *)adr;
@@ -233,8 +232,7 @@ static void synchronizing_waits_for_kernels(void **state) {
 }
 
 /* Device memory is like managed memory in that kernels use it while no call of umem runs. */
-static void others_wait_for_kernels_on_device_memory(void **state) {
-  (void)state;
+MANAGED_TEST(others_wait_for_kernels_on_device_memory) {
   umemCuda cuda;
   umemCudaAsync alone;
   expect_ok(umemCuda_ctor(&cuda, 0));
@@ -260,8 +258,7 @@ static void others_wait_for_kernels_on_device_memory(void **state) {
 }
 
 /* Neither side's pages may move under it. */
-static void streams_copy_after_kernels(void **state) {
-  (void)state;
+MANAGED_TEST(streams_copy_after_kernels) {
   umemCudaAsync alone;
   expect_ok(umemCudaAsync_ctor(&alone, 0, UMEM_STREAM_NEW));
   for (int stream = 0; stream < streams; stream++) {
@@ -285,8 +282,7 @@ static void streams_copy_after_kernels(void **state) {
 }
 
 /* The kernels of the GPU that a managed context names, whichever GPU copies. */
-static void another_gpu_copies_after_kernels(void **state) {
-  (void)state;
+MANAGED_TEST(another_gpu_copies_after_kernels) {
   umemCuda there;
   expect_ok(umemCuda_ctor(&there, 1));
   uintptr_t adr = block_of(&managed, n), copy = block_of(&there, n);
@@ -308,8 +304,7 @@ static void another_gpu_copies_after_kernels(void **state) {
 
 /* A block may be freed when the kernel is queued that uses it last: what umemDebug writes there comes after
  * the kernel. */
-static void guards_come_after_kernels(void **state) {
-  (void)state;
+MANAGED_TEST(guards_come_after_kernels) {
   umemPool pool;
   umemDebug debug;
   for (int stream = 0; stream < streams; stream++) {
@@ -333,8 +328,7 @@ static void guards_come_after_kernels(void **state) {
 
 /* While a blocking stream is captured nothing can be queued on the legacy one: then the copy is refused and the
  * capture stays whole. */
-static void a_captured_blocking_stream_is_left_whole(void **state) {
-  (void)state;
+MANAGED_TEST(a_captured_blocking_stream_is_left_whole) {
   void *graph;
   umemFile file;
   expect_ok(umemFile_ctor(&file, NULL, "w+"));
@@ -355,8 +349,7 @@ static void a_captured_blocking_stream_is_left_whole(void **state) {
 }
 
 /* Pinned memory is RAM: the CPU waits for nobody there (cuda-host.rst). */
-static void pinned_memory_waits_for_no_kernel(void **state) {
-  (void)state;
+MANAGED_TEST(pinned_memory_waits_for_no_kernel) {
   umemCudaHost pinned;
   umemFile file;
   expect_ok(umemCudaHost_ctor(&pinned, 0));
@@ -379,19 +372,4 @@ static void pinned_memory_waits_for_no_kernel(void **state) {
   umem_dtor(&file);
 }
 
-#define MANAGED_TEST(name) cmocka_unit_test_setup_teardown(name, managed_set_up, managed_tear_down)
-
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      MANAGED_TEST(copies_come_after_kernels),
-      MANAGED_TEST(syncs_of_one_address_come_after_kernels),
-      MANAGED_TEST(synchronizing_waits_for_kernels),
-      MANAGED_TEST(others_wait_for_kernels_on_device_memory),
-      MANAGED_TEST(streams_copy_after_kernels),
-      MANAGED_TEST(another_gpu_copies_after_kernels),
-      MANAGED_TEST(guards_come_after_kernels),
-      MANAGED_TEST(a_captured_blocking_stream_is_left_whole),
-      MANAGED_TEST(pinned_memory_waits_for_no_kernel),
-  };
-  return cmocka_run_group_tests_name("CUDA managed memory", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

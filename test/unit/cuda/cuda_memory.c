@@ -33,8 +33,7 @@ static bool copies_are_direct(void *one, void *two) {
   return direct;
 }
 
-static void peers_copy_directly(void **state) {
-  (void)state;
+CUDA_TEST(peers_copy_directly) {
   umemCuda zero, one, two;
   expect_ok(umemCuda_ctor(&zero, 0));
   expect_ok(umemCuda_ctor(&one, 1));
@@ -56,8 +55,7 @@ static void peers_copy_directly(void **state) {
   umem_dtor(&two);
 }
 
-static void peers_that_the_program_enabled_are_direct(void **state) {
-  (void)state;
+CUDA_TEST(peers_that_the_program_enabled_are_direct) {
   umemCuda zero, one;
   expect_ok(umemCuda_ctor(&zero, 0));
   expect_ok(umemCuda_ctor(&one, 1));
@@ -70,8 +68,7 @@ static void peers_that_the_program_enabled_are_direct(void **state) {
   umem_dtor(&one);
 }
 
-static void pools_let_peers_in(void **state) {
-  (void)state;
+CUDA_TEST(pools_let_peers_in) {
   umemCudaAsync zero, one, two;
   umemCuda plain;
   expect_ok(umemCudaAsync_ctor(&zero, 0, UMEM_STREAM_NEW));
@@ -92,8 +89,7 @@ static void pools_let_peers_in(void **state) {
 
 /* ---- memory ---- */
 
-static void managed_memory_follows_its_hints(void **state) {
-  (void)state;
+CUDA_TEST(managed_memory_follows_its_hints) {
   umemCudaManaged ctx;
   unsigned all = UMEM_PREFER_DEVICE | UMEM_READ_MOSTLY | UMEM_ACCESSED_BY_DEVICE | UMEM_PREFETCH;
   expect_ok(umemCudaManaged_ctor(&ctx, 0, all));
@@ -128,8 +124,7 @@ static int see_flags(void **adr, size_t nbytes, unsigned flags) {
   return fake_cudart()->host_alloc(adr, nbytes, flags);
 }
 
-static void write_combined_memory_is_asked_for(void **state) {
-  (void)state;
+CUDA_TEST(write_combined_memory_is_asked_for) {
   umemCudaRt table = *fake_cudart();
   table.host_alloc = see_flags;
   umemCudaRt_replace(&table);
@@ -150,8 +145,7 @@ static void write_combined_memory_is_asked_for(void **state) {
   umem_dtor(&ctx);
 }
 
-static void contexts_know_their_gpu(void **state) {
-  (void)state;
+CUDA_TEST(contexts_know_their_gpu) {
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
     umemInfo info = UMEM_INFO_INIT;
@@ -169,8 +163,7 @@ static void contexts_know_their_gpu(void **state) {
   }
 }
 
-static void blocks_grow_and_shrink(void **state) {
-  (void)state;
+CUDA_TEST(blocks_grow_and_shrink) {
   static unsigned char bytes[5000], back[5000];
   umemHost host;
   expect_ok(umemHost_ctor(&host));
@@ -195,8 +188,7 @@ static void blocks_grow_and_shrink(void **state) {
   umem_dtor(&host);
 }
 
-static void nothing_is_left_of_a_context(void **state) {
-  (void)state;
+CUDA_TEST(nothing_is_left_of_a_context) {
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
     expect_ok(construct(&any, kind, 0));
@@ -233,8 +225,7 @@ static void *work(void *argument) {
   return good && !current_context() ? NULL : argument;
 }
 
-static void threads_share_a_context(void **state) {
-  (void)state;
+CUDA_TEST(threads_share_a_context) {
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
     pthread_t thread[threads];
@@ -251,8 +242,7 @@ static void threads_share_a_context(void **state) {
 
 /* ---- memory of others ---- */
 
-static void memory_of_other_libraries_is_described(void **state) {
-  (void)state;
+CUDA_TEST(memory_of_other_libraries_is_described) {
   umemCuda ctx;
   umemFound found = UMEM_FOUND_INIT;
   void *device = NULL, *pinned = NULL;
@@ -292,18 +282,4 @@ static void memory_of_other_libraries_is_described(void **state) {
   umem_dtor(&ctx);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      CUDA_TEST(peers_copy_directly),
-      CUDA_TEST(peers_that_the_program_enabled_are_direct),
-      CUDA_TEST(pools_let_peers_in),
-      CUDA_TEST(managed_memory_follows_its_hints),
-      CUDA_TEST(write_combined_memory_is_asked_for),
-      CUDA_TEST(contexts_know_their_gpu),
-      CUDA_TEST(blocks_grow_and_shrink),
-      CUDA_TEST(nothing_is_left_of_a_context),
-      CUDA_TEST(threads_share_a_context),
-      CUDA_TEST(memory_of_other_libraries_is_described),
-  };
-  return cmocka_run_group_tests_name("CUDA memory", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

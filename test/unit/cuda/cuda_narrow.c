@@ -96,8 +96,7 @@ static unsigned long go_with(int kind, size_t count, size_t width) {
   return pageable;
 }
 
-static void narrow_rows_take_a_block(void **state) {
-  (void)state;
+CUDA_TEST(narrow_rows_take_a_block) {
   size_t const widths[] = {1, 4, 8, 12, 64};
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
     assert_int_equal(go_with(aCuda, rows, widths[i]), 2);
@@ -105,8 +104,7 @@ static void narrow_rows_take_a_block(void **state) {
   }
 }
 
-static void others_take_none(void **state) {
-  (void)state;
+CUDA_TEST(others_take_none) {
   assert_int_equal(go_with(aCuda, few, 4), 0);
   assert_int_equal(go_with(anAsync, few, 4), 0);
   assert_int_equal(go_with(aCuda, rows / 2, 4), 0); /* a block costs more there than on a stream */
@@ -117,8 +115,7 @@ static void others_take_none(void **state) {
 }
 
 /* Rows that have gaps on the host too cannot cross the link as one run. */
-static void gaps_on_the_host_take_none(void **state) {
-  (void)state;
+CUDA_TEST(gaps_on_the_host_take_none) {
   size_t const extents[] = {rows};
   ptrdiff_t const gaps[] = {12}, other[] = {8};
   umemLayout layout = {sizeof layout, 4, 1, extents, gaps, other};
@@ -160,15 +157,13 @@ static void expect_route(int kind, size_t count, char const *out, char const *in
   end();
 }
 
-static void the_route_says_packed(void **state) {
-  (void)state;
+CUDA_TEST(the_route_says_packed) {
   expect_route(aCuda, rows, "cuda:0 -> packed -> host", "host -> packed -> cuda:0");
   expect_route(anAsync, rows, "cuda-async:0 -> packed -> host", "host -> packed -> cuda-async:0");
   expect_route(aCuda, few, "cuda:0 -> boxes -> host", "host -> boxes -> cuda:0");
 }
 
-static void without_memory_for_a_block_it_goes_the_old_way(void **state) {
-  (void)state;
+CUDA_TEST(without_memory_for_a_block_it_goes_the_old_way) {
   Rows r = rows_of(rows, 4);
   int const kinds_of[] = {aCuda, anAsync};
   char const *const functions[] = {"malloc", "pool_malloc"};
@@ -194,8 +189,7 @@ static void without_memory_for_a_block_it_goes_the_old_way(void **state) {
 }
 
 /* More than a block holds, in parts, of which the last is shorter; rank 1 and a rank that needs many boxes. */
-static void parts_follow_each_other(void **state) {
-  (void)state;
+CUDA_TEST(parts_follow_each_other) {
   enum { count = (33 << 20) / 64 + 5 };
   size_t const extents[] = {count};
   ptrdiff_t const gaps[] = {65}, none[] = {64};
@@ -219,8 +213,7 @@ static void parts_follow_each_other(void **state) {
 }
 
 /* On a stream the copies of narrow rows, and the end of the block, are queued. */
-static void narrow_rows_of_pinned_memory_are_late(void **state) {
-  (void)state;
+CUDA_TEST(narrow_rows_of_pinned_memory_are_late) {
   Rows r = rows_of(rows, 4);
   begin(anAsync);
   void *stream = (void *)umemCudaAsync_stream(&ctx.async);
@@ -240,8 +233,7 @@ static void narrow_rows_of_pinned_memory_are_late(void **state) {
 }
 
 /* A graph would keep the address of the block. */
-static void a_capture_records_the_rows_themselves(void **state) {
-  (void)state;
+CUDA_TEST(a_capture_records_the_rows_themselves) {
   Rows r = rows_of(rows, 4);
   void *graph = NULL;
   begin(anAsync);
@@ -265,16 +257,4 @@ static void a_capture_records_the_rows_themselves(void **state) {
   end();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      CUDA_TEST(narrow_rows_take_a_block),
-      CUDA_TEST(others_take_none),
-      CUDA_TEST(gaps_on_the_host_take_none),
-      CUDA_TEST(the_route_says_packed),
-      CUDA_TEST(without_memory_for_a_block_it_goes_the_old_way),
-      CUDA_TEST(parts_follow_each_other),
-      CUDA_TEST(narrow_rows_of_pinned_memory_are_late),
-      CUDA_TEST(a_capture_records_the_rows_themselves),
-  };
-  return cmocka_run_group_tests_name("CUDA, narrow rows", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -52,8 +52,7 @@ static void expect_mapped(Range *range, char const *which) {
   assert_int_equal(fake_cudart_live().pages, count);
 }
 
-static void the_contexts_of_device_memory_have_pages(void **state) {
-  (void)state;
+CUDA_TEST(the_contexts_of_device_memory_have_pages) {
   bool const has[kinds] = {[aCuda] = true, [anAsync] = true};
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
@@ -71,8 +70,7 @@ static void the_contexts_of_device_memory_have_pages(void **state) {
 }
 
 /* Of 32 MiB, each one allocation of the driver. */
-static void large_pages_are_one_allocation_each(void **state) {
-  (void)state;
+CUDA_TEST(large_pages_are_one_allocation_each) {
   umemCuda cuda;
   umemCudaAsync bounded;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
@@ -97,8 +95,7 @@ static void large_pages_are_one_allocation_each(void **state) {
   umem_dtor(&cuda);
 }
 
-static void a_gpu_without_pages_has_none(void **state) {
-  (void)state;
+CUDA_TEST(a_gpu_without_pages_has_none) {
   umemCuda cuda;
   fake_cudart_machine()->device[0].no_pages = true;
   expect_ok(umemCuda_ctor(&cuda, 0));
@@ -108,8 +105,7 @@ static void a_gpu_without_pages_has_none(void **state) {
 }
 
 /* What cannot be asked is not asked for good. */
-static void what_is_unknown_is_asked_again(void **state) {
-  (void)state;
+CUDA_TEST(what_is_unknown_is_asked_again) {
   umemCuda cuda;
   expect_ok(umemCuda_ctor(&cuda, 0));
   fake_cudart_fail_in("can_access_peer", 1, umemCudaInvalidValue);
@@ -123,8 +119,7 @@ static void what_is_unknown_is_asked_again(void **state) {
   umem_dtor(&cuda);
 }
 
-static void the_bus_reaches_pages_where_it_can(void **state) {
-  (void)state;
+CUDA_TEST(the_bus_reaches_pages_where_it_can) {
   for (int without = 0; without < 2; without++) {
     umemCuda cuda;
     Range range;
@@ -146,8 +141,7 @@ static unsigned long direct_copies(void *from, uintptr_t src, void *to, uintptr_
   return fake_cudart_done().direct_peer - before;
 }
 
-static void peers_use_pages(void **state) {
-  (void)state;
+CUDA_TEST(peers_use_pages) {
   umemCuda zero, one, two;
   Range range;
   expect_ok(umemCuda_ctor(&zero, 0));
@@ -169,8 +163,7 @@ static void peers_use_pages(void **state) {
   umem_dtor(&zero);
 }
 
-static void no_context_is_made_on_peers(void **state) {
-  (void)state;
+CUDA_TEST(no_context_is_made_on_peers) {
   umemCuda zero;
   Range range;
   expect_ok(umemCuda_ctor(&zero, 0));
@@ -182,8 +175,7 @@ static void no_context_is_made_on_peers(void **state) {
   umem_dtor(&zero);
 }
 
-static void pages_are_mapped_while_a_stream_is_captured(void **state) {
-  (void)state;
+CUDA_TEST(pages_are_mapped_while_a_stream_is_captured) {
   umemCuda cuda;
   Range range;
   void *stream, *graph;
@@ -209,8 +201,7 @@ static void expect_failed(Range *range, umemStatusType type, char const *words) 
   umem_clear_status(range->ctx);
 }
 
-static void a_full_gpu_maps_what_it_has(void **state) {
-  (void)state;
+CUDA_TEST(a_full_gpu_maps_what_it_has) {
   umemCuda cuda;
   Range range;
   expect_ok(umemCuda_ctor(&cuda, 0));
@@ -226,8 +217,7 @@ static void a_full_gpu_maps_what_it_has(void **state) {
   umem_dtor(&cuda);
 }
 
-static void what_is_not_mapped_is_as_before(void **state) {
-  (void)state;
+CUDA_TEST(what_is_not_mapped_is_as_before) {
   static char const *const calls[] = {"page_create", "page_map", "page_allow", "page_release"};
   umemCuda cuda;
   Range range;
@@ -251,8 +241,7 @@ static void what_is_not_mapped_is_as_before(void **state) {
   umem_dtor(&cuda);
 }
 
-static void what_is_not_unmapped_is_as_before(void **state) {
-  (void)state;
+CUDA_TEST(what_is_not_unmapped_is_as_before) {
   umemCuda cuda;
   Range range;
   expect_ok(umemCuda_ctor(&cuda, 0));
@@ -269,8 +258,7 @@ static void what_is_not_unmapped_is_as_before(void **state) {
   umem_dtor(&cuda);
 }
 
-static void what_is_not_moved_is_as_before(void **state) {
-  (void)state;
+CUDA_TEST(what_is_not_moved_is_as_before) {
   static char const *const calls[] = {"page_retain", "page_map", "page_unmap", "page_allow"};
   static char const *const results[] = {"111000", "011100", "001110", "000111"};
   umemCuda cuda;
@@ -296,8 +284,7 @@ static void what_is_not_moved_is_as_before(void **state) {
   umem_dtor(&cuda);
 }
 
-static void ranges_that_fail(void **state) {
-  (void)state;
+CUDA_TEST(ranges_that_fail) {
   umemCuda cuda;
   Range range;
   expect_ok(umemCuda_ctor(&cuda, 0));
@@ -312,21 +299,4 @@ static void ranges_that_fail(void **state) {
   umem_dtor(&cuda);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      CUDA_TEST(the_contexts_of_device_memory_have_pages),
-      CUDA_TEST(large_pages_are_one_allocation_each),
-      CUDA_TEST(a_gpu_without_pages_has_none),
-      CUDA_TEST(what_is_unknown_is_asked_again),
-      CUDA_TEST(the_bus_reaches_pages_where_it_can),
-      CUDA_TEST(peers_use_pages),
-      CUDA_TEST(no_context_is_made_on_peers),
-      CUDA_TEST(pages_are_mapped_while_a_stream_is_captured),
-      CUDA_TEST(a_full_gpu_maps_what_it_has),
-      CUDA_TEST(what_is_not_mapped_is_as_before),
-      CUDA_TEST(what_is_not_unmapped_is_as_before),
-      CUDA_TEST(what_is_not_moved_is_as_before),
-      CUDA_TEST(ranges_that_fail),
-  };
-  return cmocka_run_group_tests_name("cuda_pages", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -34,8 +34,7 @@ static int see(void const *adr, size_t nbytes, int device, void *stream) {
     assert_int_equal(seen.nbytes, bytes);                                                          \
   } while (0)
 
-static void every_new_block_is_prefetched(void **state) {
-  (void)state;
+CUDA_TEST(every_new_block_is_prefetched) {
   umemCudaRt table = *fake_cudart();
   table.prefetch = see;
   umemCudaRt_replace(&table);
@@ -65,8 +64,7 @@ static void every_new_block_is_prefetched(void **state) {
   close_prefetch();
 }
 
-static void layers_may_lie_between(void **state) {
-  (void)state;
+CUDA_TEST(layers_may_lie_between) {
   umemLimit limit;
   expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
   expect_ok(umemLimit_ctor(&limit, &managed, 1000));
@@ -81,8 +79,7 @@ static void layers_may_lie_between(void **state) {
   umem_dtor(&managed);
 }
 
-static void a_refused_hint_leaves_no_block(void **state) {
-  (void)state;
+CUDA_TEST(a_refused_hint_leaves_no_block) {
   open_prefetch();
   fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
   expect_report(umem_alloc(&ctx, 100), umemValueError,
@@ -103,8 +100,7 @@ static void a_refused_hint_leaves_no_block(void **state) {
   close_prefetch();
 }
 
-static void does_without_where_there_is_no_such_hint(void **state) {
-  (void)state;
+CUDA_TEST(does_without_where_there_is_no_such_hint) {
   fake_cudart_machine()->device[0].no_concurrent_managed = true;
   open_prefetch();
   umem_free(&ctx, block_of(&ctx, 100));
@@ -112,8 +108,7 @@ static void does_without_where_there_is_no_such_hint(void **state) {
   close_prefetch();
 }
 
-static void other_memory_is_refused(void **state) {
-  (void)state;
+CUDA_TEST(other_memory_is_refused) {
   umemHost host;
   umemCuda device;
   expect_ok(umemHost_ctor(&host));
@@ -129,13 +124,4 @@ static void other_memory_is_refused(void **state) {
   umem_dtor(&host);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      CUDA_TEST(every_new_block_is_prefetched),
-      CUDA_TEST(layers_may_lie_between),
-      CUDA_TEST(a_refused_hint_leaves_no_block),
-      CUDA_TEST(does_without_where_there_is_no_such_hint),
-      CUDA_TEST(other_memory_is_refused),
-  };
-  return cmocka_run_group_tests_name("CudaPrefetch", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -106,8 +106,7 @@ static int use_inherited(void) {
   return 0;
 }
 
-static void a_child_of_fork_has_no_cuda(void **state) {
-  (void)state;
+CUDA_TEST(a_child_of_fork_has_no_cuda) {
   assert_true(open_all());
   unsigned long calls = fake_cudart_calls();
   assert_int_equal(in_child(use_inherited), 0);
@@ -124,8 +123,7 @@ static void a_child_of_fork_has_no_cuda(void **state) {
 
 /* ---- the end of the runtime ---- */
 
-static void calls_while_the_runtime_unloads_are_told(void **state) {
-  (void)state;
+CUDA_TEST(calls_while_the_runtime_unloads_are_told) {
   umemInfo info = UMEM_INFO_INIT;
   assert_true(open_all());
   fake_cudart_unload();
@@ -151,10 +149,7 @@ static void calls_while_the_runtime_unloads_are_told(void **state) {
 
 static int exit_status; /* of a process that ended with live contexts and idle threads */
 
-static void a_process_may_end_with_live_contexts(void **state) {
-  (void)state;
-  assert_int_equal(exit_status, 0);
-}
+CUDA_TEST(a_process_may_end_with_live_contexts) { assert_int_equal(exit_status, 0); }
 
 /* Before anything else has started threads or used the runtime. */
 static void end_a_process(void) {
@@ -171,10 +166,5 @@ static void end_a_process(void) {
 
 int main(void) {
   end_a_process();
-  static struct CMUnitTest const tests[] = {
-      CUDA_TEST(a_child_of_fork_has_no_cuda),
-      CUDA_TEST(calls_while_the_runtime_unloads_are_told),
-      CUDA_TEST(a_process_may_end_with_live_contexts),
-  };
-  return cmocka_run_group_tests_name("CUDA and processes", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -42,8 +42,9 @@ static void expect_none(void *ctx, size_t nbytes) {
   umem_clear_status(ctx);
 }
 
-static void free_bytes_say_nothing(void **state) {
-  (void)state;
+#define ROOM_TEST(name) TEST_CASE_WITH(name, room_set_up, room_tear_down)
+
+ROOM_TEST(free_bytes_say_nothing) {
   used_block(&managed, 26 * mebi); /* 40 %, then 30 % */
   used_block(&managed, 19 * mebi);
   assert_int_equal(fake_cudart_resident(0), 45 * mebi);
@@ -52,8 +53,7 @@ static void free_bytes_say_nothing(void **state) {
   assert_int_equal(fake_cudart_calls_of("prefetch"), 0);
 }
 
-static void blocks_of_all_contexts_count(void **state) {
-  (void)state;
+ROOM_TEST(blocks_of_all_contexts_count) {
   umemCudaManaged third;
   uintptr_t first = block_of(&managed, 40 * mebi);
   expect_ok(umemCudaManaged_ctor(&third, 0, 0));
@@ -67,8 +67,7 @@ static void blocks_of_all_contexts_count(void **state) {
   umem_free(&managed, block_of(&managed, 44 * mebi));
 }
 
-static void each_gpu_counts_its_own(void **state) {
-  (void)state;
+ROOM_TEST(each_gpu_counts_its_own) {
   umemCudaManaged other;
   fake_cudart_machine()->device[1].capacity = 8 * mebi;
   expect_ok(umemCudaManaged_ctor(&other, 1, 0));
@@ -79,16 +78,14 @@ static void each_gpu_counts_its_own(void **state) {
 }
 
 /* The driver moves pages to RAM where others need the memory of the GPU. */
-static void what_others_have_does_not_count(void **state) {
-  (void)state;
+ROOM_TEST(what_others_have_does_not_count) {
   block_of(&plain, 60 * mebi);
   used_block(&managed, 64 * mebi);
   assert_int_equal(fake_cudart_resident(0), 4 * mebi);
   expect_none(&managed, 1);
 }
 
-static void a_refusal_reaches_no_driver(void **state) {
-  (void)state;
+ROOM_TEST(a_refusal_reaches_no_driver) {
   unsigned long before = fake_cudart_calls_of("malloc_managed");
   expect_none(&managed, 64 * mebi + 1);
   expect_none(&managed, SIZE_MAX);
@@ -99,8 +96,7 @@ static void a_refusal_reaches_no_driver(void **state) {
                 "for GPU 0");
 }
 
-static void failures_count_nothing(void **state) {
-  (void)state;
+ROOM_TEST(failures_count_nothing) {
   static char const *const functions[] = {"memory_info", "malloc_managed", "advise"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     fake_cudart_fail_in(functions[i], 1, umemCudaInvalidValue);
@@ -115,8 +111,7 @@ static void failures_count_nothing(void **state) {
   umem_free(&managed, block_of(&managed, 64 * mebi));
 }
 
-static void an_option_allows_more(void **state) {
-  (void)state;
+ROOM_TEST(an_option_allows_more) {
   uintptr_t adr = used_block(&beyond, 100 * mebi);
   used_block(&beyond, 30 * mebi);
   assert_int_equal(fake_cudart_resident(0), 64 * mebi);
@@ -126,8 +121,7 @@ static void an_option_allows_more(void **state) {
   expect_none(&managed, 1);
 }
 
-static void a_name_has_the_option(void **state) {
-  (void)state;
+ROOM_TEST(a_name_has_the_option) {
   umemVirtual *ctx = umem_open("cuda-managed:0?oversubscribe=yes&flags=prefetch");
   assert_non_null(ctx);
   block_of(ctx, 65 * mebi);
@@ -153,8 +147,7 @@ static void *allocate_all(void *ctx) {
 }
 
 /* One at a time has the room, and whoever is alone gets it. */
-static void threads_share_the_room(void **state) {
-  (void)state;
+ROOM_TEST(threads_share_the_room) {
   pthread_t thread[threads];
   for (int i = 0; i < threads; i++)
     assert_int_equal(pthread_create(&thread[i], NULL, allocate_all, i % 2 ? &managed : &more), 0);
@@ -170,8 +163,7 @@ static void threads_share_the_room(void **state) {
 /* ---- a real GPU ---- */
 
 /* Stays below what is free. */
-static void a_real_gpu_has_room_for_what_it_has_free(void **state) {
-  (void)state;
+TEST_CASE(a_real_gpu_has_room_for_what_it_has_free) {
   if (!setting_gpu()) skip();
   umemCuda gpu;
   umemHost host;
@@ -194,20 +186,4 @@ static void a_real_gpu_has_room_for_what_it_has_free(void **state) {
   umem_dtor(&gpu);
 }
 
-#define ROOM_TEST(name) cmocka_unit_test_setup_teardown(name, room_set_up, room_tear_down)
-
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      ROOM_TEST(free_bytes_say_nothing),
-      ROOM_TEST(blocks_of_all_contexts_count),
-      ROOM_TEST(each_gpu_counts_its_own),
-      ROOM_TEST(what_others_have_does_not_count),
-      ROOM_TEST(a_refusal_reaches_no_driver),
-      ROOM_TEST(failures_count_nothing),
-      ROOM_TEST(an_option_allows_more),
-      ROOM_TEST(a_name_has_the_option),
-      ROOM_TEST(threads_share_the_room),
-      cmocka_unit_test(a_real_gpu_has_room_for_what_it_has_free),
-  };
-  return cmocka_run_group_tests_name("CUDA room", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -35,8 +35,6 @@ static int close_all(void **state) {
   return cuda_tear_down(state);
 }
 
-#define SHARE_TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
-
 /* As if another process had made it. */
 static umemHandle of_another_process(void *ctx, uintptr_t adr, size_t n, int *fd) {
   umemHandle handle;
@@ -59,10 +57,11 @@ static void expect_filled(void *ctx, uintptr_t adr, unsigned seed) {
   assert_true(is_filled(bytes, nbytes, seed));
 }
 
+#define SHARE_TEST(name) TEST_CASE_WITH(name, open_all, close_all)
+
 /* ---- in one process ---- */
 
-static void the_sharer_gets_the_original_address(void **state) {
-  (void)state;
+SHARE_TEST(the_sharer_gets_the_original_address) {
   void *const contexts[] = {&cuda, &async};
   for (int i = 0; i < 2; i++) {
     umemHandle handle;
@@ -86,8 +85,7 @@ static void the_sharer_gets_the_original_address(void **state) {
   }
 }
 
-static void a_context_that_ends_shares_nothing(void **state) {
-  (void)state;
+SHARE_TEST(a_context_that_ends_shares_nothing) {
   umemHandle handle;
   umemCuda short_lived;
   expect_ok(umemCuda_ctor(&short_lived, 0));
@@ -96,8 +94,7 @@ static void a_context_that_ends_shares_nothing(void **state) {
   expect_report(umem_attach(&handle, &cuda), umemIOError, "its block is freed");
 }
 
-static void stacks_share_what_is_below(void **state) {
-  (void)state;
+SHARE_TEST(stacks_share_what_is_below) {
   umemPool pool;
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   umemHandle handle;
@@ -111,8 +108,7 @@ static void stacks_share_what_is_below(void **state) {
   umem_dtor(&pool);
 }
 
-static void what_cannot_be_shared_is_refused(void **state) {
-  (void)state;
+SHARE_TEST(what_cannot_be_shared_is_refused) {
   umemHandle handle;
   umemCudaManaged managed;
   umemCudaHost pinned;
@@ -142,8 +138,7 @@ static void what_cannot_be_shared_is_refused(void **state) {
   umem_dtor(&pool);
 }
 
-static void other_contexts_cannot_attach(void **state) {
-  (void)state;
+SHARE_TEST(other_contexts_cannot_attach) {
   umemHandle handle;
   umemShm shm;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
@@ -163,8 +158,7 @@ static void other_contexts_cannot_attach(void **state) {
   umem_dtor(&shm);
 }
 
-static void captures_are_left_whole(void **state) {
-  (void)state;
+SHARE_TEST(captures_are_left_whole) {
   void *stream = (void *)umemCudaAsync_stream(&async), *graph = NULL;
   umemHandle handle, second;
   uintptr_t adr = block_of(&async, nbytes), block = block_of(&cuda, nbytes);
@@ -182,8 +176,7 @@ static void captures_are_left_whole(void **state) {
 }
 
 /* Of the program's own stream, in each mode: a call succeeds or is refused, and the capture goes on. */
-static void captures_of_the_program_are_left_whole(void **state) {
-  (void)state;
+SHARE_TEST(captures_of_the_program_are_left_whole) {
   void *const consumers[] = {&cuda, &other, &async};
   uintptr_t adr = filled(&cuda, 3);
   umemHandle const good = of_another_process(&cuda, adr, nbytes, &(int){0});
@@ -215,8 +208,7 @@ static void captures_of_the_program_are_left_whole(void **state) {
   umem_free(&cuda, adr);
 }
 
-static void options_are_checked(void **state) {
-  (void)state;
+SHARE_TEST(options_are_checked) {
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   umemCudaAsync one;
   options.share = 2;
@@ -232,8 +224,7 @@ static void options_are_checked(void **state) {
 
 /* ---- of another process ---- */
 
-static void one_block_is_opened_once(void **state) {
-  (void)state;
+SHARE_TEST(one_block_is_opened_once) {
   uintptr_t adr = filled(&cuda, 3);
   umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
   uintptr_t one = umem_attach(&handle, &other);
@@ -256,8 +247,7 @@ static void one_block_is_opened_once(void **state) {
   umem_free(&cuda, adr);
 }
 
-static void an_attachment_outlives_its_context(void **state) {
-  (void)state;
+SHARE_TEST(an_attachment_outlives_its_context) {
   umemCuda short_lived;
   uintptr_t adr = filled(&cuda, 4);
   umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
@@ -284,8 +274,7 @@ static void *attach_and_detach(void *failed) {
 }
 
 /* The block is opened and closed again and again, and never twice at a time. */
-static void threads_attach_one_block(void **state) {
-  (void)state;
+SHARE_TEST(threads_attach_one_block) {
   enum { workers = 4 };
   pthread_t threads[workers];
   int failed = 0;
@@ -302,8 +291,7 @@ static void threads_attach_one_block(void **state) {
   umem_free(&cuda, adr);
 }
 
-static void pools_pass_by_their_descriptor(void **state) {
-  (void)state;
+SHARE_TEST(pools_pass_by_their_descriptor) {
   int fd = -1, again = -1;
   uintptr_t adr = filled(&async, 5), more = filled(&async, 6);
   umemHandle handle = of_another_process(&async, adr, nbytes, &fd);
@@ -327,8 +315,7 @@ static void pools_pass_by_their_descriptor(void **state) {
   umem_free(&async, more);
 }
 
-static void sockets_pass_both(void **state) {
-  (void)state;
+SHARE_TEST(sockets_pass_both) {
   int ends[2];
   umemHandle handle;
   uintptr_t adr = filled(&async, 5);
@@ -341,8 +328,7 @@ static void sockets_pass_both(void **state) {
   umem_free(&async, adr);
 }
 
-static void changed_handles_are_refused(void **state) {
-  (void)state;
+SHARE_TEST(changed_handles_are_refused) {
   uintptr_t adr = filled(&cuda, 3);
   umemHandle const good = of_another_process(&cuda, adr, nbytes, &(int){0});
   umemHandle bad = good;
@@ -376,8 +362,7 @@ static void changed_handles_are_refused(void **state) {
   umem_free(&cuda, adr);
 }
 
-static void only_gpus_that_reach_the_memory_attach_it(void **state) {
-  (void)state;
+SHARE_TEST(only_gpus_that_reach_the_memory_attach_it) {
   umemCuda peer, far;
   uintptr_t adr = filled(&cuda, 3);
   umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
@@ -396,8 +381,7 @@ static void only_gpus_that_reach_the_memory_attach_it(void **state) {
   umem_free(&cuda, adr);
 }
 
-static void work_of_the_sharer_comes_first(void **state) {
-  (void)state;
+SHARE_TEST(work_of_the_sharer_comes_first) {
   int fd;
   void *stream = (void *)umemCudaAsync_stream(&async);
   uintptr_t adr = block_of(&async, nbytes);
@@ -412,8 +396,7 @@ static void work_of_the_sharer_comes_first(void **state) {
   umem_free(&async, adr);
 }
 
-static void without_pools_blocks_pass_as_those_of_a_cuda(void **state) {
-  (void)state;
+SHARE_TEST(without_pools_blocks_pass_as_those_of_a_cuda) {
   umemCudaAsync one;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   int fd = 0;
@@ -436,25 +419,4 @@ static void without_pools_blocks_pass_as_those_of_a_cuda(void **state) {
   expect_ok(umemCudaAsync_ctor(&async, 0, UMEM_STREAM_NEW));
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      SHARE_TEST(the_sharer_gets_the_original_address),
-      SHARE_TEST(a_context_that_ends_shares_nothing),
-      SHARE_TEST(stacks_share_what_is_below),
-      SHARE_TEST(what_cannot_be_shared_is_refused),
-      SHARE_TEST(other_contexts_cannot_attach),
-      SHARE_TEST(captures_are_left_whole),
-      SHARE_TEST(captures_of_the_program_are_left_whole),
-      SHARE_TEST(options_are_checked),
-      SHARE_TEST(one_block_is_opened_once),
-      SHARE_TEST(an_attachment_outlives_its_context),
-      SHARE_TEST(threads_attach_one_block),
-      SHARE_TEST(pools_pass_by_their_descriptor),
-      SHARE_TEST(sockets_pass_both),
-      SHARE_TEST(changed_handles_are_refused),
-      SHARE_TEST(only_gpus_that_reach_the_memory_attach_it),
-      SHARE_TEST(work_of_the_sharer_comes_first),
-      SHARE_TEST(without_pools_blocks_pass_as_those_of_a_cuda),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

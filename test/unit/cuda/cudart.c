@@ -9,8 +9,7 @@
 
 /* ---- devices and contexts ---- */
 
-static void every_function_is_there(void **state) {
-  (void)state;
+TEST(every_function_is_there) {
   int (*function)(void);
   for (size_t at = 0; at < sizeof *rt; at += sizeof function) {
     memcpy(&function, (char const *)rt + at, sizeof function);
@@ -18,8 +17,7 @@ static void every_function_is_there(void **state) {
   }
 }
 
-static void the_machine_is_as_it_is_set(void **state) {
-  (void)state;
+TEST(the_machine_is_as_it_is_set) {
   int value = -1;
   char name[8];
   ok(rt->device_count(&value));
@@ -44,8 +42,7 @@ static void the_machine_is_as_it_is_set(void **state) {
   assert_int_equal(value, 0);
 }
 
-static void contexts_are_pushed_and_popped_by_thread(void **state) {
-  (void)state;
+TEST(contexts_are_pushed_and_popped_by_thread) {
   void *first = NULL, *second = NULL, *current = NULL;
   int device = -1;
   ok(rt->context_current(&current));
@@ -74,8 +71,7 @@ static void contexts_are_pushed_and_popped_by_thread(void **state) {
   assert_true(fake_cudart_had_context(2));
 }
 
-static void a_context_that_nobody_asked_for_is_found(void **state) {
-  (void)state;
+TEST(a_context_that_nobody_asked_for_is_found) {
   void *adr = NULL;
   ok(rt->malloc(&adr, 1));
   expect_misuse("malloc: made a context on device 0");
@@ -87,8 +83,7 @@ static void a_context_that_nobody_asked_for_is_found(void **state) {
   assert_false(fake_cudart_had_context(0));
 }
 
-static void peers_need_a_context_of_their_own(void **state) {
-  (void)state;
+TEST(peers_need_a_context_of_their_own) {
   enter(0);
   ok(rt->enable_peer_access(1));
   expect_misuse("enable_peer_access: made a context on device 1");
@@ -96,8 +91,7 @@ static void peers_need_a_context_of_their_own(void **state) {
   leave(0);
 }
 
-static void a_context_that_is_gone_is_refused(void **state) {
-  (void)state;
+TEST(a_context_that_is_gone_is_refused) {
   void *context = NULL, *adr = NULL;
   ok(rt->primary_retain(&context, 0));
   ok(rt->context_push(context));
@@ -107,8 +101,7 @@ static void a_context_that_is_gone_is_refused(void **state) {
   expect_misuse("a context that is none");
 }
 
-static void what_outlives_its_context_is_found(void **state) {
-  (void)state;
+TEST(what_outlives_its_context_is_found) {
   void *adr = NULL;
   enter(0);
   ok(rt->malloc(&adr, 1));
@@ -119,8 +112,7 @@ static void what_outlives_its_context_is_found(void **state) {
 
 /* ---- memory ---- */
 
-static void device_memory_is_guarded(void **state) {
-  (void)state;
+TEST(device_memory_is_guarded) {
   enter(2);
   unsigned char *adr = NULL;
   char bytes[100] = {0};
@@ -148,8 +140,7 @@ static void device_memory_is_guarded(void **state) {
   leave(2);
 }
 
-static void the_cpu_cannot_use_device_memory(void **state) {
-  (void)state;
+TEST(the_cpu_cannot_use_device_memory) {
   enter(0);
   char *adr = NULL;
   ok(rt->malloc((void **)&adr, 1));
@@ -166,8 +157,7 @@ static void the_cpu_cannot_use_device_memory(void **state) {
   leave(0);
 }
 
-static void memory_runs_out(void **state) {
-  (void)state;
+TEST(memory_runs_out) {
   enter(0);
   fake_cudart_machine()->device[0].capacity = 1000;
   void *adr = NULL, *more = NULL;
@@ -191,8 +181,7 @@ static void expect_kind(void const *adr, umemCudaMemory expected, int expected_d
   assert_int_equal(device, expected_device);
 }
 
-static void addresses_tell_what_they_are(void **state) {
-  (void)state;
+TEST(addresses_tell_what_they_are) {
   enter(1);
   void *device, *managed, *pinned;
   static char plain[100];
@@ -224,8 +213,7 @@ static void addresses_tell_what_they_are(void **state) {
   leave(1);
 }
 
-static void registrations_do_not_overlap(void **state) {
-  (void)state;
+TEST(registrations_do_not_overlap) {
   enter(0);
   static char bytes[100];
   void *adr = NULL;
@@ -251,8 +239,7 @@ static void registrations_do_not_overlap(void **state) {
 
 /* ---- settings of memory ---- */
 
-static void devices_lack_what_they_are_set_to_lack(void **state) {
-  (void)state;
+TEST(devices_lack_what_they_are_set_to_lack) {
   enter(0);
   void *managed = NULL;
   static char plain[8];
@@ -274,8 +261,7 @@ static void devices_lack_what_they_are_set_to_lack(void **state) {
 
 /* ---- failures ---- */
 
-static void any_call_can_fail(void **state) {
-  (void)state;
+TEST(any_call_can_fail) {
   enter(0);
   void *adr = NULL, *more = NULL;
   unsigned long calls = fake_cudart_calls();
@@ -298,8 +284,7 @@ static void any_call_can_fail(void **state) {
   leave(0);
 }
 
-static void a_crash_stays(void **state) {
-  (void)state;
+TEST(a_crash_stays) {
   enter(0);
   void *adr, *other;
   int device = -1;
@@ -319,16 +304,14 @@ static void a_crash_stays(void **state) {
   assert_true(fake_cudart_is_clean());
 }
 
-static void nothing_is_done_while_unloading(void **state) {
-  (void)state;
+TEST(nothing_is_done_while_unloading) {
   int count;
   fake_cudart_unload();
   refused(rt->device_count(&count), umemCudaUnloading);
   refused(rt->context_pop(NULL), umemCudaUnloading);
 }
 
-static void a_child_of_fork_is_refused(void **state) {
-  (void)state;
+TEST(a_child_of_fork_is_refused) {
   pid_t early = fork(); /* of a process that has not used the runtime */
   if (!early) {
     int count;
@@ -376,8 +359,7 @@ static void *fail_elsewhere(void *argument) {
              : argument;
 }
 
-static void errors_are_their_thread_s(void **state) {
-  (void)state;
+TEST(errors_are_their_thread_s) {
   pthread_t thread;
   void *bad = NULL;
   int value = 0;
@@ -388,8 +370,7 @@ static void errors_are_their_thread_s(void **state) {
   assert_int_equal(rt->last_error(), umemCudaInvalidValue);
 }
 
-static void threads_may_call_at_once(void **state) {
-  (void)state;
+TEST(threads_may_call_at_once) {
   void *context;
   ok(rt->primary_retain(&context, 0));
   unsigned char marks[4] = {1, 2, 3, 4};
@@ -404,27 +385,4 @@ static void threads_may_call_at_once(void **state) {
   assert_true(fake_cudart_is_clean());
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(every_function_is_there),
-      TEST(the_machine_is_as_it_is_set),
-      TEST(contexts_are_pushed_and_popped_by_thread),
-      TEST(a_context_that_nobody_asked_for_is_found),
-      TEST(peers_need_a_context_of_their_own),
-      TEST(a_context_that_is_gone_is_refused),
-      TEST(what_outlives_its_context_is_found),
-      TEST(device_memory_is_guarded),
-      TEST(the_cpu_cannot_use_device_memory),
-      TEST(memory_runs_out),
-      TEST(addresses_tell_what_they_are),
-      TEST(registrations_do_not_overlap),
-      TEST(devices_lack_what_they_are_set_to_lack),
-      TEST(any_call_can_fail),
-      TEST(a_crash_stays),
-      TEST(nothing_is_done_while_unloading),
-      TEST(a_child_of_fork_is_refused),
-      TEST(errors_are_their_thread_s),
-      TEST(threads_may_call_at_once),
-  };
-  return cmocka_run_group_tests_name("CUDA double", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

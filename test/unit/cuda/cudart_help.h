@@ -2,22 +2,17 @@
 #ifndef UMEM_TEST_CUDART_HELP_H
 #define UMEM_TEST_CUDART_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake/cudart.h"
+#include "cases.h"
 
 static umemCudaRt const *rt;
 
 #define ok(call) assert_int_equal(call, umemCudaSuccess)
 #define refused(call, error) assert_int_equal(call, error)
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 static inline void expect_misuse(char const *words) {
   char const *misuse = fake_cudart_misuse();

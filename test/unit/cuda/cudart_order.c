@@ -4,8 +4,7 @@
 
 /* ---- copies: when they are done ---- */
 
-static void work_is_late(void **state) {
-  (void)state;
+TEST(work_is_late) {
   enter(0);
   unsigned char *adr, *pinned, pageable = 7;
   void *stream;
@@ -49,8 +48,7 @@ static void work_is_late(void **state) {
   leave(0);
 }
 
-static void blocking_copies_follow_the_legacy_stream_alone(void **state) {
-  (void)state;
+TEST(blocking_copies_follow_the_legacy_stream_alone) {
   enter(0);
   unsigned char *a, *b, bytes[2] = {1, 2};
   void *stream;
@@ -73,8 +71,7 @@ static void blocking_copies_follow_the_legacy_stream_alone(void **state) {
 }
 
 /* The manual promises no more; today's drivers do. */
-static void pageable_copies_can_be_late(void **state) {
-  (void)state;
+TEST(pageable_copies_can_be_late) {
   enter(0);
   unsigned char *adr, pageable = 7;
   ok(rt->malloc((void **)&adr, 1));
@@ -91,8 +88,7 @@ static void pageable_copies_can_be_late(void **state) {
   leave(0);
 }
 
-static void boxes_are_copied_in_shape(void **state) {
-  (void)state;
+TEST(boxes_are_copied_in_shape) {
   enter(0);
   unsigned char *adr, host[2][3][4], back[2][2][2];
   for (unsigned i = 0; i < sizeof host; i++) ((unsigned char *)host)[i] = (unsigned char)i;
@@ -117,8 +113,7 @@ static void boxes_are_copied_in_shape(void **state) {
   leave(0);
 }
 
-static void peer_copies_tell_their_route(void **state) {
-  (void)state;
+TEST(peer_copies_tell_their_route) {
   enter(1);
   enter(0);
   unsigned char *here, *there;
@@ -151,8 +146,7 @@ static void peer_copies_tell_their_route(void **state) {
 
 /* ---- streams and events ---- */
 
-static void streams_wait_for_events_only(void **state) {
-  (void)state;
+TEST(streams_wait_for_events_only) {
   enter(0);
   unsigned char *adr;
   void *first, *second, *event;
@@ -196,8 +190,7 @@ static void increment(void *argument) {
   ++*byte;
 }
 
-static void kernels_run_in_order(void **state) {
-  (void)state;
+TEST(kernels_run_in_order) {
   enter(0);
   unsigned char *adr, byte = 0;
   ok(rt->malloc((void **)&adr, 1));
@@ -209,8 +202,7 @@ static void kernels_run_in_order(void **state) {
   leave(0);
 }
 
-static void memory_freed_before_its_work_is_found(void **state) {
-  (void)state;
+TEST(memory_freed_before_its_work_is_found) {
   enter(0);
   void *adr, *pinned;
   ok(rt->malloc(&adr, 8));
@@ -232,8 +224,7 @@ static void expect_sizes(void *pool, uint64_t reserved, uint64_t used) {
   assert_int_equal(are_used, used);
 }
 
-static void pools_reuse_in_the_order_of_streams(void **state) {
-  (void)state;
+TEST(pools_reuse_in_the_order_of_streams) {
   enter(0);
   void *pool, *first, *second, *a, *b, *c;
   ok(rt->pool_create(&pool, 0, 300, false));
@@ -270,8 +261,7 @@ static void pools_reuse_in_the_order_of_streams(void **state) {
   assert_true(fake_cudart_is_clean());
 }
 
-static void pool_memory_out_of_order_is_found(void **state) {
-  (void)state;
+TEST(pool_memory_out_of_order_is_found) {
   enter(0);
   void *pool, *stream, *adr;
   char byte;
@@ -310,8 +300,7 @@ static void pool_memory_out_of_order_is_found(void **state) {
   leave(0);
 }
 
-static void pools_allow_peers(void **state) {
-  (void)state;
+TEST(pools_allow_peers) {
   enter(1);
   enter(0);
   void *pool, *here, *there;
@@ -341,8 +330,7 @@ static void expect_capture(void *stream, umemCudaCapture expected) {
   assert_int_equal(capture, expected);
 }
 
-static void captured_work_is_done_when_launched(void **state) {
-  (void)state;
+TEST(captured_work_is_done_when_launched) {
   enter(0);
   void *stream, *other, *event, *graph;
   unsigned char *adr;
@@ -383,8 +371,7 @@ static void expect_broken(void *stream) {
   ok(fake_cudart_begin_capture(stream));
 }
 
-static void captures_are_broken(void **state) {
-  (void)state;
+TEST(captures_are_broken) {
   enter(0);
   void *stream, *event, *adr, *graph;
   int mode = 2;
@@ -418,8 +405,7 @@ static void captures_are_broken(void **state) {
   leave(0);
 }
 
-static void pools_are_not_captured(void **state) {
-  (void)state;
+TEST(pools_are_not_captured) {
   enter(0);
   void *stream, *pool, *adr, *more;
   ok(rt->pool_create(&pool, 0, 0, false));
@@ -444,22 +430,4 @@ static void pools_are_not_captured(void **state) {
   leave(0);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(work_is_late),
-      TEST(blocking_copies_follow_the_legacy_stream_alone),
-      TEST(pageable_copies_can_be_late),
-      TEST(boxes_are_copied_in_shape),
-      TEST(peer_copies_tell_their_route),
-      TEST(streams_wait_for_events_only),
-      TEST(kernels_run_in_order),
-      TEST(memory_freed_before_its_work_is_found),
-      TEST(pools_reuse_in_the_order_of_streams),
-      TEST(pool_memory_out_of_order_is_found),
-      TEST(pools_allow_peers),
-      TEST(captured_work_is_done_when_launched),
-      TEST(captures_are_broken),
-      TEST(pools_are_not_captured),
-  };
-  return cmocka_run_group_tests_name("CUDA double, order", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

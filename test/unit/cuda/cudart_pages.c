@@ -19,8 +19,7 @@ static uint64_t create(void) {
   return handle;
 }
 
-static void pages_are_memory_where_they_are_mapped(void **state) {
-  (void)state;
+TEST(pages_are_memory_where_they_are_mapped) {
   unsigned char bytes[100], back[100] = {0};
   umemCudaMemory kind;
   int device;
@@ -54,8 +53,7 @@ static void pages_are_memory_where_they_are_mapped(void **state) {
   leave(0);
 }
 
-static void pages_count_as_memory_of_the_device(void **state) {
-  (void)state;
+TEST(pages_count_as_memory_of_the_device) {
   size_t before, after, capacity;
   enter(0);
   ok(rt->page_size(&size, 0));
@@ -75,8 +73,7 @@ static void pages_count_as_memory_of_the_device(void **state) {
   leave(0);
 }
 
-static void mappings_are_checked(void **state) {
-  (void)state;
+TEST(mappings_are_checked) {
   char byte = 0;
   uint64_t kept = 0;
   enter(0);
@@ -125,8 +122,7 @@ static void mappings_are_checked(void **state) {
 }
 
 /* Work that is queued finds its page gone. */
-static void pages_must_stay_until_their_work_is_done(void **state) {
-  (void)state;
+TEST(pages_must_stay_until_their_work_is_done) {
   void *stream;
   enter(0);
   ok(rt->stream_create(&stream));
@@ -145,8 +141,7 @@ static void pages_must_stay_until_their_work_is_done(void **state) {
 }
 
 /* enable_peer_access is about other memory. */
-static void peers_need_access_of_their_own(void **state) {
-  (void)state;
+TEST(peers_need_access_of_their_own) {
   enter(0);
   enter(1);
   void *range = reserve(1), *there;
@@ -171,8 +166,7 @@ static void peers_need_access_of_their_own(void **state) {
   leave(0);
 }
 
-static void what_is_left_is_found(void **state) {
-  (void)state;
+TEST(what_is_left_is_found) {
   enter(0);
   void *range = reserve(1);
   uint64_t one = create();
@@ -184,14 +178,4 @@ static void what_is_left_is_found(void **state) {
   ok(rt->range_free(range, size));
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(pages_are_memory_where_they_are_mapped),
-      TEST(pages_count_as_memory_of_the_device),
-      TEST(mappings_are_checked),
-      TEST(pages_must_stay_until_their_work_is_done),
-      TEST(peers_need_access_of_their_own),
-      TEST(what_is_left_is_found),
-  };
-  return cmocka_run_group_tests_name("cudart_pages", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

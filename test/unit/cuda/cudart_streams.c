@@ -41,10 +41,11 @@ static void launch(void *stream, unsigned char *at) {
   ok(fake_cudart_launch(stream, increment, at));
 }
 
+#define STREAMS_TEST(name) TEST_CASE_WITH(name, streams_set_up, streams_tear_down)
+
 /* ---- implicit synchronisation ---- */
 
-static void the_legacy_stream_waits_for_blocking_ones(void **state) {
-  (void)state;
+STREAMS_TEST(the_legacy_stream_waits_for_blocking_ones) {
   launch(blocking, adr);
   launch(FAKE_STREAM_PER_THREAD, adr + 1);
   launch(alone, adr + 2);
@@ -57,8 +58,7 @@ static void the_legacy_stream_waits_for_blocking_ones(void **state) {
   assert_true(fake_cudart_is_late(alone));
 }
 
-static void blocking_streams_wait_for_the_legacy_one(void **state) {
-  (void)state;
+STREAMS_TEST(blocking_streams_wait_for_the_legacy_one) {
   void *const streams[] = {blocking, FAKE_STREAM_PER_THREAD, alone};
   for (size_t i = 0; i < 3; i++) {
     launch(NULL, adr + i);
@@ -69,8 +69,7 @@ static void blocking_streams_wait_for_the_legacy_one(void **state) {
 }
 
 /* By way of the legacy stream only. */
-static void blocking_streams_are_free_of_each_other(void **state) {
-  (void)state;
+STREAMS_TEST(blocking_streams_are_free_of_each_other) {
   launch(blocking, adr);
   launch(other, adr + 1);
   ok(rt->stream_synchronize(other));
@@ -82,8 +81,7 @@ static void blocking_streams_are_free_of_each_other(void **state) {
 }
 
 /* To wait for it is no work: what blocking streams do was not asked for. */
-static void waiting_for_the_legacy_stream_is_for_its_own_work(void **state) {
-  (void)state;
+STREAMS_TEST(waiting_for_the_legacy_stream_is_for_its_own_work) {
   launch(blocking, adr);
   ok(rt->stream_synchronize(NULL));
   assert_int_equal(byte_at(adr), 0);
@@ -92,8 +90,7 @@ static void waiting_for_the_legacy_stream_is_for_its_own_work(void **state) {
   assert_int_equal(byte_at(adr), 1);
 }
 
-static void an_event_of_a_blocking_stream_is_after_the_legacy_one(void **state) {
-  (void)state;
+STREAMS_TEST(an_event_of_a_blocking_stream_is_after_the_legacy_one) {
   launch(NULL, adr);
   ok(rt->event_record(event, blocking));
   ok(rt->stream_wait(alone, event));
@@ -101,8 +98,7 @@ static void an_event_of_a_blocking_stream_is_after_the_legacy_one(void **state) 
   assert_int_equal(byte_at(adr), 1);
 }
 
-static void blocking_copies_follow_blocking_streams(void **state) {
-  (void)state;
+STREAMS_TEST(blocking_copies_follow_blocking_streams) {
   unsigned char byte = 9;
   launch(blocking, adr);
   ok(rt->memcpy(&byte, adr, 1, umemCudaToHost));
@@ -117,8 +113,7 @@ static void *launch_on_own_stream(void *at) {
   return NULL;
 }
 
-static void each_thread_has_a_stream(void **state) {
-  (void)state;
+STREAMS_TEST(each_thread_has_a_stream) {
   pthread_t thread;
   launch(FAKE_STREAM_PER_THREAD, adr);
   assert_int_equal(pthread_create(&thread, NULL, launch_on_own_stream, adr + 1), 0);
@@ -134,8 +129,7 @@ static void each_thread_has_a_stream(void **state) {
 }
 
 /* Contexts do not wait for each other. */
-static void each_device_has_its_legacy_stream(void **state) {
-  (void)state;
+STREAMS_TEST(each_device_has_its_legacy_stream) {
   unsigned char *there;
   launch(blocking, adr);
   enter(1);
@@ -164,8 +158,7 @@ static void expect_end(void *stream, int error) {
   assert_true(!graph == (error != 0));
 }
 
-static void a_captured_blocking_stream_bars_the_legacy_one(void **state) {
-  (void)state;
+STREAMS_TEST(a_captured_blocking_stream_bars_the_legacy_one) {
   for (int way = 0; way < 4; way++)
     for (int mode = 0; mode < 3; mode++) {
       ok(fake_cudart_begin_capture_in(blocking, mode));
@@ -189,8 +182,7 @@ static void a_captured_blocking_stream_bars_the_legacy_one(void **state) {
   expect_end(alone, umemCudaSuccess);
 }
 
-static void who_waits_for_a_capture_is_drawn_in(void **state) {
-  (void)state;
+STREAMS_TEST(who_waits_for_a_capture_is_drawn_in) {
   ok(fake_cudart_begin_capture(alone));
   launch(alone, adr);
   ok(rt->event_record(event, alone));
@@ -252,8 +244,7 @@ static int malloc_in_thread(int mode) {
   return mode;
 }
 
-static void captures_forbid_what_is_unsafe_by_their_mode(void **state) {
-  (void)state;
+STREAMS_TEST(captures_forbid_what_is_unsafe_by_their_mode) {
   static int const forbidden[3][4] = {
       /* in the thread itself, and in others of mode global, thread-local, relaxed */
       {1, 1, 0, 0},
@@ -275,8 +266,7 @@ static void *end_in_thread(void *error) {
   return NULL;
 }
 
-static void captures_end_in_their_thread(void **state) {
-  (void)state;
+STREAMS_TEST(captures_end_in_their_thread) {
   for (int mode = 0; mode < 3; mode++) {
     pthread_t thread;
     int error = -1;
@@ -291,8 +281,7 @@ static void captures_end_in_their_thread(void **state) {
 
 static void begin_capture(void *mode) { ok(fake_cudart_begin_capture_in(alone, *(int *)mode)); }
 
-static void an_interlude_comes_before_its_call(void **state) {
-  (void)state;
+STREAMS_TEST(an_interlude_comes_before_its_call) {
   int mode = 2;
   fake_cudart_before("event_record", 2, begin_capture, &mode);
   ok(rt->event_record(event, alone));
@@ -308,8 +297,7 @@ static void an_interlude_comes_before_its_call(void **state) {
 
 enum { page = 4096 };
 
-static void pages_are_where_they_were_used(void **state) {
-  (void)state;
+STREAMS_TEST(pages_are_where_they_were_used) {
   unsigned char *managed;
   size_t available, capacity, before;
   fake_cudart_machine()->device[0].capacity = 10 * page;
@@ -333,8 +321,7 @@ static void pages_are_where_they_were_used(void **state) {
   assert_int_equal(fake_cudart_resident(0), 0);
 }
 
-static void pages_beyond_the_device_stay_in_ram(void **state) {
-  (void)state;
+STREAMS_TEST(pages_beyond_the_device_stay_in_ram) {
   void *managed;
   size_t available, capacity;
   fake_cudart_machine()->device[0].capacity = 10 * page;
@@ -347,25 +334,4 @@ static void pages_beyond_the_device_stay_in_ram(void **state) {
   assert_int_equal(fake_cudart_resident(0), 0);
 }
 
-#define STREAMS_TEST(name) cmocka_unit_test_setup_teardown(name, streams_set_up, streams_tear_down)
-
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      STREAMS_TEST(the_legacy_stream_waits_for_blocking_ones),
-      STREAMS_TEST(blocking_streams_wait_for_the_legacy_one),
-      STREAMS_TEST(blocking_streams_are_free_of_each_other),
-      STREAMS_TEST(waiting_for_the_legacy_stream_is_for_its_own_work),
-      STREAMS_TEST(an_event_of_a_blocking_stream_is_after_the_legacy_one),
-      STREAMS_TEST(blocking_copies_follow_blocking_streams),
-      STREAMS_TEST(each_thread_has_a_stream),
-      STREAMS_TEST(each_device_has_its_legacy_stream),
-      STREAMS_TEST(a_captured_blocking_stream_bars_the_legacy_one),
-      STREAMS_TEST(who_waits_for_a_capture_is_drawn_in),
-      STREAMS_TEST(captures_forbid_what_is_unsafe_by_their_mode),
-      STREAMS_TEST(captures_end_in_their_thread),
-      STREAMS_TEST(an_interlude_comes_before_its_call),
-      STREAMS_TEST(pages_are_where_they_were_used),
-      STREAMS_TEST(pages_beyond_the_device_stay_in_ram),
-  };
-  return cmocka_run_group_tests_name("CUDA double, streams", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

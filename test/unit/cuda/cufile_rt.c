@@ -132,30 +132,19 @@ static void find_it_in_many_threads(void) {
 
 /* ---- tests ---- */
 
-static void nothing_is_looked_for_at_the_start(void **state) {
-  (void)state;
-  in_a_process(find_nothing_at_the_start);
-}
+TEST_CASE(nothing_is_looked_for_at_the_start) { in_a_process(find_nothing_at_the_start); }
 
-static void no_library_is_opened_without_the_module(void **state) {
-  (void)state;
-  in_a_process(find_no_module);
-}
+TEST_CASE(no_library_is_opened_without_the_module) { in_a_process(find_no_module); }
 
-static void a_machine_without_the_library_is_asked_once(void **state) {
-  (void)state;
-  in_a_process(find_no_library);
-}
+TEST_CASE(a_machine_without_the_library_is_asked_once) { in_a_process(find_no_library); }
 
-static void all_functions_are_found(void **state) {
-  (void)state;
+TEST_CASE(all_functions_are_found) {
   in_a_process(find_the_library);
   in_a_process(find_it_by_the_other_name);
   in_a_process(find_an_old_one);
 }
 
-static void a_library_that_lacks_one_is_none(void **state) {
-  (void)state;
+TEST_CASE(a_library_that_lacks_one_is_none) {
   char const *const names[] = {"cuFileDriverOpen",         "cuFileUseCount", "cuFileHandleRegister",
                                "cuFileHandleDeregister",   "cuFileRead",     "cuFileWrite",
                                "cuFileDriverGetProperties"};
@@ -166,19 +155,6 @@ static void a_library_that_lacks_one_is_none(void **state) {
   machine.missing = NULL;
 }
 
-static void many_threads_look_once(void **state) {
-  (void)state;
-  in_a_process(find_it_in_many_threads);
-}
+TEST_CASE(many_threads_look_once) { in_a_process(find_it_in_many_threads); }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(nothing_is_looked_for_at_the_start),
-      cmocka_unit_test(no_library_is_opened_without_the_module),
-      cmocka_unit_test(a_machine_without_the_library_is_asked_once),
-      cmocka_unit_test(all_functions_are_found),
-      cmocka_unit_test(a_library_that_lacks_one_is_none),
-      cmocka_unit_test(many_threads_look_once),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

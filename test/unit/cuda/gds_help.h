@@ -170,6 +170,6 @@ static inline int tear_down_gds(void **state) {
   return cuda_tear_down(state);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up_gds, tear_down_gds)
+#define CASE(name) TEST_CASE_WITH(name, set_up_gds, tear_down_gds)
 
 #endif

@@ -26,41 +26,35 @@ static void expect_no_session(void) {
   assert_int_equal(fake_cudart_live().primaries, 0);
 }
 
-static void where_cufile_is_not_installed(void **state) {
-  (void)state;
+CASE(where_cufile_is_not_installed) {
   fake_cufile_machine()->installed = false;
   expect_no_session();
   assert_int_equal(fake_cufile_done().opened, 0);
 }
 
-static void where_the_driver_does_not_open(void **state) {
-  (void)state;
+CASE(where_the_driver_does_not_open) {
   fake_cufile_fail_in("driver_open", 1, umemCufileNoDriver, true);
   expect_no_session();
   assert_int_equal(fake_cufile_done().closed, 0);
 }
 
-static void where_the_driver_does_not_answer(void **state) {
-  (void)state;
+CASE(where_the_driver_does_not_answer) {
   fake_cufile_fail_in("driver_properties", 1, umemCufileInternal, true);
   expect_no_session();
 }
 
-static void where_the_module_is_not_loaded(void **state) {
-  (void)state;
+CASE(where_the_module_is_not_loaded) {
   fake_cufile_machine()->properties.major = fake_cufile_machine()->properties.minor = 0;
   expect_no_session();
 }
 
-static void where_no_storage_has_a_path(void **state) {
-  (void)state;
+CASE(where_no_storage_has_a_path) {
   fake_cufile_machine()->properties.file_systems = 0;
   expect_no_session();
 }
 
 /* cuFile would serve every file then, through host memory. */
-static void where_detours_are_allowed(void **state) {
-  (void)state;
+CASE(where_detours_are_allowed) {
   unsigned const controls[] = {umemCufileAllowsCompat, umemCufilePosixIO, umemCufileFallback, ~0U};
   for (size_t i = 0; i < sizeof controls / sizeof *controls; i++) {
     fake_cufile_machine()->properties.controls = controls[i];
@@ -71,8 +65,7 @@ static void where_detours_are_allowed(void **state) {
   }
 }
 
-static void a_driver_of_the_program_stays_open(void **state) {
-  (void)state;
+CASE(a_driver_of_the_program_stays_open) {
   Pair pair;
   fake_cufile_machine()->open_by_program = 1;
   fake_cufile_machine()->properties.controls = umemCufileAllowsCompat;
@@ -89,8 +82,7 @@ static void a_driver_of_the_program_stays_open(void **state) {
 }
 
 /* The question costs time: once, by the first copy that might gain. */
-static void the_driver_is_asked_once_and_late(void **state) {
-  (void)state;
+CASE(the_driver_is_asked_once_and_late) {
   Pair pair;
   fake_cufile_machine()->installed = false;
   open_pair(&pair);
@@ -106,8 +98,7 @@ static void the_driver_is_asked_once_and_late(void **state) {
 }
 
 /* The context could end under cuFile. */
-static void where_the_context_cannot_be_kept(void **state) {
-  (void)state;
+CASE(where_the_context_cannot_be_kept) {
   Pair pair;
   open_pair(&pair);
   fake_cudart_fail_in("primary_retain", 1, umemCudaOutOfMemory);
@@ -122,8 +113,7 @@ static void where_the_context_cannot_be_kept(void **state) {
 
 /* ---- the file and the copy ---- */
 
-static void short_copies(void **state) {
-  (void)state;
+CASE(short_copies) {
   Pair pair;
   open_pair(&pair);
   there_and_back(&pair, 0, from, 1); /* the driver is open */
@@ -131,8 +121,7 @@ static void short_copies(void **state) {
   close_pair(&pair);
 }
 
-static void files_without_a_path(void **state) {
-  (void)state;
+CASE(files_without_a_path) {
   Pair pair;
   fake_cufile_machine()->refuses_files = true;
   open_pair(&pair);
@@ -142,8 +131,7 @@ static void files_without_a_path(void **state) {
 }
 
 /* direct=off: everything goes through the page cache. */
-static void files_with_direct_off(void **state) {
-  (void)state;
+CASE(files_with_direct_off) {
   for (int mapped = 0; mapped < 2; mapped++) {
     Pair pair;
     open_pair_on(&pair, aCuda, 0, mapped, umemDirectOff);
@@ -177,8 +165,7 @@ static bool drop_cache(Pair *pair) {
 }
 
 /* direct=auto: cuFile reads what is not cached, and writes nothing. */
-static void files_that_are_cached(void **state) {
-  (void)state;
+CASE(files_that_are_cached) {
   Pair pair;
   open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
   expect_other_route(&pair, from);
@@ -199,8 +186,7 @@ static void files_that_are_cached(void **state) {
 }
 
 /* A program that reads the file again and again gets it into the cache. */
-static void files_that_are_read_again(void **state) {
-  (void)state;
+CASE(files_that_are_read_again) {
   Pair pair;
   open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
   write_file(&pair, 0, most, 3);
@@ -210,8 +196,7 @@ static void files_that_are_read_again(void **state) {
 }
 
 /* What cuFile was to read, and has not, does not count as read once. And it is asked about a file once. */
-static void a_file_that_cufile_refuses(void **state) {
-  (void)state;
+CASE(a_file_that_cufile_refuses) {
   Pair pair;
   open_pair_on(&pair, aCuda, 0, false, umemDirectOn);
   write_file(&pair, 0, from, 3);
@@ -236,8 +221,7 @@ static void lend_once(Pair *pair, size_t nbytes) {
   file.release(&pair->store.super, &file);
 }
 
-static void only_what_was_read_counts(void **state) {
-  (void)state;
+CASE(only_what_was_read_counts) {
   Pair pair;
   umemDirectFile file;
   open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
@@ -251,8 +235,7 @@ static void only_what_was_read_counts(void **state) {
   close_pair(&pair);
 }
 
-static void what_is_in_no_block(void **state) {
-  (void)state;
+CASE(what_is_in_no_block) {
   Pair pair;
   open_pair(&pair);
   uintptr_t beyond = pair.near + most - from / 2;
@@ -266,8 +249,7 @@ static void what_is_in_no_block(void **state) {
   close_pair(&pair);
 }
 
-static void a_file_that_is_only_read(void **state) {
-  (void)state;
+CASE(a_file_that_is_only_read) {
   Pair pair;
   Store reader;
   open_pair(&pair);
@@ -284,8 +266,7 @@ static void a_file_that_is_only_read(void **state) {
 }
 
 /* Managed and pinned memory have routes of their own, and so have strided copies. */
-static void other_memory_and_other_shapes(void **state) {
-  (void)state;
+CASE(other_memory_and_other_shapes) {
   Pair pair;
   Any other;
   open_pair(&pair);
@@ -312,8 +293,7 @@ static void other_memory_and_other_shapes(void **state) {
 
 /* ---- streams ---- */
 
-static void captured_streams(void **state) {
-  (void)state;
+CASE(captured_streams) {
   Pair pair;
   void *graph;
   open_pair_on(&pair, anAsync, 0, false, umemDirectOn);
@@ -338,8 +318,7 @@ static void begin_capture(void *stream) {
 }
 
 /* Another thread begins to capture the stream after umem has looked. */
-static void streams_that_are_captured_meanwhile(void **state) {
-  (void)state;
+CASE(streams_that_are_captured_meanwhile) {
   Pair pair;
   void *graph;
   open_pair_on(&pair, anAsync, 0, false, umemDirectOn);
@@ -360,8 +339,7 @@ static void streams_that_are_captured_meanwhile(void **state) {
 /* ---- in the middle ---- */
 
 /* cuFile stops with an answer that says what it cannot do: umem copies again, through pinned memory. */
-static void transfers_that_are_refused(void **state) {
-  (void)state;
+CASE(transfers_that_are_refused) {
   int const codes[] = {umemCufileNoDriver,
                        umemCufileDriverClosing,
                        umemCufileNoPlatform,
@@ -393,8 +371,7 @@ static void transfers_that_are_refused(void **state) {
     }
 }
 
-static void transfers_of_parts_of_pages(void **state) {
-  (void)state;
+CASE(transfers_of_parts_of_pages) {
   Pair pair;
   open_pair(&pair);
   fake_cufile_machine()->most = page - 1; /* no progress by whole pages */
@@ -403,8 +380,7 @@ static void transfers_of_parts_of_pages(void **state) {
 }
 
 /* What fails before the first transfer is not recorded. */
-static void a_runtime_that_fails_before(void **state) {
-  (void)state;
+CASE(a_runtime_that_fails_before) {
   char const *const functions[] = {"event_create", "event_record", "event_synchronize"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     Pair pair;
@@ -420,35 +396,9 @@ static void a_runtime_that_fails_before(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      CASE(where_cufile_is_not_installed),
-      CASE(where_the_driver_does_not_open),
-      CASE(where_the_driver_does_not_answer),
-      CASE(where_the_module_is_not_loaded),
-      CASE(where_no_storage_has_a_path),
-      CASE(where_detours_are_allowed),
-      CASE(a_driver_of_the_program_stays_open),
-      CASE(the_driver_is_asked_once_and_late),
-      CASE(where_the_context_cannot_be_kept),
-      CASE(short_copies),
-      CASE(files_without_a_path),
-      CASE(files_with_direct_off),
-      CASE(files_that_are_cached),
-      CASE(files_that_are_read_again),
-      CASE(a_file_that_cufile_refuses),
-      CASE(only_what_was_read_counts),
-      CASE(what_is_in_no_block),
-      CASE(a_file_that_is_only_read),
-      CASE(other_memory_and_other_shapes),
-      CASE(captured_streams),
-      CASE(streams_that_are_captured_meanwhile),
-      CASE(transfers_that_are_refused),
-      CASE(transfers_of_parts_of_pages),
-      CASE(a_runtime_that_fails_before),
-  };
   if (!has_direct()) {
     print_message("the file system of /tmp has no direct I/O: nothing is tested\n");
     return 0;
   }
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* pin.c - page-locked host memory: which blocks the runtime allocates and which are registered, and
  * that each goes back the way it came, on a double of the runtime. The linker leads the library's
  * mmap and munmap here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +8,7 @@
 
 #include "fake/cudart.h"
 #include "cuda/cuda_pinned.h"
+#include "cases.h"
 
 static size_t const large = (5u << 20) + 4321;
 
@@ -67,10 +62,11 @@ static void assert_live(size_t pinned, size_t registered) {
   assert_int_equal(fake_cudart_live().registered, registered);
 }
 
+#define CASE(name) TEST_CASE_WITH(name, set_up, tear_down)
+
 /* ---- which way ---- */
 
-static void test_small_blocks_are_the_runtimes(void **state) {
-  (void)state;
+CASE(test_small_blocks_are_the_runtimes) {
   void *adr = NULL;
   assert_int_equal(umemCuda_pin(rt, &adr, 100, umemCudaPortable), 0);
   memset(adr, 1, 100);
@@ -79,8 +75,7 @@ static void test_small_blocks_are_the_runtimes(void **state) {
   assert_live(0, 0);
 }
 
-static void test_large_blocks_are_registered(void **state) {
-  (void)state;
+CASE(test_large_blocks_are_registered) {
   void *adr = NULL;
   assert_int_equal(umemCuda_pin(rt, &adr, large, umemCudaPortable | umemCudaMapped), 0);
   assert_live(0, 1);
@@ -104,14 +99,10 @@ static void pin_very_large(void) {
   assert_int_equal(umemCuda_unpin(rt, adr, nbytes, umemCudaPortable), 0);
 }
 
-static void test_very_large_blocks_are_zero(void **state) {
-  (void)state;
-  pin_very_large();
-}
+CASE(test_very_large_blocks_are_zero) { pin_very_large(); }
 
 /* More than any machine has, less than any address space: not a page of it may be touched. */
-static void test_more_than_the_machine_has_is_a_memory_error(void **state) {
-  (void)state;
+CASE(test_more_than_the_machine_has_is_a_memory_error) {
   void *adr = NULL;
   unsigned long before = fake_cudart_calls();
   assert_int_equal(umemCuda_pin(rt, &adr, (size_t)1 << 45, umemCudaPortable), umemCudaOutOfMemory);
@@ -122,8 +113,7 @@ static void test_more_than_the_machine_has_is_a_memory_error(void **state) {
   assert_null(adr);
 }
 
-static void test_write_combined_blocks_are_the_runtimes(void **state) {
-  (void)state;
+CASE(test_write_combined_blocks_are_the_runtimes) {
   void *adr = NULL;
   assert_int_equal(umemCuda_pin(rt, &adr, large, umemCudaWriteCombined), 0);
   assert_live(1, 0);
@@ -133,8 +123,7 @@ static void test_write_combined_blocks_are_the_runtimes(void **state) {
 
 /* ---- failures ---- */
 
-static void test_a_refused_registration_leaves_nothing(void **state) {
-  (void)state;
+CASE(test_a_refused_registration_leaves_nothing) {
   int const errors[] = {umemCudaOutOfMemory, umemCudaNotSupported, umemCudaIllegalAddress};
   for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
     void *adr = NULL;
@@ -146,16 +135,14 @@ static void test_a_refused_registration_leaves_nothing(void **state) {
   }
 }
 
-static void test_impossible_sizes_are_memory_errors(void **state) {
-  (void)state;
+CASE(test_impossible_sizes_are_memory_errors) {
   void *adr = NULL;
   assert_int_equal(umemCuda_pin(rt, &adr, SIZE_MAX, umemCudaPortable), umemCudaOutOfMemory);
   assert_int_equal(umemCuda_pin(rt, &adr, SIZE_MAX / 2, umemCudaPortable), umemCudaOutOfMemory);
   assert_null(adr);
 }
 
-static void test_pages_that_stay_registered_stay_mapped(void **state) {
-  (void)state;
+CASE(test_pages_that_stay_registered_stay_mapped) {
   void *adr = NULL;
   assert_int_equal(umemCuda_pin(rt, &adr, large, umemCudaPortable), 0);
   fake_cudart_fail_in("host_unregister", 1, umemCudaInvalidValue);
@@ -165,17 +152,4 @@ static void test_pages_that_stay_registered_stay_mapped(void **state) {
   assert_int_equal(umemCuda_unpin(rt, adr, large, umemCudaPortable), 0);
 }
 
-int main(void) {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  struct CMUnitTest const tests[] = {
-      CASE(test_small_blocks_are_the_runtimes),
-      CASE(test_large_blocks_are_registered),
-      CASE(test_very_large_blocks_are_zero),
-      CASE(test_more_than_the_machine_has_is_a_memory_error),
-      CASE(test_write_combined_blocks_are_the_runtimes),
-      CASE(test_a_refused_registration_leaves_nothing),
-      CASE(test_impossible_sizes_are_memory_errors),
-      CASE(test_pages_that_stay_registered_stay_mapped),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -215,20 +215,23 @@ static void test_a_gpu_takes_idle_chunks_of_another(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      CASE(test_all_bytes_arrive),
-      CASE(test_all_bytes_arrive_through_small_chunks),
-      CASE(test_all_bytes_arrive_through_large_chunks),
-      CASE(test_short_copies_are_declined),
-      CASE(test_order_on_a_stream),
-      CASE(test_order_on_the_legacy_stream),
-      CASE(test_captures_of_others_go_on),
-      CASE(test_chunks_and_channels_are_used_again),
-      CASE(test_without_chunks_copies_are_declined),
-      CASE(test_the_size_can_be_set),
-      CASE(test_a_lent_chunk_of_another_size_goes_when_it_comes_back),
-      CASE(test_impossible_settings),
-      CASE(test_each_gpu_releases_its_own),
-      CASE(test_a_gpu_takes_idle_chunks_of_another),
+      cmocka_unit_test_setup_teardown(test_all_bytes_arrive, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_all_bytes_arrive_through_small_chunks, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(test_all_bytes_arrive_through_large_chunks, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(test_short_copies_are_declined, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_order_on_a_stream, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_order_on_the_legacy_stream, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_captures_of_others_go_on, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_chunks_and_channels_are_used_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_without_chunks_copies_are_declined, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_the_size_can_be_set, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_a_lent_chunk_of_another_size_goes_when_it_comes_back,
+                                      set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_impossible_settings, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_each_gpu_releases_its_own, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_a_gpu_takes_idle_chunks_of_another, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,16 +273,19 @@ static void test_a_child_of_fork_forgets_channels_and_chunks(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      CASE(test_a_failing_call_to_the_device),
-      CASE(test_a_failing_call_to_the_host),
-      CASE(test_channels_that_failed_are_not_used_again),
-      CASE(test_no_chunk_is_in_use_after_a_failure),
-      CASE(test_chunks_that_may_be_in_use_are_not_lent_again),
-      CASE(test_a_crashed_kernel),
-      CASE(test_the_end_of_the_process),
-      CASE(test_threads),
-      CASE(test_threads_with_few_chunks),
-      CASE(test_a_child_of_fork_forgets_channels_and_chunks),
+      cmocka_unit_test_setup_teardown(test_a_failing_call_to_the_device, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_a_failing_call_to_the_host, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_channels_that_failed_are_not_used_again, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(test_no_chunk_is_in_use_after_a_failure, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_chunks_that_may_be_in_use_are_not_lent_again, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(test_a_crashed_kernel, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_the_end_of_the_process, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_threads_with_few_chunks, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_a_child_of_fork_forgets_channels_and_chunks, set_up,
+                                      tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,8 +109,9 @@ static void check_content(int kind, bool mapped) {
   close_pair(&pair);
 }
 
-static void test_all_bytes_arrive(void **state) {
-  (void)state;
+#define CASE(name) TEST_CASE_WITH(name, set_up_threads, tear_down_threads)
+
+CASE(test_all_bytes_arrive) {
   for (int mapped = 0; mapped < 2; mapped++) {
     if (!setting_small() || !mapped) check_content(aCuda, mapped);
     if (!setting_small() || mapped) check_content(anAsync, mapped);
@@ -118,8 +119,7 @@ static void test_all_bytes_arrive(void **state) {
 }
 
 /* What pins a chunk would be seen. */
-static void test_the_chunks_are_those_of_pageable_memory(void **state) {
-  (void)state;
+CASE(test_the_chunks_are_those_of_pageable_memory) {
   Pair pair;
   open_pair(&pair, aCuda, false);
   there_and_back(&pair, 0, 8 * from, 1);
@@ -134,8 +134,7 @@ static void test_the_chunks_are_those_of_pageable_memory(void **state) {
   close_pair(&pair);
 }
 
-static void test_one_thread_and_few_chunks_suffice(void **state) {
-  (void)state;
+CASE(test_one_thread_and_few_chunks_suffice) {
   Pair pair;
   open_pair(&pair, aCuda, false);
   umem_parallel_set(1);
@@ -149,8 +148,7 @@ static void test_one_thread_and_few_chunks_suffice(void **state) {
 }
 
 /* An adaptor sees the copy, and passes it on to the same route. */
-static void test_a_copy_through_an_adaptor(void **state) {
-  (void)state;
+CASE(test_a_copy_through_an_adaptor) {
   Pair pair;
   umemStats stats;
   open_pair(&pair, aCuda, false);
@@ -209,18 +207,11 @@ static void check_order(int kind) {
   close_pair(&pair);
 }
 
-static void test_order_on_a_stream(void **state) {
-  (void)state;
-  check_order(anAsync);
-}
+CASE(test_order_on_a_stream) { check_order(anAsync); }
 
-static void test_order_on_the_legacy_stream(void **state) {
-  (void)state;
-  check_order(aCuda);
-}
+CASE(test_order_on_the_legacy_stream) { check_order(aCuda); }
 
-static void test_a_captured_stream_is_refused(void **state) {
-  (void)state;
+CASE(test_a_captured_stream_is_refused) {
   Pair pair;
   void *graph;
   open_pair(&pair, anAsync, false);
@@ -243,8 +234,7 @@ static void expect_works_again(Pair *pair) {
   there_and_back(pair, 0, 4 * from, 3);
 }
 
-static void test_a_file_that_is_cut_in_the_middle(void **state) {
-  (void)state;
+CASE(test_a_file_that_is_cut_in_the_middle) {
   for (int kind = 0; kind < 2; kind++)
     for (int mapped = 0; mapped < 2; mapped++) {
       Pair pair;
@@ -263,8 +253,7 @@ static void test_a_file_that_is_cut_in_the_middle(void **state) {
 }
 
 /* A block that the file does not have: nothing is written outside of blocks. */
-static void test_a_write_outside_of_blocks(void **state) {
-  (void)state;
+CASE(test_a_write_outside_of_blocks) {
   Pair pair;
   open_pair(&pair, aCuda, false);
   uintptr_t beyond = pair.near + most - 2 * from;
@@ -276,8 +265,7 @@ static void test_a_write_outside_of_blocks(void **state) {
 }
 
 /* The GPU fails in a worker: recorded on its context, and nothing is in flight. */
-static void test_a_gpu_that_fails(void **state) {
-  (void)state;
+CASE(test_a_gpu_that_fails) {
   char const *const functions[] = {"memcpy_async", "event_record", "event_synchronize",
                                    "stream_synchronize"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -312,8 +300,7 @@ static void *copy_often(void *argument) {
   return NULL;
 }
 
-static void test_many_threads_copy(void **state) {
-  (void)state;
+CASE(test_many_threads_copy) {
   Pair pairs[3];
   pthread_t ids[3];
   for (unsigned i = 0; i < 3; i++) {
@@ -332,21 +319,4 @@ static void test_many_threads_copy(void **state) {
   for (unsigned i = 0; i < 3; i++) close_pair(&pairs[i]);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up_threads, tear_down_threads)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      CASE(test_all_bytes_arrive),
-      CASE(test_the_chunks_are_those_of_pageable_memory),
-      CASE(test_one_thread_and_few_chunks_suffice),
-      CASE(test_a_copy_through_an_adaptor),
-      CASE(test_order_on_a_stream),
-      CASE(test_order_on_the_legacy_stream),
-      CASE(test_a_captured_stream_is_refused),
-      CASE(test_a_file_that_is_cut_in_the_middle),
-      CASE(test_a_write_outside_of_blocks),
-      CASE(test_a_gpu_that_fails),
-      CASE(test_many_threads_copy),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

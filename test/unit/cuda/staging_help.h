@@ -3,13 +3,6 @@
 #ifndef UMEM_TEST_STAGING_HELP_H
 #define UMEM_TEST_STAGING_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <umem.h>
@@ -21,6 +14,7 @@
 #include "cuda/cuda_methods.h"
 #include "core/threads.h"
 #include "unwatched.h"
+#include "cases.h"
 
 enum { margin = 64, threads = 4 };
 
@@ -168,6 +162,6 @@ static inline void there_and_back(Bench *bench, size_t nbytes, size_t host_offse
   umemCudaScope_leave(&scope);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 #endif

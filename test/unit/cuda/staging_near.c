@@ -42,8 +42,7 @@ static void copy(Bench *bench) {
   block_release(&block);
 }
 
-static void helpers_run_near_the_gpu(void **state) {
-  (void)state;
+TEST_CASE_WITH(helpers_run_near_the_gpu, set_up, tear_down) {
   Bench bench;
   int count;
   unsigned first = near_first(&count);
@@ -60,17 +59,11 @@ static void helpers_run_near_the_gpu(void **state) {
   assert_int_equal(processors(), count);
 }
 
-static void without_a_node_they_run_anywhere(void **state) {
+TEST_CASE_WITH(without_a_node_they_run_anywhere, set_up, tear_down) {
   int count;
   near_first(&count);
   copy(*state);
   assert_int_equal(helper_count, count);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(helpers_run_near_the_gpu, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(without_a_node_they_run_anywhere, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

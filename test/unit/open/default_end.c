@@ -1,11 +1,5 @@
 /* default_end.c - what becomes of the default contexts when the process ends: linked with the static
  * library, and with the shared one. Each case is a process of its own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,6 +13,7 @@
 
 #include "trace.h"
 #include "temporary.h"
+#include "cases.h"
 
 static char path[256], log_of_host[300], said[4096];
 static Trace trace;
@@ -82,8 +77,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 /* ---- ends of many kinds ---- */
 
 static void allocate_and_free(void) {
@@ -104,8 +97,9 @@ static void and_be_killed(void) {
   raise(SIGKILL);
 }
 
-static void a_log_is_completed_by_exit_alone(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+TEST(a_log_is_completed_by_exit_alone) {
   assert_int_equal(run(log_of_host, allocate_and_free), 0);
   expect_log(2);
   assert_string_equal(said, "");
@@ -148,8 +142,7 @@ static void exit_in_free(void) {
   umem_free(umem_default(), adr + 1);
 }
 
-static void exit_is_called_from_anywhere(void **state) {
-  (void)state;
+TEST(exit_is_called_from_anywhere) {
   assert_int_equal(run(log_of_host, exit_in_thread), 0);
   expect_log(2);
   assert_int_equal(run(log_of_host, exit_in_call), 0);
@@ -182,8 +175,7 @@ static void overflow(void) {
   bytes[10] = 1;
 }
 
-static void leaks_are_reported(void **state) {
-  (void)state;
+TEST(leaks_are_reported) {
   assert_int_equal(run("track+host:", allocate_and_free), 0);
   assert_string_equal(said, "");
   assert_int_equal(run("track+host:", leak), 0);
@@ -198,8 +190,7 @@ static void leaks_are_reported(void **state) {
   assert_memory_equal(said, begins, sizeof begins - 1);
 }
 
-static void wrong_writes_are_reported(void **state) {
-  (void)state;
+TEST(wrong_writes_are_reported) {
   assert_int_equal(run("debug+host:", leak), 0);
   assert_string_equal(said, "");
   assert_int_equal(run("debug+host:", overflow), 0);
@@ -234,8 +225,7 @@ static void leak_to_file(void) {
   EXPECT(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 }
 
-static void a_report_does_no_harm(void **state) {
-  (void)state;
+TEST(a_report_does_no_harm) {
   struct stat about;
   assert_int_equal(run("track+host:", leak_unseen), 0);
   assert_int_equal(run("track+host:", leak_to_nothing), 0);
@@ -280,8 +270,7 @@ static void use_in_layers(void) {
   EXPECT(!umemLog_ctor(&log, umem_default(), &options));
 }
 
-static void those_who_end_later_may_use_it(void **state) {
-  (void)state;
+TEST(those_who_end_later_may_use_it) {
   char name[320];
   assert_int_equal(run(log_of_host, free_later), 0);
   expect_log(4);
@@ -310,8 +299,7 @@ static void exit_beside_threads(void) {
 }
 
 /* What they record until the end is in the log, and that is complete. */
-static void threads_may_go_on(void **state) {
-  (void)state;
+TEST(threads_may_go_on) {
   for (int i = 0; i < 5; i++) {
     assert_int_equal(run(log_of_host, exit_beside_threads), 0);
     read_log();
@@ -352,8 +340,7 @@ static void open_in_child(void) {
   EXPECT(waitpid(child, &status, 0) == child && status == 0);
 }
 
-static void a_child_ends_only_its_own(void **state) {
-  (void)state;
+TEST(a_child_ends_only_its_own) {
   assert_int_equal(run(log_of_host, exit_in_child), 0);
   expect_log(4);
   assert_int_equal(run("track+host:", leave_to_child), 0);
@@ -362,16 +349,4 @@ static void a_child_ends_only_its_own(void **state) {
   expect_log(2);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_log_is_completed_by_exit_alone),
-      TEST(exit_is_called_from_anywhere),
-      TEST(leaks_are_reported),
-      TEST(wrong_writes_are_reported),
-      TEST(a_report_does_no_harm),
-      TEST(those_who_end_later_may_use_it),
-      TEST(threads_may_go_on),
-      TEST(a_child_ends_only_its_own),
-  };
-  return cmocka_run_group_tests_name("the end of defaults", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

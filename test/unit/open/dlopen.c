@@ -1,10 +1,4 @@
 /* dlopen.c - a program may open the library at run time, as Python does, use it, and close it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +16,7 @@
 #include "unit/tasks.h"
 #include "unit/used_bytes.h"
 #include "temporary.h"
+#include "cases.h"
 
 /* dlsym returns data pointers, which ISO C does not convert to functions. */
 static void find(void *library, char const *name, void *slot) {
@@ -58,8 +53,7 @@ static void use(void *library) {
 }
 
 /* Each copy leaves threads asleep, or on their way to it, which must be gone with the library. */
-static void opens_and_closes(void **state) {
-  (void)state;
+TEST_CASE(opens_and_closes) {
   for (int i = 0; i < 20; i++) {
     void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) fail_msg("%s", dlerror());
@@ -121,8 +115,7 @@ static void load_and_unload(void) {
 
 /* The thread has caches of pools, some 48 KiB, which it would free at its end. libc keeps some small blocks of its own,
  * more when other threads allocate at the same time. */
-static void closing_leaves_nothing_of_threads(void **state) {
-  (void)state;
+TEST_CASE(closing_leaves_nothing_of_threads) {
   enum { first = 5, loads = 50, most_of_libc = 1024 };
   pthread_t thread;
   size_t before = 0;
@@ -210,8 +203,7 @@ static void copy_with(void *library, size_t more, bool in_blocks) {
 }
 
 /* glibc ends a process that has no memory for the thread variables of a library in a new thread. */
-static void threads_without_memory_are_done_without(void **state) {
-  (void)state;
+TEST_CASE(threads_without_memory_are_done_without) {
   if (UNDER(address_sanitizer) || under_thread_sanitizer) skip(); /* they need addresses */
   pthread_attr_t usual;
   size_t stack_size = 0;
@@ -270,8 +262,7 @@ static void use_default(void) {
 }
 
 /* Closing the library completes the log of a default; the library that is opened again begins it anew. */
-static void defaults_end_with_the_library(void **state) {
-  (void)state;
+TEST_CASE(defaults_end_with_the_library) {
   char name[sizeof path + 20];
   int status, fd = temporary_file(path, sizeof path);
   assert_true(fd >= 0);
@@ -287,12 +278,4 @@ static void defaults_end_with_the_library(void **state) {
   unlink(path);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(opens_and_closes),
-      cmocka_unit_test(closing_leaves_nothing_of_threads),
-      cmocka_unit_test(threads_without_memory_are_done_without),
-      cmocka_unit_test(defaults_end_with_the_library),
-  };
-  return cmocka_run_group_tests_name("dlopen", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -13,8 +13,7 @@ static void expect_failure(void *ctx, umemStatusType type, char const *message) 
 
 /* ---- the table ---- */
 
-static void each_kind_is_whole(void **state) {
-  (void)state;
+TEST(each_kind_is_whole) {
   assert_true(umem_kind_count >= 19);
   for (size_t i = 0; i < umem_kind_count; i++) {
     umemKind const *kind = umem_kinds[i];
@@ -31,8 +30,7 @@ static void each_kind_is_whole(void **state) {
 }
 
 /* Options of a kind go to a member that they fill. */
-static void each_option_has_room(void **state) {
-  (void)state;
+TEST(each_option_has_room) {
   for (size_t i = 0; i < umem_kind_count; i++)
     for (size_t k = 0; k < umem_kinds[i]->scheme.option_count; k++) {
       umemOption const *option = &umem_kinds[i]->scheme.options[k];
@@ -47,8 +45,7 @@ static void each_option_has_room(void **state) {
 
 /* ---- finding ---- */
 
-static void the_outermost_is_found(void **state) {
-  (void)state;
+TEST(the_outermost_is_found) {
   umemVirtual *ctx = umem_open("stats+limit+pool+stats+host:?limit=1M");
   umemVirtual *limit = umem_get_upstream(ctx), *pool = umem_get_upstream(limit);
   umemVirtual *inner = umem_get_upstream(pool), *host = umem_get_upstream(inner);
@@ -66,8 +63,7 @@ static void the_outermost_is_found(void **state) {
 }
 
 /* Each context of the library is found by its name, whoever has constructed it. */
-static void each_scheme_is_found(void **state) {
-  (void)state;
+TEST(each_scheme_is_found) {
   umemScheme const *scheme;
   umemCudaManaged managed;
   assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
@@ -94,8 +90,7 @@ static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
   return false;
 }
 
-static void those_that_no_name_makes_are_found(void **state) {
-  (void)state;
+TEST(those_that_no_name_makes_are_found) {
   umemHost host;
   umemRetry retry;
   umemPool pool;
@@ -119,8 +114,7 @@ static void those_that_no_name_makes_are_found(void **state) {
   umem_dtor(&host);
 }
 
-static void unknown_kinds_are_refused(void **state) {
-  (void)state;
+TEST(unknown_kinds_are_refused) {
   umemHost host;
   char known[UMEM_MESSAGE_SIZE];
   umemNames names = {"", 0};
@@ -138,8 +132,7 @@ static void unknown_kinds_are_refused(void **state) {
   umem_dtor(&host);
 }
 
-static void what_is_not_constructed_has_no_layers(void **state) {
-  (void)state;
+TEST(what_is_not_constructed_has_no_layers) {
   umemHost host;
   umemStats stats;
   memset(&host, 0, sizeof host);
@@ -166,8 +159,7 @@ static umemStatusType open_fake(void *ctx, void *upstream, umemOptionValue const
   return fake_ctor(ctx);
 }
 
-static void kinds_of_programs_are_found(void **state) {
-  (void)state;
+TEST(kinds_of_programs_are_found) {
   Fake fake;
   assert_ok(fake_ctor(&fake));
   static umemScheme with = {.size = sizeof(umemScheme),
@@ -193,16 +185,4 @@ static void kinds_of_programs_are_found(void **state) {
   umem_dtor(&fake);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(each_kind_is_whole),
-      TEST(each_option_has_room),
-      TEST(the_outermost_is_found),
-      TEST(each_scheme_is_found),
-      TEST(those_that_no_name_makes_are_found),
-      TEST(unknown_kinds_are_refused),
-      TEST(what_is_not_constructed_has_no_layers),
-      TEST(kinds_of_programs_are_found),
-  };
-  return cmocka_run_group_tests_name("layers", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,10 +1,4 @@
 /* name.c - open/name.h: names taken apart, and what is said of those that are wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,6 +7,7 @@
 
 #include "name_help.h"
 #include "settings.h"
+#include "cases.h"
 
 /* ---- good names ---- */
 
@@ -56,8 +51,7 @@ static struct {
      "host"},
 };
 
-static void good_names_have_their_parts(void **state) {
-  (void)state;
+TEST_CASE(good_names_have_their_parts) {
   char parts[512];
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     if (!umemName_parse(&name, good[i].name))
@@ -190,8 +184,7 @@ static void expect_message(char const *of, char const *expected) {
     fail_msg("%s:\n     got %s\nexpected %s", of ? of : "NULL", message, expected);
 }
 
-static void bad_names_are_told_what_is_wrong(void **state) {
-  (void)state;
+TEST_CASE(bad_names_are_told_what_is_wrong) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     umem_thread_clear();
     uint64_t failures = umem_thread_failures();
@@ -201,8 +194,7 @@ static void bad_names_are_told_what_is_wrong(void **state) {
   }
 }
 
-static void long_names(void **state) {
-  (void)state;
+TEST_CASE(long_names) {
   static char text[UMEM_NAME_SIZE + 1];
   memset(text, 'x', UMEM_NAME_SIZE - 1);
   memcpy(text, "file:", 5);
@@ -224,8 +216,7 @@ static void long_names(void **state) {
 /* ---- names at random ---- */
 
 /* Whatever is done to good names: an answer, one failure at most, and only values that are right. */
-static void mutated_names(void **state) {
-  (void)state;
+TEST_CASE(mutated_names) {
   size_t const rounds = setting_small() ? 20000 : 200000;
   size_t passed = 0;
   Random random = {20261121};
@@ -238,12 +229,4 @@ static void mutated_names(void **state) {
   assert_in_range(passed, rounds / 4, rounds - rounds / 4); /* both kinds came up */
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      cmocka_unit_test(good_names_have_their_parts),
-      cmocka_unit_test(bad_names_are_told_what_is_wrong),
-      cmocka_unit_test(long_names),
-      cmocka_unit_test(mutated_names),
-  };
-  return cmocka_run_group_tests_name("names", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -41,8 +41,7 @@ static void name_of(umemScheme const *scheme, char *text, size_t size) {
     snprintf(text + used, size - (size_t)used, "?size=1M");
 }
 
-static void each_scheme_is_opened(void **state) {
-  (void)state;
+TEST(each_scheme_is_opened) {
   umemScheme const *scheme;
   size_t count = 0;
   for (; (scheme = umem_scheme(count)); count++) {
@@ -57,8 +56,7 @@ static void each_scheme_is_opened(void **state) {
   assert_null(umem_scheme(SIZE_MAX));
 }
 
-static void inner_layers_can_be_asked(void **state) {
-  (void)state;
+TEST(inner_layers_can_be_asked) {
   umemPool *pool = umem_open("pool+stats+limit+host:?limit=8M");
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umem_free(pool, umem_alloc(pool, 100));
@@ -78,8 +76,7 @@ static void inner_layers_can_be_asked(void **state) {
 }
 
 /* The capabilities, names and bounds that the constructors give. */
-static void options_reach_the_constructors(void **state) {
-  (void)state;
+TEST(options_reach_the_constructors) {
   umemLimit *limit = umem_open("limit+host:?limit=1K");
   assert_string_equal(umem_get_device_name(limit), "Limit");
   uintptr_t adr = umem_alloc(limit, 1024);
@@ -157,8 +154,7 @@ static void options_reach_the_constructors(void **state) {
   assert_ok(umem_close(legacy));
 }
 
-static void fault_knows_groups_of_calls(void **state) {
-  (void)state;
+TEST(fault_knows_groups_of_calls) {
   static struct {
     char const *words;
     unsigned calls;
@@ -189,8 +185,7 @@ static void fault_knows_groups_of_calls(void **state) {
   }
 }
 
-static void files_in_their_modes(void **state) {
-  (void)state;
+TEST(files_in_their_modes) {
   char text[BACKEND_PATH_SIZE + 40];
   snprintf(text, sizeof text, "file:%s?mode=w+", scratch);
   void *ctx = umem_open(text);
@@ -219,8 +214,7 @@ static void files_in_their_modes(void **state) {
   assert_int_equal(umem_thread_status(), umemIOError);
 }
 
-static void percent_signs_reach_the_file(void **state) {
-  (void)state;
+TEST(percent_signs_reach_the_file) {
   char text[BACKEND_PATH_SIZE + 40], path[BACKEND_PATH_SIZE + 10];
   snprintf(path, sizeof path, "%s?a&b+%% c", scratch);
   snprintf(text, sizeof text, "file:%s%%3Fa%%26b+%%25 c?mode=w", scratch);
@@ -230,8 +224,7 @@ static void percent_signs_reach_the_file(void **state) {
 
 /* ---- failures ---- */
 
-static void a_failure_leaves_nothing_behind(void **state) {
-  (void)state;
+TEST(a_failure_leaves_nothing_behind) {
   static struct {
     char const *name;
     umemStatusType status;
@@ -279,8 +272,7 @@ static void a_failure_leaves_nothing_behind(void **state) {
 }
 
 /* A failure that is held names no context that is freed by then. */
-static void failures_can_be_held(void **state) {
-  (void)state;
+TEST(failures_can_be_held) {
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
   assert_null(umem_open("stats+track+file:/nonexistent/file?mode=r"));
@@ -292,8 +284,7 @@ static void failures_can_be_held(void **state) {
   assert_int_equal(umem_thread_status(), umemIOError);
 }
 
-static void memory_runs_out(void **state) {
-  (void)state;
+TEST(memory_runs_out) {
   static char const name[] = "stats+track+pool+limit+cuda-async:0?limit=1G&initial=1M&frames=2";
   unsigned refused = 0;
   void *ctx = NULL;
@@ -313,8 +304,7 @@ static void memory_runs_out(void **state) {
   assert_ok(umem_close(ctx));
 }
 
-static void close_refuses_what_is_not_its_own(void **state) {
-  (void)state;
+TEST(close_refuses_what_is_not_its_own) {
   static char const message[] =
       "umem_close: the context is none of umem_open, or was closed before";
   umemHost ram;
@@ -334,8 +324,7 @@ static void close_refuses_what_is_not_its_own(void **state) {
 }
 
 /* A failure at the end is reported although the context has ended. */
-static void close_tells_what_the_end_reveals(void **state) {
-  (void)state;
+TEST(close_tells_what_the_end_reveals) {
   void *ctx = umem_open("stats+track+track+pool+host:");
   assert_true(umem_alloc(ctx, 100) != 0);
   uint64_t before = umem_thread_failures();
@@ -345,19 +334,4 @@ static void close_tells_what_the_end_reveals(void **state) {
   assert_non_null(strstr(umem_thread_message(), "100"));
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(each_scheme_is_opened),
-      TEST(inner_layers_can_be_asked),
-      TEST(options_reach_the_constructors),
-      TEST(fault_knows_groups_of_calls),
-      TEST(files_in_their_modes),
-      TEST(percent_signs_reach_the_file),
-      TEST(a_failure_leaves_nothing_behind),
-      TEST(failures_can_be_held),
-      TEST(memory_runs_out),
-      TEST(close_refuses_what_is_not_its_own),
-      TEST(close_tells_what_the_end_reveals),
-  };
-  return cmocka_run_group_tests_name("open", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

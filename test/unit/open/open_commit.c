@@ -115,8 +115,7 @@ static char const *const kinds[] = {"file", "mmap"};
 
 /* ---- the tests ---- */
 
-static void all_are_constructed_before_any_commits(void **state) {
-  (void)state;
+TEST(all_are_constructed_before_any_commits) {
   for (int i = 0; i < 2; i++) {
     void *ctx = open_over("outer+stats+inner", kinds[i]);
     assert_non_null(ctx);
@@ -127,8 +126,7 @@ static void all_are_constructed_before_any_commits(void **state) {
   }
 }
 
-static void a_commit_that_fails_changes_no_file(void **state) {
-  (void)state;
+TEST(a_commit_that_fails_changes_no_file) {
   for (int i = 0; i < 2; i++) {
     refuses = true;
     assert_null(open_over("outer+inner", kinds[i]));
@@ -145,8 +143,7 @@ static void a_commit_that_fails_changes_no_file(void **state) {
   umem_thread_clear();
 }
 
-static void a_layer_may_write_while_it_is_constructed(void **state) {
-  (void)state;
+TEST(a_layer_may_write_while_it_is_constructed) {
   for (int i = 0; i < 2; i++) {
     void *ctx = open_over("early", kinds[i]);
     assert_non_null(ctx);
@@ -157,8 +154,7 @@ static void a_layer_may_write_while_it_is_constructed(void **state) {
 }
 
 /* A program that was compiled before there was a commit. */
-static void a_scheme_without_the_member_is_known(void **state) {
-  (void)state;
+TEST(a_scheme_without_the_member_is_known) {
   static umemScheme older = {.name = "older",
                              .size = offsetof(umemScheme, commit),
                              .context_size = sizeof(umemStats),
@@ -175,8 +171,7 @@ static void a_scheme_without_the_member_is_known(void **state) {
 }
 
 /* One of the time when there was a commit, and no step after it. */
-static void a_scheme_without_the_last_member_is_known(void **state) {
-  (void)state;
+TEST(a_scheme_without_the_last_member_is_known) {
   static umemScheme newer = {.name = "newer",
                              .size = offsetof(umemScheme, complete),
                              .context_size = sizeof(umemStats),
@@ -241,8 +236,7 @@ static char const *const refused[] = {
 };
 enum { refused_count = sizeof refused / sizeof *refused };
 
-static void a_name_that_fails_leaves_the_log_that_was_there(void **state) {
-  (void)state;
+TEST(a_name_that_fails_leaves_the_log_that_was_there) {
   char *old, *now;
   void *ctx = open_log("log+host:?log.file=%s&log.max=256K");
   assert_non_null(ctx);
@@ -265,8 +259,7 @@ static void a_name_that_fails_leaves_the_log_that_was_there(void **state) {
   assert_int_equal(unlink(log_path), 0);
 }
 
-static void a_name_that_fails_makes_no_log(void **state) {
-  (void)state;
+TEST(a_name_that_fails_makes_no_log) {
   for (int i = 0; i < refused_count; i++) {
     assert_null(open_log(refused[i]));
     assert_int_equal(names_beside(), 0);
@@ -284,8 +277,7 @@ static umemStatusType allocate_early(void *ctx, void *upstream, umemOptionValue 
   return umemStats_ctor(ctx, upstream);
 }
 
-static void what_was_done_before_the_commit_is_recorded(void **state) {
-  (void)state;
+TEST(what_was_done_before_the_commit_is_recorded) {
   for (int i = 0; i < 3; i++) { /* new, then begun anew */
     void *ctx = open_log("allocating+log+host:?log.file=%s");
     assert_non_null(ctx);
@@ -316,8 +308,7 @@ static umemStatusType open_another(void *ctx, void *upstream, umemOptionValue co
   return umemStats_ctor(ctx, upstream);
 }
 
-static void several_share_a_log_that_is_not_committed(void **state) {
-  (void)state;
+TEST(several_share_a_log_that_is_not_committed) {
   for (int i = 0; i < 3; i++) {
     void *ctx = open_log("opening+log+log+host:?log.1.file=%1$s&log.2.file=%1$s");
     assert_non_null(ctx);
@@ -334,19 +325,8 @@ static void several_share_a_log_that_is_not_committed(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(all_are_constructed_before_any_commits),
-      TEST(a_commit_that_fails_changes_no_file),
-      TEST(a_layer_may_write_while_it_is_constructed),
-      TEST(a_scheme_without_the_member_is_known),
-      TEST(a_scheme_without_the_last_member_is_known),
-      TEST(a_name_that_fails_leaves_the_log_that_was_there),
-      TEST(a_name_that_fails_makes_no_log),
-      TEST(what_was_done_before_the_commit_is_recorded),
-      TEST(several_share_a_log_that_is_not_committed),
-  };
   umemScheme const *const schemes[] = {&outer, &inner, &telling, &early, &allocating, &opening};
   for (int i = 0; i < 6; i++)
     if (umem_register_scheme(schemes[i]) != umemOK) return 1;
-  return cmocka_run_group_tests_name("open_commit", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -2,13 +2,6 @@
 #ifndef UMEM_TEST_OPEN_HELP_H
 #define UMEM_TEST_OPEN_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +12,7 @@
 #include "fake/cudart.h"
 #include "fake/wrapped.h"
 #include "fake/fake.h"
+#include "cases.h"
 
 static char scratch[BACKEND_PATH_SIZE]; /* a file that may be there */
 static int failures;
@@ -46,7 +40,7 @@ static inline int tear_down(void **state) {
   return 0;
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 /* Allocates, writes and frees. */
 static inline void use(void *ctx) {

@@ -53,8 +53,6 @@ static int remove_folders(void **state) {
   return system(command); /* NOLINT(cert-env33-c): a folder of this test */
 }
 
-#define WITH_FOLDERS(test) cmocka_unit_test_setup_teardown(test, make_folders, remove_folders)
-
 static void *open_in(char const *pattern, char const *rest) {
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
   char const *folders[] = {in};
@@ -71,8 +69,9 @@ static char const *const patterns[] = {
 };
 enum { pattern_count = sizeof patterns / sizeof *patterns };
 
-static void what_leads_outside_is_refused(void **state) {
-  (void)state;
+#define WITH_FOLDERS(name) TEST_CASE_WITH(name, make_folders, remove_folders)
+
+WITH_FOLDERS(what_leads_outside_is_refused) {
   char const *const paths[] = {
       "out/a",     "out/new",   "in/../out/a",     "in/../out/new",     "in/deep/../../out/a",
       "in/to-out", "in/to-new", "in/folder-out/a", "in/folder-out/new", "new",
@@ -90,8 +89,7 @@ static void what_leads_outside_is_refused(void **state) {
   assert_int_equal(length_of(path_of("new")), -1);
 }
 
-static void what_stays_inside_is_opened(void **state) {
-  (void)state;
+WITH_FOLDERS(what_stays_inside_is_opened) {
   char const *const paths[] = {"in/a",           "in/new",  "in/deep/new",   "in/deep/../new2",
                                "out/../in/new3", "in/to-a", "in/./deep//new"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -104,8 +102,7 @@ static void what_stays_inside_is_opened(void **state) {
 }
 
 /* A draft of a new log is made in the folder that was looked at. */
-static void logs_stay_inside(void **state) {
-  (void)state;
+WITH_FOLDERS(logs_stay_inside) {
   char const *const paths[] = {"in/log",          "in/deep/log",          "in/deep/../log2",
                                "out/../in/log3",  "in/folder-in/log4",    "in/to-deep/log5",
                                "in/./deep//log6", "in/folder-in/../log7", "in/deep/log"};
@@ -121,8 +118,7 @@ static void logs_stay_inside(void **state) {
 }
 
 /* A name without a slash is in the working directory. */
-static void a_bare_name_is_in_the_working_directory(void **state) {
-  (void)state;
+WITH_FOLDERS(a_bare_name_is_in_the_working_directory) {
   char before[1024];
   char const *folders[] = {in};
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
@@ -148,8 +144,7 @@ static void a_bare_name_is_in_the_working_directory(void **state) {
 }
 
 /* Refused by the constructor: it is no question of folders. */
-static void other_errors_stay_what_they_are(void **state) {
-  (void)state;
+WITH_FOLDERS(other_errors_stay_what_they_are) {
   char const *const paths[] = {"in/loop", "in/deep", "in/none/a", "in/deep/"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     assert_null(open_in("file:%s?mode=w%%2B", paths[i]));
@@ -159,8 +154,7 @@ static void other_errors_stay_what_they_are(void **state) {
 }
 
 /* What held for one name holds for no other. */
-static void others_are_not_kept_to_them(void **state) {
-  (void)state;
+WITH_FOLDERS(others_are_not_kept_to_them) {
   char name[1024];
   assert_null(open_in("file:%s?mode=w", "out/a"));
   umem_thread_clear();
@@ -175,8 +169,7 @@ static void others_are_not_kept_to_them(void **state) {
   assert_ok(umem_close(inside));
 }
 
-static void no_folder_is_no_file(void **state) {
-  (void)state;
+WITH_FOLDERS(no_folder_is_no_file) {
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
   char const *folders[] = {NULL};
   char name[1024];
@@ -227,8 +220,7 @@ static void expect_opened(void *ctx, bool opened) {
   assert_ok(umem_close(ctx));
 }
 
-static void schemes_are_those_that_are_named(void **state) {
-  (void)state;
+WITH_FOLDERS(schemes_are_those_that_are_named) {
   assert_ok(umem_register_scheme(&mine));
   expect_opened(open_schemes("pool+host:", "host pool", false), true);
   expect_opened(open_schemes("pool+host:", "  pool  host ", true), true);
@@ -260,8 +252,7 @@ static umemScheme const over_default = {.size = sizeof over_default,
                                         .construct = construct_over_default};
 
 /* The name of the default is not the one that is kept to folders; what is opened after it is. */
-static void the_default_is_where_the_user_wants_it(void **state) {
-  (void)state;
+WITH_FOLDERS(the_default_is_where_the_user_wants_it) {
   char name[1024];
   assert_ok(umem_register_scheme(&over_default));
   snprintf(name, sizeof name, "file:%s?mode=w+", path_of("out/default"));
@@ -276,8 +267,7 @@ static void the_default_is_where_the_user_wants_it(void **state) {
   expect_opened(open_schemes(name, "log over-default", true), false);
 }
 
-static void small_options_are_refused(void **state) {
-  (void)state;
+WITH_FOLDERS(small_options_are_refused) {
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
   options.size = 3;
   assert_null(umem_open_with("host:", &options));
@@ -285,18 +275,4 @@ static void small_options_are_refused(void **state) {
   umem_thread_clear();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      WITH_FOLDERS(what_leads_outside_is_refused),
-      WITH_FOLDERS(what_stays_inside_is_opened),
-      WITH_FOLDERS(logs_stay_inside),
-      WITH_FOLDERS(a_bare_name_is_in_the_working_directory),
-      WITH_FOLDERS(other_errors_stay_what_they_are),
-      WITH_FOLDERS(others_are_not_kept_to_them),
-      WITH_FOLDERS(no_folder_is_no_file),
-      WITH_FOLDERS(schemes_are_those_that_are_named),
-      WITH_FOLDERS(the_default_is_where_the_user_wants_it),
-      WITH_FOLDERS(small_options_are_refused),
-  };
-  return cmocka_run_group_tests_name("umem_open_with", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -46,8 +46,7 @@ static umemScheme const wrapped_scheme = {
     .construct = open_wrapped,
 };
 
-static void a_program_adds_schemes(void **state) {
-  (void)state;
+TEST(a_program_adds_schemes) {
   size_t count = 0;
   while (umem_scheme(count)) count++;
   assert_ok(umem_register_scheme(&fake_scheme));
@@ -78,8 +77,7 @@ static void a_program_adds_schemes(void **state) {
   assert_non_null(strstr(umem_thread_message(), ", test-fake, test-wrapped"));
 }
 
-static void wrong_schemes_are_refused(void **state) {
-  (void)state;
+TEST(wrong_schemes_are_refused) {
   static umemOption const twice[] = {{.name = "a"}, {.name = "b"}, {.name = "a"}};
   static umemOption const odd[] = {{.name = "A"}}, unknown[] = {{.name = "a", .kind = 8}};
   static umemOption const wordless[] = {{.name = "a", .kind = umemWordsOption}};
@@ -141,8 +139,7 @@ static void wrong_schemes_are_refused(void **state) {
   assert_int_equal(umem_thread_status(), umemMemoryError);
 }
 
-static void the_longest_name_is_taken(void **state) {
-  (void)state;
+TEST(the_longest_name_is_taken) {
   static umemScheme const longest = {.size = sizeof(umemScheme),
                                      .name = "a-name-as-long-as-a-name-may-be", /* 31 */
                                      .context_size = sizeof(Fake),
@@ -154,8 +151,7 @@ static void the_longest_name_is_taken(void **state) {
 }
 
 /* Of a program that knew no user and help: umem does not read behind its scheme. */
-static void schemes_may_be_older(void **state) {
-  (void)state;
+TEST(schemes_may_be_older) {
   static umemScheme older = NAMED("test-older");
   older.size = offsetof(umemScheme, user);
   older.help = "not there";
@@ -192,8 +188,7 @@ static void *open_and_register(void *number) {
   return number;
 }
 
-static void threads_open_and_register(void **state) {
-  (void)state;
+TEST(threads_open_and_register) {
   for (size_t i = 0; i < names; i++) {
     snprintf(scheme_names[i], sizeof scheme_names[i], "test-raced-%zu", i);
     raced[i] = (umemScheme){.size = sizeof(umemScheme),
@@ -205,11 +200,4 @@ static void threads_open_and_register(void **state) {
   assert_int_equal(won, names);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_program_adds_schemes),    TEST(wrong_schemes_are_refused),
-      TEST(the_longest_name_is_taken), TEST(schemes_may_be_older),
-      TEST(threads_open_and_register),
-  };
-  return cmocka_run_group_tests_name("schemes", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

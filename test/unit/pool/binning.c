@@ -46,8 +46,7 @@ static void close_bins(void) {
 
 /* ---- where blocks come from, and go ---- */
 
-static void requests_go_to_the_first_that_is_large_enough(void **state) {
-  (void)state;
+TEST(requests_go_to_the_first_that_is_large_enough) {
   open_bins(&offsets);
   assert_string_equal(umem_get_device_name(&ctx), "Binning");
   size_t const sizes[] = {0, 1, 100, 101, 1000, 1001, 100000};
@@ -63,8 +62,7 @@ static void requests_go_to_the_first_that_is_large_enough(void **state) {
 }
 
 /* One that a block of the bin could not be sure to hold goes further. */
-static void alignment_counts(void **state) {
-  (void)state;
+TEST(alignment_counts) {
   open_bins(&fake);
   size_t natural = ctx.super.alignment;
   uintptr_t one = umem_aligned_alloc(&ctx, natural, 100);
@@ -86,8 +84,7 @@ static void alignment_counts(void **state) {
   close_bins();
 }
 
-static void resizing_changes_bins(void **state) {
-  (void)state;
+TEST(resizing_changes_bins) {
   size_t const sizes[] = {50, 100, 70, 900, 1000, 1001, 5000, 500, 10, 3000, 1};
   unsigned char bytes[5000], found[5000];
   open_bins(&offsets);
@@ -111,8 +108,7 @@ static void resizing_changes_bins(void **state) {
   close_bins();
 }
 
-static void wrong_frees_are_refused(void **state) {
-  (void)state;
+TEST(wrong_frees_are_refused) {
   open_bins(&fake);
   uintptr_t one = umem_alloc(&ctx, 64), large = umem_alloc(&ctx, 5000);
   uintptr_t foreign = umem_alloc(&small, 64);
@@ -135,8 +131,7 @@ static void wrong_frees_are_refused(void **state) {
 
 /* ---- failures of bins ---- */
 
-static void failures_of_bins_are_its_own(void **state) {
-  (void)state;
+TEST(failures_of_bins_are_its_own) {
   umemLimit limit;
   umemBin const bin = {100, &limit};
   assert_ok(umemLimit_ctor(&limit, &offsets, 150));
@@ -170,8 +165,7 @@ static void refuse_free(umemVirtual *self, uintptr_t adr) {
   umemVirtual_fail(self, umemIOError, "not now: %zu", (size_t)adr);
 }
 
-static void a_refused_free_keeps_the_block(void **state) {
-  (void)state;
+TEST(a_refused_free_keeps_the_block) {
   umemHost stubborn;
   assert_ok(umemHost_ctor(&stubborn));
   struct umemVtbl const *methods = stubborn.super.vptr;
@@ -192,8 +186,7 @@ static void a_refused_free_keeps_the_block(void **state) {
   end(&stubborn);
 }
 
-static void trims_all(void **state) {
-  (void)state;
+TEST(trims_all) {
   open_bins(&fake);
   umem_free(&ctx, umem_alloc(&ctx, 50));
   umem_free(&ctx, umem_alloc(&ctx, 500));
@@ -213,8 +206,7 @@ static void expect_refused(void *upstream, umemBin const *bins, size_t count, um
   umem_dtor(&ctx);
 }
 
-static void bins_that_cannot_be(void **state) {
-  (void)state;
+TEST(bins_that_cannot_be) {
   umemHost none = {.super = {.vptr = NULL}}, other;
   assert_ok(umemHost_ctor(&other));
   umemBin const of_others[] = {{100, &fake}};
@@ -234,8 +226,7 @@ static void bins_that_cannot_be(void **state) {
 }
 
 /* Two contexts that keep records of one file, each for itself, would allocate the same offsets. */
-static void two_records_of_one_file_are_refused(void **state) {
-  (void)state;
+TEST(two_records_of_one_file_are_refused) {
   umemFile one, other;
   char path[BACKEND_PATH_SIZE];
   assert_true(backend_temp_file(path));
@@ -250,8 +241,7 @@ static void two_records_of_one_file_are_refused(void **state) {
 }
 
 /* What one queue frees another may still be copying. */
-static void two_queues_are_refused(void **state) {
-  (void)state;
+TEST(two_queues_are_refused) {
   Backend const *row = backend_by_name("cuda-async");
   umemVirtual *one = row->open(), *other = row->open();
   assert_true(one && other && umem_is_same_device(one, other));
@@ -268,8 +258,7 @@ static void two_queues_are_refused(void **state) {
   assert_null(doubles_complaint());
 }
 
-static void no_bins_are_as_good(void **state) {
-  (void)state;
+TEST(no_bins_are_as_good) {
   assert_ok(umemBinning_ctor(&ctx, &fake, NULL, 0));
   uintptr_t adr = umem_alloc(&ctx, 1);
   assert_int_equal(blocks_in(&fake), 1);
@@ -277,8 +266,7 @@ static void no_bins_are_as_good(void **state) {
   end(&ctx);
 }
 
-static void takes_over_what_all_have(void **state) {
-  (void)state;
+TEST(takes_over_what_all_have) {
   umemHost odd;
   umemBin const bin = {100, &odd};
   assert_ok(umemHost_ctor(&odd));
@@ -294,8 +282,7 @@ static void takes_over_what_all_have(void **state) {
   umem_dtor(&odd);
 }
 
-static void adopted_contexts_end_in_order(void **state) {
-  (void)state;
+TEST(adopted_contexts_end_in_order) {
   umemFixed fixed;
   umemPool pool;
   Fake mine;
@@ -312,8 +299,7 @@ static void adopted_contexts_end_in_order(void **state) {
 
 /* ---- copies ---- */
 
-static void copies_pass_through_the_upstream(void **state) {
-  (void)state;
+TEST(copies_pass_through_the_upstream) {
   unsigned char bytes[64], found[64] = {0};
   open_bins(&fake);
   uintptr_t one = umem_alloc(&ctx, 64), large = umem_alloc(&ctx, 5000);
@@ -403,8 +389,7 @@ static void *clear_next(void *number) {
   return number;
 }
 
-static void agrees_with_a_model_in_threads(void **state) {
-  (void)state;
+TEST(agrees_with_a_model_in_threads) {
   open_bins(&host);
   in_threads(use);
   assert_int_equal(in_small() + in_middle() + in_rest(), worker_count * most_live);
@@ -413,23 +398,6 @@ static void agrees_with_a_model_in_threads(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(requests_go_to_the_first_that_is_large_enough),
-      TEST(alignment_counts),
-      TEST(resizing_changes_bins),
-      TEST(wrong_frees_are_refused),
-      TEST(failures_of_bins_are_its_own),
-      TEST(a_refused_free_keeps_the_block),
-      TEST(trims_all),
-      TEST(bins_that_cannot_be),
-      TEST(two_records_of_one_file_are_refused),
-      TEST(two_queues_are_refused),
-      TEST(no_bins_are_as_good),
-      TEST(takes_over_what_all_have),
-      TEST(adopted_contexts_end_in_order),
-      TEST(copies_pass_through_the_upstream),
-      TEST(agrees_with_a_model_in_threads),
-  };
   doubles_use();
-  return cmocka_run_group_tests_name("Binning", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

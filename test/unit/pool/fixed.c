@@ -12,8 +12,7 @@ static void expect_refused_free(umemFixed *ctx, uintptr_t adr) {
 
 /* ---- blocks ---- */
 
-static void gives_blocks_of_one_size(void **state) {
-  (void)state;
+TEST(gives_blocks_of_one_size) {
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 64, 0, 10 * 128, 0};
   assert_ok(umemFixed_ctor(&fixed, &fake, 100, &options));
@@ -40,8 +39,7 @@ static void gives_blocks_of_one_size(void **state) {
   assert_int_equal(blocks_in(&fake), 0);
 }
 
-static void larger_requests_are_refused(void **state) {
-  (void)state;
+TEST(larger_requests_are_refused) {
   umemFixed fixed;
   assert_ok(umemFixed_ctor(&fixed, &offsets, 1000, NULL));
   size_t most = (size_t)stats_of(&fixed).block_size;
@@ -57,8 +55,7 @@ static void larger_requests_are_refused(void **state) {
   end(&fixed);
 }
 
-static void resizes_in_place(void **state) {
-  (void)state;
+TEST(resizes_in_place) {
   umemFixed fixed;
   assert_ok(umemFixed_ctor(&fixed, &fake, 4096, NULL));
   uintptr_t adr = umem_alloc(&fixed, 10);
@@ -75,8 +72,7 @@ static void resizes_in_place(void **state) {
   end(&fixed);
 }
 
-static void aligns_as_far_as_blocks_go(void **state) {
-  (void)state;
+TEST(aligns_as_far_as_blocks_go) {
   umemFixed fixed;
   umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
   options.alignment = 256;
@@ -109,8 +105,7 @@ static void aligns_as_far_as_blocks_go(void **state) {
 }
 
 /* Each is live at the address that was given out, and nowhere else. */
-static void aligned_blocks_are_blocks(void **state) {
-  (void)state;
+TEST(aligned_blocks_are_blocks) {
   enum { count = 12, room = 3 * 64 };
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 64, 0, 0, count * room};
@@ -150,8 +145,7 @@ static void aligned_blocks_are_blocks(void **state) {
   end(&fixed);
 }
 
-static void wrong_frees_are_refused(void **state) {
-  (void)state;
+TEST(wrong_frees_are_refused) {
   umemFixed fixed, sibling;
   assert_ok(umemFixed_ctor(&fixed, &offsets, 64, NULL));
   assert_ok(umemFixed_ctor(&sibling, &offsets, 64, NULL));
@@ -177,8 +171,7 @@ static void wrong_frees_are_refused(void **state) {
 }
 
 /* Behind the last block of a chunk, on the same page. */
-static void frees_behind_a_chunk_are_refused(void **state) {
-  (void)state;
+TEST(frees_behind_a_chunk_are_refused) {
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 16, 0, 10 * 64, 0};
   uintptr_t adr[10];
@@ -192,8 +185,7 @@ static void frees_behind_a_chunk_are_refused(void **state) {
 
 /* ---- chunks ---- */
 
-static void trims_to_what_is_kept(void **state) {
-  (void)state;
+TEST(trims_to_what_is_kept) {
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 0, 0, 8 * 1024, 0};
   uintptr_t adr[80];
@@ -219,8 +211,7 @@ static void trims_to_what_is_kept(void **state) {
   assert_int_equal(blocks_in(&fake), 0);
 }
 
-static void takes_initial_bytes_and_no_more_than_the_maximum(void **state) {
-  (void)state;
+TEST(takes_initial_bytes_and_no_more_than_the_maximum) {
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 128, 2500, 1024, 4000};
   assert_ok(umemFixed_ctor(&fixed, &fake, 256, &options));
@@ -250,8 +241,7 @@ static void takes_initial_bytes_and_no_more_than_the_maximum(void **state) {
 }
 
 /* What the upstream says; then all goes on. */
-static void upstream_runs_out(void **state) {
-  (void)state;
+TEST(upstream_runs_out) {
   umemLimit limit;
   umemFixed fixed;
   umemFixedOptions options = {sizeof options, 64, 0, 1024, 0};
@@ -283,8 +273,7 @@ static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemIOError, "not now: %zu", (size_t)adr);
 }
 
-static void failing_frees_are_reported(void **state) {
-  (void)state;
+TEST(failing_frees_are_reported) {
   umemFixed fixed;
   struct umemVtbl const *methods = fake.super.vptr;
   struct umemVtbl stubborn = *methods;
@@ -313,8 +302,7 @@ static void failing_frees_are_reported(void **state) {
 
 /* ---- construction ---- */
 
-static void options_that_cannot_be(void **state) {
-  (void)state;
+TEST(options_that_cannot_be) {
   umemFixed fixed;
   struct {
     size_t block;
@@ -345,8 +333,7 @@ static void options_that_cannot_be(void **state) {
   end(&fixed);
 }
 
-static void an_adopted_upstream_ends_too(void **state) {
-  (void)state;
+TEST(an_adopted_upstream_ends_too) {
   umemFixed fixed;
   Fake mine;
   assert_ok(fake_ctor(&mine));
@@ -356,8 +343,7 @@ static void an_adopted_upstream_ends_too(void **state) {
   assert_null(mine.super.vptr);
 }
 
-static void stats_are_checked(void **state) {
-  (void)state;
+TEST(stats_are_checked) {
   umemFixed fixed;
   umemFixedStats stats = {.size = 3};
   assert_ok(umemFixed_ctor(&fixed, &fake, 100, NULL));
@@ -421,8 +407,7 @@ static void give(Model *model) {
   model->byte[at] = model->byte[model->count];
 }
 
-static void agrees_with_a_model(void **state) {
-  (void)state;
+TEST(agrees_with_a_model) {
   Fake *grounds[] = {&fake, &offsets};
   for (uint64_t seed = 0; seed < (setting_small() ? 4 : 20); seed++) {
     static Model model;
@@ -449,8 +434,7 @@ static void agrees_with_a_model(void **state) {
 }
 
 /* More descriptors than the first table has room for. */
-static void holds_many_chunks(void **state) {
-  (void)state;
+TEST(holds_many_chunks) {
   enum { count = 200 };
   umemFixed fixed;
   uintptr_t adr[count];
@@ -466,24 +450,4 @@ static void holds_many_chunks(void **state) {
   end(&fixed);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(gives_blocks_of_one_size),
-      TEST(larger_requests_are_refused),
-      TEST(resizes_in_place),
-      TEST(aligns_as_far_as_blocks_go),
-      TEST(aligned_blocks_are_blocks),
-      TEST(wrong_frees_are_refused),
-      TEST(frees_behind_a_chunk_are_refused),
-      TEST(trims_to_what_is_kept),
-      TEST(takes_initial_bytes_and_no_more_than_the_maximum),
-      TEST(upstream_runs_out),
-      TEST(failing_frees_are_reported),
-      TEST(options_that_cannot_be),
-      TEST(an_adopted_upstream_ends_too),
-      TEST(stats_are_checked),
-      TEST(agrees_with_a_model),
-      TEST(holds_many_chunks),
-  };
-  return cmocka_run_group_tests_name("Fixed", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -39,8 +39,7 @@ static bool trim_it(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
   return umem_trim(&fixed, 0) == umemOK && stats_of(&fixed).chunks == 1 && attempt < 3;
 }
 
-static void a_callback_may_trim_it(void **state) {
-  (void)state;
+TEST(a_callback_may_trim_it) {
   build(trim_it, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
   uintptr_t adr[per_chunk];
   for (int i = 0; i < per_chunk; i++) assert_true((adr[i] = umem_alloc(&fixed, 1)));
@@ -62,8 +61,7 @@ static bool free_one(void *user, void *ctx, size_t nbytes, size_t alignment, uns
   return false;
 }
 
-static void a_block_that_a_callback_frees_is_given_out(void **state) {
-  (void)state;
+TEST(a_block_that_a_callback_frees_is_given_out) {
   uintptr_t adr[per_chunk], first;
   build(free_one, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
   for (int i = 0; i < per_chunk; i++) assert_true((adr[i] = umem_alloc(&fixed, 1)));
@@ -86,8 +84,7 @@ static bool allocate(void *user, void *ctx, size_t nbytes, size_t alignment, uns
 }
 
 /* What is being asked for counts: the maximum holds. */
-static void a_callback_may_allocate_from_it(void **state) {
-  (void)state;
+TEST(a_callback_may_allocate_from_it) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, 2 * block_size};
   build(allocate, 2 * block_size, options);
   spare = umem_alloc(&limit, 2 * block_size);
@@ -158,8 +155,7 @@ static bool let_others_in(void *user, void *ctx, size_t nbytes, size_t alignment
 }
 
 /* The maximum is one chunk: both must have a block of it. */
-static void others_wait_for_the_chunk(void **state) {
-  (void)state;
+TEST(others_wait_for_the_chunk) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, chunk_size};
   assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
   for (int i = 0; i < (setting_small() ? 3 : 30); i++) {
@@ -185,8 +181,7 @@ static bool let_one_free(void *user, void *ctx, size_t nbytes, size_t alignment,
 }
 
 /* A free, a trim and a question need not wait, nor does an allocation that finds a block. */
-static void others_go_on_meanwhile(void **state) {
-  (void)state;
+TEST(others_go_on_meanwhile) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, 2 * block_size};
   build(let_one_free, block_size, options);
   calls = 1; /* not yet */
@@ -246,8 +241,7 @@ static void close_half(Half *half) {
 }
 
 /* Each callback asks for a block of the other one, which is asking as well: one of them must not wait. */
-static void callbacks_may_use_each_others_blocks(void **state) {
-  (void)state;
+TEST(callbacks_may_use_each_others_blocks) {
   Half older, younger;
   pthread_t thread;
   assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
@@ -276,8 +270,7 @@ static bool fork_here(void *user, void *ctx, size_t nbytes, size_t alignment, un
   return true;
 }
 
-static void a_callback_may_fork(void **state) {
-  (void)state;
+TEST(a_callback_may_fork) {
   build(fork_here, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
   spare = umem_alloc(&limit, chunk_size);
   uintptr_t adr = umem_alloc(&fixed, 1), other = umem_alloc(&fixed, 1);
@@ -292,8 +285,7 @@ static void a_callback_may_fork(void **state) {
 /* ---- memory that is nearly out ---- */
 
 /* A chunk takes pages of its own, whatever it holds: there must be few. */
-static void the_last_memory_comes_in_few_chunks(void **state) {
-  (void)state;
+TEST(the_last_memory_comes_in_few_chunks) {
   enum { blocks = 64000 };
   static uintptr_t adr[blocks];
   assert_ok(umemLimit_ctor(&limit, &host, 16 * blocks));
@@ -312,8 +304,7 @@ static void the_last_memory_comes_in_few_chunks(void **state) {
 }
 
 /* Once there is memory again, chunks become large without a trim, too. */
-static void chunks_grow_again(void **state) {
-  (void)state;
+TEST(chunks_grow_again) {
   umemFixedOptions options = {sizeof options, 0, 0, 64 * block_size, 0};
   assert_ok(umemLimit_ctor(&limit, &host, 1000 * block_size));
   assert_ok(umemFixed_ctor(&fixed, &limit, block_size, &options));
@@ -329,8 +320,7 @@ static void chunks_grow_again(void **state) {
 /* ---- initial bytes ---- */
 
 /* However many. The upstream is never asked for more than there are numbers. */
-static void initial_bytes_are_asked_for_at_once(void **state) {
-  (void)state;
+TEST(initial_bytes_are_asked_for_at_once) {
   umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
   options.initial = (size_t)100 << 40;
   assert_ok(umemLimit_ctor(&limit, &fake, 8 << 20));
@@ -346,8 +336,7 @@ static void initial_bytes_are_asked_for_at_once(void **state) {
 }
 
 /* Which has many times the numbers of a chunk that is asked for later. */
-static void an_initial_chunk_may_be_large(void **state) {
-  (void)state;
+TEST(an_initial_chunk_may_be_large) {
   enum { blocks = 100 };
   uintptr_t adr[blocks];
   umemFixedOptions options = {sizeof options, 64, 77 * 64 - 1, 8 * 64, 0};
@@ -369,19 +358,4 @@ static void an_initial_chunk_may_be_large(void **state) {
   end(&fixed);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_callback_may_trim_it),
-      TEST(a_block_that_a_callback_frees_is_given_out),
-      TEST(a_callback_may_allocate_from_it),
-      TEST(others_wait_for_the_chunk),
-      TEST(others_go_on_meanwhile),
-      TEST(callbacks_may_use_each_others_blocks),
-      TEST(a_callback_may_fork),
-      TEST(the_last_memory_comes_in_few_chunks),
-      TEST(chunks_grow_again),
-      TEST(initial_bytes_are_asked_for_at_once),
-      TEST(an_initial_chunk_may_be_large),
-  };
-  return cmocka_run_group_tests_name("Fixed and its growth", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

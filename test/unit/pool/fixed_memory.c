@@ -124,20 +124,13 @@ static void survives_every_failure(umemStatusType (*construct)(Any *), void (*de
   assert_true(refused > 10);
 }
 
-static void fixed_survives_every_failure(void **state) {
-  (void)state;
-  survives_every_failure(construct_fixed, destruct_fixed);
-}
+TEST(fixed_survives_every_failure) { survives_every_failure(construct_fixed, destruct_fixed); }
 
-static void bins_survive_every_failure(void **state) {
-  (void)state;
-  survives_every_failure(construct_bins, destruct_bins);
-}
+TEST(bins_survive_every_failure) { survives_every_failure(construct_bins, destruct_bins); }
 
 /* A chunk that comes and goes costs no RAM but, where its address is new, room in the
  * map. */
-static void the_records_of_chunks_are_used_again(void **state) {
-  (void)state;
+TEST(the_records_of_chunks_are_used_again) {
   umemFixed fixed;
   assert_ok(umemFixed_ctor(&fixed, &host, 100, NULL));
   unsigned before = calls;
@@ -151,11 +144,4 @@ static void the_records_of_chunks_are_used_again(void **state) {
   end(&fixed);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(fixed_survives_every_failure),
-      TEST(bins_survive_every_failure),
-      TEST(the_records_of_chunks_are_used_again),
-  };
-  return cmocka_run_group_tests_name("Fixed and Binning without memory", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -58,8 +58,7 @@ static umemFixedOptions small_chunks(size_t maximum) {
   return (umemFixedOptions){sizeof(umemFixedOptions), 16, 0, 8 * block_size, maximum};
 }
 
-static void blocks_pass_between_threads(void **state) {
-  (void)state;
+TEST(blocks_pass_between_threads) {
   umemFixedOptions options = small_chunks(0);
   assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
   in_threads(exchange);
@@ -70,8 +69,7 @@ static void blocks_pass_between_threads(void **state) {
 }
 
 /* With so few blocks that they run out again and again. */
-static void threads_run_out_of_blocks(void **state) {
-  (void)state;
+TEST(threads_run_out_of_blocks) {
   umemFixedOptions options = small_chunks(20 * block_size);
   assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
   in_threads(exchange);
@@ -113,8 +111,7 @@ static void *take_and_return(void *number) {
   return number;
 }
 
-static void nobody_is_given_what_another_has(void **state) {
-  (void)state;
+TEST(nobody_is_given_what_another_has) {
   umemFixedOptions options = {sizeof options, 16, few * block_size, few * block_size,
                               few * block_size};
   assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
@@ -145,8 +142,7 @@ static void *free_at_once(void *number) {
   return number;
 }
 
-static void one_of_many_frees_succeeds(void **state) {
-  (void)state;
+TEST(one_of_many_frees_succeeds) {
   assert_int_equal(pthread_barrier_init(&barrier, NULL, worker_count), 0);
   assert_ok(umemFixed_ctor(&shared, &host, block_size, NULL));
   in_threads(free_at_once);
@@ -175,8 +171,7 @@ static void *free_wrongly(void *number) {
   return NULL;
 }
 
-static void wrong_frees_meet_trims(void **state) {
-  (void)state;
+TEST(wrong_frees_meet_trims) {
   pthread_t thread;
   umemFixedOptions options = small_chunks(0);
   assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
@@ -218,8 +213,7 @@ static bool works_in_child(uintptr_t adr) {
   return umem_thread_status() == umemOK;
 }
 
-static void a_child_goes_on(void **state) {
-  (void)state;
+TEST(a_child_goes_on) {
   pthread_t threads[worker_count];
   uint64_t random = 1;
   umemFixedOptions options = small_chunks(0);
@@ -244,11 +238,4 @@ static void a_child_goes_on(void **state) {
   end(&shared);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(blocks_pass_between_threads),      TEST(threads_run_out_of_blocks),
-      TEST(nobody_is_given_what_another_has), TEST(one_of_many_frees_succeeds),
-      TEST(wrong_frees_meet_trims),           TEST(a_child_goes_on),
-  };
-  return cmocka_run_group_tests_name("Fixed and threads", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

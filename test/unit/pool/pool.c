@@ -13,8 +13,7 @@ static umemFault plain; /* over host; without pages, so that the pool has chunks
 
 /* ---- construction ---- */
 
-static void refuses_wrong_arguments(void **state) {
-  (void)state;
+TEST_CASE(refuses_wrong_arguments) {
   umemPool pool;
   assert_int_equal(umemPool_ctor(NULL, &host, NULL), umemValueError);
   umem_thread_clear();
@@ -32,8 +31,7 @@ static void refuses_wrong_arguments(void **state) {
   assert_true(umem_is_ok(&host));
 }
 
-static void options_may_be_shorter(void **state) {
-  (void)state;
+TEST_CASE(options_may_be_shorter) {
   umemPool pool;
   umemPoolOptions options = {offsetof(umemPoolOptions, growth), 100 * kibi, 1, 1, umemPoolPages, 0};
   assert_ok(umemPool_ctor(&pool, &plain, &options)); /* growth and maximum are not looked at */
@@ -42,8 +40,7 @@ static void options_may_be_shorter(void **state) {
   umem_dtor(&pool);
 }
 
-static void takes_initial_bytes(void **state) {
-  (void)state;
+TEST_CASE(takes_initial_bytes) {
   umemPool pool;
   open_pool(&pool, &plain, 5 * mebi, 0, 0);
   umemPoolStats stats = stats_of(&pool);
@@ -60,8 +57,7 @@ static void takes_initial_bytes(void **state) {
   umem_clear_status(&plain);
 }
 
-static void grows_as_the_options_say(void **state) {
-  (void)state;
+TEST_CASE(grows_as_the_options_say) {
   umemPool pool;
   open_pool(&pool, &plain, 0, 3 * mebi, 0);
   assert_true(stats_of(&pool).reserved == 0);
@@ -73,8 +69,7 @@ static void grows_as_the_options_say(void **state) {
   umem_dtor(&pool);
 }
 
-static void adopts_its_upstream(void **state) {
-  (void)state;
+TEST_CASE(adopts_its_upstream) {
   umemHost below;
   umemPool pool, outer;
   assert_ok(umemHost_ctor(&below));
@@ -93,8 +88,7 @@ static void adopts_its_upstream(void **state) {
 
 /* ---- statistics ---- */
 
-static void counts(void **state) {
-  (void)state;
+TEST_CASE(counts) {
   umemPool pool;
   open_pool(&pool, &plain, 0, 0, 0);
   uintptr_t small = new_block(&pool, 100), large = new_block(&pool, 100000);
@@ -118,8 +112,7 @@ static void counts(void **state) {
   umem_dtor(&pool);
 }
 
-static void statistics_refuse_wrong_arguments(void **state) {
-  (void)state;
+TEST_CASE(statistics_refuse_wrong_arguments) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 0);
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
@@ -139,8 +132,7 @@ static void statistics_refuse_wrong_arguments(void **state) {
   umem_dtor(&pool);
 }
 
-static void info_respects_the_maximum(void **state) {
-  (void)state;
+TEST_CASE(info_respects_the_maximum) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 8 * mebi);
   uintptr_t adr = new_block(&pool, mebi);
@@ -153,8 +145,7 @@ static void info_respects_the_maximum(void **state) {
 
 /* It may be asked often: freed blocks go on waiting for the next of their size. If two that are side
  * by side were joined, the next block would be the first of them, whichever was freed last. */
-static void info_joins_nothing(void **state) {
-  (void)state;
+TEST_CASE(info_joins_nothing) {
   umemPool pool;
   umemInfo info = UMEM_INFO_INIT;
   open_pool(&pool, &plain, mebi, 0, 0);
@@ -173,8 +164,7 @@ static void info_joins_nothing(void **state) {
 /* ---- refusals ---- */
 
 /* Wherever a freed block waits: with the thread, in the depot, in its span, with the upstream. */
-static void refuses_second_frees(void **state) {
-  (void)state;
+TEST_CASE(refuses_second_frees) {
   umemPool pool;
   enum { count = 3000 };
   static uintptr_t adr[count];
@@ -190,8 +180,7 @@ static void refuses_second_frees(void **state) {
   umem_dtor(&pool);
 }
 
-static void refuses_what_is_no_block(void **state) {
-  (void)state;
+TEST_CASE(refuses_what_is_no_block) {
   umemPool pool, other;
   open_pool(&pool, &host, 0, 0, 0);
   open_pool(&other, &host, 0, 0, 0);
@@ -221,8 +210,7 @@ static void refuses_what_is_no_block(void **state) {
 
 /* ---- alignment and sizes ---- */
 
-static void takes_over_the_alignment(void **state) {
-  (void)state;
+TEST_CASE(takes_over_the_alignment) {
   umemHost coarse; /* as a GPU's memory */
   assert_ok(umemHost_ctor(&coarse));
   size_t const alignments[] = {1, 16, 64, 256, 4096, 16384, 65536, 131072};
@@ -249,8 +237,7 @@ static void takes_over_the_alignment(void **state) {
   }
 }
 
-static void aligns_all_sizes(void **state) {
-  (void)state;
+TEST_CASE(aligns_all_sizes) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 0);
   for (size_t alignment = 1; alignment <= 2 * mebi; alignment *= 2)
@@ -269,8 +256,7 @@ static void aligns_all_sizes(void **state) {
 }
 
 /* What was freed before is not taken for a request that needs a better alignment. */
-static void large_blocks_that_wait_are_aligned(void **state) {
-  (void)state;
+TEST_CASE(large_blocks_that_wait_are_aligned) {
   umemPool pool;
   enum { count = 20, size = 17 * 4096 }; /* every other one is aligned to 4096 only */
   uintptr_t adr[count];
@@ -290,8 +276,7 @@ static void large_blocks_that_wait_are_aligned(void **state) {
 
 /* What an upstream of no such alignment has to add is not kept. (The pool must have no other chunk, part of
  * which may be aligned by chance.) */
-static void costly_chunks_go_back_at_once(void **state) {
-  (void)state;
+TEST_CASE(costly_chunks_go_back_at_once) {
   umemPool pool;
   open_pool(&pool, &plain, 0, 0, 0);
   uintptr_t adr = umem_aligned_alloc(&pool, 64 * mebi, 100);
@@ -306,8 +291,7 @@ static void costly_chunks_go_back_at_once(void **state) {
   umem_dtor(&pool);
 }
 
-static void resizes_in_place(void **state) {
-  (void)state;
+TEST_CASE(resizes_in_place) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 0);
   uintptr_t adr = new_block(&pool, 1000); /* of a class of 1024 bytes */
@@ -331,8 +315,7 @@ static void resizes_in_place(void **state) {
 
 /* ---- many pools ---- */
 
-static void one_thread_uses_many_pools(void **state) {
-  (void)state;
+TEST_CASE(one_thread_uses_many_pools) {
   enum { count = 20 };
   umemPool pools[count];
   uintptr_t adr[count][4];
@@ -354,26 +337,7 @@ static void one_thread_uses_many_pools(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(refuses_wrong_arguments),
-      cmocka_unit_test(options_may_be_shorter),
-      cmocka_unit_test(takes_initial_bytes),
-      cmocka_unit_test(grows_as_the_options_say),
-      cmocka_unit_test(adopts_its_upstream),
-      cmocka_unit_test(counts),
-      cmocka_unit_test(statistics_refuse_wrong_arguments),
-      cmocka_unit_test(info_respects_the_maximum),
-      cmocka_unit_test(info_joins_nothing),
-      cmocka_unit_test(refuses_second_frees),
-      cmocka_unit_test(refuses_what_is_no_block),
-      cmocka_unit_test(takes_over_the_alignment),
-      cmocka_unit_test(aligns_all_sizes),
-      cmocka_unit_test(large_blocks_that_wait_are_aligned),
-      cmocka_unit_test(costly_chunks_go_back_at_once),
-      cmocka_unit_test(resizes_in_place),
-      cmocka_unit_test(one_thread_uses_many_pools),
-  };
   umemHost_ctor(&host);
   umemFault_ctor(&plain, &host, NULL);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -115,8 +115,7 @@ static void expect_all_served(Gate *gate, umemPool *pool, unsigned count, size_t
   assert_true(umem_is_ok(pool));
 }
 
-static void one_chunk_is_for_all(void **state) {
-  (void)state;
+TEST_CASE(one_chunk_is_for_all) {
   size_t const maxima[] = {0, mebi};
   for (size_t k = 0; k < 2; k++) {
     Gate gate;
@@ -133,8 +132,7 @@ static void one_chunk_is_for_all(void **state) {
 }
 
 /* A chunk has room for three of these blocks, and there is room for two chunks. */
-static void the_maximum_is_no_reason_while_memory_comes(void **state) {
-  (void)state;
+TEST_CASE(the_maximum_is_no_reason_while_memory_comes) {
   Gate gate;
   umemPool pool;
   open_gate(&gate, &host);
@@ -147,8 +145,7 @@ static void the_maximum_is_no_reason_while_memory_comes(void **state) {
 }
 
 /* The whole chunk is the first one's block: the other one fails when that has come, not before. */
-static void waits_for_what_will_not_suffice(void **state) {
-  (void)state;
+TEST_CASE(waits_for_what_will_not_suffice) {
   Gate gate;
   umemPool pool;
   Taker takers[2];
@@ -171,8 +168,7 @@ static void waits_for_what_will_not_suffice(void **state) {
   umem_dtor(&gate);
 }
 
-static void a_limit_below_is_no_reason_either(void **state) {
-  (void)state;
+TEST_CASE(a_limit_below_is_no_reason_either) {
   Gate gate;
   umemLimit limit;
   umemPool pool;
@@ -189,8 +185,7 @@ static void a_limit_below_is_no_reason_either(void **state) {
 }
 
 /* Each pool's upstream uses the other pool, at once: one of them waits for the other one at most. */
-static void upstreams_may_use_each_others_pools(void **state) {
-  (void)state;
+TEST_CASE(upstreams_may_use_each_others_pools) {
   Gate gates[2];
   umemPool pools[2];
   Taker takers[2];
@@ -229,8 +224,7 @@ static bool works_in_child(Gate *gate, umemPool *pool) {
   return stats.reserved == 0;
 }
 
-static void a_child_does_not_wait(void **state) {
-  (void)state;
+TEST_CASE(a_child_does_not_wait) {
   Gate gate;
   umemPool pool;
   Taker takers[4];
@@ -258,14 +252,6 @@ static void a_child_does_not_wait(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(one_chunk_is_for_all),
-      cmocka_unit_test(the_maximum_is_no_reason_while_memory_comes),
-      cmocka_unit_test(waits_for_what_will_not_suffice),
-      cmocka_unit_test(a_limit_below_is_no_reason_either),
-      cmocka_unit_test(upstreams_may_use_each_others_pools),
-      cmocka_unit_test(a_child_does_not_wait),
-  };
   umemHost_ctor(&host);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

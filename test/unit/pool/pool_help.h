@@ -2,18 +2,13 @@
 #ifndef UMEM_TEST_POOL_HELP_H
 #define UMEM_TEST_POOL_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <umem.h>
 
 #include "settings.h"
+#include "cases.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 

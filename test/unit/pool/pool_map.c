@@ -12,8 +12,7 @@ static uint64_t some_page(uint64_t *random) {
   return random64(random) >> (umemPageShift + below(random, 48));
 }
 
-static void finds_what_was_set(void **state) {
-  (void)state;
+TEST_CASE(finds_what_was_set) {
   static uint64_t pages[count];
   static int names[count];
   umemPageMap map;
@@ -37,8 +36,7 @@ static void finds_what_was_set(void **state) {
 }
 
 /* As if it were new; and it can be used again. */
-static void finds_nothing_when_it_is_cleared(void **state) {
-  (void)state;
+TEST_CASE(finds_nothing_when_it_is_cleared) {
   umemPageMap map;
   assert_true(umemPageMap_init(&map));
   for (int round = 0; round < 2; round++) {
@@ -54,8 +52,7 @@ static void finds_nothing_when_it_is_cleared(void **state) {
 }
 
 /* A span of several pages may begin in one leaf and end in the next. */
-static void sets_runs(void **state) {
-  (void)state;
+TEST_CASE(sets_runs) {
   umemPageMap map;
   uint64_t const border = UINT64_C(5) << umemPageLeafShift;
   assert_true(umemPageMap_init(&map));
@@ -83,8 +80,7 @@ static void *read_first_page(void *argument) {
 }
 
 /* The table is outgrown again and again while others read. */
-static void readers_need_no_lock(void **state) {
-  (void)state;
+TEST_CASE(readers_need_no_lock) {
   umemPageMap map;
   assert_true(umemPageMap_init(&map) && umemPageMap_prepare(&map, 0, 1));
   umemPageMap_set(&map, 0, 1, 4711);
@@ -99,12 +95,4 @@ static void readers_need_no_lock(void **state) {
   umemPageMap_fini(&map);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(finds_what_was_set),
-      cmocka_unit_test(finds_nothing_when_it_is_cleared),
-      cmocka_unit_test(sets_runs),
-      cmocka_unit_test(readers_need_no_lock),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,8 +3,7 @@
 
 /* ---- construction ---- */
 
-static void a_view_is_a_context_of_its_queue(void **state) {
-  (void)state;
+TEST_CASE(a_view_is_a_context_of_its_queue) {
   for (int ordered = 0; ordered < 2; ordered++) {
     Shared s;
     open_shared(&s, ordered, 0);
@@ -24,8 +23,7 @@ static void a_view_is_a_context_of_its_queue(void **state) {
   }
 }
 
-static void what_cannot_be_constructed(void **state) {
-  (void)state;
+TEST_CASE(what_cannot_be_constructed) {
   Shared s;
   umemHost host;
   umemPool pool;
@@ -55,8 +53,7 @@ static void what_cannot_be_constructed(void **state) {
   close_shared(&s);
 }
 
-static void a_queue_need_not_be_ordered(void **state) {
-  (void)state;
+TEST_CASE(a_queue_need_not_be_ordered) {
   umemHost host, other;
   umemPool pool;
   umemPoolOn view;
@@ -82,8 +79,7 @@ static void a_queue_need_not_be_ordered(void **state) {
 
 /* ---- live blocks ---- */
 
-static void live_blocks_belong_to_the_pool(void **state) {
-  (void)state;
+TEST_CASE(live_blocks_belong_to_the_pool) {
   Shared s;
   open_shared(&s, true, 0);
   for (size_t i = 0; i < some; i++) {
@@ -108,8 +104,7 @@ static void live_blocks_belong_to_the_pool(void **state) {
 
 /* ---- sharing ---- */
 
-static void a_view_that_has_enough_waits_for_nobody(void **state) {
-  (void)state;
+TEST_CASE(a_view_that_has_enough_waits_for_nobody) {
   Shared s;
   open_shared(&s, true, 0);
   for (int round = 0; round < 100; round++) {
@@ -125,8 +120,7 @@ static void a_view_that_has_enough_waits_for_nobody(void **state) {
 }
 
 /* What one frees another gets, with one wait, and no second chunk. */
-static void one_wait_is_enough(void **state) {
-  (void)state;
+TEST_CASE(one_wait_is_enough) {
   for (size_t i = 0; i < some; i++) {
     Shared s;
     open_shared(&s, false, 0);
@@ -141,8 +135,7 @@ static void one_wait_is_enough(void **state) {
 }
 
 /* With a maximum: as many blocks as the first, whoever had them before and in whatever sizes. */
-static void nobody_hoards(void **state) {
-  (void)state;
+TEST_CASE(nobody_hoards) {
   enum { most = 4000 };
   static uintptr_t adr[most];
   for (int ordered = 0; ordered < 2; ordered++) {
@@ -167,8 +160,7 @@ static void nobody_hoards(void **state) {
 }
 
 /* Of large blocks that wait for the next of their size each has few, but all together have many. */
-static void little_waits_in_many_views(void **state) {
-  (void)state;
+TEST_CASE(little_waits_in_many_views) {
   Shared s;
   umemPool pool;
   umemPoolOn views[5];
@@ -188,8 +180,7 @@ static void little_waits_in_many_views(void **state) {
 }
 
 /* A span from which two have taken, and to which two have freed. */
-static void mixed_spans_are_waited_for(void **state) {
-  (void)state;
+TEST_CASE(mixed_spans_are_waited_for) {
   enum { size = 4096, count = 16 }; /* a span of one page */
   for (int ordered = 0; ordered < 2; ordered++) {
     Shared s;
@@ -217,8 +208,7 @@ static void mixed_spans_are_waited_for(void **state) {
 }
 
 /* The large block of one, too large to have a descriptor of its own, freed by another. */
-static void a_range_goes_to_whom_it_is_freed_by(void **state) {
-  (void)state;
+TEST_CASE(a_range_goes_to_whom_it_is_freed_by) {
   Shared s;
   open_shared(&s, true, 6 * mebi);
   uintptr_t adr = new_used(&s.a, 5 * mebi);
@@ -235,8 +225,7 @@ static void a_range_goes_to_whom_it_is_freed_by(void **state) {
 
 /* ---- ends ---- */
 
-static void a_view_leaves_its_memory_to_the_pool(void **state) {
-  (void)state;
+TEST_CASE(a_view_leaves_its_memory_to_the_pool) {
   for (int ordered = 0; ordered < 2; ordered++) {
     Shared s;
     uintptr_t live[some];
@@ -263,8 +252,7 @@ static void a_view_leaves_its_memory_to_the_pool(void **state) {
 }
 
 /* Another view gets the name of one that has ended, but not its order. */
-static void the_dead_are_waited_for(void **state) {
-  (void)state;
+TEST_CASE(the_dead_are_waited_for) {
   enum { size = 4096, count = 16 };
   Shared s;
   uintptr_t adr[count];
@@ -282,8 +270,7 @@ static void the_dead_are_waited_for(void **state) {
   close_shared(&s);
 }
 
-static void many_views_come_and_go(void **state) {
-  (void)state;
+TEST_CASE(many_views_come_and_go) {
   enum { count = 150 };
   Shared s;
   static umemPoolOn views[count];
@@ -304,8 +291,7 @@ static void many_views_come_and_go(void **state) {
   close_shared(&s);
 }
 
-static void a_view_may_outlive_its_pool(void **state) {
-  (void)state;
+TEST_CASE(a_view_may_outlive_its_pool) {
   Shared s;
   open_shared(&s, true, 0);
   char const *words = "the pool of this view was destructed before it";
@@ -333,8 +319,7 @@ static void a_view_may_outlive_its_pool(void **state) {
 
 /* What waits with another view, too little to be looked for before the pool would grow, is had when it may not;
  * though no chunk can go back. */
-static void the_last_of_others_is_had_at_the_maximum(void **state) {
-  (void)state;
+TEST_CASE(the_last_of_others_is_had_at_the_maximum) {
   Shared self;
   open_shared(&self, true, 4 * mebi);
   uintptr_t waits = new_used(&self.a, 200 * kibi), stays = new_used(&self.a, 100 * kibi);
@@ -350,23 +335,4 @@ static void the_last_of_others_is_had_at_the_maximum(void **state) {
   close_shared(&self);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_view_is_a_context_of_its_queue),
-      cmocka_unit_test(what_cannot_be_constructed),
-      cmocka_unit_test(a_queue_need_not_be_ordered),
-      cmocka_unit_test(live_blocks_belong_to_the_pool),
-      cmocka_unit_test(a_view_that_has_enough_waits_for_nobody),
-      cmocka_unit_test(one_wait_is_enough),
-      cmocka_unit_test(nobody_hoards),
-      cmocka_unit_test(little_waits_in_many_views),
-      cmocka_unit_test(mixed_spans_are_waited_for),
-      cmocka_unit_test(a_range_goes_to_whom_it_is_freed_by),
-      cmocka_unit_test(a_view_leaves_its_memory_to_the_pool),
-      cmocka_unit_test(the_dead_are_waited_for),
-      cmocka_unit_test(many_views_come_and_go),
-      cmocka_unit_test(a_view_may_outlive_its_pool),
-      cmocka_unit_test(the_last_of_others_is_had_at_the_maximum),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -137,24 +137,16 @@ static unsigned after(unsigned pass, unsigned usual) {
   return pass + (setting_small() ? 8 * usual : usual);
 }
 
-static void one_failure_anywhere(void **state) {
-  (void)state;
+TEST_CASE(one_failure_anywhere) {
   for (int k = 0; k < 4; k++)
     for (unsigned pass = 0; run(k & 1, k & 2 ? 24 * mebi : 0, pass, 1); pass = after(pass, 1)) {
     }
 }
 
-static void failures_for_a_while(void **state) {
-  (void)state;
+TEST_CASE(failures_for_a_while) {
   for (int k = 0; k < 4; k++)
     for (unsigned pass = 0; run(k & 1, k & 2 ? 24 * mebi : 0, pass, 40); pass = after(pass, 3)) {
     }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(one_failure_anywhere),
-      cmocka_unit_test(failures_for_a_while),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

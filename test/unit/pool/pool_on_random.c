@@ -252,31 +252,22 @@ static void run(uint64_t seed, bool ordered, size_t maximum, bool failing, uint6
   end_model(model);
 }
 
-static void over_what_is_not_ordered(void **state) {
-  (void)state;
-  run(1, false, 0, false, operations() / 10);
-}
+TEST_CASE(over_what_is_not_ordered) { run(1, false, 0, false, operations() / 10); }
 
-static void over_an_ordered_upstream(void **state) {
-  (void)state;
-  run(2, true, 0, false, operations() / 10);
-}
+TEST_CASE(over_an_ordered_upstream) { run(2, true, 0, false, operations() / 10); }
 
-static void with_little_memory(void **state) {
-  (void)state;
+TEST_CASE(with_little_memory) {
   run(3, false, 6 << 20, false, operations() / 20);
   run(4, true, 6 << 20, false, operations() / 20);
 }
 
-static void with_waits_that_fail(void **state) {
-  (void)state;
+TEST_CASE(with_waits_that_fail) {
   run(5, false, 8 << 20, true, operations() / 40);
   run(6, true, 0, true, operations() / 40);
 }
 
 /* The test itself: where waiting has no effect, a race is found. */
-static void a_wait_left_out_is_found(void **state) {
-  (void)state;
+TEST_CASE(a_wait_left_out_is_found) {
   for (uint64_t seed = 1; seed <= 4; seed++) {
     Model *model = new_model(seed, seed & 1, seed & 2 ? 6 << 20 : 0);
     clocks_forget_waits(model->clocks);
@@ -299,11 +290,4 @@ static void a_wait_left_out_is_found(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(over_what_is_not_ordered), cmocka_unit_test(over_an_ordered_upstream),
-      cmocka_unit_test(with_little_memory),       cmocka_unit_test(with_waits_that_fail),
-      cmocka_unit_test(a_wait_left_out_is_found),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -108,14 +108,12 @@ static void blocks_pass_between(bool ordered, size_t maximum) {
   close_shared(&s);
 }
 
-static void blocks_pass_between_views(void **state) {
-  (void)state;
+TEST_CASE(blocks_pass_between_views) {
   blocks_pass_between(false, 0);
   blocks_pass_between(true, 0);
 }
 
-static void views_run_out_of_memory(void **state) {
-  (void)state;
+TEST_CASE(views_run_out_of_memory) {
   blocks_pass_between(false, mebi);
   blocks_pass_between(true, 2 * mebi);
 }
@@ -137,8 +135,7 @@ static void *use_all(void *argument) {
 }
 
 /* While the main thread uses the pool, and then ends the views, whose caches the threads still have. */
-static void caches_outlive_their_views(void **state) {
-  (void)state;
+TEST_CASE(caches_outlive_their_views) {
   for (int round = 0; round < (setting_small() ? 5 : 50); round++) {
     Shared s;
     Crowd crowd = {.shared = &s};
@@ -204,8 +201,7 @@ static void *leave(void *argument) {
 
 /* A view ends while another one is made to wait for its queue: of what it has freed alone, and to a span
  * that is mixed. */
-static void a_view_stays_while_it_is_waited_for(void **state) {
-  (void)state;
+TEST_CASE(a_view_stays_while_it_is_waited_for) {
   static struct umemVtbl const vtbl = {.wait = slow_wait, .upstream = slow_upstream};
   enum { small = 4096, in_span = 16 };
   for (int mixed = 0; mixed < 2; mixed++) {
@@ -274,8 +270,7 @@ static void *churn(void *argument) {
   return NULL;
 }
 
-static void a_child_goes_on(void **state) {
-  (void)state;
+TEST_CASE(a_child_goes_on) {
   umemHost host;
   umemPool pool;
   umemPoolOn view;
@@ -329,8 +324,7 @@ static void *free_late(void *argument) {
   return NULL;
 }
 
-static void another_thread_s_view_may_outlive_the_pool(void **state) {
-  (void)state;
+TEST_CASE(another_thread_s_view_may_outlive_the_pool) {
   Shared s;
   pthread_t thread;
   open_shared(&s, false, 0);
@@ -347,14 +341,4 @@ static void another_thread_s_view_may_outlive_the_pool(void **state) {
   close_shared(&s);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(blocks_pass_between_views),
-      cmocka_unit_test(views_run_out_of_memory),
-      cmocka_unit_test(caches_outlive_their_views),
-      cmocka_unit_test(a_view_stays_while_it_is_waited_for),
-      cmocka_unit_test(another_thread_s_view_may_outlive_the_pool),
-      cmocka_unit_test(a_child_goes_on),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -13,8 +13,7 @@ static int middle_byte(FakeAsync *last, FakeAsync *first, uintptr_t adr, size_t 
   return *fake_store_at(last->super.store, adr + nbytes / 2, 1);
 }
 
-static void late_work_comes_first(void **state) {
-  (void)state;
+TEST_CASE(late_work_comes_first) {
   size_t const sizes[] = {4096, mebi, 8 * mebi};
   FakeAsync base, a, b;
   assert_ok(fake_async_ctor(&base));
@@ -51,8 +50,7 @@ static void late_work_comes_first(void **state) {
 
 /* ---- waits that fail ---- */
 
-static void where_waiting_fails_others_are_tried(void **state) {
-  (void)state;
+TEST_CASE(where_waiting_fails_others_are_tried) {
   Shared s;
   open_shared(&s, false, 0);
   umem_free(&s.a, new_used(&s.a, mebi));
@@ -67,8 +65,7 @@ static void where_waiting_fails_others_are_tried(void **state) {
   close_shared(&s);
 }
 
-static void a_failure_of_waiting_is_reported(void **state) {
-  (void)state;
+TEST_CASE(a_failure_of_waiting_is_reported) {
   Shared s;
   open_shared(&s, true, mebi);
   clocks_fail_waits(s.clocks, 9);
@@ -89,8 +86,7 @@ static void a_failure_of_waiting_is_reported(void **state) {
 }
 
 /* Nobody believes that a mixed span was waited for when it was not. */
-static void a_mixed_span_stays_what_it_is(void **state) {
-  (void)state;
+TEST_CASE(a_mixed_span_stays_what_it_is) {
   for (unsigned failing = 1; failing < 4; failing++) {
     enum { size = 4096, count = 16 };
     Shared s;
@@ -142,8 +138,7 @@ static void busy_wait(umemVirtual *ctx, umemVirtual *other) {
 
 static umemVirtual *busy_upstream(umemVirtual *ctx) { return &((Busy *)ctx)->queue->super; }
 
-static void waiting_may_use_the_pool(void **state) {
-  (void)state;
+TEST_CASE(waiting_may_use_the_pool) {
   static struct umemVtbl const vtbl = {.wait = busy_wait, .upstream = busy_upstream};
   Shared s;
   umemPoolOn view;
@@ -163,13 +158,4 @@ static void waiting_may_use_the_pool(void **state) {
   close_shared(&s);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(late_work_comes_first),
-      cmocka_unit_test(where_waiting_fails_others_are_tried),
-      cmocka_unit_test(a_failure_of_waiting_is_reported),
-      cmocka_unit_test(a_mixed_span_stays_what_it_is),
-      cmocka_unit_test(waiting_may_use_the_pool),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

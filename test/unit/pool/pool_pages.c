@@ -8,8 +8,7 @@ static unsigned long mapping_calls(void) {
 
 /* ---- where pages go ---- */
 
-static void a_pool_maps_what_it_needs(void **state) {
-  (void)state;
+PAGES_TEST(a_pool_maps_what_it_needs) {
   open_plain(0);
   assert_true(reserved() == 0 && paged.calls[pagedReserve] == 0);
   uintptr_t one = filled_block(3 * page, 1);
@@ -28,8 +27,7 @@ static void a_pool_maps_what_it_needs(void **state) {
   umem_dtor(&pool);
 }
 
-static void a_loop_maps_nothing(void **state) {
-  (void)state;
+PAGES_TEST(a_loop_maps_nothing) {
   open_plain(0);
   uintptr_t kept = new_block(&pool, 5 * page);
   umem_free(&pool, new_block(&pool, 20 * page));
@@ -40,8 +38,7 @@ static void a_loop_maps_nothing(void **state) {
   umem_dtor(&pool);
 }
 
-static void free_pages_move_to_a_larger_block(void **state) {
-  (void)state;
+PAGES_TEST(free_pages_move_to_a_larger_block) {
   open_plain(0);
   uintptr_t adr[6];
   for (int i = 0; i < 6; i++) adr[i] = filled_block((i % 2 ? 2 : 4) * page, (unsigned char)i);
@@ -60,8 +57,7 @@ static void free_pages_move_to_a_larger_block(void **state) {
 }
 
 /* The gap that a moved page has left is filled again, between memory that stayed. */
-static void gaps_are_stitched(void **state) {
-  (void)state;
+PAGES_TEST(gaps_are_stitched) {
   open_plain(0);
   uintptr_t one = new_block(&pool, 2 * page), two = new_block(&pool, 4 * page);
   uintptr_t last = filled_block(2 * page, 1);
@@ -80,8 +76,7 @@ static void gaps_are_stitched(void **state) {
 }
 
 /* Where the fewest pages have to be mapped or moved. */
-static void the_place_with_most_memory_serves(void **state) {
-  (void)state;
+PAGES_TEST(the_place_with_most_memory_serves) {
   size_t const sizes[] = {10 * page, 2 * page, 6 * page, 4 * page, 2 * page};
   uintptr_t adr[5];
   open_plain(0);
@@ -100,8 +95,7 @@ static void the_place_with_most_memory_serves(void **state) {
 }
 
 /* In RAM so few pages more than were ever in use spare the moves. A maximum and an upstream that has no more come first. */
-static void a_few_pages_are_new_before_others_move(void **state) {
-  (void)state;
+PAGES_TEST(a_few_pages_are_new_before_others_move) {
   for (int full = 0; full < 3; full++) {
     paged.capacity = full == 1 ? 140 : 0;
     open_plain(full == 2 ? 140 * page : 0);
@@ -146,8 +140,7 @@ static void become_a_gpu(void) { paged.super.capabilities &= ~(uint32_t)umemCpuW
 
 /* On a GPU a pool that seldom moves pages has no more than it needs. One that does so more often takes a few more, but not
  * from a maximum or an upstream that has no more, which is not asked each time. */
-static void pools_that_move_pages_take_a_few_more(void **state) {
-  (void)state;
+PAGES_TEST(pools_that_move_pages_take_a_few_more) {
   become_a_gpu();
   for (int full = 0; full < 3; full++) {
     paged.capacity = full == 1 ? 2 * pairs : 0;
@@ -173,8 +166,7 @@ static void pools_that_move_pages_take_a_few_more(void **state) {
 }
 
 /* As many pages as blocks touch, however often a large one that comes and goes takes those of others. */
-static void seldom_moves_cost_no_memory(void **state) {
-  (void)state;
+PAGES_TEST(seldom_moves_cost_no_memory) {
   become_a_gpu();
   open_plain(0);
   uintptr_t adr[pairs];
@@ -216,8 +208,7 @@ static unsigned long moves_for(size_t nbytes) {
   return paged.calls[pagedMove] - before;
 }
 
-static void spare_pages_are_new_before_others_move(void **state) {
-  (void)state;
+PAGES_TEST(spare_pages_are_new_before_others_move) {
   open_sparing(0, 25); /* of 40 pages */
   assert_true(moves_for(10 * page) == 0 && reserved() == 50 * page);
   umem_dtor(&pool);
@@ -232,8 +223,7 @@ static void spare_pages_are_new_before_others_move(void **state) {
   umem_dtor(&pool);
 }
 
-static void wrong_spares_are_refused(void **state) {
-  (void)state;
+PAGES_TEST(wrong_spares_are_refused) {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   options.spare = 1001;
   assert_int_equal(umemPool_ctor(&pool, &paged, &options), umemValueError);
@@ -241,8 +231,7 @@ static void wrong_spares_are_refused(void **state) {
 }
 
 /* A program that was compiled before there was this member. */
-static void options_without_a_spare_have_the_default(void **state) {
-  (void)state;
+PAGES_TEST(options_without_a_spare_have_the_default) {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   options.size = offsetof(umemPoolOptions, spare);
   options.spare = 1001;
@@ -251,8 +240,7 @@ static void options_without_a_spare_have_the_default(void **state) {
   umem_dtor(&pool);
 }
 
-static void options_count_in_pages(void **state) {
-  (void)state;
+PAGES_TEST(options_count_in_pages) {
   paged.no_large = true;
   open_pool(&pool, &paged, 5 * page + 1, 8 * page, 0);
   assert_true(reserved() == 6 * page && stats_of(&pool).largest_free == 6 * page);
@@ -265,8 +253,7 @@ static void options_count_in_pages(void **state) {
   umem_dtor(&pool);
 }
 
-static void trim_keeps_what_it_shall(void **state) {
-  (void)state;
+PAGES_TEST(trim_keeps_what_it_shall) {
   open_plain(0);
   uintptr_t one = new_block(&pool, 10 * page), two = filled_block(2 * page, 1);
   umem_free(&pool, one);
@@ -287,8 +274,7 @@ static void trim_keeps_what_it_shall(void **state) {
 int __lsan_do_recoverable_leak_check(void);
 
 /* Where LeakSanitizer is: it sees what only a block of RAM points to. */
-static void pointers_in_pages_are_seen(void **state) {
-  (void)state;
+PAGES_TEST(pointers_in_pages_are_seen) {
   umemHost host;
   assert_ok(umemHost_ctor(&host));
   open_pool(&pool, &host, 0, 0, 0);
@@ -304,8 +290,7 @@ static void pointers_in_pages_are_seen(void **state) {
 
 /* ---- addresses ---- */
 
-static void used_up_addresses_get_more(void **state) {
-  (void)state;
+PAGES_TEST(used_up_addresses_get_more) {
   paged.longest = 17 * page; /* 16 for blocks */
   open_plain(0);
   uintptr_t adr[10];
@@ -323,8 +308,7 @@ static void used_up_addresses_get_more(void **state) {
   umem_dtor(&pool);
 }
 
-static void alignments_are_kept(void **state) {
-  (void)state;
+PAGES_TEST(alignments_are_kept) {
   open_plain(0);
   uintptr_t adr[40];
   size_t const alignments[] = {4096, 8192, 16384, 32768, 65536};
@@ -348,8 +332,7 @@ static void alignments_are_kept(void **state) {
 
 /* ---- out of memory ---- */
 
-static void the_maximum_is_used_up(void **state) {
-  (void)state;
+PAGES_TEST(the_maximum_is_used_up) {
   paged.no_alloc = true;
   open_plain(32 * page);
   uintptr_t adr[16];
@@ -367,8 +350,7 @@ static void the_maximum_is_used_up(void **state) {
   umem_dtor(&pool);
 }
 
-static void a_full_upstream_serves_what_fits(void **state) {
-  (void)state;
+PAGES_TEST(a_full_upstream_serves_what_fits) {
   paged.capacity = 10;
   paged.no_alloc = true;
   open_plain(0);
@@ -385,8 +367,7 @@ static void a_full_upstream_serves_what_fits(void **state) {
   umem_dtor(&pool);
 }
 
-static void chunks_serve_where_pages_do_not(void **state) {
-  (void)state;
+PAGES_TEST(chunks_serve_where_pages_do_not) {
   open_plain(0);
   paged_fail(&paged, pagedReserve, 1, 0, umemNotSupportedError);
   paged.longest = 1; /* nor any other */
@@ -409,8 +390,7 @@ static void chunks_serve_where_pages_do_not(void **state) {
 }
 
 /* Pages go back for it. */
-static void a_chunk_serves_where_pages_are_too_coarse(void **state) {
-  (void)state;
+PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse) {
   size_t const rest = 40960;
   open_plain(4 * page + rest);
   umem_free(&pool, new_block(&pool, 4 * page));
@@ -422,28 +402,4 @@ static void a_chunk_serves_where_pages_are_too_coarse(void **state) {
   umem_dtor(&pool);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      PAGES_TEST(a_pool_maps_what_it_needs),
-      PAGES_TEST(a_loop_maps_nothing),
-      PAGES_TEST(free_pages_move_to_a_larger_block),
-      PAGES_TEST(gaps_are_stitched),
-      PAGES_TEST(the_place_with_most_memory_serves),
-      PAGES_TEST(a_few_pages_are_new_before_others_move),
-      PAGES_TEST(pools_that_move_pages_take_a_few_more),
-      PAGES_TEST(seldom_moves_cost_no_memory),
-      PAGES_TEST(spare_pages_are_new_before_others_move),
-      PAGES_TEST(wrong_spares_are_refused),
-      PAGES_TEST(options_without_a_spare_have_the_default),
-      PAGES_TEST(options_count_in_pages),
-      PAGES_TEST(trim_keeps_what_it_shall),
-      PAGES_TEST(pointers_in_pages_are_seen),
-      PAGES_TEST(used_up_addresses_get_more),
-      PAGES_TEST(alignments_are_kept),
-      PAGES_TEST(the_maximum_is_used_up),
-      PAGES_TEST(a_full_upstream_serves_what_fits),
-      PAGES_TEST(chunks_serve_where_pages_do_not),
-      PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse),
-  };
-  return cmocka_run_group_tests_name("pool_pages", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

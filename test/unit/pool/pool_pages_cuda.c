@@ -69,10 +69,11 @@ static void expect_byte(uintptr_t adr, unsigned char c) {
   assert_int_equal(byte, c);
 }
 
+#define ON_TEST(name) TEST_CASE_WITH(name, all_set_up, all_tear_down)
+
 /* ---- order ---- */
 
-static void a_moved_page_has_no_work(void **state) {
-  (void)state;
+ON_TEST(a_moved_page_has_no_work) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k]);
     uintptr_t wall = free_busy_piece(&on_a);
@@ -90,8 +91,7 @@ static void a_moved_page_has_no_work(void **state) {
   }
 }
 
-static void pages_of_another_view_move(void **state) {
-  (void)state;
+ON_TEST(pages_of_another_view_move) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k]);
     uintptr_t wall = free_busy_piece(&on_a);
@@ -108,8 +108,7 @@ static void pages_of_another_view_move(void **state) {
 
 /* Large pages, of this view and of another one: from a block on which work is queued to another block, and back to the
  * driver. */
-static void large_pages_have_no_work(void **state) {
-  (void)state;
+ON_TEST(large_pages_have_no_work) {
   enum { large = 32 * mebi };
   for (size_t k = 0; k < 2; k++)
     for (int other = 0; other < 2; other++) {
@@ -136,8 +135,7 @@ static void large_pages_have_no_work(void **state) {
     }
 }
 
-static void trimmed_pages_have_no_work(void **state) {
-  (void)state;
+ON_TEST(trimmed_pages_have_no_work) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k]);
     uintptr_t wall = free_busy_piece(&on_a);
@@ -151,8 +149,7 @@ static void trimmed_pages_have_no_work(void **state) {
 }
 
 /* Also at the end of the pool. */
-static void pages_end_after_their_work(void **state) {
-  (void)state;
+ON_TEST(pages_end_after_their_work) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k]);
     umem_dtor(&on_b);
@@ -169,8 +166,7 @@ static void write_there(void *adr) {
   if (!fake_cudart_poke((uintptr_t)adr, "k", 1)) abort();
 }
 
-static void a_moved_page_has_no_kernel(void **state) {
-  (void)state;
+ON_TEST(a_moved_page_has_no_kernel) {
   expect_ok(umemPool_ctor(&pool, &gpu, NULL));
   uintptr_t busy = block_of(&pool, piece), wall = block_of(&pool, page);
   enter(0);
@@ -208,8 +204,7 @@ static void use_from(umemCuda *other, uintptr_t there, void *on, uintptr_t adr, 
   }
 }
 
-static void another_gpu_uses_pages_wherever_they_move(void **state) {
-  (void)state;
+ON_TEST(another_gpu_uses_pages_wherever_they_move) {
   umemCuda other;
   expect_ok(umemCuda_ctor(&other, 1));
   uintptr_t there = block_of(&other, some);
@@ -251,8 +246,7 @@ static void end_capture(void) {
   assert_non_null(graph);
 }
 
-static void pages_of_a_captured_view_stay(void **state) {
-  (void)state;
+ON_TEST(pages_of_a_captured_view_stay) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k]);
     uintptr_t wall = free_busy_piece(&on_a);
@@ -274,8 +268,7 @@ static void pages_of_a_captured_view_stay(void **state) {
 }
 
 /* By a chunk, where CUDA allocates in a capture. */
-static void a_captured_view_gets_no_pages(void **state) {
-  (void)state;
+ON_TEST(a_captured_view_gets_no_pages) {
   open_all(&gpu);
   begin_capture();
   uintptr_t adr = block_of(&on_a, piece);
@@ -286,8 +279,7 @@ static void a_captured_view_gets_no_pages(void **state) {
   close_all();
 }
 
-static void a_view_gets_pages_of_a_captured_upstream(void **state) {
-  (void)state;
+ON_TEST(a_view_gets_pages_of_a_captured_upstream) {
   open_all(&a);
   begin_capture();
   uintptr_t adr = block_of(&on_b, piece);
@@ -342,8 +334,7 @@ static bool end_in_between(void) {
   return true;
 }
 
-static void a_capture_may_begin_at_any_call(void **state) {
-  (void)state;
+ON_TEST(a_capture_may_begin_at_any_call) {
   static char const *const calls[] = {"event_record", "event_synchronize", "stream_capture",
                                       "stream_wait",  "page_retain",       "page_map",
                                       "page_unmap",   "page_create",       "page_allow"};
@@ -373,8 +364,7 @@ static void a_capture_may_begin_at_any_call(void **state) {
 
 /* ---- failures ---- */
 
-static void each_call_may_fail(void **state) {
-  (void)state;
+ON_TEST(each_call_may_fail) {
   int const errors[] = {umemCudaOutOfMemory, umemCudaNotSupported};
   for (size_t k = 0; k < 4; k++) {
     unsigned long nth = 0, calls = 0, before;
@@ -411,8 +401,7 @@ static void each_call_may_fail(void **state) {
 }
 
 /* A GPU on which the driver maps nothing any more serves chunks. */
-static void a_driver_that_maps_nothing_allocates(void **state) {
-  (void)state;
+ON_TEST(a_driver_that_maps_nothing_allocates) {
   static char const *const calls[] = {"range_reserve", "page_create", "page_map", "page_allow"};
   for (size_t c = 0; c < 4; c++) {
     open_all(&gpu);
@@ -427,8 +416,7 @@ static void a_driver_that_maps_nothing_allocates(void **state) {
 }
 
 /* Nothing is mapped for what the GPU has not, so that other programs find their memory meanwhile. */
-static void what_is_not_there_maps_no_page(void **state) {
-  (void)state;
+ON_TEST(what_is_not_there_maps_no_page) {
   if (setting_qemu()) skip(); /* it has a record of each page that is reserved */
   umemInfo info = UMEM_INFO_INIT;
   expect_ok(umem_get_info(&gpu, &info));
@@ -447,24 +435,4 @@ static void what_is_not_there_maps_no_page(void **state) {
   close_all();
 }
 
-#define ON_TEST(name) cmocka_unit_test_setup_teardown(name, all_set_up, all_tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      ON_TEST(a_moved_page_has_no_work),
-      ON_TEST(pages_of_another_view_move),
-      ON_TEST(large_pages_have_no_work),
-      ON_TEST(trimmed_pages_have_no_work),
-      ON_TEST(pages_end_after_their_work),
-      ON_TEST(a_moved_page_has_no_kernel),
-      ON_TEST(another_gpu_uses_pages_wherever_they_move),
-      ON_TEST(pages_of_a_captured_view_stay),
-      ON_TEST(a_captured_view_gets_no_pages),
-      ON_TEST(a_view_gets_pages_of_a_captured_upstream),
-      ON_TEST(a_capture_may_begin_at_any_call),
-      ON_TEST(each_call_may_fail),
-      ON_TEST(a_driver_that_maps_nothing_allocates),
-      ON_TEST(what_is_not_there_maps_no_page),
-  };
-  return cmocka_run_group_tests_name("pool_pages_cuda", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -37,8 +37,7 @@ enum { calls_of_pages = 7 };
 static size_t growth_of(size_t nth) { return nth % 2 ? pagedLarge : 0; }
 
 /* Every call fails once, and with a part of its pages done; then all works, and nothing is left. */
-static void each_call_may_fail(void **state) {
-  (void)state;
+PAGES_TEST(each_call_may_fail) {
   umemStatusType const types[] = {umemMemoryError, umemNotSupportedError};
   unsigned met = 0;
   for (size_t c = 0; c < 2 * calls_of_pages; c++)
@@ -99,8 +98,7 @@ static void expect_counted(size_t pages) {
   assert_int_equal(found.current_count, pages);
 }
 
-static void adaptors_count_pages(void **state) {
-  (void)state;
+PAGES_TEST(adaptors_count_pages) {
   open_metered(12 * page, 0);
   uintptr_t one = filled_block(3 * page, 1), two = filled_block(4 * page, 2);
   expect_counted(7);
@@ -127,8 +125,7 @@ static void adaptors_count_pages(void **state) {
 }
 
 /* A limit that is less than a page gives chunks. */
-static void a_small_limit_gives_chunks(void **state) {
-  (void)state;
+PAGES_TEST(a_small_limit_gives_chunks) {
   open_metered(page - 4096, 0);
   uintptr_t adr = filled_block(page / 2, 1);
   assert_true(paged.pages == 0 && paged.blocks == 1);
@@ -137,8 +134,7 @@ static void a_small_limit_gives_chunks(void **state) {
   close_metered();
 }
 
-static void adaptors_count_what_failures_leave(void **state) {
-  (void)state;
+PAGES_TEST(adaptors_count_what_failures_leave) {
   unsigned met = 0;
   for (size_t c = 0; c < 2 * (calls_of_pages + 1); c++)
     for (unsigned long nth = 1; nth <= 8; nth++)
@@ -160,12 +156,4 @@ static void adaptors_count_what_failures_leave(void **state) {
   assert_true(met > 20);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      PAGES_TEST(each_call_may_fail),
-      PAGES_TEST(adaptors_count_pages),
-      PAGES_TEST(a_small_limit_gives_chunks),
-      PAGES_TEST(adaptors_count_what_failures_leave),
-  };
-  return cmocka_run_group_tests_name("pool_pages_fail", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

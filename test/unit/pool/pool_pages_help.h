@@ -49,6 +49,6 @@ static inline void forget_failures(void) {
   umem_thread_clear();
 }
 
-#define PAGES_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define PAGES_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 #endif

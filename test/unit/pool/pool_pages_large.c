@@ -17,8 +17,7 @@ static void close_empty(uintptr_t const *adr, size_t count) {
 
 /* ---- where they come ---- */
 
-static void only_a_large_growth_gets_large_pages(void **state) {
-  (void)state;
+PAGES_TEST(only_a_large_growth_gets_large_pages) {
   size_t const growths[] = {0, large - 1, large};
   for (size_t i = 0; i < 3; i++) {
     memset(paged.calls, 0, sizeof paged.calls);
@@ -32,8 +31,7 @@ static void only_a_large_growth_gets_large_pages(void **state) {
 }
 
 /* What a block does not fill is for the next one, up to where a large page ends. */
-static void growth_ends_with_a_large_page(void **state) {
-  (void)state;
+PAGES_TEST(growth_ends_with_a_large_page) {
   size_t const sizes[] = {2 * page, 3 * page, 2 * page};
   uintptr_t adr[3];
   open_large(0);
@@ -44,8 +42,7 @@ static void growth_ends_with_a_large_page(void **state) {
 }
 
 /* A block that is larger than the growth takes what it needs: others at its ends. */
-static void a_larger_block_takes_what_it_needs(void **state) {
-  (void)state;
+PAGES_TEST(a_larger_block_takes_what_it_needs) {
   open_large(0);
   uintptr_t adr[] = {filled_block(2 * large + 3 * page, 1), 0};
   assert_true(calls(pagedMapLarge) == 1 && calls(pagedMap) == 1);
@@ -56,8 +53,7 @@ static void a_larger_block_takes_what_it_needs(void **state) {
   close_empty(adr, 2);
 }
 
-static void no_more_than_the_maximum_is_mapped(void **state) {
-  (void)state;
+PAGES_TEST(no_more_than_the_maximum_is_mapped) {
   open_large(2 * large + 2 * page);
   uintptr_t adr[] = {filled_block(2 * large, 1), filled_block(2 * page, 2)};
   assert_true(reserved() == 2 * large + 2 * page && paged.pages == 2 * group + 2);
@@ -68,8 +64,7 @@ static void no_more_than_the_maximum_is_mapped(void **state) {
 
 /* ---- where they go ---- */
 
-static void large_pages_move_as_a_whole(void **state) {
-  (void)state;
+PAGES_TEST(large_pages_move_as_a_whole) {
   open_large(0);
   uintptr_t adr[] = {filled_block(2 * large, 1), filled_block(large, 2), 0};
   umem_free(&pool, adr[0]);
@@ -81,8 +76,7 @@ static void large_pages_move_as_a_whole(void **state) {
 }
 
 /* A part of a large page is in use: all of it stays. */
-static void large_pages_in_use_stay(void **state) {
-  (void)state;
+PAGES_TEST(large_pages_in_use_stay) {
   open_large(0);
   uintptr_t adr[] = {filled_block(2 * page, 1), filled_block(2 * page, 2),
                      filled_block(2 * large, 3), filled_block(2 * page, 4)};
@@ -112,8 +106,7 @@ static void leave_two_large_pages(uintptr_t adr[few]) {
 
 /* Of the gap only one part can be a large page. The memory of another one goes back, and comes anew: the pool has no more
  * than before. */
-static void smaller_gaps_get_new_memory_for_it(void **state) {
-  (void)state;
+PAGES_TEST(smaller_gaps_get_new_memory_for_it) {
   uintptr_t adr[few];
   for (size_t size = large + 2 * page; size <= 2 * large; size += 2 * page) {
     memset(paged.calls, 0, sizeof paged.calls);
@@ -128,8 +121,7 @@ static void smaller_gaps_get_new_memory_for_it(void **state) {
   }
 }
 
-static void what_does_not_go_back_does_not_come_anew(void **state) {
-  (void)state;
+PAGES_TEST(what_does_not_go_back_does_not_come_anew) {
   uintptr_t adr[few];
   leave_two_large_pages(adr);
   paged_fail(&paged, pagedUnmapLarge, 1, 0, umemMemoryError);
@@ -142,8 +134,7 @@ static void what_does_not_go_back_does_not_come_anew(void **state) {
   close_empty(adr, few);
 }
 
-static void trim_gives_back_whole_ones(void **state) {
-  (void)state;
+PAGES_TEST(trim_gives_back_whole_ones) {
   open_large(0);
   uintptr_t adr[] = {new_block(&pool, 2 * large), filled_block(2 * page, 2)};
   umem_free(&pool, adr[0]);
@@ -159,8 +150,7 @@ static void trim_gives_back_whole_ones(void **state) {
 /* ---- adaptors ---- */
 
 /* Each large page is one block for them. */
-static void adaptors_count_large_pages(void **state) {
-  (void)state;
+PAGES_TEST(adaptors_count_large_pages) {
   umemLimit limit;
   umemStats stats;
   umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
@@ -230,25 +220,9 @@ static void use_at_random(size_t longest) {
 }
 
 /* Also where ranges end with pages that are no whole group, and pages move from range to range. */
-static void blocks_keep_their_bytes(void **state) {
-  (void)state;
+PAGES_TEST(blocks_keep_their_bytes) {
   use_at_random(0);
   use_at_random(51 * page);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      PAGES_TEST(only_a_large_growth_gets_large_pages),
-      PAGES_TEST(growth_ends_with_a_large_page),
-      PAGES_TEST(a_larger_block_takes_what_it_needs),
-      PAGES_TEST(no_more_than_the_maximum_is_mapped),
-      PAGES_TEST(large_pages_move_as_a_whole),
-      PAGES_TEST(large_pages_in_use_stay),
-      PAGES_TEST(smaller_gaps_get_new_memory_for_it),
-      PAGES_TEST(what_does_not_go_back_does_not_come_anew),
-      PAGES_TEST(trim_gives_back_whole_ones),
-      PAGES_TEST(adaptors_count_large_pages),
-      PAGES_TEST(blocks_keep_their_bytes),
-  };
-  return cmocka_run_group_tests_name("pool_pages_large", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

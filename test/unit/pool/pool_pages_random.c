@@ -17,8 +17,7 @@ static void grow_in_a_child(void *argument) {
   if (!WIFEXITED(status) || WEXITSTATUS(status)) paged.misuse[0] = '!';
 }
 
-static void a_child_goes_on(void **state) {
-  (void)state;
+PAGES_TEST(a_child_goes_on) {
   bool done = false;
   pid_t self = getpid();
   open_plain(0);
@@ -72,8 +71,7 @@ static int child_of_a_mapping_process(uintptr_t kept) {
   return umem_thread_status() == umemOK ? 0 : 3;
 }
 
-static void a_child_of_a_mapping_process_maps(void **state) {
-  (void)state;
+PAGES_TEST(a_child_of_a_mapping_process_maps) {
   pthread_t thread;
   pid_t self = getpid();
   open_plain(0);
@@ -133,8 +131,7 @@ static size_t touched(Block const *blocks, size_t count) {
 }
 
 /* Whatever has come and gone: a block of so many free pages is served, and no page is mapped that need not be. */
-static void what_must_fit_fits(void **state) {
-  (void)state;
+PAGES_TEST(what_must_fit_fits) {
   static Block blocks[most_blocks];
   size_t count = 0, bound = 0, served = 0, tight = 0;
   uint64_t seed = 11;
@@ -339,8 +336,7 @@ static void serve_as_best_fit(bool own) {
   umem_dtor(&counted);
 }
 
-static void what_best_fit_serves_is_served(void **state) {
-  (void)state;
+PAGES_TEST(what_best_fit_serves_is_served) {
   serve_as_best_fit(true);
   serve_as_best_fit(false);
 }
@@ -369,8 +365,7 @@ static void *churn(void *argument) {
   return good ? &pool : NULL;
 }
 
-static void threads_map_in_turn(void **state) {
-  (void)state;
+PAGES_TEST(threads_map_in_turn) {
   enum { count = 6 };
   pthread_t threads[count];
   for (int with = 0; with < 2; with++) {
@@ -389,11 +384,4 @@ static void threads_map_in_turn(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      PAGES_TEST(a_child_goes_on),     PAGES_TEST(a_child_of_a_mapping_process_maps),
-      PAGES_TEST(what_must_fit_fits),  PAGES_TEST(what_best_fit_serves_is_served),
-      PAGES_TEST(threads_map_in_turn),
-  };
-  return cmocka_run_group_tests_name("pool_pages_random", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -228,32 +228,12 @@ static void run(char const *row, uint64_t seed, uint64_t count) {
   free(model);
 }
 
-static void over_ram(void **state) {
-  (void)state;
-  run("host", 1, operations());
-}
+TEST_CASE(over_ram) { run("host", 1, operations()); }
 
-static void over_offsets(void **state) {
-  (void)state;
-  run("fake-offset", 2, operations() / 4);
-}
+TEST_CASE(over_offsets) { run("fake-offset", 2, operations() / 4); }
 
-static void over_a_device(void **state) {
-  (void)state;
-  run("fake", 3, operations() / 8);
-}
+TEST_CASE(over_a_device) { run("fake", 3, operations() / 8); }
 
-static void over_a_file(void **state) {
-  (void)state;
-  run("file-scratch", 4, operations() / 64);
-}
+TEST_CASE(over_a_file) { run("file-scratch", 4, operations() / 64); }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(over_ram),
-      cmocka_unit_test(over_offsets),
-      cmocka_unit_test(over_a_device),
-      cmocka_unit_test(over_a_file),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

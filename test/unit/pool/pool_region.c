@@ -125,23 +125,18 @@ static void run_under_limit(void *upstream, bool (*leave_room)(Run *, size_t)) {
   umem_dtor(&run.pool);
 }
 
-static void chunks_serve_what_their_blocks_leave(void **state) {
-  (void)state;
+TEST_CASE(chunks_serve_what_their_blocks_leave) {
   umemFault plain; /* it has no pages */
   assert_ok(umemFault_ctor(&plain, &host, NULL));
   run_under_limit(&plain, chunks_leave_room);
   umem_dtor(&plain);
 }
 
-static void pages_serve_what_their_blocks_leave(void **state) {
-  (void)state;
-  run_under_limit(&host, pages_leave_room);
-}
+TEST_CASE(pages_serve_what_their_blocks_leave) { run_under_limit(&host, pages_leave_room); }
 
 /* ---- what it says ---- */
 
-static void regions_are_described(void **state) {
-  (void)state;
+TEST_CASE(regions_are_described) {
   umemFile file;
   umemPool pool;
   umemPoolRegion region = UMEM_POOL_REGION_INIT, sum;
@@ -167,8 +162,7 @@ static void regions_are_described(void **state) {
   umem_dtor(&file);
 }
 
-static void pages_have_no_age(void **state) {
-  (void)state;
+TEST_CASE(pages_have_no_age) {
   umemPool pool;
   umemPoolRegion region = UMEM_POOL_REGION_INIT;
   open_pool(&pool, &host, 0, 0, 0);
@@ -181,8 +175,7 @@ static void pages_have_no_age(void **state) {
 }
 
 /* As the option says, in a struct and in a name. */
-static void a_pool_has_chunks_on_request(void **state) {
-  (void)state;
+TEST_CASE(a_pool_has_chunks_on_request) {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   umemPoolRegion region = UMEM_POOL_REGION_INIT;
   umemPool pool;
@@ -211,8 +204,7 @@ static void a_pool_has_chunks_on_request(void **state) {
 }
 
 /* What was freed through the pool keeps no chunk of it when a view grows. */
-static void a_view_that_grows_frees_a_chunk_of_the_pool(void **state) {
-  (void)state;
+TEST_CASE(a_view_that_grows_frees_a_chunk_of_the_pool) {
   umemFault plain; /* it has no pages */
   umemPool pool;
   umemPoolOn view;
@@ -232,8 +224,7 @@ static void a_view_that_grows_frees_a_chunk_of_the_pool(void **state) {
 }
 
 /* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to grow. */
-static void freed_neighbours_serve_before_a_pool_grows(void **state) {
-  (void)state;
+TEST_CASE(freed_neighbours_serve_before_a_pool_grows) {
   enum { count = 65 }; /* of them a chunk is full */
   umemFault plain;     /* it has no pages */
   umemPool pool;
@@ -266,8 +257,7 @@ static bool is_advised(uintptr_t adr) {
 }
 
 /* Large blocks have huge pages; a pool of small ones takes only what they touch. */
-static void small_blocks_are_not_put_on_huge_pages(void **state) {
-  (void)state;
+TEST_CASE(small_blocks_are_not_put_on_huge_pages) {
   umemPool pool;
   if (setting_qemu() || access("/sys/kernel/mm/transparent_hugepage", F_OK))
     return; /* no flags are shown */
@@ -298,8 +288,7 @@ static long count_mappings(void) {
 }
 
 /* A pool whose pages are in very many pieces takes chunks, before the process has no mapping left: nor does a trim. */
-static void pages_leave_mappings_to_the_program(void **state) {
-  (void)state;
+TEST_CASE(pages_leave_mappings_to_the_program) {
   enum { count = 60000 };
   static uintptr_t adr[count];
   umemPool pool;
@@ -319,8 +308,7 @@ static void pages_leave_mappings_to_the_program(void **state) {
   assert_ok(umem_thread_status());
 }
 
-static void the_factor_is_of_the_peaks(void **state) {
-  (void)state;
+TEST_CASE(the_factor_is_of_the_peaks) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 0);
   assert_true(stats_of(&pool).factor == 0);
@@ -331,8 +319,7 @@ static void the_factor_is_of_the_peaks(void **state) {
   umem_dtor(&pool);
 }
 
-static void wrong_questions_are_refused(void **state) {
-  (void)state;
+TEST_CASE(wrong_questions_are_refused) {
   umemPool pool;
   umemPoolRegion region = {.size = 8};
   open_pool(&pool, &host, 0, 0, 0);
@@ -354,20 +341,7 @@ static void wrong_questions_are_refused(void **state) {
 
 int main(void) {
   if (umemHost_ctor(&host) != umemOK) return 1;
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(regions_are_described),
-      cmocka_unit_test(pages_have_no_age),
-      cmocka_unit_test(a_pool_has_chunks_on_request),
-      cmocka_unit_test(a_view_that_grows_frees_a_chunk_of_the_pool),
-      cmocka_unit_test(freed_neighbours_serve_before_a_pool_grows),
-      cmocka_unit_test(small_blocks_are_not_put_on_huge_pages),
-      cmocka_unit_test(pages_leave_mappings_to_the_program),
-      cmocka_unit_test(the_factor_is_of_the_peaks),
-      cmocka_unit_test(wrong_questions_are_refused),
-      cmocka_unit_test(chunks_serve_what_their_blocks_leave),
-      cmocka_unit_test(pages_serve_what_their_blocks_leave),
-  };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   umem_dtor(&host);
   return failed;
 }

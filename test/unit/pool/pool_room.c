@@ -15,8 +15,7 @@ static umemFault plain; /* over host; without pages, so that the pool has chunks
 
 /* ---- exhaustion ---- */
 
-static void the_maximum_is_named(void **state) {
-  (void)state;
+TEST_CASE(the_maximum_is_named) {
   umemPool pool;
   open_pool(&pool, &host, 0, mebi, 2 * mebi);
   uintptr_t one = new_block(&pool, mebi), other = new_block(&pool, 900000);
@@ -33,8 +32,7 @@ static void the_maximum_is_named(void **state) {
 }
 
 /* A maximum that is no whole number of pages has less room than it says. */
-static void pages_are_named_where_the_bytes_alone_would_fit(void **state) {
-  (void)state;
+TEST_CASE(pages_are_named_where_the_bytes_alone_would_fit) {
   umemPool pool;
   for (int initial = 0; initial < 2; initial++) {
     open_pool(&pool, &host, initial ? 1000001 : 0, 0, 1000001);
@@ -48,8 +46,7 @@ static void pages_are_named_where_the_bytes_alone_would_fit(void **state) {
 }
 
 /* The alignment alone takes more addresses than the kernel grants. */
-static void an_impossible_alignment_is_named(void **state) {
-  (void)state;
+TEST_CASE(an_impossible_alignment_is_named) {
   umemPool pool;
   size_t const large = (size_t)1 << 50;
   open_pool(&pool, &host, 0, 0, 0);
@@ -65,8 +62,7 @@ static void an_impossible_alignment_is_named(void **state) {
 }
 
 /* Every byte up to the maximum can be used: where no span fits, blocks are taken alone. */
-static void the_maximum_is_used_up(void **state) {
-  (void)state;
+TEST_CASE(the_maximum_is_used_up) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 3 * 4096 + 5);
   uintptr_t adr[3];
@@ -83,8 +79,7 @@ static void the_maximum_is_used_up(void **state) {
 }
 
 /* Blocks of one class, all freed, make room for those of another, and for a large one. */
-static void classes_make_room_for_each_other(void **state) {
-  (void)state;
+TEST_CASE(classes_make_room_for_each_other) {
   umemPool pool;
   enum { count = 3000 };
   static uintptr_t adr[count];
@@ -102,8 +97,7 @@ static void classes_make_room_for_each_other(void **state) {
   umem_dtor(&pool);
 }
 
-static void an_upstream_without_memory_is_asked_again(void **state) {
-  (void)state;
+TEST_CASE(an_upstream_without_memory_is_asked_again) {
   umemLimit limit;
   umemPool pool;
   enum { count = 1000 };
@@ -127,8 +121,7 @@ static void an_upstream_without_memory_is_asked_again(void **state) {
 }
 
 /* A small block, for which a chunk that is free is too small. */
-static void a_small_block_may_need_a_chunk_to_go_back(void **state) {
-  (void)state;
+TEST_CASE(a_small_block_may_need_a_chunk_to_go_back) {
   umemLimit limit;
   umemPool pool;
   assert_ok(umemLimit_ctor(&limit, &plain, 40 * kibi));
@@ -152,8 +145,7 @@ static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t tim
 }
 
 /* Trimming helps against want of memory, and against nothing else. */
-static void other_failures_are_reported_at_once(void **state) {
-  (void)state;
+TEST_CASE(other_failures_are_reported_at_once) {
   umemFault fault;
   umemPool pool;
   umemPoolOptions options = {sizeof options, mebi, 0, 0, umemPoolPages, 0};
@@ -196,8 +188,7 @@ static void expect_queries(umemFault *fault, umemPool *pool, size_t nbytes, uint
 }
 
 /* A request is refused only when all was tried; but nothing is tried twice in vain. */
-static void an_upstream_is_asked_a_few_times(void **state) {
-  (void)state;
+TEST_CASE(an_upstream_is_asked_a_few_times) {
   umemFault fault;
   umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
@@ -221,8 +212,7 @@ static void an_upstream_is_asked_a_few_times(void **state) {
 
 /* ---- growth ---- */
 
-static void a_free_chunk_goes_back_before_the_pool_is_larger_than_ever(void **state) {
-  (void)state;
+TEST_CASE(a_free_chunk_goes_back_before_the_pool_is_larger_than_ever) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 0);
   umem_free(&pool, new_block(&pool, 80 * mebi));
@@ -233,8 +223,7 @@ static void a_free_chunk_goes_back_before_the_pool_is_larger_than_ever(void **st
 }
 
 /* The smallest chunk that suffices goes back, or else the largest; and none if the pool was as large once. */
-static void few_chunks_go_back(void **state) {
-  (void)state;
+TEST_CASE(few_chunks_go_back) {
   umemPool pool;
   uintptr_t adr[4];
   open_pool(&pool, &plain, 0, 0, 0);
@@ -257,8 +246,7 @@ static void few_chunks_go_back(void **state) {
   umem_dtor(&pool);
 }
 
-static void the_initial_bytes_stay(void **state) {
-  (void)state;
+TEST_CASE(the_initial_bytes_stay) {
   umemPool pool;
   open_pool(&pool, &plain, 100 * mebi, 0, 0);
   uintptr_t adr = new_block(&pool, 200 * mebi);
@@ -270,8 +258,7 @@ static void the_initial_bytes_stay(void **state) {
 }
 
 /* A chunk that the upstream does not take back stays, and the pool grows beside it. */
-static void a_refused_chunk_stays_in_a_pool_that_grows(void **state) {
-  (void)state;
+TEST_CASE(a_refused_chunk_stays_in_a_pool_that_grows) {
   umemFault fault;
   umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
@@ -314,8 +301,7 @@ static bool help(void *user, void *ctx, size_t nbytes, size_t alignment, unsigne
   return true;
 }
 
-static void the_upstream_may_use_the_pool(void **state) {
-  (void)state;
+TEST_CASE(the_upstream_may_use_the_pool) {
   umemLimit limit;
   umemRetry retry;
   umemPool pool;
@@ -365,8 +351,7 @@ static bool use_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsig
 }
 
 /* A chunk that has come counts once: what was asked for is not expected any more. */
-static void a_request_counts_until_it_is_answered(void **state) {
-  (void)state;
+TEST_CASE(a_request_counts_until_it_is_answered) {
   umemLimit limit;
   umemRetry retry;
   umemPool pool;
@@ -388,8 +373,7 @@ static void a_request_counts_until_it_is_answered(void **state) {
 }
 
 /* A chunk that the upstream does not take back is not lost. */
-static void refused_chunks_stay(void **state) {
-  (void)state;
+TEST_CASE(refused_chunks_stay) {
   umemFault fault;
   umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
@@ -416,8 +400,7 @@ static void refused_chunks_stay(void **state) {
 /* ---- fragmentation ---- */
 
 /* Threads and the depot are for some blocks, and not for all that were ever freed. */
-static void little_is_kept_for_threads(void **state) {
-  (void)state;
+TEST_CASE(little_is_kept_for_threads) {
   umemPool pool;
   enum { count = 3000 };
   static uintptr_t adr[count];
@@ -428,8 +411,7 @@ static void little_is_kept_for_threads(void **state) {
   umem_dtor(&pool);
 }
 
-static void growing_sizes_reuse_what_is_freed(void **state) {
-  (void)state;
+TEST_CASE(growing_sizes_reuse_what_is_freed) {
   umemPool pool;
   open_pool(&pool, &host, 0, 0, 0);
   uintptr_t kept = new_block(&pool, 16);
@@ -444,8 +426,7 @@ static void growing_sizes_reuse_what_is_freed(void **state) {
   umem_dtor(&pool);
 }
 
-static void alternating_lifetimes_reuse_the_gaps(void **state) {
-  (void)state;
+TEST_CASE(alternating_lifetimes_reuse_the_gaps) {
   umemPool pool;
   enum { count = 4000 };
   static uintptr_t adr[count];
@@ -466,8 +447,7 @@ static void alternating_lifetimes_reuse_the_gaps(void **state) {
   }
 }
 
-static void one_survivor_holds_one_chunk(void **state) {
-  (void)state;
+TEST_CASE(one_survivor_holds_one_chunk) {
   umemPool pool;
   enum { chunks = 8, per_chunk = 8, count = chunks * per_chunk };
   uintptr_t adr[count];
@@ -490,8 +470,7 @@ static void one_survivor_holds_one_chunk(void **state) {
 
 /* ---- trimming ---- */
 
-static void trims_to_what_is_to_be_kept(void **state) {
-  (void)state;
+TEST_CASE(trims_to_what_is_to_be_kept) {
   umemPool pool;
   uintptr_t adr[10];
   open_pool(&pool, &host, 0, mebi, 0);
@@ -508,8 +487,7 @@ static void trims_to_what_is_to_be_kept(void **state) {
   umem_dtor(&pool);
 }
 
-static void a_pool_over_a_pool_trims_both(void **state) {
-  (void)state;
+TEST_CASE(a_pool_over_a_pool_trims_both) {
   umemPool below, pool;
   open_pool(&below, &host, 0, 0, 0);
   assert_ok(umemPool_ctor(&pool, &below, NULL));
@@ -574,8 +552,7 @@ static void use_all(umemPool *pool, umemLimit *limit) {
   assert_ok(umem_trim(pool, 0));
 }
 
-static void fails_at_each_allocation_of_its_own(void **state) {
-  (void)state;
+TEST_CASE(fails_at_each_allocation_of_its_own) {
   bool reached = true;
   umemLimit limit; /* counts what the pool does not give back */
   assert_ok(umemLimit_ctor(&limit, &plain, SIZE_MAX / 2));
@@ -601,32 +578,7 @@ static void fails_at_each_allocation_of_its_own(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_maximum_is_named),
-      cmocka_unit_test(pages_are_named_where_the_bytes_alone_would_fit),
-      cmocka_unit_test(an_impossible_alignment_is_named),
-      cmocka_unit_test(the_maximum_is_used_up),
-      cmocka_unit_test(classes_make_room_for_each_other),
-      cmocka_unit_test(an_upstream_without_memory_is_asked_again),
-      cmocka_unit_test(a_small_block_may_need_a_chunk_to_go_back),
-      cmocka_unit_test(other_failures_are_reported_at_once),
-      cmocka_unit_test(an_upstream_is_asked_a_few_times),
-      cmocka_unit_test(a_free_chunk_goes_back_before_the_pool_is_larger_than_ever),
-      cmocka_unit_test(few_chunks_go_back),
-      cmocka_unit_test(the_initial_bytes_stay),
-      cmocka_unit_test(a_refused_chunk_stays_in_a_pool_that_grows),
-      cmocka_unit_test(the_upstream_may_use_the_pool),
-      cmocka_unit_test(a_request_counts_until_it_is_answered),
-      cmocka_unit_test(refused_chunks_stay),
-      cmocka_unit_test(little_is_kept_for_threads),
-      cmocka_unit_test(growing_sizes_reuse_what_is_freed),
-      cmocka_unit_test(alternating_lifetimes_reuse_the_gaps),
-      cmocka_unit_test(one_survivor_holds_one_chunk),
-      cmocka_unit_test(trims_to_what_is_to_be_kept),
-      cmocka_unit_test(a_pool_over_a_pool_trims_both),
-      cmocka_unit_test(fails_at_each_allocation_of_its_own),
-  };
   umemHost_ctor(&host);
   umemFault_ctor(&plain, &host, NULL);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

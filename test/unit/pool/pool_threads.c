@@ -83,8 +83,7 @@ static void *exchange(void *argument) {
   return NULL;
 }
 
-static void blocks_pass_between_threads(void **state) {
-  (void)state;
+TEST_CASE(blocks_pass_between_threads) {
   umemPool pool;
   uintptr_t boxes[box_count] = {0};
   assert_ok(umemPool_ctor(&pool, &host, NULL));
@@ -96,8 +95,7 @@ static void blocks_pass_between_threads(void **state) {
 }
 
 /* With so little memory that it runs out again and again. */
-static void threads_run_out_of_memory(void **state) {
-  (void)state;
+TEST_CASE(threads_run_out_of_memory) {
   umemPool pool;
   umemPoolOptions options = {sizeof options, 0, 0, 1 << 20, umemPoolPages, 0};
   uintptr_t boxes[box_count] = {0};
@@ -150,8 +148,7 @@ static void *free_at_once(void *argument) {
   return NULL;
 }
 
-static void one_of_two_frees_is_refused(void **state) {
-  (void)state;
+TEST_CASE(one_of_two_frees_is_refused) {
   size_t const sizes[] = {16, 3000, 40000, 200000};
   for (size_t k = 0; k < 4; k++) {
     umemPool pool;
@@ -179,8 +176,7 @@ static void *use_and_end(void *argument) {
 }
 
 /* A thread that has ended keeps nothing. */
-static void ended_threads_give_back(void **state) {
-  (void)state;
+TEST_CASE(ended_threads_give_back) {
   umemPool pool;
   assert_ok(umemPool_ctor(&pool, &host, NULL));
   for (int round = 0; round < 5; round++) {
@@ -214,8 +210,7 @@ static void *outlive(void *argument) {
   return NULL;
 }
 
-static void threads_outlive_pools(void **state) {
-  (void)state;
+TEST_CASE(threads_outlive_pools) {
   umemPool pools[pool_count];
   Steps steps = {.pools = pools};
   Worker worker = {NULL, 0, &steps, false};
@@ -242,8 +237,7 @@ static void *use_and_tell(void *argument) {
   return NULL;
 }
 
-static void both_may_end_at_once(void **state) {
-  (void)state;
+TEST_CASE(both_may_end_at_once) {
   for (int i = 0; i < (setting_small() ? 50 : 1000); i++) {
     umemPool pool;
     pthread_t threads[thread_count];
@@ -302,8 +296,7 @@ static bool works_in_child(umemPool *pool, uintptr_t adr) {
   return umem_thread_status() == umemOK;
 }
 
-static void a_child_goes_on(void **state) {
-  (void)state;
+TEST_CASE(a_child_goes_on) {
   umemPool pool;
   pthread_t threads[thread_count];
   Worker workers[thread_count];
@@ -335,15 +328,6 @@ static void a_child_goes_on(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(blocks_pass_between_threads),
-      cmocka_unit_test(threads_run_out_of_memory),
-      cmocka_unit_test(one_of_two_frees_is_refused),
-      cmocka_unit_test(ended_threads_give_back),
-      cmocka_unit_test(threads_outlive_pools),
-      cmocka_unit_test(both_may_end_at_once),
-      cmocka_unit_test(a_child_goes_on),
-  };
   umemHost_ctor(&host);
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

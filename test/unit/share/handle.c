@@ -66,8 +66,7 @@ static int close_all(void **state) {
 
 /* ---- in one process ---- */
 
-static void the_sharer_gets_the_original_address(void **state) {
-  (void)state;
+TEST_CASE(the_sharer_gets_the_original_address) {
   umemHandle handle;
   uintptr_t adr = umem_alloc(&shm, 1000);
   assert_int_equal(umem_share(&shm, adr + 100, 800, &handle), umemOK);
@@ -89,8 +88,7 @@ static void the_sharer_gets_the_original_address(void **state) {
   open_small(&shm, MiB, 64);
 }
 
-static void stacks_share_what_is_below(void **state) {
-  (void)state;
+TEST_CASE(stacks_share_what_is_below) {
   umemHandle handle;
   void *stack = umem_open("stats+pool+shm:?size=4M");
   assert_non_null(stack);
@@ -110,8 +108,7 @@ static void stacks_share_what_is_below(void **state) {
   umem_close(plain);
 }
 
-static void bad_questions_are_refused(void **state) {
-  (void)state;
+TEST_CASE(bad_questions_are_refused) {
   umemHandle handle;
   umemFile file;
   uintptr_t adr = umem_alloc(&shm, 10);
@@ -142,8 +139,7 @@ static void bad_questions_are_refused(void **state) {
 }
 
 /* Every byte of a handle is changed: it is refused, or leads to bytes of this segment. */
-static void changed_handles_are_refused(void **state) {
-  (void)state;
+TEST_CASE(changed_handles_are_refused) {
   umemHandle good, bad;
   uintptr_t adr = umem_alloc(&shm, 1000);
   assert_int_equal(umem_share(&shm, adr, 1000, &good), umemOK);
@@ -204,8 +200,7 @@ static void pass_to_a_child(void *ctx, uintptr_t adr, size_t nbytes, int kind, b
   close(ends[1]);
 }
 
-static void another_program_attaches_the_same_bytes(void **state) {
-  (void)state;
+TEST_CASE(another_program_attaches_the_same_bytes) {
   umemShm named;
   int const kinds[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
   for (unsigned i = 0; i < 3; i++) {
@@ -224,8 +219,7 @@ static void another_program_attaches_the_same_bytes(void **state) {
   umemShm_remove(own_name("pass"));
 }
 
-static void files_pass_too(void **state) {
-  (void)state;
+TEST_CASE(files_pass_too) {
   umemFile file;
   umemMMap mmapped;
   unsigned char got[100];
@@ -260,8 +254,7 @@ static void files_pass_too(void **state) {
 }
 
 /* As in a program that has closed its standard input. */
-static void a_descriptor_may_have_number_0(void **state) {
-  (void)state;
+TEST_CASE(a_descriptor_may_have_number_0) {
   umemShm nameless;
   umemFile file;
   assert_int_equal(umemShm_ctor(&nameless, NULL, 1 << 20), umemOK);
@@ -290,8 +283,7 @@ static void a_descriptor_may_have_number_0(void **state) {
   umem_dtor(&nameless);
 }
 
-static void read_only_files_stay_so(void **state) {
-  (void)state;
+TEST_CASE(read_only_files_stay_so) {
   umemFile file;
   umemHandle handle;
   char path[256];
@@ -330,8 +322,7 @@ static void refuse(int socket, umemStatusType type, char const *words) {
   assert_int_equal(handle.version, 0);
 }
 
-static void no_descriptor_leaks(void **state) {
-  (void)state;
+TEST_CASE(no_descriptor_leaks) {
   int ends[2], fd, many[250]; /* Linux sends at most 253 at a time */
   umemHandle handle;
   uintptr_t adr = umem_alloc(&shm, 10);
@@ -375,8 +366,7 @@ static void no_descriptor_leaks(void **state) {
   umem_free(&shm, adr);
 }
 
-static void a_new_program_gets_nothing_of_it(void **state) {
-  (void)state;
+TEST_CASE(a_new_program_gets_nothing_of_it) {
   int ends[2];
   umemShm other;
   umemHandle handle;
@@ -396,8 +386,7 @@ static void a_new_program_gets_nothing_of_it(void **state) {
 }
 
 /* Memory that its owner could cut is refused: an access would end this process. */
-static void memory_that_can_be_cut_is_refused(void **state) {
-  (void)state;
+TEST_CASE(memory_that_can_be_cut_is_refused) {
   umemHandle handle;
   struct stat st;
   uintptr_t adr = umem_alloc(&shm, 10);
@@ -428,8 +417,7 @@ static void memory_that_can_be_cut_is_refused(void **state) {
   umem_free(&shm, adr);
 }
 
-static void a_name_that_was_taken_again_is_another_segment(void **state) {
-  (void)state;
+TEST_CASE(a_name_that_was_taken_again_is_another_segment) {
   umemShm named;
   umemHandle handle;
   char const *name = own_name("again");
@@ -458,19 +446,5 @@ static void a_name_that_was_taken_again_is_another_segment(void **state) {
 
 int main(int count, char **words) {
   if (count == 3) return receive_and_answer(atoi(words[1]), !strcmp(words[2], "twice"));
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(the_sharer_gets_the_original_address),
-      cmocka_unit_test(stacks_share_what_is_below),
-      cmocka_unit_test(bad_questions_are_refused),
-      cmocka_unit_test(changed_handles_are_refused),
-      cmocka_unit_test(another_program_attaches_the_same_bytes),
-      cmocka_unit_test(files_pass_too),
-      cmocka_unit_test(a_descriptor_may_have_number_0),
-      cmocka_unit_test(read_only_files_stay_so),
-      cmocka_unit_test(no_descriptor_leaks),
-      cmocka_unit_test(a_new_program_gets_nothing_of_it),
-      cmocka_unit_test(memory_that_can_be_cut_is_refused),
-      cmocka_unit_test(a_name_that_was_taken_again_is_another_segment),
-  };
-  return cmocka_run_group_tests(tests, open_all, close_all);
+  return run_cases(open_all, close_all);
 }

@@ -56,8 +56,7 @@ static void expect_refusal(umemHandle const *handle, umemStatusType type, char c
 }
 
 /* Every combination of extreme sizes is refused, or leads to bytes of the segment. */
-static void extreme_sizes_lead_nowhere(void **state) {
-  (void)state;
+TEST_CASE(extreme_sizes_lead_nowhere) {
   uint64_t const numbers[] = {0,
                               1,
                               4095,
@@ -99,8 +98,7 @@ static void extreme_sizes_lead_nowhere(void **state) {
   assert_true(attached > 10);
 }
 
-static void other_versions_and_kinds_are_refused(void **state) {
-  (void)state;
+TEST_CASE(other_versions_and_kinds_are_refused) {
   uint32_t const numbers[] = {0, 2, 6, 1000, INT32_MAX, UINT32_MAX};
   for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     umemHandle bad = good;
@@ -126,8 +124,7 @@ static void other_versions_and_kinds_are_refused(void **state) {
 /* ---- descriptors ---- */
 
 /* Of whatever a descriptor is, the handle says that it is memory or a file, with its identity and size. */
-static void descriptors_of_other_kinds_are_refused(void **state) {
-  (void)state;
+TEST_CASE(descriptors_of_other_kinds_are_refused) {
   int ends[2], pair[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -170,8 +167,7 @@ static void descriptors_of_other_kinds_are_refused(void **state) {
 }
 
 /* A file can be cut. What was attached as a file does not become memory that nobody can cut. */
-static void a_file_that_is_attached_is_no_memory(void **state) {
-  (void)state;
+TEST_CASE(a_file_that_is_attached_is_no_memory) {
   umemHandle handle;
   int fd = forged(&handle);
   handle.kind = umemHandleFile;
@@ -190,8 +186,7 @@ static void a_file_that_is_attached_is_no_memory(void **state) {
 }
 
 /* A file has one address for all handles, also when it has grown between. */
-static void a_file_that_grows_keeps_its_address(void **state) {
-  (void)state;
+TEST_CASE(a_file_that_grows_keeps_its_address) {
   umemFile file;
   umemHandle handle, second;
   int fd;
@@ -232,8 +227,7 @@ static void *map_pages(void *unused) {
 }
 
 /* The kernel refuses to map it only when its place is free already: meanwhile another thread may have got that place. */
-static void memory_that_cannot_be_written_harms_no_other_thread(void **state) {
-  (void)state;
+TEST_CASE(memory_that_cannot_be_written_harms_no_other_thread) {
   umemHandle handle;
   pthread_t thread;
   int fd = forged(&handle);
@@ -273,8 +267,7 @@ static void *attach_and_detach(void *failed) {
 }
 
 /* The mapping comes and goes, since nobody else has it. */
-static void threads_attach_one_handle(void **state) {
-  (void)state;
+TEST_CASE(threads_attach_one_handle) {
   enum { workers = 4 };
   umemShm other;
   pthread_t threads[workers];
@@ -297,8 +290,7 @@ static void threads_attach_one_handle(void **state) {
 }
 
 /* A child has the attachments of its parent, and detaches them for itself alone. */
-static void a_child_of_fork_detaches_for_itself(void **state) {
-  (void)state;
+TEST_CASE(a_child_of_fork_detaches_for_itself) {
   umemHandle handle;
   int fd = forged(&handle);
   assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
@@ -331,8 +323,7 @@ static void close_both(int const ends[2]) {
 #endif
 
 /* What a socket was told to add to messages, such as who has sent them, takes nothing away from the handle. */
-static void messages_may_have_more_than_a_descriptor(void **state) {
-  (void)state;
+TEST_CASE(messages_may_have_more_than_a_descriptor) {
   int const options[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD}, on = 1;
   int ends[2];
   for (unsigned set = 0; set < 8; set++) {
@@ -349,8 +340,7 @@ static void messages_may_have_more_than_a_descriptor(void **state) {
   }
 }
 
-static void longer_messages_are_refused(void **state) {
-  (void)state;
+TEST_CASE(longer_messages_are_refused) {
   int ends[2];
   char message[sizeof good + 1] = {0};
   memcpy(message, &good, sizeof good);
@@ -362,8 +352,7 @@ static void longer_messages_are_refused(void **state) {
 }
 
 /* A socket that is full, and does not wait: the call fails, and takes nothing. */
-static void a_full_socket_keeps_nothing(void **state) {
-  (void)state;
+TEST_CASE(a_full_socket_keeps_nothing) {
   int const kinds[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
   for (unsigned i = 0; i < 3; i++) {
     int ends[2], sent = 0;
@@ -386,19 +375,4 @@ static void a_full_socket_keeps_nothing(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(extreme_sizes_lead_nowhere),
-      cmocka_unit_test(other_versions_and_kinds_are_refused),
-      cmocka_unit_test(descriptors_of_other_kinds_are_refused),
-      cmocka_unit_test(a_file_that_is_attached_is_no_memory),
-      cmocka_unit_test(a_file_that_grows_keeps_its_address),
-      cmocka_unit_test(memory_that_cannot_be_written_harms_no_other_thread),
-      cmocka_unit_test(threads_attach_one_handle),
-      cmocka_unit_test(a_child_of_fork_detaches_for_itself),
-      cmocka_unit_test(messages_may_have_more_than_a_descriptor),
-      cmocka_unit_test(longer_messages_are_refused),
-      cmocka_unit_test(a_full_socket_keeps_nothing),
-  };
-  return cmocka_run_group_tests(tests, open_all, close_all);
-}
+int main(void) { return run_cases(open_all, close_all); }

@@ -7,8 +7,7 @@
 
 /* ---- names ---- */
 
-static void a_name_leads_to_the_same_bytes(void **state) {
-  (void)state;
+TEST_CASE(a_name_leads_to_the_same_bytes) {
   umemShm one, other;
   char const *name = own_name("same");
   assert_int_equal(umemShm_ctor(&one, name, MiB), umemOK);
@@ -34,8 +33,7 @@ static void a_name_leads_to_the_same_bytes(void **state) {
   expect_failure(NULL, umemIOError, "cannot remove the shared memory /umem-test-");
 }
 
-static void names_are_opened_as_asked(void **state) {
-  (void)state;
+TEST_CASE(names_are_opened_as_asked) {
   umemShm ctx, second;
   char const *name = own_name("how");
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
@@ -70,8 +68,7 @@ static void names_are_opened_as_asked(void **state) {
   }
 }
 
-static void a_name_of_a_failed_stack_goes(void **state) {
-  (void)state;
+TEST_CASE(a_name_of_a_failed_stack_goes) {
   char text[256];
   umemShm ctx;
   snprintf(text, sizeof text, "limit+shm:%s?size=1M",
@@ -95,8 +92,7 @@ static void a_name_of_a_failed_stack_goes(void **state) {
 }
 
 /* A process that was killed while it made the segment leaves a beginning. */
-static void a_segment_that_was_begun_is_made_again(void **state) {
-  (void)state;
+TEST_CASE(a_segment_that_was_begun_is_made_again) {
   umemShm ctx;
   char const *name = own_name("begun");
   char path[128];
@@ -119,8 +115,7 @@ static void a_segment_that_was_begun_is_made_again(void **state) {
 }
 
 /* Another program may be about to give its new file a length. */
-static void an_empty_name_of_others_survives_a_failure(void **state) {
-  (void)state;
+TEST_CASE(an_empty_name_of_others_survives_a_failure) {
   umemShm ctx;
   char const *name = own_name("empty");
   char path[128];
@@ -150,8 +145,7 @@ static void refuse_file(char const *path, char const *words) {
   expect_failure(NULL, umemIOError, words);
 }
 
-static void foreign_and_cut_segments_are_refused(void **state) {
-  (void)state;
+TEST_CASE(foreign_and_cut_segments_are_refused) {
   umemShm ctx;
   char const *name = own_name("foreign");
   char path[128];
@@ -197,8 +191,7 @@ static void foreign_and_cut_segments_are_refused(void **state) {
 }
 
 /* Whatever stands in the tables, a call succeeds or fails, and reaches no other memory. */
-static void damaged_tables_crash_nothing(void **state) {
-  (void)state;
+TEST_CASE(damaged_tables_crash_nothing) {
   unsigned const rounds = setting_small() ? 300 : 3000;
   umemShm ctx;
   for (unsigned round = 0; round < rounds; round++) {
@@ -258,8 +251,7 @@ static void damaged_tables_crash_nothing(void **state) {
 }
 
 /* What no death can leave is damage: blocks that overlap, or reach out of the data. */
-static void impossible_tables_are_damaged(void **state) {
-  (void)state;
+TEST_CASE(impossible_tables_are_damaged) {
   static umemShmRoot root;
   static umemShmExtent extents[10];
   static uint32_t heads[64];
@@ -285,8 +277,7 @@ static void impossible_tables_are_damaged(void **state) {
 
 /* ---- other processes ---- */
 
-static void a_dead_owner_leaves_its_blocks(void **state) {
-  (void)state;
+TEST_CASE(a_dead_owner_leaves_its_blocks) {
   umemShm ctx;
   umemShmBlock blocks[8];
   open_small(&ctx, MiB, 0);
@@ -324,8 +315,7 @@ static void a_dead_owner_leaves_its_blocks(void **state) {
 }
 
 /* A writer that is killed leaves a block that nobody takes for whole, also after a repair. */
-static void an_incomplete_block_stays_so_until_it_is_written(void **state) {
-  (void)state;
+TEST_CASE(an_incomplete_block_stays_so_until_it_is_written) {
   umemShm reader;
   umemShmBlock blocks[4];
   char text[128];
@@ -371,8 +361,7 @@ static void an_incomplete_block_stays_so_until_it_is_written(void **state) {
 }
 
 /* What other processes that live have allocated stays theirs, also while they wait, or are stopped. */
-static void a_live_stranger_keeps_its_blocks(void **state) {
-  (void)state;
+TEST_CASE(a_live_stranger_keeps_its_blocks) {
   umemShm ctx;
   umemShmBlock block;
   int ends[2];
@@ -402,8 +391,7 @@ static void a_live_stranger_keeps_its_blocks(void **state) {
 }
 
 /* A number that is used again belongs to another process. */
-static void a_start_time_tells_processes_apart(void **state) {
-  (void)state;
+TEST_CASE(a_start_time_tells_processes_apart) {
   umemShm ctx;
   open_small(&ctx, MiB, 4);
   uintptr_t adr = umem_alloc(&ctx, 10);
@@ -430,8 +418,7 @@ static void a_start_time_tells_processes_apart(void **state) {
 
 /* ---- limits ---- */
 
-static void what_does_not_fit_is_a_memory_error(void **state) {
-  (void)state;
+TEST_CASE(what_does_not_fit_is_a_memory_error) {
   umemShm ctx;
   assert_int_equal(umemShm_ctor(&ctx, NULL, (size_t)1 << 45), umemMemoryError);
   expect_failure(NULL, umemMemoryError, "cannot reserve");
@@ -457,8 +444,7 @@ static void what_does_not_fit_is_a_memory_error(void **state) {
   umem_dtor(&ctx);
 }
 
-static void nobody_can_cut_memory_without_a_name(void **state) {
-  (void)state;
+TEST_CASE(nobody_can_cut_memory_without_a_name) {
   umemShm ctx;
   assert_int_equal(umemShm_ctor(&ctx, NULL, MiB), umemOK);
   int fd = umemShm_descriptor(&ctx);
@@ -471,8 +457,7 @@ static void nobody_can_cut_memory_without_a_name(void **state) {
   umem_dtor(&ctx);
 }
 
-static void huge_pages_are_there_or_refused(void **state) {
-  (void)state;
+TEST_CASE(huge_pages_are_there_or_refused) {
   umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = 1;
@@ -495,8 +480,7 @@ static void huge_pages_are_there_or_refused(void **state) {
   expect_failure(NULL, umemNotSupportedError, "a name has no pages of hugetlbfs");
 }
 
-static void blocks_grow_and_shrink_in_place(void **state) {
-  (void)state;
+TEST_CASE(blocks_grow_and_shrink_in_place) {
   umemShm ctx;
   open_small(&ctx, MiB, 8);
   uintptr_t adr = umem_alloc(&ctx, 1000);
@@ -516,24 +500,4 @@ static void blocks_grow_and_shrink_in_place(void **state) {
   umem_dtor(&ctx);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_name_leads_to_the_same_bytes),
-      cmocka_unit_test(names_are_opened_as_asked),
-      cmocka_unit_test(a_name_of_a_failed_stack_goes),
-      cmocka_unit_test(a_segment_that_was_begun_is_made_again),
-      cmocka_unit_test(an_empty_name_of_others_survives_a_failure),
-      cmocka_unit_test(foreign_and_cut_segments_are_refused),
-      cmocka_unit_test(impossible_tables_are_damaged),
-      cmocka_unit_test(damaged_tables_crash_nothing),
-      cmocka_unit_test(a_dead_owner_leaves_its_blocks),
-      cmocka_unit_test(an_incomplete_block_stays_so_until_it_is_written),
-      cmocka_unit_test(a_live_stranger_keeps_its_blocks),
-      cmocka_unit_test(a_start_time_tells_processes_apart),
-      cmocka_unit_test(what_does_not_fit_is_a_memory_error),
-      cmocka_unit_test(nobody_can_cut_memory_without_a_name),
-      cmocka_unit_test(huge_pages_are_there_or_refused),
-      cmocka_unit_test(blocks_grow_and_shrink_in_place),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

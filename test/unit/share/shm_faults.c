@@ -245,8 +245,7 @@ static void check(bool good, unsigned work, unsigned fault, unsigned long n) {
   assert_true(strlen(umem_thread_message()) > 10);
 }
 
-static void every_system_call_may_fail(void **state) {
-  (void)state;
+TEST_CASE(every_system_call_may_fail) {
   unsigned long failed = 0;
   umemHost_ctor(&host);
   assert_int_equal(umemShm_ctor(&served, own_name("served"), MiB), umemOK);
@@ -288,8 +287,7 @@ static void every_system_call_may_fail(void **state) {
 }
 
 /* It is reserved in pieces of 1 GiB, and nothing is left for a last one. */
-static void a_segment_of_whole_gibibytes_is_made(void **state) {
-  (void)state;
+TEST_CASE(a_segment_of_whole_gibibytes_is_made) {
   umemShm shm;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.blocks = 1;
@@ -304,8 +302,4 @@ static void a_segment_of_whole_gibibytes_is_made(void **state) {
   umem_dtor(&shm);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {cmocka_unit_test(every_system_call_may_fail),
-                                     cmocka_unit_test(a_segment_of_whole_gibibytes_is_made)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

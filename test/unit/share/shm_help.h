@@ -2,15 +2,9 @@
 #ifndef UMEM_TEST_SHM_HELP_H
 #define UMEM_TEST_SHM_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +15,7 @@
 #include <unistd.h>
 
 #include "settings.h"
+#include "cases.h"
 
 #define MiB ((size_t)1 << 20)
 

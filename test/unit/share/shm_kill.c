@@ -115,8 +115,7 @@ static unsigned long step_through(Call call, unsigned char *copy, uint64_t first
   return steps;
 }
 
-static void a_death_at_any_instruction_is_repaired(void **state) {
-  (void)state;
+TEST_CASE(a_death_at_any_instruction_is_repaired) {
   if (setting_small()) skip();
   for (Call call = 0; call < call_count; call++) {
     open_small(&shm, MiB, 8);
@@ -304,8 +303,7 @@ static void settle(umemShmBlock const *blocks, size_t count) {
   assert_int_equal(umem_get_status(&shm), umemOK);
 }
 
-static void kills_lose_and_double_no_block(void **state) {
-  (void)state;
+TEST_CASE(kills_lose_and_double_no_block) {
   unsigned const rounds = setting_small() ? 12 : 334; /* each kills 3 */
   enum { most = 1024 };
   static umemShmBlock blocks[most];
@@ -349,10 +347,4 @@ static void kills_lose_and_double_no_block(void **state) {
   umem_dtor(&shm);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_death_at_any_instruction_is_repaired),
-      cmocka_unit_test(kills_lose_and_double_no_block),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -38,10 +38,7 @@ static void with_a_limit_of_files(void) {
   }
 }
 
-static void a_limit_of_files_is_a_memory_error(void **state) {
-  (void)state;
-  assert_true(in_child(with_a_limit_of_files));
-}
+TEST_CASE(a_limit_of_files_is_a_memory_error) { assert_true(in_child(with_a_limit_of_files)); }
 
 /* A tmpfs of 1 MiB as /dev/shm, which only this child sees. */
 static void mount_small(void) {
@@ -85,8 +82,7 @@ static void on_a_full_tmpfs(void) {
   umem_dtor(&ctx);
 }
 
-static void a_full_file_system_is_a_memory_error(void **state) {
-  (void)state;
+TEST_CASE(a_full_file_system_is_a_memory_error) {
   if (!in_child(on_a_full_tmpfs)) skip();
 }
 
@@ -121,8 +117,7 @@ static void sparse_on_a_full_tmpfs(void) {
   }
 }
 
-static void a_sparse_segment_has_room_for_its_tables(void **state) {
-  (void)state;
+TEST_CASE(a_sparse_segment_has_room_for_its_tables) {
   if (!in_child(sparse_on_a_full_tmpfs)) skip();
 }
 
@@ -169,8 +164,7 @@ static struct {
     {NULL, "a container with the old groups"},
 };
 
-static void groups_of_processes_have_limits(void **state) {
-  (void)state;
+TEST_CASE(groups_of_processes_have_limits) {
   expect_room(MiB, false, umemOK); /* which process this is is asked once, of the real system */
   begin_system();
   for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
@@ -195,8 +189,7 @@ static void groups_of_processes_have_limits(void **state) {
 
 /* ---- names and permissions ---- */
 
-static void the_longest_name_is_shared_too(void **state) {
-  (void)state;
+TEST_CASE(the_longest_name_is_shared_too) {
   umemShm ctx;
   umemHost host;
   umemHandle handle;
@@ -222,8 +215,7 @@ static void the_longest_name_is_shared_too(void **state) {
   umem_dtor(&host);
 }
 
-static void permissions_are_those_asked_for_whatever_the_umask(void **state) {
-  (void)state;
+TEST_CASE(permissions_are_those_asked_for_whatever_the_umask) {
   mode_t const masks[] = {0, 022, 077, 0777};
   static struct {
     char const *access;
@@ -252,8 +244,7 @@ static void *open_with(char const *options) {
 }
 
 /* Each word is the member of the enumeration that it names. */
-static void each_word_is_the_option_that_it_names(void **state) {
-  (void)state;
+TEST_CASE(each_word_is_the_option_that_it_names) {
   assert_null(open_with("how=open"));
   expect_failure(NULL, umemIOError, "No such file or directory");
   void *made = open_with("size=1M&how=create");
@@ -293,15 +284,4 @@ static void each_word_is_the_option_that_it_names(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_limit_of_files_is_a_memory_error),
-      cmocka_unit_test(a_full_file_system_is_a_memory_error),
-      cmocka_unit_test(a_sparse_segment_has_room_for_its_tables),
-      cmocka_unit_test(groups_of_processes_have_limits),
-      cmocka_unit_test(the_longest_name_is_shared_too),
-      cmocka_unit_test(each_word_is_the_option_that_it_names),
-      cmocka_unit_test(permissions_are_those_asked_for_whatever_the_umask),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

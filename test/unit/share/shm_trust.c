@@ -59,7 +59,7 @@ static umemStatusType open_trusting(umemTrust trust, umemShmHow how) {
 
 /* ---- names ---- */
 
-static void a_name_of_another_user_is_refused(void **state) {
+TEST_CASE(a_name_of_another_user_is_refused) {
   make_name(state);
   uint32_t const modes[] = {0600, 0660, 0666, 0644};
   for (unsigned i = 0; i < 4; i++) {
@@ -107,7 +107,7 @@ static void open_as_member_of_many_groups(void) {
   CHECK(open_trusting(umemTrustGroup, umemShmOpen) == umemOK);
 }
 
-static void a_group_can_be_trusted(void **state) {
+TEST_CASE(a_group_can_be_trusted) {
   make_name(state);
   if (!let_a_stranger_make(0660, company) || !in_child(open_as_friend)) skip();
   assert_true(in_child(open_as_member_of_many_groups));
@@ -117,7 +117,7 @@ static void a_group_can_be_trusted(void **state) {
 }
 
 /* What others may write is not the user's own any more, whoever has made it. */
-static void an_own_name_that_others_may_write_is_refused(void **state) {
+TEST_CASE(an_own_name_that_others_may_write_is_refused) {
   make_name(state);
   umemShm ctx;
   static struct {
@@ -143,7 +143,7 @@ static void an_own_name_that_others_may_write_is_refused(void **state) {
   umemShm_remove(name);
 }
 
-static void a_second_name_of_a_file_is_refused(void **state) {
+TEST_CASE(a_second_name_of_a_file_is_refused) {
   make_name(state);
   umemShm ctx;
   char second[600];
@@ -177,7 +177,7 @@ static void leave_something(void) {
   if (what_is_there == 'o') CHECK(pwrite(fd, "other", 5, 9000) == 5);
 }
 
-static void what_another_user_has_left_becomes_no_segment(void **state) {
+TEST_CASE(what_another_user_has_left_becomes_no_segment) {
   make_name(state);
   for (char const *what = "ebo"; *what; what++) {
     what_is_there = *what;
@@ -213,7 +213,7 @@ static void send_as_stranger(void) {
   for (int i = 0; i < 3; i++) CHECK(umem_send(ends[0], &ctx, adr, 100) == umemOK);
 }
 
-static void what_another_user_sends_is_refused(void **state) {
+TEST_CASE(what_another_user_sends_is_refused) {
   make_name(state);
   umemHost_ctor(&host);
   for (permissions = 0; permissions < 2; permissions++) {
@@ -237,7 +237,7 @@ static void what_another_user_sends_is_refused(void **state) {
   umem_dtor(&host);
 }
 
-static void a_descriptor_of_another_user_needs_trust(void **state) {
+TEST_CASE(a_descriptor_of_another_user_needs_trust) {
   make_name(state);
   umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
@@ -256,8 +256,7 @@ static void a_descriptor_of_another_user_needs_trust(void **state) {
 }
 
 /* Before it is mapped, so that the message says what is wrong with it. */
-static void a_descriptor_that_cannot_write_and_read_is_refused(void **state) {
-  (void)state;
+TEST_CASE(a_descriptor_that_cannot_write_and_read_is_refused) {
   umemShm ctx, other;
   int const modes[] = {O_RDONLY, O_WRONLY, O_PATH};
   assert_int_equal(umemShm_ctor(&ctx, NULL, MiB), umemOK);
@@ -274,7 +273,7 @@ static void a_descriptor_that_cannot_write_and_read_is_refused(void **state) {
 }
 
 /* A receiver would refuse it, because its owner could cut it off while others read. */
-static void adopted_memory_whose_size_is_not_sealed_is_not_shared(void **state) {
+TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
   make_name(state);
   umemShm named, ctx;
   int fd = memfd_create("umem-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -303,7 +302,7 @@ static void adopted_memory_whose_size_is_not_sealed_is_not_shared(void **state) 
 }
 
 /* A program that was compiled before the option existed. */
-static void older_options_trust_the_user(void **state) {
+TEST_CASE(older_options_trust_the_user) {
   make_name(state);
   umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
@@ -315,18 +314,4 @@ static void older_options_trust_the_user(void **state) {
   umemShm_remove(name);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_name_of_another_user_is_refused),
-      cmocka_unit_test(a_group_can_be_trusted),
-      cmocka_unit_test(an_own_name_that_others_may_write_is_refused),
-      cmocka_unit_test(a_second_name_of_a_file_is_refused),
-      cmocka_unit_test(what_another_user_has_left_becomes_no_segment),
-      cmocka_unit_test(what_another_user_sends_is_refused),
-      cmocka_unit_test(a_descriptor_of_another_user_needs_trust),
-      cmocka_unit_test(a_descriptor_that_cannot_write_and_read_is_refused),
-      cmocka_unit_test(adopted_memory_whose_size_is_not_sealed_is_not_shared),
-      cmocka_unit_test(older_options_trust_the_user),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -28,8 +28,7 @@ static void die_with_the_lock(void) {
 }
 
 /* The second one dies while it would repair. */
-static void owners_may_die_one_after_the_other(void **state) {
-  (void)state;
+TEST_CASE(owners_may_die_one_after_the_other) {
   umemShm ctx;
   open_small(&ctx, MiB, 8);
   map_header(&ctx);
@@ -72,8 +71,7 @@ static void die_in_a_container(void) {
 }
 
 /* The kernel shows that it has ended. */
-static void a_death_in_another_container_is_noticed(void **state) {
-  (void)state;
+TEST_CASE(a_death_in_another_container_is_noticed) {
   open_small(&shared, MiB, 8);
   map_header(&shared);
   if (!in_child(die_in_a_container)) skip();
@@ -100,8 +98,7 @@ static void stay_in_a_container(void) {
 }
 
 /* And while it lives, nobody takes its lock. */
-static void a_live_process_in_another_container_keeps_the_lock(void **state) {
-  (void)state;
+TEST_CASE(a_live_process_in_another_container_keeps_the_lock) {
   char byte;
   open_small(&shared, MiB, 8);
   map_header(&shared);
@@ -204,8 +201,7 @@ static void expect_two_seconds(umemShm *ctx) {
 }
 
 /* Calls that need the tables fail after two seconds; all others do not wait. */
-static void a_stopped_process_holds_nobody_for_ever(void **state) {
-  (void)state;
+TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   umemShm ctx;
   umemHost host;
   umemFound found = UMEM_FOUND_INIT;
@@ -248,8 +244,7 @@ static void a_stopped_process_holds_nobody_for_ever(void **state) {
 }
 
 /* Whatever stands in the lock, no call waits longer than two seconds, and all is well when the word is gone. */
-static void nonsense_in_the_lock_stops_nobody_for_ever(void **state) {
-  (void)state;
+TEST_CASE(nonsense_in_the_lock_stops_nobody_for_ever) {
   umemShm ctx;
   open_small(&ctx, MiB, 8);
   map_header(&ctx);
@@ -286,8 +281,7 @@ static void nonsense_in_the_lock_stops_nobody_for_ever(void **state) {
 }
 
 /* Someone else's word is not removed by one who has lost the lock. */
-static void a_lock_that_was_lost_is_not_released(void **state) {
-  (void)state;
+TEST_CASE(a_lock_that_was_lost_is_not_released) {
   umemShmLock lock = {.holder = 0};
   assert_int_equal(umemShmLock_acquire(&lock, 5, -1, 0), umemShmLockTaken);
   lock.holder = 7;
@@ -310,8 +304,7 @@ static void *count_up(void *mark) {
   return NULL;
 }
 
-static void threads_take_turns(void **state) {
-  (void)state;
+TEST_CASE(threads_take_turns) {
   enum { threads = 4 };
   pthread_t thread[threads];
   uint64_t mark = own_mark(); /* all are of this process */
@@ -335,8 +328,7 @@ static void lock_the_file(void) {
 }
 
 /* A name that another process is about to make, and does not. */
-static void a_name_that_is_not_completed_is_an_error(void **state) {
-  (void)state;
+TEST_CASE(a_name_that_is_not_completed_is_an_error) {
   umemShm ctx;
   temporary_word(name, sizeof name, "stopped");
   pid_t child = start_and_stop(lock_the_file);
@@ -370,8 +362,7 @@ static pid_t start_maker(int const ends[2]) {
 }
 
 /* One makes the segment, and the others wait until it is whole. */
-static void processes_that_make_a_name_at_once_have_one_segment(void **state) {
-  (void)state;
+TEST_CASE(processes_that_make_a_name_at_once_have_one_segment) {
   enum { makers = 6 };
   unsigned const rounds = setting_small() ? 10 : 60;
   temporary_word(name, sizeof name, "together");
@@ -392,8 +383,7 @@ static void processes_that_make_a_name_at_once_have_one_segment(void **state) {
 }
 
 /* Whatever a maker has left when it is killed, the next one makes the segment of it, with its own size. */
-static void a_maker_that_is_killed_bars_no_name(void **state) {
-  (void)state;
+TEST_CASE(a_maker_that_is_killed_bars_no_name) {
   unsigned const rounds = setting_small() ? 50 : 400;
   unsigned left = 0, whole = 0;
   temporary_word(name, sizeof name, "killed");
@@ -425,18 +415,4 @@ static void a_maker_that_is_killed_bars_no_name(void **state) {
   assert_true(left > 0);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(owners_may_die_one_after_the_other),
-      cmocka_unit_test(a_death_in_another_container_is_noticed),
-      cmocka_unit_test(a_live_process_in_another_container_keeps_the_lock),
-      cmocka_unit_test(a_stopped_process_holds_nobody_for_ever),
-      cmocka_unit_test(nonsense_in_the_lock_stops_nobody_for_ever),
-      cmocka_unit_test(a_lock_that_was_lost_is_not_released),
-      cmocka_unit_test(threads_take_turns),
-      cmocka_unit_test(a_name_that_is_not_completed_is_an_error),
-      cmocka_unit_test(processes_that_make_a_name_at_once_have_one_segment),
-      cmocka_unit_test(a_maker_that_is_killed_bars_no_name),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

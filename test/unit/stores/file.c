@@ -7,8 +7,7 @@
 
 /* ---- modes and names ---- */
 
-static void modes_are_those_of_the_header(void **state) {
-  (void)state;
+TEST(modes_are_those_of_the_header) {
   static char const *const good[] = {"r",  "r+",  "w",   "w+",  "a",   "a+",  "rb", "wb",
                                      "ab", "r+b", "rb+", "w+b", "wb+", "a+b", "ab+"};
   static char const *const bad[] = {"",   "b",   "+",  "x",   "R",  "rw", "r++", "rbb",
@@ -29,8 +28,7 @@ static void modes_are_those_of_the_header(void **state) {
   expect_pattern(0, 10);
 }
 
-static void names_and_contexts_that_cannot_be(void **state) {
-  (void)state;
+TEST(names_and_contexts_that_cannot_be) {
   static char const *const modes[] = {"r", "r+", "w", "a", "a+"};
   Any ctx;
   assert_int_equal(any_ctor(&ctx, "", "w+"), umemValueError);
@@ -48,8 +46,7 @@ static void names_and_contexts_that_cannot_be(void **state) {
   assert_int_equal(access(path, F_OK), -1);
 }
 
-static void capabilities_follow_the_mode(void **state) {
-  (void)state;
+TEST(capabilities_follow_the_mode) {
   static struct {
     char const *mode;
     unsigned file, mmap;
@@ -81,8 +78,7 @@ static void capabilities_follow_the_mode(void **state) {
   }
 }
 
-static void a_file_for_writing_only_is_not_read(void **state) {
-  (void)state;
+TEST(a_file_for_writing_only_is_not_read) {
   Any ctx;
   char bytes[10] = {0};
   open_any(&ctx, "w");
@@ -94,8 +90,7 @@ static void a_file_for_writing_only_is_not_read(void **state) {
   close_any(&ctx);
 }
 
-static void w_empties_and_the_others_keep(void **state) {
-  (void)state;
+TEST(w_empties_and_the_others_keep) {
   static char const *const keeping[] = {"r", "r+", "a", "a+"};
   Any ctx;
   make_file(1000);
@@ -114,8 +109,7 @@ static void w_empties_and_the_others_keep(void **state) {
   close_any(&ctx);
 }
 
-static void w_and_a_create_with_the_users_mask(void **state) {
-  (void)state;
+TEST(w_and_a_create_with_the_users_mask) {
   static char const *const creating[] = {"w", "w+", "a", "a+"};
   mode_t old = umask(027);
   for (size_t i = 0; i < sizeof creating / sizeof *creating; i++) {
@@ -132,8 +126,7 @@ static void w_and_a_create_with_the_users_mask(void **state) {
 
 /* ---- what cannot be opened ---- */
 
-static void missing_files_tell_the_systems_words(void **state) {
-  (void)state;
+TEST(missing_files_tell_the_systems_words) {
   static char const *const modes[] = {"r", "r+"};
   Any ctx;
   for (size_t i = 0; i < 2; i++) {
@@ -148,8 +141,7 @@ static void missing_files_tell_the_systems_words(void **state) {
                      : "umemMMap_ctor: cannot open \"/nonexistent/a.bin\": No such file");
 }
 
-static void only_regular_files_are_taken(void **state) {
-  (void)state;
+TEST(only_regular_files_are_taken) {
   Any ctx;
   assert_int_equal(any_ctor(&ctx, folder, "r"), umemIOError);
   expect_failure(&ctx, umemIOError, "is a directory, not a regular file");
@@ -166,8 +158,7 @@ static void only_regular_files_are_taken(void **state) {
 }
 
 /* Regular by name; root may open them, and what is written there changes the machine. Only looked at. */
-static void files_of_the_kernel_are_refused(void **state) {
-  (void)state;
+TEST(files_of_the_kernel_are_refused) {
   static char const *const names[] = {"/proc/self/status", "/proc/self/comm", "/proc/version",
                                       "/sys/kernel/mm/transparent_hugepage/enabled",
                                       "/proc/self/nonexistent"};
@@ -196,8 +187,7 @@ static void files_of_the_kernel_are_refused(void **state) {
   close(fd);
 }
 
-static void symbolic_links_are_followed(void **state) {
-  (void)state;
+TEST(symbolic_links_are_followed) {
   Any ctx;
   char target[320];
   snprintf(target, sizeof target, "%s/target", folder);
@@ -209,8 +199,7 @@ static void symbolic_links_are_followed(void **state) {
   assert_int_equal(length_of(target), 5);
 }
 
-static void messages_stay_one_bounded_line(void **state) {
-  (void)state;
+TEST(messages_stay_one_bounded_line) {
   Any ctx;
   char name[3000] = "/nonexistent/";
   size_t used = strlen(name);
@@ -230,8 +219,7 @@ static void messages_stay_one_bounded_line(void **state) {
   expect_failure(&ctx, umemIOError, "xxx\": File name too long");
 }
 
-static void too_many_descriptors(void **state) {
-  (void)state;
+TEST(too_many_descriptors) {
   Any ctx;
   struct rlimit old, none_left;
   make_file(10);
@@ -246,8 +234,7 @@ static void too_many_descriptors(void **state) {
   expect_pattern(0, 10);
 }
 
-static void a_failed_constructor_leaves_an_answering_context(void **state) {
-  (void)state;
+TEST(a_failed_constructor_leaves_an_answering_context) {
   Any ctx;
   char byte = 0;
   umemHost host;
@@ -273,8 +260,7 @@ static void a_failed_constructor_leaves_an_answering_context(void **state) {
 
 /* ---- questions ---- */
 
-static void info_tells_path_and_room(void **state) {
-  (void)state;
+TEST(info_tells_path_and_room) {
   Any ctx;
   umemInfo info = UMEM_INFO_INIT;
   make_file(1000);
@@ -298,8 +284,7 @@ static void info_tells_path_and_room(void **state) {
 }
 
 /* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has left. */
-static void a_place_without_a_size_has_what_is_left(void **state) {
-  (void)state;
+TEST(a_place_without_a_size_has_what_is_left) {
   Any ctx;
   umemInfo info = UMEM_INFO_INIT;
   int fd = memfd_create("test", MFD_CLOEXEC);
@@ -310,8 +295,7 @@ static void a_place_without_a_size_has_what_is_left(void **state) {
   close_any(&ctx);
 }
 
-static void one_file_is_one_device(void **state) {
-  (void)state;
+TEST(one_file_is_one_device) {
   Any one, same, other;
   char const *name = "b.bin";
   char second[320];
@@ -329,26 +313,8 @@ static void one_file_is_one_device(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(modes_are_those_of_the_header),
-      TEST(names_and_contexts_that_cannot_be),
-      TEST(capabilities_follow_the_mode),
-      TEST(a_file_for_writing_only_is_not_read),
-      TEST(w_empties_and_the_others_keep),
-      TEST(w_and_a_create_with_the_users_mask),
-      TEST(missing_files_tell_the_systems_words),
-      TEST(only_regular_files_are_taken),
-      TEST(files_of_the_kernel_are_refused),
-      TEST(symbolic_links_are_followed),
-      TEST(messages_stay_one_bounded_line),
-      TEST(too_many_descriptors),
-      TEST(a_failed_constructor_leaves_an_answering_context),
-      TEST(info_tells_path_and_room),
-      TEST(a_place_without_a_size_has_what_is_left),
-      TEST(one_file_is_one_device),
-  };
   kind = kindFile;
-  int failed = cmocka_run_group_tests_name("opening a File", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   kind = kindMMap;
-  return failed + cmocka_run_group_tests_name("opening a MMap", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

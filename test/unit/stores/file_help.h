@@ -5,14 +5,8 @@
 #ifndef UMEM_TEST_FILE_HELP_H
 #define UMEM_TEST_FILE_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +16,7 @@
 #include <unistd.h>
 
 #include "temporary.h"
+#include "cases.h"
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
@@ -240,6 +235,6 @@ static inline int tear_down(void **state) {
   return count_descriptors(NULL, NULL) == descriptors_before ? 0 : -1;
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 #endif

@@ -5,8 +5,7 @@
 
 /* ---- reading ---- */
 
-static void any_byte_of_the_file_can_be_read(void **state) {
-  (void)state;
+TEST(any_byte_of_the_file_can_be_read) {
   static char const *const modes[] = {"r", "r+", "a+"};
   unsigned char bytes[5000];
   make_file(5000);
@@ -21,8 +20,7 @@ static void any_byte_of_the_file_can_be_read(void **state) {
   }
 }
 
-static void reads_past_the_end_tell_all(void **state) {
-  (void)state;
+TEST(reads_past_the_end_tell_all) {
   Any ctx;
   char bytes[80], expected[400];
   make_file(4100);
@@ -45,8 +43,7 @@ static void reads_past_the_end_tell_all(void **state) {
   close_any(&ctx);
 }
 
-static void a_file_cut_by_others_is_reported_as_that(void **state) {
-  (void)state;
+TEST(a_file_cut_by_others_is_reported_as_that) {
   Any ctx;
   unsigned char bytes[1000];
   make_file(1000);
@@ -99,8 +96,7 @@ static void expect_lost(Any *ctx, uint64_t adr, uint64_t from) {
 }
 
 /* What makes the file longer again brings nothing back. */
-static void a_block_that_was_cut_is_refused_until_it_is_freed(void **state) {
-  (void)state;
+TEST(a_block_that_was_cut_is_refused_until_it_is_freed) {
   enum { by_read, by_write, by_allocation, by_sparse_allocation, ways };
   for (int way = 0; way < ways; way++) {
     Any ctx;
@@ -159,8 +155,7 @@ static void a_block_that_was_cut_is_refused_until_it_is_freed(void **state) {
 }
 
 /* The context has known the file to be long enough, with and without disk space behind its bytes. */
-static void a_new_block_in_a_file_that_was_cut_has_its_bytes(void **state) {
-  (void)state;
+TEST(a_new_block_in_a_file_that_was_cut_has_its_bytes) {
   for (int sparse = 0; sparse < 2; sparse++) {
     Any ctx;
     static unsigned char bytes[cut_block];
@@ -188,8 +183,7 @@ static void a_new_block_in_a_file_that_was_cut_has_its_bytes(void **state) {
 }
 
 /* A context that only reads keeps refusing, too, when the file's writer has made it longer again. */
-static void a_reader_keeps_refusing_what_was_cut(void **state) {
-  (void)state;
+TEST(a_reader_keeps_refusing_what_was_cut) {
   Any ctx;
   unsigned char bytes[1000];
   make_file(1000);
@@ -212,8 +206,7 @@ static void a_reader_keeps_refusing_what_was_cut(void **state) {
 
 static size_t const long_size = 40 * MiB + 13; /* read by several threads */
 
-static void long_reads_are_whole(void **state) {
-  (void)state;
+TEST(long_reads_are_whole) {
   Any ctx;
   unsigned char *bytes = malloc(long_size + 1);
   assert_non_null(bytes);
@@ -235,8 +228,7 @@ static void long_reads_are_whole(void **state) {
   close_any(&ctx);
 }
 
-static void the_last_part_of_a_long_read_fails_too(void **state) {
-  (void)state;
+TEST(the_last_part_of_a_long_read_fails_too) {
   Any ctx;
   char *bytes = malloc(long_size);
   assert_non_null(bytes);
@@ -251,8 +243,7 @@ static void the_last_part_of_a_long_read_fails_too(void **state) {
   close_any(&ctx);
 }
 
-static void set_fills_exactly_what_is_asked(void **state) {
-  (void)state;
+TEST(set_fills_exactly_what_is_asked) {
   static size_t const sizes[] = {1, 4096, 4097, MiB - 1, MiB, MiB + 1, 3 * MiB + 7};
   for (size_t i = 0; i < 2 * (sizeof sizes / sizeof *sizes); i++) {
     Any ctx;
@@ -273,8 +264,7 @@ static void set_fills_exactly_what_is_asked(void **state) {
   }
 }
 
-static void offsets_beyond_4_GiB(void **state) {
-  (void)state;
+TEST(offsets_beyond_4_GiB) {
   Any ctx;
   unsigned char bytes[2000];
   uint64_t far = 5 * GiB + 3;
@@ -308,8 +298,7 @@ static void offsets_beyond_4_GiB(void **state) {
   close_any(&ctx);
 }
 
-static void one_file_copies_within_itself(void **state) {
-  (void)state;
+TEST(one_file_copies_within_itself) {
   Any ctx;
   size_t size = 20 * MiB + 1;
   make_file(size);
@@ -324,8 +313,7 @@ static void one_file_copies_within_itself(void **state) {
 
 /* ---- durability ---- */
 
-static void flush_serves_new_old_and_moved_files(void **state) {
-  (void)state;
+TEST(flush_serves_new_old_and_moved_files) {
   Any ctx;
   char moved[320], old[256];
   snprintf(moved, sizeof moved, "%s/moved", folder);
@@ -375,8 +363,7 @@ static void *work(void *argument) {
   return umem_thread_status() == umemOK ? NULL : "status";
 }
 
-static void many_threads_share_a_file(void **state) {
-  (void)state;
+TEST(many_threads_share_a_file) {
   static char const *const names[] = {NULL, path};
   for (size_t i = 0; i < 2; i++) {
     Any ctx;
@@ -402,8 +389,7 @@ static void look_again(void *ctx, umemStatusType type, char const *message, void
   ++*(int *)data;
 }
 
-static void the_failure_hook_may_use_the_context(void **state) {
-  (void)state;
+TEST(the_failure_hook_may_use_the_context) {
   Any ctx;
   int calls = 0;
   open_any(&ctx, "w+");
@@ -420,24 +406,8 @@ static void the_failure_hook_may_use_the_context(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(any_byte_of_the_file_can_be_read),
-      TEST(reads_past_the_end_tell_all),
-      TEST(a_file_cut_by_others_is_reported_as_that),
-      TEST(a_block_that_was_cut_is_refused_until_it_is_freed),
-      TEST(a_new_block_in_a_file_that_was_cut_has_its_bytes),
-      TEST(a_reader_keeps_refusing_what_was_cut),
-      TEST(long_reads_are_whole),
-      TEST(the_last_part_of_a_long_read_fails_too),
-      TEST(set_fills_exactly_what_is_asked),
-      TEST(offsets_beyond_4_GiB),
-      TEST(one_file_copies_within_itself),
-      TEST(flush_serves_new_old_and_moved_files),
-      TEST(many_threads_share_a_file),
-      TEST(the_failure_hook_may_use_the_context),
-  };
   kind = kindFile;
-  int failed = cmocka_run_group_tests_name("bytes of a File", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   kind = kindMMap;
-  return failed + cmocka_run_group_tests_name("bytes of a MMap", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

@@ -71,8 +71,7 @@ static void check_gaps(size_t size, size_t first, Items items) {
 
 /* ---- one mapping serves many copies ---- */
 
-static void a_file_keeps_one_mapping(void **state) {
-  (void)state;
+TEST(a_file_keeps_one_mapping) {
   Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
@@ -99,8 +98,7 @@ static void a_file_keeps_one_mapping(void **state) {
 
 /* ---- far apart, beyond 4 GiB, and more than a window ---- */
 
-static void items_may_be_far_apart(void **state) {
-  (void)state;
+TEST(items_may_be_far_apart) {
   Any ctx;
   static unsigned char bytes[100 * 8], found[100 * 8];
   Items const items = {8, 100, (ptrdiff_t)(100 * MiB) + 40};
@@ -126,8 +124,7 @@ static void items_may_be_far_apart(void **state) {
 
 /* ---- what may not be touched ---- */
 
-static void bytes_between_items_stay(void **state) {
-  (void)state;
+TEST(bytes_between_items_stay) {
   Any ctx;
   enum { size = 300000 };
   static unsigned char bytes[20 * 1000];
@@ -142,8 +139,7 @@ static void bytes_between_items_stay(void **state) {
   check_gaps(size, 7, items);
 }
 
-static void items_outside_of_the_block_are_not_written(void **state) {
-  (void)state;
+TEST(items_outside_of_the_block_are_not_written) {
   Any ctx;
   enum { size = 300000 };
   static unsigned char bytes[20 * 1000];
@@ -157,8 +153,7 @@ static void items_outside_of_the_block_are_not_written(void **state) {
   close_any(&ctx);
 }
 
-static void items_past_the_end_are_an_error(void **state) {
-  (void)state;
+TEST(items_past_the_end_are_an_error) {
   Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
@@ -179,8 +174,7 @@ static void items_past_the_end_are_an_error(void **state) {
   close_any(&ctx);
 }
 
-static void a_file_that_is_only_read_is_not_written(void **state) {
-  (void)state;
+TEST(a_file_that_is_only_read_is_not_written) {
   Any ctx;
   unsigned char bytes[400] = {0};
   Items const items = {4, 100, 400};
@@ -196,8 +190,7 @@ static void a_file_that_is_only_read_is_not_written(void **state) {
 }
 
 /* Writes keep the mapping as reads do, and let it go. */
-static void windows_for_writes_are_given_back(void **state) {
-  (void)state;
+TEST(windows_for_writes_are_given_back) {
   Any ctx;
   static unsigned char bytes[20 * 1000];
   Items const items = {20, 1000, 290};
@@ -213,8 +206,7 @@ static void windows_for_writes_are_given_back(void **state) {
 
 /* From one end of a file that is too long to be mapped as a whole to its other end: the second window must leave the
  * first one where it is. */
-static void both_ends_of_a_huge_file(void **state) {
-  (void)state;
+TEST(both_ends_of_a_huge_file) {
   Any ctx;
   enum { count = 1000, stride = 400 };
   static unsigned char bytes[8 * count], found[8 * count];
@@ -244,8 +236,7 @@ static void both_ends_of_a_huge_file(void **state) {
 }
 
 /* The program may use the position of a descriptor that was taken over. */
-static void the_position_of_a_descriptor_stays(void **state) {
-  (void)state;
+TEST(the_position_of_a_descriptor_stays) {
   Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
@@ -264,8 +255,7 @@ static void the_position_of_a_descriptor_stays(void **state) {
 }
 
 /* A descriptor for writing alone cannot be mapped. */
-static void without_a_mapping_calls_do_it(void **state) {
-  (void)state;
+TEST(without_a_mapping_calls_do_it) {
   Any ctx;
   enum { size = 300000 };
   static unsigned char bytes[20 * 1000];
@@ -308,8 +298,7 @@ static void *write_own_items(void *data) {
   return NULL;
 }
 
-static void threads_lose_nothing(void **state) {
-  (void)state;
+TEST(threads_lose_nothing) {
   Any ctx;
   Worker workers[threads];
   pthread_t thread[threads];
@@ -346,8 +335,7 @@ static void *read_own_part(void *data) {
   return NULL;
 }
 
-static void threads_read_far_parts(void **state) {
-  (void)state;
+TEST(threads_read_far_parts) {
   Any ctx;
   Worker workers[threads];
   pthread_t thread[threads];
@@ -375,8 +363,7 @@ static void in_forked(void *ctx) {
   umem_dtor(ctx);
 }
 
-static void a_child_copies_items_too(void **state) {
-  (void)state;
+TEST(a_child_copies_items_too) {
   Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
@@ -393,8 +380,7 @@ static void a_child_copies_items_too(void **state) {
 /* ---- large permutations ---- */
 
 /* A transposed array of more bytes than a window, between two files. */
-static void transposes_more_than_a_window(void **state) {
-  (void)state;
+TEST(transposes_more_than_a_window) {
   enum { n = 3500 };
   size_t const size = (size_t)n * n * sizeof(double), extents[] = {n, n};
   ptrdiff_t const across[] = {8, 8 * n};
@@ -420,27 +406,11 @@ static void transposes_more_than_a_window(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(a_file_keeps_one_mapping),
-      TEST(items_may_be_far_apart),
-      TEST(bytes_between_items_stay),
-      TEST(items_outside_of_the_block_are_not_written),
-      TEST(items_past_the_end_are_an_error),
-      TEST(a_file_that_is_only_read_is_not_written),
-      TEST(without_a_mapping_calls_do_it),
-      TEST(threads_lose_nothing),
-      TEST(threads_read_far_parts),
-      TEST(a_child_copies_items_too),
-      TEST(transposes_more_than_a_window),
-      TEST(windows_for_writes_are_given_back),
-      TEST(the_position_of_a_descriptor_stays),
-      TEST(both_ends_of_a_huge_file),
-  };
   umemHost_ctor(&host);
   kind = kindFile;
-  int failed = cmocka_run_group_tests_name("items of File", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   kind = kindMMap;
-  failed += cmocka_run_group_tests_name("items of MMap", tests, NULL, NULL);
+  failed += run_cases(NULL, NULL);
   umem_dtor(&host);
   return failed;
 }

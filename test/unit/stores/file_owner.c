@@ -11,8 +11,7 @@
 
 /* ---- the descriptor ---- */
 
-static void the_descriptor_is_closed_on_exec_and_does_not_append(void **state) {
-  (void)state;
+TEST(the_descriptor_is_closed_on_exec_and_does_not_append) {
   static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
   make_file(1);
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -29,8 +28,7 @@ static void the_descriptor_is_closed_on_exec_and_does_not_append(void **state) {
   }
 }
 
-static void the_destructor_may_be_called_twice(void **state) {
-  (void)state;
+TEST(the_destructor_may_be_called_twice) {
   Any ctx;
   open_any(&ctx, "w+");
   close_any(&ctx);
@@ -45,8 +43,7 @@ static void the_destructor_may_be_called_twice(void **state) {
 
 /* ---- locks ---- */
 
-static void a_second_writer_is_refused_and_harms_nothing(void **state) {
-  (void)state;
+TEST(a_second_writer_is_refused_and_harms_nothing) {
   static char const *const writing[] = {"r+", "w", "w+", "a", "a+"};
   Any first, second, reader;
   make_file(100);
@@ -69,8 +66,7 @@ static void a_second_writer_is_refused_and_harms_nothing(void **state) {
 
 static void destruct_in_child(void *ctx) { umem_dtor(ctx); }
 
-static void a_childs_destructor_leaves_the_parents_lock(void **state) {
-  (void)state;
+TEST(a_childs_destructor_leaves_the_parents_lock) {
   Any ctx, second;
   open_any(&ctx, "w+");
   assert_int_equal(alloc(&ctx, 3), 0);
@@ -95,8 +91,7 @@ static void work_in_child(void *argument) {
   if (!umem_is_ok(ctx)) _exit(3);
 }
 
-static void a_child_may_use_the_context(void **state) {
-  (void)state;
+TEST(a_child_may_use_the_context) {
   Any ctx;
   char bytes[3];
   open_any(&ctx, "w+");
@@ -110,8 +105,7 @@ static void a_child_may_use_the_context(void **state) {
 
 /* ---- descriptors that are taken over ---- */
 
-static void adopted_for_reading_or_both(void **state) {
-  (void)state;
+TEST(adopted_for_reading_or_both) {
   Any ctx;
   char bytes[4];
   make_file(100);
@@ -139,8 +133,7 @@ static void adopted_for_reading_or_both(void **state) {
   expect_pattern(0, 96);
 }
 
-static void adopted_for_writing_only(void **state) {
-  (void)state;
+TEST(adopted_for_writing_only) {
   Any ctx;
   make_file(100);
   int fd = open(path, O_WRONLY);
@@ -169,8 +162,7 @@ static void refuse(int fd, umemStatusType type, char const *text) {
   close(fd);
 }
 
-static void descriptors_that_are_refused_stay_the_callers(void **state) {
-  (void)state;
+TEST(descriptors_that_are_refused_stay_the_callers) {
   int ends[2];
   make_file(10);
   refuse(-1, umemIOError, "cannot use descriptor -1: Bad file descriptor");
@@ -189,8 +181,7 @@ static void descriptors_that_are_refused_stay_the_callers(void **state) {
   expect_pattern(0, 10);
 }
 
-static void memory_files_can_be_adopted(void **state) {
-  (void)state;
+TEST(memory_files_can_be_adopted) {
   Any ctx;
   char bytes[5];
   int fd = memfd_create("test", MFD_CLOEXEC);
@@ -217,8 +208,7 @@ static unsigned entries(void) {
   return count;
 }
 
-static void scratch_files_have_no_name_and_give_space_back(void **state) {
-  (void)state;
+TEST(scratch_files_have_no_name_and_give_space_back) {
   Any ctx;
   struct stat st;
   char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
@@ -280,8 +270,7 @@ static void expect_all_refuse(char const *kept) {
 }
 
 /* As in /tmp: another user knows the name that this program will write to, and makes a file or a link of it first. */
-static void what_others_put_into_a_folder_of_all_is_not_written(void **state) {
-  (void)state;
+TEST(what_others_put_into_a_folder_of_all_is_not_written) {
   if (geteuid() != 0) skip();
   Any ctx;
   char target[320];
@@ -311,8 +300,7 @@ static void what_others_put_into_a_folder_of_all_is_not_written(void **state) {
 }
 
 /* The owner of the folder could replace the file anyway, and a folder that is not sticky lets everybody do so. */
-static void what_the_owner_of_the_folder_put_there_is_written(void **state) {
-  (void)state;
+TEST(what_the_owner_of_the_folder_put_there_is_written) {
   if (geteuid() != 0) skip();
   Any ctx;
   make_file(5);
@@ -328,8 +316,7 @@ static void what_the_owner_of_the_folder_put_there_is_written(void **state) {
 }
 
 /* A link of another user has led to the file that is open, and is gone since. */
-static void a_file_that_is_swapped_meanwhile_is_planted(void **state) {
-  (void)state;
+TEST(a_file_that_is_swapped_meanwhile_is_planted) {
   bool planted = false;
   make_file(5);
   int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -362,8 +349,7 @@ static void lease(int said) {
 }
 
 /* O_NONBLOCK fails as long as somebody has a lease: the constructor waits until it is over. */
-static void a_lease_is_waited_for(void **state) {
-  (void)state;
+TEST(a_lease_is_waited_for) {
   char const *const modes[] = {"r", "r+", "a"};
   make_file(1000);
   for (int i = 0; i < 3; i++) {
@@ -388,24 +374,8 @@ static void a_lease_is_waited_for(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(the_descriptor_is_closed_on_exec_and_does_not_append),
-      TEST(the_destructor_may_be_called_twice),
-      TEST(a_second_writer_is_refused_and_harms_nothing),
-      TEST(a_childs_destructor_leaves_the_parents_lock),
-      TEST(a_child_may_use_the_context),
-      TEST(a_lease_is_waited_for),
-      TEST(adopted_for_reading_or_both),
-      TEST(adopted_for_writing_only),
-      TEST(descriptors_that_are_refused_stay_the_callers),
-      TEST(memory_files_can_be_adopted),
-      TEST(scratch_files_have_no_name_and_give_space_back),
-      TEST(what_others_put_into_a_folder_of_all_is_not_written),
-      TEST(what_the_owner_of_the_folder_put_there_is_written),
-      TEST(a_file_that_is_swapped_meanwhile_is_planted),
-  };
   kind = kindFile;
-  int failed = cmocka_run_group_tests_name("the owner of a File", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   kind = kindMMap;
-  return failed + cmocka_run_group_tests_name("the owner of a MMap", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

@@ -91,8 +91,7 @@ static void begin(umemFile *file, char const *text) {
   umem_dtor(&host);
 }
 
-static void a_commit_gives_the_name(void **state) {
-  (void)state;
+TEST(a_commit_gives_the_name) {
   umemFile file;
   for (int exists = 0; exists < 2; exists++) {
     if (exists) write_text("older");
@@ -109,8 +108,7 @@ static void a_commit_gives_the_name(void **state) {
   }
 }
 
-static void without_a_commit_nothing_happens(void **state) {
-  (void)state;
+TEST(without_a_commit_nothing_happens) {
   umemFile file;
   begin(&file, "new");
   umem_dtor(&file);
@@ -123,8 +121,7 @@ static void without_a_commit_nothing_happens(void **state) {
   assert_int_equal(count_files(""), 1);
 }
 
-static void the_context_goes_on_after_a_commit(void **state) {
-  (void)state;
+TEST(the_context_goes_on_after_a_commit) {
   umemFile file, second;
   umemHost host;
   umemInfo info = UMEM_INFO_INIT;
@@ -157,8 +154,7 @@ static mode_t mode_of(char const *name) {
   return about.st_mode & 07777;
 }
 
-static void only_the_owner_opens_it_before_the_commit(void **state) {
-  (void)state;
+TEST(only_the_owner_opens_it_before_the_commit) {
   umemFile file;
   char draft[4096];
   mode_t const before = umask(022);
@@ -202,8 +198,7 @@ static mode_t mode_by_a_stranger(mode_t mode, gid_t group) {
 }
 
 /* What the group of the old file could do, another group gets only where everybody could. */
-static void another_group_gets_no_more_than_everybody(void **state) {
-  (void)state;
+TEST(another_group_gets_no_more_than_everybody) {
   if (geteuid() != 0) skip();
   assert_int_equal(mode_by_a_stranger(0662, 0), 0622);
   assert_int_equal(mode_by_a_stranger(0676, 0), 0666);
@@ -213,8 +208,7 @@ static void another_group_gets_no_more_than_everybody(void **state) {
 /* ---- a name for other processes ---- */
 
 /* What other processes write by that name is in the file; they may lock it. */
-static void a_draft_is_written_by_others(void **state) {
-  (void)state;
+TEST(a_draft_is_written_by_others) {
   umemFile file;
   char draft[4096], again[4096];
   begin(&file, "...");
@@ -241,8 +235,7 @@ static void a_draft_is_written_by_others(void **state) {
   umem_thread_clear();
 }
 
-static void a_draft_is_beside_what_links_lead_to(void **state) {
-  (void)state;
+TEST(a_draft_is_beside_what_links_lead_to) {
   umemFile file;
   char link[512], inner[512], draft[4096];
   snprintf(inner, sizeof inner, "%s/inner", folder);
@@ -266,8 +259,7 @@ static void a_draft_is_beside_what_links_lead_to(void **state) {
 }
 
 /* Nobody can know the name before, and put a link there. */
-static void names_of_drafts_are_random(void **state) {
-  (void)state;
+TEST(names_of_drafts_are_random) {
   char drafts[2][4096];
   for (int i = 0; i < 2; i++) {
     umemFile file;
@@ -282,8 +274,7 @@ static void names_of_drafts_are_random(void **state) {
   assert_true(same < 12);
 }
 
-static void only_such_files_are_committed(void **state) {
-  (void)state;
+TEST(only_such_files_are_committed) {
   umemFile file;
   umemHost host;
   umemLimit limit;
@@ -304,8 +295,7 @@ static void only_such_files_are_committed(void **state) {
   umem_thread_clear();
 }
 
-static void a_copy_by_value_commits_nothing(void **state) {
-  (void)state;
+TEST(a_copy_by_value_commits_nothing) {
   umemFile file, copy;
   begin(&file, "new");
   memcpy(&copy, &file, sizeof copy);
@@ -319,8 +309,7 @@ static void a_copy_by_value_commits_nothing(void **state) {
   umem_thread_clear();
 }
 
-static void names_that_cannot_be(void **state) {
-  (void)state;
+TEST(names_that_cannot_be) {
   umemFile file;
   assert_int_equal(umemFile_replace(NULL, path), umemValueError);
   assert_int_equal(umemFile_replace(&file, NULL), umemValueError);
@@ -334,8 +323,7 @@ static void names_that_cannot_be(void **state) {
   umem_thread_clear();
 }
 
-static void options_are_those_of_other_files(void **state) {
-  (void)state;
+TEST(options_are_those_of_other_files) {
   umemFile file;
   struct stat status;
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
@@ -353,8 +341,7 @@ static void options_are_those_of_other_files(void **state) {
   unlink(path);
 }
 
-static void the_folder_is_the_one_of_the_beginning(void **state) {
-  (void)state;
+TEST(the_folder_is_the_one_of_the_beginning) {
   umemFile file;
   char before[4096], moved[320];
   assert_non_null(getcwd(before, sizeof before));
@@ -370,8 +357,7 @@ static void the_folder_is_the_one_of_the_beginning(void **state) {
   expect_text("xxx");
 }
 
-static void a_file_that_appears_meanwhile_is_replaced(void **state) {
-  (void)state;
+TEST(a_file_that_appears_meanwhile_is_replaced) {
   umemFile file;
   begin(&file, "new");
   write_text("made by others");
@@ -381,8 +367,7 @@ static void a_file_that_appears_meanwhile_is_replaced(void **state) {
   assert_int_equal(count_files(""), 1);
 }
 
-static void a_folder_that_appears_meanwhile_is_not(void **state) {
-  (void)state;
+TEST(a_folder_that_appears_meanwhile_is_not) {
   umemFile file;
   begin(&file, "new");
   assert_int_equal(mkdir(path, 0700), 0);
@@ -395,8 +380,7 @@ static void a_folder_that_appears_meanwhile_is_not(void **state) {
 }
 
 /* Nothing is tried there: in some of them a new file is a request to the kernel. */
-static void not_where_nothing_is_stored(void **state) {
-  (void)state;
+TEST(not_where_nothing_is_stored) {
   umemFile file;
   assert_int_equal(umemFile_replace(&file, "/proc/self/new"), umemIOError);
   assert_non_null(strstr(umem_get_message(&file), "on a file system that stores nothing (proc)"));
@@ -404,8 +388,7 @@ static void not_where_nothing_is_stored(void **state) {
   umem_thread_clear();
 }
 
-static void a_childs_destructor_leaves_the_parents_file(void **state) {
-  (void)state;
+TEST(a_childs_destructor_leaves_the_parents_file) {
   umemFile file;
   int status;
   write_text("older");
@@ -424,8 +407,7 @@ static void a_childs_destructor_leaves_the_parents_file(void **state) {
 }
 
 /* Also where the new file has a name at once, and others may read the old one. */
-static void a_hidden_file_is_closed_to_others(void **state) {
-  (void)state;
+TEST(a_hidden_file_is_closed_to_others) {
   umemFile file;
   struct stat found;
   write_text("older");
@@ -449,8 +431,7 @@ static void a_hidden_file_is_closed_to_others(void **state) {
   assert_int_equal(count_files(".umem-"), 0);
 }
 
-static void two_at_a_time_have_names_of_their_own(void **state) {
-  (void)state;
+TEST(two_at_a_time_have_names_of_their_own) {
   umemFile one, two;
   begin(&one, "one");
   begin(&two, "two");
@@ -464,31 +445,10 @@ static void two_at_a_time_have_names_of_their_own(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_commit_gives_the_name),
-      TEST(options_are_those_of_other_files),
-      TEST(without_a_commit_nothing_happens),
-      TEST(the_context_goes_on_after_a_commit),
-      TEST(only_the_owner_opens_it_before_the_commit),
-      TEST(another_group_gets_no_more_than_everybody),
-      TEST(a_draft_is_written_by_others),
-      TEST(a_draft_is_beside_what_links_lead_to),
-      TEST(names_of_drafts_are_random),
-      TEST(only_such_files_are_committed),
-      TEST(a_copy_by_value_commits_nothing),
-      TEST(names_that_cannot_be),
-      TEST(the_folder_is_the_one_of_the_beginning),
-      TEST(a_file_that_appears_meanwhile_is_replaced),
-      TEST(a_folder_that_appears_meanwhile_is_not),
-      TEST(not_where_nothing_is_stored),
-      TEST(a_childs_destructor_leaves_the_parents_file),
-      TEST(a_hidden_file_is_closed_to_others),
-      TEST(two_at_a_time_have_names_of_their_own),
-  };
-  int failed = cmocka_run_group_tests_name("replacing files", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   lacks_nameless = true;
-  failed += cmocka_run_group_tests_name("replacing files without O_TMPFILE", tests, NULL, NULL);
+  failed += run_cases(NULL, NULL);
   lacks_nameless = false;
   lacks_proc = true;
-  return failed + cmocka_run_group_tests_name("replacing files without /proc", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

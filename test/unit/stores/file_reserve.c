@@ -3,8 +3,7 @@
 
 /* ---- reserving ---- */
 
-static void space_is_reserved_when_allocated(void **state) {
-  (void)state;
+TEST(space_is_reserved_when_allocated) {
   Any ctx;
   make_file(1000);
   open_any(&ctx, "r+");
@@ -22,8 +21,7 @@ static void space_is_reserved_when_allocated(void **state) {
   expect_pattern(0, 1000);
 }
 
-static void what_alignment_skips_is_reserved_when_it_is_used(void **state) {
-  (void)state;
+TEST(what_alignment_skips_is_reserved_when_it_is_used) {
   Any ctx;
   open_any(&ctx, "w+");
   assert_int_equal(alloc(&ctx, 1), 0);
@@ -34,8 +32,7 @@ static void what_alignment_skips_is_reserved_when_it_is_used(void **state) {
   close_any(&ctx);
 }
 
-static void holes_of_an_existing_file_are_filled(void **state) {
-  (void)state;
+TEST(holes_of_an_existing_file_are_filled) {
   Any ctx;
   make_file(10);
   assert_int_equal(truncate(path, 8 * MiB), 0);
@@ -51,8 +48,7 @@ static void holes_of_an_existing_file_are_filled(void **state) {
 }
 
 /* A file that is only read needs no room for what it does not hold. */
-static void holes_stay_holes_for_readers(void **state) {
-  (void)state;
+TEST(holes_stay_holes_for_readers) {
   Any ctx;
   make_file(10);
   assert_int_equal(truncate(path, 8 * MiB), 0);
@@ -62,8 +58,7 @@ static void holes_stay_holes_for_readers(void **state) {
   assert_true(disk_of(path) < MiB);
 }
 
-static void without_reservation_a_file_stays_sparse(void **state) {
-  (void)state;
+TEST(without_reservation_a_file_stays_sparse) {
   Any ctx;
   make_file(10);
   assert_int_equal(truncate(path, 8 * MiB), 0);
@@ -80,8 +75,7 @@ static void without_reservation_a_file_stays_sparse(void **state) {
   expect_pattern(0, 10);
 }
 
-static void options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   Any ctx;
   make_file(10);
   int fd = open(path, O_RDWR);
@@ -115,8 +109,7 @@ static void expect_zeros(Any *ctx, uint64_t offset, size_t size) {
 
 static uint64_t zeroed(Any *ctx, size_t size) { return offset_of(ctx, umem_calloc(ctx, 1, size)); }
 
-static void calloc_reads_as_zero_at_every_offset(void **state) {
-  (void)state;
+TEST(calloc_reads_as_zero_at_every_offset) {
   static size_t const sizes[] = {1, 100, 5000, 3 * MiB + 7}; /* the last is zeroed in another way */
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     size_t size = sizes[i];
@@ -135,8 +128,7 @@ static void calloc_reads_as_zero_at_every_offset(void **state) {
   }
 }
 
-static void calloc_zeroes_nothing_but_its_block(void **state) {
-  (void)state;
+TEST(calloc_zeroes_nothing_but_its_block) {
   static size_t const sizes[] = {1, 100, 2 * MiB + 3};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     Any ctx;
@@ -151,8 +143,7 @@ static void calloc_zeroes_nothing_but_its_block(void **state) {
 }
 
 /* Bytes that were written would take disk space. */
-static void calloc_of_fresh_space_writes_nothing(void **state) {
-  (void)state;
+TEST(calloc_of_fresh_space_writes_nothing) {
   Any ctx;
   open_sparse(&ctx, "w+");
   assert_int_equal(zeroed(&ctx, 256 * KiB), 0);
@@ -169,8 +160,7 @@ static void calloc_of_fresh_space_writes_nothing(void **state) {
 
 /* ---- trim and scratch ---- */
 
-static void trim_cuts_the_end_and_punches_the_rest(void **state) {
-  (void)state;
+TEST(trim_cuts_the_end_and_punches_the_rest) {
   Any ctx;
   open_any(&ctx, "w+");
   uint64_t at0 = alloc(&ctx, 4 * MiB), at4 = alloc(&ctx, 4 * MiB), at8 = alloc(&ctx, MiB + 3);
@@ -199,8 +189,7 @@ static void trim_cuts_the_end_and_punches_the_rest(void **state) {
   close_any(&ctx);
 }
 
-static void trim_never_goes_below_the_old_end(void **state) {
-  (void)state;
+TEST(trim_never_goes_below_the_old_end) {
   Any ctx;
   make_file(100000);
   open_any(&ctx, "r+");
@@ -217,8 +206,7 @@ static void trim_never_goes_below_the_old_end(void **state) {
   close_any(&ctx);
 }
 
-static void trim_leaves_what_others_have_appended(void **state) {
-  (void)state;
+TEST(trim_leaves_what_others_have_appended) {
   Any ctx;
   open_any(&ctx, "w+");
   umem_free(&ctx, at(&ctx, alloc(&ctx, 100)));
@@ -230,8 +218,7 @@ static void trim_leaves_what_others_have_appended(void **state) {
 }
 
 /* The new space is no hole that reads as zero: others have written there. */
-static void calloc_clears_what_others_have_appended(void **state) {
-  (void)state;
+TEST(calloc_clears_what_others_have_appended) {
   char const *const modes[] = {"w+", "r+", "a+"};
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
     for (int sparse = 0; sparse < 2; sparse++) {
@@ -252,8 +239,7 @@ static void calloc_clears_what_others_have_appended(void **state) {
 }
 
 /* To it the blocks are free; to the parent they are not. */
-static void a_forked_child_gives_nothing_back(void **state) {
-  (void)state;
+TEST(a_forked_child_gives_nothing_back) {
   Any ctx;
   unsigned char bytes[64 * KiB];
   assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemOK);
@@ -279,8 +265,7 @@ static void a_forked_child_gives_nothing_back(void **state) {
 
 /* ---- realloc ---- */
 
-static void realloc_moves_and_keeps_the_bytes(void **state) {
-  (void)state;
+TEST(realloc_moves_and_keeps_the_bytes) {
   Any ctx;
   static unsigned char bytes[3 * MiB];
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = pattern(i);
@@ -314,8 +299,7 @@ static void realloc_moves_and_keeps_the_bytes(void **state) {
   close_any(&ctx);
 }
 
-static void realloc_needs_to_read(void **state) {
-  (void)state;
+TEST(realloc_needs_to_read) {
   Any ctx;
   open_any(&ctx, "w");
   uint64_t block = alloc(&ctx, 100);
@@ -331,26 +315,8 @@ static void realloc_needs_to_read(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(space_is_reserved_when_allocated),
-      TEST(what_alignment_skips_is_reserved_when_it_is_used),
-      TEST(holes_of_an_existing_file_are_filled),
-      TEST(holes_stay_holes_for_readers),
-      TEST(without_reservation_a_file_stays_sparse),
-      TEST(options_are_checked),
-      TEST(calloc_reads_as_zero_at_every_offset),
-      TEST(calloc_zeroes_nothing_but_its_block),
-      TEST(calloc_of_fresh_space_writes_nothing),
-      TEST(trim_cuts_the_end_and_punches_the_rest),
-      TEST(trim_never_goes_below_the_old_end),
-      TEST(trim_leaves_what_others_have_appended),
-      TEST(calloc_clears_what_others_have_appended),
-      TEST(a_forked_child_gives_nothing_back),
-      TEST(realloc_moves_and_keeps_the_bytes),
-      TEST(realloc_needs_to_read),
-  };
   kind = kindFile;
-  int failed = cmocka_run_group_tests_name("the space of blocks of a File", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   kind = kindMMap;
-  return failed + cmocka_run_group_tests_name("the space of blocks of a MMap", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

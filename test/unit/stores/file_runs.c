@@ -304,11 +304,16 @@ static void direct_files_take_a_buffer(void **state) {
 
 int main(void) {
   struct CMUnitTest const tests[] = {
-      TEST(fills_come_in_large_pages),        TEST(runs_at_all_distances),
-      TEST(runs_at_slow_distances),           TEST(a_run_between_files_is_one_call),
-      TEST(other_runs_take_a_buffer),         TEST(bytes_outside_of_the_block_stay),
-      TEST(a_source_that_is_cut_is_reported), TEST(a_write_that_fails_is_reported),
-      TEST(direct_files_take_a_buffer),       TEST(the_mapping_can_go_afterwards),
+      cmocka_unit_test_setup_teardown(fills_come_in_large_pages, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(runs_at_all_distances, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(runs_at_slow_distances, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_run_between_files_is_one_call, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(other_runs_take_a_buffer, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(bytes_outside_of_the_block_stay, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_source_that_is_cut_is_reported, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_write_that_fails_is_reported, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(direct_files_take_a_buffer, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_mapping_can_go_afterwards, set_up, tear_down),
   };
   kind = kindFile;
   int failed = cmocka_run_group_tests_name("runs of File", tests, NULL, NULL);

@@ -30,8 +30,7 @@ static void run_script(Any *ctx, uint64_t where[steps]) {
   }
 }
 
-static void placement_is_the_same_in_all_modes_and_kinds(void **state) {
-  (void)state;
+TEST(placement_is_the_same_in_all_modes_and_kinds) {
   static char const *const modes[] = {"w+", "r", "r+", "w"};
   uint64_t expected[steps], got[steps];
   Any ctx;
@@ -54,8 +53,7 @@ static void placement_is_the_same_in_all_modes_and_kinds(void **state) {
   close_any(&ctx);
 }
 
-static void what_a_program_wrote_it_reads_with_mode_r(void **state) {
-  (void)state;
+TEST(what_a_program_wrote_it_reads_with_mode_r) {
   static char const *const modes[] = {"w+", "r"};
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
     Any ctx;
@@ -78,8 +76,7 @@ static void what_a_program_wrote_it_reads_with_mode_r(void **state) {
   }
 }
 
-static void a_file_of_one_array_is_that_array(void **state) {
-  (void)state;
+TEST(a_file_of_one_array_is_that_array) {
   Any ctx;
   unsigned char array[1237];
   for (size_t i = 0; i < sizeof array; i++) array[i] = pattern(i);
@@ -92,8 +89,7 @@ static void a_file_of_one_array_is_that_array(void **state) {
   expect_pattern(0, sizeof array);
 }
 
-static void appended_blocks_start_at_the_end(void **state) {
-  (void)state;
+TEST(appended_blocks_start_at_the_end) {
   Any ctx;
   make_file(100);
   open_any(&ctx, "a+");
@@ -112,8 +108,7 @@ static void appended_blocks_start_at_the_end(void **state) {
 
 /* ---- an existing file is sacred ---- */
 
-static void allocating_freeing_and_trimming_change_no_byte(void **state) {
-  (void)state;
+TEST(allocating_freeing_and_trimming_change_no_byte) {
   static char const *const modes[] = {"r+", "a", "a+", "r"};
   uint64_t where[steps];
   Any ctx;
@@ -129,8 +124,7 @@ static void allocating_freeing_and_trimming_change_no_byte(void **state) {
   }
 }
 
-static void writes_stay_inside_of_one_live_block(void **state) {
-  (void)state;
+TEST(writes_stay_inside_of_one_live_block) {
   Any ctx;
   make_file(1000);
   open_any(&ctx, "r+");
@@ -165,8 +159,7 @@ static void writes_stay_inside_of_one_live_block(void **state) {
   free(bytes);
 }
 
-static void wrong_frees_leave_the_table_whole(void **state) {
-  (void)state;
+TEST(wrong_frees_leave_the_table_whole) {
   Any ctx;
   open_any(&ctx, "w+");
   uint64_t one = alloc(&ctx, 100), two = alloc(&ctx, 100);
@@ -190,8 +183,7 @@ static void wrong_frees_leave_the_table_whole(void **state) {
 
 /* ---- limits ---- */
 
-static void mode_r_ends_with_the_file(void **state) {
-  (void)state;
+TEST(mode_r_ends_with_the_file) {
   Any ctx;
   make_file(1000);
   open_any(&ctx, "r");
@@ -217,8 +209,7 @@ static void mode_r_ends_with_the_file(void **state) {
   assert_int_equal(length_of(path), 1108);
 }
 
-static void a_limit_on_the_file_size_is_an_error_and_no_signal(void **state) {
-  (void)state;
+TEST(a_limit_on_the_file_size_is_an_error_and_no_signal) {
   Any ctx;
   struct rlimit old, low;
   make_file(1000);
@@ -245,8 +236,7 @@ static void a_limit_on_the_file_size_is_an_error_and_no_signal(void **state) {
   close_any(&ctx);
 }
 
-static void sizes_that_no_disk_has(void **state) {
-  (void)state;
+TEST(sizes_that_no_disk_has) {
   static size_t const sizes[] = {(size_t)1 << 60, (size_t)1 << 62, ((size_t)1 << 63) - 1,
                                  (size_t)1 << 63, SIZE_MAX - 15,   SIZE_MAX};
   Any ctx;
@@ -277,8 +267,7 @@ static void sizes_that_no_disk_has(void **state) {
   expect_pattern(0, 1000);
 }
 
-static void alignments_up_to_a_gibibyte(void **state) {
-  (void)state;
+TEST(alignments_up_to_a_gibibyte) {
   Any ctx;
   open_any(&ctx, "w+");
   for (size_t alignment = 1; alignment <= GiB; alignment *= 2) {
@@ -293,21 +282,8 @@ static void alignments_up_to_a_gibibyte(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(placement_is_the_same_in_all_modes_and_kinds),
-      TEST(what_a_program_wrote_it_reads_with_mode_r),
-      TEST(a_file_of_one_array_is_that_array),
-      TEST(appended_blocks_start_at_the_end),
-      TEST(allocating_freeing_and_trimming_change_no_byte),
-      TEST(writes_stay_inside_of_one_live_block),
-      TEST(wrong_frees_leave_the_table_whole),
-      TEST(mode_r_ends_with_the_file),
-      TEST(a_limit_on_the_file_size_is_an_error_and_no_signal),
-      TEST(sizes_that_no_disk_has),
-      TEST(alignments_up_to_a_gibibyte),
-  };
   kind = kindFile;
-  int failed = cmocka_run_group_tests_name("blocks of a File", tests, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
   kind = kindMMap;
-  return failed + cmocka_run_group_tests_name("blocks of a MMap", tests, NULL, NULL);
+  return failed + run_cases(NULL, NULL);
 }

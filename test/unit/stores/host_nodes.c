@@ -3,13 +3,8 @@
  * Most machines of tests have one node. So the linker sends the calls of the system to the wrappers here, which play
  * machines with several nodes, old kernels and containers, and let single calls fail. On a kernel with NUMA the test
  * also runs what one node can show without them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/numa.h"
+#include "cases.h"
 
 #define MiB ((size_t)1 << 20)
 
@@ -184,8 +180,7 @@ static uint64_t nodes_of(void *ctx) {
 
 /* ---- tests ---- */
 
-static void options_that_choose_nothing_make_a_plain_host(void **state) {
-  (void)state;
+TEST_CASE(options_that_choose_nothing_make_a_plain_host) {
   play(1);
   umemHost ctx, plain;
   umemHost_ctor(&plain);
@@ -202,8 +197,7 @@ static void options_that_choose_nothing_make_a_plain_host(void **state) {
 }
 
 /* What each policy asks of the kernel: once at construction, and then for each block, in whole pages. */
-static void policies_reach_the_kernel(void **state) {
-  (void)state;
+TEST_CASE(policies_reach_the_kernel) {
   static struct {
     umemHostPolicy policy;
     uint64_t given;
@@ -237,8 +231,7 @@ static void policies_reach_the_kernel(void **state) {
   }
 }
 
-static void nodes_that_the_process_may_not_use_are_refused(void **state) {
-  (void)state;
+TEST_CASE(nodes_that_the_process_may_not_use_are_refused) {
   umemHost ctx;
   play(5);
   assert_int_equal(make(&ctx, umemHostBind, 0, 14), umemValueError);
@@ -249,8 +242,7 @@ static void nodes_that_the_process_may_not_use_are_refused(void **state) {
   assert_int_equal(machine.placed, 0);
 }
 
-static void a_kernel_that_cannot_is_refused_in_words(void **state) {
-  (void)state;
+TEST_CASE(a_kernel_that_cannot_is_refused_in_words) {
   umemHost ctx;
   int node;
   static int const errors[] = {ENOSYS, EPERM};
@@ -272,8 +264,7 @@ static void a_kernel_that_cannot_is_refused_in_words(void **state) {
   }
 }
 
-static void each_step_of_an_allocation_may_fail(void **state) {
-  (void)state;
+TEST_CASE(each_step_of_an_allocation_may_fail) {
   umemHost ctx;
   play(3);
   assert_int_equal(make(&ctx, umemHostBind, 0, 2), umemOK);
@@ -313,8 +304,7 @@ static void each_step_of_an_allocation_may_fail(void **state) {
   umem_dtor(&ctx);
 }
 
-static void huge_pages_come_from_those_set_aside(void **state) {
-  (void)state;
+TEST_CASE(huge_pages_come_from_those_set_aside) {
   umemHost ctx;
   umemInfo info = UMEM_INFO_INIT;
   play(3);
@@ -346,8 +336,7 @@ static void huge_pages_come_from_those_set_aside(void **state) {
                  "this system has no pages of 1 GiB: Invalid argument");
 }
 
-static void blocks_shrink_in_place_and_grow_with_their_bytes(void **state) {
-  (void)state;
+TEST_CASE(blocks_shrink_in_place_and_grow_with_their_bytes) {
   umemHost ctx;
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   play(1);
@@ -375,8 +364,7 @@ static void blocks_shrink_in_place_and_grow_with_their_bytes(void **state) {
   assert_int_equal(machine.mapped, 0);
 }
 
-static void names_choose_as_structs_do(void **state) {
-  (void)state;
+TEST_CASE(names_choose_as_structs_do) {
   play(0xff);
   void *ctx = umem_open("pool+host:?nodes=0,2-3&policy=interleave");
   assert_non_null(ctx);
@@ -408,8 +396,7 @@ static void names_choose_as_structs_do(void **state) {
 }
 
 /* Each word is the member of the enumeration that it names. */
-static void each_word_is_the_option_that_it_names(void **state) {
-  (void)state;
+TEST_CASE(each_word_is_the_option_that_it_names) {
   static struct {
     char const *name;
     long mode;
@@ -437,8 +424,7 @@ static void each_word_is_the_option_that_it_names(void **state) {
   }
 }
 
-static void lists_of_nodes_are_written_as_they_are_read(void **state) {
-  (void)state;
+TEST_CASE(lists_of_nodes_are_written_as_they_are_read) {
   static struct {
     uint64_t nodes;
     char const *text;
@@ -453,8 +439,7 @@ static void lists_of_nodes_are_written_as_they_are_read(void **state) {
 }
 
 /* The real machine: its first node is enough to see where pages are, and that nothing but the program touches them. */
-static void pages_are_where_they_were_asked_for(void **state) {
-  (void)state;
+TEST_CASE(pages_are_where_they_were_asked_for) {
   memset(&machine, 0, sizeof machine);
   uint64_t allowed = 0;
   if (umemNuma_allowed(&allowed) || !allowed) skip();
@@ -477,19 +462,4 @@ static void pages_are_where_they_were_asked_for(void **state) {
   umem_dtor(&ctx);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(options_that_choose_nothing_make_a_plain_host),
-      cmocka_unit_test(policies_reach_the_kernel),
-      cmocka_unit_test(nodes_that_the_process_may_not_use_are_refused),
-      cmocka_unit_test(a_kernel_that_cannot_is_refused_in_words),
-      cmocka_unit_test(each_step_of_an_allocation_may_fail),
-      cmocka_unit_test(huge_pages_come_from_those_set_aside),
-      cmocka_unit_test(blocks_shrink_in_place_and_grow_with_their_bytes),
-      cmocka_unit_test(names_choose_as_structs_do),
-      cmocka_unit_test(each_word_is_the_option_that_it_names),
-      cmocka_unit_test(lists_of_nodes_are_written_as_they_are_read),
-      cmocka_unit_test(pages_are_where_they_were_asked_for),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

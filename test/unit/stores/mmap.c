@@ -8,8 +8,7 @@
 
 /* ---- the pointers ---- */
 
-static void pointers_reach_the_file_and_back(void **state) {
-  (void)state;
+TEST(pointers_reach_the_file_and_back) {
   Any ctx;
   make_file(1000);
   open_any(&ctx, "r+");
@@ -29,8 +28,7 @@ static void pointers_reach_the_file_and_back(void **state) {
   close_any(&ctx);
 }
 
-static void blocks_never_move_when_the_file_grows(void **state) {
-  (void)state;
+TEST(blocks_never_move_when_the_file_grows) {
   Any ctx;
   open_any(&ctx, "w+");
   int *first = (int *)umem_alloc(&ctx, sizeof *first);
@@ -46,8 +44,7 @@ static void blocks_never_move_when_the_file_grows(void **state) {
   close_any(&ctx);
 }
 
-static void offsets_and_addresses_answer_each_other(void **state) {
-  (void)state;
+TEST(offsets_and_addresses_answer_each_other) {
   Any ctx;
   make_file(1000);
   open_any(&ctx, "r");
@@ -70,8 +67,7 @@ static void offsets_and_addresses_answer_each_other(void **state) {
   close_any(&ctx);
 }
 
-static void pointers_that_are_not_its_own_are_refused(void **state) {
-  (void)state;
+TEST(pointers_that_are_not_its_own_are_refused) {
   Any ctx;
   char foreign[16] = "abc";
   open_any(&ctx, "w+");
@@ -97,8 +93,7 @@ static void pointers_that_are_not_its_own_are_refused(void **state) {
   close_any(&ctx);
 }
 
-static void a_plain_host_shares_the_memory(void **state) {
-  (void)state;
+TEST(a_plain_host_shares_the_memory) {
   Any ctx;
   umemHost host;
   umemHost_ctor(&host);
@@ -124,8 +119,7 @@ static void permissions(char letters[5]) {
   fclose(maps);
 }
 
-static void mode_r_is_read_only_for_the_cpu(void **state) {
-  (void)state;
+TEST(mode_r_is_read_only_for_the_cpu) {
   Any ctx;
   char letters[5];
   make_file(100);
@@ -141,8 +135,7 @@ static void mode_r_is_read_only_for_the_cpu(void **state) {
   assert_string_equal(letters, "");
 }
 
-static void copies_of_a_cut_file_do_not_fault(void **state) {
-  (void)state;
+TEST(copies_of_a_cut_file_do_not_fault) {
   Any ctx;
   static char bytes[20000];
   make_file(20000);
@@ -160,8 +153,7 @@ static void copies_of_a_cut_file_do_not_fault(void **state) {
   close_any(&ctx);
 }
 
-static void the_mapping_ends_with_the_context(void **state) {
-  (void)state;
+TEST(the_mapping_ends_with_the_context) {
   Any ctx;
   unsigned char resident;
   open_any(&ctx, "w+");
@@ -215,8 +207,7 @@ static void too_long_for_200_MiB(void *unused) {
   if (alloc(&ctx, 1) != none) _exit(33);
 }
 
-static void little_address_space_is_halved_for(void **state) {
-  (void)state;
+TEST(little_address_space_is_halved_for) {
   assert_int_equal(in_child(work_in_200_MiB, NULL), 0);
   assert_int_equal(truncate(path, GiB), 0);
   assert_int_equal(in_child(too_long_for_200_MiB, NULL), 0);
@@ -224,8 +215,7 @@ static void little_address_space_is_halved_for(void **state) {
 }
 
 /* The mapping may happen to begin at a multiple of more. */
-static void alignments_end_at_a_gibibyte(void **state) {
-  (void)state;
+TEST(alignments_end_at_a_gibibyte) {
   for (int i = 0; i < 64; i++) {
     Any ctx;
     open_any(&ctx, "w+");
@@ -252,25 +242,11 @@ static void align_in_200_MiB(void *unused) {
   umem_dtor(&ctx);
 }
 
-static void little_address_space_aligns_less(void **state) {
-  (void)state;
+TEST(little_address_space_aligns_less) {
   for (int i = 0; i < 16; i++) assert_int_equal(in_child(align_in_200_MiB, NULL), 0);
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(pointers_reach_the_file_and_back),
-      TEST(blocks_never_move_when_the_file_grows),
-      TEST(offsets_and_addresses_answer_each_other),
-      TEST(pointers_that_are_not_its_own_are_refused),
-      TEST(a_plain_host_shares_the_memory),
-      TEST(mode_r_is_read_only_for_the_cpu),
-      TEST(copies_of_a_cut_file_do_not_fault),
-      TEST(the_mapping_ends_with_the_context),
-      TEST(little_address_space_is_halved_for),
-      TEST(alignments_end_at_a_gibibyte),
-      TEST(little_address_space_aligns_less),
-  };
   kind = kindMMap;
-  return cmocka_run_group_tests_name("MMap", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

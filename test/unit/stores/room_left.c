@@ -40,8 +40,9 @@ static void expect_refused(void *ctx, uintptr_t adr, char const *words) {
   umem_thread_clear();
 }
 
-static void ram_by_any_name(void **state) {
-  (void)state;
+#define SMALL(name) TEST_CASE_WITH(name, begin_small, end_small)
+
+SMALL(ram_by_any_name) {
   static char const *const names[] = {"host:",
                                       "pool+host:",
                                       "limit+pool+host:?limit.limit=1T",
@@ -74,8 +75,7 @@ static void ram_by_any_name(void **state) {
 }
 
 /* Each gap of the place has fewer pages than are left, and both have more. */
-static void gaps_of_a_pool_are_compared_together(void **state) {
-  (void)state;
+SMALL(gaps_of_a_pool_are_compared_together) {
   size_t const page = 2 * MiB;
   umemHost host;
   umemPool pool;
@@ -109,8 +109,7 @@ static off_t blocks_of(int fd) {
 }
 
 /* Before, the kernel ended a process. */
-static void a_descriptor_of_memory(void **state) {
-  (void)state;
+SMALL(a_descriptor_of_memory) {
   for (kind = kindFile; kind <= kindMMap; kind++) {
     Any ctx;
     umemInfo info = UMEM_INFO_INIT;
@@ -133,8 +132,7 @@ static void a_descriptor_of_memory(void **state) {
   }
 }
 
-static void a_file_of_a_tmpfs(void **state) {
-  (void)state;
+SMALL(a_file_of_a_tmpfs) {
   char place[256];
   if (access("/dev/shm", W_OK)) skip();
   for (kind = kindFile; kind <= kindMMap; kind++) {
@@ -149,8 +147,7 @@ static void a_file_of_a_tmpfs(void **state) {
 }
 
 /* Reserves nothing: that is what the option is for. */
-static void a_sparse_file_of_memory_is_not_compared(void **state) {
-  (void)state;
+SMALL(a_sparse_file_of_memory_is_not_compared) {
   for (kind = kindFile; kind <= kindMMap; kind++) {
     Any ctx;
     umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
@@ -209,8 +206,7 @@ static int fill_group(void) {
   return umem_alloc(&file, 16 * MiB) == umem_null(&file) ? 8 : 0;
 }
 
-static void a_group_of_the_kernel(void **state) {
-  (void)state;
+TEST_CASE(a_group_of_the_kernel) {
   int status = 0;
   if (!make_group()) {
     print_message("without a control group: it cannot be made here\n");
@@ -224,16 +220,4 @@ static void a_group_of_the_kernel(void **state) {
   assert_int_equal(status, 0);
 }
 
-#define SMALL(test) cmocka_unit_test_setup_teardown(test, begin_small, end_small)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      SMALL(ram_by_any_name),
-      SMALL(gaps_of_a_pool_are_compared_together),
-      SMALL(a_descriptor_of_memory),
-      SMALL(a_file_of_a_tmpfs),
-      SMALL(a_sparse_file_of_memory_is_not_compared),
-      cmocka_unit_test(a_group_of_the_kernel),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

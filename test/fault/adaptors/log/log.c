@@ -3,10 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +12,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "backends.h"
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "trace.h"
 #include "temporary.h"
+#include "cases.h"
 
 enum { small = 1 << 16, larger = 1 << 18, largest = 4 << 20, old_records = 200 };
 
@@ -172,8 +168,7 @@ static void without_a_report(void *unused) {
   remove_folder();
 }
 
-static void full_disk(void **state) {
-  (void)state;
+TEST_CASE(full_disk) {
   if (child_run(on_full_disk, NULL) && child_run(without_a_report, NULL)) return;
   print_message("mounting is not permitted here\n");
   skip();
@@ -240,10 +235,7 @@ static void every_call(void *unused) {
   remove_folder();
 }
 
-static void failing_calls_change_nothing(void **state) {
-  (void)state;
-  child_run(every_call, NULL);
-}
+TEST_CASE(failing_calls_change_nothing) { child_run(every_call, NULL); }
 
 /* ---- signals ---- */
 
@@ -290,17 +282,9 @@ static void in_storm_on_tmpfs(void *unused) {
   remove_folder();
 }
 
-static void signals_keep_none_from_beginning(void **state) {
-  (void)state;
+TEST_CASE(signals_keep_none_from_beginning) {
   child_run(in_storm, NULL);
   if (!child_run(in_storm_on_tmpfs, NULL)) skip();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(full_disk),
-      cmocka_unit_test(failing_calls_change_nothing),
-      cmocka_unit_test(signals_keep_none_from_beginning),
-  };
-  return cmocka_run_group_tests_name("fault_log", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

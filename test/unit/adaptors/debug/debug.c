@@ -6,8 +6,7 @@
 static size_t const sizes[] = {1, 7, 100, 4096, 300001};
 enum { size_count = sizeof sizes / sizeof *sizes };
 
-static void one_byte_past_the_end_is_found(void **state) {
-  (void)state;
+TEST(one_byte_past_the_end_is_found) {
   for (size_t i = 0; i < size_count; i++) {
     Place place;
     FOR_EACH_PLACE(place, NULL) {
@@ -31,8 +30,7 @@ static void one_byte_past_the_end_is_found(void **state) {
   }
 }
 
-static void writes_before_a_block_are_found(void **state) {
-  (void)state;
+TEST(writes_before_a_block_are_found) {
   Place place;
   FOR_EACH_PLACE(place, NULL) {
     uintptr_t adr = umem_alloc(&place.debug, 100);
@@ -48,8 +46,7 @@ static void writes_before_a_block_are_found(void **state) {
 }
 
 /* The longest guards, to their ends. */
-static void guards_are_as_long_as_they_should_be(void **state) {
-  (void)state;
+TEST(guards_are_as_long_as_they_should_be) {
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
   Place place;
   size_t const guards[] = {1, 33, 5000, UMEM_DEBUG_LARGEST_GUARD};
@@ -68,8 +65,7 @@ static void guards_are_as_long_as_they_should_be(void **state) {
   }
 }
 
-static void writes_into_freed_blocks_are_found(void **state) {
-  (void)state;
+TEST(writes_into_freed_blocks_are_found) {
   Place place;
   FOR_EACH_PLACE(place, NULL) {
     char words[160];
@@ -93,8 +89,7 @@ static void writes_into_freed_blocks_are_found(void **state) {
 }
 
 /* More than is copied at once, several times over; to the first byte and the last. */
-static void nothing_is_too_long_to_be_looked_at(void **state) {
-  (void)state;
+TEST(nothing_is_too_long_to_be_looked_at) {
   enum { nbytes = 1000000 };
   size_t const at[] = {0, 1, 262111, 262112, 262143, 262144, 600000, nbytes - 1};
   Place place;
@@ -113,8 +108,7 @@ static void nothing_is_too_long_to_be_looked_at(void **state) {
   }
 }
 
-static void a_check_finds_them_where_they_are(void **state) {
-  (void)state;
+TEST(a_check_finds_them_where_they_are) {
   enum { count = 200 }; /* several batches */
   Place place;
   FOR_EACH_PLACE(place, NULL) {
@@ -144,8 +138,7 @@ static void a_check_finds_them_where_they_are(void **state) {
   }
 }
 
-static void the_end_finds_what_is_left(void **state) {
-  (void)state;
+TEST(the_end_finds_what_is_left) {
   Place place;
   for (size_t i = 0; i < place_count; i++) {
     open_place(&place, place_names[i], NULL);
@@ -164,8 +157,7 @@ static void the_end_finds_what_is_left(void **state) {
 
 /* ---- what memory holds ---- */
 
-static void new_and_freed_memory_is_filled(void **state) {
-  (void)state;
+TEST(new_and_freed_memory_is_filled) {
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
   for (int fill = 0; fill < 2; fill++) {
     options.fill = fill;
@@ -189,8 +181,7 @@ static void new_and_freed_memory_is_filled(void **state) {
   }
 }
 
-static void alignment_is_kept_with_guards(void **state) {
-  (void)state;
+TEST(alignment_is_kept_with_guards) {
   Place place;
   FOR_EACH_PLACE(place, NULL) for (size_t alignment = 1; alignment <= 65536; alignment *= 2) {
     uintptr_t adr = umem_aligned_alloc(&place.debug, alignment, 77);
@@ -213,13 +204,6 @@ static void alignment_is_kept_with_guards(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(one_byte_past_the_end_is_found),       TEST(writes_before_a_block_are_found),
-      TEST(guards_are_as_long_as_they_should_be), TEST(writes_into_freed_blocks_are_found),
-      TEST(nothing_is_too_long_to_be_looked_at),  TEST(a_check_finds_them_where_they_are),
-      TEST(the_end_finds_what_is_left),           TEST(new_and_freed_memory_is_filled),
-      TEST(alignment_is_kept_with_guards),
-  };
   doubles_use();
-  return cmocka_run_group_tests_name("Debug", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

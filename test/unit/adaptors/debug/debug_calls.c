@@ -23,8 +23,7 @@ static bool lies_in(void *const *trace, unsigned frames, uintptr_t function) {
   return false;
 }
 
-static void a_second_free_tells_both_sites(void **state) {
-  (void)state;
+TEST(a_second_free_tells_both_sites) {
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
   options.frames = 12;
   Place place;
@@ -46,8 +45,7 @@ static void a_second_free_tells_both_sites(void **state) {
 }
 
 /* One frame is enough: umem's own are not kept. */
-static void call_sites_are_the_programs(void **state) {
-  (void)state;
+TEST(call_sites_are_the_programs) {
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
   options.frames = 1;
   Place place;
@@ -63,8 +61,7 @@ static void call_sites_are_the_programs(void **state) {
   }
 }
 
-static void a_wrong_write_tells_the_sites(void **state) {
-  (void)state;
+TEST(a_wrong_write_tells_the_sites) {
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
   options.frames = 12;
   Place place;
@@ -102,8 +99,7 @@ static void refuses(Place *place, void (*give_back)(void *, uintptr_t), uintptr_
   assert_int_equal(after.kept_blocks, before.kept_blocks);
 }
 
-static void wrong_frees_change_nothing(void **state) {
-  (void)state;
+TEST(wrong_frees_change_nothing) {
   Place place;
   FOR_EACH_PLACE(place, NULL) {
     uintptr_t adr = umem_alloc(&place.debug, 100);
@@ -132,8 +128,7 @@ static void wrong_frees_change_nothing(void **state) {
   }
 }
 
-static void a_resize_moves_and_watches_the_old_place(void **state) {
-  (void)state;
+TEST(a_resize_moves_and_watches_the_old_place) {
   Place place;
   FOR_EACH_PLACE(place, NULL) {
     uintptr_t old = umem_calloc(&place.debug, 1, 100), null = umem_null(&place.debug);
@@ -166,8 +161,7 @@ static void a_resize_moves_and_watches_the_old_place(void **state) {
 }
 
 /* What is none is reported, and not read. */
-static void questions_are_for_its_kind(void **state) {
-  (void)state;
+TEST(questions_are_for_its_kind) {
   umemLimit limit;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
   assert_ok(umemLimit_ctor(&limit, &host, 100));
@@ -188,8 +182,7 @@ static void expect_bad_access(Place *place, umemStatusType status, char const *w
   assert_ok(umemDebug_check(&place->debug)); /* nothing was touched */
 }
 
-static void sets_and_copies_stay_inside(void **state) {
-  (void)state;
+TEST(sets_and_copies_stay_inside) {
   Place place;
   FOR_EACH_PLACE(place, NULL) {
     unsigned char bytes[200] = {0};
@@ -235,8 +228,7 @@ static void sets_and_copies_stay_inside(void **state) {
 
 /* ---- construction ---- */
 
-static void what_cannot_have_guards_is_refused(void **state) {
-  (void)state;
+TEST(what_cannot_have_guards_is_refused) {
   char path[BACKEND_PATH_SIZE];
   umemDebug debug;
   umemFile file;
@@ -251,8 +243,7 @@ static void what_cannot_have_guards_is_refused(void **state) {
   remove(path);
 }
 
-static void options_are_checked(void **state) {
-  (void)state;
+TEST(options_are_checked) {
   umemDebug debug;
   struct {
     umemDebugOptions options;
@@ -272,8 +263,7 @@ static void options_are_checked(void **state) {
   assert_non_null(fake.super.vptr);
 }
 
-static void structs_may_be_older(void **state) {
-  (void)state;
+TEST(structs_may_be_older) {
   umemDebug debug;
   umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
   options.size = offsetof(umemDebugOptions, frames);
@@ -313,18 +303,6 @@ static void structs_may_be_older(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_second_free_tells_both_sites),
-      TEST(a_wrong_write_tells_the_sites),
-      TEST(call_sites_are_the_programs),
-      TEST(wrong_frees_change_nothing),
-      TEST(a_resize_moves_and_watches_the_old_place),
-      TEST(questions_are_for_its_kind),
-      TEST(sets_and_copies_stay_inside),
-      TEST(what_cannot_have_guards_is_refused),
-      TEST(options_are_checked),
-      TEST(structs_may_be_older),
-  };
   doubles_use();
-  return cmocka_run_group_tests_name("Debug, wrong calls", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 /* ---- how many wait ---- */
 
-static void no_more_wait_than_may(void **state) {
-  (void)state;
+TEST(no_more_wait_than_may) {
   enum { most_blocks = 40, most_bytes = 20000 };
   umemDebugOptions options = few(most_blocks, most_bytes);
   Place place;
@@ -32,8 +31,7 @@ static void no_more_wait_than_may(void **state) {
 }
 
 /* The oldest go first, one by one where memory is looked at at once, else an eighth together. */
-static void the_oldest_go_first(void **state) {
-  (void)state;
+TEST(the_oldest_go_first) {
   enum { most = 64 };
   umemDebugOptions options = few(most, (size_t)1 << 30);
   Place place;
@@ -55,8 +53,7 @@ static void the_oldest_go_first(void **state) {
   }
 }
 
-static void none_waits_when_none_may(void **state) {
-  (void)state;
+TEST(none_waits_when_none_may) {
   umemDebugOptions options = few(0, 0);
   Place place;
   FOR_EACH_PLACE(place, &options) {
@@ -74,8 +71,7 @@ static void none_waits_when_none_may(void **state) {
 
 /* ---- memory is out ---- */
 
-static void what_waits_goes_when_memory_is_out(void **state) {
-  (void)state;
+TEST(what_waits_goes_when_memory_is_out) {
   umemLimit limit;
   umemDebug debug;
   for (int i = 0; i < 2; i++) {
@@ -146,8 +142,7 @@ static bool use(umemDebug *debug) {
 
 /* Whichever call of the upstream fails, in whatever way: it is reported, blocks are live or free as the
  * calls say, nothing counts as a wrong write, and in the end all is given back. */
-static void each_call_of_upstream_may_fail(void **state) {
-  (void)state;
+TEST(each_call_of_upstream_may_fail) {
   FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));
   Fake *const below[] = {&fake, &offsets, &ordered.super};
@@ -189,8 +184,7 @@ static void each_call_of_upstream_may_fail(void **state) {
 }
 
 /* The bytes are in the new block already: the old one goes unfilled, and is not taken for wrong. */
-static void a_resize_needs_no_filling_of_the_old_block(void **state) {
-  (void)state;
+TEST(a_resize_needs_no_filling_of_the_old_block) {
   umemFault fault;
   umemDebug debug;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
@@ -215,8 +209,7 @@ static void a_resize_needs_no_filling_of_the_old_block(void **state) {
 }
 
 /* What fails later than its call. */
-static void queued_work_may_fail(void **state) {
-  (void)state;
+TEST(queued_work_may_fail) {
   FakeAsync ordered;
   umemDebug debug;
   assert_ok(fake_async_ctor(&ordered));
@@ -244,8 +237,7 @@ static void look_too(void *ctx, umemStatusType type, char const *message, void *
 }
 
 /* The hook is called in the middle of a look. */
-static void two_may_look_at_once(void **state) {
-  (void)state;
+TEST(two_may_look_at_once) {
   size_t const at[] = {0, 2047, 2048, 4000, 4999};
   FakeAsync ordered;
   umemDebug debug;
@@ -280,8 +272,7 @@ static void two_may_look_at_once(void **state) {
 
 /* Work that was queued before a free, and is done only when somebody waits, is no wrong write; what
  * is queued after it is. */
-static void the_order_of_the_queue_counts(void **state) {
-  (void)state;
+TEST(the_order_of_the_queue_counts) {
   char const *const names[] = {"fake-async", "cuda-async", "pool(cuda-async)"};
   for (size_t i = 0; i < 3; i++) {
     Place place;
@@ -305,8 +296,7 @@ static void the_order_of_the_queue_counts(void **state) {
 }
 
 /* Nothing is copied to the host before a batch is full. */
-static void frees_do_not_wait(void **state) {
-  (void)state;
+TEST(frees_do_not_wait) {
   umemFault fault; /* counts */
   umemDebug debug;
   umemDebugOptions options = few(64, 1 << 20);
@@ -325,13 +315,6 @@ static void frees_do_not_wait(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(no_more_wait_than_may),          TEST(the_oldest_go_first),
-      TEST(none_waits_when_none_may),       TEST(what_waits_goes_when_memory_is_out),
-      TEST(each_call_of_upstream_may_fail), TEST(a_resize_needs_no_filling_of_the_old_block),
-      TEST(queued_work_may_fail),           TEST(two_may_look_at_once),
-      TEST(the_order_of_the_queue_counts),  TEST(frees_do_not_wait),
-  };
   doubles_use();
-  return cmocka_run_group_tests_name("Debug, blocks that wait", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

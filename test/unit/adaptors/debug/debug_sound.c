@@ -47,8 +47,7 @@ static void step(Place *place, Slot *slot, uint64_t *random) {
   }
 }
 
-static void a_correct_program_is_told_nothing(void **state) {
-  (void)state;
+TEST(a_correct_program_is_told_nothing) {
   umemDebugOptions options = few(30, 100000);
   int const steps = setting_small() ? 500 : 3000;
   uint64_t random = 1;
@@ -80,8 +79,7 @@ static int end_in_child(Place *place, uintptr_t adr) {
 }
 
 /* A file is that of both: what the parent has done meanwhile is not wrong, what it has stays. */
-static void a_child_leaves_the_parents_memory_alone(void **state) {
-  (void)state;
+TEST(a_child_leaves_the_parents_memory_alone) {
   char const *const names[] = {"host", "file-scratch", "mmap-scratch"};
   for (size_t i = 0; i < 3; i++) {
     Place place;
@@ -140,8 +138,7 @@ static void *churn(void *number) {
   return number;
 }
 
-static void threads_share_it(void **state) {
-  (void)state;
+TEST(threads_share_it) {
   umemDebugOptions options = few(20, 20000);
   FOR_EACH_PLACE(shared, &options) {
     in_threads(churn);
@@ -166,8 +163,7 @@ static void *free_all(void *unused) {
   return unused;
 }
 
-static void one_of_many_frees_a_block(void **state) {
-  (void)state;
+TEST(one_of_many_frees_a_block) {
   FOR_EACH_PLACE(shared, NULL) {
     refused = 0;
     for (size_t i = 0; i < 200; i++) contested[i] = umem_alloc(&shared.debug, 50);
@@ -181,12 +177,6 @@ static void one_of_many_frees_a_block(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      TEST(a_correct_program_is_told_nothing),
-      TEST(a_child_leaves_the_parents_memory_alone),
-      TEST(threads_share_it),
-      TEST(one_of_many_frees_a_block),
-  };
   doubles_use();
-  return cmocka_run_group_tests_name("Debug, programs without a fault", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -26,8 +26,7 @@ static umemLogRecord const *record(size_t i, umemLogKind kind) {
 
 /* ---- records ---- */
 
-static void each_event_is_a_record(void **state) {
-  (void)state;
+LOG_TEST(each_event_is_a_record) {
   void *const below[] = {&host, &fake, &offsets};
   for (int i = 0; i < 3; i++) {
     assert_ok(umemLog_ctor(&one, below[i], &options));
@@ -65,8 +64,7 @@ static void each_event_is_a_record(void **state) {
   }
 }
 
-static void the_contexts_are_named(void **state) {
-  (void)state;
+LOG_TEST(the_contexts_are_named) {
   umemPool pool;
   assert_ok(umemPool_ctor(&pool, &host, NULL));
   assert_ok(umemLog_ctor(&one, &pool, &options));
@@ -90,8 +88,7 @@ static char const *name_read_back(void) {
   return trace.contexts[1].name;
 }
 
-static void labels_stand_beside_the_names(void **state) {
-  (void)state;
+LOG_TEST(labels_stand_beside_the_names) {
   umemPool pool;
   char longest[UMEM_LABEL_SIZE];
   assert_ok(umemPool_ctor(&pool, &host, NULL));
@@ -114,8 +111,7 @@ static void labels_stand_beside_the_names(void **state) {
 }
 
 /* That of the innermost context; 0 where there is no order. */
-static void the_stream_is_told(void **state) {
-  (void)state;
+LOG_TEST(the_stream_is_told) {
   umemCudaAsync ordered;
   umemCudaHost pinned;
   umemLimit limit;
@@ -145,8 +141,7 @@ static void expect_copy(size_t i, unsigned from, uintptr_t src, unsigned to, uin
   assert_true(r->duration > 0);
 }
 
-static void a_copy_is_one_record_with_both_sides(void **state) {
-  (void)state;
+LOG_TEST(a_copy_is_one_record_with_both_sides) {
   umemLimit limit;
   assert_ok(umemLog_ctor(&one, &host, &options));
   assert_ok(umemLog_ctor(&two, &fake, &options));
@@ -189,8 +184,7 @@ static void a_copy_is_one_record_with_both_sides(void **state) {
 }
 
 /* Of two files each has its own record. */
-static void another_file_knows_one_side(void **state) {
-  (void)state;
+LOG_TEST(another_file_knows_one_side) {
   char first[BACKEND_PATH_SIZE];
   memcpy(first, path, sizeof first);
   assert_ok(umemLog_ctor(&one, &host, &options));
@@ -213,8 +207,7 @@ static void another_file_knows_one_side(void **state) {
 
 /* ---- failures ---- */
 
-static void failures_are_in_their_records(void **state) {
-  (void)state;
+LOG_TEST(failures_are_in_their_records) {
   umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &fake, 1000));
   assert_ok(umemLog_ctor(&one, &limit, &options));
@@ -244,8 +237,7 @@ static void failures_are_in_their_records(void **state) {
 /* ---- files ---- */
 
 /* This file by another name. */
-static void a_file_is_shared_and_then_begun_anew(void **state) {
-  (void)state;
+LOG_TEST(a_file_is_shared_and_then_begun_anew) {
   char other[BACKEND_PATH_SIZE + 8];
   snprintf(other, sizeof other, "%s-link", path);
   assert_ok(umemLog_ctor(&one, &host, &options));
@@ -276,8 +268,7 @@ static void expect_refusal(umemStatusType type, char const *text) {
   umem_thread_clear();
 }
 
-static void bad_options_are_refused(void **state) {
-  (void)state;
+LOG_TEST(bad_options_are_refused) {
   umemLog log;
   assert_int_equal(umemLog_ctor(&log, &host, NULL), umemValueError);
   expect_failure(&log, umemValueError, "the options are NULL");
@@ -301,8 +292,7 @@ static void bad_options_are_refused(void **state) {
   expect_refusal(umemIOError, "no regular file");
 }
 
-static void options_may_be_older(void **state) {
-  (void)state;
+LOG_TEST(options_may_be_older) {
   options.max_bytes = 1; /* not there, for who is so short */
   options.size = offsetof(umemLogOptions, max_bytes);
   assert_ok(umemLog_ctor(&one, &host, &options));
@@ -312,8 +302,7 @@ static void options_may_be_older(void **state) {
 }
 
 /* A name given by mistake costs no data. */
-static void other_files_are_left_alone(void **state) {
-  (void)state;
+LOG_TEST(other_files_are_left_alone) {
   char text[32] = "";
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -327,8 +316,7 @@ static void other_files_are_left_alone(void **state) {
 }
 
 /* In /tmp another user may know the name, and make an empty file of it that all may write. */
-static void a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused(void **state) {
-  (void)state;
+LOG_TEST(a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused) {
   if (geteuid() != 0) skip();
   char folder[] = "/tmp/umem-log-XXXXXX", planted[64];
   assert_non_null(mkdtemp(folder));
@@ -349,8 +337,7 @@ static void a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused(void
 }
 
 /* People link logs to other disks: what is there is begun anew. */
-static void a_link_to_a_file_is_followed(void **state) {
-  (void)state;
+LOG_TEST(a_link_to_a_file_is_followed) {
   char link_name[BACKEND_PATH_SIZE + 8];
   struct stat about;
   snprintf(link_name, sizeof link_name, "%s-link", path);
@@ -369,8 +356,7 @@ static void a_link_to_a_file_is_followed(void **state) {
 }
 
 /* Through a link to nothing, whoever has set it would choose where a file is made. */
-static void a_link_to_nothing_is_refused(void **state) {
-  (void)state;
+LOG_TEST(a_link_to_nothing_is_refused) {
   char link_name[BACKEND_PATH_SIZE + 8];
   snprintf(link_name, sizeof link_name, "%s-link", path);
   unlink(path);
@@ -385,8 +371,7 @@ static void a_link_to_nothing_is_refused(void **state) {
 }
 
 /* Owner, permissions and names of a log that is there stay; those of a new one are as of any new file. */
-static void the_file_stays_the_same(void **state) {
-  (void)state;
+LOG_TEST(the_file_stays_the_same) {
   struct stat before, after;
   assert_int_equal(chmod(path, 0640), 0);
   assert_int_equal(stat(path, &before), 0);
@@ -404,8 +389,7 @@ static void the_file_stays_the_same(void **state) {
   assert_int_equal(after.st_nlink, 1);
 }
 
-static void a_log_is_opened_by_name(void **state) {
-  (void)state;
+LOG_TEST(a_log_is_opened_by_name) {
   char name[BACKEND_PATH_SIZE + 64];
   snprintf(name, sizeof name, "log+limit+host:?limit=1M&log.file=%s&max=64K", path);
   void *log = umem_open(name);
@@ -421,8 +405,7 @@ static void a_log_is_opened_by_name(void **state) {
   umem_thread_clear();
 }
 
-static void a_log_has_room_for_255_contexts(void **state) {
-  (void)state;
+LOG_TEST(a_log_has_room_for_255_contexts) {
   open_small(&one, &host);
   for (unsigned i = 2; i < 256; i++) {
     assert_ok(umemLog_ctor(&two, &host, &options));
@@ -436,25 +419,6 @@ static void a_log_has_room_for_255_contexts(void **state) {
 }
 
 int main(void) {
-  static struct CMUnitTest const tests[] = {
-      LOG_TEST(each_event_is_a_record),
-      LOG_TEST(the_contexts_are_named),
-      LOG_TEST(labels_stand_beside_the_names),
-      LOG_TEST(the_stream_is_told),
-      LOG_TEST(a_copy_is_one_record_with_both_sides),
-      LOG_TEST(another_file_knows_one_side),
-      LOG_TEST(failures_are_in_their_records),
-      LOG_TEST(a_file_is_shared_and_then_begun_anew),
-      LOG_TEST(bad_options_are_refused),
-      LOG_TEST(options_may_be_older),
-      LOG_TEST(other_files_are_left_alone),
-      LOG_TEST(a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused),
-      LOG_TEST(a_link_to_a_file_is_followed),
-      LOG_TEST(a_link_to_nothing_is_refused),
-      LOG_TEST(the_file_stays_the_same),
-      LOG_TEST(a_log_is_opened_by_name),
-      LOG_TEST(a_log_has_room_for_255_contexts),
-  };
   doubles_use();
-  return cmocka_run_group_tests_name("Log", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -266,8 +266,7 @@ static void refuse(size_t i, uint64_t bytes) {
   assert_int_equal(trace.count, 2);
 }
 
-static void each_refusal_is_a_status(void **state) {
-  (void)state;
+LOG_TEST(each_refusal_is_a_status) {
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
     if (refusals[i].when == always || refusals[i].when == ifNew) refuse(i, nothing);
     if (refusals[i].when == always || refusals[i].when == ifThere) {
@@ -279,8 +278,7 @@ static void each_refusal_is_a_status(void **state) {
 }
 
 /* A signal without SA_RESTART may come at each of them. */
-static void interrupted_calls_are_made_again(void **state) {
-  (void)state;
+LOG_TEST(interrupted_calls_are_made_again) {
   static Call const interruptible[] = {openCall,      flockCall,     preadCall,  pwriteCall,
                                        ftruncateCall, fallocateCall, statvfsCall};
   for (size_t i = 0; i < sizeof interruptible / sizeof *interruptible; i++)
@@ -325,8 +323,7 @@ static bool read_what_is_left(void) {
 
 /* Whatever the moment, a log that was there is there, or a new one, and a name that was free has none or a
  * whole one. The next one begins. */
-static void killed_while_it_begins(void **state) {
-  (void)state;
+LOG_TEST(killed_while_it_begins) {
   static uint64_t const kinds[] = {nothing, empty, 1 << 16, 1 << 17, 1 << 18};
   for (int i = 0; i < 5; i++) {
     int call = 1, old = 0;
@@ -352,8 +349,7 @@ static void killed_while_it_begins(void **state) {
 
 /* Another file that comes to the path at any moment is left alone, whether the log is then begun in the file
  * that was there before, or is refused. A new log has no name, or a hidden one, until it is complete. */
-static void another_file_takes_the_name(void **state) {
-  (void)state;
+LOG_TEST(another_file_takes_the_name) {
   snprintf(another, sizeof another, "%.*s-new", (int)sizeof another - 5, path);
   for (int is_new = 0; is_new < 3; is_new++)
     for (int fault = 0; fault < 3; fault++) {
@@ -389,8 +385,7 @@ static void another_file_takes_the_name(void **state) {
 }
 
 /* The name for the time being does not stay, whatever becomes of the log. */
-static void a_file_system_that_has_less_will_do(void **state) {
-  (void)state;
+LOG_TEST(a_file_system_that_has_less_will_do) {
   char folder[BACKEND_PATH_SIZE + 8], whole[BACKEND_PATH_SIZE];
   memcpy(whole, path, sizeof whole);
   snprintf(folder, sizeof folder, "%s-dir", path);
@@ -421,8 +416,7 @@ static void a_file_system_that_has_less_will_do(void **state) {
   memcpy(path, whole, sizeof whole);
 }
 
-static void nobody_waits_for_the_disk(void **state) {
-  (void)state;
+LOG_TEST(nobody_waits_for_the_disk) {
   umemLog log;
   unlink(path);
   umem_set_status(&host, umemIOError, "something to tell");
@@ -437,13 +431,5 @@ static void nobody_waits_for_the_disk(void **state) {
 
 int main(void) {
   umemClock_start(); /* opens a file once in a process: no call of a log */
-  static struct CMUnitTest const tests[] = {
-      LOG_TEST(each_refusal_is_a_status),
-      LOG_TEST(interrupted_calls_are_made_again),
-      LOG_TEST(killed_while_it_begins),
-      LOG_TEST(another_file_takes_the_name),
-      LOG_TEST(a_file_system_that_has_less_will_do),
-      LOG_TEST(nobody_waits_for_the_disk),
-  };
-  return cmocka_run_group_tests_name("Log without a file", tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -27,7 +27,7 @@ static inline int tear_down_log(void **state) {
   return tear_down(state);
 }
 
-#define LOG_TEST(test) cmocka_unit_test_setup_teardown(test, set_up_log, tear_down_log)
+#define LOG_TEST(name) TEST_CASE_WITH(name, set_up_log, tear_down_log)
 
 /* Reads the log as it is now. */
 static inline void read_back(void) {

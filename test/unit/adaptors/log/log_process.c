@@ -48,8 +48,7 @@ static void run_until_killed(int reported) {
 
 /* All that was recorded before is there; of what was going on at most one record of each thread is
  * not. */
-static void nothing_is_lost_when_killed(void **state) {
-  (void)state;
+LOG_TEST(nothing_is_lost_when_killed) {
   for (int round = 0; round < 10; round++) {
     int reported[2], how;
     char byte;
@@ -91,8 +90,7 @@ static uintptr_t any_address(umemVirtual *ctx, size_t nbytes) {
 }
 
 /* The copy that a program dies in has its record. */
-static void the_last_copy_is_there(void **state) {
-  (void)state;
+LOG_TEST(the_last_copy_is_there) {
   static struct umemVtbl const methods = {.alloc = any_address, .copy_from = die_in_copy};
   int how;
   pid_t child = fork();
@@ -118,8 +116,7 @@ static void the_last_copy_is_there(void **state) {
 }
 
 /* Wherever the constructor is when it happens, the next one opens the file. */
-static void it_begins_again_after_a_kill(void **state) {
-  (void)state;
+LOG_TEST(it_begins_again_after_a_kill) {
   for (int round = 0; round < 40; round++) {
     int reported[2], how;
     char byte;
@@ -144,8 +141,7 @@ static void it_begins_again_after_a_kill(void **state) {
 
 /* ---- children of fork ---- */
 
-static void a_child_writes_nothing(void **state) {
-  (void)state;
+LOG_TEST(a_child_writes_nothing) {
   assert_ok(umemLog_ctor(&shared, &host, &options));
   uintptr_t mine = umem_alloc(&shared, 10);
   pid_t child = fork();
@@ -180,8 +176,7 @@ static void a_child_writes_nothing(void **state) {
 }
 
 /* Processes that have the same options, as by UMEM_DEFAULT, write at the same time. */
-static void each_process_has_a_log_of_its_own(void **state) {
-  (void)state;
+LOG_TEST(each_process_has_a_log_of_its_own) {
   char other[BACKEND_PATH_SIZE + 16];
   options.each_process = 1;
   assert_ok(umemLog_ctor(&shared, &host, &options));
@@ -215,8 +210,7 @@ static void each_process_has_a_log_of_its_own(void **state) {
 }
 
 /* A child that goes on with the descriptor does not keep the parent from beginning anew. */
-static void a_child_holds_no_lock(void **state) {
-  (void)state;
+LOG_TEST(a_child_holds_no_lock) {
   int wait_for[2];
   char byte;
   assert_int_equal(pipe(wait_for), 0);
@@ -236,8 +230,7 @@ static void a_child_holds_no_lock(void **state) {
 
 /* ---- the disk ---- */
 
-static void the_limit_of_file_size_is_a_status(void **state) {
-  (void)state;
+LOG_TEST(the_limit_of_file_size_is_a_status) {
   struct stat about;
   pid_t child = fork();
   assert_true(child >= 0);
@@ -261,8 +254,7 @@ static void the_limit_of_file_size_is_a_status(void **state) {
   assert_int_equal(trace.count, 512);
 }
 
-static void a_full_disk_is_a_status(void **state) {
-  (void)state;
+LOG_TEST(a_full_disk_is_a_status) {
   struct stat about;
   options.max_bytes = (uint64_t)1 << 61;
   assert_int_equal(umemLog_ctor(&shared, &host, &options), umemMemoryError);
@@ -272,21 +264,11 @@ static void a_full_disk_is_a_status(void **state) {
 }
 
 /* Nobody may write to a program that runs. */
-static void an_unwritable_file_is_a_status(void **state) {
-  (void)state;
+LOG_TEST(an_unwritable_file_is_a_status) {
   if (setting_qemu()) skip(); /* the program that the system runs is qemu */
   options.filename = "/proc/self/exe";
   assert_int_equal(umemLog_ctor(&shared, &host, &options), umemIOError);
   expect_failure(&shared, umemIOError, "cannot open the log \"/proc/self/exe\": Text file busy");
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      LOG_TEST(nothing_is_lost_when_killed),        LOG_TEST(the_last_copy_is_there),
-      LOG_TEST(it_begins_again_after_a_kill),       LOG_TEST(a_child_writes_nothing),
-      LOG_TEST(each_process_has_a_log_of_its_own),  LOG_TEST(a_child_holds_no_lock),
-      LOG_TEST(the_limit_of_file_size_is_a_status), LOG_TEST(a_full_disk_is_a_status),
-      LOG_TEST(an_unwritable_file_is_a_status),
-  };
-  return cmocka_run_group_tests_name("Log and processes", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -60,10 +60,11 @@ static void expect_refusal(size_t nbytes, char const *text) {
   assert_null(trace.records);
 }
 
+#define READ_TEST(name) TEST_CASE_WITH(name, write_log, forget_log)
+
 /* ---- what is refused ---- */
 
-static void what_is_no_log_is_told(void **state) {
-  (void)state;
+READ_TEST(what_is_no_log_is_told) {
   assert_true(trace_parse(&trace, bytes, length));
   assert_true(trace.count > 100 && !trace.incomplete);
   trace_close(&trace);
@@ -91,8 +92,7 @@ static void what_is_no_log_is_told(void **state) {
   expect_refusal(length, "it is no log of umem");
 }
 
-static void files_that_cannot_be_read_are_told(void **state) {
-  (void)state;
+READ_TEST(files_that_cannot_be_read_are_told) {
   assert_false(trace_read(&trace, "/nonexistent/log"));
   assert_non_null(strstr(trace.why, "No such file"));
   assert_false(trace_read(&trace, "/tmp"));
@@ -100,8 +100,7 @@ static void files_that_cannot_be_read_are_told(void **state) {
 }
 
 /* What is not complete is counted, and the rest is there. */
-static void incomplete_records_are_left_out(void **state) {
-  (void)state;
+READ_TEST(incomplete_records_are_left_out) {
   umemLogRecord *ring = (umemLogRecord *)(bytes + umemLog_ring_at);
   assert_true(trace_parse(&trace, bytes, length));
   size_t count = trace.count;
@@ -130,8 +129,7 @@ static void expect_left_out(size_t count, size_t left_out) {
   header()->ended = ended;
 }
 
-static void records_of_another_time_are_left_out(void **state) {
-  (void)state;
+READ_TEST(records_of_another_time_are_left_out) {
   umemLogRecord *ring = (umemLogRecord *)(bytes + umemLog_ring_at);
   assert_true(trace_parse(&trace, bytes, length));
   size_t count = trace.count;
@@ -156,8 +154,7 @@ static void records_of_another_time_are_left_out(void **state) {
   expect_refusal(length, "its header is damaged");
 }
 
-static void contexts_of_another_time_begin_with_the_log(void **state) {
-  (void)state;
+READ_TEST(contexts_of_another_time_begin_with_the_log) {
   umemLogContext *contexts = (umemLogContext *)(bytes + umemLog_contexts_at);
   uint64_t right = contexts[1].begun;
   contexts[2].begun = UINT64_MAX / 2;
@@ -203,8 +200,7 @@ static void damage(void) {
   }
 }
 
-static void damaged_logs_do_no_harm(void **state) {
-  (void)state;
+READ_TEST(damaged_logs_do_no_harm) {
   FILE *sink = fopen("/dev/null", "w");
   unsigned char *sound = malloc(length);
   assert_non_null(sink);
@@ -233,8 +229,7 @@ static void replay_over(void *ctx, size_t failures) {
 }
 
 /* What was done is done again: as many blocks, and all of them freed. */
-static void a_replay_does_the_same(void **state) {
-  (void)state;
+READ_TEST(a_replay_does_the_same) {
   void *const places[] = {&host, &fake, &offsets};
   for (int i = 0; i < 3; i++) {
     umemStats stats;
@@ -254,8 +249,7 @@ static void a_replay_does_the_same(void **state) {
 }
 
 /* What there is no room for is a failure; the rest goes on, and all is given back. */
-static void a_replay_tells_what_fails(void **state) {
-  (void)state;
+READ_TEST(a_replay_tells_what_fails) {
   umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &host, 4000));
   replay_over(&limit, 12); /* blocks that do not grow to 3000 */
@@ -266,18 +260,4 @@ static void a_replay_tells_what_fails(void **state) {
   end(&limit);
 }
 
-#define READ_TEST(test) cmocka_unit_test_setup_teardown(test, write_log, forget_log)
-
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      READ_TEST(what_is_no_log_is_told),
-      READ_TEST(files_that_cannot_be_read_are_told),
-      READ_TEST(incomplete_records_are_left_out),
-      READ_TEST(damaged_logs_do_no_harm),
-      READ_TEST(records_of_another_time_are_left_out),
-      READ_TEST(contexts_of_another_time_begin_with_the_log),
-      READ_TEST(a_replay_does_the_same),
-      READ_TEST(a_replay_tells_what_fails),
-  };
-  return cmocka_run_group_tests_name("Reading logs", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

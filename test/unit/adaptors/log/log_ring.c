@@ -230,14 +230,18 @@ static void a_log_can_be_read_while_others_are_begun(void **state) {
 
 int main(void) {
   static struct CMUnitTest const tests[] = {
-      LOG_TEST(the_oldest_are_overwritten),
-      LOG_TEST(late_records_are_dropped), /* while the process has one thread */
-      LOG_TEST(threads_write_together),
-      LOG_TEST(a_free_stands_before_what_follows_it),
-      LOG_TEST(threads_overwrite_each_other),
-      LOG_TEST(late_records_are_dropped),
-      LOG_TEST(a_log_can_be_read_while_it_is_written),
-      LOG_TEST(a_log_can_be_read_while_others_are_begun),
+      cmocka_unit_test_setup_teardown(the_oldest_are_overwritten, set_up_log, tear_down_log),
+      cmocka_unit_test_setup_teardown(late_records_are_dropped, set_up_log,
+                                      tear_down_log), /* while the process has one thread */
+      cmocka_unit_test_setup_teardown(threads_write_together, set_up_log, tear_down_log),
+      cmocka_unit_test_setup_teardown(a_free_stands_before_what_follows_it, set_up_log,
+                                      tear_down_log),
+      cmocka_unit_test_setup_teardown(threads_overwrite_each_other, set_up_log, tear_down_log),
+      cmocka_unit_test_setup_teardown(late_records_are_dropped, set_up_log, tear_down_log),
+      cmocka_unit_test_setup_teardown(a_log_can_be_read_while_it_is_written, set_up_log,
+                                      tear_down_log),
+      cmocka_unit_test_setup_teardown(a_log_can_be_read_while_others_are_begun, set_up_log,
+                                      tear_down_log),
   };
   return cmocka_run_group_tests_name("The ring of a log", tests, NULL, NULL);
 }

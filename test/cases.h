@@ -1,0 +1,39 @@
+/* cases.h - the tests of a program in C: each TEST_CASE adds itself to those that run_cases runs, in the order of the file.
+ *
+ *     TEST_CASE(two_blocks_are_apart) { ... }
+ *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is what open_file has left ... }
+ *     int main(void) { return run_cases(NULL, NULL); } */
+#ifndef UMEM_TEST_CASES_H
+#define UMEM_TEST_CASES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { casesMost = 128 };
+static struct CMUnitTest cases_of_program[casesMost];
+static size_t case_count;
+
+static inline void cases_add(struct CMUnitTest test) {
+  if (case_count < casesMost) cases_of_program[case_count] = test;
+  case_count++;
+}
+
+#define TEST_CASE_WITH(name, set_up, tear_down)                                                    \
+  static void name(void **state);                                                                  \
+  __attribute__((constructor)) static void add_##name(void) {                                      \
+    cases_add((struct CMUnitTest)cmocka_unit_test_setup_teardown(name, set_up, tear_down));        \
+  }                                                                                                \
+  static void name(void **state __attribute__((unused)))
+#define TEST_CASE(name) TEST_CASE_WITH(name, NULL, NULL)
+
+/* Runs them, with these before the first and after the last. Returns the exit status of main. */
+static inline int run_cases(CMFixtureFunction set_up, CMFixtureFunction tear_down) {
+  if (case_count > casesMost) return 1;
+  return _cmocka_run_group_tests("tests", cases_of_program, case_count, set_up, tear_down);
+}
+
+#endif
