@@ -122,6 +122,8 @@ MUTANTS = [
       first=("unit.cuda_room",)),
     c("pool/pool_cache.c", "    if (cache->ended) free_cache(cache);\n", "", "threads that outlive the library keep their caches",
       first=("unit.dlopen",)),
+    c("pool/pool_cache.c", "exits ? NULL : newest", "newest", "exit frees caches of threads that go on",
+      first=("unit.pool_threads",)),
     c("base/read_text.h", "  umem_defer_cancel();\n", "", "a thread is cancelled while a context in RAM reads a file",
       first=("fault.cancel_points",)),
     c("cuda/cuda_share.c", "  if (wanted->fd < 0) {", "  if (wanted->fd <= 0) {", "a descriptor with number 0 counts as none",

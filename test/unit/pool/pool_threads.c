@@ -4,8 +4,10 @@
 
 #include "backends.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -325,6 +327,56 @@ TEST_CASE(a_child_goes_on) {
   for (unsigned i = 0; i < thread_count; i++) assert_true(workers[i].right);
   expect_nothing_left(&pool);
   umem_dtor(&pool);
+}
+
+/* ---- the end of the process ---- */
+
+/* At exit the library ends before the process: a thread that goes on still has caches of pools that another one has
+ * ended. Freed memory is overwritten, so that whoever reads it is found out. */
+enum { many_pools = 130 };
+static umemPool many[many_pools];
+static sem_t goes_on, is_done;
+static bool outlives_library;
+
+static void *use_pools(void *unused) {
+  for (int i = 0; i < many_pools; i++) umem_free(&many[i], umem_alloc(&many[i], 100));
+  sem_post(&is_done);
+  sem_wait(&goes_on);
+  uintptr_t adr = umem_alloc(&many[0], 100);
+  if (!adr) _exit(1);
+  umem_free(&many[0], adr);
+  sem_post(&is_done);
+  return unused;
+}
+
+/* After the destructors of the library. */
+__attribute__((destructor(101))) static void let_thread_go_on(void) {
+  if (!outlives_library) return;
+  sem_post(&goes_on);
+  sem_wait(&is_done);
+  _exit(0);
+}
+
+static void exit_before_a_thread(void) {
+  pthread_t thread;
+  mallopt(M_PERTURB, 0x5a);
+  sem_init(&goes_on, 0, 0);
+  sem_init(&is_done, 0, 0);
+  for (int i = 0; i < many_pools; i++)
+    if (umemPool_ctor(&many[i], &host, NULL) != umemOK) _exit(2);
+  if (pthread_create(&thread, NULL, use_pools, NULL) != 0) _exit(3);
+  sem_wait(&is_done);
+  for (int i = 1; i < many_pools; i++) umem_dtor(&many[i]);
+  outlives_library = true;
+  exit(4);
+}
+
+TEST_CASE(pools_work_until_the_process_ends) {
+  pid_t child = fork();
+  if (child == 0) exit_before_a_thread();
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
 }
 
 int main(void) {
