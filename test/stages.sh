@@ -207,6 +207,7 @@ stage_includes() {
   python3 test/style/version.py
   check "the mistakes of test/mutation can be made" python3 test/mutation/run.py --check
   python3 test/style/house.py
+  python3 test/style/changelog.py
   python3 test/style/words.py
   check "words.py finds refused words, and its budget only falls" python3 test/style/words_test.py
   check "house.py counts, and its budget only falls" python3 test/style/house_test.py

@@ -191,7 +191,7 @@ public:
    * Throws umem::value_error if these rules do not allow the assignment, and umem::locked_error while
    * a lock or a guard of this array lives, or a lock of other: both arrays are then what they were. If
    * a copy fails for another reason and only the written side was current, some elements may have been
-   * written. Arrays around foreign memory may overlap: other is read before this array is written. */
+   * written. Arrays around foreign memory may overlap: other is read before this one is written. */
   Array &operator=(Array const &other) {
     if (this != &other) assign(other);
     return *this;
