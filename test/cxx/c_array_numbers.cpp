@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -96,28 +97,54 @@ template <class T> bool is_same_number(T const &one, T const &other) {
   return std::isnan(a) ? std::isnan(b) : std::memcmp(&one, &other, sizeof one) == 0;
 }
 
-template <class To, bool wraps, class From> void expect_rules_of_c(std::vector<From> const &in) {
+/* The numbers by umemArray_convert, or umemArray_convert_wrapping. */
+template <class To, bool wraps, class From>
+umem::Array<To, 1> converted_by_c(std::vector<From> const &in) {
   auto const count = static_cast<std::int64_t>(in.size());
-  umem::Array<To, 1> want({count}), have({count});
-  umem::View<From const, 1> const from(in.data(), {count});
-  if constexpr (wraps) {
-    umem::convert_elements(from, want, umem::wrapping);
-    umem::convert(umem::on_host, from, have, umem::wrapping);
-  } else {
-    umem::convert_elements(from, want);
-    umem::convert(from, have);
-  }
-  auto const expected = want.host(umem::read), found = have.host(umem::read);
-  for (std::int64_t i = 0; i < count; i++)
-    ASSERT_TRUE(is_same_number(expected(i), found(i)))
+  umem::Host host;
+  CArray source = make<From>(host, count);
+  umem::Array<To, 1> target({count});
+  std::memcpy(reinterpret_cast<void *>(umemArray_address(source.get())), in.data(),
+              in.size() * sizeof(From));
+  if constexpr (wraps)
+    umem::convert_elements(source, target, umem::wrapping);
+  else
+    umem::convert_elements(source, target);
+  return target;
+}
+
+template <class To, bool wraps, class From>
+void expect_same_numbers(std::vector<From> const &in, To const *found) {
+  auto const wanted = converted_by_c<To, wraps>(in);
+  auto const expected = wanted.host(umem::read);
+  for (std::size_t i = 0; i < in.size(); i++)
+    ASSERT_TRUE(is_same_number(expected(static_cast<std::int64_t>(i)), found[i]))
         << umem::element_type<From> << " to " << umem::element_type<To> << ", wrapping " << wraps
-        << ": " << static_cast<double>(static_cast<float>(in[static_cast<std::size_t>(i)]));
+        << ": " << static_cast<double>(static_cast<float>(in[i]));
+}
+
+/* One by one, as the loops convert them: the loops themselves take the compiler much longer. */
+template <class To, bool wraps, class From> void expect_rules_of_c(std::vector<From> const &in) {
+  std::unique_ptr<To[]> const found(new To[in.size()]);
+  for (std::size_t i = 0; i < in.size(); i++) found[i] = umem::detail::converted<To, wraps>(in[i]);
+  expect_same_numbers<To, wraps>(in, found.get());
 }
 
 template <class From, class... To> void expect_rules_of_c_for_all() {
   std::vector<From> const in = hard_numbers<From>();
   (expect_rules_of_c<To, false>(in), ...);
   (expect_rules_of_c<To, true>(in), ...);
+}
+
+template <class To, class From> void expect_rules_of_c_in_loops() {
+  std::vector<From> const in = hard_numbers<From>();
+  auto const count = static_cast<std::int64_t>(in.size());
+  umem::Array<To, 1> have({count});
+  umem::View<From const, 1> const from(in.data(), {count});
+  umem::convert(from, have);
+  expect_same_numbers<To, false>(in, &have.host(umem::read)(0));
+  umem::convert(umem::on_host, from, have, umem::wrapping);
+  expect_same_numbers<To, true>(in, &have.host(umem::read)(0));
 }
 
 template <class... T> void expect_rules_of_c_between() {
@@ -132,8 +159,14 @@ TEST(CArrayNumbers, convert_of_cxx_has_the_results_of_c) {
   expect_rules_of_c_between<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
                             std::uint16_t, std::uint32_t, std::uint64_t, float, double>();
 #endif
-  std::vector<double> const in = hard_numbers<double>();
-  expect_rules_of_c<bool, false>(in);
+  expect_rules_of_c<bool, false>(hard_numbers<double>());
+}
+
+TEST(CArrayNumbers, loops_convert_as_c_does) {
+  expect_rules_of_c_in_loops<std::int8_t, double>();
+  expect_rules_of_c_in_loops<std::uint64_t, float>();
+  expect_rules_of_c_in_loops<double, std::int64_t>();
+  expect_rules_of_c_in_loops<std::int64_t, std::uint8_t>();
 }
 
 TEST(CArrayNumbers, convert_of_cxx_takes_complex_numbers_part_by_part) {

@@ -18,6 +18,7 @@
 #include "fault/child.h"
 #include "fault/inject.h"
 #include "fault/scenarios.h"
+#include "settings.h"
 
 #define TYPE(type) (1u << (type))
 
@@ -213,6 +214,12 @@ static unsigned long next_of(Scenario const *scenario, unsigned long nth) {
   return scenario->needs & needsLong ? nth + 1 + nth / 4 : nth + 1;
 }
 
+/* Where time is short, one call fails for n = 1, 2, 4, 6, ..., and all from the nth on for n = 1, 3, 5, ... */
+static unsigned long step_of(Scenario const *scenario, unsigned long nth, bool lasting) {
+  unsigned long next = next_of(scenario, nth);
+  return setting_small() && (lasting || nth > 1) ? next + 1 : next;
+}
+
 /* Only a scratch file can do without open; the fake's constructor is no part of the library; a scenario that runs for long meets the first error of each
  * call only. */
 static bool is_spared(Place const *place, Scenario const *scenario, Fault const *fault) {
@@ -252,10 +259,10 @@ static void sweep(Place const *place, Scenario const *scenario) {
     if (!made[fault->without != callNone ? fault->without : fault->call]) continue;
     if (is_spared(place, scenario, fault)) continue;
     unsigned long nth = 1;
-    while (meets(place, scenario, fault, nth, false, &written)) nth = next_of(scenario, nth);
+    while (meets(place, scenario, fault, nth, false, &written)) nth = step_of(scenario, nth, false);
     if (!can_last(scenario, fault)) continue;
     nth = 1;
-    while (meets(place, scenario, fault, nth, true, &written)) nth = next_of(scenario, nth);
+    while (meets(place, scenario, fault, nth, true, &written)) nth = step_of(scenario, nth, true);
   }
 }
 

@@ -50,6 +50,11 @@ static void copy_plainly(Case const *c, char *dst, char const *src, int k) {
 }
 
 /* Copies a case in both ways; the bytes between the items must stay. shift moves the source from its boundary. */
+/* CMocka compares byte by byte. */
+static void expect_same(char const *found, char const *wanted, size_t size) {
+  if (memcmp(found, wanted, size) != 0) assert_memory_equal(found, wanted, size);
+}
+
 static void check(Case *c, int const *src_order, size_t src_gap, size_t dst_gap, size_t shift) {
   int in_order[5] = {0, 1, 2, 3, 4};
   size_t src_size = lay_out(c, src_order, src_gap, c->src);
@@ -65,13 +70,13 @@ static void check(Case *c, int const *src_order, size_t src_gap, size_t dst_gap,
   umem_normalise(&n, &given, &from, &to);
   umem_copy_tiles((char *)to, (char const *)from, &n.layout);
   copy_plainly(c, wanted, src + shift, 0);
-  assert_memory_equal(found, wanted, dst_size);
+  expect_same(found, wanted, dst_size);
   memset(found, 0x5A, dst_size);
   if (n.layout.rank)
     assert_true(umem_copy_pointers((char *)to, (char const *)from, &n.layout, NULL));
   else
     memcpy((void *)to, (void const *)from, n.layout.item_size);
-  assert_memory_equal(found, wanted, dst_size);
+  expect_same(found, wanted, dst_size);
   free(src);
   free(found);
   free(wanted);

@@ -57,7 +57,9 @@ static void open_with(Any *ctx, char const *mode, umemDirect direct) {
 static void expect_bytes(Any *ctx, size_t offset, size_t size, size_t shift) {
   memset(back, 0, size + shift);
   assert_int_equal(get(ctx, offset, back + shift, size), umemOK);
-  assert_memory_equal(back + shift, data + offset, size);
+  /* CMocka compares byte by byte. */
+  if (memcmp(back + shift, data + offset, size) != 0)
+    assert_memory_equal(back + shift, data + offset, size);
 }
 
 static int set_up_case(void **state) {

@@ -154,7 +154,7 @@ static inline void check_pattern(unsigned char const *bytes, size_t size, uint64
 static inline void make_file(size_t size) {
   FILE *file = fopen(path, "wb");
   assert_non_null(file);
-  for (size_t i = 0; i < size; i++) putc(pattern(i), file);
+  for (size_t i = 0; i < size; i++) putc_unlocked(pattern(i), file);
   assert_int_equal(fclose(file), 0);
 }
 
