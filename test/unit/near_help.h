@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cases.h"
-#include "base/near.h"
+#include "base/system.h"
 #include "temporary.h"
 
 static char near_root[256];

@@ -1,8 +1,9 @@
 /* ahead.h - copies that AMD's processors do slowly.
  *
- * Where the destination begins 1 to 31 bytes after the source, modulo the size of a page, their `rep movsb` takes up to
- * twenty times as long as elsewhere (glibc's bug 30994). Some C libraries copy runs with it that fit into the second
- * cache, and Linux the bytes of every read and write. Large blocks of malloc begin 16 bytes after the start of a page. */
+ * Where the destination begins 1 to 31 bytes after the source, modulo the size of a page, their
+ * `rep movsb` takes up to twenty times as long as elsewhere (glibc's bug 30994). Some C libraries
+ * copy runs with it that fit into the second cache, and Linux the bytes of every read and write.
+ * Large blocks of malloc begin 16 bytes after the start of a page. */
 #ifndef UMEM_AHEAD_H
 #define UMEM_AHEAD_H
 
@@ -23,7 +24,8 @@ static inline bool umem_is_ahead(uintptr_t dst, uintptr_t src) {
 /* For tests: every processor takes the way of AMD's. */
 extern bool umem_all_are_slow __attribute__((visibility("hidden")));
 
-/* Whether this processor copies slowly from src to dst: others than AMD's copy at all distances alike. */
+/* Whether this processor copies slowly from src to dst: others than AMD's copy at all distances
+ * alike. */
 static inline bool umem_is_slow(uintptr_t dst, uintptr_t src) {
 #ifdef __x86_64__
   return umem_is_ahead(dst, src) && (umem_all_are_slow || __builtin_cpu_is("amd"));

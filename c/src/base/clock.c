@@ -1,4 +1,4 @@
-/* clock.c - see clock.h. */
+/* clock.c - measures the rate of the processor's counter by clock_gettime. */
 #include "base/clock.h"
 
 #if !defined(__x86_64__)
@@ -12,8 +12,9 @@ void umemClock_start(void) {}
 #include <string.h>
 #include <unistd.h>
 
-/* ns: how long a reading serves; the least and the most time over which the rate is measured, so that the shift by 32 bits
- * does not overflow. Ticks: what a reading may take, unless the thread was interrupted. */
+/* ns: how long a reading serves; the least and the most time over which the rate is measured, so
+ * that the shift by 32 bits does not overflow. Ticks: what a reading may take, unless the thread
+ * was interrupted. */
 enum { serves = 250000, least_span = 10000000, most_span = 2000000000, quick = 1000, tries = 4 };
 
 bool umem_clock_counts;
@@ -33,7 +34,8 @@ void umemClock_start(void) {
   pthread_once(&once, look);
 }
 
-/* Reads both: the counter last, so that the time lags behind. Whether it took as long as it should. */
+/* Reads both: the counter last, so that the time lags behind. Whether it took as long as it
+ * should. */
 static bool read_both(uint64_t *ticks, uint64_t *ns) {
   for (int i = 0; i < tries; i++) {
     uint64_t before = __builtin_ia32_rdtsc();
@@ -49,8 +51,8 @@ static bool is_near(uint64_t rate, uint64_t other) {
   return difference <= other >> 10;
 }
 
-/* The first rate serves only when another one, of a time of its own, confirms it. One that differs from the rate before
- * is none: the counter has jumped, or has gone on during a suspension. */
+/* The first rate serves only when another one, of a time of its own, confirms it. One that differs
+ * from the rate before is none: the counter has jumped, or has gone on during a suspension. */
 static void measure_rate(umemClock *clock) {
   uint64_t ticks = clock->ticks - clock->first_ticks, ns = clock->ns - clock->first_ns;
   bool usable = clock->first_ns && clock->ticks > clock->first_ticks && ns < most_span;

@@ -1,12 +1,13 @@
 /* clock.h - the time of CLOCK_MONOTONIC in less time than clock_gettime takes.
  *
- * A thread reads the processor's counter, and clock_gettime only every 250 us: between two such readings the time follows
- * from the counter and from its rate, which the thread has measured twice, over 10 ms or more. The rate is a bit too low on
- * purpose, so that the time lags behind by at most some 0.1 us and never has to go back.
+ * A thread reads the processor's counter, and clock_gettime only every 250 us: between two such
+ * readings the time follows from the counter and from its rate, which the thread has measured
+ * twice, over 10 ms or more. The rate is a bit too low on purpose, so that the time lags behind by
+ * at most some 0.1 us and never has to go back.
  *
- * Only where Linux itself takes the time from that counter (the clock source "tsc" of x86-64): there it has a constant rate
- * and is the same on all processors. Elsewhere, and in a thread that is younger than 20 ms, each call is one of
- * clock_gettime. */
+ * Only where Linux itself takes the time from that counter (the clock source "tsc" of x86-64):
+ * there it has a constant rate and is the same on all processors. Elsewhere, and in a thread that
+ * is younger than 20 ms, each call is one of clock_gettime. */
 #ifndef UMEM_CLOCK_H
 #define UMEM_CLOCK_H
 

@@ -1,11 +1,12 @@
-/* faultable.c - see faultable.h.
+/* faultable.c - ends accesses to mapped files that raise SIGBUS.
  *
- * The handler finds the guard in a table of the guards that run now. A thread variable would not do: its first use in
- * a thread may allocate, and the handler may run in a thread that has never called umem.
+ * The handler finds the access in a table of those that run now. A thread variable would not do:
+ * its first use in a thread may allocate, and the handler may run in a thread that has never called
+ * umem.
  *
- * A handler that the program installs while ours is there stays. It may keep ours to call it for what it does
- * not know. If ours were installed over it later, both would call each other for ever; so from then on there are
- * no guards. */
+ * A handler that the program installs while ours is there remains. It may keep ours to call it for
+ * what it does not know. If ours were installed over it later, both would call each other for ever;
+ * so from then on there are no fault-tolerant accesses. */
 #include "base/faultable.h"
 #include "base/lock.h"
 
@@ -14,29 +15,30 @@
 #include <signal.h>
 #include <string.h>
 
-enum { guards_most = 256 }; /* threads */
+enum { accesses_most = 256 }; /* threads */
 
-typedef struct Guard {
+typedef struct Access {
   umemFaultableRange const *ranges;
   sigjmp_buf jump;
-  unsigned long order;        /* later guards of a thread run inside of earlier ones */
+  unsigned long order;        /* later ones of a thread run inside of earlier ones */
   bool blocks;                /* SIGBUS was blocked before */
   volatile sig_atomic_t sent; /* a SIGBUS came that must wait until it is blocked again */
-} Guard;
+} Access;
 
-/* A guard is read by its own thread alone: it is on the stack of that one. */
+/* An access is read by its own thread alone: it is on the stack of that one. */
 typedef struct Entry {
   uintptr_t thread; /* pthread_self() of the thread, 0 for a free entry; atomic */
-  Guard *guard;     /* atomic */
+  Access *access;   /* atomic */
 } Entry;
 
-static Entry entries[guards_most];
+static Entry entries[accesses_most];
 
 /* Under the global lock. */
 static unsigned running;
 static bool replaced; /* the program has installed a handler over ours */
 
-/* The handler before ours. The handler reads the one that latest points to; only the other one is changed. */
+/* The handler before ours. The handler reads the one that latest points to; only the other one is
+ * changed. */
 static struct sigaction before[2];
 static struct sigaction *latest = before; /* atomic */
 
@@ -45,38 +47,38 @@ static struct sigaction *latest = before; /* atomic */
 static uintptr_t self(void) { return (uintptr_t)pthread_self(); }
 
 /* Returns NULL if the table is full. */
-static Entry *enter(Guard *guard) {
+static Entry *enter(Access *access) {
   static unsigned long orders;
-  guard->order = __atomic_add_fetch(&orders, 1, __ATOMIC_RELAXED);
-  for (Entry *entry = entries; entry < entries + guards_most; entry++) {
-    uintptr_t nobody = 0;
+  access->order = __atomic_add_fetch(&orders, 1, __ATOMIC_RELAXED);
+  for (Entry *entry = entries; entry < entries + accesses_most; entry++) {
+    uintptr_t none = 0;
     if (__atomic_load_n(&entry->thread, __ATOMIC_RELAXED)) continue;
-    if (!__atomic_compare_exchange_n(&entry->thread, &nobody, self(), false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(&entry->thread, &none, self(), false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
       continue;
-    __atomic_store_n(&entry->guard, guard, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->access, access, __ATOMIC_RELEASE);
     return entry;
   }
   return NULL;
 }
 
 static void leave(Entry *entry) {
-  __atomic_store_n(&entry->guard, NULL, __ATOMIC_RELEASE);
+  __atomic_store_n(&entry->access, NULL, __ATOMIC_RELEASE);
   __atomic_store_n(&entry->thread, 0, __ATOMIC_RELEASE);
 }
 
-static bool covers(Guard const *guard, uintptr_t adr) {
-  umemFaultableRange const *ranges = guard->ranges;
+static bool covers(Access const *access, uintptr_t adr) {
+  umemFaultableRange const *ranges = access->ranges;
   return adr - ranges[0].first < ranges[0].size || adr - ranges[1].first < ranges[1].size;
 }
 
-/* The innermost guard of the calling thread; NULL if there is none. */
-static Guard *innermost(void) {
-  Guard *found = NULL;
-  for (Entry *entry = entries; entry < entries + guards_most; entry++) {
+/* The innermost access of the calling thread; NULL if there is none. */
+static Access *innermost(void) {
+  Access *found = NULL;
+  for (Entry *entry = entries; entry < entries + accesses_most; entry++) {
     if (__atomic_load_n(&entry->thread, __ATOMIC_ACQUIRE) != self()) continue;
-    Guard *guard = __atomic_load_n(&entry->guard, __ATOMIC_ACQUIRE);
-    if (guard && (!found || guard->order > found->order)) found = guard;
+    Access *access = __atomic_load_n(&entry->access, __ATOMIC_ACQUIRE);
+    if (access && (!found || access->order > found->order)) found = access;
   }
   return found;
 }
@@ -88,8 +90,8 @@ static bool is_fault(siginfo_t const *info) {
   return info->si_code > 0 && info->si_code != SI_KERNEL;
 }
 
-/* The default action ends the process: when the access is repeated, or when the signal that was sent comes
- * again after the handler. */
+/* The default action ends the process: when the access is repeated, or when the signal that was
+ * sent comes again after the handler. */
 static void end_process(int number, bool fault) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(number, &action, NULL);
@@ -110,11 +112,11 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
-  Guard *guard = innermost();
-  if (guard && is_fault(info) && covers(guard, (uintptr_t)info->si_addr))
-    siglongjmp(guard->jump, 1);
-  else if (guard && guard->blocks && !is_fault(info))
-    guard->sent = 1;
+  Access *access = innermost();
+  if (access && is_fault(info) && covers(access, (uintptr_t)info->si_addr))
+    siglongjmp(access->jump, 1);
+  else if (access && access->blocks && !is_fault(info))
+    access->sent = 1;
   else
     pass_on(number, info, context);
 }
@@ -138,7 +140,8 @@ static int exchange(struct sigaction *earlier, struct sigaction const *assumed) 
   return sigaction(SIGBUS, &ours, earlier);
 }
 
-/* With the lock. Assumes that the handler before ours is the same as the last time: one call then. */
+/* With the lock. Assumes that the handler before ours is the same as the last time: one call
+ * then. */
 static bool install(void) {
   static bool known;
   struct sigaction *other = latest == before ? before + 1 : before, again;
@@ -158,7 +161,7 @@ static void uninstall(void) {
   sigaction(SIGBUS, &now, NULL);
 }
 
-/* ---- guarded work ---- */
+/* ---- accesses ---- */
 
 static bool begin(void) {
   umemLock_acquire_global();
@@ -178,7 +181,7 @@ static void end(void) {
 static void begin_child(void) {
   unsigned before_fork = running;
   running = 0;
-  for (Entry *entry = entries; entry < entries + guards_most; entry++) {
+  for (Entry *entry = entries; entry < entries + accesses_most; entry++) {
     if (entry->thread == self())
       running++;
     else
@@ -192,35 +195,35 @@ __attribute__((constructor(101))) static void watch_fork(void) {
 }
 
 /* Apart, because siglongjmp keeps no variables of this function that changed after sigsetjmp. */
-static __attribute__((noinline)) bool run(Guard *guard, umemFaultableWork *work, void *data) {
-  if (sigsetjmp(guard->jump, 0) != 0) return false;
+static __attribute__((noinline)) bool run(Access *access, umemFaultableWork *work, void *data) {
+  if (sigsetjmp(access->jump, 0) != 0) return false;
   work(data);
   return true;
 }
 
 /* The thread may block SIGBUS; a fault would then end the process. */
-static bool run_unblocked(Guard *guard, umemFaultableWork *work, void *data) {
+static bool run_unblocked(Access *access, umemFaultableWork *work, void *data) {
   sigset_t bus, old;
   sigemptyset(&bus);
   sigaddset(&bus, SIGBUS);
   if (pthread_sigmask(SIG_UNBLOCK, &bus, &old) != 0) return false;
-  guard->blocks = sigismember(&old, SIGBUS) == 1;
-  bool whole = run(guard, work, data);
-  if (!whole || guard->blocks) pthread_sigmask(SIG_SETMASK, &old, NULL);
+  access->blocks = sigismember(&old, SIGBUS) == 1;
+  bool whole = run(access, work, data);
+  if (!whole || access->blocks) pthread_sigmask(SIG_SETMASK, &old, NULL);
   return whole;
 }
 
 bool umem_access_faultable(umemFaultableRange const ranges[2], umemFaultableWork *work,
                            void *data) {
-  Guard guard = {.ranges = ranges, .blocks = true};
-  Entry *entry = enter(&guard);
+  Access access = {.ranges = ranges, .blocks = true};
+  Entry *entry = enter(&access);
   if (!entry) return false;
   bool whole = false;
   if (begin()) {
-    whole = run_unblocked(&guard, work, data);
+    whole = run_unblocked(&access, work, data);
     end();
   }
   leave(entry);
-  if (guard.sent) pthread_kill(pthread_self(), SIGBUS);
+  if (access.sent) pthread_kill(pthread_self(), SIGBUS);
   return whole;
 }

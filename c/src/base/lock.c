@@ -1,7 +1,10 @@
-/* lock.c - see lock.h. All locks form a list, newest first; its own mutex is `list_mutex`. */
+/* lock.c - mutexes that survive fork, and fences. All locks form a list, newest first; its own
+ * mutex is `list_mutex`. */
 #include "base/lock.h"
-
 #include "base/thread.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -66,3 +69,24 @@ void umemLock_wait_global(pthread_cond_t *condition) {
   umem_defer_cancel();
   pthread_cond_wait(condition, &global_mutex);
 }
+
+/* ==== fences ==== */
+
+#ifdef SYS_membarrier
+
+/* MEMBARRIER_CMD_PRIVATE_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED */
+enum { fence_command = 1 << 3, register_command = 1 << 4 };
+
+static bool command(int which) { return syscall(SYS_membarrier, which, 0, 0) == 0; }
+
+bool umem_fence_threads(void) {
+  if (umem_is_single_threaded()) return true;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  return command(fence_command) || (command(register_command) && command(fence_command));
+}
+
+#else
+
+bool umem_fence_threads(void) { return umem_is_single_threaded(); }
+
+#endif

@@ -18,7 +18,8 @@ static inline uint64_t umem_lesser(uint64_t one, uint64_t other) {
   return one < other ? one : other;
 }
 
-/* The text of a number. Its point is "." whatever the locale of the program is; printf writes that of the locale. */
+/* The text of a number. Its point is "." whatever the locale of the program is; printf writes that
+ * of the locale. */
 typedef struct umemNumberText {
   char text[48];
 } umemNumberText;

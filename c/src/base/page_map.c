@@ -1,4 +1,4 @@
-/* page_map.c - see page_map.h. */
+/* page_map.c - prepares, fills and empties the regions of a map of pages. */
 #include "base/page_map.h"
 
 #include <stdlib.h>

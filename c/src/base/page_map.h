@@ -1,11 +1,11 @@
 /* page_map.h - a word for each page of the address space: which chunk or span it belongs to.
  *
- * A page is 64 KiB. Regions of 1024 pages have a leaf each, a table of words; leaves are found in a hash
- * table by the number of their region, so that any 64-bit address will do.
+ * A page is 64 KiB. Regions of 1024 pages have a leaf each, a table of words; leaves are found in a
+ * hash table by the number of their region, so that any 64-bit address will do.
  *
- * Threads: one writer at a time, with a lock of its own; readers need none. Leaves and outgrown hash
- * tables stay until the end, since a reader may be looking at them: 8 KiB for each 64 MiB of address
- * space that its owner has ever used. */
+ * Threads: one writer at a time, with a lock of its own; readers need none. Leaves and outgrown
+ * hash tables stay until the end, since a reader may be looking at them: 8 KiB for each 64 MiB of
+ * address space that its owner has ever used. */
 #ifndef UMEM_PAGE_MAP_H
 #define UMEM_PAGE_MAP_H
 
@@ -43,7 +43,7 @@ typedef struct umemPageMap {
 bool umemPageMap_init(umemPageMap *map);
 void umemPageMap_fini(umemPageMap *map);
 
-/* Empties the map: nothing was ever prepared. While nobody reads. */
+/* Empties the map: nothing was ever prepared. While no thread reads. */
 void umemPageMap_clear(umemPageMap *map);
 
 /* Makes sure that count pages from page on can be set. False without memory. */
@@ -70,7 +70,7 @@ static inline uintptr_t const *umemPageLeaf_word(umemPageLeaf const *leaf, uintp
   return &leaf->words[(uint64_t)adr >> umemPageShift & ((1 << umemPageLeafShift) - 1)];
 }
 
-/* The word of the page of adr, which stays where it is; NULL where none near was ever prepared. */
+/* The word of the page of adr, which does not move; NULL where none near was ever prepared. */
 static inline uintptr_t *umemPageMap_word(umemPageMap const *map, uintptr_t adr) {
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPageLeaf *leaf = umemPageMap_leaf(map, page >> umemPageLeafShift);

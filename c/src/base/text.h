@@ -1,5 +1,5 @@
-/* text.h - text that comes from elsewhere, such as names of files, shown so that it does no harm: in messages of the
- * library, and in what reads logs. */
+/* text.h - text that comes from elsewhere, such as names of files, shown so that it does no harm:
+ * in messages of the library, and in what reads logs. */
 #ifndef UMEM_TEXT_H
 #define UMEM_TEXT_H
 
@@ -15,7 +15,8 @@ typedef struct umemCharacter {
   bool valid;
 } umemCharacter;
 
-/* The character of UTF-8 at the beginning of text, which is not empty: of RFC 3629, so that each has one form. */
+/* The character of UTF-8 at the beginning of text, which is not empty: of RFC 3629, so that each
+ * has one form. */
 static inline umemCharacter umem_first_character(char const *text) {
   static uint32_t const least[] = {0, 0, 0x80, 0x800, 0x10000};
   unsigned char const *bytes = (unsigned char const *)text, c = *bytes;
@@ -31,8 +32,8 @@ static inline umemCharacter umem_first_character(char const *text) {
   return valid ? (umemCharacter){code, length, true} : (umemCharacter){c, 1, false};
 }
 
-/* Whether a character acts on the terminal or on the text around it: controls (C0, DEL, C1), marks and overrides
- * of direction, separators of lines, what has no width, tags. */
+/* Whether a character acts on the terminal or on the text next to it: controls (C0, DEL, C1), marks
+ * and overrides of direction, separators of lines, what has no width, tags. */
 static inline bool umem_acts_on_text(uint32_t code) {
   static uint32_t const ranges[][2] = {{0, 0x1f},        {0x7f, 0x9f},      {0xad, 0xad},
                                        {0x61c, 0x61c},   {0x180e, 0x180e},  {0x200b, 0x200f},
@@ -44,8 +45,9 @@ static inline bool umem_acts_on_text(uint32_t code) {
   return false;
 }
 
-/* Copies text to out, of size bytes with the zero, and writes "\x1b" and the like for the bytes of what acts on text and
- * for those that are not UTF-8. Cuts before a character or an escape that does not fit. A backslash stays one. */
+/* Copies text to out, of size bytes with the zero, and writes "\x1b" and the like for the bytes of
+ * what acts on text and for those that are not UTF-8. Cuts before a character or an escape that
+ * does not fit. A backslash is not changed. */
 static inline void umem_escape(char *out, size_t size, char const *text) {
   size_t used = 0;
   while (*text) {

@@ -1,10 +1,11 @@
-/* thread.c - see thread.h. Why pthread_cancel is put off while umem runs:
+/* thread.c - starts threads, and puts pthread_cancel off while umem runs. The reason:
  *
- * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory there,
- * and every such call is a point where POSIX may end the thread. Unwinding all of that would have to be
- * right in each context, a user's too. Instead the thread is not cancelled there at all; the request stays
- * pending and acts after umem. Contexts in RAM do not pay for it (umemPrompt): what they call puts it off itself before
- * it reaches such a point. test/fault/core/cancel_points.c finds what forgets that. */
+ * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory
+ * there, and every such call is a point where POSIX may end the thread. Unwinding all of that would
+ * have to be right in each context, a user's too. Instead the thread is not cancelled there at all;
+ * the request remains pending and acts after umem. Contexts in RAM do not pay for it (umemPrompt):
+ * what they call puts it off itself before it reaches such a point. test/fault/core/cancel_points.c
+ * finds what forgets that. */
 #include "base/thread.h"
 
 #include <signal.h>
@@ -12,8 +13,8 @@
 
 _Thread_local umemThread umem_thread;
 
-/* The member deferred changes last here, and first below: a signal handler that comes between finds a
- * thread that has put off nothing, and leaves it as it is. */
+/* The member deferred changes last here, and first below: a signal handler that comes between finds
+ * a thread that has put off nothing, and leaves it as it is. */
 void umem_defer_cancel(void) {
   if (umem_thread.deferred || !umem_thread.function) return;
   int before;

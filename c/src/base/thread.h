@@ -1,4 +1,5 @@
-/* thread.h - what the library keeps for each thread, how it puts off pthread_cancel, and threads of its own. */
+/* thread.h - what the library keeps for each thread, how it puts off pthread_cancel, and threads of
+ * its own. */
 #ifndef UMEM_THREAD_H
 #define UMEM_THREAD_H
 
@@ -13,8 +14,8 @@
 struct umemAttempt;
 struct umemOpenLeg;
 
-/* What every call looks at. It has the default TLS model: with initial-exec all thread variables of the
- * library, its texts too, would need room in static TLS, and dlopen of it would fail. */
+/* What every call looks at. It has the default TLS model: with initial-exec all thread variables of
+ * the library, its texts too, would need room in static TLS, and dlopen of it would fail. */
 typedef struct umemThread {
   char const *function; /* the outermost public function that is running: stands before messages */
   void const *caller;   /* where that returns to: the program's code */
@@ -37,8 +38,8 @@ typedef struct umemThread {
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
 
-/* Whether the process has no other thread, so that no atomic operation is needed. The C library counts them from 2.32
- * on; without it the answer is no. */
+/* Whether the process has no other thread, so that no atomic operation is needed. The C library
+ * counts them from 2.32 on; without it the answer is no. */
 static inline bool umem_is_single_threaded(void) {
 #if defined(__has_include) && __has_include(<sys/single_threaded.h>)
   return __libc_single_threaded;
@@ -47,14 +48,15 @@ static inline bool umem_is_single_threaded(void) {
 #endif
 }
 
-/* Until the outermost public function that is running returns, pthread_cancel does not end this thread: a
- * thread that ended inside of umem would leave locks held, and its stack to helpers that still use it. Does
- * nothing where no function is running. */
+/* Until the outermost public function that is running returns, pthread_cancel does not end this
+ * thread: a thread that ended inside of umem would leave locks held, and its stack to helpers that
+ * still use it. Does nothing where no function is running. */
 void umem_defer_cancel(void);
 void umem_end_deferral(void);
 
-/* Starts a thread that runs work(argument), with all signals blocked but those of its own faults: the program's
- * signal handlers must not run in threads that it did not start. Returns 0, or an error as of pthread_create. */
+/* Starts a thread that runs work(argument), with all signals blocked but those of its own faults:
+ * the program's signal handlers must not run in threads that it did not start. Returns 0, or an
+ * error as of pthread_create. */
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument);
 
 #endif

@@ -3,8 +3,7 @@
  * Several threads share long runs: one processor moves a fraction of what the memory of the machine does. */
 #include "core/ram.h"
 #include "base/ahead.h"
-#include "base/memory_left.h"
-#include "base/near.h"
+#include "base/system.h"
 #include "base/number.h"
 #include "core/threads.h"
 #include "core/status.h"

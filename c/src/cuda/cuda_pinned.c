@@ -5,7 +5,7 @@
  * more, umem maps huge pages, touches them with several threads, and then registers them with the
  * runtime: allocating and freeing 1 GiB takes 82 ms instead of 511 ms (H200, 16 cores). */
 #include "cuda/cuda_pinned.h"
-#include "base/memory_left.h"
+#include "base/system.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/ram.h"

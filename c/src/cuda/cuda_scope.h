@@ -4,7 +4,7 @@
 #define UMEM_CUDA_SCOPE_H
 
 #include "base/lock.h"
-#include "base/near.h"
+#include "base/system.h"
 #include "cuda/cuda_rt.h"
 
 #include <umem/base.h>

@@ -6,7 +6,7 @@
  * its way; from it, it drains one while the other is coming. There are several because one thread
  * moves some 10 GB/s and the link 55 (H200, PCIe 5). */
 #include "cuda/cuda_methods.h"
-#include "base/near.h"
+#include "base/system.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/run.h"

@@ -3,7 +3,7 @@
 #ifndef UMEM_OPEN_PRIVATE_H
 #define UMEM_OPEN_PRIVATE_H
 
-#include "base/folders.h"
+#include "base/files.h"
 #include "open/name.h"
 
 /* The layers of one context. Their memory follows the struct. */

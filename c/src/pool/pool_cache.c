@@ -10,10 +10,10 @@
  *
  * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays for that with two
  * stores for each call, and with no fence: before each change it says that it is busy, and then looks whether the
- * cache is closed. Who wants the blocks closes the cache, fences all threads at once (base/fence.h), and waits until
+ * cache is closed. Who wants the blocks closes the cache, fences all threads at once (base/lock.h), and waits until
  * the thread is not busy. Where the system has no such fence, the blocks stay. */
 #include "pool/pool_cache.h"
-#include "base/fence.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
  *
  *   segment.c        checks segments
  *   mapped.c         what the process has mapped */
-#include "base/again.h"
+#include "base/files.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"

@@ -1,7 +1,7 @@
 /* segment.c - the tables of a segment of shared memory, its layout, whom it may belong to, and
  * whether a file is one. */
 #include "share/segment.h"
-#include "base/again.h"
+#include "base/files.h"
 #include "base/number.h"
 
 #include <stdlib.h>

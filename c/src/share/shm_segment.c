@@ -1,10 +1,9 @@
 /* shm_segment.c - creates, opens and locks segments of shared memory, and finds out which process
  * owns a block. */
 #include "share/shm_segment.h"
-#include "base/again.h"
-#include "base/disk.h"
+#include "base/files.h"
 #include "base/lock.h"
-#include "base/memory_left.h"
+#include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"
 

@@ -5,8 +5,7 @@
  * malloc's speed. Methods return 0 when libc is out of memory; the dispatcher records it. Large
  * requests are first compared with what the system has left, as libc grants more. Hosts with
  * options: host_nodes.c. */
-#include "base/numa.h"
-#include "base/read_text.h"
+#include "base/system.h"
 #include "stores/host_nodes.h"
 #include "core/context.h"
 #include "core/memory.h"

@@ -4,9 +4,8 @@
  * of blocks is beside them, in memory of malloc: umem itself never touches a block, whose pages
  * therefore go to the threads that do. */
 #include "base/lock.h"
-#include "base/memory_left.h"
+#include "base/system.h"
 #include "base/number.h"
-#include "base/numa.h"
 #include "stores/host_nodes.h"
 #include "base/table.h"
 #include "base/thread.h"

@@ -3,7 +3,7 @@
  * The methods turn addresses into offsets of the file. For pointers they check that an address is
  * in the mapping; the functions below check the rest. */
 #include "stores/store.h"
-#include "base/again.h"
+#include "base/files.h"
 #include "base/ahead.h"
 #include "base/thread.h"
 #include "core/context.h"

@@ -1,6 +1,6 @@
 /* store_disk.c - what the file system and the page cache below a store can do. */
 #include "stores/store_disk.h"
-#include "base/again.h"
+#include "base/files.h"
 #include "base/ahead.h"
 #include "base/number.h"
 #include "core/status.h"

@@ -1,9 +1,8 @@
 /* store_file.c - reports what fails, measures and resizes the file, and finds the block of a
  * byte. */
 #include "stores/store_file.h"
-#include "base/again.h"
-#include "base/disk.h"
-#include "base/memory_left.h"
+#include "base/files.h"
+#include "base/system.h"
 #include "core/status.h"
 
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 /* store_io.c - reads, writes and fills ranges of the file, and makes them durable. */
 #include "stores/store_io.h"
-#include "base/again.h"
-#include "base/disk.h"
+#include "base/files.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/status.h"

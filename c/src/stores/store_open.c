@@ -1,10 +1,7 @@
 /* store_open.c - opens, locks and closes the file of a store, also one that replaces another
  * file. */
 #include "stores/store_open.h"
-#include "base/again.h"
-#include "base/folders.h"
-#include "base/new_file.h"
-#include "base/remove.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "core/context.h"
 #include "core/status.h"
@@ -25,7 +22,7 @@
 
 /* ==== files that replace others ====
  *
- * The new file replaces the old one at one instant (base/new_file.h). Data come first, then the
+ * The new file replaces the old one at one instant (base/files.h). Data come first, then the
  * names, then the folder: after a power cut the name leads to a complete file too. The folder is
  * held open, so that it may be renamed, or the working directory be changed, in between. */
 

@@ -1,8 +1,7 @@
 /* store_room.c - gives the file length and disk space, and takes them back. */
 #include "stores/store_room.h"
-#include "base/again.h"
-#include "base/disk.h"
-#include "base/memory_left.h"
+#include "base/files.h"
+#include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"
 #include "stores/store_file.h"

@@ -1,7 +1,7 @@
 /* store_space.c - the blocks of a store, and the ways in which others get at their bytes: a
  * pointer, a descriptor, a handle. */
 #include "stores/store_space.h"
-#include "base/disk.h"
+#include "base/files.h"
 #include "base/number.h"
 #include "core/status.h"
 #include "stores/store_file.h"

@@ -1,6 +1,6 @@
 /* memory_left.c - how much memory the system has left, from files that are made up, and how often it is asked. */
 
-#include "base/memory_left.h"
+#include "base/system.h"
 #include "unit/system_files.h"
 #include "cases.h"
 

@@ -1,4 +1,4 @@
-/* new_file.c - base/new_file.h: files that get their names late, where the file system has nameless files
+/* new_file.c - base/files.h: files that get their names late, where the file system has nameless files
  * and where it has none. What stays when a process is killed is tested with save_npy (cxx/npy_kill.cpp).
  *
  * Linked with -Wl,--wrap=openat,--wrap=openat64,--wrap=syscall. */
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/new_file.h"
+#include "base/files.h"
 #include "temporary.h"
 #include "cases.h"
 

@@ -2,7 +2,7 @@
  * scratch files, on File and MMap. */
 #include "file_help.h"
 
-#include "base/folders.h"
+#include "base/files.h"
 
 #include <signal.h>
 #include <sys/file.h>

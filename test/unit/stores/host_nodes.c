@@ -13,7 +13,7 @@
 #include <umem.h>
 #include <unistd.h>
 
-#include "base/numa.h"
+#include "base/system.h"
 #include "cases.h"
 
 #define MiB ((size_t)1 << 20)

@@ -1,8 +1,6 @@
 /* log_disk.c - see log_disk.h. */
 #include "adaptors/log/log_disk.h"
-#include "base/again.h"
-#include "base/folders.h"
-#include "base/disk.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #define UMEM_LOG_DISK_H
 
 #include "adaptors/log/log_format.h"
-#include "base/new_file.h"
+#include "base/files.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

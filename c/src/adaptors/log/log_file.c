@@ -1,7 +1,6 @@
 /* log_file.c - see log_file.h. */
 #include "adaptors/log/log_file.h"
-#include "base/disk.h"
-#include "base/folders.h"
+#include "base/files.h"
 #include "core/status.h"
 #include "adaptors/log/log_disk.h"
 
