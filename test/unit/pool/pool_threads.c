@@ -331,8 +331,9 @@ TEST_CASE(a_child_goes_on) {
 
 /* ---- the end of the process ---- */
 
-/* At exit the library ends before the process: a thread that goes on still has caches of pools that another one has
- * ended. Freed memory is overwritten, so that whoever reads it is found out. */
+/* At exit the library ends before the process: a thread that goes on still has caches of pools
+ * that another one has ended. Freed memory is overwritten, so that whoever reads it is found
+ * out. */
 enum { many_pools = 130 };
 static umemPool many[many_pools];
 static sem_t goes_on, is_done;
