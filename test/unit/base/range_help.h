@@ -1,11 +1,12 @@
 /* range_help.h - what the tests of the range allocator share: memory that fails, and random numbers.
  *
- * Programs are linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
+ * Programs are linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #ifndef UMEM_TEST_RANGE_HELP_H
 #define UMEM_TEST_RANGE_HELP_H
 
 #include "base/range.h"
 #include "cases.h"
+#include "failing_memory.h"
 
 #include <stdlib.h>
 
@@ -14,26 +15,11 @@
 static bool failing;           /* whether memory fails once the next passes are used up */
 static unsigned passes, fails; /* allocations that still succeed; those that have failed */
 
-static inline bool fail_now(void) {
+static bool fail_now(void) {
   if (!failing || passes-- > 0) return false;
   passes = 0;
   ++fails;
   return true;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return fail_now() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *old, size_t size) {
-  return fail_now() ? NULL : __real_realloc(old, size);
 }
 
 static inline void fail_after(unsigned count) {

@@ -1,8 +1,9 @@
 /* fixed_memory.c - blocks of one size, and bins, without memory for their records: each allocation of
  * theirs fails in turn.
  *
- * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "fixed_help.h"
+#include "failing_memory.h"
 
 /* ---- memory that fails ---- */
 
@@ -17,21 +18,6 @@ static bool fail_now(void) {
   failed = !passes;
   passes -= !failed;
   return failed;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return fail_now() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *old, size_t size) {
-  return fail_now() ? NULL : __real_realloc(old, size);
 }
 
 /* ---- what is done with each ---- */

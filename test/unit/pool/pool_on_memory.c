@@ -3,6 +3,7 @@
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "pool_on_help.h"
+#include "failing_memory.h"
 
 /* ---- malloc ---- */
 
@@ -17,26 +18,6 @@ static bool fail_now(void) {
   if (!fails) return false;
   fails--;
   return true;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return fail_now() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *old, size_t size) {
-  return fail_now() ? NULL : __real_realloc(old, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-  return fail_now() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 /* ---- what fails ---- */

@@ -3,6 +3,7 @@
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "pool_help.h"
+#include "failing_memory.h"
 
 /* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
 char const *__asan_default_options(void);
@@ -506,26 +507,6 @@ static bool failing;
 static unsigned passes;
 
 static bool fail_now(void) { return failing && passes-- == 0; }
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return fail_now() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *old, size_t size) {
-  return fail_now() ? NULL : __real_realloc(old, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-  return fail_now() ? NULL : __real_aligned_alloc(alignment, size);
-}
 
 /* Everything that needs memory once. Calls that fail say so. */
 static void use_all(umemPool *pool, umemLimit *limit) {
