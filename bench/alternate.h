@@ -16,7 +16,8 @@ template <typename Work> double seconds_of(Work &&work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/* Seconds that the calling thread takes of the processor for it, which other programs take less part in. */
+/* Seconds that the calling thread takes of the processor for it, which other programs take less
+ * part in. */
 template <typename Work> double processor_seconds_of(Work &&work) {
   auto now = [] {
     timespec time;
@@ -28,9 +29,9 @@ template <typename Work> double processor_seconds_of(Work &&work) {
   return now() - begin;
 }
 
-/* Of seconds_of, the second time, for work on fresh memory. A virtual machine hands free memory back to
- * its host; to get it again costs far more than the first touch that is to be measured. What the first
- * time has freed is still there for the second. */
+/* Of seconds_of, the second time, for work on fresh memory. A virtual machine hands free memory
+ * back to its host; to get it again costs far more than the first touch that is to be measured.
+ * What the first time has freed is still there for the second. */
 template <typename Work> double seconds_of_second(Work &&work) {
   work();
   return seconds_of(work);
@@ -39,11 +40,13 @@ template <typename Work> double seconds_of_second(Work &&work) {
 /* Makes the compiler believe that value is used. */
 template <typename T> void use(T const &value) { asm volatile("" : : "r"(value) : "memory"); }
 
-/* Does one piece of work and returns the seconds that count; what it prepares and cleans up does not. */
+/* Does one piece of work and returns the seconds that count; what it prepares and cleans up does
+ * not. */
 using Timed = std::function<double()>;
 
 /* Times each of the candidates once per round, beginning with another one each time, after a round
- * that is not counted, except if there is only one. samples[i][r] are the seconds of candidate i in round r. */
+ * that is not counted, except if there is only one. samples[i][r] are the seconds of candidate i in
+ * round r. */
 using Samples = std::vector<std::vector<double>>;
 Samples alternate(int rounds, std::vector<Timed> const &candidates);
 

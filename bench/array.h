@@ -1,5 +1,5 @@
-/* array.h - an array in RAM, in a file or in a mapped file, as a program without umem has it, and the
- * ways such a program has to move it. */
+/* array.h - an array in RAM, in a file or in a mapped file, as a program without umem has it, and
+ * the ways such a program has to move it. */
 #ifndef UMEM_BENCH_ARRAY_H
 #define UMEM_BENCH_ARRAY_H
 

@@ -1,9 +1,11 @@
-/* bare_copies.cpp - copies of 512 MiB by plain CUDA, measured as nvbandwidth does, for bw.py. No umem.
+/* bare_copies.cpp - copies of 512 MiB by plain CUDA, measured as nvbandwidth does, for bw.py. No
+ * umem.
  *
  *     umem_bare_copies to|from|local     pinned memory to the GPU 0, from it, within it
  *
- * Prints bytes a second of each of 3 samples. A sample is 4 copies that do not count and 16 copies on one stream, with an
- * event of CUDA before the first of the 16 and behind the last; the stream is held until all of this is queued. */
+ * Prints bytes a second of each of 3 samples. A sample is 4 copies that do not count and 16 copies
+ * on one stream, with an event of CUDA before the first of the 16 and behind the last; the stream
+ * is held until all of this is queued. */
 #include "by_hand_cuda.h"
 
 #include <atomic>
@@ -46,7 +48,8 @@ struct Event {
   cudaEvent_t event;
 };
 
-/* Holds a stream until it is released, at the latest by the destructor, which waits for the stream. */
+/* Holds a stream until it is released, at the latest by the destructor, which waits for the
+ * stream. */
 class Hold {
 public:
   explicit Hold(cudaStream_t stream) : stream_(stream) {

@@ -1,5 +1,5 @@
-/* by_hand_cuda.h - what a program does with GPUs that has no umem: plain calls of CUDA's runtime. Only
- * in builds with CUDA. */
+/* by_hand_cuda.h - what a program does with GPUs that has no umem: plain calls of CUDA's runtime.
+ * Only in builds with CUDA. */
 #ifndef UMEM_BENCH_BY_HAND_CUDA_H
 #define UMEM_BENCH_BY_HAND_CUDA_H
 

@@ -1,5 +1,5 @@
-/* by_hand_pipeline.h - the pipeline between files and a GPU that a program writes which has no umem: threads, each
- * with a stream and two pinned pieces of its own. */
+/* by_hand_pipeline.h - the pipeline between files and a GPU that a program writes which has no
+ * umem: threads, each with a stream and two pinned pieces of its own. */
 #ifndef UMEM_BENCH_BY_HAND_PIPELINE_H
 #define UMEM_BENCH_BY_HAND_PIPELINE_H
 
@@ -15,8 +15,8 @@ public:
   Pipeline(unsigned threads, std::size_t piece);
   ~Pipeline();
 
-  /* Copies size bytes from the beginning of the open file fd to the device memory far, and back. Starts the
-   * threads for each copy; pieces and streams are kept. */
+  /* Copies size bytes from the beginning of the open file fd to the device memory far, and back.
+   * Starts the threads for each copy; pieces and streams are kept. */
   void load(int fd, std::uintptr_t far, std::size_t size);
   void store(int fd, std::uintptr_t far, std::size_t size);
 

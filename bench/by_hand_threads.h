@@ -1,4 +1,5 @@
-/* by_hand_threads.h - files read in pieces by several threads, as a program does it that has no umem. */
+/* by_hand_threads.h - files read in pieces by several threads, as a program does it that has no
+ * umem. */
 #ifndef UMEM_BENCH_BY_HAND_THREADS_H
 #define UMEM_BENCH_BY_HAND_THREADS_H
 

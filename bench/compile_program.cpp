@@ -1,5 +1,5 @@
-/* compile_program.cpp - a program of 70 lines whose time to compile bench/compile_time.py measures: heat on a square
- * plate. */
+/* compile_program.cpp - a program of 70 lines whose time to compile bench/compile_time.py measures:
+ * heat on a square plate. */
 #include <umem.hpp>
 #include <umem/functional.hpp>
 #include <umem/npy.hpp>

@@ -1,4 +1,5 @@
-/* heap_umf.cpp - the disjoint pool of UMF, the Unified Memory Framework, over memory of the system. */
+/* heap_umf.cpp - the disjoint pool of UMF, the Unified Memory Framework, over memory of the
+ * system. */
 #include "heaps.h"
 
 #include <umf.h>

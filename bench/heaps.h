@@ -54,7 +54,8 @@ struct Other {
 /* The other libraries that CMake has found; prints those that cannot be loaded. */
 std::vector<Other> others();
 
-/* Each throws std::runtime_error when it cannot be loaded. Compiled where CMake finds the library. */
+/* Each throws std::runtime_error when it cannot be loaded. Compiled where CMake finds the
+ * library. */
 Other mimalloc_heap();
 Other jemalloc_heap();
 Other umf_heap();

@@ -1,5 +1,5 @@
-/* heaps_gpu.h - allocation of GPU memory by umem's pools, by plain CUDA and by RMM, called in the same way as
- * the heaps of heaps.h. Only in builds with CUDA.
+/* heaps_gpu.h - allocation of GPU memory by umem's pools, by plain CUDA and by RMM, called in the
+ * same way as the heaps of heaps.h. Only in builds with CUDA.
  *
  * Each class here owns what its heap() needs. finish() waits for what is queued, and throws
  * std::runtime_error if anything failed. */
@@ -16,7 +16,8 @@
 
 namespace bench {
 
-/* A pool of umem, or a view of one, by the row of the table; with the options that it has by default. */
+/* A pool of umem, or a view of one, by the row of the table; with the options that it has by
+ * default. */
 class GpuPool {
 public:
   explicit GpuPool(char const *row) : name_(row), place_(row_named(row)) {}
@@ -99,8 +100,8 @@ private:
   by_hand::CudaStream stream_;
 };
 
-/* RMM's pool over cudaMalloc, and one stream. It begins with so many bytes, as is its custom. Compiled where
- * CMake finds RMM. */
+/* RMM's pool over cudaMalloc, and one stream. It begins with so many bytes, as is its custom.
+ * Compiled where CMake finds RMM. */
 class RmmPool {
 public:
   class Impl;

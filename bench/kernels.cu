@@ -1,10 +1,10 @@
-/* kernels.cu - the kernels of the C++ headers on a GPU, each timed in turns with a copy within the device
- * that moves as many bytes as fast as the memory allows.
+/* kernels.cu - the kernels of the C++ headers on a GPU, each timed in turns with a copy within the
+ * device that moves as many bytes as fast as the memory allows.
  *
  *     umem_kernels
  *
- * Prints GB (1e9 bytes) read and written per second of both, medians of nine, and their ratio.
- * Exit code: 0; 1 when a call failed; 2 without a GPU. */
+ * Prints GB (1e9 bytes) read and written per second of both, medians of nine, and their ratio. Exit
+ * code: 0; 1 when a call failed; 2 without a GPU. */
 #include <umem.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>

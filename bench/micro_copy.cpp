@@ -1,5 +1,5 @@
-/* micro_copy.cpp - copies between all ordered pairs of contexts, from warm to warm: all bytes of both
- * sides have been written, and files are in the page cache. */
+/* micro_copy.cpp - copies between all ordered pairs of contexts, from warm to warm: all bytes of
+ * both sides have been written, and files are in the page cache. */
 #include "micro.h"
 
 #include "array.h"

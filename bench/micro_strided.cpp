@@ -1,5 +1,5 @@
-/* micro_strided.cpp - the three faces of a three-dimensional array, copied to an array without gaps,
- * between all ordered pairs of contexts. */
+/* micro_strided.cpp - the three faces of a three-dimensional array, copied to an array without
+ * gaps, between all ordered pairs of contexts. */
 #include "micro.h"
 
 #include "array.h"
@@ -38,8 +38,8 @@ void run_umem(benchmark::State &state, Backend const &from, Backend const &to, F
   for (auto _ : state) copy();
 }
 
-/* By hand: loops over the runs of the face; what comes from a file is read run by run, and what goes
- * to a file is packed first. */
+/* By hand: loops over the runs of the face; what comes from a file is read run by run, and what
+ * goes to a file is packed first. */
 void copy_by_hand(Array const &from, Kind from_kind, Array const &to, Kind to_kind,
                   Face const &face, char *packed) {
   bool rows = face.strides[1] == stride_z;

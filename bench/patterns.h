@@ -1,7 +1,9 @@
-/* patterns.h - what programs do with a heap, the same work for each: blocks replaced by others, blocks with
- * lifetimes, blocks replaced by many threads, blocks that one thread allocates and another frees.
+/* patterns.h - what programs do with a heap, the same work for each: blocks replaced by others,
+ * blocks with lifetimes, blocks replaced by many threads, blocks that one thread allocates and
+ * another frees.
  *
- * The random steps are drawn before, from one seed. Nothing is written to the blocks, unless touched. */
+ * The random steps are drawn before, from one seed. Nothing is written to the blocks, unless
+ * touched. */
 #ifndef UMEM_BENCH_PATTERNS_H
 #define UMEM_BENCH_PATTERNS_H
 
@@ -52,7 +54,8 @@ template <typename Heap> void take_pairs(Heap heap, std::size_t size, std::size_
   }
 }
 
-/* Blocks of a heap by number. What is kept of each is small: with many blocks it is not in the cache. */
+/* Blocks of a heap by number. What is kept of each is small: with many blocks it is not in the
+ * cache. */
 template <typename Heap> class Slots {
 public:
   Slots(Heap heap, std::size_t count)
@@ -128,8 +131,8 @@ struct Lives {
   std::size_t allocations = 0;
 };
 
-/* Random sizes, and lifetimes of 1 to 10000 allocations, as many of each power of two. No more than cap
- * bytes live at once: those that would be the next to go, go first. */
+/* Random sizes, and lifetimes of 1 to 10000 allocations, as many of each power of two. No more than
+ * cap bytes live at once: those that would be the next to go, go first. */
 Lives random_lives(std::size_t allocations, Sizes const &sizes, std::size_t cap);
 
 /* touched: the first byte of each block is written. */
@@ -199,8 +202,8 @@ private:
   alignas(64) std::atomic<std::size_t> taken_{0};
 };
 
-/* Pairs of threads: one of each allocates count blocks, the other frees them. touched: the first writes the
- * first byte of each block and the other reads it. */
+/* Pairs of threads: one of each allocates count blocks, the other frees them. touched: the first
+ * writes the first byte of each block and the other reads it. */
 template <typename Heap>
 void pass_blocks(Heap heap, std::size_t pairs, std::size_t count, std::vector<Step> const &steps,
                  bool touched) {

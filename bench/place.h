@@ -42,7 +42,8 @@ private:
   umemVirtual *context_;
 };
 
-/* A block of size bytes; all of them are written once, so that no benchmark pays for first touch. */
+/* A block of size bytes; all of them are written once, so that no benchmark pays for first
+ * touch. */
 class Block {
 public:
   Block(void *context, std::size_t size);

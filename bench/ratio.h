@@ -1,4 +1,5 @@
-/* ratio.h - a promise about the speed of umem compared with something else, and whether umem keeps it here. */
+/* ratio.h - a promise about the speed of umem compared with something else, and whether umem keeps
+ * it here. */
 #ifndef UMEM_BENCH_RATIO_H
 #define UMEM_BENCH_RATIO_H
 
@@ -30,8 +31,8 @@ struct Ratio {
   bool met() const; /* true without a target */
 };
 
-/* Adds the row of the first candidate against the one of the others that is fastest; candidate i + 1 has counts[i]
- * threads. */
+/* Adds the row of the first candidate against the one of the others that is fastest; candidate i +
+ * 1 has counts[i] threads. */
 void add_best(std::vector<Ratio> &rows, Ratio row, Samples const &samples,
               std::vector<unsigned> const &counts);
 
@@ -74,14 +75,15 @@ struct Group {
   void (*measure)(Effort const &, std::vector<Ratio> &);
 };
 
-/* The groups of GPUs, "gpu", "gpu-file" and "gpu-pool", in the order in which they must run; none in a build without
- * CUDA. */
+/* The groups of GPUs, "gpu", "gpu-file" and "gpu-pool", in the order in which they must run; none
+ * in a build without CUDA. */
 std::vector<Group> gpu_groups();
 
 /* Why there is no GPU to measure; empty when there is one. */
 std::string why_no_gpu();
 
-/* A copy between two named contexts of the table, compared with the slower of its halves through the host. */
+/* A copy between two named contexts of the table, compared with the slower of its halves through
+ * the host. */
 Ratio staged_ratio(char const *from, char const *to, std::size_t size, int rounds);
 
 } // namespace bench

@@ -1,4 +1,5 @@
-/* ratio_array.cpp - loops over the elements of arrays in RAM, compared with the same loops over raw pointers.
+/* ratio_array.cpp - loops over the elements of arrays in RAM, compared with the same loops over raw
+ * pointers.
  *
  * Both sides work on the same memory in the same order, with the guards of arrays inside of what is
  * timed. By hand a loop knows that the elements of a row have no gaps; umem's knows it where a row

@@ -1,6 +1,7 @@
-/* ratio_blocks.cpp - an array passes through a quarter of its memory (umem/blocks.h). On the host the other side is the
- * slowest of its legs alone: a plain copy from the file, the loop over memory, a plain copy to the file. On a GPU it is
- * the plain copy. All files are in the page cache. */
+/* ratio_blocks.cpp - an array passes through a quarter of its memory (umem/blocks.h). On the host
+ * the other side is the slowest of its legs alone: a plain copy from the file, the loop over
+ * memory, a plain copy to the file. On a GPU it is the plain copy. All files are in the page
+ * cache. */
 #include "ratio.h"
 
 #include "place.h"
@@ -122,7 +123,8 @@ void measure_on_host(Effort const &effort, std::size_t size, std::vector<Ratio> 
               {read, {"negate in RAM", [&] { return negate(whole); }}, write});
 }
 
-/* One byte of each block is set: the cheapest kernel there is, which must have run before the block goes. */
+/* One byte of each block is set: the cheapest kernel there is, which must have run before the block
+ * goes. */
 double load_blocks(Vector const &array, umem::Context const &gpu) {
   return seconds_of([&] {
     for (auto const &block : umem::blocks(array, gpu, quarter_of(array)))

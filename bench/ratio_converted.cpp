@@ -1,5 +1,6 @@
-/* ratio_converted.cpp - umemArray_convert for parts of arrays in all orders, beside the loop that a program writes,
- * compiled with -O2. One thread, and 4 to 8 MiB on either side. The same below an adaptor, and small arrays. */
+/* ratio_converted.cpp - umemArray_convert for parts of arrays in all orders, beside the loop that a
+ * program writes, compiled with -O2. One thread, and 4 to 8 MiB on either side. The same below an
+ * adaptor, and small arrays. */
 #include "ratio.h"
 
 #include "converted_loops.h"

@@ -1,5 +1,5 @@
-/* ratio_fixed.cpp - blocks of one size from umemFixed beside the same blocks from a pool: why umem has both.
- * Over RAM, and over the device of the tests, whose memory no CPU reads. */
+/* ratio_fixed.cpp - blocks of one size from umemFixed beside the same blocks from a pool: why umem
+ * has both. Over RAM, and over the device of the tests, whose memory no CPU reads. */
 #include "ratio.h"
 
 #include "heaps.h"

@@ -9,8 +9,8 @@
 
 namespace bench {
 
-/* The first group must be that of peers: once somebody lets one GPU reach the memory of another, all
- * copies of the process gain by it. */
+/* The first group must be that of peers: once somebody lets one GPU reach the memory of another,
+ * all copies of the process gain by it. */
 std::vector<Group> gpu_groups() {
   std::vector<Group> groups;
 #ifdef UMEM_BENCH_CUDA

@@ -12,8 +12,9 @@ namespace bench {
 
 using Work = std::function<void()>;
 
-/* Times ours and theirs in turns and adds row with the samples. Work that takes microseconds is done
- * many times in each round; there are as many rounds, 5 at least, as fill effort.gpu_seconds. */
+/* Times ours and theirs in turns and adds row with the samples. Work that takes microseconds is
+ * done many times in each round; there are as many rounds, 5 at least, as fill
+ * effort.gpu_seconds. */
 void add_row(Effort const &effort, std::vector<Ratio> &rows, Ratio row, Work const &ours,
              Work const &theirs);
 

@@ -1,4 +1,5 @@
-/* ratio_gpu_alloc.cpp - allocate and free: pinned memory, device memory, device memory of a pool. */
+/* ratio_gpu_alloc.cpp - allocate and free: pinned memory, device memory, device memory of a
+ * pool. */
 #include "ratio_gpu.h"
 
 #include "by_hand_cuda.h"
@@ -86,7 +87,8 @@ template <class Function> Function *driver_function(char const *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/* The calls that umem makes for a block of a stream, and nothing else. The row tells the work of umem itself. */
+/* The calls that umem makes for a block of a stream, and nothing else. The row tells the work of
+ * umem itself. */
 class DriverCalls {
 public:
   void pair(std::size_t size, CUmemoryPool pool, CUstream stream) {

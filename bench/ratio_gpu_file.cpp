@@ -1,5 +1,6 @@
-/* ratio_gpu_file.cpp - long copies between files in the page cache and device memory, compared with the pipeline by
- * hand and with kvikIO, at the number of threads at which each is fastest; and pageable memory compared with pinned. */
+/* ratio_gpu_file.cpp - long copies between files in the page cache and device memory, compared with
+ * the pipeline by hand and with kvikIO, at the number of threads at which each is fastest; and
+ * pageable memory compared with pinned. */
 #include "ratio_gpu.h"
 
 #include "by_hand.h"

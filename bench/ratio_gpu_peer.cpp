@@ -1,8 +1,8 @@
 /* ratio_gpu_peer.cpp - copies from one GPU to another.
  *
- * Access, once enabled, serves every copy of the process, and the first copy of umem enables it. So the
- * copies of a program that does not enable it are timed before all others; then umem and a program
- * that does enable it take turns. */
+ * Access, once enabled, serves every copy of the process, and the first copy of umem enables it. So
+ * the copies of a program that does not enable it are timed before all others; then umem and a
+ * program that does enable it take turns. */
 #include "ratio_gpu.h"
 
 #include "by_hand_cuda.h"

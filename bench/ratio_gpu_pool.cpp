@@ -1,6 +1,8 @@
-/* ratio_gpu_pool.cpp - umem's pools over a GPU, compared with cudaMallocAsync, RMM's pool and cudaMalloc.
+/* ratio_gpu_pool.cpp - umem's pools over a GPU, compared with cudaMallocAsync, RMM's pool and
+ * cudaMalloc.
  *
- * The benchmark does not write to the blocks. If the free memory does not suffice, fewer blocks are live. */
+ * The benchmark does not write to the blocks. If the free memory does not suffice, fewer blocks are
+ * live. */
 #include "ratio_gpu.h"
 
 #include "heaps_gpu.h"
@@ -25,8 +27,8 @@ constexpr std::size_t life_allocations = 4'000, life_cap = 4 * gibibyte;
 struct Others {
   std::optional<double> ordered; /* the target for cudaMallocAsync */
   std::optional<double> rmm;     /* for RMM's pool, only for the first of umem's pools */
-  /* Beside RMM and cudaMalloc at all: RMM looks at its free blocks one by one, cudaMalloc takes the time of
-   * some thousand other calls, and with very many blocks either takes minutes. */
+  /* Beside RMM and cudaMalloc at all: RMM looks at its free blocks one by one, cudaMalloc takes the
+   * time of some thousand other calls, and with very many blocks either takes minutes. */
   bool slow;
 };
 
@@ -40,8 +42,8 @@ template <typename Owner, typename Work> double seconds_with(Owner const &owner,
   });
 }
 
-/* ---- patterns: text() names it, bytes() are live of one side, and a call with the owner of a heap, which
- * outlives the answer, says how its operations are done ---- */
+/* ---- patterns: text() names it, bytes() are live of one side, and a call with the owner of a
+ * heap, which outlives the answer, says how its operations are done ---- */
 
 /* A block of one size, allocated and freed at once. */
 class Pairs {
@@ -76,8 +78,8 @@ public:
   }
   double bytes() const { return sizes_.mean() * static_cast<double>(live_); }
 
-  /* The first blocks are in the order of their allocation. Later ones are distributed as in a program that has
-   * run for a while. */
+  /* The first blocks are in the order of their allocation. Later ones are distributed as in a
+   * program that has run for a while. */
   template <typename Owner> Counted operator()(Owner const &owner) const {
     auto blocks = std::make_shared<Replacing<decltype(owner.heap())>>(owner.heap(), live_, steps_);
     constexpr std::size_t part = 1024;
@@ -145,8 +147,8 @@ private:
 
 /* ---- comparison with others ---- */
 
-/* How many operations fill a round, so that neither the clock nor a synchronisation counts. Of two tries
- * the shorter one counts: a pool may get memory from CUDA in the other. */
+/* How many operations fill a round, so that neither the clock nor a synchronisation counts. Of two
+ * tries the shorter one counts: a pool may get memory from CUDA in the other. */
 std::size_t operations_per_round(Counted const &work) {
   std::size_t count = 1;
   auto try_it = [&] { return seconds_of([&] { work(count); }); };
@@ -154,7 +156,8 @@ std::size_t operations_per_round(Counted const &work) {
   return count;
 }
 
-/* The two sides take turns, each with as many operations as fill a round; the samples are of one. */
+/* The two sides take turns, each with as many operations as fill a round; the samples are of
+ * one. */
 void add_pair(Effort const &effort, std::vector<Ratio> &rows, Ratio row, Counted const &ours,
               Counted const &theirs) {
   auto timed = [](Counted const &work) -> Timed {

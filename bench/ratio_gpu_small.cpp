@@ -1,5 +1,5 @@
-/* ratio_gpu_small.cpp - small copies, whose time is that of the call: from a context whose calls finish
- * before they return, and from an ordered one that is waited for each time. */
+/* ratio_gpu_small.cpp - small copies, whose time is that of the call: from a context whose calls
+ * finish before they return, and from an ordered one that is waited for each time. */
 #include "ratio_gpu.h"
 
 #include "by_hand_cuda.h"

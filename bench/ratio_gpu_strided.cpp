@@ -1,5 +1,5 @@
-/* ratio_gpu_strided.cpp - the faces and the inside of a three-dimensional array of floats, copied to an
- * array without gaps: from the host to the device and within the device. */
+/* ratio_gpu_strided.cpp - the faces and the inside of a three-dimensional array of floats, copied
+ * to an array without gaps: from the host to the device and within the device. */
 #include "ratio_gpu.h"
 
 #include "by_hand_cuda.h"
@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t item = sizeof(float);
 
-/* Of a cube of so many items on each edge, those from (from, from, from) on, x being the slowest. */
+/* Of a cube of so many items on each edge, those from (from, from, from) on, x being the
+ * slowest. */
 struct Part {
   char const *name;
   std::size_t edge, from, nx, ny, nz;

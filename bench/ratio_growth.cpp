@@ -30,7 +30,8 @@ private:
   umemFile context_;
 };
 
-/* Replaces random blocks of so many by others of random sizes, a part of the steps in each round. */
+/* Replaces random blocks of so many by others of random sizes, a part of the steps in each
+ * round. */
 class CudartState {
 public:
   explicit CudartState(std::size_t blocks)

@@ -1,7 +1,9 @@
-/* ratio_index.cpp - for_each_indexed over arrays in RAM, compared with three loops that are written out.
+/* ratio_index.cpp - for_each_indexed over arrays in RAM, compared with three loops that are written
+ * out.
  *
- * Short rows show what a row costs besides its elements. The functors are as in a header of a program,
- * which other files may have too: compilers inline less of these. One thread, timed by its processor. */
+ * Short rows show what a row costs besides its elements. The functors are as in a header of a
+ * program, which other files may have too: compilers inline less of these. One thread, timed by its
+ * processor. */
 #include "ratio.h"
 
 #include "place.h"

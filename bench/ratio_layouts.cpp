@@ -1,8 +1,8 @@
-/* ratio_layouts.cpp - for_each over three operands, z = a x + y, in RAM: x in several layouts, compared with the loops
- * over raw pointers that a program would have for each layout.
+/* ratio_layouts.cpp - for_each over three operands, z = a x + y, in RAM: x in several layouts,
+ * compared with the loops over raw pointers that a program would have for each layout.
  *
- * The row "three arrays" is a call on arrays, with its guards; the others work on views. One thread, timed by
- * its processor. */
+ * The row "three arrays" is a call on arrays, with its guards; the others work on views. One
+ * thread, timed by its processor. */
 #include "ratio.h"
 
 #include "place.h"
@@ -28,7 +28,8 @@ namespace {
 using Writer = umem::View<double, 2>;
 using Reader = umem::View<double const, 2>;
 
-/* x as a program without umem has it: the elements from one row, and from one column, to the next. */
+/* x as a program without umem has it: the elements from one row, and from one column, to the
+ * next. */
 struct Raw {
   double *z;
   double const *x, *y;

@@ -1,4 +1,5 @@
-/* ratio_npy.cpp - .npy files in the page cache: loaded into new and existing arrays and mapped, against fread and mmap. */
+/* ratio_npy.cpp - .npy files in the page cache: loaded into new and existing arrays and mapped,
+ * against fread and mmap. */
 #include "ratio.h"
 
 #include "by_hand.h"

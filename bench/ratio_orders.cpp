@@ -1,5 +1,6 @@
-/* ratio_orders.cpp - loops over arrays in column-major order, and between the two orders, compared with the loops over
- * raw pointers that a program would have; and a resize compared with a new array and a copy.
+/* ratio_orders.cpp - loops over arrays in column-major order, and between the two orders, compared
+ * with the loops over raw pointers that a program would have; and a resize compared with a new
+ * array and a copy.
  *
  * In RAM, with one thread, timed by its processor. */
 #include "ratio.h"

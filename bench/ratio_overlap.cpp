@@ -1,6 +1,7 @@
-/* ratio_overlap.cpp - how far the legs of a passage (umem/blocks.h) overlap. Each leg of a block takes a known time, in
- * which it uses no processor: the figures depend on nothing else of the machine. With n blocks, and t for each of the
- * three legs, (n + 2) t is the best: nothing overlaps while the first block is read and the last one written. */
+/* ratio_overlap.cpp - how far the legs of a passage (umem/blocks.h) overlap. Each leg of a block
+ * takes a known time, in which it uses no processor: the figures depend on nothing else of the
+ * machine. With n blocks, and t for each of the three legs, (n + 2) t is the best: nothing overlaps
+ * while the first block is read and the last one written. */
 #include "ratio.h"
 
 #include "place.h"
@@ -18,7 +19,8 @@ namespace {
 
 using Time = std::chrono::microseconds;
 
-/* A context of any number of bytes; a copy from it or to it takes a fixed time, and moves nothing. */
+/* A context of any number of bytes; a copy from it or to it takes a fixed time, and moves
+ * nothing. */
 struct Slow {
   umemVirtual super;
   umemHost host;

@@ -1,6 +1,6 @@
-/* ratio_pool.cpp - a pool over RAM compared with malloc, and with the heaps of other libraries, where they are
- * installed: one size, mixed sizes, random lifetimes, many threads, blocks freed by another thread; and
- * what an operation costs as the live blocks become many. */
+/* ratio_pool.cpp - a pool over RAM compared with malloc, and with the heaps of other libraries,
+ * where they are installed: one size, mixed sizes, random lifetimes, many threads, blocks freed by
+ * another thread; and what an operation costs as the live blocks become many. */
 #include "ratio.h"
 
 #include "heaps.h"

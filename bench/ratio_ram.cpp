@@ -1,5 +1,5 @@
-/* ratio_ram.cpp - long copies and sets in RAM, compared with memcpy and memset by one thread, and by the best of several
- * numbers of threads. */
+/* ratio_ram.cpp - long copies and sets in RAM, compared with memcpy and memset by one thread, and
+ * by the best of several numbers of threads. */
 #include "ratio.h"
 
 #include "by_hand_threads.h"
@@ -14,11 +14,12 @@ namespace {
 /* Below this size nobody takes several threads. */
 constexpr std::size_t piece = std::size_t{4} << 20;
 
-/* Bytes by which the destination begins after a page: at 16, where large blocks of malloc begin, some processors copy
- * slowly (c/src/base/ahead.h). */
+/* Bytes by which the destination begins after a page: at 16, where large blocks of malloc begin,
+ * some processors copy slowly (c/src/base/ahead.h). */
 constexpr std::size_t shifts[] = {0, 16};
 
-/* The second time: the caches have what the work itself leaves there, and not what the one before it has left. */
+/* The second time: the caches have what the work itself leaves there, and not what the one before
+ * it has left. */
 Timed timed(std::function<void()> work) {
   return [work] { return seconds_of_second(work); };
 }

@@ -1,5 +1,6 @@
-/* ratio_reductions.cpp - reductions over arrays in RAM, whole and along a dimension, and fills of ghost cells, compared
- * with the loops that a program writes for them. One thread, timed by its processor. */
+/* ratio_reductions.cpp - reductions over arrays in RAM, whole and along a dimension, and fills of
+ * ghost cells, compared with the loops that a program writes for them. One thread, timed by its
+ * processor. */
 #include "ratio.h"
 
 #include "place.h"

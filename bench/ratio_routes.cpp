@@ -1,5 +1,6 @@
-/* ratio_routes.cpp - long reads of files, from the page cache and from the disk, compared with the best of several
- * numbers of threads by hand. Both sides have the file open, and read into the same memory. */
+/* ratio_routes.cpp - long reads of files, from the page cache and from the disk, compared with the
+ * best of several numbers of threads by hand. Both sides have the file open, and read into the same
+ * memory. */
 #include "ratio.h"
 
 #include "by_hand.h"

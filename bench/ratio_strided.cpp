@@ -1,8 +1,8 @@
 /* ratio_strided.cpp - parts of arrays, in any order, between RAM, files and mapped files.
  *
- * Each pattern copies items of a large array to another one. A row compares a copy between two places with the
- * same copy from RAM to RAM; that one is compared with a loop over pointers, and a large one with a small one.
- * With a GPU, device memory and pinned memory are places too. */
+ * Each pattern copies items of a large array to another one. A row compares a copy between two
+ * places with the same copy from RAM to RAM; that one is compared with a loop over pointers, and a
+ * large one with a small one. With a GPU, device memory and pinned memory are places too. */
 #include "ratio.h"
 
 #include "place.h"
@@ -81,8 +81,8 @@ std::string name_of(Section const &section, char const *from, char const *to) {
   return "strided: " + section.name + ", " + from + " to " + to;
 }
 
-/* A call for a few items costs some system calls in files, and a start of the copy engine on a GPU, whatever it
- * copies: umem promises nothing there. */
+/* A call for a few items costs some system calls in files, and a start of the copy engine on a GPU,
+ * whatever it copies: umem promises nothing there. */
 std::optional<double> target_of(Section const &section, std::string const &from,
                                 std::string const &to) {
   if (section.src_size < promised_from && section.dst_size < promised_from) return std::nullopt;
@@ -126,9 +126,10 @@ void add_growth_row(std::string const &name, std::string const &against, std::ve
   rows.push_back({name, against, Measure::slowdown, growth_target, ours, theirs});
 }
 
-/* What an item costs in a large array, compared with a small one, where the order of the items changes: a plain
- * loop would miss the cache or the TLB for each. The cache of the processor has the small array and not the large
- * one, in RAM too. So the second row of files compares their growth with that of RAM. */
+/* What an item costs in a large array, compared with a small one, where the order of the items
+ * changes: a plain loop would miss the cache or the TLB for each. The cache of the processor has
+ * the small array and not the large one, in RAM too. So the second row of files compares their
+ * growth with that of RAM. */
 void add_growth(Section const &large, Samples const &large_samples, Section const &small,
                 Samples const &small_samples, std::vector<Ratio> &rows) {
   if (large.name.rfind("transposed", 0) && large.name.rfind("permuted", 0)) return;

@@ -1,7 +1,7 @@
 /* ratio_strided_cold.cpp - parts of arrays from files that the page cache does not have, to RAM.
  *
- * A row compares the copy with a copy of the whole file in order, cold too: a disk reads in larger units than
- * items. */
+ * A row compares the copy with a copy of the whole file in order, cold too: a disk reads in larger
+ * units than items. */
 #include "ratio.h"
 
 #include "by_hand.h"

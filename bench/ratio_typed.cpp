@@ -1,5 +1,5 @@
-/* ratio_typed.cpp - umemArray beside what a C program writes by hand: handles beside malloc, contents beside copies of
- * plain bytes. All in RAM: other places cost what their copies cost. */
+/* ratio_typed.cpp - umemArray beside what a C program writes by hand: handles beside malloc,
+ * contents beside copies of plain bytes. All in RAM: other places cost what their copies cost. */
 #include "ratio.h"
 
 #include "place.h"

@@ -2,14 +2,15 @@
  *
  *     umem_ratios [--quick | --once] [--json FILE] [GROUP...]
  *
- * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of it runs; the
- * figures mean nothing.
+ * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of
+ * it runs; the figures mean nothing.
  *
- * The groups are host, arrays, loops, files, npy, routes, ram, stage, growth, blocks, pool, fixed, log, strided, gpu, and
- * gpu-file and gpu-pool (also blocks of a stream), which are parts of gpu; without any, all are measured.
+ * The groups are host, arrays, loops, files, npy, routes, ram, stage, growth, blocks, pool, fixed,
+ * log, strided, gpu, and gpu-file and gpu-pool (also blocks of a stream), which are parts of gpu;
+ * without any, all are measured.
  *
- * Each row runs both things in turns, in this process. Exit status 0 when all could be measured, met
- * or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
+ * Each row runs both things in turns, in this process. Exit status 0 when all could be measured,
+ * met or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
 #include "ratio.h"
 
 #include "sizes.h"

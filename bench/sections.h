@@ -1,4 +1,5 @@
-/* sections.h - the parts of arrays that programs copy: faces, columns, transposed and reversed arrays, blocks. */
+/* sections.h - the parts of arrays that programs copy: faces, columns, transposed and reversed
+ * arrays, blocks. */
 #ifndef UMEM_BENCH_SECTIONS_H
 #define UMEM_BENCH_SECTIONS_H
 

@@ -85,8 +85,8 @@ private:
 using Block = Writer::Block;
 using Blocks = Writer::Blocks;
 
-/* Weights and the optimizer's state stay; activations are as long as the step's sequence and live until backward comes
- * to their layer, which makes two temporary blocks and a gradient. */
+/* Weights and the optimizer's state stay; activations are as long as the step's sequence and live
+ * until backward comes to their layer, which makes two temporary blocks and a gradient. */
 void training(Writer &w) {
   constexpr int layers = 24;
   Blocks weights, gradients, activations;
@@ -111,7 +111,8 @@ void training(Writer &w) {
   }
 }
 
-/* Columns of tables, which are made by operations on others and dropped with their table; sizes over four decades. */
+/* Columns of tables, which are made by operations on others and dropped with their table; sizes
+ * over four decades. */
 void data_frames(Writer &w) {
   std::vector<Blocks> tables;
   while (w.goes_on()) {
@@ -159,7 +160,8 @@ void doubling_vectors(Writer &w) {
   }
 }
 
-/* Sequences that grow by units of 2 MiB and end, and temporary blocks of a step, which depend on how many there are. */
+/* Sequences that grow by units of 2 MiB and end, and temporary blocks of a step, which depend on
+ * how many there are. */
 void inference_cache(Writer &w) {
   std::vector<Blocks> sequences;
   Blocks weights;
@@ -205,7 +207,8 @@ void graph_batches(Writer &w) {
   }
 }
 
-/* Patches of a refined mesh. After some steps the new patches of a level are made one by one, before all old ones end. */
+/* Patches of a refined mesh. After some steps the new patches of a level are made one by one,
+ * before all old ones end. */
 void mesh_refinement(Writer &w) {
   std::vector<Blocks> levels(5);
   while (w.goes_on()) {
@@ -280,7 +283,8 @@ void checkpoints(Writer &w) {
   }
 }
 
-/* Results that stay are allocated between large temporary blocks, and keep these from being joined. */
+/* Results that stay are allocated between large temporary blocks, and keep these from being
+ * joined. */
 void slow_growth(Writer &w) {
   Blocks results;
   while (w.goes_on()) {

@@ -9,7 +9,8 @@
 
 namespace bench {
 
-/* An allocation of block number block, with size bytes; or its free, with size 0. Numbers are used again. */
+/* An allocation of block number block, with size bytes; or its free, with size 0. Numbers are used
+ * again. */
 struct TraceStep {
   std::uint32_t block;
   std::uint64_t size;
@@ -23,8 +24,8 @@ struct Trace {
   std::uint64_t largest = 0;    /* the largest size */
 };
 
-/* The traces, the same on every machine: their sizes in full, of some ten GiB, divided by divisor. count: about how
- * many allocations each has. */
+/* The traces, the same on every machine: their sizes in full, of some ten GiB, divided by divisor.
+ * count: about how many allocations each has. */
 std::vector<Trace> traces(std::uint64_t divisor, std::size_t count);
 
 } // namespace bench

@@ -33,13 +33,15 @@ struct PoolWish {
   std::size_t spare = 0, growth = 0;
 };
 
-/* umem's pool over addresses without memory, which are handed out in units of 2 MiB as cudaMalloc does. */
+/* umem's pool over addresses without memory, which are handed out in units of 2 MiB as cudaMalloc
+ * does. */
 std::unique_ptr<TraceHeap> pool_of_addresses(Trace const &trace, std::uint64_t limit);
 /* umem's pool over pages of addresses without memory, which it maps and moves. */
 TraceHeaps pool_of_pages(PoolWish wish = {});
 /* umem's pool over a context of umem, by its name. */
 TraceHeaps pool_over(std::string name, PoolWish wish = {});
-/* One arena that grows at its end. The smallest free range that suffices serves, the lowest of several. */
+/* One arena that grows at its end. The smallest free range that suffices serves, the lowest of
+ * several. */
 std::unique_ptr<TraceHeap> best_fit(Trace const &trace, std::uint64_t limit);
 #ifdef UMEM_BENCH_CUDA
 /* cudaMallocAsync on a pool of its own that gives nothing back by itself. Without a limit only. */

@@ -1,7 +1,7 @@
 /* backends.h - the table of every context of this build, for tests and benchmarks alike.
  *
- * A new context is one new row in backends.c; the contract tests run on every row and on all ordered
- * pairs of rows, the benchmarks likewise. */
+ * A new context is one new row in backends.c; the contract tests run on every row and on all
+ * ordered pairs of rows, the benchmarks likewise. */
 #ifndef UMEM_TEST_BACKENDS_H
 #define UMEM_TEST_BACKENDS_H
 

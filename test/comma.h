@@ -1,4 +1,5 @@
-/* comma.h - a locale for tests: numbers have a comma for a point, and points between thousands, as in German. */
+/* comma.h - a locale for tests: numbers have a comma for a point, and points between thousands, as
+ * in German. */
 #ifndef UMEM_TEST_COMMA_H
 #define UMEM_TEST_COMMA_H
 
@@ -10,8 +11,9 @@
 
 #include "temporary.h"
 
-/* Sets the locale of the process. It need not be installed: localedef makes it in a folder of its own. False where
- * there is no localedef; the test is then left out. setlocale(LC_ALL, "C") ends it. Only one thread calls it. */
+/* Sets the locale of the process. It need not be installed: localedef makes it in a folder of its
+ * own. False where there is no localedef; the test is then left out. setlocale(LC_ALL, "C") ends
+ * it. Only one thread calls it. */
 static inline bool set_comma_locale(void) {
   char folder[512], command[4 * sizeof folder];
   temporary_name(folder, sizeof folder);

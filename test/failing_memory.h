@@ -1,6 +1,7 @@
 /* failing_memory.h - memory of the library that fails when the test says so.
  *
- * The test defines fail_now. Its program is linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
+ * The test defines fail_now. Its program is linked with
+ * --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #ifndef UMEM_TEST_FAILING_MEMORY_H
 #define UMEM_TEST_FAILING_MEMORY_H
 

@@ -1,5 +1,5 @@
-/* pools.h - the rows of backends.c for pools: over RAM, files, devices that the CPU cannot address, ordered
- * ones, and CUDA's. */
+/* pools.h - the rows of backends.c for pools: over RAM, files, devices that the CPU cannot address,
+ * ordered ones, and CUDA's. */
 #ifndef UMEM_TEST_POOLS_H
 #define UMEM_TEST_POOLS_H
 

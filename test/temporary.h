@@ -1,8 +1,8 @@
 /* temporary.h - names for files and folders of a test, and of shared memory.
  *
- * All begin with "umem-test-", the number of the process that runs the test, and "-". The first name that a process
- * makes removes what processes that have ended have left, because they were killed. Tests in Python use such names,
- * too. */
+ * All begin with "umem-test-", the number of the process that runs the test, and "-". The first
+ * name that a process makes removes what processes that have ended have left, because they were
+ * killed. Tests in Python use such names, too. */
 #ifndef UMEM_TEST_TEMPORARY_H
 #define UMEM_TEST_TEMPORARY_H
 
@@ -70,7 +70,8 @@ __attribute__((constructor)) static inline void temporary_begin(void) {
   temporary_process = (long)getpid();
 }
 
-/* Writes a name without a folder, which begins with "umem-test-" and the number of the process, and ends with what. */
+/* Writes a name without a folder, which begins with "umem-test-" and the number of the process, and
+ * ends with what. */
 static inline void temporary_word(char *name, size_t size, char const *what) {
   static bool swept;
   if (!__atomic_exchange_n(&swept, true, __ATOMIC_RELAXED)) {
@@ -83,8 +84,8 @@ static inline void temporary_word(char *name, size_t size, char const *what) {
   if (length < 0 || (size_t)length >= size) abort();
 }
 
-/* Writes a path in folder that no file ever had; size: bytes of room. The time is in the name because ids of processes
- * come again. */
+/* Writes a path in folder that no file ever had; size: bytes of room. The time is in the name
+ * because ids of processes come again. */
 static inline void temporary_name_in(char const *folder, char *path, size_t size) {
   static unsigned next;
   struct timespec now;

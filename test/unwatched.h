@@ -2,8 +2,8 @@
 #ifndef UMEM_TEST_UNWATCHED_H
 #define UMEM_TEST_UNWATCHED_H
 
-/* For functions that write or compare each byte of megabytes that only the calling thread has, between bounds that the
- * test knows: a sanitizer that watches each access would take minutes. */
+/* For functions that write or compare each byte of megabytes that only the calling thread has,
+ * between bounds that the test knows: a sanitizer that watches each access would take minutes. */
 #define UNWATCHED                                                                                  \
   __attribute__((no_sanitize("thread"), no_sanitize("address"), no_sanitize("undefined")))
 

@@ -157,7 +157,8 @@ static BwSettings settings_of(BwOptions const &options) {
   return settings;
 }
 
-/* A pair that cannot be measured is a failure, a cell of the matrix is not; wrong bytes always are. */
+/* A pair that cannot be measured is a failure, a cell of the matrix is not; wrong bytes always
+ * are. */
 static void check_cells(std::vector<BwCell> const &cells, bool all) {
   for (BwCell const &cell : cells)
     if (cell.is_wrong || (!all && !cell.seconds))

@@ -28,11 +28,12 @@ struct BwCell {
   bool is_wrong = false; /* the copy has other bytes than the source */
 };
 
-/* Copies settings.size bytes from one context of umem_open to another and measures it. What cannot be done is the reason
- * of the result. Throws Failure only for an interrupt. */
+/* Copies settings.size bytes from one context of umem_open to another and measures it. What cannot
+ * be done is the reason of the result. Throws Failure only for an interrupt. */
 BwCell measure(std::string const &from, std::string const &to, BwSettings const &settings);
 
-/* All pairs of names; tells show what is measured, how many pairs are done, and how many there are. */
+/* All pairs of names; tells show what is measured, how many pairs are done, and how many there
+ * are. */
 std::vector<BwCell>
 measure_all(std::vector<std::string> const &names, BwSettings const &settings,
             std::function<void(std::string const &, std::size_t, std::size_t)> const &show);
@@ -45,8 +46,8 @@ double bytes_per_second(BwCell const &cell, BwSettings const &settings);
 
 /* ---- the end of a copy ---- */
 
-/* A context with blocks for measurements. It changes no file and no segment of others: it makes its own. Throws Failure
- * with the reason. */
+/* A context with blocks for measurements. It changes no file and no segment of others: it makes its
+ * own. Throws Failure with the reason. */
 class BwEnd {
 public:
   /* blocks: how many there will be, each of nbytes. */
@@ -69,8 +70,8 @@ std::uint64_t ram_of(std::string const &name, std::uint64_t nbytes);
 
 /* ---- bytes ---- */
 
-/* Writes bytes to a block that differ from one offset to the next, and finds the first byte of a block that is not so.
- * Both throw Failure. */
+/* Writes bytes to a block that differ from one offset to the next, and finds the first byte of a
+ * block that is not so. Both throw Failure. */
 void fill_pattern(void *ctx, std::uintptr_t adr, std::uint64_t nbytes);
 std::optional<std::uint64_t> wrong_byte(void *ctx, std::uintptr_t adr, std::uint64_t nbytes);
 
@@ -86,7 +87,8 @@ private:
 
 /* ---- the result ---- */
 
-/* The JSON that NVIDIA's nvbandwidth prints, with what umem has measured for the tests that it has, too. */
+/* The JSON that NVIDIA's nvbandwidth prints, with what umem has measured for the tests that it has,
+ * too. */
 std::string
 nvbandwidth_json(BwSettings const &settings,
                  std::function<void(std::string const &, std::size_t, std::size_t)> const &show);

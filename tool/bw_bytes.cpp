@@ -20,8 +20,8 @@ namespace umem::tool {
 
 static constexpr std::size_t words = std::size_t(1) << 17; /* of a chunk: 1 MiB */
 
-/* Each word has its number in the block, mixed so that all of its bytes change (a multiplication by 2^64 over the golden
- * ratio, as in Knuth's multiplicative hashing). */
+/* Each word has its number in the block, mixed so that all of its bytes change (a multiplication by
+ * 2^64 over the golden ratio, as in Knuth's multiplicative hashing). */
 static void write_pattern(std::vector<std::uint64_t> &chunk, std::uint64_t first) {
   for (std::size_t i = 0; i < chunk.size(); i++)
     chunk[i] = (first + i + 1) * UINT64_C(0x9E3779B97F4A7C15);

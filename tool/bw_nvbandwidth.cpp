@@ -1,5 +1,5 @@
-/* bw_nvbandwidth.cpp - umem bw in the JSON of NVIDIA's nvbandwidth 0.8 (github.com/NVIDIA/nvbandwidth, README.md and
- * json_output.cpp): for scripts that read it. */
+/* bw_nvbandwidth.cpp - umem bw in the JSON of NVIDIA's nvbandwidth 0.8
+ * (github.com/NVIDIA/nvbandwidth, README.md and json_output.cpp): for scripts that read it. */
 #include "bw.hpp"
 #include "failure.hpp"
 #include "json.hpp"
@@ -30,7 +30,8 @@ std::string pinned(int, int) { return "cuda-host:"; }
 std::string gpu_of_row(int row, int) { return "cuda:" + std::to_string(row); }
 std::string gpu_of_column(int, int column) { return "cuda:" + std::to_string(column); }
 
-/* Copies in a GPU are so short that they wait in a stream for each other, as in nvbandwidth, and not for the program. */
+/* Copies in a GPU are so short that they wait in a stream for each other, as in nvbandwidth, and
+ * not for the program. */
 std::string queued(int, int column) { return "cuda-async:" + std::to_string(column); }
 
 constexpr Test tests[] = {

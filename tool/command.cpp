@@ -164,8 +164,8 @@ CommandLine::CommandLine(char const *name, char const *description, char const *
 
 CommandLine::~CommandLine() = default;
 
-/* "command x" or "option -x" if there is none of this name; "" if there is. CLI11 complains first about what is
- * missing. */
+/* "command x" or "option -x" if there is none of this name; "" if there is. CLI11 complains first
+ * about what is missing. */
 static std::string unknown_word(CLI::App &app, std::string const &word) {
   auto const has_name = [&](CLI::App const *command) { return command->check_name(word); };
   if (word.substr(0, 1) != "-")

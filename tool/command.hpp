@@ -1,5 +1,5 @@
-/* command.hpp - the command line: commands and their options. CLI11 is in command.cpp alone: its headers take seconds
- * to compile. */
+/* command.hpp - the command line: commands and their options. CLI11 is in command.cpp alone: its
+ * headers take seconds to compile. */
 #pragma once
 
 #include <functional>
@@ -21,7 +21,8 @@ struct WrongUse : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/* An option of a command, which owns it; or an argument without a name of its own, which is called positional. */
+/* An option of a command, which owns it; or an argument without a name of its own, which is called
+ * positional. */
 class Option {
 public:
   explicit Option(CLI::Option *option) : option_(option) {}
@@ -57,7 +58,8 @@ public:
 
   Command add_command(char const *name, char const *description) const;
 
-  /* names: "-o,--output", or "FILE" for a positional one. The parse writes value, which must live as long. */
+  /* names: "-o,--output", or "FILE" for a positional one. The parse writes value, which must live
+   * as long. */
   Option add_option(char const *names, std::string &value, char const *description) const;
   Option add_option(char const *names, std::optional<std::string> &value,
                     char const *description) const;
@@ -67,7 +69,8 @@ public:
   Option add_option(char const *names, double &value, char const *description) const;
   Option add_flag(char const *names, bool &value, char const *description) const;
 
-  /* An option for the build, which --help does not show. It runs act with its value, and ends the parse. */
+  /* An option for the build, which --help does not show. It runs act with its value, and ends the
+   * parse. */
   void add_hidden(char const *name, std::function<void(std::string const &)> const &act) const;
 
   /* How many commands must follow this one at least; at most one may if there are any. */
@@ -101,8 +104,8 @@ public:
 
   enum class Wanted { nothing, help, version };
 
-  /* Runs the commands that words name, without the name of the program. Returns what the user wants to read instead.
-   * Throws WrongUse, and what the commands throw. */
+  /* Runs the commands that words name, without the name of the program. Returns what the user wants
+   * to read instead. Throws WrongUse, and what the commands throw. */
   Wanted parse(std::vector<std::string> const &words);
 
 private:

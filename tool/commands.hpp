@@ -1,4 +1,5 @@
-/* commands.hpp - the commands of the program: each adds itself, its options and what it does to the command line. */
+/* commands.hpp - the commands of the program: each adds itself, its options and what it does to the
+ * command line. */
 #pragma once
 
 #include "command.hpp"

@@ -44,7 +44,8 @@ struct End {
   virtual void finish() {}
 };
 
-/* The bytes to copy. A file is opened for reading. Memory is filled with zeros, and needs a length. */
+/* The bytes to copy. A file is opened for reading. Memory is filled with zeros, and needs a
+ * length. */
 std::unique_ptr<End> open_source(Range const &range, bool direct);
 
 /* Room for so many bytes. A file is a new one, which replaces that of the name by finish. */
@@ -52,7 +53,8 @@ std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nby
 
 /* ---- progress ---- */
 
-/* Shows on the standard error how far the copy is: one line on a terminal, else a line each interval. */
+/* Shows on the standard error how far the copy is: one line on a terminal, else a line each
+ * interval. */
 class Progress {
 public:
   /* seconds: between two reports; negative: 0.1 on a terminal, else 10. */

@@ -18,7 +18,8 @@ namespace umem::tool {
 
 /* ---- sizes and ranges ---- */
 
-/* Where the size ends that begins at this place: digits, and perhaps K, M, G or T. The same place if there is none. */
+/* Where the size ends that begins at this place: digits, and perhaps K, M, G or T. The same place
+ * if there is none. */
 static std::size_t end_of_size(std::string const &text, std::size_t begin) {
   std::size_t end = begin;
   while (end < text.size() && text[end] >= '0' && text[end] <= '9') end++;
@@ -199,8 +200,9 @@ static bool has_segment(std::string const &place) {
   return true;
 }
 
-/* A new block in a segment with a name, which stays when it is complete. Until then it is freed, and a segment that was
- * made for it is removed; if this process is killed, the block stays, and others see that it is incomplete. */
+/* A new block in a segment with a name, which stays when it is complete. Until then it is freed,
+ * and a segment that was made for it is removed; if this process is killed, the block stays, and
+ * others see that it is incomplete. */
 struct NewBlock : End {
   NewBlock(Name name, std::uint64_t size) : place(decoded(name.place)) {
     creates = !has_segment(place) && name.option("how").value_or("create") != "open";

@@ -7,7 +7,8 @@
 
 namespace umem::tool {
 
-/* A context: "name", "opens", and either "reason" or what it is. Numbers that it does not know are null. */
+/* A context: "name", "opens", and either "reason" or what it is. Numbers that it does not know are
+ * null. */
 Json context_json(std::string const &name);
 
 /* RAM, NUMA, pinned memory, direct I/O, GPUDirect, MPI of this machine and build. */

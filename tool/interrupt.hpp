@@ -1,9 +1,11 @@
-/* interrupt.hpp - SIGINT, SIGTERM and SIGHUP become a question, so that a command can undo its work first. */
+/* interrupt.hpp - SIGINT, SIGTERM and SIGHUP become a question, so that a command can undo its work
+ * first. */
 #pragma once
 
 namespace umem::tool {
 
-/* From its construction to its end these signals only set a flag. One inside of another changes nothing. */
+/* From its construction to its end these signals only set a flag. One inside of another changes
+ * nothing. */
 class Interrupt {
 public:
   Interrupt();

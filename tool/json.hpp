@@ -1,4 +1,5 @@
-/* json.hpp - what the commands print as JSON. nlohmann-json is in json.cpp alone: its headers take seconds to compile. */
+/* json.hpp - what the commands print as JSON. nlohmann-json is in json.cpp alone: its headers take
+ * seconds to compile. */
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ public:
   std::vector<Json>::const_iterator begin() const { return items_.begin(); }
   std::vector<Json>::const_iterator end() const { return items_.end(); }
 
-  /* Of an object: the value of a member. The first adds one that is not there, as null, and makes null an object; the
-   * second throws. */
+  /* Of an object: the value of a member. The first adds one that is not there, as null, and makes
+   * null an object; the second throws. */
   Json &operator[](std::string const &key);
   Json const &operator[](std::string const &key) const;
   bool contains(std::string const &key) const;
@@ -40,7 +41,8 @@ public:
   std::string const &text() const { return std::get<std::string>(value_); }
   std::uint64_t number() const; /* one that is not negative */
 
-  /* As JSON: an object or an array in lines that are indented. Bytes that are no UTF-8 become U+FFFD. */
+  /* As JSON: an object or an array in lines that are indented. Bytes that are no UTF-8 become
+   * U+FFFD. */
   std::string dump() const;
 
 private:

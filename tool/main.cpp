@@ -1,4 +1,5 @@
-/* main.cpp - umem: what this machine can open, how fast it copies, copies by name, and what logs hold. */
+/* main.cpp - umem: what this machine can open, how fast it copies, copies by name, and what logs
+ * hold. */
 #include "commands.hpp"
 #include "failure.hpp"
 #include "help.hpp"
@@ -50,7 +51,8 @@ static bool is_trace(std::string const &called) {
   return called.substr(called.find_last_of('/') + 1) == "umem-trace";
 }
 
-/* Lines of help are readable from 40 columns on, also where nobody knows how wide they will be shown. */
+/* Lines of help are readable from 40 columns on, also where nobody knows how wide they will be
+ * shown. */
 static std::size_t columns_of_help() {
   std::size_t const columns = columns_of(STDOUT_FILENO);
   return columns == no_limit ? 80 : std::max<std::size_t>(columns, 40);
@@ -90,8 +92,9 @@ static int run_safely(int argc, char **argv) {
   }
 }
 
-/* Opens what was closed of the descriptors 0 to 2: a file of a command would get such a number, and messages would go to
- * the file. Only reads are allowed, so that a write to it fails as to a closed one. */
+/* Opens what was closed of the descriptors 0 to 2: a file of a command would get such a number, and
+ * messages would go to the file. Only reads are allowed, so that a write to it fails as to a closed
+ * one. */
 static void fill_standard_descriptors() {
   int descriptor;
   do descriptor = open("/dev/null", O_RDONLY);

@@ -1,4 +1,5 @@
-/* name.hpp - the parts of a name of umem_open, as they stand in it. The library checks and decodes them. */
+/* name.hpp - the parts of a name of umem_open, as they stand in it. The library checks and decodes
+ * them. */
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct Name {
   /* Puts a layer over all. Options that would then be of two layers get the name of theirs. */
   void put_over(std::string const &layer);
 
-  /* Gives a new segment of shared memory room for so many blocks of nbytes and for what umem adds, unless the name says
-   * how large it is. Throws Failure for too many bytes. */
+  /* Gives a new segment of shared memory room for so many blocks of nbytes and for what umem adds,
+   * unless the name says how large it is. Throws Failure for too many bytes. */
   void size_segment(std::uint64_t nbytes, unsigned blocks = 1);
 
   /* The first layer that is no scheme of umem_open; "" if all are. */

@@ -11,7 +11,8 @@
 
 namespace umem::tool {
 
-/* Blocks follow one another in the file without gaps if their sizes are multiples of its alignment. */
+/* Blocks follow one another in the file without gaps if their sizes are multiples of its
+ * alignment. */
 static constexpr std::size_t chunk = std::size_t(1) << 20;
 
 NewText::NewText(std::string const &path) : path_(path) {

@@ -10,8 +10,8 @@
 
 namespace umem::tool {
 
-/* Writes a new file through a stream of C. Without a commit an old file of the name stays as it is, and an interrupt
- * ends the writing. Throws Failure. */
+/* Writes a new file through a stream of C. Without a commit an old file of the name stays as it is,
+ * and an interrupt ends the writing. Throws Failure. */
 class NewText {
 public:
   explicit NewText(std::string const &path);

@@ -1,4 +1,5 @@
-/* output.hpp - the one way to standard output: each write is checked, and tables fit the terminal. */
+/* output.hpp - the one way to standard output: each write is checked, and tables fit the
+ * terminal. */
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,12 @@
 
 namespace umem::tool {
 
-/* Writes text to standard output. Throws ClosedPipe when the reader is gone, and Failure for any other error. */
+/* Writes text to standard output. Throws ClosedPipe when the reader is gone, and Failure for any
+ * other error. */
 void print(std::string_view text);
 
-/* Hands what is buffered to the system; throws as print does. main calls it before it exits with success. */
+/* Hands what is buffered to the system; throws as print does. main calls it before it exits with
+ * success. */
 void flush_output();
 
 /* Throws for the error that errno names, as print does: for code that writes to stdout itself. */
@@ -21,8 +24,8 @@ void flush_output();
 /* Whether a person sees the output of this descriptor, 1 or 2. */
 bool is_terminal(int descriptor);
 
-/* Columns of the terminal that this descriptor is; no_limit when it is none. The variable COLUMNS of the environment
- * goes first. */
+/* Columns of the terminal that this descriptor is; no_limit when it is none. The variable COLUMNS
+ * of the environment goes first. */
 std::size_t columns_of(int descriptor);
 inline constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
@@ -38,17 +41,17 @@ std::string plain(std::string const &text);
 /* "512 MiB", "1.5 GiB", "17 B". */
 std::string size_text(std::uint64_t bytes);
 
-/* The words of text in lines of at most limit columns, as far as words allow. Further lines are indented. Each line feed
- * of the text stays. */
+/* The words of text in lines of at most limit columns, as far as words allow. Further lines are
+ * indented. Each line feed of the text stays. */
 std::string wrapped(std::string const &text, std::size_t indent, std::size_t limit);
 
-/* A line with a head, and a text that begins in this column and is wrapped. Where lines are too short for that, the text
- * is below the head. */
+/* A line with a head, and a text that begins in this column and is wrapped. Where lines are too
+ * short for that, the text is below the head. */
 std::string entry(std::string const &head, std::string const &text, std::size_t column,
                   std::size_t limit);
 
-/* Rows of text below a line of heads. Where a row does not fit the terminal, each becomes a paragraph with a line
- * "head: cell" for each cell that is not empty. */
+/* Rows of text below a line of heads. Where a row does not fit the terminal, each becomes a
+ * paragraph with a line "head: cell" for each cell that is not empty. */
 class Table {
 public:
   enum class Align { left, right };

@@ -24,8 +24,9 @@ private:
   void *ctx_; /* owned */
 };
 
-/* Names of all storages of umem_open without options, with each GPU, and each NUMA node if there are several. Where no
- * GPU can be used, those of GPU 0 are there, too: opening them gives the reason. */
+/* Names of all storages of umem_open without options, with each GPU, and each NUMA node if there
+ * are several. Where no GPU can be used, those of GPU 0 are there, too: opening them gives the
+ * reason. */
 std::vector<std::string> all_places();
 
 /* The numbers of the GPUs are 0 to this number. */
@@ -51,7 +52,8 @@ Gpu gpu(int ordinal);
 /* Bytes of RAM that this process can still take, by the kernel and by its control groups. */
 std::uint64_t available_ram();
 
-/* Whether the path leads to what is neither a regular file nor a folder, such as a device or a pipe. */
+/* Whether the path leads to what is neither a regular file nor a folder, such as a device or a
+ * pipe. */
 bool is_stream(std::string const &path);
 
 /* Whether both paths lead to one file that exists. */

@@ -1,4 +1,5 @@
-/* texts.hpp - manual pages and completions, made of the command line that the program knows itself. */
+/* texts.hpp - manual pages and completions, made of the command line that the program knows
+ * itself. */
 #pragma once
 
 #include "command.hpp"
@@ -7,7 +8,8 @@
 
 namespace umem::tool {
 
-/* Writes man1/umem.1 and a page for each command, bash/umem and zsh/_umem below folder. Throws Failure. */
+/* Writes man1/umem.1 and a page for each command, bash/umem and zsh/_umem below folder. Throws
+ * Failure. */
 void write_texts(Command const &program, std::string const &folder);
 
 std::string man_page(Command const &program,

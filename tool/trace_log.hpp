@@ -16,8 +16,8 @@ public:
   Log(Log const &) = delete;
   Log &operator=(Log const &) = delete;
 
-  /* Each writes to a file, which gets its name when it is complete, or to the standard output for "-". They throw
-   * Failure. */
+  /* Each writes to a file, which gets its name when it is complete, or to the standard output for
+   * "-". They throw Failure. */
   void write_chrome(std::string const &path, bool flows) const;
   void write_csv(std::string const &path) const;
   void write_summary() const;

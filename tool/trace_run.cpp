@@ -1,5 +1,6 @@
-/* The program and all that it starts inherit a variable UMEM_DEFAULT with a log over what it named before. Each process has
- * its log, in a folder that goes afterwards; logs that are to be kept are moved out of it. */
+/* The program and all that it starts inherit a variable UMEM_DEFAULT with a log over what it named
+ * before. Each process has its log, in a folder that goes afterwards; logs that are to be kept are
+ * moved out of it. */
 #include "trace_run.hpp"
 
 #include "failure.hpp"
@@ -49,7 +50,8 @@ public:
   fs::path path;
 };
 
-/* Fails before the program runs if a file cannot be written afterwards. It creates and changes no file. */
+/* Fails before the program runs if a file cannot be written afterwards. It creates and changes no
+ * file. */
 static void check_writable(std::string const &path) {
   if (path.empty() || path == "-") return;
   fs::path const folder = fs::path(path).parent_path();
@@ -104,8 +106,8 @@ static void pass_on(int signal) {
     Interrupt::note(signal);
 }
 
-/* While the program runs, the terminal interrupts only the program, and what is to end this process ends the program.
- * Signals that are ignored, as SIGHUP after nohup, stay so in both. */
+/* While the program runs, the terminal interrupts only the program, and what is to end this process
+ * ends the program. Signals that are ignored, as SIGHUP after nohup, stay so in both. */
 class Signals {
 public:
   Signals() {
@@ -169,7 +171,9 @@ public:
   posix_spawn_file_actions_t files;
 };
 
-/* The program gets the usual meaning of the signals in defaults, and holds back those in mask. hides_output: what the program prints goes to the standard error, because the trace is on the standard output. */
+/* The program gets the usual meaning of the signals in defaults, and holds back those in mask.
+ * hides_output: what the program prints goes to the standard error, because the trace is on the
+ * standard output. */
 static pid_t start(std::vector<std::string> words, sigset_t defaults, sigset_t const &mask,
                    bool hides_output) {
   std::vector<char *> arguments;
@@ -227,7 +231,8 @@ struct ProcessLog {
   fs::path file;
 };
 
-/* The logs NAME.NUMBER in the folder, by number. Each becomes NUMBER/NAME: a trace has the name of its file. */
+/* The logs NAME.NUMBER in the folder, by number. Each becomes NUMBER/NAME: a trace has the name of
+ * its file. */
 static std::vector<ProcessLog> logs_in(fs::path const &folder, std::string const &name) {
   std::vector<ProcessLog> logs;
   for (fs::directory_entry const &entry : fs::directory_iterator(folder)) {
@@ -270,8 +275,8 @@ static void write_traces(TraceRun const &wanted, std::vector<ProcessLog> const &
   Interrupt::check();
 }
 
-/* Gives a log the permissions and the owner of the file that it replaces, as far as the system lets it. A group that
- * cannot be kept gets what all others get. */
+/* Gives a log the permissions and the owner of the file that it replaces, as far as the system lets
+ * it. A group that cannot be kept gets what all others get. */
 static void take_attributes(fs::path const &log, struct stat const &old) {
   mode_t mode = old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
   if (chown(log.c_str(), old.st_uid, old.st_gid) != 0 &&
@@ -291,7 +296,8 @@ static void check_owner(fs::path const &log, struct stat const &old) {
                   ": another user has put it into a folder that everybody may write to");
 }
 
-/* Gives a log its name, which is on the same disk. A symbolic link stays: what it leads to is replaced. */
+/* Gives a log its name, which is on the same disk. A symbolic link stays: what it leads to is
+ * replaced. */
 static void keep_log(fs::path const &log, std::string const &path) {
   std::error_code missing;
   fs::path const there = fs::canonical(path, missing);

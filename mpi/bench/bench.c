@@ -1,9 +1,11 @@
-/* bench.c - contexts of MPI compared with bare MPI, in one run: rank 0 uses the memory of another rank, which waits.
+/* bench.c - contexts of MPI compared with bare MPI, in one run: rank 0 uses the memory of another
+ * rank, which waits.
  *
  *     mpirun -n 2 bench [shared|allocate|create [RANK]]     (default: of rank 1; 0: of its own)
  *
- * Each row is measured in turns, umem and MPI alternately, and the middle ratio of the turns counts. Bare MPI uses a
- * window of the same kind, MPI_Put or MPI_Get, and MPI_Win_flush. Writes JSON to stdout. */
+ * Each row is measured in turns, umem and MPI alternately, and the middle ratio of the turns
+ * counts. Bare MPI uses a window of the same kind, MPI_Put or MPI_Get, and MPI_Win_flush. Writes
+ * JSON to stdout. */
 #include "measure.h"
 
 int rank, ranks;

@@ -1,4 +1,5 @@
-/* measure.h - what the benchmarks of one-sided communication share: times of umem and of bare MPI in turns. */
+/* measure.h - what the benchmarks of one-sided communication share: times of umem and of bare MPI
+ * in turns. */
 #ifndef UMEM_BENCH_MPI_MEASURE_H
 #define UMEM_BENCH_MPI_MEASURE_H
 
@@ -74,7 +75,8 @@ static inline umemMpiMemory start_bench(int *argc, char ***argv, char const *wor
   return options.memory;
 }
 
-/* A window as umem makes it, locked. On several machines MPI shares none: then as MPI allocates it. */
+/* A window as umem makes it, locked. On several machines MPI shares none: then as MPI allocates
+ * it. */
 static inline MPI_Win make_bare(umemMpiMemory memory, size_t part) {
   unsigned char *base = NULL;
   MPI_Aint const size = (MPI_Aint)part;

@@ -1,10 +1,12 @@
-/* strided.c - strided copies compared with bare MPI, in one run: rank 0 uses the memory of rank 1, which waits.
+/* strided.c - strided copies compared with bare MPI, in one run: rank 0 uses the memory of rank 1,
+ * which waits.
  *
  *     mpirun -n 2 strided [shared|allocate|create [WORD]]
  *
- * Bare MPI has datatypes of MPI_Type_create_hvector for both sides, which are made before the time is taken, and a flush. A
- * third column is what one copy of as many bytes without gaps takes by bare MPI: how far strides are from that. Each row
- * is measured in turns, and the middle ratio of the turns counts. WORD: of the names of patterns. Writes JSON to stdout. */
+ * Bare MPI has datatypes of MPI_Type_create_hvector for both sides, which are made before the time
+ * is taken, and a flush. A third column is what one copy of as many bytes without gaps takes by
+ * bare MPI: how far strides are from that. Each row is measured in turns, and the middle ratio of
+ * the turns counts. WORD: of the names of patterns. Writes JSON to stdout. */
 #include "measure.h"
 
 int rank, ranks;

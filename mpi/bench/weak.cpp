@@ -1,9 +1,10 @@
-/* weak.cpp - weak scaling of the Laplace equation: each rank has as many points, however many ranks there are.
+/* weak.cpp - weak scaling of the Laplace equation: each rank has as many points, however many ranks
+ * there are.
  *
  *     mpirun -n 2 weak [ROWS]
  *
- * Writes JSON to stdout: microseconds of a step of ROWS x 1024 points for each rank, of its exchange of ghost cells, and
- * of its reduction. */
+ * Writes JSON to stdout: microseconds of a step of ROWS x 1024 points for each rank, of its
+ * exchange of ghost cells, and of its reduction. */
 #include "jacobi.hpp"
 
 #include <umem/mpi_blocks.hpp>

@@ -1,10 +1,10 @@
-/* laplace.cpp - examples/laplace.cpp on several ranks: the Laplace equation on the unit square by point-Jacobi,
- * u(1, y) = sin(pi y), 0 on the other sides, until no point changes by 1e-5.
+/* laplace.cpp - examples/laplace.cpp on several ranks: the Laplace equation on the unit square by
+ * point-Jacobi, u(1, y) = sin(pi y), 0 on the other sides, until no point changes by 1e-5.
  *
  *     mpirun -n 4 laplace [NX [FILE.npy]]
  *
- * Prints the steps that NX points in each direction take (51 of them: 2097), and how long; any number of ranks gives the
- * same bits. With a file, each rank writes its part of the result. */
+ * Prints the steps that NX points in each direction take (51 of them: 2097), and how long; any
+ * number of ranks gives the same bits. With a file, each rank writes its part of the result. */
 #include "jacobi.hpp"
 
 #include <umem/mpi_blocks.hpp>

@@ -1,4 +1,5 @@
-/* mpi.c - a context over the part of one rank in a window of MPI: see mpi_state.h for the other files. */
+/* mpi.c - a context over the part of one rank in a window of MPI: see mpi_state.h for the other
+ * files. */
 #include "mpi_context.h"
 
 #include <inttypes.h>
@@ -144,7 +145,8 @@ static uintptr_t mpi_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, s
   return copied ? moved : umem_null(ctx);
 }
 
-/* Asks the rank, if the memory is not shared. umem_find leaves out offsets, so that no lock of the library is held here. */
+/* Asks the rank, if the memory is not shared. umem_find leaves out offsets, so that no lock of the
+ * library is held here. */
 static umemSearch mpi_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   Mpi *mpi = mpi_of(ctx);
   uint64_t const unit = mpi->units.unit;

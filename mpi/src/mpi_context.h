@@ -41,8 +41,8 @@ static inline unsigned char *mpi_here(Mpi const *mpi, uintptr_t adr) {
   return mpi->part ? mpi->part + adr : NULL;
 }
 
-/* A fence of the CPU and MPI_Win_sync, in which MPI may complete operations of other ranks on this one; a status if it
- * fails. */
+/* A fence of the CPU and MPI_Win_sync, in which MPI may complete operations of other ranks on this
+ * one; a status if it fails. */
 bool mpi_sync_by_mpi(umemVirtual *ctx);
 
 /* After accesses of the CPU to the window, which others then see. A status if it fails. */
@@ -52,8 +52,8 @@ static inline bool mpi_sync(umemVirtual *ctx) {
   return true;
 }
 
-/* Before the CPU reads the window: it then sees what others have written and completed. Among ranks of one machine, who
- * writes has the fence for both. */
+/* Before the CPU reads the window: it then sees what others have written and completed. Among ranks
+ * of one machine, who writes has the fence for both. */
 static inline bool mpi_sync_to_read(umemVirtual *ctx) {
   if (!mpi_of(ctx)->fenced) return mpi_sync(ctx);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);

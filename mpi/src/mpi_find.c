@@ -1,6 +1,7 @@
-/* mpi_find.c - which window a communicator has, and the numbers of communicators. The window is an attribute of the
- * communicator. MPI calls forget_window when the attribute is deleted, thus also in MPI_Comm_free. MPI_Finalize deletes
- * the attributes of MPI_COMM_SELF first, while MPI still works: there all windows end that are left. */
+/* mpi_find.c - which window a communicator has, and the numbers of communicators. The window is an
+ * attribute of the communicator. MPI calls forget_window when the attribute is deleted, thus also
+ * in MPI_Comm_free. MPI_Finalize deletes the attributes of MPI_COMM_SELF first, while MPI still
+ * works: there all windows end that are left. */
 #include "mpi_state.h"
 
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static void remove_from_all(MpiWindow *window) {
   if (*link) *link = window->next;
 }
 
-/* The calls of MPI that lead here are collective. It always succeeds: after a failure MPI would keep the attribute, and
- * with it a window that is freed. */
+/* The calls of MPI that lead here are collective. It always succeeds: after a failure MPI would
+ * keep the attribute, and with it a window that is freed. */
 static int forget_window(MPI_Comm comm, int key, void *value, void *extra) {
   MpiWindow *window = value;
   (void)comm, (void)key, (void)extra;

@@ -1,5 +1,6 @@
-/* mpi_progress.c - a thread that calls MPI again and again. Operations of other ranks on this rank's memory, in which
- * MPI needs its help, then complete although the program computes or sleeps. */
+/* mpi_progress.c - a thread that calls MPI again and again. Operations of other ranks on this
+ * rank's memory, in which MPI needs its help, then complete although the program computes or
+ * sleeps. */
 #include "mpi_state.h"
 
 #include <errno.h>

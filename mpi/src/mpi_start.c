@@ -1,5 +1,5 @@
-/* mpi_start.c - makes and ends windows. What may fail in one rank alone is tried first, and all ranks agree on it
- * before the next collective call: so a failure is one of all ranks. */
+/* mpi_start.c - makes and ends windows. What may fail in one rank alone is tried first, and all
+ * ranks agree on it before the next collective call: so a failure is one of all ranks. */
 #include "mpi_units.h"
 
 #include <inttypes.h>
@@ -79,8 +79,8 @@ static bool agree_on_options(MPI_Comm comm, umemMpiOptions const *options) {
 
 /* ---- room ---- */
 
-/* MPI puts what the ranks of a machine share into /dev/shm, and would crash at the first access if that were too
- * small. */
+/* MPI puts what the ranks of a machine share into /dev/shm, and would crash at the first access if
+ * that were too small. */
 static bool has_room(uint64_t sum) {
   struct statvfs disk;
   if (statvfs("/dev/shm", &disk) != 0) return true; /* it uses something else */
@@ -159,8 +159,8 @@ static bool map_memory(MpiWindow *window, uint64_t nbytes) {
   return refuse(umemMemoryError, "the system has no memory for this capacity");
 }
 
-/* One window of MPI, of the ranks of comm. Sets *base to this rank's part. All ranks of the window call it, for as many
- * communicators as comm may be. */
+/* One window of MPI, of the ranks of comm. Sets *base to this rank's part. All ranks of the window
+ * call it, for as many communicators as comm may be. */
 static bool make_one(MpiWindow *window, MPI_Comm comm, umemMpiMemory how, uint64_t nbytes,
                      int disp_unit, unsigned char *memory, MPI_Win *made, unsigned char **base) {
   static char const *const calls[] = {"", "umemMpi_start: MPI_Win_allocate_shared",
@@ -206,7 +206,8 @@ static bool begin_records(MpiWindow *window, unsigned char *control) {
   return agree(window->comm, well);
 }
 
-/* Where the part of a rank of this machine is in this process, and its records if all ranks are on this machine. */
+/* Where the part of a rank of this machine is in this process, and its records if all ranks are on
+ * this machine. */
 static int find_neighbour(MpiWindow *window, int here, int rank) {
   bool const is_all = window->neighbours == MPI_WIN_NULL;
   MPI_Win const parts = is_all ? window->data : window->neighbours;
@@ -241,9 +242,10 @@ static bool find_shared(MpiWindow *window) {
   return error == MPI_SUCCESS || mpi_fail(NULL, error, "umemMpi_start: the parts of this machine");
 }
 
-/* The windows of data and of records; *data and *control are this rank's parts. With shared memory on several machines
- * the window of data is made of those of all machines. CPUs and MPI must not change the same records, because MPI's
- * atomic operations need not be those of the CPU: the window of records is MPI's alone there. */
+/* The windows of data and of records; *data and *control are this rank's parts. With shared memory
+ * on several machines the window of data is made of those of all machines. CPUs and MPI must not
+ * change the same records, because MPI's atomic operations need not be those of the CPU: the window
+ * of records is MPI's alone there. */
 static bool make_windows(MpiWindow *window, umemMpiOptions const *options, unsigned char **data,
                          unsigned char **control) {
   uint64_t const nbytes = options->capacity, records = control_size(nbytes, options->unit);

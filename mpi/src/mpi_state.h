@@ -26,8 +26,9 @@ static inline void mpi_end_deferral(int const *before) {
   int ignored;
   pthread_setcancelstate(*before, &ignored);
 }
-/* Until the end of the block pthread_cancel does not end the thread: it may hold locks, and MPI may be at work. For
- * public functions; umem does this itself around methods of a context that is not umemPrompt. */
+/* Until the end of the block pthread_cancel does not end the thread: it may hold locks, and MPI may
+ * be at work. For public functions; umem does this itself around methods of a context that is not
+ * umemPrompt. */
 #define MPI_DEFER_CANCEL()                                                                         \
   __attribute__((cleanup(mpi_end_deferral), unused)) int const before_ = mpi_defer_cancel()
 
@@ -56,7 +57,8 @@ typedef struct MpiWindow {
   struct MpiWindow *next;       /* in the list of all, in the order of their making */
 } MpiWindow;
 
-/* The window of comm, for a new holder. NULL, and a status on ctx (which may be NULL), if there is none. */
+/* The window of comm, for a new holder. NULL, and a status on ctx (which may be NULL), if there is
+ * none. */
 MpiWindow *mpi_window_of(void *ctx, MPI_Comm comm);
 
 /* Whether comm has a window. Records nothing. */

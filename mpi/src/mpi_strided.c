@@ -1,5 +1,5 @@
-/* mpi_strided.c - copies that need no buffer of umem: strided ones between RAM and the window by datatypes of MPI, and
- * those between the windows of two ranks. */
+/* mpi_strided.c - copies that need no buffer of umem: strided ones between RAM and the window by
+ * datatypes of MPI, and those between the windows of two ranks. */
 #include "mpi_context.h"
 
 #include <limits.h>
@@ -66,7 +66,8 @@ static size_t bytes_from(Strided const *copy, int k) {
   return bytes;
 }
 
-/* Whether MPI can count what there is. Datatypes of Open MPI 4.1 with negative strides lead to bytes of others. */
+/* Whether MPI can count what there is. Datatypes of Open MPI 4.1 with negative strides lead to
+ * bytes of others. */
 static bool fits_datatypes(Strided const *copy) {
   if (copy->item_size > most_bytes) return false;
   for (int k = 0; k < copy->rank; k++)
@@ -76,8 +77,8 @@ static bool fits_datatypes(Strided const *copy) {
 
 /* ---- items without gaps in the window ---- */
 
-/* The dimension of the window with the largest stride if its items lie there without gaps, maybe in another order than in
- * memory; -1 otherwise. */
+/* The dimension of the window with the largest stride if its items lie there without gaps, maybe in
+ * another order than in memory; -1 otherwise. */
 static int outermost_without_gaps(Strided const *copy) {
   size_t bytes = copy->item_size;
   int outermost = -1;
@@ -91,7 +92,8 @@ static int outermost_without_gaps(Strided const *copy) {
   return outermost;
 }
 
-/* Memory for a run, which the context keeps for the next one: fresh pages cost more than the copy. NULL without memory. */
+/* Memory for a run, which the context keeps for the next one: fresh pages cost more than the copy.
+ * NULL without memory. */
 static unsigned char *take_run(Mpi *mpi) {
   unsigned char *run = __atomic_exchange_n(&mpi->run, NULL, __ATOMIC_ACQ_REL);
   return run ? run : malloc(run_bytes);
@@ -101,7 +103,8 @@ static void give_run(Mpi *mpi, unsigned char *run) {
   free(__atomic_exchange_n(&mpi->run, run, __ATOMIC_ACQ_REL));
 }
 
-/* Indices [first, first + count) of the outermost dimension, whose items are sorted in run by the CPU. */
+/* Indices [first, first + count) of the outermost dimension, whose items are sorted in run by the
+ * CPU. */
 static void move_run(Strided const *copy, int outermost, size_t first, size_t count,
                      unsigned char *run) {
   umemHost *cpu = &mpi_of(copy->ctx)->host;
@@ -157,8 +160,9 @@ static void move_runs(Strided const *copy, unsigned char *run) {
   }
 }
 
-/* Moves the items as runs of the window, which takes a half to a tenth of what MPI needs to walk through a datatype.
- * False, and nothing is done, if they have gaps there, are so long that MPI is as fast, or are on a GPU. */
+/* Moves the items as runs of the window, which takes a half to a tenth of what MPI needs to walk
+ * through a datatype. False, and nothing is done, if they have gaps there, are so long that MPI is
+ * as fast, or are on a GPU. */
 static bool move_as_runs(Strided const *copy) {
   if (!copy->by_cpu || copy->item_size >= long_item || outermost_without_gaps(copy) < 0)
     return false;
@@ -317,7 +321,8 @@ static bool copy_gpu(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtual *
   return true;
 }
 
-/* What a run between RAM and the window does not come to: it must not pay for the registers that this function saves. */
+/* What a run between RAM and the window does not come to: it must not pay for the registers that
+ * this function saves. */
 static __attribute__((noinline)) bool copy_in_full(umemVirtual *ctx, umemVirtual *src,
                                                    uintptr_t src_adr, umemVirtual *dst,
                                                    uintptr_t dst_adr, umemLayout const *layout) {

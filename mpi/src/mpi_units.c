@@ -135,8 +135,8 @@ static int swap_there(MpiUnits *units, uint64_t word, unsigned count, uint64_t c
   return error == MPI_SUCCESS ? flushed : error;
 }
 
-/* Changes at most `batch` words from what they seem to be. *changed: bit n stands for the n-th. The words are then as
- * they are. */
+/* Changes at most `batch` words from what they seem to be. *changed: bit n stands for the n-th. The
+ * words are then as they are. */
 static MpiUnitsResult swap(MpiUnits *units, uint64_t word, unsigned count, uint64_t const wanted[],
                            uint64_t *changed) {
   uint64_t seen[batch];
@@ -170,7 +170,8 @@ static uint64_t wanted_of(uint64_t now, uint64_t word, Change const *change) {
   return (now & ~mask) | bits;
 }
 
-/* Changes some words. Returns mpiUnitsFull if units were not free; *done: bit n, whether the n-th is changed. */
+/* Changes some words. Returns mpiUnitsFull if units were not free; *done: bit n, whether the n-th
+ * is changed. */
 static MpiUnitsResult change_batch(MpiUnits *units, uint64_t word, unsigned count,
                                    Change const *change, uint64_t *done) {
   uint64_t const all = count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
@@ -193,7 +194,8 @@ static MpiUnitsResult change_batch(MpiUnits *units, uint64_t word, unsigned coun
 
 static MpiUnitsResult change_words(MpiUnits *units, Change change);
 
-/* Gives back what a change of free units has taken: words [begin, word), and those of done behind. */
+/* Gives back what a change of free units has taken: words [begin, word), and those of done
+ * behind. */
 static MpiUnitsResult undo(MpiUnits *units, Change const *change, uint64_t word, uint64_t done) {
   Change back = {change->run, change->begin, word, unit_free, false, false};
   MpiUnitsResult result = change_words(units, back);
@@ -218,7 +220,8 @@ static MpiUnitsResult change_words(MpiUnits *units, Change change) {
 
 /* ---- searching ---- */
 
-/* The first run of count units in [from, to) that seem to be free, at a multiple of alignment. within: in one word. */
+/* The first run of count units in [from, to) that seem to be free, at a multiple of alignment.
+ * within: in one word. */
 static uint64_t find_between(MpiUnits const *units, uint64_t from, uint64_t to, uint64_t count,
                              uint64_t alignment, bool within) {
   uint64_t run = from;
@@ -242,7 +245,8 @@ static uint64_t find_between(MpiUnits const *units, uint64_t from, uint64_t to, 
   return nowhere;
 }
 
-/* A run that seems to be free; behind the last allocation first, and a small one in one word if there is such. */
+/* A run that seems to be free; behind the last allocation first, and a small one in one word if
+ * there is such. */
 static uint64_t find(MpiUnits const *units, uint64_t count, uint64_t alignment) {
   uint64_t const start = units->next < units->count ? units->next : 0;
   for (int within = count <= per_word; within >= 0; within--) {
@@ -320,7 +324,8 @@ MpiUnitsResult mpi_units_alloc(MpiUnits *units, uint64_t count, uint64_t alignme
 
 /* ---- blocks ---- */
 
-/* The end of the run of `more` that goes on at unit, in words that are read again, some at a time. */
+/* The end of the run of `more` that goes on at unit, in words that are read again, some at a
+ * time. */
 static MpiUnitsResult find_end(MpiUnits *units, uint64_t unit, uint64_t *end) {
   uint64_t const words = mpi_words(units->count);
   uint64_t known = unit / per_word, step = 8;
@@ -380,8 +385,8 @@ static MpiUnitsResult find_begin(MpiUnits *units, uint64_t unit, uint64_t *begin
   }
 }
 
-/* The words are read one after the other. So the length is that of now: if the block that was read is not live any more,
- * one that begins before the unit may end before it, too. */
+/* The words are read one after the other. So the length is that of now: if the block that was read
+ * is not live any more, one that begins before the unit may end before it, too. */
 MpiUnitsResult mpi_units_find(MpiUnits *units, uint64_t unit, uint64_t *first, uint64_t *count) {
   if (unit >= units->count) return mpiUnitsNoBlock;
   MpiUnitsResult result = find_begin(units, unit, first);
@@ -390,8 +395,9 @@ MpiUnitsResult mpi_units_find(MpiUnits *units, uint64_t unit, uint64_t *first, u
   return result;
 }
 
-/* Frees a block that may go on in the next word. Its start is held: it is this call's. All its units are held before
- * one is free: otherwise a block of another call in the first free ones would seem to go on in those that are not. */
+/* Frees a block that may go on in the next word. Its start is held: it is this call's. All its
+ * units are held before one is free: otherwise a block of another call in the first free ones would
+ * seem to go on in those that are not. */
 static MpiUnitsResult free_held(MpiUnits *units, uint64_t first, uint64_t end) {
   MpiUnitsResult result = find_end(units, end, &end);
   if (result != mpiUnitsDone) return result;

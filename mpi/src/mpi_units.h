@@ -1,18 +1,20 @@
 /* mpi_units.h - the records of the blocks of one rank, in the control window.
  *
- * The part of a rank is divided into units. Each has a state of two bits; 32 units are a word. Ranks change words by
- * MPI_Compare_and_swap alone, and read them by MPI_Get_accumulate with MPI_NO_OP: MPI promises that these are atomic
- * with respect to each other. If all ranks share memory, they do so by instructions of the CPU.
+ * The part of a rank is divided into units. Each has a state of two bits; 32 units are a word.
+ * Ranks change words by MPI_Compare_and_swap alone, and read them by MPI_Get_accumulate with
+ * MPI_NO_OP: MPI promises that these are atomic with respect to each other. If all ranks share
+ * memory, they do so by instructions of the CPU.
  *
  *     free   nobody's
  *     start  the first unit of a block
  *     more   the following units of a block
  *     held   of a call that is not complete: an allocation or a free
  *
- * The units of a block are its start and the run of `more` behind it. A block in one word is allocated and freed by one
- * operation. A block in several words is held, word by word, until all its units are; only then it gets its start, and
- * after that its `more`. It is freed the same way: its start is held first, then all its units are, and only then they
- * are free. So a run of `more` always belongs to the start before it, or to a held unit before it. */
+ * The units of a block are its start and the run of `more` behind it. A block in one word is
+ * allocated and freed by one operation. A block in several words is held, word by word, until all
+ * its units are; only then it gets its start, and after that its `more`. It is freed the same way:
+ * its start is held first, then all its units are, and only then they are free. So a run of `more`
+ * always belongs to the start before it, or to a held unit before it. */
 #ifndef UMEM_MPI_UNITS_H
 #define UMEM_MPI_UNITS_H
 
@@ -27,8 +29,8 @@ typedef enum MpiUnitsResult {
   mpiUnitsFailed   /* MPI has returned units->error */
 } MpiUnitsResult;
 
-/* What a context knows of the records of its rank. The words are as this context last saw them: a guess, which each
- * operation corrects. Callers hold lock. */
+/* What a context knows of the records of its rank. The words are as this context last saw them: a
+ * guess, which each operation corrects. Callers hold lock. */
 typedef struct MpiUnits {
   pthread_mutex_t lock;
   MPI_Win window;   /* borrowed: the control window */
@@ -67,8 +69,8 @@ MpiUnitsResult mpi_units_free(MpiUnits *units, uint64_t first);
 /* How many units the block that begins at first has. */
 MpiUnitsResult mpi_units_length(MpiUnits *units, uint64_t first, uint64_t *count);
 
-/* The block that has the unit: where it begins, and how many units it has. A block that another call allocates or frees
- * meanwhile may be found or not. */
+/* The block that has the unit: where it begins, and how many units it has. A block that another
+ * call allocates or frees meanwhile may be found or not. */
 MpiUnitsResult mpi_units_find(MpiUnits *units, uint64_t unit, uint64_t *first, uint64_t *count);
 
 /* How many units are free. */

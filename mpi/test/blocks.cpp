@@ -1,4 +1,5 @@
-/* blocks.cpp - tests of umem/mpi.hpp and umem/mpi_blocks.hpp, for any number of ranks. A check that fails ends all. */
+/* blocks.cpp - tests of umem/mpi.hpp and umem/mpi_blocks.hpp, for any number of ranks. A check that
+ * fails ends all. */
 #include "end.h"
 #include "jacobi.hpp"
 
@@ -298,7 +299,8 @@ static std::size_t count_files(std::string const &folder) {
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
-/* One rank cannot write, or the file cannot be replaced: all ranks throw, no draft is left, and the old file stays. */
+/* One rank cannot write, or the file cannot be replaced: all ranks throw, no draft is left, and the
+ * old file stays. */
 static void a_save_that_fails_leaves_no_draft(std::string const &parent) {
   std::string const folder = parent + "/umem-test-save-" + std::to_string(ranks);
   std::string const path = folder + "/u.npy";

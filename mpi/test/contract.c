@@ -1,12 +1,13 @@
-/* contract.c - the contract of all contexts (test/contract) on the memory of another rank, which does not help: it
- * sleeps, computes, or dies, or in MPI alone, which needs that without threads.
+/* contract.c - the contract of all contexts (test/contract) on the memory of another rank, which
+ * does not help: it sleeps, computes, or dies, or in MPI alone, which needs that without threads.
  *
  *     mpirun -n 2 contract sleeps|computes|dies|helps [arguments of the contract]
  *
- * Rank 0 runs the contract, with the row "mpi", which is "mpi:1". Rank 1 calls MPI only before and after, and looks at
- * its memory to find out when that is. It dies when the contract has begun: rank 0 then goes on, if MPI lets it, and
- * cannot end MPI. It prints "the contract holds" at last, and first its number if the output goes to a file. More ranks
- * sleep: with them the window is one of several machines (UMEM_TEST_MPI_MACHINES: machines.c). */
+ * Rank 0 runs the contract, with the row "mpi", which is "mpi:1". Rank 1 calls MPI only before and
+ * after, and looks at its memory to find out when that is. It dies when the contract has begun:
+ * rank 0 then goes on, if MPI lets it, and cannot end MPI. It prints "the contract holds" at last,
+ * and first its number if the output goes to a file. More ranks sleep: with them the window is one
+ * of several machines (UMEM_TEST_MPI_MACHINES: machines.c). */
 #include "ranks.h"
 
 #include <signal.h>
@@ -65,7 +66,8 @@ static int run(char const *how, int argc, char **argv) {
   return failed;
 }
 
-/* MPICH's mpirun reports a dead rank by a signal, and ends: output goes to a file that the environment names. */
+/* MPICH's mpirun reports a dead rank by a signal, and ends: output goes to a file that the
+ * environment names. */
 static void write_to_file(void) {
   char const *path = getenv("UMEM_TEST_MPI_OUTPUT");
   signal(SIGUSR1, SIG_IGN);

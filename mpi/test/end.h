@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What MPI_Finalize tells MPICH's launcher. A process that ends without it counts as one that has died, if the launcher
- * sees that its connection is closed before it sees that its output is: then it kills the other ranks. */
+/* What MPI_Finalize tells MPICH's launcher. A process that ends without it counts as one that has
+ * died, if the launcher sees that its connection is closed before it sees that its output is: then
+ * it kills the other ranks. */
 static inline void leave_launcher(void) {
   static char const message[] = "cmd=finalize\n";
   char const *connection = getenv("PMI_FD");
@@ -21,8 +22,8 @@ static inline void leave_launcher(void) {
     fprintf(stderr, "MPICH's launcher does not answer\n");
 }
 
-/* MPICH 4.0 over TCP by UCX does not always come back from MPI_Finalize, also in a program that does nothing else than to
- * begin and end MPI: it is left out there. */
+/* MPICH 4.0 over TCP by UCX does not always come back from MPI_Finalize, also in a program that
+ * does nothing else than to begin and end MPI: it is left out there. */
 static inline void end_mpi(void) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
   int length, here, ranks, done = 0;

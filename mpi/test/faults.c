@@ -1,5 +1,6 @@
-/* faults.c - failures of MPI in one rank alone, and in the end of a window. The program has functions of MPI of its own,
- * which fail when a test asks for it, and otherwise call those of MPI. */
+/* faults.c - failures of MPI in one rank alone, and in the end of a window. The program has
+ * functions of MPI of its own, which fail when a test asks for it, and otherwise call those of
+ * MPI. */
 #include "ranks.h"
 
 int rank, ranks;

@@ -1,7 +1,7 @@
-/* gpu.c - copies between a rank and a GPU by an MPI that takes addresses of GPUs. No GPU and no such MPI are needed: the
- * program has functions of MPI of its own, one of which says that MPI does, and a context whose addresses are no
- * pointers, as those of a GPU. What umem hands to MPI_Put and MPI_Get must be these addresses, after the work that is
- * queued on the GPU.
+/* gpu.c - copies between a rank and a GPU by an MPI that takes addresses of GPUs. No GPU and no
+ * such MPI are needed: the program has functions of MPI of its own, one of which says that MPI
+ * does, and a context whose addresses are no pointers, as those of a GPU. What umem hands to
+ * MPI_Put and MPI_Get must be these addresses, after the work that is queued on the GPU.
  *
  *     mpirun -n 2 gpu */
 #include "ranks.h"

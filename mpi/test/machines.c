@@ -1,5 +1,6 @@
-/* machines.c - lets ranks of one machine seem to be on several: a function of MPI for the programs of the tests. MPI then
- * has more ways between them than it would have, but umem treats them as it treats ranks of several machines.
+/* machines.c - lets ranks of one machine seem to be on several: a function of MPI for the programs
+ * of the tests. MPI then has more ways between them than it would have, but umem treats them as it
+ * treats ranks of several machines.
  *
  *     UMEM_TEST_MPI_MACHINES=0011     ranks 0 and 1 are on one machine, 2 and 3 on another one */
 #include <mpi.h>

@@ -2,10 +2,10 @@
  *
  *     mpirun -n 4 model [OPERATIONS] [SEED]
  *
- * Each rank has blocks in the parts of all ranks, and their contents in RAM. It allocates, resizes, writes, reads, sets,
- * copies between two parts, copies boxes of items, and frees. From time to time it hands a block over to the next rank,
- * which checks it and has it from then on. At the end all blocks have the contents of the model, and when they are freed,
- * all memory is free. */
+ * Each rank has blocks in the parts of all ranks, and their contents in RAM. It allocates, resizes,
+ * writes, reads, sets, copies between two parts, copies boxes of items, and frees. From time to
+ * time it hands a block over to the next rank, which checks it and has it from then on. At the end
+ * all blocks have the contents of the model, and when they are freed, all memory is free. */
 #include "ranks.h"
 
 enum { most_blocks = 24, most_bytes = 40000, part = 4 << 20 };

@@ -298,7 +298,8 @@ static void room_is_that_of_a_machine(void) {
   CHECK(objects == 0);
 }
 
-/* A function fails in the last rank alone: there is no window, nothing is left, and the next start makes one. */
+/* A function fails in the last rank alone: there is no window, nothing is left, and the next start
+ * makes one. */
 static void a_rank_fails(char const *function, int turn) {
   umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
   options.capacity = part;

@@ -234,7 +234,8 @@ static void names_open_ranks(void) {
   CHECK_OK(umemMpi_stop(MPI_COMM_WORLD));
 }
 
-/* Turns a matrix of n rows and m columns of 4-byte numbers around, in the memory of the next rank and on the way back. */
+/* Turns a matrix of n rows and m columns of 4-byte numbers around, in the memory of the next rank
+ * and on the way back. */
 static void turn_matrix(umemMpi *ctx, size_t n, size_t m) {
   size_t const nbytes = n * m * sizeof(uint32_t), extents[2] = {n, m};
   ptrdiff_t const rows[2] = {(ptrdiff_t)m * 4, 4}, columns[2] = {4, (ptrdiff_t)n * 4};
@@ -258,7 +259,8 @@ static void turn_matrix(umemMpi *ctx, size_t n, size_t m) {
   free(turned);
 }
 
-/* Items without gaps in the window: in one run, in several, and in dimensions of which no run holds one index. */
+/* Items without gaps in the window: in one run, in several, and in dimensions of which no run holds
+ * one index. */
 static void matrices_are_turned(void) {
   start_window(8 << 20);
   umemMpi *all = open_all();
@@ -372,7 +374,8 @@ static void blocks_are_found_by_all_ranks(void) {
   close_all(all);
 }
 
-/* All ranks want all of one part: one gets it, the others a status, and a rank that waits gets it at last. */
+/* All ranks want all of one part: one gets it, the others a status, and a rank that waits gets it
+ * at last. */
 static void ranks_compete_for_large_blocks(void) {
   size_t const capacity = 1 << 20;
   start_window(capacity);
@@ -432,7 +435,8 @@ static void threads_use_one_context(void) {
 
 /* ---- cancellation ---- */
 
-/* AddressSanitizer takes what a cancelled thread leaves on its stack for a fault of its own at the end of the thread. */
+/* AddressSanitizer takes what a cancelled thread leaves on its stack for a fault of its own at the
+ * end of the thread. */
 enum {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -481,7 +485,8 @@ static void no_call_is_cancelled(void) {
 
 /* ---- a target that does not help ---- */
 
-/* Rank 0 sleeps, or computes, and the others use its memory: they are done before it calls MPI again. */
+/* Rank 0 sleeps, or computes, and the others use its memory: they are done before it calls MPI
+ * again. */
 static void target_does_not_help(bool computes) {
   struct timespec const second = {1, 0};
   struct timespec begin, now;

@@ -32,7 +32,8 @@ _Noreturn static inline void check_failed(char const *file, int line, char const
   abort();
 }
 
-/* That the last call recorded a failure of type on ctx (NULL: on none) whose message has words; clears both. */
+/* That the last call recorded a failure of type on ctx (NULL: on none) whose message has words;
+ * clears both. */
 static inline void expect(void *ctx, umemStatusType type, char const *words) {
   CHECK(umem_thread_status() == type);
   CHECK(strstr(umem_thread_message(), words));
@@ -75,7 +76,8 @@ static inline bool is_shared(int r) {
   return r == rank || (!getenv("UMEM_TEST_MPI_MEMORY") && are_neighbours(r, rank));
 }
 
-/* MPI_Barrier that lets other processes run: with more ranks than processors, MPICH's own takes seconds. */
+/* MPI_Barrier that lets other processes run: with more ranks than processors, MPICH's own takes
+ * seconds. */
 static inline void barrier(void) {
   MPI_Request request;
   int done = 0;

@@ -1,7 +1,8 @@
-/* units.c - the records of the blocks (mpi_units.h) between any two steps of a call. One process stands for several ranks
- * that share memory: before the n-th swap of a call, other ranks make complete calls, or the call ends there, as if its
- * rank had died. For each n: no block has units of another one, each has its length, and what is free afterwards is what
- * must be. Needs no MPI that runs. */
+/* units.c - the records of the blocks (mpi_units.h) between any two steps of a call. One process
+ * stands for several ranks that share memory: before the n-th swap of a call, other ranks make
+ * complete calls, or the call ends there, as if its rank had died. For each n: no block has units
+ * of another one, each has its length, and what is free afterwards is what must be. Needs no MPI
+ * that runs. */
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>

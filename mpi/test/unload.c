@@ -1,5 +1,5 @@
-/* unload.c - a program may open the component at run time, use it, and close it before MPI ends: MPI and umem still call
- * its functions then. Usage: unload LIBRARY */
+/* unload.c - a program may open the component at run time, use it, and close it before MPI ends:
+ * MPI and umem still call its functions then. Usage: unload LIBRARY */
 #include <dlfcn.h>
 #include <umem/mpi.h>
 

@@ -70,7 +70,8 @@ void *Allocator::finish(uintptr_t adr, size_t nbytes, Mark const &begin) {
   return reinterpret_cast<void *>(adr);
 }
 
-/* Without memory for the entry the block counts as one of the process that has made the allocator, and stays. */
+/* Without memory for the entry the block counts as one of the process that has made the allocator,
+ * and stays. */
 void Allocator::keep_generation(uintptr_t adr) {
   try {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -109,7 +110,8 @@ bool Allocator::is_own(uintptr_t stream) const {
   return stream == no_stream || (stream_ != UMEM_UNKNOWN && plain(stream) == plain(stream_));
 }
 
-/* Lets work on the stream wait for work on the place that still uses the block. False if that fails. */
+/* Lets work on the stream wait for work on the place that still uses the block. False if that
+ * fails. */
 bool Allocator::let_stream_wait(uintptr_t stream) {
   if (is_own(stream) || stream_ == UMEM_UNKNOWN) return true;
   uint64_t before = umem_thread_failures();
@@ -123,8 +125,8 @@ bool Allocator::let_stream_wait(uintptr_t stream) {
   return umem_synchronize(context_->ctx) == umemOK;
 }
 
-/* Work on the stream may use a block that the place is about to reuse. The legacy default stream waits for the default
- * stream of each thread, which is 2. */
+/* Work on the stream may use a block that the place is about to reuse. The legacy default stream
+ * waits for the default stream of each thread, which is 2. */
 void Allocator::wait_for_stream(uintptr_t stream) {
   if (is_own(stream) || !context_->can(umemDeviceAccessible)) return;
   umemCudaAsync queue = {};
@@ -153,7 +155,8 @@ void Allocator::record_stream(void *adr, uintptr_t stream) {
   }
 }
 
-/* A free that is queued on the stream comes after the work of the block's other streams; else the caller waits. */
+/* A free that is queued on the stream comes after the work of the block's other streams; else the
+ * caller waits. */
 void Allocator::wait_for_users(uintptr_t adr, uintptr_t stream, bool queued) {
   while (has_users_.load(std::memory_order_relaxed)) {
     decltype(users_)::node_type entry;
@@ -197,7 +200,8 @@ void *Allocator::allocate_zeros(size_t count, size_t nbytes) {
   return finish(adr, count * nbytes, begin);
 }
 
-/* Once the place has freed the old block, another thread may get its address: so its entry leaves the table before. */
+/* Once the place has freed the old block, another thread may get its address: so its entry leaves
+ * the table before. */
 void *Allocator::resize(void *adr, size_t nbytes) {
   if (!adr) return allocate(nbytes, -1, no_stream);
   Unlock unlock(!context_->quick && has_gil());

@@ -9,9 +9,10 @@
 #include <set>
 #include <unordered_map>
 
-/* Allocates blocks of a context for one user in another library. The user and each live block count as owners: the
- * last of them ends the allocator, and gives up the context. Any thread may call it, with and without the GIL; a call
- * releases the GIL if it may block. No call raises or throws: see status() and message(). */
+/* Allocates blocks of a context for one user in another library. The user and each live block count
+ * as owners: the last of them ends the allocator, and gives up the context. Any thread may call it,
+ * with and without the GIL; a call releases the GIL if it may block. No call raises or throws: see
+ * status() and message(). */
 class Allocator {
   std::atomic<long> owners_{1};
   std::atomic<long> blocks_{0};
@@ -64,18 +65,19 @@ public:
   umemStatusType status();
   std::string message();
 
-  /* NULL, and a message, if that fails. device: where the library wants the memory; -1 for any. The block is ready for
-   * work on the stream. */
+  /* NULL, and a message, if that fails. device: where the library wants the memory; -1 for any. The
+   * block is ready for work on the stream. */
   void *allocate(size_t nbytes, int device, uintptr_t stream);
   void *allocate_zeros(size_t count, size_t nbytes);
   /* Keeps the bytes of the block. After a failure it is as it was. */
   void *resize(void *adr, size_t nbytes);
-  /* Ignores NULL. Work on the stream, and on streams for which the block was recorded, may still use it. */
+  /* Ignores NULL. Work on the stream, and on streams for which the block was recorded, may still
+   * use it. */
   void free(void *adr, uintptr_t stream);
   /* Work on this stream will use the live block, too. Ignores NULL. */
   void record_stream(void *adr, uintptr_t stream);
-  /* If the place is a pool, blocks are in the order of the streams that the calls name, without waits. These streams
-   * must then live as long as the allocator. Before the first block. */
+  /* If the place is a pool, blocks are in the order of the streams that the calls name, without
+   * waits. These streams must then live as long as the allocator. Before the first block. */
   void follow_streams() { queues_ = Queues::of(context_->ctx, device_); }
 };
 

@@ -4,7 +4,8 @@
 
 #include "place.h"
 
-/* What all arrays over the same memory share. Other threads may drop users and exports without the GIL. */
+/* What all arrays over the same memory share. Other threads may drop users and exports without the
+ * GIL. */
 class Memory {
   std::atomic<long> users_{1};
 
@@ -46,7 +47,8 @@ public:
   ~Released();
 };
 
-/* The C++ part of a umem.Array. All but place and key is under tables: with a Hold or a Look an array is used. */
+/* The C++ part of a umem.Array. All but place and key is under tables: with a Hold or a Look an
+ * array is used. */
 struct Array {
   umemArray *handle = nullptr; /* owned; NULL after a release */
   Released kept; /* a released handle whose address others may use as long as the array lives */
@@ -60,16 +62,17 @@ struct Array {
   Array &operator=(Array const &) = delete;
   ~Array();
 
-  /* Takes the handle: the array is stale from now on. The caller has locked tables, and ends what it gets later. */
+  /* Takes the handle: the array is stale from now on. The caller has locked tables, and ends what
+   * it gets later. */
   Released take();
 
-  /* Why the handle cannot be used with this key; NULL if it can. writes: may write, unless the array is read-only. The
-   * caller has locked tables. */
+  /* Why the handle cannot be used with this key; NULL if it can. writes: may write, unless the
+   * array is read-only. The caller has locked tables. */
   char const *obstacle(bool writes, uint64_t with, umemStatusType *type) const;
 };
 
-/* The handle of an array for the time of a call, in which another thread may release the array. Raises if the array was
- * released, or another one has locked the memory. */
+/* The handle of an array for the time of a call, in which another thread may release the array.
+ * Raises if the array was released, or another one has locked the memory. */
 class Hold {
   umemArray *handle_;
   Memory *memory_;
@@ -124,7 +127,8 @@ nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint
 /* A read-only view of handle, which it takes over: nothing makes it writable. */
 umemArray *keep_read_only(umemArray *handle);
 
-/* Releases all arrays over the memory of this one, also while others use it: it ends with the last user. */
+/* Releases all arrays over the memory of this one, also while others use it: it ends with the last
+ * user. */
 void release_memory(Array const &array);
 
 /* The array behind a Python object; NULL if it is none, and a umemTypeError. */
@@ -188,7 +192,8 @@ inline nb::handle place_or_host(nb::handle place) {
   return place.is_none() ? default_host() : place;
 }
 
-/* Where a result of array is if None is named: on its place, or in RAM if that may outlive the process. */
+/* Where a result of array is if None is named: on its place, or in RAM if that may outlive the
+ * process. */
 inline nb::object place_of_result(Array &array, nb::handle named) {
   if (!named.is_none()) return nb::borrow(named);
   return nb::borrow(Look(array).context()->can(umemShared) ? default_host()

@@ -1,5 +1,5 @@
-/* array_compare.cpp - whether the elements of two arrays are equal or close, on any two places, piece by piece. The rules
- * are those of umem/compare.hpp for C++. */
+/* array_compare.cpp - whether the elements of two arrays are equal or close, on any two places,
+ * piece by piece. The rules are those of umem/compare.hpp for C++. */
 #include "array.h"
 
 #include <cmath>
@@ -81,7 +81,8 @@ bool is_same_piece(Piece const &one, Piece const &other, size_t count, Tolerance
   return std::visit(compare, one, other);
 }
 
-/* Whether all elements of two arrays of one shape are the same. Ctrl-C ends it between two pieces. */
+/* Whether all elements of two arrays of one shape are the same. Ctrl-C ends it between two
+ * pieces. */
 bool compare(umemArray *one, umemArray *other, Tolerance const &tolerance) {
   int64_t const all = umemArray_elements(one);
   size_t const count = static_cast<size_t>(all < piece ? all : piece);

@@ -35,7 +35,8 @@ static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place, nb:
   return new_array(Shape(shape), element_of(dtype), place_or_host(place), zero);
 }
 
-/* An array over bytes of a place: a part of a file, or memory of another library that owner keeps alive. */
+/* An array over bytes of a place: a part of a file, or memory of another library that owner keeps
+ * alive. */
 static void drop_owner(void *owner) {
   if (!Py_IsInitialized()) return;
   Gil gil;

@@ -7,7 +7,8 @@
 
 namespace {
 
-/* The passage of an array. Arrays over its blocks share it, so that their memory lives as long as they do. */
+/* The passage of an array. Arrays over its blocks share it, so that their memory lives as long as
+ * they do. */
 class Passage {
   std::atomic<long> users_{1};
 
@@ -149,7 +150,8 @@ void end_blocks(Blocks &self) {
   call.end();
 }
 
-/* (array with its ghost rows, results or the array, first row, rows, rows before, rows after, number) */
+/* (array with its ghost rows, results or the array, first row, rows, rows before, rows after,
+ * number) */
 nb::object next(Blocks &self) {
   umemBlock block = UMEM_BLOCK_INIT;
   if (!self.passage) throw nb::stop_iteration();

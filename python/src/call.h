@@ -13,26 +13,29 @@ namespace nb = nanobind;
 using Dict = nb::typed<nb::dict, nb::str, nb::any>;
 using DictList = nb::typed<nb::list, Dict>;
 
-/* Raises the failure that this thread has recorded last, or the exception of a callback that ended the call. */
+/* Raises the failure that this thread has recorded last, or the exception of a callback that ended
+ * the call. */
 [[noreturn]] void raise_failure();
 
 /* Raises a failure of the binding itself, as the exception that stands for type. */
 [[noreturn]] void raise(umemStatusType type, char const *format, ...) UMEM_PRINTF(2, 3);
 
-/* Keeps the exception that a callback has raised until the call that ran it returns. Needs the GIL, and an exception
- * that is set. An exception that is kept already stays. */
+/* Keeps the exception that a callback has raised until the call that ran it returns. Needs the GIL,
+ * and an exception that is set. An exception that is kept already stays. */
 void keep_exception() noexcept;
 
 /* Whether a callback of this thread has raised. */
 bool has_exception() noexcept;
 
-/* The lock of the module's own tables: which arrays a place has, what an array and a place stand for, locks of arrays,
- * callbacks. In builds with the GIL this does nothing, as the GIL is the lock. Nothing that runs Python, or waits, is called under it. */
+/* The lock of the module's own tables: which arrays a place has, what an array and a place stand
+ * for, locks of arrays, callbacks. In builds with the GIL this does nothing, as the GIL is the
+ * lock. Nothing that runs Python, or waits, is called under it. */
 extern nb::ft_mutex tables;
 using TablesLock = nb::ft_lock_guard;
 
-/* Runs what waits for the GIL. While the interpreter ends, Python before 3.14 ends other threads there, which no
- * destructor survives; later versions let them wait for the end of the process. So does this. */
+/* Runs what waits for the GIL. While the interpreter ends, Python before 3.14 ends other threads
+ * there, which no destructor survives; later versions let them wait for the end of the process. So
+ * does this. */
 template <class F> void wait_for_gil(F &&wait) noexcept {
   try {
     wait();

@@ -1,4 +1,5 @@
-/* callbacks.h - functions of Python that umem calls. An exception of one ends the call that has run it. */
+/* callbacks.h - functions of Python that umem calls. An exception of one ends the call that has run
+ * it. */
 #ifndef UMEM_PYTHON_CALLBACKS_H
 #define UMEM_PYTHON_CALLBACKS_H
 

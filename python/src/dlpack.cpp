@@ -10,7 +10,8 @@ char const *const versioned_name = "dltensor_versioned", *const unversioned_name
 
 /* ---- export ---- */
 
-/* Ends an exported tensor as the library would, and then the use of its memory and of its context. */
+/* Ends an exported tensor as the library would, and then the use of its memory and of its
+ * context. */
 template <class Tensor> struct Export {
   void *manager;
   void (*deleter)(Tensor *);
@@ -131,7 +132,8 @@ nb::object place_of_device(umemDLDevice device) {
   return nb::handle(find_place)(device.device_type, device.device_id);
 }
 
-/* The tensor of a capsule that nobody has taken, which is used from now on. NULL if another thread was first. */
+/* The tensor of a capsule that nobody has taken, which is used from now on. NULL if another thread
+ * was first. */
 void *claim(nb::handle capsule, char const *name, char const *used) {
   TablesLock lock(tables);
   if (!PyCapsule_IsValid(capsule.ptr(), name)) return nullptr;
@@ -213,8 +215,8 @@ nb::object ask(nb::handle object, nb::handle stream) {
   return capsule;
 }
 
-/* The stream on which the memory is used, in the words of the array API. None: that of the host, or CUDA's legacy
- * default stream, in whose order a umem.Cuda is. */
+/* The stream on which the memory is used, in the words of the array API. None: that of the host, or
+ * CUDA's legacy default stream, in whose order a umem.Cuda is. */
 nb::object stream_of(nb::handle place) {
   if (place.is_none()) return nb::none();
   Use context = place_of(place).open();

@@ -36,7 +36,8 @@ public:
   uintptr_t address() const { return adr_; }
 };
 
-/* The handle of nbytes at an address inside of the array, and a new descriptor that goes with it; or -1. */
+/* The handle of nbytes at an address inside of the array, and a new descriptor that goes with it;
+ * or -1. */
 nb::typed<nb::tuple, nb::bytes, int> share_bytes(Array &array, uintptr_t address, size_t nbytes) {
   Hold hold(array);
   umemHandle handle;

@@ -1,4 +1,5 @@
-/* layers.cpp - the questions that only one kind of place answers: figures, live blocks, findings. */
+/* layers.cpp - the questions that only one kind of place answers: figures, live blocks,
+ * findings. */
 #include "module.h"
 #include "place.h"
 

@@ -24,8 +24,8 @@ NB_MODULE(umem_core, m) {
   nb::set_leak_warnings(false); /* a program may end while arrays live */
 }
 
-/* nanobind shares its state between interpreters, and so do the classes here. For Python before 3.13; umem/_interpreter.py
- * asks later ones. */
+/* nanobind shares its state between interpreters, and so do the classes here. For Python before
+ * 3.13; umem/_interpreter.py asks later ones. */
 extern "C" NB_EXPORT PyObject *PyInit__core(void) {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit_umem_core();
   PyErr_SetString(PyExc_ImportError,

@@ -1,5 +1,5 @@
-/* mpi.cpp - the places of ranks, in a package that was built with UMEM_MPI=ON. Communicators come by the numbers that
- * mpi4py has for Fortran, which are those of umemMpi_number. */
+/* mpi.cpp - the places of ranks, in a package that was built with UMEM_MPI=ON. Communicators come
+ * by the numbers that mpi4py has for Fortran, which are those of umemMpi_number. */
 #include "call.h"
 #include "module.h"
 

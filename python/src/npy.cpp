@@ -1,4 +1,5 @@
-/* npy.cpp - .npy files: reads headers, and writes a file of an array behind the header that umem/npy.py makes. */
+/* npy.cpp - .npy files: reads headers, and writes a file of an array behind the header that
+ * umem/npy.py makes. */
 #include "array.h"
 #include "callbacks.h"
 #include "module.h"
@@ -47,7 +48,8 @@ static void write(char const *path, umemFileOptions const &options, nb::bytes co
   if (copy_elements(file.get(), adr + header.size(), array)) umemFile_commit(file.get());
 }
 
-/* reserve and direct: numbers of the words that the options of a file have, as those of the enumerations are. */
+/* reserve and direct: numbers of the words that the options of a file have, as those of the
+ * enumerations are. */
 static void save(nb::bytes path, nb::bytes header, nb::handle array, int reserve, int direct) {
   Hold hold(array_of(array));
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
@@ -57,7 +59,8 @@ static void save(nb::bytes path, nb::bytes header, nb::handle array, int reserve
   unlocked([&] { write(path.c_str(), options, header, ram, hold.get()); });
 }
 
-/* Raises what is wrong with a header, with the name of the file before it; other failures as they are. */
+/* Raises what is wrong with a header, with the name of the file before it; other failures as they
+ * are. */
 [[noreturn]] static void refuse(umemStatusType status, char const *path) {
   static char const function[] = "umem_npy_read_header: ";
   if (status != umemValueError && status != umemTypeError) raise_failure();
@@ -67,7 +70,8 @@ static void save(nb::bytes path, nb::bytes header, nb::handle array, int reserve
   raise(status, "%s: %s", path, text.c_str() + (named ? sizeof function - 1 : 0));
 }
 
-/* The type, shape and strides of the elements, where they begin, and the type's name in NumPy; of a whole file. */
+/* The type, shape and strides of the elements, where they begin, and the type's name in NumPy; of a
+ * whole file. */
 static nb::tuple read_header(nb::handle place, char const *path) {
   Use context = place_of(place).open();
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;

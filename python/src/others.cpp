@@ -1,4 +1,5 @@
-/* others.cpp - the allocators of NumPy, CuPy, PyTorch, and of others that call Python, over an Allocator. */
+/* others.cpp - the allocators of NumPy, CuPy, PyTorch, and of others that call Python, over an
+ * Allocator. */
 #include "allocator.h"
 #include "module.h"
 
@@ -106,7 +107,8 @@ static nb::object replace_numpy_handler(nb::handle api, nb::handle handler) {
 
 /* ---- CuPy: CFunctionAllocator ---- */
 
-/* CuPy checks for exceptions after a result of -1, if Cython 3 has compiled it, but never for NULL. It has the GIL. */
+/* CuPy checks for exceptions after a result of -1, if Cython 3 has compiled it, but never for NULL.
+ * It has the GIL. */
 static void *cupy_malloc(void *param, size_t nbytes, int device) {
   Allocator *allocator = allocator_of(param);
   void *adr = allocator->allocate(nbytes, device, Allocator::no_stream);
@@ -157,7 +159,8 @@ static struct TorchSlot {
   bool throws;
 } torch_slots[16];
 
-/* Under a MemPool PyTorch takes NULL as out of memory. As the allocator of the process it stores NULL as an address. */
+/* Under a MemPool PyTorch takes NULL as out of memory. As the allocator of the process it stores
+ * NULL as an address. */
 static void *torch_allocate(TorchSlot &slot, ptrdiff_t nbytes, int device, void *stream) {
   Allocator *allocator = slot.allocator.load(std::memory_order_acquire);
   void *adr = allocator ? allocator->allocate(static_cast<size_t>(nbytes), device,

@@ -12,8 +12,8 @@
 
 struct Array;
 
-/* A context, shared by the Python object of the place, by its arrays, by tensors that other libraries hold, and by the
- * places over it. The last of them ends it, perhaps without the GIL. */
+/* A context, shared by the Python object of the place, by its arrays, by tensors that other
+ * libraries hold, and by the places over it. The last of them ends it, perhaps without the GIL. */
 class Context {
   std::atomic<long> users_{1};
   std::vector<Context *> below_; /* users of these */
@@ -72,7 +72,8 @@ struct Place {
 
   /* Takes the context over. self: the Python object. */
   void begin(Context *of, PyObject *self);
-  /* The context, whose use is the caller's now; NULL if the place is closed, or is one that cannot be. */
+  /* The context, whose use is the caller's now; NULL if the place is closed, or is one that cannot
+   * be. */
   Context *take(bool permanent);
 
   Place() = default;

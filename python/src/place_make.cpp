@@ -1,5 +1,6 @@
-/* place_make.cpp - constructs places: by the scheme of their kind (umem/scheme.h), with the options that the library's
- * table of kinds names, or by the constructors of the kinds that no name can construct. */
+/* place_make.cpp - constructs places: by the scheme of their kind (umem/scheme.h), with the options
+ * that the library's table of kinds names, or by the constructors of the kinds that no name can
+ * construct. */
 #include "callbacks.h"
 #include "module.h"
 #include "place.h"
@@ -86,7 +87,8 @@ static Context *construct_other(char const *kind, Context *upstream, nb::list co
   return owner.release();
 }
 
-/* A place of a stream that the program has made. given: the number of the GPU, the stream, and the options in bytes. */
+/* A place of a stream that the program has made. given: the number of the GPU, the stream, and the
+ * options in bytes. */
 static Context *construct_on_stream(nb::tuple const &given) {
   std::unique_ptr<Context, void (*)(Context *)> owner(new Context(nullptr, end_constructed),
                                                       [](Context *c) { c->drop(); });

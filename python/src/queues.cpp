@@ -40,8 +40,8 @@ std::unique_ptr<Queues> Queues::of(void *ctx, int64_t device) {
   return queues;
 }
 
-/* The legacy default stream has two numbers. It waits for the default streams of threads, which is 2 for each of them,
- * and they wait for it. */
+/* The legacy default stream has two numbers. It waits for the default streams of threads, which is
+ * 2 for each of them, and they wait for it. */
 static uintptr_t plain(uintptr_t stream) { return stream == 1 || stream == 2 ? 0 : stream; }
 
 Queues::Queue *Queues::find(uintptr_t stream) {

@@ -10,9 +10,10 @@
 #include <mutex>
 #include <vector>
 
-/* A view of a pool for each stream of a GPU that was named. A block that a view frees serves later work of its stream
- * without a wait; another view that takes the memory waits on the GPU. A stream must live as long as the object.
- * Any thread may call the methods. Failures are recorded for the thread. */
+/* A view of a pool for each stream of a GPU that was named. A block that a view frees serves later
+ * work of its stream without a wait; another view that takes the memory waits on the GPU. A stream
+ * must live as long as the object. Any thread may call the methods. Failures are recorded for the
+ * thread. */
 class Queues {
   struct Queue;
   umemPool *pool_; /* borrowed */
@@ -26,7 +27,8 @@ public:
   Queues(umemPool *pool, int device);
   ~Queues();
 
-  /* Streams of ctx on this GPU; NULL, and no failure, if it is no pool of memory that streams of this GPU use. */
+  /* Streams of ctx on this GPU; NULL, and no failure, if it is no pool of memory that streams of
+   * this GPU use. */
   static std::unique_ptr<Queues> of(void *ctx, int64_t device);
 
   /* The view for the stream; NULL if it cannot be made. */

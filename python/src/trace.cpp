@@ -28,7 +28,8 @@ public:
             "cannot read \"%s\": %s", path.c_str(), trace_->why);
     trace_->only = context;
   }
-  /* Raises if the context is not in the log. A constructor that raises would not end what it has read. */
+  /* Raises if the context is not in the log. A constructor that raises would not end what it has
+   * read. */
   void check() const {
     if (trace_->only > trace_->header.contexts)
       raise(umemValueError, "there is no context %u in the log, which has %u", trace_->only,
@@ -65,8 +66,8 @@ nb::object summary(nb::bytes path, unsigned context) {
   return made;
 }
 
-/* What is written by a FILE. It gets its name when it is complete, and keeps what it replaces as umemFile_replace; a device,
- * a pipe or a socket is written as it is. */
+/* What is written by a FILE. It gets its name when it is complete, and keeps what it replaces as
+ * umemFile_replace; a device, a pipe or a socket is written as it is. */
 class Output {
   umemFile file_ = {};
   bool replaces_;

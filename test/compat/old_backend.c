@@ -1,8 +1,9 @@
-/* old_backend.c - a context compiled against an older, shorter table of methods, on today's library.
+/* old_backend.c - a context compiled against an older, shorter table of methods, on today's
+ * library.
  *
- * This file declares struct umemVtbl itself, as it was at first: eleven methods. It includes no header
- * that declares more. The table is at the very end of readable memory, so that a library that looks
- * for a method beyond it dies here. */
+ * This file declares struct umemVtbl itself, as it was at first: eleven methods. It includes no
+ * header that declares more. The table is at the very end of readable memory, so that a library
+ * that looks for a method beyond it dies here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +110,8 @@ static struct umemVtbl const methods = {old_dtor,
 
 enum { method_size = sizeof(void (*)(void)), first_methods = sizeof methods / method_size };
 
-/* Puts the table, with NULL for all methods after the first eleven, at the end of readable memory. */
+/* Puts the table, with NULL for all methods after the first eleven, at the end of readable
+ * memory. */
 static struct umemVtbl const *table_at_the_edge(Old *old, size_t table_size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   void *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -250,7 +252,8 @@ static void later_methods_have_their_defaults(void **state) {
   close_old(&old);
 }
 
-/* What is no block is refused by the default before its bytes are read, where addresses are pointers. */
+/* What is no block is refused by the default before its bytes are read, where addresses are
+ * pointers. */
 static void resizing_what_is_no_block_is_refused(void **state) {
   (void)state;
   Old old;

@@ -1,5 +1,5 @@
-/* cuda_driver_layout.c - compares what cuda/cuda_driver.h declares of the driver with CUDA's header: numbers, sizes
- * and offsets. It is right if it compiles. */
+/* cuda_driver_layout.c - compares what cuda/cuda_driver.h declares of the driver with CUDA's
+ * header: numbers, sizes and offsets. It is right if it compiles. */
 #include <cuda.h>
 #include <cuda/cuda_driver.h>
 

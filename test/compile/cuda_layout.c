@@ -1,5 +1,6 @@
-/* cuda_layout.c - prints the sizes, offsets and values that cuda/cuda_rt.c takes from CUDA's headers. One object
- * of umem serves all newer minor versions of a runtime, so within a major version none of them may change. */
+/* cuda_layout.c - prints the sizes, offsets and values that cuda/cuda_rt.c takes from CUDA's
+ * headers. One object of umem serves all newer minor versions of a runtime, so within a major
+ * version none of them may change. */
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdio.h>

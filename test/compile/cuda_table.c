@@ -1,5 +1,5 @@
-/* cuda_table.c - asks the table of CUDA's runtime what can be asked without a GPU, and prints the version of the
- * runtime.
+/* cuda_table.c - asks the table of CUDA's runtime what can be asked without a GPU, and prints the
+ * version of the runtime.
  *
  * Exit code: 0 when every answer is right. */
 #include <stdio.h>

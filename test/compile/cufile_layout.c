@@ -1,5 +1,5 @@
-/* cufile_layout.c - compares what cuda/cufile_rt.h declares of cuFile with cuFile's header: numbers, sizes, offsets
- * and functions. It is right if it compiles. */
+/* cufile_layout.c - compares what cuda/cufile_rt.h declares of cuFile with cuFile's header:
+ * numbers, sizes, offsets and functions. It is right if it compiles. */
 #include <cufile.h>
 #include <cuda/cufile_rt.h>
 
@@ -62,7 +62,8 @@ AT(umemCufileProperties, device_cache, CUfileDrvProps_t, max_device_cache_size);
 AT(umemCufileProperties, buffer_cache, CUfileDrvProps_t, per_buffer_cache_size);
 AT(umemCufileProperties, device_pinned, CUfileDrvProps_t, max_device_pinned_mem_size);
 
-/* The types of the functions are the same but for names of structs: each argument and result has the same size. */
+/* The types of the functions are the same but for names of structs: each argument and result has
+ * the same size. */
 #define IS(function, type)                                                                         \
   _Static_assert(__builtin_types_compatible_p(__typeof__(&function), type), #function)
 IS(cuFileDriverOpen, CUfileError_t (*)(void));

@@ -1,6 +1,6 @@
-/* dlpack_layout.c - compares what umem/dlpack.h and umem/element.h declare with an installed dlpack.h: numbers, sizes and
- * offsets. It is right if it compiles. Headers before version 1.0 lack some of it. The command of the test includes
- * dlpack.h. */
+/* dlpack_layout.c - compares what umem/dlpack.h and umem/element.h declare with an installed
+ * dlpack.h: numbers, sizes and offsets. It is right if it compiles. Headers before version 1.0 lack
+ * some of it. The command of the test includes dlpack.h. */
 #include <stddef.h>
 
 #include <umem/dlpack.h>

@@ -1,5 +1,5 @@
-/* faults.cu - what goes wrong on a real GPU is reported by a status: memory that is freed, memory that is out, a
- * pool at its bound, and at last a kernel that crashes.
+/* faults.cu - what goes wrong on a real GPU is reported by a status: memory that is freed, memory
+ * that is out, a pool at its bound, and at last a kernel that crashes.
  *
  * Exit code: 0 when all is reported as promised; 1 when not; 3 without a GPU. */
 #include <cstdio>
@@ -17,7 +17,8 @@ bool expect(bool holds, char const *what, void const *ctx) {
   return holds;
 }
 
-/* That the last call failed as status with these words, and left CUDA's last error clean; forgets it. */
+/* That the last call failed as status with these words, and left CUDA's last error clean; forgets
+ * it. */
 bool failed(void *ctx, umemStatusType status, char const *words, char const *what) {
   bool right = umem_thread_status() == status && std::strstr(umem_thread_message(), words) &&
                cudaGetLastError() == cudaSuccess;

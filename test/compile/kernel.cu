@@ -1,6 +1,7 @@
 /* kernel.cu - a user's program that nvcc compiles: kernels work on memory of the CUDA contexts.
  *
- * Exit code: 0 when every number is right; 1 when one is wrong or a call failed; 3 without a GPU. */
+ * Exit code: 0 when every number is right; 1 when one is wrong or a call failed; 3 without a
+ * GPU. */
 #include <cstdio>
 
 #include <cuda_runtime.h>
@@ -36,8 +37,8 @@ bool launch_on(int device, uintptr_t adr, cudaStream_t stream) {
   return umemCuda_leave(&gpu) == umemOK && launched;
 }
 
-/* Ones go to the context, the kernel adds to each its index, and the sums come back. What the context
- * does is ordered on stream; finish is for those whose calls wait for no kernel. */
+/* Ones go to the context, the kernel adds to each its index, and the sums come back. What the
+ * context does is ordered on stream; finish is for those whose calls wait for no kernel. */
 bool is_right(void *ctx, umemHost *host, cudaStream_t stream, bool finish) {
   double *numbers = reinterpret_cast<double *>(umem_alloc(host, nbytes));
   uintptr_t adr = umem_alloc(ctx, nbytes);

@@ -1,5 +1,5 @@
-/* Macros that numerical programs define before they include umem. What the standard library does not survive is left
- * out: min, max, abs, swap, real, size. */
+/* Macros that numerical programs define before they include umem. What the standard library does
+ * not survive is left out: min, max, abs, swap, real, size. */
 #ifndef UMEM_TEST_MACROS_H
 #define UMEM_TEST_MACROS_H
 

@@ -108,8 +108,8 @@ static void sums_that_overflow_are_memory_errors(Place const *place) {
 }
 
 /* Huge ones are honoured or refused, never ignored. (valgrind itself gives up at 32 MiB.) */
-/* Between the moderate ones and those that exceed all memory lie some that a context which touches its
- * blocks could only serve by using up the machine's. */
+/* Between the moderate ones and those that exceed all memory lie some that a context which touches
+ * its blocks could only serve by using up the machine's. */
 static void huge_alignments_are_not_ignored(Place const *place) {
   umemVirtual *ctx = place->ctx;
   int end = test_is_small() ? 24 : 63; /* valgrind's allocator dies of larger ones */

@@ -98,7 +98,8 @@ static void no_bytes_can_be_connected(Place const *src, Place const *dst) {
 
 /* ---- failures ---- */
 
-/* That this connection fails, with the status on the context at fault and nothing left allocated. */
+/* That this connection fails, with the status on the context at fault and nothing left
+ * allocated. */
 static void expect_unconnected(Place const *src, uintptr_t src_adr, size_t size, Place const *dst,
                                size_t alignment, Place const *at_fault, umemStatusType type) {
   BackendRecords src_before = records_of(src), dst_before = records_of(dst);

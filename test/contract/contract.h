@@ -1,9 +1,9 @@
 /* contract.h - what the tests of the contract share.
  *
- * A test takes the contexts of one row of backends.h, of two, or none, and is run on all rows, on all
- * ordered pairs, or once. Contexts are opened freshly for each run and closed after it. At the end of
- * each run the contexts and the thread must be without a failure (those that a test provokes it takes
- * away with expect_failure), and where a context counts its blocks none may be left. */
+ * A test takes the contexts of one row of backends.h, of two, or none, and is run on all rows, on
+ * all ordered pairs, or once. Contexts are opened freshly for each run and closed after it. At the
+ * end of each run the contexts and the thread must be without a failure (those that a test provokes
+ * it takes away with expect_failure), and where a context counts its blocks none may be left. */
 #ifndef UMEM_TEST_CONTRACT_H
 #define UMEM_TEST_CONTRACT_H
 
@@ -54,8 +54,9 @@ extern ContractTest const life_tests[], refusal_tests[], memory_tests[], aligned
 
 /* ---- sizes ---- */
 
-/* Whether a case is to be short: UMEM_TEST_SMALL is set, because the environment is slow (a sanitizer, valgrind), or
- * the case is one of the many pairs that only repeat what others do in full length. */
+/* Whether a case is to be short: UMEM_TEST_SMALL is set, because the environment is slow (a
+ * sanitizer, valgrind), or the case is one of the many pairs that only repeat what others do in
+ * full length. */
 bool test_is_small(void);
 void test_make_small(bool small);
 
@@ -104,7 +105,8 @@ BackendRecords records_of(Place const *place);
 
 /* ---- failures ---- */
 
-/* That the last call recorded a failure of type on ctx (NULL: on none) and the thread; clears both. */
+/* That the last call recorded a failure of type on ctx (NULL: on none) and the thread; clears
+ * both. */
 void expect_failure(umemVirtual *ctx, umemStatusType type);
 
 /* As expect_failure, when the type is one that the contract leaves open. Returns it. */

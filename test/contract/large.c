@@ -1,4 +1,5 @@
-/* large.c - sizes and offsets that 32 bits do not hold. The files are sparse, and few bytes move. */
+/* large.c - sizes and offsets that 32 bits do not hold. The files are sparse, and few bytes
+ * move. */
 #include "contract.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* life.c - umem/context.h: a context from its constructor to its end, and what it says about itself.
+/* life.c - umem/context.h: a context from its constructor to its end, and what it says about
+ * itself.
  *
  * Whoever opened a context closes it too: umem_dtor is then called for a second time. */
 #include "contract.h"
@@ -63,7 +64,8 @@ static void two_contexts_of_a_kind_do_not_touch(Place const *one, Place const *o
 
 /* ---- umem_get_upstream ---- */
 
-/* An adaptor has a context below it, of the same memory, unless it keeps its blocks apart; the innermost has none. */
+/* An adaptor has a context below it, of the same memory, unless it keeps its blocks apart; the
+ * innermost has none. */
 static void layers_end_at_the_innermost(Place const *place) {
   umemVirtual *ctx = place->ctx, *upstream;
   uint64_t before = umem_thread_failures();

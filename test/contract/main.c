@@ -6,8 +6,9 @@
  *     contract single ROW       the same without pairs
  *     contract 'copy*: file*'   the tests whose name matches this pattern
  *
- * The word `alone` runs them in this process, for debuggers; see watch.h. UMEM_TEST_SMALL takes a sample of the
- * pairs, see pairs.h; without it the others run too, with small sizes. UMEM_TEST_CRASH names a case that crashes. */
+ * The word `alone` runs them in this process, for debuggers; see watch.h. UMEM_TEST_SMALL takes a
+ * sample of the pairs, see pairs.h; without it the others run too, with small sizes.
+ * UMEM_TEST_CRASH names a case that crashes. */
 #include "contract.h"
 
 #include <signal.h>
@@ -73,8 +74,8 @@ static int open_places(void **state) {
   return 0;
 }
 
-/* A test that a signal or a check has ended inside of a call of umem: what its contexts hold is not known,
- * and they are left alone, so that no other test fails for it. */
+/* A test that a signal or a check has ended inside of a call of umem: what its contexts hold is not
+ * known, and they are left alone, so that no other test fails for it. */
 static bool was_left(Case *one) {
   if (!umem_leave_all()) return false;
   print_error("%s: has left a call of umem; its contexts are not closed\n", one->name);
@@ -201,8 +202,8 @@ static bool is_pair(size_t src, size_t dst, void const *data) {
          rows_pair(a, b) && rows_pair(b, a);
 }
 
-/* Each test takes a sample of the pairs of its own in full length, and all others shortly; where time is short none
- * of the others. */
+/* Each test takes a sample of the pairs of its own in full length, and all others shortly; where
+ * time is short none of the others. */
 static void add_pairs_of(Cases *cases, size_t suite, ContractTest const *test,
                          Wanted const *wanted) {
   PairsWanted pairs = {test, wanted};

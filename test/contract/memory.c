@@ -84,8 +84,8 @@ static void impossible_sizes_are_memory_errors(Place const *place) {
   umem_free(ctx, kept);
 }
 
-/* Less than any address space, more than the memory, the disk or the GPU: a context that granted it would take what others
- * need, and then the kernel ends programs. */
+/* Less than any address space, more than the memory, the disk or the GPU: a context that granted it
+ * would take what others need, and then the kernel ends programs. */
 static void expect_no_room(umemVirtual *ctx, uintptr_t kept, size_t nbytes) {
   assert_true(umem_alloc(ctx, nbytes) == umem_null(ctx));
   expect_failure(ctx, umemMemoryError);

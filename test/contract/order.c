@@ -27,7 +27,8 @@ static void can_always_be_asked(Place const *place) {
   umem_free(ctx, adr);
 }
 
-/* Nobody has begun to record the work of these queues, which is all that can keep others from waiting. */
+/* Nobody has begun to record the work of these queues, which is all that can keep others from
+ * waiting. */
 static void no_work_is_recorded_for_later(Place const *place) {
   umemVirtual *ctx = place->ctx;
   uint64_t before = umem_thread_failures();

@@ -66,7 +66,8 @@ static void move(Range *range, size_t from, size_t to, size_t count) {
                    nbytes);
 }
 
-/* That count pages are one piece of memory: with pieces of bytes at its ends and over its borders. */
+/* That count pages are one piece of memory: with pieces of bytes at its ends and over its
+ * borders. */
 static void expect_one_piece(Range *range, size_t first, size_t count, uint64_t seed) {
   enum { piece = 6000 };
   umemVirtual *ctx = range->ctx;

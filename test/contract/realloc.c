@@ -101,7 +101,8 @@ static void of_what_is_no_block_is_refused(Place const *place) {
   umem_free(ctx, adr);
 }
 
-/* A size that the block cannot have. Whoever took it at its word would read what is behind the block. */
+/* A size that the block cannot have. Whoever took it at its word would read what is behind the
+ * block. */
 static void a_size_larger_than_the_block_is_refused(Place const *place) {
   if (place->row->traits & backendTrustsSizes) return;
   umemVirtual *ctx = place->ctx;

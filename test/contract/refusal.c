@@ -1,5 +1,5 @@
-/* refusal.c - every function, given a context that is none, answers with a status and does nothing else:
- * NULL, all zero, destructed, and after a failed constructor. */
+/* refusal.c - every function, given a context that is none, answers with a status and does nothing
+ * else: NULL, all zero, destructed, and after a failed constructor. */
 #include "contract.h"
 
 #include <stdio.h>
@@ -17,7 +17,8 @@ typedef struct Refused {
 
 static void begin(Refused *refused) { refused->before = umem_thread_failures(); }
 
-/* That the call since begin recorded a failure of the right type, on the context where there is one. */
+/* That the call since begin recorded a failure of the right type, on the context where there is
+ * one. */
 static void end(Refused *refused) {
   assert_true(umem_thread_failures() > refused->before);
   umemStatusType type = umem_thread_status();

@@ -1,4 +1,5 @@
-/* status.c - umem/status.h, as far as it must hold on every context. The rest is in unit/core/status.c. */
+/* status.c - umem/status.h, as far as it must hold on every context. The rest is in
+ * unit/core/status.c. */
 #include "contract.h"
 
 #include <pthread.h>

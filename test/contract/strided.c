@@ -165,7 +165,8 @@ static void transposes(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
-/* All eight combinations of signs on each side: arrays walked backwards. A short case has each sign on each side. */
+/* All eight combinations of signs on each side: arrays walked backwards. A short case has each sign
+ * on each side. */
 static void strides_have_any_sign(Place const *src, Place const *dst) {
   Sides sides = open_sides(src, dst);
   for (int signs = 0; signs < 64; signs += test_is_small() ? 7 : 1) {
@@ -209,8 +210,8 @@ static void takes_the_largest_rank(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
-/* More bytes than any internal buffer, in short and in long runs, with small and with large gaps. Where the tests are
- * slow, the lengths of its names choose two for each pair. */
+/* More bytes than any internal buffer, in short and in long runs, with small and with large gaps.
+ * Where the tests are slow, the lengths of its names choose two for each pair. */
 static void copies_large_sections(Place const *src, Place const *dst) {
   Sides sides = open_sides(src, dst);
   size_t n = test_large_size() / 8192;

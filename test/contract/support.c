@@ -27,7 +27,8 @@ size_t const *test_sizes(void) {
 
 /* ---- bytes ---- */
 
-/* SplitMix64 (G. Steele, D. Lea, C. Flood: "Fast Splittable Pseudorandom Number Generators", 2014). */
+/* SplitMix64 (G. Steele, D. Lea, C. Flood: "Fast Splittable Pseudorandom Number Generators",
+ * 2014). */
 static uint64_t next_random(uint64_t *state) {
   uint64_t z = *state += 0x9E3779B97F4A7C15u;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;

@@ -20,8 +20,9 @@ typedef struct Progress {
 
 static Progress *progress; /* shared with the child; NULL where nobody watches */
 
-/* What CMocka puts handlers of its own in the place of. They go on after a signal in a process whose locks
- * may be taken: those that were there before end it, and those of sanitizers say why. */
+/* What CMocka puts handlers of its own in the place of. They go on after a signal in a process
+ * whose locks may be taken: those that were there before end it, and those of sanitizers say
+ * why. */
 static int const signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
 enum { signal_count = sizeof signals / sizeof *signals };
 static struct sigaction before[signal_count];
@@ -58,7 +59,8 @@ static void report(int status) {
   fflush(stdout);
 }
 
-/* Runs the cases from first on in a child. Returns how that ended, as waitpid says it; -1 if it could not be. */
+/* Runs the cases from first on in a child. Returns how that ended, as waitpid says it; -1 if it
+ * could not be. */
 static int run_in_child(WatchedRun *run, void *data, size_t first) {
   int status;
   pid_t waited;

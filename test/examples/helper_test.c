@@ -1,4 +1,5 @@
-/* helper_test.c - the files of examples/helper.c and of the places that need one, and their lack. */
+/* helper_test.c - the files of examples/helper.c and of the places that need one, and their
+ * lack. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* hop_test.c - the check of examples/hop.c finds every way in which a copy can go wrong.
  *
- * The places here lie: each is RAM whose copies do something else than they say, from the n-th on. */
+ * The places here lie: each is RAM whose copies do something else than they say, from the n-th
+ * on. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,11 +1,12 @@
-/* clocks.h - a double of a device with several queues, that does no work at all: it keeps records about
- * what is ordered after what, and finds each use of memory that is not ordered after the last ones.
+/* clocks.h - a double of a device with several queues, that does no work at all: it keeps records
+ * about what is ordered after what, and finds each use of memory that is not ordered after the last
+ * ones.
  *
- * Every queue has a vector clock (C. J. Fidge, "Timestamps in Message-Passing Systems That Preserve the
- * Partial Ordering", 1988; F. Mattern, "Virtual Time and Global States of Distributed Systems", 1989):
- * for each queue, how many of its uses of memory it comes after. Each 256 bytes of memory have a stamp of
- * each queue's last use. A use by a queue whose clock has not come to all stamps is a race, however the
- * work would have been done on a real device.
+ * Every queue has a vector clock (C. J. Fidge, "Timestamps in Message-Passing Systems That Preserve
+ * the Partial Ordering", 1988; F. Mattern, "Virtual Time and Global States of Distributed Systems",
+ * 1989): for each queue, how many of its uses of memory it comes after. Each 256 bytes of memory
+ * have a stamp of each queue's last use. A use by a queue whose clock has not come to all stamps is
+ * a race, however the work would have been done on a real device.
  *
  * Threads: safe; the host is one for all threads, which may hide races but finds no wrong ones. */
 #ifndef UMEM_TEST_FAKE_CLOCKS_H
@@ -24,8 +25,8 @@ typedef struct Clocks Clocks;
 Clocks *clocks_create(void);
 void clocks_destroy(Clocks *clocks);
 
-/* A context for one queue of the device, 0 ... clockQueues - 1; -1: for none, which is not ordered: its
- * frees demand that the host has waited for all uses. */
+/* A context for one queue of the device, 0 ... clockQueues - 1; -1: for none, which is not ordered:
+ * its frees demand that the host has waited for all uses. */
 typedef struct ClockQueue {
   umemVirtual super;
   Clocks *clocks; /* borrowed */

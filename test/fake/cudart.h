@@ -2,10 +2,11 @@
  *
  * It is as unhelpful as CUDA's documents allow. Nothing that is queued on a stream is done before
  * somebody demands it: by waiting for the stream or for an event after it, by a blocking copy, or
- * by cudaFree of plain device memory. The legacy stream and blocking streams wait for each other as the
- * manual says ("Stream synchronization behavior"), and for no more. Addresses of device memory mean nothing to the CPU, are never
- * handed out twice, and every use outside of a live block is found; new memory is full of junk.
- * What a program must not do, though a real runtime may let it pass, is kept as misuse.
+ * by cudaFree of plain device memory. The legacy stream and blocking streams wait for each other as
+ * the manual says ("Stream synchronization behavior"), and for no more. Addresses of device memory
+ * mean nothing to the CPU, are never handed out twice, and every use outside of a live block is
+ * found; new memory is full of junk. What a program must not do, though a real runtime may let it
+ * pass, is kept as misuse.
  *
  * There is one double in a process; it unloads itself at the end. Everything here is thread-safe,
  * but for the settings, and for a child of fork, which may only call the table. */
@@ -59,8 +60,8 @@ void fake_cudart_fail(unsigned long nth, int error);
 /* Fails calls of one function, a member of the table. */
 void fake_cudart_fail_in(char const *function, unsigned long nth, int error);
 
-/* Before the nth call of function from now (1: the next) runs run(argument) once, in the calling thread, with
- * no lock held: there another thread may do what comes in between. NULL: nothing. */
+/* Before the nth call of function from now (1: the next) runs run(argument) once, in the calling
+ * thread, with no lock held: there another thread may do what comes in between. NULL: nothing. */
 void fake_cudart_before(char const *function, unsigned long nth, void (*run)(void *argument),
                         void *argument);
 
@@ -129,30 +130,31 @@ int fake_cudart_launch(void *stream, void (*run)(void *argument), void *argument
 /* Whether work queued on stream is not done yet. Demands nothing. */
 bool fake_cudart_is_late(void *stream);
 
-/* Handles of cudaStreamLegacy, which is NULL's too, and of cudaStreamPerThread: a blocking stream of the
- * calling thread for the device that is current. */
+/* Handles of cudaStreamLegacy, which is NULL's too, and of cudaStreamPerThread: a blocking stream
+ * of the calling thread for the device that is current. */
 #define FAKE_STREAM_LEGACY ((void *)1)
 #define FAKE_STREAM_PER_THREAD ((void *)2)
 
-/* A stream as of cudaStreamCreate, without cudaStreamNonBlocking: the legacy stream and it wait for each
- * other. Returns an error of the table's. */
+/* A stream as of cudaStreamCreate, without cudaStreamNonBlocking: the legacy stream and it wait for
+ * each other. Returns an error of the table's. */
 int fake_cudart_create_blocking(void **stream);
 
 /* ---- managed memory ---- */
 
-/* Bytes of managed memory that are on the device: sets, copies and prefetches move pages when their turn in a queue
- * comes. Pages for which the device has no room stay in RAM. */
+/* Bytes of managed memory that are on the device: sets, copies and prefetches move pages when their
+ * turn in a queue comes. Pages for which the device has no room stay in RAM. */
 uint64_t fake_cudart_resident(int device);
 
 /* ---- graphs ---- */
 
-/* Captures stream in global mode, or in a cudaStreamCaptureMode: 0 global, 1 thread-local, 2 relaxed. */
+/* Captures stream in global mode, or in a cudaStreamCaptureMode: 0 global, 1 thread-local, 2
+ * relaxed. */
 int fake_cudart_begin_capture(void *stream);
 int fake_cudart_begin_capture_in(void *stream, int mode);
 
 /* *graph is what has been captured, or NULL when the capture is broken, which is answered with
- * umemCudaCaptureInvalidated; or where another stream was drawn into it, which stream does not wait for
- * in the end; or in another thread than the one that began it, unless in relaxed mode. */
+ * umemCudaCaptureInvalidated; or where another stream was drawn into it, which stream does not wait
+ * for in the end; or in another thread than the one that began it, unless in relaxed mode. */
 int fake_cudart_end_capture(void *stream, void **graph);
 
 /* Queues the work of graph, which may be done repeatedly. */

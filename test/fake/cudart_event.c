@@ -13,8 +13,8 @@ int cudart_break_capture(Stream *stream, int error) {
 
 enum { global_mode, thread_local_mode, relaxed_mode };
 
-/* "Thread-local" and "global" captures of the thread itself forbid it; of other threads, global ones forbid a
- * thread of global mode (cudaThreadExchangeStreamCaptureMode). */
+/* "Thread-local" and "global" captures of the thread itself forbid it; of other threads, global
+ * ones forbid a thread of global mode (cudaThreadExchangeStreamCaptureMode). */
 static bool forbids(Graph const *graph, int mode) {
   if (graph->ended || graph->mode == relaxed_mode || mode == relaxed_mode) return false;
   bool mine = pthread_equal(graph->thread, pthread_self());
@@ -75,7 +75,8 @@ int fake_cudart_begin_capture(void *stream) {
   return fake_cudart_begin_capture_in(stream, global_mode);
 }
 
-/* Whether the origin of the capture comes, in the end, after all that stream has recorded, if anything. */
+/* Whether the origin of the capture comes, in the end, after all that stream has recorded, if
+ * anything. */
 static bool is_joined(Stream const *stream) {
   Stream const *origin = stream->capture->origin;
   if (!stream->captured) return true;

@@ -1,9 +1,10 @@
 /* cudart_ipc.c - the CUDA double: memory, pools and events of which other processes know.
  *
- * What a process shares moves into a file in memory, which other processes open below /proc by the number of the process
- * and the descriptor. It is gone when the process has freed the memory, or has ended. An event is a page with two counts:
- * how often it was recorded, and how many of these the stream has reached. A stream of another process that waits for it
- * looks at the page when its turn comes. */
+ * What a process shares moves into a file in memory, which other processes open below /proc by the
+ * number of the process and the descriptor. It is gone when the process has freed the memory, or
+ * has ended. An event is a page with two counts: how often it was recorded, and how many of these
+ * the stream has reached. A stream of another process that waits for it looks at the page when its
+ * turn comes. */
 #include "cudart_state.h"
 
 #include <fcntl.h>

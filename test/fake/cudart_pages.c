@@ -1,7 +1,9 @@
-/* cudart_pages.c - the CUDA double: ranges of addresses, and pages of device memory that are mapped there.
+/* cudart_pages.c - the CUDA double: ranges of addresses, and pages of device memory that are mapped
+ * there.
  *
- * A range is a block. Its bytes are in one piece of host memory, so that pages beside one another are, too. A page that
- * is mapped anew is full of junk, also where the driver would keep its contents. */
+ * A range is a block. Its bytes are in one piece of host memory, so that pages beside one another
+ * are, too. A page that is mapped anew is full of junk, also where the driver would keep its
+ * contents. */
 #include "cudart_state.h"
 
 #include <inttypes.h>
@@ -103,7 +105,8 @@ int cudart_page_release(uint64_t page) {
 
 /* ---- ranges ---- */
 
-/* The range that begins at or before adr and has nbytes there, at granules; NULL, and a misuse, where there is none. */
+/* The range that begins at or before adr and has nbytes there, at granules; NULL, and a misuse,
+ * where there is none. */
 static Block *range_at(void const *adr, size_t nbytes) {
   Block *block = cudart_block_at((uintptr_t)adr);
   bool inside = block && block->range && nbytes && nbytes <= block->size &&

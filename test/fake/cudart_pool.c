@@ -208,8 +208,9 @@ static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
   return umemCudaSuccess;
 }
 
-/* A pool that grows does what captures forbid, so CUDA refuses it, although its manual does not say so. The same holds for
- * frees: in a global capture of the thread an H100 has refused one, and broken the capture. */
+/* A pool that grows does what captures forbid, so CUDA refuses it, although its manual does not say
+ * so. The same holds for frees: in a global capture of the thread an H100 has refused one, and
+ * broken the capture. */
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
   int error = cudart_enter("pool_malloc", needContext | needNoCapture);
   Pool *from = error ? NULL : cudart_pool(pool, &error);

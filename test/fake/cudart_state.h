@@ -236,7 +236,8 @@ size_t cudart_pages_live(int device);
 /* Frees what a range has. */
 void cudart_range_end(Block *block);
 
-/* Why these bytes of a range cannot be used; NULL where they can, by *device, to which they belong. */
+/* Why these bytes of a range cannot be used; NULL where they can, by *device, to which they
+ * belong. */
 char const *cudart_range_wrong(Block const *block, uintptr_t adr, size_t nbytes, int *device);
 
 /* Whether device may use all of them. */
@@ -271,7 +272,8 @@ bool cudart_event_is_foreign(Event const *event);
 uint64_t cudart_event_next(Event const *event);
 uint64_t cudart_event_last(Event const *event);
 
-/* The stream has come to the record with this number; waits for it, with a misuse when that takes too long. */
+/* The stream has come to the record with this number; waits for it, with a misuse when that takes
+ * too long. */
 void cudart_shared_reach(Shared const *shared, uint64_t count);
 void cudart_shared_await(Shared const *shared, uint64_t count);
 
@@ -284,9 +286,9 @@ Stream *cudart_stream(void *handle, int *error);
  * the graph. */
 int cudart_push(Stream *stream, Work const *work);
 
-/* What any use of a stream begins with: the legacy stream waits for what is queued on the blocking streams
- * of its device, and they for what is queued on it. An error, which breaks the capture, where one of these
- * streams is being captured. */
+/* What any use of a stream begins with: the legacy stream waits for what is queued on the blocking
+ * streams of its device, and they for what is queued on it. An error, which breaks the capture,
+ * where one of these streams is being captured. */
 int cudart_join(Stream *stream);
 
 /* Whether a blocking stream of the legacy stream's device is being captured. */

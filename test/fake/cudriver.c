@@ -1,5 +1,5 @@
-/* cudriver.c - NVIDIA's driver as a library that exists in tests only, libcuda.so.1: its functions ask the double of
- * the runtime, of which the library has its own. */
+/* cudriver.c - NVIDIA's driver as a library that exists in tests only, libcuda.so.1: its functions
+ * ask the double of the runtime, of which the library has its own. */
 #include "cuda/cuda_driver.h"
 #include "cudart.h"
 #include "doubles.h"
@@ -15,7 +15,8 @@ void umemCudaRt_replace(umemCudaRt const *table) { rt = table; }
 
 __attribute__((constructor)) static void begin(void) { doubles_use(); }
 
-/* Primary contexts that somebody has retained. They are for good, and no complaint: for the question they end. */
+/* Primary contexts that somebody has retained. They are for good, and no complaint: for the
+ * question they end. */
 static bool retained[fakeCudartMost];
 
 EXPORT char const *fake_driver_complaint(void);

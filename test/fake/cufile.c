@@ -179,7 +179,8 @@ static void handle_deregister(void *handle) {
 
 /* ---- transfers ---- */
 
-/* Whether the calling thread is in the context of the device whose memory begins at adr, which is allocated. */
+/* Whether the calling thread is in the context of the device whose memory begins at adr, which is
+ * allocated. */
 static bool is_at_home(uintptr_t adr, size_t size) {
   cudart_lock();
   Thread const *thread = cudart_thread();
@@ -191,7 +192,8 @@ static bool is_at_home(uintptr_t adr, size_t size) {
   return good;
 }
 
-/* Moves whole pages, as the descriptor asks for, and reports fewer bytes where the settings limit them. */
+/* Moves whole pages, as the descriptor asks for, and reports fewer bytes where the settings limit
+ * them. */
 static bool move_bytes(int fd, char *buffer, size_t size, off_t offset, uintptr_t adr, bool reads,
                        ssize_t *moved) {
   if (!reads && !fake_cudart_peek(adr, buffer, size)) return false;

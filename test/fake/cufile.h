@@ -1,10 +1,11 @@
-/* cufile.h - a cuFile that exists in tests only: a double of the table umemCufileRt, between files and the memory of
- * the CUDA double.
+/* cufile.h - a cuFile that exists in tests only: a double of the table umemCufileRt, between files
+ * and the memory of the CUDA double.
  *
- * The CUDA double answers the question for cuFile with it where the settings say that it is installed. Its transfers
- * take no notice of streams, as cuFile's. It reads and writes through the descriptor that it was given, so that what
- * the file system does not allow fails. Where the settings allow the compatibility mode, it transfers whatever it gets,
- * as cuFile does, and counts that. What a program must not do is kept as misuse of the CUDA double.
+ * The CUDA double answers the question for cuFile with it where the settings say that it is
+ * installed. Its transfers take no notice of streams, as cuFile's. It reads and writes through the
+ * descriptor that it was given, so that what the file system does not allow fails. Where the
+ * settings allow the compatibility mode, it transfers whatever it gets, as cuFile does, and counts
+ * that. What a program must not do is kept as misuse of the CUDA double.
  *
  * Everything here is thread-safe but for the settings. */
 #ifndef UMEM_TEST_FAKE_CUFILE_H
@@ -33,9 +34,9 @@ FakeCufileMachine *fake_cufile_machine(void);
 
 /* ---- failures ---- */
 
-/* The nth call from now (1: the next) of any function that can fail does nothing and fails with code: a transfer
- * returns -code, or -1 with errno if code is not greater than umemCufileBase. nth 0: none fails. Each later one fails,
- * too, if lasting. */
+/* The nth call from now (1: the next) of any function that can fail does nothing and fails with
+ * code: a transfer returns -code, or -1 with errno if code is not greater than umemCufileBase. nth
+ * 0: none fails. Each later one fails, too, if lasting. */
 void fake_cufile_fail(unsigned long nth, int code, bool lasting);
 
 /* Fails calls of one function, a member of the table. */

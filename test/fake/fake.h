@@ -1,8 +1,8 @@
 /* fake.h - devices that exist in tests only.
  *
  * Like a GPU's, their addresses cannot be dereferenced by the CPU. They check everything that the
- * library promises to the methods of a context (umem/virtual.h), and record umemAssertError where it
- * does not hold. */
+ * library promises to the methods of a context (umem/virtual.h), and record umemAssertError where
+ * it does not hold. */
 #ifndef UMEM_TEST_FAKE_H
 #define UMEM_TEST_FAKE_H
 
@@ -39,8 +39,8 @@ bool fake_host_is_genuine(umemVirtual *ctx, umemVirtual *that);
 
 /* ---- an ordered device ---- */
 
-/* Work is queued, and done by a thread of its own when somebody waits for it and not earlier: whoever
- * frees, reuses or reads a buffer too early is found out. */
+/* Work is queued, and done by a thread of its own when somebody waits for it and not earlier:
+ * whoever frees, reuses or reads a buffer too early is found out. */
 typedef struct FakeAsync {
   Fake super;
   struct FakeQueue *queue; /* owned */

@@ -82,8 +82,8 @@ static void perform_first(struct FakeQueue *queue) {
   free(work);
 }
 
-/* Returns when the first `until` pieces of work are done. Who asks for them does them: a thread of the device's own would
- * have to be waked for each, which takes most of the time of some tests. */
+/* Returns when the first `until` pieces of work are done. Who asks for them does them: a thread of
+ * the device's own would have to be waked for each, which takes most of the time of some tests. */
 static void demand(struct FakeQueue *queue, uint64_t until) {
   pthread_mutex_lock(&queue->mutex);
   while (queue->done < until)

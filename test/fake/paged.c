@@ -27,7 +27,8 @@ static void fail(Paged *self, char const *what) {
                    what);
 }
 
-/* The range of adr, and its page there; NULL, and a misuse, where there is none with so many pages of this size. */
+/* The range of adr, and its page there; NULL, and a misuse, where there is none with so many pages
+ * of this size. */
 static PagedRange *range_at(Paged *self, uintptr_t adr, size_t nbytes, size_t size, size_t *page) {
   for (size_t i = 0; i < pagedRanges; i++) {
     PagedRange *range = &self->ranges[i];

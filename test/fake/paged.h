@@ -1,9 +1,10 @@
 /* paged.h - a context with memory by pages that exists in tests only: RAM, with records of its own.
  *
- * Each wrong call is kept as a misuse: two pages at one place, none where there must be one, a range that is ended with
- * pages in it. Pages without memory cannot be read or written, and new ones are full of junk. Chosen calls fail. A block
- * of alloc is memory of malloc. If a test wants so, it has large pages, which only their own methods may unmap and move.
- * Thread-safe, except for the settings. */
+ * Each wrong call is kept as a misuse: two pages at one place, none where there must be one, a
+ * range that is ended with pages in it. Pages without memory cannot be read or written, and new
+ * ones are full of junk. Chosen calls fail. A block of alloc is memory of malloc. If a test wants
+ * so, it has large pages, which only their own methods may unmap and move. Thread-safe, except for
+ * the settings. */
 #ifndef UMEM_TEST_FAKE_PAGED_H
 #define UMEM_TEST_FAKE_PAGED_H
 

@@ -1,11 +1,12 @@
-/* pointers.h - a context as the guide "Write your own context" says, whose addresses are pointers. */
+/* pointers.h - a context as the guide "Write your own context" says, whose addresses are
+ * pointers. */
 #ifndef UMEM_TEST_POINTERS_H
 #define UMEM_TEST_POINTERS_H
 
 #include <umem.h>
 
-/* Knows where its blocks begin, so that a wrong free is refused, and nothing of their sizes: its copies
- * trust the caller. All methods but those that the guide asks for are defaults. */
+/* Knows where its blocks begin, so that a wrong free is refused, and nothing of their sizes: its
+ * copies trust the caller. All methods but those that the guide asks for are defaults. */
 typedef struct Pointers {
   umemVirtual super;
   umemHost host;

@@ -1,6 +1,7 @@
-/* dlpack.c - tensors for umemArray_from_dlpack, as libFuzzer makes them up. A tensor that passes becomes an array of its
- * shape, whose elements stay in the address space. The array can be exported as the same tensor, and its deleter runs
- * once. A tensor that does not pass stays with the caller. Nobody reads the memory. */
+/* dlpack.c - tensors for umemArray_from_dlpack, as libFuzzer makes them up. A tensor that passes
+ * becomes an array of its shape, whose elements stay in the address space. The array can be
+ * exported as the same tensor, and its deleter runs once. A tensor that does not pass stays with
+ * the caller. Nobody reads the memory. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,10 @@
-/* handle.c - handles for umem_attach, as libFuzzer makes them up: a good one, of which bytes are changed. A handle that
- * passes leads to bytes that are mapped, and can be detached once. Nothing stays open.
+/* handle.c - handles for umem_attach, as libFuzzer makes them up: a good one, of which bytes are
+ * changed. A handle that passes leads to bytes that are mapped, and can be detached once. Nothing
+ * stays open.
  *
- * Handles of segments go to a Host, those of a GPU's memory to a Cuda on a double of the runtime. The sharing process is
- * this one, whose handles the double opens, if they look as those of another one. */
+ * Handles of segments go to a Host, those of a GPU's memory to a Cuda on a double of the runtime.
+ * The sharing process is this one, whose handles the double opens, if they look as those of another
+ * one. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* log.c - logs for umem-trace, as libFuzzer damages them. The input is what differs from a sound
- * log: three bytes tell a place and what is added to the byte there; two that are left at the end, how
- * many bytes of the file are missing.
+ * log: three bytes tell a place and what is added to the byte there; two that are left at the end,
+ * how many bytes of the file are missing.
  *
- * Each is read from memory and from a file that has holes where nothing stands; what is made of it is
- * text that does nothing to a terminal, whatever the contexts are called. */
+ * Each is read from memory and from a file that has holes where nothing stands; what is made of it
+ * is text that does nothing to a terminal, whatever the contexts are called. */
 #include "trace.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* npy.c - headers of .npy files as libFuzzer makes them up. A header that passes describes elements that lie in the file;
- * one that does not is unchanged. */
+/* npy.c - headers of .npy files as libFuzzer makes them up. A header that passes describes elements
+ * that lie in the file; one that does not is unchanged. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* segment_table.c - tables of shared memory, as another process may have left them. Whatever they hold, each call ends, and
- * touches nothing but the tables; AddressSanitizer watches. */
+/* segment_table.c - tables of shared memory, as another process may have left them. Whatever they
+ * hold, each call ends, and touches nothing but the tables; AddressSanitizer watches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ static void expect(bool holds) {
   if (!holds) abort();
 }
 
-/* The first byte says whether what others have left is repaired first, the second how much is changed. */
+/* The first byte says whether what others have left is repaired first, the second how much is
+ * changed. */
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   if (size < 2) return 0;
   umemShmTable table = {.root = calloc(1, sizeof(umemShmRoot)),

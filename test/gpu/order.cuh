@@ -1,9 +1,9 @@
-/* order.cuh - what the programs of the part `order` share: kernels that are slow to begin, contexts with
- * the streams that are in one order with their calls, and results as lines "ok - NAME".
+/* order.cuh - what the programs of the part `order` share: kernels that are slow to begin, contexts
+ * with the streams that are in one order with their calls, and results as lines "ok - NAME".
  *
- * A test queues a slow kernel, makes a call of umem behind it and looks at bytes that are wrong if the call
- * did not wait for the kernel or the kernel not for what came before. What the documentation puts in no
- * order is not tested. */
+ * A test queues a slow kernel, makes a call of umem behind it and looks at bytes that are wrong if
+ * the call did not wait for the kernel or the kernel not for what came before. What the
+ * documentation puts in no order is not tested. */
 #ifndef UMEM_TEST_GPU_ORDER_CUH
 #define UMEM_TEST_GPU_ORDER_CUH
 
@@ -23,8 +23,8 @@ namespace order {
 
 using Byte = unsigned char;
 
-/* How long a slow kernel waits before it touches memory: much longer than any call takes that must not
- * overtake it. There are thousands of them. */
+/* How long a slow kernel waits before it touches memory: much longer than any call takes that must
+ * not overtake it. There are thousands of them. */
 inline constexpr long long slow_ns = 30'000'000;
 
 /* Bytes before a test, those that are right after it, and those that came too late or too early. */
@@ -212,8 +212,8 @@ inline void prepare(umem::Context const &context, umem::address adr, std::size_t
 
 /* ---- contexts ---- */
 
-/* A context, and the streams whose kernels are in one order with its calls; none where kernels cannot use
- * its memory, or where nothing is promised to those that do. */
+/* A context, and the streams whose kernels are in one order with its calls; none where kernels
+ * cannot use its memory, or where nothing is promised to those that do. */
 struct Bed {
   std::string name;
   umem::Context context;

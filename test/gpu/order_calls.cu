@@ -1,5 +1,6 @@
-/* order_calls.cu - every call on one context, behind a slow kernel on each stream that is in one order with
- * its calls; memory that is freed while kernels use it and given out again; umem_wait between contexts. */
+/* order_calls.cu - every call on one context, behind a slow kernel on each stream that is in one
+ * order with its calls; memory that is freed while kernels use it and given out again; umem_wait
+ * between contexts. */
 #include "order.cuh"
 
 #include <umem/connection.hpp>
@@ -93,8 +94,8 @@ std::string synchronize_waits(Bed const &bed, Stream const &stream, Log &log) {
 
 /* ---- connections ---- */
 
-/* The host sees what a kernel writes. Where addresses are pointers nothing is copied: there the program
- * waits for its kernels. */
+/* The host sees what a kernel writes. Where addresses are pointers nothing is copied: there the
+ * program waits for its kernels. */
 std::string connect_waits(Bed const &bed, Stream const &stream, Log &) {
   umem::Buffer block(bed.context, n);
   prepare(bed.context, block.adr(), n, old_byte);
@@ -234,8 +235,8 @@ void test_calls(Bed const &bed, Log &log) {
 
 /* ---- umem_wait ---- */
 
-/* Later work of the one comes after what the other has queued. The kernels meet in pinned memory: the device
- * memory of one GPU is not mapped on another. */
+/* Later work of the one comes after what the other has queued. The kernels meet in pinned memory:
+ * the device memory of one GPU is not mapped on another. */
 void test_wait(Bed const &one, Bed const &other, Log &log) {
   Log block(n);
   for (Stream const &stream : other.streams) {
@@ -341,8 +342,8 @@ template <class Below> void test_views(char const *name, Below const &below, Log
   }
 }
 
-/* Bytes of memory that is not pinned may arrive after the call, and the block be freed before: nothing that
- * a view does with it afterwards is overwritten. */
+/* Bytes of memory that is not pinned may arrive after the call, and the block be freed before:
+ * nothing that a view does with it afterwards is overwritten. */
 void test_late_bytes(Log &log) {
   umem::Cuda gpu;
   umem::Pool pool(gpu);

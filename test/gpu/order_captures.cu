@@ -1,6 +1,6 @@
-/* order_captures.cu - calls of umem while a stream is captured into a graph: what is recorded, what is
- * refused, and what another thread does meanwhile. The capture stays whole, and no foreign work is in the
- * graph. */
+/* order_captures.cu - calls of umem while a stream is captured into a graph: what is recorded, what
+ * is refused, and what another thread does meanwhile. The capture stays whole, and no foreign work
+ * is in the graph. */
 #include "order.cuh"
 
 #include <atomic>
@@ -252,7 +252,8 @@ std::string capture_of_a_view(Mode const &mode) {
   return wrong;
 }
 
-/* A pool with three views: one whose queue is captured, one that takes from it, and memory to take. */
+/* A pool with three views: one whose queue is captured, one that takes from it, and memory to
+ * take. */
 struct Views {
   static constexpr std::size_t least = 8 << 20;
 
@@ -270,9 +271,10 @@ struct Views {
   }
 };
 
-/* A thread captures the queue of a view again and again; another takes from that view meanwhile. It does not
- * while the capture begins or ends: a driver (580.159.04) crashed when one thread called
- * cudaStreamEndCapture and another asked for the state of the stream, or recorded an event on it. */
+/* A thread captures the queue of a view again and again; another takes from that view meanwhile. It
+ * does not while the capture begins or ends: a driver (580.159.04) crashed when one thread called
+ * cudaStreamEndCapture and another asked for the state of the stream, or recorded an event on
+ * it. */
 std::string captures_beside_takers() {
   using Clock = std::chrono::steady_clock;
   Views views;
@@ -323,8 +325,8 @@ std::string captures_beside_takers() {
 
 /* ---- captures that begin and end between two calls of CUDA ---- */
 
-/* The runtime as umem calls it, with a capture of a stream that begins before one of its calls and ends before
- * a later one, as another thread may do it. */
+/* The runtime as umem calls it, with a capture of a stream that begins before one of its calls and
+ * ends before a later one, as another thread may do it. */
 struct Between {
   umemCudaRt real;
   cudaStream_t stream;
@@ -373,9 +375,9 @@ int context_current(void **context) {
   return between.real.context_current(context);
 }
 
-/* One view takes what another, whose queue still uses it, has free. The capture of that queue stays whole
- * and without foreign work; who got the memory is in order. reached: that call `begin` was made; a negative
- * one is no capture. */
+/* One view takes what another, whose queue still uses it, has free. The capture of that queue stays
+ * whole and without foreign work; who got the memory is in order. reached: that call `begin` was
+ * made; a negative one is no capture. */
 std::string take_between(bool through_pool, int begin, int end, bool &reached) {
   Views views;
   umem::Context const taker = through_pool ? umem::Context(views.pool) : views.other;

@@ -1,6 +1,6 @@
-/* order_device.cu - what is current for a thread after calls and loops, and which GPUs have a context: no
- * GPU but the one that the program names. Where there are two, that is the second. The program is the first
- * to use CUDA in its process. */
+/* order_device.cu - what is current for a thread after calls and loops, and which GPUs have a
+ * context: no GPU but the one that the program names. Where there are two, that is the second. The
+ * program is the first to use CUDA in its process. */
 #include <umem.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
@@ -127,7 +127,8 @@ void test(int device, std::string const &caller) {
   }
 }
 
-/* A thread that has no context names no GPU: then the first one is meant, and none is left current. */
+/* A thread that has no context names no GPU: then the first one is meant, and none is left
+ * current. */
 void test_current(umem::View<double, 1> const &view) {
   umem::for_each(umem::on_device(), view, Increment());
   umem::sum(umem::on_device(), view);

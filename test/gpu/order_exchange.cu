@@ -1,5 +1,5 @@
-/* order_exchange.cu - arrays that are exported by DLPack while a slow kernel still writes them: the consumer's stream
- * waits for it, and the host does not. */
+/* order_exchange.cu - arrays that are exported by DLPack while a slow kernel still writes them: the
+ * consumer's stream waits for it, and the host does not. */
 #include "order.cuh"
 
 #include <umem/dlpack.hpp>

@@ -1,5 +1,5 @@
-/* order_loops.cu - loops of the C++ headers over arrays, guards and views behind slow kernels. It is compiled
- * for a default stream per thread, too. */
+/* order_loops.cu - loops of the C++ headers over arrays, guards and views behind slow kernels. It
+ * is compiled for a default stream per thread, too. */
 #include "order.cuh"
 
 #include <umem/convert.hpp>
@@ -216,7 +216,8 @@ std::string view_on_the_context(Bed const &bed, Stream const &stream) {
   guard.release();
   return all_are(a, 6, "the array");
 }
-/* It starts after what is queued for the array, on the stream of its context, and is done on return. */
+/* It starts after what is queued for the array, on the stream of its context, and is done on
+ * return. */
 std::string array_on_another_stream(Bed const &bed, Stream const &stream) {
   static Stream const others[] = {non_blocking(0), non_blocking(device_count() - 1)};
   Stream const &other = others[stream.device != 0];

@@ -1,6 +1,6 @@
-/* order_pairs.cu - copies between every two contexts, behind slow kernels on either side: a copy comes
- * after all that is queued on either side, and before what is queued on either side later. With two GPUs,
- * between them too. */
+/* order_pairs.cu - copies between every two contexts, behind slow kernels on either side: a copy
+ * comes after all that is queued on either side, and before what is queued on either side later.
+ * With two GPUs, between them too. */
 #include "order.cuh"
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct Side {
 
 /* ---- how to copy ---- */
 
-/* umem_copy_to, or a strided copy of the same bytes: as rows of one plane, which copy engines know, or as
- * rows backwards, which the host packs. */
+/* umem_copy_to, or a strided copy of the same bytes: as rows of one plane, which copy engines know,
+ * or as rows backwards, which the host packs. */
 struct Way {
   char const *name;
   std::size_t n;
@@ -86,7 +86,8 @@ std::string behind_the_source(Side const &src, Stream const &stream, Side const 
   return wrong;
 }
 
-/* A kernel still reads and writes the destination. What writes the source later does not reach it. */
+/* A kernel still reads and writes the destination. What writes the source later does not reach
+ * it. */
 std::string behind_the_destination(Side const &src, Side const &dst, Stream const &stream,
                                    Way const &way, Log &log) {
   prepare(src.bed->context, src.from.adr(), way.n, new_byte);

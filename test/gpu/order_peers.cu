@@ -1,8 +1,9 @@
-/* order_peers.cu - a pool whose pages are on one GPU, and kernels of another GPU that read and write its blocks: before and
- * after pages have moved, and behind slow kernels that still use a block when it is freed. With one GPU it tests nothing.
+/* order_peers.cu - a pool whose pages are on one GPU, and kernels of another GPU that read and
+ * write its blocks: before and after pages have moved, and behind slow kernels that still use a
+ * block when it is freed. With one GPU it tests nothing.
  *
- * The kernels of the other GPU run on streams of their own. The order is the program's: it waits for them before it frees
- * what they use, or makes the queue of a view wait. */
+ * The kernels of the other GPU run on streams of their own. The order is the program's: it waits
+ * for them before it frees what they use, or makes the queue of a view wait. */
 #include "order.cuh"
 
 namespace {
@@ -28,7 +29,8 @@ std::vector<Bench> benches_of(int device) {
 
 std::uint64_t reserved(umem::Pool const &pool) { return pool.stats().reserved; }
 
-/* A kernel of the GPU of stream reads the block, all of whose bytes are old_value, and writes value to each. */
+/* A kernel of the GPU of stream reads the block, all of whose bytes are old_value, and writes value
+ * to each. */
 std::string visit_from(Stream const &stream, umem::address adr, std::size_t n, int old_value,
                        int value, Log &log) {
   log.clear();
@@ -37,7 +39,8 @@ std::string visit_from(Stream const &stream, umem::address adr, std::size_t n, i
   return differ(log.data(), n, old_value, "what the other GPU has read");
 }
 
-/* Blocks of pages that move, and of those that were mapped meanwhile: each GPU sees what the other has written. */
+/* Blocks of pages that move, and of those that were mapped meanwhile: each GPU sees what the other
+ * has written. */
 std::string blocks_whose_pages_move(Bench const &bench, Stream const &there, Log &log) {
   umem::Context const &context = bench.context;
   umem::address const first = context.allocate(piece), wall = context.allocate(page);
@@ -89,8 +92,8 @@ std::string copies(Bench const &bench, int other) {
   return wrong;
 }
 
-/* A slow kernel of the other GPU uses a block that is freed to a view whose queue waits for it. Its pages move only
- * when the kernel is done: what is made of them keeps what is written then. */
+/* A slow kernel of the other GPU uses a block that is freed to a view whose queue waits for it. Its
+ * pages move only when the kernel is done: what is made of them keeps what is written then. */
 std::string pages_wait_for_the_other_gpu(int device, int other, Log &log) {
   umem::CudaAsync queue(device), there(other);
   umem::Pool pool{umem::Cuda(device)};

@@ -1,9 +1,9 @@
 /* traces.c - prints which functions of the library a few calls enter, for test/style/house.py.
  *
- * The library's sources are compiled into this program with -finstrument-functions and without optimisation, so that
- * each call of each function is seen. A line "TRACE NAME" begins a trace. Each further line is the address of a function
- * that the thread enters, in hexadecimal. The same call is made once before: what it allocates for later ones is not
- * traced. */
+ * The library's sources are compiled into this program with -finstrument-functions and without
+ * optimisation, so that each call of each function is seen. A line "TRACE NAME" begins a trace.
+ * Each further line is the address of a function that the thread enters, in hexadecimal. The same
+ * call is made once before: what it allocates for later ones is not traced. */
 #include "fake/doubles.h"
 
 #include <stdbool.h>

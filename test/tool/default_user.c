@@ -1,5 +1,6 @@
-/* default_user.c - a program that umem trace run runs: default_user [STATUS [COUNT]] allocates and frees so often on the
- * default context, and ends with this status, or by this signal if it is negative. */
+/* default_user.c - a program that umem trace run runs: default_user [STATUS [COUNT]] allocates and
+ * frees so often on the default context, and ends with this status, or by this signal if it is
+ * negative. */
 #include <signal.h>
 #include <stdlib.h>
 #include <umem.h>

@@ -1,5 +1,5 @@
-/* umem/mpi.h - memory of the ranks of an MPI program, by one-sided communication (MPI-3). Part of the library umem-mpi,
- * which is built for one MPI; the library umem does not know MPI.
+/* umem/mpi.h - memory of the ranks of an MPI program, by one-sided communication (MPI-3). Part of
+ * the library umem-mpi, which is built for one MPI; the library umem does not know MPI.
  *
  *     umemMpiOptions options = UMEM_MPI_OPTIONS_INIT;
  *     options.capacity = 1 << 30;                       // of this rank
@@ -11,8 +11,7 @@
  *     umem_copy_to(&host, (uintptr_t)u, &three, adr, 800);
  *     ...
  *     umem_dtor(&three);
- *     umemMpi_stop(MPI_COMM_WORLD);                     // all ranks, once
- */
+ *     umemMpi_stop(MPI_COMM_WORLD);                     // all ranks, once */
 #ifndef UMEM_MPI_H
 #define UMEM_MPI_H
 
@@ -55,8 +54,8 @@ typedef enum umemMpiMemory {
   umemMpiMemoryCreate /* by umem, for MPI_Win_create; if MPI_Win_allocate does not work: see doc/contexts/mpi.rst */
 } umemMpiMemory;
 
-/* Whether a thread of umem in each rank calls MPI again and again, so that other ranks need not wait until the program
- * does. It needs MPI_THREAD_MULTIPLE. */
+/* Whether a thread of umem in each rank calls MPI again and again, so that other ranks need not
+ * wait until the program does. It needs MPI_THREAD_MULTIPLE. */
 typedef enum umemMpiProgress {
   umemMpiProgressAuto = 0, /* unless all ranks share memory; if MPI provides MPI_THREAD_MULTIPLE */
   umemMpiProgressNone,
@@ -78,52 +77,56 @@ typedef struct umemMpiOptions {
 #define UMEM_MPI_OPTIONS_INIT                                                                      \
   { sizeof(umemMpiOptions), 0, 0, umemMpiMemoryAuto, umemMpiProgressAuto }
 
-/* Makes the window of comm, and registers the scheme "mpi" (umemMpi_register). Collective: all ranks of comm call it. The
- * window belongs to comm, but not to its duplicates, until umemMpi_stop, MPI_Comm_free or MPI_Finalize, which then end
- * it. If it fails, it fails in all ranks, and comm has no window.
- * Errors: umemValueError for bad options, an intercommunicator, and a comm that has a window; umemMemoryError;
- * umemNotSupportedError for umemMpiProgressThread without MPI_THREAD_MULTIPLE; umemRuntimeError if MPI is not running;
- * umemIOError for failures of MPI. */
+/* Makes the window of comm, and registers the scheme "mpi" (umemMpi_register). Collective: all
+ * ranks of comm call it. The window belongs to comm, but not to its duplicates, until umemMpi_stop,
+ * MPI_Comm_free or MPI_Finalize, which then end it. If it fails, it fails in all ranks, and comm
+ * has no window. Errors: umemValueError for bad options, an intercommunicator, and a comm that has
+ * a window; umemMemoryError; umemNotSupportedError for umemMpiProgressThread without
+ * MPI_THREAD_MULTIPLE; umemRuntimeError if MPI is not running; umemIOError for failures of MPI. */
 UMEM_EXTERN umemStatusType umemMpi_start(MPI_Comm comm, umemMpiOptions const *options);
 
-/* Ends the window of comm, with all blocks. Collective. Contexts that are still constructed stay valid, and their calls,
- * but for frees, which do nothing, fail with umemRuntimeError. No thread may be in a call on one of them.
- * Call it before MPI_Finalize if umem has a thread for progress: MPI allows MPI_Finalize only while no other thread is in
- * a call of MPI. MPICH aborts otherwise at times ("pthread_mutex_destroy: Device or resource busy"; doc/contexts/mpi.rst).
- * Errors: umemValueError if comm has no window; umemIOError if MPI fails: the window has ended nevertheless. */
+/* Ends the window of comm, with all blocks. Collective. Contexts that are still constructed stay
+ * valid, and their calls, but for frees, which do nothing, fail with umemRuntimeError. No thread
+ * may be in a call on one of them. Call it before MPI_Finalize if umem has a thread for progress:
+ * MPI allows MPI_Finalize only while no other thread is in a call of MPI. MPICH aborts otherwise at
+ * times ("pthread_mutex_destroy: Device or resource busy"; doc/contexts/mpi.rst). Errors:
+ * umemValueError if comm has no window; umemIOError if MPI fails: the window has ended
+ * nevertheless. */
 UMEM_EXTERN umemStatusType umemMpi_stop(MPI_Comm comm);
 
-/* Constructs ctx for the part of rank in the window of comm. Not collective.
- * Errors: umemValueError for a rank that comm has not, and if comm has no window; umemMemoryError. */
+/* Constructs ctx for the part of rank in the window of comm. Not collective. Errors: umemValueError
+ * for a rank that comm has not, and if comm has no window; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemMpi_ctor(umemMpi *ctx, MPI_Comm comm, int rank);
 
-/* Registers the scheme "mpi" of umem_open: "mpi:3" is rank 3 of MPI_COMM_WORLD. With the option size, "mpi:3?size=64M",
- * umem_open also starts the window if there is none: then all ranks must open their first context of it at the same
- * time. Other options: unit, memory (auto, shared, allocate or create), progress (auto, none or thread), comm: another
- * communicator, by its number (umemMpi_number). */
+/* Registers the scheme "mpi" of umem_open: "mpi:3" is rank 3 of MPI_COMM_WORLD. With the option
+ * size, "mpi:3?size=64M", umem_open also starts the window if there is none: then all ranks must
+ * open their first context of it at the same time. Other options: unit, memory (auto, shared,
+ * allocate or create), progress (auto, none or thread), comm: another communicator, by its number
+ * (umemMpi_number). */
 UMEM_EXTERN umemStatusType umemMpi_register(void);
 
-/* The number of a communicator: the bits of its handle of Fortran (MPI_Comm_c2f), or of MPI_Comm_toint since MPI 5, whose
- * ABI does not know Fortran. */
+/* The number of a communicator: the bits of its handle of Fortran (MPI_Comm_c2f), or of
+ * MPI_Comm_toint since MPI 5, whose ABI does not know Fortran. */
 UMEM_EXTERN uint32_t umemMpi_number(MPI_Comm comm);
 
-/* Returns the communicator that has the number. number: of umemMpi_number, in this process; MPI does not always notice
- * another one. */
+/* Returns the communicator that has the number. number: of umemMpi_number, in this process; MPI
+ * does not always notice another one. */
 UMEM_EXTERN MPI_Comm umemMpi_communicator(uint32_t number);
 
-/* Returns the rank, and writes the number of ranks to *ranks unless that is NULL. Returns -1, and records umemTypeError,
- * for another kind of context. */
+/* Returns the rank, and writes the number of ranks to *ranks unless that is NULL. Returns -1, and
+ * records umemTypeError, for another kind of context. */
 UMEM_EXTERN int umemMpi_rank(umemMpi *ctx, int *ranks);
 
-/* Returns a pointer to the byte at adr if the CPU can address it: ctx is for the calling rank, or for one that shares memory
- * with it. The pointer is valid until the window ends. Before the CPU reads what other ranks have written, and after it
- * has written what others will read, call umemMpi_sync.
- * Returns NULL, and records umemNotSupportedError, if the memory is on another machine or not shared, or MPI's memory model
- * is separate; umemIndexError outside of the part. */
+/* Returns a pointer to the byte at adr if the CPU can address it: ctx is for the calling rank, or
+ * for one that shares memory with it. The pointer is valid until the window ends. Before the CPU
+ * reads what other ranks have written, and after it has written what others will read, call
+ * umemMpi_sync. Returns NULL, and records umemNotSupportedError, if the memory is on another
+ * machine or not shared, or MPI's memory model is separate; umemIndexError outside of the part. */
 UMEM_EXTERN void *umemMpi_pointer(umemMpi *ctx, uintptr_t adr);
 
-/* Orders the accesses of the CPU to the window, before and after the call, by a fence of the CPU. Unless all ranks share
- * memory, it also calls MPI_Win_sync, if ctx is for the calling rank or for one on another machine. */
+/* Orders the accesses of the CPU to the window, before and after the call, by a fence of the CPU.
+ * Unless all ranks share memory, it also calls MPI_Win_sync, if ctx is for the calling rank or for
+ * one on another machine. */
 UMEM_EXTERN umemStatusType umemMpi_sync(umemMpi *ctx);
 
 #endif

@@ -72,7 +72,8 @@ public:
   Context(MPI_Comm comm, int rank)
       : umem::Context(make<umemMpi>([&](umemMpi *ctx) { return umemMpi_ctor(ctx, comm, rank); })) {}
 
-  /* A handle of the outermost context of MPI in the stack of context; umem::type_error where there is none. */
+  /* A handle of the outermost context of MPI in the stack of context; umem::type_error where there
+   * is none. */
   static Context of(umem::Context const &context) { return Context(layer_of(context, "mpi")); }
 
   int rank() const noexcept { return umemMpi_rank(c_mpi(), nullptr); }
@@ -84,8 +85,8 @@ public:
     return ranks;
   }
 
-  /* A pointer to the byte at adr if the CPU can address it: umemMpi_pointer. Throws umem::not_supported_error
-   * otherwise. */
+  /* A pointer to the byte at adr if the CPU can address it: umemMpi_pointer. Throws
+   * umem::not_supported_error otherwise. */
   void *pointer(address adr) const {
     void *result = umemMpi_pointer(c_mpi(), adr);
     if (!result) umem::detail::raise_recorded(umem_thread_status());

@@ -88,7 +88,8 @@ public:
   }
 };
 
-/* Waits, and lets other processes run: some MPIs do not, and become slow with more ranks than processors. */
+/* Waits, and lets other processes run: some MPIs do not, and become slow with more ranks than
+ * processors. */
 inline void wait(MPI_Request &request, char const *what) {
   int done = 0;
   for (int polls = 0; !done; polls++) {
@@ -114,7 +115,8 @@ inline int count_of(index_t n) {
   return static_cast<int>(n);
 }
 
-/* How many blocks along each dimension: as MPI_Dims_create has it, the longest dimension with the most. */
+/* How many blocks along each dimension: as MPI_Dims_create has it, the longest dimension with the
+ * most. */
 template <int Rank> Extents<Rank> blocks_along(int ranks, Extents<Rank> const &extents) {
   int dims[Rank] = {};
   check_mpi(MPI_Dims_create(ranks, Rank, dims), "MPI_Dims_create"); /* falling */
@@ -233,7 +235,8 @@ struct Outcome {
   std::exception_ptr failure; /* of this rank */
 };
 
-/* Does step, and then agrees with all ranks whether all have done it. Collective, also where step throws. */
+/* Does step, and then agrees with all ranks whether all have done it. Collective, also where step
+ * throws. */
 template <class Function> Outcome do_in_all(OwnComm const &comm, Function const &step) {
   Outcome outcome{comm.ranks, nullptr};
   try {
@@ -274,7 +277,8 @@ public:
     if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
   }
 
-  /* All ranks write what they have to, which is what write does, and the draft becomes the file. Collective. */
+  /* All ranks write what they have to, which is what write does, and the draft becomes the file.
+   * Collective. */
   template <class Function> void complete(Function const &write) {
     agree([&] {
       write();
@@ -355,16 +359,16 @@ template <class Type, int Rank> class Blocks {
                 "Blocks: a long double has bytes without a meaning");
 
 public:
-  /* One block for each rank, as nearly square as MPI_Dims_create makes them, on context. Collective. wraps: not 0 where
-   * the array is periodic. If the block of a rank cannot be made (umem::memory_error there), all ranks throw
-   * (umem::runtime_error in the others). */
+  /* One block for each rank, as nearly square as MPI_Dims_create makes them, on context.
+   * Collective. wraps: not 0 where the array is periodic. If the block of a rank cannot be made
+   * (umem::memory_error there), all ranks throw (umem::runtime_error in the others). */
   Blocks(MPI_Comm comm, Extents<Rank> const &extents, Ghosts<Rank> const &ghosts = {},
          umem::Context context = umem::detail::pointers(), Extents<Rank> const &wraps = {})
       : Blocks(std::make_shared<detail::OwnComm>(comm), extents, ghosts, std::move(context),
                wraps) {}
 
-  /* The blocks of grid, of which rank n has the n-th. Collective. Throws umem::value_error if there are not as many
-   * blocks as ranks, and as above. */
+  /* The blocks of grid, of which rank n has the n-th. Collective. Throws umem::value_error if there
+   * are not as many blocks as ranks, and as above. */
   Blocks(MPI_Comm comm, Decomposition<Rank> grid, Ghosts<Rank> const &ghosts = {},
          umem::Context context = umem::detail::pointers())
       : Blocks(std::make_shared<detail::OwnComm>(comm), std::move(grid), ghosts,
@@ -414,7 +418,8 @@ public:
 
   /* The sum of all elements; the largest and the smallest one, NaN if there is a NaN. Collective.
    * The last digits of a sum of floating-point numbers depend on the number of ranks: each rank
-   * adds its block first. max and min throw umem::value_error in all ranks if there is no element. */
+   * adds its block first. max and min throw umem::value_error in all ranks if there is no
+   * element. */
   auto sum() const {
     auto const own_sum = umem::sum(array_);
     return reduce(own_sum, umem::plus());
@@ -427,13 +432,13 @@ public:
   }
 
   /* Writes the whole array, without ghost cells, to one .npy file in C order. Each rank writes its
-   * block; when all have, the file replaces the one at path, and has its permissions and its owner as
-   * umem::File::replace. All ranks see the same folder, and belong to one user. Collective. The file
-   * is first named ".umem-..." in the folder of path, with a random number; only its owner can open it
-   * then. Throws umem::value_error in all ranks, before a file is made, if a dimension has more than
-   * 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank fails, all throw
-   * (umem::io_error where another rank failed), the draft is removed, and the file at path stays as it
-   * was. */
+   * block; when all have, the file replaces the one at path, and has its permissions and its owner
+   * as umem::File::replace. All ranks see the same folder, and belong to one user. Collective. The
+   * file is first named ".umem-..." in the folder of path, with a random number; only its owner can
+   * open it then. Throws umem::value_error in all ranks, before a file is made, if a dimension has
+   * more than 2147483647 elements: MPI cannot describe the blocks of such an array. If a rank
+   * fails, all throw (umem::io_error where another rank failed), the draft is removed, and the file
+   * at path stays as it was. */
   void save_npy(std::string const &path) const {
     detail::check_savable(extents());
     std::string const header =

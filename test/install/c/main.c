@@ -1,4 +1,5 @@
-/* main.c - a user's program: an array goes to a file and comes back, with the library of the headers. */
+/* main.c - a user's program: an array goes to a file and comes back, with the library of the
+ * headers. */
 #include <stdio.h>
 #include <string.h>
 

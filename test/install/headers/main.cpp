@@ -1,4 +1,5 @@
-/* main.cpp - a user's program: an array is multiplied onto a file, and an exception says what is wrong. */
+/* main.cpp - a user's program: an array is multiplied onto a file, and an exception says what is
+ * wrong. */
 #include "scaled.hpp"
 
 #include <cstdio>
