@@ -1,4 +1,5 @@
-/* c_array_numbers.cpp - umem/c_array_numbers.hpp: conversion and random numbers of C for the arrays of C and of C++. */
+/* c_array_numbers.cpp - umem/c_array_numbers.hpp: conversion and random numbers of C for the arrays
+ * of C and of C++. */
 #include "typed.hpp"
 
 #include <umem/array_of.hpp>
@@ -61,7 +62,8 @@ TEST(CArrayNumbers, convert_wraps_where_asked) {
 
 /* ---- umem::convert, whose results are those of C ---- */
 
-/* Numbers of a type that are limits of some type, beside one, halfway between two, no numbers, or anything. */
+/* Numbers of a type that are limits of some type, beside one, halfway between two, no numbers, or
+ * anything. */
 template <class T> std::vector<T> hard_numbers() {
   std::vector<double> const limits{
       0,     0.5,     1,     1.5,   127,   128,          255,          256,

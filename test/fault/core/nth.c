@@ -1,10 +1,10 @@
 /* nth.c - the n-th call into the system fails, for every n that a scenario reaches.
  *
- * Places x scenarios x calls x errors. A first run without faults counts the calls that a scenario makes;
- * then the n-th of each fails, for n = 1, 2, ... until a run ends without having met its fault; once
- * with that one call failing and once with all later ones too. After each: success with all data
- * checked, or a status that names the cause; the file whole; callNone left open or mapped; and the same
- * scenario succeeds on the same context once its status is cleared. */
+ * Places x scenarios x calls x errors. A first run without faults counts the calls that a scenario
+ * makes; then the n-th of each fails, for n = 1, 2, ... until a run ends without having met its
+ * fault; once with that one call failing and once with all later ones too. After each: success with
+ * all data checked, or a status that names the cause; the file whole; callNone left open or mapped;
+ * and the same scenario succeeds on the same context once its status is cleared. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -208,20 +208,21 @@ static bool meets(Place const *place, Scenario const *scenario, Fault const *fau
 
 static bool watched; /* by the ledger: every copy reads clocks and notes its legs */
 
-/* The call that fails after the nth one. A long copy makes many calls of a kind, of which only some fail: 1, 2, 3, 4, 6,
- * 8, 11, ... */
+/* The call that fails after the nth one. A long copy makes many calls of a kind, of which only some
+ * fail: 1, 2, 3, 4, 6, 8, 11, ... */
 static unsigned long next_of(Scenario const *scenario, unsigned long nth) {
   return scenario->needs & needsLong ? nth + 1 + nth / 4 : nth + 1;
 }
 
-/* Where time is short, one call fails for n = 1, 2, 4, 6, ..., and all from the nth on for n = 1, 3, 5, ... */
+/* Where time is short, one call fails for n = 1, 2, 4, 6, ..., and all from the nth on for n = 1,
+ * 3, 5, ... */
 static unsigned long step_of(Scenario const *scenario, unsigned long nth, bool lasting) {
   unsigned long next = next_of(scenario, nth);
   return setting_small() && (lasting || nth > 1) ? next + 1 : next;
 }
 
-/* Only a scratch file can do without open; the fake's constructor is no part of the library; a scenario that runs for long meets the first error of each
- * call only. */
+/* Only a scratch file can do without open; the fake's constructor is no part of the library; a
+ * scenario that runs for long meets the first error of each call only. */
 static bool is_spared(Place const *place, Scenario const *scenario, Fault const *fault) {
   if (fault->without == callOpen && !(place->scratch && scenario->kind == scenarioConstructs))
     return true;
@@ -271,8 +272,8 @@ static void sweep_place(void **state) {
   for (size_t i = 0; i < scenario_count; i++) sweep(place, &scenarios[i]);
 }
 
-/* A wrapper that the linker forgot would make all of the above pass for nothing. Only tmpfs needs the
- * peek. */
+/* A wrapper that the linker forgot would make all of the above pass for nothing. Only tmpfs needs
+ * the peek. */
 static void every_call_was_reached(void **state) {
   (void)state;
   reached[callLink] = reached[callNameless] = 1; /* those of logs: log.c */
@@ -292,8 +293,9 @@ static bool is_slow(Place const *place) {
   return !strcmp(place->name, "file w+, new") || !strcmp(place->name, "mmap w+");
 }
 
-/* Under ThreadSanitizer, where all of them would take minutes, one file stands for the others, which use threads as it
- * does. With the ledger on, the file alone copies at length, and none does under a sanitizer. */
+/* Under ThreadSanitizer, where all of them would take minutes, one file stands for the others,
+ * which use threads as it does. With the ledger on, the file alone copies at length, and none does
+ * under a sanitizer. */
 static bool takes_part(Place const *place) {
   bool is_file = !strcmp(place->name, "file w+, new");
   if (watched) return !is_slow(place) || (is_file && !UNDER_SANITIZER);

@@ -1,6 +1,6 @@
-/* shm_words.c - a hostile process writes into every word of the tables and the lock of a segment, while three others
- * allocate, free and look in it. Whatever stands there: no signal comes, no call waits more than ten seconds for the lock, and no byte
- * outside of the segment changes.
+/* shm_words.c - a hostile process writes into every word of the tables and the lock of a segment,
+ * while three others allocate, free and look in it. Whatever stands there: no signal comes, no call
+ * waits more than ten seconds for the lock, and no byte outside of the segment changes.
  *
  * UMEM_TEST_SECONDS: how many seconds it takes. */
 
@@ -211,8 +211,9 @@ static void write_lock(void) {
   write_word(lock + below(sizeof(umemShmLock) / 4) * 4, below(2));
 }
 
-/* Each word comes in its turn, in an order without one. Now and then all is as in a new segment: calls would otherwise
- * only report that the tables are damaged. The lock is seldom left as it is. */
+/* Each word comes in its turn, in an order without one. Now and then all is as in a new segment:
+ * calls would otherwise only report that the tables are damaged. The lock is seldom left as it
+ * is. */
 static void write_words(void *end) {
   size_t const words = table_size / 4, step = 7919; /* a prime */
   char *sound = malloc(table_size);

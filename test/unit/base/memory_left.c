@@ -1,4 +1,5 @@
-/* memory_left.c - how much memory the system has left, from files that are made up, and how often it is asked. */
+/* memory_left.c - how much memory the system has left, from files that are made up, and how often
+ * it is asked. */
 
 #include "base/system.h"
 #include "unit/system_files.h"

@@ -1,5 +1,6 @@
-/* new_file.c - base/files.h: files that get their names late, where the file system has nameless files
- * and where it has none. What stays when a process is killed is tested with save_npy (cxx/npy_kill.cpp).
+/* new_file.c - base/files.h: files that get their names late, where the file system has nameless
+ * files and where it has none. What stays when a process is killed is tested with save_npy
+ * (cxx/npy_kill.cpp).
  *
  * Linked with -Wl,--wrap=openat,--wrap=openat64,--wrap=syscall. */
 

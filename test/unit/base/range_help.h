@@ -1,4 +1,5 @@
-/* range_help.h - what the tests of the range allocator share: memory that fails, and random numbers.
+/* range_help.h - what the tests of the range allocator share: memory that fails, and random
+ * numbers.
  *
  * Programs are linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #ifndef UMEM_TEST_RANGE_HELP_H

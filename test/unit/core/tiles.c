@@ -29,7 +29,8 @@ typedef struct Case {
   ptrdiff_t src[5], dst[5];
 } Case;
 
-/* Strides of an array whose dimensions follow each other in this order, the outermost first, with gaps. */
+/* Strides of an array whose dimensions follow each other in this order, the outermost first, with
+ * gaps. */
 static size_t lay_out(Case const *c, int const *order, size_t gap, ptrdiff_t *strides) {
   size_t stride = c->item;
   for (int i = c->rank - 1; i >= 0; i--) {
@@ -49,7 +50,8 @@ static void copy_plainly(Case const *c, char *dst, char const *src, int k) {
     copy_plainly(c, dst + (ptrdiff_t)i * c->dst[k], src + (ptrdiff_t)i * c->src[k], k + 1);
 }
 
-/* Copies a case in both ways; the bytes between the items must stay. shift moves the source from its boundary. */
+/* Copies a case in both ways; the bytes between the items must stay. shift moves the source from
+ * its boundary. */
 /* CMocka compares byte by byte. */
 static void expect_same(char const *found, char const *wanted, size_t size) {
   if (memcmp(found, wanted, size) != 0) assert_memory_equal(found, wanted, size);
@@ -144,7 +146,8 @@ static void random_permutations(void **state) {
   }
 }
 
-/* Runs that begin just behind their source, modulo a page, are copied in parts by some processors. */
+/* Runs that begin just behind their source, modulo a page, are copied in parts by some
+ * processors. */
 static void runs_at_all_offsets(void **state) {
   (void)state;
   umem_all_are_slow = !umem_all_are_slow; /* the test runs twice */

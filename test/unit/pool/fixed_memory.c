@@ -1,5 +1,5 @@
-/* fixed_memory.c - blocks of one size, and bins, without memory for their records: each allocation of
- * theirs fails in turn.
+/* fixed_memory.c - blocks of one size, and bins, without memory for their records: each allocation
+ * of theirs fails in turn.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "fixed_help.h"

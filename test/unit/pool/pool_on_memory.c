@@ -1,5 +1,5 @@
-/* pool_on_memory.c - views of a pool without memory for the records, at each place and for a while: what
- * could not pass from one to another stays where it was, in its order, and passes later.
+/* pool_on_memory.c - views of a pool without memory for the records, at each place and for a while:
+ * what could not pass from one to another stays where it was, in its order, and passes later.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "pool_on_help.h"

@@ -1,5 +1,5 @@
-/* pool_room.c - pools whose room runs out: exhaustion, fragmentation, trimming, and memory for the records
- * that fails.
+/* pool_room.c - pools whose room runs out: exhaustion, fragmentation, trimming, and memory for the
+ * records that fails.
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "pool_help.h"
@@ -223,7 +223,8 @@ TEST_CASE(a_free_chunk_goes_back_before_the_pool_is_larger_than_ever) {
   umem_dtor(&pool);
 }
 
-/* The smallest chunk that suffices goes back, or else the largest; and none if the pool was as large once. */
+/* The smallest chunk that suffices goes back, or else the largest; and none if the pool was as
+ * large once. */
 TEST_CASE(few_chunks_go_back) {
   umemPool pool;
   uintptr_t adr[4];
@@ -341,7 +342,8 @@ TEST_CASE(the_upstream_may_use_the_pool) {
 
 static uintptr_t inner;
 
-/* Makes room in the upstream, and allocates what the maximum leaves beside the chunk that is asked for. */
+/* Makes room in the upstream, and allocates what the maximum leaves beside the chunk that is asked
+ * for. */
 static bool use_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
   (void)ctx, (void)nbytes, (void)alignment;
   Helper *self = user;

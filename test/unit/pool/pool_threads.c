@@ -1,5 +1,5 @@
-/* pool_threads.c - pools and many threads: blocks freed by others, second frees at once, threads that end,
- * pools that end before threads, and fork. */
+/* pool_threads.c - pools and many threads: blocks freed by others, second frees at once, threads
+ * that end, pools that end before threads, and fork. */
 #include "pool_help.h"
 
 #include "backends.h"
@@ -261,8 +261,9 @@ TEST_CASE(both_may_end_at_once) {
 static bool stop;      /* atomic */
 static unsigned ready; /* atomic: threads that have what they take for themselves */
 
-/* Each class once: from now on the thread asks malloc for nothing, but under the pool's lock. (In a child of
- * a program with threads AddressSanitizer's malloc may wait for ever for a lock that one of them held.) */
+/* Each class once: from now on the thread asks malloc for nothing, but under the pool's lock. (In a
+ * child of a program with threads AddressSanitizer's malloc may wait for ever for a lock that one
+ * of them held.) */
 static bool warm_up(umemPool *pool) {
   bool right = true;
   for (size_t size = 16; size <= 1 << 16; size += size < 128 ? 16 : size / 8) {

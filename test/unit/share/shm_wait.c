@@ -1,4 +1,5 @@
-/* shm_wait.c - a Shm of many processes at a time: those that die with its lock, that stop, and that make one name. */
+/* shm_wait.c - a Shm of many processes at a time: those that die with its lock, that stop, and that
+ * make one name. */
 #include "shm_child.h"
 
 #include <linux/futex.h>
@@ -247,7 +248,8 @@ TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   umem_dtor(&host);
 }
 
-/* Nobody holds the lock for long, but this call never gets it: it waits longer, and not for ever. */
+/* Nobody holds the lock for long, but this call never gets it: it waits longer, and not for
+ * ever. */
 TEST_CASE(a_lock_that_goes_from_one_to_the_next_is_waited_for) {
   umemShm ctx;
   open_small(&ctx, MiB, 8);
@@ -274,7 +276,8 @@ TEST_CASE(a_lock_that_goes_from_one_to_the_next_is_waited_for) {
   umem_dtor(&ctx);
 }
 
-/* Whatever stands in the lock, no call waits longer than two seconds, and all is well when the word is gone. */
+/* Whatever stands in the lock, no call waits longer than two seconds, and all is well when the word
+ * is gone. */
 TEST_CASE(nonsense_in_the_lock_stops_nobody_for_ever) {
   umemShm ctx;
   open_small(&ctx, MiB, 8);
@@ -413,7 +416,8 @@ TEST_CASE(processes_that_make_a_name_at_once_have_one_segment) {
   }
 }
 
-/* Whatever a maker has left when it is killed, the next one makes the segment of it, with its own size. */
+/* Whatever a maker has left when it is killed, the next one makes the segment of it, with its own
+ * size. */
 TEST_CASE(a_maker_that_is_killed_bars_no_name) {
   unsigned const rounds = setting_small() ? 50 : 400;
   unsigned left = 0, whole = 0;

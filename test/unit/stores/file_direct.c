@@ -1,5 +1,5 @@
-/* file_direct.c - long reads and writes of File and MMap, through the page cache and around it: the bytes, the
- * order between both, what is refused. */
+/* file_direct.c - long reads and writes of File and MMap, through the page cache and around it: the
+ * bytes, the order between both, what is refused. */
 #include "file_help.h"
 
 #include <sys/mman.h>
@@ -217,7 +217,8 @@ static void a_direct_read_sees_what_was_written_before(void **state) {
   close_any(&writer);
 }
 
-/* And what was written around the cache is there for reads through it, also through an old mapping. */
+/* And what was written around the cache is there for reads through it, also through an old
+ * mapping. */
 static void a_cached_read_sees_what_was_written_directly(void **state) {
   (void)state;
   static size_t const ranges[][2] = {

@@ -1,7 +1,7 @@
 /* file_help.h - what the tests of files share.
  *
- * What File and MMap both promise is tested once and run on both. kind says which; an `Any` is either. The
- * tests name blocks by their offset in the file. */
+ * What File and MMap both promise is tested once and run on both. kind says which; an `Any` is
+ * either. The tests name blocks by their offset in the file. */
 #ifndef UMEM_TEST_FILE_HELP_H
 #define UMEM_TEST_FILE_HELP_H
 

@@ -1,5 +1,5 @@
-/* file_owner.c - who owns a file: its descriptor, locks, forked children, descriptors that are taken over, and
- * scratch files, on File and MMap. */
+/* file_owner.c - who owns a file: its descriptor, locks, forked children, descriptors that are
+ * taken over, and scratch files, on File and MMap. */
 #include "file_help.h"
 
 #include "base/files.h"
@@ -256,8 +256,8 @@ static void expect_planted(Any *ctx, umemStatusType status) {
   umem_dtor(ctx);
 }
 
-/* Constructors that write, or replace, refuse what path leads to; nothing happens to the file at `kept`, which has 5
- * bytes, or is none and not made. */
+/* Constructors that write, or replace, refuse what path leads to; nothing happens to the file at
+ * `kept`, which has 5 bytes, or is none and not made. */
 static void expect_all_refuse(char const *kept) {
   static char const *const modes[] = {"r+", "w", "w+", "a", "a+"};
   bool const exists = access(kept, F_OK) == 0;
@@ -269,7 +269,8 @@ static void expect_all_refuse(char const *kept) {
   if (exists) assert_int_equal(length_of(kept), 5);
 }
 
-/* As in /tmp: another user knows the name that this program will write to, and makes a file or a link of it first. */
+/* As in /tmp: another user knows the name that this program will write to, and makes a file or a
+ * link of it first. */
 TEST(what_others_put_into_a_folder_of_all_is_not_written) {
   if (geteuid() != 0) skip();
   Any ctx;
@@ -299,7 +300,8 @@ TEST(what_others_put_into_a_folder_of_all_is_not_written) {
   close_any(&ctx);
 }
 
-/* The owner of the folder could replace the file anyway, and a folder that is not sticky lets everybody do so. */
+/* The owner of the folder could replace the file anyway, and a folder that is not sticky lets
+ * everybody do so. */
 TEST(what_the_owner_of_the_folder_put_there_is_written) {
   if (geteuid() != 0) skip();
   Any ctx;

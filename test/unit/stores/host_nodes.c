@@ -1,8 +1,8 @@
 /* host_nodes.c - Hosts with options: RAM on nodes, on pages of hugetlbfs, and by the first touch.
  *
- * Most machines of tests have one node. So the linker sends the calls of the system to the wrappers here, which play
- * machines with several nodes, old kernels and containers, and let single calls fail. On a kernel with NUMA the test
- * also runs what one node can show without them. */
+ * Most machines of tests have one node. So the linker sends the calls of the system to the wrappers
+ * here, which play machines with several nodes, old kernels and containers, and let single calls
+ * fail. On a kernel with NUMA the test also runs what one node can show without them. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -196,7 +196,8 @@ TEST_CASE(options_that_choose_nothing_make_a_plain_host) {
   umem_thread_clear();
 }
 
-/* What each policy asks of the kernel: once at construction, and then for each block, in whole pages. */
+/* What each policy asks of the kernel: once at construction, and then for each block, in whole
+ * pages. */
 TEST_CASE(policies_reach_the_kernel) {
   static struct {
     umemHostPolicy policy;
@@ -438,7 +439,8 @@ TEST_CASE(lists_of_nodes_are_written_as_they_are_read) {
   assert_string_equal(umemNuma_write(0x5555555555555555, text, 10), "0,2,4,6,8");
 }
 
-/* The real machine: its first node is enough to see where pages are, and that nothing but the program touches them. */
+/* The real machine: its first node is enough to see where pages are, and that nothing but the
+ * program touches them. */
 TEST_CASE(pages_are_where_they_were_asked_for) {
   memset(&machine, 0, sizeof machine);
   uint64_t allowed = 0;
