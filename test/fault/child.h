@@ -24,7 +24,7 @@
 #endif
 
 /* The exit status of a child that found the machine not to permit what it wanted to test. */
-enum { child_not_permitted = 77, child_seconds = 30 };
+enum { child_not_permitted = 77, child_seconds = 120 };
 
 /* In a child: ends it, and with it the parent's test, when the condition is false. */
 void child_expect(bool condition, char const *text, char const *file, int line);

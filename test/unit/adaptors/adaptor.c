@@ -293,7 +293,7 @@ static void *keep_busy(void *unused) {
 
 /* 0 when all went well. */
 static int use_in_child(void) {
-  alarm(20); /* instead of waiting for ever for a lock that nobody holds any more */
+  alarm(60); /* instead of waiting for ever for a lock that nobody holds any more */
   for (int i = 0; i < 100; i++) {
     uintptr_t adr = umem_calloc(&in_use, 10, 1);
     adr = umem_realloc(&in_use, adr, 10, 20);

@@ -175,7 +175,7 @@ static void pass_blocks(void *library, umemHost *host) {
   options.place = host;
   options.rows = 1;
   options.depth = 2;
-  alarm(30); /* whoever waits for a thread that has left */
+  alarm(60); /* whoever waits for a thread that has left */
   umemStatusType status = run(&options, go_on, NULL, &code);
   if (status == umemMemoryError) _exit(0);
   if (status || code) _exit(8);

@@ -296,7 +296,7 @@ static void *end_it(void *view) {
 static int run_in_thread(void *(*work)(void *), void *argument) {
   pthread_t thread;
   void *result = NULL;
-  alarm(20);
+  alarm(60);
   if (pthread_create(&thread, NULL, work, argument) || pthread_join(thread, &result)) return 2;
   return result ? 3 : 0;
 }

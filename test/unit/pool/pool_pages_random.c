@@ -60,7 +60,7 @@ static void *grow_slowly(void *unused) {
 }
 
 static int child_of_a_mapping_process(uintptr_t kept) {
-  alarm(20);
+  alarm(60);
   uintptr_t one = umem_alloc(&pool, 20 * page), two = umem_alloc(&pool, 100);
   if (!one || !two || !is_filled(kept, page, 1)) return 1;
   if (paged.blocks) return 4; /* pages, not a chunk */
