@@ -132,8 +132,8 @@ TEST_CASE(a_live_process_in_another_container_keeps_the_lock) {
 static bool skips_time; /* false: calls wait */
 static long skipped;    /* milliseconds */
 static unsigned long pauses;
-static long
-    passed_on; /* for so many milliseconds others take the lock one after the other, then nobody has it */
+/* For so many milliseconds others take the lock one after the other; then nobody has it. */
+static long passed_on;
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
