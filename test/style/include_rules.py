@@ -44,6 +44,9 @@ IN_BASE = {"umem/config.h", "umem/status.h"}
 # Private modules that a family of contexts shares.
 ENGINES = {"pool", "store"}
 
+# Modules of several small contexts -> these.
+HOLDS = {"meter": {"limit", "stats"}}
+
 # Contexts, and what else the door names, that stand on others: they may include the headers of those.
 STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"},
              "array_convert": {"array"}, "array_random": {"array"}, "npy": {"element"},
@@ -229,6 +232,7 @@ def sources_include_their_own(tree):
         for line, included in c_source.includes(tree.code(path)):
             if included.startswith("umem/") or included == "umem.h":
                 allowed = included in (IN_BASE if room == "base" else tree.base | {f"umem/{path.stem}.h"})
+                allowed |= included in {f"umem/{held}.h" for held in HOLDS.get(path.stem, ())}
                 allowed |= module is not None and included in {f"umem/{module}.h", "umem/host.h"}
                 allowed |= module in ENGINES and included in {f"umem/{user}.h" for user in tree.users[module]}
                 allowed |= room == "open" and included != "umem.h"

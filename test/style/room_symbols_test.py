@@ -39,7 +39,7 @@ BAD = [
     ("a call of a peer", "cuda/cuda.c", function("umem_cuda", "umem_of_stores")),
     ("a call of the room open from the core", "core/ask.c", function("umem_ask", "umem_of_open")),
     ("a host that the core constructs", "core/ask.c", function("umem_ask", "umemHost_ctor")),
-    ("a call of a room inside", "adaptors/limit.c", function("umem_limit", "umem_of_adaptors_debug")),
+    ("a call of a room inside", "adaptors/meter.c", function("umem_limit", "umem_of_adaptors_debug")),
     ("a call between two rooms inside", "adaptors/log/log.c", function("umem_log", "umem_of_adaptors_debug")),
     ("a kind that the room open names", "open/report.c",
      "extern int const umem_host_kind;\nint const *umem_report(void) { return &umem_host_kind; }\n"),

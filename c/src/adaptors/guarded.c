@@ -1,6 +1,7 @@
 /* guarded.c - memory that traps accesses at a wrong time. */
-#include "adaptors/guarded.h"
+#include "adaptors/guarded_blocks.h"
 #include "base/thread.h"
+#include "core/adaptor.h"
 #include "core/status.h"
 #include "core/live.h"
 #include "core/context.h"
@@ -13,7 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static umemGuardedImpl *impl_of(umemVirtual *ctx) { return umemGuarded_impl(ctx); }
+typedef struct Guarded {
+  umemAdaptor adaptor;
+  bool has_pages; /* upstream is RAM; else the blocks are its own, and the rest is unused */
+  umemGuardedBlocks blocks;
+} Guarded;
+
+static Guarded *impl_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* ---- failures; without the lock, because they call the program's hook ---- */
 
@@ -29,21 +36,28 @@ static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
 /* ---- allocation ---- */
 
 static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
-  umemGuardedImpl *impl = impl_of(ctx);
+  Guarded *impl = impl_of(ctx);
   size_t total, origin_alignment;
   if (!umemGuardedBlocks_plan(&impl->blocks, nbytes, alignment, &total, &origin_alignment)) {
     umemVirtual_fail(ctx, umemMemoryError, "%zu bytes and their pages exceed the address space",
                      nbytes);
     return 0;
   }
+  if (!umemRecords_reserve(&impl->blocks.records)) {
+    umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+    return 0;
+  }
   umemRequest request = {umemByAligned, total, origin_alignment, 0, 0};
   uintptr_t origin = umemAdaptor_ask(ctx, &request);
-  if (!origin) return 0;
-  umemLock_acquire(&impl->lock);
+  if (!origin) {
+    umemRecords_release(&impl->blocks.records);
+    return 0;
+  }
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_enter(&impl->blocks, origin, nbytes, alignment);
   uintptr_t adr = block ? block->adr : 0;
   int error = errno;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (adr) return adr;
   umemAdaptor_give_back(ctx, origin, true);
   umemVirtual_fail(ctx, umemMemoryError, "cannot close the pages around a block of %zu bytes: %s",
@@ -52,24 +66,24 @@ static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
 }
 
 /* Exchanges *label and that of the block at adr. False if no live block begins there. */
-static bool exchange_label(umemGuardedImpl *impl, uintptr_t adr, char **label) {
-  umemLock_acquire(&impl->lock);
+static bool exchange_label(Guarded *impl, uintptr_t adr, char **label) {
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
   if (block) {
     char *old = block->label;
     block->label = *label;
     *label = old;
   }
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   return block != NULL;
 }
 
 static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
-  umemGuardedImpl *impl = impl_of(ctx);
-  umemLock_acquire(&impl->lock);
+  Guarded *impl = impl_of(ctx);
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock const *block = umemGuardedBlocks_at(&impl->blocks, request->adr);
   size_t nbytes = block ? block->nbytes : 0;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (!block) {
     refuse_unknown(ctx, request->adr);
     return 0;
@@ -94,17 +108,17 @@ static uintptr_t guarded_ask(umemVirtual *ctx, umemRequest const *request) {
 UMEM_ADAPTOR_ALLOCATES(guarded_ask)
 
 static void guarded_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  umemGuardedImpl *impl = impl_of(ctx);
+  Guarded *impl = impl_of(ctx);
   if (!impl->has_pages) {
     umemAdaptor_give_back(ctx, adr, aligned);
     return;
   }
-  umemLock_acquire(&impl->lock);
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
   uintptr_t origin = block ? block->origin : 0;
   bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
   int error = errno;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (removed)
     umemAdaptor_give_back(ctx, origin, true);
   else if (block)
@@ -114,15 +128,15 @@ static void guarded_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
 }
 UMEM_ADAPTOR_FREES(guarded_free)
 
-/* What cannot be opened stays in the table, and closed. */
+/* What cannot be opened remains in the records, and closed. */
 static void guarded_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   (void)aligned;
-  umemGuardedImpl *impl = impl_of(ctx);
-  umemLock_acquire(&impl->lock);
+  Guarded *impl = impl_of(ctx);
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
   uintptr_t origin = block ? block->origin : 0;
   bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (removed) umemVirtual_leave(umemAdaptor_upstream(ctx), origin, true);
 }
 
@@ -139,11 +153,12 @@ static void refuse_bytes(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
                    "the %zu bytes at 0x%" PRIxPTR " are not inside a live block", nbytes, adr);
 }
 
-/* Opens the pages of nbytes at adr for a call. Returns false, and records a status, if they are not in one block, or if
- * the system refuses. */
-static bool begin(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use) {
-  umemGuardedImpl *impl = impl_of(ctx);
-  umemLock_acquire(&impl->lock);
+/* Opens the pages of nbytes at adr for a call. Returns false, and records a status, if they are
+ * not in one block, or if the system refuses. *name: for close_pages. */
+static bool open_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use,
+                       umemRecordName *name) {
+  Guarded *impl = impl_of(ctx);
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_find(&impl->blocks, adr);
   bool inside = block && nbytes <= block->nbytes - (adr - block->adr), opened = false;
   if (inside) {
@@ -151,10 +166,11 @@ static bool begin(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use) {
     ++*users;
     opened = umemGuardedBlock_apply(block);
     if (!opened) --*users;
+    *name = block->name;
   }
   uintptr_t first = block ? block->adr : 0;
   int error = errno;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (!inside)
     refuse_bytes(ctx, adr, nbytes);
   else if (!opened)
@@ -162,38 +178,42 @@ static bool begin(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use) {
   return opened;
 }
 
-static void end(umemVirtual *ctx, uintptr_t adr, Use use) {
-  umemGuardedImpl *impl = impl_of(ctx);
-  umemLock_acquire(&impl->lock);
-  umemGuardedBlock *block = umemGuardedBlocks_find(&impl->blocks, adr);
+/* Ends the access of a call to the bytes at adr. */
+static void close_pages(umemVirtual *ctx, uintptr_t adr, Use use, umemRecordName name) {
+  Guarded *impl = impl_of(ctx);
+  umemLock_acquire(&impl->blocks.records.lock);
+  umemGuardedBlock *block = umemGuardedBlocks_named(&impl->blocks, name);
   if (block) --*(use == use_write ? &block->writers : &block->readers);
   bool closed = !block || umemGuardedBlock_apply(block);
   int error = errno;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (!closed) refuse_change(ctx, "close", adr, error);
 }
 
 static void guarded_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   bool has_pages = impl_of(ctx)->has_pages;
-  if (has_pages && !begin(ctx, adr, nbytes, use_write)) return;
+  umemRecordName name;
+  if (has_pages && !open_pages(ctx, adr, nbytes, use_write, &name)) return;
   umemAdaptor_set(ctx, adr, c, nbytes);
-  if (has_pages) end(ctx, adr, use_write);
+  if (has_pages) close_pages(ctx, adr, use_write, name);
 }
 
 static void guarded_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
                             uintptr_t dst_adr, size_t nbytes) {
   bool has_pages = impl_of(ctx)->has_pages;
-  if (has_pages && !begin(ctx, src_adr, nbytes, use_read)) return;
+  umemRecordName name;
+  if (has_pages && !open_pages(ctx, src_adr, nbytes, use_read, &name)) return;
   umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-  if (has_pages) end(ctx, src_adr, use_read);
+  if (has_pages) close_pages(ctx, src_adr, use_read, name);
 }
 
 static void guarded_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
                               uintptr_t src_adr, size_t nbytes) {
   bool has_pages = impl_of(ctx)->has_pages;
-  if (has_pages && !begin(ctx, dst_adr, nbytes, use_write)) return;
+  umemRecordName name;
+  if (has_pages && !open_pages(ctx, dst_adr, nbytes, use_write, &name)) return;
   umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
-  if (has_pages) end(ctx, dst_adr, use_write);
+  if (has_pages) close_pages(ctx, dst_adr, use_write, name);
 }
 
 /* The bytes that a side of a copy touches: from *adr on, which becomes the first of them. */
@@ -208,45 +228,46 @@ static bool guarded_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t sr
                                 umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   bool has_pages = impl_of(ctx)->has_pages, reads = has_pages && src == ctx,
        writes = has_pages && dst == ctx;
+  umemRecordName of_read, of_written;
   uintptr_t read = src_adr, written = dst_adr;
   size_t read_size = touched(&read, layout, layout->src_strides),
          written_size = touched(&written, layout, layout->dst_strides);
-  if (reads && !begin(ctx, read, read_size, use_read)) return true;
-  if (!writes || begin(ctx, written, written_size, use_write)) {
+  if (reads && !open_pages(ctx, read, read_size, use_read, &of_read)) return true;
+  if (!writes || open_pages(ctx, written, written_size, use_write, &of_written)) {
     umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
     if (reads || writes) umem_finish(src == ctx ? dst : src); /* before the pages are closed */
-    if (writes) end(ctx, written, use_write);
+    if (writes) close_pages(ctx, written, use_write, of_written);
   }
-  if (reads) end(ctx, read, use_read);
+  if (reads) close_pages(ctx, read, use_read, of_read);
   return true;
 }
 
 /* ---- finding, labels: only of those that have pages ---- */
 
 static umemSearch guarded_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  umemGuardedImpl *impl = impl_of(ctx);
-  if (!umemLock_try(&impl->lock)) return umemSearchBusy;
+  Guarded *impl = impl_of(ctx);
+  if (!umemLock_try(&impl->blocks.records.lock)) return umemSearchBusy;
   umemGuardedBlock const *block = umemGuardedBlocks_find(&impl->blocks, adr);
   if (block) {
     found->adr = block->adr;
     found->nbytes = block->nbytes;
     if (block->label) strcpy(found->block_label, block->label);
   }
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   return block ? umemSearchFound : umemSearchNone;
 }
 
 static bool guarded_usage(umemVirtual *ctx, umemUsage *usage) {
-  umemGuardedImpl *impl = impl_of(ctx);
-  if (!umemLock_try(&impl->lock)) return false;
+  Guarded *impl = impl_of(ctx);
+  if (!umemLock_try(&impl->blocks.records.lock)) return false;
   usage->nbytes = impl->blocks.nbytes;
   usage->peak = impl->blocks.peak;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   return true;
 }
 
 static void guarded_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *label) {
-  umemGuardedImpl *impl = impl_of(ctx);
+  Guarded *impl = impl_of(ctx);
   char *copy = *label ? strdup(label) : NULL;
   if (*label && !copy) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a label");
@@ -259,13 +280,13 @@ static void guarded_set_block_label(umemVirtual *ctx, uintptr_t adr, char const 
 /* ---- construction and end ---- */
 
 static void free_all(umemVirtual *ctx) {
-  umemGuardedImpl *impl = impl_of(ctx);
+  Guarded *impl = impl_of(ctx);
   umemGuardedBlock *block;
   while ((block = umemGuardedBlocks_any(&impl->blocks)) != NULL) {
     uintptr_t adr = block->adr, origin = block->origin;
     if (!umemGuardedBlocks_remove(&impl->blocks, block)) {
-      refuse_change(ctx, "open", adr, errno); /* what is closed must not go back: it stays */
-      umemGuardedBlocks_forget(&impl->blocks, block);
+      refuse_change(ctx, "open", adr, errno); /* what is closed must not go back: it remains */
+      umemRecords_remove(&impl->blocks.records, block->name.slot);
       continue;
     }
     if (!umem_is_of_parent(ctx, impl->adaptor.generation)) umemAdaptor_give_back(ctx, origin, true);
@@ -273,13 +294,12 @@ static void free_all(umemVirtual *ctx) {
 }
 
 static void guarded_dtor(umemVirtual *ctx) {
-  umemGuardedImpl *impl = impl_of(ctx);
+  Guarded *impl = impl_of(ctx);
   umemAdaptor_unlist(ctx);
   if (impl->has_pages) {
-    umemGuarded_unlist(impl);
+    umemGuardedBlocks_unlist(&impl->blocks);
     free_all(ctx);
     umemGuardedBlocks_fini(&impl->blocks);
-    umemLock_destroy(&impl->lock);
   }
   umemAdaptor_dtor(ctx);
 }
@@ -294,8 +314,7 @@ static bool is_ram(umemVirtual const *upstream) {
 
 static bool guarded_start(umemVirtual *ctx, void const *options) {
   (void)options;
-  umemGuardedImpl *impl = impl_of(ctx);
-  impl->ctx = ctx;
+  Guarded *impl = impl_of(ctx);
   impl->has_pages = is_ram(umemAdaptor_upstream(ctx));
   ctx->capabilities |= umemSeparate;
   if (!impl->has_pages) {
@@ -305,13 +324,9 @@ static bool guarded_start(umemVirtual *ctx, void const *options) {
   ctx->capabilities |= umemFaultable; /* umem's own copies use the methods above */
   ctx->space[0] = (uintptr_t)ctx;     /* no other context has its blocks */
   ctx->space[1] = 0;
-  if (!umemGuardedBlocks_init(&impl->blocks)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
-    return false;
-  }
-  umemLock_init(&impl->lock);
-  umemGuarded_list(impl);
-  return true;
+  if (umemGuardedBlocks_init(&impl->blocks, ctx)) return true;
+  umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
+  return false;
 }
 
 static struct umemVtbl const guarded_vtbl = {
@@ -336,7 +351,7 @@ umemKind const umem_guarded_kind = {
                UMEM_ADAPTOR_OPENS(umem_guarded_kind),
                .help = "traps accesses of the CPU to closed memory; stands for a GPU in tests"},
     .label = "Guarded",
-    .impl_size = sizeof(umemGuardedImpl),
+    .impl_size = sizeof(Guarded),
     .start = guarded_start,
 };
 
@@ -344,7 +359,8 @@ UMEM_ADAPTOR_CTORS(umemGuarded, umem_guarded_kind)
 
 /* ---- access ---- */
 
-/* The umemGuarded in the stack of ctx, the one with pages if there are several; NULL with a status where there is none. */
+/* The umemGuarded in the stack of ctx, the one with pages if there are several; NULL with a
+ * status where there is none. */
 static umemVirtual *layer_of(void *ctx) {
   umemVirtual *self = umem_check(ctx), *found = NULL;
   if (!self) return NULL;
@@ -369,9 +385,9 @@ umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
   if (!self) return umem_result(before);
   if ((unsigned)access > umemGuardedWrite)
     return umemVirtual_fail(self, umemValueError, "%d is no access", (int)access);
-  umemGuardedImpl *impl = impl_of(self);
+  Guarded *impl = impl_of(self);
   if (!impl->has_pages) return umemOK;
-  umemLock_acquire(&impl->lock);
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
   size_t size = block ? block->nbytes : 0;
   bool known = block && size == nbytes + !nbytes, changed = false;
@@ -382,7 +398,7 @@ umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
     if (!changed) block->access = old;
   }
   int error = errno;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (!block)
     refuse_unknown(self, adr);
   else if (!known)
@@ -397,12 +413,12 @@ umemGuardedAccess umemGuarded_access(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umemVirtual *self = layer_of(ctx);
   if (!self) return umemGuardedClosed;
-  umemGuardedImpl *impl = impl_of(self);
+  Guarded *impl = impl_of(self);
   if (!impl->has_pages) return umemGuardedWrite;
-  umemLock_acquire(&impl->lock);
+  umemLock_acquire(&impl->blocks.records.lock);
   umemGuardedBlock const *block = umemGuardedBlocks_at(&impl->blocks, adr);
   umemGuardedAccess access = block ? block->access : umemGuardedClosed;
-  umemLock_release(&impl->lock);
+  umemLock_release(&impl->blocks.records.lock);
   if (!block) refuse_unknown(self, adr);
   return access;
 }

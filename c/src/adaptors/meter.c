@@ -1,161 +1,180 @@
-/* meter.c - see meter.h.
+/* meter.c - Limit and Stats, the adaptors that count bytes.
  *
- * The entry of a block leaves the table before the block is given back, because the upstream may hand out
- * the address to another thread at once. When the upstream refuses the free, the entry returns to the place
- * that was kept for it. */
-#include "adaptors/meter.h"
+ * Both begin with a Meter, which knows the size of each live block and calls one to three functions
+ * of the adaptor for each change. It counts the requested bytes. It passes on calls for blocks that
+ * were not allocated through the adaptor, and does not count them.
+ *
+ * The entry of a block leaves the table before the block is given back, because the upstream may
+ * hand out the address to another thread at once. When the upstream refuses the free, the entry
+ * returns to the room that was kept for it.
+ *
+ * Of an upstream that maps memory (umemPages) a page counts as a block from the map that gives
+ * it memory to the unmap that takes it: what a pool over the adaptor holds. To move pages
+ * changes nothing, as they keep their memory. Addresses without memory do not count. */
+#include "base/lock.h"
+#include "base/number.h"
+#include "base/records.h"
 #include "base/thread.h"
+#include "core/adaptor.h"
 #include "core/context.h"
+#include "core/live.h"
 #include "core/realloc.h"
+#include "core/status.h"
 
-static umemMeter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+#include <stdlib.h>
+#include <string.h>
+#include <umem/limit.h>
+#include <umem/stats.h>
 
-void umemMeter_start(umemVirtual *ctx, umemMeterHooks const *hooks) {
-  umemMeter *meter = meter_of(ctx);
+typedef struct Meter Meter;
+
+/* Each is called without a lock, from any thread. */
+typedef struct MeterHooks {
+  /* Before more bytes are requested of the upstream: false, with a status, refuses. NULL: all
+   * may be. */
+  bool (*admit)(umemVirtual *ctx, Meter *meter, size_t more);
+  /* The upstream refused what was admitted. NULL: nothing to do. */
+  void (*retract)(Meter *meter, size_t more);
+  /* A block of old_size bytes (0: a new one) has new_size bytes from now on (0: it is free). */
+  void (*resized)(Meter *meter, size_t old_size, size_t new_size);
+} MeterHooks;
+
+/* Pages of one size. */
+typedef struct MeterPages {
+  umemPages own;
+  umemPages const *below; /* of the upstream; NULL before the first use */
+} MeterPages;
+
+struct Meter {
+  umemAdaptor adaptor;
+  MeterHooks const *hooks;
+  umemNumbers sizes; /* of live blocks */
+  MeterPages pages, large_pages;
+};
+
+static Meter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+/* The first step of a kind's start. Cannot fail. */
+static void meter_start(Meter *meter, MeterHooks const *hooks) {
   meter->hooks = hooks;
-  umemSizes_init(&meter->blocks);
+  umemNumbers_init(&meter->sizes);
 }
 
-void umemMeter_dtor(umemVirtual *ctx) {
+static void meter_dtor(umemVirtual *ctx) {
   umemAdaptor_unlist(ctx);
-  umemSizes_fini(&meter_of(ctx)->blocks);
+  umemNumbers_fini(&meter_of(ctx)->sizes);
   umemAdaptor_dtor(ctx);
 }
 
-/* ---- entries ---- */
+/* ---- allocation ---- */
 
-static bool admitted(umemVirtual *ctx, size_t more) {
-  bool (*admit)(umemVirtual *, size_t) = meter_of(ctx)->hooks->admit;
-  return !admit || admit(ctx, more);
+static bool admits(umemVirtual *ctx, Meter *meter, size_t more) {
+  return !meter->hooks->admit || meter->hooks->admit(ctx, meter, more);
 }
 
-static void retract(umemVirtual *ctx, size_t more) {
-  void (*hook)(umemVirtual *, size_t) = meter_of(ctx)->hooks->retract;
-  if (hook) hook(ctx, more);
+static void retract(Meter *meter, size_t more) {
+  if (meter->hooks->retract && more) meter->hooks->retract(meter, more);
 }
 
-/* Reserves room for the entry of a block; false with a status. */
-static bool reserve(umemVirtual *ctx) {
-  bool reserved = umemSizes_reserve(&meter_of(ctx)->blocks);
-  if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return reserved;
+/* Enters a block of size bytes, which counts already. An entry that it replaces counts no more. */
+static void enter(Meter *meter, umemNumbersShare *room, uintptr_t adr, size_t size) {
+  size_t old = 0;
+  if (umemNumbers_put(&meter->sizes, room, adr, size, &old)) meter->hooks->resized(meter, old, 0);
 }
 
-/* The same, and asks whether size more bytes may be used. */
-static bool prepare(umemVirtual *ctx, size_t size) {
-  if (!reserve(ctx)) return false;
-  if (admitted(ctx, size)) return true;
-  umemSizes_release(&meter_of(ctx)->blocks);
-  return false;
-}
-
-/* was: whether an entry of old bytes was replaced. */
-static void forget(umemVirtual *ctx, bool was, size_t old) {
-  if (was) meter_of(ctx)->hooks->resized(ctx, old, 0);
-}
-
-/* Enters what the upstream has answered to a request: a block at adr, or null. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t size, uint64_t before) {
-  umemMeter *meter = meter_of(ctx);
-  if (adr == umem_null_of(ctx)) {
+static uintptr_t allocate(umemVirtual *ctx, Meter *meter, umemNumbersShare *room,
+                          umemRequest const *request) {
+  uintptr_t null = umem_null_of(ctx), adr = null;
+  if (admits(ctx, meter, request->nbytes)) {
+    uint64_t before = umem_thread.failures;
+    adr = umemRequest_ask(meter->adaptor.upstream, request);
+    if (adr != null) {
+      meter->hooks->resized(meter, 0, request->nbytes);
+      enter(meter, room, adr, request->nbytes);
+      return adr;
+    }
     umemAdaptor_failed(ctx, before);
-    retract(ctx, size);
-    umemSizes_release(&meter->blocks);
-    return adr;
+    retract(meter, request->nbytes);
   }
-  size_t old = 0;
-  meter->hooks->resized(ctx, 0, size);
-  bool was = umemSizes_put(&meter->blocks, adr, size, &old);
-  forget(ctx, was, old);
-  return adr;
+  umemNumbers_release(room);
+  return null;
 }
 
-/* ---- resizing ---- */
-
-/* Puts an entry back: the block of size bytes is still at adr. */
-static void keep(umemVirtual *ctx, uintptr_t adr, size_t size) {
+/* Enters a block of size bytes again: it is still at adr. */
+static void restore(Meter *meter, umemNumbersPart *part, uintptr_t adr, size_t size) {
   size_t old = 0;
-  bool was = umemSizes_put_back(&meter_of(ctx)->blocks, adr, size, &old);
-  forget(ctx, was, old);
+  if (umemNumbers_put_back(part, adr, size, &old)) meter->hooks->resized(meter, old, 0);
 }
 
-/* The block of size bytes that was at adr, whose entry was taken, has new_size at moved. */
-static void follow(umemVirtual *ctx, uintptr_t adr, size_t size, uintptr_t moved, size_t new_size) {
-  umemMeter *meter = meter_of(ctx);
-  size_t old = 0;
-  meter->hooks->resized(ctx, size, new_size);
-  bool was = umemSizes_put(&meter->blocks, moved, new_size, &old);
-  umemSizes_drop(&meter->blocks, adr);
-  forget(ctx, was, old);
-}
-
-/* With the entry of the old block, of size bytes, taken, and a place reserved for a new one. */
-static uintptr_t resize(umemVirtual *ctx, size_t size, umemRequest const *request) {
-  uintptr_t null = umem_null_of(ctx), moved = null, adr = request->adr;
-  size_t more = request->nbytes > size ? request->nbytes - size : 0;
-  if (umem_has_size(ctx, adr, size, request->old_size) && admitted(ctx, more)) {
+/* Counts the requested size in the table, not old_size of the caller. */
+static uintptr_t resize(umemVirtual *ctx, Meter *meter, umemNumbersShare *room,
+                        umemRequest const *request) {
+  size_t size, new_size = request->nbytes;
+  umemNumbersPart *part = umemNumbers_take(&meter->sizes, request->adr, &size);
+  if (!part) {
+    umemNumbers_release(room);
+    return umemAdaptor_ask(ctx, request);
+  }
+  uintptr_t null = umem_null_of(ctx), moved = null;
+  size_t more = new_size > size ? new_size - size : 0;
+  if (umem_has_size(ctx, request->adr, size, request->old_size) && admits(ctx, meter, more)) {
     moved = umemAdaptor_ask(ctx, request);
-    if (moved == null) retract(ctx, more);
+    if (moved == null) retract(meter, more);
   }
   if (moved != null) {
-    follow(ctx, adr, size, moved, request->nbytes);
+    meter->hooks->resized(meter, size, new_size);
+    enter(meter, room, moved, new_size);
+    umemNumbers_drop(part);
   } else {
-    umemSizes_release(&meter_of(ctx)->blocks);
-    keep(ctx, adr, size);
+    umemNumbers_release(room);
+    restore(meter, part, request->adr, size);
   }
   return moved;
 }
 
-/* Counts the requested size in the table, not old_size of the caller. */
-static uintptr_t meter_realloc(umemVirtual *ctx, umemRequest const *request) {
-  umemSizes *blocks = &meter_of(ctx)->blocks;
-  size_t size;
-  if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemSizes_take(blocks, request->adr, &size)) return resize(ctx, size, request);
-  umemSizes_release(blocks);
-  return umemAdaptor_ask(ctx, request);
+static uintptr_t meter_ask(umemVirtual *ctx, umemRequest const *request) {
+  Meter *meter = meter_of(ctx);
+  umemNumbersShare *room = umemNumbers_reserve(&meter->sizes);
+  if (room) return (request->how == umemByRealloc ? resize : allocate)(ctx, meter, room, request);
+  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return umem_null_of(ctx);
 }
+UMEM_ADAPTOR_ALLOCATES(meter_ask)
 
-/* ---- methods ---- */
+/* ---- free ---- */
 
-uintptr_t umemMeter_ask(umemVirtual *ctx, umemRequest const *request) {
-  if (request->how == umemByRealloc) return meter_realloc(ctx, request);
-  if (!prepare(ctx, request->nbytes)) return umem_null_of(ctx);
-  uint64_t before = umem_thread.failures;
-  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
-  return enter(ctx, adr, request->nbytes, before);
-}
-
-void umemMeter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  umemMeter *meter = meter_of(ctx);
+static void meter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
+  Meter *meter = meter_of(ctx);
   size_t size = 0;
-  bool known = umemSizes_take(&meter->blocks, adr, &size);
+  umemNumbersPart *part = umemNumbers_take(&meter->sizes, adr, &size);
   uint64_t before = umem_thread.failures;
   umemAdaptor_give_back(ctx, adr, aligned);
-  if (!known) return;
+  if (!part) return;
   if (umem_thread.failures != before) {
-    keep(ctx, adr, size);
+    restore(meter, part, adr, size);
   } else {
-    umemSizes_drop(&meter->blocks, adr);
-    meter->hooks->resized(ctx, size, 0);
+    umemNumbers_drop(part);
+    meter->hooks->resized(meter, size, 0);
   }
 }
+UMEM_ADAPTOR_FREES(meter_free)
 
 /* ---- finding ---- */
 
 /* The entries are found by the first address of a block: the context below may know it. */
-umemSearch umemMeter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+static umemSearch meter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  Meter *meter = meter_of(ctx);
   umemFound below = *found;
-  umemSearch search = umemLive_search(umemAdaptor_upstream(ctx), adr, &below);
+  umemSearch search = umemLive_search(meter->adaptor.upstream, adr, &below);
   if (search == umemSearchBusy) return search;
   uintptr_t start = search == umemSearchFound ? below.adr : adr;
   bool busy;
   size_t size = 0;
-  bool mine = umemSizes_try_find(&meter_of(ctx)->blocks, start, &size, &busy);
+  bool mine = umemNumbers_try_find(&meter->sizes, start, &size, &busy);
   if (!mine && !busy &&
       start != adr) { /* of an aligned block, which begins behind that of the context below */
     start = adr;
-    mine = umemSizes_try_find(&meter_of(ctx)->blocks, start, &size, &busy);
+    mine = umemNumbers_try_find(&meter->sizes, start, &size, &busy);
   }
   if (busy) return umemSearchBusy;
   if (!mine || adr - start >= size) return umemSearchNone;
@@ -163,4 +182,366 @@ umemSearch umemMeter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   found->adr = start;
   found->nbytes = size;
   return umemSearchFound;
+}
+
+/* ---- pages ---- */
+
+static umemVirtual *upstream_of(umemVirtual *ctx) { return umem_check(umemAdaptor_upstream(ctx)); }
+
+/* Counts so many bytes of pages that have got memory, or have lost it. */
+static void count_pages(Meter *meter, umemPages const *below, size_t nbytes, bool mapped) {
+  size_t size = below->page_size;
+  for (size_t done = 0; done < nbytes; done += size)
+    meter->hooks->resized(meter, mapped ? 0 : size, mapped ? size : 0);
+}
+
+static uintptr_t meter_reserve(umemVirtual *ctx, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umemVirtual *upstream = upstream_of(ctx);
+  uintptr_t adr = umem_null_of(ctx);
+  if (upstream) adr = meter_of(ctx)->pages.below->reserve(upstream, nbytes);
+  umemAdaptor_failed(ctx, before);
+  return adr;
+}
+
+static bool meter_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umemVirtual *upstream = upstream_of(ctx);
+  bool released = upstream && meter_of(ctx)->pages.below->release(upstream, adr, nbytes);
+  umemAdaptor_failed(ctx, before);
+  return released;
+}
+
+static size_t map_of(umemVirtual *ctx, umemPages const *below, uintptr_t adr, size_t nbytes) {
+  if (!admits(ctx, meter_of(ctx), nbytes)) return 0;
+  uint64_t before = umem_thread.failures;
+  umemVirtual *upstream = upstream_of(ctx);
+  size_t done = upstream ? below->map(upstream, adr, nbytes) : 0;
+  umemAdaptor_failed(ctx, before);
+  retract(meter_of(ctx), nbytes - done);
+  count_pages(meter_of(ctx), below, done, true);
+  return done;
+}
+
+static size_t unmap_of(umemVirtual *ctx, umemPages const *below, uintptr_t adr, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umemVirtual *upstream = upstream_of(ctx);
+  size_t done = upstream ? below->unmap(upstream, adr, nbytes) : 0;
+  umemAdaptor_failed(ctx, before);
+  count_pages(meter_of(ctx), below, done, false);
+  return done;
+}
+
+static size_t move_of(umemVirtual *ctx, umemPages const *below, uintptr_t from, uintptr_t to,
+                      size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  umemVirtual *upstream = upstream_of(ctx);
+  size_t done = upstream ? below->move(upstream, from, to, nbytes) : 0;
+  umemAdaptor_failed(ctx, before);
+  return done;
+}
+
+/* The methods of the pages that the meter has at this member. */
+#define METHODS_OF(name, member)                                                                   \
+  static size_t name##_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                       \
+    return map_of(ctx, meter_of(ctx)->member.below, adr, nbytes);                                  \
+  }                                                                                                \
+  static size_t name##_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                     \
+    return unmap_of(ctx, meter_of(ctx)->member.below, adr, nbytes);                                \
+  }                                                                                                \
+  static size_t name##_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {       \
+    return move_of(ctx, meter_of(ctx)->member.below, from, to, nbytes);                            \
+  }
+METHODS_OF(meter, pages)
+METHODS_OF(large, large_pages)
+
+/* Several pools may call it at the same time. */
+static umemPages const *start_pages(MeterPages *pages, umemPages const *below,
+                                    umemPages const *methods) {
+  if (!below) return NULL;
+  umemLock_acquire_global();
+  if (!pages->below) {
+    pages->own = *methods;
+    pages->own.page_size = below->page_size;
+    pages->below = below;
+  }
+  umemLock_release_global();
+  return &pages->own;
+}
+
+static umemPages const *meter_pages(umemVirtual *ctx) {
+  static umemPages const methods = {.reserve = meter_reserve,
+                                    .release = meter_release,
+                                    .map = meter_map,
+                                    .unmap = meter_unmap,
+                                    .move = meter_move};
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, pages);
+  return start_pages(&meter_of(ctx)->pages, method ? method(upstream) : NULL, &methods);
+}
+
+static umemPages const *meter_large_pages(umemVirtual *ctx) {
+  static umemPages const methods = {.map = large_map, .unmap = large_unmap, .move = large_move};
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, large_pages);
+  return start_pages(&meter_of(ctx)->large_pages, method ? method(upstream) : NULL, &methods);
+}
+
+#define METER_METHODS                                                                              \
+  .pages = meter_pages, .large_pages = meter_large_pages, .find = meter_find,                      \
+  UMEM_ADAPTOR_ALLOCATION_BY(meter_ask), UMEM_ADAPTOR_FREE_BY(meter_free), UMEM_ADAPTOR_BYTES,     \
+  UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS
+
+/* ---- Limit: at most so many bytes ---- */
+
+typedef struct Limit {
+  Meter meter;
+  size_t maximum;
+  size_t used; /* atomic; includes requests that have begun */
+} Limit;
+
+static Limit *limit_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+static size_t used_by(Limit *limit) { return __atomic_load_n(&limit->used, __ATOMIC_RELAXED); }
+
+static bool limit_admit(umemVirtual *ctx, Meter *meter, size_t more) {
+  Limit *limit = (Limit *)meter;
+  size_t used = used_by(limit);
+  do {
+    if (more > limit->maximum - used) {
+      umemVirtual_fail(
+          ctx, umemMemoryError,
+          "no room for %zu more bytes: %zu of the %zu that the limit allows are in use", more, used,
+          limit->maximum);
+      return false;
+    }
+  } while (!__atomic_compare_exchange_n(&limit->used, &used, used + more, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  return true;
+}
+
+static void limit_retract(Meter *meter, size_t more) {
+  __atomic_fetch_sub(&((Limit *)meter)->used, more, __ATOMIC_RELAXED);
+}
+
+static void limit_resized(Meter *meter, size_t old_size, size_t new_size) {
+  if (new_size < old_size) limit_retract(meter, old_size - new_size);
+}
+
+static void limit_info(umemVirtual *ctx, umemInfo *info) {
+  Limit *limit = limit_of(ctx);
+  if (umem_get_info(umemAdaptor_upstream(ctx), info) != umemOK) return;
+  info->capacity = umem_lesser(info->capacity, limit->maximum);
+  info->available = umem_lesser(info->available, limit->maximum - used_by(limit));
+}
+
+static bool limit_usage(umemVirtual *ctx, umemUsage *usage) {
+  usage->nbytes = used_by(limit_of(ctx));
+  return true;
+}
+
+static struct umemVtbl const limit_vtbl = {
+    .dtor = meter_dtor,
+    .info = limit_info,
+    .usage = limit_usage,
+    METER_METHODS,
+};
+
+static bool limit_start(umemVirtual *ctx, void const *maximum) {
+  static MeterHooks const hooks = {limit_admit, limit_retract, limit_resized};
+  meter_start(meter_of(ctx), &hooks);
+  limit_of(ctx)->maximum = *(size_t const *)maximum;
+  return true;
+}
+
+/* "limit+host:?limit=1M" */
+static umemOption const limit_options[] = {
+    {.name = "limit",
+     .kind = umemSizeOption,
+     .required = true,
+     .help = "that may be live at once",
+     .reserved = {0, sizeof(size_t)}},
+};
+
+umemKind const umem_limit_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemLimit, "limit", &limit_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_limit_kind), UMEM_OPTIONS(limit_options),
+               .help = "gives out no more than so many bytes"},
+    .label = "Limit",
+    .impl_size = sizeof(Limit),
+    .options_size = sizeof(size_t),
+    .start = limit_start,
+};
+
+UMEM_ADAPTOR_CTORS_WITH(umemLimit, umem_limit_kind, &maximum, size_t maximum)
+
+size_t umemLimit_used(umemLimit *ctx) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_limit_kind);
+  return self ? used_by(limit_of(self)) : 0;
+}
+
+/* ---- Stats: counts what is allocated ---- */
+
+/* The life of the context, or a part of it. */
+typedef struct Scope {
+  struct Scope *outer; /* NULL for the life */
+  umemStatsFigures figures;
+} Scope;
+
+typedef struct Stats {
+  Meter meter;
+  umemLock lock; /* of all that follows */
+  Scope life;
+  Scope *innermost; /* the life; or owned, as are those between */
+} Stats;
+
+static Stats *stats_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
+
+static void raise_to(int64_t *peak, int64_t current) {
+  if (*peak < current) *peak = current;
+}
+
+static void count(umemStatsFigures *figures, int64_t old_size, int64_t new_size) {
+  figures->current_bytes += new_size - old_size;
+  figures->current_count += (new_size != 0) - (old_size != 0);
+  figures->total_bytes += new_size;
+  figures->total_count += new_size != 0;
+  raise_to(&figures->peak_bytes, figures->current_bytes);
+  raise_to(&figures->peak_count, figures->current_count);
+}
+
+static void stats_resized(Meter *meter, size_t old_size, size_t new_size) {
+  Stats *stats = (Stats *)meter;
+  umemLock_acquire(&stats->lock);
+  for (Scope *scope = stats->innermost; scope; scope = scope->outer)
+    count(&scope->figures, (int64_t)old_size, (int64_t)new_size);
+  umemLock_release(&stats->lock);
+}
+
+static bool stats_usage(umemVirtual *ctx, umemUsage *usage) {
+  Stats *stats = stats_of(ctx);
+  if (!umemLock_try(&stats->lock)) return false;
+  usage->nbytes = (uint64_t)stats->life.figures.current_bytes;
+  usage->peak = (uint64_t)stats->life.figures.peak_bytes;
+  umemLock_release(&stats->lock);
+  return true;
+}
+
+static void stats_dtor(umemVirtual *ctx) {
+  Stats *stats = stats_of(ctx);
+  umemAdaptor_unlist(ctx);
+  for (Scope *scope = stats->innermost, *outer; scope != &stats->life; scope = outer) {
+    outer = scope->outer;
+    free(scope);
+  }
+  umemLock_destroy(&stats->lock);
+  meter_dtor(ctx);
+}
+
+static struct umemVtbl const stats_vtbl = {
+    .dtor = stats_dtor,
+    .usage = stats_usage,
+    METER_METHODS,
+};
+
+static bool stats_start(umemVirtual *ctx, void const *options) {
+  (void)options;
+  static MeterHooks const hooks = {.resized = stats_resized};
+  Stats *stats = stats_of(ctx);
+  meter_start(&stats->meter, &hooks);
+  umemLock_init(&stats->lock);
+  stats->innermost = &stats->life;
+  return true;
+}
+
+/* "stats+host:" */
+umemKind const umem_stats_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemStats, "stats", &stats_vtbl),
+               UMEM_ADAPTOR_OPENS(umem_stats_kind), .help = "counts blocks and bytes"},
+    .label = "Stats",
+    .impl_size = sizeof(Stats),
+    .start = stats_start,
+};
+
+UMEM_ADAPTOR_CTORS(umemStats, umem_stats_kind)
+
+/* ---- Stats: figures ---- */
+
+/* Whether ctx is one; false with a status otherwise. */
+static bool is_stats(umemStats *ctx) { return umemKind_check(ctx, &umem_stats_kind) != NULL; }
+
+/* Whether figures can be written; false with a status otherwise. */
+static bool check_figures(umemStats *ctx, umemStatsFigures const *figures) {
+  return umem_can_write_sized(ctx, figures, offsetof(umemStatsFigures, peak_bytes), "figures",
+                              "umemStatsFigures");
+}
+
+/* With the label, which is copied before the lock is taken. */
+static void write_figures(umemStatsFigures *to, umemStatsFigures const *from, char const *label) {
+  umemStatsFigures full = *from;
+  memcpy(full.label, label, sizeof full.label);
+  umem_write_sized(to, &full, sizeof full);
+}
+
+umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx) || !check_figures(ctx, figures)) return umem_result(before);
+  Stats *stats = ctx->impl;
+  char label[UMEM_LABEL_SIZE];
+  umemExtra_label(&ctx->super, label);
+  umemLock_acquire(&stats->lock);
+  write_figures(figures, &stats->life.figures, label);
+  umemLock_release(&stats->lock);
+  return umemOK;
+}
+
+umemStatusType umemStats_push(umemStats *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx)) return umem_result(before);
+  Stats *stats = ctx->impl;
+  Scope *scope = calloc(1, sizeof *scope);
+  if (!scope) return umemVirtual_fail(ctx, umemMemoryError, "no memory for a scope");
+  umemLock_acquire(&stats->lock);
+  scope->outer = stats->innermost;
+  stats->innermost = scope;
+  umemLock_release(&stats->lock);
+  return umemOK;
+}
+
+umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx) || (figures && !check_figures(ctx, figures))) return umem_result(before);
+  Stats *stats = ctx->impl;
+  char label[UMEM_LABEL_SIZE];
+  umemExtra_label(&ctx->super, label);
+  umemLock_acquire(&stats->lock);
+  Scope *scope = stats->innermost;
+  if (scope->outer) stats->innermost = scope->outer;
+  umemLock_release(&stats->lock);
+  if (!scope->outer) return umemVirtual_fail(ctx, umemValueError, "no scope is open");
+  if (figures) write_figures(figures, &scope->figures, label);
+  free(scope);
+  return umemOK;
+}
+
+static int64_t not_negative(int64_t n) { return n > 0 ? n : 0; }
+
+umemStatusType umemStats_reset(umemStats *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (!is_stats(ctx)) return umem_result(before);
+  Stats *stats = ctx->impl;
+  umemLock_acquire(&stats->lock);
+  for (Scope *scope = stats->innermost; scope; scope = scope->outer) {
+    umemStatsFigures *figures = &scope->figures;
+    figures->peak_bytes = not_negative(figures->current_bytes);
+    figures->peak_count = not_negative(figures->current_count);
+    figures->total_bytes = figures->total_count = 0;
+  }
+  umemLock_release(&stats->lock);
+  return umemOK;
 }

@@ -1,4 +1,5 @@
-/* sites.c - see sites.h. */
+/* sites.c - captures call sites by the unwinder of the C library, and names their frames by its
+ * dynamic linker. */
 #include "adaptors/sites.h"
 #include "base/thread.h"
 
@@ -6,6 +7,7 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <umem/status.h>
 #if __has_include(<execinfo.h>)
@@ -74,6 +76,25 @@ unsigned umemSite_capture(void **trace, unsigned frames) {
 #endif
 }
 
+bool umemSite_reserve(umemRecords *records, umemVirtual *ctx, unsigned sites, unsigned frames,
+                      void ***traces, uint16_t *captured) {
+  if (frames) *traces = malloc(sites * frames * sizeof **traces);
+  if ((!frames || *traces) && umemRecords_reserve(records)) {
+    if (frames) *captured = (uint16_t)umemSite_capture(*traces, frames);
+    return true;
+  }
+  free(*traces);
+  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return false;
+}
+
+void umemSite_release(umemRecords *records, void **traces) {
+  umemRecords_release(records);
+  free(traces);
+}
+
+/* ---- names ---- */
+
 /* What the dynamic linker knows of frame; all NULL for nothing. */
 static Dl_info look_up(void const *frame) {
   Dl_info info;
@@ -81,9 +102,9 @@ static Dl_info look_up(void const *frame) {
   return info;
 }
 
-/* Whether frame is umem's: of its object, and of a function with such a name, or without a name where
- * umem's functions have some (a program with a static umem mostly names none: then all count as its
- * own). */
+/* Whether frame is umem's: of its object, and of a function with such a name, or without a name
+ * where umem's functions have some (a program with a static umem mostly names none: then all
+ * count as its own). */
 static bool is_umems(void const *frame) {
   Dl_info here = look_up((void const *)(uintptr_t)umem_get_status), info = look_up(frame);
   if (!here.dli_sname || info.dli_fbase != here.dli_fbase) return false;

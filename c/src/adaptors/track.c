@@ -1,21 +1,36 @@
-/* track.c - knows every live block of another context. */
+/* track.c - knows every live block of another context.
+ *
+ * A block that is being freed remains in the records, as one that leaves, until the upstream has
+ * answered. If its address comes back before that, in another thread, the new block replaces it. */
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/live.h"
 #include "core/context.h"
 #include "adaptors/sites.h"
-#include "adaptors/track_table.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <umem/track.h>
+
+/* What is known of a block beside its address and size. */
+typedef struct Record {
+  umemRecord head;
+  void **trace;    /* owned; of the allocation; NULL for none */
+  char *label;     /* owned; NULL: none */
+  uint16_t frames; /* of the trace */
+  bool aligned;    /* of umem_aligned_alloc */
+  bool leaves;
+} Record;
 
 typedef struct Track {
   umemAdaptor adaptor;
-  umemTrackTable table;
+  umemRecords records;  /* Records */
+  size_t count, nbytes; /* of all records; under the lock of these */
+  size_t peak;          /* of nbytes */
   umemTrack *ctx;
   unsigned frames;
   struct Track *newer, *older; /* in the list of all; under the global lock */
@@ -27,24 +42,88 @@ static Track *newest;
 
 static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
-/* ---- allocation ---- */
+/* ---- records: under their lock ---- */
 
-/* Reserves a record and captures the call site. False with a status without memory. */
-static bool prepare(umemVirtual *ctx, bool aligned, umemTrackRecord *record) {
-  Track *track = track_of(ctx);
-  *record = (umemTrackRecord){.aligned = aligned};
-  return umemRecords_prepare(&track->table.records, ctx, 1, track->frames, &record->head.traces,
-                             &record->frames);
+static Record *record_at(Track const *track, uint32_t slot) {
+  return umemRecords_at(&track->records, slot);
 }
 
-/* Enters what the upstream has answered: a block at adr, or null. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
-                       umemTrackRecord const *record) {
-  umemTrackTable *table = &track_of(ctx)->table;
-  if (adr != umem_null_of(ctx))
-    umemTrackTable_enter(table, adr, nbytes, record);
-  else
-    umemRecords_release(&table->records, record->head.traces);
+/* The function removed of the records. */
+static void end_record(umemRecords *records, uint32_t slot) {
+  Track *track = (Track *)((char *)records - offsetof(Track, records));
+  Record *record = record_at(track, slot);
+  track->count--;
+  track->nbytes -= records->index.spans[slot].size;
+  free(record->label);
+  free(record->trace);
+}
+
+static void describe(Track const *track, uint32_t slot, umemTrackBlock *block) {
+  Record const *record = record_at(track, slot);
+  umemSpan const *place = &track->records.index.spans[slot];
+  block->adr = place->start;
+  block->nbytes = place->size;
+  block->number = record->head.number;
+  block->frames = record->frames;
+  if (record->trace) memcpy(block->trace, record->trace, record->frames * sizeof *record->trace);
+}
+
+/* Fills in all but ctx of the live block that contains adr, and label, of UMEM_LABEL_SIZE bytes,
+ * if it is not NULL and the block has one. Returns false where there is none. */
+static bool find(Track const *track, uintptr_t adr, umemTrackBlock *block, char *label) {
+  uint32_t slot = umemRecords_inside(&track->records, adr);
+  if (!slot || record_at(track, slot)->leaves) return false;
+  describe(track, slot, block);
+  if (label && record_at(track, slot)->label) strcpy(label, record_at(track, slot)->label);
+  return true;
+}
+
+static void exchange_label(Record *record, char **label) {
+  char *old = record->label;
+  record->label = *label;
+  *label = old;
+}
+
+/* ---- records: with the lock taken inside ---- */
+
+static bool find_block(Track *track, uintptr_t adr, umemTrackBlock *block) {
+  umemLock_acquire(&track->records.lock);
+  bool found = find(track, adr, block, NULL);
+  umemLock_release(&track->records.lock);
+  return found;
+}
+
+/* Fills in all but ctx of the first live block that begins at or after from. Returns false where
+ * there is none. */
+static bool find_next(Track *track, uintptr_t from, umemTrackBlock *block) {
+  umemRecords *records = &track->records;
+  umemLock_acquire(&records->lock);
+  uint32_t slot = umemRecords_from(records, from);
+  while (slot && record_at(track, slot)->leaves) slot = umemRecords_next(records, slot);
+  if (slot) describe(track, slot, block);
+  umemLock_release(&records->lock);
+  return slot != 0;
+}
+
+/* ---- allocation ---- */
+
+/* Enters the upstream's answer: a block at adr, or null, into reserved room. Takes over what
+ * *record owns. Returns adr. */
+static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Record const *record) {
+  Track *track = track_of(ctx);
+  umemRecords *records = &track->records;
+  if (adr == umem_null_of(ctx)) {
+    umemSite_release(records, record->trace);
+    return adr;
+  }
+  umemLock_acquire(&records->lock);
+  Record *entered = record_at(track, umemRecords_enter(records, adr, nbytes));
+  *entered = *record;
+  entered->head.number = records->entered;
+  track->count++;
+  track->nbytes += nbytes;
+  if (track->peak < track->nbytes) track->peak = track->nbytes;
+  umemLock_release(&records->lock);
   return adr;
 }
 
@@ -52,72 +131,119 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
 
 /* Records what is wrong with adr, where no block begins. */
 static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
-  umemTrackBlock around;
-  if (umemTrackTable_find(&track_of(ctx)->table, adr, &around) && around.adr != adr)
+  umemTrackBlock block;
+  if (find_block(track_of(ctx), adr, &block) && block.adr != adr)
     umemVirtual_fail(ctx, umemValueError,
                      "0x%" PRIxPTR " is %zu bytes inside the block of %zu bytes at 0x%" PRIxPTR,
-                     adr, (size_t)(adr - around.adr), around.nbytes, around.adr);
+                     adr, (size_t)(adr - block.adr), block.nbytes, block.adr);
   else
     umemVirtual_fail(ctx, umemValueError,
                      "0x%" PRIxPTR " is no live block: it is free already, or never was one", adr);
 }
 
-/* Whether the block at adr may be given back; then it is leaving, and *number is that of its allocation.
- * False with a status otherwise. wanted: its bytes; 0 for any number. */
+typedef enum Answer { leaves, unknown, other_form, other_size } Answer;
+
+/* Whether the block at adr may be freed so; if it may, it leaves from now on. wanted: the bytes
+ * that the caller says it has; 0 for any number. *nbytes: what it has. */
+static Answer begin_free(Track *track, uintptr_t adr, bool aligned, size_t wanted,
+                         umemRecordName *name, size_t *nbytes) {
+  umemRecords *records = &track->records;
+  Answer answer = leaves;
+  umemLock_acquire(&records->lock);
+  uint32_t slot = umemRecords_exact(records, adr);
+  Record *record = slot ? record_at(track, slot) : NULL;
+  if (!record || record->leaves) {
+    answer = unknown;
+  } else {
+    *nbytes = records->index.spans[slot].size;
+    if (record->aligned != aligned)
+      answer = other_form;
+    else if (wanted && wanted != *nbytes)
+      answer = other_size;
+    else
+      record->leaves = true;
+    *name = umemRecords_name(records, slot);
+  }
+  umemLock_release(&records->lock);
+  return answer;
+}
+
+/* The block of this name, which leaves, is gone or remains. */
+static void end_free(Track *track, umemRecordName name, bool gone) {
+  umemLock_acquire(&track->records.lock);
+  uint32_t slot = umemRecords_named(&track->records, name);
+  if (slot && gone)
+    umemRecords_remove(&track->records, slot);
+  else if (slot)
+    record_at(track, slot)->leaves = false;
+  umemLock_release(&track->records.lock);
+}
+
+/* Begins to free the block at adr. Returns false, and records a status, if it may not be freed
+ * so. */
 static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
-                      uint64_t *number) {
-  umemTrackBlock block;
-  switch (umemTrackTable_leave(&track_of(ctx)->table, adr, aligned, wanted, &block)) {
-  case umemTrackLeaves:
-    *number = block.number;
+                      umemRecordName *name) {
+  size_t nbytes;
+  switch (begin_free(track_of(ctx), adr, aligned, wanted, name, &nbytes)) {
+  case leaves:
     return true;
-  case umemTrackNone:
+  case unknown:
     refuse_unknown(ctx, adr);
     return false;
-  case umemTrackOtherForm:
+  case other_form:
     umemVirtual_fail(ctx, umemValueError,
                      "the block at 0x%" PRIxPTR " is %sof umem_aligned_alloc: free it with %s", adr,
                      aligned ? "not " : "", aligned ? "umem_free" : "umem_aligned_free");
     return false;
-  case umemTrackOtherSize:
+  case other_size:
     umemVirtual_fail(ctx, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu", adr,
-                     block.nbytes, wanted);
+                     nbytes, wanted);
     return false;
   }
   return false;
 }
 
 static void track_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  uint64_t number;
-  if (!may_leave(ctx, adr, aligned, 0, &number)) return;
+  umemRecordName name;
+  if (!may_leave(ctx, adr, aligned, 0, &name)) return;
   uint64_t before = umem_thread.failures;
   umemAdaptor_give_back(ctx, adr, aligned);
-  umemTrackTable_settle(&track_of(ctx)->table, adr, number, umem_thread.failures == before);
+  end_free(track_of(ctx), name, umem_thread.failures == before);
 }
 UMEM_ADAPTOR_FREES(track_free)
 
 static void track_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  umemTrackTable *table = &track_of(ctx)->table;
-  umemTrackBlock block;
-  if (umemTrackTable_leave(table, adr, aligned, 0, &block) == umemTrackLeaves)
-    umemTrackTable_settle(table, adr, block.number, true);
+  umemRecordName name;
+  size_t nbytes;
+  if (begin_free(track_of(ctx), adr, aligned, 0, &name, &nbytes) == leaves)
+    end_free(track_of(ctx), name, true);
   umemVirtual_leave(umemAdaptor_upstream(ctx), adr, aligned);
 }
 
+/* ---- resizing ---- */
+
+/* Exchanges *label and that of the block of this name, which leaves. */
+static void exchange_label_of(Track *track, umemRecordName name, char **label) {
+  umemLock_acquire(&track->records.lock);
+  uint32_t slot = umemRecords_named(&track->records, name);
+  if (slot) exchange_label(record_at(track, slot), label);
+  umemLock_release(&track->records.lock);
+}
+
 static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
-  umemTrackRecord record;
-  uint64_t number;
+  Track *track = track_of(ctx);
+  Record record = {.aligned = request->how == umemByAligned};
+  umemRecordName name;
   uintptr_t null = umem_null_of(ctx);
   bool resizes = request->how == umemByRealloc;
-  if (!prepare(ctx, request->how == umemByAligned, &record)) return null;
-  if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &number))
+  if (!umemSite_reserve(&track->records, ctx, 1, track->frames, &record.trace, &record.frames))
+    return null;
+  if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &name))
     return enter(ctx, null, 0, &record);
-  umemTrackTable *table = &track_of(ctx)->table;
-  if (resizes) umemTrackTable_exchange_label(table, request->adr, true, &record.label);
+  if (resizes) exchange_label_of(track, name, &record.label);
   uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, &record);
-  if (resizes && adr == null)
-    umemTrackTable_exchange_label(table, request->adr, true, &record.label);
-  if (resizes) umemTrackTable_settle(&track_of(ctx)->table, request->adr, number, adr != null);
+  if (resizes && adr == null) exchange_label_of(track, name, &record.label);
+  if (resizes) end_free(track, name, adr != null);
   return adr;
 }
 UMEM_ADAPTOR_ALLOCATES(track_ask)
@@ -127,10 +253,10 @@ UMEM_ADAPTOR_ALLOCATES(track_ask)
 enum { named_leaks = 3 };
 
 /* The live block with the lowest number above the given one. */
-static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *oldest) {
+static bool next_by_age(Track *track, uint64_t number, umemTrackBlock *oldest) {
   umemTrackBlock block;
   bool found = false;
-  for (uintptr_t adr = 0; umemTrackTable_next(table, adr, &block); adr = block.adr + 1)
+  for (uintptr_t adr = 0; find_next(track, adr, &block); adr = block.adr + 1)
     if (block.number > number && (!found || block.number < oldest->number)) {
       *oldest = block;
       found = true;
@@ -139,27 +265,27 @@ static bool next_by_age(umemTrackTable *table, uint64_t number, umemTrackBlock *
 }
 
 /* Copies the label of a block that is live still. */
-static void label_of(umemTrackTable *table, umemTrackBlock const *block, char *label) {
+static void label_of(Track *track, umemTrackBlock const *block, char *label) {
   umemTrackBlock same;
-  umemLock_acquire(&table->records.lock);
-  umemTrackTable_find_locked(table, block->adr, &same, label);
-  umemLock_release(&table->records.lock);
+  umemLock_acquire(&track->records.lock);
+  find(track, block->adr, &same, label);
+  umemLock_release(&track->records.lock);
 }
 
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
 static void report_leaks(umemVirtual *ctx) {
-  umemTrackTable *table = &track_of(ctx)->table;
-  umemLock_acquire(&table->records.lock);
-  size_t const count = table->count, nbytes = table->nbytes;
-  umemLock_release(&table->records.lock);
+  Track *track = track_of(ctx);
+  umemLock_acquire(&track->records.lock);
+  size_t const count = track->count, nbytes = track->nbytes;
+  umemLock_release(&track->records.lock);
   if (!count) return;
   char text[UMEM_MESSAGE_SIZE] = "";
   umemTrackBlock block = {.number = 0};
   size_t used = 0;
-  for (int i = 0; i < named_leaks && next_by_age(table, block.number, &block); i++) {
+  for (int i = 0; i < named_leaks && next_by_age(track, block.number, &block); i++) {
     char site[UMEM_MESSAGE_SIZE / named_leaks], label[UMEM_LABEL_SIZE] = "";
     umemSite_name(block.trace, block.frames, site, sizeof site);
-    label_of(table, &block, label);
+    label_of(track, &block, label);
     int length = snprintf(text + used, sizeof text - used, "%s %zu at 0x%" PRIxPTR "%s%s%s%s%s",
                           i ? "," : "", block.nbytes, block.adr, *label ? " \"" : "", label,
                           *label ? "\"" : "", *site ? " by " : "", site);
@@ -185,18 +311,18 @@ static void track_dtor(umemVirtual *ctx) {
   umemLock_release_global();
   umemAdaptor_unlist(ctx);
   report_leaks(ctx);
-  umemTrackTable_fini(&track->table);
+  umemRecords_fini(&track->records);
   umemAdaptor_dtor(ctx);
 }
 
 /* ---- finding, labels ---- */
 
 static umemSearch track_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  umemTrackTable *table = &track_of(ctx)->table;
+  Track *track = track_of(ctx);
   umemTrackBlock block;
-  if (!umemLock_try(&table->records.lock)) return umemSearchBusy;
-  bool has = umemTrackTable_find_locked(table, adr, &block, found->block_label);
-  umemLock_release(&table->records.lock);
+  if (!umemLock_try(&track->records.lock)) return umemSearchBusy;
+  bool has = find(track, adr, &block, found->block_label);
+  umemLock_release(&track->records.lock);
   if (!has) return umemSearchNone;
   found->adr = block.adr;
   found->nbytes = block.nbytes;
@@ -204,20 +330,27 @@ static umemSearch track_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) 
 }
 
 static bool track_usage(umemVirtual *ctx, umemUsage *usage) {
-  umemTrackTable *table = &track_of(ctx)->table;
-  if (!umemLock_try(&table->records.lock)) return false;
-  usage->nbytes = table->nbytes;
-  usage->peak = table->peak;
-  umemLock_release(&table->records.lock);
+  Track *track = track_of(ctx);
+  if (!umemLock_try(&track->records.lock)) return false;
+  usage->nbytes = track->nbytes;
+  usage->peak = track->peak;
+  umemLock_release(&track->records.lock);
   return true;
 }
 
 static void track_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *label) {
+  Track *track = track_of(ctx);
   char *copy = *label ? strdup(label) : NULL;
-  if (*label && !copy)
+  if (*label && !copy) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a label");
-  else if (!umemTrackTable_exchange_label(&track_of(ctx)->table, adr, false, &copy))
-    refuse_unknown(ctx, adr);
+    return;
+  }
+  umemLock_acquire(&track->records.lock);
+  uint32_t slot = umemRecords_exact(&track->records, adr);
+  bool known = slot && !record_at(track, slot)->leaves;
+  if (known) exchange_label(record_at(track, slot), &copy);
+  umemLock_release(&track->records.lock);
+  if (!known) refuse_unknown(ctx, adr);
   free(copy);
 }
 
@@ -226,9 +359,9 @@ static void track_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *l
 static bool track_start(umemVirtual *ctx, void const *given) {
   umemTrackOptions const *options = given;
   Track *track = track_of(ctx);
-  ctx->capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
+  ctx->capabilities &= ~(uint32_t)umemPrompt; /* the search for the caller may load a library */
   if (!umemSite_check(ctx, options->frames)) return false;
-  if (!umemTrackTable_init(&track->table)) {
+  if (!umemRecords_init(&track->records, sizeof(Record), end_record)) {
     umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     return false;
   }
@@ -278,7 +411,7 @@ umemKind const umem_track_kind = {
 
 UMEM_ADAPTOR_CTORS_WITH(umemTrack, umem_track_kind, options, umemTrackOptions const *options)
 
-/* ---- questions ---- */
+/* ---- figures and blocks ---- */
 
 /* Whether ctx is one; false with a status otherwise. */
 static bool is_track(umemTrack *ctx) { return umemKind_check(ctx, &umem_track_kind) != NULL; }
@@ -299,7 +432,7 @@ bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!umemTrackTable_find(&track_of(&ctx->super)->table, adr, &found)) return false;
+  if (!find_block(track_of(&ctx->super), adr, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
@@ -308,7 +441,7 @@ bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
   UMEM_ENTER();
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!umemTrackTable_next(&track_of(&ctx->super)->table, from, &found)) return false;
+  if (!find_next(track_of(&ctx->super), from, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
@@ -317,11 +450,11 @@ size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
   UMEM_ENTER();
   if (nbytes) *nbytes = 0;
   if (!is_track(ctx)) return 0;
-  umemTrackTable *table = &track_of(&ctx->super)->table;
-  umemLock_acquire(&table->records.lock);
-  size_t count = table->count;
-  if (nbytes) *nbytes = table->nbytes;
-  umemLock_release(&table->records.lock);
+  Track *track = track_of(&ctx->super);
+  umemLock_acquire(&track->records.lock);
+  size_t count = track->count;
+  if (nbytes) *nbytes = track->nbytes;
+  umemLock_release(&track->records.lock);
   return count;
 }
 
@@ -333,10 +466,10 @@ static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
   umemLock_acquire_global();
   for (Track *track = newest; track && !owner && !*busy; track = track->older) {
     if (umem_can(&track->ctx->super, umemOffsets)) continue;
-    *busy = !umemLock_try(&track->table.records.lock);
+    *busy = !umemLock_try(&track->records.lock);
     if (*busy) break;
-    if (umemTrackTable_find_locked(&track->table, adr, found, NULL)) owner = track;
-    umemLock_release(&track->table.records.lock);
+    if (find(track, adr, found, NULL)) owner = track;
+    umemLock_release(&track->records.lock);
   }
   if (owner) found->ctx = owner->ctx;
   umemLock_release_global();

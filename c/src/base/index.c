@@ -1,9 +1,9 @@
-/* index.c - see index.h.
+/* index.c - a trie over the starts of spans.
  *
- * A reference is 32 bits: 0 is none; with LEAF set the rest is the number of a span; else the level of
- * a node in four bits and its number in 27. A node of level l has a child for each value of digit l of
- * the keys below it, which agree in all higher digits. Digit 0 is the lowest.
- */
+ * A reference is 32 bits: 0 is none; with LEAF set the rest is the number of a span; else the
+ * level of a node in four bits and its number in 27. A node of level l has a child for each
+ * value of digit l of the keys below it, which agree in all higher digits. Digit 0 is the
+ * lowest. */
 #include "base/index.h"
 
 #include <stdlib.h>
@@ -42,8 +42,8 @@ static inline unsigned parting(uint64_t one, uint64_t other) {
 
 /* ---- slots ---- */
 
-/* Returns array with room for count more items: where it was, or moved; NULL without memory, and then
- * nothing has changed. */
+/* Returns array with room for count more items: where it was, or moved; NULL without memory, and
+ * then nothing has changed. */
 static void *slots_reserve(umemIndexSlots *slots, void *array, size_t item_size, uint32_t count) {
   if (slots->available >= count) return array;
   uint32_t capacity = slots->capacity ? 2 * slots->capacity : FIRST_CAPACITY;
@@ -178,8 +178,8 @@ static uint32_t child_below(umemIndexNode const *node, unsigned bound) {
   return 0;
 }
 
-/* A span that shares at least as many leading digits with key as any other does: mostly the one that
- * holds key. 0 when there is no span at all. */
+/* A span that shares at least as many leading digits with key as any other does: mostly the one
+ * that holds key. 0 when there is no span at all. */
 static uint32_t similar(umemIndex const *index, uint64_t key) {
   uint32_t ref = index->root;
   while (is_node(ref)) {

@@ -1,15 +1,15 @@
-/* index.h - the ranges of a umemRange in order of address.
+/* index.h - ranges in order of address: those of a umemRange, and the blocks of umemRecords.
  *
  * Each range has a descriptor, a umemSpan, in an array that grows. A span is named by its number
- * there, which stays the same when the array moves. Number 0 stands for "none" and closes the ring of
+ * there, which is the same after the array moves. Number 0 stands for "none" and closes the ring of
  * neighbours.
  *
- * Spans are found by their start in a trie over start / granule: 16 children for each node, and nodes
- * only where keys part (path compression: D. R. Morrison, "PATRICIA", J. ACM 15, 1968). A node is
- * 64 bytes of children and nothing else. Its level stands in the reference to it; prefixes are not
- * stored, because the keys can be read in the spans. The cost of all calls is bounded by the 16
- * hexadecimal digits of a key; n spans need at most n - 1 nodes, for random starts about n / ln 16.
- */
+ * Spans are found by their start in a trie over start / granule: 16 children for each node, and
+ * nodes only where keys part (path compression: D. R. Morrison, "PATRICIA", J. ACM 15, 1968). A
+ * node is 64 bytes of children and nothing else. Its level stands in the reference to it;
+ * prefixes are not stored, because the keys can be read in the spans. The cost of all calls is
+ * bounded by the 16 hexadecimal digits of a key; n spans need at most n - 1 nodes, for random
+ * starts about n / ln 16. */
 #ifndef UMEM_INDEX_H
 #define UMEM_INDEX_H
 
@@ -58,12 +58,13 @@ typedef struct umemIndex {
 bool umemIndex_init(umemIndex *index, unsigned shift);
 void umemIndex_fini(umemIndex *index);
 
-/* Reserves room for count spans: at most UMEM_INDEX_RESERVE more than are reserved and not inserted yet. This
- * function alone makes pointers to spans invalid. Returns false, with nothing changed, without memory. */
+/* Reserves room for count spans: at most UMEM_INDEX_RESERVE more than are reserved and not
+ * inserted yet. This function alone makes pointers to spans invalid. Returns false, with nothing
+ * changed, without memory. */
 bool umemIndex_reserve(umemIndex *index, uint32_t count);
 
-/* Inserts a span that begins at start, between the span before (0: none) and the one after that, and
- * returns its number. Its size, list and flags are 0. Room for it must have been reserved. */
+/* Inserts a span that begins at start, between the span before (0: none) and the one after that,
+ * and returns its number. Its size, list and flags are 0. Room for it must have been reserved. */
 uint32_t umemIndex_insert(umemIndex *index, uint32_t before, uint64_t start);
 
 /* Removes span, whose number may be given out again. */

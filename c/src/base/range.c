@@ -1,10 +1,8 @@
-/* range.c - see range.h.
- *
- * The policy over index.h, which holds all ranges, live and free, in order of address: free
- * ranges are kept in lists by class of size. Sizes are counted in granules here. A class is a row and
- * a column: row 0 has one class for each size below 32, each further row cuts the next power of two
- * into 32 equal parts. Bitmaps of rows and columns say which lists are not empty.
- */
+/* range.c - where a range is placed: the policy over index.h, which holds all ranges, live and
+ * free, in order of address: free ranges are kept in lists by class of size. Sizes are counted
+ * in granules here. A class is a row and a column: row 0 has one class for each size below 32,
+ * each further row cuts the next power of two into 32 equal parts. Bitmaps of rows and columns
+ * say which lists are not empty. */
 #include "base/range.h"
 
 #include "base/index.h"
@@ -186,7 +184,8 @@ void umemRange_fit_tightly(umemRange *range, uint64_t size) { range->tight_from 
 
 /* ---- regions ---- */
 
-/* Inserts a span of new numbers, in no list. 0, with nothing changed, without memory or when the rules are broken. */
+/* Inserts a span of new numbers, in no list. 0, with nothing changed, without memory or when the
+ * rules are broken. */
 static uint32_t insert_new(umemRange *range, uint64_t start, uint64_t size) {
   uint64_t const limit = UINT64_C(1) << 63;
   if (!size || size > limit || start > limit - size) return 0;
@@ -227,7 +226,8 @@ static uint32_t carve(umemRange *range, uint32_t span, uint64_t start, uint64_t 
   return carved;
 }
 
-/* carve of what must be inside one free span; 0, with nothing changed, where it is not, or without memory. */
+/* carve of what must be inside one free span; 0, with nothing changed, where it is not, or
+ * without memory. */
 static uint32_t carve_free(umemRange *range, uint64_t start, uint64_t size) {
   if (!size || !is_granular(range, start) || !is_granular(range, size)) return 0;
   uint32_t span = umemIndex_floor(&range->index, start);
@@ -246,8 +246,8 @@ bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size) {
 
 /* ---- allocate and free ---- */
 
-/* Where in the free span extent bytes at a multiple of alignment begin; UMEM_RANGE_NONE when they do
- * not fit. */
+/* Where in the free span extent bytes at a multiple of alignment begin; UMEM_RANGE_NONE when
+ * they do not fit. */
 static uint64_t place(umemSpan const *span, uint64_t extent, uint64_t alignment) {
   uint64_t skipped = round_up(span->start, alignment) - span->start;
   if (skipped > span->size || span->size - skipped < extent) return UMEM_RANGE_NONE;

@@ -1,4 +1,4 @@
-/* table.c - see table.h. */
+/* table.c - what needs memory, and the walk through a table. */
 #include "base/table.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* adaptor.c - see adaptor.h. */
+/* adaptor.c - constructs and ends adaptors, and passes calls on to their upstreams. */
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -25,8 +25,9 @@ typedef struct Adaptor {
 } Adaptor;
 _Static_assert(offsetof(Adaptor, impl) == sizeof(umemVirtual), "impl follows the base");
 
-/* What holds for upstream holds for ctx too; but its alloc and free record failures, and are its own. */
-static void take_after(umemVirtual *ctx, umemVirtual const *upstream) {
+/* What holds for upstream holds for ctx too; but its alloc and free record failures, and are its
+ * own. */
+static void inherit(umemVirtual *ctx, umemVirtual const *upstream) {
   ctx->capabilities = upstream->capabilities & ~(uint32_t)(umemSilent | umemPromptBlocks);
   ctx->alignment = upstream->alignment;
   ctx->host = upstream->host;
@@ -48,7 +49,7 @@ static bool begin(umemVirtual *ctx, umemVirtual *upstream, bool owns, umemKind c
   } else {
     *impl =
         (umemAdaptor){.upstream = upstream, .owns_upstream = owns, .generation = umem_fork_count()};
-    take_after(ctx, upstream);
+    inherit(ctx, upstream);
     if (umem_check(upstream)) return true;
     umemVirtual_adopt(ctx, before);
   }

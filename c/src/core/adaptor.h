@@ -1,4 +1,4 @@
-/* adaptor.h - what all adaptors share.
+/* adaptor.h - what all adaptors have in common.
  *
  * An adaptor is a context over another one, its upstream. Its public struct is a umemVirtual, the
  * pointer impl and seven reserved words; what impl points to begins with a umemAdaptor. Its table
@@ -48,17 +48,19 @@ static inline void umemAdaptor_record_held(umemVirtual *ctx, umemAttempt const *
 
 /* ---- construction and end ---- */
 
-/* Makes *ctx an adaptor of this kind over upstream. owns: upstream ends with it. Capabilities, alignment,
- * space, host and type are upstream's; impl has impl_size bytes, all zero but for its umemAdaptor. Then
- * kind->start adds the rest: it gets the whole struct of options where the kind has an options_type, and
- * options as they are otherwise. It returns false after it has recorded a failure on ctx and undone its work.
+/* Makes *ctx an adaptor of this kind over upstream. owns: upstream ends with it. Capabilities,
+ * alignment, space, host and type are upstream's; impl has impl_size bytes, all zero but for its
+ * umemAdaptor. Then kind->start adds the rest: it gets the whole struct of options where the kind
+ * has an options_type, and options as they are otherwise. It returns false after it has recorded a
+ * failure on ctx and undone its work.
  *
- * Returns umemOK; or a failure, after which ctx answers each call with a status, and upstream is as it was. */
+ * Returns umemOK; or a failure, after which ctx answers each call with a status, and upstream is
+ * as it was. */
 umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemKind const *kind,
                                      void const *options);
 
-/* Defines the two constructors of an adaptor: the first borrows its upstream, the second takes it over. WITH
- * more parameters, from which options, an expression, makes what start gets. */
+/* Defines the two constructors of an adaptor: the first borrows its upstream, the second takes
+ * it over. WITH more parameters, from which options, an expression, makes what start gets. */
 #define UMEM_ADAPTOR_CTORS_WITH(type, kind, options, ...)                                          \
   umemStatusType type##_ctor(type *ctx, void *upstream, __VA_ARGS__) {                             \
     UMEM_ENTER();                                                                                  \
@@ -82,14 +84,15 @@ umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemK
 umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const *place,
                                 umemOptionValue const *given, void *user);
 
-/* What the schemes of all adaptors have in common; and of those that umem_open makes with the struct of options
- * alone. */
+/* What the schemes of all adaptors have in common; and of those that umem_open makes with the
+ * struct of options alone. */
 #define UMEM_ADAPTOR_KIND(type, text, table)                                                       \
   .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(type), .vtbl = (table),       \
   .decorates = true
 #define UMEM_ADAPTOR_OPENS(kind) .construct = umemAdaptor_open, .user = (void *)&(kind)
 
-/* The first step of the dtor of an adaptor with a method find or usage: from now on nobody calls these. */
+/* The first step of the dtor of an adaptor with a method find or usage: from now on nobody calls
+ * these. */
 static inline void umemAdaptor_unlist(umemVirtual *ctx) {
   umemLive_remove(&((umemAdaptor *)umemAdaptor_impl(ctx))->live);
 }
@@ -121,8 +124,8 @@ void umemAdaptor_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
                          size_t nbytes);
 void umemAdaptor_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
                            uintptr_t src_adr, size_t nbytes);
-/* Always true: the router is entered again with ctx replaced by its upstream on either side, so
- * that each layer sees the copy and the bare contexts keep their routes. */
+/* Always true: the copy begins again with ctx replaced by its upstream on either side, so that each
+ * layer sees the copy and contexts without an adaptor keep their plans. */
 bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 void umemAdaptor_wait(umemVirtual *ctx, umemVirtual *other);

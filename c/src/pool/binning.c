@@ -1,14 +1,14 @@
 /* binning.c - sends each request to a context that is meant for its size.
  *
- * The table of blocks holds the number of the bin in place of a size. An entry leaves the table before its
- * block goes back, because the bin may give the address to another thread at once. It returns when the free
- * was refused. */
+ * The table of blocks holds the number of the bin in place of a size. An entry leaves the table
+ * before its block goes back, because the bin may give the address to another thread at once. It
+ * returns when the free was refused. */
 #include "core/adaptor.h"
+#include "base/records.h"
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/context.h"
 #include "core/realloc.h"
-#include "base/sizes.h"
 
 #include <umem/binning.h>
 
@@ -17,8 +17,8 @@
 
 typedef struct Binning {
   umemAdaptor adaptor;
-  umemSizes blocks;
-  umemBin *bins; /* owned */
+  umemNumbers blocks; /* the bin of each */
+  umemBin *bins;      /* owned */
   size_t count;
 } Binning;
 
@@ -43,21 +43,20 @@ static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
   return i;
 }
 
-/* Reserves an entry of the table; false with a status. */
-static bool reserve(umemVirtual *ctx) {
-  bool reserved = umemSizes_reserve(&binning_of(ctx)->blocks);
-  if (!reserved) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return reserved;
+/* Reserves an entry of the table. Returns NULL, and records a status, without memory. */
+static umemNumbersShare *reserve(umemVirtual *ctx) {
+  umemNumbersShare *room = umemNumbers_reserve(&binning_of(ctx)->blocks);
+  if (!room) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
+  return room;
 }
 
-/* Enters the result of a bin, a block at adr or null, into the reserved entry. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, size_t bin, uintptr_t adr) {
-  umemSizes *blocks = &binning_of(ctx)->blocks;
+/* Enters the result of a bin, a block at adr or null, into reserved room. Returns adr. */
+static uintptr_t enter(umemVirtual *ctx, umemNumbersShare *room, size_t bin, uintptr_t adr) {
   size_t none;
   if (adr == umem_null_of(ctx))
-    umemSizes_release(blocks);
+    umemNumbers_release(room);
   else
-    umemSizes_put(blocks, adr, bin, &none);
+    umemNumbers_put(&binning_of(ctx)->blocks, room, adr, bin, &none);
   return adr;
 }
 
@@ -77,8 +76,8 @@ static void begin_call(Call *call, umemVirtual *ctx, size_t bin) {
   if (call->held) umemAttempt_begin(&call->attempt);
 }
 
-/* Whether the attempt has failed. A failure of a bin becomes ctx's own, because a bin is not the upstream of
- * ctx. */
+/* Whether the attempt has failed. A failure of a bin becomes ctx's own, because a bin is not the
+ * upstream of ctx. */
 static bool record_as_own(umemVirtual *ctx, umemAttempt *attempt) {
   attempt->ctx = ctx;
   attempt->adopter = NULL;
@@ -94,12 +93,13 @@ static bool end_call(Call *call) {
 
 /* ---- allocation ---- */
 
-UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, size_t bin, umemRequest const *request) {
+UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, umemNumbersShare *room, size_t bin,
+                                       umemRequest const *request) {
   Call call;
   begin_call(&call, ctx, bin);
   uintptr_t adr = umemRequest_ask(child(ctx, bin), request);
   end_call(&call);
-  return enter(ctx, bin, adr);
+  return enter(ctx, room, bin, adr);
 }
 
 /* ---- free ---- */
@@ -110,19 +110,19 @@ static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
 }
 
 UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  umemSizes *blocks = &binning_of(ctx)->blocks;
   size_t bin, none;
   Call call;
-  if (!umemSizes_take(blocks, adr, &bin)) {
+  umemNumbersPart *part = umemNumbers_take(&binning_of(ctx)->blocks, adr, &bin);
+  if (!part) {
     refuse(ctx, adr);
     return;
   }
   begin_call(&call, ctx, bin);
   umem_free_as(child(ctx, bin), adr, aligned);
   if (end_call(&call))
-    umemSizes_put_back(blocks, adr, bin, &none);
+    umemNumbers_put_back(part, adr, bin, &none);
   else
-    umemSizes_drop(blocks, adr);
+    umemNumbers_drop(part);
 }
 
 UMEM_ADAPTOR_FREES(binning_free)
@@ -130,7 +130,7 @@ UMEM_ADAPTOR_FREES(binning_free)
 static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   size_t bin;
   Call call;
-  if (!umemSizes_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse(ctx, adr);
+  if (!umemNumbers_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse(ctx, adr);
   begin_call(&call, ctx, bin);
   uintptr_t origin = umem_aligned_origin(child(ctx, bin), adr);
   end_call(&call);
@@ -139,16 +139,16 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- allocation and resizing ---- */
 
-/* Resizes a block in its bin. The caller has taken its entry, because the bin may give the address to others
- * at once, and has reserved room for a new one. */
-static uintptr_t resize(umemVirtual *ctx, size_t bin, umemRequest const *request) {
-  umemSizes *blocks = &binning_of(ctx)->blocks;
+/* Resizes a block in its bin. The caller has taken its entry, because the bin may give the
+ * address to others at once, and has reserved room for a new one. */
+static uintptr_t resize(umemVirtual *ctx, umemNumbersShare *room, umemNumbersPart *part, size_t bin,
+                        umemRequest const *request) {
   size_t none;
-  uintptr_t moved = get_from(ctx, bin, request);
+  uintptr_t moved = get_from(ctx, room, bin, request);
   if (moved == umem_null_of(ctx))
-    umemSizes_put_back(blocks, request->adr, bin, &none);
+    umemNumbers_put_back(part, request->adr, bin, &none);
   else
-    umemSizes_drop(blocks, request->adr);
+    umemNumbers_drop(part);
   return moved;
 }
 
@@ -156,20 +156,23 @@ static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, s
   Binning *binning = binning_of(ctx);
   uintptr_t adr = request->adr;
   size_t bin;
-  if (!umemSizes_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
+  if (!umemNumbers_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
   uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
   if (!umem_has_size(ctx, adr, largest, request->old_size)) return umem_null_of(ctx);
   if (bin != wanted) return umem_move_unknown(ctx, adr, request->old_size, request->nbytes);
-  if (!reserve(ctx)) return umem_null_of(ctx);
-  if (umemSizes_take(&binning->blocks, adr, &bin)) return resize(ctx, bin, request);
-  umemSizes_release(&binning->blocks);
+  umemNumbersShare *room = reserve(ctx);
+  if (!room) return umem_null_of(ctx);
+  umemNumbersPart *part = umemNumbers_take(&binning->blocks, adr, &bin);
+  if (part) return resize(ctx, room, part, bin, request);
+  umemNumbers_release(room);
   return refuse(ctx, adr);
 }
 
 UMEM_ADAPTOR_INLINE uintptr_t binning_ask(umemVirtual *ctx, umemRequest const *request) {
   size_t bin = bin_for(binning_of(ctx), request->alignment, request->nbytes);
   if (request->how == umemByRealloc) return binning_realloc(ctx, request, bin);
-  return reserve(ctx) ? get_from(ctx, bin, request) : umem_null_of(ctx);
+  umemNumbersShare *room = reserve(ctx);
+  return room ? get_from(ctx, room, bin, request) : umem_null_of(ctx);
 }
 UMEM_ADAPTOR_ALLOCATES(binning_ask)
 
@@ -188,7 +191,7 @@ static void binning_trim(umemVirtual *ctx, size_t keep) {
 static void binning_dtor(umemVirtual *ctx) {
   Binning *binning = binning_of(ctx);
   umemAdaptor_unlist(ctx);
-  umemSizes_fini(&binning->blocks);
+  umemNumbers_fini(&binning->blocks);
   for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->count; i++) {
     Call call;
     begin_call(&call, ctx, i);
@@ -210,7 +213,7 @@ static umemSearch binning_find(umemVirtual *ctx, uintptr_t adr, umemFound *found
     umemSearch search = umemLive_search(child(ctx, i), adr, &block);
     if (search == umemSearchNone) continue;
     if (search == umemSearchBusy) return search;
-    bool mine = umemSizes_try_find(&binning_of(ctx)->blocks, block.adr, &bin, &busy);
+    bool mine = umemNumbers_try_find(&binning_of(ctx)->blocks, block.adr, &bin, &busy);
     if (busy) return umemSearchBusy;
     if (!mine || bin != i) continue;
     *found = block;
@@ -287,7 +290,7 @@ typedef struct Bins {
 static bool binning_start(umemVirtual *ctx, void const *options) {
   Bins const *given = options;
   bool taken = take_bins(ctx, given->bins, given->count);
-  if (taken) umemSizes_init(&binning_of(ctx)->blocks);
+  if (taken) umemNumbers_init(&binning_of(ctx)->blocks);
   return taken;
 }
 

@@ -10,10 +10,10 @@
 
 /* ---- faults: the nth call of these from now on fails; 0: none ---- */
 
-static unsigned failing_protect, failing_calloc;
+static unsigned failing_protect, failing_realloc;
 
-/* The pages that are closed now: what the upstream gets back must be open. Under the lock of the Guarded, or in one
- * thread. */
+/* The pages that are closed now: what the upstream gets back must be open. Under the lock of the
+ * Guarded, or in one thread. */
 static struct {
   uintptr_t pages[1000];
   size_t count;
@@ -46,10 +46,10 @@ int __wrap_mprotect(void *adr, size_t nbytes, int protection) {
   return result;
 }
 
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  return failing_calloc && !--failing_calloc ? NULL : __real_calloc(count, size);
+void *__real_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size) {
+  return failing_realloc && !--failing_realloc ? NULL : __real_realloc(block, size);
 }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
@@ -84,7 +84,7 @@ static umemGuarded guarded; /* over a umemTrack over RAM */
 static umemTrack below;
 
 static int set_up_guarded(void **state) {
-  failing_protect = failing_calloc = 0;
+  failing_protect = failing_realloc = 0;
   return set_up(state) || umemTrack_ctor(&below, &host, NULL) || umemGuarded_ctor(&guarded, &below);
 }
 
@@ -404,7 +404,7 @@ GUARDED_TEST(a_refusal_of_the_system_loses_nothing) {
 GUARDED_TEST(a_lack_of_memory_loses_nothing) {
   unsigned n = 0, failures = 0;
   do {
-    failing_calloc = ++n;
+    failing_realloc = ++n;
     uintptr_t adr = umem_calloc(&guarded, 1, 100);
     if (!adr) {
       failures++;
@@ -415,8 +415,8 @@ GUARDED_TEST(a_lack_of_memory_loses_nothing) {
     }
     umem_free(&guarded, adr);
     assert_int_equal(umemTrack_count(&below, NULL), 0);
-  } while (failing_calloc == 0);
-  failing_calloc = 0;
+  } while (failing_realloc == 0);
+  failing_realloc = 0;
   assert_true(failures > 0);
 }
 
@@ -436,7 +436,8 @@ GUARDED_TEST(what_cannot_be_opened_at_the_end_stays) {
 
 /* ---- reports ---- */
 
-/* What a process prints that makes an access after it has asked for reports, or not. Whether it traps. */
+/* What a process prints that makes an access after it has asked for reports, or not. Whether it
+ * traps. */
 static bool text_of(void (*access)(uintptr_t adr), uintptr_t adr, bool on, char *text,
                     size_t size) {
   int ends[2];

@@ -11,8 +11,8 @@ static umemDebugTable *table_of(umemVirtual *ctx) { return &umemDebug_impl(ctx)-
 
 /* ---- giving back ---- */
 
-/* Gives a block that nobody else looks at back to upstream. False with a status when that refuses. In a child of fork
- * what the parent has kept or not freed is the parent's. */
+/* Gives a block that no other thread looks at back to upstream. False with a status when that
+ * refuses. In a child of fork what the parent has kept or not freed is the parent's. */
 static bool give_back(umemVirtual *ctx, umemDebugBlock const *block) {
   uint64_t before = umem_thread.failures;
   if (umem_is_of_parent(ctx, umemDebug_impl(ctx)->forks)) return true;
@@ -33,8 +33,8 @@ static bool let_go(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
   return good;
 }
 
-/* Gives the oldest back until one more block can be kept, which is then counted. False with a status when
- * something was wrong. */
+/* Gives the oldest back until one more block can be kept, which is then counted. False with a
+ * status when something was wrong. */
 static bool make_room(umemVirtual *ctx, size_t extent) {
   umemDebugBlock oldest[umemDebugBatch];
   unsigned count;
@@ -60,7 +60,8 @@ static bool let_all_go(umemVirtual *ctx, size_t keep) {
 
 /* ---- allocation ---- */
 
-/* Asks once more when upstream is out of memory and blocks are kept. request: with the guards. */
+/* Requests once more when upstream is out of memory and blocks are kept. request: with the red
+ * zones. */
 static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   uint64_t before = umem_thread.failures;
@@ -82,24 +83,24 @@ static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   return origin;
 }
 
-/* Computes the size of the request to upstream, and where the program's block is in it. Returns false, and records a
- * status, if the size is impossible. */
+/* Computes the size of the request to upstream, and where the program's block is in it. Returns
+ * false, and records a status, if the size is impossible. */
 static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
-  size_t guard = umemDebug_impl(ctx)->guard;
+  size_t zone = umemDebug_impl(ctx)->red_zone;
   bool aligned = request->how == umemByAligned;
   size_t alignment = aligned ? request->alignment : ctx->alignment;
-  size_t rest = guard % alignment, padding = rest ? alignment - rest : 0, sum;
+  size_t rest = zone % alignment, padding = rest ? alignment - rest : 0, sum;
   *block = (umemDebugBlock){.nbytes = request->nbytes, .aligned = aligned};
-  if (!__builtin_add_overflow(guard, padding, &block->front) &&
+  if (!__builtin_add_overflow(zone, padding, &block->front) &&
       !__builtin_add_overflow(block->front, request->nbytes, &sum) &&
-      !__builtin_add_overflow(sum, guard, &block->extent))
+      !__builtin_add_overflow(sum, zone, &block->extent))
     return true;
   umemVirtual_fail(ctx, umemMemoryError, "%zu bytes with guards exceed any memory",
                    request->nbytes);
   return false;
 }
 
-/* Gets a block from upstream, guards and all. False with a status. */
+/* Gets a block from upstream, red zones and all. False with a status. */
 static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlock *block) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
   umemRequest whole = *request;
@@ -107,7 +108,7 @@ static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlo
   block->origin = ask_twice(ctx, &whole);
   if (block->origin == umem_null_of(ctx)) return false;
   bool small = block->extent <= debug->table.most_bytes;
-  if (umemDebug_dress(ctx, block, debug->fills && small && request->how != umemByCalloc))
+  if (umemDebug_fill(ctx, block, debug->fills && small && request->how != umemByCalloc))
     return true;
   give_back(ctx, block);
   return false;
@@ -119,13 +120,13 @@ static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
   void **traces = NULL;
   uint16_t frames = 0;
   if (!lay_out(ctx, request, &block) ||
-      !umemRecords_prepare(&table->records, ctx, 2, table->frames, &traces, &frames))
+      !umemSite_reserve(&table->records, ctx, 2, table->frames, &traces, &frames))
     return umem_null_of(ctx);
   if (get_block(ctx, request, &block)) {
     umemDebugTable_enter(table, block, traces, frames);
     return umemDebugBlock_adr(&block);
   }
-  umemRecords_release(&table->records, traces);
+  umemSite_release(&table->records, traces);
   return umem_null_of(ctx);
 }
 
@@ -149,7 +150,7 @@ static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
   return debug->table.most_count && block->extent <= debug->table.most_bytes;
 }
 
-/* Looks around a block that is freeing, if that is to be done at once. False with a status when
+/* Looks at a block that is freeing, if that is to be done at once. False with a status when
  * something is wrong. */
 static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
   umemDebugImpl const *debug = umemDebug_impl(ctx);
@@ -157,8 +158,8 @@ static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
   return umemDebug_inspect(ctx, block, 1) && umemDebug_report(ctx, block, 1);
 }
 
-/* The inside of a block whose bytes were moved elsewhere must stay as it is when upstream cannot fill
- * it: then it is kept as it is. */
+/* The inside of a block whose bytes were moved elsewhere must remain as it is when upstream
+ * cannot fill it: then it is kept as it is. */
 static bool poison(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bool *done) {
   umemAttempt held;
   umemAttempt_begin(&held);
@@ -182,7 +183,7 @@ static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) 
   bool poisoned;
   if (!make_room(ctx, block->extent)) return false;
   if (poison(ctx, block, moved, &poisoned)) {
-    umemDebugTable_keep(table, block, poisoned);
+    umemDebugTable_keep_block(table, block, poisoned);
     return true;
   }
   umemDebugTable_forgo(table, block->extent);
@@ -272,7 +273,8 @@ static void debug_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *th
   if (allows(ctx, dst_adr, nbytes)) umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
 }
 
-/* The same for all from the lowest to the highest byte of a layout. */
+/* Whether the caller may touch all from the lowest to the highest byte of a layout. False with a
+ * status otherwise. */
 static bool allows_layout(umemVirtual *ctx, uintptr_t adr, umemLayout const *layout,
                           ptrdiff_t const *strides) {
   uintptr_t low = adr, high = adr;
@@ -361,9 +363,9 @@ static bool check_options(umemVirtual *ctx, umemDebugOptions const *options) {
 static bool debug_start(umemVirtual *ctx, void const *given) {
   umemDebugOptions const *options = given;
   umemDebugImpl *debug = umemDebug_impl(ctx);
-  ctx->capabilities &= ~(uint32_t)umemPrompt; /* asking who called may load a library */
+  ctx->capabilities &= ~(uint32_t)umemPrompt; /* the search for the caller may load a library */
   if (!check_options(ctx, options)) return false;
-  debug->guard = options->guard;
+  debug->red_zone = options->guard;
   debug->fills = options->fill;
   debug->forks = umem_fork_count();
   debug->at_once = umem_can(ctx, umemCpuReadable | umemCpuWritable) &&
@@ -440,7 +442,7 @@ umemKind const umem_debug_kind = {
 
 UMEM_ADAPTOR_CTORS_WITH(umemDebug, umem_debug_kind, options, umemDebugOptions const *options)
 
-/* ---- questions ---- */
+/* ---- checks and figures on request ---- */
 
 umemStatusType umemDebug_check(umemDebug *ctx) {
   UMEM_ENTER();

@@ -1,10 +1,16 @@
-/* log_file.c - see log_file.h. */
-#include "adaptors/log/log_file.h"
+/* log_file.c - the file of a log: umem writes an existing log anew in the same file, a new file
+ * gets its name when it is complete, and a failure changes nothing.
+ *
+ * An existing log keeps its file, and so its owner, its permissions and all its names. That also
+ * works where the process may not write to the folder, or the disk has no room for two logs. All
+ * that may fail comes before the first byte that changes. Calls that a signal interrupts are
+ * made again, however often signals come. */
+#include "adaptors/log/log.h"
 #include "base/files.h"
 #include "core/status.h"
-#include "adaptors/log/log_disk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +20,151 @@
 #include <time.h>
 #include <unistd.h>
 
-/* All files that this process writes, under a lock of their own. A thread holds it while it opens or closes
- * one, so that two threads that open one file get one umemLogFile. It waits for the disk under this lock;
- * under the global lock that would stop threads that ask for a message. The lock is created when the library
- * is loaded: it is older than the locks of all contexts. */
+/* ---- the disk: functions return 0 or an errno ---- */
+
+/* Opens a file that is there; symbolic links are followed. -1 and errno otherwise. */
+static int disk_open(char const *filename) {
+  int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK; /* no waiting at a FIFO */
+  return UMEM_AGAIN(umem_open_path(filename, flags, 0));
+}
+
+/* Locks it for this process, without waiting: EWOULDBLOCK where another one has it. */
+static int disk_lock(int fd) { return UMEM_AGAIN(flock(fd, LOCK_EX | LOCK_NB)) == 0 ? 0 : errno; }
+
+/* ---- bytes ---- */
+
+static int set_length(int fd, uint64_t length) {
+  return UMEM_AGAIN(ftruncate(fd, (off_t)length)) == 0 ? 0 : errno;
+}
+
+static int write_all(int fd, void const *bytes, size_t nbytes, uint64_t at) {
+  for (size_t done = 0; done < nbytes;) {
+    ssize_t n =
+        UMEM_AGAIN(pwrite(fd, (char const *)bytes + done, nbytes - done, (off_t)(at + done)));
+    if (n <= 0) return n ? errno : ENOSPC;
+    done += (size_t)n;
+  }
+  return 0;
+}
+
+/* *nbytes becomes less where the file ends. */
+static int read_all(int fd, void *bytes, size_t *nbytes, uint64_t at) {
+  size_t done = 0;
+  while (done < *nbytes) {
+    ssize_t n = UMEM_AGAIN(pread(fd, (char *)bytes + done, *nbytes - done, (off_t)(at + done)));
+    if (n < 0) return errno;
+    if (!n) break;
+    done += (size_t)n;
+  }
+  *nbytes = done;
+  return 0;
+}
+
+static int disk_look(int fd, umemLogBefore *before) {
+  struct stat about;
+  if (fstat(fd, &about) != 0) return errno;
+  *before =
+      (umemLogBefore){.length = (uint64_t)about.st_size, .header_bytes = sizeof before->header};
+  return read_all(fd, &before->header, &before->header_bytes, 0);
+}
+
+/* Whether the file may become a new log: it is empty, or a log. */
+/* Empty is what has neither length nor bytes: files of /proc often have one of the two. */
+static bool disk_is_log(umemLogBefore const *before) {
+  if (!before->header_bytes) return !before->length;
+  return before->header_bytes >= sizeof before->header.magic &&
+         !memcmp(before->header.magic, UMEM_LOG_MAGIC, sizeof before->header.magic);
+}
+
+/* ---- space ---- */
+
+/* Whether the disk has enough free bytes for a file of this length. Call it before disk_reserve:
+ * an attempt to reserve more than there is takes all free space from other programs until it
+ * fails. */
+/* True also where the disk does not report it. */
+static bool disk_has_room(int fd, uint64_t length) {
+  struct stat about;
+  uint64_t available;
+  if (umem_free_on_disk(fd, &available) || fstat(fd, &about) != 0) return true;
+  uint64_t has = (uint64_t)about.st_blocks * 512;
+  return has >= length || length - has <= available;
+}
+
+/* For file systems that cannot reserve: writes what is there once more, and zeros behind it. */
+static int write_everything(int fd, uint64_t length, uint64_t old_length) {
+  char bytes[1 << 14];
+  for (uint64_t at = 0; at < length;) {
+    size_t nbytes = length - at < sizeof bytes ? (size_t)(length - at) : sizeof bytes;
+    size_t there = at >= old_length ? 0 : nbytes;
+    int error = there ? read_all(fd, bytes, &there, at) : 0;
+    memset(bytes + there, 0, nbytes - there);
+    if (!error) error = write_all(fd, bytes, nbytes, at);
+    if (error) return error;
+    at += nbytes;
+  }
+  return 0;
+}
+
+/* Makes an empty file one that is_log, whatever ends the program before the rest is there. */
+static int disk_mark(int fd, umemLogBefore const *before) {
+  return before->length ? 0 : write_all(fd, UMEM_LOG_MAGIC, sizeof UMEM_LOG_MAGIC, 0);
+}
+
+/* Makes the file at least this long, with space on the disk for every byte of that; what is in it
+ * stays. */
+static int disk_reserve(int fd, uint64_t length, umemLogBefore const *before) {
+  int error = umem_change_space(fd, 0, 0, length);
+  if (error != EOPNOTSUPP && error != ENOSYS) return error;
+  return write_everything(fd, length, before->length ? before->length : sizeof UMEM_LOG_MAGIC);
+}
+
+/* Writes the bytes at the beginning of the file once more: what would keep disk_begin from
+ * writing its header is found while nothing has changed. */
+static int disk_rehearse(int fd, umemLogBefore const *before) {
+  if (!before->length) return disk_mark(fd, before);
+  return write_all(fd, &before->header, before->header_bytes, 0);
+}
+
+/* Makes a reserved file the log that begins with this header, of this length; after a failure
+ * what was there is there. Whoever reads the file finds the old log or the new one. What else
+ * the old one had is the caller's to clear. */
+/* The header is in one page: a reader meanwhile, or after a kill, finds the old one or the new
+ * one. */
+static int disk_begin(int fd, umemLogHeader const *header, uint64_t length,
+                      umemLogBefore const *before) {
+  int error = write_all(fd, header, sizeof *header, 0);
+  if (!error && before->length > length) error = set_length(fd, length);
+  if (error && before->header_bytes) (void)write_all(fd, &before->header, before->header_bytes, 0);
+  return error;
+}
+
+/* Makes the file as long as it was, if one of these two functions or a later step has failed. */
+/* Only what was added goes, and stays when somebody has made the file still longer. A failure
+ * here says nothing that the one before it has not said. */
+static void disk_give_back(int fd, uint64_t length, umemLogBefore const *before) {
+  struct stat about;
+  if (fstat(fd, &about) == 0 && (uint64_t)about.st_size > before->length &&
+      (uint64_t)about.st_size <= length)
+    (void)set_length(fd, before->length);
+}
+
+/* ---- a new file ---- */
+
+/* Creates an empty file in the folder of filename, which is to be its name. To be ended in each
+ * case. */
+static int disk_create(umemNewFile *file, char const *filename) {
+  *file = (umemNewFile){.fd = -1};
+  file->folder = UMEM_AGAIN(umem_open_folder(filename, file->name));
+  return file->folder < 0 ? errno : umemNewFile_create(file);
+}
+
+/* ---- all files ---- */
+
+/* All files that this process writes, under a lock of their own. A thread holds it while it
+ * opens or closes one, so that two threads that open one file get one umemLogFile. It waits for
+ * the disk under this lock; under the global lock that would stop threads that ask for a
+ * message. The lock is created when the library is loaded: it is older than the locks of all
+ * contexts. */
 static umemLogFile *newest;
 umemLock umem_log_lock;
 
@@ -42,7 +189,7 @@ static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) 
 }
 
 static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
-  int error = umemLogDisk_lock(fd);
+  int error = disk_lock(fd);
   if (!error) return true;
   if (error != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, error);
   return UMEM_FAIL(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
@@ -50,9 +197,9 @@ static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
 
 /* Reads what is in the file, and whether it may become a new log. */
 static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
-  int error = umemLogDisk_look(fd, before);
+  int error = disk_look(fd, before);
   if (error) return fail_with_words(ctx, "read", filename, error);
-  if (umemLogDisk_is_log(before)) return true;
+  if (disk_is_log(before)) return true;
   return UMEM_FAIL(ctx, umemValueError, "\"%s\" is there and is no log: it is not overwritten",
                    filename);
 }
@@ -71,7 +218,8 @@ static bool map(umemLogFile *file, umemVirtual *ctx) {
   return true;
 }
 
-/* Header, contexts and ring are in memory until the log begins: the existing file stays as it is. */
+/* Header, contexts and ring are in memory until the log begins: the existing file stays as it
+ * is. */
 static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
   int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, how, -1, 0);
@@ -98,28 +246,28 @@ static umemLogHeader new_header(umemLogFile const *file) {
                          .process = (uint32_t)getpid()};
 }
 
-/* The space is there before the first record: a full disk that is found while writing to the mapping would
- * kill. */
+/* The space is there before the first record: a full disk that is found while writing to the
+ * mapping would kill. */
 static bool reserve(umemLogFile *file, umemVirtual *ctx) {
   char const *what = "write";
-  int error = umemLogDisk_mark(file->fd, &file->before);
+  int error = disk_mark(file->fd, &file->before);
   if (!error) {
     what = "reserve the space of";
-    error = umemLogDisk_reserve(file->fd, file->length, &file->before);
+    error = disk_reserve(file->fd, file->length, &file->before);
   }
   if (!error) return true;
-  umemLogDisk_give_back(file->fd, file->length, &file->before);
+  disk_give_back(file->fd, file->length, &file->before);
   return fail_with_words(ctx, what, file->filename, error);
 }
 
-/* All behind the header. The first write to a page costs a microsecond or more: here, and not in the first
- * records. */
+/* All behind the header. The first write to a page costs a microsecond or more: here, and not in
+ * the first records. */
 static void clear(umemLogFile const *file, umemLogHeader *header) {
   memset((char *)header + sizeof *header, 0, file->length - sizeof *header);
 }
 
-/* Prepares the file of the descriptor, which is locked, for a log without records. One that is new is
- * written now; one that is there, at the commit. */
+/* Prepares the file of the descriptor, which is locked, for a log without records. One that is
+ * new is written now; one that is there, at the commit. */
 static bool prepare(umemLogFile *file, umemVirtual *ctx) {
   bool is_new = file->draft.folder >= 0;
   if (!map(file, ctx)) return false;
@@ -136,7 +284,7 @@ static bool begin_log(umemLogFile *file, umemVirtual *ctx) {
   if (!look(file->fd, ctx, file->filename, &file->before) ||
       !is_allowed(ctx, file->filename, file->length))
     return false;
-  if (!umemLogDisk_has_room(file->fd, file->length))
+  if (!disk_has_room(file->fd, file->length))
     return fail_with_words(ctx, "reserve the space of", file->filename, ENOSPC);
   return prepare(file, ctx);
 }
@@ -149,20 +297,19 @@ static bool waits(umemLogFile const *file) { return file->building && umemLogFil
 /* Under the lock. Returns an errno; the file is as it was then. */
 static int get_ready(umemLogFile *file) {
   if (!waits(file) || file->draft.named) return 0;
-  return file->there ? umemLogDisk_rehearse(file->fd, &file->before)
-                     : umemNewFile_publish(&file->draft);
+  return file->there ? disk_rehearse(file->fd, &file->before) : umemNewFile_publish(&file->draft);
 }
 
-/* Replaces the existing log by the new one, with the contexts and records that it has by now. A reader meanwhile
- * finds the old log, or the new one with fewer of them. Returns an errno; the file is as it was then.
- * insists: it does not fail. Then the header goes through the mapping where the system refuses to write it,
- * and what is too long stays so. */
+/* Replaces the existing log by the new one, with the contexts and records that it has by now. A
+ * reader meanwhile finds the old log, or the new one with fewer of them. Returns an errno; the
+ * file is as it was then. insists: it does not fail. Then the header goes through the mapping
+ * where the system refuses to write it, and what is too long stays so. */
 static int begin_anew(umemLogFile *file, bool insists) {
   umemLogHeader header = *file->header, *there = file->there;
   uint64_t next = header.next, slots = next <= file->mask ? next : file->mask + 1;
   uint32_t contexts = header.contexts;
   header.next = header.contexts = 0;
-  int error = umemLogDisk_begin(file->fd, &header, file->length, &file->before);
+  int error = disk_begin(file->fd, &header, file->length, &file->before);
   if (error && !insists) return error;
   if (error) memcpy(there, &header, sizeof header);
   clear(file, there);
@@ -242,8 +389,8 @@ static uint64_t capacity_of(uint64_t max_bytes) {
   return capacity;
 }
 
-/* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that is there; or
- * NULL. */
+/* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that
+ * is there; or NULL. */
 static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNewFile const *draft,
                           struct stat const *about, uint64_t max_bytes) {
   if (!lock_file(fd, ctx, filename)) return NULL;
@@ -309,8 +456,8 @@ static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits,
   return NULL;
 }
 
-/* What fd, a file that was there, is of this process, or becomes; NULL with a status otherwise. fd is owned
- * by it, or closed. */
+/* What fd, a file that was there, is of this process, or becomes; NULL with a status otherwise.
+ * fd is owned by it, or closed. */
 static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
                                    uint64_t max_bytes, bool commits) {
   struct stat about;
@@ -329,15 +476,15 @@ static void abandon(umemNewFile *draft) {
   umemNewFile_end(draft);
 }
 
-/* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something has it by
- * now. */
+/* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something
+ * has it by now. */
 static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool commits,
                          bool *taken) {
   umemNewFile draft;
   struct stat about;
   umemLogFile *file = NULL;
   *taken = false;
-  int error = umemLogDisk_create(&draft, filename);
+  int error = disk_create(&draft, filename);
   if (error) {
     fail_with_words(ctx, "open", filename, error);
   } else if ((file = find_draft(&draft))) {
@@ -366,7 +513,7 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
   int error = EEXIST;
   for (int i = 0; i < most_tries; i++) {
     bool taken;
-    int fd = umemLogDisk_open(filename);
+    int fd = disk_open(filename);
     if (fd >= 0) return share_or_begin(ctx, filename, fd, max_bytes, commits);
     if (errno != ENOENT) {
       error = errno;
@@ -393,8 +540,8 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
   return file;
 }
 
-/* No context writes any more: completes the file, so that it may become a new log. Undoes what was not
- * committed. In a child of fork the lock and the header are the parent's. */
+/* No context writes any more: completes the file, so that it may become a new log. Undoes what
+ * was not committed. In a child of fork the lock and the header are the parent's. */
 static void complete(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
@@ -402,7 +549,7 @@ static void complete(umemLogFile *file) {
   file->complete = true;
   if (!umemLogFile_is_ours(file)) return;
   __atomic_store_n(&file->header->ended, umemLog_end(), __ATOMIC_RELAXED);
-  if (file->building && file->there) umemLogDisk_give_back(file->fd, file->length, &file->before);
+  if (file->building && file->there) disk_give_back(file->fd, file->length, &file->before);
   if (file->building) umemNewFile_withdraw(&file->draft, file->length);
   flock(file->fd, LOCK_UN); /* children may have the descriptor for longer */
 }

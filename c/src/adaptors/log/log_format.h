@@ -8,13 +8,12 @@
  * All numbers are of the byte order of the machine that wrote them, which the header names. Times
  * are nanoseconds of CLOCK_MONOTONIC; the header holds one moment by both that and the calendar.
  *
- * The slot of record number n, from 1, has the index (n - 1) % capacity. next counts the records that have
- * got a slot: the file has those from next - capacity + 1, or 1, to next. A slot holds record n when its
- * first word is n. With any other word the record is not complete: the word is UINT64_MAX while the rest is
- * written, and that of the record before until the writing begins.
+ * The slot of record number n, from 1, has the index (n - 1) % capacity. next counts the records
+ * that have got a slot: the file has those from next - capacity + 1, or 1, to next. A slot holds
+ * record n when its first word is n. With any other word the record is not complete: the word is
+ * UINT64_MAX while the rest is written, and that of the record before until the writing begins.
  *
- * A record is dropped if a later one has taken its slot before it was written.
- */
+ * A record is dropped if a later one has taken its slot before it was written. */
 #ifndef UMEM_LOG_FORMAT_H
 #define UMEM_LOG_FORMAT_H
 
@@ -55,8 +54,9 @@ typedef struct umemLogContext {
   uint64_t alignment;    /* bytes */
   uint32_t type;         /* umemDeviceType */
   uint32_t capabilities; /* umemCapability, or-ed */
-  /* Of what it logs, outermost first, with the labels: "Pool over Host", "\"solver\": Pool \"fields\" over Host";
-   * ends with a zero. Written when the context begins, when it gets a label, and when it ends. */
+  /* Of what it logs, outermost first, with the labels: "Pool over Host", "\"solver\": Pool
+   * \"fields\" over Host"; ends with a zero. Written when the context begins, when it gets a
+   * label, and when it ends. */
   char name[88];
 } umemLogContext;
 static_assert(sizeof(umemLogContext) == 128, "as documented");

@@ -1,6 +1,6 @@
 /* log_ring.c - the ring of a log, which many threads write and others may read. */
 #include "log_help.h"
-#include "adaptors/log/log_file.h"
+#include "adaptors/log/log.h"
 
 #include <sys/stat.h>
 

@@ -1,10 +1,12 @@
-/* debug_table.c - see debug_table.h. */
-#include "adaptors/debug/debug_table.h"
+/* debug_blocks.c - the records of the blocks of a umemDebug, and the states that they pass
+ * through. */
+#include "adaptors/debug/debug.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static umemDebugRecord *record_at(umemDebugTable const *table, uint32_t span) {
-  return umemRecords_at(&table->records, span);
+static umemDebugRecord *record_at(umemDebugTable const *table, uint32_t slot) {
+  return umemRecords_at(&table->records, slot);
 }
 
 /* ---- the list of those that are kept, and what is counted ---- */
@@ -14,49 +16,51 @@ static void count_kept(umemDebugTable *table, size_t extent, bool more) {
   table->kept_bytes += more ? extent : -extent;
 }
 
-static void append(umemDebugTable *table, uint32_t span) {
+static void append(umemDebugTable *table, uint32_t slot) {
   umemSpan *spans = table->records.index.spans;
-  spans[span].list_before = table->newest;
-  spans[span].list_after = 0;
+  spans[slot].list_before = table->newest;
+  spans[slot].list_after = 0;
   if (table->newest)
-    spans[table->newest].list_after = span & (UMEM_INDEX_LIMIT - 1);
+    spans[table->newest].list_after = slot & (UMEM_INDEX_LIMIT - 1);
   else
-    table->oldest = span;
-  table->newest = span;
-  record_at(table, span)->state = umemDebugKept;
+    table->oldest = slot;
+  table->newest = slot;
+  record_at(table, slot)->state = umemDebugKept;
 }
 
-static void unlink_kept(umemDebugTable *table, uint32_t span) {
+static void unlink_kept(umemDebugTable *table, uint32_t slot) {
   umemSpan *spans = table->records.index.spans;
-  uint32_t before = spans[span].list_before, after = spans[span].list_after;
+  uint32_t before = spans[slot].list_before, after = spans[slot].list_after;
   if (before)
-    spans[before].list_after = spans[span].list_after;
+    spans[before].list_after = spans[slot].list_after;
   else
     table->oldest = after;
   if (after)
     spans[after].list_before = before;
   else
     table->newest = before;
-  count_kept(table, record_at(table, span)->block.extent, false);
+  count_kept(table, record_at(table, slot)->block.extent, false);
 }
 
-static void end_life(umemDebugTable *table, uint32_t span) {
+static void end_life(umemDebugTable *table, uint32_t slot) {
   table->live_count--;
-  table->live_bytes -= record_at(table, span)->block.nbytes;
+  table->live_bytes -= record_at(table, slot)->block.nbytes;
 }
 
-/* ---- coming ---- */
+/* ---- new blocks ---- */
 
-static void count_out(umemRecords *records, uint32_t span) {
+/* The function removed of the records. */
+static void end_record(umemRecords *records, uint32_t slot) {
   umemDebugTable *table = (umemDebugTable *)records; /* its first member */
-  umemDebugState state = record_at(table, span)->state;
-  if (state == umemDebugKept) unlink_kept(table, span);
-  if (state == umemDebugLive || state == umemDebugFreeing) end_life(table, span);
+  umemDebugState state = record_at(table, slot)->state;
+  if (state == umemDebugKept) unlink_kept(table, slot);
+  if (state == umemDebugLive || state == umemDebugFreeing) end_life(table, slot);
+  free(record_at(table, slot)->traces);
 }
 
 bool umemDebugTable_init(umemDebugTable *table) {
   memset(table, 0, sizeof *table);
-  return umemRecords_init(&table->records, sizeof(umemDebugRecord), count_out);
+  return umemRecords_init(&table->records, sizeof(umemDebugRecord), end_record);
 }
 
 void umemDebugTable_fini(umemDebugTable *table) { umemRecords_fini(&table->records); }
@@ -64,10 +68,12 @@ void umemDebugTable_fini(umemDebugTable *table) { umemRecords_fini(&table->recor
 void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **traces,
                           unsigned frames) {
   umemLock_acquire(&table->records.lock);
-  uint32_t span = umemRecords_enter(&table->records, block.origin, block.extent);
-  block.number = table->records.allocations;
-  *record_at(table, span) = (umemDebugRecord){
-      .head = {block.number, traces}, .block = block, .allocated_frames = (uint16_t)frames};
+  uint32_t slot = umemRecords_enter(&table->records, block.origin, block.extent);
+  block.name = (umemRecordName){table->records.entered, slot};
+  *record_at(table, slot) = (umemDebugRecord){.head = {table->records.entered},
+                                              .traces = traces,
+                                              .block = block,
+                                              .allocated_frames = (uint16_t)frames};
   table->live_count++;
   table->live_bytes += block.nbytes;
   umemLock_release(&table->records.lock);
@@ -75,22 +81,21 @@ void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **tr
 
 /* ---- finding a block ---- */
 
-/* The span of the very same block, or 0. */
-static uint32_t span_of(umemDebugTable const *table, umemDebugBlock const *block) {
-  return umemRecords_same(&table->records, block->origin, block->number);
+static uint32_t slot_of(umemDebugTable const *table, umemDebugBlock const *block) {
+  return umemRecords_named(&table->records, block->name);
 }
 
-static umemDebugRecord *record_or_null(umemDebugTable const *table, uint32_t span) {
-  return span ? record_at(table, span) : NULL;
+static umemDebugRecord *record_or_null(umemDebugTable const *table, uint32_t slot) {
+  return slot ? record_at(table, slot) : NULL;
 }
 
 static umemDebugRecord *record_of(umemDebugTable const *table, umemDebugBlock const *block) {
-  return record_or_null(table, span_of(table, block));
+  return record_or_null(table, slot_of(table, block));
 }
 
-/* The block in which, guards included, adr is, or NULL. */
-static umemDebugRecord *record_around(umemDebugTable const *table, uintptr_t adr) {
-  return record_or_null(table, umemRecords_around(&table->records, adr));
+/* The block in which, red zones included, adr is, or NULL. */
+static umemDebugRecord *record_with(umemDebugTable const *table, uintptr_t adr) {
+  return record_or_null(table, umemRecords_inside(&table->records, adr));
 }
 
 static bool is_freed(umemDebugRecord const *record) { return record->state != umemDebugLive; }
@@ -100,18 +105,18 @@ static void describe(umemDebugTable const *table, umemDebugRecord const *record,
                      umemDebugFault *finding) {
   finding->adr = umemDebugBlock_adr(&record->block);
   finding->nbytes = record->block.nbytes;
-  finding->number = record->block.number;
+  finding->number = record->head.number;
   finding->aligned = record->block.aligned;
   finding->freed = is_freed(record);
   finding->allocated_frames = record->allocated_frames;
   finding->freed_frames = record->freed_frames;
-  void *const *traces = record->head.traces;
+  void *const *traces = record->traces;
   if (!traces) return;
   memcpy(finding->allocated_at, traces, record->allocated_frames * sizeof *traces);
   memcpy(finding->freed_at, traces + table->frames, record->freed_frames * sizeof *traces);
 }
 
-/* ---- going ---- */
+/* ---- freed blocks ---- */
 
 /* What is wrong with the free of adr, which is in the block of record, or in none. */
 static umemDebugKind wrong_free(umemDebugRecord const *record, uintptr_t adr, bool aligned,
@@ -127,12 +132,12 @@ bool umemDebugTable_begin(umemDebugTable *table, uintptr_t adr, bool aligned, si
                           void *const *trace, unsigned frames, umemDebugBlock *block,
                           umemDebugFault *finding) {
   umemLock_acquire(&table->records.lock);
-  umemDebugRecord *record = record_around(table, adr);
+  umemDebugRecord *record = record_with(table, adr);
   finding->kind = wrong_free(record, adr, aligned, wanted);
   if (finding->kind == umemDebugNothing) {
     record->state = umemDebugFreeing;
     record->freed_frames = (uint16_t)frames;
-    if (frames) memcpy(record->head.traces + table->frames, trace, frames * sizeof *trace);
+    if (frames) memcpy(record->traces + table->frames, trace, frames * sizeof *trace);
     *block = record->block;
   } else if (record) {
     describe(table, record, finding);
@@ -161,14 +166,14 @@ static bool fits(umemDebugTable const *table, size_t count, size_t bytes) {
          table->kept_bytes <= table->most_bytes - bytes;
 }
 
-/* Makes the oldest one that nobody looks at leaving. False where there is none. */
+/* Makes the oldest one that no thread looks at leaving. False where there is none. */
 static bool take_oldest(umemDebugTable *table, umemDebugBlock *block) {
-  uint32_t span = table->oldest;
-  while (span && record_at(table, span)->pins) span = table->records.index.spans[span].list_after;
-  if (!span) return false;
-  unlink_kept(table, span);
-  record_at(table, span)->state = umemDebugLeaving;
-  *block = record_at(table, span)->block;
+  uint32_t slot = table->oldest;
+  while (slot && record_at(table, slot)->pins) slot = table->records.index.spans[slot].list_after;
+  if (!slot) return false;
+  unlink_kept(table, slot);
+  record_at(table, slot)->state = umemDebugLeaving;
+  *block = record_at(table, slot)->block;
   return true;
 }
 
@@ -197,13 +202,13 @@ void umemDebugTable_forgo(umemDebugTable *table, size_t extent) {
   umemLock_release(&table->records.lock);
 }
 
-void umemDebugTable_keep(umemDebugTable *table, umemDebugBlock const *block, bool poisoned) {
+void umemDebugTable_keep_block(umemDebugTable *table, umemDebugBlock const *block, bool poisoned) {
   umemLock_acquire(&table->records.lock);
-  uint32_t span = span_of(table, block);
-  if (span) {
-    end_life(table, span);
-    append(table, span);
-    record_at(table, span)->block.poisoned = poisoned;
+  uint32_t slot = slot_of(table, block);
+  if (slot) {
+    end_life(table, slot);
+    append(table, slot);
+    record_at(table, slot)->block.poisoned = poisoned;
   } else {
     count_kept(table, block->extent, false);
   }
@@ -212,11 +217,11 @@ void umemDebugTable_keep(umemDebugTable *table, umemDebugBlock const *block, boo
 
 bool umemDebugTable_passes(umemDebugTable *table, umemDebugBlock const *block) {
   umemLock_acquire(&table->records.lock);
-  uint32_t span = span_of(table, block);
-  bool passes = !span || !record_at(table, span)->pins;
+  uint32_t slot = slot_of(table, block);
+  bool passes = !slot || !record_at(table, slot)->pins;
   if (!passes) {
-    end_life(table, span);
-    append(table, span);
+    end_life(table, slot);
+    append(table, slot);
     count_kept(table, block->extent, true);
   }
   umemLock_release(&table->records.lock);
@@ -233,9 +238,9 @@ unsigned umemDebugTable_take(umemDebugTable *table, umemDebugBlock *oldest, unsi
 
 void umemDebugTable_put_back(umemDebugTable *table, umemDebugBlock const *block) {
   umemLock_acquire(&table->records.lock);
-  uint32_t span = span_of(table, block);
-  if (span) {
-    append(table, span);
+  uint32_t slot = slot_of(table, block);
+  if (slot) {
+    append(table, slot);
     count_kept(table, block->extent, true);
   }
   umemLock_release(&table->records.lock);
@@ -243,21 +248,21 @@ void umemDebugTable_put_back(umemDebugTable *table, umemDebugBlock const *block)
 
 void umemDebugTable_gone(umemDebugTable *table, umemDebugBlock const *block) {
   umemLock_acquire(&table->records.lock);
-  uint32_t span = span_of(table, block);
-  if (span) umemRecords_erase(&table->records, span);
+  uint32_t slot = slot_of(table, block);
+  if (slot) umemRecords_remove(&table->records, slot);
   umemLock_release(&table->records.lock);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 unsigned umemDebugTable_pin(umemDebugTable *table, uintptr_t from, bool all, umemDebugBlock *blocks,
                             unsigned room) {
   unsigned count = 0;
   umemLock_acquire(&table->records.lock);
   umemSpan const *spans = table->records.index.spans;
-  uint32_t span = umemRecords_from(&table->records, from);
-  for (; span && count < room; span = spans[span].after) {
-    umemDebugRecord *record = record_at(table, span);
+  uint32_t slot = umemRecords_from(&table->records, from);
+  for (; slot && count < room; slot = spans[slot].after) {
+    umemDebugRecord *record = record_at(table, slot);
     if (!all && record->state != umemDebugLive && record->state != umemDebugKept) continue;
     record->pins++;
     blocks[count++] = record->block;
@@ -303,12 +308,11 @@ bool umemDebugTable_take_finding(umemDebugTable *table, umemDebugBlock const *bl
   return first;
 }
 
-/* The block that [adr, adr + nbytes) touches first, guards included, or NULL. */
+/* The block that [adr, adr + nbytes) touches first, red zones included, or NULL. */
 static umemDebugRecord *first_touched(umemDebugTable const *table, uintptr_t adr, size_t nbytes) {
   umemSpan const *spans = table->records.index.spans;
-  umemDebugRecord *record = record_around(table, adr);
-  if (record) return record;
-  uint32_t after = spans[umemIndex_floor(&table->records.index, adr)].after;
+  uint32_t slot = umemIndex_floor(&table->records.index, adr), after = spans[slot].after;
+  if (slot && adr - spans[slot].start < spans[slot].size) return record_at(table, slot);
   return after && spans[after].start - adr < nbytes ? record_at(table, after) : NULL;
 }
 
@@ -335,8 +339,8 @@ bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
 
 umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found) {
   if (!umemLock_try(&table->records.lock)) return umemSearchBusy;
-  uint32_t span = umemRecords_around(&table->records, adr);
-  umemDebugRecord const *record = span ? umemRecords_at(&table->records, span) : NULL;
+  uint32_t slot = umemRecords_inside(&table->records, adr);
+  umemDebugRecord const *record = slot ? umemRecords_at(&table->records, slot) : NULL;
   bool has = record && record->state == umemDebugLive;
   if (has) {
     found->adr = umemDebugBlock_adr(&record->block);

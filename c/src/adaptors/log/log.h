@@ -1,14 +1,26 @@
-/* log_file.h - writes a file of log_format.h, from many threads and for several contexts. */
-#ifndef UMEM_LOG_FILE_H
-#define UMEM_LOG_FILE_H
+/* log.h - the parts of umemLog, which writes a file of log_format.h, from many threads and for
+ * several contexts.
+ *
+ *   log.c       the methods, and the records that they write
+ *   log_file.c  the file */
+#ifndef UMEM_LOG_PRIVATE_H
+#define UMEM_LOG_PRIVATE_H
 
 #include "base/lock.h"
 #include "base/thread.h"
-#include "adaptors/log/log_disk.h"
+#include "base/files.h"
+#include "adaptors/log/log_format.h"
 
 #include <sys/types.h>
 #include <time.h>
 #include <umem/base.h>
+
+/* The file as it was. */
+typedef struct umemLogBefore {
+  uint64_t length;
+  size_t header_bytes;  /* as many as there are of the header, */
+  umemLogHeader header; /* and these */
+} umemLogBefore;
 
 /* A slot of the ring: a record, as the words in which it is written. The first is its number. */
 typedef struct umemLogSlot {
@@ -33,7 +45,7 @@ typedef struct umemLogFile {
   /* until the log begins, under the lock as well: */
   bool building;     /* atomic; while it is true records are written under the lock */
   umemNewFile draft; /* a new file, which may still be removed; folder is -1 without one */
-  /* mapped: the existing file, which stays as it is; header, contexts and ring are in memory
+  /* mapped: the existing file, which is not changed; header, contexts and ring are in memory
    * meanwhile. NULL without one */
   umemLogHeader *there;
   umemLogBefore before; /* what that was */
@@ -50,20 +62,21 @@ extern umemLock umem_log_lock;
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                               bool commits);
 
-/* All that can fail before the log begins: gives a new one its name, and shows that the one that was there can
- * be written. Does nothing later. Whether it could; if not, there is a status on ctx. */
+/* All that can fail before the log begins: gives a new one its name, and shows that the one that
+ * was there can be written. Does nothing later. Whether it could; if not, there is a status on
+ * ctx. */
 bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx);
 
-/* Begins the log, with what was written since umemLogFile_open: from here on an old one is gone, and a new one
- * stays. After umemLogFile_commit; does nothing later. */
+/* Begins the log, with what was written since umemLogFile_open: from here on an old one is gone,
+ * and a new one remains. After umemLogFile_commit; does nothing later. */
 void umemLogFile_begin(umemLogFile *file);
 
-/* Gives back what umemLogFile_open gave. left: umemLogFile_leave was true before. The last context that
- * writes completes the file; one that was not begun goes, or is as it was. */
+/* Gives back what umemLogFile_open gave. left: umemLogFile_leave was true before. The last
+ * context that writes completes the file; one that was not begun goes, or is as it was. */
 void umemLogFile_close(umemLogFile *file, bool left);
 
-/* A context that stays will write no more: the file is completed where it is the last one. Waits at most a
- * moment for other threads; false, with nothing done, when they keep the lock longer. */
+/* A context that stays will write no more: the file is completed where it is the last one. Waits
+ * at most a moment for other threads; false, with nothing done, when they keep the lock longer. */
 bool umemLogFile_leave(umemLogFile *file);
 
 /* Whether this process is the one that writes the file, and not a child of it. */
@@ -73,10 +86,11 @@ static inline bool umemLogFile_is_ours(umemLogFile const *file) {
 
 static inline uint64_t umemLog_now(void) { return umemClock_now(&umem_thread.clock); }
 
-/* The time of an end, which no record of any thread is after: their clocks may lag behind, but are never ahead. */
+/* The time of an end, which no record of any thread is after: their clocks may lag behind, but
+ * are never ahead. */
 static inline uint64_t umemLog_end(void) { return umemClock_read(CLOCK_MONOTONIC); }
 
-/* ---- log_record.c ---- */
+/* ---- log.c ---- */
 
 /* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
 uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context);

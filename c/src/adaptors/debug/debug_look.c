@@ -1,23 +1,29 @@
-/* debug_bytes.c - fills upstream's memory and looks at it.
+/* debug_look.c - fills upstream's memory, looks at it, and reports wrong writes and wrong calls.
  *
  * The CPU's own memory is filled and compared where it is. Any other is filled by umem_set, and
  * copied to a buffer to be compared: first many copies, one for each stretch of a block, then one
  * umem_synchronize. */
 #include "adaptors/debug/debug.h"
+#include "adaptors/sites.h"
 #include "base/thread.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(UMEM_DEBUG_FRAMES == umemSiteFrames, "a site holds all frames");
+
 enum {
   buffer_size = 256 << 10, /* bytes that are copied before they are waited for */
-  small_size = 2 << 10,    /* the same for a second thread, on its stack */
+  small_size = 2 << 10,    /* for a second thread at a time, on its stack */
   most_pieces = 3 * umemDebugBatch,
-  page = 4096 /* of a longer guard in front the last so many bytes are used */
+  page = 4096 /* of a longer red zone in front the last so many bytes are used */
 };
 
-/* Whether this is a child of fork that shares the memory with its parent, as a file. Either may have freed
- * blocks that the other one knows: so the child writes nothing there, and reports nothing. */
+/* Whether this is a child of fork that shares the memory with its parent, as a file. Either may
+ * have freed blocks that the other one knows: so the child writes nothing there, and reports
+ * nothing. */
 static bool is_shared(umemDebugImpl const *debug) {
   return !debug->direct && debug->forks != umem_fork_count();
 }
@@ -25,16 +31,16 @@ static bool is_shared(umemDebugImpl const *debug) {
 /* ---- filling ---- */
 
 /* How many bytes of the room in front of a block are filled and looked at. */
-static size_t front_guard(umemDebugImpl const *debug, umemDebugBlock const *block) {
-  size_t most = debug->guard > page ? debug->guard : page;
+static size_t front_zone(umemDebugImpl const *debug, umemDebugBlock const *block) {
+  size_t most = debug->red_zone > page ? debug->red_zone : page;
   return block->front < most ? block->front : most;
 }
 
-static size_t tail_guard(umemDebugBlock const *block) {
+static size_t tail_zone(umemDebugBlock const *block) {
   return block->extent - block->front - block->nbytes;
 }
 
-static void fill(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+static void fill_bytes(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   umemDebugImpl const *debug = umemDebug_impl(ctx);
   if (debug->direct)
     memset((void *)adr, c, nbytes);
@@ -42,20 +48,20 @@ static void fill(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
     umem_set(umemAdaptor_upstream(ctx), adr, c, nbytes);
 }
 
-bool umemDebug_dress(umemVirtual *ctx, umemDebugBlock const *block, bool inside) {
+bool umemDebug_fill(umemVirtual *ctx, umemDebugBlock const *block, bool inside) {
   uint64_t before = umem_thread.failures;
   uintptr_t adr = umemDebugBlock_adr(block);
-  size_t front = front_guard(umemDebug_impl(ctx), block);
-  fill(ctx, adr - front, UMEM_DEBUG_GUARD, front);
-  if (inside && umem_thread.failures == before) fill(ctx, adr, UMEM_DEBUG_NEW, block->nbytes);
+  size_t front = front_zone(umemDebug_impl(ctx), block);
+  fill_bytes(ctx, adr - front, UMEM_DEBUG_GUARD, front);
+  if (inside && umem_thread.failures == before) fill_bytes(ctx, adr, UMEM_DEBUG_NEW, block->nbytes);
   if (umem_thread.failures == before)
-    fill(ctx, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_guard(block));
+    fill_bytes(ctx, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_zone(block));
   return !umemAdaptor_failed(ctx, before);
 }
 
 bool umemDebug_poison(umemVirtual *ctx, umemDebugBlock const *block) {
   uint64_t before = umem_thread.failures;
-  fill(ctx, umemDebugBlock_adr(block), UMEM_DEBUG_FREED, block->nbytes);
+  fill_bytes(ctx, umemDebugBlock_adr(block), UMEM_DEBUG_FREED, block->nbytes);
   return !umemAdaptor_failed(ctx, before);
 }
 
@@ -68,7 +74,7 @@ static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
 /* Compares the n bytes of block from offset on, which are at bytes now. */
 static void compare(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
                     unsigned char expected, size_t n) {
-  umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugAround : umemDebugInside;
+  umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugZones : umemDebugInside;
   umemDebugOverwritten *overwritten = &block->overwritten[part];
   if (is_all(bytes, expected, n)) return;
   for (size_t i = 0; i < n; i++) {
@@ -140,17 +146,17 @@ static void look_at(Look *look, umemDebugBlock *block, int64_t offset, unsigned 
   }
 }
 
-static void look_around(Look *look, umemDebugBlock *block) {
-  size_t front = front_guard(umemDebug_impl(look->ctx), block);
+static void look_at_block(Look *look, umemDebugBlock *block) {
+  size_t front = front_zone(umemDebug_impl(look->ctx), block);
   look_at(look, block, -(int64_t)front, UMEM_DEBUG_GUARD, front);
   if (block->poisoned) look_at(look, block, 0, UMEM_DEBUG_FREED, block->nbytes);
-  look_at(look, block, (int64_t)block->nbytes, UMEM_DEBUG_GUARD, tail_guard(block));
+  look_at(look, block, (int64_t)block->nbytes, UMEM_DEBUG_GUARD, tail_zone(block));
 }
 
 static void look_through(umemVirtual *ctx, unsigned char *buffer, size_t size,
                          umemDebugBlock *blocks, unsigned count) {
   Look look = {.ctx = ctx, .before = umem_thread.failures, .buffer = buffer, .size = size};
-  for (unsigned i = 0; i < count && !look_failed(&look); i++) look_around(&look, &blocks[i]);
+  for (unsigned i = 0; i < count && !look_failed(&look); i++) look_at_block(&look, &blocks[i]);
   finish(&look);
 }
 
@@ -164,10 +170,10 @@ static __attribute__((noinline)) void look_with_little(umemVirtual *ctx, umemDeb
 
 static void look_directly(umemDebugImpl const *debug, umemDebugBlock *block) {
   unsigned char const *adr = (unsigned char const *)umemDebugBlock_adr(block);
-  size_t front = front_guard(debug, block);
+  size_t front = front_zone(debug, block);
   compare(block, -(int64_t)front, adr - front, UMEM_DEBUG_GUARD, front);
   if (block->poisoned) compare(block, 0, adr, UMEM_DEBUG_FREED, block->nbytes);
-  compare(block, (int64_t)block->nbytes, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_guard(block));
+  compare(block, (int64_t)block->nbytes, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_zone(block));
 }
 
 bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {
@@ -194,4 +200,101 @@ bool umemDebug_open_buffer(umemVirtual *ctx) {
   if (debug->direct || (debug->buffer = malloc(buffer_size))) return true;
   umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
   return false;
+}
+
+/* ---- reports ---- */
+
+typedef char BlockWords[100], ByteWords[150];
+
+/* "the block of 100 bytes at 0x...". */
+static char const *name_block(umemDebugFault const *finding, BlockWords words) {
+  bool freed = finding->freed && finding->kind != umemDebugDoubleFree;
+  snprintf(words, sizeof(BlockWords), "the %sblock of %zu byte%s at 0x%" PRIxPTR,
+           freed ? "freed " : "", finding->nbytes, finding->nbytes == 1 ? "" : "s", finding->adr);
+  return words;
+}
+
+/* "byte 100 of the block of 100 bytes at 0x..., past its end": where the wrong byte is, counted
+ * from 0, as in the finding. */
+static char const *name_byte(umemDebugFault const *finding, char const *block, ByteWords words) {
+  int64_t offset = finding->offset, size = (int64_t)finding->nbytes;
+  char const *where = offset < 0 ? ", before it" : offset < size ? "" : ", past its end";
+  snprintf(words, sizeof(ByteWords), "byte %" PRIi64 " of %s%s", offset, block, where);
+  return words;
+}
+
+static void write_finding(umemDebugFault const *finding, char *text, size_t size) {
+  BlockWords block;
+  ByteWords byte;
+  name_block(finding, block);
+  name_byte(finding, block, byte);
+  uintptr_t adr = finding->adr + (uintptr_t)finding->offset;
+  switch (finding->kind) {
+  case umemDebugUnderflow:
+  case umemDebugOverflow:
+  case umemDebugWriteAfterFree:
+    snprintf(text, size, "a wrong write to %s: 0x%02x instead of 0x%02x, %zu byte%s in all", byte,
+             finding->found, finding->expected, finding->wrong, finding->wrong == 1 ? "" : "s");
+    return;
+  case umemDebugBadAccess:
+    snprintf(text, size, "it touches %s", byte);
+    return;
+  case umemDebugDoubleFree:
+    snprintf(text, size, "%s is free already", block);
+    return;
+  case umemDebugInnerFree:
+    snprintf(text, size, "0x%" PRIxPTR " is %s", adr, byte);
+    return;
+  case umemDebugWrongFunction:
+    snprintf(text, size, "%s is %sof umem_aligned_alloc: free it with %s", block,
+             finding->aligned ? "" : "not ", finding->aligned ? "umem_aligned_free" : "umem_free");
+    return;
+  case umemDebugWrongSize:
+    snprintf(text, size, "%s is resized as if it had %zu", block, finding->wrong);
+    return;
+  case umemDebugUnknownFree:
+  case umemDebugNothing:
+    break;
+  }
+  snprintf(text, size, "0x%" PRIxPTR " is in no block", adr);
+}
+
+/* "; allocated by main+0x1f < ...". */
+static void write_site(char const *what, void *const *trace, unsigned frames, char *text,
+                       size_t size) {
+  char site[160];
+  size_t used = strlen(text);
+  if (!frames) return;
+  umemSite_name(trace, frames, site, sizeof site);
+  snprintf(text + used, size - used, "; %s by %s", what, site);
+}
+
+static umemStatusType type_of(umemDebugKind kind) {
+  return kind <= umemDebugBadAccess ? umemIndexError : umemValueError;
+}
+
+void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *finding) {
+  umemDebugImpl *debug = umemDebug_impl(ctx);
+  finding->ctx = ctx;
+  umemLock_acquire(&debug->table.records.lock);
+  if (!debug->findings++) debug->first = *finding;
+  umemLock_release(&debug->table.records.lock);
+  char text[UMEM_MESSAGE_SIZE];
+  write_finding(finding, text, sizeof text);
+  write_site("allocated", finding->allocated_at, finding->allocated_frames, text, sizeof text);
+  write_site("freed", finding->freed_at, finding->freed_frames, text, sizeof text);
+  umemVirtual_fail(ctx, type_of(finding->kind), "%s", text);
+}
+
+bool umemDebug_report(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count) {
+  bool nothing = true;
+  for (unsigned i = 0; i < count; i++)
+    for (umemDebugPart part = 0; part < umemDebugParts; part++) {
+      umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
+      if (!umemDebugTable_take_finding(&umemDebug_impl(ctx)->table, &blocks[i], part, &finding))
+        continue;
+      umemDebug_refuse(ctx, &finding);
+      nothing = false;
+    }
+  return nothing;
 }
