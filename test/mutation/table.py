@@ -70,8 +70,6 @@ MUTANTS = [
       "the lock is taken from a process that lives", first=("unit.shm_wait",)),
     c("share/shm_segment.c", "    if (waited >= limit) return umemShmLockRefused;\n", "",
       "nonsense in the lock stops a call for ever", first=("unit.shm_wait",)),
-    c("share/shm_segment.c", "      begin = now;\n", "      begin = first;\n",
-      "a lock that goes from one to the next is given up after two seconds", first=("unit.shm_wait",)),
     c("share/shm_segment.c", "return mark & mark_shown && !is_shown(mark, fd);", "return false;",
       "a death in another container is not noticed", first=("unit.shm_wait",)),
     c("share/segment.c", "  if (trust != umemTrustGroup && !own) return", "  if (false) return",

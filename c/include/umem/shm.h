@@ -30,13 +30,10 @@
  *   memory. Nobody can make a segment without a name shorter; a named one can be cut by every process that may write it,
  *   and accesses then raise SIGBUS.
  *
- * A call waits while another process is in a call. It fails with umemRuntimeError if one call of
- * another process takes two seconds, and in tables with more than ten million records the time that
- * their repair may take: that process was stopped, or somebody has destroyed the lock. It fails as
- * well after five times as long if calls of others follow one another without a pause, or somebody
- * makes it look so. If a process ends in a call, the next call in another one repairs the tables,
- * also in another PID namespace. Only a child of fork that uses the segment of its parent needs its
- * own namespace for that. */
+ * A call waits while another process is in a call. It fails with umemRuntimeError after two seconds, and in tables with
+ * more than ten million records after the time that their repair may take: that process was stopped, or somebody has
+ * destroyed the lock. If a process ends in a call, the next call in another one repairs the tables, also in another
+ * PID namespace. Only a child of fork that uses the segment of its parent needs its own namespace for that. */
 typedef struct umemShm {
   umemVirtual super;
   void *impl; /* owned */

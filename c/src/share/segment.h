@@ -129,8 +129,7 @@ typedef enum umemSegmentPages {
 typedef struct umemShmLock {
   uint64_t holder;  /* the mark of the process that has the lock; 0: it is free */
   uint32_t waiters; /* 1: a process may wait */
-  uint32_t turns;   /* how often it was taken; its holder counts */
-  uint32_t spare[12];
+  uint32_t spare[13];
 } umemShmLock;
 
 typedef struct umemShmHeader {

@@ -163,9 +163,6 @@ _Static_assert(sizeof(umemShmLock) == 64, "the lock has a line of the cache");
 /* Milliseconds between two looks at whether the holder lives; a release wakes a waiter earlier. */
 enum { first_nap = 1, longest_nap = 50 };
 
-/* How many limits a waiter waits while the lock goes from one to the next. */
-enum { most_limits = 5 };
-
 static bool try(umemShmLock *lock, uint64_t old, uint64_t new) {
   return __atomic_compare_exchange_n(&lock->holder, &old, new, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED);
@@ -182,15 +179,6 @@ static uint32_t *half_of(umemShmLock *lock) {
   return (uint32_t *)(void *)&lock->holder + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-static uint32_t turns_of(umemShmLock const *lock) {
-  return __atomic_load_n(&lock->turns, __ATOMIC_RELAXED);
-}
-
-/* By the holder: so no other one counts at a time. */
-static void count_turn(umemShmLock *lock) {
-  __atomic_store_n(&lock->turns, turns_of(lock) + 1, __ATOMIC_RELAXED);
-}
-
 /* Waits for a release. Whether so many milliseconds have passed without one. */
 static bool nap(umemShmLock *lock, uint64_t holder, uint64_t time) {
   struct timespec most = {(time_t)(time / 1000), (long)(time % 1000) * 1000000};
@@ -202,33 +190,23 @@ static bool nap(umemShmLock *lock, uint64_t holder, uint64_t time) {
 /* A release wakes one waiter, and forgets that there are others. So a waiter that gets the lock
  * says again that there may be some. */
 static umemShmLocked wait_for(umemShmLock *lock, uint64_t self, int fd, uint64_t limit) {
-  uint64_t const first = milliseconds();
-  uint64_t begin = first; /* of this turn */
-  uint32_t turns = turns_of(lock);
+  uint64_t const begin = milliseconds();
   bool in_vain = false;
   for (uint64_t time = first_nap;; time = umem_lesser(2 * time, longest_nap)) {
     uint64_t holder = __atomic_load_n(&lock->holder, __ATOMIC_RELAXED);
     bool inherits = holder && in_vain && umemShmOwner_is_mark_of_dead(holder, fd);
     if ((!holder || inherits) && try(lock, holder, self)) {
       __atomic_store_n(&lock->waiters, 1, __ATOMIC_RELAXED);
-      count_turn(lock);
       return inherits ? umemShmLockInherited : umemShmLockTaken;
     }
-    uint64_t now = milliseconds();
-    if (turns != turns_of(lock)) {
-      turns = turns_of(lock);
-      begin = now;
-    }
-    uint64_t waited = umem_greater(now - begin, (now - first) / most_limits);
+    uint64_t waited = milliseconds() - begin;
     if (waited >= limit) return umemShmLockRefused;
     in_vain = holder && nap(lock, holder, umem_lesser(time, limit - waited));
   }
 }
 
 umemShmLocked umemShmLock_acquire(umemShmLock *lock, uint64_t self, int fd, uint64_t limit) {
-  if (!try(lock, 0, self)) return wait_for(lock, self, fd, limit);
-  count_turn(lock);
-  return umemShmLockTaken;
+  return try(lock, 0, self) ? umemShmLockTaken : wait_for(lock, self, fd, limit);
 }
 
 void umemShmLock_release(umemShmLock *lock, uint64_t self) {
@@ -319,8 +297,7 @@ bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t sel
          UMEM_FAIL(
              ctx, umemRuntimeError,
              "cannot lock shared memory %s: for %" PRIu64
-             " ms it was held by a process that is stopped, or somebody has destroyed the lock, or "
-             "others have taken it for five times as long",
+             " ms it was held by a process that is stopped, or somebody has destroyed the lock",
              label_of(segment), limit);
 }
 

@@ -58,9 +58,8 @@ typedef enum umemShmLocked {
   umemShmLockRefused /* another one has held it up to the limit */
 } umemShmLocked;
 
-/* self: the mark of the calling process. fd: a descriptor of the segment. limit: milliseconds that one holder may take;
- * a call waits at most five times as long while the lock goes from one holder to the next. The caller is not cancelled
- * meanwhile. */
+/* self: the mark of the calling process. fd: a descriptor of the segment. limit: milliseconds to
+ * wait. The caller is not cancelled meanwhile. */
 umemShmLocked umemShmLock_acquire(umemShmLock *lock, uint64_t self, int fd, uint64_t limit);
 
 /* self: as for umemShmLock_acquire. Leaves a lock alone that the calling process does not hold any
