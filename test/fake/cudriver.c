@@ -87,10 +87,10 @@ FUNCTION(cuDeviceGetUuid_v2, umemCuUuid *id, int device) {
 FUNCTION(cuDeviceGetPCIBusId, char *text, int size, int device) {
   return rt->bus_id(text, (size_t)size, device);
 }
-FUNCTION(cuMemGetAddressRange_v2, umemCuAddress *base, size_t *nbytes, umemCuAddress adr) {
+FUNCTION(cuMemGetAddressRange_v2, void **base, size_t *nbytes, umemCuAddress adr) {
   uintptr_t first = 0;
   int error = rt->range(pointer_to(adr), &first, nbytes);
-  if (!error) *base = first;
+  if (!error) *base = (void *)first;
   return error;
 }
 FUNCTION(cuMemGetInfo_v2, size_t *available, size_t *capacity) {
@@ -119,7 +119,6 @@ FUNCTION(cuDevicePrimaryCtxRetain, void **context, int device) {
   if (!error) retained[device] = true;
   return error;
 }
-/* For tests that retain one themselves: the library keeps its own. */
 FUNCTION(cuDevicePrimaryCtxRelease_v2, int device) { return rt->primary_release(device); }
 FUNCTION(cuCtxGetCurrent, void **context) { return rt->context_current(context); }
 FUNCTION(cuCtxPushCurrent_v2, void *context) { return rt->context_push(context); }
@@ -143,17 +142,17 @@ FUNCTION(cuCtxEnablePeerAccess, void *context, unsigned flags) {
 
 /* ---- memory ---- */
 
-static int allocated(int error, void *const *adr, umemCuAddress *address) {
-  if (!error) *address = (uintptr_t)*adr;
+static int allocated(int error, void *const *adr, void **address) {
+  if (!error) *address = *adr;
   return error;
 }
 
-FUNCTION(cuMemAlloc_v2, umemCuAddress *address, size_t nbytes) {
+FUNCTION(cuMemAlloc_v2, void **address, size_t nbytes) {
   void *adr = NULL;
   return allocated(rt->malloc(&adr, nbytes), &adr, address);
 }
 FUNCTION(cuMemFree_v2, umemCuAddress adr) { return rt->free(pointer_to(adr)); }
-FUNCTION(cuMemAllocManaged, umemCuAddress *address, size_t nbytes, unsigned flags) {
+FUNCTION(cuMemAllocManaged, void **address, size_t nbytes, unsigned flags) {
   void *adr = NULL;
   if (flags != umemCuAttachGlobal) return umemCudaInvalidValue;
   return allocated(rt->malloc_managed(&adr, nbytes), &adr, address);
@@ -205,7 +204,7 @@ FUNCTION(cuMemPoolSetAccess, void *pool, umemCuAccess const *access, size_t coun
                                                : umemCudaInvalidValue;
   return error;
 }
-FUNCTION(cuMemAllocFromPoolAsync, umemCuAddress *address, size_t nbytes, void *pool, void *stream) {
+FUNCTION(cuMemAllocFromPoolAsync, void **address, size_t nbytes, void *pool, void *stream) {
   void *adr = NULL;
   return allocated(rt->pool_malloc(&adr, nbytes, pool, stream), &adr, address);
 }
@@ -224,8 +223,8 @@ FUNCTION(cuMemGetAllocationGranularity, size_t *nbytes, umemCuPageProps const *p
   if (which != umemCuLeastGranularity || !is_plain_page(page)) return umemCudaInvalidValue;
   return rt->page_size(nbytes, page->location.id);
 }
-FUNCTION(cuMemAddressReserve, umemCuAddress *address, size_t nbytes, size_t alignment,
-         umemCuAddress wanted, unsigned long long flags) {
+FUNCTION(cuMemAddressReserve, void **address, size_t nbytes, size_t alignment, umemCuAddress wanted,
+         unsigned long long flags) {
   void *adr = NULL;
   if (wanted || flags) return umemCudaInvalidValue;
   return allocated(rt->range_reserve(&adr, nbytes, alignment), &adr, address);
@@ -371,6 +370,12 @@ FUNCTION(cuStreamGetCtx, void *stream, void **context) {
   if (!error) error = rt->primary_retain(context, device);
   return error ? error : rt->primary_release(device);
 }
+FUNCTION(cuStreamIsCapturing, void *stream, int *status) {
+  umemCudaCapture capture = umemCudaNoCapture;
+  int error = rt->stream_capture(stream, &capture, NULL);
+  *status = (int)capture;
+  return error;
+}
 FUNCTION(cuStreamGetCaptureInfo_v2, void *stream, int *status, uint64_t *id, void **graph,
          void const **dependencies, size_t *count) {
   umemCudaCapture capture = umemCudaNoCapture;
@@ -400,7 +405,7 @@ static umemCudaIpc ipc_of(umemCuIpc const *handle) {
 FUNCTION(cuIpcGetMemHandle, umemCuIpc *handle, umemCuAddress adr) {
   return rt->ipc_memory((umemCudaIpc *)(void *)handle, pointer_to(adr));
 }
-FUNCTION(cuIpcOpenMemHandle_v2, umemCuAddress *address, umemCuIpc handle, unsigned flags) {
+FUNCTION(cuIpcOpenMemHandle_v2, void **address, umemCuIpc handle, unsigned flags) {
   void *adr = NULL;
   umemCudaIpc ours = ipc_of(&handle);
   if (flags != umemCuLazyPeerAccess) return umemCudaInvalidValue;
@@ -426,7 +431,7 @@ FUNCTION(cuMemPoolImportFromShareableHandle, void **pool, void *fd, int type,
 FUNCTION(cuMemPoolExportPointer, umemCuIpc *data, umemCuAddress adr) {
   return rt->pool_export_pointer((umemCudaIpc *)(void *)data, pointer_to(adr));
 }
-FUNCTION(cuMemPoolImportPointer, umemCuAddress *address, void *pool, umemCuIpc const *data) {
+FUNCTION(cuMemPoolImportPointer, void **address, void *pool, umemCuIpc const *data) {
   void *adr = NULL;
   umemCudaIpc ours = ipc_of(data);
   return allocated(rt->pool_import_pointer(&adr, pool, &ours), &adr, address);

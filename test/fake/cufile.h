@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "cuda/cufile_rt.h"
+#include "cuda/cuda_cufile.h"
 
 /* What umemCudaRt.cufile of the CUDA double answers. */
 umemCufileRt const *fake_cufile(void);

@@ -59,7 +59,7 @@ FORBIDDEN_IN_PUBLIC = (
 # CUDA's own names and headers stand in the file of the table alone. That of cuFile's table looks for a library.
 CUDA_TABLES = ("cuda/cuda_rt.c", "cuda/cuda_driver.c", "cuda/cuda_driver.h")
 DRIVER_TABLE = "cuda/cuda_driver.c"
-CUFILE_TABLE = "cuda/cufile_rt.c"
+CUFILE_TABLE = "cuda/cuda_cufile.c"
 OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
@@ -270,7 +270,7 @@ def layers_have_no_circle(tree):
 def cuda_is_called_through_the_table(tree):
     """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare, and cuda/cuda_driver.c, with
     cuda/cuda_driver.h, names the driver's functions. No other file but
-    cuda/cuda_driver.c and cuda/cufile_rt.c opens libraries."""
+    cuda/cuda_driver.c and cuda/cuda_cufile.c opens libraries."""
     others = [path for path in tree.source if tree.private_name(path) not in CUDA_TABLES]
     plain = [path for path in tree.source if tree.private_name(path) not in (DRIVER_TABLE, CUFILE_TABLE)]
     return tree.find(others, OF_CUDA) + tree.find(plain, OF_LINKER)

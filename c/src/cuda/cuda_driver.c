@@ -125,10 +125,7 @@ static int device_name(char *name, size_t size, int device) {
 }
 
 static int uuid(uint64_t words[2], int device) {
-  umemCuUuid theirs;
-  int error = CALL(get_uuid, &theirs, device);
-  if (!error) memcpy(words, &theirs, sizeof theirs);
-  return error;
+  return CALL(get_uuid, (umemCuUuid *)words, device);
 }
 
 static int bus_id(char *text, size_t size, int device) {
@@ -148,14 +145,14 @@ static int pointer(void const *adr, umemCudaMemory *kind, int *device) {
   int which[count] = {umemCuMemoryType, umemCuIsManaged, umemCuDeviceOrdinal};
   void *values[count] = {&type, &managed, device};
   int error = start();
-  if (!error) error = CALL(get_attributes, count, which, values, (uintptr_t)adr);
+  if (!error) error = CALL(get_attributes, count, which, values, adr);
   if (!error) *kind = managed ? umemCudaManagedMemory : (umemCudaMemory)type;
   return error;
 }
 
 static int range(void const *adr, uintptr_t *base, size_t *nbytes) {
-  umemCuAddress first = 0;
-  int error = CALL(get_range, &first, nbytes, (uintptr_t)adr);
+  void *first = NULL;
+  int error = CALL(get_range, &first, nbytes, adr);
   if (!error) *base = (uintptr_t)first;
   return error;
 }
@@ -165,26 +162,31 @@ static int range(void const *adr, uintptr_t *base, size_t *nbytes) {
 static int context_push(void *context) { return CALL(push, context); }
 static int context_pop(void **context) { return CALL(pop, context); }
 
-/* Primary contexts last as long as the process, as those that the runtime makes: making one takes
- * some 0.2 s, and access of a peer ends with it. */
+/* The primary contexts of the GPUs that umem has used; atomic. umem keeps one use of each until the
+ * process ends, as the runtime does: making a context takes some 0.2 s, and access of a peer ends
+ * with it. */
+static void *primaries[64];
+
 static int primary_retain(void **context, int device) {
-  enum { most_devices = 64 };
-  static void *kept[most_devices];
-  bool fits = device >= 0 && device < most_devices;
-  *context = fits ? __atomic_load_n(&kept[device], __ATOMIC_ACQUIRE) : NULL;
-  if (*context) return umemCudaSuccess;
+  void *kept; /* if that fails, only time is lost */
   int error = CALL(retain, context, device);
-  if (!error && fits) __atomic_store_n(&kept[device], *context, __ATOMIC_RELEASE);
+  if (!error && !__atomic_exchange_n(&primaries[device], *context, __ATOMIC_ACQ_REL))
+    CALL(retain, &kept, device);
   return error;
 }
-static int primary_release(int device) {
-  (void)device;
-  return umemCudaSuccess;
+static int primary_release(int device) { return CALL(release, device); }
+
+/* The primary context of a GPU that no context of umem need use. */
+static int primary_of(void **context, int device) {
+  *context = __atomic_load_n(&primaries[device], __ATOMIC_ACQUIRE);
+  if (*context) return umemCudaSuccess;
+  int error = primary_retain(context, device);
+  return error ? error : primary_release(device);
 }
 
 static int enable_peer_access(int peer) {
   void *context;
-  int error = primary_retain(&context, peer);
+  int error = primary_of(&context, peer);
   return error ? error : CALL(enable_access, context, 0);
 }
 
@@ -192,23 +194,14 @@ static int exchange_capture_mode(int *mode) { return CALL(exchange_mode, mode); 
 
 /* ---- memory ---- */
 
-static int allocated(int error, umemCuAddress const *device, void **adr) {
-  if (!error) *adr = (void *)(uintptr_t)*device;
-  return error;
-}
-
-static int device_malloc(void **adr, size_t nbytes) {
-  umemCuAddress device = 0;
-  return allocated(CALL(mem_alloc, &device, nbytes), &device, adr);
-}
+static int device_malloc(void **adr, size_t nbytes) { return CALL(mem_alloc, adr, nbytes); }
 static int malloc_managed(void **adr, size_t nbytes) {
-  umemCuAddress device = 0;
-  return allocated(CALL(alloc_managed, &device, nbytes, umemCuAttachGlobal), &device, adr);
+  return CALL(alloc_managed, adr, nbytes, umemCuAttachGlobal);
 }
-static int device_free(void *adr) { return CALL(mem_free, (uintptr_t)adr); }
+static int device_free(void *adr) { return CALL(mem_free, adr); }
 
 static int prefetch(void const *adr, size_t nbytes, int device, void *stream) {
-  return CALL(prefetch, (uintptr_t)adr, nbytes, device, stream);
+  return CALL(prefetch, adr, nbytes, device, stream);
 }
 
 static int advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device) {
@@ -217,7 +210,7 @@ static int advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int dev
       [umemCudaReadMostly] = umemCuReadMostly,
       [umemCudaAccessedByDevice] = umemCuAccessedBy,
   };
-  return CALL(advise, (uintptr_t)adr, nbytes, theirs[advice], device);
+  return CALL(advise, adr, nbytes, theirs[advice], device);
 }
 
 static int host_alloc(void **adr, size_t nbytes, unsigned flags) {
@@ -255,10 +248,9 @@ static int pool_allow(void *pool, int device) {
 }
 
 static int pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
-  umemCuAddress device = 0;
-  return allocated(CALL(pool_alloc, &device, nbytes, pool, stream), &device, adr);
+  return CALL(pool_alloc, adr, nbytes, pool, stream);
 }
-static int pool_free(void *adr, void *stream) { return CALL(free_async, (uintptr_t)adr, stream); }
+static int pool_free(void *adr, void *stream) { return CALL(free_async, adr, stream); }
 
 /* ---- pages ---- */
 
@@ -274,31 +266,21 @@ static int page_size(size_t *nbytes, int device) {
 }
 
 static int range_reserve(void **adr, size_t nbytes, size_t alignment) {
-  umemCuAddress device = 0;
-  return allocated(CALL(range_reserve, &device, nbytes, alignment, 0, 0), &device, adr);
+  return CALL(range_reserve, adr, nbytes, alignment, 0, 0);
 }
-static int range_free(void *adr, size_t nbytes) { return CALL(range_free, (uintptr_t)adr, nbytes); }
+static int range_free(void *adr, size_t nbytes) { return CALL(range_free, adr, nbytes); }
 
 static int page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
   umemCuPageProps properties = page_of(device, for_bus);
-  umemCuPage created = 0;
-  int error = CALL(page_create, &created, nbytes, &properties, 0);
-  if (!error) *page = created;
-  return error;
+  return CALL(page_create, page, nbytes, &properties, 0);
 }
 
-static int page_retain(uint64_t *page, void *adr) {
-  umemCuPage retained = 0;
-  int error = CALL(page_retain, &retained, adr);
-  if (!error) *page = retained;
-  return error;
-}
-
+static int page_retain(uint64_t *page, void *adr) { return CALL(page_retain, page, adr); }
 static int page_release(uint64_t page) { return CALL(page_release, page); }
 static int page_map(void *adr, size_t nbytes, uint64_t page) {
-  return CALL(page_map, (uintptr_t)adr, nbytes, 0, page, 0);
+  return CALL(page_map, adr, nbytes, 0, page, 0);
 }
-static int page_unmap(void *adr, size_t nbytes) { return CALL(page_unmap, (uintptr_t)adr, nbytes); }
+static int page_unmap(void *adr, size_t nbytes) { return CALL(page_unmap, adr, nbytes); }
 
 static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
   umemCuAccess access[64];
@@ -306,84 +288,67 @@ static int page_allow(void *adr, size_t nbytes, uint64_t devices) {
   for (int device = 0; device < 64; device++)
     if (devices >> device & 1)
       access[count++] = (umemCuAccess){{umemCuOnDevice, device}, umemCuReadWrite};
-  return CALL(page_access, (uintptr_t)adr, nbytes, access, count);
+  return CALL(page_access, adr, nbytes, access, count);
 }
 
 /* ---- copies and sets ---- */
 
 static int copy(void *dst, void const *src, size_t nbytes, umemCudaDirection direction) {
-  switch (direction) {
-  case umemCudaToDevice:
-    return CALL(copy_in, (uintptr_t)dst, src, nbytes);
-  case umemCudaToHost:
-    return CALL(copy_out, dst, (uintptr_t)src, nbytes);
-  case umemCudaWithinDevice:
-    return CALL(copy_within, (uintptr_t)dst, (uintptr_t)src, nbytes);
-  default:
-    return CALL(copy, (uintptr_t)dst, (uintptr_t)src, nbytes);
-  }
+  return direction == umemCudaToDevice       ? CALL(copy_in, dst, src, nbytes)
+         : direction == umemCudaToHost       ? CALL(copy_out, dst, src, nbytes)
+         : direction == umemCudaWithinDevice ? CALL(copy_within, dst, src, nbytes)
+                                             : CALL(copy, dst, src, nbytes);
 }
 
 static int copy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection direction,
                       void *stream) {
-  switch (direction) {
-  case umemCudaToDevice:
-    return CALL(copy_in_async, (uintptr_t)dst, src, nbytes, stream);
-  case umemCudaToHost:
-    return CALL(copy_out_async, dst, (uintptr_t)src, nbytes, stream);
-  case umemCudaWithinDevice:
-    return CALL(copy_within_async, (uintptr_t)dst, (uintptr_t)src, nbytes, stream);
-  default:
-    return CALL(copy_async, (uintptr_t)dst, (uintptr_t)src, nbytes, stream);
-  }
+  return direction == umemCudaToDevice       ? CALL(copy_in_async, dst, src, nbytes, stream)
+         : direction == umemCudaToHost       ? CALL(copy_out_async, dst, src, nbytes, stream)
+         : direction == umemCudaWithinDevice ? CALL(copy_within_async, dst, src, nbytes, stream)
+                                             : CALL(copy_async, dst, src, nbytes, stream);
 }
 
 static int copy_peer_async(void *dst, int dst_device, void const *src, int src_device,
                            size_t nbytes, void *stream) {
   void *from, *to;
-  int error = primary_retain(&from, src_device);
-  if (!error) error = primary_retain(&to, dst_device);
+  int error = primary_of(&from, src_device);
+  if (!error) error = primary_of(&to, dst_device);
   if (error) return error;
-  return CALL(copy_peer_async, (uintptr_t)dst, to, (uintptr_t)src, from, nbytes, stream);
+  return CALL(copy_peer_async, dst, to, src, from, nbytes, stream);
 }
 
-/* CUmemorytype of the source, or of the destination, of a copy. */
-static int source_type(umemCudaDirection direction) {
+/* CUmemorytype of a side of a copy that is in host memory where the direction is of_host. */
+static int type_of(umemCudaDirection direction, umemCudaDirection of_host) {
   return direction == umemCudaAnyDirection ? umemCuUnified
-         : direction == umemCudaToDevice   ? umemCuHost
-                                           : umemCuDevice;
-}
-static int destination_type(umemCudaDirection direction) {
-  return direction == umemCudaAnyDirection ? umemCuUnified
-         : direction == umemCudaToHost     ? umemCuHost
+         : direction == of_host            ? umemCuHost
                                            : umemCuDevice;
 }
 
 static umemCuSide side(int type, void const *adr, size_t pitch, size_t rows) {
-  return (umemCuSide){
-      .type = type, .host = adr, .device = (uintptr_t)adr, .pitch = pitch, .height = rows};
+  return (umemCuSide){.type = type, .host = adr, .device = adr, .pitch = pitch, .height = rows};
 }
 
-static umemCuCopy3D box_of(umemCudaBox const *box, int src_type, int dst_type) {
-  return (umemCuCopy3D){.src = side(src_type, box->src, box->src_pitch, box->src_rows),
-                        .dst = side(dst_type, box->dst, box->dst_pitch, box->dst_rows),
+static umemCuCopy3D box_of(umemCudaBox const *box, umemCudaDirection direction) {
+  int from = type_of(direction, umemCudaToDevice), to = type_of(direction, umemCudaToHost);
+  return (umemCuCopy3D){.src = side(from, box->src, box->src_pitch, box->src_rows),
+                        .dst = side(to, box->dst, box->dst_pitch, box->dst_rows),
                         .width = box->width,
                         .height = box->height,
                         .depth = box->depth};
 }
 
 static int copy_3d_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
-  umemCuCopy3D all = box_of(box, source_type(direction), destination_type(direction));
+  umemCuCopy3D all = box_of(box, direction);
   return CALL(copy_3d_async, &all, stream);
 }
 
 static umemCuPlane plane(int type, void const *adr, size_t pitch) {
-  return (umemCuPlane){.type = type, .host = adr, .device = (uintptr_t)adr, .pitch = pitch};
+  return (umemCuPlane){.type = type, .host = adr, .device = adr, .pitch = pitch};
 }
 
 static int copy_2d_async(umemCudaBox const *box, umemCudaDirection direction, void *stream) {
-  umemCuCopy2D all = {.src = plane(source_type(direction), box->src, box->src_pitch),
-                      .dst = plane(destination_type(direction), box->dst, box->dst_pitch),
+  umemCuCopy2D all = {.src = plane(type_of(direction, umemCudaToDevice), box->src, box->src_pitch),
+                      .dst = plane(type_of(direction, umemCudaToHost), box->dst, box->dst_pitch),
                       .width = box->width,
                       .height = box->height};
   return CALL(copy_2d_async, &all, stream);
@@ -398,14 +363,14 @@ static int copy_box_async(umemCudaBox const *box, umemCudaDirection direction, v
 
 static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
                                void *stream) {
-  umemCuCopy3D all = box_of(box, umemCuDevice, umemCuDevice);
-  int error = primary_retain(&all.src.context, src_device);
-  if (!error) error = primary_retain(&all.dst.context, dst_device);
+  umemCuCopy3D all = box_of(box, umemCudaWithinDevice);
+  int error = primary_of(&all.src.context, src_device);
+  if (!error) error = primary_of(&all.dst.context, dst_device);
   return error ? error : CALL(copy_3d_peer_async, &all, stream);
 }
 
 static int set_async(void *adr, int c, size_t nbytes, void *stream) {
-  return CALL(set_async, (uintptr_t)adr, (unsigned char)c, nbytes, stream);
+  return CALL(set_async, adr, (unsigned char)c, nbytes, stream);
 }
 
 /* ---- streams and events ---- */
@@ -429,7 +394,8 @@ static int stream_device(void *stream, int *device) {
 static int stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
   int status = umemCudaNoCapture;
   if (id) *id = 0;
-  int error = CALL(capture_info, stream, &status, id, NULL, NULL, NULL);
+  int error = id ? CALL(capture_info, stream, &status, id, NULL, NULL, NULL)
+                 : CALL(is_capturing, stream, &status);
   *capture = umemCudaCapture_of(error, status);
   return error;
 }
@@ -444,15 +410,14 @@ static int event_synchronize(void *event) { return CALL(event_synchronize, event
 _Static_assert(sizeof(umemCudaIpc) == sizeof(umemCuIpc), "handles have 64 bytes");
 
 static int ipc_memory(umemCudaIpc *handle, void *adr) {
-  return CALL(ipc_memory, (umemCuIpc *)handle, (uintptr_t)adr);
+  return CALL(ipc_memory, (umemCuIpc *)handle, adr);
 }
 static int ipc_open(void **adr, umemCudaIpc const *handle) {
-  umemCuAddress device = 0;
   umemCuIpc theirs;
   memcpy(&theirs, handle, sizeof theirs);
-  return allocated(CALL(ipc_open, &device, theirs, umemCuLazyPeerAccess), &device, adr);
+  return CALL(ipc_open, adr, theirs, umemCuLazyPeerAccess);
 }
-static int ipc_close(void *adr) { return CALL(ipc_close, (uintptr_t)adr); }
+static int ipc_close(void *adr) { return CALL(ipc_close, adr); }
 
 static int ipc_event_create(void **event) {
   return CALL(event_create, event, umemCuDisableTiming | umemCuInterprocess);
@@ -473,11 +438,10 @@ static int pool_import(void **pool, int fd) {
   return CALL(pool_import, pool, (void *)(uintptr_t)fd, umemCuByDescriptor, 0);
 }
 static int pool_export_pointer(umemCudaIpc *data, void *adr) {
-  return CALL(pool_export_pointer, (umemCuIpc *)data, (uintptr_t)adr);
+  return CALL(pool_export_pointer, (umemCuIpc *)data, adr);
 }
 static int pool_import_pointer(void **adr, void *pool, umemCudaIpc const *data) {
-  umemCuAddress device = 0;
-  return allocated(CALL(pool_import_pointer, &device, pool, (umemCuIpc const *)data), &device, adr);
+  return CALL(pool_import_pointer, adr, pool, (umemCuIpc const *)data);
 }
 
 static umemCudaRt table = {

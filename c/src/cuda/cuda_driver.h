@@ -1,7 +1,7 @@
 /* cuda_driver.h - the functions of NVIDIA's driver that umem calls, and what it passes to them:
  * their binary interface since CUDA 12.0.
  *
- * test/compile/cuda_driver_layout.c compares it with cuda.h. Contexts, pools, streams and events
+ * test/compile/cuda_layout.c compares it with cuda.h. Contexts, pools, streams and events
  * are pointers; a device is an int, its number. */
 #ifndef UMEM_CUDA_DRIVER_H
 #define UMEM_CUDA_DRIVER_H
@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef unsigned long long umemCuAddress; /* CUdeviceptr */
-_Static_assert(sizeof(umemCuAddress) == sizeof(void *), "addresses have 64 bits");
+typedef void const *umemCuAddress; /* CUdeviceptr, a number of as many bits; results are void * */
 
 /* CUmemorytype */
 enum { umemCuHost = 1, umemCuDevice = 2, umemCuUnified = 4 };
@@ -106,7 +105,7 @@ typedef struct umemCuPoolProps {
 } umemCuPoolProps;
 
 /* CUmemGenericAllocationHandle */
-typedef unsigned long long umemCuPage;
+typedef uint64_t umemCuPage;
 
 /* CUmemAllocationProp */
 typedef struct umemCuPageProps {
@@ -144,6 +143,7 @@ typedef struct umemCuAccess {
   FUNCTION(device_get_attribute, cuDeviceGetAttribute, (int *, int, int))                          \
   FUNCTION(can_access, cuDeviceCanAccessPeer, (int *, int, int))                                   \
   FUNCTION(retain, cuDevicePrimaryCtxRetain, (void **, int))                                       \
+  FUNCTION(release, cuDevicePrimaryCtxRelease_v2, (int))                                           \
   FUNCTION(get_current, cuCtxGetCurrent, (void **))                                                \
   FUNCTION(push, cuCtxPushCurrent_v2, (void *))                                                    \
   FUNCTION(pop, cuCtxPopCurrent_v2, (void **))                                                     \
@@ -153,11 +153,11 @@ typedef struct umemCuAccess {
   FUNCTION(get_attributes, cuPointerGetAttributes, (unsigned, int *, void **, umemCuAddress))      \
   FUNCTION(get_uuid, cuDeviceGetUuid_v2, (umemCuUuid *, int))                                      \
   FUNCTION(get_bus_id, cuDeviceGetPCIBusId, (char *, int, int))                                    \
-  FUNCTION(get_range, cuMemGetAddressRange_v2, (umemCuAddress *, size_t *, umemCuAddress))         \
+  FUNCTION(get_range, cuMemGetAddressRange_v2, (void **, size_t *, umemCuAddress))                 \
   FUNCTION(get_info, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
-  FUNCTION(mem_alloc, cuMemAlloc_v2, (umemCuAddress *, size_t))                                    \
+  FUNCTION(mem_alloc, cuMemAlloc_v2, (void **, size_t))                                            \
   FUNCTION(mem_free, cuMemFree_v2, (umemCuAddress))                                                \
-  FUNCTION(alloc_managed, cuMemAllocManaged, (umemCuAddress *, size_t, unsigned))                  \
+  FUNCTION(alloc_managed, cuMemAllocManaged, (void **, size_t, unsigned))                          \
   FUNCTION(prefetch, cuMemPrefetchAsync, (umemCuAddress, size_t, int, void *))                     \
   FUNCTION(advise, cuMemAdvise, (umemCuAddress, size_t, int, int))                                 \
   FUNCTION(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                \
@@ -170,12 +170,12 @@ typedef struct umemCuAccess {
   FUNCTION(pool_get, cuMemPoolGetAttribute, (void *, int, void *))                                 \
   FUNCTION(pool_trim, cuMemPoolTrimTo, (void *, size_t))                                           \
   FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
-  FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (umemCuAddress *, size_t, void *, void *))         \
+  FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (void **, size_t, void *, void *))                 \
   FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
   FUNCTION(get_granularity, cuMemGetAllocationGranularity,                                         \
            (size_t *, umemCuPageProps const *, int))                                               \
   FUNCTION(range_reserve, cuMemAddressReserve,                                                     \
-           (umemCuAddress *, size_t, size_t, umemCuAddress, unsigned long long))                   \
+           (void **, size_t, size_t, umemCuAddress, unsigned long long))                           \
   FUNCTION(range_free, cuMemAddressFree, (umemCuAddress, size_t))                                  \
   FUNCTION(page_create, cuMemCreate,                                                               \
            (umemCuPage *, size_t, umemCuPageProps const *, unsigned long long))                    \
@@ -185,7 +185,7 @@ typedef struct umemCuAccess {
   FUNCTION(page_unmap, cuMemUnmap, (umemCuAddress, size_t))                                        \
   FUNCTION(page_access, cuMemSetAccess, (umemCuAddress, size_t, umemCuAccess const *, size_t))     \
   FUNCTION(ipc_memory, cuIpcGetMemHandle, (umemCuIpc *, umemCuAddress))                            \
-  FUNCTION(ipc_open, cuIpcOpenMemHandle_v2, (umemCuAddress *, umemCuIpc, unsigned))                \
+  FUNCTION(ipc_open, cuIpcOpenMemHandle_v2, (void **, umemCuIpc, unsigned))                        \
   FUNCTION(ipc_close, cuIpcCloseMemHandle, (umemCuAddress))                                        \
   FUNCTION(ipc_event, cuIpcGetEventHandle, (umemCuIpc *, void *))                                  \
   FUNCTION(ipc_event_open, cuIpcOpenEventHandle, (void **, umemCuIpc))                             \
@@ -194,8 +194,7 @@ typedef struct umemCuAccess {
   FUNCTION(pool_import, cuMemPoolImportFromShareableHandle,                                        \
            (void **, void *, int, unsigned long long))                                             \
   FUNCTION(pool_export_pointer, cuMemPoolExportPointer, (umemCuIpc *, umemCuAddress))              \
-  FUNCTION(pool_import_pointer, cuMemPoolImportPointer,                                            \
-           (umemCuAddress *, void *, umemCuIpc const *))                                           \
+  FUNCTION(pool_import_pointer, cuMemPoolImportPointer, (void **, void *, umemCuIpc const *))      \
   FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
   FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
   FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \
@@ -216,6 +215,7 @@ typedef struct umemCuAccess {
   FUNCTION(stream_context, cuStreamGetCtx, (void *, void **))                                      \
   FUNCTION(stream_synchronize, cuStreamSynchronize, (void *))                                      \
   FUNCTION(stream_wait, cuStreamWaitEvent, (void *, void *, unsigned))                             \
+  FUNCTION(is_capturing, cuStreamIsCapturing, (void *, int *))                                     \
   FUNCTION(capture_info, cuStreamGetCaptureInfo_v2,                                                \
            (void *, int *, uint64_t *, void **, void const **, size_t *))                          \
   FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                       \

@@ -1,13 +1,12 @@
-/* cuda_rt.h - the CUDA runtime as umem sees it: one table of functions.
+/* cuda_rt.h - CUDA as umem sees it: one table of functions.
  *
- * Nothing else of umem calls CUDA. cuda_rt.c, which alone includes CUDA's headers, fills the table
- * from the runtime; in builds for UMEM_CUDA=DRIVER cuda_driver.c fills it from the driver's
- * library. So the contexts are compiled, and tested with a double of the table, on machines without
- * the toolkit; and every call can be made to fail.
+ * Nothing else of umem calls CUDA. cuda_driver.c fills the table from NVIDIA's driver, and
+ * cuda_rt.c chooses the table in use. So the contexts are compiled, and tested with a double of the
+ * table, on machines without CUDA; and every call can be made to fail.
  *
- * Functions return CUDA's error numbers (cudaError_t; those of the driver are the same numbers), 0
- * being success. Streams, events, pools and contexts are CUDA's handles as void *; stream NULL is
- * the legacy default stream. All of them may be called from many threads. */
+ * Functions return CUDA's error numbers (cudaError_t; those of the driver are the same numbers),
+ * 0 being success. Streams, events, pools and contexts are CUDA's handles as void *; stream NULL
+ * is the legacy default stream. All of them may be called from many threads. */
 #ifndef UMEM_CUDA_RT_H
 #define UMEM_CUDA_RT_H
 
@@ -222,7 +221,7 @@ typedef struct umemCudaRt {
   int (*pool_import_pointer)(void **adr, void *pool, umemCudaIpc const *data);
 
   /* ---- files ---- */
-  /* The functions of cuFile for this runtime (cufile_rt.h); NULL where there are none. Not a call
+  /* The functions of cuFile for this runtime (cuda_cufile.h); NULL where there are none. Not a call
    * of CUDA. */
   struct umemCufileRt const *(*cufile)(void);
 
@@ -253,8 +252,7 @@ static inline bool umemCudaBox_is_split(umemCudaBox const *box, umemCudaDirectio
 
 /* ==== the table in use ==== */
 
-/* The table in use: CUDA's or the driver's, or what a test has put in its place; NULL in a build
- * without CUDA. */
+/* The table in use: CUDA's, or what a test has put in its place; NULL in a build without CUDA. */
 umemCudaRt const *umemCudaRt_get(void);
 
 /* For tests: uses table, which must outlive its use, until called with NULL. No context may
@@ -263,12 +261,17 @@ void umemCudaRt_replace(umemCudaRt const *table);
 
 /* The table filled from NVIDIA's driver alone, whose cufile is the given function.
  *
- * The library of the driver, libcuda.so.1, is wherever a GPU works, and is looked for when the
- * table is first asked for: such a build of umem needs no CUDA toolkit, and serves drivers of CUDA
- * 12 and later. Memory, streams and events are the same for the runtime, also for one that is in
- * the process: both use the primary contexts of the GPUs. Where there is no driver, or one without
- * a function that umem needs, absence of the table says so, and all calls fail with
+ * The library of the driver, libcuda.so.1, is wherever a GPU works. umem looks for it when the
+ * table is first requested, so it needs no CUDA toolkit, and serves drivers of CUDA 12 and
+ * later. Memory, streams and events are the same for the runtime, also for one that is in the
+ * process: both use the primary contexts of the GPUs. Where there is no driver, or one without a
+ * function that umem needs, absence of the table returns the reason, and all calls fail with
  * umemCudaInsufficientDriver. */
 umemCudaRt const *umemCudaDriver_get(struct umemCufileRt const *(*cufile)(void));
+
+/* The functions of cuFile's library (cuda_cufile.h); NULL where it is not installed, lacks one
+ * of them, or the kernel lacks nvidia-fs. Looks for it once in the process, at the first call.
+ * Only in builds with CUDA. */
+struct umemCufileRt const *umemCufileRt_get(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cuda/cuda_rt.h"
-#include "cuda/cufile_rt.h"
+#include "cuda/cuda_cufile.h"
 
 /* ---- a system in place of the real one ---- */
 
@@ -60,8 +60,9 @@ static void find_nothing_at_the_start(void) {
   REQUIRE(umemHost_ctor(&host) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK);
   umem_dtor(&file);
   umem_dtor(&host);
-  REQUIRE(umemCudaRt_get() && umemCudaRt_get()->cufile == umemCufileRt_get);
   REQUIRE(machine.asked + machine.opened == 0);
+  REQUIRE(umemCudaRt_get() && umemCudaRt_get()->cufile == umemCufileRt_get);
+  REQUIRE(machine.asked == 0 && !strstr(machine.names, "cufile"));
 }
 
 static void find_no_module(void) {

@@ -1,9 +1,10 @@
-/* cufile_rt.c - fills the table of cufile_rt.h from libcufile.so.0.
+/* cuda_cufile.c - fills the table of cuda_cufile.h from libcufile.so.0.
  *
  * Without the module nvidia-fs there is nothing to use, so that the library is not even opened: it
  * takes milliseconds to load, and its driver writes a log file into the current folder where the
  * module is missing. */
-#include "cuda/cufile_rt.h"
+#include "cuda/cuda_cufile.h"
+#include "cuda/cuda_rt.h"
 
 #if defined(UMEM_WITH_CUDA) || defined(UMEM_CUDA_DRIVER)
 

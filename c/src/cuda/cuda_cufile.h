@@ -1,12 +1,12 @@
-/* cufile_rt.h - cuFile (GPUDirect Storage) as umem sees it: one table of functions.
+/* cuda_cufile.h - cuFile (GPUDirect Storage) as umem sees it: one table of functions.
  *
- * The functions are those of libcufile.so.0, which cufile_rt.c opens at run time; umem needs
+ * The functions are those of libcufile.so.0, which cuda_cufile.c opens at run time; umem needs
  * neither its header nor the library to be built or to run. The structs here are those of its
  * binary interface, stable since its first release. test/compile/cufile_layout.c compares them with
  * an installed header. Tests put another table in the place of the library's (the member cufile of
  * umemCudaRt). */
-#ifndef UMEM_CUFILE_RT_H
-#define UMEM_CUFILE_RT_H
+#ifndef UMEM_CUDA_CUFILE_H
+#define UMEM_CUDA_CUFILE_H
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -95,9 +95,5 @@ typedef struct umemCufileRt {
   ssize_t (*write)(void *handle, void const *base, size_t size, off_t file_offset,
                    off_t base_offset);
 } umemCufileRt;
-
-/* The library's table; NULL where it is not installed, lacks a function, or the kernel lacks
- * nvidia-fs. Looks for it once in the process, at the first call. Only in builds with CUDA. */
-umemCufileRt const *umemCufileRt_get(void);
 
 #endif
