@@ -52,8 +52,8 @@ enum { umemNumaMost = 64 }; /* nodes that umem knows: 0 to 63 */
 
 /* The numbers of the kernel. */
 typedef enum umemNumaPolicy {
-  umemNumaPrefer =
-      1, /* one node, the others when it is full; with no node, that of the thread that touches a page */
+  /* One node, the others when it is full; with no node, that of the thread that touches a page. */
+  umemNumaPrefer = 1,
   umemNumaBind = 2,      /* these nodes alone */
   umemNumaInterleave = 3 /* page after page, from node to node */
 } umemNumaPolicy;

@@ -1,4 +1,4 @@
-/* mapped.c - see mapped.h. */
+/* mapped.c - maps files once for each process, and counts who uses a mapping. */
 #include "share/mapped.h"
 
 #include "base/lock.h"

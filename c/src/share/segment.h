@@ -41,8 +41,7 @@ typedef struct umemShmOwner {
 /* A number of an extent is its index plus 1; 0 is none. */
 typedef struct umemShmExtent {
   uint64_t offset; /* from the beginning of the data */
-  uint64_t
-      size; /* of a live one the bytes that were asked for; of a free one a multiple of the granule */
+  uint64_t size;   /* live: the bytes that were asked for; free: a multiple of the granule */
   uint64_t process;
   uint32_t space;
   uint32_t state;

@@ -523,7 +523,7 @@ uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset) {
   return 0;
 }
 
-/* Fills in what others can know of a block. Asks the system, so the lock is not held. */
+/* Fills in what others can know of a block. Queries the system, so the lock is not held. */
 static void describe(Shm const *shm, umemShmBlock *blocks, size_t count) {
   umemShmOwner last = {0};
   bool dead = false;

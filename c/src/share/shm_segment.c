@@ -354,8 +354,8 @@ static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
   return !error || fail(ctx, segment, what, error);
 }
 
-/* Makes a segment of fd, an empty file, or one that somebody else has not completed. Takes fd over.
- * The store that makes it ready is the last one. */
+/* Makes a segment of fd, an empty file, or one that another process has not completed. Takes fd
+ * over. The store that makes it ready is the last one. */
 static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptions const *options) {
   umemShmHeader header = plan(options);
   if (UMEM_AGAIN(getrandom(header.id, sizeof header.id, 0)) != (ssize_t)sizeof header.id) {
@@ -502,8 +502,8 @@ static bool is_begun(int fd) {
   return !memcmp(header.magic, umemSegment_magic, sizeof umemSegment_magic) && header.ready == 0;
 }
 
-/* Before the file gets its length it says whose it is. What somebody else has begun is cut off, so
- * that all is zero. */
+/* Before the file gets its length it says whose it is. What another process has begun is cut off,
+ * so that all is zero. */
 static bool begin(int fd, umemShmOptions const *options) {
   umemShmHeader header = plan(options);
   return fchmod(fd, mode_of(options)) == 0 &&
@@ -521,7 +521,7 @@ static bool make_locked(umemVirtual *ctx, umemShmSegment *segment, int fd,
   return fail(ctx, segment, "begin", error);
 }
 
-/* Makes a file empty again, which somebody else has made. Best effort, after a failure. */
+/* Makes a file empty again that another process has made. Best effort, after a failure. */
 static void restore(int fd, mode_t mode) {
   bool shorter = UMEM_AGAIN(ftruncate(fd, 0)) == 0;
   bool as_before = fchmod(fd, mode & 07777) == 0;
@@ -549,7 +549,7 @@ static bool make_named(umemVirtual *ctx, umemShmSegment *segment, int fd, bool i
   return good;
 }
 
-/* The file is locked. Nobody makes a segment of the file of another user, who would own it. */
+/* The file is locked. No process makes a segment of the file of another user, who would own it. */
 static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, bool is_new,
                         struct stat const *st, umemShmOptions const *options) {
   bool fresh = st->st_size == 0 || is_begun(fd);

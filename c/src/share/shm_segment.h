@@ -54,8 +54,8 @@ bool umemShmOwner_is_mark_of_dead(uint64_t mark, int fd);
 
 typedef enum umemShmLocked {
   umemShmLockTaken,
-  umemShmLockInherited, /* taken from a process that has ended: what the lock protects is half changed */
-  umemShmLockRefused /* another one has held it up to the limit */
+  umemShmLockInherited, /* from a process that has ended: what it protects is half changed */
+  umemShmLockRefused    /* another one has held it up to the limit */
 } umemShmLocked;
 
 /* self: the mark of the calling process. fd: a descriptor of the segment. limit: milliseconds to

@@ -104,7 +104,7 @@ void umemStoreContext_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual
     umemStore_write(store, umemStore_offset(store, dst_adr), (void const *)src_adr, nbytes);
 }
 
-/* Linux finds pages that were written through a mapping without msync too; POSIX asks for it. */
+/* Linux finds pages that were written through a mapping without msync too; POSIX requires it. */
 static bool flush_mapping(umemStore *store) {
   uint64_t length;
   if (!umemStore_settle(store) || !umemStore_measure(store, &length)) return false;

@@ -19,7 +19,7 @@
  *
  * cachestat (Linux 6.5) answers. Where it is missing or not allowed, preadv2 of a byte with
  * RWF_NOWAIT does; newer kernels begin to read ahead then, so that it comes second. On an overlay
- * it comes first: cachestat asks for the pages of the overlay's own file, which never has any. */
+ * it comes first: cachestat counts the pages of the overlay's own file, which never has any. */
 
 enum { cachestat_number = 451, page_size = 4096 };
 
@@ -241,7 +241,7 @@ static bool take_buffer(umemDirectPath *path) {
   return path->buffer;
 }
 
-/* pread or pwrite. EINVAL says that the device asks for other addresses or units. */
+/* pread or pwrite. EINVAL says that the device needs other addresses or units. */
 static ssize_t transfer(umemDirectPath const *path, uint64_t offset, char *bytes, size_t size,
                         bool writes) {
   return UMEM_AGAIN(writes ? pwrite(path->fd, bytes, size, (off_t)offset)
