@@ -25,19 +25,20 @@ OF_NVCC = {".cu", ".cuh"}
 ENTERS = {
     "base": set(),
     "core": {"base"},
-    "stores": {"base", "core"},
+    "watch": {"base", "core"},
+    "stores": {"base", "core", "watch"},
     "share": {"base", "core"},
-    "cuda": {"base", "core"},
+    "cuda": {"base", "core", "watch"},
     "pool": {"base", "core"},
     "adaptors": {"base", "core"},
     "adaptors/debug": {"base", "core", "adaptors"},
     "adaptors/log": {"base", "core", "adaptors"},
     "open": {"base", "core"},
-    "blocks": {"base", "core"},
+    "blocks": {"base", "core", "watch"},
     "array": {"base", "core"},
 }
 # Rooms that include no header of a context.
-BELOW_CONTEXTS = {"base", "core"}
+BELOW_CONTEXTS = {"base", "core", "watch"}
 # The public headers that the room base may include: they know no context.
 IN_BASE = {"umem/config.h", "umem/status.h"}
 

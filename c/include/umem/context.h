@@ -30,7 +30,8 @@
 
 struct umemVtbl;
 
-/* The kind of a context, for people to read. The library decides by umemCapability, never by this. */
+/* The kind of a context, for people to read. The library decides by umemCapability, never by
+ * this. */
 typedef enum umemDeviceType {
   umemVirtualDevice = 0,
   umemHostDevice,
@@ -61,30 +62,33 @@ typedef enum umemCapability {
   umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means out of memory, and umem records that */
   umemSeesHost = 1 << 10, /* reserved: no context has it */
-  /* Kernels of the program may use the memory while no call of umem runs. umem_synchronize waits for these
-   * kernels, umem_wait orders other contexts after them, and umem waits before the CPU uses the memory. */
+  /* Kernels of the program may use the memory while no call of umem runs. umem_synchronize waits
+   * for these kernels, umem_wait orders other contexts after them, and umem waits before the CPU
+   * uses the memory. */
   umemDeviceShared = 1 << 11,
-  /* No method but dtor and info reaches a point where pthread_cancel may end the thread (I/O, waiting), so umem does not
-   * disable cancellation: see doc/concepts/threads.rst. */
+  /* No method but dtor and info reaches a point where pthread_cancel may end the thread (I/O,
+   * waiting), so umem does not disable cancellation: see doc/concepts/threads.rst. */
   umemPrompt = 1 << 12,
-  /* The methods alloc and free reach such a point only when they call umem on another context, as those of
-   * a pool do. */
+  /* The methods alloc and free reach such a point only when they call umem on another context,
+   * as those of a pool do. */
   umemPromptBlocks = 1 << 13,
-  /* A umemGuarded is in the stack: connections and arrays do not share the memory with a Host, also where they could.
-   * So a program meets the copies that a GPU would need. */
+  /* A umemGuarded is in the stack: connections and arrays do not share the memory with a Host,
+   * also where they could. So a program meets the copies that a GPU would need. */
   umemSeparate = 1 << 14,
-  /* The memory may outlive the process: a child of fork and its parent use the same bytes (shared memory, files, ranks of
-   * MPI). An object frees a block there only in the process that has allocated or received it: see umem_end_block. Copies
-   * without a named place, in C++ and Python, are in RAM. */
+  /* The memory may outlive the process: a child of fork and its parent use the same bytes
+   * (shared memory, files, ranks of MPI). An object frees a block there only in the process that
+   * has allocated or received it: see umem_end_block. Copies without a named place, in C++ and
+   * Python, are in RAM. */
   umemShared = 1 << 15,
-  /* A named file: what was written stays. An object of C++ or Python that ends leaves its block allocated, so that no
-   * later block takes its bytes. See umemReuse in umem/file.h. */
+  /* A named file: what was written stays. An object of C++ or Python that ends leaves its block
+   * allocated, so that no later block takes its bytes. See umemReuse in umem/file.h. */
   umemKeeps = 1 << 16,
   umemKeepsAll = 1 << 17 /* so does a umemArray that ends (umemReuseNo) */
 } umemCapability;
 
-/* The base of every context, and the first member of its struct. Programs must not change it; virtual.h is for
- * authors of contexts. The size and all offsets stay the same as long as the SOVERSION does. */
+/* The base of every context, and the first member of its struct. Programs must not change it;
+ * virtual.h is for authors of contexts. The size and all offsets stay the same as long as the
+ * SOVERSION does. */
 typedef struct umemVirtual {
   struct umemVtbl const *vptr; /* borrowed; NULL before construction and after destruction */
   umemDeviceType type;
@@ -96,7 +100,8 @@ typedef struct umemVirtual {
   uint32_t vtbl_size;    /* bytes of the method table that the context was compiled against */
   size_t alignment;      /* bytes: every address of umem_alloc and umem_calloc is a multiple */
   uint64_t space[2];     /* names the address space: equal (and one vptr) means the same memory */
-  void *base;            /* owned by the library */
+  void *base;            /* owned by the library: the label of the context and records of its
+                            aligned blocks; NULL while it has neither */
   void const *self;      /* where it was constructed; at any other address it is a copy */
   uintptr_t reserved[4]; /* of the library; zero in contexts of programs */
   char text[UMEM_MESSAGE_SIZE]; /* where status.message points */
@@ -104,25 +109,26 @@ typedef struct umemVirtual {
 
 /* ---- the end of a context ---- */
 
-/* Destructs ctx. A context that owns its memory (files, GPUs, pools) frees the blocks that are still live; a named
- * file keeps its bytes. The blocks of a Host, and of an adaptor that passes on the blocks of the context below, stay
- * live. If the end fails (for example close), ctx and the thread record the failure, and you can read it
- * afterwards. Does nothing for NULL, and for a context that is all zero or was destructed. */
+/* Destructs ctx. A context that owns its memory (files, GPUs, pools) frees the blocks that are
+ * still live; a named file keeps its bytes. The blocks of a Host, and of an adaptor that passes
+ * on the blocks of the context below, stay live. If the end fails (for example close), ctx and
+ * the thread record the failure, and you can read it afterwards. Does nothing for NULL, and for
+ * a context that is all zero or was destructed. */
 UMEM_EXTERN void umem_dtor(void *ctx);
 
 /* ---- questions ---- */
 
-/* The address that no block has, and that failed allocations return: 0, or UINTPTR_MAX if addresses are offsets
- * (umemOffsets). Returns 0 for NULL. */
+/* The address that no block has, and that failed allocations return: 0, or UINTPTR_MAX if
+ * addresses are offsets (umemOffsets). Returns 0 for NULL. */
 UMEM_EXTERN uintptr_t umem_null(void const *ctx);
 
-/* The name of the kind of context: "Host", "File", ...; "User" if the context has set no name, "None" for NULL and
- * for a struct that is all zero. Never NULL; static storage. */
+/* The name of the kind of context: "Host", "File", ...; "User" if the context has set no name,
+ * "None" for NULL and for a struct that is all zero. Never NULL; static storage. */
 UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
 
-/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its innermost context; a
- * umemGuarded over RAM has a memory of its own.
- * Returns false, and records a status, if either is not constructed. */
+/* Whether an address means the same byte in both contexts. For an adaptor, umem compares its
+ * innermost context; a umemGuarded over RAM has a memory of its own. Returns false, and records
+ * a status, if either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 
 /* Returns the context below ctx: the upstream that a pool, a limit or another adaptor was constructed with, or the
@@ -178,28 +184,29 @@ typedef struct umemInfo {
         UMEM_UNKNOWN                                                                               \
   }
 
-/* Fills in *info. Members that ctx does not know become UMEM_UNKNOWN, -1 or "". Writes at most info->size bytes.
- * Errors: umemValueError if info is NULL, or if info->size is smaller than that of any version of the struct. */
+/* Fills in *info. Members that ctx does not know become UMEM_UNKNOWN, -1 or "". Writes at most
+ * info->size bytes. Errors: umemValueError if info is NULL, or if info->size is smaller than
+ * that of any version of the struct. */
 UMEM_EXTERN umemStatusType umem_get_info(void *ctx, umemInfo *info);
 
 /* ---- order and durability ---- */
 
-/* Waits until all work that is queued on ctx is done, and returns and records its failures. Returns at once if ctx
- * never queues work (it is neither umemOrdered nor umemDeviceShared). */
+/* Waits until all work that is queued on ctx is done, and returns and records its failures.
+ * Returns at once if ctx never queues work (it is neither umemOrdered nor umemDeviceShared). */
 UMEM_EXTERN umemStatusType umem_synchronize(void *ctx);
 
-/* Makes ctx wait for other: later work of ctx starts after the work that other has queued so far. Between two
- * streams the GPU waits, and the call returns at once; otherwise the calling thread may wait. Does nothing if other
- * is neither umemOrdered nor umemDeviceShared. */
+/* Makes ctx wait for other: later work of ctx starts after the work that other has queued so
+ * far. Between two streams the GPU waits, and the call returns at once; otherwise the calling
+ * thread may wait. Does nothing if other is neither umemOrdered nor umemDeviceShared. */
 UMEM_EXTERN umemStatusType umem_wait(void *ctx, void *other);
 
-/* Makes all bytes durable that were written to a file so far: they then survive a power cut. Does nothing for
- * memory. */
+/* Makes all bytes durable that were written to a file so far: they then survive a power cut.
+ * Does nothing for memory. */
 UMEM_EXTERN umemStatusType umem_flush(void *ctx);
 
-/* Gives storage that no block uses back to where it came from, except about keep bytes: a pool gives chunks to the
- * context below, a file gives space to the disk. The page of each context has the details. Does nothing for contexts
- * that keep no unused storage. */
+/* Gives storage that no block uses back to where it came from, except about keep bytes: a pool
+ * gives chunks to the context below, a file gives space to the disk. The page of each context
+ * has the details. Does nothing for contexts that keep no unused storage. */
 UMEM_EXTERN umemStatusType umem_trim(void *ctx, size_t keep);
 
 #endif

@@ -13,8 +13,8 @@
 
 _Thread_local umemThread umem_thread;
 
-/* The member deferred changes last here, and first below: a signal handler that comes between finds
- * a thread that has put off nothing, and leaves it as it is. */
+/* The member deferred changes last here, and first in umem_end_deferral: a signal handler that
+ * comes between finds a thread that has put off nothing, and leaves it as it is. */
 void umem_defer_cancel(void) {
   if (umem_thread.deferred || !umem_thread.function) return;
   int before;
@@ -22,12 +22,6 @@ void umem_defer_cancel(void) {
                          &before); /* fails for no argument but a wrong one */
   umem_thread.cancel_state = before;
   umem_thread.deferred = true;
-}
-
-void umem_end_deferral(void) {
-  int ignored;
-  umem_thread.deferred = false;
-  pthread_setcancelstate(umem_thread.cancel_state, &ignored);
 }
 
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument) {

@@ -12,7 +12,7 @@
 #endif
 
 struct umemAttempt;
-struct umemOpenLeg;
+struct umemOpenStep;
 
 /* What every call looks at. It has the default TLS model: with initial-exec all thread variables of
  * the library, its texts too, would need room in static TLS, and dlopen of it would fail. */
@@ -32,8 +32,8 @@ typedef struct umemThread {
   uint32_t
       number; /* in the system, when a log has asked for it in the process that has forked so often; or 0 */
   unsigned number_forks;
-  struct umemOpenLeg
-      *leg; /* the innermost open one of the copy that is watched (core/watch.h); NULL: none is */
+  struct umemOpenStep
+      *step; /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
   umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));
@@ -52,7 +52,6 @@ static inline bool umem_is_single_threaded(void) {
  * thread: a thread that ended inside of umem would leave locks held, and its stack to helpers that
  * still use it. Does nothing where no function is running. */
 void umem_defer_cancel(void);
-void umem_end_deferral(void);
 
 /* Starts a thread that runs work(argument), with all signals blocked but those of its own faults:
  * the program's signal handlers must not run in threads that it did not start. Returns 0, or an

@@ -81,12 +81,12 @@ static void begin_block(umemPump *pump) {
   reads->at = 0;
   reads->nbytes = umemSlots_nbytes(&pump->slots, number);
   state->left = reads->nbytes;
-  state->leg = (umemOpenLeg){0};
+  state->step = (umemOpenStep){0};
   if (!umem_is_watched()) return;
-  umem_thread.leg = NULL; /* of another block */
-  umem_trace_open(&state->trace, &state->leg, pump->slots.plan.given.source.ctx,
+  umem_thread.step = NULL; /* of another block */
+  umem_trace_open(&state->trace, &state->step, pump->slots.plan.given.source.ctx,
                   umemSlots_queue(&pump->slots, number), reads->nbytes);
-  umem_trace_let_go(&state->leg);
+  umem_trace_let_go(&state->step);
 }
 
 /* Takes the next piece of about `most` bytes. There is one. */
@@ -119,8 +119,8 @@ static void hold_failure(umemReads *reads, size_t number, umemAttempt const *att
 /* Names the block in messages, and in the ledger. */
 static void enter_block(Reader *self, size_t number) {
   umemPump *pump = self->pump;
-  umemOpenLeg *leg = &state_of(pump, number)->leg;
-  umem_thread.leg = leg->trace ? leg : NULL;
+  umemOpenStep *step = &state_of(pump, number)->step;
+  umem_thread.step = step->trace ? step : NULL;
   if (self->number == number) return;
   self->number = number;
   umem_thread.function = self->name;
@@ -143,7 +143,7 @@ static bool take(Reader *self, size_t most, umemSlotPart *part) {
 static void end_part(Reader *self, size_t number, size_t nbytes, bool done) {
   umemPump *pump = self->pump;
   umemReads *reads = &pump->reads;
-  umem_thread.leg = NULL; /* it may end with the block */
+  umem_thread.step = NULL; /* it may end with the block */
   if (!done) umemAttempt_end(&self->attempt);
   umemLock_acquire(&pump->lock);
   umemSlotState *state = state_of(pump, number);
@@ -153,7 +153,7 @@ static void end_part(Reader *self, size_t number, size_t nbytes, bool done) {
     hold_failure(reads, number, &self->attempt);
   bool whole = done && !state->left;
   if (whole) {
-    umem_trace_close(&state->leg, false);
+    umem_trace_close(&state->step, false);
     count_done(pump);
   }
   self->open--;
@@ -236,7 +236,7 @@ static void read_pieces(void *data, unsigned number) {
                  .pump = job->pump,
                  .number = SIZE_MAX};
   char const *function = umem_thread.function;
-  struct umemOpenLeg *leg = umem_thread.leg;
+  struct umemOpenStep *step = umem_thread.step;
   unsigned sharers = umem_thread.sharers;
   unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
   umem_thread.function = job->pump->function; /* until it has a piece */
@@ -246,7 +246,7 @@ static void read_pieces(void *data, unsigned number) {
   end_reader(&self);
   umem_thread.function = function;
   umem_thread.sharers = sharers;
-  umem_thread.leg = leg;
+  umem_thread.step = step;
 }
 
 /* Sets how many threads read the next blocks: as many as there is room for if the program has no block. */
@@ -262,7 +262,7 @@ static void choose_threads(Job *job, bool one) {
 
 /* Blocks that were begun, and will not be ended. */
 static void close_traces(umemPump *pump) {
-  for (size_t i = 0; i < pump->slots.plan.depth; i++) umem_trace_close(&pump->state[i].leg, true);
+  for (size_t i = 0; i < pump->slots.plan.depth; i++) umem_trace_close(&pump->state[i].step, true);
 }
 
 void umemReads_run(umemPump *pump, bool one) {

@@ -4,7 +4,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 
 #include <stdlib.h>
 
@@ -146,9 +146,9 @@ bool umemSlots_write(umemSlots const *slots, size_t number) {
   umemBlockRange range = umemBlocksPlan_range(&slots->plan, number);
   uint64_t before = umem_thread.failures;
   umemTrace trace;
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
+  __attribute__((cleanup(umem_step_close))) umemOpenStep step = {0};
   if (umem_is_watched()) /* until the block is there it is one copy */
-    umem_trace_open(&trace, &leg, umemSlots_queue(slots, number), destination->ctx,
+    umem_trace_open(&trace, &step, umemSlots_queue(slots, number), destination->ctx,
                     range.rows * destination->nbytes);
   umemRows from = *destination, to = *destination;
   from.ctx = umemSlots_queue(slots, number);

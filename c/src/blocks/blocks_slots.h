@@ -7,7 +7,7 @@
 
 #include "base/lock.h"
 #include "blocks/blocks_plan.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 
 /* ---- slots ---- */
 
@@ -88,7 +88,7 @@ typedef struct umemWrites {
 typedef struct umemSlotState {
   size_t left; /* bytes that have not been read */
   umemTrace trace;
-  umemOpenLeg leg; /* of reading the block, in the ledger */
+  umemOpenStep step; /* of reading the block, in the ledger */
 } umemSlotState;
 
 /* A thread of umem that reads, or one that writes. */

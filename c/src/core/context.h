@@ -1,4 +1,5 @@
-/* context.h - the checks at the start of a call, the methods and layers of a context, and its beginning and end. */
+/* context.h - the checks at the start of a call, the methods and layers of a context, and its
+ * beginning and end. */
 #ifndef UMEM_CORE_CONTEXT_H
 #define UMEM_CORE_CONTEXT_H
 
@@ -20,8 +21,8 @@ static inline bool umem_can(umemVirtual const *ctx, unsigned capabilities) {
   return (ctx->capabilities & capabilities) == capabilities;
 }
 
-/* Returns ctx if it is a constructed context; else NULL, and records a status. Puts cancellation off, but for
- * contexts with umemPrompt. */
+/* Returns ctx if it is a constructed context; else NULL, and records a status. Puts cancellation
+ * off, but for contexts with umemPrompt. */
 umemVirtual *umem_check_slowly(void const *ctx);
 static inline umemVirtual *umem_check(void const *ctx) {
   umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
@@ -29,7 +30,8 @@ static inline umemVirtual *umem_check(void const *ctx) {
   return __builtin_expect(good, 1) ? self : umem_check_slowly(ctx);
 }
 
-/* The same for the methods alloc and free. */
+/* umem_check for the methods alloc and free: also contexts with umemPromptBlocks do not put
+ * cancellation off. */
 static inline umemVirtual *umem_check_blocks(void const *ctx) {
   umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
   bool good = self && self->vptr && umem_is_in_place(self) &&
@@ -37,7 +39,8 @@ static inline umemVirtual *umem_check_blocks(void const *ctx) {
   return __builtin_expect(good, 1) ? self : umem_check_slowly(ctx);
 }
 
-/* Whether this is a child of fork, and a block of ctx that was there in that generation is its parent's still. */
+/* Whether this is a child of fork, and a block of ctx that was there in that generation is its
+ * parent's still. */
 static inline bool umem_is_of_parent(umemVirtual const *ctx, unsigned generation) {
   return umem_can(ctx, umemShared) && generation != umem_fork_count();
 }
@@ -59,14 +62,15 @@ static inline bool umem_cpu_writes(umemVirtual const *ctx) {
 
 /* ---- access ---- */
 
-/* Whether ctx allows access: umemReadable or umemWritable. Otherwise returns false and records a status. */
+/* Whether ctx allows access: umemReadable or umemWritable. Otherwise returns false and records a
+ * status. */
 bool umem_allows_slowly(umemVirtual *ctx, umemCapability access);
 static inline bool umem_allows(umemVirtual *ctx, umemCapability access) {
   return __builtin_expect(umem_can(ctx, access), 1) || umem_allows_slowly(ctx, access);
 }
 
-/* Whether [adr, adr + nbytes) can be bytes of ctx: adr is not null, the sum does not overflow, and ctx allows
- * access. Otherwise returns false and records a status. */
+/* Whether [adr, adr + nbytes) can be bytes of ctx: adr is not null, the sum does not overflow,
+ * and ctx allows access. Otherwise returns false and records a status. */
 bool umem_validate_slowly(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access);
 static inline bool umem_validate(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
                                  umemCapability access) {
@@ -74,25 +78,26 @@ static inline bool umem_validate(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
   return __builtin_expect(good, 1) || umem_validate_slowly(ctx, adr, nbytes, access);
 }
 
-/* Whether nbytes exceed neither of the bounds that a _safe function was given. Otherwise returns false and
- * records umemIndexError on the context, or on both contexts, whose bound they exceed. */
+/* Whether nbytes exceed neither of the bounds that a _safe function was given. Otherwise returns
+ * false and records umemIndexError on the context, or on both contexts, whose bound they exceed. */
 bool umem_both_within(void *src, size_t src_size, void *dst, size_t dst_size, size_t nbytes);
 
 /* ---- layers of a stack ---- */
 
-/* The upstream of ctx. NULL where it has none; NULL, and records a status, where that was destructed. */
+/* The upstream of ctx. NULL where it has none; NULL, and records a status, where that was
+ * destructed. */
 static inline umemVirtual *umem_upstream_of(umemVirtual *ctx) {
   umemVirtual *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, upstream);
   umemVirtual *upstream = slot ? slot(ctx) : NULL;
   return upstream ? umem_check(upstream) : NULL;
 }
 
-/* The innermost layer of ctx; ctx itself where it has no upstream. Records a failure, and stops, at an
- * upstream that is not constructed any more. */
+/* The innermost layer of ctx; ctx itself where it has no upstream. Records a failure, and stops,
+ * at an upstream that is not constructed any more. */
 umemVirtual *umem_innermost(umemVirtual *ctx);
 
-/* The outermost layer of ctx whose table has a method at this offset, or NULL. An adaptor thus inherits the
- * methods that it leaves out. */
+/* The outermost layer of ctx whose table has a method at this offset, or NULL. An adaptor thus
+ * inherits the methods that it leaves out. */
 static inline umemVirtual *umem_layer_with(umemVirtual *ctx, size_t offset) {
   for (;;) {
     void (*method)(void) = NULL;
@@ -112,25 +117,25 @@ bool umem_is_one_memory(umemVirtual *one, umemVirtual *other);
 /* Makes *ctx the base of a context of this kind. */
 void umem_construct(umemVirtual *ctx, umemKind const *kind, void *host);
 
-/* For a constructor that has recorded a failure: from now on *ctx answers every call with a status. umem_null
- * and the recorded status stay. The library will not call the method dtor. */
+/* For a constructor that has recorded a failure: from now on *ctx answers every call with a
+ * status. umem_null and the recorded status stay. The library will not call the method dtor. */
 void umem_construct_failed(umemVirtual *ctx);
 
 /* ---- structs that begin with their own size ---- */
 
-/* Copies given over full, a struct of full_size bytes that holds the defaults. given may be shorter or longer,
- * as its first member says; NULL leaves the defaults. Returns false, and records a status on ctx, for a size
- * that cannot be true; type is the name of the struct. */
+/* Copies given over full, a struct of full_size bytes that holds the defaults. given may be
+ * shorter or longer, as its first member says; NULL leaves the defaults. Returns false, and
+ * records a status on ctx, for a size that cannot be true; type is the name of the struct. */
 bool umem_read_sized(void *ctx, void *full, size_t full_size, void const *given, char const *type);
 
-/* Whether out, a struct of the program that begins with its size, has at least `least` bytes. Returns false,
- * and records umemValueError on ctx, otherwise and for NULL. argument and type are the names of out and of the
- * struct. */
+/* Whether out, a struct of the program that begins with its size, has at least `least` bytes.
+ * Returns false, and records umemValueError on ctx, otherwise and for NULL. argument and type
+ * are the names of out and of the struct. */
 bool umem_can_write_sized(void *ctx, void const *out, size_t least, char const *argument,
                           char const *type);
 
-/* Copies full, a struct of full_size bytes, to out, whose first member holds the bytes that there is room for,
- * and keeps that member. */
+/* Copies full, a struct of full_size bytes, to out, whose first member holds the bytes that
+ * there is room for, and keeps that member. */
 void umem_write_sized(void *out, void const *full, size_t full_size);
 
 #endif

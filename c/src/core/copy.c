@@ -1,23 +1,25 @@
-/* copy.c - copies between any two contexts, of runs and of items with strides, also over themselves.
+/* copy.c - copies between any two contexts, of runs and of items with strides, also over
+ * themselves.
  *
- * run.c moves runs, and items.c what no context does by itself. */
+ * plan.c moves runs, and items.c the items that no context moves by a route of its own. */
 #include "core/copy.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/run.h"
+#include "core/hook.h"
 #include "core/status.h"
 #include "core/items.h"
 #include "core/layout.h"
 #include "core/order.h"
 #include "core/ram.h"
-#include "core/watch.h"
 
 /* ---- overlap ---- */
 
 /* Steps after which the search gives up. */
 enum { most_steps = 10000, most_terms = 2 * UMEM_MAX_RANK };
 
-/* step * i for 0 <= i <= count. The rest: what this term and those after it can reach, and their common divisor. */
+/* step * i for 0 <= i <= count. The rest: what this term and those after it can reach, and their
+ * common divisor. */
 typedef struct Term {
   uint64_t step, count, reach, divisor;
 } Term;
@@ -114,8 +116,8 @@ bool umem_share_bytes(umemVirtual *src, uintptr_t *src_adr, umemVirtual *dst, ui
   return (addressed && !offsets) || umem_is_one_memory(src, dst);
 }
 
-/* Whether the items of the destination follow one another by their addresses: those of an inner dimension are all before
- * the next one of an outer dimension. */
+/* Whether the items of the destination follow one another by their addresses: those of an inner
+ * dimension are all before the next one of an outer dimension. */
 static bool is_in_order(umemLayout const *layout) {
   size_t inner = layout->item_size;
   for (int k = layout->rank - 1; k >= 0; k--) {
@@ -166,66 +168,83 @@ static bool is_empty(umemLayout const *layout) {
   return !layout->item_size;
 }
 
-/* Whether all items that start at adr with these strides can have addresses; false with a status. */
+/* Whether all items that start at adr with these strides can have addresses; false with a
+ * status. Sets *first and *nbytes to the range that they are in. */
 static bool check_side(umemVirtual *ctx, uintptr_t adr, umemLayout const *layout,
-                       ptrdiff_t const *strides, umemCapability access) {
-  ptrdiff_t dense[UMEM_MAX_RANK];
+                       ptrdiff_t const *strides, umemCapability access, uintptr_t *first,
+                       size_t *nbytes) {
   umemLayoutSpan span;
-  bool sane = umem_c_strides(layout->item_size, layout->rank, layout->extents, dense) &&
-              umem_span_of(layout->item_size, layout->rank, layout->extents,
-                           strides ? strides : dense, &span);
-  if (!sane || (span.low < 0 && adr < (uintptr_t)-span.low))
+  if (!strides || !umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span) ||
+      (span.low < 0 && adr < (uintptr_t)-span.low))
     return UMEM_FAIL(ctx, umemValueError, "the items leave the address space of %s",
                      umem_get_device_name(ctx));
   if (adr == umem_null_of(ctx)) return umem_validate(ctx, adr, 0, access);
-  return umem_validate(ctx, adr + (uintptr_t)span.low, (size_t)(span.high - span.low), access);
-}
-
-/* Compiled twice, as copy_run in run.c. */
-static inline __attribute__((always_inline)) void route(umemVirtual *src, uintptr_t src_adr,
-                                                        umemVirtual *dst, uintptr_t dst_adr,
-                                                        umemLayout const *layout, bool watched) {
-  bool (*direct)(umemVirtual *, umemVirtual *, uintptr_t, umemVirtual *, uintptr_t,
-                 umemLayout const *) = watched ? umem_copy_direct_watched : umem_copy_direct;
-  if (!direct(src, src, src_adr, dst, dst_adr, layout) &&
-      !direct(dst, src, src_adr, dst, dst_adr, layout))
-    umem_copy_items(src, src_adr, dst, dst_adr, layout);
-}
-
-static __attribute__((noinline)) void watched_route(umemVirtual *src, uintptr_t src_adr,
-                                                    umemVirtual *dst, uintptr_t dst_adr,
-                                                    umemLayout const *layout) {
-  size_t nbytes = umem_count_items(layout) * layout->item_size;
-  umemTrace trace;
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg whole;
-  umem_trace_open(&trace, &whole, src, dst, nbytes);
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg;
-  umem_leg_open(&leg, src, dst, umemWayItems, nbytes);
-  route(src, src_adr, dst, dst_adr, layout, true);
+  *first = adr + (uintptr_t)span.low;
+  *nbytes = (size_t)(span.high - span.low);
+  return umem_validate(ctx, *first, *nbytes, access);
 }
 
 static inline __attribute__((always_inline)) bool check_sides(umemVirtual *src, uintptr_t src_adr,
                                                               umemVirtual *dst, uintptr_t dst_adr,
-                                                              umemLayout const *layout) {
-  return check_side(src, src_adr, layout, layout->src_strides, umemReadable) &&
-         check_side(dst, dst_adr, layout, layout->dst_strides, umemWritable);
+                                                              umemLayout const *layout,
+                                                              umemRanges *ranges) {
+  ptrdiff_t dense[UMEM_MAX_RANK];
+  bool sane = umem_c_strides(layout->item_size, layout->rank, layout->extents, dense);
+  ptrdiff_t const *from = layout->src_strides ? layout->src_strides : dense;
+  ptrdiff_t const *to = layout->dst_strides ? layout->dst_strides : dense;
+  return check_side(src, src_adr, layout, sane ? from : NULL, umemReadable, &ranges->src,
+                    &ranges->src_bytes) &&
+         check_side(dst, dst_adr, layout, to, umemWritable, &ranges->dst, &ranges->dst_bytes);
 }
 
-/* layout is in normal form. */
+/* ---- who moves the items ---- */
+
+/* layout is in normal form, as in all that follows. */
+static void move_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                       umemLayout const *layout) {
+  if (!umem_copy_direct(src, src_adr, dst, dst_adr, layout))
+    umem_copy_items(src, src_adr, dst, dst_adr, layout);
+}
+
+typedef struct Copy {
+  umemVirtual *src, *dst;
+  uintptr_t src_adr, dst_adr;
+  umemLayout const *layout;
+} Copy;
+
+static bool move_job(void *job) {
+  Copy const *copy = job;
+  move_items(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
+  return true;
+}
+
+static __attribute__((noinline)) void watch_items(umemVirtual *src, uintptr_t src_adr,
+                                                  umemVirtual *dst, uintptr_t dst_adr,
+                                                  umemLayout const *layout) {
+  Copy copy = {src, dst, src_adr, dst_adr, layout};
+  umem_step_hook(&(umemStep){.src = src,
+                             .dst = dst,
+                             .way = umemWayItems,
+                             .nbytes = umem_count_items(layout) * layout->item_size,
+                             .is_copy = true},
+                 move_job, &copy);
+}
+
 static inline __attribute__((always_inline)) void copy_normal(umemVirtual *src, uintptr_t src_adr,
                                                               umemVirtual *dst, uintptr_t dst_adr,
                                                               umemLayout const *layout) {
   if (!layout->rank)
     umem_copy_run(src, src_adr, dst, dst_adr, layout->item_size);
   else if (umem_is_watched())
-    watched_route(src, src_adr, dst, dst_adr, layout);
+    watch_items(src, src_adr, dst, dst_adr, layout);
   else
-    route(src, src_adr, dst, dst_adr, layout, false);
+    move_items(src, src_adr, dst, dst_adr, layout);
 }
 
 /* ---- sides that overlap ---- */
 
-/* Bytes of the buffer for pieces; and of pieces that are worth a copy of their own, which needs no buffer. */
+/* Bytes of the buffer for pieces; and of pieces that are worth a copy of their own, which needs
+ * no buffer. */
 static size_t const most_buffer = 4 << 20, least_piece = 64 << 10;
 
 typedef struct Move {
@@ -235,14 +254,16 @@ typedef struct Move {
       shift; /* from an item of the source to that of the destination, in bytes of their memory */
   uintptr_t buffer; /* in host */
   size_t room;      /* bytes of the buffer; 0: pieces need none */
-  uint64_t before;  /* failures of this thread when the copy began */
+  umemOverlap overlap;
+  umemLayout const *layout;
+  uint64_t before; /* failures of this thread when the copy began */
 } Move;
 
 static bool failed(Move const *move) { return umem_thread.failures != move->before; }
 
 /* src or dst NULL: the buffer. */
-static void copy_leg(Move const *move, umemVirtual *src, ptrdiff_t src_offset, umemVirtual *dst,
-                     ptrdiff_t dst_offset, umemLayout const *layout) {
+static void copy_part(Move const *move, umemVirtual *src, ptrdiff_t src_offset, umemVirtual *dst,
+                      ptrdiff_t dst_offset, umemLayout const *layout) {
   umemNormalLayout n;
   uintptr_t from = src ? move->src_adr + (uintptr_t)src_offset : move->buffer;
   uintptr_t to = dst ? move->dst_adr + (uintptr_t)dst_offset : move->buffer;
@@ -250,8 +271,8 @@ static void copy_leg(Move const *move, umemVirtual *src, ptrdiff_t src_offset, u
   copy_normal(src ? src : move->host, from, dst ? dst : move->host, to, &n.layout);
 }
 
-/* Reads all items before it writes the first. An item that goes to many is in the buffer once. offset: of the first item
- * from that of the whole copy. */
+/* Reads all items before it writes the first. An item that goes to many is in the buffer once.
+ * offset: of the first item from that of the whole copy. */
 static void copy_buffered(Move const *move, ptrdiff_t offset, ptrdiff_t dst_offset,
                           umemLayout const *layout) {
   size_t extents[UMEM_MAX_RANK];
@@ -264,9 +285,9 @@ static void copy_buffered(Move const *move, ptrdiff_t offset, ptrdiff_t dst_offs
   umemLayout gather = *layout, scatter = *layout;
   gather.extents = extents;
   gather.dst_strides = scatter.src_strides = strides;
-  copy_leg(move, move->src, offset, NULL, 0, &gather);
+  copy_part(move, move->src, offset, NULL, 0, &gather);
   if (failed(move) || umem_finish(move->src) != umemOK) return;
-  copy_leg(move, NULL, 0, move->dst, dst_offset, &scatter);
+  copy_part(move, NULL, 0, move->dst, dst_offset, &scatter);
   umem_finish(move->dst);
 }
 
@@ -278,7 +299,8 @@ static size_t buffered_bytes(umemLayout const *layout) {
   return nbytes;
 }
 
-/* Whether the items of a piece that moves overlap with themselves: far from the ends of all addresses. */
+/* Whether the items of a piece that moves overlap with themselves: far from the ends of all
+ * addresses. */
 static bool meets_itself(Move const *move, umemLayout const *layout) {
   umemItems const from = {UINTPTR_MAX / 2, layout->item_size, layout->rank, layout->extents,
                           layout->dst_strides};
@@ -287,13 +309,13 @@ static bool meets_itself(Move const *move, umemLayout const *layout) {
   return umem_items_meet(&from, &to);
 }
 
-/* Cuts a layout whose strides are those of both sides into pieces that follow one another by their addresses, and copies
- * them in the order of the move. */
+/* Cuts a layout whose strides are those of both sides into pieces that follow one another by
+ * their addresses, and copies them in the order of the move. */
 static void copy_in_order(Move const *move, ptrdiff_t offset, umemLayout const *layout) {
   size_t nbytes = umem_count_items(layout) * layout->item_size;
   if (failed(move)) return;
   if (!meets_itself(move, layout)) {
-    copy_leg(move, move->src, offset, move->dst, offset, layout);
+    copy_part(move, move->src, offset, move->dst, offset, layout);
     return;
   }
   if (nbytes <= move->room) {
@@ -318,38 +340,41 @@ static void copy_in_order(Move const *move, ptrdiff_t offset, umemLayout const *
   copy_in_order(move, up ? offset + half : offset, up ? &high : &low);
 }
 
-static void copy_moving(Move *move, umemOverlap overlap, umemLayout const *layout) {
+static bool copy_moving(void *job) {
+  Move *move = job;
+  umemLayout const *layout = move->layout;
   size_t nbytes = buffered_bytes(layout);
   bool short_shift = (size_t)(move->shift < 0 ? -move->shift : move->shift) < least_piece;
-  if (overlap == umemOverlapAll)
+  if (move->overlap == umemOverlapAll)
     move->room = nbytes;
   else if (layout->rank || short_shift)
     move->room = nbytes < most_buffer ? nbytes : most_buffer;
   if (move->room) {
     move->host = umem_host_between(move->src, move->dst);
-    if (!move->host) return;
+    if (!move->host) return true;
     move->buffer = umem_alloc(move->host, move->room);
     if (move->buffer == umem_null_of(move->host)) {
       umemVirtual_adopt(move->src, move->before);
-      return;
+      return true;
     }
   }
   /* Earlier work of dst may still use what is going to be read. */
   bool ready = !move->room || umem_finish(move->dst) == umemOK;
-  if (ready && overlap == umemOverlapAll)
+  if (ready && move->overlap == umemOverlapAll)
     copy_buffered(move, 0, 0, layout);
   else if (ready)
     copy_in_order(move, 0, layout);
   if (move->room) umem_free(move->host, move->buffer);
+  return true;
 }
 
 /* An adaptor hands the copy to its upstream, where the sides overlap as well. */
 static bool pass_on(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                     uintptr_t dst_adr, umemLayout const *layout) {
-  return UMEM_SLOT(self, upstream) && umem_copy_direct(self, src, src_adr, dst, dst_adr, layout);
+  return UMEM_SLOT(self, upstream) && UMEM_SLOT(self, copy_direct) &&
+         self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
 }
 
-/* layout is in normal form. */
 static __attribute__((noinline)) void copy_overlapping(umemVirtual *src, uintptr_t src_adr,
                                                        umemVirtual *dst, uintptr_t dst_adr,
                                                        umemOverlap overlap,
@@ -367,41 +392,40 @@ static __attribute__((noinline)) void copy_overlapping(umemVirtual *src, uintptr
                .dst = dst,
                .src_adr = src_adr,
                .dst_adr = dst_adr,
+               .overlap = overlap,
+               .layout = layout,
                .before = umem_thread.failures};
   umem_share_bytes(src, &src_adr, dst, &dst_adr);
   move.shift = (ptrdiff_t)(dst_adr - src_adr);
-  size_t nbytes = umem_count_items(layout) * layout->item_size;
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg whole = {0};
-  umemTrace trace;
-  if (umem_is_watched()) umem_trace_open(&trace, &whole, src, dst, nbytes);
-  copy_moving(&move, overlap, layout);
+  if (umem_is_watched())
+    umem_step_hook(&(umemStep){.src = src,
+                               .dst = dst,
+                               .way = umemWayItems,
+                               .nbytes = umem_count_items(layout) * layout->item_size,
+                               .is_copy = true},
+                   copy_moving, &move);
+  else
+    copy_moving(&move);
 }
 
 /* ---- any layout ---- */
 
-/* layout is in normal form and has items. */
+/* layout has items, which are in these ranges. */
 static umemOverlap overlap_of(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                              uintptr_t dst_adr, umemLayout const *layout) {
-  umemLayoutSpan from = {0, (ptrdiff_t)layout->item_size}, to = from;
-  if (layout->rank) {
-    umem_span_of(layout->item_size, layout->rank, layout->extents, layout->src_strides, &from);
-    umem_span_of(layout->item_size, layout->rank, layout->extents, layout->dst_strides, &to);
-  }
-  size_t from_length = (size_t)(from.high - from.low), to_length = (size_t)(to.high - to.low);
-  size_t length = from_length > to_length ? from_length : to_length;
-  if (!umem_may_overlap(src, src_adr + (uintptr_t)from.low, dst, dst_adr + (uintptr_t)to.low,
-                        length))
-    return umemOverlapNone;
+                              uintptr_t dst_adr, umemLayout const *layout,
+                              umemRanges const *ranges) {
+  size_t length = umem_greater(ranges->src_bytes, ranges->dst_bytes);
+  if (!umem_may_overlap(src, ranges->src, dst, ranges->dst, length)) return umemOverlapNone;
   return umem_overlap(src, src_adr, dst, dst_adr, layout);
 }
 
-/* layout has items. */
 static inline __attribute__((always_inline)) void copy_layout(umemVirtual *src, uintptr_t src_adr,
                                                               umemVirtual *dst, uintptr_t dst_adr,
-                                                              umemLayout const *layout) {
+                                                              umemLayout const *layout,
+                                                              umemRanges const *ranges) {
   umemNormalLayout n;
   umem_normalise(&n, layout, &src_adr, &dst_adr);
-  umemOverlap overlap = overlap_of(src, src_adr, dst, dst_adr, &n.layout);
+  umemOverlap overlap = overlap_of(src, src_adr, dst, dst_adr, &n.layout, ranges);
   if (__builtin_expect(overlap != umemOverlapNone, 0))
     copy_overlapping(src, src_adr, dst, dst_adr, overlap, &n.layout);
   else
@@ -419,26 +443,27 @@ void umem_copy_bytes_over(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
 }
 
 bool umem_check_strided(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                        umemLayout const *layout) {
+                        umemLayout const *layout, umemRanges *ranges) {
+  ranges->src_bytes = 0;
   return check_layout(src, layout) &&
-         (is_empty(layout) || check_sides(src, src_adr, dst, dst_adr, layout));
+         (is_empty(layout) || check_sides(src, src_adr, dst, dst_adr, layout, ranges));
 }
 
 void umem_copy_layout(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                      umemLayout const *layout) {
-  if (!is_empty(layout)) copy_layout(src, src_adr, dst, dst_adr, layout);
+                      umemLayout const *layout, umemRanges const *ranges) {
+  if (ranges->src_bytes) copy_layout(src, src_adr, dst, dst_adr, layout, ranges);
 }
 
 umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                  umemLayout const *layout) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_check(src);
   umemVirtual *to = umem_check(dst);
+  umemRanges ranges;
   if (from && to && check_layout(from, layout) && !is_empty(layout) &&
-      check_sides(from, src_adr, to, dst_adr, layout))
-    copy_layout(from, src_adr, to, dst_adr, layout);
-  return umem_result(before);
+      check_sides(from, src_adr, to, dst_adr, layout, &ranges))
+    copy_layout(from, src_adr, to, dst_adr, layout, &ranges);
+  return umem_result_of(&umem_entry_);
 }
 
 bool umem_copy_overlaps(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
@@ -447,10 +472,12 @@ bool umem_copy_overlaps(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_a
   umemVirtual *from = umem_check(src);
   umemVirtual *to = umem_check(dst);
   umemNormalLayout n;
-  if (!from || !to || !umem_check_strided(from, src_adr, to, dst_adr, layout) || is_empty(layout))
+  umemRanges ranges;
+  if (!from || !to || !umem_check_strided(from, src_adr, to, dst_adr, layout, &ranges) ||
+      !ranges.src_bytes)
     return false;
   umem_normalise(&n, layout, &src_adr, &dst_adr);
-  return overlap_of(from, src_adr, to, dst_adr, &n.layout) != umemOverlapNone;
+  return overlap_of(from, src_adr, to, dst_adr, &n.layout, &ranges) != umemOverlapNone;
 }
 
 /* ---- runs ---- */

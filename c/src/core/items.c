@@ -1,27 +1,174 @@
-/* items.c - see items.h. Copies item by item where the CPU can address both sides, or has windows on them;
- * otherwise run by run where the runs are long, else in packed pieces through host memory. */
+/* items.c - copies items with strides, for sides that have no route of their own: item by item
+ * where the CPU can address both sides, or has windows on them; otherwise run by run where the
+ * runs are long, else in packed pieces through host memory. */
 #include "core/items.h"
+#include "base/faultable.h"
 #include "base/thread.h"
-#include "core/run.h"
 #include "core/context.h"
 #include "core/layout.h"
 #include "core/order.h"
-#include "core/watch.h"
+#include "core/hook.h"
+#include "core/plan.h"
 #include "core/tiles.h"
-#include "core/window.h"
 
 #include <stdlib.h>
+
+/* ---- through windows ----
+ *
+ * A layout that reaches over more bytes than a window has is halved until it does not: first until the source fits, then,
+ * while that window is open, until the destination fits. So each byte of the source is mapped once. */
+
+/* Bytes of a window: at most the first number, and where there is no such window down to the
+ * second. */
+static size_t const window_most = (size_t)1 << 30, window_least = 64 << 20;
+/* Longer items are runs, which copy_to and copy_from move best. */
+static size_t const item_most = 1 << 20;
+/* Fewer runs than this are copied with fewer system calls one by one. */
+static size_t const least_runs = 8;
+
+/* One side of the copy, and the part of it that is open. */
+typedef struct Side {
+  umemVirtual *ctx;
+  umemCapability access;
+  bool has_window; /* otherwise the CPU may use its addresses */
+  umemWindow window;
+  umemFaultableRange open;
+  uintptr_t first; /* address in ctx of the first byte that is open */
+} Side;
+
+typedef struct Copy {
+  Side src, dst;
+} Copy;
+
+static bool look_at(Side *side, umemVirtual *ctx, umemCapability access) {
+  *side = (Side){.ctx = ctx, .access = access};
+  if (access == umemReadable ? umem_cpu_reads(ctx) : umem_cpu_writes(ctx)) return true;
+  side->has_window = UMEM_SLOT(ctx, window) != NULL;
+  return side->has_window;
+}
+
+static bool open_window(Side *side, uintptr_t adr, umemLayoutSpan const *span) {
+  size_t nbytes = (size_t)(span->high - span->low);
+  side->first = adr + (uintptr_t)span->low;
+  side->window = (umemWindow){0};
+  if (!side->ctx->vptr->window(side->ctx, side->first, nbytes, side->access, &side->window))
+    return false;
+  side->open = (umemFaultableRange){(uintptr_t)side->window.bytes, nbytes};
+  return true;
+}
+
+static void close_window(Side *side) {
+  if (side->window.release) side->window.release(side->ctx, &side->window);
+  side->open = (umemFaultableRange){0};
+}
+
+/* The pointer to adr, which is open. */
+static char *pointer_of(Side const *side, uintptr_t adr) {
+  return (char *)(side->has_window ? side->open.first + (adr - side->first) : adr);
+}
+
+/* ---- halving ---- */
+
+typedef bool CopyPart(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout const *layout);
+
+/* Calls part for both halves of the dimension whose items reach farthest on the side of these
+ * strides. */
+static bool halve(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout const *layout,
+                  ptrdiff_t const *strides, CopyPart *part) {
+  umemLayout only = *layout;
+  only.src_strides = only.dst_strides = strides;
+  int k = umem_widest(&only, layout->extents);
+  umemHalves halves;
+  umem_halve(&halves, layout, k);
+  return part(copy, src_adr, dst_adr, &halves.first) &&
+         part(copy, src_adr + (uintptr_t)halves.src, dst_adr + (uintptr_t)halves.dst,
+              &halves.second);
+}
+
+/* Opens a window for all items. Returns false with *halve true where one for fewer of them may
+ * exist. */
+static bool open_items(Side *side, uintptr_t adr, umemLayout const *layout,
+                       ptrdiff_t const *strides, bool *halve) {
+  umemLayoutSpan span;
+  umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span);
+  size_t nbytes = (size_t)(span.high - span.low);
+  if (nbytes <= window_most && open_window(side, adr, &span)) return true;
+  *halve = nbytes > window_least;
+  return false;
+}
+
+/* Items between open windows. */
+typedef struct Part {
+  char *dst;
+  char const *src;
+  umemLayout const *layout;
+  umemFaultableRange ranges[2];
+} Part;
+
+static bool copy_part(void *job) {
+  Part const *part = job;
+  return umem_copy_pointers(part->dst, part->src, part->layout, part->ranges);
+}
+
+static bool copy_open(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr, umemLayout const *layout) {
+  Part part = {pointer_of(&copy->dst, dst_adr),
+               pointer_of(&copy->src, src_adr),
+               layout,
+               {copy->dst.open, copy->src.open}};
+  if (!umem_is_watched()) return copy_part(&part);
+  return umem_step_hook(&(umemStep){.way = umemWayWindow,
+                                    .nbytes = umem_count_items(layout) * layout->item_size,
+                                    .workers = umem_pointer_workers(layout)},
+                        copy_part, &part);
+}
+
+/* The window of the source is open. */
+static bool copy_to_windows(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr,
+                            umemLayout const *layout) {
+  bool smaller = false;
+  if (!copy->dst.has_window) return copy_open(copy, src_adr, dst_adr, layout);
+  if (!open_items(&copy->dst, dst_adr, layout, layout->dst_strides, &smaller))
+    return smaller && halve(copy, src_adr, dst_adr, layout, layout->dst_strides, copy_to_windows);
+  bool done = copy_open(copy, src_adr, dst_adr, layout);
+  close_window(&copy->dst);
+  return done;
+}
+
+static bool copy_from_windows(Copy *copy, uintptr_t src_adr, uintptr_t dst_adr,
+                              umemLayout const *layout) {
+  bool smaller = false;
+  if (!copy->src.has_window) return copy_to_windows(copy, src_adr, dst_adr, layout);
+  if (!open_items(&copy->src, src_adr, layout, layout->src_strides, &smaller))
+    return smaller && halve(copy, src_adr, dst_adr, layout, layout->src_strides, copy_from_windows);
+  bool done = copy_to_windows(copy, src_adr, dst_adr, layout);
+  close_window(&copy->src);
+  return done;
+}
+
+/* Copies a layout of rank > 0 where each side has a window or addresses that the CPU may use.
+ * Returns true if all is copied, or if waiting for a side failed with a status. Returns false,
+ * with nothing recorded, if there are no windows or fewer items than make them worth it, or if a
+ * page could not be touched: some of the items may be in dst then. */
+static bool copy_windows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                         umemLayout const *layout) {
+  Copy copy;
+  if (!look_at(&copy.src, src, umemReadable) || !look_at(&copy.dst, dst, umemWritable))
+    return false;
+  if (layout->item_size > item_most || umem_count_items(layout) < least_runs) return false;
+  if (umem_finish(src) != umemOK || umem_finish(dst) != umemOK) return true;
+  return copy_from_windows(&copy, src_adr, dst_adr, layout);
+}
+
+/* ---- in packed pieces ---- */
 
 /* Runs at least this long are copied one by one; shorter ones are packed first. */
 static size_t const long_run = 16 << 10;
 /* Bytes of a packed piece; it stays in the CPU's cache between reading and writing. */
 static size_t const piece_bytes = 1 << 20;
-/* Reading a gap of this many bytes costs less than another call ("data sieving": R. Thakur, W. Gropp,
- * E. Lusk: "Data Sieving and Collective I/O in ROMIO", Frontiers 1999). */
+/* Reading a gap of this many bytes costs less than another call ("data sieving": R. Thakur, W.
+ * Gropp, E. Lusk: "Data Sieving and Collective I/O in ROMIO", Frontiers 1999). */
 static size_t const cheap_gap = 4 << 10;
 static size_t const sieve_bytes = 16 << 20;
-
-/* ---- in packed pieces ---- */
 
 typedef struct Sides {
   umemVirtual *src, *dst, *host;
@@ -55,12 +202,12 @@ static void write_one(Sides *sides, uintptr_t buffer, uintptr_t dst_adr, size_t 
   umem_write_run(sides->dst, dst_adr, sides->host, (void const *)buffer, nbytes);
 }
 
-static void route_one(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
+static void copy_one(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
   umem_copy_run(sides->src, src_adr, sides->dst, dst_adr, nbytes);
 }
 
-/* Reads the whole span of the source's runs when the gaps are small, and sorts their items into packed. Returns false
- * if they are not, or if there is no memory for the span. */
+/* Reads the whole span of the source's runs when the gaps are small, and sorts their items into
+ * packed. Returns false if they are not, or if there is no memory for the span. */
 static bool read_sieved(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items,
                         umemLayout const *of_runs) {
   umemLayoutSpan span;
@@ -89,7 +236,8 @@ static bool take_ordered(Sides *sides) {
   return sides->ordered != 0;
 }
 
-/* A layout between the source and a buffer that has its items in the order of the source, in normal form. */
+/* A layout between the source and a buffer that has its items in the order of the source, in
+ * normal form. */
 static void order_by_source(umemNormalLayout *runs, umemLayout const *sorted, uintptr_t *src_adr,
                             uintptr_t *buffer) {
   umemLayout read = *sorted;
@@ -103,14 +251,14 @@ static bool read_direct(Sides *sides, uintptr_t src_adr, uintptr_t buffer,
                         umemLayout const *layout) {
   if (!layout->rank)
     read_one(sides, src_adr, buffer, layout->item_size);
-  else if (!umem_copy_direct(sides->src, sides->src, src_adr, sides->host, buffer, layout))
+  else if (!umem_copy_direct(sides->src, src_adr, sides->host, buffer, layout))
     return false;
   umem_finish(sides->src);
   return true;
 }
 
-/* Reads in the order of the source, and then sorts the items into packed: in the order of packed a run may be no more
- * than an item. items is the layout between both. */
+/* Reads in the order of the source, and then sorts the items into packed: in the order of packed
+ * a run may be no more than an item. items is the layout between both. */
 static void read_items(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items) {
   umemLayout turned = *items;
   turned.src_strides = items->dst_strides;
@@ -153,7 +301,7 @@ static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const
   if (umem_cpu_reads(sides->src)) {
     umem_finish(sides->src);
     umem_copy_tiles((char *)to, (char const *)src_adr, &n.layout);
-  } else if (n.layout.rank && umem_copy_windows(sides->src, src_adr, sides->host, to, &n.layout)) {
+  } else if (n.layout.rank && copy_windows(sides->src, src_adr, sides->host, to, &n.layout)) {
     umem_finish(sides->src);
   } else {
     read_items(sides, src_adr, to, &n.layout);
@@ -169,33 +317,42 @@ static void unpack(Sides *sides, uintptr_t dst_adr, char const *packed, umemLayo
   umem_normalise(&n, &scatter, &from, &dst_adr);
   if (umem_cpu_writes(sides->dst))
     umem_copy_tiles((char *)dst_adr, (char const *)from, &n.layout);
-  else if (!n.layout.rank ||
-           !(umem_copy_windows(sides->host, from, sides->dst, dst_adr, &n.layout) ||
-             umem_copy_direct(sides->dst, sides->host, from, sides->dst, dst_adr, &n.layout)))
+  else if (!n.layout.rank || !(copy_windows(sides->host, from, sides->dst, dst_adr, &n.layout) ||
+                               umem_copy_direct(sides->host, from, sides->dst, dst_adr, &n.layout)))
     for_each_run(sides, from, dst_adr, &n.layout, 0, write_one);
   umem_finish(sides->dst); /* packed is used again */
 }
 
-/* Packing and unpacking as legs of the copy. */
-static void pack_leg(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const *layout) {
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
-  if (umem_is_watched()) {
-    umem_leg_open(&leg, sides->src, NULL, umemWayItems,
-                  umem_count_items(layout) * layout->item_size);
-    leg.dst = umem_buffer_place(sides->host);
-  }
-  pack(sides, src_adr, packed, layout);
+typedef struct Packing {
+  Sides *sides;
+  uintptr_t adr; /* of the first item, in the source or the destination */
+  char *packed;
+  umemLayout const *layout;
+  bool unpacks;
+} Packing;
+
+static bool pack_job(void *job) {
+  Packing const *packing = job;
+  if (packing->unpacks)
+    unpack(packing->sides, packing->adr, packing->packed, packing->layout);
+  else
+    pack(packing->sides, packing->adr, packing->packed, packing->layout);
+  return true;
 }
 
-static void unpack_leg(Sides *sides, uintptr_t dst_adr, char const *packed,
-                       umemLayout const *layout) {
-  __attribute__((cleanup(umem_leg_close))) umemOpenLeg leg = {0};
-  if (umem_is_watched()) {
-    umem_leg_open(&leg, NULL, sides->dst, umemWayItems,
-                  umem_count_items(layout) * layout->item_size);
-    leg.src = umem_buffer_place(sides->host);
-  }
-  unpack(sides, dst_adr, packed, layout);
+static void do_packing(Packing packing) {
+  Sides *sides = packing.sides;
+  if (failed(sides)) return;
+  umemStep step = {.src = packing.unpacks ? sides->host : sides->src,
+                   .dst = packing.unpacks ? sides->dst : sides->host,
+                   .from_buffer = packing.unpacks,
+                   .to_buffer = !packing.unpacks,
+                   .way = umemWayItems,
+                   .nbytes = umem_count_items(packing.layout) * packing.layout->item_size};
+  if (umem_is_watched())
+    umem_step_hook(&step, pack_job, &packing);
+  else
+    pack_job(&packing);
 }
 
 /* Halves the layout until a piece fits into packed. */
@@ -203,8 +360,8 @@ static void copy_pieces(Sides *sides, uintptr_t src_adr, uintptr_t dst_adr,
                         umemLayout const *layout, char *packed) {
   if (failed(sides)) return;
   if (umem_count_items(layout) <= piece_bytes / layout->item_size) {
-    pack_leg(sides, src_adr, packed, layout);
-    if (!failed(sides)) unpack_leg(sides, dst_adr, packed, layout);
+    do_packing((Packing){sides, src_adr, packed, layout, false});
+    do_packing((Packing){sides, dst_adr, packed, layout, true});
     return;
   }
   umemHalves halves;
@@ -223,9 +380,9 @@ void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uint
     if (!failed(&sides)) umem_copy_pointers((char *)dst_adr, (char const *)src_adr, layout, NULL);
     return;
   }
-  if (umem_copy_windows(src, src_adr, dst, dst_adr, layout)) return;
+  if (copy_windows(src, src_adr, dst, dst_adr, layout)) return;
   if (layout->item_size >= long_run) {
-    for_each_run(&sides, src_adr, dst_adr, layout, 0, route_one);
+    for_each_run(&sides, src_adr, dst_adr, layout, 0, copy_one);
     return;
   }
   sides.host = umem_host_between(src, dst);

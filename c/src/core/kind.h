@@ -1,9 +1,8 @@
 /* kind.h - what the library knows of one kind of context.
  *
- * One constant umemKind beside its methods describes each kind. Its constructors make contexts from it,
- * umem_open reads options by it, functions for this kind alone check their context with it, and
- * umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h.
- */
+ * One constant umemKind beside its methods describes each kind. Its constructors make contexts
+ * from it, umem_open reads options by it, functions for this kind alone check their context with
+ * it, and umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h. / */
 #ifndef UMEM_KIND_H
 #define UMEM_KIND_H
 
@@ -11,12 +10,12 @@
 #include <umem/base.h>
 
 typedef struct umemKind {
-  /* The name, the method table, the size of the public struct, and what umem_open needs. Without construct
-   * umem_open cannot make the kind: its constructor takes what no text can hold. */
+  /* The name, the method table, the size of the public struct, and what umem_open needs. Without
+   * construct umem_open cannot make the kind: its constructor takes what no text can hold. */
   umemScheme scheme;
 
-  /* "Pool": what umem_get_device_name returns. The public struct is then umemPool, and its constructor
-   * umemPool_ctor. */
+  /* "Pool": what umem_get_device_name returns. The public struct is then umemPool, and its
+   * constructor umemPool_ctor. */
   char const *label;
 
   /* Of a new context; an adaptor has those of its upstream. */
@@ -26,13 +25,14 @@ typedef struct umemKind {
 
   size_t impl_size; /* bytes of what impl points to, where a family allocates it for its kinds */
 
-  /* The struct of options. options_type: its name, where it is public and begins with its size; NULL where it
-   * is the kind's own, or there is none. defaults: NULL for zeros. */
+  /* The struct of options. options_type: its name, where it is public and begins with its size;
+   * NULL where it is the kind's own, or there is none. defaults: NULL for zeros. */
   char const *options_type;
   size_t options_size;
   void const *defaults;
 
-  /* The method table of its contexts that were constructed with options, where that is another one; else NULL. */
+  /* The method table of its contexts that were constructed with options, where that is another
+   * one; else NULL. */
   struct umemVtbl const *variant;
 
   /* Of adaptors: the blocks are those of another context, which umem_find returns in its place. */
@@ -47,8 +47,8 @@ static inline bool umemKind_has(umemKind const *kind, umemVirtual const *ctx) {
   return ctx->vptr == kind->scheme.vtbl || (kind->variant && ctx->vptr == kind->variant);
 }
 
-/* ctx as a constructed context of this kind; else NULL and a status: umemTypeError for another kind. The
- * first step of functions for this kind alone. */
+/* ctx as a constructed context of this kind; else NULL and a status: umemTypeError for another
+ * kind. The first step of functions for this kind alone. */
 umemVirtual *umemKind_check(void *ctx, umemKind const *kind);
 
 /* ---- methods ---- */
@@ -65,11 +65,11 @@ static inline umemVirtual *umem_below(umemVirtual *ctx) {
 
 /* ---- options of names ---- */
 
-/* An option whose value goes to a member of the struct of options; reserved says to which. A number that the
- * member cannot hold becomes the largest that it can. */
+/* An option whose value goes to a member of the struct of options; reserved says to which. A
+ * number that the member cannot hold becomes the largest that it can. */
 #define UMEM_OPTION(type, member, text, what, description)                                         \
   UMEM_OPTION_OR_0(type, member, text, what, description, false)
-/* The same where the constructor takes 0 for the default, so that a name must not give it. */
+/* UMEM_OPTION for a member whose 0 means the default: a name must not give 0. */
 #define UMEM_OPTION_NOT_0(type, member, text, what, description)                                   \
   UMEM_OPTION_OR_0(type, member, text, what, description, true)
 #define UMEM_OPTION_OR_0(type, member, text, what, description, not_zero)                          \
@@ -89,8 +89,8 @@ typedef union umemKindOptions {
   char bytes[128];
 } umemKindOptions;
 
-/* Puts the defaults of kind, and over them the values that a name gives, into the struct of options. False
- * with a status of the thread for a 0 that is not allowed. */
+/* Puts the defaults of kind, and over them the values that a name gives, into the struct of
+ * options. False with a status of the thread for a 0 that is not allowed. */
 bool umemKind_read(umemKind const *kind, umemOptionValue const *given, void *options);
 
 #endif

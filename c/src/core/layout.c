@@ -1,4 +1,4 @@
-/* layout.c - see layout.h. */
+/* layout.c - computes spans of layouts, cuts them in halves, and brings them into normal form. */
 #include "core/layout.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* live.c - see live.h. */
+/* live.c - keeps the list of live contexts, and searches it for blocks. */
 #include "core/live.h"
 #include "base/lock.h"
 #include "core/kind.h"
@@ -108,7 +108,8 @@ static void write_entry(Text *to, Entry const *entry) {
 
 enum { largest_most = 16 };
 
-/* The largest contexts, the largest first; of equal ones the newest. Returns how many contexts there are. */
+/* The largest contexts, the largest first; of equal ones the newest. Returns how many contexts
+ * there are. */
 static size_t find_largest(Entry largest[largest_most], size_t *found) {
   size_t count = 0;
   *found = 0;

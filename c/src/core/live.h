@@ -1,8 +1,9 @@
 /* live.h - the live contexts of the library that keep records, and searches in them.
  *
- * The constructor of a context adds it as its last step, and its method dtor removes it as its first: both take the
- * global lock. So while a thread holds this lock, no context of the list ends. An allocation never looks at the list.
- * Under the global lock no other lock may be waited for: methods find and usage try to get theirs. */
+ * The constructor of a context adds it as its last step, and its method dtor removes it as its
+ * first: both take the global lock. So while a thread holds this lock, no context of the list
+ * ends. An allocation never looks at the list. Under the global lock no other lock may be waited
+ * for: methods find and usage try to get theirs. */
 #ifndef UMEM_CORE_LIVE_H
 #define UMEM_CORE_LIVE_H
 
@@ -14,7 +15,8 @@
 #include "base/lock.h"
 #include "base/table.h"
 
-/* A context in the list, newest first. In memory of the context that it owns itself; all zero at first. */
+/* A context in the list, newest first. In memory of the context that it owns itself; all zero at
+ * first. */
 typedef struct umemLive {
   umemVirtual *ctx; /* NULL: not in the list */
   struct umemLive *newer, *older;
@@ -29,8 +31,9 @@ void umemLive_remove(umemLive *live);
 /* Asks ctx, or the outermost layer below that keeps records. Sets ctx and name of *found, too. */
 umemSearch umemLive_search(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
-/* Asks all contexts whose addresses are pointers, the newest first: a context is constructed after what it stands on, so
- * the first that has a block is the outermost. Takes the global lock. Sets all members of *found. */
+/* Asks all contexts whose addresses are pointers, the newest first: a context is constructed
+ * after what it stands on, so the first that has a block is the outermost. Takes the global
+ * lock. Sets all members of *found. */
 umemSearch umemLive_search_all(uintptr_t adr, umemFound *found);
 
 /* Writes what umem_describe_contexts does, of at most `most` contexts. Under the global lock. */
@@ -56,7 +59,7 @@ static inline void umemExtra_copy_label(umemVirtual const *ctx, char label[UMEM_
   strcpy(label, extra ? extra->label : "");
 }
 
-/* The same for callers that do not hold the global lock. */
+/* umemExtra_copy_label for callers that do not hold the global lock. */
 static inline void umemExtra_label(umemVirtual const *ctx, char label[UMEM_LABEL_SIZE]) {
   umemLock_acquire_global();
   umemExtra_copy_label(ctx, label);

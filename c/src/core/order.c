@@ -1,4 +1,4 @@
-/* order.c - see order.h: waiting for queued work, durability, and unused storage. */
+/* order.c - waits for queued work, makes bytes durable, and gives unused storage back. */
 #include "core/order.h"
 #include "base/thread.h"
 #include "core/context.h"

@@ -6,13 +6,13 @@
 
 #include "base/thread.h"
 
-/* umemVirtual_fail as an expression, for functions that return whether they have succeeded, and for those that
- * return a pointer. */
+/* umemVirtual_fail as an expression, for functions that return whether they have succeeded, and
+ * for those that return a pointer. */
 #define UMEM_FAIL(...) (umemVirtual_fail(__VA_ARGS__), false)
 #define UMEM_FAIL_NULL(...) (umemVirtual_fail(__VA_ARGS__), NULL)
 
-/* Copies what was recorded on ctx to text, UMEM_MESSAGE_SIZE bytes. Unlike umem_get_message it uses up
- * none of the texts that were handed out to the program. */
+/* Copies what was recorded on ctx to text, UMEM_MESSAGE_SIZE bytes. Unlike umem_get_message it
+ * uses up none of the texts that were handed out to the program. */
 void umem_copy_message(umemVirtual const *ctx, char *text);
 
 /* A copy of text that stays valid as that of umem_get_message. */
@@ -21,18 +21,18 @@ char const *umem_keep_text(char const *text);
 /* The system's words for error, as strerror. Uses buffer; thread-safe. */
 char const *umem_system_words(int error, char *buffer, size_t size);
 
-/* umemVirtual_adopt for ctx and each layer between it and from, innermost first. from: the context that has
- * done the work for them, ctx itself or one below it; NULL: none has, so all layers down to the innermost
- * one. */
+/* umemVirtual_adopt for ctx and each layer between it and from, innermost first. from: the
+ * context that has done the work for them, ctx itself or one below it; NULL: none has, so all
+ * layers down to the innermost one. */
 umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before);
 
-/* Writes text and a newline to the standard error output: the only output of the library, for what no call can return. A
- * failure has no effect, nor has a reader that has gone (SIGPIPE). */
+/* Writes text and a newline to the standard error output: the only output of the library, for
+ * what no call can return. A failure has no effect, nor has a reader that has gone (SIGPIPE). */
 void umem_print_line(char const *text);
 
-/* Makes the calling thread as one that is in no function of umem. Only for test programs, which leave a call
- * by longjmp when a check or a signal ends a test. What the call held, locks of its contexts too, it holds
- * for ever. Returns whether the thread left a call. */
+/* Makes the calling thread as one that is in no function of umem. Only for test programs, which
+ * leave a call by longjmp when a check or a signal ends a test. What the call held, locks of its
+ * contexts too, it holds for ever. Returns whether the thread left a call. */
 bool umem_leave_all(void);
 
 /* ---- entry and exit of public functions ---- */
@@ -57,19 +57,25 @@ static inline umemEntry umem_enter(char const *function, void const *caller) {
   return entry;
 }
 
+/* Lets the thread be cancelled again, if it could be when umem_defer_cancel was called. */
+static inline void umem_end_deferral(umemThread *thread) {
+  thread->deferred = false;
+  pthread_setcancelstate(thread->cancel_state, NULL);
+}
+
 /* Runs also when an exception of C++ passes: it closes the attempts that the exception has left. */
 static inline void umem_leave(umemEntry const *entry) {
   umemThread *thread = entry->thread;
   thread->attempt = entry->attempt;
   if (!entry->outermost) return;
   thread->function = NULL;
-  if (__builtin_expect(thread->deferred, 0)) umem_end_deferral();
+  if (__builtin_expect(thread->deferred, 0)) umem_end_deferral(thread);
 }
 
 /* First line of every public function that can fail. */
 #define UMEM_ENTER() UMEM_ENTER_AS(__func__, __builtin_return_address(0))
-/* The same for a private function that continues a public one, with the name and the return address of
- * that one. */
+/* UMEM_ENTER for a private function that continues a public one, with the name and the return
+ * address of that one. */
 #define UMEM_ENTER_AS(function, caller)                                                            \
   __attribute__((cleanup(umem_leave), unused)) umemEntry const umem_entry_ =                       \
       umem_enter(function, caller)
@@ -80,8 +86,8 @@ static inline umemStatusType umem_result(uint64_t before) {
   return umem_thread.failures == before ? umemOK : umem_thread.last;
 }
 
-/* The same for what was done since a public function began. It has the thread at hand: to look it up again costs as
- * much as a short copy. */
+/* The status of what was done since a public function began. It has the thread at hand: to look
+ * it up again costs as much as a short copy. */
 static inline umemStatusType umem_result_of(umemEntry const *entry) {
   return entry->thread->failures == entry->failures ? umemOK : entry->thread->last;
 }
@@ -101,7 +107,7 @@ static inline umemThread umem_step_aside(void) {
   umem_thread.attempt = NULL;
   umem_thread.apart = false;
   umem_thread.deferred = false;
-  umem_thread.leg = NULL;
+  umem_thread.step = NULL;
   return running;
 }
 static inline void umem_step_back(umemThread const *running) { umem_thread = *running; }

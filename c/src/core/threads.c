@@ -1,14 +1,14 @@
-/* threads.c - see threads.h.
+/* threads.c - shares the pieces of jobs among the callers and a set of workers.
  *
- * One lock guards the jobs that have unclaimed pieces and the table of workers. A free thread claims a
- * piece under this lock: the caller from its own job until none is left, a worker from the oldest job.
- * A caller waits only for pieces that workers have claimed, and these never wait for the caller.
- * Therefore calls may be nested and come from many threads.
+ * One lock guards the jobs that have unclaimed pieces and the table of workers. A free thread
+ * claims a piece under this lock: the caller from its own job until none is left, a worker from the
+ * oldest job. A caller waits only for pieces that workers have claimed, and these never wait for
+ * the caller. Therefore calls may be nested and come from many threads.
  *
- * dismiss() joins the workers: when dlclose returns, none of them may still run code of the library. It
- * does not join workers that run a piece; then the process is exiting, or the program itself waits for
- * the job. A worker without a piece touches no thread variable of the library: the first use of one in a
- * thread may wait for the lock that dlclose holds. */
+ * dismiss() joins the workers: when dlclose returns, none of them may still run code of the
+ * library. It does not join workers that run a piece; then the process is exiting, or the
+ * program itself waits for the job. A worker without a piece touches no thread variable of the
+ * library: the first use of one in a thread may wait for the lock that dlclose holds. */
 #include "core/threads.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -29,13 +29,13 @@ typedef struct Job {
   umemPiece *work;
   void *argument;
   unsigned pieces;
-  unsigned next;           /* first unclaimed piece; pieces when there is none */
-  unsigned helped;         /* pieces that workers run now */
-  char const *function;    /* that messages begin with */
-  struct umemOpenLeg *leg; /* of the caller: what pieces move counts there */
-  unsigned forks;          /* umem_fork_count() of the process that began the job */
-  unsigned failed;         /* lowest piece that failed, or pieces */
-  umemAttempt held;        /* the failure of that piece */
+  unsigned next;             /* first unclaimed piece; pieces when there is none */
+  unsigned helped;           /* pieces that workers run now */
+  char const *function;      /* that messages begin with */
+  struct umemOpenStep *step; /* of the caller: what pieces move counts there */
+  unsigned forks;            /* umem_fork_count() of the process that began the job */
+  unsigned failed;           /* lowest piece that failed, or pieces */
+  umemAttempt held;          /* the failure of that piece */
   pthread_cond_t helpers_done;
   struct Job *later;
 } Job;
@@ -128,15 +128,15 @@ static unsigned claim(Job *job) {
 typedef struct Piece {
   Job *job;
   unsigned number;
-  char const *function; /* of the thread, before; as is leg */
-  struct umemOpenLeg *leg;
+  char const *function; /* of the thread, before; as is step */
+  struct umemOpenStep *step;
   umemAttempt attempt;
 } Piece;
 
 /* Acquires the lock. Also when an exception of C++ passes. */
 static void end_piece(Piece *piece) {
   umem_thread.function = piece->function;
-  umem_thread.leg = piece->leg;
+  umem_thread.step = piece->step;
   umemAttempt_end(&piece->attempt);
   umemLock_acquire(&pool.lock);
   Job *job = piece->job;
@@ -149,10 +149,10 @@ static void end_piece(Piece *piece) {
 static void do_piece(Job *job, unsigned number) {
   umemLock_release(&pool.lock);
   __attribute__((cleanup(end_piece))) Piece piece = {
-      .job = job, .number = number, .function = umem_thread.function, .leg = umem_thread.leg};
+      .job = job, .number = number, .function = umem_thread.function, .step = umem_thread.step};
   umemAttempt_begin(&piece.attempt);
   umem_thread.function = job->function;
-  umem_thread.leg = job->leg;
+  umem_thread.step = job->step;
   job->work(job->argument, number);
 }
 
@@ -164,8 +164,8 @@ static void take_data(Worker *self) {
   self->has_data = has;
 }
 
-/* A worker does a piece; the job does not end before. False in a child of fork, which has no caller of the job, and
- * without thread variables. */
+/* A worker does a piece; the job does not end before. False in a child of fork, which has no
+ * caller of the job, and without thread variables. */
 static bool help(Worker *self, Job *job) {
   job->helped++;
   pool.busy++;
@@ -183,9 +183,10 @@ static bool help(Worker *self, Job *job) {
 
 /* ---- workers ---- */
 
-/* A thread gets the variables of a library that was opened at run time when it first uses one, by a malloc of glibc. The
- * first malloc of a thread may take a mapping, too. What is tried here is several times as much, and what is freed stays
- * with malloc. One thread at a time: so no two of them take what only one has tried. */
+/* A thread gets the variables of a library that was opened at run time when it first uses one,
+ * by a malloc of glibc. The first malloc of a thread may take a mapping, too. What is tried here
+ * is several times as much, and what is freed stays with malloc. One thread at a time: so no two
+ * of them take what only one has tried. */
 static size_t const tried = 64 << 10;
 
 static umemLock data_lock;
@@ -253,8 +254,9 @@ static bool hire(void) {
   return started;
 }
 
-/* Starts workers for all unclaimed pieces, but no more than `threads` allows with the caller, also if some leave; and
- * none that would leave at once, because another thread has lowered the number meanwhile. */
+/* Starts workers for all unclaimed pieces, but no more than `threads` allows with the caller,
+ * also if some leave; and none that would leave at once, because another thread has lowered the
+ * number meanwhile. */
 static void hire_helpers(unsigned threads) {
   for (unsigned started = 1; started < threads && pool.hired + 1 < threads &&
                              pool.hired < pool.keep && pool.hired - pool.busy < unclaimed_pieces();
@@ -322,8 +324,8 @@ static void wait_for_helpers(Job *job) {
     umemLock_wait(&pool.lock, &job->helpers_done);
 }
 
-/* Releases the lock. Also when an exception of C++ passes: it abandons the unclaimed pieces, and waits
- * until no worker uses the caller's stack. */
+/* Releases the lock. Also when an exception of C++ passes: it abandons the unclaimed pieces, and
+ * waits until no worker uses the caller's stack. */
 static void end_job(Job **running) {
   Job *job = *running;
   if (job->next < job->pieces) withdraw(job);
@@ -361,7 +363,7 @@ static void run(unsigned pieces, umemPiece *work, void *data, unsigned threads) 
              .argument = data,
              .pieces = pieces,
              .function = umem_thread.function,
-             .leg = umem_thread.leg,
+             .step = umem_thread.step,
              .forks = umem_fork_count(),
              .failed = pieces};
   do_all(&job, threads);

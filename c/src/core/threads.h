@@ -14,23 +14,25 @@ enum {
 
 typedef void umemPiece(void *job, unsigned piece);
 
-/* How many pieces of at least least bytes a job of size bytes should be done in: 1 to most, and not
- * more than umem_parallel_threads(), or than this thread's part of them (see sharers in base/thread.h). */
+/* How many pieces of at least least bytes a job of size bytes should be done in: 1 to most, and
+ * not more than umem_parallel_threads(), or than this thread's part of them (see sharers in
+ * base/thread.h). */
 unsigned umem_parallel_pieces(size_t size, size_t least, unsigned most);
 
-/* Calls work(data, 0) ... work(data, pieces - 1) and returns when all calls have returned. The calling
- * thread does piece 0. Each other piece is done by a helper that is free, or else by the calling thread.
- * So no piece may wait for another one to begin. pieces > 0; work may call umem_parallel. A failure that
- * a piece records becomes the caller's failure; of several, that of the lowest piece.
+/* Calls work(data, 0) ... work(data, pieces - 1) and returns when all calls have returned. The
+ * calling thread does piece 0. Each other piece is done by a helper that is free, or else by the
+ * calling thread. So no piece may wait for another one to begin. pieces > 0; work may call
+ * umem_parallel. A failure that a piece records becomes the caller's failure; of several, that of
+ * the lowest piece.
  *
- * If work forks, the child goes on with the unclaimed pieces; the pieces that other threads were doing
- * have failed in the child. The child of a helper ends with its piece.
+ * If work forks, the child goes on with the unclaimed pieces; the pieces that other threads were
+ * doing have failed in the child. The child of a helper ends with its piece.
  *
- * An exception of C++ may leave a piece in the calling thread: it leaves umem_parallel when the helpers
- * have returned, and unclaimed pieces are not done. */
+ * An exception of C++ may leave a piece in the calling thread: it leaves umem_parallel when the
+ * helpers have returned, and unclaimed pieces are not done. */
 void umem_parallel(unsigned pieces, umemPiece *work, void *data);
 
-/* The same by up to umem_parallel_loop_threads() threads. */
+/* umem_parallel by up to umem_parallel_loop_threads() threads. */
 void umem_parallel_loop(unsigned pieces, umemPiece *work, void *data);
 
 /* What umem_set_threads and umem_get_threads do; count is 0 ... umemParallelThreadsMost. */
@@ -40,8 +42,9 @@ unsigned umem_parallel_threads(void);
 /* How many threads a loop of the program may use: what was set, or all processors. */
 unsigned umem_parallel_loop_threads(void);
 
-/* Whether the calling thread, which umem has started, has its thread variables. Call it before the thread uses the first
- * one, and end the thread if they cannot be had: glibc would end the process. No other lock may be held. */
+/* Whether the calling thread, which umem has started, has its thread variables. Call it before
+ * the thread uses the first one, and end the thread if they cannot be had: glibc would end the
+ * process. No other lock may be held. */
 bool umem_worker_has_data(void);
 
 #endif

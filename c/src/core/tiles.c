@@ -1,10 +1,11 @@
-/* tiles.c - see tiles.h.
+/* tiles.c - copies items between pointers, by tiles that fit into the cache.
  *
- * Where the dimension with the smallest stride is not the same on both sides, a loop over one side touches
- * another line of the cache, or another page, for each item of the other. Therefore such a layout is copied in
- * tiles: from the source to a small buffer in the order of the source, and from there to the destination in its
- * order. Both sides are read and written by runs, and a tile touches few pages. (M. Lam, E. Rothberg, M. Wolf:
- * "The Cache Performance and Optimizations of Blocked Algorithms", ASPLOS 1991, on copying tiles.) */
+ * Where the dimension with the smallest stride is not the same on both sides, a loop over one
+ * side touches another line of the cache, or another page, for each item of the other. Therefore
+ * such a layout is copied in tiles: from the source to a small buffer in the order of the
+ * source, and from there to the destination in its order. Both sides are read and written by
+ * runs, and a tile touches few pages. (M. Lam, E. Rothberg, M. Wolf: "The Cache Performance and
+ * Optimizations of Blocked Algorithms", ASPLOS 1991, on copying tiles.) */
 #include "core/tiles.h"
 #include "base/ahead.h"
 #include "core/layout.h"
@@ -16,8 +17,8 @@
 enum { line = 64, page = 4096, cached_lines = (32 << 10) / line };
 enum { tile_bytes = 32 << 10, rows_ahead = 6 };
 
-/* Rows of the buffer from this length on are a line longer: those of a power of two would share a few sets of the
- * cache. */
+/* Rows of the buffer from this length on are a line longer: those of a power of two would share
+ * a few sets of the cache. */
 enum { padded_from = 4 * line, buffer_bytes = tile_bytes + tile_bytes / 4 };
 
 /* An array of this size stays in the second cache. */
@@ -90,8 +91,8 @@ static void copy_last(Nest const *nest, char *dst, char const *src) {
     copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
 }
 
-/* Asks for the lines of a row that is copied soon: the processor does not guess them, because the rows of a tile
- * are far from each other and short. */
+/* Asks for the lines of a row that is copied soon: the processor does not guess them, because
+ * the rows of a tile are far from each other and short. */
 static inline void prefetch_row(char const *row, ptrdiff_t stride, size_t n, bool writes) {
   size_t bytes = (size_t)(stride < 0 ? -stride : stride) * n;
   if (bytes > tile_bytes / 8) return;
@@ -104,7 +105,8 @@ static inline void prefetch_row(char const *row, ptrdiff_t stride, size_t n, boo
   }
 }
 
-/* The last two dimensions of a nest of a tile. from_source: the source is far away, otherwise the destination. */
+/* The last two dimensions of a nest of a tile. from_source: the source is far away, otherwise
+ * the destination. */
 static void copy_rows(Nest const *nest, char *dst, char const *src, bool from_source) {
   int k = nest->rank - 2;
   size_t n = nest->extents[k + 1];
@@ -151,7 +153,8 @@ static void copy_dims(char *dst, char const *src, umemLayout const *layout, int 
 
 /* ---- tiles ---- */
 
-/* How a layout is cut. The dimensions are those of the layout, by falling strides of the destination. */
+/* How a layout is cut. The dimensions are those of the layout, by falling strides of the
+ * destination. */
 typedef struct Tiling {
   umemLayout const *layout;
   size_t tile[UMEM_MAX_RANK];   /* extents of a tile */
@@ -172,8 +175,8 @@ static void sort_by_source(Tiling *tiling) {
   }
 }
 
-/* Halves dimensions until a tile fits into the buffer: first those whose items are far from each other on both
- * sides, so that runs stay long on each. */
+/* Halves dimensions until a tile fits into the buffer: first those whose items are far from each
+ * other on both sides, so that runs stay long on each. */
 static void shape_tile(Tiling *tiling) {
   umemLayout const *layout = tiling->layout;
   size_t most = tile_bytes / layout->item_size, count = umem_count_items(layout);
@@ -197,8 +200,8 @@ static void pack_strides(Tiling const *tiling, size_t const *extents, ptrdiff_t 
   }
 }
 
-/* Few items in the innermost dimension cost more for the loop than for the items. All of the tile is in the cache,
- * so the order matters little. */
+/* Few items in the innermost dimension cost more for the loop than for the items. All of the
+ * tile is in the cache, so the order matters little. */
 static void lengthen_rows(Nest *nest) {
   int last = nest->rank - 1;
   if (last < 1 || nest->extents[last] >= 8 || nest->extents[last - 1] <= nest->extents[last])
@@ -252,8 +255,8 @@ static void copy_tiled(Tiling *tiling, char *dst, char const *src) {
   }
 }
 
-/* Halves the layout until its pages stay in the TLB while its tiles are copied one after the other. tiling has the
- * order of the whole. */
+/* Halves the layout until its pages stay in the TLB while its tiles are copied one after the
+ * other. tiling has the order of the whole. */
 static void copy_blocks(Tiling *tiling, char *dst, char const *src, umemLayout const *layout) {
   if (umem_count_items(layout) * layout->item_size > block_bytes) {
     umemHalves halves;
@@ -267,8 +270,8 @@ static void copy_blocks(Tiling *tiling, char *dst, char const *src, umemLayout c
   copy_tiled(tiling, dst, src);
 }
 
-/* A loop over the destination comes back to a line of the source after all dimensions inside of the source's
- * innermost one. Whether the lines that it touches meanwhile stay in the cache. */
+/* A loop over the destination comes back to a line of the source after all dimensions inside of
+ * the source's innermost one. Whether the lines that it touches meanwhile stay in the cache. */
 static bool comes_back_soon(Tiling const *tiling) {
   umemLayout const *layout = tiling->layout;
   int last = layout->rank - 1, innermost = tiling->by_source[last];

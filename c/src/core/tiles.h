@@ -12,8 +12,9 @@
  * allocation, no system call. */
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout);
 
-/* The same, of rank > 0, by several threads where it is long. With guards, on dst and src, returns false when an access to one
- * of these ranges raised SIGBUS, or when there can be no guard: some of the items are copied then. */
+/* Copies a layout in normal form of rank > 0, by several threads if it is long. With guards, on
+ * dst and src, returns false when an access to one of these ranges raised SIGBUS, or when there
+ * can be no guard: some of the items are copied then. */
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
                         umemFaultableRange const guards[2]);
 

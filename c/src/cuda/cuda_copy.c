@@ -3,7 +3,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "cuda/cuda_boxes.h"
 #include "cuda/cuda_gds.h"
 #include "cuda/cuda_gpus.h"

@@ -15,10 +15,10 @@
 #include "cuda/cuda_gds.h"
 #include "base/number.h"
 #include "core/context.h"
-#include "core/run.h"
+#include "core/plan.h"
 #include "core/status.h"
 #include "core/threads.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
 
@@ -367,9 +367,9 @@ static void copy_end(Transfer const *transfer, uintptr_t device_adr, uintptr_t o
                      size_t nbytes) {
   if (!nbytes) return;
   if (transfer->to_device)
-    umem_stage(transfer->other, other_adr, transfer->ctx, device_adr, nbytes);
+    umem_copy_buffered(transfer->other, other_adr, transfer->ctx, device_adr, nbytes);
   else
-    umem_stage(transfer->ctx, device_adr, transfer->other, other_adr, nbytes);
+    umem_copy_buffered(transfer->ctx, device_adr, transfer->other, other_adr, nbytes);
 }
 
 bool umemCudaGds_copy(umemVirtual *ctx, uintptr_t device_adr, umemVirtual *other,

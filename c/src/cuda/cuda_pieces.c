@@ -2,9 +2,9 @@
  * memory while the GPU transfers the one before. The thread waits for a transfer only when it needs
  * its chunk, or has nothing else to do. */
 #include "base/thread.h"
-#include "core/run.h"
+#include "core/plan.h"
 #include "core/context.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_gds.h"
@@ -48,7 +48,7 @@ static bool fill(Carrier *self, unsigned b, umemCopyPiece const *piece) {
   if (umem_cpu_reads(self->src))
     read_pageable(self, memory, piece);
   else
-    umem_read_leg(self->src, piece->src_adr, self->host, memory, piece->nbytes);
+    umem_fill_buffer(self->src, piece->src_adr, self->host, memory, piece->nbytes);
   return umem_thread.failures == before;
 }
 

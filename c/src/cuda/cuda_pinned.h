@@ -33,7 +33,7 @@ enum {
   umemStagingChunks = 32,        /* default number of them in the process */
   umemStagingToDevice = 8 << 20, /* the runtime does shorter copies to a GPU */
   umemStagingToHost = 2 << 20,   /* and shorter ones from it */
-  umemStagingFrom = 2 << 20,     /* the core does shorter ones of other contexts (core/run.c) */
+  umemStagingFrom = 2 << 20,     /* the core does shorter ones of other contexts (core/plan.c) */
   umemStagingWide = 128 << 20,   /* shorter copies gain nothing by more threads or longer pieces */
   umemStagingWideToHost = 64 << 20, /* the same from a GPU to pageable memory */
   umemStagingThreads = 8,           /* those that share a shorter copy */

@@ -9,10 +9,10 @@
 #include "base/system.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "core/run.h"
+#include "core/plan.h"
 #include "core/context.h"
 #include "core/threads.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
@@ -112,9 +112,11 @@ static bool call_other(Worker *worker, char *memory, Piece piece) {
   uint64_t before = umem_thread.failures;
   leave(worker);
   if (stage->direction == umemCudaToDevice)
-    umem_read_leg(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
+    umem_fill_buffer(stage->other, stage->other_adr + piece.at, stage->buffers, memory,
+                     piece.nbytes);
   else
-    umem_write_leg(stage->other, stage->other_adr + piece.at, stage->buffers, memory, piece.nbytes);
+    umem_empty_buffer(stage->other, stage->other_adr + piece.at, stage->buffers, memory,
+                      piece.nbytes);
   bool good = umem_thread.failures == before || stop(stage);
   return enter(worker) && good;
 }

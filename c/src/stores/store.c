@@ -7,9 +7,8 @@
 #include "base/ahead.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/run.h"
 #include "core/status.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "stores/store_disk.h"
 #include "stores/store_io.h"
 #include "stores/store_open.h"
@@ -191,6 +190,8 @@ bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3])
 
 /* Bytes. A longer run is copied by two threads. */
 static size_t const pair_most = 4 << 20;
+/* A shorter run takes less time through a buffer. */
+static size_t const pair_least = 32 << 10;
 
 /* The store of a context of the engine; NULL for any other one. */
 static umemStore *store_if_any(umemVirtual *ctx) {
@@ -206,11 +207,11 @@ static bool write_mapped(umemStore const *store, uint64_t offset, char const *by
   return pwrite(store->fd, bytes, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* As core/run.h says of umemStageBeside. */
-static bool copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                      size_t size) {
+/* False if it has written nothing, or has not written all. */
+static __attribute__((noinline)) bool copy_pair(umemVirtual *src, uintptr_t src_adr,
+                                                umemVirtual *dst, uintptr_t dst_adr, size_t size) {
   umemStore *from = store_if_any(src), *to = store_if_any(dst);
-  if (!from || !to || size > pair_most) return false;
+  if (!from || !to) return false;
   if (from->direct == umemDirectOn || to->direct == umemDirectOn) return false;
   uint64_t offset = umemStore_offset(from, src_adr), target = umemStore_offset(to, dst_adr), length;
   umemWindow window = {0};
@@ -221,10 +222,18 @@ static bool copy_pair(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uin
     return false;
   uint64_t begin = umem_route_clock();
   bool done = write_mapped(to, target, window.bytes, size);
-  /* Otherwise the way through a buffer notes its legs. */
+  /* Otherwise the way through a buffer notes what it does. */
   if (done) umem_note(umemWayPageCache, size, 1, begin);
   if (window.release) window.release(src, &window);
   return done;
+}
+
+bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                                  umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  (void)ctx;
+  size_t size = layout->item_size;
+  return size >= pair_least && size <= pair_most && !layout->rank &&
+         copy_pair(src, src_adr, dst, dst_adr, size);
 }
 
 /* ---- mapping ----
@@ -308,7 +317,6 @@ umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWis
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   memset(ctx, 0, kind->scheme.context_size);
   umem_construct(self, kind, NULL);
-  umem_stage_ask(copy_pair);
   umemStore *store = *impl_of(self) = open_store(self, kind, wish);
   if (store && prepare(self, kind, store) && umemStore_start(store) &&
       (wish->waits || umemStore_commit(store))) {

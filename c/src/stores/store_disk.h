@@ -3,7 +3,7 @@
 #ifndef UMEM_STORE_DISK_H
 #define UMEM_STORE_DISK_H
 
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "stores/store_file.h"
 
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/threads.h"
-#include "core/watch.h"
+#include "watch/watch.h"
 #include "stores/store_disk.h"
 #include "stores/store_file.h"
 #include "stores/store_room.h"

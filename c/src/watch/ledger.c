@@ -1,8 +1,8 @@
-/* ledger.c - see umem/ledger.h.
+/* ledger.c - sums up the routes of all copies of the process.
  *
- * The global lock guards the records. They are in one block, allocated when the ledger is first switched on. */
-#include "core/watch.h"
-#include "base/lock.h"
+ * The global lock guards the records. They are in one block, allocated when the ledger is first
+ * switched on. */
+#include "watch/watch.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/status.h"
@@ -31,27 +31,15 @@ static struct {
 
 static bool is_on(void) { return __atomic_load_n(&ledger.on, __ATOMIC_RELAXED); }
 
-static bool open_ledger(void) {
-  if (umem_thread.in_texts) return false; /* in a signal handler, in the middle of this */
-  umem_thread.in_texts = true;
-  umemLock_acquire_global();
-  return true;
-}
-
-static void close_ledger(void) {
-  umemLock_release_global();
-  umem_thread.in_texts = false;
-}
-
 __attribute__((destructor)) static void free_records(void) {
-  if (!open_ledger()) return;
+  if (!umem_notes_lock()) return;
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
   __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
   Record *records = ledger.records;
   ledger.records = NULL;
   ledger.count = 0;
-  close_ledger();
+  umem_notes_unlock();
   free(records);
 }
 
@@ -78,9 +66,9 @@ umemStatusType umem_ledger_start(void) {
   umem_defer_cancel();
   Record *records = malloc((UMEM_LEDGER_RECORDS + 1) * sizeof *records);
   if (!records) return umemVirtual_fail(NULL, umemMemoryError, "no memory for the ledger");
-  if (open_ledger()) {
+  if (umem_notes_lock()) {
     records = switch_on(records);
-    close_ledger();
+    umem_notes_unlock();
   }
   free(records);
   return umemOK;
@@ -89,11 +77,11 @@ umemStatusType umem_ledger_start(void) {
 void umem_ledger_stop(void) {
   UMEM_ENTER();
   umem_defer_cancel();
-  if (!open_ledger()) return;
+  if (!umem_notes_lock()) return;
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
   __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
-  close_ledger();
+  umem_notes_unlock();
 }
 
 bool umem_ledger_is_on(void) { return is_on(); }
@@ -101,9 +89,9 @@ bool umem_ledger_is_on(void) { return is_on(); }
 void umem_ledger_clear(void) {
   UMEM_ENTER();
   umem_defer_cancel();
-  if (!open_ledger()) return;
+  if (!umem_notes_lock()) return;
   ledger.count = 0;
-  close_ledger();
+  umem_notes_unlock();
 }
 
 /* ---- a copy ---- */
@@ -126,15 +114,11 @@ static uint64_t key_of(umemTrace const *trace) {
   return key;
 }
 
-static bool is_same_place(umemRoutePlace const *a, umemRoutePlace const *b) {
-  return a->ordinal == b->ordinal && !strcmp(a->kind, b->kind);
-}
-
 static bool is_same_route(Record const *record, umemRoute const *route) {
   if (record->leg_count != route->leg_count) return false;
   for (uint32_t i = 0; i < route->leg_count; i++) {
     umemRouteLeg const *a = &record->legs[i], *b = &route->legs[i];
-    if (!is_same_place(&a->src, &b->src) || !is_same_place(&a->dst, &b->dst) ||
+    if (!umem_is_same_place(&a->src, &b->src) || !umem_is_same_place(&a->dst, &b->dst) ||
         strcmp(a->way, b->way) != 0)
       return false;
   }
@@ -160,8 +144,8 @@ static Record *record_of(umemTrace const *trace) {
   uint64_t key = key_of(trace);
   for (size_t i = 0; i < ledger.count; i++) {
     Record *record = &ledger.records[i];
-    if (record->key == key && is_same_place(&record->sum.src, &trace->src) &&
-        is_same_place(&record->sum.dst, &trace->dst) && is_same_route(record, &trace->route))
+    if (record->key == key && umem_is_same_place(&record->sum.src, &trace->src) &&
+        umem_is_same_place(&record->sum.dst, &trace->dst) && is_same_route(record, &trace->route))
       return record;
   }
   if (ledger.count > UMEM_LEDGER_RECORDS) return &ledger.records[UMEM_LEDGER_RECORDS];
@@ -178,7 +162,7 @@ static Record *record_of(umemTrace const *trace) {
 }
 
 static void count_copy(umemTrace const *trace, bool failed) {
-  if (!open_ledger()) return;
+  if (!umem_notes_lock()) return;
   if (ledger.on) {
     umemLedgerRecord *sum = &record_of(trace)->sum;
     sum->calls++;
@@ -186,7 +170,7 @@ static void count_copy(umemTrace const *trace, bool failed) {
     sum->bytes += failed ? 0 : trace->route.bytes;
     sum->seconds += trace->route.seconds;
   }
-  close_ledger();
+  umem_notes_unlock();
 }
 
 /* ---- the records ---- */
@@ -203,10 +187,10 @@ static umemLedgerRecord *take_records(size_t *count) {
   if (!records)
     return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for the records of the ledger");
   *count = 0;
-  if (open_ledger()) {
+  if (umem_notes_lock()) {
     *count = ledger.count;
     for (size_t i = 0; i < *count; i++) records[i] = ledger.records[i].sum;
-    close_ledger();
+    umem_notes_unlock();
   }
   if (*count) qsort(records, *count, sizeof *records, by_seconds);
   return records;

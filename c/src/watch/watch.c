@@ -1,5 +1,5 @@
-/* watch.c - see watch.h. */
-#include "core/watch.h"
+/* watch.c - notes the steps of copies as the legs of their routes. */
+#include "watch/watch.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-unsigned umem_watched;
 umemSink *umem_sink;
 
 static char const *const way_names[] = {
@@ -25,7 +24,7 @@ static uint64_t now(void) {
   return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-uint64_t umem_watched_clock(void) { return umem_thread.leg ? now() : 0; }
+uint64_t umem_watched_clock(void) { return umem_thread.step ? now() : 0; }
 
 /* ---- places ---- */
 
@@ -61,38 +60,38 @@ umemRoutePlace umem_device_place(umemVirtual *ctx, int ordinal) {
   return place;
 }
 
-umemRoutePlace umem_buffer_place(umemVirtual const *host) {
+static umemRoutePlace buffer_place(umemVirtual const *host) {
   umemRoutePlace place = {.ordinal = -1};
   strcpy(place.kind, umem_can(host, umemDeviceAccessible) ? "pinned" : "host");
   return place;
 }
 
-static bool is_same_place(umemRoutePlace const *a, umemRoutePlace const *b) {
+bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b) {
   return a->ordinal == b->ordinal && !strcmp(a->kind, b->kind);
 }
 
 /* ---- notes ---- */
 
-/* False in a signal handler that has interrupted this thread while it holds the lock. */
-static bool open_notes(void) {
+bool umem_notes_lock(void) {
   if (umem_thread.in_texts) return false;
   umem_thread.in_texts = true;
   umemLock_acquire_global();
   return true;
 }
 
-static void close_notes(void) {
+void umem_notes_unlock(void) {
   umemLock_release_global();
   umem_thread.in_texts = false;
 }
 
-/* The leg of these places and this way: an old one, or a new one behind those of the same places. NULL: no room. */
+/* The leg of these places and this way: an old one, or a new one behind those of the same
+ * places. NULL: no room. */
 static umemRouteLeg *find(umemRoute *route, umemRoutePlace const *src, umemRoutePlace const *dst,
                           char const *way) {
   uint32_t at = route->leg_count;
   for (uint32_t i = 0; i < route->leg_count; i++) {
     umemRouteLeg *leg = &route->legs[i];
-    if (!is_same_place(&leg->src, src) || !is_same_place(&leg->dst, dst)) continue;
+    if (!umem_is_same_place(&leg->src, src) || !umem_is_same_place(&leg->dst, dst)) continue;
     if (!strcmp(leg->way, way)) return leg;
     at = i + 1;
   }
@@ -106,7 +105,7 @@ static umemRouteLeg *find(umemRoute *route, umemRoutePlace const *src, umemRoute
 
 static void note(umemTrace *trace, umemRoutePlace const *src, umemRoutePlace const *dst,
                  umemWay way, size_t nbytes, unsigned workers, uint64_t nanoseconds) {
-  if (!open_notes()) return;
+  if (!umem_notes_lock()) return;
   umemRouteLeg *leg = find(&trace->route, src, dst, way_names[way]);
   if (leg) {
     leg->bytes += nbytes;
@@ -116,47 +115,53 @@ static void note(umemTrace *trace, umemRoutePlace const *src, umemRoutePlace con
   } else {
     trace->route.left_out++;
   }
-  close_notes();
+  umem_notes_unlock();
 }
 
-/* Marks leg, and those around it, as having a better note. */
-static void mark(umemOpenLeg *leg) {
-  for (; leg; leg = leg->whole ? NULL : leg->outer)
-    __atomic_store_n(&leg->noted, true, __ATOMIC_RELAXED);
+/* Marks step, and those around it, as having a better note. */
+static void mark(umemOpenStep *step) {
+  for (; step; step = step->whole ? NULL : step->outer)
+    __atomic_store_n(&step->noted, true, __ATOMIC_RELAXED);
 }
 
 void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, umemWay way,
                        size_t nbytes, unsigned workers, uint64_t begin) {
-  umemOpenLeg *leg = umem_thread.leg;
-  if (!begin || !leg) return;
+  umemOpenStep *step = umem_thread.step;
+  if (!begin || !step) return;
   uint64_t nanoseconds = now() - begin;
-  mark(leg);
-  note(leg->trace, src ? src : &leg->src, dst ? dst : &leg->dst, way, nbytes, workers, nanoseconds);
+  mark(step);
+  note(step->trace, src ? src : &step->src, dst ? dst : &step->dst, way, nbytes, workers,
+       nanoseconds);
 }
 
-/* ---- legs ---- */
+/* ---- steps ---- */
 
-void umem_leg_open(umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst, umemWay way,
-                   size_t nbytes) {
-  umemOpenLeg *outer = umem_thread.leg;
-  *leg = (umemOpenLeg){.outer = outer};
-  if (!outer) return;
-  leg->trace = outer->trace;
-  leg->src = src ? place_of(src) : outer->src;
-  leg->dst = dst ? place_of(dst) : outer->dst;
-  leg->way = way;
-  leg->nbytes = nbytes;
-  leg->failures = umem_thread.failures;
-  umem_thread.leg = leg;
-  leg->begin = now();
+static umemRoutePlace place_in(umemVirtual *ctx, bool is_buffer, umemRoutePlace const *outer) {
+  if (!ctx) return *outer;
+  return is_buffer ? buffer_place(ctx) : place_of(ctx);
 }
 
-static void close_inner(umemOpenLeg *leg) {
-  umem_thread.leg = leg->outer;
-  if (__atomic_load_n(&leg->noted, __ATOMIC_RELAXED) || !leg->nbytes) return;
-  mark(leg->outer);
-  bool failed = umem_thread.failures != leg->failures;
-  note(leg->trace, &leg->src, &leg->dst, leg->way, failed ? 0 : leg->nbytes, 1, now() - leg->begin);
+/* Inside of the open one, outer. */
+static void open_step(umemOpenStep *open, umemStep const *step, umemOpenStep *outer) {
+  *open = (umemOpenStep){.outer = outer,
+                         .trace = outer->trace,
+                         .src = place_in(step->src, step->from_buffer, &outer->src),
+                         .dst = place_in(step->dst, step->to_buffer, &outer->dst),
+                         .way = step->way,
+                         .workers = step->workers ? step->workers : 1,
+                         .nbytes = step->nbytes,
+                         .failures = umem_thread.failures};
+  umem_thread.step = open;
+  open->begin = now();
+}
+
+static void close_inner(umemOpenStep *step) {
+  umem_thread.step = step->outer;
+  if (__atomic_load_n(&step->noted, __ATOMIC_RELAXED) || !step->nbytes) return;
+  mark(step->outer);
+  bool failed = umem_thread.failures != step->failures;
+  note(step->trace, &step->src, &step->dst, step->way, failed ? 0 : step->nbytes, step->workers,
+       now() - step->begin);
 }
 
 /* Only those who move the bytes know the number of a GPU. */
@@ -168,7 +173,7 @@ static void name_ends(umemTrace *trace) {
   }
 }
 
-/* The outermost leg stands for the whole call, and is no leg of the route. */
+/* The outermost step stands for the whole call, and is no leg of the route. */
 static void close_trace(umemTrace *trace, bool failed) {
   name_ends(trace);
   trace->route.seconds = (double)(now() - trace->begin) * 1e-9;
@@ -177,55 +182,72 @@ static void close_trace(umemTrace *trace, bool failed) {
   __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
 }
 
-void umem_leg_close(umemOpenLeg *leg) {
-  if (!leg->trace) return;
-  if (!leg->whole) {
-    close_inner(leg);
+void umem_step_close(umemOpenStep *step) {
+  if (!step->trace) return;
+  if (!step->whole) {
+    close_inner(step);
     return;
   }
-  umem_thread.leg = leg->outer;
-  close_trace(leg->trace, umem_thread.failures != leg->trace->failures);
+  umem_thread.step = step->outer;
+  close_trace(step->trace, umem_thread.failures != step->trace->failures);
 }
 
-void umem_trace_let_go(umemOpenLeg *leg) {
-  if (leg->trace) umem_thread.leg = leg->outer;
+void umem_trace_let_go(umemOpenStep *step) {
+  if (step->trace) umem_thread.step = step->outer;
 }
 
-void umem_trace_close(umemOpenLeg *leg, bool failed) {
-  if (leg->trace) close_trace(leg->trace, failed);
-  leg->trace = NULL;
+void umem_trace_close(umemOpenStep *step, bool failed) {
+  if (step->trace) close_trace(step->trace, failed);
+  step->trace = NULL;
 }
 
 static bool has_sink(void) { return __atomic_load_n(&umem_sink, __ATOMIC_RELAXED); }
 
-static void open_trace(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
-                       size_t nbytes) {
+void umem_trace_open_for(umemTrace *trace, umemOpenStep *step, umemVirtual *src, umemVirtual *dst,
+                         size_t nbytes) {
   __atomic_fetch_add(&umem_watched, 1, __ATOMIC_RELAXED); /* also if the ledger stops meanwhile */
   *trace = (umemTrace){.route = {.size = sizeof trace->route, .bytes = nbytes},
                        .src = place_of(src),
                        .dst = place_of(dst),
-                       .counts = !umem_thread.leg && has_sink(),
+                       .counts = !umem_thread.step && has_sink(),
                        .failures = umem_thread.failures,
                        .begin = now()};
-  *leg = (umemOpenLeg){.outer = umem_thread.leg,
-                       .trace = trace,
-                       .src = trace->src,
-                       .dst = trace->dst,
-                       .whole = true};
-  umem_thread.leg = leg;
+  *step = (umemOpenStep){.outer = umem_thread.step,
+                         .trace = trace,
+                         .src = trace->src,
+                         .dst = trace->dst,
+                         .whole = true};
+  umem_thread.step = step;
 }
 
-void umem_trace_open(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
+void umem_trace_open(umemTrace *trace, umemOpenStep *step, umemVirtual *src, umemVirtual *dst,
                      size_t nbytes) {
-  *leg = (umemOpenLeg){0};
-  if (umem_thread.leg) return;
-  if (has_sink()) open_trace(trace, leg, src, dst, nbytes);
+  *step = (umemOpenStep){0};
+  if (!umem_thread.step && has_sink()) umem_trace_open_for(trace, step, src, dst, nbytes);
 }
 
-void umem_trace_open_for(umemTrace *trace, umemOpenLeg *leg, umemVirtual *src, umemVirtual *dst,
-                         size_t nbytes) {
-  open_trace(trace, leg, src, dst, nbytes);
+static bool do_step(umemStep const *step, umemWork *work, void *job) {
+  umemOpenStep *outer = umem_thread.step;
+  if (!outer) return work(job);
+  __attribute__((cleanup(umem_step_close))) umemOpenStep open;
+  open_step(&open, step, outer);
+  bool moved = work(job);
+  if (!moved) open.nbytes = 0;
+  return moved;
 }
+
+static __attribute__((noinline)) bool do_copy(umemStep const *step, umemWork *work, void *job) {
+  umemTrace trace;
+  __attribute__((cleanup(umem_step_close))) umemOpenStep whole;
+  umem_trace_open(&trace, &whole, step->src, step->dst, step->nbytes);
+  return do_step(step, work, job);
+}
+
+static bool watch_step(umemStep const *step, umemWork *work, void *job) {
+  return step->is_copy && !umem_thread.step ? do_copy(step, work, job) : do_step(step, work, job);
+}
+
+__attribute__((constructor(101))) static void hook_in(void) { umem_step_hook = watch_step; }
 
 /* ---- one line ---- */
 
@@ -266,14 +288,14 @@ size_t umem_legs_text(umemRouteLeg const *legs, uint32_t count, char *text, size
   if (size) *text = 0;
   for (uint32_t i = 0; i < count;) {
     umemRouteLeg const *leg = &legs[i];
-    if (!i || !is_same_place(&leg->src, &legs[i - 1].dst)) {
+    if (!i || !umem_is_same_place(&leg->src, &legs[i - 1].dst)) {
       if (i) add(&line, "; ");
       add_place(&line, &leg->src);
     }
     bool said = false;
     do said = add_way(&line, &legs[i], said ? " + " : " -> ") || said;
-    while (++i < count && is_same_place(&legs[i].src, &leg->src) &&
-           is_same_place(&legs[i].dst, &leg->dst));
+    while (++i < count && umem_is_same_place(&legs[i].src, &leg->src) &&
+           umem_is_same_place(&legs[i].dst, &leg->dst));
     add(&line, " -> ");
     add_place(&line, &leg->dst);
   }

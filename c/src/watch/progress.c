@@ -2,11 +2,11 @@
  *
  * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
  * for. Steps are long enough that what is lost between them is little. */
-#include "core/context.h"
+#include "watch/watch.h"
 #include "base/thread.h"
+#include "core/context.h"
 #include "core/status.h"
 #include "core/layout.h"
-#include "core/watch.h"
 #include "core/copy.h"
 
 static size_t const default_step = 64 << 20;
@@ -17,6 +17,7 @@ typedef struct Progress {
   size_t nbytes;
   umemCopyOptions const *options;
   umemLayout const *layout; /* of a strided copy, or NULL */
+  umemRanges ranges;        /* of its items */
 } Progress;
 
 /* Whether to go on. */
@@ -38,7 +39,8 @@ static umemStatusType settle(Progress const *copy) {
 static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   if (copy->layout)
-    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
+    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout,
+                     &copy->ranges);
   else
     umem_copy_any_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
   return umem_thread.failures == before ? settle(copy) : umem_result(before);
@@ -72,7 +74,8 @@ static umemStatusType copy_in_steps(Progress const *copy) {
 /* Without progress nothing is waited for. */
 static void copy_queued(Progress const *copy) {
   if (copy->layout)
-    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout);
+    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout,
+                     &copy->ranges);
   else
     umem_copy_any_run(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->nbytes);
 }
@@ -87,20 +90,20 @@ static void do_copy(Progress const *copy) {
 
 typedef struct Watch {
   umemTrace trace;
-  umemOpenLeg leg;
+  umemOpenStep step;
   umemRoute *route; /* of the caller */
 } Watch;
 
 /* Also when an exception of C++ passes. */
 static void end_watch(Watch *watch) {
-  umem_leg_close(&watch->leg);
+  umem_step_close(&watch->step);
   umem_write_sized(watch->route, &watch->trace.route, sizeof watch->trace.route);
 }
 
 static void do_watched(Progress const *copy) {
   __attribute__((cleanup(end_watch))) Watch watch;
   watch.route = copy->options->route;
-  umem_trace_open_for(&watch.trace, &watch.leg, copy->src, copy->dst, copy->nbytes);
+  umem_trace_open_for(&watch.trace, &watch.step, copy->src, copy->dst, copy->nbytes);
   do_copy(copy);
 }
 
@@ -147,8 +150,9 @@ umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, u
   umemVirtual *from = umem_check(src);
   umemVirtual *to = umem_check(dst);
   umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
+  umemRanges ranges;
   if (!from || !to || !read_options(from, &full, options) ||
-      !umem_check_strided(from, src_adr, to, dst_adr, layout))
+      !umem_check_strided(from, src_adr, to, dst_adr, layout, &ranges))
     return umem_result(before);
   size_t nbytes = umem_count_items(layout) * layout->item_size;
   Progress copy = {.src = from,
@@ -156,6 +160,7 @@ umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, u
                    .src_adr = src_adr,
                    .dst_adr = dst_adr,
                    .nbytes = nbytes,
-                   .layout = layout};
+                   .layout = layout,
+                   .ranges = ranges};
   return copy_with(&copy, &full, before);
 }

@@ -1,0 +1,52 @@
+/* hook.h - where the room watch hooks into copies, to find out how their bytes move.
+ *
+ * umem_watched is 0 while nobody wants to know: then a copy costs one branch on it. Otherwise
+ * each transfer of a copy is done as a step: umem_step_hook calls the work of the step, and
+ * notes how long it took (watch/watch.h). */
+#ifndef UMEM_CORE_HOOK_H
+#define UMEM_CORE_HOOK_H
+
+#include <stddef.h>
+#include <umem/base.h>
+
+/* By which means bytes move. */
+typedef enum umemWay {
+  umemWayMethod,    /* a method of the context that says no more */
+  umemWayMemcpy,    /* the CPU, from pointer to pointer */
+  umemWayItems,     /* the CPU, item by item */
+  umemWayWindow,    /* the CPU, item by item through a mapping of the file */
+  umemWayPageCache, /* read or write */
+  umemWayDirect,    /* O_DIRECT */
+  umemWayDma,       /* a copy engine, or what the driver takes for one */
+  umemWayBoxes,     /* a copy engine, for rows and planes */
+  umemWayPacked,    /* a copy engine, after the GPU has packed the rows */
+  umemWayPeer,      /* from GPU to GPU */
+  umemWayGds        /* cuFile */
+} umemWay;
+
+/* A transfer of nbytes from src to dst. */
+typedef struct umemStep {
+  umemVirtual *src, *dst; /* NULL: that of the step around this one */
+  umemWay way;
+  size_t nbytes;
+  unsigned workers;            /* threads that share it; 0: one */
+  bool from_buffer, to_buffer; /* src, or dst, is the umemHost of a buffer of umem */
+  bool is_copy;                /* the whole copy, if it is no part of another one */
+} umemStep;
+
+/* Moves the bytes of a step. Returns false if it has not touched them, and leaves them to
+ * others. */
+typedef bool umemWork(void *job);
+
+/* How many ledgers that are on and open routes there are in the process; atomic. */
+extern unsigned umem_watched __attribute__((visibility("hidden")));
+
+/* Returns what work(job) returns. Call it only while umem_is_watched. */
+extern bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job)
+    __attribute__((visibility("hidden")));
+
+static inline bool umem_is_watched(void) {
+  return __builtin_expect(__atomic_load_n(&umem_watched, __ATOMIC_RELAXED) != 0, 0);
+}
+
+#endif

@@ -1,0 +1,347 @@
+/* plan.c - plans the copies of runs, and carries the plans out.
+ *
+ * A pair of contexts is asked once whether one of them copies by a route of its own
+ * (copy_direct). If not, a plan says who moves the bytes: the source writes to the destination's
+ * pointers, the destination reads from the source's, or both go through a buffer in chunks. The
+ * callers have validated both sides. */
+#include "core/plan.h"
+#include "base/thread.h"
+#include "core/context.h"
+#include "core/hook.h"
+#include "core/layout.h"
+#include "core/order.h"
+#include "core/threads.h"
+
+#include <pthread.h>
+
+unsigned umem_watched;
+bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job);
+
+/* ---- the two ends of a copy through host memory ---- */
+
+/* A host whose buffers a GPU can use is pinned memory: copies through it are faster. */
+umemVirtual *umem_host_between(umemVirtual *src, umemVirtual *dst) {
+  if (umem_is_plain_host(dst)) return dst;
+  if (umem_is_plain_host(src)) return src;
+  umemVirtual *host = src->host ? src->host : dst->host, *other = dst->host;
+  if (other && umem_can(other, umemDeviceAccessible)) host = other;
+  if (!host)
+    umemVirtual_fail(src, umemNotImplementedError, "neither %s nor %s has a host for buffers",
+                     umem_get_device_name(src), umem_get_device_name(dst));
+  return host;
+}
+
+void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer, size_t n) {
+  if (src->vptr->copy_to)
+    src->vptr->copy_to(src, src_adr, host, (uintptr_t)buffer, n);
+  else
+    umemVirtual_fail(src, umemNotImplementedError, "%s has no method copy_to",
+                     umem_get_device_name(src));
+}
+
+void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                    size_t n) {
+  if (dst->vptr->copy_from)
+    dst->vptr->copy_from(dst, dst_adr, host, (uintptr_t)buffer, n);
+  else
+    umemVirtual_fail(dst, umemNotImplementedError, "%s has no method copy_from",
+                     umem_get_device_name(dst));
+}
+
+/* Fills or empties a buffer. */
+typedef struct Transfer {
+  umemVirtual *ctx, *host;
+  uintptr_t adr;
+  void *buffer;
+  size_t nbytes;
+  bool fills;
+} Transfer;
+
+static bool transfer_job(void *job) {
+  Transfer const *move = job;
+  if (move->fills)
+    umem_read_run(move->ctx, move->adr, move->host, move->buffer, move->nbytes);
+  else
+    umem_write_run(move->ctx, move->adr, move->host, move->buffer, move->nbytes);
+  return true;
+}
+
+static void transfer(Transfer move) {
+  umemStep step = {.nbytes = move.nbytes, .to_buffer = move.fills, .from_buffer = !move.fills};
+  step.src = move.fills ? move.ctx : move.host;
+  step.dst = move.fills ? move.host : move.ctx;
+  if (umem_is_watched())
+    umem_step_hook(&step, transfer_job, &move);
+  else
+    transfer_job(&move);
+}
+
+void umem_fill_buffer(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer,
+                      size_t n) {
+  transfer((Transfer){src, host, src_adr, buffer, n, true});
+}
+
+void umem_empty_buffer(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                       size_t n) {
+  transfer((Transfer){dst, host, dst_adr, (void *)(uintptr_t)buffer, n, false});
+}
+
+/* ---- the plan ---- */
+
+typedef enum Mover {
+  sourceMoves,      /* by copy_to, to pointers of the destination */
+  destinationMoves, /* by copy_from, from pointers of the source */
+  buffersMove       /* both, by way of a buffer */
+} Mover;
+
+typedef struct Plan {
+  Mover mover;
+  umemVirtual *host; /* whose memory the pointers or the buffer are for the methods of the mover */
+  unsigned threads;  /* that share the copy; each has a buffer */
+  size_t chunk;      /* bytes of a buffer */
+} Plan;
+
+enum {
+  chunk_bytes = 512 << 10, /* stays in the cache of a core between reading and writing */
+  least_chunk = 4 << 10,   /* a buffer of this size stands on the stack */
+  sharing_threads = 2,
+  share_from = 8 << 20 /* below this a thread costs more than it saves */
+};
+
+static void plan_buffers(Plan *plan, umemVirtual *src, umemVirtual *dst, size_t nbytes) {
+  bool shares =
+      nbytes >= share_from && umem_can(src, umemConcurrent) && umem_can(dst, umemConcurrent);
+  plan->threads = shares ? sharing_threads : 1;
+  plan->chunk = nbytes < chunk_bytes ? nbytes : chunk_bytes;
+}
+
+/* Returns false, and records a status, if there is no host. */
+static inline bool make_plan(Plan *plan, umemVirtual *src, umemVirtual *dst, size_t nbytes) {
+  plan->host = umem_is_plain_host(dst)   ? dst
+               : umem_is_plain_host(src) ? src
+                                         : umem_host_between(src, dst);
+  plan->mover = umem_cpu_writes(dst)  ? sourceMoves
+                : umem_cpu_reads(src) ? destinationMoves
+                                      : buffersMove;
+  if (plan->mover == buffersMove) plan_buffers(plan, src, dst, nbytes);
+  return plan->host != NULL;
+}
+
+/* ---- through a buffer ---- */
+
+/* One end of the copy. */
+typedef struct Side {
+  umemVirtual *ctx;
+  uintptr_t adr;
+  pthread_mutex_t *turn; /* NULL: one thread copies */
+} Side;
+
+typedef struct Chunks {
+  Side src, dst;
+  umemVirtual *host;
+  size_t nbytes, chunk;
+  size_t next; /* chunk that nobody has taken; atomic, as is over */
+  bool over;   /* a chunk has failed: take no other */
+  char *buffers;
+} Chunks;
+
+/* To wait for an ordered context is to wait for all that is queued on it, so two threads would keep
+ * step, both reading and then both writing. Therefore they take turns there. */
+static void lock(Side *side) {
+  if (side->turn && umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(side->turn);
+}
+
+/* Only now is the buffer full, or free to be used again. */
+static void unlock(Side *side) {
+  if (!umem_can(side->ctx, umemOrdered)) return;
+  umem_finish(side->ctx);
+  if (side->turn) pthread_mutex_unlock(side->turn);
+}
+
+static bool copy_chunk(Chunks *chunks, size_t at, char *buffer, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  lock(&chunks->src);
+  umem_fill_buffer(chunks->src.ctx, chunks->src.adr + at, chunks->host, buffer, nbytes);
+  unlock(&chunks->src);
+  if (umem_thread.failures != before) return false;
+  lock(&chunks->dst);
+  umem_empty_buffer(chunks->dst.ctx, chunks->dst.adr + at, chunks->host, buffer, nbytes);
+  unlock(&chunks->dst);
+  return umem_thread.failures == before;
+}
+
+/* The work of one thread. */
+static void copy_chunks(void *job, unsigned thread) {
+  Chunks *chunks = job;
+  char *buffer = chunks->buffers + thread * chunks->chunk;
+  size_t count = chunks->nbytes / chunks->chunk + (chunks->nbytes % chunks->chunk != 0);
+  while (!__atomic_load_n(&chunks->over, __ATOMIC_RELAXED)) {
+    size_t k = __atomic_fetch_add(&chunks->next, 1, __ATOMIC_RELAXED);
+    if (k >= count) return;
+    size_t at = k * chunks->chunk;
+    size_t rest = chunks->nbytes - at;
+    if (!copy_chunk(chunks, at, buffer, rest < chunks->chunk ? rest : chunks->chunk))
+      __atomic_store_n(&chunks->over, true, __ATOMIC_RELAXED);
+  }
+}
+
+/* Allocates the buffers of a plan, or halves of them, quarters, ... down to least_chunk
+ * together. */
+static char *take_buffers(Plan *plan) {
+  size_t nbytes = plan->threads * plan->chunk;
+  for (;; nbytes /= 2) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    uintptr_t buffers = umem_alloc(plan->host, nbytes);
+    umemAttempt_end(&attempt);
+    plan->chunk = nbytes / plan->threads;
+    if (!umemAttempt_failed(&attempt)) return (char *)buffers;
+    if (nbytes < 2 * least_chunk) {
+      umemAttempt_record(&attempt);
+      return NULL;
+    }
+  }
+}
+
+static __attribute__((noinline)) void copy_short(Chunks *chunks) {
+  char buffer[least_chunk];
+  copy_chunk(chunks, 0, buffer, chunks->nbytes);
+}
+
+static __attribute__((noinline)) void copy_long(Chunks *chunks, Plan *plan) {
+  pthread_mutex_t turns[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+  uint64_t before = umem_thread.failures;
+  chunks->buffers = take_buffers(plan);
+  if (!chunks->buffers) {
+    umemVirtual_adopt(chunks->src.ctx, before);
+    return;
+  }
+  chunks->chunk = plan->chunk;
+  if (plan->threads > 1) {
+    chunks->src.turn = &turns[0];
+    chunks->dst.turn = &turns[1];
+    umem_parallel(plan->threads, copy_chunks, chunks);
+  } else {
+    copy_chunks(chunks, 0);
+  }
+  umem_free(plan->host, (uintptr_t)chunks->buffers);
+}
+
+static __attribute__((noinline)) void move_buffers(Plan *plan, umemVirtual *src, uintptr_t src_adr,
+                                                   umemVirtual *dst, uintptr_t dst_adr,
+                                                   size_t nbytes) {
+  Chunks chunks = {.src = {src, src_adr, NULL},
+                   .dst = {dst, dst_adr, NULL},
+                   .host = plan->host,
+                   .nbytes = nbytes};
+  if (nbytes <= least_chunk)
+    copy_short(&chunks);
+  else
+    copy_long(&chunks, plan);
+}
+
+void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        size_t nbytes) {
+  Plan plan = {.mover = buffersMove, .host = umem_host_between(src, dst)};
+  if (!plan.host) return;
+  plan_buffers(&plan, src, dst, nbytes);
+  move_buffers(&plan, src, src_adr, dst, dst_adr, nbytes);
+}
+
+/* ---- by one side ---- */
+
+/* Writes to pointers of dst in the order of both queues, and after the work that a GPU may still
+ * do there. */
+static inline void move_source(Plan const *plan, umemVirtual *src, uintptr_t src_adr,
+                               umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
+  bool ordered = umem_can(dst, umemOrdered);
+  if ((ordered && umem_wait(src, dst) != umemOK) || !umem_settle(dst)) return;
+  umem_read_run(src, src_adr, plan->host, (void *)dst_adr, nbytes);
+  if (ordered) umem_wait(dst, src);
+}
+
+static inline void move_destination(Plan const *plan, umemVirtual *src, uintptr_t src_adr,
+                                    umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
+  bool ordered = umem_can(src, umemOrdered);
+  if ((ordered && umem_wait(dst, src) != umemOK) || !umem_settle(src)) return;
+  umem_write_run(dst, dst_adr, plan->host, (void const *)src_adr, nbytes);
+  if (ordered) umem_wait(src, dst);
+}
+
+/* ---- any route ---- */
+
+typedef struct Copy {
+  umemVirtual *asked, *src, *dst; /* asked: src or dst */
+  uintptr_t src_adr, dst_adr;
+  umemLayout const *layout;
+} Copy;
+
+static bool ask_job(void *job) {
+  Copy const *copy = job;
+  return copy->asked->vptr->copy_direct(copy->asked, copy->src, copy->src_adr, copy->dst,
+                                        copy->dst_adr, copy->layout);
+}
+
+static __attribute__((noinline)) bool watch_ask(umemVirtual *self, umemVirtual *src,
+                                                uintptr_t src_adr, umemVirtual *dst,
+                                                uintptr_t dst_adr, umemLayout const *layout) {
+  Copy copy = {self, src, dst, src_adr, dst_adr, layout};
+  size_t nbytes = umem_count_items(layout) * layout->item_size;
+  return umem_step_hook(&(umemStep){.src = src, .dst = dst, .nbytes = nbytes}, ask_job, &copy);
+}
+
+/* Whether self, which is src or dst, copies by a route of its own. */
+static inline __attribute__((always_inline)) bool ask(umemVirtual *self, umemVirtual *src,
+                                                      uintptr_t src_adr, umemVirtual *dst,
+                                                      uintptr_t dst_adr, umemLayout const *layout) {
+  if (!UMEM_SLOT(self, copy_direct)) return false;
+  if (umem_is_watched()) return watch_ask(self, src, src_adr, dst, dst_adr, layout);
+  return self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
+}
+
+bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout) {
+  return ask(src, src, src_adr, dst, dst_adr, layout) ||
+         ask(dst, src, src_adr, dst, dst_adr, layout);
+}
+
+static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_adr,
+                                               umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
+  if (UMEM_SLOT(src, copy_direct) || UMEM_SLOT(dst, copy_direct)) {
+    umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
+    if (ask(src, src, src_adr, dst, dst_adr, &layout) ||
+        ask(dst, src, src_adr, dst, dst_adr, &layout))
+      return;
+  }
+  Plan plan;
+  if (!make_plan(&plan, src, dst, nbytes)) return;
+  if (plan.mover == sourceMoves)
+    move_source(&plan, src, src_adr, dst, dst_adr, nbytes);
+  else if (plan.mover == destinationMoves)
+    move_destination(&plan, src, src_adr, dst, dst_adr, nbytes);
+  else
+    move_buffers(&plan, src, src_adr, dst, dst_adr, nbytes);
+}
+
+static bool move_job(void *job) {
+  Copy const *copy = job;
+  move_run(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout->item_size);
+  return true;
+}
+
+static __attribute__((noinline)) void
+watch_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
+  umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
+  Copy copy = {NULL, src, dst, src_adr, dst_adr, &layout};
+  umemWay way = umem_cpu_reads(src) && umem_cpu_writes(dst) ? umemWayMemcpy : umemWayMethod;
+  umem_step_hook(&(umemStep){.src = src, .dst = dst, .way = way, .nbytes = nbytes, .is_copy = true},
+                 move_job, &copy);
+}
+
+void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                   size_t nbytes) {
+  if (umem_is_watched())
+    watch_run(src, src_adr, dst, dst_adr, nbytes);
+  else
+    move_run(src, src_adr, dst, dst_adr, nbytes);
+}

@@ -1,0 +1,41 @@
+/* plan.h - who moves the bytes of a copy, and copies of runs: bytes without gaps. */
+#ifndef UMEM_CORE_PLAN_H
+#define UMEM_CORE_PLAN_H
+
+#include <stddef.h>
+#include <umem/base.h>
+
+/* Asks the source and then the destination to copy the layout by a route of its own (copy_direct
+ * in virtual.h). Returns true if one of them has done so, or has recorded a failure. Returns
+ * false, with nothing touched or recorded, if neither has such a route. */
+bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout);
+
+/* Copies a validated run of nbytes > 0 by the best route. */
+void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                   size_t nbytes);
+
+/* Copies a validated run of nbytes > 0 in chunks through a buffer in host memory, by the methods
+ * copy_to and copy_from. For two sides of which the CPU can address neither. */
+void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        size_t nbytes);
+
+/* ---- the two ends of a copy through host memory ---- */
+
+/* Returns the genuine umemHost for a copy between src and dst: dst itself if it is one, so that
+ * its failures are its own, else the one that src or dst was given. Returns NULL, and records a
+ * status, if there is none. */
+umemVirtual *umem_host_between(umemVirtual *src, umemVirtual *dst);
+
+/* Reads from src to, or writes to dst from, the pointer buffer; host is a umem_host_between. */
+void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer, size_t n);
+void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                    size_t n);
+
+/* umem_read_run and umem_write_run as a step of a copy whose other end is a buffer of umem. */
+void umem_fill_buffer(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer,
+                      size_t n);
+void umem_empty_buffer(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                       size_t n);
+
+#endif

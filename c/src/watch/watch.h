@@ -1,0 +1,90 @@
+/* watch.h - what copies do with bytes, for umemRoute and the ledger.
+ *
+ * While somebody wants to know, the outermost call of a copy opens a trace, and each transfer
+ * opens a step, which names two places (core/hook.h). A context that knows better how its bytes
+ * move, a store or a GPU, notes that in the innermost open step of its thread, with the places
+ * of that step or its own. A step in which nothing was noted notes itself when it closes. So a
+ * context that only passes a copy on, an adaptor for example, adds nothing. umem_parallel hands
+ * the caller's open step to the threads that help. */
+#ifndef UMEM_WATCH_WATCH_H
+#define UMEM_WATCH_WATCH_H
+
+#include <stddef.h>
+#include <umem/base.h>
+
+#include "core/hook.h"
+
+/* What was noted of one call. The global lock guards route.legs while the copy runs. */
+typedef struct umemTrace {
+  umemRoute route;
+  umemRoutePlace src, dst; /* of the call */
+  bool counts;             /* goes to umem_sink */
+  uint64_t begin;          /* as of umem_route_clock */
+  uint64_t failures;       /* of the thread, before */
+} umemTrace;
+
+/* Gets each trace of a whole copy when the copy has ended: the ledger, while it is on. NULL
+ * otherwise; atomic. Records nothing: a copy does not fail because of the ledger. */
+typedef void umemSink(umemTrace const *trace, bool failed);
+extern umemSink *umem_sink __attribute__((visibility("hidden")));
+
+/* An open step, on the stack of the thread that moves bytes or has them moved. */
+typedef struct umemOpenStep {
+  struct umemOpenStep *outer; /* that was open before; NULL for the outermost */
+  umemTrace *trace;           /* NULL: this copy is not watched */
+  umemRoutePlace src, dst;
+  umemWay way;
+  unsigned workers;
+  size_t nbytes;
+  uint64_t begin, failures;
+  bool whole; /* it stands for the call */
+  bool noted; /* something was noted in it; atomic */
+} umemOpenStep;
+
+/* Opens the trace of a copy of nbytes from src to dst, if the thread has no open step and the
+ * ledger is on. Begin and end it in one function. Otherwise step needs no end. */
+void umem_trace_open(umemTrace *trace, umemOpenStep *step, umemVirtual *src, umemVirtual *dst,
+                     size_t nbytes);
+
+/* Opens the trace of a copy for its caller alone, also if the thread has an open step. */
+void umem_trace_open_for(umemTrace *trace, umemOpenStep *step, umemVirtual *src, umemVirtual *dst,
+                         size_t nbytes);
+
+/* Ends what umem_trace_open began. */
+void umem_step_close(umemOpenStep *step);
+
+/* For a copy that several threads do one after the other or together: lets go of the trace that
+ * was opened last, so that any of them can make step its umem_thread.step for a while, and
+ * closes it in the end. */
+void umem_trace_let_go(umemOpenStep *step);
+void umem_trace_close(umemOpenStep *step, bool failed);
+
+/* Nanoseconds of a clock that never goes back, where the copy of this thread is watched; else 0. */
+uint64_t umem_watched_clock(void);
+static inline uint64_t umem_route_clock(void) {
+  return umem_is_watched() ? umem_watched_clock() : 0;
+}
+
+/* Notes that nbytes were moved, which began at begin, as of umem_route_clock, and is done now;
+ * 0: nobody watches. A place that is NULL is that of the open step. Records nothing, and never
+ * fails. */
+void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, umemWay way,
+                       size_t nbytes, unsigned workers, uint64_t begin);
+static inline void umem_note(umemWay way, size_t nbytes, unsigned workers, uint64_t begin) {
+  if (__builtin_expect(begin != 0, 0)) umem_note_between(NULL, NULL, way, nbytes, workers, begin);
+}
+
+/* The place of ctx, whose memory is that of a GPU. */
+umemRoutePlace umem_device_place(umemVirtual *ctx, int ordinal);
+
+bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b);
+
+/* The global lock, for notes and the records of the ledger. umem_notes_lock returns false, and takes
+ * no lock, in a signal handler that has interrupted this thread while it holds the lock. */
+bool umem_notes_lock(void);
+void umem_notes_unlock(void);
+
+/* umemRoute_text of these legs. */
+size_t umem_legs_text(umemRouteLeg const *legs, uint32_t count, char *text, size_t size);
+
+#endif
