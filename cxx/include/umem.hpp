@@ -1,11 +1,13 @@
 /* umem.hpp - the door of the C++ headers: includes those that most programs want. C++17.
  *
- * umem/adaptors.hpp, umem/array_of.hpp, umem/blas.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp, umem/compare.hpp,
- * umem/decomposition.hpp, umem/dlpack.hpp, umem/exchange.hpp, umem/fill_ghosts.hpp, umem/format.hpp,
- * umem/ledger.hpp, umem/mdspan.hpp, umem/memory_resource.hpp, umem/npy.hpp, umem/npy_c_array.hpp, umem/open.hpp, umem/pool.hpp, umem/print.hpp,
- * umem/reduce.hpp (reduce.cuh with nvcc), umem/reduce_along.hpp, umem/reductions.hpp, umem/reductions_along.hpp,
- * umem/sweep.hpp and those for libraries of others in the folder umem/with are apart, since they include what takes
- * long to compile or what not every standard library has, or are for some programs only. */
+ * umem/adaptors.hpp, umem/array_of.hpp, umem/blas.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp,
+ * umem/compare.hpp, umem/decomposition.hpp, umem/dlpack.hpp, umem/exchange.hpp,
+ * umem/fill_ghosts.hpp, umem/format.hpp, umem/ledger.hpp, umem/mdspan.hpp,
+ * umem/memory_resource.hpp, umem/npy.hpp, umem/npy_c_array.hpp, umem/open.hpp, umem/pool.hpp,
+ * umem/print.hpp, umem/reduce.hpp (reduce.cuh with nvcc), umem/reduce_along.hpp,
+ * umem/reductions.hpp, umem/reductions_along.hpp, umem/sweep.hpp and those for libraries of others
+ * in the folder umem/with are apart, since they include what takes long to compile or what not
+ * every standard library has, or are for some programs only. */
 #ifndef UMEM_HPP
 #define UMEM_HPP
 
@@ -13,7 +15,6 @@
 
 #include <umem/allocator.hpp>
 #include <umem/array.hpp>
-#include <umem/array_error.hpp>
 #include <umem/array_guard.hpp>
 #include <umem/array_lock.hpp>
 #include <umem/buffer.hpp>

@@ -286,8 +286,8 @@ TEST(Loss, a_context_that_cannot_end_prints_one_line) {
   EXPECT_TRUE(child.says("not freed")) << child.said;
 }
 
-/* The loop ends with the second block. Because its ghost row is a row of the first, umem writes the
- * first one only after it has read the second: here at the end. */
+/* The loop ends with the second block. Because its ghost row is a row of the first, umem writes the first one only after
+ * it has read the second: here at the end. */
 TEST(Loss, blocks_that_cannot_be_written_at_their_end_print_one_line) {
   auto const lose = [] {
     umem::Fault place(umem::File::scratch());

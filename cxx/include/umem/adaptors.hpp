@@ -7,12 +7,13 @@
  *       std::printf("%lld bytes\n", (long long)scope.end().peak_bytes);
  *     }
  *
- * Each goes over another context, its upstream, and keeps that alive: handles of the upstream may be
- * dropped first. A constructor that fails throws, and the upstream can be used as before.
+ * Each goes over another context, its upstream, and keeps that alive: handles of the upstream may
+ * be dropped first. A constructor that fails throws, and the upstream can be used as before.
  *
- * A handle that is made from one of its own class is a copy, another handle of the same context. To go
- * over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the outermost layer of
- * its class in a stack, such as umem::open returns, and makes a handle of it, which keeps the stack alive:
+ * A handle that is made from one of its own class is a copy, another handle of the same context. To
+ * go over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the
+ * outermost layer of its class in a stack, such as umem::open returns, and makes a handle of it,
+ * which keeps the stack alive:
  *
  *     umem::Context stack = umem::open("stats+pool+host:");
  *     umem::Stats stats = umem::Stats::of(stack);
@@ -24,22 +25,7 @@
 
 #include <umem/context.hpp>
 
-#include <umem/debug.h>
-#include <umem/fault.h>
-#include <umem/guarded.h>
-#include <umem/limit.h>
-#include <umem/log.h>
-#include <umem/retry.h>
-#include <umem/stats.h>
-#include <umem/track.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -48,61 +34,41 @@ class Limit : public Context {
 public:
   /* maximum: in bytes; a request beyond it throws umem::memory_error. */
   Limit(Context const &upstream, std::size_t maximum)
-      : Context(make<umemLimit>(
-            [&](umemLimit *ctx) { return umemLimit_ctor(ctx, upstream.c_context(), maximum); },
-            owner(upstream))) {}
-
-  /* A handle of the outermost Limit in the stack of context; umem::type_error where there is none. */
-  static Limit of(Context const &context) { return Limit(layer_of(context, "limit")); }
+      : Context(make_over(upstream, umemLimit_ctor, maximum)) {}
 
   /* The bytes that are live now. */
-  std::size_t used() const {
-    std::uint64_t before = umem_thread_failures();
-    std::size_t used = umemLimit_used(reinterpret_cast<umemLimit *>(c_context()));
-    detail::check_since(before);
-    return used;
-  }
+  std::size_t used() const { return detail::checked_call(umemLimit_used, c_struct()); }
 
-private:
-  explicit Limit(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Limit, "limit")
 };
 
 /* Counts blocks and bytes: umemStats. */
 class Stats : public Context {
 public:
-  explicit Stats(Context const &upstream)
-      : Context(make<umemStats>(
-            [&](umemStats *ctx) { return umemStats_ctor(ctx, upstream.c_context()); },
-            owner(upstream))) {}
-
-  /* A handle of the outermost Stats in the stack of context; umem::type_error where there is none. */
-  static Stats of(Context const &context) { return Stats(layer_of(context, "stats")); }
+  explicit Stats(Context const &upstream) : Context(make_over(upstream, umemStats_ctor)) {}
 
   /* The figures since construction or the last reset. */
   umemStatsFigures figures() const {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-    detail::check_status(umemStats_get(c_stats(), &figures));
+    detail::check_status(umemStats_get(c_struct(), &figures));
     return figures;
   }
 
   /* Begins a scope, in which all figures begin at 0. It counts the calls of all threads. */
-  void push() const { detail::check_status(umemStats_push(c_stats())); }
+  void push() const { detail::check_status(umemStats_push(c_struct())); }
 
   /* Ends the scope that was begun last and returns its figures. Throws umem::value_error if no
    * scope is open. */
   umemStatsFigures pop() const {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-    detail::check_status(umemStats_pop(c_stats(), &figures));
+    detail::check_status(umemStats_pop(c_struct(), &figures));
     return figures;
   }
 
   /* Sets peaks to the current figures, and totals to 0. */
-  void reset() const { detail::check_status(umemStats_reset(c_stats())); }
+  void reset() const { detail::check_status(umemStats_reset(c_struct())); }
 
-private:
-  explicit Stats(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
-
-  umemStats *c_stats() const noexcept { return reinterpret_cast<umemStats *>(c_context()); }
+  UMEM_KIND_OF_CONTEXT(Stats, "stats")
 };
 
 /* A scope of a Stats, which it keeps alive: from the constructor to end() or the destructor.
@@ -147,12 +113,9 @@ public:
             },
             owner(upstream))) {}
 
-  /* A handle of the outermost Track in the stack of context; umem::type_error where there is none. */
-  static Track of(Context const &context) { return Track(layer_of(context, "track")); }
-
   /* The live block that contains adr; nothing if there is none. */
   std::optional<umemTrackBlock> find(address adr) const {
-    return asked([&](umemTrackBlock *block) { return umemTrack_find(c_track(), adr, block); });
+    return asked([&](umemTrackBlock *block) { return umemTrack_find(c_struct(), adr, block); });
   }
 
   /* The same for all Tracks of the process whose addresses are memory. */
@@ -180,8 +143,7 @@ public:
     }
   }
 
-private:
-  explicit Track(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Track, "track")
 
   /* ask(block) returns whether there is a block. */
   template <class Ask> static std::optional<umemTrackBlock> asked(Ask &&ask) {
@@ -193,17 +155,12 @@ private:
   }
 
   std::optional<umemTrackBlock> next(address from) const {
-    return asked([&](umemTrackBlock *block) { return umemTrack_next(c_track(), from, block); });
+    return asked([&](umemTrackBlock *block) { return umemTrack_next(c_struct(), from, block); });
   }
 
   std::size_t counted(std::size_t *nbytes) const {
-    std::uint64_t before = umem_thread_failures();
-    std::size_t count = umemTrack_count(c_track(), nbytes);
-    detail::check_since(before);
-    return count;
+    return detail::checked_call(umemTrack_count, c_struct(), nbytes);
   }
-
-  umemTrack *c_track() const noexcept { return reinterpret_cast<umemTrack *>(c_context()); }
 };
 
 /* Finds wrong writes and wrong frees: umemDebug. The call that finds one throws
@@ -213,35 +170,27 @@ private:
 class Debug : public Context {
 public:
   explicit Debug(Context const &upstream, umemDebugOptions const &options = UMEM_DEBUG_OPTIONS_INIT)
-      : Context(make<umemDebug>(
-            [&](umemDebug *ctx) { return umemDebug_ctor(ctx, upstream.c_context(), &options); },
-            owner(upstream))) {}
-
-  /* A handle of the outermost Debug in the stack of context; umem::type_error where there is none. */
-  static Debug of(Context const &context) { return Debug(layer_of(context, "debug")); }
+      : Context(make_over(upstream, umemDebug_ctor, &options)) {}
 
   /* Checks everything. Throws umem::index_error for wrong writes that were not reported yet. */
-  void(check)() const { detail::check_status(umemDebug_check(c_debug())); }
+  void(check)() const { detail::check_status(umemDebug_check(c_struct())); }
 
   /* The first reported finding; nothing if there was none. */
   std::optional<umemDebugFault> first() const {
     umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
     std::uint64_t before = umem_thread_failures();
-    bool any = umemDebug_first(c_debug(), &fault);
+    bool any = umemDebug_first(c_struct(), &fault);
     detail::check_since(before);
     return any ? std::optional<umemDebugFault>(fault) : std::nullopt;
   }
 
   umemDebugFigures figures() const {
     umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
-    detail::check_status(umemDebug_get(c_debug(), &figures));
+    detail::check_status(umemDebug_get(c_struct(), &figures));
     return figures;
   }
 
-private:
-  explicit Debug(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
-
-  umemDebug *c_debug() const noexcept { return reinterpret_cast<umemDebug *>(c_context()); }
+  UMEM_KIND_OF_CONTEXT(Debug, "debug")
 };
 
 /* A request for which the upstream is out of memory. */
@@ -267,11 +216,7 @@ public:
       : Retry(upstream, std::make_shared<Kept<std::decay_t<Function>>>(
                             upstream, std::forward<Function>(function))) {}
 
-  /* A handle of the outermost Retry in the stack of context; umem::type_error where there is none. */
-  static Retry of(Context const &context) { return Retry(layer_of(context, "retry")); }
-
-private:
-  explicit Retry(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Retry, "retry")
 
   template <class Function> struct Kept {
     template <class Callable>
@@ -311,83 +256,59 @@ private:
 class Fault : public Context {
 public:
   explicit Fault(Context const &upstream, umemFaultPlan const &plan = UMEM_FAULT_PLAN_INIT)
-      : Context(make<umemFault>(
-            [&](umemFault *ctx) { return umemFault_ctor(ctx, upstream.c_context(), &plan); },
-            owner(upstream))) {}
-
-  /* A handle of the outermost Fault in the stack of context; umem::type_error where there is none. */
-  static Fault of(Context const &context) { return Fault(layer_of(context, "fault")); }
+      : Context(make_over(upstream, umemFault_ctor, &plan)) {}
 
   /* Starts a new plan, with all counts 0. */
   void set_plan(umemFaultPlan const &plan) const {
-    detail::check_status(umemFault_set_plan(c_fault(), &plan));
+    detail::check_status(umemFault_set_plan(c_struct(), &plan));
   }
 
   /* How many calls of these umemFaultCalls the context has had since the plan began. */
   std::uint64_t count(unsigned calls) const {
-    std::uint64_t before = umem_thread_failures();
-    std::uint64_t count = umemFault_count(c_fault(), calls);
-    detail::check_since(before);
-    return count;
+    return detail::checked_call(umemFault_count, c_struct(), calls);
   }
 
   /* How many calls have failed on purpose since then. */
-  std::uint64_t failures() const {
-    std::uint64_t before = umem_thread_failures();
-    std::uint64_t failures = umemFault_failures(c_fault());
-    detail::check_since(before);
-    return failures;
-  }
+  std::uint64_t failures() const { return detail::checked_call(umemFault_failures, c_struct()); }
 
-private:
-  explicit Fault(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
-
-  umemFault *c_fault() const noexcept { return reinterpret_cast<umemFault *>(c_context()); }
+  UMEM_KIND_OF_CONTEXT(Fault, "fault")
 };
 
-/* Traps accesses of the CPU to closed memory, and stands for a GPU in programs without one: umemGuarded.
+/* Traps accesses of the CPU to closed memory, and stands for a GPU in programs without one:
+ * umemGuarded.
  *
  *     umem::Array<double, 1> u({n}, umem::Guarded(umem::Host()));
  *     double *kept = u.host(umem::write)->data;
  *     step(*u.device(umem::write));
  *     print(kept[0]);                       // SIGSEGV: the elements are on the other side
  *
- * An array on it has a host side in memory of its own, also if the CPU could use the memory of upstream. The pages of
- * each side are open while a guard of that side lives: for reading only, if no guard writes. */
+ * An array on it has a host side in memory of its own, also if the CPU could use the memory of
+ * upstream. The pages of each side are open while a guard of that side lives: for reading only, if
+ * no guard writes. */
 class Guarded : public Context {
 public:
-  explicit Guarded(Context const &upstream)
-      : Context(make<umemGuarded>(
-            [&](umemGuarded *ctx) { return umemGuarded_ctor(ctx, upstream.c_context()); },
-            owner(upstream))) {}
+  explicit Guarded(Context const &upstream) : Context(make_over(upstream, umemGuarded_ctor)) {}
 
-  /* A handle of the outermost Guarded in the stack of context; umem::type_error where there is none. */
-  static Guarded of(Context const &context) { return Guarded(layer_of(context, "guarded")); }
-
-  /* What pointers may do with the block of nbytes that begins at adr; see umemGuarded_protect. Throws
-   * umem::value_error if there is no such block. Arrays do this by themselves. */
+  /* What pointers may do with the block of nbytes that begins at adr; see umemGuarded_protect.
+   * Throws umem::value_error if there is no such block. Arrays do this by themselves. */
   void protect(address adr, std::size_t nbytes, umemGuardedAccess access) const {
     detail::check_status(umemGuarded_protect(c_context(), adr, nbytes, access));
   }
   umemGuardedAccess access(address adr) const {
-    std::uint64_t before = umem_thread_failures();
-    umemGuardedAccess access = umemGuarded_access(c_context(), adr);
-    detail::check_since(before);
-    return access;
+    return detail::checked_call(umemGuarded_access, c_context(), adr);
   }
 
   /* Whether SIGSEGV for memory of any Guarded prints which block it hit: umemGuarded_report. */
   static void report(bool on = true) { detail::check_status(umemGuarded_report(on)); }
 
-private:
-  explicit Guarded(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Guarded, "guarded")
 };
 
 /* Logs all calls to a file for umem-trace: umemLog. */
 class Log : public Context {
 public:
-  /* max_bytes: of the file; 0 for UMEM_LOG_BYTES. each_process: a file for each process, with its number behind the
-   * name. */
+  /* max_bytes: of the file; 0 for UMEM_LOG_BYTES. each_process: a file for each process, with its
+   * number behind the name. */
   Log(Context const &upstream, std::string const &filename, std::uint64_t max_bytes = 0,
       bool each_process = false)
       : Context(make<umemLog>(
@@ -400,19 +321,10 @@ public:
             },
             owner(upstream))) {}
 
-  /* A handle of the outermost Log in the stack of context; umem::type_error where there is none. */
-  static Log of(Context const &context) { return Log(layer_of(context, "log")); }
-
   /* The number of the context in the records of its file, from 1. */
-  unsigned number() const {
-    std::uint64_t before = umem_thread_failures();
-    unsigned number = umemLog_number(reinterpret_cast<umemLog *>(c_context()));
-    detail::check_since(before);
-    return number;
-  }
+  unsigned number() const { return detail::checked_call(umemLog_number, c_struct()); }
 
-private:
-  explicit Log(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Log, "log")
 };
 
 /* Moves new blocks of managed memory to the GPU: umemCudaPrefetch. */
@@ -420,17 +332,9 @@ class CudaPrefetch : public Context {
 public:
   /* Throws umem::type_error if the innermost context is no CudaManaged. */
   explicit CudaPrefetch(Context const &upstream)
-      : Context(make<umemCudaPrefetch>(
-            [&](umemCudaPrefetch *ctx) { return umemCudaPrefetch_ctor(ctx, upstream.c_context()); },
-            owner(upstream))) {}
+      : Context(make_over(upstream, umemCudaPrefetch_ctor)) {}
 
-  /* A handle of the outermost CudaPrefetch in the stack of context; umem::type_error where there is none. */
-  static CudaPrefetch of(Context const &context) {
-    return CudaPrefetch(layer_of(context, "cuda-prefetch"));
-  }
-
-private:
-  explicit CudaPrefetch(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(CudaPrefetch, "cuda-prefetch")
 };
 
 } // namespace umem

@@ -13,15 +13,62 @@
 #ifndef UMEM_ALLOCATOR_HPP
 #define UMEM_ALLOCATOR_HPP
 
-#include <umem/cpu_memory.hpp>
+#include <umem/buffer.hpp>
 
-#include <cstddef>
 #include <limits>
-#include <string>
-#include <type_traits>
 
 namespace umem {
+namespace detail {
 
+/* Memory of a context for the allocators of allocator.hpp and
+ * memory_resource.hpp. */
+
+/* Memory of a context whose addresses are pointers for this CPU. It is copied, never moved from:
+ * a moved-from allocator keeps its value. */
+class CpuMemory {
+public:
+  /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
+   * umem::value_error for an empty handle. */
+  explicit CpuMemory(Context const &context) : context_(context) {
+    if (!context) throw value_error("memory of an empty context handle");
+    pointer_to(context, 0, umemCpuReadable | umemCpuWritable);
+  }
+  CpuMemory(CpuMemory const &) noexcept = default;
+  CpuMemory &operator=(CpuMemory const &) noexcept = default;
+
+  /* Throws umem::value_error for an alignment that is no power of two. */
+  void *allocate(std::size_t nbytes, std::size_t alignment) const {
+    check_alignment(alignment);
+    if (context_.can(umemOrdered)) {
+      /* Work that is still queued may use these bytes: the CPU must wait. */
+      Buffer block(context_, nbytes, beyond_natural(alignment));
+      context_.synchronize();
+      return reinterpret_cast<void *>(block.release());
+    }
+    return reinterpret_cast<void *>(context_.allocate(nbytes, beyond_natural(alignment)));
+  }
+
+  /* Records and reports a failure as ~Buffer does. In a child of fork it frees nothing in memory
+   * that the child shares with its parent (umemShared), if the parent has made this object or the
+   * one that it is a copy of. */
+  void deallocate(void *block, std::size_t alignment) const noexcept {
+    end_block(context_, reinterpret_cast<address>(block), beyond_natural(alignment), false,
+              generation_);
+  }
+
+  Context const &context() const noexcept { return context_; }
+
+private:
+  /* The alignment to request: 0 if every block has it. */
+  std::size_t beyond_natural(std::size_t alignment) const noexcept {
+    return alignment > context_.alignment() ? alignment : 0;
+  }
+
+  Context context_;
+  unsigned generation_ = umem_generation();
+};
+
+} // namespace detail
 template <class Type> class Allocator {
 public:
   using value_type = Type;
@@ -38,7 +85,8 @@ public:
   template <class OtherType>
   Allocator(Allocator<OtherType> const &other) noexcept : memory_(other.memory_) {}
 
-  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a std::bad_alloc. */
+  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
+   * std::bad_alloc. */
   [[nodiscard]] Type *allocate(std::size_t n) {
     if (n > std::numeric_limits<std::size_t>::max() / sizeof(Type))
       detail::raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n,

@@ -1,4 +1,5 @@
-/* umem/any_context.hpp - the handle of any context, and copies between two. Programs include context.hpp.
+/* umem/any_context.hpp - the handle of any context, and copies between two. Programs include
+ * context.hpp.
  *
  * Copies of a handle share the context. It ends with its last handle and the last
  * buffer, array or adaptor that uses it. A moved-from handle is empty.
@@ -15,14 +16,7 @@
 #include <umem/error.hpp>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <memory>
-#include <new>
-#include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace umem {
@@ -122,11 +116,13 @@ public:
    * there is none. The handle keeps that context alive too. */
   Context upstream() const;
 
-  /* The outermost layer of this kind, "stats" for example, in the stack of this context: umem_find_layer. The
-   * handle keeps this context alive too. umem::value_error where there is none. */
+  /* The outermost layer of this kind, "stats" for example, in the stack of this context:
+   * umem_find_layer. The handle keeps this context alive too. umem::value_error where there is
+   * none. */
   Context find_layer(char const *kind) const { return Context(layer(kind, umemValueError)); }
 
-  /* A name that the program gives to the context, for messages and umem::find. Empty without one. "" removes it. */
+  /* A name that the program gives to the context, for messages and umem::find. Empty without one.
+   * "" removes it. */
   std::string label() const { return umem_get_label(c_context()); }
   void set_label(std::string const &label) const {
     detail::check_status(umem_set_label(c_context(), label.c_str()));
@@ -136,10 +132,7 @@ public:
 
   /* Whether addresses of one are addresses of the other. */
   bool is_same_device(Context const &other) const {
-    std::uint64_t before = umem_thread_failures();
-    bool same = umem_is_same_device(c_context(), other.c_context());
-    detail::check_since(before);
-    return same;
+    return detail::checked_call(umem_is_same_device, c_context(), other.c_context());
   }
 
   /* Whether both are handles of one context, or empty. */
@@ -161,8 +154,8 @@ public:
   /* The same with every byte zero. */
   address allocate_zeroed(std::size_t nbytes, std::size_t alignment = 0) const;
 
-  /* Makes a block that was allocated without alignment new_size bytes long, and returns its new address.
-   * On failure the old block is untouched. */
+  /* Makes a block that was allocated without alignment new_size bytes long, and returns its new
+   * address. On failure the old block is untouched. */
   address reallocate(address adr, std::size_t old_size, std::size_t new_size) const {
     return checked(umem_realloc(c_context(), adr, old_size, new_size));
   }
@@ -221,9 +214,29 @@ protected:
     return detail::started(held, status, &context->super);
   }
 
-  /* For the handle of one kind of context: the outermost layer of that kind in the stack of context, which it
-   * keeps alive. Throws the failure, which is recorded nowhere; umem::type_error where there is no such
-   * layer. */
+  /* Constructs a context of umem by its constructor in C, construct(C *, args...). */
+  template <class CContext, class... Parameters, class... Args>
+  static std::shared_ptr<umemVirtual>
+  make_by(umemStatusType (*construct)(CContext *, Parameters...), Args... args) {
+    auto held = detail::hold_context(sizeof(CContext), nullptr);
+    auto *context = new (held->memory) CContext();
+    return detail::started(held, construct(context, args...), &context->super);
+  }
+
+  /* Constructs one that goes over another, which it keeps alive: construct(C *, upstream, args...). */
+  template <class CContext, class... Parameters, class... Args>
+  static std::shared_ptr<umemVirtual>
+  make_over(Context const &upstream, umemStatusType (*construct)(CContext *, void *, Parameters...),
+            Args... args) {
+    auto held = detail::hold_context(sizeof(CContext), owner(upstream));
+    auto *context = new (held->memory) CContext();
+    return detail::started(held, construct(context, upstream.c_context(), args...),
+                           &context->super);
+  }
+
+  /* For the handle of one kind of context: the outermost layer of that kind in the stack of
+   * context, which it keeps alive. Throws the failure, which is recorded nowhere; umem::type_error
+   * where there is no such layer. */
   static std::shared_ptr<umemVirtual> layer_of(Context const &context, char const *kind) {
     return context.layer(kind, umemTypeError);
   }

@@ -5,19 +5,20 @@
  *     kernel(*u.device(umem::write));          // a View<double, 2> of the GPU
  *     print(*u.host(umem::read));
  *
- * The memory of an array is on one context: its device side. The CPU uses its host side: the
- * same memory if the CPU can address it, else a mirror, which is allocated at its first use. The
- * array knows which side is current. It transfers the elements only when a program asks for a
- * side that is not. Elements are in C order, or with umem::column_major in that of Fortran; with ghost cells the
- * indices of dimension k run from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New elements are not initialised. Only
- * constructors, resize and the first use of the mirror allocate; only destructors, resize, deallocate and release_host
- * free.
+ * The memory of an array is on one context: its device side. The CPU uses its host side: the same
+ * memory if the CPU can address it, else a mirror, which is allocated at its first use. The array
+ * knows which side is current. It transfers the elements only when a program asks for a side that
+ * is not. Elements are in C order, or with umem::column_major in that of Fortran; with ghost cells
+ * the indices of dimension k run from -ghosts.below[k] to extents[k] + ghosts.above[k] - 1. New
+ * elements are not initialised. Only constructors, resize and the first use of the mirror allocate;
+ * only destructors, resize, deallocate and release_host free.
  *
- * The destructor of an array on a file, or around foreign memory, writes a newer host side back.
- * It records failures on the context, and prints a line if there is no failure hook (umem_report_end); flush() throws them.
- * In a named file, the elements of an array that has ended stay where they are, and no later array takes their place, as
- * long as the file is open: deallocate() gives it free, or the option reuse (umemReuse). In a child of fork, the destructor
- * of an array that its parent has made writes and frees nothing in memory that both use (umemShared): call flush().
+ * The destructor of an array on a file, or around foreign memory, writes a newer host side back. It
+ * records failures on the context, and prints a line if there is no failure hook (umem_report_end);
+ * flush() throws them. In a named file, the elements of an array that has ended stay where they
+ * are, and no later array takes their place, as long as the file is open: deallocate() gives it
+ * free, or the option reuse (umemReuse). In a child of fork, the destructor of an array that its
+ * parent has made writes and frees nothing in memory that both use (umemShared): call flush().
  *
  * Threads: many threads may call const functions of one array, as for containers of the standard
  * library, if its contexts allow many threads (umemConcurrent). There is one exception:
@@ -28,19 +29,7 @@
 #ifndef UMEM_ARRAY_HPP
 #define UMEM_ARRAY_HPP
 
-#include <umem/array_access.hpp>
-#include <umem/array_error.hpp>
-#include <umem/array_guard.hpp>
 #include <umem/array_lock.hpp>
-#include <umem/array_mirror.hpp>
-#include <umem/context.hpp>
-#include <umem/extents.hpp>
-#include <umem/part.hpp>
-
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -70,7 +59,8 @@ public:
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
 
-  /* The same with elements in an order: umem::column_major for that of Fortran, BLAS and MATLAB, on both sides. */
+  /* The same with elements in an order: umem::column_major for that of Fortran, BLAS and MATLAB, on
+   * both sides. */
   Array(Extents<Rank> const &extents, Order order, Context device = detail::pointers(),
         Options const &options = {})
       : Array(extents, std::move(device), in_order(options, order)) {}
@@ -106,11 +96,11 @@ public:
 
   /* ---- foreign memory ---- */
 
-  /* An array over existing elements at adr, in C order or that of the options. The first one is a ghost cell if there
-   * are any. The array calls deleter once, when nothing uses the memory any more; a newer host
-   * side has then been written back. deleter must not throw; an empty std::function or a null
-   * pointer means no deleter. Throws umem::value_error for the null of device, unless there are
-   * no elements. If wrap throws, it does not call deleter. */
+  /* An array over existing elements at adr, in C order or that of the options. The first one is a
+   * ghost cell if there are any. The array calls deleter once, when nothing uses the memory any
+   * more; a newer host side has then been written back. deleter must not throw; an empty
+   * std::function or a null pointer means no deleter. Throws umem::value_error for the null of
+   * device, unless there are no elements. If wrap throws, it does not call deleter. */
   template <class Deleter, class = std::enable_if_t<std::is_invocable_v<Deleter &>>>
   static Array wrap(address adr, Extents<Rank> const &extents, Context device, Deleter deleter,
                     Options const &options = {}) {
@@ -135,8 +125,9 @@ public:
 
   /* ---- deep copies: the elements and ghost cells, with a mirror of their own ---- */
 
-  /* On the same context. But a copy of an array in a file, a mapped file, shared memory or the memory of another rank
-   * (umemShared) is in RAM, on a Host: name the context to have it elsewhere. A copy of an empty array is empty. */
+  /* On the same context. But a copy of an array in a file, a mapped file, shared memory or the
+   * memory of another rank (umemShared) is in RAM, on a Host: name the context to have it
+   * elsewhere. A copy of an empty array is empty. */
   Array(Array const &other)
       : Array(other, other ? detail::context_of_copies(other.context()) : Context()) {}
 
@@ -163,7 +154,8 @@ public:
       copy(part, dst.part());
   }
 
-  /* ---- moves: nothing is allocated or copied. Guards, locks and parts stay valid: they go with the memory ---- */
+  /* ---- moves: nothing is allocated or copied. Guards, locks and parts stay valid: they go with
+   * the memory ---- */
 
   Array(Array &&other) noexcept = default;
 
@@ -179,32 +171,34 @@ public:
   void swap(Array &other) noexcept { this->swap_members(other); }
   friend void swap(Array &one, Array &other) noexcept { one.swap(other); }
 
-  /* ---- assignment: an array that is not empty keeps its ghost cells, its order and its alignment ---- */
+  /* ---- assignment: an array that is not empty keeps its ghost cells, its order and its alignment
+   * ---- */
 
-  /* Copies the elements of other into the memory of this array, which keeps its context and that of its
-   * mirror. If both have the same ghost cells, it copies their values too; else the ghost cells of this
-   * array keep their values. If the extents differ, this array gets new memory for those of other, on
-   * its own context; both must then have the same ghost cells, and the memory of this array must not be
-   * foreign. A read-only array always gets new memory, and needs the same ghost cells. Assigning an empty
-   * array makes this one empty; an empty one becomes a copy of other.
+  /* Copies the elements of other into the memory of this array, which keeps its context and that of
+   * its mirror. If both have the same ghost cells, it copies their values too; else the ghost cells
+   * of this array keep their values. If the extents differ, this array gets new memory for those of
+   * other, on its own context; both must then have the same ghost cells, and the memory of this
+   * array must not be foreign. A read-only array always gets new memory, and needs the same ghost
+   * cells. Assigning an empty array makes this one empty; an empty one becomes a copy of other.
    *
-   * Throws umem::value_error if these rules do not allow the assignment, and umem::locked_error while
-   * a lock or a guard of this array lives, or a lock of other: both arrays are then what they were. If
-   * a copy fails for another reason and only the written side was current, some elements may have been
-   * written. Arrays around foreign memory may overlap: other is read before this one is written. */
+   * Throws umem::value_error if these rules do not allow the assignment, and umem::locked_error
+   * while a lock or a guard of this array lives, or a lock of other: both arrays are then what they
+   * were. If a copy fails for another reason and only the written side was current, some elements
+   * may have been written. Arrays around foreign memory may overlap: other is read before this one
+   * is written. */
   Array &operator=(Array const &other) {
     if (this != &other) assign(other);
     return *this;
   }
 
   /* Takes over the memory of other, its context and that of its mirror. This allocates and copies
-   * nothing, and does not write to the memory that this array had. But if neither is empty and other
-   * has other ghost cells, another order or less alignment, it copies the elements like the assignment
-   * above, and may throw the same. other is empty afterwards, except after a failure.
+   * nothing, and does not write to the memory that this array had. But if neither is empty and
+   * other has other ghost cells, another order or less alignment, it copies the elements like the
+   * assignment above, and may throw the same. other is empty afterwards, except after a failure.
    *
-   * Throws umem::locked_error while a lock or a guard of this array lives: both arrays are then what
-   * they were. Locks and guards of other stay valid. Array().swap(*this) drops the memory whatever
-   * lives: what guards write to it afterwards is lost. */
+   * Throws umem::locked_error while a lock or a guard of this array lives: both arrays are then
+   * what they were. Locks and guards of other stay valid. Array().swap(*this) drops the memory
+   * whatever lives: what guards write to it afterwards is lost. */
   Array &operator=(Array &&other) { // NOLINT(performance-noexcept-move-constructor): it may throw
     if (this == &other) return *this;
     if (*this) this->mirror().check_free(this->key_);
@@ -260,20 +254,21 @@ public:
                   "std::move(u).reshape(extents), or u.part().reshape(extents) for a part");
   }
 
-  /* Gives the array other extents and new memory on the same context. Elements keep their values if their indices are in
-   * the old and in the new extents. All others, and the ghost cells, become value, or are uninitialised without one. One
-   * copy of the elements on the side that is current moves them: umem transfers nothing between the sides. The other
-   * side is then old. On a file the elements get another address. Nothing happens if the extents are the same.
+  /* Gives the array other extents and new memory on the same context. Elements keep their values if
+   * their indices are in the old and in the new extents. All others, and the ghost cells, become
+   * value, or are uninitialised without one. One copy of the elements on the side that is current
+   * moves them: umem transfers nothing between the sides. The other side is then old. On a file the
+   * elements get another address. Nothing happens if the extents are the same.
    *
-   * Throws umem::locked_error while a lock or a guard of this array lives, umem::value_error for foreign memory, and the
-   * exceptions of the constructor: the array is then what it was. While it runs, both the old and the new memory exist.
-   * Parts that exist keep the old memory. */
+   * Throws umem::locked_error while a lock or a guard of this array lives, umem::value_error for
+   * foreign memory, and the exceptions of the constructor: the array is then what it was. While it
+   * runs, both the old and the new memory exist. Parts that exist keep the old memory. */
   void resize(Extents<Rank> const &extents) { resize_to(extents, nullptr); }
   void resize(Extents<Rank> const &extents, value_type const &value) { resize_to(extents, &value); }
 
-  /* Frees the memory, also in a named file, without writing a newer host side back. The array is empty afterwards; parts
-   * that exist keep the memory as long as they live. Throws umem::locked_error while a lock or a guard of this array
-   * lives. */
+  /* Frees the memory, also in a named file, without writing a newer host side back. The array is
+   * empty afterwards; parts that exist keep the memory as long as they live. Throws
+   * umem::locked_error while a lock or a guard of this array lives. */
   void deallocate() {
     if (!*this) return;
     this->mirror().check_free(this->key_);
@@ -356,7 +351,8 @@ private:
   /* Whether an array has the same order in memory; one of rank 0 or 1 has both. */
   bool has_order_of(Array const &other) const { return Rank < 2 || this->order() == other.order(); }
 
-  /* Whether this array keeps its ghost cells, its order and its alignment with the memory of other. */
+  /* Whether this array keeps its ghost cells, its order and its alignment with the memory of
+   * other. */
   bool can_take(Array const &other) const {
     return this->ghosts() == other.ghosts() && has_order_of(other) &&
            this->mirror().alignment() <= other.mirror().alignment();

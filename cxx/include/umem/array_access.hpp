@@ -4,17 +4,7 @@
 #define UMEM_ARRAY_ACCESS_HPP
 
 #include <umem/array_guard.hpp>
-#include <umem/array_mirror.hpp>
-#include <umem/extents.hpp>
 #include <umem/part.hpp>
-#include <umem/view_error.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -66,8 +56,8 @@ public:
 
   /* The address in context() of the first element in memory, a ghost cell if there are any; the
    * null of context() for no elements. Call sync_to_device() before using it: the elements there
-   * may be old. A program that has asked for the address may use the elements without a guard: umem watches it no
-   * more (see UMEM_CHECKS). */
+   * may be old. A program that has asked for the address may use the elements without a guard: umem
+   * watches it no more (see UMEM_CHECKS). */
   address adr() const { return mirror().lend(); }
 
   /* Bytes in memory, with ghost cells. */
@@ -169,8 +159,8 @@ public:
   Part<Type const, Rank> part() const { return make_part<Type const>(); }
   Part<Type, Rank> part() { return make_part<Type>(); }
 
-  /* Those in one slice per dimension, such as u.part(umem::full_extent, umem::range(1, umem::end - 1), 3): see
-   * slice.hpp. */
+  /* Those in one slice per dimension, such as u.part(umem::full_extent, umem::range(1, umem::end -
+   * 1), 3): see slice.hpp. */
   template <class... Slices, class = std::enable_if_t<(sizeof...(Slices) > 0)>>
   auto part(Slices const &...slices) const {
     return part().part(slices...);

@@ -6,48 +6,44 @@
  *
  * While a guard to write lives, no other guard may write, and access to the other side throws
  * umem::locked_error. Guards to read may exist beside each other, and beside a guard to write of
- * the same side. A guard keeps the memory alive, also when the array moves or ends before it. But what is written after
- * the end of the array is lost: if UMEM_CHECKS is 1, an access through such a guard ends the program. So does an access
- * through a view after its guard has ended, if no other guard of this side of the array lives. */
+ * the same side. A guard keeps the memory alive, also when the array moves or ends before it. But
+ * what is written after the end of the array is lost: if UMEM_CHECKS is 1, an access through such a
+ * guard ends the program. So does an access through a view after its guard has ended, if no other
+ * guard of this side of the array lives. */
 #ifndef UMEM_ARRAY_GUARD_HPP
 #define UMEM_ARRAY_GUARD_HPP
 
-#include <umem/array_error.hpp>
 #include <umem/array_mirror.hpp>
 #include <umem/view.hpp>
-
-#include <memory>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
 template <class Type, int Rank> class ArrayAccess;
 
-/* An operand of a loop with its access. Operand: a reference to it, or a temporary part or view itself. */
+/* An operand of a loop with its access. Operand: a reference to it, or a temporary part or view
+ * itself. */
 template <class Operand, class Access> struct Accessed { Operand operand; };
 
-/* The arguments of array.host() and array.device(). Around an operand of a loop, umem::read(x), umem::write(x) and
- * umem::discard(x) are its access. */
-struct read_t {
+namespace detail {
+
+template <class Access> struct AccessAround {
+  template <class Operand> constexpr Accessed<Operand, Access> operator()(Operand &&operand) const {
+    return {std::forward<Operand>(operand)};
+  }
+};
+
+} // namespace detail
+
+/* The arguments of array.host() and array.device(). Around an operand of a loop, umem::read(x),
+ * umem::write(x) and umem::discard(x) are its access. */
+struct read_t : public detail::AccessAround<read_t> {
   explicit read_t() = default;
-  template <class Operand> constexpr Accessed<Operand, read_t> operator()(Operand &&operand) const {
-    return {std::forward<Operand>(operand)};
-  }
 };
-struct write_t {
+struct write_t : public detail::AccessAround<write_t> {
   explicit write_t() = default;
-  template <class Operand>
-  constexpr Accessed<Operand, write_t> operator()(Operand &&operand) const {
-    return {std::forward<Operand>(operand)};
-  }
 };
-struct discard_t {
+struct discard_t : public detail::AccessAround<discard_t> {
   explicit discard_t() = default;
-  template <class Operand>
-  constexpr Accessed<Operand, discard_t> operator()(Operand &&operand) const {
-    return {std::forward<Operand>(operand)};
-  }
 };
 inline constexpr read_t read{};       /* only read */
 inline constexpr write_t write{};     /* read and write */
@@ -153,7 +149,8 @@ private:
     release();
   }
 
-  /* Takes over an access that Mirror::acquire has counted, and a share of the mirror from before. */
+  /* Takes over an access that Mirror::acquire has counted, and a share of the mirror from
+   * before. */
   Guard(std::shared_ptr<detail::Mirror> mirror, detail::Access access,
         view_type const &view) noexcept
       : mirror_(std::move(mirror)), access_(access), view_(view) {}
@@ -167,6 +164,26 @@ private:
 template <class Type, int Rank> using HostGuard = Guard<Type, Rank, Side::host>;
 template <class Type, int Rank> using DeviceGuard = Guard<Type, Rank, Side::device>;
 
+namespace detail {
+
+/* The view of a guard, for libraries that work on the CPU. */
+
+/* GuardType, deduced for a parameter GuardType &&: whether it is a guard, which has a view, and
+ * whether it has a name. */
+template <class GuardType, class = void> inline constexpr bool has_view = false;
+template <class GuardType>
+inline constexpr bool
+    has_view<GuardType, std::void_t<typename std::remove_reference_t<GuardType>::view_type>> = true;
+template <class GuardType> inline constexpr bool has_name = std::is_lvalue_reference_v<GuardType>;
+
+/* Throws umem::not_supported_error if the CPU cannot use the elements. */
+template <class GuardType> typename GuardType::view_type cpu_view(GuardType const &guard) {
+  constexpr bool writes = !std::is_const_v<typename GuardType::element_type>;
+  pointer_to(guard.context(), 0, umemCpuReadable | (writes ? umemCpuWritable : 0));
+  return guard.view();
+}
+
+} // namespace detail
 } // namespace umem
 
 #endif

@@ -11,8 +11,6 @@
 
 #include <umem/array_access.hpp>
 
-#include <cstdint>
-
 namespace umem {
 
 template <class Type, int Rank> class Array;

@@ -1,5 +1,5 @@
-/* umem/array_of.hpp - new arrays of elements that the program has: in braces, in containers of the standard library,
- * behind iterators.
+/* umem/array_of.hpp - new arrays of elements that the program has: in braces, in containers of the
+ * standard library, behind iterators.
  *
  *     auto u = umem::array_of({{1., 2.}, {3., 4.}});             // an Array<double, 2> in RAM
  *     auto v = umem::array_of(vector, umem::Cuda());             // the elements of a std::vector, a span, ...
@@ -7,23 +7,93 @@
  *     auto x = umem::array_of(set.begin(), set.end());           // of any iterators
  *     auto y = umem::array_of<float, 4>({{{{1, 2}}}});           // any type and rank
  *
- * All functions copy, and throw what the constructor of Array throws. Array::wrap_unowned makes an array over memory
- * without a copy. */
+ * All functions copy, and throw what the constructor of Array throws. Array::wrap_unowned makes an
+ * array over memory without a copy. */
 #ifndef UMEM_ARRAY_OF_HPP
 #define UMEM_ARRAY_OF_HPP
 
 #include <umem/array.hpp>
-#include <umem/detail/array_values.hpp>
-
-#include <cstddef>
-#include <initializer_list>
-#include <iterator>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include <umem/shape.hpp>
 
 namespace umem {
 namespace detail {
+
+/* The elements of new arrays, from nested lists, ranges and iterators. */
+
+/* ---- nested lists ---- */
+
+template <class Type, int Rank> struct NestedListOf {
+  using type = std::initializer_list<typename NestedListOf<Type, Rank - 1>::type>;
+};
+template <class Type> struct NestedListOf<Type, 0> { using type = Type; };
+
+/* A list of lists of ... Type, Rank levels deep; for Rank == 0 a Type. */
+template <class Type, int Rank> using NestedList = typename NestedListOf<Type, Rank>::type;
+
+/* at: the indices of the list; the first `depth` are in use. */
+[[noreturn]] inline void raise_ragged(index_t const *at, int depth, std::size_t count,
+                                      index_t expected) {
+  raise_text(umemValueError,
+             "the nested lists are ragged: list %s has %zu entries, those before it have %td",
+             InWords(at, at + depth).text, count, expected);
+}
+
+/* The extents along the first list of each level. */
+template <class Type, int Rank, int Depth = 0>
+void find_extents(NestedList<Type, Rank - Depth> const &list, Extents<Rank> &extents) {
+  if constexpr (Depth < Rank) {
+    extents.at[Depth] = static_cast<index_t>(list.size());
+    if (list.size() > 0) find_extents<Type, Rank, Depth + 1>(*list.begin(), extents);
+  }
+}
+
+/* Throws umem::value_error unless all lists of a level have one length. */
+template <class Type, int Rank, int Depth = 0>
+void check_lists(NestedList<Type, Rank - Depth> const &list, Extents<Rank> const &extents,
+                 Extents<Rank> &at) {
+  if constexpr (Depth < Rank) {
+    if (list.size() != static_cast<std::size_t>(extents.at[Depth]))
+      raise_ragged(at.begin(), Depth, list.size(), extents.at[Depth]);
+    at.at[Depth] = 0;
+    for (auto const &inner : list) {
+      check_lists<Type, Rank, Depth + 1>(inner, extents, at);
+      at.at[Depth]++;
+    }
+  }
+}
+
+template <class Type, int Rank> Extents<Rank> extents_of_list(NestedList<Type, Rank> const &list) {
+  Extents<Rank> extents, at;
+  find_extents<Type, Rank>(list, extents);
+  check_lists<Type, Rank>(list, extents, at);
+  return extents;
+}
+
+/* Writes the values of a list in C order; returns where the next one goes. */
+template <class Type, int Rank> Type *write_list(NestedList<Type, Rank> const &list, Type *to) {
+  if constexpr (Rank == 0) {
+    *to++ = list;
+  } else {
+    for (auto const &inner : list) to = write_list<Type, Rank - 1>(inner, to);
+  }
+  return to;
+}
+
+/* ---- iterators and ranges ---- */
+
+template <class Iter, class = void> inline constexpr bool is_iterator = false;
+template <class Iter>
+inline constexpr bool
+    is_iterator<Iter, std::void_t<typename std::iterator_traits<Iter>::iterator_category,
+                                  decltype(*std::declval<Iter &>())>> = true;
+
+/* Arrays, parts and views: their elements may be where the CPU cannot read them. */
+template <class Value, class = void> inline constexpr bool has_rank = false;
+template <class Value>
+inline constexpr bool has_rank<Value, std::void_t<decltype(Value::rank)>> = true;
+
+template <class Value> inline constexpr bool is_numbers = std::is_same_v<Value, Shape>;
+template <int Rank> inline constexpr bool is_numbers<Extents<Rank>> = true;
 
 /* A container whose elements follow each other in memory. */
 template <class Container, class = void> inline constexpr bool is_in_memory = false;
@@ -62,8 +132,8 @@ Array<Type, Rank> array_from_lists(NestedList<Type, Rank> const &values, Context
                                 std::move(context), options);
 }
 
-/* A range whose elements do not follow each other in memory, such as a std::list. What has a rank may be where the CPU
- * cannot read it. */
+/* A range whose elements do not follow each other in memory, such as a std::list. What has a rank
+ * may be where the CPU cannot read it. */
 template <class Container, class = void> inline constexpr bool is_range_of_others = false;
 template <class Container>
 inline constexpr bool is_range_of_others<
@@ -98,7 +168,8 @@ array_of(std::initializer_list<std::initializer_list<std::initializer_list<Type>
   return detail::array_from_lists<Type, 3>(values, std::move(context), options);
 }
 
-/* With type and rank any number of levels: array_of<float, 4>({{{{1, 2}}}}), array_of<double, 0>(1). */
+/* With type and rank any number of levels: array_of<float, 4>({{{{1, 2}}}}), array_of<double,
+ * 0>(1). */
 template <class Type, int Rank>
 Array<Type, Rank> array_of(detail::NestedList<Type, Rank> const &values,
                            Context context = detail::pointers(),
@@ -124,7 +195,8 @@ Array<Type, 3> array_of(Type const (&list)[l][m][n], Context context = detail::p
   return detail::array_from<Type, 3>(list[0][0], {l, m, n}, std::move(context), options);
 }
 
-/* ---- of a std::vector, std::array, std::span, std::string, ...: what has data() and size() ---- */
+/* ---- of a std::vector, std::array, std::span, std::string, ...: what has data() and size()
+ * ---- */
 
 template <class Container, class = std::enable_if_t<detail::is_in_memory<Container>>>
 Array<detail::element_of<Container>, 1> array_of(Container const &elements,

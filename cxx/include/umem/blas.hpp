@@ -7,19 +7,14 @@
  *                 p.transpose_b ? CblasTrans : CblasNoTrans, p.m, p.n, p.k, 1.0, p.a, p.lda, p.b, p.ldb, 0.0, p.c,
  *                 p.ldc);
  *
- * BLAS knows matrices in column-major order with a leading dimension. These functions say which such matrix is in the
- * memory of a view, and whether it is the transpose. Nothing is copied, and no BLAS is included: the results fit
- * CBLAS, the BLAS of Fortran and cuBLAS. Int is the integer of the BLAS: int, or std::int64_t if it has 64 bits. */
+ * BLAS knows matrices in column-major order with a leading dimension. These functions say which
+ * such matrix is in the memory of a view, and whether it is the transpose. Nothing is copied, and
+ * no BLAS is included: the results fit CBLAS, the BLAS of Fortran and cuBLAS. Int is the integer of
+ * the BLAS: int, or std::int64_t if it has 64 bits. */
 #ifndef UMEM_BLAS_HPP
 #define UMEM_BLAS_HPP
 
-#include <umem/config.hpp>
-#include <umem/error.hpp>
-#include <umem/extents.hpp>
 #include <umem/view.hpp>
-
-#include <string>
-#include <type_traits>
 
 namespace umem {
 
@@ -126,8 +121,9 @@ BlasMatrix<Type, Integer> to_blas(View<Type, 2> const &view) {
   return detail::blas_matrix<Integer>(view, detail::is_blas_order(view, 0) ? 0 : 1);
 }
 
-/* The product of an m x k and a k x n matrix, into an m x n matrix: each may have its rows or its columns
- * without gaps. Throws umem::value_error for other strides, and for extents that do not fit. */
+/* The product of an m x k and a k x n matrix, into an m x n matrix: each may have its rows or its
+ * columns without gaps. Throws umem::value_error for other strides, and for extents that do not
+ * fit. */
 template <class Integer = int, class Operand, class Other, class Type>
 BlasGemm<Type, Integer> to_gemm(View<Operand, 2> const &a, View<Other, 2> const &b,
                                 View<Type, 2> const &c) {

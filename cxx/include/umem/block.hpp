@@ -6,17 +6,18 @@
  *     for (auto const &block : umem::blocks(u, gpu, options))
  *       total += umem::sum(block.place(), block.in());
  *
- * An array is cut along its first dimension. umem reads the next blocks, and writes those before, while the loop
- * works on one. A block is a pair of views of memory of the place. It is valid until the loop goes on, which gives it
- * back: then it is written, if there is a destination.
+ * An array is cut along its first dimension. umem reads the next blocks, and writes those before,
+ * while the loop works on one. A block is a pair of views of memory of the place. It is valid until
+ * the loop goes on, which gives it back: then it is written, if there is a destination.
  *
  *     umem::blocks(array, place, options)                 reads: block.in() has elements T const
  *     umem::blocks(array, umem::write, place, options)    changes the array: block.in() has elements T
  *     umem::blocks(from, to, place, options)              block.in() has those of from; the loop writes block.out()
  *
- * If the body of the loop leaves by break or an exception, the block that it has is not written; those before it are.
- * Failures of reading and writing are thrown by the step to the next block (++), with the block in the message. A
- * failure after the body has left the loop is only recorded on its context: call finish() to have it thrown.
+ * If the body of the loop leaves by break or an exception, the block that it has is not written;
+ * those before it are. Failures of reading and writing are thrown by the step to the next block
+ * (++), with the block in the message. A failure after the body has left the loop is only recorded
+ * on its context: call finish() to have it thrown.
  *
  * blocks.hpp has loops, reductions and stencils over blocks. umem.hpp includes neither.
  *
@@ -24,29 +25,9 @@
 #ifndef UMEM_BLOCK_HPP
 #define UMEM_BLOCK_HPP
 
-#include <umem/array_access.hpp>
-#include <umem/context.hpp>
-#include <umem/detail/operand.hpp>
-#include <umem/extents.hpp>
-#include <umem/part.hpp>
-#include <umem/place.hpp>
 #include <umem/range.hpp>
-#include <umem/view.hpp>
 
-#include <umem/blocks.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <functional>
-#include <iterator>
-#include <memory>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace umem {
 
@@ -59,19 +40,20 @@ struct BlocksOptions {
   index_t depth = 0;
   /* Rows before and after its own that block.in() holds, as ghost cells of dimension 0. */
   index_t ghosts = 0;
-  /* What the ghost rows before the first and after the last row of the array hold: nothing that may be read, or copies
-   * of these rows. */
+  /* What the ghost rows before the first and after the last row of the array hold: nothing that may
+   * be read, or copies of these rows. */
   umemGhosts edges = umemGhostsLeftOut;
-  /* Contexts in the memory of the place on which blocks are read and written: umemBlocksOptions.queues. Without any,
-   * umem makes a CudaAsync for each block in memory where the place is on a GPU. */
+  /* Contexts in the memory of the place on which blocks are read and written:
+   * umemBlocksOptions.queues. Without any, umem makes a CudaAsync for each block in memory where
+   * the place is on a GPU. */
   std::vector<Context> queues = {};
-  /* Called with the rows done and all rows, as that of umemBlocksOptions. If it returns false, the loop ends with
-   * umem::cancelled_error; an exception that leaves it is thrown by the loop. */
+  /* Called with the rows done and all rows, as that of umemBlocksOptions. If it returns false, the
+   * loop ends with umem::cancelled_error; an exception that leaves it is thrown by the loop. */
   std::function<bool(std::uint64_t, std::uint64_t)> progress = {};
 };
 
-/* The block that the loop works on. In: T, or T const where the array is only read. Out: the element type of another
- * array of OutRank dimensions, or void. Copies are of the same block. */
+/* The block that the loop works on. In: T, or T const where the array is only read. Out: the
+ * element type of another array of OutRank dimensions, or void. Copies are of the same block. */
 template <class In, class Out, int Rank, int OutRank> class Block {
 public:
   static constexpr bool has_out = !std::is_void_v<Out>;
@@ -91,8 +73,9 @@ public:
   /* Where loops over the block run. */
   Place const &place() const noexcept { return place_; }
 
-  /* The elements of the array; options.ghosts ghost cells in dimension 0. Those that the array does not have (before
-   * its first and after its last row) must not be read, unless the edges are clamped. */
+  /* The elements of the array; options.ghosts ghost cells in dimension 0. Those that the array does
+   * not have (before its first and after its last row) must not be read, unless the edges are
+   * clamped. */
   View<In, Rank> const &in() const noexcept { return in_; }
   View<In, Rank> const &operator*() const noexcept { return in_; }
   View<In, Rank> const *operator->() const noexcept { return &in_; }
@@ -107,8 +90,8 @@ public:
   /* Extents of the whole array. */
   Extents<Rank> const &array_extents() const noexcept { return all_; }
 
-  /* The indices of this block's elements that are at least margin away from the ends of the array: umem::interior for
-   * one block of it. May be empty. */
+  /* The indices of this block's elements that are at least margin away from the ends of the array:
+   * umem::interior for one block of it. May be empty. */
   Range<Rank> interior(index_t margin = 1) const noexcept {
     Range<Rank> range = detail::inside(all_, margin);
     range.begin.at[0] = std::max<index_t>(range.begin.at[0] - first(), 0);
@@ -178,8 +161,8 @@ struct BlocksPlace {
   Place place;
 };
 
-/* Streams, where the place is memory of a GPU and the program has named none: as many as umem keeps blocks in memory if
- * it chooses. */
+/* Streams, where the place is memory of a GPU and the program has named none: as many as umem keeps
+ * blocks in memory if it chooses. */
 inline std::vector<Context> queues_for(BlocksPlace const &where, BlocksOptions const &options) {
   std::vector<Context> queues = options.queues;
   if (!queues.empty() || !where.place.is_device()) return queues;
@@ -295,8 +278,8 @@ private:
 
 } // namespace detail
 
-/* The blocks of an array, each once and in their order: for one loop. Move-only. Iterators must not outlive it.
- * Meanwhile nothing else may write to the source or use the destination. */
+/* The blocks of an array, each once and in their order: for one loop. Move-only. Iterators must not
+ * outlive it. Meanwhile nothing else may write to the source or use the destination. */
 template <class In, class Out, int Rank, int OutRank> class Blocks {
 public:
   /* Of the array that the blocks are written to. */
@@ -341,18 +324,19 @@ public:
   Iterator begin() { return advance() ? Iterator(this) : Iterator(); }
   Iterator end() const noexcept { return Iterator(); }
 
-  /* Waits until what was given back is written, and throws its failures. The block that the loop has is not written. */
+  /* Waits until what was given back is written, and throws its failures. The block that the loop
+   * has is not written. */
   void finish() {
     block_.reset();
     passage_->finish();
   }
 
-  /* Ends the loop: its next step throws umem::cancelled_error, unless all blocks were given back. Any thread may call
-   * this while the loop runs. */
+  /* Ends the loop: its next step throws umem::cancelled_error, unless all blocks were given back.
+   * Any thread may call this while the loop runs. */
   void cancel() noexcept { passage_->cancel(); }
 
-  /* Rows of each block but the last, blocks in memory at once, bytes that they take on the place, and how many blocks
-   * there are. */
+  /* Rows of each block but the last, blocks in memory at once, bytes that they take on the place,
+   * and how many blocks there are. */
   index_t rows() const { return static_cast<index_t>(passage_->info().rows); }
   index_t depth() const { return static_cast<index_t>(passage_->info().depth); }
   std::size_t nbytes() const { return passage_->info().nbytes; }
@@ -418,7 +402,8 @@ auto blocks(Operand const &array, detail::BlocksPlace const &place,
   return BlocksType(std::move(source), std::nullopt, place, options);
 }
 
-/* The same for a loop that changes elements of the array in the blocks. Ghost rows hold the old values. */
+/* The same for a loop that changes elements of the array in the blocks. Ghost rows hold the old
+ * values. */
 template <class Operand>
 auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
@@ -430,8 +415,9 @@ auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,
   return BlocksType(detail::source_part(array), std::move(destination), place, options);
 }
 
-/* Blocks of an array, from which the loop makes those of another one with as many rows, which may have other elements
- * and another rank. to may be the array itself: the loop then reads old values and writes new ones. */
+/* Blocks of an array, from which the loop makes those of another one with as many rows, which may
+ * have other elements and another rank. to may be the array itself: the loop then reads old values
+ * and writes new ones. */
 template <class Operand, class Other,
           class = std::enable_if_t<!std::is_same_v<std::decay_t<Other>, write_t>>>
 auto blocks(Operand const &from, Other &&to, detail::BlocksPlace const &place,

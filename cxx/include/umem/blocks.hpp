@@ -1,4 +1,5 @@
-/* umem/blocks.hpp - loops, reductions and stencils over the blocks of arrays that are larger than memory.
+/* umem/blocks.hpp - loops, reductions and stencils over the blocks of arrays that are larger than
+ * memory.
  *
  *     double total = umem::sum(umem::blocks(x, place, options));
  *     double dot = umem::transform_reduce(umem::blocks(x, place, options), umem::blocks(y, place, options), 0.0,
@@ -7,25 +8,20 @@
  *     umem::transform(umem::blocks(x, y, place, options), Square());
  *     double change = umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(), Jacobi());
  *
- * Each is a loop over block.hpp's blocks, whose elements it hands to the function of the same name in for_each.hpp,
- * transform.hpp, reduce.hpp or sweep.hpp; see these for functors, places and failures. Calls return when all is in the
- * destination.
+ * Each is a loop over block.hpp's blocks, whose elements it hands to the function of the same name
+ * in for_each.hpp, transform.hpp, reduce.hpp or sweep.hpp; see these for functors, places and
+ * failures. Calls return when all is in the destination.
  *
- * Reductions join the results of blocks in the order of the blocks. So the last digits of a sum of floating-point
- * numbers also depend on the number of rows of a block. Results of loops and stencils do not: they are, bit for bit,
- * those of the array in one piece. */
+ * Reductions join the results of blocks in the order of the blocks. So the last digits of a sum of
+ * floating-point numbers also depend on the number of rows of a block. Results of loops and
+ * stencils do not: they are, bit for bit, those of the array in one piece. */
 #ifndef UMEM_BLOCKS_HPP
 #define UMEM_BLOCKS_HPP
 
 #include <umem/block.hpp>
-#include <umem/for_each.hpp>
-#include <umem/functional.hpp>
 #include <umem/reduce.hpp>
 #include <umem/sweep.hpp>
 #include <umem/transform.hpp>
-
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -99,8 +95,9 @@ Result transform_reduce(Blocks<In, void, Rank, Rank> &&blocks, Result init, Op o
   return init;
 }
 
-/* op over init and f(element of one, element of two), where both have the same extents, and blocks of the same number
- * of rows: set options.rows, or for arrays of one element type, the same budget. Both places are the same. */
+/* op over init and f(element of one, element of two), where both have the same extents, and blocks
+ * of the same number of rows: set options.rows, or for arrays of one element type, the same budget.
+ * Both places are the same. */
 template <class Operand, class Second, int Rank, class Result, class Op, class Function>
 Result transform_reduce(Blocks<Operand, void, Rank, Rank> &&one,
                         Blocks<Second, void, Rank, Rank> &&two, Result init, Op op, Function f) {
@@ -140,10 +137,11 @@ template <class In, int Rank> auto max(Blocks<In, void, Rank, Rank> &&blocks) {
 
 /* ---- stencils ---- */
 
-/* Gives new values to the elements that are at least margin away from the ends of the array, and returns op over init
- * and the results. stencil(in) makes the functor of sweep.hpp from a view of the old elements: f(value, i, j, ...) writes
- * the new value of element (i, j, ...) of that view; it may read up to options.ghosts rows before and after. All other
- * elements keep their values. Both arrays have the same extents and element type; they may be the same array.
+/* Gives new values to the elements that are at least margin away from the ends of the array, and
+ * returns op over init and the results. stencil(in) makes the functor of sweep.hpp from a view of
+ * the old elements: f(value, i, j, ...) writes the new value of element (i, j, ...) of that view;
+ * it may read up to options.ghosts rows before and after. All other elements keep their values.
+ * Both arrays have the same extents and element type; they may be the same array.
  *
  *     struct Jacobi {
  *       umem::View<double const, 2> u;
@@ -152,7 +150,8 @@ template <class In, int Rank> auto max(Blocks<In, void, Rank, Rank> &&blocks) {
  *     umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(),
  *                 [](umem::View<double const, 2> const &in) { return Jacobi{in}; });
  *
- * The indices that f gets are those within the block: block.first() less than in the array, in the first dimension. */
+ * The indices that f gets are those within the block: block.first() less than in the array, in the
+ * first dimension. */
 template <class In, class Out, int Rank, class Result, class Op, class Stencil>
 Result sweep(Blocks<In, Out, Rank, Rank> &&blocks, index_t margin, Result init, Op op,
              Stencil stencil) {

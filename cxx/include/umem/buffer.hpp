@@ -14,11 +14,6 @@
 #define UMEM_BUFFER_HPP
 
 #include <umem/context.hpp>
-#include <umem/error.hpp>
-
-#include <cstddef>
-#include <string>
-#include <utility>
 
 namespace umem {
 namespace detail {
@@ -104,14 +99,15 @@ public:
   }
 
   /* Frees the block. Records a failure on the context and for the thread, and reports it to the
-   * hook of umem_set_failure_hook. A block of a named file stays allocated, so that what was written stays (umemReuse); and
-   * in a child of fork, a block of its parent in memory that both use (umemShared). */
+   * hook of umem_set_failure_hook. A block of a named file stays allocated, so that what was
+   * written stays (umemReuse); and in a child of fork, a block of its parent in memory that both
+   * use (umemShared). */
   ~Buffer() {
     if (context_) detail::end_block(context_, adr_, alignment_, true, generation_);
   }
 
-  /* Frees the block now, also in a named file. The buffer is empty afterwards. Failures are as those of the
-   * destructor. */
+  /* Frees the block now, also in a named file. The buffer is empty afterwards. Failures are as
+   * those of the destructor. */
   void deallocate() noexcept {
     if (context_) detail::end_block(context_, adr_, alignment_, false, generation_);
     static_cast<void>(release());

@@ -9,21 +9,14 @@
  *     umem::CArray c = umem::c_array(u, umem::write);   // no copy
  *     process(c.get(), &status);
  *
- * Views, and arrays of one type made of arrays of the other, share the memory and keep its owner alive. */
+ * Views, and arrays of one type made of arrays of the other, share the memory and keep its owner
+ * alive. */
 #ifndef UMEM_C_ARRAY_HPP
 #define UMEM_C_ARRAY_HPP
 
 #include <umem/array.hpp>
-#include <umem/array.h>
 #include <umem/dynamic_view.hpp>
-#include <umem/element.h>
 #include <umem/element.hpp>
-
-#include <limits>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 namespace detail {
@@ -57,16 +50,19 @@ inline std::string name_of(umemElementType type) {
 
 } // namespace detail
 
-/* The umemElementType of Type: bool, integers, float, double, half, bfloat16 and complex numbers. */
+/* The umemElementType of Type: bool, integers, float, double, half, bfloat16 and complex
+ * numbers. */
 template <class Type>
 inline constexpr umemElementType element_type = detail::element_type_of<std::remove_cv_t<Type>>();
 
-/* A handle of a umemArray: one of its references. Copies share the array; move is free. Threads: as umemArray. */
+/* A handle of a umemArray: one of its references. Copies share the array; move is free. Threads: as
+ * umemArray. */
 class UMEM_NODISCARD CArray {
 public:
   CArray() = default;
 
-  /* Takes over one reference, such as the result of umemArray_create. NULL makes an empty handle. */
+  /* Takes over one reference, such as the result of umemArray_create. NULL makes an empty
+   * handle. */
   explicit CArray(umemArray *array) noexcept : array_(array) {}
 
   /* One more reference to an array of others. */
@@ -208,11 +204,11 @@ template <class Type, int Rank> CArray c_array(Array<Type, Rank> const &array) {
   return c_array(const_cast<Array<Type, Rank> &>(array), read); /* which does not write */
 }
 
-/* An umem::Array over the memory of array, whose elements must be in the order of C or of Fortran without gaps: the
- * result has the same order, that of C if both fit. It keeps array alive, and
- * context, which must be one of the memory of array. Throws umem::type_error, umem::value_error for another rank, order
- * or memory,
- * and umem::not_supported_error for a read-only array, of which to_array<Type const, Rank> is one. */
+/* An umem::Array over the memory of array, whose elements must be in the order of C or of Fortran
+ * without gaps: the result has the same order, that of C if both fit. It keeps array alive, and
+ * context, which must be one of the memory of array. Throws umem::type_error, umem::value_error for
+ * another rank, order or memory, and umem::not_supported_error for a read-only array, of which
+ * to_array<Type const, Rank> is one. */
 template <class Type, int Rank> Array<Type, Rank> to_array(CArray array, Context context) {
   detail::check_array<Type>(array.get(), Rank);
   View<Type, Rank> const layout = detail::view_at<Type, Rank>(nullptr, array.get());

@@ -4,27 +4,19 @@
  *     umem::random_normal(u, 0, 1, 7);                     // seed 7: the same numbers on every context
  *     umem::convert_elements(u, halves);                   // rounded once, to the nearest number
  *
- * Each function takes a umemArray, a umem::CArray, or any operand of a loop: a umem::Array, a part, a view of host
- * memory, a guard, on any context. Of an array or a part it uses the memory that umem::copy would use; ghost cells keep
- * their values. Random element number n in C order is the same on every context, whatever the strides. The CPU does the
- * work; on return it is complete. umem::convert has the same results, and runs on the place of the arrays.
+ * Each function takes a umemArray, a umem::CArray, or any operand of a loop: a umem::Array, a part,
+ * a view of host memory, a guard, on any context. Of an array or a part it uses the memory that
+ * umem::copy would use; ghost cells keep their values. Random element number n in C order is the
+ * same on every context, whatever the strides. The CPU does the work; on return it is complete.
+ * umem::convert has the same results, and runs on the place of the arrays.
  *
  * Threads: as for writes to the elements. All functions throw what the functions of C record, and
  * umem::locked_error as umem::copy does. */
 #ifndef UMEM_C_ARRAY_NUMBERS_HPP
 #define UMEM_C_ARRAY_NUMBERS_HPP
 
-#include <umem/array_convert.h>
-#include <umem/array_random.h>
 #include <umem/c_array.hpp>
 #include <umem/convert.hpp>
-#include <umem/detail/operand.hpp>
-#include <umem/part.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
 
 namespace umem {
 namespace detail {
@@ -59,7 +51,8 @@ void read_c_array(Operand const &elements, Function const &functor) {
   with_c_array_at(PartMembers::memory(part).source(PartMembers::items(part)), part, functor);
 }
 
-/* The same to write; all: all elements. If f throws, the side that was current before is so again, as after a copy. */
+/* The same to write; all: all elements. If f throws, the side that was current before is so again,
+ * as after a copy. */
 template <class Function> void write_c_array(umemArray *array, bool, Function const &functor) {
   functor(array);
 }
@@ -82,10 +75,6 @@ void write_c_array(Operand &elements, bool all, Function const &functor) {
     throw;
   }
 }
-
-} // namespace detail
-
-namespace detail {
 
 /* convert: umemArray_convert or umemArray_convert_wrapping. */
 template <class Operand, class Other, class Functor>
@@ -117,16 +106,18 @@ void convert_all(Operand const &in, Other &out, Functor const &convert) {
 
 } // namespace detail
 
-/* Converts count elements of in, from in_offset on, to those of out from out_offset on, counted in C order: see
- * umemArray_convert. Throws umem::type_error if there is no conversion, umem::index_error for elements outside of an
- * array, umem::not_supported_error for a read-only out. */
+/* Converts count elements of in, from in_offset on, to those of out from out_offset on, counted in
+ * C order: see umemArray_convert. Throws umem::type_error if there is no conversion,
+ * umem::index_error for elements outside of an array, umem::not_supported_error for a read-only
+ * out. */
 template <class Operand, class Other>
 void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t out_offset,
                       index_t count) {
   detail::convert_range(in, in_offset, out, out_offset, count, umemArray_convert);
 }
 
-/* Converts all elements. Throws umem::value_error, too, where the arrays do not have equally many. */
+/* Converts all elements. Throws umem::value_error, too, where the arrays do not have equally
+ * many. */
 template <class Operand, class Other> void convert_elements(Operand const &in, Other &&out) {
   detail::convert_all(in, out, umemArray_convert);
 }
@@ -142,8 +133,9 @@ void convert_elements(Operand const &in, Other &&out, wrapping_t) {
   detail::convert_all(in, out, umemArray_convert_wrapping);
 }
 
-/* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform. Throws umem::type_error
- * for elements that are not floating-point numbers, umem::value_error for bounds without numbers. */
+/* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform.
+ * Throws umem::type_error for elements that are not floating-point numbers, umem::value_error for
+ * bounds without numbers. */
 template <class Operand>
 void random_uniform(Operand &&array, double low, double high, std::uint64_t seed) {
   detail::write_c_array(array, true, [&](umemArray *to) {
@@ -153,7 +145,8 @@ void random_uniform(Operand &&array, double low, double high, std::uint64_t seed
   });
 }
 
-/* Sets all elements to numbers of a normal distribution: see umemArray_random_normal. Throws as random_uniform. */
+/* Sets all elements to numbers of a normal distribution: see umemArray_random_normal. Throws as
+ * random_uniform. */
 template <class Operand>
 void random_normal(Operand &&array, double mean, double deviation, std::uint64_t seed) {
   detail::write_c_array(array, true, [&](umemArray *to) {

@@ -1,23 +1,19 @@
-/* umem/compare.hpp - whether the elements of two arrays are equal, or close to each other; for tests, and for loops that
- * wait for convergence.
+/* umem/compare.hpp - whether the elements of two arrays are equal, or close to each other; for
+ * tests, and for loops that wait for convergence.
  *
  *     if (umem::all_close(next, u)) break;
  *     umem::all_equal(umem::on_host, view, array.part())
  *     EXPECT_EQ(umem::difference(found, expected), "");  // else it says which element differs, and by how much
  *
- * See for_each.hpp for places, operands and failures; without a place the loop runs on that of the first operand, and
- * difference on the host. The extents are equal, or all_equal and all_close throw umem::value_error. Types of elements
- * may differ. */
+ * See for_each.hpp for places, operands and failures; without a place the loop runs on that of the
+ * first operand, and difference on the host. The extents are equal, or all_equal and all_close
+ * throw umem::value_error. Types of elements may differ. */
 #ifndef UMEM_COMPARE_HPP
 #define UMEM_COMPARE_HPP
 
 #include <umem/elements.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
-
-#include <cmath>
-#include <string>
-#include <type_traits>
 
 namespace umem {
 
@@ -150,34 +146,33 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* Whether each element equals that of the other operand with the same indices, by ==; NaN equals
  * nothing. Integers of different types are compared by value; of other numbers of different types
  * the nearest double counts, for all_close and difference, too. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 bool all_equal(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::all_equal");
   return detail::count_differing("all_equal", place, one, two, detail::IsEqual()) == 0;
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 bool all_equal(Operand const &one, Other const &two) {
   return all_equal(detail::AtHome(), one, two);
 }
 
 /* Whether each element is close to that of the other operand with the same indices. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 bool all_close(PlaceType const &place, Operand const &one, Other const &two,
                Tolerance const &tolerance = {}) {
   UMEM_TRACE("umem::all_close");
   return detail::count_differing("all_close", place, one, two, detail::IsClose{tolerance}) == 0;
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 bool all_close(Operand const &one, Other const &two, Tolerance const &tolerance = {}) {
   return all_close(detail::AtHome(), one, two, tolerance);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 
-/* Where the first elements are that are not equal, or not close, in C order, what they are, and how many there are:
- * "element (1, 2): 3.5 and 3.25; 5 of 12 elements differ". Empty if there are none. */
+/* Where the first elements are that are not equal, or not close, in C order, what they are, and how
+ * many there are: "element (1, 2): 3.5 and 3.25; 5 of 12 elements differ". Empty if there are
+ * none. */
 template <class Operand, class Other> std::string difference(Operand const &one, Other const &two) {
   return detail::first_difference(one, two, detail::IsEqual());
 }

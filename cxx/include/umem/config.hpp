@@ -10,9 +10,13 @@
 #include UMEM_NEEDS
 #endif
 
+/* Other headers do not include these again. */
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
+#include <utility>
 
 /* Marks a function that runs on the host and, compiled for CUDA, on the device: also the call
  * operators of functors for kernels. */
@@ -22,8 +26,8 @@
 #define UMEM_FUNCTION
 #endif
 
-/* Marks a class whose objects work while they live: compilers warn where a program drops one. Not for nvcc, which warns
- * of assignments, too. */
+/* Marks a class whose objects work while they live: compilers warn where a program drops one. Not
+ * for nvcc, which warns of assignments, too. */
 #if defined(__CUDACC__)
 #define UMEM_NODISCARD
 #else
@@ -33,10 +37,11 @@
 /* Marks a host function that the compiler always inlines. */
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
 
-/* Functions of the host that are no templates stand in files detail/..._functions.hpp. Each file of a program compiles
- * them, unless the program defines the macro below: then umem/compiled.cpp alone does, which the CMake target
- * umem::cxx_compiled adds to a program. They are weak because several libraries of a program may have that file. Files
- * with and without the macro may be in one program. */
+/* Functions of the host that are no templates stand at the end of their header. Each file of a
+ * program compiles them, unless the program defines the macro below: then umem/compiled.cpp alone
+ * does, which the CMake target umem::cxx_compiled adds to a program. They are weak because several
+ * libraries of a program may have that file. Files with and without the macro may be in one
+ * program. */
 #if defined(UMEM_COMPILED)
 #define UMEM_INLINE __attribute__((weak))
 #else
@@ -44,9 +49,9 @@
 #endif
 
 /* Whether access by indices, such as view(i, j), is checked: 1 or 0. A program may define it
- * (-DUMEM_CHECKS=1). Its default is 1 without optimisation, and 0 with any optimisation (also -Og) or
- * with NDEBUG. nvcc optimises kernels except with -G, so kernels have checks with -G by default. A loop of
- * checked accesses takes about ten times as long as one of unchecked accesses.
+ * (-DUMEM_CHECKS=1). Its default is 1 without optimisation, and 0 with any optimisation (also -Og)
+ * or with NDEBUG. nvcc optimises kernels except with -G, so kernels have checks with -G by default.
+ * A loop of checked accesses takes about ten times as long as one of unchecked accesses.
  *
  * Files of one program may have different values: each decides for its own accesses. */
 #if !defined(UMEM_CHECKS)
@@ -67,13 +72,13 @@
 #error "UMEM_CHECKS is 1, for bounds checks, or 0"
 #endif
 
-/* Marks functions for elements and indices that UMEM_ASSERT checks. The compiler always inlines them:
- * otherwise the linker would keep one of two functions with the same name, from files with and without
- * checks. */
+/* Marks functions for elements and indices that UMEM_ASSERT checks. The compiler always inlines
+ * them: otherwise the linker would keep one of two functions with the same name, from files with
+ * and without checks. */
 #define UMEM_CHECKED __attribute__((always_inline))
 
-/* If UMEM_CHECKS is 1 and the condition is false, ends the program with a line on stderr, or a kernel as
- * assert does (cudaErrorAssert). Does nothing if UMEM_CHECKS is 0. */
+/* If UMEM_CHECKS is 1 and the condition is false, ends the program with a line on stderr, or a
+ * kernel as assert does (cudaErrorAssert). Does nothing if UMEM_CHECKS is 0. */
 #if !UMEM_CHECKS
 #define UMEM_ASSERT(...) static_cast<void>(0)
 #elif defined(__CUDA_ARCH__)

@@ -11,9 +11,6 @@
 
 #include <umem/buffer.hpp>
 
-#include <cstddef>
-#include <utility>
-
 namespace umem {
 
 /* Move-only. Keeps both contexts alive, but not the array. A moved-from connection is empty, and
@@ -38,8 +35,8 @@ public:
     return *this;
   }
 
-  /* Moves no bytes: call sync_back first. Records and reports failures as ~Buffer does. In a child of fork, the block of a
-   * parent's connection in memory that both use (umemShared) stays. */
+  /* Moves no bytes: call sync_back first. Records and reports failures as ~Buffer does. In a child
+   * of fork, the block of a parent's connection in memory that both use (umemShared) stays. */
   ~Connection() {
     if (!mirror_) return;
     if (mirror_.can(umemShared) && generation_ != umem_generation())

@@ -3,24 +3,27 @@
  *     umem::File file("array.bin", "w+");      // the only line that names the storage
  *     umem::Buffer buffer(file, 800);
  *
- * Context is the handle of any context, see any_context.hpp; Host, File, Cuda, ... are Contexts that construct one of
- * their kind, and throw what its constructor in C fails with. */
+ * Context is the handle of any context, see any_context.hpp; Host, File, Cuda, ... are Contexts
+ * that construct one of their kind, and throw what its constructor in C fails with. */
 #ifndef UMEM_CONTEXT_HPP
 #define UMEM_CONTEXT_HPP
 
 #include <umem/any_context.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 /* Programs for GPUs define Host as __host__. Such a program includes these headers, but cannot
  * write umem::Host below its definition. */
 #pragma push_macro("Host")
 #undef Host
+
+/* What the class of each kind of context has, at its end. of: a handle of the outermost context of
+ * this kind in the stack of context; umem::type_error where there is none. */
+#define UMEM_KIND_OF_CONTEXT(Kind, name)                                                           \
+public:                                                                                            \
+  static Kind of(Context const &context) { return Kind(layer_of(context, name)); }                 \
+                                                                                                   \
+private:                                                                                           \
+  explicit Kind(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}             \
+  umem##Kind *c_struct() const noexcept { return reinterpret_cast<umem##Kind *>(c_context()); }
 
 namespace umem {
 
@@ -32,14 +35,10 @@ public:
   /* RAM on chosen nodes of the machine, or on pages of a chosen size: umemHost_ctor_with. */
   explicit Host(umemHostOptions const &options);
 
-  /* A handle of the outermost Host in the stack of context; umem::type_error where there is none. */
-  static Host of(Context const &context);
-
   /* On which node the page at adr is; -1 as long as nothing has touched it: umemHost_node. */
   int node(address adr) const;
 
-private:
-  explicit Host(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Host, "host")
 };
 
 namespace detail {
@@ -55,28 +54,25 @@ public:
   File(std::string const &path, char const *mode,
        umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
-  /* A handle of the outermost File in the stack of context; umem::type_error where there is none. */
-  static File of(Context const &context);
-
   /* A nameless file that vanishes at the end. */
   static File scratch();
 
   /* Takes over an open descriptor: umemFile_adopt. If this throws, the caller keeps fd. */
   static File adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
-  /* A new file. commit() replaces the one at path by it in one step: umemFile_replace_with. Without a
-   * commit the new file is removed, and the old one stays as it is. */
+  /* A new file. commit() replaces the one at path by it in one step: umemFile_replace_with. Without
+   * a commit the new file is removed, and the old one stays as it is. */
   static File replace(std::string const &path,
                       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
-  /* The path that the file of replace() has until commit(), for other processes that write to it: umemFile_draft. */
+  /* The path that the file of replace() has until commit(), for other processes that write to it:
+   * umemFile_draft. */
   std::string draft() const;
 
   /* Makes a file of replace() durable and gives it its name: umemFile_commit. */
   void commit() const;
 
-private:
-  explicit File(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(File, "file")
 };
 
 /* A file mapped into memory, whose addresses are pointers. */
@@ -84,9 +80,6 @@ class MMap : public Context {
 public:
   MMap(std::string const &path, char const *mode,
        umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
-
-  /* A handle of the outermost MMap in the stack of context; umem::type_error where there is none. */
-  static MMap of(Context const &context);
 
   /* A nameless file that vanishes at the end. */
   static MMap scratch();
@@ -100,10 +93,7 @@ public:
   /* The address of the byte at an offset in the file; umem::index_error past its end. */
   address at_offset(address file_offset) const;
 
-private:
-  explicit MMap(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
-
-  umemMMap *c_mmap() const noexcept { return reinterpret_cast<umemMMap *>(c_context()); }
+  UMEM_KIND_OF_CONTEXT(MMap, "mmap")
 };
 
 /* Memory that several processes of one machine share; addresses are pointers. */
@@ -112,28 +102,28 @@ public:
   /* A new segment without a name, with room for so many bytes of blocks. */
   explicit Shm(std::size_t capacity);
 
-  /* The segment of this name: opens it, or creates it if there is none. capacity 0: only opens it. */
+  /* The segment of this name: opens it, or creates it if there is none. capacity 0: only opens
+   * it. */
   explicit Shm(std::string const &name, std::size_t capacity = 0);
 
   /* The same with options; an empty name means none. */
   Shm(std::string const &name, umemShmOptions const &options);
 
-  /* A handle of the outermost Shm in the stack of context; umem::type_error where there is none. */
-  static Shm of(Context const &context);
-
   /* Takes over the descriptor of a segment, also if it throws: umemShm_adopt. */
   static Shm adopt(int fd);
 
-  /* Takes over a descriptor with options, whose trust says whose segment it may be: umemShm_adopt_with. */
+  /* Takes over a descriptor with options, whose trust says whose segment it may be:
+   * umemShm_adopt_with. */
   static Shm adopt(int fd, umemShmOptions const &options);
 
   /* Removes a name. Processes that have the segment keep it. */
   static void remove(std::string const &name);
 
   /* The descriptor of the segment, which this context keeps. */
-  int descriptor() const noexcept { return umemShm_descriptor(c_shm()); }
+  int descriptor() const noexcept { return umemShm_descriptor(c_struct()); }
 
-  /* The offset of the byte at adr, which is the same in all processes; umem::index_error outside of the segment. */
+  /* The offset of the byte at adr, which is the same in all processes; umem::index_error outside of
+   * the segment. */
   address offset(address adr) const;
 
   /* The address of the byte at an offset. */
@@ -154,10 +144,7 @@ public:
   /* Whether the block that holds the byte at adr is complete: umemShm_is_complete. */
   bool is_complete(address adr) const;
 
-private:
-  explicit Shm(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
-
-  umemShm *c_shm() const noexcept { return reinterpret_cast<umemShm *>(c_context()); }
+  UMEM_KIND_OF_CONTEXT(Shm, "shm")
 };
 
 /* Memory of one GPU; calls finish before they return. */
@@ -165,11 +152,7 @@ class Cuda : public Context {
 public:
   explicit Cuda(int device = 0);
 
-  /* A handle of the outermost Cuda in the stack of context; umem::type_error where there is none. */
-  static Cuda of(Context const &context);
-
-private:
-  explicit Cuda(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Cuda, "cuda")
 };
 
 /* Pinned host memory; flags: 0 or UMEM_WRITE_COMBINED. */
@@ -177,11 +160,7 @@ class CudaHost : public Context {
 public:
   explicit CudaHost(unsigned flags = 0);
 
-  /* A handle of the outermost CudaHost in the stack of context; umem::type_error where there is none. */
-  static CudaHost of(Context const &context);
-
-private:
-  explicit CudaHost(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(CudaHost, "cuda-host")
 };
 
 /* Managed memory; flags: as of umemCudaManaged_ctor, hints and UMEM_OVERSUBSCRIBE. */
@@ -189,11 +168,7 @@ class CudaManaged : public Context {
 public:
   explicit CudaManaged(int device = 0, unsigned flags = 0);
 
-  /* A handle of the outermost CudaManaged in the stack of context; umem::type_error where there is none. */
-  static CudaManaged of(Context const &context);
-
-private:
-  explicit CudaManaged(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(CudaManaged, "cuda-managed")
 };
 
 /* Memory of one GPU in the order of a stream: see umemCudaAsync_ctor. */
@@ -202,21 +177,229 @@ public:
   explicit CudaAsync(int device = 0, std::uintptr_t stream = UMEM_STREAM_NEW,
                      umemCudaAsyncOptions const *options = nullptr);
 
-  /* A handle of the outermost CudaAsync in the stack of context; umem::type_error where there is none. */
-  static CudaAsync of(Context const &context);
-
   /* The cudaStream_t. */
   std::uintptr_t stream() const;
 
-private:
-  explicit CudaAsync(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(CudaAsync, "cuda-async")
 };
 
 } // namespace umem
 
-#if !defined(UMEM_COMPILED)
-#include <umem/detail/context_functions.hpp>
+#pragma pop_macro("Host")
+
 #endif
+
+#if !defined(UMEM_CONTEXT_FUNCTIONS) && (!defined(UMEM_COMPILED) || defined(UMEM_COMPILES))
+#define UMEM_CONTEXT_FUNCTIONS
+
+#pragma push_macro("Host")
+#undef Host
+
+namespace umem {
+namespace detail {
+
+UMEM_INLINE HeldContext::HeldContext(std::size_t size, std::shared_ptr<void> kept)
+    : below(std::move(kept)), memory(::operator new(size)) {}
+
+UMEM_INLINE HeldContext::~HeldContext() {
+  std::uint64_t const before = umem_thread_failures();
+  if (constructed) umem_dtor(constructed);
+  if (umem_thread_failures() != before) umem_report_end("the end of a context");
+  ::operator delete(memory);
+}
+
+UMEM_INLINE std::shared_ptr<HeldContext> hold_context(std::size_t size,
+                                                      std::shared_ptr<void> below) {
+  return std::make_shared<HeldContext>(size, std::move(below));
+}
+
+UMEM_INLINE std::shared_ptr<umemVirtual> started(std::shared_ptr<HeldContext> const &held,
+                                                 umemStatusType status, umemVirtual *context) {
+  check_status(status);
+  held->constructed = context;
+  forget_thrown();
+  return {held, context};
+}
+
+UMEM_INLINE Context const &pointers() {
+  static Context const &host = *new Context(Host());
+  return host;
+}
+
+UMEM_INLINE char const *c_path(std::string const &path) {
+  if (path.find('\0') != std::string::npos) throw value_error("the path holds a zero byte");
+  return path.c_str();
+}
+
+} // namespace detail
+
+UMEM_INLINE Context Context::upstream() const {
+  std::uint64_t before = umem_thread_failures();
+  auto *below = static_cast<umemVirtual *>(umem_get_upstream(c_context()));
+  detail::check_since(before);
+  return below ? Context(std::shared_ptr<umemVirtual>(context_, below)) : Context();
+}
+
+UMEM_INLINE umemInfo Context::info() const {
+  umemInfo info = UMEM_INFO_INIT;
+  detail::check_status(umem_get_info(c_context(), &info));
+  return info;
+}
+
+UMEM_INLINE address Context::allocate_zeroed(std::size_t nbytes, std::size_t alignment) const {
+  if (alignment == 0) return checked(umem_calloc(c_context(), nbytes, 1));
+  address adr = allocate(nbytes, alignment);
+  try {
+    set(adr, 0, nbytes);
+  } catch (...) {
+    umem_aligned_free(c_context(), adr);
+    umem_thread_clear(); /* if the free fails too, the exception still names the first failure */
+    throw;
+  }
+  return adr;
+}
+
+UMEM_INLINE std::shared_ptr<umemVirtual> Context::layer(char const *kind,
+                                                        umemStatusType none) const {
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  auto *found = static_cast<umemVirtual *>(umem_find_layer(c_context(), kind));
+  umemAttempt_end(&attempt);
+  if (found) return {context_, found};
+  bool whole = context_ && context_->vptr && attempt.ctx == c_context();
+  raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
+}
+
+UMEM_INLINE Host::Host() : Context(make_by(umemHost_ctor)) {}
+
+UMEM_INLINE Host::Host(umemHostOptions const &options)
+    : Context(make_by(umemHost_ctor_with, &options)) {}
+
+UMEM_INLINE int Host::node(address adr) const {
+  int found = -1;
+  detail::check_status(umemHost_node(c_struct(), adr, &found));
+  return found;
+}
+
+UMEM_INLINE File::File(std::string const &path, char const *mode, umemFileOptions const &options)
+    : Context(make<umemFile>([name = detail::c_path(path), mode, &options](umemFile *ctx) {
+        return umemFile_ctor_with(ctx, name, mode, &options);
+      })) {}
+
+UMEM_INLINE File File::scratch() { return File(make_by(umemFile_ctor, nullptr, "w+")); }
+
+UMEM_INLINE File File::adopt(int fd, umemFileOptions const &options) {
+  return File(make_by(umemFile_adopt_with, fd, &options));
+}
+
+UMEM_INLINE File File::replace(std::string const &path, umemFileOptions const &options) {
+  return File(make<umemFile>([name = detail::c_path(path), &options](umemFile *ctx) {
+    return umemFile_replace_with(ctx, name, &options);
+  }));
+}
+
+UMEM_INLINE std::string File::draft() const {
+  char path[4096];
+  detail::check_status(umemFile_draft(c_struct(), path, sizeof path));
+  return path;
+}
+
+UMEM_INLINE void File::commit() const { detail::check_status(umemFile_commit(c_struct())); }
+
+UMEM_INLINE MMap::MMap(std::string const &path, char const *mode, umemFileOptions const &options)
+    : Context(make<umemMMap>([name = detail::c_path(path), mode, &options](umemMMap *ctx) {
+        return umemMMap_ctor_with(ctx, name, mode, &options);
+      })) {}
+
+UMEM_INLINE MMap MMap::scratch() { return MMap(make_by(umemMMap_ctor, nullptr, "w+")); }
+
+UMEM_INLINE MMap MMap::adopt(int fd, umemFileOptions const &options) {
+  return MMap(make_by(umemMMap_adopt_with, fd, &options));
+}
+
+UMEM_INLINE address MMap::offset(address adr) const {
+  return detail::checked_call(umemMMap_offset, c_struct(), adr);
+}
+
+UMEM_INLINE address MMap::at_offset(address file_offset) const {
+  return detail::checked_call(umemMMap_address, c_struct(), file_offset);
+}
+
+UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(umemShm_ctor, nullptr, capacity)) {}
+
+UMEM_INLINE Shm::Shm(std::string const &name, std::size_t capacity)
+    : Context(make<umemShm>([name = detail::c_path(name), capacity](umemShm *ctx) {
+        return umemShm_ctor(ctx, name, capacity);
+      })) {}
+
+UMEM_INLINE Shm::Shm(std::string const &name, umemShmOptions const &options)
+    : Context(make<umemShm>([name = name.empty() ? nullptr : detail::c_path(name), &options](
+                                umemShm *ctx) { return umemShm_ctor_with(ctx, name, &options); })) {
+}
+
+UMEM_INLINE Shm Shm::adopt(int fd) { return Shm(make_by(umemShm_adopt, fd)); }
+
+UMEM_INLINE Shm Shm::adopt(int fd, umemShmOptions const &options) {
+  return Shm(make_by(umemShm_adopt_with, fd, &options));
+}
+
+UMEM_INLINE void Shm::remove(std::string const &name) {
+  detail::check_status(umemShm_remove(detail::c_path(name)));
+}
+
+UMEM_INLINE address Shm::offset(address adr) const {
+  return detail::checked_call(umemShm_offset, c_struct(), adr);
+}
+
+UMEM_INLINE address Shm::at_offset(address segment_offset) const {
+  return detail::checked_call(umemShm_address, c_struct(), segment_offset);
+}
+
+UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
+  std::vector<umemShmBlock> found;
+  std::uint64_t before = umem_thread_failures();
+  for (std::size_t count = umemShm_blocks(c_struct(), nullptr, 0);;) {
+    found.resize(count);
+    count = umemShm_blocks(c_struct(), found.data(), found.size());
+    detail::check_since(before);
+    if (count > found.size()) continue; /* others have allocated meanwhile */
+    found.resize(count);
+    return found;
+  }
+}
+
+UMEM_INLINE std::size_t Shm::reclaim(int pid) const {
+  return detail::checked_call(umemShm_reclaim, c_struct(), pid);
+}
+
+UMEM_INLINE void Shm::own(address adr) const { detail::check_status(umemShm_own(c_struct(), adr)); }
+
+UMEM_INLINE void Shm::complete(address adr) const {
+  detail::check_status(umemShm_complete(c_struct(), adr));
+}
+
+UMEM_INLINE bool Shm::is_complete(address adr) const {
+  return detail::checked_call(umemShm_is_complete, c_struct(), adr);
+}
+
+UMEM_INLINE Cuda::Cuda(int device) : Context(make_by(umemCuda_ctor, device)) {}
+
+UMEM_INLINE CudaHost::CudaHost(unsigned flags) : Context(make_by(umemCudaHost_ctor, flags)) {}
+
+UMEM_INLINE CudaManaged::CudaManaged(int device, unsigned flags)
+    : Context(make_by(umemCudaManaged_ctor, device, flags)) {}
+
+UMEM_INLINE CudaAsync::CudaAsync(int device, std::uintptr_t stream,
+                                 umemCudaAsyncOptions const *options)
+    : Context(make<umemCudaAsync>([=](umemCudaAsync *ctx) {
+        return umemCudaAsync_ctor_with(ctx, device, stream, options);
+      })) {}
+
+UMEM_INLINE std::uintptr_t CudaAsync::stream() const {
+  return detail::checked_call(umemCudaAsync_stream, c_context());
+}
+
+} // namespace umem
 
 #pragma pop_macro("Host")
 

@@ -3,15 +3,13 @@
  *     umem::copy(u, v);                                     // v(i, j) = u(i, j)
  *     umem::copy(u.part().select(0, 1), v.host(umem::write));
  *
- * Either is an Array, an ArrayLock, a Part, a guard, or a View of host memory. See part.hpp for copies between two
- * parts, which these are: no ghost cells, one type of elements. umem::convert (convert.hpp) converts elements. */
+ * Either is an Array, an ArrayLock, a Part, a guard, or a View of host memory. See part.hpp for
+ * copies between two parts, which these are: no ghost cells, one type of elements. umem::convert
+ * (convert.hpp) converts elements. */
 #ifndef UMEM_COPY_HPP
 #define UMEM_COPY_HPP
 
 #include <umem/detail/operand.hpp>
-#include <umem/part.hpp>
-
-#include <type_traits>
 
 namespace umem {
 
@@ -26,10 +24,10 @@ inline constexpr bool are_copied<Operand, Other, true> =
 
 } // namespace detail
 
-/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. The two may overlap.
- * Arrays know afterwards which side is current: of dst, the side that was, or the device side if the copy writes all
- * bytes. Throws umem::locked_error while a lock of either array or a guard of the array of dst lives; but a guard that
- * is an argument is no reason. */
+/* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. The
+ * two may overlap. Arrays know afterwards which side is current: of dst, the side that was, or the
+ * device side if the copy writes all bytes. Throws umem::locked_error while a lock of either array
+ * or a guard of the array of dst lives; but a guard that is an argument is no reason. */
 template <class Operand, class Other,
           class = std::enable_if_t<detail::are_copied<Operand, detail::bare_t<Other>>>>
 void copy(Operand const &src, Other &&dst) {

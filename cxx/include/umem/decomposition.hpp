@@ -1,5 +1,6 @@
-/* umem/decomposition.hpp - a box of indices that is cut into blocks, and which ghost cells of a block are elements of
- * which other one. Geometry alone: exchange.hpp copies the elements between arrays of one process.
+/* umem/decomposition.hpp - a box of indices that is cut into blocks, and which ghost cells of a
+ * block are elements of which other one. Geometry alone: exchange.hpp copies the elements between
+ * arrays of one process.
  *
  *     umem::Decomposition<2> grid({1000, 800}, {2, 4}, {0, 1});       // 2 x 4 blocks, periodic in dimension 1
  *     auto two = umem::Decomposition<2>::at({{0, 40, 64}, {0, 96}});  // rows [0, 40) and [40, 64)
@@ -8,21 +9,15 @@
 #ifndef UMEM_DECOMPOSITION_HPP
 #define UMEM_DECOMPOSITION_HPP
 
-#include <umem/error.hpp>
-#include <umem/extents.hpp>
-#include <umem/ghosts.hpp>
 #include <umem/range.hpp>
 
 #include <array>
 #include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace umem {
 
-/* Ghost cells of one block that are elements of another, or of the other end of the same one. Indices count from the
- * first element of each block; both ranges have the same extents. */
+/* Ghost cells of one block that are elements of another, or of the other end of the same one.
+ * Indices count from the first element of each block; both ranges have the same extents. */
 template <int Rank> struct GhostCopy {
   index_t from;
   Range<Rank> source; /* elements of block from */
@@ -34,9 +29,9 @@ template <int Rank> class Decomposition {
   static_assert(Rank > 0, "Decomposition: a box has at least one dimension");
 
 public:
-  /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one element. wraps[k]: not
-   * 0 where the first and the last block of dimension k are neighbours. Throws umem::value_error if an extent is
-   * negative or a number of blocks is not positive. */
+  /* Indices below extents, in blocks[k] blocks along dimension k, which differ by at most one
+   * element. wraps[k]: not 0 where the first and the last block of dimension k are neighbours.
+   * Throws umem::value_error if an extent is negative or a number of blocks is not positive. */
   Decomposition(Extents<Rank> const &extents, Extents<Rank> const &blocks,
                 Extents<Rank> const &wraps = {})
       : blocks_(blocks), periodic_(wraps) {
@@ -51,8 +46,9 @@ public:
     }
   }
 
-  /* For each dimension the first index of every block, and at last the extent: 0, ..., extent. Throws umem::value_error
-   * if there are not Rank lists, or if one does not begin with 0 or descends. */
+  /* For each dimension the first index of every block, and at last the extent: 0, ..., extent.
+   * Throws umem::value_error if there are not Rank lists, or if one does not begin with 0 or
+   * descends. */
   static Decomposition at(std::initializer_list<std::vector<index_t>> cuts,
                           Extents<Rank> const &wraps = {}) {
     if (cuts.size() != static_cast<std::size_t>(Rank))
@@ -88,7 +84,8 @@ public:
   Extents<Rank> const &blocks() const noexcept { return blocks_; }
   index_t size() const noexcept { return blocks_.product(); }
 
-  /* The position of a block, and the number of the block at a position. umem::index_error if there is none. */
+  /* The position of a block, and the number of the block at a position. umem::index_error if there
+   * is none. */
   Extents<Rank> position(index_t block) const {
     if (block < 0 || block >= size())
       detail::raise_text(umemIndexError, "there is no block %td of %td", block, size());
@@ -140,8 +137,9 @@ public:
 
   /* ---- neighbours ---- */
 
-  /* The ghost cells of a block that are elements of the box, those at edges and corners included. Each cell is in one
-   * copy. Ghost cells may reach beyond the next block; where the box is periodic, several times around it. */
+  /* The ghost cells of a block that are elements of the box, those at edges and corners included.
+   * Each cell is in one copy. Ghost cells may reach beyond the next block; where the box is
+   * periodic, several times around it. */
   std::vector<GhostCopy<Rank>> ghost_copies(index_t block, Ghosts<Rank> const &ghosts) const {
     Extents<Rank> const at = position(block);
     std::array<std::vector<Piece>, static_cast<std::size_t>(Rank)> pieces;

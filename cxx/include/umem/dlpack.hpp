@@ -3,20 +3,16 @@
  *     umem::DLPackTensor tensor = umem::to_dlpack(u, umem::write);   // u: an umem::Array
  *     consume(tensor.release());                                     // calls the deleter when it is done
  *
- *     auto v = umem::from_dlpack<double, 1>(umem::Host(), umem::DLPackTensor(produce()));
- */
+ *     auto v = umem::from_dlpack<double, 1>(umem::Host(), umem::DLPackTensor(produce())); */
 #ifndef UMEM_DLPACK_HPP
 #define UMEM_DLPACK_HPP
 
 #include <umem/c_array.hpp>
-#include <umem/dlpack.h>
-
-#include <utility>
 
 namespace umem {
 
-/* Owns a tensor, and calls its deleter unless it is released. Not copyable. Tensor: umemDLManagedTensorVersioned or
- * umemDLManagedTensor. */
+/* Owns a tensor, and calls its deleter unless it is released. Not copyable. Tensor:
+ * umemDLManagedTensorVersioned or umemDLManagedTensor. */
 template <class Tensor> class DLPackOwner {
 public:
   DLPackOwner() = default;
@@ -71,7 +67,8 @@ to_dlpack_unversioned(CArray const &array,
   return tensor;
 }
 
-/* umemArray_from_dlpack; ctx as there. Throws for its errors, and then tensor still owns the tensor. */
+/* umemArray_from_dlpack; ctx as there. Throws for its errors, and then tensor still owns the
+ * tensor. */
 inline CArray from_dlpack(void *ctx, DLPackTensor &tensor) {
   umemStatusType status = umemOK;
   CArray array(umemArray_from_dlpack(ctx, tensor.get(), &status));

@@ -4,15 +4,8 @@
 #ifndef UMEM_DYNAMIC_VIEW_HPP
 #define UMEM_DYNAMIC_VIEW_HPP
 
-#include <umem/config.hpp>
-#include <umem/extents.hpp>
 #include <umem/shape.hpp>
 #include <umem/view.hpp>
-#include <umem/view_error.hpp>
-
-#include <cstddef>
-#include <string>
-#include <type_traits>
 
 namespace umem {
 

@@ -5,8 +5,6 @@
 #include <umem/config.hpp>
 
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 /* The types of CUDA, if its headers define them. */
 struct __half;

@@ -3,26 +3,18 @@
  *     for (double &x : umem::elements(u.host(umem::write))) x += 1;
  *     umem::visit_elements(view, [](auto first, auto last) { std::sort(first, last); });
  *
- * The iterators are random access iterators for algorithms of the standard library and, on host and device, of
- * Thrust. They borrow the memory and leave ghost cells out; with_ghosts() of a view includes them. */
+ * The iterators are random access iterators for algorithms of the standard library and, on host and
+ * device, of Thrust. They borrow the memory and leave ghost cells out; with_ghosts() of a view
+ * includes them. */
 #ifndef UMEM_ELEMENTS_HPP
 #define UMEM_ELEMENTS_HPP
 
-#include <umem/config.hpp>
-#include <umem/extents.hpp>
-#include <umem/iterator.hpp>
 #include <umem/view.hpp>
-#include <umem/view_error.hpp>
-
-#include <cstddef>
-#include <iterator>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
-/* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop over indices;
- * += and [] divide once for each dimension. */
+/* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop
+ * over indices; += and [] divide once for each dimension. */
 template <class Type, int Rank>
 class ElementIterator : public detail::NumberedIterator<ElementIterator<Type, Rank>, Type> {
 public:
@@ -115,7 +107,8 @@ template <class Owner> struct ElementsOfGuard {
   index_t size() const noexcept { return guard.view().size(); }
 };
 
-/* Whether the distance between elements that follow each other in C order is the same for all. Then step is it. */
+/* Whether the distance between elements that follow each other in C order is the same for all. Then
+ * step is it. */
 template <class Type, int Rank>
 UMEM_FUNCTION constexpr bool has_one_step(View<Type, Rank> const &view, index_t &step) noexcept {
   bool is_first = true;
@@ -154,8 +147,8 @@ UMEM_FUNCTION constexpr Elements<Type, Rank> elements(View<Type, Rank> const &vi
   return Elements<Type, Rank>(view);
 }
 
-/* The elements of a guard. A guard without a name, as in for (double &x : umem::elements(u.host(umem::write))),
- * lives as long as the range. */
+/* The elements of a guard. A guard without a name, as in for (double &x :
+ * umem::elements(u.host(umem::write))), lives as long as the range. */
 template <class GuardType, class = typename std::remove_reference_t<GuardType>::view_type>
 auto elements(GuardType &&guard) {
   if constexpr (std::is_lvalue_reference_v<GuardType>)
@@ -177,8 +170,8 @@ template <class Type> struct ContiguousElements {
   }
 };
 
-/* The elements of a view in C order as a range of pointers: for std::span and functions that take a pointer and a
- * count. Throws umem::value_error if the view has gaps. */
+/* The elements of a view in C order as a range of pointers: for std::span and functions that take a
+ * pointer and a count. Throws umem::value_error if the view has gaps. */
 template <class Type, int Rank>
 UMEM_FUNCTION constexpr ContiguousElements<Type> contiguous_elements(View<Type, Rank> const &view) {
   UMEM_CHECK(view.is_contiguous(),

@@ -15,6 +15,11 @@
 #ifndef UMEM_ERROR_HPP
 #define UMEM_ERROR_HPP
 
+#include <cstdarg>
+#include <cstring>
+#include <exception>
+#include <string>
+
 #if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS)
 #error "umem.hpp reports failures by exceptions: compile without -fno-exceptions, or use umem.h"
 #endif
@@ -22,13 +27,11 @@
 #include <umem/config.hpp>
 #include <umem/status.h>
 
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 /* Marks classes that are thrown through shared libraries, and functions that throw them. */
 #define UMEM_EXCEPTION __attribute__((visibility("default")))
@@ -109,6 +112,20 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 
 #undef UMEM_DEFINE_ERROR
 
+/* A lock, or a guard that contradicts this access, keeps the array. */
+class UMEM_EXCEPTION locked_error : public runtime_error {
+public:
+  explicit locked_error(char const *message) : runtime_error(message) {}
+  explicit locked_error(std::string const &message) : runtime_error(message) {}
+};
+
+/* The array is empty: it was moved from, or default-constructed. */
+class UMEM_EXCEPTION moved_from_error : public value_error {
+public:
+  explicit moved_from_error(char const *message) : value_error(message) {}
+  explicit moved_from_error(std::string const &message) : value_error(message) {}
+};
+
 /* Throws the exception of status, which is not umemOK. */
 [[noreturn]] void raise(umemStatusType status, char const *message);
 
@@ -117,8 +134,9 @@ namespace detail {
 /* text with "\x1b" and the like for its control characters, which names of files may have. */
 std::string escaped(char const *text);
 
-/* Throws the exception of status with a text as of printf, escaped. A call compiles to few instructions, which is why messages
- * are not put together from std::string: the compiler would spend more time on them than on the function. */
+/* Throws the exception of status with a text as of printf, escaped. A call compiles to few
+ * instructions, which is why messages are not put together from std::string: the compiler would
+ * spend more time on them than on the function. */
 [[noreturn, gnu::format(printf, 2, 3)]] void raise_text(umemStatusType status, char const *format,
                                                         ...);
 
@@ -169,11 +187,108 @@ inline void check_since(std::uint64_t before) {
   if (umem_thread_failures() != before) raise_recorded(umem_thread_status());
 }
 
+/* What a function of C returns that returns no status; throws if it has recorded a failure. */
+template <class Result, class... Parameters, class... Args>
+Result checked_call(Result (*function)(Parameters...), Args... args) {
+  std::uint64_t const before = umem_thread_failures();
+  Result const result = function(args...);
+  check_since(before);
+  return result;
+}
+
 } // namespace detail
+
 } // namespace umem
 
-#if !defined(UMEM_COMPILED)
-#include <umem/detail/error_functions.hpp>
 #endif
+
+#if !defined(UMEM_ERROR_FUNCTIONS) && (!defined(UMEM_COMPILED) || defined(UMEM_COMPILES))
+#define UMEM_ERROR_FUNCTIONS
+
+namespace umem {
+
+UMEM_INLINE void raise(umemStatusType status, char const *message) {
+  switch (status) {
+  case umemMemoryError:
+    throw memory_error(message);
+  case umemIndexError:
+    throw index_error(message);
+  case umemValueError:
+    throw value_error(message);
+  case umemTypeError:
+    throw type_error(message);
+  case umemIOError:
+    throw io_error(message);
+  case umemNotImplementedError:
+    throw not_implemented_error(message);
+  case umemNotSupportedError:
+    throw not_supported_error(message);
+  case umemCancelledError:
+    throw cancelled_error(message);
+  case umemAssertError:
+  case umemOK: /* a call must not reach this without a failure */
+    throw assert_error(message);
+  case umemRuntimeError:
+  default:
+    throw runtime_error(message);
+  }
+}
+
+namespace detail {
+
+UMEM_INLINE std::string escaped(char const *text) {
+  std::string shown;
+  bool is_second = false; /* of a control of UTF-8 in two bytes */
+  for (; *text; text++) {
+    auto const c = static_cast<unsigned char>(*text);
+    bool const begins = c == 0xc2 && (static_cast<unsigned char>(text[1]) & 0xe0) == 0x80;
+    char code[5];
+    std::snprintf(code, sizeof code, "\\x%02x", c);
+    shown +=
+        c < 0x20 || c == 0x7f || begins || is_second ? std::string(code) : std::string(1, *text);
+    is_second = begins;
+  }
+  return shown;
+}
+
+UMEM_INLINE void raise_text(umemStatusType status, char const *format, ...) {
+  char text[UMEM_MESSAGE_SIZE];
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  raise(status, escaped(text).c_str());
+}
+
+UMEM_INLINE void keep_thrown(std::uint64_t failures) noexcept {
+  thrown() = {std::current_exception(), failures};
+  has_thrown = true;
+}
+
+UMEM_INLINE std::exception_ptr take_thrown() noexcept {
+  has_thrown = false;
+  return std::exchange(thrown().exception, nullptr);
+}
+
+UMEM_INLINE void rethrow_thrown(umemStatusType status) {
+  if (!has_thrown) return;
+  bool consequence = status == umemMemoryError && umem_thread_failures() == thrown().failures + 1;
+  std::exception_ptr exception = take_thrown();
+  if (!consequence) return;
+  umem_thread_clear();
+  std::rethrow_exception(exception);
+}
+
+UMEM_INLINE void raise_recorded(umemStatusType status) {
+  rethrow_thrown(status);
+  char text[UMEM_MESSAGE_SIZE];
+  std::strncpy(text, umem_thread_message(), sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  umem_thread_clear();
+  raise(status, text);
+}
+
+} // namespace detail
+} // namespace umem
 
 #endif

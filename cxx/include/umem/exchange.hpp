@@ -1,26 +1,18 @@
-/* umem/exchange.hpp - fills the ghost cells of the blocks of a decomposition with elements of their neighbours, in one
- * process.
+/* umem/exchange.hpp - fills the ghost cells of the blocks of a decomposition with elements of their
+ * neighbours, in one process.
  *
  *     auto halves = umem::Decomposition<2>::at({{0, 40, 64}, {0, 96}});
  *     std::vector<umem::Array<double, 2>> u = ...;      // one array for each block, in RAM, on GPUs, in files
  *     umem::exchange_ghosts(halves, u);
  *
- * Each array has the extents of its block, and ghost cells of its own. The copies are those of umem::copy: they work on
- * the side of each array that is current, and ordered contexts queue them. */
+ * Each array has the extents of its block, and ghost cells of its own. The copies are those of
+ * umem::copy: they work on the side of each array that is current, and ordered contexts queue
+ * them. */
 #ifndef UMEM_EXCHANGE_HPP
 #define UMEM_EXCHANGE_HPP
 
-#include <umem/array_access.hpp>
 #include <umem/decomposition.hpp>
-#include <umem/detail/operand.hpp>
 #include <umem/fill_ghosts.hpp>
-#include <umem/part.hpp>
-
-#include <initializer_list>
-#include <string>
-#include <type_traits>
-#include <iterator>
-#include <vector>
 
 namespace umem {
 
@@ -82,11 +74,12 @@ template <class Blocks> auto parts_of_blocks(Blocks &blocks) {
 
 } // namespace detail
 
-/* Copies to the ghost cells of each block the elements of its neighbours, at edges and corners too, and around the box
- * where it is periodic. Ghost cells outside of the box keep their values. blocks: one array or part for each block, in
- * the order of their numbers, such as a std::vector<Array<T, Rank>>, or a list of parts in braces. Throws
- * umem::value_error if there are not as many arrays as blocks, or if one has other extents than its block, and
- * umem::locked_error if a lock or guard of one lives; nothing is copied then. */
+/* Copies to the ghost cells of each block the elements of its neighbours, at edges and corners too,
+ * and around the box where it is periodic. Ghost cells outside of the box keep their values.
+ * blocks: one array or part for each block, in the order of their numbers, such as a
+ * std::vector<Array<T, Rank>>, or a list of parts in braces. Throws umem::value_error if there are
+ * not as many arrays as blocks, or if one has other extents than its block, and umem::locked_error
+ * if a lock or guard of one lives; nothing is copied then. */
 template <int Rank, class Blocks>
 void exchange_ghosts(Decomposition<Rank> const &decomposition, Blocks &&blocks) {
   detail::exchange_parts(decomposition, detail::parts_of_blocks(blocks));
@@ -99,9 +92,10 @@ void exchange_ghosts(Decomposition<Rank> const &decomposition,
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* The same, and then fills the ghost cells outside of the box by rules, as umem::fill_ghosts would those of the box in
- * one piece; a mirror image that is neither in the block nor in its ghost cells repeats what is there. Throws
- * umem::value_error for the rule periodic in a dimension where the box is not: give that to the decomposition. */
+/* The same, and then fills the ghost cells outside of the box by rules, as umem::fill_ghosts would
+ * those of the box in one piece; a mirror image that is neither in the block nor in its ghost cells
+ * repeats what is there. Throws umem::value_error for the rule periodic in a dimension where the
+ * box is not: give that to the decomposition. */
 template <int Rank, class Blocks>
 void exchange_ghosts(
     Decomposition<Rank> const &decomposition, Blocks &&blocks,

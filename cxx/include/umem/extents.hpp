@@ -5,12 +5,9 @@
 #ifndef UMEM_EXTENTS_HPP
 #define UMEM_EXTENTS_HPP
 
-#include <umem/config.hpp>
 #include <umem/error.hpp>
 
-#include <cstddef>
 #include <limits>
-#include <type_traits>
 
 namespace umem {
 
@@ -35,8 +32,8 @@ template <class Integer> inline constexpr index_t largest = std::numeric_limits<
 
 } // namespace detail
 
-/* Rank numbers, Rank >= 0; the first belongs to the slowest dimension in C order. Trivially copyable; for
- * host and device. */
+/* Rank numbers, Rank >= 0; the first belongs to the slowest dimension in C order. Trivially
+ * copyable; for host and device. */
 template <int Rank> struct Extents {
   static_assert(Rank >= 0, "Extents: the number of dimensions is not negative");
 
@@ -109,7 +106,8 @@ UMEM_FUNCTION constexpr bool has_product(Extents<Rank> const &extents, index_t c
   return empty ? count == 0 : product == count;
 }
 
-/* Numbers as "(3, 4)"; for messages. Those that leave no room for the rest are cut: "(3, 4, ...)". */
+/* Numbers as "(3, 4)"; for messages. Those that leave no room for the rest are cut: "(3, 4,
+ * ...)". */
 struct InWords {
   char text[256];
 
@@ -178,10 +176,128 @@ UMEM_FUNCTION constexpr Extents<Rank> strides_in(Order order,
   return strides;
 }
 
+namespace detail {
+
+/* The exceptions of checked access to views. Host only. */
+
+/* Index i of dimension k is not in [low, high). */
+[[noreturn]] void raise_index(index_t i, int k, index_t low, index_t high);
+
+/* There is no dimension k. */
+[[noreturn]] void raise_dimension(int k, int rank);
+
+/* The slice begin, end, step is not within [low, high). */
+[[noreturn]] void raise_slice(index_t begin, index_t end, index_t step, int k, index_t low,
+                              index_t high);
+
+/* The same for a slice of an array of rank extents, and for a range that is not within [low, high)
+ * or has step 0. */
+[[noreturn]] void raise_slice_index(index_t i, int k, index_t low, index_t high,
+                                    index_t const *extents, int rank);
+[[noreturn]] void raise_range(index_t first, index_t last, index_t step, int k, index_t low,
+                              index_t high, index_t const *extents, int rank);
+
+/* The extents have not as many elements as the shape. */
+[[noreturn]] void raise_reshape_size(index_t const *extents, int rank, index_t const *shape,
+                                     int shape_rank);
+
+/* The elements are not where they would be in the shape. */
+[[noreturn]] void raise_reshape(index_t const *extents, index_t const *strides, int rank,
+                                index_t const *shape, int shape_rank, Order order);
+
+/* There are not so many cells in dimension k that they could be ghost cells. */
+[[noreturn]] void raise_ghosts(index_t below, index_t above, int k, index_t cells);
+
+[[noreturn]] void raise_value(char const *message);
+
+} // namespace detail
 } // namespace umem
 
-#if !defined(UMEM_COMPILED)
-#include <umem/detail/extents_functions.hpp>
 #endif
+
+#if !defined(UMEM_EXTENTS_FUNCTIONS) && (!defined(UMEM_COMPILED) || defined(UMEM_COMPILES))
+#define UMEM_EXTENTS_FUNCTIONS
+
+namespace umem::detail {
+
+UMEM_INLINE InWords::InWords(index_t const *begin, index_t const *end) noexcept {
+  char *at = text, *last = text + sizeof text - 40; /* a number and the end of the text */
+  *at++ = '(';
+  for (index_t const *value = begin; value != end; ++value) {
+    if (at > last) {
+      at += std::snprintf(at, 8, "...");
+      break;
+    }
+    at += std::snprintf(at, 32, value + 1 == end ? "%td" : "%td, ", *value);
+  }
+  std::snprintf(at, 4, end - begin == 1 ? ",)" : ")");
+}
+
+UMEM_INLINE InWords &InWords::add(char const *word) noexcept {
+  std::size_t length = std::strlen(text);
+  std::snprintf(text + length, sizeof text - length, "%s", word);
+  return *this;
+}
+
+UMEM_INLINE void raise_index(index_t i, int k, index_t low, index_t high) {
+  raise_text(umemIndexError, "index %td is outside the range [%td, %td) of dimension %d", i, low,
+             high, k);
+}
+
+UMEM_INLINE void raise_dimension(int k, int rank) {
+  raise_text(umemIndexError, "there is no dimension %d in a view of rank %d", k, rank);
+}
+
+UMEM_INLINE void raise_slice(index_t begin, index_t end, index_t step, int k, index_t low,
+                             index_t high) {
+  if (step < 1) raise_text(umemValueError, "the step %td of a slice is not positive", step);
+  raise_text(umemIndexError, "the slice [%td, %td) is outside the range [%td, %td) of dimension %d",
+             begin, end, low, high, k);
+}
+
+UMEM_INLINE void raise_slice_index(index_t i, int k, index_t low, index_t high,
+                                   index_t const *extents, int rank) {
+  raise_text(umemIndexError,
+             "part: index %td is outside the range [%td, %td) of dimension %d of the extents %s", i,
+             low, high, k, InWords(extents, extents + rank).text);
+}
+
+UMEM_INLINE void raise_range(index_t first, index_t last, index_t step, int k, index_t low,
+                             index_t high, index_t const *extents, int rank) {
+  if (step == 0)
+    raise_text(umemValueError, "part: the step of the range %td to %td in dimension %d is 0", first,
+               last, k);
+  raise_text(umemIndexError,
+             "part: the range %td to %td with step %td leaves the range [%td, %td) of dimension %d "
+             "of the extents %s",
+             first, last, step, low, high, k, InWords(extents, extents + rank).text);
+}
+
+UMEM_INLINE void raise_reshape_size(index_t const *extents, int rank, index_t const *shape,
+                                    int shape_rank) {
+  raise_text(umemValueError, "reshape: the extents %s and %s have different numbers of elements",
+             InWords(extents, extents + rank).text, InWords(shape, shape + shape_rank).text);
+}
+
+UMEM_INLINE void raise_reshape(index_t const *extents, index_t const *strides, int rank,
+                               index_t const *shape, int shape_rank, Order order) {
+  raise_text(umemValueError,
+             "reshape: elements with extents %s and strides %s cannot get the extents %s in "
+             "%s-major order without a copy: copy them to an array first",
+             InWords(extents, extents + rank).text, InWords(strides, strides + rank).text,
+             InWords(shape, shape + shape_rank).text, order == row_major ? "row" : "column");
+}
+
+UMEM_INLINE void raise_ghosts(index_t below, index_t above, int k, index_t cells) {
+  if (below < 0 || above < 0)
+    raise_text(umemValueError, "a number of ghost cells, %td, is negative",
+               below < 0 ? below : above);
+  raise_text(umemValueError, "%td and %td ghost cells are more than the %td cells of dimension %d",
+             below, above, cells, k);
+}
+
+UMEM_INLINE void raise_value(char const *message) { raise_text(umemValueError, "%s", message); }
+
+} // namespace umem::detail
 
 #endif

@@ -9,8 +9,6 @@
 
 #include <umem/for_each.hpp>
 
-#include <type_traits>
-
 namespace umem {
 
 namespace detail {
@@ -43,15 +41,14 @@ private:
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* Every element becomes value. */
-template <class PlaceType, class Operand, class Value,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Value, class = detail::if_place<PlaceType>>
 void fill(PlaceType const &place, Operand &&elements, Value const &value) {
   UMEM_TRACE("umem::fill");
   using Type = detail::value_of<detail::bare_t<Operand>>;
   detail::loop("fill", place, detail::SetTo<Type>{static_cast<Type>(value)},
                detail::use(elements, discard));
 }
-template <class Operand, class Value, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Value, class = detail::if_operand<Operand>>
 void fill(Operand &&elements, Value const &value) {
   fill(detail::AtHome(), elements, value);
 }
@@ -59,7 +56,7 @@ void fill(Operand &&elements, Value const &value) {
 /* start, start + step, start + 2 * step, ... in C order. Each element is computed from its
  * number, with the arithmetic of the element type. */
 template <class PlaceType, class Operand, class Value, class Step,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void iota(PlaceType const &place, Operand &&elements, Value const &start, Step const &step) {
   UMEM_TRACE("umem::iota");
   using Type = detail::value_of<detail::bare_t<Operand>>;
@@ -69,13 +66,11 @@ void iota(PlaceType const &place, Operand &&elements, Value const &start, Step c
                                   c_strides(extents)};
   detail::loop_indexed<index_t>("iota", place, count, nullptr, detail::use(elements, discard));
 }
-template <class PlaceType, class Operand, class Value,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Value, class = detail::if_place<PlaceType>>
 void iota(PlaceType const &place, Operand &&elements, Value const &start) {
   iota(place, elements, start, 1);
 }
-template <class Operand, class Value, class Step = int,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Value, class Step = int, class = detail::if_operand<Operand>>
 void iota(Operand &&elements, Value const &start, Step const &step = 1) {
   iota(detail::AtHome(), elements, start, step);
 }

@@ -13,25 +13,19 @@
  *     reflect       d c b | a b c d | c b a     "reflect": the first and last elements are the mirrors
  *     symmetric     c b a | a b c d | d c b     "symmetric": the mirrors are between the cells
  *
- * More ghost cells than elements repeat this. The dimensions are filled one after the other, each over the ghost cells
- * of those before: so the cells at edges and corners are right, too. Ghost cells with the rule keep count as elements
- * for the rules of all other dimensions.
+ * More ghost cells than elements repeat this. The dimensions are filled one after the other, each
+ * over the ghost cells of those before: so the cells at edges and corners are right, too. Ghost
+ * cells with the rule keep count as elements for the rules of all other dimensions.
  *
- * See for_each.hpp for places, operands and failures. Without a place, an array or part is filled where its elements
- * are: by loops if the CPU can use its context, by kernels on a GPU in files that nvcc compiles, else by strided
- * copies in its context, such as a file. */
+ * See for_each.hpp for places, operands and failures. Without a place, an array or part is filled
+ * where its elements are: by loops if the CPU can use its context, by kernels on a GPU in files
+ * that nvcc compiles, else by strided copies in its context, such as a file. */
 #ifndef UMEM_FILL_GHOSTS_HPP
 #define UMEM_FILL_GHOSTS_HPP
 
-#include <umem/detail/device.hpp>
 #include <umem/fill.hpp>
 #include <umem/functional.hpp>
-#include <umem/ghosts.hpp>
 #include <umem/transform.hpp>
-
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -117,10 +111,12 @@ private:
 
 namespace detail {
 
-/* The rules for the ghost cells of an operand. Not deduced, so that callers may write them in braces. */
+/* The rules for the ghost cells of an operand. Not deduced, so that callers may write them in
+ * braces. */
 template <class Arg> using ghost_rules_of = GhostRules<value_of<bare_t<Arg>>, rank_of<bare_t<Arg>>>;
 
-/* The element, of 0 to count - 1, whose value ghost cell g gets; count > 0, and kind is not constant. */
+/* The element, of 0 to count - 1, whose value ghost cell g gets; count > 0, and kind is not
+ * constant. */
 inline index_t source_of(GhostKind kind, index_t g, index_t count) noexcept {
   auto modulo = [g](index_t period) { return (g % period + period) % period; };
   switch (kind) {
@@ -140,8 +136,8 @@ inline index_t source_of(GhostKind kind, index_t g, index_t count) noexcept {
   }
 }
 
-/* Copies the elements that belong there to ghost cells [begin, end) of dimension k, in as few copies as possible:
- * copy(from, to) with slabs of the same extents. */
+/* Copies the elements that belong there to ghost cells [begin, end) of dimension k, in as few
+ * copies as possible: copy(from, to) with slabs of the same extents. */
 template <class Cells, class Copy>
 void fill_slabs(Cells const &cells, int k, GhostKind kind, index_t count, index_t begin,
                 index_t end, Copy const &copy) {
@@ -252,9 +248,9 @@ void fill_view_on_device(DevicePlace const &place, View<Type, Rank> const &view,
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* Gives ghost cells their values, by one rule for all dimensions or one for each. Throws umem::value_error if there
- * are no elements in a dimension whose ghost cells repeat elements. */
-template <class PlaceType, class Arg, class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* Gives ghost cells their values, by one rule for all dimensions or one for each. Throws
+ * umem::value_error if there are no elements in a dimension whose ghost cells repeat elements. */
+template <class PlaceType, class Arg, class = detail::if_place<PlaceType>>
 void fill_ghosts(PlaceType const &place, Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
   UMEM_TRACE("umem::fill_ghosts");
   auto const used = detail::use(elements, write);
@@ -276,7 +272,7 @@ void fill_ghosts(PlaceType const &place, Arg &&elements, detail::ghost_rules_of<
         used);
   }
 }
-template <class Arg, class = std::enable_if_t<detail::is_operand<Arg>>>
+template <class Arg, class = detail::if_operand<Arg>>
 void fill_ghosts(Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
   using Operand = detail::bare_t<Arg>;
   constexpr bool is_array = detail::kind_of<Operand> == detail::OperandKind::array;

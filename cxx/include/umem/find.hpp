@@ -5,18 +5,14 @@
  *
  * find_foreign describes memory of a GPU, and pinned memory, that another library has allocated.
  *
- * See umem/find.h for the contexts that can be found, and for the layers of a stack. The label of a context is
- * Context::label. */
+ * See umem/find.h for the contexts that can be found, and for the layers of a stack. The label of a
+ * context is Context::label. */
 #ifndef UMEM_FIND_HPP
 #define UMEM_FIND_HPP
 
 #include <umem/context.hpp>
-#include <umem/find.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
 
 namespace umem {
 
@@ -55,8 +51,8 @@ inline std::optional<Found> found_block(bool is_found, umemFound const &found, a
 
 } // namespace detail
 
-/* The live block that contains adr, of the outermost layer that has one, among all contexts whose addresses are
- * pointers: umem_find. Empty if there is none. */
+/* The live block that contains adr, of the outermost layer that has one, among all contexts whose
+ * addresses are pointers: umem_find. Empty if there is none. */
 inline std::optional<Found> find(address adr) {
   umemFound found = UMEM_FOUND_INIT;
   return detail::found_block(umem_find(adr, &found), found, adr);
@@ -65,8 +61,8 @@ inline std::optional<Found> find(void const *pointer) {
   return find(reinterpret_cast<address>(pointer));
 }
 
-/* Describes the memory at adr if it is in no block of the library, but CUDA knows it. Empty otherwise, and while no
- * context for GPUs lives. */
+/* Describes the memory at adr if it is in no block of the library, but CUDA knows it. Empty
+ * otherwise, and while no context for GPUs lives. */
 inline std::optional<Foreign> find_foreign(address adr) {
   umemFound found = UMEM_FOUND_INIT;
   if (umem_find(adr, &found) || found.foreign == umemForeignNone) return std::nullopt;

@@ -5,57 +5,54 @@
  *     umem::for_each(umem::on_host, [](double &z, double x, umem::index_t i) { z = x * i; }, z, view);
  *     umem::for_each_indexed(array, umem::interior(array), AddIndex());
  *
- * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any number after it. All have
- * the same rank and extents. f gets a reference to an element of each, in their order, and then the indices if it takes
- * them: for_each asks first whether f takes the elements alone, for_each_indexed always passes indices. An index goes to
- * a parameter of an integer type, or of a type that is deduced: where f has another number there, an operand is missing,
- * and the loop does not compile.
+ * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any
+ * number after it. All have the same rank and extents. f gets a reference to an element of each, in
+ * their order, and then the indices if it takes them: for_each asks first whether f takes the
+ * elements alone, for_each_indexed always passes indices. An index goes to a parameter of an
+ * integer type, or of a type that is deduced: where f has another number there, an operand is
+ * missing, and the loop does not compile.
  *
- * Access: umem::read(x), umem::write(x) (to read and write) and umem::discard(x) (to write without reading) say what f
- * does with the elements of x. Without them an operand is only read if it is const, or if f takes its elements by value
- * or by reference to const; f's own parameters count where f has one call operator that is no template. All others are
- * read and written.
+ * Access: umem::read(x), umem::write(x) (to read and write) and umem::discard(x) (to write without
+ * reading) say what f does with the elements of x. Without them an operand is only read if it is
+ * const, or if f takes its elements by value or by reference to const; f's own parameters count
+ * where f has one call operator that is no template. All others are read and written.
  *
- * Places: the first argument may be the place where the loop runs (place.hpp). Without it the loop runs at the home of
- * the first operand that it writes, or of the first one if it writes none: for an array or a part this is the place of
- * its context, for a guard that of its side; views have no home. If that home is a GPU whose kernels cannot use another
- * operand (an array in plain memory, in a file or on another GPU, a guard of the host side), the loop runs on the host.
- * Views must be of memory that the place can use, and so must guards: on the host a guard of the memory of a GPU throws
- * umem::value_error.
+ * Places: the first argument may be the place where the loop runs (place.hpp). Without it the loop
+ * runs at the home of the first operand that it writes, or of the first one if it writes none: for
+ * an array or a part this is the place of its context, for a guard that of its side; views have no
+ * home. If that home is a GPU whose kernels cannot use another operand (an array in plain memory,
+ * in a file or on another GPU, a guard of the host side), the loop runs on the host. Views must be
+ * of memory that the place can use, and so must guards: on the host a guard of the memory of a GPU
+ * throws umem::value_error.
  *
- * The call takes one guard of each array, on the side where the loop runs: umem transfers an array of which only the
- * other side is current. But of a part that is smaller than its array, a loop on the host transfers only the part, to a
- * buffer, and back if it writes: the side that was current stays so. If the elements of a part that is written may be
- * in another operand too, there is no buffer, and the array is transferred as a whole. An operand may occur twice, and
- * operands may be parts of one array. But an element that is written must not belong to two operands, unless at the same
- * index. With UMEM_CHECKS such a loop throws umem::value_error; without, the results depend on the order of the calls.
+ * The call takes one guard of each array, on the side where the loop runs: umem transfers an array
+ * of which only the other side is current. But of a part that is smaller than its array, a loop on
+ * the host transfers only the part, to a buffer, and back if it writes: the side that was current
+ * stays so. If the elements of a part that is written may be in another operand too, there is no
+ * buffer, and the array is transferred as a whole. An operand may occur twice, and operands may be
+ * parts of one array. But an element that is written must not belong to two operands, unless at the
+ * same index. With UMEM_CHECKS such a loop throws umem::value_error; without, the results depend on
+ * the order of the calls.
  *
- * Loops visit ghost cells only if a range reaches into them. They call functions in no particular order. On the GPU,
- * and with several threads, calls run at the same time, and each thread has its own copy of f; so f may write only its
- * own elements, or elements that no other call touches. An element that f gets may be a copy, which umem writes back.
- * With on_host the calls run one after the other; those with indices run in C order or, if the elements of all operands
- * are in column-major order, in that of Fortran.
+ * Loops visit ghost cells only if a range reaches into them. They call functions in no particular
+ * order. On the GPU, and with several threads, calls run at the same time, and each thread has its
+ * own copy of f; so f may write only its own elements, or elements that no other call touches. An
+ * element that f gets may be a copy, which umem writes back. With on_host the calls run one after
+ * the other; those with indices run in C order or, if the elements of all operands are in
+ * column-major order, in that of Fortran.
  *
- * A call that refuses its arguments changes no operand. If f throws on the host, the call throws the same exception.
- * A kernel that cannot be launched throws umem::runtime_error with CUDA's message, and a GPU that does not exist
- * umem::value_error. If a kernel crashes, a later call that waits for it throws. After a failed call that discards
- * an array, or of a GPU, the side of the array that was current before is current again, unless it is the side that
- * the call has written. Elements that f has changed on the host stay changed, except those of a part in a buffer. */
+ * A call that refuses its arguments changes no operand. If f throws on the host, the call throws
+ * the same exception. A kernel that cannot be launched throws umem::runtime_error with CUDA's
+ * message, and a GPU that does not exist umem::value_error. If a kernel crashes, a later call that
+ * waits for it throws. After a failed call that discards an array, or of a GPU, the side of the
+ * array that was current before is current again, unless it is the side that the call has written.
+ * Elements that f has changed on the host stay changed, except those of a part in a buffer. */
 #ifndef UMEM_FOR_EACH_HPP
 #define UMEM_FOR_EACH_HPP
 
 #include <umem/detail/device.hpp>
 #include <umem/detail/host_loops.hpp>
-#include <umem/detail/operand.hpp>
-#include <umem/detail/trace.hpp>
-#include <umem/place.hpp>
 #include <umem/range.hpp>
-#include <umem/view.hpp>
-
-#include <cstddef>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -177,8 +174,8 @@ UMEM_ALWAYS_INLINE void map_indexed(PlaceType const &place, Function const &f,
 /* The number of the first operand in messages: transform gives its output before the others. */
 template <class Function> inline constexpr int first_operand = 1;
 
-/* With UMEM_CHECKS: throws umem::value_error if two operands, of which one is written, have elements in common that are
- * not at the same index. */
+/* With UMEM_CHECKS: throws umem::value_error if two operands, of which one is written, have
+ * elements in common that are not at the same index. */
 #if UMEM_CHECKS
 template <class Type, class OtherType, int Rank>
 void check_pair(char const *function, int one, int other, View<Type, Rank> const &a,
@@ -376,9 +373,9 @@ void for_each(Operand &&elements, detail::range_of<Operand> const &range, Functi
 
 /* ---- elements with their indices ---- */
 
-/* f(element of each operand, i, j, ...). The indices are umem::index_t or the type that the caller names. With 32 bits,
- * for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that compute with indices. Throws
- * umem::value_error if the type is too narrow. */
+/* f(element of each operand, i, j, ...). The indices are umem::index_t or the type that the caller
+ * names. With 32 bits, for_each_indexed<std::int32_t>, compilers vectorise loops on the host better
+ * that compute with indices. Throws umem::value_error if the type is too narrow. */
 template <class Index = index_t, class PlaceType, class Function, class... Operands,
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,

@@ -3,8 +3,8 @@
  *     std::string text = std::format("u = {}", array);
  *     std::format("{:>30}", view);                     // width, fill and precision as for strings
  *
- * For C++20 libraries with <format>; with others this header is print.hpp. std::print and std::format_to work likewise.
- * Element types, long arrays and failures are as for operator<<. */
+ * For C++20 libraries with <format>; with others this header is print.hpp. std::print and
+ * std::format_to work likewise. Element types, long arrays and failures are as for operator<<. */
 #ifndef UMEM_FORMAT_HPP
 #define UMEM_FORMAT_HPP
 

@@ -2,12 +2,7 @@
 #ifndef UMEM_FUNCTIONAL_HPP
 #define UMEM_FUNCTIONAL_HPP
 
-#include <umem/config.hpp>
 #include <umem/element.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <type_traits>
 
 namespace umem {
 

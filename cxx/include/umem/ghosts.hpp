@@ -5,10 +5,7 @@
 #ifndef UMEM_GHOSTS_HPP
 #define UMEM_GHOSTS_HPP
 
-#include <umem/config.hpp>
 #include <umem/extents.hpp>
-
-#include <type_traits>
 
 namespace umem {
 

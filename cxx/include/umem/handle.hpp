@@ -12,10 +12,6 @@
 #define UMEM_HANDLE_HPP
 
 #include <umem/buffer.hpp>
-#include <umem/handle.h>
-
-#include <cstddef>
-#include <utility>
 
 namespace umem {
 
@@ -26,7 +22,8 @@ inline umemHandle share(Context const &context, address adr, std::size_t nbytes)
   return handle;
 }
 
-/* Shares nbytes at adr, and sends the handle with its descriptor through a Unix socket: umem_send. */
+/* Shares nbytes at adr, and sends the handle with its descriptor through a Unix socket:
+ * umem_send. */
 inline void send(int socket, Context const &context, address adr, std::size_t nbytes) {
   detail::check_status(umem_send(socket, context.c_context(), adr, nbytes));
 }
@@ -42,7 +39,8 @@ public:
     adr_ = checked(umem_attach(&handle, context_.c_context()));
   }
 
-  /* The same with the descriptor that belongs to the handle, which is taken over, also if this throws. */
+  /* The same with the descriptor that belongs to the handle, which is taken over, also if this
+   * throws. */
   [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = detail::pointers())
       : Attachment(handle, fd, std::move(context), umemTrustDefault) {}
 
@@ -97,8 +95,8 @@ private:
   std::size_t size_ = 0;
 };
 
-/* Receives what send has sent, and attaches it to context, if it is shared memory only of the users that trust names:
- * umem_receive_trusting. */
+/* Receives what send has sent, and attaches it to context, if it is shared memory only of the users
+ * that trust names: umem_receive_trusting. */
 inline Attachment receive(int socket, Context context = detail::pointers(),
                           umemTrust trust = umemTrustDefault) {
   umemHandle handle;

@@ -9,13 +9,7 @@
 #ifndef UMEM_INDEXER_HPP
 #define UMEM_INDEXER_HPP
 
-#include <umem/config.hpp>
-#include <umem/extents.hpp>
 #include <umem/view.hpp>
-
-#include <cstdint>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 

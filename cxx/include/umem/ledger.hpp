@@ -3,12 +3,6 @@
 #define UMEM_LEDGER_HPP
 
 #include <umem/context.hpp>
-#include <umem/error.hpp>
-
-#include <cstddef>
-#include <string>
-#include <umem/ledger.h>
-#include <vector>
 
 namespace umem {
 
@@ -31,8 +25,9 @@ inline umemRoute copy_with_route(Context const &src, address src_adr, Context co
   return route;
 }
 
-/* The ledger is on while an object of this class lives, unless it was on before: then it stays on. Objects of
- * several threads share the one ledger of the process; the one that has switched it on switches it off. */
+/* The ledger is on while an object of this class lives, unless it was on before: then it stays on.
+ * Objects of several threads share the one ledger of the process; the one that has switched it on
+ * switches it off. */
 class UMEM_NODISCARD Ledger {
 public:
   [[nodiscard]] Ledger() : was_on_(umem_ledger_is_on()) {

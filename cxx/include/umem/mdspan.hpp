@@ -12,11 +12,7 @@
 #ifndef UMEM_MDSPAN_HPP
 #define UMEM_MDSPAN_HPP
 
-#include <umem/config.hpp>
-#include <umem/extents.hpp>
-#include <umem/slice.hpp>
 #include <umem/view.hpp>
-#include <umem/view_error.hpp>
 
 #if __has_include(<version>)
 #include <version>
@@ -77,9 +73,9 @@ UMEM_FUNCTION mdspan<Type, Rank> to_mdspan(View<Type, Rank> const &view) {
               typename Span::mapping_type(UMEM_STD::dextents<index_t, Rank>(extents), strides));
 }
 
-/* The interior of view with a layout that has no gaps: to_mdspan<std::layout_left>(view) of an array in column-major
- * order, to_mdspan<std::layout_right>(view) of one in row-major order. Throws umem::value_error if the elements are not
- * in the order of the layout without gaps. */
+/* The interior of view with a layout that has no gaps: to_mdspan<std::layout_left>(view) of an
+ * array in column-major order, to_mdspan<std::layout_right>(view) of one in row-major order. Throws
+ * umem::value_error if the elements are not in the order of the layout without gaps. */
 template <class Layout, class Type, int Rank>
 UMEM_FUNCTION auto to_mdspan(View<Type, Rank> const &view)
     -> UMEM_STD::mdspan<Type, UMEM_STD::dextents<index_t, Rank>, Layout> {
@@ -98,8 +94,8 @@ UMEM_FUNCTION auto to_mdspan(View<Type, Rank> const &view)
       view.data, UMEM_STD::dextents<index_t, Rank>(extents));
 }
 
-/* An mdspan with any layout that has strides as a view, which borrows the memory. Throws umem::value_error if the
- * mapping of a layout of the program has no strides. */
+/* An mdspan with any layout that has strides as a view, which borrows the memory. Throws
+ * umem::value_error if the mapping of a layout of the program has no strides. */
 template <class Type, class ExtentsType, class Layout>
 UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<Type, ExtentsType, Layout> const &span) {
   using Span = UMEM_STD::mdspan<Type, ExtentsType, Layout>;

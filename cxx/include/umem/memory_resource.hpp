@@ -10,9 +10,8 @@
 #ifndef UMEM_MEMORY_RESOURCE_HPP
 #define UMEM_MEMORY_RESOURCE_HPP
 
-#include <umem/cpu_memory.hpp>
+#include <umem/allocator.hpp>
 
-#include <cstddef>
 #include <memory_resource>
 
 namespace umem {

@@ -14,25 +14,94 @@
 #define UMEM_NPY_HPP
 
 #include <umem/array.hpp>
-#include <umem/buffer.hpp>
-#include <umem/npy_header.hpp>
-#include <umem/view.hpp>
+#include <umem/element.hpp>
+#include <umem/shape.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "umem/npy.hpp writes the bytes of numbers as they are, for little endian machines"
+#endif
 
 namespace umem {
-
 namespace detail {
 
-/* How many bytes of a number of type Type hold its value; the other bytes of sizeof(Type) are padding.
- * x86 stores the 80 bits of a long double in 12 or 16 bytes. */
+/* The contents of a header. */
+struct NpyHeader {
+  std::string type;                 /* for example "<f8" */
+  umemElementType element_type = 0; /* 0: umemArray has none */
+  bool fortran_order = false;
+  Shape shape, strides;        /* strides in bytes */
+  std::size_t nbytes = 0;      /* of all elements */
+  std::size_t data_offset = 0; /* in bytes, from the beginning of the file */
+};
+
+/* The name of Type in NumPy: byte order, kind, size. */
+template <class Type> std::string npy_type() {
+  std::string size = std::to_string(sizeof(Type));
+  char const *order = sizeof(Type) == 1 ? "|" : "<";
+  if constexpr (std::is_same_v<Type, bool>)
+    return "|b" + size;
+  else if constexpr (std::is_integral_v<Type>)
+    return order + std::string(std::is_signed_v<Type> ? "i" : "u") + size;
+  else if constexpr (is_half<Type>)
+    return "<f2";
+  else if constexpr (is_complex<Type>) {
+    npy_type<complex_part_t<Type>>();
+    return "<c" + size;
+  } else {
+    static_assert(
+        std::is_floating_point_v<Type> &&
+            (sizeof(Type) != 2 || std::numeric_limits<Type>::digits == 11),
+        "npy: NumPy has bool, integers, floats and complex numbers; of structs, save each "
+        "member as an array of its own");
+    return "<f" + size;
+  }
+}
+
+/* The header at the beginning of a file of file_size bytes, whose first byte is at begin. Reads
+ * only the header. Throws umem::value_error if it is no .npy file, an impossible or a truncated
+ * one, and umem::type_error if umem has no such elements. */
+inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, address begin = 0) {
+  umemNpyHeader found = UMEM_NPY_HEADER_INIT;
+  umemStatusType const status = umem_npy_read_header(file.c_context(), begin, file_size, &found);
+  if (status != umemOK) { /* the caller puts the name of the file before what is wrong */
+    std::string const text = umem_thread_message(), function = "umem_npy_read_header: ";
+    bool const named = text.compare(0, function.size(), function) == 0;
+    raise(status, text.substr(named ? function.size() : 0).c_str());
+  }
+  NpyHeader header;
+  header.type = found.descr;
+  header.element_type = found.type;
+  header.fortran_order = found.fortran_order;
+  header.shape = Shape(found.shape, found.shape + found.rank);
+  header.strides = Shape(found.strides, found.strides + found.rank);
+  header.nbytes = found.nbytes;
+  header.data_offset = found.offset;
+  return header;
+}
+
+/* As Python writes a tuple. */
+inline std::string shape_text(Shape const &shape) {
+  std::string text = "(";
+  for (index_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+/* A header of version 1.0, as NumPy writes it: the data begin at a multiple of 64. */
+inline std::string make_npy_header(std::string const &type, Shape const &shape,
+                                   bool fortran_order = false) {
+  std::string text = "{'descr': '" + type +
+                     "', 'fortran_order': " + (fortran_order ? "True" : "False") +
+                     ", 'shape': " + shape_text(shape) + ", }";
+  text.append(63 - (10 + text.size()) % 64, ' ');
+  text += '\n';
+  std::string start("\x93NUMPY\x01\x00", 8);
+  start += static_cast<char>(text.size() & 0xff);
+  start += static_cast<char>(text.size() >> 8);
+  return start + text;
+}
+
+/* How many bytes of a number of type Type hold its value; the other bytes of sizeof(Type) are
+ * padding. x86 stores the 80 bits of a long double in 12 or 16 bytes. */
 template <class Type>
 inline constexpr std::size_t number_bytes =
     std::is_same_v<Type, long double> &&std::numeric_limits<Type>::digits == 64 ? 10 : sizeof(Type);
@@ -83,11 +152,8 @@ private:
   std::unique_ptr<unsigned char[]> buffer_;
 };
 
-} // namespace detail
-
-namespace detail {
-
-/* Whether elements follow one another in C order without gaps. Strides along extents of 1 do not count. */
+/* Whether elements follow one another in C order without gaps. Strides along extents of 1 do not
+ * count. */
 template <int Rank>
 bool is_in_c_order(Extents<Rank> const &extents, Extents<Rank> const &strides) noexcept {
   index_t stride = 1;
@@ -98,7 +164,8 @@ bool is_in_c_order(Extents<Rank> const &extents, Extents<Rank> const &strides) n
   return true;
 }
 
-/* Whether a file of a part is in Fortran order: where the part is so without gaps, and is not in C order, too. */
+/* Whether a file of a part is in Fortran order: where the part is so without gaps, and is not in C
+ * order, too. */
 template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> const &part) {
   if (part.size() == 0 || is_in_c_order(part.extents(), part.strides())) return false;
   auto const reversed = part.transpose();
@@ -107,10 +174,10 @@ template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> 
 
 } // namespace detail
 
-/* Writes the elements, without ghost cells, to a new file, and makes it durable. As with NumPy, a part in Fortran order
- * without gaps makes a file in Fortran order, all others one in C order. The new file
- * replaces the one at path, if there is one. At every instant path leads to the complete old
- * file or to the complete new one, even if the process is killed or the power fails; if this
+/* Writes the elements, without ghost cells, to a new file, and makes it durable. As with NumPy, a
+ * part in Fortran order without gaps makes a file in Fortran order, all others one in C order. The
+ * new file replaces the one at path, if there is one. At every instant path leads to the complete
+ * old file or to the complete new one, even if the process is killed or the power fails; if this
  * throws, the old file stays as it is. So the array may be on a mapping of the file that it
  * replaces.
  *
@@ -204,9 +271,9 @@ Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const 
 
 /* Reads a file into a new array in C order; the file may be in Fortran order. Throws
  * umem::type_error if the elements of the file are not Type, have another byte order, or another
- * number of dimensions; umem::io_error if the file cannot be read; umem::value_error if it is no .npy file or
- * truncated. Bytes behind the elements are left alone, as by NumPy. Ghost cells, which options can
- * request, are uninitialised. */
+ * number of dimensions; umem::io_error if the file cannot be read; umem::value_error if it is no
+ * .npy file or truncated. Bytes behind the elements are left alone, as by NumPy. Ghost cells, which
+ * options can request, are uninitialised. */
 template <class Type, int Rank>
 Array<Type, Rank> load_npy(std::string const &path, Context device = detail::pointers(),
                            ArrayOptions<Rank> const &options = {}) {
@@ -225,10 +292,10 @@ Array<Type, Rank> load_npy(std::string const &path, Context device = detail::poi
   }
 }
 
-/* Reads a file into elements that exist, which keep their order, and wherever they are. Throws as load_npy, and
- * umem::value_error if the shape of the file is another one; then, and if the elements are locked, they keep their
- * values. A file that cannot be read to its end may leave some elements written. load_npy_converted (npy_c_array.hpp)
- * converts from other types. */
+/* Reads a file into elements that exist, which keep their order, and wherever they are. Throws as
+ * load_npy, and umem::value_error if the shape of the file is another one; then, and if the
+ * elements are locked, they keep their values. A file that cannot be read to its end may leave some
+ * elements written. load_npy_converted (npy_c_array.hpp) converts from other types. */
 template <class Type, int Rank>
 void load_npy_into(std::string const &path, Part<Type, Rank> const &part) {
   static_assert(!std::is_const_v<Type>,
@@ -287,13 +354,15 @@ inline void check_mapped(std::size_t offset, std::size_t alignment) {
 
 } // namespace detail
 
-/* The elements of a file in place: an array on a umem::MMap of the file. Nothing is read before it is used, and pages
- * that nobody uses take no memory. Type const opens the file to read. Other Type open it with mode "r+": writes to the
- * elements change the file, and are durable after flush(). The array has the order of the file: umem::column_major for
- * Fortran's. Map bool as unsigned char, since the bytes of a file may be no bool.
+/* The elements of a file in place: an array on a umem::MMap of the file. Nothing is read before it
+ * is used, and pages that nobody uses take no memory. Type const opens the file to read. Other Type
+ * open it with mode "r+": writes to the elements change the file, and are durable after flush().
+ * The array has the order of the file: umem::column_major for Fortran's. Map bool as unsigned char,
+ * since the bytes of a file may be no bool.
  *
  * Throws as load_npy; umem::value_error where the elements are not aligned in the file;
- * umem::io_error if another context has it open to write. See MMap for files that others make shorter. */
+ * umem::io_error if another context has it open to write. See MMap for files that others make
+ * shorter. */
 template <class Type, int Rank> Array<Type, Rank> map_npy(std::string const &path) {
   using Value = std::remove_const_t<Type>;
   static_assert(!std::is_same_v<Value, bool>,

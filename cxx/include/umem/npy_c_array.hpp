@@ -6,21 +6,16 @@
  *     umem::visit(m, umem::read, [](auto const &view) { ... });       // a DynamicView<float const>, for example
  *     umem::save_npy("v.npy", u);
  *
- * A umem::CArray (c_array.hpp) knows its type, shape and strides: a file in Fortran order makes one in Fortran order,
- * without rearranging elements. Supported are the types of npy.hpp but long double, which umemArray does not have. */
+ * A umem::CArray (c_array.hpp) knows its type, shape and strides: a file in Fortran order makes one
+ * in Fortran order, without rearranging elements. Supported are the types of npy.hpp but long
+ * double, which umemArray does not have. */
 #ifndef UMEM_NPY_C_ARRAY_HPP
 #define UMEM_NPY_C_ARRAY_HPP
 
-#include <umem/c_array.hpp>
 #include <umem/c_array_numbers.hpp>
-#include <umem/element.h>
 #include <umem/npy.hpp>
 
 #include <complex>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <type_traits>
 
 namespace umem {
 namespace detail {
@@ -129,10 +124,11 @@ inline CArray load_npy(std::string const &path, Context const &context = detail:
   return detail::of_npy_file(path, [&] { return detail::load_elements(file, context); });
 }
 
-/* Reads a file into elements that exist, and converts them by the rules of umemArray_convert: rounded to the nearest
- * number, and numbers out of range become the nearest limit. elements: what convert_elements takes. Throws
- * umem::value_error if the shapes differ and umem::type_error if there is no conversion; then the elements keep their
- * values. A file that cannot be read to its end may leave some written. */
+/* Reads a file into elements that exist, and converts them by the rules of umemArray_convert:
+ * rounded to the nearest number, and numbers out of range become the nearest limit. elements: what
+ * convert_elements takes. Throws umem::value_error if the shapes differ and umem::type_error if
+ * there is no conversion; then the elements keep their values. A file that cannot be read to its
+ * end may leave some written. */
 template <class Operand> void load_npy_converted(std::string const &path, Operand &&elements) {
   File const file(path, "r");
   detail::of_npy_file(path, [&] {
@@ -153,9 +149,10 @@ template <class Operand> void load_npy_converted(std::string const &path, Operan
   });
 }
 
-/* The elements of a file in place, in its order: an array on a umem::MMap of the file. Nothing is read before it is used.
- * umem::read opens the file to read, umem::write with mode "r+": writes to the elements change the file, and are durable
- * after a flush of the context. Elements of type bool are the bytes of the file, whatever they are.
+/* The elements of a file in place, in its order: an array on a umem::MMap of the file. Nothing is
+ * read before it is used. umem::read opens the file to read, umem::write with mode "r+": writes to
+ * the elements change the file, and are durable after a flush of the context. Elements of type bool
+ * are the bytes of the file, whatever they are.
  *
  * Throws as map_npy<T, N>. */
 template <class Access> CArray map_npy(std::string const &path, Access) {
@@ -173,9 +170,9 @@ template <class Access> CArray map_npy(std::string const &path, Access) {
   });
 }
 
-/* Writes the elements of an array, as save_npy of npy.hpp: in Fortran order if the array is so without gaps, else in C
- * order. Throws, besides, umem::type_error for types that NumPy does not have, and umem::value_error for an empty
- * handle. */
+/* Writes the elements of an array, as save_npy of npy.hpp: in Fortran order if the array is so
+ * without gaps, else in C order. Throws, besides, umem::type_error for types that NumPy does not
+ * have, and umem::value_error for an empty handle. */
 inline void save_npy(std::string const &path, CArray const &array) {
   umemArray *const from = array.get();
   if (!from) throw value_error("save_npy: the array is NULL");

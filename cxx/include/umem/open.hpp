@@ -5,23 +5,15 @@
  *
  * See umem/open.h for the form of names, and umem/default.h for the initial defaults.
  *
- * Threads: any, at any time; in a child of fork the defaults only if no other thread of the parent was
- * just asking for them or setting them here. */
+ * Threads: any, at any time; in a child of fork the defaults only if no other thread of the parent
+ * was just asking for them or setting them here. */
 #ifndef UMEM_OPEN_HPP
 #define UMEM_OPEN_HPP
 
 #include <umem/context.hpp>
 
-#include <umem/default.h>
-#include <umem/open.h>
-
-#include <cstddef>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace umem {
 

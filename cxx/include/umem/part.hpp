@@ -11,21 +11,65 @@
 #define UMEM_PART_HPP
 
 #include <umem/array_mirror.hpp>
-#include <umem/detail/part_memory.hpp>
-#include <umem/detail/strided_layout.hpp>
-#include <umem/extents.hpp>
 #include <umem/view.hpp>
-#include <umem/view_error.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
+namespace detail {
 
+/* The memory of a part, and copies between two of them, without the type of the elements
+ * and the number of dimensions. */
+
+/* Items in some memory: pointers to rank extents and strides, both in items. */
+struct ItemLayout {
+  index_t const *extents, *strides;
+  int rank;
+  index_t offset; /* of item (0, ..., 0) from the beginning of the memory */
+  std::size_t item_size;
+};
+
+/* The memory of an array, or memory that a part borrows. */
+class PartMemory {
+public:
+  PartMemory(std::shared_ptr<Mirror> mirror_, std::uint64_t key_, Context context,
+             address adr_) noexcept
+      : mirror(std::move(mirror_)), key(key_), adr(adr_), context_(std::move(context)) {}
+  PartMemory(PartMemory const &other);
+  PartMemory(PartMemory &&) noexcept = default;
+  PartMemory &operator=(PartMemory const &other);
+  PartMemory &operator=(PartMemory &&) noexcept = default;
+  ~PartMemory();
+
+  Context const &context() const noexcept { return mirror ? mirror->device() : context_; }
+
+  /* Throws if the items cannot be read: the array is locked, or queued work has failed. */
+  void check_source() const;
+
+  /* The location of item (0, ..., 0) for a copy. The destination becomes the current side of its
+   * array; all: the copy writes every byte of the array. */
+  Location source(ItemLayout const &items) const;
+  Location destination(ItemLayout const &items, bool all) const;
+
+  std::shared_ptr<Mirror> mirror; /* null: borrowed memory */
+  std::uint64_t key;              /* of the lock through which the part was made */
+  address adr;                    /* of borrowed memory */
+
+private:
+  Context context_; /* of borrowed memory */
+};
+
+struct PartMembers; /* part.hpp */
+
+/* Whether elements of two views with the same extents share bytes, except where each element is its
+ * own. */
+bool share_elements(void const *one, ItemLayout const &of_one, void const *other,
+                    ItemLayout const &of_other);
+
+/* umem::copy of parts: see part.hpp. A copy that writes every byte of an array goes to its device
+ * side, unless keep_side is true. */
+void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
+               ItemLayout const &to, bool keep_side = false);
+
+} // namespace detail
 /* Type const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
  * from a side that is current; afterwards the side that it has written is the only current one. */
 template <class Type, int Rank> class Part {
@@ -67,8 +111,8 @@ public:
   UMEM_CHECKED index_t extent(int k) const noexcept { return layout_.extents[k]; }
   index_t size() const noexcept { return layout_.extents.product(); }
 
-  /* The context of the memory: that of the array, or of the borrowed memory. Loops over the part run there if no place
-   * is named (place.hpp). */
+  /* The context of the memory: that of the array, or of the borrowed memory. Loops over the part
+   * run there if no place is named (place.hpp). */
   Context const &context() const noexcept { return memory_.context(); }
 
   /* ---- parts and other orders, as those of View ---- */
@@ -82,7 +126,8 @@ public:
       return *this;
   }
 
-  /* Indices first, first + step, ... below last of dimension k; they may be those of ghost cells. */
+  /* Indices first, first + step, ... below last of dimension k; they may be those of ghost
+   * cells. */
   Part slice(int k, Position first, Position last, index_t step = 1) const {
     return laid_out(layout_.slice(k, first, last, step));
   }
@@ -182,10 +227,10 @@ struct PartMembers {
 } // namespace detail
 
 /* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. It
- * copies no ghost cells, except where with_ghosts() has made them elements. The two may overlap: all
- * elements are read before the first is written. Throws umem::locked_error while a lock of either
- * array or a guard of the array of dst lives. The copy is ordered with other queued work of both arrays. It is complete on return
- * while a guard to write the host side of src lives. */
+ * copies no ghost cells, except where with_ghosts() has made them elements. The two may overlap:
+ * all elements are read before the first is written. Throws umem::locked_error while a lock of
+ * either array or a guard of the array of dst lives. The copy is ordered with other queued work of
+ * both arrays. It is complete on return while a guard to write the host side of src lives. */
 template <class SliceType, class Type, int Rank>
 void copy(Part<SliceType, Rank> const &src, Part<Type, Rank> const &dst) {
   src.copy_to(dst);
@@ -198,5 +243,111 @@ template <class Type, int Rank> Part<Type, Rank> part(View<Type, Rank> const &vi
 }
 
 } // namespace umem
+
+#endif
+
+#if !defined(UMEM_PART_FUNCTIONS) && (!defined(UMEM_COMPILED) || defined(UMEM_COMPILES))
+#define UMEM_PART_FUNCTIONS
+
+namespace umem::detail {
+
+UMEM_INLINE PartMemory::PartMemory(PartMemory const &other)
+    : mirror(other.mirror), key(other.key), adr(other.adr), context_(other.context_) {}
+
+UMEM_INLINE PartMemory &PartMemory::operator=(PartMemory const &other) {
+  PartMemory copy = other;
+  return *this = std::move(copy);
+}
+
+UMEM_INLINE PartMemory::~PartMemory() {} // NOLINT(modernize-use-equals-default): out of line
+
+UMEM_INLINE void PartMemory::check_source() const {
+  if (mirror)
+    mirror->complete(key);
+  else if (context_.can(umemOrdered))
+    context_.synchronize();
+}
+
+/* The sum may wrap around on the way. */
+inline Location moved(Location location, ItemLayout const &items) noexcept {
+  location.adr += static_cast<address>(items.offset) * items.item_size;
+  return location;
+}
+
+UMEM_INLINE Location PartMemory::source(ItemLayout const &items) const {
+  return moved(mirror ? mirror->source(key) : Location{&context_, adr, Side::device}, items);
+}
+
+UMEM_INLINE Location PartMemory::destination(ItemLayout const &items, bool all) const {
+  return moved(mirror ? mirror->destination(key, all) : Location{&context_, adr, Side::device},
+               items);
+}
+
+inline std::size_t count_of(ItemLayout const &items) noexcept {
+  std::size_t count = 1;
+  for (int k = 0; k < items.rank; k++) count *= static_cast<std::size_t>(items.extents[k]);
+  return count;
+}
+
+UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void const *other,
+                                ItemLayout const &of_other) {
+  if (!one || !other) return false;
+  std::size_t extents[UMEM_MAX_RANK];
+  std::ptrdiff_t strides[UMEM_MAX_RANK], other_strides[UMEM_MAX_RANK];
+  for (int k = 0; k < of_one.rank; k++) {
+    extents[k] = static_cast<std::size_t>(of_one.extents[k]);
+    strides[k] = of_one.strides[k] * static_cast<std::ptrdiff_t>(of_one.item_size);
+    other_strides[k] = of_other.strides[k] * static_cast<std::ptrdiff_t>(of_other.item_size);
+  }
+  umemLayout const layout = {sizeof layout, std::min(of_one.item_size, of_other.item_size),
+                             of_one.rank,   extents,
+                             strides,       other_strides};
+  void *host = pointers().c_context();
+  return umem_copy_overlaps(host, reinterpret_cast<address>(one), host,
+                            reinterpret_cast<address>(other), &layout);
+}
+
+/* Queues the copy, and orders later work of both arrays after it. */
+inline void copy_between(PartMemory const &src, Location const &from, ItemLayout const &in,
+                         PartMemory const &dst, Location const &to, ItemLayout const &out) {
+  std::size_t extents[UMEM_MAX_RANK];
+  std::ptrdiff_t in_strides[UMEM_MAX_RANK], out_strides[UMEM_MAX_RANK];
+  auto size = static_cast<std::ptrdiff_t>(in.item_size);
+  for (int k = 0; k < in.rank; k++) {
+    extents[k] = static_cast<std::size_t>(in.extents[k]);
+    in_strides[k] = in.strides[k] * size;
+    out_strides[k] = out.strides[k] * size;
+  }
+  copy(*from.context, from.adr, *to.context, to.adr,
+       umemLayout{sizeof(umemLayout), in.item_size, in.rank, extents, in_strides, out_strides});
+  if (src.mirror && dst.mirror) {
+    dst.mirror->wait_for(to.side, *from.context);
+    src.mirror->wait_for(from.side, *to.context); /* may throw */
+  } else {
+    if (from.context->can(umemOrdered)) from.context->synchronize();
+    if (to.context->can(umemOrdered)) to.context->synchronize();
+  }
+}
+
+UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
+                           ItemLayout const &to, bool keep_side) {
+  if (!std::equal(from.extents, from.extents + from.rank, to.extents))
+    raise_text(umemValueError, "a copy of extents %s to extents %s",
+               InWords(from.extents, from.extents + from.rank).text,
+               InWords(to.extents, to.extents + to.rank).text);
+  std::size_t count = count_of(from);
+  if (count == 0) return;
+  Location source = src.source(from);
+  bool all = !keep_side && dst.mirror && count * to.item_size == dst.mirror->nbytes();
+  Location destination = dst.destination(to, all);
+  try {
+    copy_between(src, source, from, dst, destination, to);
+  } catch (...) {
+    if (dst.mirror) dst.mirror->undo_overwrite(destination.side);
+    throw;
+  }
+}
+
+} // namespace umem::detail
 
 #endif

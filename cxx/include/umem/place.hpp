@@ -6,20 +6,15 @@
  *     umem::for_each(context, view, f);                  // on the GPU of the context, or in this thread
  *     umem::for_each(array, f);                          // the same for the context of the array
  *
- * Kernels need a file that nvcc compiles; in other files a device place throws umem::not_supported_error.
- * Functors for the device mark their call operator UMEM_FUNCTION. With nvcc's option --extended-lambda,
- * __device__ lambdas work too. Functors without the mark and all other lambdas are for on_host and
- * on_host_threads only: a place that is chosen at run time needs code for both. */
+ * Kernels need a file that nvcc compiles; in other files a device place throws
+ * umem::not_supported_error. Functors for the device mark their call operator UMEM_FUNCTION. With
+ * nvcc's option --extended-lambda, __device__ lambdas work too. Functors without the mark and all
+ * other lambdas are for on_host and on_host_threads only: a place that is chosen at run time needs
+ * code for both. */
 #ifndef UMEM_PLACE_HPP
 #define UMEM_PLACE_HPP
 
 #include <umem/context.hpp>
-#include <umem/error.hpp>
-#include <umem/virtual.h>
-
-#include <cstdint>
-#include <string>
-#include <type_traits>
 
 namespace umem {
 
@@ -43,16 +38,16 @@ struct DevicePlace {
 /* This thread. */
 inline constexpr HostPlace on_host{};
 
-/* This thread and those of the library (umem/threads.h), up to so many as umem_set_threads allows; a child
- * of fork begins with 1. The call returns when all have finished. If f throws in several of them, the call
- * throws one of these exceptions. All threads use the caller's floating-point environment. Loops gain
- * from some ten thousand elements on. */
+/* This thread and those of the library (umem/threads.h), up to so many as umem_set_threads allows;
+ * a child of fork begins with 1. The call returns when all have finished. If f throws in several of
+ * them, the call throws one of these exceptions. All threads use the caller's floating-point
+ * environment. Loops gain from some ten thousand elements on. */
 constexpr HostPlace on_host_threads(unsigned threads = 0) noexcept { return HostPlace{threads}; }
 
-/* Kernels on a stream: a cudaStream_t, or one as std::uintptr_t. 0 is CUDA's legacy default stream, also
- * in files that nvcc compiles for a default stream per thread; in these, cudaStreamPerThread names the
- * stream of the thread. Calls return when the kernel is queued; calls with a result return when the result
- * is there. */
+/* Kernels on a stream: a cudaStream_t, or one as std::uintptr_t. 0 is CUDA's legacy default stream,
+ * also in files that nvcc compiles for a default stream per thread; in these, cudaStreamPerThread
+ * names the stream of the thread. Calls return when the kernel is queued; calls with a result
+ * return when the result is there. */
 template <class Stream = std::uintptr_t>
 DevicePlace on_device(Stream stream = Stream(), int device = -1) noexcept {
   if constexpr (std::is_pointer_v<Stream>)
@@ -78,8 +73,8 @@ public:
   Place(DevicePlace device) noexcept : is_device_(true), device_(device) {}
 
   /* The GPU of a context whose addresses this GPU can use and which names it (Cuda, CudaManaged,
-   * CudaAsync); for other contexts this thread. On an ordered context loops are queued on its stream; on
-   * others calls return when the loop is done. */
+   * CudaAsync); for other contexts this thread. On an ordered context loops are queued on its
+   * stream; on others calls return when the loop is done. */
   explicit Place(Context const &context) : Place() {
     host_.as_device = detail::stands_for_device(context);
     if (!context.can(umemDeviceAccessible)) return;
@@ -109,8 +104,8 @@ private:
 
 namespace detail {
 
-/* The place that the first argument of an algorithm names. Its type decides which code a call compiles:
- * for the host, for the device or, with Place, for both. */
+/* The place that the first argument of an algorithm names. Its type decides which code a call
+ * compiles: for the host, for the device or, with Place, for both. */
 inline HostPlace as_place(HostPlace place) noexcept { return place; }
 inline DevicePlace as_place(DevicePlace place) noexcept { return place; }
 inline Place as_place(Place const &place) noexcept { return place; }
@@ -120,6 +115,7 @@ template <class PlaceType, class = void> inline constexpr bool is_place = false;
 template <class PlaceType>
 inline constexpr bool
     is_place<PlaceType, std::void_t<decltype(as_place(std::declval<PlaceType const &>()))>> = true;
+template <class PlaceType> using if_place = std::enable_if_t<is_place<PlaceType>>;
 
 template <class PlaceType>
 inline constexpr bool may_be_host = !std::is_same_v<PlaceType, DevicePlace>;
@@ -134,6 +130,18 @@ inline HostPlace const &host_of(HostPlace const &place) noexcept { return place;
 inline HostPlace const &host_of(Place const &place) noexcept { return place.host(); }
 inline DevicePlace const &device_of(DevicePlace const &place) noexcept { return place; }
 inline DevicePlace const &device_of(Place const &place) noexcept { return place.device(); }
+
+/* host(place) or device(place), whose results are of one type. Compiles what the type of the place
+ * allows. */
+template <class PlaceType, class Host, class Device>
+auto on_side(PlaceType const &place, Host const &host, Device const &device) {
+  if constexpr (!may_be_device<PlaceType>)
+    return host(host_of(place));
+  else if constexpr (!may_be_host<PlaceType>)
+    return device(device_of(place));
+  else
+    return place.is_device() ? device(place.device()) : host(place.host());
+}
 
 /* Whether loops at a place go over the device side of arrays on a context. */
 template <class PlaceType> bool is_on_device_side(PlaceType const &place, Context const &context) {
@@ -166,8 +174,8 @@ template <class... Functions> constexpr void check_for_device() {
   "what "                                                                                          \
   "cannot be copied"
 
-/* Refuses functors that cannot be copied, and __device__ lambdas for a loop on the host: there nvcc replaces them by
- * functions that do nothing. */
+/* Refuses functors that cannot be copied, and __device__ lambdas for a loop on the host: there nvcc
+ * replaces them by functions that do nothing. */
 template <class... Functions> constexpr void check_for_host() {
   static_assert((std::is_copy_constructible_v<Functions> && ...), UMEM_COPIED_FUNCTOR);
 #if defined(__CUDACC_EXTENDED_LAMBDA__)
@@ -181,8 +189,9 @@ template <class... Functions> constexpr void check_for_host() {
 } // namespace detail
 } // namespace umem
 
-/* Functions that launch kernels have another body in files that nvcc compiles. These namespaces give them
- * another name too, so that one program can have files of both kinds; and those with checks another one. */
+/* Functions that launch kernels have another body in files that nvcc compiles. These namespaces
+ * give them another name too, so that one program can have files of both kinds; and those with
+ * checks another one. */
 #if defined(__CUDACC__)
 #define UMEM_LAUNCH_NAMESPACE with_kernels
 #elif UMEM_CHECKS

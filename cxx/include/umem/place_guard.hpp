@@ -10,15 +10,9 @@
 #define UMEM_PLACE_GUARD_HPP
 
 #include <umem/array_access.hpp>
-#include <umem/array_guard.hpp>
 #include <umem/place.hpp>
-#include <umem/view.hpp>
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -92,7 +86,8 @@ inline void check_device_accessible(Context const &context) {
         context.name());
 }
 
-/* The legacy default stream has two names: 0 and, in CUDA's headers, cudaStreamLegacy, which is 1. */
+/* The legacy default stream has two names: 0 and, in CUDA's headers, cudaStreamLegacy, which is
+ * 1. */
 inline bool is_same_stream(std::uintptr_t one, std::uintptr_t two) noexcept {
   return one == two || (one <= 1 && two <= 1);
 }
@@ -135,20 +130,17 @@ PlaceGuard<Type, Rank> make_place_guard(PlaceType const &place, Operand &array, 
  * context of the array, the program must wait for the kernel before the guard ends. Throws
  * umem::value_error if kernels cannot use the array, and the exceptions of array.host(access)
  * and array.device(access). */
-template <class PlaceType, class Type, int Rank,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Type, int Rank, class = detail::if_place<PlaceType>>
 PlaceGuard<Type const, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> const &array,
                                       read_t access) {
   return detail::make_place_guard<Type const, Rank>(detail::as_place(place), array, access);
 }
-template <class PlaceType, class Type, int Rank,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Type, int Rank, class = detail::if_place<PlaceType>>
 PlaceGuard<Type, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> &array,
                                 write_t access) {
   return detail::make_place_guard<Type, Rank>(detail::as_place(place), array, access);
 }
-template <class PlaceType, class Type, int Rank,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Type, int Rank, class = detail::if_place<PlaceType>>
 PlaceGuard<Type, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> &array,
                                 discard_t access) {
   return detail::make_place_guard<Type, Rank>(detail::as_place(place), array, access);

@@ -3,12 +3,13 @@
  *     umem::Pool pool{umem::Cuda()};
  *     umem::Array<double, 2> u({51, 51}, pool);    // no call of the GPU's driver
  *
- * Each goes over another context, its upstream, and keeps that alive: handles of the upstream may be
- * dropped first. A constructor that fails throws, and the upstream can be used as before.
+ * Each goes over another context, its upstream, and keeps that alive: handles of the upstream may
+ * be dropped first. A constructor that fails throws, and the upstream can be used as before.
  *
- * A handle that is made from one of its own class is a copy, another handle of the same context. To go
- * over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the outermost layer of
- * its class in a stack, such as umem::open returns, and makes a handle of it, which keeps the stack alive:
+ * A handle that is made from one of its own class is a copy, another handle of the same context. To
+ * go over one's own kind, hand it over as what it is to others, a umem::Context. of() finds the
+ * outermost layer of its class in a stack, such as umem::open returns, and makes a handle of it,
+ * which keeps the stack alive:
  *
  *     umem::Context stack = umem::open("stats+pool+host:");
  *     umem::Pool pool = umem::Pool::of(stack);
@@ -19,32 +20,17 @@
 
 #include <umem/context.hpp>
 
-#include <umem/binning.h>
-#include <umem/fixed.h>
-#include <umem/pool.h>
-#include <umem/pool_on.h>
-
-#include <cstddef>
-#include <memory>
-#include <utility>
-#include <vector>
-
 namespace umem {
 
 /* Blocks of all sizes, cut from large chunks of the upstream: umemPool. */
 class Pool : public Context {
 public:
   explicit Pool(Context const &upstream, umemPoolOptions const &options = UMEM_POOL_OPTIONS_INIT)
-      : Context(make<umemPool>(
-            [&](umemPool *ctx) { return umemPool_ctor(ctx, upstream.c_context(), &options); },
-            owner(upstream))) {}
-
-  /* A handle of the outermost Pool in the stack of context; umem::type_error where there is none. */
-  static Pool of(Context const &context) { return Pool(layer_of(context, "pool")); }
+      : Context(make_over(upstream, umemPool_ctor, &options)) {}
 
   umemPoolStats stats() const {
     umemPoolStats stats = UMEM_POOL_STATS_INIT;
-    detail::check_status(umemPool_stats(reinterpret_cast<umemPool *>(c_context()), &stats));
+    detail::check_status(umemPool_stats(c_struct(), &stats));
     return stats;
   }
 
@@ -52,14 +38,13 @@ public:
   std::vector<umemPoolRegion> regions() const {
     std::vector<umemPoolRegion> all;
     umemPoolRegion region = UMEM_POOL_REGION_INIT;
-    auto pool = reinterpret_cast<umemPool *>(c_context());
+    auto pool = c_struct();
     for (std::uintptr_t from = 0; umemPool_next_region(pool, from, &region); from = region.adr + 1)
       all.push_back(region);
     return all;
   }
 
-private:
-  explicit Pool(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Pool, "pool")
 };
 
 /* Blocks of a pool in the order of a queue, usually a umem::CudaAsync, whose copies it makes:
@@ -75,11 +60,7 @@ public:
             },
             std::make_shared<std::pair<Pool, Context>>(pool, queue))) {}
 
-  /* A handle of the outermost PoolOn in the stack of context; umem::type_error where there is none. */
-  static PoolOn of(Context const &context) { return PoolOn(layer_of(context, "pool-on")); }
-
-private:
-  explicit PoolOn(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(PoolOn, "pool-on")
 };
 
 /* Blocks of one size, without a lock: umemFixed. */
@@ -88,23 +69,15 @@ public:
   /* block_size: in bytes; a larger request throws umem::memory_error. */
   Fixed(Context const &upstream, std::size_t block_size,
         umemFixedOptions const &options = UMEM_FIXED_OPTIONS_INIT)
-      : Context(make<umemFixed>(
-            [&](umemFixed *ctx) {
-              return umemFixed_ctor(ctx, upstream.c_context(), block_size, &options);
-            },
-            owner(upstream))) {}
-
-  /* A handle of the outermost Fixed in the stack of context; umem::type_error where there is none. */
-  static Fixed of(Context const &context) { return Fixed(layer_of(context, "fixed")); }
+      : Context(make_over(upstream, umemFixed_ctor, block_size, &options)) {}
 
   umemFixedStats stats() const {
     umemFixedStats stats = UMEM_FIXED_STATS_INIT;
-    detail::check_status(umemFixed_stats(reinterpret_cast<umemFixed *>(c_context()), &stats));
+    detail::check_status(umemFixed_stats(c_struct(), &stats));
     return stats;
   }
 
-private:
-  explicit Fixed(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Fixed, "fixed")
 };
 
 /* A context for requests of at most `largest` bytes. */
@@ -122,11 +95,7 @@ public:
       : Context(make<umemBinning>([&](umemBinning *ctx) { return construct(ctx, upstream, bins); },
                                   std::make_shared<std::vector<Bin>>(with(bins, upstream)))) {}
 
-  /* A handle of the outermost Binning in the stack of context; umem::type_error where there is none. */
-  static Binning of(Context const &context) { return Binning(layer_of(context, "binning")); }
-
-private:
-  explicit Binning(std::shared_ptr<umemVirtual> context) : Context(std::move(context)) {}
+  UMEM_KIND_OF_CONTEXT(Binning, "binning")
 
   static std::vector<Bin> with(std::vector<Bin> all, Context const &upstream) {
     all.push_back({0, upstream});

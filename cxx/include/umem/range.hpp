@@ -9,11 +9,6 @@
 #define UMEM_RANGE_HPP
 
 #include <umem/detail/operand.hpp>
-#include <umem/extents.hpp>
-#include <umem/view.hpp>
-#include <umem/view_error.hpp>
-
-#include <utility>
 
 namespace umem {
 

@@ -4,18 +4,12 @@
 #define UMEM_REDUCE_CUH
 
 #include <umem/detail/device.hpp>
-#include <umem/detail/loop_layout.hpp>
 #include <umem/detail/map_kernels.cuh>
-#include <umem/detail/scratch.cuh>
 #include <umem/detail/sweep_kernels.cuh>
 
 #include <cub/device/device_reduce.cuh>
 
-#include <type_traits>
-#include <utility>
-
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 /* Operation and function with Result as their only type: CUB takes the type in which it accumulates
  * from them. */
@@ -75,7 +69,6 @@ Result device_reduce(DevicePlace const &place, Op const &op, Function const &fun
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

@@ -4,7 +4,8 @@
  *     float low = umem::min(umem::on_host, view);
  *     double norm2 = umem::transform_reduce(umem::on_host, x, x, 0.0, umem::plus(), Product());
  *
- * See for_each.hpp for operands, places and failures; without a place, the home of the first operand. Calls return when the result is there.
+ * See for_each.hpp for operands, places and failures; without a place, the home of the first
+ * operand. Calls return when the result is there.
  *
  * umem.hpp does not include this header: with nvcc it includes CUB, which takes long to compile.
  *
@@ -23,16 +24,10 @@
 
 #include <umem/detail/host_reduce.hpp>
 #include <umem/for_each.hpp>
-#include <umem/functional.hpp>
 
 #if defined(__CUDACC__)
 #include <umem/reduce.cuh>
-#else
-#include <umem/detail/device_reduce.hpp>
 #endif
-
-#include <string>
-#include <type_traits>
 
 namespace umem {
 
@@ -41,26 +36,21 @@ namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(element of each view). */
-template <class Result, class Op, class Function, class Type, int Rank, class... Operands>
-Result reduce_all(DevicePlace const &place, Op op, Function f, Result const &init,
-                  View<Type, Rank> const &view, View<Operands, Rank> const &...others) {
-  static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
-  check_for_device<Op, Function>();
-  return device_reduce<Result>(place, op, f, init, view, others...);
-}
-template <class Result, class Op, class Function, class Type, int Rank, class... Operands>
-Result reduce_all(HostPlace const &place, Op op, Function f, Result const &init,
-                  View<Type, Rank> const &view, View<Operands, Rank> const &...others) {
-  static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
-  check_for_host<Op, Function>();
-  Partial<Result> part = host_reduce<Result>(place, op, f, view, others...);
-  return part.any ? static_cast<Result>(op(init, part.value)) : init;
-}
-template <class Result, class Op, class Function, class... Views>
-Result reduce_all(Place const &place, Op op, Function f, Result const &init,
+template <class Result, class PlaceType, class Op, class Function, class... Views>
+Result reduce_all(PlaceType const &place, Op op, Function f, Result const &init,
                   Views const &...views) {
-  return place.is_device() ? reduce_all<Result>(place.device(), op, f, init, views...)
-                           : reduce_all<Result>(place.host(), op, f, init, views...);
+  static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
+  return on_side(
+      place,
+      [&](auto const &host) -> Result {
+        check_for_host<Op, Function>();
+        Partial<Result> part = host_reduce<Result>(host, op, f, views...);
+        return part.any ? static_cast<Result>(op(init, part.value)) : init;
+      },
+      [&](auto const &device) -> Result {
+        check_for_device<Op, Function>();
+        return device_reduce<Result>(device, op, f, init, views...);
+      });
 }
 
 /* The same for the elements of uses. */
@@ -101,7 +91,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(element) of every element. */
 template <class PlaceType, class Operand, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 Result transform_reduce(PlaceType const &place, Operand const &elements, Result init, Op op,
                         Function f) {
   UMEM_TRACE("umem::transform_reduce");
@@ -109,14 +99,15 @@ Result transform_reduce(PlaceType const &place, Operand const &elements, Result 
                                      detail::use(elements, read));
 }
 template <class Operand, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+          class = detail::if_operand<Operand>>
 Result transform_reduce(Operand const &elements, Result init, Op op, Function f) {
   return transform_reduce(detail::AtHome(), elements, init, op, f);
 }
 
-/* op over init and f(element of one, element of two); the extents are equal. Without a place, on that of one. */
+/* op over init and f(element of one, element of two); the extents are equal. Without a place, on
+ * that of one. */
 template <class PlaceType, class Operand, class Other, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 Result transform_reduce(PlaceType const &place, Operand const &one, Other const &two, Result init,
                         Op op, Function f) {
   UMEM_TRACE("umem::transform_reduce");
@@ -132,48 +123,44 @@ Result transform_reduce(Operand const &one, Other const &two, Result init, Op op
 
 /* op over init and every element. */
 template <class PlaceType, class Operand, class Result, class Op,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 Result reduce(PlaceType const &place, Operand const &elements, Result init, Op op) {
   UMEM_TRACE("umem::reduce");
   return detail::reduce_uses<Result>("reduce", place, init, op, detail::Identity(),
                                      detail::use(elements, read));
 }
-template <class Operand, class Result, class Op,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Result, class Op, class = detail::if_operand<Operand>>
 Result reduce(Operand const &elements, Result init, Op op) {
   return reduce(detail::AtHome(), elements, init, op);
 }
 
 /* The sum, 0 for no elements. */
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto sum(PlaceType const &place, Operand const &elements) {
   using Result = accumulator<detail::value_of<Operand>>;
   UMEM_TRACE("umem::sum");
   return detail::reduce_uses<Result>("sum", place, Result(), plus(), detail::Identity(),
                                      detail::use(elements, read));
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
-auto sum(Operand const &elements) {
+template <class Operand, class = detail::if_operand<Operand>> auto sum(Operand const &elements) {
   return sum(detail::AtHome(), elements);
 }
 
 /* The smallest and the largest element; umem::value_error where there are none. */
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto min(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::min");
   return detail::extreme("min", place, elements, minimum(), false);
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
-auto min(Operand const &elements) {
+template <class Operand, class = detail::if_operand<Operand>> auto min(Operand const &elements) {
   return min(detail::AtHome(), elements);
 }
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto max(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::max");
   return detail::extreme("max", place, elements, maximum(), true);
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
-auto max(Operand const &elements) {
+template <class Operand, class = detail::if_operand<Operand>> auto max(Operand const &elements) {
   return max(detail::AtHome(), elements);
 }
 

@@ -15,19 +15,203 @@
 #ifndef UMEM_REDUCE_ALONG_HPP
 #define UMEM_REDUCE_ALONG_HPP
 
-#include <umem/detail/device_along.hpp>
-#include <umem/detail/host_along.hpp>
-#include <umem/detail/loop_layout.hpp>
+#include <umem/detail/monoids.hpp>
 #include <umem/for_each.hpp>
-#include <umem/functional.hpp>
-#include <umem/view_error.hpp>
 
-#include <string>
-#include <type_traits>
+#if defined(__CUDACC__)
+#include <umem/detail/along_kernels.cuh>
+#endif
 
 namespace umem {
-
 namespace detail {
+
+/* Reductions along one dimension on the host. If the elements of one output follow each other, they
+ * are reduced like a whole view if they are many; otherwise a strip of outputs is computed at once,
+ * so that the innermost loop runs along memory. */
+
+/* Computes one output, over the one loop of `line`, which runs at least once. */
+template <class Result, class Op, class Function, int Count> struct ReduceOne {
+  Op op;
+  Function functor;
+  Result init;
+  LoopLayout<1, Count> line;
+
+  template <class OutType, class... Types> void operator()(OutType &out, Types const &...first) {
+    auto all = std::make_integer_sequence<int, Count>();
+    out = static_cast<OutType>(op(init, value(all, &first...)));
+  }
+
+private:
+  template <class Found, bool largest_value, class Type>
+  static Found position(FirstExtreme<largest_value> &best, index_t count, index_t stride,
+                        Type *first) {
+    LoopLayout<1, 2> line;
+    line.extents = {count};
+    line.strides[0] = {stride};
+    line.strides[1] = {1};
+    Partial<Found> result;
+    FindExtreme<largest_value> leaf;
+    host_pieces<0>(best, leaf, line, first, 0, result);
+    return result.value;
+  }
+
+  template <int... Nth, class... Types>
+  Result value(std::integer_sequence<int, Nth...> all, Types *...first) {
+    index_t const count = line.extents.at[0];
+    if constexpr (takes_position<Function>)
+      return position<Result>(op, count, line.strides[Nth].at[0]..., first...);
+    else
+      return host_reduce_nest<0, Result>(op, functor, line, 0, count, all, first...);
+  }
+};
+
+/* Shorter lines are reduced one element after the other. */
+inline constexpr index_t short_line = 32;
+
+/* Outputs [0, n) of short lines whose elements follow each other. */
+template <class Result, class Op, class Function, class OutType, class... Types>
+void host_along_lines(Op &op, Function &functor, Result const &init, index_t n, index_t count,
+                      index_t const *across, OutType *out, index_t out_stride, Types const *...in) {
+  for (index_t l = 0; l < n; l++) {
+    Result value = init;
+    for (index_t m = 0; m < count; m++)
+      value = static_cast<Result>(op(value, static_cast<Result>(functor(in[m]...))));
+    out[l * out_stride] = static_cast<OutType>(value);
+    int k = 0;
+    ((in += across[k++]), ...);
+  }
+}
+
+/* Positions of extremes: values and positions in arrays of their own, which compilers vectorise. */
+template <class Result, class OutType, bool largest_value, class Type>
+void host_along_strip(FirstExtreme<largest_value> &, index_t n, index_t count, index_t across,
+                      index_t along, OutType *out, index_t out_stride, Type const *in) {
+  constexpr index_t strip = 256;
+  Type value[strip];
+  index_t number[strip];
+  for (index_t l = 0; l < n; l++) {
+    value[l] = in[l * across];
+    number[l] = 0;
+  }
+  for (index_t m = 1; m < count; m++)
+    for (index_t l = 0; l < n; l++) {
+      Type const x = in[m * along + l * across], best = value[l];
+      bool const worse = largest_value ? x <= best : x >= best;
+      bool const take = !worse & (best == best); /* also a first NaN */
+      value[l] = take ? x : best;
+      number[l] = take ? m : number[l];
+    }
+  for (index_t l = 0; l < n; l++) out[l * out_stride] = static_cast<OutType>(number[l]);
+}
+
+/* Computes outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over the
+ * elements of each output. */
+template <class Result, class Op, class Function, class OutType, class... Types, int... Nth>
+void host_along_row(Op &op, Function &functor, Result const &init, index_t begin, index_t end,
+                    LoopLayout<2, sizeof...(Types)> const &row, std::integer_sequence<int, Nth...>,
+                    OutType *out, index_t out_stride, Types const *...in) {
+  constexpr index_t strip = 256;
+  [[maybe_unused]] Result value[strip];
+  index_t const count = row.extents.at[1];
+  index_t const across[] = {row.strides[Nth].at[0]...}, along[] = {row.strides[Nth].at[1]...};
+  if constexpr (!takes_position<Function>)
+    if (((along[Nth] == 1) && ...))
+      return host_along_lines(op, functor, init, end - begin, count, across,
+                              out + begin * out_stride, out_stride, (in + begin * across[Nth])...);
+  for (index_t first = begin; first < end; first += strip) {
+    index_t const n = end - first < strip ? end - first : strip;
+    if constexpr (takes_position<Function>) {
+      host_along_strip<Result>(op, n, count, across[0], along[0], out + first * out_stride,
+                               out_stride, (in + first * across[Nth])...);
+    } else {
+      for (index_t l = 0; l < n; l++) value[l] = init;
+      for (index_t m = 0; m < count; m++) {
+        if (((across[Nth] == 1) && ...))
+          for (index_t l = 0; l < n; l++)
+            value[l] = static_cast<Result>(
+                op(value[l], static_cast<Result>(functor(in[m * along[Nth] + first + l]...))));
+        else
+          for (index_t l = 0; l < n; l++)
+            value[l] = static_cast<Result>(op(
+                value[l],
+                static_cast<Result>(functor(in[m * along[Nth] + (first + l) * across[Nth]]...))));
+      }
+      for (index_t l = 0; l < n; l++)
+        out[(first + l) * out_stride] = static_cast<OutType>(value[l]);
+    }
+  }
+}
+
+/* The first element of a row of the last dimension; the other indices of the row are in at. */
+template <class Type, int Rank>
+Type *first_in_row(View<Type, Rank> const &view, index_t const *at) noexcept {
+  Type *element = view.data;
+  for (int k = 0; k < Rank - 1; k++) element += at[k] * view.strides.at[k];
+  return element;
+}
+
+/* Computes all outputs by rows of the last dimension, in parts of 4096, or of fewer for many
+ * threads. */
+template <class Result, class Op, class Function, class OutType, int Rank, class... Types,
+          int... Nth>
+void host_along_rows(HostPlace place, Op op, Function functor, Result init,
+                     LoopLayout<2, sizeof...(Types)> row, std::integer_sequence<int, Nth...> all,
+                     View<OutType, Rank> out, View<Types, Rank>... starts) {
+  constexpr index_t grain = 16;
+  index_t const each = (out.extents.at[Rank - 1] + parts_of(place) - 1) / parts_of(place);
+  index_t const share = (each + grain - 1) / grain * grain;
+  index_t const part = share < 4096 ? (share > 0 ? share : 1) : 4096;
+  Extents<Rank + 1>
+      parts; /* threads share the part of a row in any portions if a dimension follows */
+  for (int k = 0; k < Rank; k++) parts.at[k] = out.extents.at[k];
+  parts.at[Rank - 1] = (parts.at[Rank - 1] + part - 1) / part;
+  parts.at[Rank] = 1;
+  auto invoke = [=](auto... i) mutable {
+    index_t const at[] = {i...};
+    index_t begin = at[Rank - 1] * part;
+    index_t end = row.extents.at[0] - begin < part ? row.extents.at[0] : begin + part;
+    host_along_row(op, functor, init, begin, end, row, all, first_in_row(out, at),
+                   out.strides.at[Rank - 1], first_in_row(starts, at)...);
+  };
+  host_indices<index_t>(place, invoke, Extents<Rank + 1>(), parts);
+}
+
+/* op over init and functor(element of each input) along dimension axis. The caller has checked the
+ * extents. */
+template <class Result, class Op, class Function, class OutType, int Rank, class Type,
+          class... Operands>
+void host_along(HostPlace place, Op op, Function functor, Result const &init, int axis,
+                View<OutType, Rank - 1> const &out, View<Type, Rank> const &in,
+                View<Operands, Rank> const &...others) {
+  constexpr int Count = 1 + sizeof...(Operands);
+  if (in.extents.at[axis] == 0) { /* views may have no memory */
+    auto set = [init](OutType &element) { element = static_cast<OutType>(init); };
+    return host_map(place, set, out);
+  }
+  LoopLayout<Rank, Count> const loops = loops_of(in, others...);
+  ReduceOne<Result, Op, Function, Count> one{op, functor, init, {}};
+  one.line.extents = {in.extents.at[axis]};
+  bool in_lines = true;
+  for (int m = 0; m < Count; m++) {
+    one.line.strides[m] = {loops.strides[m].at[axis]};
+    in_lines = in_lines && loops.strides[m].at[axis] == 1;
+  }
+  if constexpr (Rank > 1) {
+    if (!in_lines || in.extents.at[axis] < short_line) {
+      int const last = axis == Rank - 1
+                           ? Rank - 2
+                           : Rank - 1; /* dimension of the inputs that is the output's last one */
+      LoopLayout<2, Count> row;
+      row.extents = {in.extents.at[last], in.extents.at[axis]};
+      for (int m = 0; m < Count; m++)
+        row.strides[m] = {loops.strides[m].at[last], loops.strides[m].at[axis]};
+      return host_along_rows(place, op, functor, init, row,
+                             std::make_integer_sequence<int, Count>(), out, in.select(axis, 0),
+                             others.select(axis, 0)...);
+    }
+  }
+  host_map(place, one, out, in.select(axis, 0), others.select(axis, 0)...);
+}
 
 /* Throws umem::index_error if there is no such dimension, and umem::value_error unless the other
  * extents are those of the output. */
@@ -110,14 +294,14 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* out(...) = op over init and f(in(..., n, ...)) for all n of dimension axis. What f returns is
  * converted to the type of init. */
 template <class PlaceType, class Operand, class Other, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void transform_reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&out,
                             Result init, Op op, Function f) {
   UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
 }
 template <class Operand, class Other, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+          class = detail::if_operand<Operand>>
 void transform_reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op,
                             Function f) {
   transform_reduce_along(detail::AtHome(), in, axis, out, init, op, f);
@@ -126,14 +310,14 @@ void transform_reduce_along(Operand const &in, int axis, Other &&out, Result ini
 /* out(...) = op over init and f(one(..., n, ...), two(..., n, ...)) for all n of dimension axis;
  * the extents of one and two are equal. */
 template <class PlaceType, class Operand, class Other, class Output, class Result, class Op,
-          class Function, class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class Function, class = detail::if_place<PlaceType>>
 void transform_reduce_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                             Output &&out, Result init, Op op, Function f) {
   UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
 }
 template <class Operand, class Other, class Output, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>, class = void>
+          class = detail::if_operand<Operand>, class = void>
 void transform_reduce_along(Operand const &one, Other const &two, int axis, Output &&out,
                             Result init, Op op, Function f) {
   transform_reduce_along(detail::AtHome(), one, two, axis, out, init, op, f);
@@ -141,14 +325,13 @@ void transform_reduce_along(Operand const &one, Other const &two, int axis, Outp
 
 /* out(...) = op over init and in(..., n, ...) for all n of dimension axis. */
 template <class PlaceType, class Operand, class Other, class Result, class Op,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Result init,
                   Op op) {
   UMEM_TRACE("umem::reduce_along");
   detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
-template <class Operand, class Other, class Result, class Op,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class Result, class Op, class = detail::if_operand<Operand>>
 void reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op) {
   reduce_along(detail::AtHome(), in, axis, out, init, op);
 }
@@ -156,36 +339,33 @@ void reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op) 
 /* ---- sums, smallest and largest elements ---- */
 
 /* The sums; 0 over no elements. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void sum_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::sum_along");
   detail::reduce_dimension("sum_along", place, axis, out, accumulator<detail::value_of<Operand>>(),
                            plus(), detail::Identity(), in);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 void sum_along(Operand const &in, int axis, Other &&out) {
   sum_along(detail::AtHome(), in, axis, out);
 }
 
 /* The smallest and the largest elements; umem::value_error if dimension axis has no elements. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void min_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::min_along");
   detail::extremes_along("min_along", place, in, axis, out, minimum(), false);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 void min_along(Operand const &in, int axis, Other &&out) {
   min_along(detail::AtHome(), in, axis, out);
 }
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void max_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::max_along");
   detail::extremes_along("max_along", place, in, axis, out, maximum(), true);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 void max_along(Operand const &in, int axis, Other &&out) {
   max_along(detail::AtHome(), in, axis, out);
 }

@@ -1,31 +1,25 @@
-/* umem/reductions.hpp - what programs ask of whole arrays, on host or GPU: where the smallest or largest element is,
- * whether a condition holds, dot products and norms.
+/* umem/reductions.hpp - what programs ask of whole arrays, on host or GPU: where the smallest or
+ * largest element is, whether a condition holds, dot products and norms.
  *
  *     umem::Extents<2> at = umem::argmax(u);                 // u(at) is the largest element
  *     auto [low, high] = umem::minmax(umem::on_host, view);
  *     double angle = umem::dot(x, y) / (umem::norm(x) * umem::norm(y));
  *     if (umem::any(u, IsNegative())) ...
  *
- * See for_each.hpp for places, operands and failures; without a place the loop runs on that of the first array.
- * Calls return when the result is there. The result is the same from run to run on one place.
+ * See for_each.hpp for places, operands and failures; without a place the loop runs on that of the
+ * first array. Calls return when the result is there. The result is the same from run to run on one
+ * place.
  *
- * A NaN among the elements is both the smallest and the largest, as in NumPy: argmin and argmax return the first NaN,
- * and minmax returns NaN twice. Of equal elements, argmin and argmax return the first in C order, whatever the order
- * in memory is. Complex numbers have no order.
+ * A NaN among the elements is both the smallest and the largest, as in NumPy: argmin and argmax
+ * return the first NaN, and minmax returns NaN twice. Of equal elements, argmin and argmax return
+ * the first in C order, whatever the order in memory is. Complex numbers have no order.
  *
  * Like reduce.hpp, this header includes CUB with nvcc. */
 #ifndef UMEM_REDUCTIONS_HPP
 #define UMEM_REDUCTIONS_HPP
 
-#include <umem/detail/device_sweep.hpp>
-#include <umem/detail/host_pieces.hpp>
 #include <umem/detail/monoids.hpp>
 #include <umem/reduce.hpp>
-
-#include <atomic>
-#include <limits>
-#include <string>
-#include <type_traits>
 
 namespace umem {
 
@@ -43,20 +37,6 @@ template <class Operand> constexpr void check_order() {
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-template <class OnHost, class OnDevice, class ViewType>
-auto on_side(HostPlace const &place, OnHost const &host, OnDevice const &, ViewType const &view) {
-  return host(place, view);
-}
-template <class OnHost, class OnDevice, class ViewType>
-auto on_side(DevicePlace const &place, OnHost const &, OnDevice const &device,
-             ViewType const &view) {
-  return device(place, view);
-}
-template <class OnHost, class OnDevice, class ViewType>
-auto on_side(Place const &place, OnHost const &host, OnDevice const &device, ViewType const &view) {
-  return place.is_device() ? device(place.device(), view) : host(place.host(), view);
-}
-
 /* host(place, view) or device(place, view), whose results are of one type. */
 template <class PlaceType, class Operand, class OnHost, class OnDevice>
 auto reduce_view(PlaceType const &place, Operand const &elements, OnHost const &host,
@@ -64,7 +44,13 @@ auto reduce_view(PlaceType const &place, Operand const &elements, OnHost const &
   auto const used = use(elements, read);
   auto where = settled(place, used);
   return with_views(
-      where, [&](auto const &view) { return on_side(where, host, device, view); }, used);
+      where,
+      [&](auto const &view) {
+        return on_side(
+            where, [&](auto const &one) { return host(one, view); },
+            [&](auto const &one) { return device(one, view); });
+      },
+      used);
 }
 
 template <bool largest_value, class PlaceType, class Operand>
@@ -140,29 +126,30 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* ---- extremes ---- */
 
-/* The indices of the smallest element, and of the largest: element u(umem::argmin(u)). umem::value_error if there are
- * no elements. */
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* The indices of the smallest element, and of the largest: element u(umem::argmin(u)).
+ * umem::value_error if there are no elements. */
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 Extents<detail::rank_of<Operand>> argmin(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::argmin");
   return detail::arg_extreme<false>("argmin", place, elements);
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class = detail::if_operand<Operand>>
 Extents<detail::rank_of<Operand>> argmin(Operand const &elements) {
   return argmin(detail::AtHome(), elements);
 }
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 Extents<detail::rank_of<Operand>> argmax(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::argmax");
   return detail::arg_extreme<true>("argmax", place, elements);
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class = detail::if_operand<Operand>>
 Extents<detail::rank_of<Operand>> argmax(Operand const &elements) {
   return argmax(detail::AtHome(), elements);
 }
 
-/* The smallest and the largest element, in one pass over memory. umem::value_error if there are no elements. */
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* The smallest and the largest element, in one pass over memory. umem::value_error if there are no
+ * elements. */
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 MinMax<detail::value_of<Operand>> minmax(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::minmax");
   using Type = detail::value_of<Operand>;
@@ -182,7 +169,7 @@ MinMax<detail::value_of<Operand>> minmax(PlaceType const &place, Operand const &
                                                 none, view);
       });
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class = detail::if_operand<Operand>>
 MinMax<detail::value_of<Operand>> minmax(Operand const &elements) {
   return minmax(detail::AtHome(), elements);
 }
@@ -190,23 +177,21 @@ MinMax<detail::value_of<Operand>> minmax(Operand const &elements) {
 /* ---- conditions ---- */
 
 /* For how many elements f(element) is true. */
-template <class PlaceType, class Operand, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Function, class = detail::if_place<PlaceType>>
 index_t count_if(PlaceType const &place, Operand const &elements, Function f) {
   UMEM_TRACE("umem::count_if");
   return detail::reduce_uses<index_t>("count_if", place, index_t(0), plus(),
                                       detail::CountOf<index_t, Function>{f},
                                       detail::use(elements, read));
 }
-template <class Operand, class Function, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Function, class = detail::if_operand<Operand>>
 index_t count_if(Operand const &elements, Function f) {
   return count_if(detail::AtHome(), elements, f);
 }
 
-/* Whether f(element) is true for any element, false if there are none. On the host the loop ends soon after it has
- * found one. Without f: whether any element is not zero; NaN is not zero. */
-template <class PlaceType, class Operand, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* Whether f(element) is true for any element, false if there are none. On the host the loop ends
+ * soon after it has found one. Without f: whether any element is not zero; NaN is not zero. */
+template <class PlaceType, class Operand, class Function, class = detail::if_place<PlaceType>>
 bool any(PlaceType const &place, Operand const &elements, Function f) {
   UMEM_TRACE("umem::any");
   return detail::any_of(place, elements, f);
@@ -222,14 +207,12 @@ template <class PlaceType, class Operand,
 bool any(PlaceType const &place, Operand const &elements) {
   return any(place, elements, detail::IsTrue());
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
-bool any(Operand const &elements) {
+template <class Operand, class = detail::if_operand<Operand>> bool any(Operand const &elements) {
   return any(detail::AtHome(), elements, detail::IsTrue());
 }
 
 /* Whether f(element) is true for all elements, true if there are none; else as any. */
-template <class PlaceType, class Operand, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Function, class = detail::if_place<PlaceType>>
 bool all(PlaceType const &place, Operand const &elements, Function f) {
   UMEM_TRACE("umem::all");
   return !detail::any_of(place, elements, detail::Negated<Function>{f});
@@ -245,41 +228,38 @@ template <class PlaceType, class Operand,
 bool all(PlaceType const &place, Operand const &elements) {
   return all(place, elements, detail::IsTrue());
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
-bool all(Operand const &elements) {
+template <class Operand, class = detail::if_operand<Operand>> bool all(Operand const &elements) {
   return all(detail::AtHome(), elements, detail::IsTrue());
 }
 
 /* ---- products and norms ---- */
 
-/* The sum of the products of elements with the same indices, 0 for no elements; in accumulator of their common type.
- * dot conjugates nothing; vdot takes the complex conjugate of the first operand, so vdot(x, x) is the square of the
- * norm. umem::value_error if the extents differ. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* The sum of the products of elements with the same indices, 0 for no elements; in accumulator of
+ * their common type. dot conjugates nothing; vdot takes the complex conjugate of the first operand,
+ * so vdot(x, x) is the square of the norm. umem::value_error if the extents differ. */
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 auto dot(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::dot");
   return detail::dot_product<false>("dot", place, one, two);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 auto dot(Operand const &one, Other const &two) {
   return dot(detail::AtHome(), one, two);
 }
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 auto vdot(PlaceType const &place, Operand const &one, Other const &two) {
   UMEM_TRACE("umem::vdot");
   return detail::dot_product<true>("vdot", place, one, two);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 auto vdot(Operand const &one, Other const &two) {
   return vdot(detail::AtHome(), one, two);
 }
 
-/* The root of the sum of the squares of all elements, of whatever rank; 0 for no elements. double for integers, float
- * and double, also complex ones; float for floating-point numbers of 16 bits. The squares may be too large or too small
- * for a double: then a second pass scales them. */
-template <class PlaceType, class Operand, class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* The root of the sum of the squares of all elements, of whatever rank; 0 for no elements. double
+ * for integers, float and double, also complex ones; float for floating-point numbers of 16 bits.
+ * The squares may be too large or too small for a double: then a second pass scales them. */
+template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 detail::norm_of<detail::value_of<Operand>> norm(PlaceType const &place, Operand const &elements) {
   UMEM_TRACE("umem::norm");
   using Type = detail::value_of<Operand>;
@@ -301,7 +281,7 @@ detail::norm_of<detail::value_of<Operand>> norm(PlaceType const &place, Operand 
   }
   return static_cast<Result>(squares);
 }
-template <class Operand, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class = detail::if_operand<Operand>>
 detail::norm_of<detail::value_of<Operand>> norm(Operand const &elements) {
   return norm(detail::AtHome(), elements);
 }

@@ -1,19 +1,16 @@
-/* umem/reductions_along.hpp - the reductions of reductions.hpp along one dimension: each gives one element of the
- * output, which has one dimension less.
+/* umem/reductions_along.hpp - the reductions of reductions.hpp along one dimension: each gives one
+ * element of the output, which has one dimension less.
  *
  *     umem::Array<umem::index_t, 1> best({rows});
  *     umem::argmax_along(scores, 1, best);                  // for each row, the column of its largest element
  *     umem::norm_along(umem::on_host, vectors, 1, lengths); // one norm for each row
  *
- * See for_each.hpp for places, operands and failures, reduce_along.hpp for outputs, and reductions.hpp for NaN, equal
- * elements and types of results. */
+ * See for_each.hpp for places, operands and failures, reduce_along.hpp for outputs, and
+ * reductions.hpp for NaN, equal elements and types of results. */
 #ifndef UMEM_REDUCTIONS_ALONG_HPP
 #define UMEM_REDUCTIONS_ALONG_HPP
 
-#include <umem/detail/monoids.hpp>
 #include <umem/reduce_along.hpp>
-
-#include <type_traits>
 
 namespace umem {
 
@@ -48,41 +45,38 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* ---- extremes ---- */
 
-/* out(...) = the position n of the first smallest, or largest, element in(..., n, ...). umem::value_error if dimension
- * axis has no elements. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+/* out(...) = the position n of the first smallest, or largest, element in(..., n, ...).
+ * umem::value_error if dimension axis has no elements. */
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void argmin_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::argmin_along");
   detail::arg_along<false>("argmin_along", place, in, axis, out);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 void argmin_along(Operand const &in, int axis, Other &&out) {
   argmin_along(detail::AtHome(), in, axis, out);
 }
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void argmax_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::argmax_along");
   detail::arg_along<true>("argmax_along", place, in, axis, out);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 void argmax_along(Operand const &in, int axis, Other &&out) {
   argmax_along(detail::AtHome(), in, axis, out);
 }
 
-/* The smallest and the largest elements to two outputs, as min_along and then max_along. umem::value_error if dimension
- * axis has no elements. */
+/* The smallest and the largest elements to two outputs, as min_along and then max_along.
+ * umem::value_error if dimension axis has no elements. */
 template <class PlaceType, class Operand, class Other, class Output,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void minmax_along(PlaceType const &place, Operand const &in, int axis, Other &&smallest,
                   Output &&largest) {
   UMEM_TRACE("umem::minmax_along");
   detail::extremes_along("minmax_along", place, in, axis, smallest, minimum(), false);
   detail::extremes_along("minmax_along", place, in, axis, largest, maximum(), true);
 }
-template <class Operand, class Other, class Output,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
 void minmax_along(Operand const &in, int axis, Other &&smallest, Output &&largest) {
   minmax_along(detail::AtHome(), in, axis, smallest, largest);
 }
@@ -91,85 +85,81 @@ void minmax_along(Operand const &in, int axis, Other &&smallest, Output &&larges
 
 /* For how many elements f(element) is true. */
 template <class PlaceType, class Operand, class Other, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void count_if_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
   UMEM_TRACE("umem::count_if_along");
   detail::reduce_dimension("count_if_along", place, axis, out, index_t(0), plus(),
                            detail::CountOf<index_t, Function>{f}, in);
 }
-template <class Operand, class Other, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class Function, class = detail::if_operand<Operand>>
 void count_if_along(Operand const &in, int axis, Other &&out, Function f) {
   count_if_along(detail::AtHome(), in, axis, out, f);
 }
 
-/* Whether f(element) is true for any element, or for all; without f, whether the elements are not zero. */
+/* Whether f(element) is true for any element, or for all; without f, whether the elements are not
+ * zero. */
 template <class PlaceType, class Operand, class Other, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
   UMEM_TRACE("umem::any_along");
   detail::reduce_dimension("any_along", place, axis, out, 0, maximum(),
                            detail::CountOf<int, Function>{f}, in);
 }
 template <class Operand, class Other, class Function = detail::IsTrue,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+          class = detail::if_operand<Operand>>
 void any_along(Operand const &in, int axis, Other &&out, Function f = {}) {
   any_along(detail::AtHome(), in, axis, out, f);
 }
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   any_along(place, in, axis, out, detail::IsTrue());
 }
 template <class PlaceType, class Operand, class Other, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
   UMEM_TRACE("umem::all_along");
   detail::reduce_dimension("all_along", place, axis, out, 1, minimum(),
                            detail::CountOf<int, Function>{f}, in);
 }
 template <class Operand, class Other, class Function = detail::IsTrue,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+          class = detail::if_operand<Operand>>
 void all_along(Operand const &in, int axis, Other &&out, Function f = {}) {
   all_along(detail::AtHome(), in, axis, out, f);
 }
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   all_along(place, in, axis, out, detail::IsTrue());
 }
 
 /* ---- products and norms ---- */
 
-/* The sums of products along a dimension. vdot_along takes the complex conjugates of the first operand. */
+/* The sums of products along a dimension. vdot_along takes the complex conjugates of the first
+ * operand. */
 template <class PlaceType, class Operand, class Other, class Output,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void dot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                Output &&out) {
   UMEM_TRACE("umem::dot_along");
   detail::dot_products<false>("dot_along", place, one, two, axis, out);
 }
-template <class Operand, class Other, class Output,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
 void dot_along(Operand const &one, Other const &two, int axis, Output &&out) {
   dot_along(detail::AtHome(), one, two, axis, out);
 }
 template <class PlaceType, class Operand, class Other, class Output,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void vdot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                 Output &&out) {
   UMEM_TRACE("umem::vdot_along");
   detail::dot_products<true>("vdot_along", place, one, two, axis, out);
 }
-template <class Operand, class Other, class Output,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
 void vdot_along(Operand const &one, Other const &two, int axis, Output &&out) {
   vdot_along(detail::AtHome(), one, two, axis, out);
 }
 
 /* The roots of the sums of squares, without overflow. */
-template <class PlaceType, class Operand, class Other,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void norm_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   UMEM_TRACE("umem::norm_along");
   using Type = detail::value_of<Operand>;
@@ -177,7 +167,7 @@ void norm_along(PlaceType const &place, Operand const &in, int axis, Other &&out
   detail::reduce_dimension("norm_along", place, axis, out, Square{}, plus(),
                            detail::SquareOf<detail::norm_of<Type>, Square>(), in);
 }
-template <class Operand, class Other, class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class = detail::if_operand<Operand>>
 void norm_along(Operand const &in, int axis, Other &&out) {
   norm_along(detail::AtHome(), in, axis, out);
 }

@@ -9,11 +9,7 @@
 #ifndef UMEM_SCALAR_HPP
 #define UMEM_SCALAR_HPP
 
-#include <umem/buffer.hpp>
 #include <umem/vector.hpp>
-#include <umem/view.hpp>
-
-#include <type_traits>
 
 namespace umem {
 

@@ -10,11 +10,8 @@
 #include <umem/extents.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <initializer_list>
 #include <memory>
-#include <string>
-#include <utility>
 
 namespace umem {
 

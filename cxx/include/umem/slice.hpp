@@ -10,18 +10,15 @@
  *     umem::range(first, last, step)       first, first + step, ... up to, but not including, last; step may be negative
  *     umem::full_extent                    all, with the ghost cells of the dimension
  *
- * Slices of std::submdspan mean the same here: pairs of integers, std::strided_slice, integral constants, and, with
- * umem/mdspan.hpp, std::full_extent. A negative integer is the index of a ghost cell. Only umem::end counts from the
- * end. It is the extent of the dimension, so umem::end is the first ghost cell after the elements. Ranges may reach into
- * ghost cells; the part has no ghost cells in these dimensions, and its indices begin at 0. */
+ * Slices of std::submdspan mean the same here: pairs of integers, std::strided_slice, integral
+ * constants, and, with umem/mdspan.hpp, std::full_extent. A negative integer is the index of a
+ * ghost cell. Only umem::end counts from the end. It is the extent of the dimension, so umem::end
+ * is the first ghost cell after the elements. Ranges may reach into ghost cells; the part has no
+ * ghost cells in these dimensions, and its indices begin at 0. */
 #ifndef UMEM_SLICE_HPP
 #define UMEM_SLICE_HPP
 
-#include <umem/config.hpp>
 #include <umem/extents.hpp>
-
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 
@@ -108,7 +105,8 @@ inline constexpr bool is_pair<SliceType, std::void_t<decltype(std::declval<Slice
     is_position<std::decay_t<decltype(std::declval<SliceType>().first)>>
         &&is_position<std::decay_t<decltype(std::declval<SliceType>().second)>>;
 
-/* std::strided_slice of any library: the indices offset, offset + stride, ... below offset + extent */
+/* std::strided_slice of any library: the indices offset, offset + stride, ... below offset +
+ * extent */
 template <class SliceType, class = void> inline constexpr bool is_strided_slice = false;
 template <class SliceType>
 inline constexpr bool is_strided_slice<

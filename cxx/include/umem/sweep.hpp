@@ -10,19 +10,20 @@
  *     };
  *     double change = umem::sweep(place, next, interior(next), 0.0, umem::maximum(), Jacobi{u});
  *
- * On a GPU neighbouring threads take neighbouring elements of a row. An array in column-major order is faster there as its
- * transpose, with f for the indices in reversed order.
+ * On a GPU neighbouring threads take neighbouring elements of a row. An array in column-major order
+ * is faster there as its transpose, with f for the indices in reversed order.
  *
- * See for_each.hpp for operands, places, order and failures, and reduce.hpp for the order of operations. */
+ * See for_each.hpp for operands, places, order and failures, and reduce.hpp for the order of
+ * operations. */
 #ifndef UMEM_SWEEP_HPP
 #define UMEM_SWEEP_HPP
 
-#include <umem/detail/device_sweep.hpp>
 #include <umem/detail/host_reduce.hpp>
 #include <umem/for_each.hpp>
-#include <umem/functional.hpp>
 
-#include <type_traits>
+#if defined(__CUDACC__)
+#include <umem/detail/sweep_kernels.cuh>
+#endif
 
 namespace umem {
 
@@ -44,23 +45,19 @@ constexpr bool is_sweep() {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for the indices of a range. */
-template <class Index, int Rank, class Result, class Op, class Function>
-Result reduce_indices(DevicePlace const &place, Range<Rank> const &range, Result const &init, Op op,
+template <class Index, class PlaceType, int Rank, class Result, class Op, class Function>
+Result reduce_indices(PlaceType const &place, Range<Rank> const &range, Result const &init, Op op,
                       Function f) {
-  return device_index_reduce<Index>(place, op, f, init, range.begin, range.end);
-}
-template <class Index, int Rank, class Result, class Op, class Function>
-Result reduce_indices(HostPlace const &place, Range<Rank> const &range, Result const &init, Op op,
-                      Function f) {
-  check_for_host<Op, Function>();
-  auto part = host_index_reduce<Index, Result>(place, op, f, range.begin, range.end);
-  return part.any ? static_cast<Result>(op(init, part.value)) : init;
-}
-template <class Index, int Rank, class Result, class Op, class Function>
-Result reduce_indices(Place const &place, Range<Rank> const &range, Result const &init, Op op,
-                      Function f) {
-  return place.is_device() ? reduce_indices<Index>(place.device(), range, init, op, f)
-                           : reduce_indices<Index>(place.host(), range, init, op, f);
+  return on_side(
+      place,
+      [&](auto const &host) -> Result {
+        check_for_host<Op, Function>();
+        auto part = host_index_reduce<Index, Result>(host, op, f, range.begin, range.end);
+        return part.any ? static_cast<Result>(op(init, part.value)) : init;
+      },
+      [&](auto const &device) -> Result {
+        return device_index_reduce<Index>(device, op, f, init, range.begin, range.end);
+      });
 }
 
 /* op over init and f(value, i, j, ...) for the elements of a view. */
@@ -102,7 +99,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(i, j, ...) for all indices of a range. */
 template <class Index = index_t, class PlaceType, int Rank, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, Result init, Op op,
                              Function f) {
   UMEM_TRACE("umem::for_each_index_reduce");
@@ -113,18 +110,18 @@ Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, R
     return init;
 }
 template <class Index = index_t, class PlaceType, int Rank, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 Result for_each_index_reduce(PlaceType const &place, Extents<Rank> const &extents, Result init,
                              Op op, Function f) {
   return for_each_index_reduce<Index>(place, Range<Rank>(extents), init, op, f);
 }
 
-/* Gives new values to the elements whose indices are in range, and returns op over init and the results of f. f(value,
- * i, j, ...) writes the new value of element (i, j, ...) to value and does not read it: value need not be the element
- * itself. f must not read elements that the sweep writes. Throws umem::index_error if the range leaves the elements and
- * their ghost cells. */
+/* Gives new values to the elements whose indices are in range, and returns op over init and the
+ * results of f. f(value, i, j, ...) writes the new value of element (i, j, ...) to value and does
+ * not read it: value need not be the element itself. f must not read elements that the sweep
+ * writes. Throws umem::index_error if the range leaves the elements and their ghost cells. */
 template <class Index = index_t, class PlaceType, class Operand, class Result, class Op,
-          class Function, class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class Function, class = detail::if_place<PlaceType>>
 Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operand> const &range,
              Result init, Op op, Function f) {
   UMEM_TRACE("umem::sweep");
@@ -148,7 +145,7 @@ Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operan
     return init;
 }
 template <class Index = index_t, class Operand, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+          class = detail::if_operand<Operand>>
 Result sweep(Operand &&elements, detail::range_of<Operand> const &range, Result init, Op op,
              Function f) {
   return sweep<Index>(detail::AtHome(), elements, range, init, op, f);

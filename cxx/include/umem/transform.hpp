@@ -9,22 +9,21 @@
  * for another reason, the side of an output array that was current before is current again,
  * unless it is the side that the call has written.
  *
- * The operands are those of for_each.hpp, and so is the place if the caller names none: the home of the output, or the
- * host if a kernel there cannot use an input. Then arrays transfer their elements to the host, the host side of the
- * output becomes current, and its next use on the GPU transfers it. For more inputs or outputs use for_each. */
+ * The operands are those of for_each.hpp, and so is the place if the caller names none: the home of
+ * the output, or the host if a kernel there cannot use an input. Then arrays transfer their
+ * elements to the host, the host side of the output becomes current, and its next use on the GPU
+ * transfers it. For more inputs or outputs use for_each. */
 #ifndef UMEM_TRANSFORM_HPP
 #define UMEM_TRANSFORM_HPP
 
 #include <umem/for_each.hpp>
 
-#include <type_traits>
-
 namespace umem {
 
 namespace detail {
 
-/* out = functor(in...), one function for each side: so the compiler reports a functor that is not for that
- * side. */
+/* out = functor(in...), one function for each side: so the compiler reports a functor that is not
+ * for that side. */
 template <class Function> struct Assign { Function functor; };
 template <class Function> struct AssignOnHost {
   Function functor;
@@ -66,20 +65,19 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* out = functor(in) */
 template <class PlaceType, class Operand, class Other, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void transform(PlaceType const &place, Operand const &in, Other &&out, Function f) {
   UMEM_TRACE("umem::transform");
   detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(in, read));
 }
-template <class Operand, class Other, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>>
+template <class Operand, class Other, class Function, class = detail::if_operand<Operand>>
 void transform(Operand const &in, Other &&out, Function f) {
   transform(detail::AtHome(), in, out, f);
 }
 
 /* out = f(one, two) */
 template <class PlaceType, class Operand, class Other, class Output, class Function,
-          class = std::enable_if_t<detail::is_place<PlaceType>>>
+          class = detail::if_place<PlaceType>>
 void transform(PlaceType const &place, Operand const &one, Other const &two, Output &&out,
                Function f) {
   UMEM_TRACE("umem::transform");
@@ -87,7 +85,7 @@ void transform(PlaceType const &place, Operand const &one, Other const &two, Out
                          detail::use(two, read));
 }
 template <class Operand, class Other, class Output, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand>>, class = void>
+          class = detail::if_operand<Operand>, class = void>
 void transform(Operand const &one, Other const &two, Output &&out, Function f) {
   transform(detail::AtHome(), one, two, out, f);
 }

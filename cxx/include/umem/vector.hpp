@@ -12,14 +12,6 @@
 #include <umem/buffer.hpp>
 #include <umem/view.hpp>
 
-#include <cstddef>
-#include <iterator>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 namespace umem {
 namespace detail {
 

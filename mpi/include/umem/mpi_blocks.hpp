@@ -17,7 +17,7 @@
 #include <umem/exchange.hpp>
 #include <umem/functional.hpp>
 #include <umem/mpi.hpp>
-#include <umem/npy_header.hpp>
+#include <umem/npy.hpp>
 #include <umem/reduce.hpp>
 
 #include <array>

@@ -1,22 +1,14 @@
-/* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs. The threads of a block share outputs: if the
- * elements of one output follow each other, neighbouring threads read these, and else those of neighbouring outputs. If
- * there are few outputs, several blocks compute one. */
+/* umem/detail/along_kernels.cuh - reductions along one dimension on GPUs. The threads of a block
+ * share outputs: if the elements of one output follow each other, neighbouring threads read these,
+ * and else those of neighbouring outputs. If there are few outputs, several blocks compute one. */
 #ifndef UMEM_DETAIL_ALONG_KERNELS_CUH
 #define UMEM_DETAIL_ALONG_KERNELS_CUH
 
-#include <umem/detail/index_kernels.cuh>
 #include <umem/detail/map_kernels.cuh>
 #include <umem/detail/monoids.hpp>
-#include <umem/detail/scratch.cuh>
 #include <umem/detail/sweep_kernels.cuh>
-#include <umem/view.hpp>
 
-#include <algorithm>
-#include <type_traits>
-#include <utility>
-
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 template <class Operands, class Result, class Op, class Function, class OutType, int Rank,
           class... Types>
@@ -87,8 +79,8 @@ inline unsigned power_of_two(index_t n, unsigned most) noexcept {
 /* From this number of outputs on each has its blocks for itself; fewer keep as many blocks busy. */
 inline constexpr index_t many_outputs = 1 << 10, many_blocks = 1 << 11;
 
-/* How the threads of a block share outputs: each output has `lanes` threads, a power of two. in_lines: the lanes of an
- * output are neighbours, else the outputs are. */
+/* How the threads of a block share outputs: each output has `lanes` threads, a power of two.
+ * in_lines: the lanes of an output are neighbours, else the outputs are. */
 struct AlongShape {
   bool in_lines;
   unsigned lanes, outputs; /* outputs of a block */
@@ -136,7 +128,8 @@ __device__ Partial<Result> reduce_over_lanes(Op &op, AlongShape const &shape, Pa
   return *parts;
 }
 
-/* The result of value(n) for n = first, first + step, ... < end. Starts several loads before it waits for one. */
+/* The result of value(n) for n = first, first + step, ... < end. Starts several loads before it
+ * waits for one. */
 template <class Result, class Op, class Value>
 __device__ Partial<Result> reduce_steps(Op &op, index_t first, index_t end, index_t step,
                                         Value const &value) {
@@ -175,8 +168,8 @@ __device__ void finish_output(Along &all, index_t number, Partial<Result> const 
   at_number(all.out, number, store, std::make_integer_sequence<int, Rank - 1>());
 }
 
-/* Block n reduces a piece of each output of tile n % tiles. If there is one piece, it stores the outputs,
- * else the results of its piece. */
+/* Block n reduces a piece of each output of tile n % tiles. If there is one piece, it stores the
+ * outputs, else the results of its piece. */
 template <int Rank, class Result, class Along>
 __global__ void __launch_bounds__(block_threads)
     along_by_block(Along all, AlongShape shape, index_t first, index_t outputs, index_t pieces,
@@ -260,7 +253,6 @@ void device_along(DevicePlace const &place, Op const &op, Function const &functo
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

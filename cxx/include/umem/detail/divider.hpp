@@ -6,10 +6,7 @@
 
 #include <umem/config.hpp>
 
-#include <cstdint>
-
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 /* Divides numbers below 2^31 by a divisor in [1, 2^31). */
 struct Divider {
@@ -40,7 +37,6 @@ struct Divider {
   }
 };
 
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

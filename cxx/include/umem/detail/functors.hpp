@@ -1,19 +1,15 @@
-/* umem/detail/functors.hpp - what the functors of loops take, and what the compiler says of one that fits nothing.
+/* umem/detail/functors.hpp - what the functors of loops take, and what the compiler says of one
+ * that fits nothing.
  *
  * A loop that has said why it cannot be compiled is left out, so that its message stands alone. */
 #ifndef UMEM_DETAIL_FUNCTORS_HPP
 #define UMEM_DETAIL_FUNCTORS_HPP
 
-#include <umem/config.hpp>
 #include <umem/extents.hpp>
 
-#include <cstddef>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 /* ---- parameters ---- */
 
@@ -55,7 +51,8 @@ template <class Function> constexpr bool hides_parameters() {
 #endif
 }
 
-/* Empty where they are not known: of templates, of functors with several call operators, and of those that hide them. */
+/* Empty where they are not known: of templates, of functors with several call operators, and of
+ * those that hide them. */
 template <class Function>
 using parameters_of = typename std::conditional_t<hides_parameters<Function>(), ParametersOf<void>,
                                                   OwnParameters<Function>>::type;
@@ -84,8 +81,8 @@ struct AnyFraction {
   constexpr operator Fraction() const;
 };
 
-/* Whether a parameter among the indices takes a Probe. The probe is in braces, from which no type is deduced: so the
- * body of a generic functor is not looked at. */
+/* Whether a parameter among the indices takes a Probe. The probe is in braces, from which no type
+ * is deduced: so the body of a generic functor is not looked at. */
 template <class Probe, class Index, class Function, class... Types, int... Before, int... After>
 auto takes_probe(std::tuple<Types...> *, std::integer_sequence<int, Before...>,
                  std::integer_sequence<int, After...>)
@@ -174,7 +171,6 @@ template <class Op, class Result> constexpr bool joins() {
   return fits;
 }
 
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

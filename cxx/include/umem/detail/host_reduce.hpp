@@ -7,17 +7,7 @@
 #include <umem/detail/host_loops.hpp>
 #include <umem/functional.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 /* The result over some elements. Over no elements there is none. */
 template <class Result> struct Partial {
@@ -35,7 +25,8 @@ UMEM_FUNCTION Partial<Result> combine(Op &op, Partial<Result> const &a, Partial<
 inline constexpr index_t reduce_lanes = 16;
 inline constexpr index_t reduce_block = 1024;
 
-/* Joins 16 partial results in pairs. All their numbers are constants: so compilers keep them in registers. */
+/* Joins 16 partial results in pairs. All their numbers are constants: so compilers keep them in
+ * registers. */
 template <class Result, class Op> Result join_lanes(Op &op, Result *lane) {
   for (index_t l = 0; l < 8; l++) lane[l] = static_cast<Result>(op(lane[l], lane[l + 8]));
   for (index_t l = 0; l < 4; l++) lane[l] = static_cast<Result>(op(lane[l], lane[l + 4]));
@@ -64,8 +55,9 @@ template <> inline constexpr bool is_extreme<float, maximum> = true;
 template <> inline constexpr bool is_extreme<double, minimum> = true;
 template <> inline constexpr bool is_extreme<double, maximum> = true;
 
-/* The extreme of groups * 16 or 8 numbers that follow each other. Processors compute the larger of two numbers in one
- * instruction that loses NaN, and find NaN in another; compilers use these instructions only in code with vectors. */
+/* The extreme of groups * 16 or 8 numbers that follow each other. Processors compute the larger of
+ * two numbers in one instruction that loses NaN, and find NaN in another; compilers use these
+ * instructions only in code with vectors. */
 template <class Result, class Op> struct ExtremesOf {
   using Vector [[gnu::vector_size(16)]] = Result;
   using Mask [[gnu::vector_size(16)]] =
@@ -269,7 +261,8 @@ Result host_reduce_strips(Op &op, Function &functor, index_t begin, index_t end,
   return result;
 }
 
-/* Loops Dim to Rank - 1 with the indices of the outer loops before. Each loop runs at least once. */
+/* Loops Dim to Rank - 1 with the indices of the outer loops before. Each loop runs at least
+ * once. */
 template <int Dim, class Result, class Index, int Rank, class Op, class Function, class... Indices>
 Result host_reduce_index_nest(Op &op, Function &functor, Extents<Rank> const &begin,
                               Extents<Rank> const &end, Indices... before) {
@@ -336,7 +329,8 @@ private:
   }
 };
 
-/* Reduces functor(element, i, j, ...), where the element is that of a view in column-major order. */
+/* Reduces functor(element, i, j, ...), where the element is that of a view in column-major
+ * order. */
 template <class Index, class Result, class Type, int Rank, class Op, class Function>
 Partial<Result> host_sweep_columns(HostPlace place, Op &op, Function &functor,
                                    View<Type, Rank> const &view, Extents<Rank> const &begin,
@@ -360,7 +354,6 @@ Partial<Result> host_sweep(HostPlace place, Op &op, Function &functor, View<Type
   return host_index_reduce<Index, Result>(place, op, invoke, begin, end);
 }
 
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

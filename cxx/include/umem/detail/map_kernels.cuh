@@ -1,21 +1,188 @@
-/* umem/detail/map_kernels.cuh - kernels that call a function with elements of any number of views, and with their
- * indices. */
+/* umem/detail/map_kernels.cuh - kernels that call a function with elements of any number of views,
+ * and with their indices. */
 #ifndef UMEM_DETAIL_MAP_KERNELS_CUH
 #define UMEM_DETAIL_MAP_KERNELS_CUH
 
-#include <umem/detail/divider.hpp>
-#include <umem/detail/index_kernels.cuh>
-#include <umem/detail/loop_layout.hpp>
+#include <umem/detail/host_loops.hpp>
+#include <umem/detail/launch.cuh>
 #include <umem/detail/operand.hpp>
-#include <umem/detail/pack.cuh>
-#include <umem/detail/row_kernels.cuh>
 
-#include <cstdint>
-#include <type_traits>
-#include <utility>
+namespace umem::detail {
 
-namespace umem {
-namespace detail {
+/* Several elements that a thread loads and stores with accesses of 16
+ * bytes. */
+
+inline constexpr std::size_t access_bytes = 16;
+
+/* Width elements of Type without const. More than one fill whole accesses. */
+template <class Type, int Width> union alignas(Width > 1 ? access_bytes : alignof(Type)) Pack {
+  Type at[Width];
+
+  __device__ Pack() {}
+};
+
+/* Whether accesses of 16 bytes hold whole elements. */
+template <class Type>
+inline constexpr bool fits_access = sizeof(Type) <= access_bytes &&
+                                    (sizeof(Type) & (sizeof(Type) - 1)) == 0;
+
+constexpr std::size_t least(std::size_t a) { return a; }
+template <class... Slices>
+constexpr std::size_t least(std::size_t a, std::size_t b, Slices... more) {
+  return least(a < b ? a : b, more...);
+}
+
+/* The elements of a pack: as many of the smallest type as one access holds. */
+template <class... Types>
+inline constexpr int pack_size = (fits_access<Types> && ...)
+                                     ? static_cast<int>(access_bytes / least(sizeof(Types)...))
+                                     : 1;
+
+/* How many elements before the first one a run of packs must begin to align all accesses; -1 if
+ * no number does. */
+template <int Width, class... Types> int pack_head(Types *...first) noexcept {
+  auto is_aligned = [](std::uintptr_t adr, std::size_t size, int head) {
+    return (adr - static_cast<std::size_t>(head) * size) % access_bytes == 0;
+  };
+  if (Width == 1) return 0;
+  for (int head = 0; head < Width; head++)
+    if ((is_aligned(reinterpret_cast<std::uintptr_t>(first), sizeof(Types), head) && ...))
+      return head;
+  return -1;
+}
+
+template <int Width, class Type> __device__ Pack<Type, Width> load_pack(Type const *first) {
+  return *reinterpret_cast<Pack<Type, Width> const *>(first);
+}
+
+/* By an intrinsic: the compiler splits other stores into elements. */
+template <int Width, class Type>
+__device__ void store_pack(Type *first, Pack<Type, Width> const &pack) {
+  if constexpr (Width > 1) {
+    uint4 access[sizeof pack / access_bytes];
+    std::memcpy(access, &pack, sizeof pack);
+#pragma unroll
+    for (std::size_t n = 0; n < sizeof pack / access_bytes; n++)
+      __stwb(reinterpret_cast<uint4 *>(first) + n, access[n]);
+  } else {
+    *first = pack.at[0];
+  }
+}
+
+/* ---- those of the elements [first, first + V) that are in [0, count) ---- */
+
+/* Starts all loads before it waits for one. */
+template <int Width, class Integer, class Type>
+__device__ Pack<std::remove_const_t<Type>, Width> load_part(Type *data, Integer first,
+                                                            Integer count) {
+  Pack<std::remove_const_t<Type>, Width> pack;
+#pragma unroll
+  for (int e = 0; e < Width; e++)
+    if (first + e >= 0 && first + e < count) pack.at[e] = data[first + e];
+  return pack;
+}
+template <int Width, class Integer, class Type>
+__device__ void store_part(Type *data, Integer first, Integer count,
+                           Pack<Type, Width> const &pack) {
+#pragma unroll
+  for (int e = 0; e < Width; e++)
+    if (first + e >= 0 && first + e < count) data[first + e] = pack.at[e];
+}
+
+/* ---- operands of a loop ---- */
+
+/* Elements that follow each other. loads: whether the function reads them. */
+template <class ElementType, bool loads_> struct PackOperand {
+  using Type = ElementType;
+  static constexpr bool loads = loads_;
+
+  Type *data;
+};
+
+/* A pack of an operand in registers. */
+template <int Width, class Operand> struct LoadedPack {
+  typename Operand::Type *data;
+  Pack<std::remove_const_t<typename Operand::Type>, Width> pack;
+
+  __device__ typename Operand::Type &operator[](int e) { return pack.at[e]; }
+};
+template <int Width, class Integer, class Operand>
+__device__ LoadedPack<Width, Operand> load_operand(Operand const &operand, Integer first,
+                                                   Integer count, bool is_whole) {
+  LoadedPack<Width, Operand> loaded;
+  loaded.data = operand.data;
+  if constexpr (Operand::loads)
+    loaded.pack = is_whole ? load_pack<Width>(operand.data + first)
+                           : load_part<Width>(operand.data, first, count);
+  return loaded;
+}
+
+/* call(e, element of each operand) for the elements of packs, which then are stored. Starts all
+ * loads before. */
+template <int Width, class Call, class Integer, class... Operands>
+__device__ void map_whole(Call &invoke, Integer first, LoadedPack<Width, Operands>... loaded) {
+#pragma unroll
+  for (int e = 0; e < Width; e++) invoke(e, loaded[e]...);
+  auto store = [&](auto &operand, auto *data) {
+    if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
+      store_pack<Width>(data + first, operand.pack);
+  };
+  (store(loaded, loaded.data), ...);
+}
+template <int Width, class Call, class Integer, class... Operands>
+__device__ void map_part(Call &invoke, Integer first, Integer count,
+                         LoadedPack<Width, Operands>... loaded) {
+#pragma unroll
+  for (int e = 0; e < Width; e++)
+    if (first + e >= 0 && first + e < count) invoke(e, loaded[e]...);
+  auto store = [&](auto &operand, auto *data) {
+    if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
+      store_part<Width>(data, first, count, operand.pack);
+  };
+  (store(loaded, loaded.data), ...);
+}
+
+/* call(e, element of each operand) for the elements [first, first + Width) that are in [0, count).
+ * Uses whole accesses, which then are aligned, if all of them are. */
+template <int Width, class Call, class Integer, class... Operands>
+__device__ void map_pack_at(Call &&invoke, Integer first, Integer count,
+                            Operands const &...operands) {
+  if (first >= 0 && first + Width <= count)
+    map_whole<Width>(invoke, first, load_operand<Width>(operands, first, count, true)...);
+  else /* the first or the last pack */
+    map_part<Width>(invoke, first, count, load_operand<Width>(operands, first, count, false)...);
+}
+
+/* Elements of views that are contiguous within each row, but not
+ * from row to row, such as interiors of views with ghost cells: functions of the indices of rows
+ * and, as the last index, of the packs in a row. */
+
+/* Rows with fewer elements gain nothing from packs. */
+template <int Width> inline constexpr index_t least_row = 8 * Width;
+
+/* The most packs that a row of count elements can overlap, wherever it begins. */
+template <int Width> constexpr index_t packs_of_row(index_t count) noexcept {
+  return (count + 2 * (Width - 1)) / Width;
+}
+
+/* A row, starting at its element 0. All indices count but the last. */
+template <class Type, int Rank, int... Nth, class... Indices>
+__device__ Type *row_at(Type *data, Extents<Rank> const &strides,
+                        std::integer_sequence<int, Nth...>, Indices... i) {
+  return data +
+         ((Nth < Rank - 1 ? static_cast<index_t>(i) * strides.at[Nth] : 0) + ... + index_t(0));
+}
+
+/* The number of the first element of a pack of a row, counted from element 0, which is number
+ * (head + offset) % Width of pack 0. */
+template <int Width> __device__ index_t pack_begin(index_t pack, index_t head, index_t offset) {
+  return pack * Width - ((head + offset) & (Width - 1));
+}
+
+template <class Integer> __device__ index_t last_of(Integer i) { return static_cast<index_t>(i); }
+template <class Integer, class... More> __device__ index_t last_of(Integer, More... j) {
+  return last_of(j...);
+}
 
 /* ---- elements that follow each other ---- */
 
@@ -113,7 +280,8 @@ template <int Count, int Rank, class Type> struct StridedOperand {
 
 template <bool indexed, class Operands, int Rank, class Function, class... Types> struct MapStrided;
 
-/* functor(element of each operand), if indexed with the indices after, as a function of the indices of loops. */
+/* functor(element of each operand), if indexed with the indices after, as a function of the indices
+ * of loops. */
 template <bool indexed, int... Nth, int Rank, class Function, class... Types>
 struct MapStrided<indexed, std::integer_sequence<int, Nth...>, Rank, Function, Types...>
     : StridedOperand<Nth, Rank, Types>... {
@@ -161,8 +329,8 @@ bool has_packed_rows(LoopLayout<Rank, Count> const &loops) noexcept {
 template <class Index, int Width, class Operands, int Rank, class Function, class... Packs>
 struct MapRows;
 
-/* functor(element of each operand) as a function of the indices of rows and, as the last index, of the
- * packs in a row. If Index is not void, with the indices after. */
+/* functor(element of each operand) as a function of the indices of rows and, as the last index, of
+ * the packs in a row. If Index is not void, with the indices after. */
 template <class Index, int Width, int... Nth, int Rank, class Function, class... Packs>
 struct MapRows<Index, Width, std::integer_sequence<int, Nth...>, Rank, Function, Packs...>
     : StridedOperand<Nth, Rank, typename Packs::Type>... {
@@ -221,8 +389,8 @@ PackOperand<Type, false> operand_from(FreshView<Type, Rank> const &view, index_t
 template <class ViewType>
 using packs_of = decltype(operand_from(std::declval<ViewType const &>(), 0));
 
-/* Loops over views with gaps between their elements: over the packs of rows where these are aligned, else over the
- * elements. */
+/* Loops over views with gaps between their elements: over the packs of rows where these are
+ * aligned, else over the elements. */
 template <class Index, int Rank, class Function, class... Views>
 void device_map_rows(DevicePlace const &place, Function const &functor,
                      LoopLayout<Rank, static_cast<int>(sizeof...(Views))> const &loops,
@@ -259,7 +427,8 @@ struct DeviceReversedIndices<Function, std::integer_sequence<int, Dims...>, Type
   }
 };
 
-/* Loops over views in column-major order: threads beside each other get elements beside each other. */
+/* Loops over views in column-major order: threads beside each other get elements beside each
+ * other. */
 template <class Index, int Rank, class Function, class... Views>
 void device_map_columns(DevicePlace const &place, Function const &functor,
                         Extents<Rank> const &begin, Extents<Rank> const &end,
@@ -334,7 +503,6 @@ void device_indexed(DevicePlace const &place, Function const &functor, Extents<R
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

@@ -1,23 +1,15 @@
-/* umem/detail/monoids.hpp - what the reductions of reductions.hpp join, on host and device: values with their
- * positions, two extremes at once, sums of squares, products. Every operation is associative and commutative. */
+/* umem/detail/monoids.hpp - what the reductions of reductions.hpp join, on host and device: values
+ * with their positions, two extremes at once, sums of squares, products. Every operation is
+ * associative and commutative. */
 #ifndef UMEM_DETAIL_MONOIDS_HPP
 #define UMEM_DETAIL_MONOIDS_HPP
 
-#include <umem/config.hpp>
 #include <umem/detail/functors.hpp>
-#include <umem/element.hpp>
-#include <umem/extents.hpp>
-#include <umem/functional.hpp>
-#include <umem/place.hpp>
-#include <umem/view.hpp>
+#include <umem/detail/host_reduce.hpp>
 
 #include <cmath>
-#include <type_traits>
-#include <utility>
 
-namespace umem {
-
-namespace detail {
+namespace umem::detail {
 
 /* ---- values with their positions ---- */
 
@@ -32,7 +24,8 @@ template <class Type> struct Located {
   }
 };
 
-/* The smaller, or larger, value; a NaN before all others; of equal ones, that with the lower number. */
+/* The smaller, or larger, value; a NaN before all others; of equal ones, that with the lower
+ * number. */
 template <bool largest_value> struct FirstExtreme {
   template <class Type>
   UMEM_FUNCTION constexpr Located<Type> operator()(Located<Type> const &a,
@@ -161,7 +154,8 @@ template <class Type> struct NormOf<Type, std::enable_if_t<is_complex<Type>>> {
   using type = complex_part_t<accumulator<Type>>;
 };
 
-/* The type of norms of Type: that of its sums, but double for integers, and a real number for complex ones. */
+/* The type of norms of Type: that of its sums, but double for integers, and a real number for
+ * complex ones. */
 template <class Type> using norm_of = typename NormOf<Type>::type;
 
 /* functor of the square, or of the squares of both parts of a complex number, added. */
@@ -187,9 +181,9 @@ template <class Result> struct Squares {
   }
 };
 
-/* The same without overflow and underflow: three sums, of the squares of large numbers, scaled down, of small ones,
- * scaled up, and of all others. J. L. Blue, A portable Fortran program to find the Euclidean norm of a vector, ACM
- * TOMS 4 (1978); with the constants for double. */
+/* The same without overflow and underflow: three sums, of the squares of large numbers, scaled
+ * down, of small ones, scaled up, and of all others. J. L. Blue, A portable Fortran program to find
+ * the Euclidean norm of a vector, ACM TOMS 4 (1978); with the constants for double. */
 struct ScaledSquares {
   double large, middle, small;
 
@@ -230,7 +224,112 @@ using squares_of =
                            !std::is_same_v<complex_part_t<Type>, float>,
                        ScaledSquares, Squares<norm_of<Type>>>;
 
-} // namespace detail
-} // namespace umem
+/* Reductions on the host that know the numbers of the elements: by pieces of rows, which
+ * are short enough to be read twice from a cache. The loops run in the order of memory. */
+
+/* Loops Dim to Rank - 1. The strides of the second operand are those of the numbers. */
+template <int Dim, class Result, int Rank, class Op, class Leaf, class Type>
+void host_pieces(Op &op, Leaf &leaf, LoopLayout<Rank, 2> const &loops, Type const *first,
+                 index_t number, Partial<Result> &result) {
+  index_t const extent = loops.extents.at[Dim];
+  index_t const stride = loops.strides[0].at[Dim], step = loops.strides[1].at[Dim];
+  if constexpr (Dim < Rank - 1) {
+    for (index_t i = 0; i < extent; i++)
+      host_pieces<Dim + 1>(op, leaf, loops, first + i * stride, number + i * step, result);
+  } else {
+    for (index_t begin = 0; begin < extent; begin += reduce_block) {
+      index_t const n = extent - begin < reduce_block ? extent - begin : reduce_block;
+      Type const *const piece = first + begin * stride;
+      index_t const low = number + begin * step;
+      InLine<Type> const in_line{piece};
+      auto strided = [piece, stride](index_t i) -> Type const & { return piece[i * stride]; };
+      Result part =
+          stride == 1 ? leaf(n, in_line, low, step, result) : leaf(n, strided, low, step, result);
+      result = combine(op, result, Partial<Result>{part, true});
+    }
+  }
+}
+
+/* op over leaf(n, get, number, step, so_far) of all pieces: element get(i), for i < n, has the
+ * number number + i * step in C order, and so_far is the result over earlier pieces. Threads have
+ * copies of leaf. */
+template <class Result, class Op, class Leaf, class Type, int Rank>
+Partial<Result> host_reduce_pieces(HostPlace place, Op op, Leaf const &leaf,
+                                   View<Type, Rank> const &view) {
+  if (view.size() == 0) return {};
+  auto loops = loops_of(view, View<Type, Rank>(nullptr, view.extents));
+  simplify(loops);
+  if (place.threads == 1) {
+    Partial<Result> result;
+    Leaf own = leaf;
+    host_pieces<0>(op, own, loops, view.data, 0, result);
+    return result;
+  }
+  Cut const cut = cut_for(parts_of(place), loops.extents);
+  int const k = cut.dimension;
+  return host_reduce_parts<Result>(cut, op, [&](index_t begin, index_t end) {
+    auto part = loops;
+    part.extents.at[k] = end - begin;
+    Partial<Result> result;
+    Op own_op = op;
+    Leaf own = leaf;
+    host_pieces<0>(own_op, own, part, view.data + begin * loops.strides[0].at[k],
+                   begin * loops.strides[1].at[k], result);
+    return result.value;
+  });
+}
+
+/* ---- leaves ---- */
+
+/* The first of the smallest or largest elements. */
+template <bool largest_value> struct FindExtreme {
+  template <class Get, class Type>
+  Located<Type> operator()(index_t n, Get const &get, index_t number, index_t step,
+                           Partial<Located<Type>> const &so_far) const {
+    std::conditional_t<largest_value, maximum, minimum> op;
+    Type const value = host_reduce_block<Type>(op, n, get);
+    if (so_far.any) { /* most pieces end here: their best element is no candidate */
+      FirstExtreme<largest_value> better;
+      Located<Type> const lowest{value, number};
+      if (better(so_far.value, lowest).number == so_far.value.number) return so_far.value;
+    }
+    index_t i = 0;
+    if (value == value)
+      while (!(get(i) == value)) i++;
+    else
+      while (get(i) == get(i)) i++;
+    return {value, number + i * step};
+  }
+};
+
+/* Both extremes: two loops over a piece in a cache, which compilers vectorise, are faster than one
+ * for both. */
+struct FindMinMax {
+  template <class Get, class Type>
+  MinMax<Type> operator()(index_t n, Get const &get, index_t, index_t,
+                          Partial<MinMax<Type>> const &) const {
+    minimum low;
+    maximum high;
+    return {host_reduce_block<Type>(low, n, get), host_reduce_block<Type>(high, n, get)};
+  }
+};
+
+/* Whether functor holds for any element. Stops when another piece, also of another thread, has
+ * one. */
+template <class Function> struct FindAny {
+  Function functor;
+  std::atomic<bool> *found;
+
+  template <class Get>
+  bool operator()(index_t n, Get const &get, index_t, index_t, Partial<bool> const &) {
+    if (found->load(std::memory_order_relaxed)) return true;
+    bool any = false;
+    for (index_t i = 0; i < n; i++) any |= functor(get(i)) ? true : false;
+    if (any) found->store(true, std::memory_order_relaxed);
+    return any;
+  }
+};
+
+} // namespace umem::detail
 
 #endif

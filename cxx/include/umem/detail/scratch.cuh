@@ -3,16 +3,9 @@
 #define UMEM_DETAIL_SCRATCH_CUH
 
 #include <umem/buffer.hpp>
-#include <umem/context.hpp>
-#include <umem/detail/cuda_call.cuh>
+#include <umem/detail/launch.cuh>
 
-#include <map>
-#include <mutex>
-#include <utility>
-#include <vector>
-
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 /* The unused blocks of each GPU, kept for the next call. They are never freed: CUDA may end
  * before the program. */
@@ -95,7 +88,6 @@ private:
   bool finished_ = false;
 };
 
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

@@ -3,20 +3,12 @@
 #ifndef UMEM_DETAIL_SWEEP_KERNELS_CUH
 #define UMEM_DETAIL_SWEEP_KERNELS_CUH
 
-#include <umem/detail/cuda_call.cuh>
 #include <umem/detail/host_reduce.hpp>
-#include <umem/detail/index_kernels.cuh>
 #include <umem/detail/scratch.cuh>
-#include <umem/detail/tiles.cuh>
-#include <umem/view.hpp>
 
 #include <algorithm>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
 
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 /* Joins the results of all threads of a block in a tree, in thread 0. */
 template <class Result, class Op>
@@ -195,7 +187,6 @@ Result device_sweep(DevicePlace const &place, Op const &op, Function const &func
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #endif

@@ -8,8 +8,7 @@
 #ifdef UMEM_NVTX
 #include <nvtx3/nvToolsExt.h>
 
-namespace umem {
-namespace detail {
+namespace umem::detail {
 
 inline nvtxDomainHandle_t trace_domain() {
   static nvtxDomainHandle_t const domain = nvtxDomainCreateA("umem");
@@ -32,8 +31,7 @@ public:
   ~TraceRange() { nvtxDomainRangePop(trace_domain()); }
 };
 
-} // namespace detail
-} // namespace umem
+} // namespace umem::detail
 
 #define UMEM_TRACE(name) ::umem::detail::TraceRange const umem_trace(name)
 #else

@@ -11,25 +11,20 @@
 #ifndef UMEM_WITH_CUBLAS_HPP
 #define UMEM_WITH_CUBLAS_HPP
 
+#include <umem/array_guard.hpp>
 #include <umem/blas.hpp>
-#include <umem/context.hpp>
-#include <umem/detail/cpu_view.hpp>
-#include <umem/error.hpp>
 #include <umem/place.hpp>
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
-#include <string>
-#include <type_traits>
-
 namespace umem {
 
-/* Lets a handle of cuBLAS queue its work on the stream of a context: for umem::CudaAsync its own, for umem::Cuda and
- * umem::CudaManaged the legacy default stream. If all arrays of a call are on this context, the order of the calls
- * is that of the program; let the context wait for others first (umem::Context::wait). Throws umem::not_supported_error
- * for a context that is not one of a GPU, and umem::runtime_error if cuBLAS refuses the stream. */
+/* Lets a handle of cuBLAS queue its work on the stream of a context: for umem::CudaAsync its own,
+ * for umem::Cuda and umem::CudaManaged the legacy default stream. If all arrays of a call are on
+ * this context, the order of the calls is that of the program; let the context wait for others
+ * first (umem::Context::wait). Throws umem::not_supported_error for a context that is not one of a
+ * GPU, and umem::runtime_error if cuBLAS refuses the stream. */
 inline void set_stream(cublasHandle_t handle, Context const &context) {
   Place const place(context);
   if (!place.is_device())

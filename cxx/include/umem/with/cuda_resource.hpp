@@ -1,4 +1,5 @@
-/* umem/with/cuda_resource.hpp - contexts as memory resources of CCCL (cuda::mr), for libraries that take one.
+/* umem/with/cuda_resource.hpp - contexts as memory resources of CCCL (cuda::mr), for libraries that
+ * take one.
  *
  *     umem::Pool pool{umem::Cuda()};
  *     umem::CudaResource<cuda::mr::device_accessible> resource(pool);
@@ -6,19 +7,17 @@
  *     ...                                            // work on the stream
  *     resource.deallocate_async(block, 800, 256, stream);
  *
- * umem.hpp does not include this header. It needs CCCL, which is part of the CUDA toolkit; tested with 3.0 (CUDA 13.0)
- * and 3.5. CCCL has renamed its functions: up to 3.0, where a program defines the macro
- * LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before its includes, they are allocate and
- * allocate_async; later ones call them allocate_sync and allocate(stream, ...). A CudaResource has them all. */
+ * umem.hpp does not include this header. It needs CCCL, which is part of the CUDA toolkit; tested
+ * with 3.0 (CUDA 13.0) and 3.5. CCCL has renamed its functions: up to 3.0, where a program defines
+ * the macro LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before its includes, they are allocate
+ * and allocate_async; later ones call them allocate_sync and allocate(stream, ...). A CudaResource
+ * has them all. */
 #ifndef UMEM_WITH_CUDA_RESOURCE_HPP
 #define UMEM_WITH_CUDA_RESOURCE_HPP
 
 #include <umem/buffer.hpp>
-#include <umem/context.hpp>
-#include <umem/error.hpp>
 #include <umem/place.hpp>
 #include <umem/pool.hpp>
-#include <umem/virtual.h>
 
 #include <cuda/memory_resource>
 #if __has_include(<cuda/stream_ref>)
@@ -28,15 +27,9 @@
 #endif
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 namespace detail {
@@ -201,9 +194,9 @@ template <class Property> constexpr unsigned capability_of() {
 
 } // namespace detail
 
-/* A memory resource over any context whose addresses are pointers. Properties: what the resource promises,
- * cuda::mr::device_accessible, cuda::mr::host_accessible or both. It keeps the context alive. Copies share the
- * context and are equal; equal resources may free each other's blocks.
+/* A memory resource over any context whose addresses are pointers. Properties: what the resource
+ * promises, cuda::mr::device_accessible, cuda::mr::host_accessible or both. It keeps the context
+ * alive. Copies share the context and are equal; equal resources may free each other's blocks.
  *
  * Blocks for a stream, and frees in its order:
  *
@@ -212,8 +205,9 @@ template <class Property> constexpr unsigned capability_of() {
  *   an ordered context   has a stream of its own: for others it waits, and they wait, by events
  *   all others           a free waits for the stream on the host
  *
- * cudaStreamPerThread is treated like a stream of the third kind. A resource keeps an object for each stream that it
- * has seen: call forget before you destroy a stream. Streams that are not destroyed may outlive the resource.
+ * cudaStreamPerThread is treated like a stream of the third kind. A resource keeps an object for
+ * each stream that it has seen: call forget before you destroy a stream. Streams that are not
+ * destroyed may outlive the resource.
  *
  * Threads: as the context; forget: while no other thread uses this stream with the resource. */
 template <class... Properties> class CudaResource {
@@ -226,14 +220,14 @@ public:
   /* What cudaMalloc gives. */
   static constexpr std::size_t default_alignment = 256;
 
-  /* Throws umem::not_supported_error if the context does not have the properties, or its addresses are no pointers;
-   * umem::value_error for an empty handle. */
+  /* Throws umem::not_supported_error if the context does not have the properties, or its addresses
+   * are no pointers; umem::value_error for an empty handle. */
   explicit CudaResource(Context const &context)
       : memory_(std::make_shared<detail::StreamMemory>(
             context, (detail::capability_of<Properties>() | ... | 0u))) {}
 
-  /* nbytes that work on any stream may use at once, at a multiple of alignment, a power of two. Throws
-   * umem::memory_error, which is a std::bad_alloc. */
+  /* nbytes that work on any stream may use at once, at a multiple of alignment, a power of two.
+   * Throws umem::memory_error, which is a std::bad_alloc. */
   void *allocate(std::size_t nbytes, std::size_t alignment = default_alignment) {
     return memory_->allocate(nbytes, alignment);
   }
@@ -241,7 +235,8 @@ public:
     return memory_->allocate(nbytes, alignment);
   }
 
-  /* Frees a block that no work uses any more. nbytes is not needed; alignment: as for the allocation. */
+  /* Frees a block that no work uses any more. nbytes is not needed; alignment: as for the
+   * allocation. */
   void deallocate(void *block, std::size_t /* nbytes */,
                   std::size_t alignment = default_alignment) noexcept {
     memory_->deallocate(block, alignment);
@@ -263,8 +258,9 @@ public:
     return memory_->allocate(nbytes, default_alignment, stream);
   }
 
-  /* Frees a block that work queued on the stream so far may still use; work on other streams does not. If the stream
-   * has failed, the block stays live, and the context and the thread record the failure. */
+  /* Frees a block that work queued on the stream so far may still use; work on other streams does
+   * not. If the stream has failed, the block stays live, and the context and the thread record the
+   * failure. */
   void deallocate(cuda::stream_ref stream, void *block, std::size_t /* nbytes */,
                   std::size_t alignment = default_alignment) noexcept {
     memory_->deallocate(block, alignment, stream);

@@ -1,23 +1,20 @@
-/* umem/with/eigen.hpp - views and guards as maps of Eigen, and matrices of Eigen as views, without copies.
+/* umem/with/eigen.hpp - views and guards as maps of Eigen, and matrices of Eigen as views, without
+ * copies.
  *
  *     auto guard = u.host(umem::write);
  *     auto matrix = umem::to_eigen(guard);           // an Eigen::Map of the same elements
  *     matrix *= 2;
  *     umem::View<double, 2> view = umem::from_eigen(matrix);
  *
- * umem.hpp does not include this header. It needs Eigen 3.4 or later. A map borrows the memory: do not use it after
- * the end of the guard or of the memory of the view. Maps contain the interior without ghost cells. */
+ * umem.hpp does not include this header. It needs Eigen 3.4 or later. A map borrows the memory: do
+ * not use it after the end of the guard or of the memory of the view. Maps contain the interior
+ * without ghost cells. */
 #ifndef UMEM_WITH_EIGEN_HPP
 #define UMEM_WITH_EIGEN_HPP
 
-#include <umem/config.hpp>
-#include <umem/detail/cpu_view.hpp>
-#include <umem/view.hpp>
-#include <umem/view_error.hpp>
+#include <umem/array_guard.hpp>
 
 #include <Eigen/Core>
-
-#include <type_traits>
 
 static_assert(EIGEN_VERSION_AT_LEAST(3, 4, 0), "umem/with/eigen.hpp needs Eigen 3.4 or later");
 
@@ -52,7 +49,8 @@ template <class Type, int Rank>
 using EigenMap =
     Eigen::Map<detail::EigenConstness<Type, Rank>, Eigen::Unaligned, detail::EigenStride<Rank>>;
 
-/* The same if the elements of a row follow each other: faster, and for arguments of type Eigen::Ref. */
+/* The same if the elements of a row follow each other: faster, and for arguments of type
+ * Eigen::Ref. */
 template <class Type, int Rank>
 using EigenRows =
     Eigen::Map<detail::EigenConstness<Type, Rank>, Eigen::Unaligned, detail::EigenRowStride<Rank>>;
@@ -65,8 +63,9 @@ using EigenColumns = Eigen::Map<
                        Eigen::Matrix<std::remove_cv_t<Type>, Eigen::Dynamic, Eigen::Dynamic>>,
     Eigen::Unaligned, Eigen::OuterStride<>>;
 
-/* The elements of a view with all its strides, which may be negative. Eigen does not use vector instructions for
- * these maps, and copies them for products of matrices: if the rows have no gaps, use to_eigen_rows. */
+/* The elements of a view with all its strides, which may be negative. Eigen does not use vector
+ * instructions for these maps, and copies them for products of matrices: if the rows have no gaps,
+ * use to_eigen_rows. */
 template <class Type, int Rank> EigenMap<Type, Rank> to_eigen(View<Type, Rank> const &view) {
   detail::check_eigen_rank<Rank>();
   if constexpr (Rank == 1)
@@ -77,8 +76,8 @@ template <class Type, int Rank> EigenMap<Type, Rank> to_eigen(View<Type, Rank> c
                                 detail::EigenStride<Rank>(view.strides.at[0], view.strides.at[1]));
 }
 
-/* The same of a guard of elements that the CPU can use, else umem::not_supported_error. The guard needs a name, and
- * must outlive the map. */
+/* The same of a guard of elements that the CPU can use, else umem::not_supported_error. The guard
+ * needs a name, and must outlive the map. */
 template <class GuardType, class = std::enable_if_t<detail::has_view<GuardType>>>
 auto to_eigen(GuardType &&guard) {
   static_assert(detail::has_name<GuardType>,
@@ -86,8 +85,8 @@ auto to_eigen(GuardType &&guard) {
   return to_eigen(detail::cpu_view(guard));
 }
 
-/* The elements of a view or guard whose last dimension has stride 1, as those of arrays; else umem::value_error. For
- * columns without gaps see to_eigen_columns. */
+/* The elements of a view or guard whose last dimension has stride 1, as those of arrays; else
+ * umem::value_error. For columns without gaps see to_eigen_columns. */
 template <class Type, int Rank> EigenRows<Type, Rank> to_eigen_rows(View<Type, Rank> const &view) {
   detail::check_eigen_rank<Rank>();
   View<Type, Rank> const rows = view.unit_stride();
@@ -120,8 +119,8 @@ auto to_eigen_columns(GuardType &&guard) {
   return to_eigen_columns(detail::cpu_view(guard));
 }
 
-/* A matrix, map or block of Eigen as a view with the same strides: of rank 1 for vectors, else 2. It borrows
- * the memory. T is const if the argument does not allow to write. */
+/* A matrix, map or block of Eigen as a view with the same strides: of rank 1 for vectors, else 2.
+ * It borrows the memory. T is const if the argument does not allow to write. */
 template <class MatrixType> auto from_eigen(MatrixType &&matrix) {
   using Matrix = std::remove_cv_t<std::remove_reference_t<MatrixType>>;
   static_assert((Matrix::Flags & Eigen::DirectAccessBit) != 0,

@@ -1,25 +1,20 @@
-/* umem/with/kokkos.hpp - views and guards as unmanaged views of Kokkos, and views of Kokkos as umem's, without copies.
+/* umem/with/kokkos.hpp - views and guards as unmanaged views of Kokkos, and views of Kokkos as
+ * umem's, without copies.
  *
  *     auto guard = u.host(umem::write);
  *     auto k = umem::to_kokkos(guard);               // a Kokkos::View of the same elements
  *     Kokkos::parallel_for(policy, KOKKOS_LAMBDA(int i, int j) { k(i, j) += 1; });
  *     umem::View<double, 2> view = umem::from_kokkos(k);
  *
- * umem.hpp does not include this header. Kokkos does not own the memory: do not use its view after the end of the
- * guard or of the memory of the view, and call Kokkos::fence before a guard ends. Views of Kokkos contain the interior
- * without ghost cells. */
+ * umem.hpp does not include this header. Kokkos does not own the memory: do not use its view after
+ * the end of the guard or of the memory of the view, and call Kokkos::fence before a guard ends.
+ * Views of Kokkos contain the interior without ghost cells. */
 #ifndef UMEM_WITH_KOKKOS_HPP
 #define UMEM_WITH_KOKKOS_HPP
 
-#include <umem/config.hpp>
-#include <umem/detail/cpu_view.hpp>
-#include <umem/view.hpp>
-#include <umem/view_error.hpp>
+#include <umem/array_guard.hpp>
 
 #include <Kokkos_Core.hpp>
-
-#include <cstddef>
-#include <type_traits>
 
 namespace umem {
 namespace detail {
@@ -32,13 +27,15 @@ template <class Type> struct KokkosData<Type, 0> { using type = Type; };
 
 } // namespace detail
 
-/* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. Type const: to read. */
+/* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. Type
+ * const: to read. */
 template <class Type, int Rank, class Space = Kokkos::HostSpace>
 using KokkosView = Kokkos::View<typename detail::KokkosData<Type, Rank>::type, Kokkos::LayoutStride,
                                 Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/* The elements of a view with its strides. Space is where the memory is: Kokkos::CudaSpace for the memory of a GPU.
- * Throws umem::value_error if a stride is negative, which Kokkos does not have; use View::reversed first. */
+/* The elements of a view with its strides. Space is where the memory is: Kokkos::CudaSpace for the
+ * memory of a GPU. Throws umem::value_error if a stride is negative, which Kokkos does not have;
+ * use View::reversed first. */
 template <class Space = Kokkos::HostSpace, class Type, int Rank>
 KokkosView<Type, Rank, Space> to_kokkos(View<Type, Rank> const &view) {
   static_assert(Rank <= 8, "to_kokkos: views of Kokkos have at most 8 dimensions");
@@ -52,8 +49,8 @@ KokkosView<Type, Rank, Space> to_kokkos(View<Type, Rank> const &view) {
   return KokkosView<Type, Rank, Space>(view.data, layout);
 }
 
-/* The same of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws umem::not_supported_error
- * if Space is one of the CPU, and the CPU cannot use the elements. */
+/* The same of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws
+ * umem::not_supported_error if Space is one of the CPU, and the CPU cannot use the elements. */
 template <class Space = Kokkos::HostSpace, class GuardType,
           class = std::enable_if_t<detail::has_view<GuardType>>>
 auto to_kokkos(GuardType &&guard) {
@@ -65,8 +62,8 @@ auto to_kokkos(GuardType &&guard) {
     return to_kokkos<Space>(guard.view());
 }
 
-/* A view of Kokkos with any layout as a view with the same strides. It borrows the memory, which the view of Kokkos
- * may own: keep that view alive. */
+/* A view of Kokkos with any layout as a view with the same strides. It borrows the memory, which
+ * the view of Kokkos may own: keep that view alive. */
 template <class Data, class... Properties>
 auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
   using Given = Kokkos::View<Data, Properties...>;

@@ -1,19 +1,18 @@
-/* umem/with/thrust.hpp - Thrust's containers and temporary memory on contexts, and its algorithms on their streams.
+/* umem/with/thrust.hpp - Thrust's containers and temporary memory on contexts, and its algorithms
+ * on their streams.
  *
  *     umem::Pool pool{umem::CudaAsync()};
  *     auto guard = u.device(umem::write);
  *     thrust::sort(umem::thrust_policy(pool), guard.begin(), guard.end());
  *     thrust::device_vector<double, umem::ThrustAllocator<double>> values(1000, pool);
  *
- * umem.hpp does not include this header. It needs Thrust, which is part of the CUDA toolkit; the policy needs nvcc. The
- * iterators of views, and those of umem::elements, work on host and device. */
+ * umem.hpp does not include this header. It needs Thrust, which is part of the CUDA toolkit; the
+ * policy needs nvcc. The iterators of views, and those of umem::elements, work on host and
+ * device. */
 #ifndef UMEM_WITH_THRUST_HPP
 #define UMEM_WITH_THRUST_HPP
 
 #include <umem/buffer.hpp>
-#include <umem/config.hpp>
-#include <umem/context.hpp>
-#include <umem/error.hpp>
 #include <umem/place.hpp>
 
 #include <thrust/device_ptr.h>
@@ -24,12 +23,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 namespace detail {
@@ -57,12 +51,13 @@ template <class Type> void deallocate_elements(Context const &context, address a
 
 } // namespace detail
 
-/* The allocator of a thrust::device_vector: memory of a context that kernels can use, and with a Thrust for the CPU
- * of one that the CPU can use. It keeps its context alive. Two allocators are equal if they use the same context; when
- * a vector is moved or swapped, its allocator goes with it.
+/* The allocator of a thrust::device_vector: memory of a context that kernels can use, and with a
+ * Thrust for the CPU of one that the CPU can use. It keeps its context alive. Two allocators are
+ * equal if they use the same context; when a vector is moved or swapped, its allocator goes with
+ * it.
  *
- * New memory may be used on any stream: on an ordered context the allocation waits for the work queued there. Free
- * memory, that is end a vector, after the work on other streams that uses it. */
+ * New memory may be used on any stream: on an ordered context the allocation waits for the work
+ * queued there. Free memory, that is end a vector, after the work on other streams that uses it. */
 template <class Type> class ThrustAllocator {
 public:
   using value_type = Type;
@@ -78,7 +73,8 @@ public:
   using propagate_on_container_swap = std::true_type;
   template <class OtherType> struct rebind { using other = ThrustAllocator<OtherType>; };
 
-  /* Throws umem::not_supported_error if addresses are no pointers, and umem::value_error for an empty handle. */
+  /* Throws umem::not_supported_error if addresses are no pointers, and umem::value_error for an
+   * empty handle. */
   ThrustAllocator(Context const &context) : context_(context) {
     if (!context) throw value_error("memory of an empty context handle");
     detail::device_pointer(context, 0);
@@ -92,7 +88,8 @@ public:
   ThrustAllocator(ThrustAllocator const &) noexcept = default;
   ThrustAllocator &operator=(ThrustAllocator const &) noexcept = default;
 
-  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a std::bad_alloc. */
+  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
+   * std::bad_alloc. */
   [[nodiscard]] pointer allocate(std::size_t n) {
     address const adr = detail::allocate_elements<Type>(context_, n);
     if (context_.can(umemOrdered)) {
@@ -127,8 +124,8 @@ bool operator!=(ThrustAllocator<Type> const &one,
   return !(one == other);
 }
 
-/* The allocator of temporary memory for algorithms on the stream of a context, which it keeps alive. Freed memory is
- * used again in the order of that stream. */
+/* The allocator of temporary memory for algorithms on the stream of a context, which it keeps
+ * alive. Freed memory is used again in the order of that stream. */
 class ThrustScratch {
 public:
   using value_type = char;
@@ -175,17 +172,18 @@ inline cudaStream_t thrust_stream(Context const &context) {
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* The execution policy for algorithms of Thrust on the stream of a context, with temporary memory from the context. The
- * algorithms return when their work is complete. The context must be one of the current GPU: umem::value_error.
- * umem::not_supported_error for a context that is not one of a GPU. */
+/* The execution policy for algorithms of Thrust on the stream of a context, with temporary memory
+ * from the context. The algorithms return when their work is complete. The context must be one of
+ * the current GPU: umem::value_error. umem::not_supported_error for a context that is not one of a
+ * GPU. */
 inline auto thrust_policy(Context const &context) {
   cudaStream_t const stream = detail::thrust_stream(context);
   return thrust::cuda::par(ThrustScratch(context)).on(stream);
 }
 
-/* The same, but algorithms without a result on the host may return when their work is queued. The context must be
- * ordered, such as a umem::CudaAsync: only then can temporary memory be freed while work uses it; else
- * umem::not_supported_error. */
+/* The same, but algorithms without a result on the host may return when their work is queued. The
+ * context must be ordered, such as a umem::CudaAsync: only then can temporary memory be freed while
+ * work uses it; else umem::not_supported_error. */
 inline auto thrust_policy_queued(Context const &context) {
   cudaStream_t const stream = detail::thrust_stream(context);
   if (!context.can(umemOrdered))

@@ -1,19 +1,17 @@
-/* umem/with/xtensor.hpp - views and guards as tensors of xtensor, and tensors of xtensor as views, without copies.
+/* umem/with/xtensor.hpp - views and guards as tensors of xtensor, and tensors of xtensor as views,
+ * without copies.
  *
  *     auto guard = u.host(umem::write);
  *     auto tensor = umem::to_xtensor(guard);         // an xt::xstrided_view of the same elements
  *     tensor = 2 * tensor + 1;
  *     umem::View<double, 2> view = umem::from_xtensor(tensor);
  *
- * umem.hpp does not include this header. It borrows the memory: do not use it after the end of the guard or
- * of the memory of the view. It contains the interior without ghost cells. */
+ * umem.hpp does not include this header. It borrows the memory: do not use it after the end of the
+ * guard or of the memory of the view. It contains the interior without ghost cells. */
 #ifndef UMEM_WITH_XTENSOR_HPP
 #define UMEM_WITH_XTENSOR_HPP
 
-#include <umem/config.hpp>
-#include <umem/detail/cpu_view.hpp>
-#include <umem/view.hpp>
-#include <umem/error.hpp>
+#include <umem/array_guard.hpp>
 
 #if __has_include(<xtensor/xadapt.hpp>)
 #include <xtensor/xadapt.hpp>
@@ -24,11 +22,7 @@
 #endif
 
 #include <array>
-#include <cstddef>
-#include <string>
 #include <tuple>
-#include <type_traits>
-#include <utility>
 
 namespace umem {
 namespace detail {
@@ -41,8 +35,8 @@ inline constexpr int xtensor_rank<Shape, std::void_t<decltype(std::tuple_size<Sh
 
 } // namespace detail
 
-/* The elements of a view as a tensor of the same rank with the strides of the view: an xt::xstrided_view over the
- * memory, whose assignments write these elements and no others. */
+/* The elements of a view as a tensor of the same rank with the strides of the view: an
+ * xt::xstrided_view over the memory, whose assignments write these elements and no others. */
 template <class Type, int Rank> auto to_xtensor(View<Type, Rank> const &view) {
   static_assert(Rank > 0, "to_xtensor: a view of rank 0 is one element: use it as view()");
   std::array<std::size_t, static_cast<std::size_t>(Rank)> shape{};
@@ -62,8 +56,8 @@ template <class Type, int Rank> auto to_xtensor(View<Type, Rank> const &view) {
                           static_cast<std::size_t>(-below), xt::layout_type::dynamic);
 }
 
-/* The same of a guard of elements that the CPU can use, else umem::not_supported_error. The guard needs a name, and
- * must outlive the tensor. */
+/* The same of a guard of elements that the CPU can use, else umem::not_supported_error. The guard
+ * needs a name, and must outlive the tensor. */
 template <class GuardType, class = std::enable_if_t<detail::has_view<GuardType>>>
 auto to_xtensor(GuardType &&guard) {
   static_assert(detail::has_name<GuardType>,
@@ -71,8 +65,9 @@ auto to_xtensor(GuardType &&guard) {
   return to_xtensor(detail::cpu_view(guard));
 }
 
-/* A tensor, adaptor or strided view of xtensor as a view with the same strides, which borrows the memory. For an
- * xt::xarray name the rank, as in from_xtensor<2>(array); umem::value_error if the array has another. */
+/* A tensor, adaptor or strided view of xtensor as a view with the same strides, which borrows the
+ * memory. For an xt::xarray name the rank, as in from_xtensor<2>(array); umem::value_error if the
+ * array has another. */
 template <int rank = -1, class OtherType> auto from_xtensor(OtherType &&tensor) {
   using Tensor = std::remove_cv_t<std::remove_reference_t<OtherType>>;
   static_assert(std::is_lvalue_reference_v<OtherType>,
