@@ -1,5 +1,5 @@
-/* allocator.cpp - umem::Allocator and umem::MemoryResource in the containers of the standard library, on
- * every context that the CPU can use. */
+/* allocator.cpp - umem::Allocator and umem::MemoryResource in the containers of the standard
+ * library, on every context that the CPU can use. */
 #include "places.h"
 
 #include <umem/allocator.hpp>

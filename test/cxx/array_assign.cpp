@@ -1,6 +1,6 @@
-/* array_assign.cpp - assignment of arrays, on every context. A copy assigns elements: the target keeps its
- * place, its ghost cells and its memory's properties. A move takes over the memory of the source, unless
- * the target lost ghost cells or alignment by that. */
+/* array_assign.cpp - assignment of arrays, on every context. A copy assigns elements: the target
+ * keeps its place, its ghost cells and its memory's properties. A move takes over the memory of the
+ * source, unless the target lost ghost cells or alignment by that. */
 #include "arrays.hpp"
 
 #include <umem/array.hpp>
@@ -47,7 +47,8 @@ protected:
 };
 FOR_EACH_PLACE(ArrayAssign);
 
-/* Expects the elements of the interior to be those of expected, and ghost cells as number made them. */
+/* Expects the elements of the interior to be those of expected, and ghost cells as number made
+ * them. */
 void expect_interior(Doubles const &array, Doubles const &expected, umem::index_t first) {
   for_each_cell(array, [&](Extents<2> const &at, umem::index_t n) {
     bool inside = at[0] >= 0 && at[0] < array.extent(0) && at[1] >= 0 && at[1] < array.extent(1);
@@ -427,7 +428,8 @@ TEST_P(ArrayAssign, replaces_a_read_only_array_in_its_place) {
   expect_numbered(finished, 20);
 }
 
-/* A part of an array is a handle: assigning copies nothing, and to a temporary one it does not compile. */
+/* A part of an array is a handle: assigning copies nothing, and to a temporary one it does not
+ * compile. */
 static_assert(std::is_copy_assignable_v<umem::Part<int, 2>>);
 static_assert(!std::is_assignable_v<umem::Part<int, 2>, umem::Part<int, 2>>);
 

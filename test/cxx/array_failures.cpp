@@ -1,5 +1,5 @@
-/* array_failures.cpp - loops, copies and allocations that fail: what the other side of an array holds stays
- * current, on every context. */
+/* array_failures.cpp - loops, copies and allocations that fail: what the other side of an array
+ * holds stays current, on every context. */
 #include "arrays.hpp"
 
 #include <umem/adaptors.hpp>

@@ -233,7 +233,8 @@ TEST_P(ArrayGuardTest, waits_for_what_is_queued) {
   }
 }
 
-/* Calls f(context) with contexts of many kinds of queues and memories, and the place of the test. */
+/* Calls f(context) with contexts of many kinds of queues and memories, and the place of the
+ * test. */
 template <class F> void for_each_other(umem::Context const &place, F const &f) {
   f(place);
   for (char const *name : {"host", "mmap-scratch", "file-scratch", "fake-async", "fake-managed",

@@ -1,4 +1,5 @@
-/* array_order.cpp - arrays in row-major and column-major order, and arrays that get other extents, on every context. */
+/* array_order.cpp - arrays in row-major and column-major order, and arrays that get other extents,
+ * on every context. */
 #include "arrays.hpp"
 #include "npy_folder.hpp"
 
@@ -44,7 +45,8 @@ class ArrayOrder : public EachPlace {
 protected:
   bool has_mirror() const { return !shares_memory(place); }
 
-  /* Makes each element, and each ghost cell, its value_at on one side alone, where there are two. */
+  /* Makes each element, and each ghost cell, its value_at on one side alone, where there are
+   * two. */
   template <int N> void number(Array<double, N> &array, Side side = Side::host) const {
     {
       auto guard = array.host(umem::discard);
@@ -270,7 +272,8 @@ TEST_P(ArrayOrder, does_not_change_ghost_cells_rows_files_and_text) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
-/* A part of an array whose device side alone is current goes through a buffer, in the order of the array. */
+/* A part of an array whose device side alone is current goes through a buffer, in the order of the
+ * array. */
 TEST_P(ArrayOrder, of_a_part_in_a_buffer_is_that_of_the_array) {
   for (Order order : each_order) {
     Doubles array({4, 5}, place, ghosts(order));

@@ -1,4 +1,5 @@
-/* array_threads.cpp - const functions of one array in many threads, on every context. ThreadSanitizer sees the races. */
+/* array_threads.cpp - const functions of one array in many threads, on every context.
+ * ThreadSanitizer sees the races. */
 #include "arrays.hpp"
 
 #include <umem/array.hpp>

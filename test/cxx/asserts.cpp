@@ -1,5 +1,5 @@
-/* asserts.cpp - with UMEM_CHECKS, unchecked access is checked: also where NDEBUG is defined and with
- * optimisation. */
+/* asserts.cpp - with UMEM_CHECKS, unchecked access is checked: also where NDEBUG is defined and
+ * with optimisation. */
 #include <umem/adaptors.hpp>
 #include <umem/array.hpp>
 #include <umem/compare.hpp>

@@ -26,7 +26,8 @@ template <class T, class Int> void gemm(T alpha, umem::BlasGemm<T, Int> const &p
     }
 }
 
-/* The element i of a vector of BLAS, whose first is the last in memory if the increment is negative. */
+/* The element i of a vector of BLAS, whose first is the last in memory if the increment is
+ * negative. */
 template <class T> T &element_of(T *data, int n, int increment, int i) {
   return data[increment < 0 ? (i - (n - 1)) * increment : i * increment];
 }
@@ -43,7 +44,8 @@ template <class T> void gemv(T alpha, umem::BlasGemv<T> const &p, T beta) {
   }
 }
 
-/* A matrix of numbered elements, with rows or columns without gaps, alone or inside a larger one. */
+/* A matrix of numbered elements, with rows or columns without gaps, alone or inside a larger
+ * one. */
 struct Matrix {
   Matrix(umem::index_t rows, umem::index_t columns, bool by_columns, umem::index_t border)
       : memory(static_cast<std::size_t>((rows + 2 * border) * (columns + 2 * border) + 1)) {

@@ -1,4 +1,5 @@
-/* blocks.cpp - umem/block.hpp and umem/blocks.hpp: blocks of arrays, loops over them, and stencils across their borders. */
+/* blocks.cpp - umem/block.hpp and umem/blocks.hpp: blocks of arrays, loops over them, and stencils
+ * across their borders. */
 #include <umem.hpp>
 #include <umem/adaptors.hpp>
 #include <umem/blocks.hpp>
@@ -434,8 +435,8 @@ TEST_P(BlocksOn, replace_arrays_on_any_context) {
   expect_equal(u, right);
 }
 
-/* Kernels need nvcc: the program's own work on the place does here. On the test's double of a GPU nothing that is
- * queued is done before somebody waits for it. */
+/* Kernels need nvcc: the program's own work on the place does here. On the test's double of a GPU
+ * nothing that is queued is done before somebody waits for it. */
 TEST_P(BlocksOn, stand_on_any_context_with_pointers) {
   Array<int, 1> u({1000}, umem::File::scratch()), v({1000}, umem::File::scratch());
   umem::iota(u, 0);

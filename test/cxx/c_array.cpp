@@ -169,7 +169,8 @@ TEST(CArray, keeps_the_memory_of_an_array_alive) {
   EXPECT_EQ((umem::view<int const, 1>(c)(2)), 4);
 }
 
-/* The host side is as stale as with any guard: it is brought back after the last reference has gone. */
+/* The host side is as stale as with any guard: it is brought back after the last reference has
+ * gone. */
 TEST(CArray, is_the_device_side) {
   umem::Cuda gpu;
   umem::Array<int, 1> u({4}, gpu);

@@ -1,5 +1,5 @@
-/* checks_default.cu - compiled only, also as C++: what UMEM_CHECKS is where the program does not say.
- * EXPECTED and, for kernels, EXPECTED_ON_DEVICE tell what it should be. */
+/* checks_default.cu - compiled only, also as C++: what UMEM_CHECKS is where the program does not
+ * say. EXPECTED and, for kernels, EXPECTED_ON_DEVICE tell what it should be. */
 #include <umem/config.hpp>
 
 #if defined(__CUDA_ARCH__)

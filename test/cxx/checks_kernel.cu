@@ -1,5 +1,5 @@
-/* checks_kernel.cu - what a failing check prints in a kernel; needs a GPU. Each kernel runs in a process of its own, because
- * its error ends the use of the GPU there. */
+/* checks_kernel.cu - what a failing check prints in a kernel; needs a GPU. Each kernel runs in a
+ * process of its own, because its error ends the use of the GPU there. */
 #include "child.hpp"
 
 #include <umem/view.hpp>

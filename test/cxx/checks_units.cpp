@@ -1,5 +1,5 @@
-/* checks_units.cpp - compiled with and without checks, and with optimisation: the linker sees functions of
- * the same names from all of them. UNIT names the function. */
+/* checks_units.cpp - compiled with and without checks, and with optimisation: the linker sees
+ * functions of the same names from all of them. UNIT names the function. */
 #include "checks_units.hpp"
 
 #include <umem/for_each.hpp>

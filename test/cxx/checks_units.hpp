@@ -25,7 +25,8 @@ struct Subject {
 
 using Access = int (*)(Subject &);
 
-/* One access of every kind that is checked, all of them wrong. The types are the same in all units. */
+/* One access of every kind that is checked, all of them wrong. The types are the same in all
+ * units. */
 std::vector<Access> wrong_with_checks();
 std::vector<Access> wrong_without_checks();
 std::vector<Access> wrong_optimised();

@@ -1,5 +1,5 @@
-/* checks_units_main.cpp - units with and without checks make one program, in any order of the linker, and
- * each keeps its own. */
+/* checks_units_main.cpp - units with and without checks make one program, in any order of the
+ * linker, and each keeps its own. */
 #include "checks_units.hpp"
 #include "child.hpp"
 

@@ -16,7 +16,8 @@ struct Child {
   bool says(char const *words) const { return said.find(words) != std::string::npos; }
 };
 
-/* The child exits with what the function returns. Ends the program where the system has no process for it. */
+/* The child exits with what the function returns. Ends the program where the system has no process
+ * for it. */
 template <class F> Child in_child(F const &f) {
   int ends[2];
   std::fflush(stdout);

@@ -1,4 +1,5 @@
-/* compare.cpp - all_equal, all_close and difference, and arrays of what a program has: values, edges, every context. */
+/* compare.cpp - all_equal, all_close and difference, and arrays of what a program has: values,
+ * edges, every context. */
 #include "arrays.hpp"
 
 #include <umem/array_of.hpp>

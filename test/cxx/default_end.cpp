@@ -1,5 +1,5 @@
-/* default_end.cpp - objects that end after main, and use a default context until then: with the static
- * library, and with the shared one. */
+/* default_end.cpp - objects that end after main, and use a default context until then: with the
+ * static library, and with the shared one. */
 #include <umem/array.hpp>
 #include <umem/buffer.hpp>
 #include <umem/open.hpp>

@@ -112,7 +112,8 @@ TEST(DLPack, ends_a_tensor_that_is_no_such_array) {
 
 class DLPackOfPlace : public EachPlace {};
 
-/* The tensor of an array shares the memory of its device side, locks the host side, and outlives the array. */
+/* The tensor of an array shares the memory of its device side, locks the host side, and outlives
+ * the array. */
 TEST_P(DLPackOfPlace, shares_memory_and_owner) {
   auto u =
       std::make_unique<umem::Array<double, 2>>(umem::Array<double, 2>::full({2, 3}, 2.5, place));

@@ -26,7 +26,8 @@ template <class T, int N> std::vector<T *> addresses(View<T, N> const &view) {
   return found;
 }
 
-/* That iterators from begin to end reach these addresses, step by step and in steps of any length. */
+/* That iterators from begin to end reach these addresses, step by step and in steps of any
+ * length. */
 template <class I, class T>
 void expect_addresses(I const &begin, I const &end, std::vector<T *> const &expected) {
   auto const count = static_cast<umem::index_t>(expected.size());
@@ -61,7 +62,8 @@ void expect_addresses(I const &begin, I const &end, std::vector<T *> const &expe
   }
 }
 
-/* Calls f(view) for layouts of one array with ghost cells: in order, reversed, with gaps, broadcast. */
+/* Calls f(view) for layouts of one array with ghost cells: in order, reversed, with gaps,
+ * broadcast. */
 template <class T, int N, class F> void for_each_layout(View<T, N> const &view, F const &f) {
   f(view);
   f(view.with_ghosts());

@@ -1,5 +1,5 @@
-/* ends.cpp - what objects do at their end with memory that outlives them: in a child of fork, in named files, and when
- * they cannot write back. */
+/* ends.cpp - what objects do at their end with memory that outlives them: in a child of fork, in
+ * named files, and when they cannot write back. */
 #include "child.hpp"
 
 #include <umem/adaptors.hpp>
@@ -117,7 +117,8 @@ TEST(Fork, a_child_frees_nothing_of_its_parent) {
   }
 }
 
-/* What a child has allocated or resized itself it frees, also in objects that its parent has made. */
+/* What a child has allocated or resized itself it frees, also in objects that its parent has
+ * made. */
 TEST(Fork, a_child_frees_what_it_has_put_into_objects_of_its_parent) {
   umem::Shm place(1 << 20);
   auto elements = std::make_unique<Owners::Elements>(100, 1.0, umem::Allocator<double>(place));
@@ -162,7 +163,8 @@ TEST(Fork, a_child_does_not_write_back_for_its_parent) {
 
 /* ---- named files ---- */
 
-/* How many of five arrays, of which each ends before the next one begins, have places of their own. */
+/* How many of five arrays, of which each ends before the next one begins, have places of their
+ * own. */
 template <class End> std::size_t different(Context const &place, End const &end) {
   std::set<umem::address> all;
   for (int k = 0; k < 5; k++) {
@@ -286,8 +288,8 @@ TEST(Loss, a_context_that_cannot_end_prints_one_line) {
   EXPECT_TRUE(child.says("not freed")) << child.said;
 }
 
-/* The loop ends with the second block. Because its ghost row is a row of the first, umem writes the first one only after
- * it has read the second: here at the end. */
+/* The loop ends with the second block. Because its ghost row is a row of the first, umem writes the
+ * first one only after it has read the second: here at the end. */
 TEST(Loss, blocks_that_cannot_be_written_at_their_end_print_one_line) {
   auto const lose = [] {
     umem::Fault place(umem::File::scratch());

@@ -17,7 +17,8 @@ struct Kind {
   void (*expect)(umemStatusType status, char const *message);
 };
 
-/* Throwing status must be catchable as Exception, as Standard, as umem::error and as std::exception. */
+/* Throwing status must be catchable as Exception, as Standard, as umem::error and as
+ * std::exception. */
 template <class Exception, class Standard> void expect(umemStatusType status, char const *message) {
   static_assert(std::is_nothrow_copy_constructible_v<Exception>);
   static_assert(std::is_convertible_v<Exception *, umem::error *>);

@@ -1,5 +1,6 @@
-/* format.cpp - std::format of arrays, parts, views, guards and locks: the text of operator <<. C++20. Where the standard
- * library has no <format>, that of format_stand_in, which has what format.hpp uses. */
+/* format.cpp - std::format of arrays, parts, views, guards and locks: the text of operator <<.
+ * C++20. Where the standard library has no <format>, that of format_stand_in, which has what
+ * format.hpp uses. */
 #include <umem.hpp>
 #include <umem/array_of.hpp>
 #include <umem/format.hpp>

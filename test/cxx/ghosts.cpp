@@ -1,5 +1,5 @@
-/* ghosts.cpp - ghost cells: filled by each rule on every place, against a plain walk from cell to cell; and exchanged
- * between the blocks of decompositions, against the box in one piece. */
+/* ghosts.cpp - ghost cells: filled by each rule on every place, against a plain walk from cell to
+ * cell; and exchanged between the blocks of decompositions, against the box in one piece. */
 #include "arrays.hpp"
 #include "kernels.hpp"
 
@@ -267,8 +267,8 @@ TEST_P(GhostsOnPlaces, AreExchangedBetweenPlaces) {
   expect_exchanged(grid, blocks);
 }
 
-/* After an exchange with rules, blocks are as if the box in one piece had been filled. Blocks of one row have their
- * mirror images in the next block. */
+/* After an exchange with rules, blocks are as if the box in one piece had been filled. Blocks of
+ * one row have their mirror images in the next block. */
 TEST(Exchange, FillsWhatIsOutsideOfTheBox) {
   Extents<2> const extents(5, 6);
   umem::Ghosts<2> const ghosts(2, 2);

@@ -136,7 +136,8 @@ template <class T> std::string row(std::vector<float> const &values) {
   return stream.str();
 }
 
-/* What umemArray_convert makes of numbers: halfway between two, beside that, too large, subnormal, NaN. */
+/* What umemArray_convert makes of numbers: halfway between two, beside that, too large, subnormal,
+ * NaN. */
 template <class T, class From> void expect_conversion_of_c(std::vector<From> const &numbers) {
   umem::View<From const, 1> const in(numbers.data(), {numbers.size()});
   Array<T, 1> want({numbers.size()}), have({numbers.size()});

@@ -1,5 +1,5 @@
-/* host_threads.cpp - loops that the threads of the library share: how many there are, what the threads
- * inherit, and what happens if the system refuses a thread or memory. This file has its own
+/* host_threads.cpp - loops that the threads of the library share: how many there are, what the
+ * threads inherit, and what happens if the system refuses a thread or memory. This file has its own
  * pthread_create and operator new, which fail from a call on that the tests name. */
 #include <umem/buffer.hpp>
 #include <umem/detail/host_loops.hpp>

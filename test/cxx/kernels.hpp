@@ -12,7 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-/* Arithmetic types, as the loops compute with them. One is enough where only accesses to memory matter. */
+/* Arithmetic types, as the loops compute with them. One is enough where only accesses to memory
+ * matter. */
 #if defined(UMEM_TEST_ONE_TYPE)
 using NumberTypes = testing::Types<double>;
 #elif defined(UMEM_TEST_FEW_TYPES)
@@ -65,9 +66,9 @@ template <class T, int N, class F> void with_views(umem::Extents<N> const &exten
   }
 }
 
-/* Whether tests with views of T go over this rank. Each rank of each type is compiled by itself: of few types the
- * integers have the ranks 1 and 3; where only accesses to memory matter, which compilers take long to instrument, all
- * have the ranks 0, 1 and 3. */
+/* Whether tests with views of T go over this rank. Each rank of each type is compiled by itself: of
+ * few types the integers have the ranks 1 and 3; where only accesses to memory matter, which
+ * compilers take long to instrument, all have the ranks 0, 1 and 3. */
 template <class T> constexpr bool has_rank(int rank) {
 #ifdef UMEM_TEST_FEW_TYPES
   if (std::is_integral_v<T>) return rank == 1 || rank == 3;

@@ -1,6 +1,7 @@
 /* kernels_double.cu - on which stream and on which GPU the loops launch their kernels, and what is
- * current for the caller afterwards. On a double of CUDA's runtime, so that nothing is computed: the
- * linker's option --wrap leads the program's own calls of CUDA here. Built for both default streams.
+ * current for the caller afterwards. On a double of CUDA's runtime, so that nothing is computed:
+ * the linker's option --wrap leads the program's own calls of CUDA here. Built for both default
+ * streams.
  *
  * Exit code: 0; 1 when something is wrong. */
 #include <umem.hpp>
@@ -119,8 +120,8 @@ struct FromIndex {
 };
 #endif
 
-/* A sum over a view with gaps, which umem's own kernels compute: CUB would need a GPU. With FEW_LOOPS, which leaves sums
- * out, a fill. */
+/* A sum over a view with gaps, which umem's own kernels compute: CUB would need a GPU. With
+ * FEW_LOOPS, which leaves sums out, a fill. */
 #ifdef FEW_LOOPS
 template <class P> void strided_sum(P const &place, umem::View<double, 1> const &view) {
   umem::fill(place, view.slice(0, 0, view.size(), 2), 2);
@@ -131,7 +132,8 @@ template <class P> void strided_sum(P const &place, umem::View<double const, 1> 
 }
 #endif
 
-/* All that was asked of CUDA since the last time was asked on this stream of this GPU; forgets it. */
+/* All that was asked of CUDA since the last time was asked on this stream of this GPU; forgets
+ * it. */
 void expect_calls(std::uintptr_t stream, int device) {
   bool has_launched = false;
   for (Call const &call : calls) {

@@ -193,7 +193,8 @@ struct Large {
   double value, more[3];
 };
 
-/* Rows longer and shorter than a strip, of one element for all, and of elements that are not copied. */
+/* Rows longer and shorter than a strip, of one element for all, and of elements that are not
+ * copied. */
 template <class T> void expect_shared_elements() {
   for (index_t n : {1, 255, 256, 257, 1000}) {
     std::vector<T> to(static_cast<std::size_t>(3 * n)), from(3);

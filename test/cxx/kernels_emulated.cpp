@@ -1,5 +1,6 @@
-/* kernels_emulated.cpp - the kernels of loops over elements, which here run on the host (emulated/cuda_runtime.h),
- * against the loops on the host. What only a GPU shows is in kernels.cu. */
+/* kernels_emulated.cpp - the kernels of loops over elements, which here run on the host
+ * (emulated/cuda_runtime.h), against the loops on the host. What only a GPU shows is in
+ * kernels.cu. */
 #include <cuda_runtime.h> /* emulated; before all others: these are compiled as nvcc would */
 #define __CUDACC__ 1
 
@@ -69,8 +70,9 @@ struct FromIndices {
   }
 };
 
-/* Other operands with the extents of the view: without gaps, shifted by one element so that their packs begin elsewhere,
- * with ghost cells, and in column-major order. f(place, view, other) with each of them. */
+/* Other operands with the extents of the view: without gaps, shifted by one element so that their
+ * packs begin elsewhere, with ghost cells, and in column-major order. f(place, view, other) with
+ * each of them. */
 template <class T, class U, class F> void expect_same_with_others(F const &f) {
   for (int kind : {0, 1, 2, 3})
     expect_same<T>([&](auto place, auto view) {

@@ -1,5 +1,5 @@
-/* kernels_indices.cpp - loops whose indices are of every signed type, with ranges that reach the ends of
- * the type and the lengths of what loops work in, against plain loops. */
+/* kernels_indices.cpp - loops whose indices are of every signed type, with ranges that reach the
+ * ends of the type and the lengths of what loops work in, against plain loops. */
 #include "kernels.hpp"
 
 #include <umem/for_each.hpp>
@@ -22,13 +22,15 @@ using umem::Range;
 
 template <class Index> class Indices : public testing::Test {
 protected:
-  /* The ends of the type; of one of 64 bits, some numbers beyond 32 that addresses can be made of. */
+  /* The ends of the type; of one of 64 bits, some numbers beyond 32 that addresses can be made
+   * of. */
   static constexpr index_t lowest =
       sizeof(Index) < 8 ? index_t(std::numeric_limits<Index>::lowest()) : -(index_t(1) << 33);
   static constexpr index_t most =
       sizeof(Index) < 8 ? index_t(std::numeric_limits<Index>::max()) : index_t(1) << 33;
 
-  /* Lengths at which loops may go wrong: those of blocks, of strips and of the type, and beside them. */
+  /* Lengths at which loops may go wrong: those of blocks, of strips and of the type, and beside
+   * them. */
   static std::vector<index_t> lengths() {
     std::vector<index_t> all;
     for (index_t length : {0, 1, 16, 32, 64, 127, 128, 255, 256, 512, 1024, 32767, 65535})
@@ -94,7 +96,8 @@ template <int N> Expected plainly_reduced(Range<N> const &range) {
   return expected;
 }
 
-/* A view whose elements have the indices of range, without gaps or with a stride in the last dimension. */
+/* A view whose elements have the indices of range, without gaps or with a stride in the last
+ * dimension. */
 template <int N> struct Around {
   std::vector<std::int64_t> memory;
   umem::View<std::int64_t, N> view;

@@ -1,5 +1,5 @@
-/* kernels_lambda.cu - __device__ lambdas in the place of functors, on a real GPU: nothing of them may be
- * called on the host. Compiled with --extended-lambda.
+/* kernels_lambda.cu - __device__ lambdas in the place of functors, on a real GPU: nothing of them
+ * may be called on the host. Compiled with --extended-lambda.
  *
  * Exit code: 0; 1 when a number is wrong or a call failed; 77 without a GPU. */
 #include <umem.hpp>

@@ -1,4 +1,5 @@
-/* kernels_order.cpp - what is queued for an array is done before a kernel on another stream sees it. */
+/* kernels_order.cpp - what is queued for an array is done before a kernel on another stream sees
+ * it. */
 #include "arrays.hpp"
 
 #include <umem/detail/operand.hpp>

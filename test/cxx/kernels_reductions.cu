@@ -1,5 +1,6 @@
-/* kernels_reductions.cu - reductions.hpp, reductions_along.hpp, fill_ghosts and exchange_ghosts on a real GPU, against
- * the same calls on the host, which the tests reductions and ghosts have compared with plain loops.
+/* kernels_reductions.cu - reductions.hpp, reductions_along.hpp, fill_ghosts and exchange_ghosts on
+ * a real GPU, against the same calls on the host, which the tests reductions and ghosts have
+ * compared with plain loops.
  *
  * Exit code: 0; 1 when a result is wrong or a call failed; 77 without a GPU. */
 #include <umem.hpp>

@@ -134,8 +134,8 @@ static inline std::vector<int> call_at_home() {
 std::vector<int> call_at_home_from_cpp();
 std::vector<int> call_at_home_from_cu();
 
-/* Calls on arrays of a GPU none of whose kernels can be launched. Each is to leave its output as it was,
- * current on the host. What went wrong, in words; "" for nothing. */
+/* Calls on arrays of a GPU none of whose kernels can be launched. Each is to leave its output as it
+ * was, current on the host. What went wrong, in words; "" for nothing. */
 std::string outputs_of_failed_launches();
 
 #endif

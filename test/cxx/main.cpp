@@ -1,5 +1,5 @@
-/* main.cpp - runs the tests of a program on the table of contexts, with doubles for what the machine
- * lacks, and looks after each test whether it has left anything behind. */
+/* main.cpp - runs the tests of a program on the table of contexts, with doubles for what the
+ * machine lacks, and looks after each test whether it has left anything behind. */
 #include <cstdio>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ char const *__tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace {
 
-/* Every failure has become an exception, and every context is gone: what the doubles count of them is
- * complete. */
+/* Every failure has become an exception, and every context is gone: what the doubles count of them
+ * is complete. */
 class Tidiness : public testing::EmptyTestEventListener {
   void OnTestEnd(testing::TestInfo const &) override {
     char const *complaint = doubles_complaint();
@@ -34,7 +34,8 @@ bool ends_with(std::string const &text, std::string const &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/* A filter of GoogleTest for the tests that the source file of this name contains; empty if there are none. */
+/* A filter of GoogleTest for the tests that the source file of this name contains; empty if there
+ * are none. */
 std::string filter_of_file(std::string const &name) {
   std::string filter;
   testing::UnitTest const &all = *testing::UnitTest::GetInstance();
@@ -51,8 +52,8 @@ std::string filter_of_file(std::string const &name) {
 
 } // namespace
 
-/* Behind the options of GoogleTest there may be --file=NAME.cpp: run the tests of this source file, of several that
- * are in the program. */
+/* Behind the options of GoogleTest there may be --file=NAME.cpp: run the tests of this source file,
+ * of several that are in the program. */
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   char const option[] = "--file=";

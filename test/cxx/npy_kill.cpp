@@ -1,5 +1,6 @@
-/* npy_kill.cpp - save_npy in processes that are killed, and whose system calls fail: the file is the
- * complete old one or the complete new one. A tracer stops the process at each of its system calls. */
+/* npy_kill.cpp - save_npy in processes that are killed, and whose system calls fail: the file is
+ * the complete old one or the complete new one. A tracer stops the process at each of its system
+ * calls. */
 #include "npy_folder.hpp"
 
 #include <algorithm>
@@ -68,7 +69,8 @@ public:
     return WIFSTOPPED(status_);
   }
 
-  /* The number of the call that is about to begin, and one of its arguments; -1 at the end of one. */
+  /* The number of the call that is about to begin, and one of its arguments; -1 at the end of
+   * one. */
   long call(int argument = -1, std::uint64_t *value = nullptr) const {
     __ptrace_syscall_info info = {};
     if (ptrace(PTRACE_GET_SYSCALL_INFO, child_, sizeof info, &info) <= 0) return -1;
@@ -235,7 +237,8 @@ TEST_F(NpyTraced, writes_the_data_to_the_disk_before_the_name_and_then_the_name)
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-/* Calls about files: other failures are those of malloc and of threads, which libc does not all survive. */
+/* Calls about files: other failures are those of malloc and of threads, which libc does not all
+ * survive. */
 bool is_about_files(long call) {
   static long const calls[] = {
 #ifdef SYS_open

@@ -1,5 +1,5 @@
-/* npy_numpy.cpp - loads each .npy file of the command line, and saves it as FILE.loaded, what is mapped as FILE.mapped,
- * and of type double and rank 2 also as FILE.typed. For npy_numpy.py. */
+/* npy_numpy.cpp - loads each .npy file of the command line, and saves it as FILE.loaded, what is
+ * mapped as FILE.mapped, and of type double and rank 2 also as FILE.typed. For npy_numpy.py. */
 #include <umem/npy_c_array.hpp>
 
 #include <cstdio>

@@ -60,8 +60,8 @@ TEST(OpenTest, leads_to_inner_layers) {
   EXPECT_EQ(umem::Limit::of(limit).used(), 1000u);
 }
 
-/* Handle::of finds layer in outer, a stack over it, keeps both alive, and finds none in a stack without one. ask:
- * calls what only the class has. */
+/* Handle::of finds layer in outer, a stack over it, keeps both alive, and finds none in a stack
+ * without one. ask: calls what only the class has. */
 template <class Handle, class Ask> void expect_of(Context layer, Ask &&ask) {
   SCOPED_TRACE(layer.name());
   Context outer = umem::Limit(umem::Stats(layer), 1 << 30);

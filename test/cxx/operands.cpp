@@ -1,5 +1,5 @@
-/* operands.cpp - loops, copies and reductions over arrays, locks, parts, views and guards alike: where they run, what
- * they transfer, and what they leave current. */
+/* operands.cpp - loops, copies and reductions over arrays, locks, parts, views and guards alike:
+ * where they run, what they transfer, and what they leave current. */
 #include "arrays.hpp"
 
 #include <umem/blocks.hpp>
@@ -143,7 +143,8 @@ protected:
 };
 FOR_EACH_PLACE(Operands);
 
-/* Every kind of operand over row 1 of an array, or a column of another rank, through the same calls. */
+/* Every kind of operand over row 1 of an array, or a column of another rank, through the same
+ * calls. */
 template <class A> void expect_all_loops(A &&row, index_t count) {
   auto twice = [](double &x) { x *= 2; };
   umem::fill(here, row, 3);

@@ -26,8 +26,8 @@ struct FakeAsync;
 void fake_async_fail_next(struct FakeAsync *ctx, umemStatusType type);
 }
 
-/* A new context of this row, which closes with its last handle. The empty handle where the machine lacks
- * it. */
+/* A new context of this row, which closes with its last handle. The empty handle where the machine
+ * lacks it. */
 inline umem::Context open_place(Backend const &row) {
   umemVirtual *ctx = row.open();
   umemStatusType status = umem_thread_status();
@@ -40,7 +40,8 @@ inline umem::Context open_place(Backend const &row) {
   umem::detail::raise_recorded(status);
 }
 
-/* A name that GoogleTest allows, for example "wrapped_host_", or "pool_over_host_" for "pool+host:". */
+/* A name that GoogleTest allows, for example "wrapped_host_", or "pool_over_host_" for
+ * "pool+host:". */
 inline std::string place_name(testing::TestParamInfo<Backend const *> const &info) {
   std::string name;
   for (char const *c = info.param->name; *c; c++)

@@ -1,5 +1,6 @@
-/* reductions.cpp - argmin, argmax, minmax, count_if, any, all, dot, norm, whole and along a dimension: on views of all
- * kinds against plain loops, on arrays on every place, and at the edges: NaN, ties, no elements, overflow. */
+/* reductions.cpp - argmin, argmax, minmax, count_if, any, all, dot, norm, whole and along a
+ * dimension: on views of all kinds against plain loops, on arrays on every place, and at the edges:
+ * NaN, ties, no elements, overflow. */
 #include "kernels.hpp"
 #include "places.h"
 

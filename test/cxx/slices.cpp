@@ -1,4 +1,5 @@
-/* slices.cpp - parts of views by one slice per dimension, and other extents of the same elements. */
+/* slices.cpp - parts of views by one slice per dimension, and other extents of the same
+ * elements. */
 #include "typed.hpp"
 
 #include <umem/part.hpp>
@@ -187,8 +188,8 @@ TEST(Slices, are_constants_of_the_compiler) {
 
 /* ---- other extents ---- */
 
-/* The strides that a view of these extents of elements at these addresses in C order has, if there are any. Strides of
- * dimensions that have one index are 0. */
+/* The strides that a view of these extents of elements at these addresses in C order has, if there
+ * are any. Strides of dimensions that have one index are 0. */
 template <int M>
 std::optional<Extents<M>> strides_for(std::vector<int *> const &elements, Extents<M> const &shape) {
   Extents<M> strides, numbers = umem::c_strides(shape);

@@ -1,5 +1,6 @@
-/* strided_layout.cpp - View and Part do the same: each operation, with each argument near its limits, gives
- * the same extents, strides, ghost cells and elements of both, or the same exception. */
+/* strided_layout.cpp - View and Part do the same: each operation, with each argument near its
+ * limits, gives the same extents, strides, ghost cells and elements of both, or the same
+ * exception. */
 #include <umem/array.hpp>
 #include <umem/indexer.hpp>
 #include <umem/part.hpp>

@@ -1,5 +1,5 @@
-/* thrown.cpp - exceptions that leave a function of the program which umem calls: what may pass comes out of
- * umem's function, and nothing of the interrupted call is left. */
+/* thrown.cpp - exceptions that leave a function of the program which umem calls: what may pass
+ * comes out of umem's function, and nothing of the interrupted call is left. */
 #include <umem/context.hpp>
 #include <umem/open.hpp>
 
@@ -185,7 +185,8 @@ struct Pieces {
   }
 };
 
-/* It leaves the call when the other threads have returned: nothing uses the call's stack any more. */
+/* It leaves the call when the other threads have returned: nothing uses the call's stack any
+ * more. */
 TEST_F(Thrown, by_a_piece_of_the_calling_thread_comes_out_of_parallel_for) {
   for (unsigned threads : {1U, 4U}) {
     EXPECT_EQ(umem_set_threads(threads), umemOK);

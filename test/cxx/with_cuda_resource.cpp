@@ -1,5 +1,6 @@
-/* with_cuda_resource.cpp - contexts as resources of CCCL: what they satisfy, and that blocks pass from stream to stream
- * in order. Streams are those of a double of CUDA's runtime; the program's own calls of CUDA and cuBLAS go to it, too. */
+/* with_cuda_resource.cpp - contexts as resources of CCCL: what they satisfy, and that blocks pass
+ * from stream to stream in order. Streams are those of a double of CUDA's runtime; the program's
+ * own calls of CUDA and cuBLAS go to it, too. */
 #define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE /* up to CCCL 3.0 */
 #include "places.h"
 

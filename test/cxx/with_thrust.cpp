@@ -1,5 +1,5 @@
-/* with_thrust.cpp - Thrust's algorithms and containers on memory of umem. As Thrust for the CPU: what needs a GPU is in
- * kernels_thrust.cu. */
+/* with_thrust.cpp - Thrust's algorithms and containers on memory of umem. As Thrust for the CPU:
+ * what needs a GPU is in kernels_thrust.cu. */
 #include "places.h"
 
 #include <umem/array.hpp>

@@ -11,7 +11,8 @@
 #define UNDER(sanitizer) 0
 #endif
 
-/* Sanitizers keep maps and threads of their own: limits on memory and some forks mean other things. */
+/* Sanitizers keep maps and threads of their own: limits on memory and some forks mean other
+ * things. */
 #if defined __SANITIZE_THREAD__ || UNDER(thread_sanitizer)
 #define UNDER_THREAD_SANITIZER 1
 #else
@@ -30,8 +31,8 @@ enum { child_not_permitted = 77, child_seconds = 120 };
 void child_expect(bool condition, char const *text, char const *file, int line);
 #define EXPECT(condition) child_expect((condition), #condition, __FILE__, __LINE__)
 
-/* Starts function(argument) in a child, which ends with status 0 when it returns, and is killed when
- * it takes child_seconds: a deadlock is a failure, not a hang. */
+/* Starts function(argument) in a child, which ends with status 0 when it returns, and is killed
+ * when it takes child_seconds: a deadlock is a failure, not a hang. */
 pid_t child_start(void (*function)(void *), void *argument);
 
 /* Waits for a child: its exit status, or minus the signal that killed it. */

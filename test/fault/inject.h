@@ -1,11 +1,12 @@
 /* inject.h - makes chosen calls of the library into the system fail.
  *
- * The programs of this folder link the library's objects statically, and the linker sends every call
- * of the functions in inject.wrap to a wrapper here (-Wl,@inject.wrap). No preloading, so it works
- * under every sanitizer. The tests' own calls go through the wrappers too; inject_pause holds the
- * faults back where a test looks at the system itself.
+ * The programs of this folder link the library's objects statically, and the linker sends every
+ * call of the functions in inject.wrap to a wrapper here (-Wl,@inject.wrap). No preloading, so it
+ * works under every sanitizer. The tests' own calls go through the wrappers too; inject_pause holds
+ * the faults back where a test looks at the system itself.
  *
- * Threads: all but the _here functions are called by one thread while no other is in the library. */
+ * Threads: all but the _here functions are called by one thread while no other is in the
+ * library. */
 #ifndef UMEM_TEST_INJECT_H
 #define UMEM_TEST_INJECT_H
 
@@ -62,15 +63,15 @@ void inject_storm(void);
 
 /* ---- besides ---- */
 
-/* Every call fails with error whatever is armed, as on a system that lacks the function; error 0 ends
- * it. One such call at a time. Only while something is armed. */
+/* Every call fails with error whatever is armed, as on a system that lacks the function; error 0
+ * ends it. One such call at a time. Only while something is armed. */
 void inject_lacking(InjectCall call, int error);
 
 /* fstatvfs says that so many bytes are free, whatever is armed; UINT64_MAX: what is true. */
 void inject_free_space(uint64_t bytes);
 
-/* A signal interrupts each fallocate of more bytes, and what it had done is undone, as on tmpfs of many
- * kernels; whatever is armed. UINT64_MAX: none. */
+/* A signal interrupts each fallocate of more bytes, and what it had done is undone, as on tmpfs of
+ * many kernels; whatever is armed. UINT64_MAX: none. */
 void inject_longest_reserve(uint64_t bytes);
 
 /* Disarms. Returns how many calls were made to fail, or to transfer less, since it was armed. */

@@ -5,8 +5,8 @@
 #include "inject.h"
 #include "settings.h"
 
-/* Blocks of `small` fit into the old file several times; `middle` is a block with room for a margin on
- * both sides of what is copied, whose bytes must stay. */
+/* Blocks of `small` fit into the old file several times; `middle` is a block with room for a margin
+ * on both sides of what is copied, whose bytes must stay. */
 enum {
   small = 1500,
   middle = 9000,

@@ -1,7 +1,7 @@
 /* scenarios.h - what a program does with a context, as steps that may each fail.
  *
- * A scenario frees what it took whatever failed, checks all data that a call claims to have moved, and
- * leaves the type of the first failure in trial->result. It does the same each time it runs. */
+ * A scenario frees what it took whatever failed, checks all data that a call claims to have moved,
+ * and leaves the type of the first failure in trial->result. It does the same each time it runs. */
 #ifndef UMEM_TEST_SCENARIOS_H
 #define UMEM_TEST_SCENARIOS_H
 
@@ -32,8 +32,8 @@ typedef struct Scenario {
 extern Scenario const scenarios[];
 extern size_t const scenario_count;
 
-/* Brings a prepared trial to where the scenario's own calls begin. False where the place has not what
- * the scenario needs. */
+/* Brings a prepared trial to where the scenario's own calls begin. False where the place has not
+ * what the scenario needs. */
 bool scenario_begin(Trial *trial, Scenario const *scenario);
 
 /* The calls of the scenario, which may be made to fail. */

@@ -11,9 +11,9 @@ typedef struct SmallDisk {
   bool twice;       /* an overlay: mounted over its own tmpfs */
 } SmallDisk;
 
-/* In a child: mounts a file system of the type (tmpfs, overlay, ext2, ext4, xfs, btrfs) and of so many MiB on a new folder,
- * which only this child sees. False, and a message, where that is not possible: without root, without
- * mkfs, in a container. */
+/* In a child: mounts a file system of the type (tmpfs, overlay, ext2, ext4, xfs, btrfs) and of so
+ * many MiB on a new folder, which only this child sees. False, and a message, where that is not
+ * possible: without root, without mkfs, in a container. */
 bool small_disk_mount(SmallDisk *disk, char const *type, unsigned mebibytes);
 
 void small_disk_unmount(SmallDisk *disk);

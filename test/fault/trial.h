@@ -1,8 +1,8 @@
 /* trial.h - one context under fault, the file that it stands on, and what must hold afterwards.
  *
- * A trial prepares a file with known bytes where the place needs one, constructs the context, runs a
- * scenario on it (scenarios.h) and compares the world with what it was. All checks end in cmocka's
- * fail_msg, with the place, the scenario and the fault named. */
+ * A trial prepares a file with known bytes where the place needs one, constructs the context, runs
+ * a scenario on it (scenarios.h) and compares the world with what it was. All checks end in
+ * cmocka's fail_msg, with the place, the scenario and the fault named. */
 #ifndef UMEM_TEST_TRIAL_H
 #define UMEM_TEST_TRIAL_H
 
@@ -84,8 +84,8 @@ void trial_finish(Trial *trial);
 /* Whether the file, if the place has one, is byte for byte what it was. */
 bool trial_file_is_untouched(Trial *trial);
 
-/* Whether no block of the context is live: what it then gives back is all that it took, unless others may
- * have added some. */
+/* Whether no block of the context is live: what it then gives back is all that it took, unless
+ * others may have added some. */
 bool trial_holds_nothing(Trial *trial);
 
 /* Fails the test with a message of where it was. */
@@ -109,8 +109,8 @@ void trial_settle(Trial *trial);
 /* Frees adr, null or not, in ctx, and settles. */
 void trial_free(Trial *trial, void *ctx, uintptr_t adr);
 
-/* Notes that nbytes at adr of the context may be written from now on; not where blocks must lie after
- * what was there before (mode a). */
+/* Notes that nbytes at adr of the context may be written from now on; not where blocks must lie
+ * after what was there before (mode a). */
 void trial_note(Trial *trial, uintptr_t adr, size_t nbytes);
 
 /* ---- with all faults held back: no failure allowed ---- */

@@ -8,8 +8,9 @@
 #include "settings.h"
 #include "cases.h"
 
-/* Calls test(row, ctx) for each row that this machine can open, and closes the context. Fails if the thread or the
- * context has a failure then, or if a block is left. Returns how many there were. */
+/* Calls test(row, ctx) for each row that this machine can open, and closes the context. Fails if
+ * the thread or the context has a failure then, or if a block is left. Returns how many there
+ * were. */
 static inline size_t for_each_backend(void (*test)(Backend const *row, umemVirtual *ctx)) {
   size_t opened = 0;
   for (size_t i = 0; i < backend_count; i++) {

@@ -19,7 +19,8 @@ enum { under_thread_sanitizer = 1 };
 enum { under_thread_sanitizer = 0 };
 #endif
 
-/* Of a program that has started and joined others. The sanitizer has one of its own then, and so has qemu. */
+/* Of a program that has started and joined others. The sanitizer has one of its own then, and so
+ * has qemu. */
 static inline unsigned tasks_alone(void) {
   return 1 + under_thread_sanitizer + (setting_qemu() ? 1 : 0);
 }

@@ -1,5 +1,6 @@
-/* cuda_runtime.h - stands in for CUDA's header: a launch calls the kernel once for each thread, one after the other. So
- * the compiler of the host compiles kernels whose threads do not work together, and tests run them without a GPU. */
+/* cuda_runtime.h - stands in for CUDA's header: a launch calls the kernel once for each thread, one
+ * after the other. So the compiler of the host compiles kernels whose threads do not work together,
+ * and tests run them without a GPU. */
 #ifndef TEST_CXX_EMULATED_CUDA_RUNTIME_H
 #define TEST_CXX_EMULATED_CUDA_RUNTIME_H
 

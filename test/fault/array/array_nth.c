@@ -1,8 +1,9 @@
-/* array_nth.c - umem/array.h: the n-th call into the system fails, for every n that a sequence of calls on arrays
- * reaches.
+/* array_nth.c - umem/array.h: the n-th call into the system fails, for every n that a sequence of
+ * calls on arrays reaches.
  *
- * After each fault: success with the right elements, or NULL and a status of the kind that fits; nothing stays
- * allocated on the contexts. What is not freed besides is for the sanitizer to find. */
+ * After each fault: success with the right elements, or NULL and a status of the kind that fits;
+ * nothing stays allocated on the contexts. What is not freed besides is for the sanitizer to
+ * find. */
 #include <errno.h>
 
 #include <string.h>
@@ -47,8 +48,8 @@ static void close_stores(Stores *stores) {
   unlink(stores->path);
 }
 
-/* An array in a file, filled by columns, copied in the order of its transpose, and between parts of other shapes. The
- * result, on the host, is an array of rows * columns / 2 elements, each 3. */
+/* An array in a file, filled by columns, copied in the order of its transpose, and between parts of
+ * other shapes. The result, on the host, is an array of rows * columns / 2 elements, each 3. */
 static umemArray *use_arrays(Stores *stores, umemStatusType *status) {
   int64_t const shape[] = {rows, columns}, flat[] = {rows * columns / 2};
   int32_t three = 3, other = 0x01020304;
@@ -127,7 +128,8 @@ TEST_CASE(disks_are_full) {
   fail_each(callWrite, ENOSPC, true, umemIOError);
 }
 
-/* Exports a with a copy, and imports the tensor on host. NULL, and no tensor is left, if either fails. */
+/* Exports a with a copy, and imports the tensor on host. NULL, and no tensor is left, if either
+ * fails. */
 static umemArray *send(umemArray *a, umemHost *host, umemStatusType *status) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.copy = umemDLCopyIfNeeded;

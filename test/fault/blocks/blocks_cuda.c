@@ -1,5 +1,5 @@
-/* blocks_cuda.c - umem/blocks.h on a GPU, of which the n-th call of the runtime fails, for every n that a passage
- * reaches. On a double of the runtime. */
+/* blocks_cuda.c - umem/blocks.h on a GPU, of which the n-th call of the runtime fails, for every n
+ * that a passage reaches. On a double of the runtime. */
 
 #include <string.h>
 
@@ -55,7 +55,8 @@ static void close_gpu(void) {
   umem_thread_clear();
 }
 
-/* The program adds 1 to each byte: a copy to pinned memory, and back. The first failure of these calls goes to *own. */
+/* The program adds 1 to each byte: a copy to pinned memory, and back. The first failure of these
+ * calls goes to *own. */
 static void work(umemBlock const *block, uintptr_t pinned, umemStatusType *own) {
   size_t n = block->rows * width;
   uint64_t before = umem_thread_failures();
@@ -176,7 +177,8 @@ static void *stream_of_place(void) {
   return (void *)info.stream;
 }
 
-/* Whether the fault was met. umem frees its buffers when the copy returns: nothing that uses them may be queued then. */
+/* Whether the fault was met. umem frees its buffers when the copy returns: nothing that uses them
+ * may be queued then. */
 static bool buffers_fail_at(unsigned long nth, umemFile *file, size_t stride) {
   open_gpu();
   fake_cudart_machine()->late_pageable = true;

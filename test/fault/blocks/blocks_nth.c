@@ -1,9 +1,9 @@
-/* blocks_nth.c - umem/blocks.h: the n-th call into the system fails, for every n that a passage from file to file
- * reaches; and the source is cut in the middle.
+/* blocks_nth.c - umem/blocks.h: the n-th call into the system fails, for every n that a passage
+ * from file to file reaches; and the source is cut in the middle.
  *
- * After each fault: success with all rows checked, or a status that names the block and the leg; the destination has
- * whole blocks up to the one that the message names; no descriptor is left. What is not freed is for the sanitizer to
- * find. */
+ * After each fault: success with all rows checked, or a status that names the block and the leg;
+ * the destination has whole blocks up to the one that the message names; no descriptor is left.
+ * What is not freed is for the sanitizer to find. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,8 @@ static bool has_results(Files *files, size_t last, size_t from) {
   return right;
 }
 
-/* The number of the block in a message such as "umemBlocks_next: writing block 7 of 12 (rows 56 to 63): ...". */
+/* The number of the block in a message such as "umemBlocks_next: writing block 7 of 12 (rows 56 to
+ * 63): ...". */
 static size_t block_in(char const *message, char const *verb) {
   char begin[64];
   snprintf(begin, sizeof begin, "umemBlocks_next: %s block ", verb);

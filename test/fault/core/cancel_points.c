@@ -1,8 +1,9 @@
-/* cancel_points.c - pthread_cancel ends no thread inside of a call of umem, wherever the C library lets it.
+/* cancel_points.c - pthread_cancel ends no thread inside of a call of umem, wherever the C library
+ * lets it.
  *
- * The calls of this program into the C library, and so those of umem, which is linked into it, go through hooks, but for
- * the functions that POSIX forbids to be cancellation points. A hook finds out whether the thread could be cancelled
- * there, or cancels it there. */
+ * The calls of this program into the C library, and so those of umem, which is linked into it, go
+ * through hooks, but for the functions that POSIX forbids to be cancellation points. A hook finds
+ * out whether the thread could be cancelled there, or cancels it there. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -26,7 +27,8 @@
 
 /* ---- hooks ---- */
 
-/* What a hook knows of its function; its code is made at run time. The assembler below uses real. */
+/* What a hook knows of its function; its code is made at run time. The assembler below uses
+ * real. */
 typedef struct Hook {
   void *real;
   char const *name;
@@ -58,7 +60,8 @@ void cancel_point(Hook const *hook) {
   if (state == PTHREAD_CANCEL_ENABLE && !found_name) found_name = hook->name;
 }
 
-/* Calls cancel_point with the Hook in r11, and goes on in its function, with all arguments as they were. */
+/* Calls cancel_point with the Hook in r11, and goes on in its function, with all arguments as they
+ * were. */
 void enter_hook(void) __attribute__((visibility("hidden")));
 __asm__(".text\n"
         ".hidden enter_hook\n"
@@ -121,8 +124,8 @@ static void write_code(unsigned char *code, Hook const *hook) {
   memcpy(code + 20, "\x41\xFF\xE2", 3);
 }
 
-/* Functions that POSIX forbids to be cancellation points. Names that begin with "_" are of compilers and of the C
- * library itself. A name that ends with "*" stands for all that begin so. */
+/* Functions that POSIX forbids to be cancellation points. Names that begin with "_" are of
+ * compilers and of the C library itself. A name that ends with "*" stands for all that begin so. */
 static char const *const never[] = {
     "_*",
     "malloc*",
@@ -556,7 +559,8 @@ TEST_CASE(nor_in_opening_by_name) {
   assert_int_equal(wrong, 0);
 }
 
-/* Its methods reach no such point, so umem does not put cancellation off for them: but a socket is one. */
+/* Its methods reach no such point, so umem does not put cancellation off for them: but a socket is
+ * one. */
 static bool share_nothing(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
                           int *fd) {
   (void)ctx;
@@ -616,8 +620,8 @@ static void *cancelled_work(void *bench) {
   return bench;
 }
 
-/* In a process of its own, where nothing has been asked and kept yet: a thread ends after its calls, however early it is
- * cancelled, and others go on. */
+/* In a process of its own, where nothing has been asked and kept yet: a thread ends after its
+ * calls, however early it is cancelled, and others go on. */
 static void survives(void *given) {
   Bench *bench = given;
   pthread_t thread;

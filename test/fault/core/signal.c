@@ -1,5 +1,6 @@
 /* signal.c - a signal handler whose calls of umem fail, while umem fails in the same thread. No
- * function of umem that can fail is safe in a handler; the thread must get along with it all the same. */
+ * function of umem that can fail is safe in a handler; the thread must get along with it all the
+ * same. */
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>

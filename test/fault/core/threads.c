@@ -1,7 +1,8 @@
 /* threads.c - on a context that many threads share, the failure of one is not the others'.
  *
- * Two threads meet faults of their own in every call, two meet none. The latter must see success and
- * their data throughout; the former their own failures, and no call more; the context has both. */
+ * Two threads meet faults of their own in every call, two meet none. The latter must see success
+ * and their data throughout; the former their own failures, and no call more; the context has
+ * both. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

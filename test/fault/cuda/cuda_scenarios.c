@@ -190,7 +190,8 @@ typedef struct Pages {
   bool has[4]; /* memory, by page */
 } Pages;
 
-/* Records what a call has done with pages from `from` on, and checks that it has failed if it has done too little. */
+/* Records what a call has done with pages from `from` on, and checks that it has failed if it has
+ * done too little. */
 static bool note(Pages *pages, size_t from, size_t count, size_t done, bool have) {
   REQUIRE(pages->trial, done % pages->page == 0 && done <= count * pages->page);
   for (size_t i = 0; i < done / pages->page; i++) pages->has[from + i] = have;
@@ -279,8 +280,8 @@ static bool attaches(Trial const *trial) {
   return type == umemCudaDevice || type == umemCudaAsyncDevice;
 }
 
-/* Attaches a block as another process would; on a GPU only as this one, since CUDA does not open handles of its own
- * process. */
+/* Attaches a block as another process would; on a GPU only as this one, since CUDA does not open
+ * handles of its own process. */
 static void pass(Trial *trial, umemVirtual *from) {
   uintptr_t adr = block_of(trial, from, small, 4), there;
   umemHandle handle;

@@ -1,5 +1,5 @@
-/* cuda_trial.h - one run of a scenario on a CUDA context while a call of the runtime fails, and what must hold after
- * each of its steps.
+/* cuda_trial.h - one run of a scenario on a CUDA context while a call of the runtime fails, and
+ * what must hold after each of its steps.
  *
  * All checks end in cmocka's fail_msg, with the context, the scenario and the fault named. */
 #ifndef UMEM_TEST_CUDA_TRIAL_H
@@ -29,8 +29,8 @@ void trial_use(umemCudaRt const *behind, bool is_real);
 void complain(Trial const *trial, char const *what, int line);
 #define REQUIRE(trial, condition) ((condition) ? (void)0 : complain((trial), #condition, __LINE__))
 
-/* Whether this thread is where it was: in no context, and in the mode of captures that it began in. (To
- * ask CUDA for the mode would make a context current.) */
+/* Whether this thread is where it was: in no context, and in the mode of captures that it began in.
+ * (To ask CUDA for the mode would make a context current.) */
 bool is_where_it_was(void);
 
 /* Ends a step: whether it succeeded. */
@@ -52,7 +52,8 @@ void drop(Trial *trial, umemVirtual *ctx, uintptr_t adr);
 enum {
   small = 3000,
   middle = 100 << 10,
-  /* Goes through buffers on its way to the host and between the device and files; is registered when pinned. */
+  /* Goes through buffers on its way to the host and between the device and files; is registered
+   * when pinned. */
   large = umemStagingToHost,
   largest = umemStagingToDevice, /* goes through buffers both ways */
 };

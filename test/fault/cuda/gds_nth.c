@@ -1,9 +1,9 @@
-/* gds_nth.c - the n-th call fails in a copy by GPUDirect Storage, for every n that the copy reaches: calls of cuFile,
- * of CUDA's runtime, and of the system.
+/* gds_nth.c - the n-th call fails in a copy by GPUDirect Storage, for every n that the copy
+ * reaches: calls of cuFile, of CUDA's runtime, and of the system.
  *
- * After each: success with all bytes checked, or a status with a message; no handle, descriptor or memory left; the
- * same copy again without a fault. The driver is opened by the copy under fault, or by one before. On doubles of the
- * runtime and of cuFile. */
+ * After each: success with all bytes checked, or a status with a message; no handle, descriptor or
+ * memory left; the same copy again without a fault. The driver is opened by the copy under fault,
+ * or by one before. On doubles of the runtime and of cuFile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,7 +171,8 @@ static bool meets(Run *run) {
   return met;
 }
 
-/* The ways to copy: bit 0: to the GPU, 1: the driver is open before, 2: on a stream. Each two bits have all values. */
+/* The ways to copy: bit 0: to the GPU, 1: the driver is open before, 2: on a stream. Each two bits
+ * have all values. */
 static int const ways[] = {0, 3, 5, 6};
 enum { way_count = UNDER_SANITIZER ? 2 : 4 };
 

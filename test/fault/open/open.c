@@ -352,8 +352,8 @@ static bool is_old_log(void) {
   return log_length && length >= log_length && !memcmp(now, old_log, log_length);
 }
 
-/* Where the name could not be opened, the log is as it was; or there is none where there was none. A new log is
- * removed by calls that have to succeed: there only one call fails. */
+/* Where the name could not be opened, the log is as it was; or there is none where there was none.
+ * A new log is removed by calls that have to succeed: there only one call fails. */
 static bool log_meets(char const *name, size_t strike, unsigned long nth, bool is_there) {
   unlink(log_path);
   if (is_there) make_old_log();

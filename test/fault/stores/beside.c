@@ -1,5 +1,5 @@
-/* beside.c - others who use the same file at the same time: a process that appends without
- * asking for a lock, and a second context on a duplicate of the descriptor. Whatever fails, is freed or
+/* beside.c - others who use the same file at the same time: a process that appends without asking
+ * for a lock, and a second context on a duplicate of the descriptor. Whatever fails, is freed or
  * trimmed here, they lose nothing. */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,8 @@ enum { record_count = 4000, record_size = 16, impossible = 62 };
 
 static SmallDisk disk;
 
-/* In a child. Sets the path of a file that is not there yet. False where the ground cannot be had. */
+/* In a child. Sets the path of a file that is not there yet. False where the ground cannot be
+ * had. */
 static bool enter(Ground const *ground, char path[256]) {
   if (ground->type && !small_disk_mount(&disk, ground->type, ground->mebibytes)) return false;
   if (ground->type)
@@ -97,8 +98,8 @@ static void expect_records(char const *path) {
   EXPECT(count == record_count);
 }
 
-/* A call for too much, or one that the system refuses, at once or after a part. What succeeds all the
- * same is freed. */
+/* A call for too much, or one that the system refuses, at once or after a part. What succeeds all
+ * the same is freed. */
 static void fail_once(void *ctx, unsigned i) {
   size_t const sizes[] = {(size_t)1 << impossible, 1 << 20, 256 << 10};
   InjectCall const calls[] = {callHeap, callReserve, callWrite};
@@ -241,7 +242,8 @@ static void two_mappings(void *ground) { two_halves(ground, true); }
 
 /* ---- what trim still does ---- */
 
-/* A file that nobody else has open is cut; while somebody has it open, it only loses its disk space. */
+/* A file that nobody else has open is cut; while somebody has it open, it only loses its disk
+ * space. */
 static void trim_alone_and_not(void *argument) {
   Ground const *ground = argument;
   enum { kept = 5000, freed = 1 << 20 };

@@ -111,7 +111,8 @@ static void is_noted_without_memory(void **state) {
   trial_finish(&t);
 }
 
-/* A file that is cut to nothing while a block past its end is allocated: the file holds the whole block. */
+/* A file that is cut to nothing while a block past its end is allocated: the file holds the whole
+ * block. */
 static void grows_after_a_cut(void **state) {
   Place const *place = *state;
   static Spans written;

@@ -1,5 +1,5 @@
-/* direct.c - long reads and writes by several threads, around the page cache and through it, when calls into the
- * system fail, are interrupted, or move only a part. */
+/* direct.c - long reads and writes by several threads, around the page cache and through it, when
+ * calls into the system fail, are interrupted, or move only a part. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -137,8 +137,8 @@ static void a_write_that_fails_is_reported(void **state) {
   sweep(callWrite, EIO, true, true, true);
 }
 
-/* Another descriptor, memory for a buffer, threads, what is cached (asked so before Linux 6.5): all can be done
- * without. */
+/* Another descriptor, memory for a buffer, threads, what is cached (asked so before Linux 6.5): all
+ * can be done without. */
 static void what_helps_may_be_missing(void **state) {
   (void)state;
   sweep(callOpen, EMFILE, true, false, false);

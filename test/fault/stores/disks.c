@@ -1,5 +1,6 @@
-/* disks.c - long copies on file systems of several types, with each value of the option direct. Each test skips what
- * cannot be mounted here: it needs root, the file system in the kernel and its mkfs. */
+/* disks.c - long copies on file systems of several types, with each value of the option direct.
+ * Each test skips what cannot be mounted here: it needs root, the file system in the kernel and its
+ * mkfs. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* durable.c - what umem_flush asks of the system: the bytes of the file, and once the name of a new one. */
+/* durable.c - what umem_flush asks of the system: the bytes of the file, and once the name of a new
+ * one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

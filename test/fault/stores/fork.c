@@ -148,8 +148,8 @@ TEST_CASE(the_lock_stays_with_the_parent) {
 static atomic_bool over;
 static atomic_uint complaints;
 
-/* Everything that takes a lock. Sanitizers' own heaps do not survive a fork in the middle of malloc:
- * there the threads keep to what needs no heap. */
+/* Everything that takes a lock. Sanitizers' own heaps do not survive a fork in the middle of
+ * malloc: there the threads keep to what needs no heap. */
 static void hammer_once(Shared *shared, unsigned char *buffer, size_t size) {
   umemVirtual *ctx = shared->trial.ctx;
   void *host = &shared->trial.host;

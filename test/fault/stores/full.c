@@ -52,7 +52,8 @@ static void expect_bytes(Case *c, uintptr_t adr, size_t nbytes) {
   EXPECT(!memcmp(bytes, found, nbytes));
 }
 
-/* A refused allocation: null, a memory error on thread and context, and the file as long as before. */
+/* A refused allocation: null, a memory error on thread and context, and the file as long as
+ * before. */
 static void expect_refused(Case *c, uintptr_t adr, size_t length, char const *words) {
   EXPECT(adr == umem_null(&c->own));
   EXPECT(umem_thread_status() == umemMemoryError);
@@ -126,8 +127,8 @@ TEST_CASE(file_size_limit) {
     if (is_grown_and_read(&places[i])) child_run(in_limited_file, (void *)&places[i]);
 }
 
-/* A limit that falls into a file that is already longer: writing beyond would kill even there, so no
- * block is given out. */
+/* A limit that falls into a file that is already longer: writing beyond would kill even there, so
+ * no block is given out. */
 static void past_limit(void *argument) {
   enum { allowed = 20000, within = 16000 };
   static Case c;
@@ -155,7 +156,8 @@ TEST_CASE(file_longer_than_its_limit) {
 
 /* ---- a file system that is full ---- */
 
-/* A tmpfs of `room` bytes on a new folder, seen by this child alone; exits where that is forbidden. */
+/* A tmpfs of `room` bytes on a new folder, seen by this child alone; exits where that is
+ * forbidden. */
 static void mount_small(char *folder, size_t size) {
   temporary_name(folder, size);
   EXPECT(mkdir(folder, 0700) == 0);

@@ -1,5 +1,6 @@
-/* items.c - copies of single items go through mapped pages, which can go away while they are copied: another
- * process cuts the file, or the disk is full. The process lives, and a status says what has happened. */
+/* items.c - copies of single items go through mapped pages, which can go away while they are
+ * copied: another process cuts the file, or the disk is full. The process lives, and a status says
+ * what has happened. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -66,7 +67,8 @@ static void require_items(void) {
   for (size_t i = 0; i < count * item; i++) assert_true(found[i] == packed[i] || !found[i]);
 }
 
-/* A block that has lost bytes is refused until it is freed. A new one makes the file longer, unless it is cut meanwhile. */
+/* A block that has lost bytes is refused until it is freed. A new one makes the file longer, unless
+ * it is cut meanwhile. */
 static uintptr_t renew(Any *ctx, uintptr_t adr) {
   assert_int_equal(umem_clear_status(ctx), umemOK);
   umem_thread_clear();
@@ -163,8 +165,8 @@ TEST_CASE(a_full_disk) {
 
 /* ---- no mapping ---- */
 
-/* The n-th mmap fails, or all from there on, for each of them: a smaller mapping or calls do the work. Nothing
- * stays mapped. */
+/* The n-th mmap fails, or all from there on, for each of them: a smaller mapping or calls do the
+ * work. Nothing stays mapped. */
 static void fail_mappings(bool lasting) {
   char path[256];
   temporary_name(path, sizeof path);
@@ -195,8 +197,8 @@ TEST_CASE(mappings_that_fail) {
   fail_mappings(true);
 }
 
-/* A file system without mappings: a transpose makes one call for some hundred items, however far apart the rows
- * are. */
+/* A file system without mappings: a transpose makes one call for some hundred items, however far
+ * apart the rows are. */
 TEST_CASE(transposes_without_mappings) {
   enum { edge = 1000, pitch = 64 << 10 };
   static size_t const extents[] = {edge, edge};
@@ -237,7 +239,8 @@ TEST_CASE(transposes_without_mappings) {
   free(values);
 }
 
-/* A short set is one call wherever it begins: only pieces of long ones end at multiples of their size. */
+/* A short set is one call wherever it begins: only pieces of long ones end at multiples of their
+ * size. */
 TEST_CASE(a_short_set_is_one_write) {
   char path[256];
   Any file;

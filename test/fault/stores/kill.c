@@ -121,8 +121,8 @@ static void note(Expected *expected, Report const *report) {
   }
 }
 
-/* A step that was begun but not reported may have written its block: the place of the last one is not
- * known, only that it is the next in order. */
+/* A step that was begun but not reported may have written its block: the place of the last one is
+ * not known, only that it is the next in order. */
 static void forget(Expected *expected, uintptr_t offset, size_t nbytes) {
   for (size_t i = offset; i < offset + nbytes && i < sizeof expected->known; i++)
     expected->known[i] = false;
@@ -188,8 +188,8 @@ static void killed_between_calls(void **state) {
   for (size_t steps = 0; steps <= step_count; steps++) kill_after(*state, steps);
 }
 
-/* Killed at any time: what was reported is there; only one step more can have been under way, and it
- * wrote to a block of its own. In r+ that block is over old bytes, next to those reported. */
+/* Killed at any time: what was reported is there; only one step more can have been under way, and
+ * it wrote to a block of its own. In r+ that block is over old bytes, next to those reported. */
 static void kill_at(Place const *place, long nanoseconds) {
   static Expected expected;
   Job job;

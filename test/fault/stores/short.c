@@ -1,5 +1,5 @@
-/* short.c - transfers that move only a part, and calls that signals interrupt: all data is identical, and no
- * call fails. */
+/* short.c - transfers that move only a part, and calls that signals interrupt: all data is
+ * identical, and no call fails. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include "fault/inject.h"
 #include "fault/scenarios.h"
 
-/* Runs all scenarios on the place in *state with what arm arms; those that would go through a mapping, on a system
- * without. Returns how often it struck. */
+/* Runs all scenarios on the place in *state with what arm arms; those that would go through a
+ * mapping, on a system without. Returns how often it struck. */
 static unsigned long run_all(Place const *place, char const *fault, void (*arm)(unsigned),
                              unsigned seed) {
   static Spans written;

@@ -148,8 +148,8 @@ static void expect_sparse_bytes(void) {
     EXPECT(!bytes[i] || (i >= 2 * MiB && i < 2 * MiB + 6));
 }
 
-/* Blocks over holes: all of their bytes can be written, also through a pointer, when others have taken
- * the rest of the disk. What does not fit is refused when it is allocated. */
+/* Blocks over holes: all of their bytes can be written, also through a pointer, when others have
+ * taken the rest of the disk. What does not fit is refused when it is allocated. */
 static void holes_on_disk(SmallDisk const *disk, bool mapped) {
   static unsigned char bytes[3 << 20];
   Any ctx;

@@ -98,7 +98,8 @@ static void count_end(umemVirtual *ctx) {
   umemVirtual_fail(ctx, umemIOError, "cannot close");
 }
 
-/* An upstream that its adaptor owns ends once, after the adaptor, which reports what failed there. */
+/* An upstream that its adaptor owns ends once, after the adaptor, which reports what failed
+ * there. */
 TEST(an_adopted_upstream_ends_too) {
   static struct umemVtbl const methods = {.dtor = count_end};
   FOR_EACH_KIND {

@@ -174,7 +174,8 @@ TEST(the_callback_fails_in_its_own_name) {
 
 /* ---- a callback that fails itself ---- */
 
-/* What a callback saw of a failure of its own, and how it went on. cmocka must not jump out of it. */
+/* What a callback saw of a failure of its own, and how it went on. cmocka must not jump out of
+ * it. */
 typedef struct Failing {
   void *ctx;   /* on which it fails */
   Cache *room; /* that it then makes, or NULL */

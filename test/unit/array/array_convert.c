@@ -1,8 +1,8 @@
-/* array_convert.c - umem/array_convert.h against a plain model: random types, shapes, strides, ranges and overlaps, on
- * every context of the table.
+/* array_convert.c - umem/array_convert.h against a plain model: random types, shapes, strides,
+ * ranges and overlaps, on every context of the table.
  *
- * The model finds each element by its index and converts it alone, by array/array_conversion.h, which convert.c
- * tests. All bytes of the destination are compared. */
+ * The model finds each element by its index and converts it alone, by array/array_conversion.h,
+ * which convert.c tests. All bytes of the destination are compared. */
 #include "array_help.h"
 
 #include "array/array_conversion.h"
@@ -52,7 +52,8 @@ typedef struct Part {
   int64_t base; /* of index 0, in bytes of the block */
 } Part;
 
-/* Strides of some order, sign and gaps for a shape, in multiples of unit bytes; the bytes that they span. */
+/* Strides of some order, sign and gaps for a shape, in multiples of unit bytes; the bytes that they
+ * span. */
 static int64_t draw_strides(int rank, int64_t const *shape, int64_t size, int64_t *strides,
                             int64_t *base) {
   int axes[most_rank];

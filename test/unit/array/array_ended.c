@@ -8,7 +8,8 @@ static umemPool pool;
 static umemFile file;
 static umemArray *rest; /* of a context that lives */
 
-/* An array on the context number `which`, which has ended. Memory of a umemHost stays: it is the test's. */
+/* An array on the context number `which`, which has ended. Memory of a umemHost stays: it is the
+ * test's. */
 static umemArray *ended_array(int which) {
   static double memory[length];
   umemStatusType status = umemOK;

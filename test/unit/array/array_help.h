@@ -14,7 +14,8 @@
 #define SHAPE(...)                                                                                 \
   (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
 
-/* That the last failure of the thread is this one, and is what the call has stored in *status; forgets both. */
+/* That the last failure of the thread is this one, and is what the call has stored in *status;
+ * forgets both. */
 static inline void expect_failure_at(umemStatusType type, char const *words, umemStatusType *status,
                                      int line) {
   if (umem_thread_status() != type || *status != type || !strstr(umem_thread_message(), words))

@@ -1,8 +1,8 @@
-/* array_here.c - which memory the CPU uses where it is: that of contexts whose addresses are pointers, also below
- * adaptors that do not look at copies.
+/* array_here.c - which memory the CPU uses where it is: that of contexts whose addresses are
+ * pointers, also below adaptors that do not look at copies.
  *
- * The context of these tests has pointers, no copies, and a host that was never constructed, so every buffer and
- * every copy is a failure. */
+ * The context of these tests has pointers, no copies, and a host that was never constructed, so
+ * every buffer and every copy is a failure. */
 #include "array_help.h"
 
 typedef struct Bare {

@@ -1,5 +1,5 @@
-/* array_pieces.c - contents copied between arrays with gaps: as a few boxes, whatever the offsets are, where the shapes
- * have rows in common; else through a buffer. */
+/* array_pieces.c - contents copied between arrays with gaps: as a few boxes, whatever the offsets
+ * are, where the shapes have rows in common; else through a buffer. */
 #include "array_help.h"
 
 #include "fake/doubles.h"
@@ -35,8 +35,8 @@ static int64_t count_of(Shape const *shape) {
   return count;
 }
 
-/* An array of numbers from first on, the elements of `view` inside of a larger one: with a gap behind each row, and
- * every second element of a row. */
+/* An array of numbers from first on, the elements of `view` inside of a larger one: with a gap
+ * behind each row, and every second element of a row. */
 typedef struct Inside {
   umemArray *all, *view;
   int32_t numbers[most_elements]; /* what the model expects in all */

@@ -1,4 +1,5 @@
-/* array_places.c - umem/array.h on contexts of every kind: alignment, pointers, long fills and copies, queues, files. */
+/* array_places.c - umem/array.h on contexts of every kind: alignment, pointers, long fills and
+ * copies, queues, files. */
 #include "array_help.h"
 
 #include "unit/each_backend.h"
@@ -79,7 +80,8 @@ static void gives_pointers(umemVirtual *ctx) {
   umemArray_release(a);
 }
 
-/* Longer than the buffers, into every second column, out of every third: gaps on both sides, and other shapes. */
+/* Longer than the buffers, into every second column, out of every third: gaps on both sides, and
+ * other shapes. */
 static void copies_long_columns_to(umemVirtual *ctx) {
   int64_t const rows = 1200, columns = 2000; /* 4.8 MB are copied */
   umemArray *numbers =
@@ -176,8 +178,8 @@ TEST(elements_of_every_size_are_filled) {
 
 /* ---- queues ---- */
 
-/* A copy on a queue comes after the work of the arrays' own contexts and of the queue, and only then. The double does
- * queued work as late as it may: what is not ordered is junk. */
+/* A copy on a queue comes after the work of the arrays' own contexts and of the queue, and only
+ * then. The double does queued work as late as it may: what is not ordered is junk. */
 TEST(copies_on_a_queue_are_ordered) {
   FakeAsync device, second, queue;
   int32_t five = 0x05050505,

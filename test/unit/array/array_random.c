@@ -1,8 +1,9 @@
-/* array_random.c - umem/array.h against a plain model, in random sequences of calls on every context of the table.
+/* array_random.c - umem/array.h against a plain model, in random sequences of calls on every
+ * context of the table.
  *
- * Two blocks of memory are filled with known bytes. The model knows for each view which elements of its block it has,
- * as a list in C order; views are made of views by rules of their own. After each call that writes, every byte of the
- * block is compared with what the model has. */
+ * Two blocks of memory are filled with known bytes. The model knows for each view which elements of
+ * its block it has, as a list in C order; views are made of views by rules of their own. After each
+ * call that writes, every byte of the block is compared with what the model has. */
 #include "array_help.h"
 
 #include "backends.h"
@@ -72,8 +73,8 @@ static int64_t count_of(int rank, int64_t const *shape) {
   return count;
 }
 
-/* The number in C order of the element whose index in C order of another shape is i, when index k of it becomes index
- * map[k] of shape: scale[k] * index + first[k]. */
+/* The number in C order of the element whose index in C order of another shape is i, when index k
+ * of it becomes index map[k] of shape: scale[k] * index + first[k]. */
 typedef struct Map {
   int from_rank;
   int64_t from_shape[most_rank + 1];

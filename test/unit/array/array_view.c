@@ -154,7 +154,8 @@ TEST(copies_keep_the_order) {
   umemArray_release(view);
 }
 
-/* Shapes and strides whose products do not fit, where no element is: nothing of them is computed (UBSan looks). */
+/* Shapes and strides whose products do not fit, where no element is: nothing of them is computed
+ * (UBSan looks). */
 TEST(extremes_of_nothing_are_views) {
   int64_t const wide[] = {INT64_C(1) << 40, INT64_C(1) << 40, 0}, none[] = {0, 0, 0};
   int64_t const flat[] = {0, 10}, far[] = {8, INT64_MAX};

@@ -1,10 +1,10 @@
-/* convert.c - array/array_conversion.h: every pair of real types, compared with arithmetic that knows only exact
- * numbers.
+/* convert.c - array/array_conversion.h: every pair of real types, compared with arithmetic that
+ * knows only exact numbers.
  *
- * The model decodes each source to a long double, which holds every number of every type, and rounds it by
- * the definition. Types of 8 and 16 bits are tried with all their bits; others with the limits of all types, the
- * halfway cases of the narrow ones, their neighbours, and random bits. Conversions that wrap are compared with
- * the remainder of a division. */
+ * The model decodes each source to a long double, which holds every number of every type, and
+ * rounds it by the definition. Types of 8 and 16 bits are tried with all their bits; others with
+ * the limits of all types, the halfway cases of the narrow ones, their neighbours, and random bits.
+ * Conversions that wrap are compared with the remainder of a division. */
 #include "array_help.h"
 #include "settings.h"
 

@@ -1,5 +1,5 @@
-/* dlpack.c - umem/dlpack.h: tensors out, on contexts of every kind with every device code and permission to copy; tensors
- * in, hostile ones too; who ends them, and when. */
+/* dlpack.c - umem/dlpack.h: tensors out, on contexts of every kind with every device code and
+ * permission to copy; tensors in, hostile ones too; who ends them, and when. */
 #include "dlpack_help.h"
 
 #include "unit/each_backend.h"
@@ -9,7 +9,8 @@
 
 /* ---- every context ---- */
 
-/* The code of memory of a row of the table, by what the row says of it; 0: no other library can use it. */
+/* The code of memory of a row of the table, by what the row says of it; 0: no other library can use
+ * it. */
 static int code_of(Backend const *row, umemVirtual const *ctx) {
   char const *memory = row->memory ? row->memory : "";
   if (!strncmp(memory, "gpu", 3)) return 2;

@@ -1,5 +1,5 @@
-/* dlpack_methods.c - the methods dlpack_device and stream_wait of contexts: when umem calls them, and what it does if a
- * context or an adaptor has none. */
+/* dlpack_methods.c - the methods dlpack_device and stream_wait of contexts: when umem calls them,
+ * and what it does if a context or an adaptor has none. */
 #include "dlpack_help.h"
 
 /* A context of some device. Its memory is never used. */
@@ -50,7 +50,8 @@ static umemArray *array_of(void *ctx) {
   return umemArray_borrow(ctx, 4096, umemInt, SHAPE(5), NULL, &status);
 }
 
-/* Exports an array of ctx for that stream, and returns the device of the tensor; {-1, 0}: there is none. */
+/* Exports an array of ctx for that stream, and returns the device of the tensor; {-1, 0}: there is
+ * none. */
 static umemDLDevice export_for(void *ctx, int64_t stream) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.stream = stream;

@@ -1,5 +1,6 @@
-/* dlpack_streams.c - umem/dlpack.h on GPUs: the codes and numbers of devices, the consumer's streams, captures, copies.
- * On a double of CUDA's runtime that does queued work as late as it may. */
+/* dlpack_streams.c - umem/dlpack.h on GPUs: the codes and numbers of devices, the consumer's
+ * streams, captures, copies. On a double of CUDA's runtime that does queued work as late as it
+ * may. */
 #include "array_help.h"
 
 #include "fake/cudart.h"
@@ -205,8 +206,8 @@ static void close_producers(Producers *all) {
   for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) umem_dtor(contexts[i]);
 }
 
-/* Exports an array that a kernel is about to write, for a stream of device. Returns what a kernel of the consumer then
- * reads. */
+/* Exports an array that a kernel is about to write, for a stream of device. Returns what a kernel
+ * of the consumer then reads. */
 static unsigned char hand_over(void *ctx, void *producer, int device, void *consumer,
                                int64_t number) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
@@ -273,8 +274,8 @@ TEST(the_consumers_stream_waits_and_the_host_does_not) {
   close_producers(&all);
 }
 
-/* While either stream is captured, the other cannot wait for it or it for the other; without a stream there is nothing
- * to wait for. The capture stays whole. */
+/* While either stream is captured, the other cannot wait for it or it for the other; without a
+ * stream there is nothing to wait for. The capture stays whole. */
 TEST(captures_are_left_whole) {
   umemCudaAsync queue, own;
   umemCuda plain;
@@ -326,7 +327,8 @@ TEST(the_legacy_stream_joins_no_capture) {
   umem_dtor(&queue);
 }
 
-/* A stream of the consumer that becomes part of the producer's capture may read what the graph will write. */
+/* A stream of the consumer that becomes part of the producer's capture may read what the graph will
+ * write. */
 TEST(a_consumer_joins_the_producers_capture) {
   umemCudaAsync queue, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
@@ -408,7 +410,8 @@ TEST(a_copy_on_the_gpu_is_in_order) {
 
 /* ---- failures ---- */
 
-/* Each call of the runtime during an export fails once: then there is no tensor, and nothing is left. */
+/* Each call of the runtime during an export fails once: then there is no tensor, and nothing is
+ * left. */
 TEST(failing_calls_leave_nothing) {
   umemCudaAsync gpu, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;

@@ -62,7 +62,8 @@ TEST_CASE(names_of_c_are_types) {
   assert_true(umem_element_by_name("float32x1") == 0); /* a name of nothing */
 }
 
-/* Every code, number of bits and a few numbers of lanes: what has a size has a name, and the name means the type. */
+/* Every code, number of bits and a few numbers of lanes: what has a size has a name, and the name
+ * means the type. */
 TEST_CASE(a_size_and_a_name_go_together) {
   unsigned const lanes[] = {0, 1, 2, 7, 65535};
   unsigned valid = 0;

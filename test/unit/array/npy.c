@@ -1,5 +1,5 @@
-/* npy.c - umem/npy.h: what it reads of headers, on every kind of context, and what it refuses. python/tests/test_npy.py
- * compares with NumPy. */
+/* npy.c - umem/npy.h: what it reads of headers, on every kind of context, and what it refuses.
+ * python/tests/test_npy.py compares with NumPy. */
 #include "array_help.h"
 
 #include "unit/each_backend.h"
@@ -33,7 +33,8 @@ static size_t write_file(char *file, int version, char const *text, size_t lengt
   return first + length;
 }
 
-/* Reads a header from memory that is exactly as long as the file: what reads further, reads no memory of the file. */
+/* Reads a header from memory that is exactly as long as the file: what reads further, reads no
+ * memory of the file. */
 static umemStatusType read_file(char const *file, size_t size, umemNpyHeader *header) {
   char *exact = malloc(size + !size);
   memcpy(exact, file, size);

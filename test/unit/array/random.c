@@ -1,4 +1,5 @@
-/* random.c - umem/array_random.h: the generator's known answers, equal numbers everywhere, and their distribution. */
+/* random.c - umem/array_random.h: the generator's known answers, equal numbers everywhere, and
+ * their distribution. */
 #include "array_help.h"
 
 #include "array/loops.h"
@@ -122,8 +123,8 @@ static void draw(umemArray *array, bool normal) {
     umemArray_random_uniform(array, -3, 5, 77, &status);
 }
 
-/* Whether the parts of an array are those of `numbers`, rounded. To few bits some are rounded to the upper bound,
- * which the array must not have: these are compared with another array. */
+/* Whether the parts of an array are those of `numbers`, rounded. To few bits some are rounded to
+ * the upper bound, which the array must not have: these are compared with another array. */
 static void expect_numbers(umemArray *array, umemArray *numbers, bool normal, char const *where) {
   umemElementType type = umemArray_type(array);
   int64_t elements = umemArray_elements(array), parts = umemArray_is_complex(array) ? 2 : 1;
@@ -221,7 +222,8 @@ static double const *draw_many(umemArray **array, bool normal, uint64_t seed) {
   return umemArray_host_pointer(*array, false, &status);
 }
 
-/* share: of all numbers below x. Chi-square with 63 degrees of freedom is above 120 once in 10^5 times. */
+/* share: of all numbers below x. Chi-square with 63 degrees of freedom is above 120 once in 10^5
+ * times. */
 static void expect_distribution(double const *x, double (*share)(double)) {
   int found[bins] = {0};
   double chi = 0, each = (double)drawn / bins;

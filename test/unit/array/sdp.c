@@ -1,6 +1,6 @@
-/* sdp.c - processing functions of an outside library, written for its memory interface, over umemArray: a vector
- * addition, a rotation of phases and a transform of strided, transposed wrappers; and what that interface is known to
- * get wrong. */
+/* sdp.c - processing functions of an outside library, written for its memory interface, over
+ * umemArray: a vector addition, a rotation of phases and a transform of strided, transposed
+ * wrappers; and what that interface is known to get wrong. */
 #include "array_help.h"
 
 #include "fake/doubles.h"
@@ -70,7 +70,8 @@ static void sdp_vector_add(sdp_Mem const *a, sdp_Mem const *b, sdp_Mem *out, sdp
   }
 }
 
-/* Visibilities of shape (baselines, channels), each turned by the delay of its baseline, in wavelengths per channel. */
+/* Visibilities of shape (baselines, channels), each turned by the delay of its baseline, in
+ * wavelengths per channel. */
 static void sdp_phase_rotate(sdp_Mem const *delays, sdp_Mem const *frequencies, sdp_Mem const *in,
                              sdp_Mem *out, sdp_Error *error) {
   sdp_mem_check_writeable(out, error);

@@ -1,7 +1,9 @@
-/* sdp_mem.h - the memory interface of the SKA SDP processing functions over umemArray, as thin as it can be. For
- * tests only: the names are those of its documentation, each function is a call or two of umem.
+/* sdp_mem.h - the memory interface of the SKA SDP processing functions over umemArray, as thin as
+ * it can be. For tests only: the names are those of its documentation, each function is a call or
+ * two of umem.
  *
- * A handle is a umemArray, an error is a umemStatusType, and a location is one of two contexts that the test sets. */
+ * A handle is a umemArray, an error is a umemStatusType, and a location is one of two contexts that
+ * the test sets. */
 #ifndef UMEM_TEST_SDP_MEM_H
 #define UMEM_TEST_SDP_MEM_H
 

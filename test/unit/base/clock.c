@@ -1,4 +1,5 @@
-/* clock.c - base/clock.h: the time of a thread is that of clock_gettime, never goes back, and seldom asks it.
+/* clock.c - base/clock.h: the time of a thread is that of clock_gettime, never goes back, and
+ * seldom asks it.
  *
  * Linked with -Wl,--wrap=clock_gettime. */
 
@@ -32,7 +33,8 @@ static uint64_t real_time(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Reads the clock once, between two readings of the real one. Whether it is right, and not before *last. */
+/* Reads the clock once, between two readings of the real one. Whether it is right, and not before
+ * *last. */
 static bool read_once(umemClock *clock, uint64_t *last) {
   uint64_t before = real_time(), now = umemClock_now(clock), after = real_time();
   bool right = now + lag_most >= before && now <= after + ahead_most && now >= *last;
@@ -116,7 +118,8 @@ TEST_CASE(a_reading_that_takes_long_is_right) {
   slow = false;
 }
 
-/* The processor's counter has begun anew, or has gone on, while the time stood still: as after a suspension. */
+/* The processor's counter has begun anew, or has gone on, while the time stood still: as after a
+ * suspension. */
 TEST_CASE(a_counter_that_jumps_does_no_harm) {
   umemClock clock = {0};
   uint64_t const jumps[] = {UINT64_MAX / 8, 0 - (UINT64_MAX / 8), 1000000000,

@@ -164,7 +164,8 @@ TEST_CASE(masks_stay_and_do_not_matter) {
   close_cut(&cut);
 }
 
-/* A SIGBUS that somebody sends to a thread which blocks it waits for that thread, not for the copy. */
+/* A SIGBUS that somebody sends to a thread which blocks it waits for that thread, not for the
+ * copy. */
 TEST_CASE(a_signal_that_is_sent_stays_pending) {
   if (setting_qemu()) skip(); /* it delivers the signal although the thread blocks it */
   Cut cut = open_cut();

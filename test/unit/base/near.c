@@ -58,7 +58,8 @@ TEST_CASE_WITH(processors_of_the_node_are_near, begin, end) {
   assert_int_equal(CPU_COUNT(&now), count);
 }
 
-/* Machines with several nodes are rare: the folder says that the node of this thread has one processor. */
+/* Machines with several nodes are rare: the folder says that the node of this thread has one
+ * processor. */
 TEST_CASE_WITH(processors_of_the_own_node_are_near, begin, end) {
   cpu_set_t near;
   char text[64];

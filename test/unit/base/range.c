@@ -123,7 +123,8 @@ static void test_regions(void **unused) {
   umemRange_destroy(range);
 }
 
-/* Free ranges of 1020, 1009 and 1013, which are of one class, and one of 3000, between live ones of 1. */
+/* Free ranges of 1020, 1009 and 1013, which are of one class, and one of 3000, between live ones of
+ * 1. */
 static umemRange *range_with_holes(uint64_t at[4]) {
   umemRange *range = create(1, 6046);
   uint64_t const sizes[] = {1020, 1009, 1013, 3000};
@@ -135,7 +136,8 @@ static umemRange *range_with_holes(uint64_t at[4]) {
   return range;
 }
 
-/* The smallest range that suffices, though another was freed last; only for sizes of 900 or more. */
+/* The smallest range that suffices, though another was freed last; only for sizes of 900 or
+ * more. */
 static void test_tight_placement(void **unused) {
   (void)unused;
   uint64_t at[4];

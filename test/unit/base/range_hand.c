@@ -1,7 +1,8 @@
 /* range_hand.c - ranges that pass from one range allocator to another. */
 #include "range_help.h"
 
-/* Two allocators of granule 16; the first has two regions, [0, 1600) and [1600, 3200), that never join. */
+/* Two allocators of granule 16; the first has two regions, [0, 1600) and [1600, 3200), that never
+ * join. */
 typedef struct Pair {
   umemRange *one, *other;
 } Pair;

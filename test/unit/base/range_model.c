@@ -1,6 +1,7 @@
 /* range_model.c - the range allocator against a naive model, with random calls.
  *
- * The number of calls comes from the environment variable UMEM_TEST_OPERATIONS (1000000 when unset or empty). */
+ * The number of calls comes from the environment variable UMEM_TEST_OPERATIONS (1000000 when unset
+ * or empty). */
 #include "range_help.h"
 
 #include <string.h>

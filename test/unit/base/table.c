@@ -17,7 +17,8 @@ void *__wrap_calloc(size_t count, size_t size) {
 
 enum { keys = 600 };
 
-/* Offsets from 0 on, addresses, and keys whose home is among the last cells, so that searches wrap. */
+/* Offsets from 0 on, addresses, and keys whose home is among the last cells, so that searches
+ * wrap. */
 static uintptr_t key_of(size_t i) {
   uint64_t const inverse = 0xF1DE83E19937733Du; /* of the factor of umemTable_hash, modulo 2^64 */
   if (i % 3 == 0) return i * 16;

@@ -1,5 +1,5 @@
-/* blocks_help.h - what the tests of umem/blocks.h share: arrays in RAM, and a context whose copies wait for the
- * test. */
+/* blocks_help.h - what the tests of umem/blocks.h share: arrays in RAM, and a context whose copies
+ * wait for the test. */
 #ifndef UMEM_TEST_BLOCKS_HELP_H
 #define UMEM_TEST_BLOCKS_HELP_H
 
@@ -47,8 +47,8 @@ static inline void expect_failure_at(umemStatusType type, char const *words, int
 
 /* ---- a context whose copies wait ---- */
 
-/* RAM that the CPU is said not to address. Counts of copies out of it (reads) and into it (writes) that have begun; the
- * n-th waits until the test has opened the gate for n. */
+/* RAM that the CPU is said not to address. Counts of copies out of it (reads) and into it (writes)
+ * that have begun; the n-th waits until the test has opened the gate for n. */
 typedef struct Gate {
   umemVirtual super;
   umemHost host;

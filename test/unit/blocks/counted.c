@@ -1,4 +1,5 @@
-/* counted.c - the ledger counts each block that is read or written once, whichever threads of umem copy it. */
+/* counted.c - the ledger counts each block that is read or written once, whichever threads of umem
+ * copy it. */
 #include "blocks_help.h"
 
 enum {

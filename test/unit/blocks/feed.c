@@ -1,5 +1,5 @@
-/* feed.c - the method copy_pieces (umem/virtual.h) of a context that is not umem's: what it gets, and what becomes of
- * what it does wrong. */
+/* feed.c - the method copy_pieces (umem/virtual.h) of a context that is not umem's: what it gets,
+ * and what becomes of what it does wrong. */
 #include "blocks_help.h"
 
 enum {

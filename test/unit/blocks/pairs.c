@@ -1,5 +1,5 @@
-/* pairs.c - umem/blocks.h: several threads read, each a piece of a block. Nothing here looks at a clock: copies stop at
- * gates. */
+/* pairs.c - umem/blocks.h: several threads read, each a piece of a block. Nothing here looks at a
+ * clock: copies stop at gates. */
 #include "blocks_help.h"
 
 #include <stdio.h>
@@ -99,7 +99,8 @@ static void one_of_two_threads_is_the_programs(void **state) {
   close_passage();
 }
 
-/* How many threads there are besides the program's own while blocks of so many bytes pass from source to RAM. */
+/* How many threads there are besides the program's own while blocks of so many bytes pass from
+ * source to RAM. */
 static unsigned threads_for(void *source, size_t nbytes) {
   umemBlocks blocks;
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
@@ -141,7 +142,8 @@ static void short_blocks_of_ram_and_files_take_no_thread(void **state) {
 
 /* ---- order ---- */
 
-/* Of the first two copies one waits until the third block is there: whichever it is, the program gets block 0 first. */
+/* Of the first two copies one waits until the third block is there: whichever it is, the program
+ * gets block 0 first. */
 static void blocks_come_in_order(void **state) {
   (void)state;
   for (int round = 0; round < 20; round++) {
@@ -162,7 +164,8 @@ static void blocks_come_in_order(void **state) {
 
 /* ---- failures ---- */
 
-/* The program gets all blocks before the one that could not be read, though the next one may be there already. */
+/* The program gets all blocks before the one that could not be read, though the next one may be
+ * there already. */
 static void the_first_failure_counts(void **state) {
   (void)state;
   for (unsigned long failing = 1; failing <= count; failing++) {

@@ -1,7 +1,9 @@
-/* passages.c - umem/blocks.h against a model: random arrays, places, queues and threads, two passages at a time, some
- * of which end early. The GPU is a double of the runtime that does what is queued as late as it may.
+/* passages.c - umem/blocks.h against a model: random arrays, places, queues and threads, two
+ * passages at a time, some of which end early. The GPU is a double of the runtime that does what is
+ * queued as late as it may.
  *
- * UMEM_TEST_PASSAGES: how many. UMEM_TEST_FIRST: the number of the first. A passage is drawn from its number alone. */
+ * UMEM_TEST_PASSAGES: how many. UMEM_TEST_FIRST: the number of the first. A passage is drawn from
+ * its number alone. */
 #include "blocks_help.h"
 
 #include <stdio.h>

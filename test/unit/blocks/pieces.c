@@ -1,5 +1,6 @@
-/* pieces.c - umem/blocks.h: blocks for a GPU are read in pieces, which several threads send through pinned memory. On a
- * double of the runtime, which does nothing that is queued before somebody waits for it. */
+/* pieces.c - umem/blocks.h: blocks for a GPU are read in pieces, which several threads send through
+ * pinned memory. On a double of the runtime, which does nothing that is queued before somebody
+ * waits for it. */
 #include "blocks_help.h"
 
 #include <stdio.h>
@@ -322,8 +323,8 @@ static void an_end_in_a_capture_breaks_nothing(void **state) {
   }
 }
 
-/* The GPU still has a piece of block 0 when the copy of block 1 is refused: the failure is one of block 1, also in the
- * ledger. */
+/* The GPU still has a piece of block 0 when the copy of block 1 is refused: the failure is one of
+ * block 1, also in the ledger. */
 static void a_capture_that_begins_between_blocks_refuses_the_next(void **state) {
   (void)state;
   void *const stream = stream_of_place();

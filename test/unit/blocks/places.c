@@ -1,5 +1,5 @@
-/* places.c - umem/blocks.h on every context of the table: as source, as destination, as both, and as the place where
- * the program works; and on queues beside the place. */
+/* places.c - umem/blocks.h on every context of the table: as source, as destination, as both, and
+ * as the place where the program works; and on queues beside the place. */
 #include "blocks_help.h"
 
 #include "unit/each_backend.h"
@@ -25,7 +25,8 @@ static int close_all(void **state) {
 static unsigned char value(size_t i) { return (unsigned char)(i * 31 + i / 256); }
 static unsigned char changed(unsigned char byte) { return (unsigned char)(3 * byte + 1); }
 
-/* What the program does with a block on any context. Its last step may only be queued: the results live on. */
+/* What the program does with a block on any context. Its last step may only be queued: the results
+ * live on. */
 static void work(umemVirtual *place, umemBlock const *block) {
   size_t at = block->first * width, n = block->rows * width;
   unsigned char here[rows * width];
@@ -160,8 +161,8 @@ static void any_context_is_everything(void **state) {
 
 /* ---- queues ---- */
 
-/* Through a place with queues beside it, as many as blocks in memory or fewer. The double of a device does queued work
- * as late as it may: without the right order the results are junk. */
+/* Through a place with queues beside it, as many as blocks in memory or fewer. The double of a
+ * device does queued work as late as it may: without the right order the results are junk. */
 static void passes_queues(umemVirtual *place, umemVirtual *const *queues, size_t queue_count) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   uintptr_t adr = filled_block(&host.super);

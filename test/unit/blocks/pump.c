@@ -1,4 +1,5 @@
-/* pump.c - umem/blocks.h: who does what when. Nothing here looks at a clock: copies stop at gates. */
+/* pump.c - umem/blocks.h: who does what when. Nothing here looks at a clock: copies stop at
+ * gates. */
 #include "passage.h"
 
 #include <sys/wait.h>
@@ -42,7 +43,8 @@ static void reads_ahead_and_writes_behind(void **state) {
   work(0);
   assert_true(next());
   work(1);
-  /* The program has block 1, and both gates are closed: block 2 is being read, and block 0 written. */
+  /* The program has block 1, and both gates are closed: block 2 is being read, and block 0
+   * written. */
   assert_true(gate_await(&bench.from, 3, 0));
   assert_true(gate_await(&bench.to, 0, 1));
   assert_false(pthread_equal(bench.from.reader, pthread_self()));
@@ -268,8 +270,8 @@ static void a_child_of_fork_has_no_threads(void **state) {
   close_bench();
 }
 
-/* It inherits a condition that threads of its parent were about to leave, and must not wait for these. Whether they are
- * is a matter of chance: in 100 children it came about 10 times. */
+/* It inherits a condition that threads of its parent were about to leave, and must not wait for
+ * these. Whether they are is a matter of chance: in 100 children it came about 10 times. */
 static void a_child_of_fork_may_cancel(void **state) {
   (void)state;
   for (int round = 0; round < 10; round++) {

@@ -1,4 +1,5 @@
-/* rows.c - umem/blocks.h: into which blocks an array is cut, which rows each of them holds, and what is refused. */
+/* rows.c - umem/blocks.h: into which blocks an array is cut, which rows each of them holds, and
+ * what is refused. */
 #include "blocks_help.h"
 
 static umemHost host;
@@ -242,7 +243,8 @@ static void a_budget_is_used_and_kept(void **state) {
       }
 }
 
-/* Many blocks, unless they get too short for the threads that share one; few, unless they get too short at all. */
+/* Many blocks, unless they get too short for the threads that share one; few, unless they get too
+ * short at all. */
 static void an_array_is_cut_into_many_blocks(void **state) {
   (void)state;
   static struct {

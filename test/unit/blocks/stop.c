@@ -1,5 +1,5 @@
-/* stop.c - umem/blocks.h: passages that do not come to their end: cancelled, failed, stopped by a function, or never
- * begun. */
+/* stop.c - umem/blocks.h: passages that do not come to their end: cancelled, failed, stopped by a
+ * function, or never begun. */
 #include "passage.h"
 
 #include "unit/used_bytes.h"

@@ -1,4 +1,5 @@
-/* syncs.c - umem/blocks.h on a GPU: how often a passage waits, and what is queued meanwhile, on a double of the runtime. */
+/* syncs.c - umem/blocks.h on a GPU: how often a passage waits, and what is queued meanwhile, on a
+ * double of the runtime. */
 #include "blocks_help.h"
 
 #include "backends.h"
@@ -72,8 +73,8 @@ static void pass(void) {
   assert_ok(umemBlocks_end(&blocks));
 }
 
-/* One wait for each block, in a thread of umem. The program's thread only queues: its work is ordered by events, one
- * for each block, and for each queue at the beginning and the end. */
+/* One wait for each block, in a thread of umem. The program's thread only queues: its work is
+ * ordered by events, one for each block, and for each queue at the beginning and the end. */
 static void waits_once_for_each_block(void **state) {
   (void)state;
   unsigned long waits = fake_cudart_calls_of("stream_synchronize");

@@ -169,8 +169,8 @@ static bool fail_and_look(void *user, uint64_t done, uint64_t total) {
   return true;
 }
 
-/* A failure of a call that they make while an attempt is open is recorded at once, and is not part of the
- * attempt. */
+/* A failure of a call that they make while an attempt is open is recorded at once, and is not part
+ * of the attempt. */
 TEST(holds_nothing_of_a_progress) {
   char from[8] = "", to[8] = "";
   bool seen = false;

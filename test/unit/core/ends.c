@@ -1,7 +1,8 @@
-/* ends.c - what objects that end do with their blocks: umem_end_block, and the umemArrays that call it.
+/* ends.c - what objects that end do with their blocks: umem_end_block, and the umemArrays that call
+ * it.
  *
- * A child of fork has the objects of its parent, and on some places also their memory: it must not free that. In a named
- * file, what an array has written may stay after the array. */
+ * A child of fork has the objects of its parent, and on some places also their memory: it must not
+ * free that. In a named file, what an array has written may stay after the array. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +24,8 @@ enum { nbytes = 8000, elements = nbytes / 8, name_size = 512 };
     _exit(1);                                                                                      \
   } while (0)
 
-/* Names of contexts over memory that a child has together with its parent; %s is the path of a file. */
+/* Names of contexts over memory that a child has together with its parent; %s is the path of a
+ * file. */
 static char const *const shared_names[] = {
     "shm:?size=4M",
     "limit+shm:?size=4M&limit=4M",
@@ -73,7 +75,8 @@ static bool holds(umemArray *array, double value) {
   return true;
 }
 
-/* Ends the objects of the parent. What the child has allocated itself it frees, but what Debug keeps. */
+/* Ends the objects of the parent. What the child has allocated itself it frees, but what Debug
+ * keeps. */
 static void end_all_in_child(void *ctx, umemArray *array, umemArray *view) {
   uint64_t before = umem_thread_failures();
   umemArray_release(view);
@@ -125,7 +128,8 @@ static bool meet(uintptr_t one, uintptr_t other) {
   return one < other + nbytes && other < one + nbytes;
 }
 
-/* What a child does to a context of its parent gives no memory back that the parent's context has. */
+/* What a child does to a context of its parent gives no memory back that the parent's context
+ * has. */
 TEST_CASE(a_child_gives_back_nothing_that_a_context_has) {
   static char const *const names[] = {
       "pool+shm:?size=4M",    "fixed+shm:?size=4M&block=64K",
@@ -176,7 +180,8 @@ TEST_CASE(a_write_behind_a_block_that_stays_is_found) {
   unlink(path);
 }
 
-/* In its own copy of the RAM a child frees as always: otherwise a long series of children would leak. */
+/* In its own copy of the RAM a child frees as always: otherwise a long series of children would
+ * leak. */
 TEST_CASE(a_child_frees_its_copy_of_ram) {
   void *ctx = umem_open("track+limit+host:?limit=9000");
   umemArray *array = make_array(ctx, 1);
@@ -215,8 +220,8 @@ TEST_CASE(a_child_may_free_by_a_call) {
 
 /* ---- named files ---- */
 
-/* Writes five arrays, each ended before the next one. keeps: as of umemArray_set_keeps. Returns how many are in different
- * places. */
+/* Writes five arrays, each ended before the next one. keeps: as of umemArray_set_keeps. Returns how
+ * many are in different places. */
 static int write_five(char const *name, int keeps) {
   char path[name_size];
   void *ctx = open_name(name, path);

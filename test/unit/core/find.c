@@ -120,7 +120,8 @@ ON_STACK(each_block_of_a_pool_is_found_until_it_is_freed) {
   }
 }
 
-/* A block of Fixed that is aligned further begins inside of its room: the bytes before it are no part of it. */
+/* A block of Fixed that is aligned further begins inside of its room: the bytes before it are no
+ * part of it. */
 ON_STACK(bytes_before_an_aligned_block_are_not_in_it) {
   enum { count = 4 };
   umemFixed fixed;

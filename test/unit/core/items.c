@@ -1,5 +1,6 @@
-/* items.c - copies of items between contexts that have calls only, no pointers and no windows: however large the
- * array, an item costs the same part of a call and the same bytes, and the buffers do not grow. */
+/* items.c - copies of items between contexts that have calls only, no pointers and no windows:
+ * however large the array, an item costs the same part of a call and the same bytes, and the
+ * buffers do not grow. */
 
 #include "cases.h"
 
@@ -116,7 +117,8 @@ typedef struct Cost {
   size_t peak;
 } Cost;
 
-/* Items of item bytes with these extents, whose order in the source is turned round; into one without gaps. */
+/* Items of item bytes with these extents, whose order in the source is turned round; into one
+ * without gaps. */
 static Cost permute(size_t item, int rank, size_t const *extents, bool from_calls, bool to_calls) {
   Calls from, to;
   ptrdiff_t turned[UMEM_MAX_RANK];
@@ -173,7 +175,8 @@ TEST_CASE(so_do_permutations_of_three_and_four_dimensions) {
   grow(8, 4, (size_t const[]){24, 24, 24, 24}, (size_t const[]){40, 42, 44, 41});
 }
 
-/* The n-th buffer is refused, for each: without the first buffer there is no copy, without others it takes more calls. */
+/* The n-th buffer is refused, for each: without the first buffer there is no copy, without others
+ * it takes more calls. */
 TEST_CASE(memory_that_is_refused) {
   enum { edge = 300 };
   size_t const extents[] = {edge, edge};

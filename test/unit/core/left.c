@@ -1,5 +1,5 @@
-/* left.c - what the harness of the contract does when a test ends inside of a call of umem: by a signal,
- * or by a check in a callback. The next test must not see it. */
+/* left.c - what the harness of the contract does when a test ends inside of a call of umem: by a
+ * signal, or by a check in a callback. The next test must not see it. */
 #include <signal.h>
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* locale.c - umem writes and reads a point in numbers where the locale of the program has a comma. */
+/* locale.c - umem writes and reads a point in numbers where the locale of the program has a
+ * comma. */
 
 #include "base/number.h"
 

@@ -1,5 +1,6 @@
-/* overlap.c - overlap.h against a table of bytes; contexts that have one file at different addresses; and no memory for a
- * buffer. The contract tests copies whose sides overlap on every context. */
+/* overlap.c - overlap.h against a table of bytes; contexts that have one file at different
+ * addresses; and no memory for a buffer. The contract tests copies whose sides overlap on every
+ * context. */
 
 #include "core/copy.h"
 
@@ -143,7 +144,8 @@ TEST_CASE(contexts_of_one_file_are_one_memory) {
 
 /* ---- a move of rows that take turns ---- */
 
-/* The items of two rows alternate, so that each row moves over the other one; together they exceed the buffer. */
+/* The items of two rows alternate, so that each row moves over the other one; together they exceed
+ * the buffer. */
 TEST_CASE(rows_that_take_turns_are_read_first) {
   enum { n = 600000, step = 2, second = 5, all = second + step * n + 1 };
   size_t const extents[] = {2, n};

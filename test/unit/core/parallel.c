@@ -1,4 +1,5 @@
-/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, and when helpers come and go.
+/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, and when helpers come and
+ * go.
  *
  * To test how a process exits, this program starts itself with the name of a deed. */
 #include "parallel_help.h"

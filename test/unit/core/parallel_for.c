@@ -1,5 +1,5 @@
-/* parallel_for.c - umem_parallel_for of umem/threads.h: what a program may rely on. parallel.c tests who helps
- * with the pieces, and when helpers come and go. */
+/* parallel_for.c - umem_parallel_for of umem/threads.h: what a program may rely on. parallel.c
+ * tests who helps with the pieces, and when helpers come and go. */
 #include "parallel_help.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* parallel_help.h - a job in pieces that remembers who did what.
  *
- * Where a test needs several threads at a time its pieces wait for each other, which only a test may
- * do: it has set how many there are. */
+ * Where a test needs several threads at a time its pieces wait for each other, which only a test
+ * may do: it has set how many there are. */
 #ifndef UMEM_TEST_PARALLEL_HELP_H
 #define UMEM_TEST_PARALLEL_HELP_H
 

@@ -1,4 +1,5 @@
-/* ram.c - core/ram.h: sets and copies in RAM are those of one thread, whatever they are divided into. */
+/* ram.c - core/ram.h: sets and copies in RAM are those of one thread, whatever they are divided
+ * into. */
 #include "parallel_help.h"
 
 #include <sched.h>
@@ -147,8 +148,8 @@ static void watch_copy(int count) {
   assert_memory_equal(target, source, most);
 }
 
-/* So that memory which nobody has touched yet comes to the node of the caller. The folder says that the node has one
- * processor: the helpers run there, and are back on all when the copy is over. */
+/* So that memory which nobody has touched yet comes to the node of the caller. The folder says that
+ * the node has one processor: the helpers run there, and are back on all when the copy is over. */
 static void helpers_run_on_the_node_of_the_caller(void **state) {
   (void)state;
   unsigned processor, node;

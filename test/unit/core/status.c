@@ -1,4 +1,5 @@
-/* status.c - umem/status.h: texts, threads, the hook. What holds for each context is in the contract. */
+/* status.c - umem/status.h: texts, threads, the hook. What holds for each context is in the
+ * contract. */
 
 #include "cases.h"
 
@@ -125,7 +126,8 @@ WITH_HOST(failures_are_formatted) {
   assert_memory_equal(umem_get_message(&host), "<xxx", 4);
 }
 
-/* Names that others chose may be in a message: nothing in it acts on a terminal, or begins a line of a log. */
+/* Names that others chose may be in a message: nothing in it acts on a terminal, or begins a line
+ * of a log. */
 WITH_HOST(what_acts_on_a_terminal_is_escaped) {
   static char const name[] = "a\x1b[2J\n\x7f\xc2\x9b \xc3\xa9 \xe2\x80\xae \xff \xe4\xb8 \\x";
   static char const shown[] =

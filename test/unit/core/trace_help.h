@@ -1,4 +1,5 @@
-/* trace_help.h - what the tests of routes and of the ledger share: three contexts, and copies with a route. */
+/* trace_help.h - what the tests of routes and of the ledger share: three contexts, and copies with
+ * a route. */
 #ifndef UMEM_TEST_TRACE_HELP_H
 #define UMEM_TEST_TRACE_HELP_H
 

@@ -1,4 +1,5 @@
-/* child_help.h - cases that are a process of their own each, because a library is looked for once in each. */
+/* child_help.h - cases that are a process of their own each, because a library is looked for once
+ * in each. */
 #ifndef UMEM_TEST_CHILD_HELP_H
 #define UMEM_TEST_CHILD_HELP_H
 

@@ -361,7 +361,8 @@ CUDA_TEST(the_capture_mode_is_untouched) {
   forget_all(); /* the device that the caller has set */
 }
 
-/* What was called since the last time: so often these functions, and no other. Without counts nothing is expected. */
+/* What was called since the last time: so often these functions, and no other. Without counts
+ * nothing is expected. */
 static void expect_calls(char const *const names[], unsigned const counts[],
                          size_t kinds_of_calls) {
   static unsigned long before[8], all_before;
@@ -378,8 +379,9 @@ static void expect_calls(char const *const names[], unsigned const counts[],
   all_before = all;
 }
 
-/* Each asks which context is current, sets the capture mode and resets it, and asks whether the stream is captured. In
- * the caller's mode CUDA would break captures, by a free as well as by an allocation. */
+/* Each asks which context is current, sets the capture mode and resets it, and asks whether the
+ * stream is captured. In the caller's mode CUDA would break captures, by a free as well as by an
+ * allocation. */
 CUDA_TEST(blocks_of_a_stream_take_few_calls) {
   enum { functions = 5 };
   static char const *const names[functions] = {"context_current", "exchange_capture_mode",

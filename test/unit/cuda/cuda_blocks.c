@@ -1,5 +1,5 @@
-/* cuda_blocks.c - the table of live blocks of a CUDA context, for whose cells there is no memory. On a
- * double of the runtime.
+/* cuda_blocks.c - the table of live blocks of a CUDA context, for whose cells there is no memory.
+ * On a double of the runtime.
  *
  * Linked with -Wl,--wrap=calloc. */
 #include "cuda_help.h"

@@ -1,5 +1,5 @@
-/* cuda_boxes.c - strided copies in more boxes than pay go through host memory: how many calls of the runtime a
- * transposed array takes, and where boxes stay. On a double of the runtime. */
+/* cuda_boxes.c - strided copies in more boxes than pay go through host memory: how many calls of
+ * the runtime a transposed array takes, and where boxes stay. On a double of the runtime. */
 #include "cuda_help.h"
 
 enum { edge = 96, item = sizeof(double), nbytes = edge * edge * item };
@@ -85,7 +85,8 @@ CUDA_TEST(sparse_items_stay_in_boxes) {
   end();
 }
 
-/* One channel of an image with padded lines: in the order of the device memory, too, each item is apart. */
+/* One channel of an image with padded lines: in the order of the device memory, too, each item is
+ * apart. */
 CUDA_TEST(scattered_items_stay_in_boxes) {
   size_t const extents[] = {24, 61};
   ptrdiff_t const apart[] = {61 * 12 + 4, 12};

@@ -1,6 +1,6 @@
-/* cuda_driver.c - how NVIDIA's driver is looked for, and what contexts say without it or without a part of it. The
- * linker sends the calls of the dynamic linker to this file. Each case is a process of its own, because the library is
- * looked for once in each. */
+/* cuda_driver.c - how NVIDIA's driver is looked for, and what contexts say without it or without a
+ * part of it. The linker sends the calls of the dynamic linker to this file. Each case is a process
+ * of its own, because the library is looked for once in each. */
 #include "child_help.h"
 
 #include <pthread.h>
@@ -39,8 +39,8 @@ static int get_current(void **context) {
   *context = NULL;
   return 0;
 }
-/* Of an address that is its own description: its lowest digit is the type of the memory, the next one whether it is
- * managed, and the rest its device. */
+/* Of an address that is its own description: its lowest digit is the type of the memory, the next
+ * one whether it is managed, and the rest its device. */
 static int get_attributes(unsigned count, int *which, void **values, unsigned long long adr) {
   for (unsigned i = 0; i < count; i++)
     if (which[i] == 9)

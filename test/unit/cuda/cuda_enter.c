@@ -1,5 +1,5 @@
-/* cuda_enter.c - umemCuda_enter and umemCuda_leave: what is current between them, and afterwards. On a
- * double of the runtime. */
+/* cuda_enter.c - umemCuda_enter and umemCuda_leave: what is current between them, and afterwards.
+ * On a double of the runtime. */
 #include "cuda_help.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* cuda_later.c - a copy on a stream, between its memory and memory that belongs to none, comes before what
- * uses the latter later: on the legacy stream, which its context, and kernels beside it, are in the order
- * of. On a double of the runtime that does nothing before it is demanded. */
+/* cuda_later.c - a copy on a stream, between its memory and memory that belongs to none, comes
+ * before what uses the latter later: on the legacy stream, which its context, and kernels beside
+ * it, are in the order of. On a double of the runtime that does nothing before it is demanded. */
 #include "cuda_help.h"
 
 enum { n = 5000 };
@@ -70,8 +70,8 @@ LATER_TEST(what_uses_the_memory_later_comes_later) {
   }
 }
 
-/* Whichever call of the runtime fails: the order holds, or the copy has failed and is not under way, since the
- * program may give its blocks away then. */
+/* Whichever call of the runtime fails: the order holds, or the copy has failed and is not under
+ * way, since the program may give its blocks away then. */
 static void expect_order_after_failures(void *ctx) {
   static char const *const functions[] = {"event_create", "event_record", "stream_wait",
                                           "context_push", "exchange_capture_mode"};

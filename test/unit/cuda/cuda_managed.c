@@ -1,5 +1,6 @@
-/* cuda_managed.c - managed memory in the order of the legacy stream: what the CPU does for umem comes after
- * kernels that are queued, as cudaMemcpy would, in both directions and below every adaptor.
+/* cuda_managed.c - managed memory in the order of the legacy stream: what the CPU does for umem
+ * comes after kernels that are queued, as cudaMemcpy would, in both directions and below every
+ * adaptor.
  *
  * On a double of the runtime that does nothing before it is demanded: every kernel is slow. */
 #include "cuda_help.h"
@@ -302,8 +303,8 @@ MANAGED_TEST(another_gpu_copies_after_kernels) {
   umem_dtor(&there);
 }
 
-/* A block may be freed when the kernel is queued that uses it last: what umemDebug writes there comes after
- * the kernel. */
+/* A block may be freed when the kernel is queued that uses it last: what umemDebug writes there
+ * comes after the kernel. */
 MANAGED_TEST(guards_come_after_kernels) {
   umemPool pool;
   umemDebug debug;
@@ -326,8 +327,8 @@ MANAGED_TEST(guards_come_after_kernels) {
   }
 }
 
-/* While a blocking stream is captured nothing can be queued on the legacy one: then the copy is refused and the
- * capture stays whole. */
+/* While a blocking stream is captured nothing can be queued on the legacy one: then the copy is
+ * refused and the capture stays whole. */
 MANAGED_TEST(a_captured_blocking_stream_is_left_whole) {
   void *graph;
   umemFile file;

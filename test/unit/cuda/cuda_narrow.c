@@ -1,6 +1,6 @@
-/* cuda_narrow.c - narrow rows between device memory and packed host memory go by way of a block on the device, which
- * is gone afterwards; whatever it takes, the bytes are right and those between the rows stay. On a double of the
- * runtime. */
+/* cuda_narrow.c - narrow rows between device memory and packed host memory go by way of a block on
+ * the device, which is gone afterwards; whatever it takes, the bytes are right and those between
+ * the rows stay. On a double of the runtime. */
 #include "cuda_help.h"
 
 enum { rows = 16 << 10, few = 1000, pitch = 12, wide = 96 };
@@ -188,7 +188,8 @@ CUDA_TEST(without_memory_for_a_block_it_goes_the_old_way) {
   }
 }
 
-/* More than a block holds, in parts, of which the last is shorter; rank 1 and a rank that needs many boxes. */
+/* More than a block holds, in parts, of which the last is shorter; rank 1 and a rank that needs
+ * many boxes. */
 CUDA_TEST(parts_follow_each_other) {
   enum { count = (33 << 20) / 64 + 5 };
   size_t const extents[] = {count};

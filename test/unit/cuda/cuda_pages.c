@@ -1,5 +1,5 @@
-/* cuda_pages.c - memory of GPUs that is mapped page by page: who has it, who may use it, and what stays when a call of
- * the runtime fails. On a double of the runtime. */
+/* cuda_pages.c - memory of GPUs that is mapped page by page: who has it, who may use it, and what
+ * stays when a call of the runtime fails. On a double of the runtime. */
 #include "cuda_help.h"
 
 typedef struct Range {

@@ -1,6 +1,6 @@
-/* cuda_processes.c - memory of a GPU in two processes: this one shares it, and a new one of the same program attaches it.
- * On a double of the runtime, whose memory is in files that both map; with the environment variable UMEM_TEST_GPU on the
- * real one, with one GPU or two. */
+/* cuda_processes.c - memory of a GPU in two processes: this one shares it, and a new one of the
+ * same program attaches it. On a double of the runtime, whose memory is in files that both map;
+ * with the environment variable UMEM_TEST_GPU on the real one, with one GPU or two. */
 #include "cuda_help.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* cuda_room.c - how much managed memory umem allocates: as many bytes as the GPU has, or with an option any number. */
+/* cuda_room.c - how much managed memory umem allocates: as many bytes as the GPU has, or with an
+ * option any number. */
 #include "cuda_help.h"
 
 #include <pthread.h>

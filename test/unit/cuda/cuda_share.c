@@ -1,6 +1,6 @@
-/* cuda_share.c - memory of GPUs for other processes, on a double of the runtime: what is shared and refused, and how
- * attachments are counted. Handles of this process are made to look as those of another one (cuda_processes.c has two
- * processes). */
+/* cuda_share.c - memory of GPUs for other processes, on a double of the runtime: what is shared and
+ * refused, and how attachments are counted. Handles of this process are made to look as those of
+ * another one (cuda_processes.c has two processes). */
 #include "cuda_help.h"
 
 #include <fcntl.h>
@@ -175,7 +175,8 @@ SHARE_TEST(captures_are_left_whole) {
   umem_free(&cuda, block);
 }
 
-/* Of the program's own stream, in each mode: a call succeeds or is refused, and the capture goes on. */
+/* Of the program's own stream, in each mode: a call succeeds or is refused, and the capture goes
+ * on. */
 SHARE_TEST(captures_of_the_program_are_left_whole) {
   void *const consumers[] = {&cuda, &other, &async};
   uintptr_t adr = filled(&cuda, 3);

@@ -1,6 +1,6 @@
-/* cudart_streams.c - the double of the CUDA runtime: how the legacy stream, blocking streams and those of
- * threads wait for each other, what captures draw in and forbid, and where pages of managed memory are.
- * The rest of what is queued is in cudart_order.c. */
+/* cudart_streams.c - the double of the CUDA runtime: how the legacy stream, blocking streams and
+ * those of threads wait for each other, what captures draw in and forbid, and where pages of
+ * managed memory are. The rest of what is queued is in cudart_order.c. */
 #include "cudart_help.h"
 
 #include <pthread.h>

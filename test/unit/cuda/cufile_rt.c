@@ -1,6 +1,6 @@
-/* cufile_rt.c - how cuFile is looked for: when, how often, and what must be there. The linker sends the calls of the
- * dynamic linker, and the question for the module nvidia-fs, to this file. Each case is a process of its own, because
- * the library is looked for once in each. */
+/* cufile_rt.c - how cuFile is looked for: when, how often, and what must be there. The linker sends
+ * the calls of the dynamic linker, and the question for the module nvidia-fs, to this file. Each
+ * case is a process of its own, because the library is looked for once in each. */
 #include "child_help.h"
 
 #include <pthread.h>

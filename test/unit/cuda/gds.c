@@ -1,5 +1,5 @@
-/* gds.c - copies by GPUDirect Storage between files and GPUs: bytes, order, what is short, what fails; on doubles of
- * the runtime and of cuFile. gds_refusal.c has what cuFile does not do. */
+/* gds.c - copies by GPUDirect Storage between files and GPUs: bytes, order, what is short, what
+ * fails; on doubles of the runtime and of cuFile. gds_refusal.c has what cuFile does not do. */
 #include "gds_help.h"
 #include "fault/child.h"
 #include "settings.h"
@@ -392,7 +392,8 @@ static void the_route_names_the_ends_beside_it(void **state) {
   close_pair(&pair);
 }
 
-/* What cuFile has begun and refused is copied by other routes; only what it has moved is its own. */
+/* What cuFile has begun and refused is copied by other routes; only what it has moved is its
+ * own. */
 static void the_route_after_a_refusal(void **state) {
   (void)state;
   Pair pair;

@@ -1,4 +1,5 @@
-/* gds_help.h - what the tests of GPUDirect Storage share: a file and a GPU of the doubles, and their bytes. */
+/* gds_help.h - what the tests of GPUDirect Storage share: a file and a GPU of the doubles, and
+ * their bytes. */
 #ifndef UMEM_TEST_GDS_HELP_H
 #define UMEM_TEST_GDS_HELP_H
 

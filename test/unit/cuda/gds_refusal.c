@@ -1,5 +1,5 @@
-/* gds_refusal.c - when umem does not use GPUDirect Storage, and copies through pinned memory as without it, with no
- * message: on doubles of the runtime and of cuFile. */
+/* gds_refusal.c - when umem does not use GPUDirect Storage, and copies through pinned memory as
+ * without it, with no message: on doubles of the runtime and of cuFile. */
 #include "gds_help.h"
 
 #include <sys/mman.h>
@@ -141,7 +141,8 @@ CASE(files_with_direct_off) {
   }
 }
 
-/* Whether the page cache has a page of the file. Asks without a read, which would start another one ahead. */
+/* Whether the page cache has a page of the file. Asks without a read, which would start another one
+ * ahead. */
 static bool is_any_cached(int fd) {
   unsigned char pages[most / page + 1];
   void *all = mmap(NULL, most, PROT_READ, MAP_SHARED, fd, 0);
@@ -195,7 +196,8 @@ CASE(files_that_are_read_again) {
   close_pair(&pair);
 }
 
-/* What cuFile was to read, and has not, does not count as read once. And it is asked about a file once. */
+/* What cuFile was to read, and has not, does not count as read once. And it is asked about a file
+ * once. */
 CASE(a_file_that_cufile_refuses) {
   Pair pair;
   open_pair_on(&pair, aCuda, 0, false, umemDirectOn);
@@ -338,7 +340,8 @@ CASE(streams_that_are_captured_meanwhile) {
 
 /* ---- in the middle ---- */
 
-/* cuFile stops with an answer that says what it cannot do: umem copies again, through pinned memory. */
+/* cuFile stops with an answer that says what it cannot do: umem copies again, through pinned
+ * memory. */
 CASE(transfers_that_are_refused) {
   int const codes[] = {umemCufileNoDriver,
                        umemCufileDriverClosing,

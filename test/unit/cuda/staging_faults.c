@@ -10,7 +10,8 @@
 /* ---- failures ---- */
 
 /* One copy with the nth call failing; whether there was no such call. Either it is declined, and
- * nothing is touched or recorded, or it is done, or it has failed with a status. The next one works. */
+ * nothing is touched or recorded, or it is done, or it has failed with a status. The next one
+ * works. */
 static bool try_nth(Bench *bench, unsigned long nth, int error, umemCudaDirection kind) {
   size_t nbytes = (kind == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost) + 5;
   size_t room = nbytes + 2 * margin;

@@ -1,4 +1,5 @@
-/* staging_near.c - the threads that help with a copy run on the node of the GPU, and the caller's own does not. */
+/* staging_near.c - the threads that help with a copy run on the node of the GPU, and the caller's
+ * own does not. */
 #include "staging_help.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* default_end.c - what becomes of the default contexts when the process ends: linked with the static
- * library, and with the shared one. Each case is a process of its own. */
+/* default_end.c - what becomes of the default contexts when the process ends: linked with the
+ * static library, and with the shared one. Each case is a process of its own. */
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -113,8 +113,8 @@ static void load_and_unload(void) {
   assert_int_equal(dlclose(library), 0);
 }
 
-/* The thread has caches of pools, some 48 KiB, which it would free at its end. libc keeps some small blocks of its own,
- * more when other threads allocate at the same time. */
+/* The thread has caches of pools, some 48 KiB, which it would free at its end. libc keeps some
+ * small blocks of its own, more when other threads allocate at the same time. */
 TEST_CASE(closing_leaves_nothing_of_threads) {
   enum { first = 5, loads = 50, most_of_libc = 1024 };
   pthread_t thread;
@@ -242,7 +242,8 @@ static uint64_t word_of_log(off_t at) {
   return word;
 }
 
-/* In a process of its own: what a default has stays until that ends, and no address of it is left. */
+/* In a process of its own: what a default has stays until that ends, and no address of it is
+ * left. */
 static void use_default(void) {
   void *(*get_default)(void);
   uintptr_t (*alloc)(void *, size_t);
@@ -261,7 +262,8 @@ static void use_default(void) {
   _exit(0);
 }
 
-/* Closing the library completes the log of a default; the library that is opened again begins it anew. */
+/* Closing the library completes the log of a default; the library that is opened again begins it
+ * anew. */
 TEST_CASE(defaults_end_with_the_library) {
   char name[sizeof path + 20];
   int status, fd = temporary_file(path, sizeof path);

@@ -215,7 +215,8 @@ TEST_CASE(long_names) {
 
 /* ---- names at random ---- */
 
-/* Whatever is done to good names: an answer, one failure at most, and only values that are right. */
+/* Whatever is done to good names: an answer, one failure at most, and only values that are
+ * right. */
 TEST_CASE(mutated_names) {
   size_t const rounds = setting_small() ? 20000 : 200000;
   size_t passed = 0;

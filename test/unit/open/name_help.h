@@ -1,5 +1,5 @@
-/* name_help.h - what the tests of names share: what must hold whatever the name, and names at random.
- * For fuzzing too, hence no CMocka in here: what must not be aborts. */
+/* name_help.h - what the tests of names share: what must hold whatever the name, and names at
+ * random. For fuzzing too, hence no CMocka in here: what must not be aborts. */
 #ifndef UMEM_TEST_NAME_HELP_H
 #define UMEM_TEST_NAME_HELP_H
 

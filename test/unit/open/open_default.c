@@ -264,8 +264,8 @@ static void *open_default(void *result) {
   return NULL;
 }
 
-/* All ask while the first one is opening it: it is opened once, and the others sleep until then, without waking
- * up to look. */
+/* All ask while the first one is opening it: it is opened once, and the others sleep until then,
+ * without waking up to look. */
 static void *ask_for_slow_one(void *number) {
   struct rusage before, after;
   EXPECT(getrusage(RUSAGE_THREAD, &before) == 0);

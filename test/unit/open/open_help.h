@@ -1,4 +1,5 @@
-/* open_help.h - what the tests of contexts by name share: CUDA's double, a file, counted failures. */
+/* open_help.h - what the tests of contexts by name share: CUDA's double, a file, counted
+ * failures. */
 #ifndef UMEM_TEST_OPEN_HELP_H
 #define UMEM_TEST_OPEN_HELP_H
 

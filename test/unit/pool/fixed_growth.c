@@ -240,7 +240,8 @@ static void close_half(Half *half) {
   umem_dtor(&half->limit);
 }
 
-/* Each callback asks for a block of the other one, which is asking as well: one of them must not wait. */
+/* Each callback asks for a block of the other one, which is asking as well: one of them must not
+ * wait. */
 TEST(callbacks_may_use_each_others_blocks) {
   Half older, younger;
   pthread_t thread;

@@ -1,5 +1,5 @@
-/* pool.c - what only pools promise: options, statistics, refusals, alignment, many pools. Want of memory is
- * in pool_room.c, threads in pool_threads.c. */
+/* pool.c - what only pools promise: options, statistics, refusals, alignment, many pools. Want of
+ * memory is in pool_room.c, threads in pool_threads.c. */
 #include "pool_help.h"
 
 /* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
@@ -143,8 +143,8 @@ TEST_CASE(info_respects_the_maximum) {
   umem_dtor(&pool);
 }
 
-/* It may be asked often: freed blocks go on waiting for the next of their size. If two that are side
- * by side were joined, the next block would be the first of them, whichever was freed last. */
+/* It may be asked often: freed blocks go on waiting for the next of their size. If two that are
+ * side by side were joined, the next block would be the first of them, whichever was freed last. */
 TEST_CASE(info_joins_nothing) {
   umemPool pool;
   umemInfo info = UMEM_INFO_INIT;
@@ -274,8 +274,8 @@ TEST_CASE(large_blocks_that_wait_are_aligned) {
   umem_dtor(&pool);
 }
 
-/* What an upstream of no such alignment has to add is not kept. (The pool must have no other chunk, part of
- * which may be aligned by chance.) */
+/* What an upstream of no such alignment has to add is not kept. (The pool must have no other chunk,
+ * part of which may be aligned by chance.) */
 TEST_CASE(costly_chunks_go_back_at_once) {
   umemPool pool;
   open_pool(&pool, &plain, 0, 0, 0);

@@ -1,5 +1,5 @@
-/* pool_grow.c - many threads, and an upstream that takes its time: none may fail while memory is on its
- * way, and none asks for what another one is asking for. */
+/* pool_grow.c - many threads, and an upstream that takes its time: none may fail while memory is on
+ * its way, and none asks for what another one is asking for. */
 #include "pool_help.h"
 
 #include <pthread.h>
@@ -93,7 +93,8 @@ static void start(Taker *taker, umemPool *pool, size_t nbytes, unsigned *begun) 
   assert_int_equal(pthread_create(&taker->thread, NULL, take, taker), 0);
 }
 
-/* So long that threads which have begun come to where they wait; none of the tests needs that they do. */
+/* So long that threads which have begun come to where they wait; none of the tests needs that they
+ * do. */
 static void let_them_come(unsigned const *begun, unsigned count) {
   while (__atomic_load_n(begun, __ATOMIC_ACQUIRE) < count) sched_yield();
   usleep(20000);
@@ -184,7 +185,8 @@ TEST_CASE(a_limit_below_is_no_reason_either) {
   umem_dtor(&gate);
 }
 
-/* Each pool's upstream uses the other pool, at once: one of them waits for the other one at most. */
+/* Each pool's upstream uses the other pool, at once: one of them waits for the other one at
+ * most. */
 TEST_CASE(upstreams_may_use_each_others_pools) {
   Gate gates[2];
   umemPool pools[2];
@@ -210,8 +212,8 @@ TEST_CASE(upstreams_may_use_each_others_pools) {
 
 /* ---- fork ---- */
 
-/* What is on its way comes to the parent alone, and only there somebody waits for it. The blocks are so large
- * that no thread keeps any: then the records end with the pool. */
+/* What is on its way comes to the parent alone, and only there somebody waits for it. The blocks
+ * are so large that no thread keeps any: then the records end with the pool. */
 static bool works_in_child(Gate *gate, umemPool *pool) {
   gate->open = true;
   uintptr_t adr = umem_alloc(pool, 100 * kibi);

@@ -1,5 +1,5 @@
-/* pool_idle.c - what the caches of other threads keep: a trim and an allocation that finds no other memory get it, also
- * while these threads go on, end, or have stayed in a parent process. */
+/* pool_idle.c - what the caches of other threads keep: a trim and an allocation that finds no other
+ * memory get it, also while these threads go on, end, or have stayed in a parent process. */
 #include "pool_on_help.h"
 
 #include <linux/filter.h>
@@ -281,7 +281,8 @@ static void a_child_leaves_the_caches_of_its_parent(void **state) {
   umem_dtor(&pool);
 }
 
-/* The thread that has forked goes on in the child, where others reach its cache: to trim, and to end a view. */
+/* The thread that has forked goes on in the child, where others reach its cache: to trim, and to
+ * end a view. */
 static void *trim_it(void *pool) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   bool right = umem_trim(pool, 0) == umemOK && umemPool_stats(pool, &stats) == umemOK;

@@ -317,8 +317,8 @@ TEST_CASE(a_view_may_outlive_its_pool) {
   close_shared(&s);
 }
 
-/* What waits with another view, too little to be looked for before the pool would grow, is had when it may not;
- * though no chunk can go back. */
+/* What waits with another view, too little to be looked for before the pool would grow, is had when
+ * it may not; though no chunk can go back. */
 TEST_CASE(the_last_of_others_is_had_at_the_maximum) {
   Shared self;
   open_shared(&self, true, 4 * mebi);

@@ -1,6 +1,6 @@
-/* pool_on_capture.c - views of a pool while another thread begins a capture of one's stream: before any
- * call that umem makes meanwhile. Nobody else is drawn into the capture, nobody waits for it, and it stays
- * whole.
+/* pool_on_capture.c - views of a pool while another thread begins a capture of one's stream: before
+ * any call that umem makes meanwhile. Nobody else is drawn into the capture, nobody waits for it,
+ * and it stays whole.
  *
  * On a double of the runtime, where a test can come between two calls. */
 #include "unit/cuda/cuda_help.h"
@@ -197,8 +197,8 @@ static void who_waits_for_a_captured_stream_is_drawn_in(void **state) {
 
 enum { large = 16 << 20 };
 
-/* The channels of a long copy stay outside, whatever comes of the copy: it is the program's to say whether it
- * belongs to the capture. */
+/* The channels of a long copy stay outside, whatever comes of the copy: it is the program's to say
+ * whether it belongs to the capture. */
 static void staging_is_not_drawn_in(void **state) {
   (void)state;
   static unsigned char bytes[large];

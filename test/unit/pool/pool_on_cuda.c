@@ -1,5 +1,5 @@
-/* pool_on_cuda.c - views of a pool on streams of CUDA: blocks that change streams, and captures. On a
- * double of the runtime that does nothing before it is demanded. */
+/* pool_on_cuda.c - views of a pool on streams of CUDA: blocks that change streams, and captures. On
+ * a double of the runtime that does nothing before it is demanded. */
 #include "unit/cuda/cuda_help.h"
 
 enum { n = 1 << 20, small = 4096, in_span = 16 };

@@ -1,5 +1,5 @@
-/* pool_on_random.c - views of a pool against a naive model, on a device that records the order of work: no
- * block may be given to a queue that is not ordered after all who had its memory before.
+/* pool_on_random.c - views of a pool against a naive model, on a device that records the order of
+ * work: no block may be given to a queue that is not ordered after all who had its memory before.
  *
  * The number of random operations comes from UMEM_TEST_OPERATIONS (a tenth of that; 300000 when
  * unset). */

@@ -1,5 +1,5 @@
-/* pool_on_threads.c - views of a pool and many threads: each thread with a view of its own, blocks that
- * are freed by others, views that end while others take from them, and fork. */
+/* pool_on_threads.c - views of a pool and many threads: each thread with a view of its own, blocks
+ * that are freed by others, views that end while others take from them, and fork. */
 #include "pool_on_help.h"
 
 #include <pthread.h>
@@ -134,7 +134,8 @@ static void *use_all(void *argument) {
   return NULL;
 }
 
-/* While the main thread uses the pool, and then ends the views, whose caches the threads still have. */
+/* While the main thread uses the pool, and then ends the views, whose caches the threads still
+ * have. */
 TEST_CASE(caches_outlive_their_views) {
   for (int round = 0; round < (setting_small() ? 5 : 50); round++) {
     Shared s;
@@ -199,8 +200,8 @@ static void *leave(void *argument) {
   return NULL;
 }
 
-/* A view ends while another one is made to wait for its queue: of what it has freed alone, and to a span
- * that is mixed. */
+/* A view ends while another one is made to wait for its queue: of what it has freed alone, and to a
+ * span that is mixed. */
 TEST_CASE(a_view_stays_while_it_is_waited_for) {
   static struct umemVtbl const vtbl = {.wait = slow_wait, .upstream = slow_upstream};
   enum { small = 4096, in_span = 16 };

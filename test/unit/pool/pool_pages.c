@@ -1,5 +1,6 @@
-/* pool_pages.c - pools over contexts with memory by pages: pages go to where a block is needed, no more are mapped than
- * blocks touch. Calls that fail: pool_pages_fail.c. Random calls, threads and forks: pool_pages_random.c. */
+/* pool_pages.c - pools over contexts with memory by pages: pages go to where a block is needed, no
+ * more are mapped than blocks touch. Calls that fail: pool_pages_fail.c. Random calls, threads and
+ * forks: pool_pages_random.c. */
 #include "pool_pages_help.h"
 
 static unsigned long mapping_calls(void) {
@@ -94,7 +95,8 @@ PAGES_TEST(the_place_with_most_memory_serves) {
   umem_dtor(&pool);
 }
 
-/* In RAM so few pages more than were ever in use spare the moves. A maximum and an upstream that has no more come first. */
+/* In RAM so few pages more than were ever in use spare the moves. A maximum and an upstream that
+ * has no more come first. */
 PAGES_TEST(a_few_pages_are_new_before_others_move) {
   for (int full = 0; full < 3; full++) {
     paged.capacity = full == 1 ? 140 : 0;
@@ -138,8 +140,9 @@ static void move_some(uintptr_t *adr, unsigned first) {
 /* The pool takes the memory for that of a GPU, which it may not waste. */
 static void become_a_gpu(void) { paged.super.capabilities &= ~(uint32_t)umemCpuWritable; }
 
-/* On a GPU a pool that seldom moves pages has no more than it needs. One that does so more often takes a few more, but not
- * from a maximum or an upstream that has no more, which is not asked each time. */
+/* On a GPU a pool that seldom moves pages has no more than it needs. One that does so more often
+ * takes a few more, but not from a maximum or an upstream that has no more, which is not asked each
+ * time. */
 PAGES_TEST(pools_that_move_pages_take_a_few_more) {
   become_a_gpu();
   for (int full = 0; full < 3; full++) {
@@ -165,7 +168,8 @@ PAGES_TEST(pools_that_move_pages_take_a_few_more) {
   }
 }
 
-/* As many pages as blocks touch, however often a large one that comes and goes takes those of others. */
+/* As many pages as blocks touch, however often a large one that comes and goes takes those of
+ * others. */
 PAGES_TEST(seldom_moves_cost_no_memory) {
   become_a_gpu();
   open_plain(0);
@@ -193,7 +197,8 @@ static void open_sparing(size_t maximum, size_t spare) {
   assert_ok(umemPool_ctor(&pool, &paged, &options));
 }
 
-/* Frees every other one of 20 blocks of 2 pages, then allocates one of nbytes. Returns how many calls moved pages. */
+/* Frees every other one of 20 blocks of 2 pages, then allocates one of nbytes. Returns how many
+ * calls moved pages. */
 static unsigned long moves_for(size_t nbytes) {
   uintptr_t adr[20];
   for (int i = 0; i < 20; i++) adr[i] = filled_block(2 * page, (unsigned char)i);

@@ -1,6 +1,6 @@
-/* pool_pages_cuda.c - pools that map pages of a GPU, and views of them on streams: a page moves only when the work on it
- * is done, and stays where a capture may use it. On a double of the runtime that does nothing before it is demanded, and
- * finds each use of a page that is gone. */
+/* pool_pages_cuda.c - pools that map pages of a GPU, and views of them on streams: a page moves
+ * only when the work on it is done, and stays where a capture may use it. On a double of the
+ * runtime that does nothing before it is demanded, and finds each use of a page that is gone. */
 #include "settings.h"
 #include "unit/cuda/cuda_help.h"
 
@@ -54,7 +54,8 @@ static void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream
 
 static size_t pages(void) { return fake_cudart_live().pages; }
 
-/* A freed piece, on which work is queued, and behind it a block that keeps it from growing. Returns that block. */
+/* A freed piece, on which work is queued, and behind it a block that keeps it from growing. Returns
+ * that block. */
 static uintptr_t free_busy_piece(void *on) {
   uintptr_t busy = block_of(on, piece), wall = block_of(on, page);
   expect_ok(umem_set(on, wall, 8, some));
@@ -106,8 +107,8 @@ ON_TEST(pages_of_another_view_move) {
   }
 }
 
-/* Large pages, of this view and of another one: from a block on which work is queued to another block, and back to the
- * driver. */
+/* Large pages, of this view and of another one: from a block on which work is queued to another
+ * block, and back to the driver. */
 ON_TEST(large_pages_have_no_work) {
   enum { large = 32 * mebi };
   for (size_t k = 0; k < 2; k++)
@@ -184,8 +185,8 @@ ON_TEST(a_moved_page_has_no_kernel) {
 
 enum { huge = 5 * page, at_border = page - some / 2 }; /* of two pages */
 
-/* The other GPU writes to the block, which has size bytes, and reads it: at its ends, and across two pages. The copies go
- * directly, because it may use all pages. */
+/* The other GPU writes to the block, which has size bytes, and reads it: at its ends, and across
+ * two pages. The copies go directly, because it may use all pages. */
 static void use_from(umemCuda *other, uintptr_t there, void *on, uintptr_t adr, size_t size,
                      unsigned char c) {
   size_t const places[] = {0, size - some, at_border};
@@ -415,7 +416,8 @@ ON_TEST(a_driver_that_maps_nothing_allocates) {
   }
 }
 
-/* Nothing is mapped for what the GPU has not, so that other programs find their memory meanwhile. */
+/* Nothing is mapped for what the GPU has not, so that other programs find their memory
+ * meanwhile. */
 ON_TEST(what_is_not_there_maps_no_page) {
   if (setting_qemu()) skip(); /* it has a record of each page that is reserved */
   umemInfo info = UMEM_INFO_INIT;

@@ -1,5 +1,5 @@
-/* pool_pages_fail.c - pools over contexts with memory by pages: each refused call leaves all as it was, and adaptors below
- * the pool count what there is. */
+/* pool_pages_fail.c - pools over contexts with memory by pages: each refused call leaves all as it
+ * was, and adaptors below the pool count what there is. */
 #include "pool_pages_help.h"
 
 /* ---- each call fails ---- */

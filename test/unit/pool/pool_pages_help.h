@@ -1,4 +1,5 @@
-/* pool_pages_help.h - what the tests of pools with pages share: a pool over the context of test/fake/paged.h. */
+/* pool_pages_help.h - what the tests of pools with pages share: a pool over the context of
+ * test/fake/paged.h. */
 #ifndef UMEM_TEST_POOL_PAGES_HELP_H
 #define UMEM_TEST_POOL_PAGES_HELP_H
 

@@ -1,5 +1,5 @@
-/* pool_pages_large.c - pools with the option growth over contexts that have large pages: these are mapped and moved as a
- * whole, and take no more memory. */
+/* pool_pages_large.c - pools with the option growth over contexts that have large pages: these are
+ * mapped and moved as a whole, and take no more memory. */
 #include "pool_pages_help.h"
 
 enum { group = pagedGroup, large = pagedLarge };
@@ -104,8 +104,8 @@ static void leave_two_large_pages(uintptr_t adr[few]) {
   adr[0] = adr[3] = 0;
 }
 
-/* Of the gap only one part can be a large page. The memory of another one goes back, and comes anew: the pool has no more
- * than before. */
+/* Of the gap only one part can be a large page. The memory of another one goes back, and comes
+ * anew: the pool has no more than before. */
 PAGES_TEST(smaller_gaps_get_new_memory_for_it) {
   uintptr_t adr[few];
   for (size_t size = large + 2 * page; size <= 2 * large; size += 2 * page) {
@@ -184,7 +184,8 @@ typedef struct Block {
   unsigned char c;
 } Block;
 
-/* The bytes of all blocks stay. The pool's figure is what there is, and never above its maximum. longest: of a range. */
+/* The bytes of all blocks stay. The pool's figure is what there is, and never above its maximum.
+ * longest: of a range. */
 static void use_at_random(size_t longest) {
   static Block blocks[most_blocks];
   uint64_t seed = 21, refused = 0;

@@ -1,4 +1,5 @@
-/* pool_pages_random.c - pools that map pages: random calls, beside what must be possible; threads; forks. */
+/* pool_pages_random.c - pools that map pages: random calls, beside what must be possible; threads;
+ * forks. */
 #include "pool_pages_help.h"
 
 #include <sys/wait.h>
@@ -130,7 +131,8 @@ static size_t touched(Block const *blocks, size_t count) {
   return pages;
 }
 
-/* Whatever has come and gone: a block of so many free pages is served, and no page is mapped that need not be. */
+/* Whatever has come and gone: a block of so many free pages is served, and no page is mapped that
+ * need not be. */
 PAGES_TEST(what_must_fit_fits) {
   static Block blocks[most_blocks];
   size_t count = 0, bound = 0, served = 0, tight = 0;
@@ -174,8 +176,8 @@ PAGES_TEST(what_must_fit_fits) {
 
 /* ---- at random, beside best fit ---- */
 
-/* The live blocks of an arena of so many pages, in order of address. A new one goes to the smallest gap that suffices,
- * the lowest of several. */
+/* The live blocks of an arena of so many pages, in order of address. A new one goes to the smallest
+ * gap that suffices, the lowest of several. */
 typedef struct Arena {
   size_t pages, count;
   struct {
@@ -287,9 +289,9 @@ static bool is_apart(Block const *blocks, Block const *block) {
   return true;
 }
 
-/* A limit that is the pool's own, or its upstream's. Blocks are whole pages, two at least: a
- * single one would be small, and a part of a span. What best fit serves in an
- * arena of that size the pool serves, too. What it serves beyond goes back, so that both have the same blocks. */
+/* A limit that is the pool's own, or its upstream's. Blocks are whole pages, two at least: a single
+ * one would be small, and a part of a span. What best fit serves in an arena of that size the pool
+ * serves, too. What it serves beyond goes back, so that both have the same blocks. */
 static void serve_as_best_fit(bool own) {
   static Block blocks[most_blocks]; /* [name]; adr 0: not live */
   Arena arena = {.pages = most_pages};

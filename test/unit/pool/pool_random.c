@@ -1,4 +1,5 @@
-/* pool_random.c - the pool against a naive model: a sorted list of the live blocks, with what is in them.
+/* pool_random.c - the pool against a naive model: a sorted list of the live blocks, with what is in
+ * them.
  *
  * The number of random operations comes from UMEM_TEST_OPERATIONS (3000000 when unset or empty). */
 #include "pool_help.h"

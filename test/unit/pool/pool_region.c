@@ -1,4 +1,5 @@
-/* pool_region.c - what is where in the memory of a pool, and that a limit ends it only when its blocks leave no room. */
+/* pool_region.c - what is where in the memory of a pool, and that a limit ends it only when its
+ * blocks leave no room. */
 #include "pool_help.h"
 
 #include <stdio.h>
@@ -70,8 +71,8 @@ static bool chunks_leave_room(Run *run, size_t size) {
   return held + (size + 4095) / 4096 * 4096 <= limit;
 }
 
-/* Pages without a byte of a block go where they are needed. A block that begins and ends inside of pages needs one more
- * than its size says. */
+/* Pages without a byte of a block go where they are needed. A block that begins and ends inside of
+ * pages needs one more than its size says. */
 static bool pages_leave_room(Run *run, size_t size) {
   enum { page = 2 * mebi };
   static uintptr_t pages[most_blocks * 8];
@@ -223,7 +224,8 @@ TEST_CASE(a_view_that_grows_frees_a_chunk_of_the_pool) {
   umem_dtor(&plain);
 }
 
-/* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to grow. */
+/* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to
+ * grow. */
 TEST_CASE(freed_neighbours_serve_before_a_pool_grows) {
   enum { count = 65 }; /* of them a chunk is full */
   umemFault plain;     /* it has no pages */
@@ -287,7 +289,8 @@ static long count_mappings(void) {
   return lines;
 }
 
-/* A pool whose pages are in very many pieces takes chunks, before the process has no mapping left: nor does a trim. */
+/* A pool whose pages are in very many pieces takes chunks, before the process has no mapping left:
+ * nor does a trim. */
 TEST_CASE(pages_leave_mappings_to_the_program) {
   enum { count = 60000 };
   static uintptr_t adr[count];

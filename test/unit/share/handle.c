@@ -1,4 +1,5 @@
-/* handle.c - handles: of whom they are, what they lead to, what is refused, and their way through sockets. */
+/* handle.c - handles: of whom they are, what they lead to, what is refused, and their way through
+ * sockets. */
 #include "shm_help.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* handle_hostile.c - handles, descriptors and sockets of a process that means harm; and many threads at one handle. */
+/* handle_hostile.c - handles, descriptors and sockets of a process that means harm; and many
+ * threads at one handle. */
 #include "shm_help.h"
 
 #include <dirent.h>
@@ -123,7 +124,8 @@ TEST_CASE(other_versions_and_kinds_are_refused) {
 
 /* ---- descriptors ---- */
 
-/* Of whatever a descriptor is, the handle says that it is memory or a file, with its identity and size. */
+/* Of whatever a descriptor is, the handle says that it is memory or a file, with its identity and
+ * size. */
 TEST_CASE(descriptors_of_other_kinds_are_refused) {
   int ends[2], pair[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -226,7 +228,8 @@ static void *map_pages(void *unused) {
   return NULL;
 }
 
-/* The kernel refuses to map it only when its place is free already: meanwhile another thread may have got that place. */
+/* The kernel refuses to map it only when its place is free already: meanwhile another thread may
+ * have got that place. */
 TEST_CASE(memory_that_cannot_be_written_harms_no_other_thread) {
   umemHandle handle;
   pthread_t thread;
@@ -322,7 +325,8 @@ static void close_both(int const ends[2]) {
 #define SO_PASSPIDFD 76 /* Linux 6.5 */
 #endif
 
-/* What a socket was told to add to messages, such as who has sent them, takes nothing away from the handle. */
+/* What a socket was told to add to messages, such as who has sent them, takes nothing away from the
+ * handle. */
 TEST_CASE(messages_may_have_more_than_a_descriptor) {
   int const options[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD}, on = 1;
   int ends[2];

@@ -1,4 +1,5 @@
-/* shm.c - what a Shm promises beside the contract: names, other processes, owners, limits, damaged segments. */
+/* shm.c - what a Shm promises beside the contract: names, other processes, owners, limits, damaged
+ * segments. */
 #include "shm_help.h"
 
 #include <sched.h>
@@ -360,7 +361,8 @@ TEST_CASE(an_incomplete_block_stays_so_until_it_is_written) {
   umem_close(writer);
 }
 
-/* What other processes that live have allocated stays theirs, also while they wait, or are stopped. */
+/* What other processes that live have allocated stays theirs, also while they wait, or are
+ * stopped. */
 TEST_CASE(a_live_stranger_keeps_its_blocks) {
   umemShm ctx;
   umemShmBlock block;

@@ -1,7 +1,8 @@
 /* shm_faults.c - each system call that shared memory and handles make fails, in its turn.
  *
- * The linker sends the calls to the wrappers here. After each failure: a status with a message, or success; no
- * descriptor is left open, no name left behind; and the same work succeeds when nothing fails. */
+ * The linker sends the calls to the wrappers here. After each failure: a status with a message, or
+ * success; no descriptor is left open, no name left behind; and the same work succeeds when nothing
+ * fails. */
 #include "shm_help.h"
 
 #include <dirent.h>
@@ -53,7 +54,8 @@ WRAP(callMemory, int, memfd_create, (char const *name, unsigned flags), (name, f
 WRAP(callName, int, shm_open, (char const *name, int flags, mode_t mode), (name, flags, mode))
 WRAP(callLength, int, ftruncate, (int fd, off_t length), (fd, length))
 
-/* The bytes that were reserved while the system only pretends to; then a call for none is an error, as of the kernel. */
+/* The bytes that were reserved while the system only pretends to; then a call for none is an error,
+ * as of the kernel. */
 static uint64_t pretended;
 static bool pretends;
 
@@ -233,7 +235,8 @@ static struct {
     {callSend, EINTR, true},     {callReceive, EIO, false},    {callReceive, EINTR, true},
 };
 
-/* A system call fails only if its failure is of consequence: others ask what would be good to know. */
+/* A system call fails only if its failure is of consequence: others ask what would be good to
+ * know. */
 static void check(bool good, unsigned work, unsigned fault, unsigned long n) {
   if (faults[fault].retried && !good)
     fail_msg("%s: call %d, the %luth, is not made again: %s", works[work].name,

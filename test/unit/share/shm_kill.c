@@ -1,7 +1,8 @@
 /* shm_kill.c - processes that share memory are killed while they allocate and free.
  *
- * First at every instruction: one process makes a call, step by step; after each step a copy of the tables is
- * repaired as after a death. Then at random, in a loop: others go on, and each block is compared with a model. */
+ * First at every instruction: one process makes a call, step by step; after each step a copy of the
+ * tables is repaired as after a death. Then at random, in a loop: others go on, and each block is
+ * compared with a model. */
 #include "shm_help.h"
 
 #include <sys/ptrace.h>
@@ -55,8 +56,8 @@ static umemShmTable repaired(unsigned char *copy) {
   return table;
 }
 
-/* The fixed blocks are there, and at most one more; but a block that moves may be there twice, by then. All sums are
- * right: what is not live can be allocated again, in one piece. */
+/* The fixed blocks are there, and at most one more; but a block that moves may be there twice, by
+ * then. All sums are right: what is not live can be allocated again, in one piece. */
 static void check_tables(umemShmTable *table, Call call, uint64_t first) {
   umemShmEntry entry;
   uint32_t at = 0;
@@ -237,7 +238,8 @@ static pid_t start_worker(unsigned number) {
   _exit(0);
 }
 
-/* Whether a block is that of a slot, or may be what the running call of a killed worker has made or left. */
+/* Whether a block is that of a slot, or may be what the running call of a killed worker has made or
+ * left. */
 static bool is_explained(umemShmBlock const *block, bool *certain) {
   uint64_t offset = umemShm_offset(&shm, block->address);
   bool stale = false;

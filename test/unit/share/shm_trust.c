@@ -1,5 +1,5 @@
-/* shm_trust.c - whose shared memory a process opens, attaches, receives and shares. Other users are children with another
- * number; only root can make them. */
+/* shm_trust.c - whose shared memory a process opens, attaches, receives and shares. Other users are
+ * children with another number; only root can make them. */
 #include "shm_child.h"
 
 #include <grp.h>
@@ -13,7 +13,8 @@ enum { stranger = 12345, friend = 12346, company = 23456 /* a group of both */ }
 
 static char name[64];
 
-/* In a child: becomes another user. Tests that need one are skipped where the program is not root's. */
+/* In a child: becomes another user. Tests that need one are skipped where the program is not
+ * root's. */
 static void become(uid_t user, gid_t group) {
   if (setgroups(1, &group) != 0 || setgid(group) != 0 || setuid(user) != 0) _exit(not_permitted);
   umask(0);
@@ -164,7 +165,8 @@ TEST_CASE(a_second_name_of_a_file_is_refused) {
   umemShm_remove(name);
 }
 
-/* An empty file, one that was begun, one whose lock somebody holds: no segment is made of it, and no call waits. */
+/* An empty file, one that was begun, one whose lock somebody holds: no segment is made of it, and
+ * no call waits. */
 static char what_is_there;
 
 static void leave_something(void) {

@@ -1,4 +1,5 @@
-/* file.c - opening files, what cannot be opened, and what contexts say of their files, on File and MMap. */
+/* file.c - opening files, what cannot be opened, and what contexts say of their files, on File and
+ * MMap. */
 #include "file_help.h"
 
 #include <errno.h>
@@ -157,7 +158,8 @@ TEST(only_regular_files_are_taken) {
   expect_failure(&ctx, umemIOError, "not a regular file");
 }
 
-/* Regular by name; root may open them, and what is written there changes the machine. Only looked at. */
+/* Regular by name; root may open them, and what is written there changes the machine. Only looked
+ * at. */
 TEST(files_of_the_kernel_are_refused) {
   static char const *const names[] = {"/proc/self/status", "/proc/self/comm", "/proc/version",
                                       "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -283,7 +285,8 @@ TEST(info_tells_path_and_room) {
   close_any(&ctx);
 }
 
-/* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has left. */
+/* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has
+ * left. */
 TEST(a_place_without_a_size_has_what_is_left) {
   Any ctx;
   umemInfo info = UMEM_INFO_INIT;

@@ -154,7 +154,8 @@ TEST(a_block_that_was_cut_is_refused_until_it_is_freed) {
   }
 }
 
-/* The context has known the file to be long enough, with and without disk space behind its bytes. */
+/* The context has known the file to be long enough, with and without disk space behind its
+ * bytes. */
 TEST(a_new_block_in_a_file_that_was_cut_has_its_bytes) {
   for (int sparse = 0; sparse < 2; sparse++) {
     Any ctx;
@@ -182,7 +183,8 @@ TEST(a_new_block_in_a_file_that_was_cut_has_its_bytes) {
   }
 }
 
-/* A context that only reads keeps refusing, too, when the file's writer has made it longer again. */
+/* A context that only reads keeps refusing, too, when the file's writer has made it longer
+ * again. */
 TEST(a_reader_keeps_refusing_what_was_cut) {
   Any ctx;
   unsigned char bytes[1000];

@@ -1,5 +1,5 @@
-/* file_items.c - copies of single items to and from files, on File and MMap: what they touch, and where they go
- * when there is no mapping. */
+/* file_items.c - copies of single items to and from files, on File and MMap: what they touch, and
+ * where they go when there is no mapping. */
 #include "file_help.h"
 
 #include <errno.h>
@@ -204,8 +204,8 @@ TEST(windows_for_writes_are_given_back) {
   close_any(&ctx);
 }
 
-/* From one end of a file that is too long to be mapped as a whole to its other end: the second window must leave the
- * first one where it is. */
+/* From one end of a file that is too long to be mapped as a whole to its other end: the second
+ * window must leave the first one where it is. */
 TEST(both_ends_of_a_huge_file) {
   Any ctx;
   enum { count = 1000, stride = 400 };

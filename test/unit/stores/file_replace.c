@@ -1,6 +1,7 @@
-/* file_replace.c - files that take the name of another one: umemFile_replace and umemFile_commit, where
- * the file system has nameless files and where it has none. What names, links and permissions mean is
- * tested with save_npy (test/cxx/npy_save.cpp), that nothing comes in between with npy_kill.cpp. */
+/* file_replace.c - files that take the name of another one: umemFile_replace and umemFile_commit,
+ * where the file system has nameless files and where it has none. What names, links and permissions
+ * mean is tested with save_npy (test/cxx/npy_save.cpp), that nothing comes in between with
+ * npy_kill.cpp. */
 #include "file_help.h"
 
 #include <errno.h>
@@ -172,7 +173,8 @@ TEST(only_the_owner_opens_it_before_the_commit) {
   umask(before);
 }
 
-/* The owner of the file may not be kept, nor its group. Returns the mode of the file that replaces one of this mode. */
+/* The owner of the file may not be kept, nor its group. Returns the mode of the file that replaces
+ * one of this mode. */
 static mode_t mode_by_a_stranger(mode_t mode, gid_t group) {
   enum { stranger = 4711 };
   int status;

@@ -1,4 +1,5 @@
-/* file_reserve.c - the disk space of blocks in files: reserved, zeroed, trimmed and moved, on File and MMap. */
+/* file_reserve.c - the disk space of blocks in files: reserved, zeroed, trimmed and moved, on File
+ * and MMap. */
 #include "file_help.h"
 
 /* ---- reserving ---- */

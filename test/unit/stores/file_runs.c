@@ -1,5 +1,6 @@
-/* file_runs.c - runs of bytes to, from and between files, on File and MMap: at all distances between the addresses and
- * the positions in the file, and from one file to another with one call. */
+/* file_runs.c - runs of bytes to, from and between files, on File and MMap: at all distances
+ * between the addresses and the positions in the file, and from one file to another with one
+ * call. */
 #include "file_help.h"
 
 #include "base/ahead.h"
@@ -97,7 +98,8 @@ static void runs_at_all_distances(void **state) {
   free(memory);
 }
 
-/* Where the destination begins 1 to 31 bytes after the source, modulo a page, they come in pieces by another place. */
+/* Where the destination begins 1 to 31 bytes after the source, modulo a page, they come in pieces
+ * by another place. */
 static void runs_at_slow_distances(void **state) {
   (void)state;
   Any ctx;
@@ -130,7 +132,8 @@ typedef struct Pair {
 
 enum { room = 5 << 20 };
 
-/* Two files of room bytes, the first with the pattern, of which the second is of the other kind if crosses. */
+/* Two files of room bytes, the first with the pattern, of which the second is of the other kind if
+ * crosses. */
 static void open_pair(Pair *pair, bool crosses) {
   Kind mine = kind;
   make_file(room);

@@ -1,4 +1,5 @@
-/* file_space.c - where blocks of files are: placement, bytes that stay, and limits, on File and MMap. */
+/* file_space.c - where blocks of files are: placement, bytes that stay, and limits, on File and
+ * MMap. */
 #include "file_help.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* mmap.c - what a MMap has beside a File: pointers. The rest is in file.c, file_owner.c, file_space.c,
- * file_reserve.c and file_io.c. */
+/* mmap.c - what a MMap has beside a File: pointers. The rest is in file.c, file_owner.c,
+ * file_space.c, file_reserve.c and file_io.c. */
 #include "file_help.h"
 
 #include <errno.h>

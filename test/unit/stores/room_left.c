@@ -1,5 +1,6 @@
-/* room_left.c - places whose bytes are RAM refuse what the machine or a control group has not left, before they take any
- * of it. Most of this is on a machine that is made up; a group of the kernel is used where the test may make one. */
+/* room_left.c - places whose bytes are RAM refuse what the machine or a control group has not left,
+ * before they take any of it. Most of this is on a machine that is made up; a group of the kernel
+ * is used where the test may make one. */
 #include "file_help.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* log.c - a umemLog that cannot begin, for whatever reason, leaves the log that was there as it was;
- * signals keep none from beginning. */
+/* log.c - a umemLog that cannot begin, for whatever reason, leaves the log that was there as it
+ * was; signals keep none from beginning. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -79,7 +79,8 @@ static int names(void) {
   return count;
 }
 
-/* A folder on a file system of one megabyte, seen by this child alone; exits where that is forbidden. */
+/* A folder on a file system of one megabyte, seen by this child alone; exits where that is
+ * forbidden. */
 static void mount_small(char const *options) {
   if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
       mount("tmpfs", folder, "tmpfs", 0, options)) {
@@ -180,8 +181,8 @@ static InjectCall const calls[] = {callHeap,    callMap,    callOpen, callRead, 
                                    callReserve, callLength, callLock, callStat, callLink};
 enum { call_count = sizeof calls / sizeof *calls };
 
-/* Begins a log of so many bytes where another one is, or nothing; every call fails once. lacking: what
- * this system does not have. */
+/* Begins a log of so many bytes where another one is, or nothing; every call fails once. lacking:
+ * what this system does not have. */
 static void each_call_fails(uint64_t old_bytes, uint64_t new_bytes, InjectCall lacking, int error) {
   Content old = {NULL, 0};
   unsigned struck = 0;

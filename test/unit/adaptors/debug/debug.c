@@ -1,4 +1,5 @@
-/* debug.c - umem/debug.h: wrong writes, and what memory is filled with, over each kind of memory. */
+/* debug.c - umem/debug.h: wrong writes, and what memory is filled with, over each kind of
+ * memory. */
 #include "debug_help.h"
 
 /* ---- wrong writes ---- */

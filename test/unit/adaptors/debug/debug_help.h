@@ -105,8 +105,8 @@ static inline umemDebugFigures figures_of(umemDebug *debug) {
   return figures;
 }
 
-/* Frees the block at adr, around which something is wrong. Where memory is inspected at once the free reports
- * that and is refused; elsewhere the report comes when the block leaves. */
+/* Frees the block at adr, around which something is wrong. Where memory is inspected at once the
+ * free reports that and is refused; elsewhere the report comes when the block leaves. */
 static inline void free_is_reported(Place *place, uintptr_t adr, char const *words) {
   umemDebug *debug = &place->debug;
   size_t live = figures_of(debug).live_blocks;

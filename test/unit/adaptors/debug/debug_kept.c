@@ -1,4 +1,5 @@
-/* debug_kept.c - umem/debug.h: freed blocks that wait, upstreams that fail, and the order of queues. */
+/* debug_kept.c - umem/debug.h: freed blocks that wait, upstreams that fail, and the order of
+ * queues. */
 #include "debug_help.h"
 
 /* ---- how many wait ---- */
@@ -140,8 +141,8 @@ static bool use(umemDebug *debug) {
   return umem_thread_failures() == before;
 }
 
-/* Whichever call of the upstream fails, in whatever way: it is reported, blocks are live or free as the
- * calls say, nothing counts as a wrong write, and in the end all is given back. */
+/* Whichever call of the upstream fails, in whatever way: it is reported, blocks are live or free as
+ * the calls say, nothing counts as a wrong write, and in the end all is given back. */
 TEST(each_call_of_upstream_may_fail) {
   FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));

@@ -1,5 +1,5 @@
-/* debug_sound.c - umem/debug.h: there are no findings in programs without a wrong call, whatever they do, in
- * children and in threads. */
+/* debug_sound.c - umem/debug.h: there are no findings in programs without a wrong call, whatever
+ * they do, in children and in threads. */
 #include "debug_help.h"
 
 #include <sys/wait.h>

@@ -370,7 +370,8 @@ LOG_TEST(a_link_to_nothing_is_refused) {
   unlink(link_name);
 }
 
-/* Owner, permissions and names of a log that is there stay; those of a new one are as of any new file. */
+/* Owner, permissions and names of a log that is there stay; those of a new one are as of any new
+ * file. */
 LOG_TEST(the_file_stays_the_same) {
   struct stat before, after;
   assert_int_equal(chmod(path, 0640), 0);

@@ -1,5 +1,5 @@
-/* log_faults.c - a log whose file the system refuses in one way after the other, or whose program is
- * killed or looked at between two calls. The linker sends the calls here. */
+/* log_faults.c - a log whose file the system refuses in one way after the other, or whose program
+ * is killed or looked at between two calls. The linker sends the calls here. */
 #include "base/clock.h"
 #include "log_help.h"
 
@@ -312,7 +312,8 @@ static bool dies_at(int call) {
   return WIFSIGNALED(how);
 }
 
-/* What a child that was killed has left: the log as it was, or a new one. Whether it is the first. */
+/* What a child that was killed has left: the log as it was, or a new one. Whether it is the
+ * first. */
 static bool read_what_is_left(void) {
   read_back();
   bool is_old = trace.header.process == (uint32_t)getpid();
@@ -321,8 +322,8 @@ static bool read_what_is_left(void) {
   return is_old;
 }
 
-/* Whatever the moment, a log that was there is there, or a new one, and a name that was free has none or a
- * whole one. The next one begins. */
+/* Whatever the moment, a log that was there is there, or a new one, and a name that was free has
+ * none or a whole one. The next one begins. */
 LOG_TEST(killed_while_it_begins) {
   static uint64_t const kinds[] = {nothing, empty, 1 << 16, 1 << 17, 1 << 18};
   for (int i = 0; i < 5; i++) {
@@ -347,8 +348,9 @@ LOG_TEST(killed_while_it_begins) {
 
 /* ---- beside others ---- */
 
-/* Another file that comes to the path at any moment is left alone, whether the log is then begun in the file
- * that was there before, or is refused. A new log has no name, or a hidden one, until it is complete. */
+/* Another file that comes to the path at any moment is left alone, whether the log is then begun in
+ * the file that was there before, or is refused. A new log has no name, or a hidden one, until it
+ * is complete. */
 LOG_TEST(another_file_takes_the_name) {
   snprintf(another, sizeof another, "%.*s-new", (int)sizeof another - 5, path);
   for (int is_new = 0; is_new < 3; is_new++)
