@@ -1,10 +1,10 @@
 /* umem.h - one set of calls for arrays in RAM, files and GPUs.
  *
  * Read in this order: context.h (what a context is), memory.h (allocate and free), copy.h and
- * connect.h (move and pair), status.h (failures), then the header of the place you want, or
- * open.h to let a text name it. blocks.h is for arrays larger than memory, ledger.h for those who want to
- * know what copies cost, threads.h for those who count threads, virtual.h for those who add a place,
- * scheme.h to give it a name. */
+ * connect.h (move and pair), status.h (failures), then the header of the place you want, or open.h
+ * to let a text name it. blocks.h is for arrays larger than memory, ledger.h for those who want to
+ * know what copies cost, threads.h for those who count threads, virtual.h for those who add a
+ * place, scheme.h to give it a name. */
 #ifndef UMEM_H
 #define UMEM_H
 
@@ -20,8 +20,8 @@
 #include <umem/npy.h>
 #include <umem/dlpack.h>
 
-/* The kinds of contexts. This is the one list of them: behind each header stand the names of the kinds that it
- * declares, and c/kinds.cmake makes the library's table of it. */
+/* The kinds of contexts. This is the one list of them: behind each header stand the names of the
+ * kinds that it declares, and c/kinds.cmake makes the library's table of it. */
 #include <umem/host.h>    /* host */
 #include <umem/file.h>    /* file */
 #include <umem/mmap.h>    /* mmap */

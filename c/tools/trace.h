@@ -33,15 +33,15 @@ bool trace_read(Trace *trace, char const *path);
 bool trace_parse(Trace *trace, void const *bytes, size_t nbytes);
 void trace_close(Trace *trace);
 
-/* What a context is called: "1 Pool over Host"; "elsewhere" for 0. The name is as it stands in the file:
- * any bytes, for the two functions below. Uses text. */
+/* What a context is called: "1 Pool over Host"; "elsewhere" for 0. The name is as it stands in the
+ * file: any bytes, for the two functions below. Uses text. */
 typedef char TraceName[128];
 char const *trace_name(Trace const *trace, unsigned ctx, TraceName text);
 
-/* Write text of which nothing is believed. The first shows it to people: what is no printable character of
- * the locale, would move the cursor or turn the direction of writing is \xNN, byte by byte, and a
- * backslash is two. The second is for messages of the library, which have such escapes: a backslash stays one. The
- * third writes a JSON string in ASCII; what is no UTF-8 is U+FFFD. */
+/* Write text of which nothing is believed. The first shows it to people: what is no printable
+ * character of the locale, would move the cursor or turn the direction of writing is \xNN, byte by
+ * byte, and a backslash is two. The second is for messages of the library, which have such escapes:
+ * a backslash stays one. The third writes a JSON string in ASCII; what is no UTF-8 is U+FFFD. */
 void trace_write_text(FILE *out, char const *text);
 void trace_write_message(FILE *out, char const *text);
 void trace_write_json(FILE *out, char const *text);
@@ -75,9 +75,9 @@ typedef struct TraceStep {
   size_t blocks;                        /* how many indices there have been */
 } TraceStep;
 
-/* Shows visit every record of what is wanted in order, also failures: of one context, also its copies
- * to and from others, whose blocks are not known then. False without memory, or when visit returns
- * false. */
+/* Shows visit every record of what is wanted in order, also failures: of one context, also its
+ * copies to and from others, whose blocks are not known then. False without memory, or when visit
+ * returns false. */
 bool trace_walk(Trace const *trace, bool (*visit)(void *user, TraceStep const *step), void *user);
 
 /* ---- what can be made of it ---- */
@@ -99,7 +99,8 @@ typedef struct ReplayFigures {
   uint64_t peak_bytes; /* live in the log at once, of all contexts that are wanted together */
 } ReplayFigures;
 
-/* Runs it on ctx, a context of umem. The second prints the figures, and returns how many operations have failed. */
+/* Runs it on ctx, a context of umem. The second prints the figures, and returns how many operations
+ * have failed. */
 ReplayFigures replay_measure(Replay *replay, void *ctx);
 size_t replay_run(Replay *replay, void *ctx, FILE *out);
 

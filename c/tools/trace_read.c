@@ -79,8 +79,8 @@ static bool check_header(Trace *trace, uint64_t nbytes) {
 
 /* ---- the records ---- */
 
-/* When the log ends, at the latest. Of one that is not complete, a year from now: clocks differ, and
- * that of the calendar may have been set since the log was begun. */
+/* When the log ends, at the latest. Of one that is not complete, a year from now: clocks differ,
+ * and that of the calendar may have been set since the log was begun. */
 static uint64_t latest_time(umemLogHeader const *header) {
   uint64_t const second = 1000000000, year = 366 * 24 * 3600 * second;
   time_t seconds = time(NULL);
@@ -142,8 +142,9 @@ static void take(Trace *trace, umemLogRecord const *places, size_t count, uint64
       trace->incomplete++;
 }
 
-/* Reads count places from that of record number n + 1 on, up to a piece and not around the end of the
- * ring. Tells how many have been dealt with in *count: more, where nothing stands behind them. */
+/* Reads count places from that of record number n + 1 on, up to a piece and not around the end of
+ * the ring. Tells how many have been dealt with in *count: more, where nothing stands behind
+ * them. */
 static bool collect_piece(Trace *trace, Source const *source, uint64_t n, uint64_t *count,
                           size_t *room) {
   umemLogRecord places[piece];

@@ -40,14 +40,15 @@ typedef struct umemArray umemArray;
 
 /* ---- make and end ---- */
 
-/* A new array with memory of its own on ctx, not initialised. shape: [rank] numbers of elements, which may be 0; an
- * array without elements has no memory. strides: [rank] bytes, or NULL; the array gets the memory that they span. The
- * first byte of the memory is at a multiple of 64, and of 256 on contexts that a GPU can use, as exchange with other
- * libraries needs it. Where addresses are offsets (umemOffsets: a umemFile, a umemMpi), nobody uses the memory in place,
- * and arrays are placed as blocks of umem_alloc: at multiples of the natural alignment, in a file of 16. Release the
- * array with umemArray_release.
- * NULL on errors: umemTypeError for a type that is not valid; umemValueError for a rank out of range, a negative
- * extent, a missing shape, strides or extents that leave the address space; those of umem_aligned_alloc. */
+/* A new array with memory of its own on ctx, not initialised. shape: [rank] numbers of elements,
+ * which may be 0; an array without elements has no memory. strides: [rank] bytes, or NULL; the
+ * array gets the memory that they span. The first byte of the memory is at a multiple of 64, and of
+ * 256 on contexts that a GPU can use, as exchange with other libraries needs it. Where addresses
+ * are offsets (umemOffsets: a umemFile, a umemMpi), nobody uses the memory in place, and arrays are
+ * placed as blocks of umem_alloc: at multiples of the natural alignment, in a file of 16. Release
+ * the array with umemArray_release. NULL on errors: umemTypeError for a type that is not valid;
+ * umemValueError for a rank out of range, a negative extent, a missing shape, strides or extents
+ * that leave the address space; those of umem_aligned_alloc. */
 UMEM_EXTERN umemArray *umemArray_create(void *ctx, umemElementType type, int rank,
                                         int64_t const *shape, int64_t const *strides,
                                         umemStatusType *status);
@@ -62,17 +63,19 @@ UMEM_EXTERN umemArray *umemArray_full(void *ctx, umemElementType type, int rank,
                                       int64_t const *shape, int64_t const *strides,
                                       void const *value, umemStatusType *status);
 
-/* An array over memory of ctx that the caller keeps until nothing uses the array any more. adr: of the element with
- * index (0, ..., 0). The array is read-only if ctx is not umemWritable.
- * NULL on errors: as umemArray_create, and umemValueError for the null of ctx, unless there are no elements. */
+/* An array over memory of ctx that the caller keeps until nothing uses the array any more. adr: of
+ * the element with index (0, ..., 0). The array is read-only if ctx is not umemWritable. NULL on
+ * errors: as umemArray_create, and umemValueError for the null of ctx, unless there are no
+ * elements. */
 UMEM_EXTERN umemArray *umemArray_borrow(void *ctx, uintptr_t adr, umemElementType type, int rank,
                                         int64_t const *shape, int64_t const *strides,
                                         umemStatusType *status);
 
-/* The same for memory that the array takes over. When no array uses it any more, umem calls release(user) once, in the
- * thread that has released the last of them; release NULL: umem_free(ctx, adr), so adr must be what umem_alloc has returned. Before, umem waits for the work that
- * is queued on ctx, if ctx is umemOrdered or umemDeviceShared, because it may use the memory. On an error nothing is taken over, and
- * release is not called. No exception may leave release. */
+/* The same for memory that the array takes over. When no array uses it any more, umem calls
+ * release(user) once, in the thread that has released the last of them; release NULL:
+ * umem_free(ctx, adr), so adr must be what umem_alloc has returned. Before, umem waits for the work
+ * that is queued on ctx, if ctx is umemOrdered or umemDeviceShared, because it may use the memory.
+ * On an error nothing is taken over, and release is not called. No exception may leave release. */
 UMEM_EXTERN umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType type, int rank,
                                       int64_t const *shape, int64_t const *strides,
                                       void (*release)(void *user), void *user,
@@ -81,14 +84,16 @@ UMEM_EXTERN umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType 
 /* One user more: returns array. Each retain needs a release. NULL for NULL. */
 UMEM_EXTERN umemArray *umemArray_retain(umemArray *array);
 
-/* One user less. The last one ends the handle, and with the last handle that shares the memory umem frees it or calls
- * release. In a child of fork, memory that the child shares with its parent (umemShared), and that the array had before the
- * fork, stays allocated: see umem_end_block. Ignores NULL. */
+/* One user less. The last one ends the handle, and with the last handle that shares the memory umem
+ * frees it or calls release. In a child of fork, memory that the child shares with its parent
+ * (umemShared), and that the array had before the fork, stays allocated: see umem_end_block.
+ * Ignores NULL. */
 UMEM_EXTERN void umemArray_release(umemArray *array);
 
-/* Whether the memory of array, and of all handles that share it, stays allocated after the last of them, if the context is
- * a named file that keeps what was written (umemKeeps). At first true if the option reuse of the file is umemReuseNo, else
- * false. Ignores NULL, and memory that umem does not free. */
+/* Whether the memory of array, and of all handles that share it, stays allocated after the last of
+ * them, if the context is a named file that keeps what was written (umemKeeps). At first true if
+ * the option reuse of the file is umemReuseNo, else false. Ignores NULL, and memory that umem does
+ * not free. */
 UMEM_EXTERN void umemArray_set_keeps(umemArray *array, bool keeps);
 
 /* In which order the elements of a copy follow one another in memory. */
@@ -98,8 +103,8 @@ typedef enum umemArrayOrder {
       1 /* as in the original: its dimensions by the size of their strides. Gaps and signs are not kept */
 } umemArrayOrder;
 
-/* A new array on ctx with the elements of array: a deep copy, writable. Release it with umemArray_release.
- * NULL on errors: as umemArray_create and umem_copy_strided. */
+/* A new array on ctx with the elements of array: a deep copy, writable. Release it with
+ * umemArray_release. NULL on errors: as umemArray_create and umem_copy_strided. */
 UMEM_EXTERN umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
                                       umemStatusType *status);
 
@@ -109,8 +114,8 @@ UMEM_EXTERN umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrde
 UMEM_EXTERN umemArray *umemArray_alias(umemArray *array, umemStatusType *status);
 
 /* Of dimension dim only the count elements first, first + step, ..., step not 0; the rank stays.
- * NULL on errors: umemIndexError for a dimension or an element that array does not have; umemValueError for a
- * negative count or step 0. */
+ * NULL on errors: umemIndexError for a dimension or an element that array does not have;
+ * umemValueError for a negative count or step 0. */
 UMEM_EXTERN umemArray *umemArray_slice(umemArray *array, int dim, int64_t first, int64_t count,
                                        int64_t step, umemStatusType *status);
 
@@ -119,12 +124,14 @@ UMEM_EXTERN umemArray *umemArray_slice(umemArray *array, int dim, int64_t first,
 UMEM_EXTERN umemArray *umemArray_select(umemArray *array, int dim, int64_t i,
                                         umemStatusType *status);
 
-/* The dimensions in another order: dimension k of the view is dimension axes[k] of array. axes NULL reverses them (a
- * transpose). NULL on errors: umemValueError if axes is no permutation of 0 ... rank - 1. */
+/* The dimensions in another order: dimension k of the view is dimension axes[k] of array. axes NULL
+ * reverses them (a transpose). NULL on errors: umemValueError if axes is no permutation of 0 ...
+ * rank - 1. */
 UMEM_EXTERN umemArray *umemArray_permute(umemArray *array, int const *axes, umemStatusType *status);
 
-/* The same elements in C order with another shape. NULL on errors: umemValueError if the number of elements differs,
- * and where the strides allow no view of that shape; the message says which. Then a umemArray_copy has one. */
+/* The same elements in C order with another shape. NULL on errors: umemValueError if the number of
+ * elements differs, and where the strides allow no view of that shape; the message says which. Then
+ * a umemArray_copy has one. */
 UMEM_EXTERN umemArray *umemArray_reshape(umemArray *array, int rank, int64_t const *shape,
                                          umemStatusType *status);
 
@@ -163,11 +170,12 @@ UMEM_EXTERN size_t umemArray_nbytes(umemArray const *array);
 /* Whether functions must not write through this handle. */
 UMEM_EXTERN bool umemArray_is_read_only(umemArray const *array);
 
-/* Whether the elements follow one another in C order without gaps. Dimensions of one element do not count; an array
- * without elements is contiguous. */
+/* Whether the elements follow one another in C order without gaps. Dimensions of one element do not
+ * count; an array without elements is contiguous. */
 UMEM_EXTERN bool umemArray_is_c_contiguous(umemArray const *array);
 
-/* Whether the elements are real or complex floating-point numbers: umem_element_is_floating_point. */
+/* Whether the elements are real or complex floating-point numbers:
+ * umem_element_is_floating_point. */
 UMEM_EXTERN bool umemArray_is_floating_point(umemArray const *array);
 
 /* Whether the elements are complex numbers. */
@@ -176,7 +184,8 @@ UMEM_EXTERN bool umemArray_is_complex(umemArray const *array);
 /* Whether the elements are real numbers of 64 bits: umemDouble. */
 UMEM_EXTERN bool umemArray_is_double(umemArray const *array);
 
-/* Whether the elements are complex and come in fours: the last extent is 4, or the last two are 2 and 2. */
+/* Whether the elements are complex and come in fours: the last extent is 4, or the last two are 2
+ * and 2. */
 UMEM_EXTERN bool umemArray_is_complex4(umemArray const *array);
 
 /* Whether both have elements of one type. */
@@ -185,55 +194,61 @@ UMEM_EXTERN bool umemArray_is_same_type(umemArray const *one, umemArray const *o
 /* Whether both have the same rank and the same extents. */
 UMEM_EXTERN bool umemArray_is_same_shape(umemArray const *one, umemArray const *other);
 
-/* Whether addresses of one mean the same bytes in the other: umem_is_same_device of their contexts. */
+/* Whether addresses of one mean the same bytes in the other: umem_is_same_device of their
+ * contexts. */
 UMEM_EXTERN bool umemArray_is_same_place(umemArray const *one, umemArray const *other);
 
-/* Whether type, shape and strides are equal, and with place the place, too. Strides count only along dimensions of more
- * than one element, and not at all in arrays without elements. */
+/* Whether type, shape and strides are equal, and with place the place, too. Strides count only
+ * along dimensions of more than one element, and not at all in arrays without elements. */
 UMEM_EXTERN bool umemArray_is_matching(umemArray const *one, umemArray const *other, bool place);
 
-/* Says whether functions may write through this handle; views that exist keep what they have. umemNotSupportedError,
- * and nothing changes, for false where the context is not writable, and for false on a view of a read-only array. So a
- * program that gives memory away that nobody may write makes its array read-only, and gives away a umemArray_alias. */
+/* Says whether functions may write through this handle; views that exist keep what they have.
+ * umemNotSupportedError, and nothing changes, for false where the context is not writable, and for
+ * false on a view of a read-only array. So a program that gives memory away that nobody may write
+ * makes its array read-only, and gives away a umemArray_alias. */
 UMEM_EXTERN void umemArray_set_read_only(umemArray *array, bool read_only, umemStatusType *status);
 
 /* ---- pointers ---- */
 
-/* The pointer that the CPU uses, after all work queued on the context is complete; writes: to write through it.
- * NULL on errors: umemNotSupportedError where the CPU cannot read (or write) the memory, or the array is read-only and
- * writes is true; umemOffsets. An array without elements may have NULL without an error. */
+/* The pointer that the CPU uses, after all work queued on the context is complete; writes: to write
+ * through it. NULL on errors: umemNotSupportedError where the CPU cannot read (or write) the
+ * memory, or the array is read-only and writes is true; umemOffsets. An array without elements may
+ * have NULL without an error. */
 UMEM_EXTERN void *umemArray_host_pointer(umemArray *array, bool writes, umemStatusType *status);
 
-/* The address for kernels; nothing is waited for. NULL on errors: umemNotSupportedError where no GPU can use the
- * memory, or the array is read-only and writes is true. */
+/* The address for kernels; nothing is waited for. NULL on errors: umemNotSupportedError where no
+ * GPU can use the memory, or the array is read-only and writes is true. */
 UMEM_EXTERN void *umemArray_device_pointer(umemArray *array, bool writes, umemStatusType *status);
 
 /* ---- contents ---- */
 
-/* Sets all elements to zero. Errors: umemNotSupportedError for a read-only array; those of umem_set and
- * umem_copy_strided. */
+/* Sets all elements to zero. Errors: umemNotSupportedError for a read-only array; those of umem_set
+ * and umem_copy_strided. */
 UMEM_EXTERN void umemArray_clear(umemArray *array, umemStatusType *status);
 
-/* Sets all elements to *value, one element of the type in host memory. Errors: as umemArray_clear; umemValueError if
- * value is NULL; umemMemoryError without room for a buffer. */
+/* Sets all elements to *value, one element of the type in host memory. Errors: as umemArray_clear;
+ * umemValueError if value is NULL; umemMemoryError without room for a buffer. */
 UMEM_EXTERN void umemArray_fill(umemArray *array, void const *value, umemStatusType *status);
 
-/* Copies all elements of src to dst, of the same type and shape, on any two contexts. Their memory may overlap, as for
- * umem_copy_strided. Errors: umemTypeError, umemValueError for another type or shape; umemNotSupportedError for a read-only dst;
- * those of umem_copy_strided. */
+/* Copies all elements of src to dst, of the same type and shape, on any two contexts. Their memory
+ * may overlap, as for umem_copy_strided. Errors: umemTypeError, umemValueError for another type or
+ * shape; umemNotSupportedError for a read-only dst; those of umem_copy_strided. */
 UMEM_EXTERN void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType *status);
 
-/* Copies count elements: element src_offset + i of src to element dst_offset + i of dst, counted in C order whatever
- * the strides. Shapes may differ, types not. The elements may overlap: the result is as if src were read before dst is
- * written. Errors: as umemArray_assign; umemIndexError, and nothing is copied, where elements are outside of an array;
- * umemMemoryError without room for a buffer. It is needed if elements overlap, then for all of them; and of at most
- * 4 MiB if both sides have gaps, and inner extents of which none is a multiple of the other: 6 and 4, but not 6 and 3. */
+/* Copies count elements: element src_offset + i of src to element dst_offset + i of dst, counted in
+ * C order whatever the strides. Shapes may differ, types not. The elements may overlap: the result
+ * is as if src were read before dst is written. Errors: as umemArray_assign; umemIndexError, and
+ * nothing is copied, where elements are outside of an array; umemMemoryError without room for a
+ * buffer. It is needed if elements overlap, then for all of them; and of at most 4 MiB if both
+ * sides have gaps, and inner extents of which none is a multiple of the other: 6 and 4, but not 6
+ * and 3. */
 UMEM_EXTERN void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset,
                                          int64_t src_offset, int64_t count, umemStatusType *status);
 
-/* The same queued on queue, a umemOrdered context in the memory of dst or src: the copy comes after the work that is
- * queued on queue and on the contexts of both arrays, and is complete after umem_synchronize(queue). Both arrays must
- * live until then. Errors: besides, umemValueError where queue is in the memory of neither. */
+/* The same queued on queue, a umemOrdered context in the memory of dst or src: the copy comes after
+ * the work that is queued on queue and on the contexts of both arrays, and is complete after
+ * umem_synchronize(queue). Both arrays must live until then. Errors: besides, umemValueError where
+ * queue is in the memory of neither. */
 UMEM_EXTERN void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src,
                                             int64_t dst_offset, int64_t src_offset, int64_t count,
                                             umemStatusType *status);

@@ -23,26 +23,28 @@
 #include <umem/array.h>
 #include <umem/base.h>
 
-/* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst, counted in C order
- * whatever the strides, on any two contexts. Shapes may differ. The two arrays may overlap: the result is as if src
- * were read before dst is written. This takes RAM for all count elements of dst, but not where the two ranges are
- * apart in memory, nor where the elements take turns, as the even and the odd columns do.
+/* Converts count elements: element src_offset + i of src becomes element dst_offset + i of dst,
+ * counted in C order whatever the strides, on any two contexts. Shapes may differ. The two arrays
+ * may overlap: the result is as if src were read before dst is written. This takes RAM for all
+ * count elements of dst, but not where the two ranges are apart in memory, nor where the elements
+ * take turns, as the even and the odd columns do.
  *
- * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for their queues. The
- * CPU uses the elements where they are if the context says that it can: in RAM, in pinned memory, in pools and
- * adaptors over such, and those of src in managed memory. All others go through buffers in RAM of at most 4 MiB, or
- * of one element, for each side. So does memory below adaptors that look at copies, which are umemDebug, umemLog and
- * umemFault.
+ * The CPU converts. On return of the call all is complete, also on ordered contexts: it waits for
+ * their queues. The CPU uses the elements where they are if the context says that it can: in RAM,
+ * in pinned memory, in pools and adaptors over such, and those of src in managed memory. All others
+ * go through buffers in RAM of at most 4 MiB, or of one element, for each side. So does memory
+ * below adaptors that look at copies, which are umemDebug, umemLog and umemFault.
  *
- * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError for a read-only dst;
- * umemIndexError where elements are outside of an array. Those of umem_copy_strided, and umemMemoryError without room
- * for buffers, after some elements perhaps. */
+ * Errors, with nothing written: umemTypeError where there is no conversion; umemNotSupportedError
+ * for a read-only dst; umemIndexError where elements are outside of an array. Those of
+ * umem_copy_strided, and umemMemoryError without room for buffers, after some elements perhaps. */
 UMEM_EXTERN void umemArray_convert(umemArray *dst, umemArray *src, int64_t dst_offset,
                                    int64_t src_offset, int64_t count, umemStatusType *status);
 
-/* As umemArray_convert, but numbers out of the range of an integer type of n bits wrap: they become the number in range
- * that differs from them by a multiple of 2^n, after rounding toward zero. So 300 becomes 44 in int8, and -1 the largest
- * number of an unsigned type. Infinities and NaN become 0. All other conversions are equal. */
+/* As umemArray_convert, but numbers out of the range of an integer type of n bits wrap: they become
+ * the number in range that differs from them by a multiple of 2^n, after rounding toward zero. So
+ * 300 becomes 44 in int8, and -1 the largest number of an unsigned type. Infinities and NaN become
+ * 0. All other conversions are equal. */
 UMEM_EXTERN void umemArray_convert_wrapping(umemArray *dst, umemArray *src, int64_t dst_offset,
                                             int64_t src_offset, int64_t count,
                                             umemStatusType *status);

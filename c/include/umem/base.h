@@ -1,4 +1,5 @@
-/* umem/base.h - everything that holds for all contexts. The headers of contexts include only this. */
+/* umem/base.h - everything that holds for all contexts. The headers of contexts include only
+ * this. */
 #ifndef UMEM_BASE_H
 #define UMEM_BASE_H
 

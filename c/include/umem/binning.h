@@ -36,18 +36,18 @@ typedef struct umemBin {
   void *ctx; /* a context; borrowed or owned, as the constructor says */
 } umemBin;
 
-/* Constructs ctx over upstream and the contexts of count bins. ctx borrows all of them, and they must outlive
- * it. bins: sorted by size, the smallest first; borrowed for the call; NULL if count is 0. Several bins may have the
- * same context, and bins may be adaptors over upstream.
- * ctx has the capabilities that all contexts have, and the smallest of their alignments.
- * Errors: umemValueError for NULL, for bins that are not sorted, and for a bin in other memory;
- * umemMemoryError; the status of a context that is not constructed. */
+/* Constructs ctx over upstream and the contexts of count bins. ctx borrows all of them, and they
+ * must outlive it. bins: sorted by size, the smallest first; borrowed for the call; NULL if count
+ * is 0. Several bins may have the same context, and bins may be adaptors over upstream. ctx has the
+ * capabilities that all contexts have, and the smallest of their alignments. Errors: umemValueError
+ * for NULL, for bins that are not sorted, and for a bin in other memory; umemMemoryError; the
+ * status of a context that is not constructed. */
 UMEM_EXTERN umemStatusType umemBinning_ctor(umemBinning *ctx, void *upstream, umemBin const *bins,
                                             size_t count);
 
-/* The same, but ctx owns the contexts of the bins and upstream. umem_dtor(ctx) destructs them, in the order of
- * the bins and upstream last. The caller still owns the memory of the structs. After a failure the caller still
- * owns all contexts. */
+/* The same, but ctx owns the contexts of the bins and upstream. umem_dtor(ctx) destructs them, in
+ * the order of the bins and upstream last. The caller still owns the memory of the structs. After a
+ * failure the caller still owns all contexts. */
 UMEM_EXTERN umemStatusType umemBinning_adopt(umemBinning *ctx, void *upstream, umemBin const *bins,
                                              size_t count);
 

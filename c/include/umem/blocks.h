@@ -54,7 +54,8 @@ typedef struct umemRows {
   ptrdiff_t stride; /* bytes from row to row, of any sign; 0: nbytes, rows without gaps */
 } umemRows;
 
-/* What stands for the ghost rows that the array does not have, before its first and after its last row. */
+/* What stands for the ghost rows that the array does not have, before its first and after its last
+ * row. */
 typedef enum umemGhosts {
   umemGhostsLeftOut = 0, /* nothing: the blocks there have fewer ghost rows */
   umemGhostsClamped = 1  /* copies of the first and of the last row of the array */
@@ -64,18 +65,19 @@ typedef enum umemGhosts {
 typedef struct umemBlocksOptions {
   size_t size;     /* sizeof(umemBlocksOptions) as the caller was compiled */
   umemRows source; /* what is read */
-  /* Where the blocks are written to; ctx NULL: nowhere. The same rows as those of the source are replaced; other rows
-   * that share bytes with the source are refused. */
+  /* Where the blocks are written to; ctx NULL: nowhere. The same rows as those of the source are
+   * replaced; other rows that share bytes with the source are refused. */
   umemRows destination;
   size_t count; /* rows of the source and of the destination; may be 0 */
 
-  /* Borrowed: the context whose memory holds the blocks while the program works on them, and on which it queues
-   * that work if it is umemOrdered. */
+  /* Borrowed: the context whose memory holds the blocks while the program works on them, and on
+   * which it queues that work if it is umemOrdered. */
   void *place;
 
-  /* Contexts in the memory of the place, borrowed: umem reads and writes block k on queues[k % queue_count]. Give
-   * one umemCudaAsync for each block that is in memory at once (depth), so that copies and kernels overlap on a
-   * GPU. Without queues (NULL, 0) the copies are in the order of the place itself. */
+  /* Contexts in the memory of the place, borrowed: umem reads and writes block k on queues[k %
+   * queue_count]. Give one umemCudaAsync for each block that is in memory at once (depth), so that
+   * copies and kernels overlap on a GPU. Without queues (NULL, 0) the copies are in the order of
+   * the place itself. */
   void *const *queues;
   size_t queue_count;
 
@@ -83,24 +85,28 @@ typedef struct umemBlocksOptions {
       budget; /* the most bytes that all blocks take on the place; 0: 64 MiB, or if rows is set, any */
   size_t
       rows; /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
-  /* Blocks in memory at once. 0: umem chooses 3 without a destination (5 if the CPU cannot write to the place) and 4
-   * with one, more where ghost rows are replaced, fewer where the budget has no room for them. */
+  /* Blocks in memory at once. 0: umem chooses 3 without a destination (5 if the CPU cannot write to
+   * the place) and 4 with one, more where ghost rows are replaced, fewer where the budget has no
+   * room for them. */
   size_t depth;
 
-  /* Ghost rows: how many rows before and after its own rows a block holds, too. They have the values of the source
-   * as it was before the first block was written, also where the destination is the source. */
+  /* Ghost rows: how many rows before and after its own rows a block holds, too. They have the
+   * values of the source as it was before the first block was written, also where the destination
+   * is the source. */
   size_t before, after;
   umemGhosts ghosts;
 
-  /* Whether the results have memory of their own (umemBlock.out), as a stencil needs it. Without, the program
-   * changes the rows of the block in place. Implied if the rows of the destination have another size. */
+  /* Whether the results have memory of their own (umemBlock.out), as a stencil needs it. Without,
+   * the program changes the rows of the block in place. Implied if the rows of the destination have
+   * another size. */
   bool apart;
 
-  /* Called by umemBlocks_next in the calling thread with the rows that are done (written, where there is a
-   * destination; given back, where there is none), whenever the number has grown: at first with 0, at last with
-   * done equal to total. It returns whether to go on: false cancels, or when all is done, changes nothing. It may
-   * call umem, but no function of this umemBlocks. A C++ exception may leave it, and umemBlocks_next (see
-   * doc/concepts/callbacks.rst): umemBlocks_end is then still to be called. */
+  /* Called by umemBlocks_next in the calling thread with the rows that are done (written, where
+   * there is a destination; given back, where there is none), whenever the number has grown: at
+   * first with 0, at last with done equal to total. It returns whether to go on: false cancels, or
+   * when all is done, changes nothing. It may call umem, but no function of this umemBlocks. A C++
+   * exception may leave it, and umemBlocks_next (see doc/concepts/callbacks.rst): umemBlocks_end is
+   * then still to be called. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user; /* borrowed, handed to progress */
 } umemBlocksOptions;
@@ -112,8 +118,8 @@ typedef struct umemBlocksOptions {
         umemGhostsLeftOut, false, NULL, NULL                                                       \
   }
 
-/* A block that the program works on. Rows of the source stand one after the other in memory, without gaps:
- * before ghost rows, the rows of the block, after ghost rows. */
+/* A block that the program works on. Rows of the source stand one after the other in memory,
+ * without gaps: before ghost rows, the rows of the block, after ghost rows. */
 typedef struct umemBlock {
   size_t size;          /* sizeof(umemBlock) as the caller was compiled; set it before the call */
   size_t number;        /* of the block, from 0 */
@@ -121,8 +127,8 @@ typedef struct umemBlock {
   size_t rows;          /* at least 1 */
   size_t before, after; /* ghost rows that are there */
   uintptr_t adr; /* on the place: of the first row of the block; ghost rows come before in memory */
-  /* On the place: where the program stores the rows for the destination, with the size that rows have there; adr,
-   * where the results have no memory of their own. */
+  /* On the place: where the program stores the rows for the destination, with the size that rows
+   * have there; adr, where the results have no memory of their own. */
   uintptr_t out;
 } umemBlock;
 
@@ -137,32 +143,36 @@ typedef struct umemBlocks {
   uintptr_t reserved[6]; /* zero */
 } umemBlocks;
 
-/* Constructs *blocks and begins to read. options (borrowed for the call) say what.
- * Errors, after which there is nothing to end, and umemBlocks_next returns false: umemValueError for options that
- * contradict themselves, and for a depth in which ghost rows cannot be replaced; umemMemoryError where the budget
- * has no room for one row with its ghost rows, and where the place or RAM has none; umemNotSupportedError where
- * the source is not readable, or the destination or the place not writable; the status of a context that is not
- * constructed. */
+/* Constructs *blocks and begins to read. options (borrowed for the call) say what. Errors, after
+ * which there is nothing to end, and umemBlocks_next returns false: umemValueError for options that
+ * contradict themselves, and for a depth in which ghost rows cannot be replaced; umemMemoryError
+ * where the budget has no room for one row with its ghost rows, and where the place or RAM has
+ * none; umemNotSupportedError where the source is not readable, or the destination or the place not
+ * writable; the status of a context that is not constructed. */
 UMEM_EXTERN umemStatusType umemBlocks_ctor(umemBlocks *blocks, umemBlocksOptions const *options);
 
-/* Gives the block before back, if there is one, and waits for the next one: fills in *block and returns true. umem
- * writes the block that was given back to the destination. Returns false when there is no further block, the blocks
- * were cancelled, or something has failed; all blocks that were given back are then written, as far as the top of
- * this file promises, and umemBlocks_end returns why.
+/* Gives the block before back, if there is one, and waits for the next one: fills in *block and
+ * returns true. umem writes the block that was given back to the destination. Returns false when
+ * there is no further block, the blocks were cancelled, or something has failed; all blocks that
+ * were given back are then written, as far as the top of this file promises, and umemBlocks_end
+ * returns why.
  *
  * Errors, recorded on the context that failed: those of umem_copy_strided and umem_synchronize;
- * umemCancelledError, on the destination or else on the place; umemValueError for blocks that are not constructed or
- * a block of a size that cannot be true: then the program keeps the block that it has. */
+ * umemCancelledError, on the destination or else on the place; umemValueError for blocks that are
+ * not constructed or a block of a size that cannot be true: then the program keeps the block that
+ * it has. */
 UMEM_EXTERN bool umemBlocks_next(umemBlocks *blocks, umemBlock *block);
 
-/* Ends blocks, at any time: the block that the program has is not written; umem waits until those that it has given
- * back are, and frees the memory. Returns the first failure of all calls for these blocks; umemOK if there was none,
- * and for blocks that were zeroed, or have ended already. umemNotSupportedError if the stream of the place is being
- * captured into a graph: nothing can be freed then, and the memory stays until the place ends. */
+/* Ends blocks, at any time: the block that the program has is not written; umem waits until those
+ * that it has given back are, and frees the memory. Returns the first failure of all calls for
+ * these blocks; umemOK if there was none, and for blocks that were zeroed, or have ended already.
+ * umemNotSupportedError if the stream of the place is being captured into a graph: nothing can be
+ * freed then, and the memory stays until the place ends. */
 UMEM_EXTERN umemStatusType umemBlocks_end(umemBlocks *blocks);
 
-/* Cancels: the next call of umemBlocks_next, and one that waits, returns false and records umemCancelledError, unless
- * all blocks were given back by then. Any thread may call this until umemBlocks_end begins. It does not wait. */
+/* Cancels: the next call of umemBlocks_next, and one that waits, returns false and records
+ * umemCancelledError, unless all blocks were given back by then. Any thread may call this until
+ * umemBlocks_end begins. It does not wait. */
 UMEM_EXTERN void umemBlocks_cancel(umemBlocks *blocks);
 
 /* What umemBlocks_info fills in. */
@@ -179,17 +189,19 @@ typedef struct umemBlocksInfo {
 #define UMEM_BLOCKS_INFO_INIT                                                                      \
   { sizeof(umemBlocksInfo), 0, 0, 0, 0, 0 }
 
-/* Fills in *info. umemValueError where blocks are not constructed, or info is NULL or its size too small to be
- * true. */
+/* Fills in *info. umemValueError where blocks are not constructed, or info is NULL or its size too
+ * small to be true. */
 UMEM_EXTERN umemStatusType umemBlocks_info(umemBlocks *blocks, umemBlocksInfo *info);
 
-/* What the program does with a block, in the calling thread. Returns 0 to go on; any other number stops. A C++
- * exception may leave it and umemBlocks_run, which then ends the blocks as umemBlocks_end does (see doc/concepts/callbacks.rst). */
+/* What the program does with a block, in the calling thread. Returns 0 to go on; any other number
+ * stops. A C++ exception may leave it and umemBlocks_run, which then ends the blocks as
+ * umemBlocks_end does (see doc/concepts/callbacks.rst). */
 typedef int umemBlockBody(void *data, umemBlock const *block);
 
-/* Constructs blocks, calls body(data, block) for each, and ends them. Returns umemOK, or the first failure. When body
- * stops, umem does not write that block, but all before it, and stores the number that body has returned in *code
- * (0 if it has not stopped; code may be NULL); this is no failure. umemValueError if body is NULL. */
+/* Constructs blocks, calls body(data, block) for each, and ends them. Returns umemOK, or the first
+ * failure. When body stops, umem does not write that block, but all before it, and stores the
+ * number that body has returned in *code (0 if it has not stopped; code may be NULL); this is no
+ * failure. umemValueError if body is NULL. */
 UMEM_EXTERN umemStatusType umemBlocks_run(umemBlocksOptions const *options, umemBlockBody *body,
                                           void *data, int *code);
 

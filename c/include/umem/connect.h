@@ -5,9 +5,8 @@
  *     umem_sync_from(&cuda, d, &host, h, n);                 // bring d up to date
  *     umem_disconnect(&cuda, d, &host, h, 64);
  *
- * If both contexts use the same memory, both addresses are equal, and umem_sync_to and umem_sync_from copy nothing.
- * So the same program makes no copy that it does not need.
- */
+ * If both contexts use the same memory, both addresses are equal, and umem_sync_to and
+ * umem_sync_from copy nothing. So the same program makes no copy that it does not need. */
 #ifndef UMEM_CONNECT_H
 #define UMEM_CONNECT_H
 
@@ -27,20 +26,23 @@
 UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
                                    size_t dst_alignment);
 
-/* Ends a connection: waits for the queued work of both contexts, then frees the block that umem_connect has
- * allocated at dst_adr, if it has. Copies nothing. src, src_adr and dst_alignment are those of the call of
- * umem_connect. Free the block at src_adr only afterwards. Does nothing if dst_adr is null.
+/* Ends a connection: waits for the queued work of both contexts, then frees the block that
+ * umem_connect has allocated at dst_adr, if it has. Copies nothing. src, src_adr and dst_alignment
+ * are those of the call of umem_connect. Free the block at src_adr only afterwards. Does nothing if
+ * dst_adr is null.
  *
- * A call with wrong arguments does nothing, does not wait, and returns a status: umemValueError for a context that
- * is not constructed, or is over one that has ended, for an alignment that is not a power of two, and for a dst_adr
- * other than src_adr where umem_connect returns src_adr. Any other call ends the connection. If a wait fails, it
- * still frees the block, and returns the status of the wait. The block stays allocated only if the context refuses
- * to free it (see umem_free); the status is then that of umem_aligned_free. */
+ * A call with wrong arguments does nothing, does not wait, and returns a status: umemValueError for
+ * a context that is not constructed, or is over one that has ended, for an alignment that is not a
+ * power of two, and for a dst_adr other than src_adr where umem_connect returns src_adr. Any other
+ * call ends the connection. If a wait fails, it still frees the block, and returns the status of
+ * the wait. The block stays allocated only if the context refuses to free it (see umem_free); the
+ * status is then that of umem_aligned_free. */
 UMEM_EXTERN umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst,
                                            uintptr_t dst_adr, size_t dst_alignment);
 
-/* Copies nbytes, at most those of the connection, from src to dst. For umem_sync_from the destination is the first
- * argument. Copies nothing if both addresses are the same memory. Order and errors: as umem_copy_to. */
+/* Copies nbytes, at most those of the connection, from src to dst. For umem_sync_from the
+ * destination is the first argument. Copies nothing if both addresses are the same memory. Order
+ * and errors: as umem_copy_to. */
 UMEM_EXTERN umemStatusType umem_sync_to(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                         size_t nbytes);
 UMEM_EXTERN umemStatusType umem_sync_from(void *dst, uintptr_t dst_adr, void *src,

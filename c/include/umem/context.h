@@ -1,7 +1,8 @@
 /* umem/context.h - what a context is, and functions that work on every context.
  *
- * A context stands for one place where bytes are kept (RAM, a file, a GPU). Some contexts also have a queue of work
- * on these bytes. A context is a plain struct that the caller declares: umemHost, umemFile, ...
+ * A context stands for one place where bytes are kept (RAM, a file, a GPU). Some contexts also have
+ * a queue of work on these bytes. A context is a plain struct that the caller declares: umemHost,
+ * umemFile, ...
  *
  *     umemFile file;
  *     umemFile_ctor(&file, "array.bin", "w+");    // the only line that names the place
@@ -10,18 +11,20 @@
  *     umem_dtor(&file);
  *
  * Every function takes contexts as void *, so that you can pass a pointer to any of these structs.
- * A context must stay at the address at which it was constructed. A copy by value (f = g, a struct that is returned,
- * an array that realloc has moved) is not a context: every call on it, also umem_dtor, fails with umemValueError and
- * changes only the status of the copy. Every call on a struct that is all zero, on a context whose constructor has
- * failed, and on a context that was destructed returns a status.
+ * A context must stay at the address at which it was constructed. A copy by value (f = g, a struct
+ * that is returned, an array that realloc has moved) is not a context: every call on it, also
+ * umem_dtor, fails with umemValueError and changes only the status of the copy. Every call on a
+ * struct that is all zero, on a context whose constructor has failed, and on a context that was
+ * destructed returns a status.
  *
- * Addresses are uintptr_t. They are pointers if this process can address the memory of the context; for a File they
- * are byte offsets. You may add to an address as long as the result is inside its block.
+ * Addresses are uintptr_t. They are pointers if this process can address the memory of the context;
+ * for a File they are byte offsets. You may add to an address as long as the result is inside its
+ * block.
  *
- * Threads: while the constructor or the destructor of a context runs, no other thread may use the context. If a
- * context has umemConcurrent, many threads may call all other functions on it at once; otherwise only one thread
- * may be in a call at a time. Calls on different contexts do not affect each other.
- */
+ * Threads: while the constructor or the destructor of a context runs, no other thread may use the
+ * context. If a context has umemConcurrent, many threads may call all other functions on it at
+ * once; otherwise only one thread may be in a call at a time. Calls on different contexts do not
+ * affect each other. */
 #ifndef UMEM_CONTEXT_H
 #define UMEM_CONTEXT_H
 
@@ -131,30 +134,30 @@ UMEM_EXTERN char const *umem_get_device_name(void const *ctx);
  * a status, if either is not constructed. */
 UMEM_EXTERN bool umem_is_same_device(void *one, void *other);
 
-/* Returns the context below ctx: the upstream that a pool, a limit or another adaptor was constructed with, or the
- * next layer of a context of umem_open. The result points to the struct of its kind, so that you can pass it to
- * functions for this kind:
+/* Returns the context below ctx: the upstream that a pool, a limit or another adaptor was
+ * constructed with, or the next layer of a context of umem_open. The result points to the struct of
+ * its kind, so that you can pass it to functions for this kind:
  *
  *     void *ctx = umem_open("pool+stats+host:");
  *     umemStats_get(umem_get_upstream(ctx), &figures);
  *
- * The caller borrows the result. ctx neither counts nor frees blocks that the program allocates directly from it.
- * Returns NULL if no context is below ctx. Returns NULL, and records a status, if ctx or the context below it is not
- * constructed. */
+ * The caller borrows the result. ctx neither counts nor frees blocks that the program allocates
+ * directly from it. Returns NULL if no context is below ctx. Returns NULL, and records a status, if
+ * ctx or the context below it is not constructed. */
 UMEM_EXTERN void *umem_get_upstream(void *ctx);
 
-/* Searches the stack of ctx for a layer of a kind: first ctx itself, then the context below it, and so on. Returns
- * the first one, as a pointer to the struct of the kind. kind: the name of the kind in umem_open; also "retry",
- * "binning" and "pool-on", which umem_open cannot construct, and schemes of the program that name their method
- * table (umemScheme.vtbl).
+/* Searches the stack of ctx for a layer of a kind: first ctx itself, then the context below it, and
+ * so on. Returns the first one, as a pointer to the struct of the kind. kind: the name of the kind
+ * in umem_open; also "retry", "binning" and "pool-on", which umem_open cannot construct, and
+ * schemes of the program that name their method table (umemScheme.vtbl).
  *
  *     void *ctx = umem_open("pool+stats+host:");
  *     umemStats *stats = umem_find_layer(ctx, "stats");
  *     if (stats) umemStats_get(stats, &figures);
  *
- * The caller borrows the result. Returns NULL, and records umemValueError, if the stack has no such layer, or if
- * there is no kind of this name; the message lists the layers or kinds that exist. Returns NULL, and records a
- * status, if ctx or a context below it is not constructed. */
+ * The caller borrows the result. Returns NULL, and records umemValueError, if the stack has no such
+ * layer, or if there is no kind of this name; the message lists the layers or kinds that exist.
+ * Returns NULL, and records a status, if ctx or a context below it is not constructed. */
 UMEM_EXTERN void *umem_find_layer(void *ctx, char const *kind);
 
 /* The value of a number in umemInfo that the context does not know. */

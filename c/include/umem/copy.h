@@ -1,27 +1,29 @@
 /* umem/copy.h - copy between any two contexts.
  *
- * Source and destination may be any two contexts, also the same one. umem takes the best route: a direct copy
- * if one of the two has one; else through the memory of the side that the CPU can address; else through host
- * memory in chunks, reading ahead while writing.
+ * Source and destination may be any two contexts, also the same one. umem takes the best route: a
+ * direct copy if one of the two has one; else through the memory of the side that the CPU can
+ * address; else through host memory in chunks, reading ahead while writing.
  *
  * Order: between contexts that are not ordered a copy is complete on return. On an ordered context
- * it is queued behind that context's earlier work; both blocks must live, and the host must not look,
- * until umem_synchronize.
+ * it is queued behind that context's earlier work; both blocks must live, and the host must not
+ * look, until umem_synchronize.
  *
  * Errors of all copies: umemValueError for null, or when an address plus nbytes overflows;
  * umemNotSupportedError where the source is not readable or the destination not writable;
  * umemIndexError for reads past the end of a file and writes outside of a live block of a file;
- * umemIOError, umemRuntimeError, umemMemoryError from below. umem records the status on the context that
- * failed. After a failure the nbytes of the destination are unspecified and nothing else has changed.
+ * umemIOError, umemRuntimeError, umemMemoryError from below. umem records the status on the context
+ * that failed. After a failure the nbytes of the destination are unspecified and nothing else has
+ * changed.
  *
- * Source and destination may overlap: the result is as if all bytes of the source were read before the first byte is
- * written. If the destination is a shift of the source, umem copies pieces in the right order, with a buffer of at most
- * 4 MiB in host memory; otherwise the buffer takes all items that are copied. Without room for it nothing changes:
- * umemMemoryError. In RAM a run needs no buffer. umem knows that contexts of one file, mapped or not, or of one shared
- * memory have the same bytes, and that different memories have none in common: there nothing of this costs anything.
+ * Source and destination may overlap: the result is as if all bytes of the source were read before
+ * the first byte is written. If the destination is a shift of the source, umem copies pieces in the
+ * right order, with a buffer of at most 4 MiB in host memory; otherwise the buffer takes all items
+ * that are copied. Without room for it nothing changes: umemMemoryError. In RAM a run needs no
+ * buffer. umem knows that contexts of one file, mapped or not, or of one shared memory have the
+ * same bytes, and that different memories have none in common: there nothing of this costs
+ * anything.
  *
- * 0 bytes are a no-op at any address.
- */
+ * 0 bytes are a no-op at any address. */
 #ifndef UMEM_COPY_H
 #define UMEM_COPY_H
 
@@ -36,8 +38,8 @@ UMEM_EXTERN umemStatusType umem_copy_from(void *dst, uintptr_t dst_adr, void *sr
                                           uintptr_t src_adr, size_t nbytes);
 
 /* As umem_copy_to, where src_size and dst_size are the bytes that may be touched from each address
- * on. When nbytes exceeds one of them, the call records umemIndexError on that context (on both, if both)
- * and copies nothing. */
+ * on. When nbytes exceeds one of them, the call records umemIndexError on that context (on both, if
+ * both) and copies nothing. */
 UMEM_EXTERN umemStatusType umem_copy_to_safe(void *src, uintptr_t src_adr, size_t src_size,
                                              void *dst, uintptr_t dst_adr, size_t dst_size,
                                              size_t nbytes);
@@ -61,17 +63,18 @@ typedef struct umemLayout {
   ptrdiff_t const *dst_strides; /* the same for the destination, where no two items may overlap */
 } umemLayout;
 
-/* Copies the items of layout. src_adr and dst_adr are the addresses of index (0, ..., 0), which need
- * not be the lowest touched. In the source, bytes between the first and the last item may be read.
- * Besides the errors above: umemValueError for a layout that is NULL or too small, a rank out of
- * range, missing extents, or items whose addresses would leave the address space; umemMemoryError
- * without room for buffers. */
+/* Copies the items of layout. src_adr and dst_adr are the addresses of index (0, ..., 0), which
+ * need not be the lowest touched. In the source, bytes between the first and the last item may be
+ * read. Besides the errors above: umemValueError for a layout that is NULL or too small, a rank out
+ * of range, missing extents, or items whose addresses would leave the address space;
+ * umemMemoryError without room for buffers. */
 UMEM_EXTERN umemStatusType umem_copy_strided(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, umemLayout const *layout);
 
-/* Returns whether items of the two sides have bytes in common, so that umem_copy_strided has to mind their order. False
- * where each item would be copied to itself, and for no items. True as well if it would take too long to find out.
- * Records a failure, and returns false, for a layout that makes no sense. Copies nothing. */
+/* Returns whether items of the two sides have bytes in common, so that umem_copy_strided has to
+ * mind their order. False where each item would be copied to itself, and for no items. True as well
+ * if it would take too long to find out. Records a failure, and returns false, for a layout that
+ * makes no sense. Copies nothing. */
 UMEM_EXTERN bool umem_copy_overlaps(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                     umemLayout const *layout);
 
@@ -87,8 +90,8 @@ typedef struct umemRoutePlace {
   int32_t reserved; /* 0 */
 } umemRoutePlace;
 
-/* What was moved from one place to another in one way. Legs of one copy overlap in time, and several threads work
- * on one leg. */
+/* What was moved from one place to another in one way. Legs of one copy overlap in time, and
+ * several threads work on one leg. */
 typedef struct umemRouteLeg {
   umemRoutePlace src, dst;
   char way
@@ -120,9 +123,10 @@ typedef struct umemRoute {
     }                                                                                              \
   }
 
-/* Writes the route as one line, such as "file -> 16 workers, page cache -> pinned -> cuda:0", to text, at most size
- * bytes with the terminating zero. The ways "memcpy" and "dma" are left out. Returns the length of the whole line
- * as snprintf does; text may be NULL where size is 0. "" for a route without legs and for NULL. */
+/* Writes the route as one line, such as "file -> 16 workers, page cache -> pinned -> cuda:0", to
+ * text, at most size bytes with the terminating zero. The ways "memcpy" and "dma" are left out.
+ * Returns the length of the whole line as snprintf does; text may be NULL where size is 0. "" for a
+ * route without legs and for NULL. */
 UMEM_EXTERN size_t umemRoute_text(umemRoute const *route, char *text, size_t size);
 
 /* ---- long copies ---- */
@@ -130,17 +134,17 @@ UMEM_EXTERN size_t umemRoute_text(umemRoute const *route, char *text, size_t siz
 /* Options of umem_copy_to_with. Start from UMEM_COPY_OPTIONS_INIT. */
 typedef struct umemCopyOptions {
   size_t size; /* sizeof(umemCopyOptions) as the caller was compiled */
-  /* Called in the calling thread: with done 0 before the first byte, then after every step bytes, at
-   * last with done equal to total. The done first bytes are in the destination, also where a context
-   * is ordered. It returns whether to go on: false cancels the copy or, when all is done,
-   * changes nothing. It may call umem; its failures are not those of the copy. A C++ exception may leave
-   * it and ends the copy (see doc/concepts/callbacks.rst). NULL for none. */
+  /* Called in the calling thread: with done 0 before the first byte, then after every step bytes,
+   * at last with done equal to total. The done first bytes are in the destination, also where a
+   * context is ordered. It returns whether to go on: false cancels the copy or, when all is done,
+   * changes nothing. It may call umem; its failures are not those of the copy. A C++ exception may
+   * leave it and ends the copy (see doc/concepts/callbacks.rst). NULL for none. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;  /* borrowed, handed to progress */
   size_t step; /* bytes from call to call; 0 lets umem choose (64 MiB) */
-  /* Where the call writes the route that the copy has taken, at most route->size bytes, also after a failure:
-   * then what was done until it. Borrowed for the call. NULL for none. On an ordered context the seconds are
-   * those until the copy is queued, unless progress is set. */
+  /* Where the call writes the route that the copy has taken, at most route->size bytes, also after
+   * a failure: then what was done until it. Borrowed for the call. NULL for none. On an ordered
+   * context the seconds are those until the copy is queued, unless progress is set. */
   umemRoute *route;
 } umemCopyOptions;
 
@@ -148,17 +152,19 @@ typedef struct umemCopyOptions {
 #define UMEM_COPY_OPTIONS_INIT                                                                     \
   { sizeof(umemCopyOptions), NULL, NULL, 0, NULL }
 
-/* As umem_copy_to, with a function that learns how far the copy is and can cancel it. NULL as options is a plain
- * umem_copy_to. With progress set, all is complete on return, also where a context is ordered.
- * Besides the errors above: umemValueError, recorded on src, for options whose size is too small to be
- * true, or a route whose size is; umemCancelledError, recorded on dst, when progress returned false: the first done bytes
- * are there, the others as before. After any failure umem does not call progress again. */
+/* As umem_copy_to, with a function that learns how far the copy is and can cancel it. NULL as
+ * options is a plain umem_copy_to. With progress set, all is complete on return, also where a
+ * context is ordered. Besides the errors above: umemValueError, recorded on src, for options whose
+ * size is too small to be true, or a route whose size is; umemCancelledError, recorded on dst, when
+ * progress returned false: the first done bytes are there, the others as before. After any failure
+ * umem does not call progress again. */
 UMEM_EXTERN umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, size_t nbytes,
                                              umemCopyOptions const *options);
 
-/* The same for umem_copy_strided. The items are copied in one step: umem calls progress before the first byte, which
- * can cancel the copy, and when all is done. done and total are bytes of items. */
+/* The same for umem_copy_strided. The items are copied in one step: umem calls progress before the
+ * first byte, which can cancel the copy, and when all is done. done and total are bytes of
+ * items. */
 UMEM_EXTERN umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst,
                                                   uintptr_t dst_adr, umemLayout const *layout,
                                                   umemCopyOptions const *options);

@@ -47,41 +47,45 @@ UMEM_EXTERN umemStatusType umemCuda_ctor(umemCuda *ctx, int device);
 
 /* ---- pinned host memory ---- */
 
-/* Page-locked (pinned) host memory. All GPUs can address it, and copy it at the speed of the link. For the CPU it is
- * RAM: sets, and copies from and to RAM and files, do not wait for kernels or queued copies. For blocks of 256 KiB and
- * more umem maps huge pages, touches them with several threads, and registers them with CUDA: 1 GiB takes 82 ms and
- * not 511 ms as with cudaMallocHost (H200, 16 cores; with the free). */
+/* Page-locked (pinned) host memory. All GPUs can address it, and copy it at the speed of the link.
+ * For the CPU it is RAM: sets, and copies from and to RAM and files, do not wait for kernels or
+ * queued copies. For blocks of 256 KiB and more umem maps huge pages, touches them with several
+ * threads, and registers them with CUDA: 1 GiB takes 82 ms and not 511 ms as with cudaMallocHost
+ * (H200, 16 cores; with the free). */
 typedef struct umemCudaHost {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCudaHost;
 
-/* A flag of umemCudaHost_ctor: memory that bypasses the caches of the CPU. Write it in order of the addresses; reads
- * by the CPU are very slow. */
+/* A flag of umemCudaHost_ctor: memory that bypasses the caches of the CPU. Write it in order of the
+ * addresses; reads by the CPU are very slow. */
 #define UMEM_WRITE_COMBINED 1u
 
-/* flags: 0 or UMEM_WRITE_COMBINED. Uses the CUDA context of the caller's current GPU, or of GPU 0 if the caller has
- * chosen none. */
+/* flags: 0 or UMEM_WRITE_COMBINED. Uses the CUDA context of the caller's current GPU, or of GPU 0
+ * if the caller has chosen none. */
 UMEM_EXTERN umemStatusType umemCudaHost_ctor(umemCudaHost *ctx, unsigned flags);
 
 /* ---- managed memory ---- */
 
-/* Managed memory: one address for the CPU and all GPUs. The driver moves pages to where they are used. If the
- * hardware lets the CPU use the memory while kernels run, the context is umemCpuReadable and umemCpuWritable. Copies
- * and sets are in the order of the legacy default stream of the GPU, also if the CPU does them. If kernels may be
- * running, call umem_synchronize before you use a pointer.
+/* Managed memory: one address for the CPU and all GPUs. The driver moves pages to where they are
+ * used. If the hardware lets the CPU use the memory while kernels run, the context is
+ * umemCpuReadable and umemCpuWritable. Copies and sets are in the order of the legacy default
+ * stream of the GPU, also if the CPU does them. If kernels may be running, call umem_synchronize
+ * before you use a pointer.
  *
- * The live blocks of all contexts of the process that name one GPU may together have as many bytes as this GPU has
- * memory. An allocation beyond that fails with umemMemoryError, unless the context has UMEM_OVERSUBSCRIBE. */
+ * The live blocks of all contexts of the process that name one GPU may together have as many bytes
+ * as this GPU has memory. An allocation beyond that fails with umemMemoryError, unless the context
+ * has UMEM_OVERSUBSCRIBE. */
 typedef struct umemCudaManaged {
   umemVirtual super;
   void *impl; /* owned */
   uintptr_t reserved[7];
 } umemCudaManaged;
 
-/* Flags of umemCudaManaged_ctor. The first four are hints for every block (cudaMemAdvise, cudaMemPrefetchAsync). They
- * have no effect if the hardware cannot share pages between the CPU and running kernels. */
+/* Flags of umemCudaManaged_ctor. The first four are hints for every block (cudaMemAdvise,
+ * cudaMemPrefetchAsync). They have no effect if the hardware cannot share pages between the CPU and
+ * running kernels. */
 #define UMEM_PREFER_DEVICE 1u /* pages stay on the GPU if they can */
 #define UMEM_READ_MOSTLY 2u   /* the CPU and each GPU may have a copy of a page, until a write */
 #define UMEM_ACCESSED_BY_DEVICE 4u /* the GPU accesses pages in RAM without moving them */
@@ -94,11 +98,12 @@ UMEM_EXTERN umemStatusType umemCudaManaged_ctor(umemCudaManaged *ctx, int device
 
 /* ---- managed memory that begins on the GPU ---- */
 
-/* An adaptor over managed memory, or over a stack whose innermost context is managed memory. It prefetches each new
- * or resized block to the GPU, so that the first kernel that uses the block has no page faults. A pool allocates the
- * same pages again and again: UMEM_PREFETCH of umemCudaManaged acts once for each chunk of the pool, this adaptor
- * once for each block. It has no effect if the hardware cannot share pages between the CPU and running kernels. If
- * the prefetch fails, the allocation fails. A resize is done before the prefetch and does not fail. */
+/* An adaptor over managed memory, or over a stack whose innermost context is managed memory. It
+ * prefetches each new or resized block to the GPU, so that the first kernel that uses the block has
+ * no page faults. A pool allocates the same pages again and again: UMEM_PREFETCH of umemCudaManaged
+ * acts once for each chunk of the pool, this adaptor once for each block. It has no effect if the
+ * hardware cannot share pages between the CPU and running kernels. If the prefetch fails, the
+ * allocation fails. A resize is done before the prefetch and does not fail. */
 typedef struct umemCudaPrefetch {
   umemVirtual super;
   void *impl; /* owned */
@@ -110,24 +115,25 @@ typedef struct umemCudaPrefetch {
  * umemMemoryError; the status of an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemCudaPrefetch_ctor(umemCudaPrefetch *ctx, void *upstream);
 
-/* The same, but ctx takes upstream over, and umem_dtor(ctx) destructs it. The caller still owns the memory of the
- * struct. After a failure the caller still owns upstream. */
+/* The same, but ctx takes upstream over, and umem_dtor(ctx) destructs it. The caller still owns the
+ * memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *upstream);
 
 /* ---- device memory in the order of a stream ---- */
 
-/* Device memory of one GPU. Allocations, frees, sets and copies are in the order of a stream. Blocks come from a
- * memory pool of the driver that belongs to the context, or from cudaMalloc if the driver has no pools. A copy from or
- * to a file, or host memory that is not pinned, is done for the host when the call returns. All other work may only
- * be queued; umem_synchronize waits for it. For a second stream construct a second context, and order one after the
- * other with umem_wait.
+/* Device memory of one GPU. Allocations, frees, sets and copies are in the order of a stream.
+ * Blocks come from a memory pool of the driver that belongs to the context, or from cudaMalloc if
+ * the driver has no pools. A copy from or to a file, or host memory that is not pinned, is done for
+ * the host when the call returns. All other work may only be queued; umem_synchronize waits for it.
+ * For a second stream construct a second context, and order one after the other with umem_wait.
  *
- * While the stream is captured into a graph, CUDA records copies and sets. Allocations, frees and umem_synchronize
- * fail with umemNotSupportedError and leave the capture valid. Begin and end the capture while no other thread is in
- * a call that touches the stream: a call on this context, or one that names it.
+ * While the stream is captured into a graph, CUDA records copies and sets. Allocations, frees and
+ * umem_synchronize fail with umemNotSupportedError and leave the capture valid. Begin and end the
+ * capture while no other thread is in a call that touches the stream: a call on this context, or
+ * one that names it.
  *
- * With the option share other processes can attach its blocks: see umem/handle.h. The driver must support this
- * (umemNotSupportedError).
+ * With the option share other processes can attach its blocks: see umem/handle.h. The driver must
+ * support this (umemNotSupportedError).
  *
  * umem_trim gives unused memory of the pool back to the driver. */
 typedef struct umemCudaAsync {
@@ -136,7 +142,8 @@ typedef struct umemCudaAsync {
   uintptr_t reserved[7];
 } umemCudaAsync;
 
-/* An argument of umemCudaAsync_ctor: the context makes a new stream, which does not wait for the legacy stream. */
+/* An argument of umemCudaAsync_ctor: the context makes a new stream, which does not wait for the
+ * legacy stream. */
 #define UMEM_STREAM_NEW UINTPTR_MAX
 
 /* Options of umemCudaAsync_ctor_with. */
@@ -153,18 +160,20 @@ typedef struct umemCudaAsyncOptions {
 #define UMEM_CUDA_ASYNC_OPTIONS_INIT                                                               \
   { sizeof(umemCudaAsyncOptions), 0, UINT64_MAX, 0, 0 }
 
-/* stream: a cudaStream_t of the same GPU, borrowed; 0, CUDA's legacy default stream; or UMEM_STREAM_NEW.
- * umemValueError for a stream of another GPU; umemNotSupportedError for cudaStreamPerThread. */
+/* stream: a cudaStream_t of the same GPU, borrowed; 0, CUDA's legacy default stream; or
+ * UMEM_STREAM_NEW. umemValueError for a stream of another GPU; umemNotSupportedError for
+ * cudaStreamPerThread. */
 UMEM_EXTERN umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream);
 
 /* The same with options (borrowed for the call; NULL: the defaults). */
 UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
                                                    umemCudaAsyncOptions const *options);
 
-/* Returns the cudaStream_t on which the work of ctx is queued, for kernels and libraries. ctx owns the stream if it
- * has made it. For an adaptor, returns the stream of the innermost context. Returns 0, the legacy default stream, for
- * the other contexts of this header. Returns 0, and records umemTypeError, for all other contexts. umem_get_info
- * returns the stream of any context. */
+/* Returns the cudaStream_t on which the work of ctx is queued, for kernels and libraries. ctx owns
+ * the stream if it has made it. For an adaptor, returns the stream of the innermost context.
+ * Returns 0, the legacy default stream, for the other contexts of this header. Returns 0, and
+ * records umemTypeError, for all other contexts. umem_get_info returns the stream of any
+ * context. */
 UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
 /* ---- your own kernels ---- */
@@ -174,30 +183,31 @@ typedef struct umemCudaEntry {
   uintptr_t reserved[8];
 } umemCudaEntry;
 
-/* Makes the primary CUDA context of a GPU the current one of this thread, as cudaSetDevice would. Until
- * umemCuda_leave the thread can launch kernels on this GPU and call CUDA. No other GPU gets a CUDA context.
- * umemCuda_leave restores the CUDA context that was current before, or none.
+/* Makes the primary CUDA context of a GPU the current one of this thread, as cudaSetDevice would.
+ * Until umemCuda_leave the thread can launch kernels on this GPU and call CUDA. No other GPU gets a
+ * CUDA context. umemCuda_leave restores the CUDA context that was current before, or none.
  *
- * device: the number of the GPU; or -1 for the caller's current CUDA context, or if it has none, that of its current
- * GPU. entry: written. Calls may nest: leave each entry once, in the same thread, the last one first. Between the two
- * calls the thread may make calls that a capture into a graph would forbid (allocations, waiting), as with
- * cudaStreamCaptureModeRelaxed.
+ * device: the number of the GPU; or -1 for the caller's current CUDA context, or if it has none,
+ * that of its current GPU. entry: written. Calls may nest: leave each entry once, in the same
+ * thread, the last one first. Between the two calls the thread may make calls that a capture into a
+ * graph would forbid (allocations, waiting), as with cudaStreamCaptureModeRelaxed.
  *
- * umem retains the primary context only until umemCuda_leave. If the program leaves memory or queued work there,
- * a umem context of the GPU, or CUDA's runtime, must retain it.
- * Errors: as umemCuda_ctor, recorded for the thread. umemCuda_leave then does nothing. */
+ * umem retains the primary context only until umemCuda_leave. If the program leaves memory or
+ * queued work there, a umem context of the GPU, or CUDA's runtime, must retain it. Errors: as
+ * umemCuda_ctor, recorded for the thread. umemCuda_leave then does nothing. */
 UMEM_EXTERN umemStatusType umemCuda_enter(umemCudaEntry *entry, int device);
 
-/* Restores the CUDA context that was current before umemCuda_enter. Does nothing for an entry that is all zero or was
- * left already. */
+/* Restores the CUDA context that was current before umemCuda_enter. Does nothing for an entry that
+ * is all zero or was left already. */
 UMEM_EXTERN umemStatusType umemCuda_leave(umemCudaEntry *entry);
 
 /* ---- the pinned chunks of the process ---- */
 
-/* Sets the size and the largest number of the pinned chunks through which umem copies pageable memory; 0 for either
- * means the default (4 MiB, 32 chunks). chunk_bytes: 64 KiB to 64 MiB, a multiple of 4096. chunks: 1 to 256. umem pins
- * a chunk when it first uses it, and releases it when the last umem context of its GPU ends. umem_set_threads sets how
- * many threads use the chunks. Errors: umemValueError for other numbers. */
+/* Sets the size and the largest number of the pinned chunks through which umem copies pageable
+ * memory; 0 for either means the default (4 MiB, 32 chunks). chunk_bytes: 64 KiB to 64 MiB, a
+ * multiple of 4096. chunks: 1 to 256. umem pins a chunk when it first uses it, and releases it when
+ * the last umem context of its GPU ends. umem_set_threads sets how many threads use the chunks.
+ * Errors: umemValueError for other numbers. */
 UMEM_EXTERN umemStatusType umemCuda_set_staging(size_t chunk_bytes, unsigned chunks);
 
 #endif

@@ -73,24 +73,23 @@ typedef struct umemDebugOptions {
 #define UMEM_DEBUG_OPTIONS_INIT                                                                    \
   { sizeof(umemDebugOptions), 32, 16 << 20, 1024, 0, true }
 
-/* upstream: any readable and writable context; borrowed, it must live longer than ctx.
- * options: borrowed for the call; NULL: the defaults.
- * Errors: umemValueError for NULL, a wrong size, a guard out of range or more than
- * UMEM_DEBUG_FRAMES frames; umemMemoryError; umemNotSupportedError for an upstream that is not readable or
- * not writable, and for frames if the C library has no backtrace; the status of an upstream that is not
- * constructed. */
+/* upstream: any readable and writable context; borrowed, it must live longer than ctx. options:
+ * borrowed for the call; NULL: the defaults. Errors: umemValueError for NULL, a wrong size, a guard
+ * out of range or more than UMEM_DEBUG_FRAMES frames; umemMemoryError; umemNotSupportedError for an
+ * upstream that is not readable or not writable, and for frames if the C library has no backtrace;
+ * the status of an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream,
                                           umemDebugOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
- * After a failure the caller still owns upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
+ * memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
                                            umemDebugOptions const *options);
 
-/* Checks all guards, and all freed blocks that ctx keeps; it goes on keeping them. On an ordered context it waits for
- * queued work first.
- * Errors: umemIndexError for each wrong write that was not reported yet; the failures of upstream's copies;
- * umemTypeError, here and below, if ctx is not a umemDebug. */
+/* Checks all guards, and all freed blocks that ctx keeps; it goes on keeping them. On an ordered
+ * context it waits for queued work first. Errors: umemIndexError for each wrong write that was not
+ * reported yet; the failures of upstream's copies; umemTypeError, here and below, if ctx is not a
+ * umemDebug. */
 UMEM_EXTERN umemStatusType umemDebug_check(umemDebug *ctx);
 
 /* What a finding is about. */
@@ -107,8 +106,8 @@ typedef enum umemDebugKind {
   umemDebugWrongSize       /* the old size of a resize is not that of the block */
 } umemDebugKind;
 
-/* A finding: one wrong write or call. Unknown members are zero. In spite of the name, it has nothing to do with
- * umemFault, which injects failures. */
+/* A finding: one wrong write or call. Unknown members are zero. In spite of the name, it has
+ * nothing to do with umemFault, which injects failures. */
 typedef struct umemDebugFault {
   size_t size; /* sizeof(umemDebugFault) as the caller was compiled; set it before */
   void *ctx;   /* the umemDebug that reports it */
@@ -124,8 +123,8 @@ typedef struct umemDebugFault {
   bool freed;                /* the block was free when ctx found this */
   unsigned allocated_frames; /* used elements of allocated_at */
   unsigned freed_frames;     /* used elements of freed_at */
-  /* return addresses, as of backtrace(3), from the caller of umem outwards. If there is a pool above ctx,
-   * the first ones may be in umem itself */
+  /* return addresses, as of backtrace(3), from the caller of umem outwards. If there is a pool
+   * above ctx, the first ones may be in umem itself */
   void *allocated_at[UMEM_DEBUG_FRAMES];
   void *freed_at[UMEM_DEBUG_FRAMES];
 } umemDebugFault;
@@ -139,9 +138,10 @@ typedef struct umemDebugFault {
     }                                                                                              \
   }
 
-/* Returns whether ctx has reported a finding since it was constructed. If so, and if fault is not NULL, writes the
- * first finding to *fault, at most fault->size bytes. Returns false, and records a status, for a size that is too
- * small (umemValueError), and for a context that is not constructed or not a umemDebug. */
+/* Returns whether ctx has reported a finding since it was constructed. If so, and if fault is not
+ * NULL, writes the first finding to *fault, at most fault->size bytes. Returns false, and records a
+ * status, for a size that is too small (umemValueError), and for a context that is not constructed
+ * or not a umemDebug. */
 UMEM_EXTERN bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault);
 
 /* Figures of a umemDebug. Sizes are in bytes, as requested; kept_bytes includes the guards. */

@@ -46,16 +46,18 @@
 /* GPUs 0 to UMEM_DEFAULT_DEVICES - 1 have a default. */
 #define UMEM_DEFAULT_DEVICES 64
 
-/* Returns the default context of the process, borrowed. Returns NULL, and records a status of the thread, if
- * UMEM_DEFAULT cannot be opened, or if the calling thread is just opening it. */
+/* Returns the default context of the process, borrowed. Returns NULL, and records a status of the
+ * thread, if UMEM_DEFAULT cannot be opened, or if the calling thread is just opening it. */
 UMEM_EXTERN void *umem_default(void);
 
-/* Makes ctx (borrowed) the default of the process; NULL: the one of UMEM_DEFAULT again. Does not end the default
- * before. Errors: umemValueError for a context that is not constructed; then nothing changes. */
+/* Makes ctx (borrowed) the default of the process; NULL: the one of UMEM_DEFAULT again. Does not
+ * end the default before. Errors: umemValueError for a context that is not constructed; then
+ * nothing changes. */
 UMEM_EXTERN umemStatusType umem_set_default(void *ctx);
 
-/* The same for the GPU with this number. Errors: umemValueError, and NULL, for a number that is not from 0 to
- * UMEM_DEFAULT_DEVICES - 1. If there is no such GPU, umem_default_of fails when it opens the context. */
+/* The same for the GPU with this number. Errors: umemValueError, and NULL, for a number that is not
+ * from 0 to UMEM_DEFAULT_DEVICES - 1. If there is no such GPU, umem_default_of fails when it opens
+ * the context. */
 UMEM_EXTERN void *umem_default_of(int device);
 UMEM_EXTERN umemStatusType umem_set_default_of(int device, void *ctx);
 

@@ -125,25 +125,27 @@ typedef enum umemDLPackCopy {
   umemDLCopyAlways = 2
 } umemDLPackCopy;
 
-/* Streams of a consumer, besides 1 (CUDA's legacy default stream), 2 (the default stream of the calling thread) and
- * a cudaStream_t. The numbers are those of the array API of Python. */
+/* Streams of a consumer, besides 1 (CUDA's legacy default stream), 2 (the default stream of the
+ * calling thread) and a cudaStream_t. The numbers are those of the array API of Python. */
 #define UMEM_DLPACK_NO_STREAM (-1)           /* the consumer orders its work itself */
 #define UMEM_DLPACK_DEFAULT_STREAM INT64_MIN /* None in the array API: as 1 */
 
 /* Options of an export. */
 typedef struct umemDLPackOptions {
   size_t size; /* sizeof(umemDLPackOptions) as the caller was compiled */
-  /* The device code of the tensor. By default umemDLCPU for memory that only the CPU uses, also for files that are
-   * mapped; umemDLCUDA for memory of a GPU; umemDLCUDAHost for pinned memory; umemDLCUDAManaged for managed memory.
-   * Not every library accepts every code: NumPy 1, 3 and 13, PyTorch 1 and 2, CuPy 2 and 13. So you may also ask for
-   * umemDLCPU for pinned memory and for managed memory that the CPU can use at any time (umemCpuReadable), and for
-   * umemDLCUDA for managed memory. If a copy is allowed, umemDLCPU is possible for all arrays. */
+  /* The device code of the tensor. By default umemDLCPU for memory that only the CPU uses, also for
+   * files that are mapped; umemDLCUDA for memory of a GPU; umemDLCUDAHost for pinned memory;
+   * umemDLCUDAManaged for managed memory. Not every library accepts every code: NumPy 1, 3 and 13,
+   * PyTorch 1 and 2, CuPy 2 and 13. So you may also ask for umemDLCPU for pinned memory and for
+   * managed memory that the CPU can use at any time (umemCpuReadable), and for umemDLCUDA for
+   * managed memory. If a copy is allowed, umemDLCPU is possible for all arrays. */
   umemDLDeviceCode device;
   umemDLPackCopy copy;
-  /* The stream on which the consumer uses the memory. If the tensor is umemDLCUDA or umemDLCUDAManaged, later work of
-   * this stream starts after the work that is queued on the array's context; the host does not wait. The stream may
-   * be one of another GPU. Tensors of the host have no stream: the export returns when the work that is queued on the
-   * context is done, and no other stream than UMEM_DLPACK_DEFAULT_STREAM and UMEM_DLPACK_NO_STREAM is allowed. */
+  /* The stream on which the consumer uses the memory. If the tensor is umemDLCUDA or
+   * umemDLCUDAManaged, later work of this stream starts after the work that is queued on the
+   * array's context; the host does not wait. The stream may be one of another GPU. Tensors of the
+   * host have no stream: the export returns when the work that is queued on the context is done,
+   * and no other stream than UMEM_DLPACK_DEFAULT_STREAM and UMEM_DLPACK_NO_STREAM is allowed. */
   int64_t stream;
 } umemDLPackOptions;
 
@@ -151,32 +153,34 @@ typedef struct umemDLPackOptions {
 #define UMEM_DLPACK_OPTIONS_INIT                                                                   \
   { sizeof(umemDLPackOptions), umemDLDefault, umemDLCopyNever, UMEM_DLPACK_DEFAULT_STREAM }
 
-/* The array as a tensor, with UMEM_DLPACK_READ_ONLY if the array is read-only and not copied. options: borrowed for the
- * call; NULL: the defaults. The consumer owns the tensor, and ends it with its deleter. A copy in host memory has
- * UMEM_DLPACK_IS_COPIED and is complete on return; a copy on a GPU comes in the order of the context.
- * NULL on errors: umemNotSupportedError if a copy is needed but not allowed (the context has no pointers, such as
- * umemFile; it cannot have this device code; a stride is no multiple of an element), if only a copy in memory that
- * cannot have this device code would do, and if the stream or that of the context is captured into a graph, and the
- * other cannot become a part of it; umemValueError for an unknown umemDLPackCopy, for stream 0, which may be 1 or 2, for other
- * negative streams, and for the stream of a tensor of the host; umemMemoryError; those of the copy. */
+/* The array as a tensor, with UMEM_DLPACK_READ_ONLY if the array is read-only and not copied.
+ * options: borrowed for the call; NULL: the defaults. The consumer owns the tensor, and ends it
+ * with its deleter. A copy in host memory has UMEM_DLPACK_IS_COPIED and is complete on return; a
+ * copy on a GPU comes in the order of the context. NULL on errors: umemNotSupportedError if a copy
+ * is needed but not allowed (the context has no pointers, such as umemFile; it cannot have this
+ * device code; a stride is no multiple of an element), if only a copy in memory that cannot have
+ * this device code would do, and if the stream or that of the context is captured into a graph, and
+ * the other cannot become a part of it; umemValueError for an unknown umemDLPackCopy, for stream 0,
+ * which may be 1 or 2, for other negative streams, and for the stream of a tensor of the host;
+ * umemMemoryError; those of the copy. */
 UMEM_EXTERN umemDLManagedTensorVersioned *
 umemArray_to_dlpack(umemArray *array, umemDLPackOptions const *options, umemStatusType *status);
 
-/* The same without a version, for older consumers. Such a tensor cannot be read-only: for a read-only array it is
- * umemNotSupportedError unless a copy is allowed. */
+/* The same without a version, for older consumers. Such a tensor cannot be read-only: for a
+ * read-only array it is umemNotSupportedError unless a copy is allowed. */
 UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *array,
                                                                  umemDLPackOptions const *options,
                                                                  umemStatusType *status);
 
 /* ---- import ---- */
 
-/* An array over the memory of tensor, which it takes over. ctx: a context of this memory, borrowed: a umemHost for
- * umemDLCPU; for umemDLCUDA one of device memory of the same GPU; for umemDLCUDAHost also a umemHost; for
- * umemDLCUDAManaged also one of device memory. The producer must have ordered its work before the call. The array is
- * read-only if the tensor or ctx is.
- * NULL on errors, and the tensor still belongs to the caller: umemValueError for a tensor that is NULL, or whose shape,
- * strides or address are not valid; umemTypeError for a type that umem does not have; umemNotSupportedError for
- * another major version, and for a device that is not that of ctx. */
+/* An array over the memory of tensor, which it takes over. ctx: a context of this memory, borrowed:
+ * a umemHost for umemDLCPU; for umemDLCUDA one of device memory of the same GPU; for umemDLCUDAHost
+ * also a umemHost; for umemDLCUDAManaged also one of device memory. The producer must have ordered
+ * its work before the call. The array is read-only if the tensor or ctx is. NULL on errors, and the
+ * tensor still belongs to the caller: umemValueError for a tensor that is NULL, or whose shape,
+ * strides or address are not valid; umemTypeError for a type that umem does not have;
+ * umemNotSupportedError for another major version, and for a device that is not that of ctx. */
 UMEM_EXTERN umemArray *umemArray_from_dlpack(void *ctx, umemDLManagedTensorVersioned *tensor,
                                              umemStatusType *status);
 

@@ -1,8 +1,8 @@
 /* umem/element.h - the types of array elements.
  *
- * A type is a code, a number of bits and a number of lanes, as in DLPack: umemFloat64 is one floating-point number
- * of 64 bits, UMEM_ELEMENT(umemCodeFloat, 32, 4) a vector of four of 32 bits. On little-endian machines its four
- * bytes are those of a DLDataType.
+ * A type is a code, a number of bits and a number of lanes, as in DLPack: umemFloat64 is one
+ * floating-point number of 64 bits, UMEM_ELEMENT(umemCodeFloat, 32, 4) a vector of four of 32 bits.
+ * On little-endian machines its four bytes are those of a DLDataType.
  *
  * Source of the codes: the DLPack specification, version 1.1, DLDataTypeCode.
  *
@@ -37,8 +37,8 @@ typedef uint32_t umemElementType;
 /* A type of these three numbers, umemCodeFloat, 32, 4 for example. */
 #define UMEM_ELEMENT(code, bits, lanes) ((code)*1u + (bits)*256u + (lanes)*65536u)
 
-/* The types of one lane that have a name. Those of C at the end are other names: char is a signed byte on every
- * machine. */
+/* The types of one lane that have a name. Those of C at the end are other names: char is a signed
+ * byte on every machine. */
 typedef enum umemNamedElement {
   umemBool = UMEM_ELEMENT(umemCodeBool, 8, 1),
   umemInt8 = UMEM_ELEMENT(umemCodeInt, 8, 1),
@@ -72,18 +72,20 @@ static inline unsigned umem_element_bits(umemElementType type) { return type >> 
 /* The lanes. */
 static inline unsigned umem_element_lanes(umemElementType type) { return type >> 16; }
 
-/* Bytes of one element: bits * lanes / 8. 0 if type is not valid: an unknown code, no lanes, bits that the code does
- * not have (a bool has 8; a float8 8; a bfloat 16; integers and handles 8, 16, 32 or 64; a float 16, 32, 64 or 128;
- * a complex number twice those of a float). Records nothing. */
+/* Bytes of one element: bits * lanes / 8. 0 if type is not valid: an unknown code, no lanes, bits
+ * that the code does not have (a bool has 8; a float8 8; a bfloat 16; integers and handles 8, 16,
+ * 32 or 64; a float 16, 32, 64 or 128; a complex number twice those of a float). Records
+ * nothing. */
 UMEM_EXTERN size_t umem_element_size(umemElementType type);
 
-/* Writes the name of type to text, as snprintf does: at most size bytes with the terminating zero; returns the length
- * of the whole name. Names are NumPy's ("bool", "int32", "uint8", "float64", "complex128") and those of the codes
- * ("bfloat16", "float8_e4m3fn", "handle64"); "x4" is appended for four lanes; "none" if type is not valid. */
+/* Writes the name of type to text, as snprintf does: at most size bytes with the terminating zero;
+ * returns the length of the whole name. Names are NumPy's ("bool", "int32", "uint8", "float64",
+ * "complex128") and those of the codes ("bfloat16", "float8_e4m3fn", "handle64"); "x4" is appended
+ * for four lanes; "none" if type is not valid. */
 UMEM_EXTERN size_t umem_element_name(umemElementType type, char *text, size_t size);
 
-/* The type with this name: what umem_element_name writes, and "char", "int", "float", "double", "complex float" and
- * "complex double". 0, and umemValueError, for any other text and for NULL. */
+/* The type with this name: what umem_element_name writes, and "char", "int", "float", "double",
+ * "complex float" and "complex double". 0, and umemValueError, for any other text and for NULL. */
 UMEM_EXTERN umemElementType umem_element_by_name(char const *name);
 
 /* Whether each lane is real or complex and has a fraction: float, bfloat, float8, complex. */

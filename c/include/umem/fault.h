@@ -4,13 +4,14 @@
 
 #include <umem/base.h>
 
-/* A umemFault passes every call on to another context, upstream, but makes chosen calls fail. A failing call records
- * the chosen status and does not reach upstream. Only umem_synchronize first waits for upstream, and then fails, so
- * that no queued work uses memory that the program frees. Whether a call fails depends only on the number of calls
- * before it, so the same calls give the same failures.
+/* A umemFault passes every call on to another context, upstream, but makes chosen calls fail. A
+ * failing call records the chosen status and does not reach upstream. Only umem_synchronize first
+ * waits for upstream, and then fails, so that no queued work uses memory that the program frees.
+ * Whether a call fails depends only on the number of calls before it, so the same calls give the
+ * same failures.
  *
- * ctx counts the calls that the program makes on it. A copy counts on both sides, but only once if both sides are
- * ctx. Work that umem does inside one call (staging, clearing) does not count again.
+ * ctx counts the calls that the program makes on it. A copy counts on both sides, but only once if
+ * both sides are ctx. Work that umem does inside one call (staging, clearing) does not count again.
  *
  * Threads: as many as upstream allows; they share one count, in the order of their calls. */
 typedef struct umemFault {
@@ -53,16 +54,15 @@ typedef struct umemFaultPlan {
 #define UMEM_FAULT_PLAN_INIT                                                                       \
   { sizeof(umemFaultPlan), umemFaultAllocations, umemMemoryError, 0, 1, 0, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL: no
- * call fails.
- * Errors: umemValueError for NULL, or a plan with a wrong size, no calls or unknown ones, umemOK as
- * status, or a share that is not from 0 to 1; umemMemoryError; the status of an upstream that is
- * not constructed. */
+/* upstream: any context; borrowed, it must live longer than ctx. plan: borrowed for the call; NULL:
+ * no call fails. Errors: umemValueError for NULL, or a plan with a wrong size, no calls or unknown
+ * ones, umemOK as status, or a share that is not from 0 to 1; umemMemoryError; the status of an
+ * upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemFault_ctor(umemFault *ctx, void *upstream,
                                           umemFaultPlan const *plan);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
- * After a failure the caller still owns upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
+ * memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
                                            umemFaultPlan const *plan);
 
@@ -71,8 +71,8 @@ UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
  * another kind. */
 UMEM_EXTERN umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan);
 
-/* Returns the number of calls of these kinds since the plan began, including failed ones. A copy within ctx counts
- * for both kinds of copies. */
+/* Returns the number of calls of these kinds since the plan began, including failed ones. A copy
+ * within ctx counts for both kinds of copies. */
 UMEM_EXTERN uint64_t umemFault_count(umemFault *ctx, unsigned calls);
 
 /* Returns how many failures ctx has injected since the plan began. */

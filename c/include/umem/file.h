@@ -62,21 +62,22 @@ typedef enum umemReserve {
   umemReserveNone      /* no: the file stays sparse; if the disk is full, the write fails */
 } umemReserve;
 
-/* Whether long transfers go around the page cache (O_DIRECT), straight between the disk and memory. The bytes
- * are the same on every route, and a transfer sees all that was written before it, also through a mapping. Parts
- * of a page at both ends go through the cache. The same holds for transfers between the disk and a GPU (GPUDirect
- * Storage), of 8 MiB and more. */
+/* Whether long transfers go around the page cache (O_DIRECT), straight between the disk and memory.
+ * The bytes are the same on every route, and a transfer sees all that was written before it, also
+ * through a mapping. Parts of a page at both ends go through the cache. The same holds for
+ * transfers between the disk and a GPU (GPUDirect Storage), of 8 MiB and more. */
 typedef enum umemDirect {
-  /* Reads of 1 MiB and more take from the cache what it has, and go around it for the rest, where the file system
-   * can do that. When as many bytes as the file has were read so, and the file is no larger than half of the RAM,
-   * later reads go through the cache, which then keeps them. Writes go through the cache. */
+  /* Reads of 1 MiB and more take from the cache what it has, and go around it for the rest, where
+   * the file system can do that. When as many bytes as the file has were read so, and the file is
+   * no larger than half of the RAM, later reads go through the cache, which then keeps them. Writes
+   * go through the cache. */
   umemDirectAuto = 0,
   umemDirectOn, /* reads and writes of 64 KiB and more, whatever is cached */
   umemDirectOff /* none */
 } umemDirect;
 
-/* Whether a later block of a named file may take the bytes of an array that has ended, while the file is open. What
- * umem_free frees is always reused, and so is everything in a scratch file. */
+/* Whether a later block of a named file may take the bytes of an array that has ended, while the
+ * file is open. What umem_free frees is always reused, and so is everything in a scratch file. */
 typedef enum umemReuse {
   umemReuseAuto =
       0, /* what a umemArray has released; not what an object of C++ or Python has left when it ended */
@@ -118,18 +119,19 @@ typedef struct umemFileOptions {
  * that stores nothing (/proc, /sys and other interfaces of the kernel), or has a writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
-/* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong size or an
- * unknown reserve, direct or reuse; umemNotSupportedError with the system's text if direct is umemDirectOn and the file
- * system does not support it. */
+/* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong
+ * size or an unknown reserve, direct or reuse; umemNotSupportedError with the system's text if
+ * direct is umemDirectOn and the file system does not support it. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);
 
-/* Takes over an open descriptor of a regular file, for example one received from another process, or a memfd. A
- * descriptor opened for reading acts as mode "r", one opened for reading and writing as "r+". One opened for writing
- * acts as "r+" without reads. The file offset is neither used nor changed. ctx owns fd from now on and closes it.
- * After a failure the caller still owns fd.
+/* Takes over an open descriptor of a regular file, for example one received from another process,
+ * or a memfd. A descriptor opened for reading acts as mode "r", one opened for reading and writing
+ * as "r+". One opened for writing acts as "r+" without reads. The file offset is neither used nor
+ * changed. ctx owns fd from now on and closes it. After a failure the caller still owns fd.
  * Duplicates of a descriptor share its lock: if two contexts take them over, both can write.
- * Errors: umemValueError for a descriptor with O_APPEND, O_DIRECT or O_PATH; umemIOError as above. */
+ * Errors: umemValueError for a descriptor with O_APPEND, O_DIRECT or O_PATH; umemIOError as
+ * above. */
 UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 
 /* The same with options; NULL: the defaults. */
@@ -160,19 +162,19 @@ UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename)
 UMEM_EXTERN umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
                                                  umemFileOptions const *options);
 
-/* Gives the new file of umemFile_replace a hidden name in its folder until the commit, so that other processes of this
- * user can open it and write to it. Writes its path, at most size bytes with the zero, to path; it is as absolute or
- * relative as filename. Releases the lock of the file. A second call writes the same path.
- * Errors: umemIOError if the file cannot get a name, or the path is too long; umemValueError and umemTypeError as
- * umemFile_commit. */
+/* Gives the new file of umemFile_replace a hidden name in its folder until the commit, so that
+ * other processes of this user can open it and write to it. Writes its path, at most size bytes
+ * with the zero, to path; it is as absolute or relative as filename. Releases the lock of the file.
+ * A second call writes the same path. Errors: umemIOError if the file cannot get a name, or the
+ * path is too long; umemValueError and umemTypeError as umemFile_commit. */
 UMEM_EXTERN umemStatusType umemFile_draft(umemFile *ctx, char *path, size_t size);
 
-/* Makes all written bytes durable, then gives the file its name, then makes the name durable. ctx stays
- * a context of the file, locked as by mode "w+". Do not call it while other threads write to ctx: the file
- * may lack their bytes.
- * Errors: umemIOError: filename still leads to the unchanged old file, unless the message says that the new file has
- * the name, which may not survive a power cut. umemValueError for a context that umemFile_replace has not opened, or
- * that was committed already. umemTypeError if ctx is not a umemFile. */
+/* Makes all written bytes durable, then gives the file its name, then makes the name durable. ctx
+ * stays a context of the file, locked as by mode "w+". Do not call it while other threads write to
+ * ctx: the file may lack their bytes. Errors: umemIOError: filename still leads to the unchanged
+ * old file, unless the message says that the new file has the name, which may not survive a power
+ * cut. umemValueError for a context that umemFile_replace has not opened, or that was committed
+ * already. umemTypeError if ctx is not a umemFile. */
 UMEM_EXTERN umemStatusType umemFile_commit(umemFile *ctx);
 
 #endif

@@ -50,22 +50,21 @@ typedef struct umemFixedOptions {
 #define UMEM_FIXED_OPTIONS_INIT                                                                    \
   { sizeof(umemFixedOptions), 0, 0, 0, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. block_size: bytes of each block. options: borrowed for
- * the call; NULL: the defaults.
- * Errors: umemValueError when upstream is NULL or ctx itself, block_size is 0 or exceeds any memory,
- * alignment is not a power of two, the size of options is wrong, or maximum is less than a block or than
- * initial; umemMemoryError; the upstream's status when it is not constructed, or cannot allocate the
- * initial bytes. */
+/* upstream: any context; borrowed, it must live longer than ctx. block_size: bytes of each block.
+ * options: borrowed for the call; NULL: the defaults. Errors: umemValueError when upstream is NULL
+ * or ctx itself, block_size is 0 or exceeds any memory, alignment is not a power of two, the size
+ * of options is wrong, or maximum is less than a block or than initial; umemMemoryError; the
+ * upstream's status when it is not constructed, or cannot allocate the initial bytes. */
 UMEM_EXTERN umemStatusType umemFixed_ctor(umemFixed *ctx, void *upstream, size_t block_size,
                                           umemFixedOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
- * After a failure the caller still owns upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
+ * memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemFixed_adopt(umemFixed *ctx, void *upstream, size_t block_size,
                                            umemFixedOptions const *options);
 
-/* Figures of umemFixed_stats. While other threads use the context, the figures are approximate, and not all are of the
- * same moment. */
+/* Figures of umemFixed_stats. While other threads use the context, the figures are approximate, and
+ * not all are of the same moment. */
 typedef struct umemFixedStats {
   size_t size;            /* sizeof(umemFixedStats) as the caller was compiled; set it before the
                              call */
@@ -81,8 +80,9 @@ typedef struct umemFixedStats {
 #define UMEM_FIXED_STATS_INIT                                                                      \
   { sizeof(umemFixedStats), 0, 0, 0, 0, 0, 0 }
 
-/* Fills in *stats: writes at most stats->size bytes. Reads the record of each block, so it takes time for many blocks.
- * Errors: umemTypeError if ctx is not a umemFixed; umemValueError if stats is NULL or its size is too small. */
+/* Fills in *stats: writes at most stats->size bytes. Reads the record of each block, so it takes
+ * time for many blocks. Errors: umemTypeError if ctx is not a umemFixed; umemValueError if stats is
+ * NULL or its size is too small. */
 UMEM_EXTERN umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats);
 
 #endif

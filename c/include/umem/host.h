@@ -62,17 +62,18 @@ UMEM_EXTERN umemStatusType umemHost_ctor(umemHost *ctx);
 
 /* The same with options. NULL, and options that choose nothing: a plain Host.
  *
- * umem touches no byte of a block, but for pages of hugetlbfs that are bound to nodes: an allocation takes these at once,
- * and fails with umemMemoryError if the nodes have too few. Other memory is taken by the first touch. If the nodes of a
- * bound block are full then, Linux ends a process.
- * Errors: umemValueError for nodes that the process may not use, and options that contradict each other;
- * umemNotSupportedError if the kernel has no NUMA or no pages of this size, or if a container forbids its calls. */
+ * umem touches no byte of a block, but for pages of hugetlbfs that are bound to nodes: an
+ * allocation takes these at once, and fails with umemMemoryError if the nodes have too few. Other
+ * memory is taken by the first touch. If the nodes of a bound block are full then, Linux ends a
+ * process. Errors: umemValueError for nodes that the process may not use, and options that
+ * contradict each other; umemNotSupportedError if the kernel has no NUMA or no pages of this size,
+ * or if a container forbids its calls. */
 UMEM_EXTERN umemStatusType umemHost_ctor_with(umemHost *ctx, umemHostOptions const *options);
 
-/* Writes to *node on which node the page at adr is, or -1 if it has no memory yet, because nothing has touched it. adr:
- * any memory of this process.
- * Errors: umemTypeError if ctx is no Host; umemValueError if node is NULL; umemIndexError if nothing is mapped at adr;
- * umemNotSupportedError if the kernel does not tell. */
+/* Writes to *node on which node the page at adr is, or -1 if it has no memory yet, because nothing
+ * has touched it. adr: any memory of this process. Errors: umemTypeError if ctx is no Host;
+ * umemValueError if node is NULL; umemIndexError if nothing is mapped at adr; umemNotSupportedError
+ * if the kernel does not tell. */
 UMEM_EXTERN umemStatusType umemHost_node(umemHost *ctx, uintptr_t adr, int *node);
 
 #endif

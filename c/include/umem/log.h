@@ -49,37 +49,39 @@ typedef struct umemLogOptions {
 #define UMEM_LOG_OPTIONS_INIT                                                                      \
   { sizeof(umemLogOptions), NULL, 0, 0, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. The number of records
- * is the largest power of two that fits into max_bytes; the constructor reserves the space on disk. It
- * ignores max_bytes if another umemLog has opened the file already. The first constructor takes some
- * milliseconds for 16 MiB, because it touches all pages, so that later records need not wait for a page. A fork in
- * another thread waits for this constructor.
+/* upstream: any context; borrowed, it must live longer than ctx. The number of records is the
+ * largest power of two that fits into max_bytes; the constructor reserves the space on disk. It
+ * ignores max_bytes if another umemLog has opened the file already. The first constructor takes
+ * some milliseconds for 16 MiB, because it touches all pages, so that later records need not wait
+ * for a page. A fork in another thread waits for this constructor.
  *
- * A new log replaces an old one in the same file, which keeps its owner and permissions. A log in a new file
- * gets its name when it is complete. A constructor that fails leaves the old log as it was, and no new file.
- * If the process is killed in it, the file is the old log or a new one without records.
+ * A new log replaces an old one in the same file, which keeps its owner and permissions. A log in a
+ * new file gets its name when it is complete. A constructor that fails leaves the old log as it
+ * was, and no new file. If the process is killed in it, the file is the old log or a new one
+ * without records.
  *
- * The constructor follows a symbolic link to a file that is empty or a log. It refuses a link to a file that
- * does not exist (umemIOError), and does not create that file.
+ * The constructor follows a symbolic link to a file that is empty or a log. It refuses a link to a
+ * file that does not exist (umemIOError), and does not create that file.
  *
- * In a folder where everybody may make files (sticky and writable for all, as /tmp) it refuses a file, and a link to it,
- * that belongs to another user than the effective one and the owner of the folder (umemIOError).
+ * In a folder where everybody may make files (sticky and writable for all, as /tmp) it refuses a
+ * file, and a link to it, that belongs to another user than the effective one and the owner of the
+ * folder (umemIOError).
  *
- * Errors: umemValueError for NULL, a wrong size, no file name or one too long, too few bytes, or an existing
- * file that is neither empty nor a log; umemIOError, with the system's text, for a file that cannot be
- * opened or created, is not a regular one or is a log that another process is writing; umemMemoryError for
- * a full disk, the limit of file size (RLIMIT_FSIZE), or the 256th context of one file; the status of
- * an upstream that is not constructed. */
+ * Errors: umemValueError for NULL, a wrong size, no file name or one too long, too few bytes, or an
+ * existing file that is neither empty nor a log; umemIOError, with the system's text, for a file
+ * that cannot be opened or created, is not a regular one or is a log that another process is
+ * writing; umemMemoryError for a full disk, the limit of file size (RLIMIT_FSIZE), or the 256th
+ * context of one file; the status of an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemLog_ctor(umemLog *ctx, void *upstream,
                                         umemLogOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
- * After a failure the caller still owns upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
+ * memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemLog_adopt(umemLog *ctx, void *upstream,
                                          umemLogOptions const *options);
 
-/* Returns the number of ctx in the records of its file, from 1. Returns 0, and records a status, for a context that
- * is not constructed or is not a umemLog (umemTypeError). */
+/* Returns the number of ctx in the records of its file, from 1. Returns 0, and records a status,
+ * for a context that is not constructed or is not a umemLog (umemTypeError). */
 UMEM_EXTERN unsigned umemLog_number(umemLog *ctx);
 
 #endif

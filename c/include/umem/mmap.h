@@ -40,12 +40,13 @@ UMEM_EXTERN umemStatusType umemMMap_adopt(umemMMap *ctx, int fd);
 UMEM_EXTERN umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd,
                                                struct umemFileOptions const *options);
 
-/* Returns the offset in the file of the byte at adr, which is its address in a umemFile. Returns UINTPTR_MAX, and
- * records a status, for an address outside of the mapping, and for another kind of context (umemTypeError). */
+/* Returns the offset in the file of the byte at adr, which is its address in a umemFile. Returns
+ * UINTPTR_MAX, and records a status, for an address outside of the mapping, and for another kind of
+ * context (umemTypeError). */
 UMEM_EXTERN uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr);
 
-/* Returns the pointer to the byte at offset in the file. Returns 0, and records a status, past the end of the file
- * (umemIndexError), and for another kind of context (umemTypeError). */
+/* Returns the pointer to the byte at offset in the file. Returns 0, and records a status, past the
+ * end of the file (umemIndexError), and for another kind of context (umemTypeError). */
 UMEM_EXTERN uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset);
 
 #endif

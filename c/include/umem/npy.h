@@ -44,11 +44,11 @@ typedef struct umemNpyHeader {
     sizeof(umemNpyHeader), 0, false, 0, {0}, {0}, 0, 0, { 0 }                                      \
   }
 
-/* Reads the header of a file of size bytes, the first of which is at adr of ctx: of a umemFile or umemMMap, or of memory
- * that holds such a file. Reads nothing behind the header.
- * Errors, with header unchanged: umemTypeError if the elements are records, texts, dates, objects, or big endian;
- * umemValueError if the file is no .npy file, or ends before its last element; those of umem_copy_to. The message says
- * what is wrong, and does not name the file. */
+/* Reads the header of a file of size bytes, the first of which is at adr of ctx: of a umemFile or
+ * umemMMap, or of memory that holds such a file. Reads nothing behind the header. Errors, with
+ * header unchanged: umemTypeError if the elements are records, texts, dates, objects, or big
+ * endian; umemValueError if the file is no .npy file, or ends before its last element; those of
+ * umem_copy_to. The message says what is wrong, and does not name the file. */
 UMEM_EXTERN umemStatusType umem_npy_read_header(void *ctx, uintptr_t adr, uint64_t size,
                                                 umemNpyHeader *header);
 

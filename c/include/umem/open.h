@@ -34,15 +34,16 @@
 /* The longest name, its terminating zero included. */
 #define UMEM_NAME_SIZE 8192
 
-/* Constructs the context with this name (borrowed for the call) on the heap, with all its layers. Returns the
- * outermost layer: a pointer to the struct of its scheme, so the result for "limit+host:?limit=1M" is a umemLimit *.
- * If it fails, it returns NULL and records a status of the thread. An existing file then keeps its bytes and its
- * length, whatever the mode, and a file that umem_open has created is removed. There is one exception: a scheme of
- * the program that writes to the file while it is constructed.
+/* Constructs the context with this name (borrowed for the call) on the heap, with all its layers.
+ * Returns the outermost layer: a pointer to the struct of its scheme, so the result for
+ * "limit+host:?limit=1M" is a umemLimit *. If it fails, it returns NULL and records a status of the
+ * thread. An existing file then keeps its bytes and its length, whatever the mode, and a file that
+ * umem_open has created is removed. There is one exception: a scheme of the program that writes to
+ * the file while it is constructed.
  *
- * Errors: umemValueError for a malformed name, and for unknown schemes, options and words; the message lists the
- * known ones. umemMemoryError. The failures of the constructors; if there are several layers, the message begins with
- * the layer.
+ * Errors: umemValueError for a malformed name, and for unknown schemes, options and words; the
+ * message lists the known ones. umemMemoryError. The failures of the constructors; if there are
+ * several layers, the message begins with the layer.
  *
  * Threads: any, at any time. The context itself is as concurrent as its layers. */
 UMEM_EXTERN void *umem_open(char const *name);
@@ -51,8 +52,9 @@ UMEM_EXTERN void *umem_open(char const *name);
 typedef struct umemOpenOptions {
   size_t size;         /* sizeof(umemOpenOptions) as the caller was compiled */
   char const *schemes; /* the allowed schemes, separated by spaces; NULL: all */
-  /* The allowed folders: all files must be in them or in folders below them. A relative path starts at the working
-   * directory of the call. NULL: files may be anywhere. Not NULL, with folder_count 0: no file is allowed. */
+  /* The allowed folders: all files must be in them or in folders below them. A relative path starts
+   * at the working directory of the call. NULL: files may be anywhere. Not NULL, with folder_count
+   * 0: no file is allowed. */
   char const *const *folders;
   size_t folder_count;
   uintptr_t reserved[4]; /* zero */
@@ -77,11 +79,13 @@ typedef struct umemOpenOptions {
  * wrong size; umemIOError for a folder that cannot be opened. */
 UMEM_EXTERN void *umem_open_with(char const *name, umemOpenOptions const *options);
 
-/* Destructs all layers of ctx, a context of umem_open, outermost first, and frees them. If the end of a layer fails
- * (close, or leaks that a umemTrack has found), it returns the status, and the thread records it. Does nothing for
- * NULL. You may call it after umem_dtor(ctx); it then ends the other layers.
+/* Destructs all layers of ctx, a context of umem_open, outermost first, and frees them. If the end
+ * of a layer fails (close, or leaks that a umemTrack has found), it returns the status, and the
+ * thread records it. Does nothing for NULL. You may call it after umem_dtor(ctx); it then ends the
+ * other layers.
  *
- * Errors: umemValueError for a context that umem_open has not returned, or that was closed before; nothing is done. */
+ * Errors: umemValueError for a context that umem_open has not returned, or that was closed before;
+ * nothing is done. */
 UMEM_EXTERN umemStatusType umem_close(void *ctx);
 
 #endif

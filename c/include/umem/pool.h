@@ -79,10 +79,10 @@ typedef struct umemPoolOptions {
   size_t
       maximum; /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
   umemPoolMemory memory;
-  /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many
-   * beyond those, it asks for new pages rather than move free ones, which takes longer. Within the maximum, and only as
-   * long as the upstream has some. At most 1000. Default: 1/64, 1.6 percent, on a GPU only
-   * when the pool has often moved pages */
+  /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has
+   * less than so many beyond those, it asks for new pages rather than move free ones, which takes
+   * longer. Within the maximum, and only as long as the upstream has some. At most 1000. Default:
+   * 1/64, 1.6 percent, on a GPU only when the pool has often moved pages */
   size_t spare;
 } umemPoolOptions;
 
@@ -90,30 +90,32 @@ typedef struct umemPoolOptions {
 #define UMEM_POOL_OPTIONS_INIT                                                                     \
   { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages, 0 }
 
-/* upstream: any context; borrowed, it must live longer than ctx. options: borrowed for the call; NULL: the defaults.
- * Errors: umemValueError when upstream is NULL or ctx itself, when the size of options or memory is wrong, or when
- * initial exceeds maximum; the upstream's status when it is not constructed, or cannot allocate the initial
- * bytes. */
+/* upstream: any context; borrowed, it must live longer than ctx. options: borrowed for the call;
+ * NULL: the defaults. Errors: umemValueError when upstream is NULL or ctx itself, when the size of
+ * options or memory is wrong, or when initial exceeds maximum; the upstream's status when it is not
+ * constructed, or cannot allocate the initial bytes. */
 UMEM_EXTERN umemStatusType umemPool_ctor(umemPool *ctx, void *upstream,
                                          umemPoolOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. After a failure the caller still owns
- * upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. After a failure the caller
+ * still owns upstream. */
 UMEM_EXTERN umemStatusType umemPool_adopt(umemPool *ctx, void *upstream,
                                           umemPoolOptions const *options);
 
-/* Figures of umemPool_stats. A block counts with the size of its class. While other threads use the pool,
- * the figures are approximate, and not all are of the same moment. */
+/* Figures of umemPool_stats. A block counts with the size of its class. While other threads use the
+ * pool, the figures are approximate, and not all are of the same moment. */
 typedef struct umemPoolStats {
   size_t size;        /* sizeof(umemPoolStats) as the caller was compiled; set it before the call */
   uint64_t used;      /* bytes of live blocks */
   uint64_t used_peak; /* the most ever; here, blocks in caches of threads count as used */
   uint64_t reserved;  /* bytes taken from the upstream */
   uint64_t reserved_peak; /* the most ever */
-  /* Bytes of the largest block that the pool can allocate without the upstream, outside of spans. */
+  /* Bytes of the largest block that the pool can allocate without the upstream, outside of
+   * spans. */
   uint64_t largest_free;
-  /* 1 - largest_free / (reserved - used): 0 when all free memory is in one piece, near 1 when it is in many
-   * small pieces. Each chunk is a piece of its own, so that an empty pool of several chunks is above 0. */
+  /* 1 - largest_free / (reserved - used): 0 when all free memory is in one piece, near 1 when it is
+   * in many small pieces. Each chunk is a piece of its own, so that an empty pool of several chunks
+   * is above 0. */
   double fragmentation;
   uint64_t blocks;             /* live now */
   uint64_t allocations;        /* since the pool was constructed */
@@ -126,9 +128,10 @@ typedef struct umemPoolStats {
 #define UMEM_POOL_STATS_INIT                                                                       \
   { sizeof(umemPoolStats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
 
-/* Fills in *stats: writes at most stats->size bytes. To find largest_free, it joins free large blocks with their
- * neighbours, so the next allocations of large blocks take longer: do not call it often. umem_get_info does not do
- * this. Errors: umemTypeError if ctx is not a pool; umemValueError if stats is NULL or its size is too small. */
+/* Fills in *stats: writes at most stats->size bytes. To find largest_free, it joins free large
+ * blocks with their neighbours, so the next allocations of large blocks take longer: do not call it
+ * often. umem_get_info does not do this. Errors: umemTypeError if ctx is not a pool; umemValueError
+ * if stats is NULL or its size is too small. */
 UMEM_EXTERN umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats);
 
 /* A part of the pool's memory without a gap: a chunk, or pages that are mapped side by side. */
@@ -148,13 +151,15 @@ typedef struct umemPoolRegion {
 #define UMEM_POOL_REGION_INIT                                                                      \
   { sizeof(umemPoolRegion), 0, 0, 0, 0, 0, 0 }
 
-/* Describes the first region of the pool that begins at or after from: writes at most region->size bytes. Returns false,
- * and records nothing, if there is none. This loop visits all, also while other threads allocate:
+/* Describes the first region of the pool that begins at or after from: writes at most region->size
+ * bytes. Returns false, and records nothing, if there is none. This loop visits all, also while
+ * other threads allocate:
  *
  *     for (adr = 0; umemPool_next_region(ctx, adr, &region); adr = region.adr + 1) ...
  *
- * Joins free blocks with their neighbours, as umemPool_stats does. Errors: umemTypeError if ctx is not a pool;
- * umemValueError if region is NULL or its size is too small; the result is then false. */
+ * Joins free blocks with their neighbours, as umemPool_stats does. Errors: umemTypeError if ctx is
+ * not a pool; umemValueError if region is NULL or its size is too small; the result is then
+ * false. */
 UMEM_EXTERN bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region);
 
 #endif

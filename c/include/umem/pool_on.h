@@ -51,15 +51,15 @@ typedef struct umemPoolOn {
   uintptr_t reserved[7];
 } umemPoolOn;
 
-/* Constructs ctx, a view of pool in the order of the context ordered. This uses the same memory as the pool, and
- * usually queues its work, such as a umemCudaAsync; it may be the upstream of the pool. ctx borrows both, and they
- * must outlive it. When ctx ends, its free memory goes to the pool, whose upstream waits for the queue; if the
- * upstream is not ordered, umem_dtor waits. Live blocks stay live. If the pool ends earlier, its blocks end with it,
- * and calls on ctx fail with umemValueError.
- * Errors: umemTypeError if pool is not a umemPool; umemValueError if either is NULL or not constructed,
- * or if ordered is in other memory; umemMemoryError.
- * umem_dtor(ctx) records umemNotSupportedError if the queue is being captured. The free memory of ctx then stays
- * unused until the pool ends. */
+/* Constructs ctx, a view of pool in the order of the context ordered. This uses the same memory as
+ * the pool, and usually queues its work, such as a umemCudaAsync; it may be the upstream of the
+ * pool. ctx borrows both, and they must outlive it. When ctx ends, its free memory goes to the
+ * pool, whose upstream waits for the queue; if the upstream is not ordered, umem_dtor waits. Live
+ * blocks stay live. If the pool ends earlier, its blocks end with it, and calls on ctx fail with
+ * umemValueError. Errors: umemTypeError if pool is not a umemPool; umemValueError if either is NULL
+ * or not constructed, or if ordered is in other memory; umemMemoryError. umem_dtor(ctx) records
+ * umemNotSupportedError if the queue is being captured. The free memory of ctx then stays unused
+ * until the pool ends. */
 UMEM_EXTERN umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, struct umemPool *pool, void *ordered);
 
 #endif

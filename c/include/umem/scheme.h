@@ -50,34 +50,37 @@ typedef struct umemOption {
 typedef struct umemOptionValue {
   bool given;       /* otherwise the rest is zero */
   char const *text; /* decoded; borrowed for the call */
-  /* Of numbers, sizes (at most SIZE_MAX) and devices (at most INT_MAX); the index of a word; of words
-   * the bits, 1 << 0 for the first. */
+  /* Of numbers, sizes (at most SIZE_MAX) and devices (at most INT_MAX); the index of a word; of
+   * words the bits, 1 << 0 for the first. */
   uint64_t number;
   double share;
   uintptr_t reserved[4];
 } umemOptionValue;
 
-/* Constructs a context at ctx, which is context_size zero bytes. upstream: the context below, borrowed; it outlives
- * ctx. NULL for schemes that go over no other context. options: the values in the order of the scheme's options.
- * Returns umemOK; or undoes its work, and returns the type of a failure that it has recorded. umem may call it from
- * any thread, and from several at once. A C++ exception may leave it: umem_open then destructs the context at ctx, if
- * it is constructed, and the layers below it, and passes the exception on (see doc/concepts/callbacks.rst).
+/* Constructs a context at ctx, which is context_size zero bytes. upstream: the context below,
+ * borrowed; it outlives ctx. NULL for schemes that go over no other context. options: the values in
+ * the order of the scheme's options. Returns umemOK; or undoes its work, and returns the type of a
+ * failure that it has recorded. umem may call it from any thread, and from several at once. A C++
+ * exception may leave it: umem_open then destructs the context at ctx, if it is constructed, and
+ * the layers below it, and passes the exception on (see doc/concepts/callbacks.rst).
  *
- * It may allocate from upstream. A file below changes only when all layers are constructed (commit): until then do not
- * access its blocks through pointers. Copies and sets of umem are allowed, but they empty the file and make it longer
- * at once, even if a layer above fails later. */
+ * It may allocate from upstream. A file below changes only when all layers are constructed
+ * (commit): until then do not access its blocks through pointers. Copies and sets of umem are
+ * allowed, but they empty the file and make it longer at once, even if a layer above fails
+ * later. */
 typedef umemStatusType umemSchemeConstruct(void *ctx, void *upstream, umemOptionValue const *place,
                                            umemOptionValue const *options, void *user);
 
-/* Makes the changes outside of the process that construct has put off, because they could not be undone if a layer
- * above failed. umem_open calls it when all layers are constructed, outermost first. Returns umemOK; or changes
- * nothing, and returns the type of a failure that it has recorded. umem_open then fails and destructs all layers.
- * The commit of a layer below may fail after this one; the destructor must then undo what can be undone. Changes that
- * cannot be undone, and that cannot fail, belong into complete. */
+/* Makes the changes outside of the process that construct has put off, because they could not be
+ * undone if a layer above failed. umem_open calls it when all layers are constructed, outermost
+ * first. Returns umemOK; or changes nothing, and returns the type of a failure that it has
+ * recorded. umem_open then fails and destructs all layers. The commit of a layer below may fail
+ * after this one; the destructor must then undo what can be undone. Changes that cannot be undone,
+ * and that cannot fail, belong into complete. */
 typedef umemStatusType umemSchemeCommit(void *ctx, void *user);
 
-/* The last step, which cannot fail. umem_open calls it when the commits of all layers have succeeded, outermost
- * first. A failure that it records does not make umem_open fail. */
+/* The last step, which cannot fail. umem_open calls it when the commits of all layers have
+ * succeeded, outermost first. A failure that it records does not make umem_open fail. */
 typedef void umemSchemeComplete(void *ctx, void *user);
 
 /* The most options of a scheme. */
@@ -99,22 +102,23 @@ typedef struct umemScheme {
   char const *help;             /* what it is, for people; NULL: nothing */
   umemSchemeCommit *commit;     /* NULL: construct has done everything that may fail */
   umemSchemeComplete *complete; /* NULL: nothing is left to do */
-  /* The method table of its contexts, by which umem_find_layer knows them, however they were constructed.
-   * NULL: it does not find them. */
+  /* The method table of its contexts, by which umem_find_layer knows them, however they were
+   * constructed. NULL: it does not find them. */
   struct umemVtbl const *vtbl;
 } umemScheme;
 
-/* Registers scheme for umem_open, for the rest of the process. umem borrows the scheme and everything to which it
- * points; they must not change. If the struct has fewer bytes, because the program was compiled against an older umem,
- * umem copies it.
+/* Registers scheme for umem_open, for the rest of the process. umem borrows the scheme and
+ * everything to which it points; they must not change. If the struct has fewer bytes, because the
+ * program was compiled against an older umem, umem copies it.
  *
- * Errors: umemValueError for a name that is taken or malformed, and for an invalid scheme; umemMemoryError.
+ * Errors: umemValueError for a name that is taken or malformed, and for an invalid scheme;
+ * umemMemoryError.
  *
  * Threads: any, at any time. */
 UMEM_EXTERN umemStatusType umem_register_scheme(umemScheme const *scheme);
 
-/* Returns the scheme with this index: first those of the library, then registered ones in their order. NULL past the
- * last. The index of a scheme never changes. */
+/* Returns the scheme with this index: first those of the library, then registered ones in their
+ * order. NULL past the last. The index of a scheme never changes. */
 UMEM_EXTERN umemScheme const *umem_scheme(size_t index);
 
 #endif

@@ -75,36 +75,40 @@ typedef struct umemShmOptions {
         umemTrustDefault, 0                                                                        \
   }
 
-/* Constructs ctx over the segment name, or a new one without a name if name is NULL. name: at most 250 bytes, without
- * "/" but for one at the beginning, which means nothing. capacity: bytes for blocks; 0 opens a segment that exists.
- * Errors: umemValueError for a bad name, and for a capacity that a segment that exists has not; umemIOError if name
- * cannot be opened, or is no segment of umem; umemMemoryError; umemNotSupportedError for pages that the system lacks. */
+/* Constructs ctx over the segment name, or a new one without a name if name is NULL. name: at most
+ * 250 bytes, without "/" but for one at the beginning, which means nothing. capacity: bytes for
+ * blocks; 0 opens a segment that exists. Errors: umemValueError for a bad name, and for a capacity
+ * that a segment that exists has not; umemIOError if name cannot be opened, or is no segment of
+ * umem; umemMemoryError; umemNotSupportedError for pages that the system lacks. */
 UMEM_EXTERN umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity);
 
 /* The same with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name,
                                              umemShmOptions const *options);
 
-/* Constructs ctx over the segment of a descriptor, which ctx takes over, also after a failure. Then it is closed.
- * Errors: umemIOError for a descriptor that is no segment of umem. */
+/* Constructs ctx over the segment of a descriptor, which ctx takes over, also after a failure. Then
+ * it is closed. Errors: umemIOError for a descriptor that is no segment of umem. */
 UMEM_EXTERN umemStatusType umemShm_adopt(umemShm *ctx, int fd);
 
-/* Constructs ctx as umemShm_adopt. options: their trust says whose segment it may be; NULL: the defaults. */
+/* Constructs ctx as umemShm_adopt. options: their trust says whose segment it may be; NULL: the
+ * defaults. */
 UMEM_EXTERN umemStatusType umemShm_adopt_with(umemShm *ctx, int fd, umemShmOptions const *options);
 
-/* Returns the descriptor of the segment, which ctx keeps. Returns -1, and records umemTypeError, for another kind of
- * context. */
+/* Returns the descriptor of the segment, which ctx keeps. Returns -1, and records umemTypeError,
+ * for another kind of context. */
 UMEM_EXTERN int umemShm_descriptor(umemShm *ctx);
 
 /* Removes a name. Processes that have the segment keep it.
  * Errors: umemIOError, umemValueError. */
 UMEM_EXTERN umemStatusType umemShm_remove(char const *name);
 
-/* Returns the offset of the byte at adr from the beginning of the segment: the same in all processes. Returns
- * UINTPTR_MAX, and records umemIndexError, for an address outside of the blocks' memory. */
+/* Returns the offset of the byte at adr from the beginning of the segment: the same in all
+ * processes. Returns UINTPTR_MAX, and records umemIndexError, for an address outside of the blocks'
+ * memory. */
 UMEM_EXTERN uintptr_t umemShm_offset(umemShm *ctx, uintptr_t adr);
 
-/* Returns the address in this process of the byte at offset. Returns 0, and records umemIndexError, if there is none. */
+/* Returns the address in this process of the byte at offset. Returns 0, and records umemIndexError,
+ * if there is none. */
 UMEM_EXTERN uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset);
 
 /* A live block. */
@@ -117,27 +121,29 @@ typedef struct umemShmBlock {
   uint32_t dead; /* 1: that process has ended. 0: it lives, or is in another PID namespace */
 } umemShmBlock;
 
-/* Writes at most room blocks to blocks, in no order, and returns how many live blocks there are. blocks may be NULL if
- * room is 0. Returns 0, and records a status, after a failure. */
+/* Writes at most room blocks to blocks, in no order, and returns how many live blocks there are.
+ * blocks may be NULL if room is 0. Returns 0, and records a status, after a failure. */
 UMEM_EXTERN size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room);
 
-/* Frees the blocks of the process pid if it has ended; 0: of all processes that have ended. Returns how many. A process
- * that has got the number of a dead one keeps its own blocks. Nobody may use these blocks any more: a process that goes
- * on with a block of another one makes it its own first (umemShm_own). */
+/* Frees the blocks of the process pid if it has ended; 0: of all processes that have ended. Returns
+ * how many. A process that has got the number of a dead one keeps its own blocks. Nobody may use
+ * these blocks any more: a process that goes on with a block of another one makes it its own first
+ * (umemShm_own). */
 UMEM_EXTERN size_t umemShm_reclaim(umemShm *ctx, int pid);
 
 /* Makes the block at adr one of the calling process.
  * Errors: umemValueError for what is no live block. */
 UMEM_EXTERN umemStatusType umemShm_own(umemShm *ctx, uintptr_t adr);
 
-/* Says that the block that holds the byte at adr is written: others may take its bytes for whole. Blocks of a context
- * without the option incomplete are complete from the beginning. A process that is killed before this call leaves an
- * incomplete block; a reader asks umemShm_is_complete. The bytes are visible to whoever sees the block complete.
- * Errors: umemValueError for an address in no live block. */
+/* Says that the block that holds the byte at adr is written: others may take its bytes for whole.
+ * Blocks of a context without the option incomplete are complete from the beginning. A process that
+ * is killed before this call leaves an incomplete block; a reader asks umemShm_is_complete. The
+ * bytes are visible to whoever sees the block complete. Errors: umemValueError for an address in no
+ * live block. */
 UMEM_EXTERN umemStatusType umemShm_complete(umemShm *ctx, uintptr_t adr);
 
-/* Whether the block that holds the byte at adr is complete. Returns false, and records umemValueError, for an address in
- * no live block. */
+/* Whether the block that holds the byte at adr is complete. Returns false, and records
+ * umemValueError, for an address in no live block. */
 UMEM_EXTERN bool umemShm_is_complete(umemShm *ctx, uintptr_t adr);
 
 #endif

@@ -1,5 +1,5 @@
-/* umem/track.h - a context that has a record of every live block of another one. It finds leaks, wrong frees, and the
- * block that contains an address. */
+/* umem/track.h - a context that has a record of every live block of another one. It finds leaks,
+ * wrong frees, and the block that contains an address. */
 #ifndef UMEM_TRACK_H
 #define UMEM_TRACK_H
 
@@ -48,8 +48,8 @@ typedef struct umemTrackOptions {
 UMEM_EXTERN umemStatusType umemTrack_ctor(umemTrack *ctx, void *upstream,
                                           umemTrackOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the memory of the struct.
- * After a failure the caller still owns upstream. */
+/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
+ * memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream,
                                            umemTrackOptions const *options);
 
@@ -61,8 +61,8 @@ typedef struct umemTrackBlock {
   size_t nbytes;   /* as requested */
   uint64_t number; /* counts the allocations of ctx, from 1 */
   unsigned frames; /* used elements of trace */
-  /* return addresses, as of backtrace(3), from the caller of umem outwards. If there is a pool above ctx,
-   * the first ones may be in umem itself */
+  /* return addresses, as of backtrace(3), from the caller of umem outwards. If there is a pool
+   * above ctx, the first ones may be in umem itself */
   void *trace[UMEM_TRACK_FRAMES];
 } umemTrackBlock;
 
@@ -72,23 +72,26 @@ typedef struct umemTrackBlock {
     sizeof(umemTrackBlock), NULL, 0, 0, 0, 0, { NULL }                                             \
   }
 
-/* Returns whether a live block of ctx contains adr, at its beginning or further inside. If so, and if block is not
- * NULL, describes it in *block: writes at most block->size bytes. If there is no such block, it returns false and
- * records no status. Errors: umemValueError for a size that is too small, or a context that is not constructed;
- * umemTypeError if ctx is not a umemTrack; the result is then false. */
+/* Returns whether a live block of ctx contains adr, at its beginning or further inside. If so, and
+ * if block is not NULL, describes it in *block: writes at most block->size bytes. If there is no
+ * such block, it returns false and records no status. Errors: umemValueError for a size that is too
+ * small, or a context that is not constructed; umemTypeError if ctx is not a umemTrack; the result
+ * is then false. */
 UMEM_EXTERN bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block);
 
-/* The same for all umemTracks of the process, the last constructed one first. Leaves out those whose addresses are
- * offsets (umemOffsets). */
+/* The same for all umemTracks of the process, the last constructed one first. Leaves out those
+ * whose addresses are offsets (umemOffsets). */
 UMEM_EXTERN bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block);
 
-/* Describes the first live block that begins at or after from, as umemTrack_find does; returns false if there is
- * none. This loop visits all blocks in the order of their addresses, also while other threads allocate:
+/* Describes the first live block that begins at or after from, as umemTrack_find does; returns
+ * false if there is none. This loop visits all blocks in the order of their addresses, also while
+ * other threads allocate:
  *
  *     for (adr = 0; umemTrack_next(ctx, adr, &block); adr = block.adr + 1) ... */
 UMEM_EXTERN bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block);
 
-/* Returns how many blocks are live, and writes the sum of their bytes to *nbytes if nbytes is not NULL. */
+/* Returns how many blocks are live, and writes the sum of their bytes to *nbytes if nbytes is not
+ * NULL. */
 UMEM_EXTERN size_t umemTrack_count(umemTrack *ctx, size_t *nbytes);
 
 #endif

@@ -22,7 +22,8 @@ static size_t alignment_for(umemVirtual const *ctx) {
   return umem_can(ctx, umemDeviceAccessible) ? device_alignment : host_alignment;
 }
 
-/* Memory that is zero as it comes, if that is likely to begin at a good address, and does; else null. */
+/* Memory that is zero as it comes, if that is likely to begin at a good address, and does; else
+ * null. */
 static uintptr_t alloc_zeroed(umemVirtual *ctx, size_t alignment, size_t nbytes) {
   if (ctx->alignment % alignment != 0 && nbytes < large) return umem_null_of(ctx);
   uintptr_t adr = umem_calloc(ctx, nbytes, 1);
@@ -49,14 +50,15 @@ static bool alloc_whole(umemArray *array, size_t nbytes, bool zero) {
   return false;
 }
 
-/* What the C library does best without an alignment: malloc takes a third of the time of posix_memalign, and calloc
- * gets large blocks as zero pages. */
+/* What the C library does best without an alignment: malloc takes a third of the time of
+ * posix_memalign, and calloc gets large blocks as zero pages. */
 static bool gains_inside(umemVirtual const *ctx, size_t nbytes, bool zero) {
   return umem_is_plain_host(ctx) && (nbytes <= small || (zero && nbytes >= large)) &&
          nbytes <= SIZE_MAX - host_alignment;
 }
 
-/* Memory of a plain host, for an array that begins somewhere in its block. False, and a status, if that fails. */
+/* Memory of a plain host, for an array that begins somewhere in its block. False, and a status, if
+ * that fails. */
 static bool alloc_inside(umemArray *array, size_t nbytes, bool zero) {
   umemVirtual *ctx = array->ctx;
   array->end = umemArrayFrees;
@@ -69,8 +71,8 @@ static bool alloc_inside(umemArray *array, size_t nbytes, bool zero) {
   return true;
 }
 
-/* Allocates the block of a new owner, and sets adr to the first byte of the array. False, and a status, if that
- * fails. */
+/* Allocates the block of a new owner, and sets adr to the first byte of the array. False, and a
+ * status, if that fails. */
 static bool alloc_block(umemArray *array, size_t nbytes, bool zero) {
   umemVirtual *ctx = array->ctx;
   if (gains_inside(ctx, nbytes, zero)) return alloc_inside(array, nbytes, zero);
@@ -297,8 +299,8 @@ umemArray *umemArray_alias(umemArray *array, umemStatusType *status) {
   return umem_array_view(array, &form, 0);
 }
 
-/* Counts the elements of a form whose shape is a part of a valid one. Without any, the product of the other extents need
- * not fit. */
+/* Counts the elements of a form whose shape is a part of a valid one. Without any, the product of
+ * the other extents need not fit. */
 static void recount(umemArrayForm *form) {
   form->elements = 1;
   for (int k = 0; k < form->rank; k++)
@@ -378,8 +380,8 @@ umemArray *umemArray_permute(umemArray *array, int const *axes, umemStatusType *
 
 /* ---- reshape ---- */
 
-/* Writes the dimensions of more than one element to shape and strides, those joined that follow one another
- * without a gap. Returns how many there are. */
+/* Writes the dimensions of more than one element to shape and strides, those joined that follow one
+ * another without a gap. Returns how many there are. */
 static int join(umemArray const *array, int64_t *shape, int64_t *strides) {
   int rank = 0;
   for (int k = 0; k < array->rank; k++) {
@@ -392,8 +394,8 @@ static int join(umemArray const *array, int64_t *shape, int64_t *strides) {
   return rank;
 }
 
-/* Fills in the strides of form, from the last dimension on: each joined dimension must be the product of some
- * dimensions of the form. False if there are none. */
+/* Fills in the strides of form, from the last dimension on: each joined dimension must be the
+ * product of some dimensions of the form. False if there are none. */
 static bool split(umemArrayForm *form, int rank, int64_t const *shape, int64_t const *strides) {
   int k = form->rank - 1;
   for (int j = rank - 1; j >= 0; j--) {

@@ -147,8 +147,8 @@ static void repeat(unsigned char *bytes, size_t size, size_t all) {
 
 enum { pattern_size = 4096 };
 
-/* Stores value in count elements that are stride bytes apart. For sizes that the compiler knows this is one store
- * each. */
+/* Stores value in count elements that are stride bytes apart. For sizes that the compiler knows
+ * this is one store each. */
 #define FILL_LINE(size)                                                                            \
   for (int64_t i = 0; i < count; i++) memcpy(bytes + i * stride, value, size)
 

@@ -1,4 +1,5 @@
-/* array_conversion.c - converts numbers, by up to three loops one after the other, and arrays of one shape row by row. */
+/* array_conversion.c - converts numbers, by up to three loops one after the other, and arrays of
+ * one shape row by row. */
 #include "array/array_conversion.h"
 #include "array/array_conversion.h"
 #include "core/threads.h"
@@ -74,7 +75,8 @@ static void add(umemConversion *conversion, umemConvertLoop *loop, size_t size) 
 
 static bool is_integer(umemNumber number) { return number <= umemNumberU64; }
 
-/* To an integer, modulo 2^n. Integers that become longer ones keep their sign, and those of one size their bytes. */
+/* To an integer, modulo 2^n. Integers that become longer ones keep their sign, and those of one
+ * size their bytes. */
 static void add_wrapping(umemConversion *c, umemConvertLoops const *loops, umemNumber from,
                          umemNumber to) {
   umemConvertLoop *loop = loops->wrapping[from][__builtin_ctzl(sizes[to])];
@@ -84,8 +86,9 @@ static void add_wrapping(umemConversion *c, umemConvertLoops const *loops, umemN
   if (loop) add(c, loop, sizes[to]);
 }
 
-/* Up to the number that comes before the last loop. float16 and bfloat16 are a float with few bits: what is no float
- * becomes one that is rounded to odd, so that the last loop rounds as if it were the only one. */
+/* Up to the number that comes before the last loop. float16 and bfloat16 are a float with few bits:
+ * what is no float becomes one that is rounded to odd, so that the last loop rounds as if it were
+ * the only one. */
 static void add_middle(umemConversion *c, umemConvertLoops const *loops, umemNumber from,
                        umemNumber to) {
   bool narrow = to == umemNumberF16 || to == umemNumberBf16;
@@ -214,7 +217,8 @@ static inline void convert_row(umemConversion const *conversion, char const *src
     umem_convert_steps(conversion, src, (ptrdiff_t)in, dst, (ptrdiff_t)out, (size_t)count);
 }
 
-/* The last two dimensions, where the last one is short: its elements one by one for block_rows rows. */
+/* The last two dimensions, where the last one is short: its elements one by one for block_rows
+ * rows. */
 static void convert_short(Part const *part, char const *src, char *dst) {
   Rows const *rows = part->rows;
   int k = rows->inner;
@@ -261,8 +265,8 @@ static void convert_piece(void *data, unsigned piece) {
                (char *)rows->to->adr + first * rows->to->strides[rows->cut]);
 }
 
-/* Whether neighbours of dimension k are in different lines of the cache, more than stay there, and those of another
- * dimension are closer. */
+/* Whether neighbours of dimension k are in different lines of the cache, more than stay there, and
+ * those of another dimension are closer. */
 static bool is_turned(umemArrayAxes const *axes, int k) {
   int64_t step = llabs(axes->strides[k]);
   if (step <= near_row / axes->shape[k]) return false;

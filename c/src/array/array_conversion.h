@@ -1,4 +1,5 @@
-/* array_conversion.h - numbers of one type from numbers of another one, in memory that the CPU may use. */
+/* array_conversion.h - numbers of one type from numbers of another one, in memory that the CPU may
+ * use. */
 #ifndef UMEM_ARRAY_CONVERSION_H
 #define UMEM_ARRAY_CONVERSION_H
 
@@ -9,7 +10,8 @@
 #include "array/array_operand.h"
 #include "array/loops.h"
 
-/* Where elements of one type become elements of another one: by up to three loops, one after the other. */
+/* Where elements of one type become elements of another one: by up to three loops, one after the
+ * other. */
 typedef struct umemConversion {
   umemConvertLoop *loops[3];
   size_t sizes[3];           /* bytes of a number after each loop */
@@ -18,8 +20,8 @@ typedef struct umemConversion {
   size_t src_size, dst_size; /* bytes of an element */
 } umemConversion;
 
-/* wraps: numbers out of the range of an integer type wrap. False, with nothing recorded, where umem/array_convert.h
- * defines no conversion. */
+/* wraps: numbers out of the range of an integer type wrap. False, with nothing recorded, where
+ * umem/array_convert.h defines no conversion. */
 bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to,
                      bool wraps);
 
@@ -32,9 +34,9 @@ void umem_convert_steps(umemConversion const *conversion, void const *src, ptrdi
 
 /* ---- rows ---- */
 
-/* Converts all elements where they are, without buffers; the conversion has loops. False, with nothing done, where
- * the shapes differ, and where rows of one side are columns of the other: then tiles are faster. to goes up by its
- * strides. */
+/* Converts all elements where they are, without buffers; the conversion has loops. False, with
+ * nothing done, where the shapes differ, and where rows of one side are columns of the other: then
+ * tiles are faster. to goes up by its strides. */
 bool umem_array_convert_rows(umemConversion const *conversion, umemArrayAxes const *from,
                              umemArrayAxes const *to);
 

@@ -1,7 +1,7 @@
 /* array_convert.c - makes arrays of another type of element.
  *
- * Sources that umem can address are converted where they are, others a buffer at a time. array_operand.h writes the
- * results. */
+ * Sources that umem can address are converted where they are, others a buffer at a time.
+ * array_operand.h writes the results. */
 #include <umem/array_convert.h>
 
 #include "array/array_operand.h"
@@ -130,8 +130,8 @@ static bool join_both(umemArrayAxes *a, umemArrayAxes *b, int64_t extent, int64_
   return true;
 }
 
-/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are sorted by the
- * strides of dst, and go up there. */
+/* The two sides of a conversion of whole arrays of one shape: in any order, so the dimensions are
+ * sorted by the strides of dst, and go up there. */
 static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
                  umemArray const *dst) {
   int axes[UMEM_MAX_RANK];

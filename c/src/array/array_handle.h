@@ -1,4 +1,5 @@
-/* array_handle.h - what an umemArray points to, its shape and strides, and the checks of arguments. */
+/* array_handle.h - what an umemArray points to, its shape and strides, and the checks of
+ * arguments. */
 #ifndef UMEM_ARRAY_HANDLE_H
 #define UMEM_ARRAY_HANDLE_H
 
@@ -20,7 +21,8 @@ typedef struct umemArrayForm {
   int64_t strides[UMEM_MAX_RANK];
 } umemArrayForm;
 
-/* Fills in the form; false, and a status, for what umemArray_create refuses. strides NULL is C order. */
+/* Fills in the form; false, and a status, for what umemArray_create refuses. strides NULL is C
+ * order. */
 bool umem_array_form(umemArrayForm *form, umemElementType type, int rank, int64_t const *shape,
                      int64_t const *strides);
 
@@ -83,8 +85,8 @@ static inline void umem_array_finish(umemArrayCall const *call) {
   if (call->status) *call->status = umem_result_of(call->entry);
 }
 
-/* First lines of every function with a status: returns the value given, or nothing, where the sequence of calls has
- * failed already. */
+/* First lines of every function with a status: returns the value given, or nothing, where the
+ * sequence of calls has failed already. */
 #define UMEM_ARRAY_ENTER(status, ...) UMEM_ARRAY_ENTER_AS(__func__, status, __VA_ARGS__)
 /* UMEM_ARRAY_ENTER with the name of a function of the program, which stands before messages. */
 #define UMEM_ARRAY_ENTER_AS(function, status, ...)                                                 \
@@ -113,7 +115,8 @@ umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *
 /* Ends a handle that no program has, without its memory. */
 void umem_array_drop(umemArray *array);
 
-/* The handle of elements of array in this form, the first of them offset bytes from its own first. */
+/* The handle of elements of array in this form, the first of them offset bytes from its own
+ * first. */
 umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t offset);
 
 /* Frees the memory of an owner, or calls release. In a public function. */

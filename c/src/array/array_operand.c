@@ -1,4 +1,5 @@
-/* array_operand.c - finds the bytes of arrays for the CPU, piece by piece where it cannot address them, and makes results. */
+/* array_operand.c - finds the bytes of arrays for the CPU, piece by piece where it cannot address
+ * them, and makes results. */
 #include "array/array_operand.h"
 #include "array/array_operand.h"
 #include "array/array_operand.h"
@@ -77,7 +78,8 @@ bool umem_array_is_run(umemArrayAxes const *axes, size_t item_size) {
   return axes->rank == 1 && (axes->shape[0] == 1 || axes->strides[0] == (int64_t)item_size);
 }
 
-/* A box is some whole inner dimensions, as many as the offset and the count allow, and a part of the next one. */
+/* A box is some whole inner dimensions, as many as the offset and the count allow, and a part of
+ * the next one. */
 void umem_array_box(umemArrayBox *box, umemArrayAxes const *axes, int64_t offset, int64_t count) {
   int64_t inner = 1; /* elements of the whole inner dimensions */
   int k = axes->rank - 1;
@@ -99,8 +101,8 @@ void umem_array_box(umemArrayBox *box, umemArrayAxes const *axes, int64_t offset
 
 /* ---- sides ---- */
 
-/* Bytes, but at least one element: what stays in a cache between two copies by the CPU, and what makes calls of the
- * system and of a driver long. */
+/* Bytes, but at least one element: what stays in a cache between two copies by the CPU, and what
+ * makes calls of the system and of a driver long. */
 enum { near_buffer = 256 << 10, far_buffer = 4 << 20 };
 
 bool umem_array_is_here(umemVirtual *ctx, umemCapability access) {
@@ -236,10 +238,12 @@ void umem_array_give_buffer(umemArrayBuffer const *buffer, umemVirtual *ctx) {
 
 /* ---- pieces ---- */
 
-/* Dimensions whose rows begin at another index on each side. Each may double the number of boxes. */
+/* Dimensions whose rows begin at another index on each side. Each may double the number of
+ * boxes. */
 enum { most_shifts = 4 };
 
-/* Two sides over one shape: dimensions first ... UMEM_MAX_RANK - 1, of which the outermost has no end. */
+/* Two sides over one shape: dimensions first ... UMEM_MAX_RANK - 1, of which the outermost has no
+ * end. */
 typedef struct Pieces {
   umemVirtual *src, *dst;
   size_t item_size;

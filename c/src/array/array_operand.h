@@ -1,5 +1,5 @@
-/* array_operand.h - what the functions on arrays share: the bytes of an array, where the CPU finds them, pieces of arrays that
- * it cannot address, and new arrays for results. */
+/* array_operand.h - what the functions on arrays share: the bytes of an array, where the CPU finds
+ * them, pieces of arrays that it cannot address, and new arrays for results. */
 #ifndef UMEM_ARRAY_OPERAND_H
 #define UMEM_ARRAY_OPERAND_H
 
@@ -20,11 +20,12 @@ void umem_array_axes(umemArrayAxes *axes, umemArray const *array);
 /* One element has an axis, too: adds it where there is none. */
 void umem_array_end_axes(umemArrayAxes *axes, size_t item_size);
 
-/* Fills order[rank] with the dimensions by falling size of their strides; those of equal size keep their order. */
+/* Fills order[rank] with the dimensions by falling size of their strides; those of equal size keep
+ * their order. */
 void umem_array_sort(int rank, int64_t const *strides, int *order);
 
-/* The axes of the elements in any order: by falling strides, which are not negative, and adr is the first byte of all. The
- * array has elements. */
+/* The axes of the elements in any order: by falling strides, which are not negative, and adr is the
+ * first byte of all. The array has elements. */
 void umem_array_axes_of_memory(umemArrayAxes *axes, umemArray const *array);
 
 /* Whether the elements follow one another without gaps. */
@@ -41,8 +42,9 @@ typedef struct umemArrayBox {
 /* The largest box that begins with element offset and has at most count > 0 elements. */
 void umem_array_box(umemArrayBox *box, umemArrayAxes const *axes, int64_t offset, int64_t count);
 
-/* Joins a dimension with the one before it, of *extent elements that are *stride bytes apart, where they follow one
- * another without a gap. False where they do not, and where the numbers do not fit. */
+/* Joins a dimension with the one before it, of *extent elements that are *stride bytes apart, where
+ * they follow one another without a gap. False where they do not, and where the numbers do not
+ * fit. */
 static inline bool umem_array_join(int64_t *extent, int64_t *stride, int64_t inner_extent,
                                    int64_t inner_stride) {
   int64_t row, all;
@@ -61,10 +63,11 @@ void umem_array_move(umemVirtual *src, uintptr_t src_adr, int64_t const *src_str
                      umemVirtual *dst, uintptr_t dst_adr, int64_t const *dst_strides, int rank,
                      int64_t const *shape, size_t item_size);
 
-/* Whether the CPU may read or write (access: umemReadable or umemWritable) the elements where they are: it can address
- * them, and no layer of ctx looks at copies, as those do that check, log or fail them. Before it does,
- * umem_finish(ctx). Managed memory is read where it is, but not written: its pages would leave the GPU one by one. On
- * an H100 that took 2.5 times as long as copies for 64 KiB, and the GPU's next access 5 times. */
+/* Whether the CPU may read or write (access: umemReadable or umemWritable) the elements where they
+ * are: it can address them, and no layer of ctx looks at copies, as those do that check, log or
+ * fail them. Before it does, umem_finish(ctx). Managed memory is read where it is, but not written:
+ * its pages would leave the GPU one by one. On an H100 that took 2.5 times as long as copies for 64
+ * KiB, and the GPU's next access 5 times. */
 bool umem_array_is_here(umemVirtual *ctx, umemCapability access);
 
 /* The elements of an array from offset on. */
@@ -97,7 +100,8 @@ bool umem_array_sides_meet(umemArraySide const *from, size_t src_size, umemArray
 void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,
                            size_t item_size);
 
-/* Whether array has these elements; else records umemIndexError about `which`, "the source" for example. */
+/* Whether array has these elements; else records umemIndexError about `which`, "the source" for
+ * example. */
 bool umem_array_check_range(umemArray const *array, char const *which, int64_t offset,
                             int64_t count);
 
@@ -108,7 +112,8 @@ typedef struct umemArrayBuffer {
   int64_t elements; /* at least 1, at most those that were asked for */
 } umemArrayBuffer;
 
-/* Allocates a buffer for count elements from one context to the other, or fewer. False, and a status, without RAM. */
+/* Allocates a buffer for count elements from one context to the other, or fewer. False, and a
+ * status, without RAM. */
 bool umem_array_take_buffer(umemArrayBuffer *buffer, umemVirtual *from, umemVirtual *to,
                             int64_t count, size_t item_size);
 
@@ -117,8 +122,8 @@ void umem_array_give_buffer(umemArrayBuffer const *buffer, umemVirtual *ctx);
 
 /* ---- pieces ---- */
 
-/* Copies count elements as a few boxes that both sides have. False, and nothing is done, where their shapes have no rows
- * in common, or where the boxes would be too many. */
+/* Copies count elements as a few boxes that both sides have. False, and nothing is done, where
+ * their shapes have no rows in common, or where the boxes would be too many. */
 bool umem_array_copy_pieces(umemArraySide const *from, umemArraySide const *to, int64_t count,
                             size_t item_size);
 
@@ -126,9 +131,9 @@ bool umem_array_copy_pieces(umemArraySide const *from, umemArraySide const *to, 
 
 /* What computes elements. */
 typedef struct umemArrayMaker {
-  /* Writes the elements first ... first + count - 1, without gaps, to out. Called by many threads at a time, for ranges
-   * that do not overlap, and computes the same whatever the ranges are. scratch: the bytes asked for below. Records
-   * no failure. */
+  /* Writes the elements first ... first + count - 1, without gaps, to out. Called by many threads
+   * at a time, for ranges that do not overlap, and computes the same whatever the ranges are.
+   * scratch: the bytes asked for below. Records no failure. */
   void (*make)(struct umemArrayMaker const *self, int64_t first, int64_t count, void *out,
                void *scratch);
   size_t item_size; /* of an element */
@@ -139,14 +144,15 @@ typedef struct umemArrayMaker {
       whole; /* calls are as long as the chunk even where the array has shorter rows without gaps */
 } umemArrayMaker;
 
-/* Bytes of a chunk that stays in the first cache, and of one with some whole columns, which stays in the second. */
+/* Bytes of a chunk that stays in the first cache, and of one with some whole columns, which stays
+ * in the second. */
 enum { umemArrayNear = 16 << 10, umemArrayWide = 256 << 10 };
 
 /* How many elements of that size are in so many bytes: at least 1. */
 int64_t umem_array_chunk(size_t bytes, size_t item_size);
 
-/* Writes count elements to the side, whose memory allows it, in blocks of bounded size. On contexts that umem cannot
- * address the elements are copied, and have arrived on return. */
+/* Writes count elements to the side, whose memory allows it, in blocks of bounded size. On contexts
+ * that umem cannot address the elements are copied, and have arrived on return. */
 void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker const *maker);
 
 /* ---- sides in RAM ---- */
@@ -155,7 +161,8 @@ void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker cons
 int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_size,
                         uintptr_t *adr);
 
-/* Copies count elements of RAM to bytes without gaps, and the other way round, in the calling thread. */
+/* Copies count elements of RAM to bytes without gaps, and the other way round, in the calling
+ * thread. */
 void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, void *out,
                      size_t item_size);
 void umem_array_put(void const *in, umemArrayAxes const *to, int64_t offset, int64_t count,

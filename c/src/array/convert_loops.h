@@ -1,9 +1,8 @@
-/* convert_loops.h - the body of convert_loops.c and convert_loops_avx2.c: a loop for each pair of types, and their
- * table.
+/* convert_loops.h - the body of convert_loops.c and convert_loops_avx2.c: a loop for each pair of
+ * types, and their table.
  *
- * LOOPS_TABLE is its name, LOOPS_TARGET the attribute of each function. With LOOPS_HALVES the file has f16_to_f32 and
- * f32_to_f16 already. Addresses need no alignment, so the types have
- * none. */
+ * LOOPS_TABLE is its name, LOOPS_TARGET the attribute of each function. With LOOPS_HALVES the file
+ * has f16_to_f32 and f32_to_f16 already. Addresses need no alignment, so the types have none. */
 #include "array/loops.h"
 #include "array/convert_number.h"
 

@@ -1,5 +1,5 @@
-/* convert_loops_avx2.c - conversions for x86 processors with AVX2, all of which have F16C, too. umem_conversion
- * finds out whether this is one. */
+/* convert_loops_avx2.c - conversions for x86 processors with AVX2, all of which have F16C, too.
+ * umem_conversion finds out whether this is one. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <stdbool.h>

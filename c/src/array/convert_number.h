@@ -1,5 +1,5 @@
-/* convert_number.h - one number of a type from one of another type, in words that compilers turn into vector code: no
- * branches, and no conversion that is out of range. */
+/* convert_number.h - one number of a type from one of another type, in words that compilers turn
+ * into vector code: no branches, and no conversion that is out of range. */
 #ifndef UMEM_CONVERT_NUMBER_H
 #define UMEM_CONVERT_NUMBER_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Where a < limit, both below 2^31, one, else other: by arithmetic. Of ?: around longer terms compilers make a branch, and
- * then leave the loop as it is. */
+/* Where a < limit, both below 2^31, one, else other: by arithmetic. Of ?: around longer terms
+ * compilers make a branch, and then leave the loop as it is. */
 static inline uint32_t choose(uint32_t a, uint32_t limit, uint32_t one, uint32_t other) {
   uint32_t mask = 0 - ((a - limit) >> 31);
   return other ^ ((one ^ other) & mask);
@@ -45,8 +45,8 @@ static inline float float_of_bits(uint32_t bits) {
     (result) = (D)(kept_ > top ? top : kept_);                                                     \
   } while (0)
 
-/* A floating-point number: toward zero, NaN to 0. `end` is the first power of two out of range, top the largest number
- * of type F in range. */
+/* A floating-point number: toward zero, NaN to 0. `end` is the first power of two out of range, top
+ * the largest number of type F in range. */
 #define FLOAT_TO_INTEGER(F, digits, D, x, result)                                                  \
   do {                                                                                             \
     D const half_ = LARGEST(D) / 2 + 1;                                                            \
@@ -59,8 +59,8 @@ static inline float float_of_bits(uint32_t bits) {
     (result) = BITS(D) > (digits) && (x) >= end ? LARGEST(D) : inside;                             \
   } while (0)
 
-/* A floating-point number toward zero, modulo 2^64; infinities and NaN become 0. Each step is exact. From 2^127 on
- * all numbers are multiples of 2^64. */
+/* A floating-point number toward zero, modulo 2^64; infinities and NaN become 0. Each step is
+ * exact. From 2^127 on all numbers are multiples of 2^64. */
 static inline uint64_t wrapped_number(double x) {
   double const length = x < 0 ? -x : x;
   if (!(length < 0x1p127)) return 0;
@@ -104,9 +104,10 @@ static inline float float_of_bfloat(uint16_t x) { return float_of_bits((uint32_t
 
 /* ---- on the way to them ----
  *
- * To round twice is to round wrongly, but not if the first time is to odd: of the two neighbours of a number that is no
- * float, the one whose last bit is 1. Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
- * algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008. */
+ * To round twice is to round wrongly, but not if the first time is to odd: of the two neighbours of
+ * a number that is no float, the one whose last bit is 1. Source: Boldo and Melquiond, "Emulation
+ * of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on
+ * Computers 57(4), 2008. */
 
 static inline float odd_of_double(double x) {
   float near = (float)x;
@@ -116,7 +117,8 @@ static inline float odd_of_double(double x) {
   return float_of_bits(bits + up - down);
 }
 
-/* Of an integer of 64 bits, given as magnitude: its first 53 bits, the last of them 1 where others follow. */
+/* Of an integer of 64 bits, given as magnitude: its first 53 bits, the last of them 1 where others
+ * follow. */
 static inline double odd_of_magnitude(uint64_t x) {
   uint64_t cut = x >> 11 | ((x & 2047) != 0);
   return x >> 53 ? (double)(int64_t)cut * 2048.0 : (double)(int64_t)x;

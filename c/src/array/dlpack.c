@@ -12,8 +12,8 @@
 /* Whether tensors with this code are used on streams of CUDA. */
 static bool has_streams(int32_t code) { return code == umemDLCUDA || code == umemDLCUDAManaged; }
 
-/* The device of tensors in memory of ctx, with the number of the GPU also for managed memory. Its code is umemDLDefault
- * if there can be none. Asks no driver. */
+/* The device of tensors in memory of ctx, with the number of the GPU also for managed memory. Its
+ * code is umemDLDefault if there can be none. Asks no driver. */
 static umemDLDevice device_of(umemVirtual *ctx) {
   int id = 0;
   umemDLDevice device = {umemDLDefault, 0};
@@ -254,7 +254,8 @@ static bool check_device(umemVirtual *ctx, umemDLDevice of) {
                    (int)of.device_type, (int)of.device_id, umem_get_device_name(ctx));
 }
 
-/* Writes the strides in bytes. Those of dimensions without a second element mean nothing: they are replaced. */
+/* Writes the strides in bytes. Those of dimensions without a second element mean nothing: they are
+ * replaced. */
 static bool take_strides(int64_t *bytes, umemDLTensor const *dl, size_t item_size) {
   for (int k = 0; k < dl->ndim; k++) {
     int64_t stride = dl->shape[k] > 1 ? dl->strides[k] : 1;

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <umem/element.h>
 
-/* What each code is called, and which bits it has: the bit of value n / 8 in sizes stands for n bits, a power of two. */
+/* What each code is called, and which bits it has: the bit of value n / 8 in sizes stands for n
+ * bits, a power of two. */
 typedef struct Code {
   char const *name;
   unsigned sizes;

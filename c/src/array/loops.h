@@ -7,8 +7,8 @@
 
 /* ---- conversions ---- */
 
-/* Converts count numbers that are so many bytes apart. The addresses need no alignment; no number of src is in the
- * bytes of one of dst. Fast where the numbers have no gaps. */
+/* Converts count numbers that are so many bytes apart. The addresses need no alignment; no number
+ * of src is in the bytes of one of dst. Fast where the numbers have no gaps. */
 typedef void umemConvertLoop(void const *src, ptrdiff_t src_step, void *dst, ptrdiff_t dst_step,
                              size_t count);
 
@@ -56,10 +56,12 @@ typedef struct umemRandom {
 
 enum { umemRandomLanes = 8, umemUniform = 0, umemNormal = 1 };
 
-/* Philox4x32-10 of umemRandomLanes counters: word w of counter l is words[w][l], which becomes that of the result. */
+/* Philox4x32-10 of umemRandomLanes counters: word w of counter l is words[w][l], which becomes that
+ * of the result. */
 typedef void umemPhilox(uint32_t const key[2], uint32_t words[4][umemRandomLanes]);
 
-/* Writes the numbers of the blocks first ... first + count - 1, two each; count is a multiple of umemRandomLanes. */
+/* Writes the numbers of the blocks first ... first + count - 1, two each; count is a multiple of
+ * umemRandomLanes. */
 typedef void umemRandomLoop(umemRandom const *random, uint64_t first, size_t count, double *out);
 
 typedef struct umemRandomLoops {

@@ -1,7 +1,7 @@
 /* npy.c - umem/npy.h: parses headers of .npy files, word by word.
  *
- * Nothing in a header is trusted. Words, numbers, dimensions and nested lists have limits, and each function that parses a
- * part returns false, with a status, for what is none. */
+ * Nothing in a header is trusted. Words, numbers, dimensions and nested lists have limits, and each
+ * function that parses a part returns false, with a status, for what is none. */
 #include <umem/npy.h>
 
 #include "core/status.h"
@@ -205,7 +205,8 @@ static bool is_called(Kind const *kind, char const *text, bool has_order) {
   return kind->type && !has_order && !strcmp(text, name);
 }
 
-/* Whether NumPy knows the type, which umem does not have: a letter, perhaps a size, perhaps a unit of time. */
+/* Whether NumPy knows the type, which umem does not have: a letter, perhaps a size, perhaps a unit
+ * of time. */
 static bool is_of_numpy(char const *text) {
   if (!*text || !strchr("SUVOaMm", *text)) return false;
   bool is_time = *text == 'M' || *text == 'm';
@@ -283,7 +284,8 @@ static bool parse_dictionary(Text *text, umemNpyHeader *header, Fields *fields) 
 
 /* ---- the elements ---- */
 
-/* Fills in the strides, and the bytes of all elements. Also without any, the other extents must be possible. */
+/* Fills in the strides, and the bytes of all elements. Also without any, the other extents must be
+ * possible. */
 static bool lay_out(umemNpyHeader *header, size_t item_size) {
   int64_t stride = (int64_t)item_size;
   bool is_empty = false;

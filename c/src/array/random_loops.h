@@ -1,9 +1,10 @@
 /* random_loops.h - the body of random_loops.c and random_loops_avx2.c.
  *
- * LOOPS_TABLE is the name of the table, LOOPS_TARGET the attribute of each function, LOOPS_BYTES the size of vectors,
- * MULTIPLY(a, b) the products of the lower halves of their lanes, and STORE(out, a, b) writes their lanes in turns.
- * The vectors are those of GCC and Clang, so that plain -O2 makes vector code. The arithmetic is that of IEEE 754,
- * one operation at a time: the results do not depend on the compiler, and no function of libm has a part in them. */
+ * LOOPS_TABLE is the name of the table, LOOPS_TARGET the attribute of each function, LOOPS_BYTES
+ * the size of vectors, MULTIPLY(a, b) the products of the lower halves of their lanes, and
+ * STORE(out, a, b) writes their lanes in turns. The vectors are those of GCC and Clang, so that
+ * plain -O2 makes vector code. The arithmetic is that of IEEE 754, one operation at a time: the
+ * results do not depend on the compiler, and no function of libm has a part in them. */
 #include "array/loops.h"
 
 #include <string.h>
@@ -17,8 +18,8 @@ enum { lanes = LOOPS_BYTES / 8 };
 
 /* ---- Philox4x32-10; source: see umem/array_random.h ---- */
 
-/* Words are the lower halves of lanes; the upper halves hold anything. Two vectors at a time: the rounds of one wait
- * for their products while those of the other go on. */
+/* Words are the lower halves of lanes; the upper halves hold anything. Two vectors at a time: the
+ * rounds of one wait for their products while those of the other go on. */
 enum { pair = 2 };
 typedef struct Words {
   Bits at[4][pair];
@@ -124,11 +125,11 @@ LOOPS_TARGET static void uniform(umemRandom const *random, uint64_t first, size_
 
 /* ---- Box and Muller ----
  *
- * log x = e log 2 + 2 artanh s with s = (m - 1) / (m + 1), x = m 2^e and m in [sqrt 1/2, sqrt 2): |s| < 0.172. The
- * sine and the cosine are of angles in [-pi/4, pi/4]. The polynomials in q, the square of s or of the angle,
- * interpolate at the zeros of a Chebyshev polynomial: artanh s = s (1 + q p(q)), relative error 2^-57; sin x = x (1 +
- * q p(q)), 2^-55; cos x = 1 + q p(q), 2^-61. Terms are added in pairs: the sums of the pairs do not wait for one
- * another. */
+ * log x = e log 2 + 2 artanh s with s = (m - 1) / (m + 1), x = m 2^e and m in [sqrt 1/2, sqrt 2):
+ * |s| < 0.172. The sine and the cosine are of angles in [-pi/4, pi/4]. The polynomials in q, the
+ * square of s or of the angle, interpolate at the zeros of a Chebyshev polynomial: artanh s = s (1
+ * + q p(q)), relative error 2^-57; sin x = x (1 + q p(q)), 2^-55; cos x = 1 + q p(q), 2^-61. Terms
+ * are added in pairs: the sums of the pairs do not wait for one another. */
 
 /* -2 log x, for a normal x in [2^-52, 1]. */
 INLINE Numbers square_of(Numbers x) {
@@ -166,8 +167,8 @@ INLINE Numbers root_of(Numbers x) {
   return x;
 }
 
-/* Numbers of a normal distribution from a radius and the bits of an angle: the upper two are its quarter of a turn,
- * the others the place in the quarter, from -1/2 to 1/2 of it. */
+/* Numbers of a normal distribution from a radius and the bits of an angle: the upper two are its
+ * quarter of a turn, the others the place in the quarter, from -1/2 to 1/2 of it. */
 INLINE void turn(umemRandom const *random, Numbers radius, Bits bits, double *out) {
   Numbers x = (from_one(bits << 2) - 1.5) * 1.5707963267948966;
   Bits quarter = bits >> 62, sine = (Bits)sine_of(x, x * x), cosine = (Bits)cosine_of(x * x);
@@ -179,8 +180,8 @@ INLINE void turn(umemRandom const *random, Numbers radius, Bits bits, double *ou
   STORE(out, random->origin + radius * along, random->origin + radius * across);
 }
 
-/* Each step for a batch of vectors: a processor works on the short loops of several vectors at a time, and not on
- * whole numbers, which are long chains of operations. */
+/* Each step for a batch of vectors: a processor works on the short loops of several vectors at a
+ * time, and not on whole numbers, which are long chains of operations. */
 LOOPS_TARGET static void normal(umemRandom const *random, uint64_t first, size_t count,
                                 double *restrict out) {
   enum { batch = 64 };

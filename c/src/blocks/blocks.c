@@ -25,7 +25,8 @@ static void *recorded_on(Blocks const *self) {
   return given->destination.ctx ? given->destination.ctx : given->place;
 }
 
-/* Whether blocks may be used; else records why not. A failed constructor has recorded that already. */
+/* Whether blocks may be used; else records why not. A failed constructor has recorded that
+ * already. */
 static Blocks *blocks_of(umemBlocks *blocks) {
   if (blocks && blocks->impl) return blocks->impl;
   if (!blocks || blocks->status == umemOK)
@@ -68,8 +69,8 @@ umemStatusType umemBlocks_ctor(umemBlocks *blocks, umemBlocksOptions const *opti
 
 /* ---- the end of the passage ---- */
 
-/* Stops, and records what has failed. A block that could not be read counts only if the program has asked for it:
- * it may have been read ahead. */
+/* Stops, and records what has failed. A block that could not be read counts only if the program has
+ * asked for it: it may have been read ahead. */
 static void finish(Blocks *self, bool asked) {
   umemPump *pump = self->pump;
   self->over = true;

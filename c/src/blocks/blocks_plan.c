@@ -8,13 +8,14 @@
 #include <string.h>
 
 static size_t const default_budget = 64 << 20;
-/* While the first block is read and the last one written, nothing overlaps. So there are many blocks, */
+/* While the first block is read and the last one written, nothing overlaps. So there are many
+ * blocks, */
 static size_t const many_blocks = 32, few_blocks = 16;
-/* or, where blocks are only read for a device: of its threads each has two pieces under way, and they need blocks whose
- * sum is some times as long, */
+/* or, where blocks are only read for a device: of its threads each has two pieces under way, and
+ * they need blocks whose sum is some times as long, */
 static size_t const device_blocks = 20;
-/* but each has so many bytes that all threads can share it, or in a small array at least so many that a disk or a GPU
- * copies it at full speed. */
+/* but each has so many bytes that all threads can share it, or in a small array at least so many
+ * that a disk or a GPU copies it at full speed. */
 static size_t const shared_block = 4 << 20, small_block = 1 << 20;
 
 enum { reading_depth = 3, writing_depth = 4, device_depth = 5 };
@@ -68,8 +69,8 @@ static bool interleave(umemRows const *one, umemRows const *other) {
   return low->nbytes <= offset && high->nbytes <= stride - offset;
 }
 
-/* Whether a row of the destination takes the place of that row of the source, and of no later one: those are read after
- * it is written. */
+/* Whether a row of the destination takes the place of that row of the source, and of no later one:
+ * those are read after it is written. */
 static bool are_same_rows(umemRows const *source, umemRows const *destination, size_t count) {
   bool reaches_back = count > 1 && source->stride < 0 && source->nbytes > distance_of(source);
   return source->adr == destination->adr && source->stride == destination->stride && !reaches_back;
@@ -176,8 +177,8 @@ static size_t most_rows(umemBlocksPlan *plan, size_t depth, size_t budget) {
 
 static size_t quotient_up(size_t n, size_t by) { return n / by + (n % by != 0); }
 
-/* Where the destination replaces the source, the ghost rows before a block are those of blocks that are written
- * earlier: they must have been read first. */
+/* Where the destination replaces the source, the ghost rows before a block are those of blocks that
+ * are written earlier: they must have been read first. */
 static size_t blocks_ahead(umemBlocksPlan const *plan, size_t rows, bool replaces) {
   if (!replaces) return 0;
   size_t ahead = quotient_up(plan->given.before, rows);
@@ -289,7 +290,8 @@ static char *add_number(char *end, size_t number) {
   return end + length;
 }
 
-/* Each block is named, but few names are read: snprintf takes longer than the copy of a short block. */
+/* Each block is named, but few names are read: snprintf takes longer than the copy of a short
+ * block. */
 void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
                          size_t number, char name[umemBlockNameSize]) {
   umemBlockRange range = umemBlocksPlan_range(plan, number);

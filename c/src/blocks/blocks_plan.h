@@ -30,8 +30,8 @@ umemBlockRange umemBlocksPlan_range(umemBlocksPlan const *plan, size_t number);
 
 enum { umemBlockNameSize = 160 };
 
-/* What the messages of failures with a block begin with: "umemBlocks_next: reading block 7 of 16 (rows 700 to 799)".
- * function: of at most 40 characters, as verb is of at most 10. */
+/* What the messages of failures with a block begin with: "umemBlocks_next: reading block 7 of 16
+ * (rows 700 to 799)". function: of at most 40 characters, as verb is of at most 10. */
 void umemBlocksPlan_name(umemBlocksPlan const *plan, char const *function, char const *verb,
                          size_t number, char name[umemBlockNameSize]);
 

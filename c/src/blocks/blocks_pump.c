@@ -1,18 +1,20 @@
 /* blocks_pump.c - moves blocks between an array and a place, by several threads if there are some.
  *
- * Reading and writing are two legs. A block may be read when its slot is free, and written when it was given back (and,
- * where it replaces ghost rows of later blocks, when these have been read). A leg has a thread of its own, or the calling
- * thread does its blocks while it waits for the next block. So the same conditions hold with any number of threads.
+ * Reading and writing are two legs. A block may be read when its slot is free, and written when it
+ * was given back (and, where it replaces ghost rows of later blocks, when these have been read). A
+ * leg has a thread of its own, or the calling thread does its blocks while it waits for the next
+ * block. So the same conditions hold with any number of threads.
  *
  * The thread that reads shares the blocks with the workers of all copies. Only one thread writes,
  * because after a failure no later block may be written.
  *
- * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all threads are busy until
- * the last block, however many pieces a block has. A thread that finds no piece waits while others read: the program
- * may give a block back meanwhile. When no thread reads any more, the threads return to the workers that all copies share.
+ * The blocks are one sequence of pieces. Each thread takes the next piece, and reads it. So all
+ * threads are busy until the last block, however many pieces a block has. A thread that finds no
+ * piece waits while others read: the program may give a block back meanwhile. When no thread reads
+ * any more, the threads return to the workers that all copies share.
  *
- * A block is one piece if every copy has to wait for a device, or if its route is only for long copies. Several such
- * blocks are read at the same time. */
+ * A block is one piece if every copy has to wait for a device, or if its route is only for long
+ * copies. Several such blocks are read at the same time. */
 #include "blocks/blocks_pump.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -24,16 +26,17 @@
 
 /* ---- reads ---- */
 
-/* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a GPU as much time as
- * a long one. If pieces are long, a block has too few for all threads. */
+/* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a
+ * GPU as much time as a long one. If pieces are long, a block has too few for all threads. */
 static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
 
-/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before many are awake. */
+/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before
+ * many are awake. */
 enum { short_feeders = 8, feeders = 12 };
 static size_t const short_passage = 128 << 20;
 
-/* Several blocks that are one piece are read at the same time if they are shorter than this: the copy of a longer one
- * keeps all threads busy. */
+/* Several blocks that are one piece are read at the same time if they are shorter than this: the
+ * copy of a longer one keeps all threads busy. */
 static size_t const together_below = 128 << 20;
 
 /* One thread that reads. */
@@ -249,7 +252,8 @@ static void read_pieces(void *data, unsigned number) {
   umem_thread.step = step;
 }
 
-/* Sets how many threads read the next blocks: as many as there is room for if the program has no block. */
+/* Sets how many threads read the next blocks: as many as there is room for if the program has no
+ * block. */
 static void choose_threads(Job *job, bool one) {
   umemReads const *reads = &job->pump->reads;
   umemBlocksPlan const *plan = &job->pump->slots.plan;
@@ -278,7 +282,8 @@ void umemReads_run(umemPump *pump, bool one) {
 
 /* ---- how ---- */
 
-/* Whether copies from the source are done when they return. Otherwise each part would have to be waited for. */
+/* Whether copies from the source are done when they return. Otherwise each part would have to be
+ * waited for. */
 static bool can_cut(umemPump const *pump) {
   unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
   return !(((umemVirtual *)pump->slots.plan.given.source.ctx)->capabilities & device);
@@ -316,8 +321,8 @@ static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
   reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
 }
 
-/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep all threads of a copy
- * busy. */
+/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep
+ * all threads of a copy busy. */
 static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
   bool together = !plan->given.destination.ctx && plan->depth > 2 &&
                   plan->in_bytes >= least_piece && plan->in_bytes < together_below;
@@ -428,7 +433,8 @@ static void run_or_wait(umemPump *pump) {
 
 /* ---- the program's side ---- */
 
-/* Work that the program has queued with the block comes before what is done with its memory from now on. */
+/* Work that the program has queued with the block comes before what is done with its memory from
+ * now on. */
 static bool order_after_work(umemPump *pump, size_t number) {
   if (umemSlots_queue(&pump->slots, number) == pump->slots.plan.given.place) return true;
   char name[umemBlockNameSize];
@@ -590,8 +596,8 @@ static void join_threads(umemPump *pump) {
   pthread_cond_destroy(&pump->changed);
 }
 
-/* A child of fork has no threads to join, and no thread there waits for the condition. Where the place does not work in
- * it either, the memory goes with the process. */
+/* A child of fork has no threads to join, and no thread there waits for the condition. Where the
+ * place does not work in it either, the memory goes with the process. */
 void umemPump_end(umemPump *pump) {
   bool inherited = pump->forks != umem_fork_count();
   umemAttempt forgotten;

@@ -43,7 +43,8 @@ static void copy_rows(umemRows const *from, umemRows const *to, size_t count) {
 
 /* ---- the parts of a block ---- */
 
-/* The rows of a block in memory: ghost rows that the array has not, then rows of the array, then such ghost rows. */
+/* The rows of a block in memory: ghost rows that the array has not, then rows of the array, then
+ * such ghost rows. */
 typedef struct Regions {
   umemBlockRange range;
   size_t first; /* row of the array that stands first */

@@ -46,12 +46,13 @@ umemSlotPart umemSlots_part(umemSlots const *slots, size_t number, size_t at, si
 /* Whether the part stands in the source as one run, too. If so, fills in *piece. */
 bool umemSlots_piece(umemSlots const *slots, umemSlotPart const *part, umemCopyPiece *piece);
 
-/* Reads a part, or writes a block, and returns when that is done. False, with a status, when it failed. */
+/* Reads a part, or writes a block, and returns when that is done. False, with a status, when it
+ * failed. */
 bool umemSlots_read(umemSlots const *slots, umemSlotPart const *part);
 bool umemSlots_write(umemSlots const *slots, size_t number);
 
-/* Orders what the queue of a block does from now on after what the program has queued on the place. False, with a
- * status, if it fails. */
+/* Orders what the queue of a block does from now on after what the program has queued on the place.
+ * False, with a status, if it fails. */
 bool umemSlots_order(umemSlots const *slots, size_t number);
 
 /* ---- passages ---- */
@@ -102,8 +103,9 @@ typedef struct umemLeg {
   pthread_t thread;
 } umemLeg;
 
-/* A block is in its slot from the beginning of its reading to the end of its writing. One lock guards the numbers
- * below. What is in a slot belongs to the threads that read or write the block, or to the program. */
+/* A block is in its slot from the beginning of its reading to the end of its writing. One lock
+ * guards the numbers below. What is in a slot belongs to the threads that read or write the block,
+ * or to the program. */
 typedef struct umemPump {
   umemSlots slots;
   char const *function; /* of which failures are */

@@ -212,8 +212,8 @@ static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *op
   return true;
 }
 
-/* Takes the initial bytes as one chunk, so that the constructor fails if the upstream has no such chunk. The
- * maximum may cut off the last block. */
+/* Takes the initial bytes as one chunk, so that the constructor fails if the upstream has no such
+ * chunk. The maximum may cut off the last block. */
 static bool take_initial(umemVirtual *ctx, size_t initial) {
   umemFixedFreeList *list = list_of(ctx);
   size_t most = list->maximum / list->block_size;

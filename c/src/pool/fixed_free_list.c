@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values of links that are no numbers. no_block: the end of the stack. in_transit: a block that is neither live
- * nor in the stack. Above that: a block that is live at its first multiple of 2^shift. */
+/* Values of links that are no numbers. no_block: the end of the stack. in_transit: a block that is
+ * neither live nor in the stack. Above that: a block that is live at its first multiple of
+ * 2^shift. */
 static uint32_t const in_transit = UINT32_MAX - 64, no_block = UINT32_MAX - 65;
 
 static uint32_t live_link(unsigned shift) { return UINT32_MAX - shift; }
@@ -195,9 +196,9 @@ static uint64_t allowed(umemFixedFreeList const *list) {
   return taken < most ? most - taken : 0;
 }
 
-/* A new chunk of next_count blocks; if the upstream has no such chunk, of half as many, and so on. The next
- * chunk is at most twice as large: when little memory is left, not each growth tries all sizes. The lock is
- * open meanwhile. */
+/* A new chunk of next_count blocks; if the upstream has no such chunk, of half as many, and so on.
+ * The next chunk is at most twice as large: when little memory is left, not each growth tries all
+ * sizes. The lock is open meanwhile. */
 static umemFixedChunk *grow(umemFixedFreeList *list, umemFixedFailure *failure) {
   for (uint32_t count = list->next_count;; count /= 2) {
     uint64_t most = allowed(list);
@@ -218,8 +219,8 @@ static void offer(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t but) 
   push(list, chunk->first + but, &chunk->links[chunk->count - 1]);
 }
 
-/* Gives back a chunk all of whose blocks are free. If the upstream refuses, because its stream is being
- * captured for example, the chunk stays. */
+/* Gives back a chunk all of whose blocks are free. If the upstream refuses, because its stream is
+ * being captured for example, the chunk stays. */
 static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   uint64_t before = umem_thread.failures;
@@ -322,8 +323,8 @@ static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
   return locate_containing(list, adr, location) && live_at(location->start, location->link) == adr;
 }
 
-/* Whether the chunk is still where it was when the location was found: a trim may have been faster than the
- * free of a block that was not live. */
+/* Whether the chunk is still where it was when the location was found: a trim may have been faster
+ * than the free of a block that was not live. */
 static bool still_holds(Location const *location) {
   return __atomic_load_n(&location->chunk->adr, __ATOMIC_ACQUIRE) == location->base;
 }

@@ -1,15 +1,18 @@
-/* fixed_free_list.h - the free blocks of one size, and the chunks of an upstream that they are cut from.
+/* fixed_free_list.h - the free blocks of one size, and the chunks of an upstream that they are cut
+ * from.
  *
- * The numbers of free blocks are in a stack (R. K. Treiber: "Systems Programming: Coping with Parallelism",
- * IBM RJ 5118, 1986). Its head is one word: the number of the uppermost block, and a tag that every change
- * increments, so that a thread notices if another one was faster. Each block has a link: the number of the
- * block below it in the stack, or a mark that the block is live, with its alignment. The thread that changes a link
- * from live to free owns the block. So if two threads free one block, one of them fails.
+ * The numbers of free blocks are in a stack (R. K. Treiber: "Systems Programming: Coping with
+ * Parallelism", IBM RJ 5118, 1986). Its head is one word: the number of the uppermost block, and a
+ * tag that every change increments, so that a thread notices if another one was faster. Each block
+ * has a link: the number of the block below it in the stack, or a mark that the block is live, with
+ * its alignment. The thread that changes a link from live to free owns the block. So if two threads
+ * free one block, one of them fails.
  *
- * Threads: take and put need no lock. The lock protects the set of chunks. It is released while the upstream
- * allocates a chunk; other threads that find no block wait for this chunk if they may (growth.h). Descriptors of
- * chunks, and old tables, stay until the end, because a slower thread may be reading them. A chunk begins at
- * a page of the page map, and shares no page with another chunk. */
+ * Threads: take and put need no lock. The lock protects the set of chunks. It is released while the
+ * upstream allocates a chunk; other threads that find no block wait for this chunk if they may
+ * (growth.h). Descriptors of chunks, and old tables, stay until the end, because a slower thread
+ * may be reading them. A chunk begins at a page of the page map, and shares no page with another
+ * chunk. */
 #ifndef UMEM_FIXED_FREE_LIST_H
 #define UMEM_FIXED_FREE_LIST_H
 
@@ -71,8 +74,8 @@ typedef struct umemFixedFreeList {
   uint64_t held_chunks, held_blocks, held_peak;
 } umemFixedFreeList;
 
-/* For a list whose members above map are set and whose other members are zero. Returns false, with nothing to
- * release, if it is out of memory. */
+/* For a list whose members above map are set and whose other members are zero. Returns false, with
+ * nothing to release, if it is out of memory. */
 bool umemFixedFreeList_init(umemFixedFreeList *list);
 
 /* Gives all chunks back, with whatever is in them. */
@@ -81,32 +84,34 @@ void umemFixedFreeList_fini(umemFixedFreeList *list);
 /* The most bytes that a block can have before its first multiple of alignment. */
 size_t umemFixedFreeList_pad(umemFixedFreeList const *list, size_t alignment);
 
-/* Takes a block, and returns the first address in it that is a multiple of 2^shift. If there is no block, returns
- * the upstream's null and describes the failure in *failure. */
+/* Takes a block, and returns the first address in it that is a multiple of 2^shift. If there is no
+ * block, returns the upstream's null and describes the failure in *failure. */
 uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
                                  umemFixedFailure *failure);
 
-/* Frees the live block for which take returned adr. Returns false, and changes nothing, if there is none. */
+/* Frees the live block for which take returned adr. Returns false, and changes nothing, if there is
+ * none. */
 bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr);
 
-/* Returns how many blocks are live; approximately, while other threads take and put. Under the lock. It reads the
- * link of each block, because a counter would be one more word that all threads change. */
+/* Returns how many blocks are live; approximately, while other threads take and put. Under the
+ * lock. It reads the link of each block, because a counter would be one more word that all threads
+ * change. */
 uint64_t umemFixedFreeList_count(umemFixedFreeList *list);
 
 /* Whether take returned adr for a live block. If so, writes to *start where the block begins. */
 bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start);
 
-/* Describes the live block that contains adr: what take returned, and the bytes from there on. Returns false if there is
- * none. */
+/* Describes the live block that contains adr: what take returned, and the bytes from there on.
+ * Returns false if there is none. */
 bool umemFixedFreeList_find_containing(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start,
                                        size_t *nbytes);
 
-/* Allocates a chunk of count blocks, before other threads use the list. If it cannot, returns false and describes
- * the failure in *failure. */
+/* Allocates a chunk of count blocks, before other threads use the list. If it cannot, returns false
+ * and describes the failure in *failure. */
 bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixedFailure *failure);
 
-/* Gives back chunks without live blocks, as long as at least keep bytes stay. *held is an open attempt, which holds
- * back the failures. */
+/* Gives back chunks without live blocks, as long as at least keep bytes stay. *held is an open
+ * attempt, which holds back the failures. */
 void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *held);
 
 #endif

@@ -11,8 +11,9 @@ void umemGrowth_init(umemGrowth *growth) {
   pthread_cond_init(&growth->answered, NULL);
 }
 
-/* In a child of fork there are no requests and no waiting threads. The condition variable may still record waiting
- * threads of the parent, and its end would wait for them, so the child initialises it again. */
+/* In a child of fork there are no requests and no waiting threads. The condition variable may still
+ * record waiting threads of the parent, and its end would wait for them, so the child initialises
+ * it again. */
 static void leave_parent(umemGrowth *growth) {
   if (growth->lineage == umem_fork_count()) return;
   *growth = (umemGrowth){.serial = growth->serial, .lineage = umem_fork_count()};

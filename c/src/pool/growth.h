@@ -1,9 +1,11 @@
-/* growth.h - the running requests for chunks of one owner (a pool, or a list of blocks of one size) to its upstream.
+/* growth.h - the running requests for chunks of one owner (a pool, or a list of blocks of one size)
+ * to its upstream.
  *
- * The owner releases its lock during a request, because the upstream may call functions of the program
- * (umemRetry), which may use the owner. Other threads that need memory may wait for the result. Deadlocks are
- * possible if one owner is over another, or if the callbacks of their upstreams use each other. To prevent them, a
- * thread waits only for an owner that was created before every owner that has a request of this thread.
+ * The owner releases its lock during a request, because the upstream may call functions of the
+ * program (umemRetry), which may use the owner. Other threads that need memory may wait for the
+ * result. Deadlocks are possible if one owner is over another, or if the callbacks of their
+ * upstreams use each other. To prevent them, a thread waits only for an owner that was created
+ * before every owner that has a request of this thread.
  *
  * All functions except init and fini are called under the owner's lock. */
 #ifndef UMEM_GROWTH_H
@@ -38,13 +40,13 @@ void umemGrowth_fini(umemGrowth *growth);
 void umemGrowth_begin(umemGrowth *growth, umemGrowthRequest *request, uint64_t amount, bool ample);
 void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request);
 
-/* Waits, with the owner's lock, until a request of another thread has ended, or until a spurious wake-up. Returns
- * false at once if there is no request for which this thread may wait. The lock is released during the wait, so read
- * the owner again afterwards. */
+/* Waits, with the owner's lock, until a request of another thread has ended, or until a spurious
+ * wake-up. Returns false at once if there is no request for which this thread may wait. The lock is
+ * released during the wait, so read the owner again afterwards. */
 bool umemGrowth_await(umemGrowth *growth, umemLock *lock);
 
-/* The amount of all requests, and whether one of them is ample. In a child of fork the earlier requests are those of
- * the parent, and do not count. */
+/* The amount of all requests, and whether one of them is ample. In a child of fork the earlier
+ * requests are those of the parent, and do not count. */
 static inline uint64_t umemGrowth_amount(umemGrowth const *growth) {
   return growth->lineage == umem_fork_count() ? growth->amount : 0;
 }

@@ -1,6 +1,8 @@
-/* pool_block.c - the methods for blocks, which pools and their views share, and the counts of a pool. See pool.h.
+/* pool_block.c - the methods for blocks, which pools and their views share, and the counts of a
+ * pool. See pool.h.
  *
- * A small block costs no lock: it comes from the calling thread's stack of its class, and goes there. */
+ * A small block costs no lock: it comes from the calling thread's stack of its class, and goes
+ * there. */
 #include "pool/pool_block.h"
 #include "core/context.h"
 #include "core/realloc.h"
@@ -107,8 +109,8 @@ bool umemPoolBlock_has_pool(umemVirtual *ctx) {
   return false;
 }
 
-/* What fails below the pool of a view, or in another queue, is not upstream of the view: the failure becomes
- * its own. */
+/* What fails below the pool of a view, or in another queue, is not upstream of the view: the
+ * failure becomes its own. */
 void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   if (impl->list == impl->core->own) {
@@ -252,8 +254,8 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
   umemLock_release(&core->lock);
 }
 
-/* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its caller has
- * no registers to save. */
+/* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its
+ * caller has no registers to save. */
 static __attribute__((noinline)) void keep(umemVirtual *ctx, size_t class, umemPoolEntry entry) {
   umemPoolCache *cache = umemPoolCache_last();
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
@@ -287,8 +289,8 @@ uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes) {
   return alloc_small(ctx, cache, class);
 }
 
-/* Uses the smallest class whose blocks are all at multiples of alignment: at the latest the next power of
- * two. */
+/* Uses the smallest class whose blocks are all at multiples of alignment: at the latest the next
+ * power of two. */
 uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
   if (alignment <= core->alignment) return umemPoolBlock_alloc(ctx, size);
@@ -300,7 +302,8 @@ uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t
   return alloc_small(ctx, cache, class);
 }
 
-/* The bytes of the live block at adr, which may be more than were requested; 0 when there is none. */
+/* The bytes of the live block at adr, which may be more than were requested; 0 when there is
+ * none. */
 static uint64_t extent_of(umemPoolCore *core, uintptr_t adr) {
   umemPoolLocation location;
   if (umemPoolSpan_locate(core, adr, &location))
@@ -318,8 +321,8 @@ uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return extent_of(umemPoolImpl_of(ctx)->core, adr) ? adr : fail_wrong(ctx, adr);
 }
 
-/* Whether a block of extent bytes may keep size bytes: unless more than half of it would be unused. The
- * smallest blocks keep any. */
+/* Whether a block of extent bytes may keep size bytes: unless more than half of it would be unused.
+ * The smallest blocks keep any. */
 static bool suits(umemPoolCore const *core, uint64_t extent, size_t size) {
   if (size > extent) return false;
   return size > extent / 2 || extent == core->shapes[core->class_of[1]].size;
@@ -360,7 +363,8 @@ umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found)
   return found_at(found, start, core->shapes[umemPoolClass_of(location.word)].size);
 }
 
-/* The stream of the queue that a view was constructed with, which may be another than the pool's. */
+/* The stream of the queue that a view was constructed with, which may be another than the
+ * pool's. */
 static uint64_t stream_of(umemVirtual *queue) {
   umemInfo info = UMEM_INFO_INIT;
   umem_get_info(queue, &info);

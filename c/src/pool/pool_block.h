@@ -1,4 +1,5 @@
-/* pool_block.h - the methods for blocks, which pools and their views share, and the counts of a pool. See pool.h. */
+/* pool_block.h - the methods for blocks, which pools and their views share, and the counts of a
+ * pool. See pool.h. */
 #ifndef UMEM_POOL_BLOCK_H
 #define UMEM_POOL_BLOCK_H
 
@@ -10,7 +11,8 @@
 /* Fills in all of *stats but its size, largest_free and fragmentation. Takes the lock. */
 void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats);
 
-/* Fills in what umemPoolCore_measure does, without waiting: false, with nothing filled in, if another thread holds the lock. */
+/* Fills in what umemPoolCore_measure does, without waiting: false, with nothing filled in, if
+ * another thread holds the lock. */
 bool umemPoolCore_try_measure(umemPoolCore *core, umemPoolStats *stats);
 
 /* Fills in these two as well, for which all quick lists are coalesced. Takes the lock. */
@@ -32,8 +34,8 @@ umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found)
   .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc,                            \
   .info = umemPoolBlock_info, .find = umemPoolBlock_find
 
-/* Frees a block of a small class, which is not live any more, where the calling thread's cache had no room for it at
- * once. Takes the lock. */
+/* Frees a block of a small class, which is not live any more, where the calling thread's cache had
+ * no room for it at once. Takes the lock. */
 void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEntry entry);
 
 /* Records why nbytes cannot be allocated. Call this and the functions below without the lock. */

@@ -1,17 +1,20 @@
-/* pool_cache.c - caches: the small blocks that each thread keeps, and how they pass between threads. See
- * pool.h.
+/* pool_cache.c - caches: the small blocks that each thread keeps, and how they pass between
+ * threads. See pool.h.
  *
- * A thread allocates from a stack of blocks of each class, and frees to it. When the stack is empty or full
- * the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait in the depot (J.
- * Bonwick, J. Adams: "Magazines and Vmem", USENIX 2001). When the depot is full, blocks go back to the spans.
+ * A thread allocates from a stack of blocks of each class, and frees to it. When the stack is empty
+ * or full the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait
+ * in the depot (J. Bonwick, J. Adams: "Magazines and Vmem", USENIX 2001). When the depot is full,
+ * blocks go back to the spans.
  *
- * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks then. When the library
- * is closed, it frees the caches of ended lists, because threads that live on cannot.
+ * A cache belongs to its thread, which frees it. Its list may end earlier, and takes the blocks
+ * then. When the library is closed, it frees the caches of ended lists, because threads that live
+ * on cannot.
  *
- * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays for that with two
- * stores for each call, and with no fence: before each change it says that it is busy, and then looks whether the
- * cache is closed. Who wants the blocks closes the cache, fences all threads at once (base/lock.h), and waits until
- * the thread is not busy. Where the system has no such fence, the blocks stay. */
+ * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays
+ * for that with two stores for each call, and with no fence: before each change it says that it is
+ * busy, and then looks whether the cache is closed. Who wants the blocks closes the cache, fences
+ * all threads at once (base/lock.h), and waits until the thread is not busy. Where the system has
+ * no such fence, the blocks stay. */
 #include "pool/pool_cache.h"
 #include "base/lock.h"
 
@@ -86,8 +89,8 @@ static bool is_mine(umemPoolCache const *cache) {
   return mine;
 }
 
-/* Drains the cache and takes it off the list. Under the lock. In a child of fork the caches of the parent's
- * other threads may be half changed: these stay as they are. */
+/* Drains the cache and takes it off the list. Under the lock. In a child of fork the caches of the
+ * parent's other threads may be half changed: these stay as they are. */
 static void leave_list(umemPoolCache *cache) {
   if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
   for (unsigned i = 0; i < umemPoolClasses; i++)
@@ -125,8 +128,8 @@ static void end_thread(void *unused) {
     }
 }
 
-/* In a child of fork: the thread that has forked is the one that there is, and its caches are whole. It comes after the
- * handler of base/lock.c, which counts the forks and was there first. */
+/* In a child of fork: the thread that has forked is the one that there is, and its caches are
+ * whole. It comes after the handler of base/lock.c, which counts the forks and was there first. */
 static void keep_mine(void) {
   for (unsigned i = 0; i < buckets; i++)
     for (umemPoolCache *cache = caches_of_thread[i]; cache; cache = cache->next)
@@ -137,15 +140,16 @@ static void keep_mine(void) {
 static bool exits;
 static void note_exit(void) { exits = true; }
 
-/* Without memory for the handler of forks, the cache of that thread stays out of reach in a child. Without memory for
- * that of exit there is no key: the destructor must know whether threads go on. */
+/* Without memory for the handler of forks, the cache of that thread stays out of reach in a child.
+ * Without memory for that of exit there is no key: the destructor must know whether threads go
+ * on. */
 static void make_key(void) {
   has_key = atexit(note_exit) == 0 && pthread_key_create(&key, end_thread) == 0;
   pthread_atfork(NULL, NULL, keep_mine);
 }
 
-/* A library that is closed must leave no destructor and no cache behind: its threads call it no more. At exit threads
- * may go on until the process ends. */
+/* A library that is closed must leave no destructor and no cache behind: its threads call it no
+ * more. At exit threads may go on until the process ends. */
 __attribute__((destructor)) static void delete_key(void) {
   if (has_key) pthread_key_delete(key);
   for (umemPoolCache *cache = exits ? NULL : newest, *older; cache; cache = older) {
@@ -168,8 +172,8 @@ static void sweep_bucket(umemPoolCache **link) {
   }
 }
 
-/* Frees the caches whose lists have ended, and have drained them. Takes no lock but the global one: this
- * thread may hold the locks of other pools, whose upstream it is using. */
+/* Frees the caches whose lists have ended, and have drained them. Takes no lock but the global one:
+ * this thread may hold the locks of other pools, whose upstream it is using. */
 static void sweep(void) {
   for (unsigned i = 0; i < buckets; i++) sweep_bucket(&caches_of_thread[i]);
 }
@@ -250,8 +254,8 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
   return slot->entries != NULL;
 }
 
-/* The thread takes and hands over batches in turns: twice as many entries spare it most of that. Without memory the
- * slot stays as it is. */
+/* The thread takes and hands over batches in turns: twice as many entries spare it most of that.
+ * Without memory the slot stays as it is. */
 static void widen(umemPoolSlot *slot, uint32_t batch) {
   uint32_t limit = 4 * batch;
   if (slot->limit >= limit) return;
@@ -288,8 +292,9 @@ static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
   core->empty_batches = batch;
 }
 
-/* Best one of its own: the bytes of its blocks are in lines that no other thread changes. One of others where the
- * depot has many, because they free what this thread allocates, or where no span has free blocks. */
+/* Best one of its own: the bytes of its blocks are in lines that no other thread changes. One of
+ * others where the depot has many, because they free what this thread allocates, or where no span
+ * has free blocks. */
 bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *slot) {
   uint32_t count = list->core->shapes[class].batch;
   umemPoolFreeClass *self = &list->classes[class];
@@ -365,7 +370,8 @@ static bool is_closed(umemPoolCache const *cache) {
   return !__atomic_load_n(&cache->key, __ATOMIC_RELAXED);
 }
 
-/* From now on the thread of cache changes it only under the lock, when it is not changing it just now. */
+/* From now on the thread of cache changes it only under the lock, when it is not changing it just
+ * now. */
 static void close_cache(umemPoolCache *cache) {
   __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED);
 }
@@ -374,8 +380,8 @@ static void open_cache(umemPoolCache *cache) {
   __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);
 }
 
-/* Waits until the thread does not change cache any more, which takes it some nanoseconds, unless the system has taken
- * the processor from it. */
+/* Waits until the thread does not change cache any more, which takes it some nanoseconds, unless
+ * the system has taken the processor from it. */
 static bool is_left(umemPoolCache const *cache) {
   enum { spins = 1000, most_tries = spins + 1000 };
   for (int tries = 0; tries < most_tries; tries++) {

@@ -1,4 +1,5 @@
-/* pool_cache.h - the caches of threads, and the depot that passes batches between them. See pool.h. */
+/* pool_cache.h - the caches of threads, and the depot that passes batches between them. See
+ * pool.h. */
 #ifndef UMEM_POOL_CACHE_H
 #define UMEM_POOL_CACHE_H
 
@@ -14,12 +15,12 @@ struct umemPoolBatch {
   umemPoolEntry entries[umemPoolBatchMost];
 };
 
-/* What a thread keeps of one class: a stack of up to two batches, or four where it needs them. All that an allocation or a free needs of the class
- * is in one line of the processor's cache. */
+/* What a thread keeps of one class: a stack of up to two batches, or four where it needs them. All
+ * that an allocation or a free needs of the class is in one line of the processor's cache. */
 struct umemPoolSlot {
   umemPoolEntry *entries; /* owned; NULL before the first use */
-  /* Allocations in the upper bits, the number of entries in the lower ones, so that one store changes both. Atomic:
-   * others read it. */
+  /* Allocations in the upper bits, the number of entries in the lower ones, so that one store
+   * changes both. Atomic: others read it. */
   uint64_t state;
   uint64_t magic; /* as in umemPoolShape */
   uint32_t size, blocks;
@@ -40,9 +41,9 @@ typedef struct umemPoolKnown {
 
 enum { umemPoolKnownCount = 32 }; /* regions: 2 GiB when they follow one another */
 
-/* The blocks that a thread keeps. The thread changes its slots either under the lock, or between umemPoolCache_enter
- * and umemPoolCache_leave. Others change them only under the lock, and after they have closed the cache and waited until
- * the thread is not busy: see pool_cache.c. */
+/* The blocks that a thread keeps. The thread changes its slots either under the lock, or between
+ * umemPoolCache_enter and umemPoolCache_leave. Others change them only under the lock, and after
+ * they have closed the cache and waited until the thread is not busy: see pool_cache.c. */
 struct umemPoolCache {
   uint64_t key;           /* atomic: serial, or 0 while others have closed the cache */
   uint32_t busy;          /* atomic: the thread is between enter and leave */
@@ -63,7 +64,8 @@ _Static_assert(offsetof(struct umemPoolCache, slots) % 64 == 0, "each slot is a 
 /* The cache that the calling thread has used last; never NULL. */
 extern _Thread_local umemPoolCache *umem_pool_last_cache __attribute__((visibility("hidden")));
 
-/* The calling thread's cache for the list. Makes it if there is none; NULL if it is out of memory. */
+/* The calling thread's cache for the list. Makes it if there is none; NULL if it is out of
+ * memory. */
 umemPoolCache *umemPoolCache_mine(umemPoolFreeList *list);
 
 /* Gives the slot of this class its stack. False without memory. */
@@ -80,8 +82,9 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
 /* Frees the blocks of the calling thread's cache and of the depot in their spans. */
 void umemPoolCache_drain(umemPoolFreeList *list);
 
-/* Frees the blocks in the caches that all other threads have of the list, or of all lists of the core. Waits for threads that
- * are just changing one, a moment at most. Caches of before a fork stay as they are. */
+/* Frees the blocks in the caches that all other threads have of the list, or of all lists of the
+ * core. Waits for threads that are just changing one, a moment at most. Caches of before a fork
+ * stay as they are. */
 void umemPoolCache_drain_threads(umemPoolFreeList *list);
 void umemPoolCache_drain_all_threads(umemPoolCore *core);
 
@@ -131,8 +134,8 @@ static inline bool umemPoolSlot_push(umemPoolSlot *slot, umemPoolEntry entry) {
 
 /* ---- slots without the lock ---- */
 
-/* Begins a change of a cache of the calling thread. False when the cache is not that of the list with this serial, or
- * others have closed it; then no leave follows. */
+/* Begins a change of a cache of the calling thread. False when the cache is not that of the list
+ * with this serial, or others have closed it; then no leave follows. */
 static inline bool umemPoolCache_enter(umemPoolCache *cache, uint64_t serial) {
   __atomic_store_n(&cache->busy, 1, __ATOMIC_RELAXED);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -145,7 +148,8 @@ static inline void umemPoolCache_leave(umemPoolCache *cache) {
   __atomic_store_n(&cache->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* The slot is computed once: the asm keeps the compiler from doing it again for each atomic member. */
+/* The slot is computed once: the asm keeps the compiler from doing it again for each atomic
+ * member. */
 static inline umemPoolSlot *umemPoolCache_slot(umemPoolCache *cache, size_t class) {
   umemPoolSlot *slot = &cache->slots[class];
   __asm__("" : "+r"(slot));
@@ -170,9 +174,9 @@ static inline bool umemPoolCache_keep(umemPoolCache *cache, uint64_t serial, siz
   return kept;
 }
 
-/* The cache that the calling thread has used last. To read a thread variable may be a function call, which is
- * cheapest where a function begins: then few registers must be saved. The asm keeps the compiler from reading
- * it later. */
+/* The cache that the calling thread has used last. To read a thread variable may be a function
+ * call, which is cheapest where a function begins: then few registers must be saved. The asm keeps
+ * the compiler from reading it later. */
 static inline umemPoolCache *umemPoolCache_last(void) {
   umemPoolCache *cache = umem_pool_last_cache;
   __asm__("" : "+r"(cache));

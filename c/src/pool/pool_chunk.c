@@ -1,17 +1,17 @@
-/* pool_chunk.c - takes chunks from the upstream and gives them back, and makes blocks that are too large for spans, and
- * small ones for which no span has room. See pool.h.
+/* pool_chunk.c - takes chunks from the upstream and gives them back, and makes blocks that are too
+ * large for spans, and small ones for which no span has room. See pool.h.
  *
- * Each chunk is a region of its own in the range allocator, so that it can be removed when all of it is
- * free.
+ * Each chunk is a region of its own in the range allocator, so that it can be removed when all of
+ * it is free.
  *
- * A large block is a range of units. To take a range and to coalesce it with its neighbours costs about ten
- * reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1 MiB have a descriptor.
- * When they are freed they stay ranges, on a quick list of their size, and serve the next request of that
- * size (C. B. Weinstock, W. A. Wulf: "Quick Fit", SIGPLAN Notices 23, 1988). No two of them begin in one
- * page, so that the page map leads from an address to the descriptor. What is on quick lists serves no other size and
- * keeps free ranges apart, so larger blocks are coalesced at once, and quick lists that hold 1/32 of the pool before
- * the pool takes a new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails.
- */
+ * A large block is a range of units. To take a range and to coalesce it with its neighbours costs
+ * about ten reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1 MiB
+ * have a descriptor. When they are freed they stay ranges, on a quick list of their size, and serve
+ * the next request of that size (C. B. Weinstock, W. A. Wulf: "Quick Fit", SIGPLAN Notices 23,
+ * 1988). No two of them begin in one page, so that the page map leads from an address to the
+ * descriptor. What is on quick lists serves no other size and keeps free ranges apart, so larger
+ * blocks are coalesced at once, and quick lists that hold 1/32 of the pool before the pool takes a
+ * new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails. */
 #include "pool/pool_chunk.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -78,8 +78,8 @@ static bool describe(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
   return true;
 }
 
-/* Makes the range of block, which is not live, free for the list. False, with nothing changed, without RAM
- * for the record. */
+/* Makes the range of block, which is not live, free for the list. False, with nothing changed,
+ * without RAM for the record. */
 static bool coalesce(umemPoolFreeList *list, umemPoolLarge *block) {
   if (!umemPoolRange_free(list, block->home, block->adr)) return false;
   umemPageMap_set(&list->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
@@ -306,8 +306,8 @@ static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
   return found && !item.live && item.extent == chunk->size >> umemPoolUnitShift;
 }
 
-/* Gives chunk i back if all of it is free. If the upstream refuses, because its stream is being captured for
- * example, the chunk stays. */
+/* Gives chunk i back if all of it is free. If the upstream refuses, because its stream is being
+ * captured for example, the chunk stays. */
 static void release_if_free(umemPoolCore *core, size_t i) {
   umemPoolChunk *chunk = &core->chunks[i];
   if (!is_free(core, chunk) || umem_is_of_parent(core->upstream, chunk->generation)) return;
@@ -328,8 +328,8 @@ void umemPoolChunk_release(umemPoolCore *core, size_t keep) {
     if (core->reserved - core->chunks[i].size >= keep) release_if_free(core, i);
 }
 
-/* Of the free chunks whose end leaves at least the initial bytes: the smallest of nbytes or more, else the largest.
- * The number of chunks when there is none. */
+/* Of the free chunks whose end leaves at least the initial bytes: the smallest of nbytes or more,
+ * else the largest. The number of chunks when there is none. */
 static size_t best_to_release(umemPoolCore const *core, uint64_t nbytes) {
   size_t best = core->chunk_count;
   uint64_t spare = core->reserved > core->initial ? core->reserved - core->initial : 0;

@@ -1,4 +1,5 @@
-/* pool_chunk.h - chunks of the upstream, and the large blocks in them. See pool.h. All under the lock. */
+/* pool_chunk.h - chunks of the upstream, and the large blocks in them. See pool.h. All under the
+ * lock. */
 #ifndef UMEM_POOL_CHUNK_H
 #define UMEM_POOL_CHUNK_H
 
@@ -7,9 +8,10 @@
 
 /* ---- chunks ---- */
 
-/* Takes a chunk of this size, a multiple of units, for the list. ample: the request that it is for leaves
- * some of it to others. The lock is open while the upstream is asked: nothing that was read from the pool
- * before holds afterwards, but all of the chunk is free. False, and why in *failure, otherwise. */
+/* Takes a chunk of this size, a multiple of units, for the list. ample: the request that it is for
+ * leaves some of it to others. The lock is open while the upstream is asked: nothing that was read
+ * from the pool before holds afterwards, but all of the chunk is free. False, and why in *failure,
+ * otherwise. */
 bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
                        umemPoolFailure *failure);
 
@@ -19,18 +21,19 @@ bool umemPoolChunk_allows(umemPoolCore const *core, size_t size, umemPoolFailure
 /* The bytes that the maximum still allows; UINT64_MAX without a maximum. */
 uint64_t umemPoolChunk_allowance(umemPoolCore const *core);
 
-/* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay. An attempt
- * must be open. */
+/* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay.
+ * An attempt must be open. */
 void umemPoolChunk_release(umemPoolCore *core, size_t keep);
 
-/* Gives chunks back that are all free in the pool's own list, until nbytes are released, the initial bytes are left, or
- * no chunk is free. As few as possible. An attempt must be open. */
+/* Gives chunks back that are all free in the pool's own list, until nbytes are released, the
+ * initial bytes are left, or no chunk is free. As few as possible. An attempt must be open. */
 void umemPoolChunk_release_bytes(umemPoolCore *core, uint64_t nbytes);
 
 /* Gives all special chunks back that are free. An attempt must be open. */
 void umemPoolChunk_release_special(umemPoolCore *core);
 
-/* Describes the chunk with the lowest address from `from` on in adr, nbytes and age; if there is none, does nothing. */
+/* Describes the chunk with the lowest address from `from` on in adr, nbytes and age; if there is
+ * none, does nothing. */
 void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion *region);
 
 /* Gives all chunks back, with whatever is in them. */
@@ -42,9 +45,9 @@ void umemPoolChunk_end_all(umemPoolCore *core);
 umemPoolResult umemPoolLarge_alloc(umemPoolFreeList *list, size_t size, size_t alignment,
                                    uintptr_t *adr);
 
-/* Frees the block. Returns umemValueError if no such block begins at adr, and umemMemoryError if there is no RAM for
- * the record, which can happen if the block comes from another list. It then changes nothing, and records no
- * failure. */
+/* Frees the block. Returns umemValueError if no such block begins at adr, and umemMemoryError if
+ * there is no RAM for the record, which can happen if the block comes from another list. It then
+ * changes nothing, and records no failure. */
 umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr);
 
 /* The bytes of the live block that begins at adr; 0 when there is none. */

@@ -1,8 +1,8 @@
-/* pool_core.c - references to the core of a pool, the memory of its records, and queues that wait for each other. See
- * pool.h.
+/* pool_core.c - references to the core of a pool, the memory of its records, and queues that wait
+ * for each other. See pool.h.
  *
- * Other lists use a queue without asking its owner. While they do they count as its users, and the view of
- * the queue ends only when there are none. */
+ * Other lists use a queue without asking its owner. While they do they count as its users, and the
+ * view of the queue ends only when there are none. */
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/order.h"
@@ -99,8 +99,8 @@ bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list) {
   return umemPoolQueue_is_ordered(own) && list->innermost != own->innermost;
 }
 
-/* Whether work with what was freed to the list may go on after the free: its queue is ordered, or a GPU may
- * use the memory by itself, as for the last bytes of a short copy. */
+/* Whether work with what was freed to the list may go on after the free: its queue is ordered, or a
+ * GPU may use the memory by itself, as for the last bytes of a short copy. */
 static bool leaves_work(umemPoolFreeList const *list) {
   return list->queue->capabilities & (umemOrdered | umemDeviceShared);
 }
@@ -177,7 +177,8 @@ bool umemPoolQueue_finish(umemPoolFreeList *list) {
   return finished;
 }
 
-/* A list that gets another view meanwhile has a newer serial. While it has a user it does not end. */
+/* A list that gets another view meanwhile has a newer serial. While it has a user it does not
+ * end. */
 bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits) {
   umemPoolCore *core = list->core;
   uint64_t newest = 0;

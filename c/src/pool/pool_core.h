@@ -1,5 +1,5 @@
-/* pool_core.h - the core of a pool, its free lists, which queues wait for which, and the constants that all files of the
- * pool share. See pool.h. */
+/* pool_core.h - the core of a pool, its free lists, which queues wait for which, and the constants
+ * that all files of the pool share. See pool.h. */
 #ifndef UMEM_POOL_CORE_H
 #define UMEM_POOL_CORE_H
 
@@ -174,19 +174,19 @@ static inline void umemPoolCore_note_peak(umemPoolCore *core) {
   if (used > core->used_peak) core->used_peak = used;
 }
 
-/* Gives up a reference to core. The last one makes it a core that umemPoolCore_free_released frees. Any
- * locks may be held. */
+/* Gives up a reference to core. The last one makes it a core that umemPoolCore_free_released frees.
+ * Any locks may be held. */
 void umemPoolCore_release(umemPoolCore *core);
 
 /* Frees the cores without references. No lock may be held. */
 void umemPoolCore_free_released(void);
 
-/* Makes the condition anew in a child of fork, where no thread waits for it, whatever it says. Before it is used
- * or destroyed. */
+/* Makes the condition anew in a child of fork, where no thread waits for it, whatever it says.
+ * Before it is used or destroyed. */
 void umemPoolCore_renew_condition(umemPoolCore *core);
 
-/* Memory for descriptors, size bytes of zeros at a multiple of 64, until the pool ends. NULL without memory.
- * Under the lock. */
+/* Memory for descriptors, size bytes of zeros at a multiple of 64, until the pool ends. NULL
+ * without memory. Under the lock. */
 void *umemPoolCore_new_slab(umemPoolCore *core, size_t size);
 
 /* Frees all descriptors. */
@@ -194,35 +194,37 @@ void umemPoolCore_free_slabs(umemPoolCore *core);
 
 /* ---- the order of free lists. All under the lock ---- */
 
-/* Whether the queue of list and other queues cannot wait for each other: the queue is being captured, or it has ended
- * before another queue could wait for it. */
+/* Whether the queue of list and other queues cannot wait for each other: the queue is being
+ * captured, or it has ended before another queue could wait for it. */
 bool umemPoolQueue_is_blocked(umemPoolFreeList const *list);
 
 /* The bits of all lists that are blocked. */
 uint64_t umemPoolQueue_blocked(umemPoolCore const *core);
 
-/* 64 bits distinguish the lists. If there are more lists, some share a bit, and a list that waits for one of these
- * waits for all. */
+/* 64 bits distinguish the lists. If there are more lists, some share a bit, and a list that waits
+ * for one of these waits for all. */
 static inline uint64_t umemPoolQueue_bit(umemPoolFreeList const *list) {
   return UINT64_C(1) << list->number;
 }
 
-/* Makes the queue of list wait for the work that the queue of other has now. Releases the lock for some time; neither
- * list ends in this time. Returns false, and records a failure, if that fails. */
+/* Makes the queue of list wait for the work that the queue of other has now. Releases the lock for
+ * some time; neither list ends in this time. Returns false, and records a failure, if that
+ * fails. */
 bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other);
 
 /* Makes it wait for the queues of all lists of these bits. */
 bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
 
-/* Waits until the work that may use what is free in list is done. Releases the lock for this time; the list does not
- * end in it. Returns false, and records a failure, if that fails or the list is blocked. */
+/* Waits until the work that may use what is free in list is done. Releases the lock for this time;
+ * the list does not end in it. Returns false, and records a failure, if that fails or the list is
+ * blocked. */
 bool umemPoolQueue_finish(umemPoolFreeList *list);
 
 /* Whether the queue of list must wait for an ordered upstream before it uses new memory. */
 bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list);
 
-/* Whether it should and can wait for an upstream that is not ordered: the upstream may allocate memory that a GPU is
- * still using for an earlier block. */
+/* Whether it should and can wait for an upstream that is not ordered: the upstream may allocate
+ * memory that a GPU is still using for an earlier block. */
 bool umemPoolQueue_should_follow_upstream(umemPoolFreeList const *list);
 
 /* Waits until no other list uses the queue of list. Releases the lock for this time. */

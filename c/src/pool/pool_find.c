@@ -1,9 +1,10 @@
-/* pool_find.c - finds a block where the calling thread's cache has none, and gets more memory for its
- * free list. See pool.h.
+/* pool_find.c - finds a block where the calling thread's cache has none, and gets more memory for
+ * its free list. See pool.h.
  *
- * First the pool uses what it has, or what the upstream adds. If it is out of memory, but the upstream is
- * about to answer another thread, it tries again after that. Then it gives back chunks that it does not use and
- * tries again: the upstream is asked again only if something went back to it, or for less. At last pages go back. */
+ * First the pool uses what it has, or what the upstream adds. If it is out of memory, but the
+ * upstream is about to answer another thread, it tries again after that. Then it gives back chunks
+ * that it does not use and tries again: the upstream is asked again only if something went back to
+ * it, or for less. At last pages go back. */
 #include "pool/pool_find.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
@@ -15,16 +16,17 @@
 
 /* ---- growth ---- */
 
-/* Where there are chunks, but no pages, so many growths ask for chunks at once: to look for pages takes milliseconds in a
- * pool of very many pieces. */
+/* Where there are chunks, but no pages, so many growths ask for chunks at once: to look for pages
+ * takes milliseconds in a pool of very many pieces. */
 enum { growths_to_wait = 256 };
 
-/* By default one page in so many may be new although others could move. Not for some time after the upstream had none, as
- * it takes a GPU's driver long to find that out. */
+/* By default one page in so many may be new although others could move. Not for some time after the
+ * upstream had none, as it takes a GPU's driver long to find that out. */
 enum { spare_share = 64 };
 
-/* Nor, on a GPU, in a pool that seldom moves pages: at most one in so many of the pages that it has, and one in so many of
- * those that its large blocks had. There the memory is worth more than the time. */
+/* Nor, on a GPU, in a pool that seldom moves pages: at most one in so many of the pages that it
+ * has, and one in so many of those that its large blocks had. There the memory is worth more than
+ * the time. */
 enum { moved_share = 32, moved_share_served = 2048 };
 
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
@@ -64,7 +66,8 @@ static uint64_t new_peak(umemPoolCore const *core, uint64_t size) {
   return after > core->reserved_peak ? after - core->reserved_peak : 0;
 }
 
-/* Before pages are mapped or moved, or the pool becomes larger than ever, all that the list keeps serves any size. */
+/* Before pages are mapped or moved, or the pool becomes larger than ever, all that the list keeps
+ * serves any size. */
 static bool free_all_kept(umemPoolGrower *grower) {
   umemPoolFreeList *list = grower->list;
   if (!list->quick_units) return false;
@@ -84,13 +87,14 @@ static void make_room(umemPoolCore *core, uint64_t size) {
   umemAttempt_end(&forgotten);
 }
 
-/* RAM gets its memory when it is touched: a page that is not needed costs nothing there, and several cost a call. On a GPU
- * each takes its memory, and time, when it is mapped. */
+/* RAM gets its memory when it is touched: a page that is not needed costs nothing there, and
+ * several cost a call. On a GPU each takes its memory, and time, when it is mapped. */
 static bool is_touched_later(umemPoolCore const *core) {
   return umem_can(core->upstream, umemCpuWritable);
 }
 
-/* More pages than needed are mapped at once: as the options say, or where that is little beside what the pool has. */
+/* More pages than needed are mapped at once: as the options say, or where that is little beside
+ * what the pool has. */
 static size_t ample_bytes(umemPoolGrower const *grower) {
   umemPoolCore const *core = grower->list->core;
   size_t more = is_touched_later(core) ? (size_t)(core->reserved / 256) : 0;
@@ -114,8 +118,8 @@ static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
   return most < earned || is_touched_later(core) ? most : earned;
 }
 
-/* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later. So the pool maps new
- * ones until it has a bit more than was ever in use at once. */
+/* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later.
+ * So the pool maps new ones until it has a bit more than was ever in use at once. */
 static size_t unmoved_bytes(umemPoolGrower const *grower) {
   umemPoolCore *core = grower->list->core;
   if (core->growths_without_new_pages) {
@@ -136,8 +140,9 @@ static umemPoolExtra extra_of(umemPoolGrower const *grower) {
   return (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
 }
 
-/* Maps pages. If another thread is mapping some, waits for that instead; if it must not wait, a chunk serves. What fails
- * here may work with a chunk, too: that is of another size, and the driver may have no more pages. */
+/* Maps pages. If another thread is mapping some, waits for that instead; if it must not wait, a
+ * chunk serves. What fails here may work with a chunk, too: that is of another size, and the driver
+ * may have no more pages. */
 static bool add_pages(umemPoolGrower *grower) {
   umemPoolFreeList *list = grower->list;
   umemPoolCore *core = list->core;
@@ -163,9 +168,9 @@ static bool add_pages(umemPoolGrower *grower) {
   return grown;
 }
 
-/* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size when the
- * upstream has no more. If another thread is asking for a chunk that may do for both, waits for that
- * instead. */
+/* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size
+ * when the upstream has no more. If another thread is asking for a chunk that may do for both,
+ * waits for that instead. */
 static bool add_chunk(umemPoolGrower *grower) {
   umemPoolFreeList *list = grower->list;
   umemPoolCore *core = list->core;
@@ -243,8 +248,8 @@ static bool has_span(umemPoolRequest const *request) {
   return request->list->classes[request->class].spans;
 }
 
-/* Makes sure that the list has a span with free blocks: of its own, from its own range, of other lists, from
- * new memory. */
+/* Makes sure that the list has a span with free blocks: of its own, from its own range, of other
+ * lists, from new memory. */
 static bool have_span(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   if (has_span(request)) return true;
@@ -255,8 +260,9 @@ static bool have_span(umemPoolRequest *request, umemPoolGrowth growth) {
   return add_span(request, growth);
 }
 
-/* While the upstream is asked, a function of the program that it calls may free blocks to the slot. But a new
- * span must not stay without a live block, because it goes back when its last one is freed. */
+/* While the upstream is asked, a function of the program that it calls may free blocks to the slot.
+ * But a new span must not stay without a live block, because it goes back when its last one is
+ * freed. */
 static bool find_small(umemPoolRequest *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   umemPoolSlot *slot = request->slot;
@@ -280,7 +286,8 @@ static bool try_once(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGr
   return request->failure.reason != umemPoolChanged && find_range(request, alone);
 }
 
-/* Tries until no more memory comes. Once the upstream has refused, it is not asked again meanwhile. */
+/* Tries until no more memory comes. Once the upstream has refused, it is not asked again
+ * meanwhile. */
 static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoolGrowth alone) {
   umemPoolFailure *failure = &request->failure;
   umemPoolCore *core = request->list->core;
@@ -299,8 +306,8 @@ static bool keep_trying(umemPoolRequest *request, umemPoolGrowth growth, umemPoo
 
 /* ---- out of memory ---- */
 
-/* Brings together what is not used: in the pool's own list, from which chunks can go back; or, where the upstream
- * cannot wait, in the list that needs it. */
+/* Brings together what is not used: in the pool's own list, from which chunks can go back; or,
+ * where the upstream cannot wait, in the list that needs it. */
 static void collect(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
   umemPoolCache_drain_all_threads(list->core);
@@ -311,8 +318,8 @@ static void collect(umemPoolFreeList *list) {
   if (!umemPoolQueue_is_blocked(to)) umemPoolTransfer_all(to);
 }
 
-/* Gives back chunks that are not used. Returns how the list may grow then: by the upstream, if that got anything or
- * moves pages. */
+/* Gives back chunks that are not used. Returns how the list may grow then: by the upstream, if that
+ * got anything or moves pages. */
 static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *failure) {
   umemPoolCore *core = list->core;
   umemAttempt forgotten;
@@ -325,7 +332,8 @@ static umemPoolGrowth reclaim(umemPoolFreeList *list, umemPoolFailure const *fai
   return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
 }
 
-/* Gives back pages that could not be moved to where they are needed: a chunk may do. Returns whether there were any. */
+/* Gives back pages that could not be moved to where they are needed: a chunk may do. Returns
+ * whether there were any. */
 static bool give_pages_back(umemPoolCore *core) {
   umemAttempt forgotten;
   uint64_t before = core->reserved;

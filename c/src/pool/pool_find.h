@@ -1,5 +1,5 @@
-/* pool_find.h - finds a block where the calling thread's cache has none, and gets more memory for its free list. See
- * pool.h. Growth is under the lock. */
+/* pool_find.h - finds a block where the calling thread's cache has none, and gets more memory for
+ * its free list. See pool.h. Growth is under the lock. */
 #ifndef UMEM_POOL_FIND_H
 #define UMEM_POOL_FIND_H
 
@@ -26,10 +26,10 @@ typedef struct umemPoolGrower {
   bool refused; /* the upstream has refused pages: it is asked for no more than is needed */
 } umemPoolGrower;
 
-/* Does the next step that may help: first it frees what the list keeps for later requests, then it takes memory of
- * another list, then it allocates a chunk from the upstream. Releases the lock for some time. Returns false if there
- * is no step left, or if the last one failed, and describes this in *failure. umemPoolGrowNot and umemPoolGrowByOthers
- * do not change *failure. */
+/* Does the next step that may help: first it frees what the list keeps for later requests, then it
+ * takes memory of another list, then it allocates a chunk from the upstream. Releases the lock for
+ * some time. Returns false if there is no step left, or if the last one failed, and describes this
+ * in *failure. umemPoolGrowNot and umemPoolGrowByOthers do not change *failure. */
 bool umemPoolGrower_next(umemPoolGrower *grower);
 
 /* ---- search ---- */
@@ -44,8 +44,8 @@ typedef struct umemPoolRequest {
   umemPoolFailure failure; /* why nothing was */
 } umemPoolRequest;
 
-/* Finds the block, under the lock, which may be open meanwhile. False, and why in request->failure, when it
- * cannot. */
+/* Finds the block, under the lock, which may be open meanwhile. False, and why in request->failure,
+ * when it cannot. */
 bool umemPoolRequest_find(umemPoolRequest *request);
 
 #endif

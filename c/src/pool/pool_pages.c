@@ -1,15 +1,17 @@
 /* pool_pages.c - gets memory for a pool page by page, where the upstream can map it. See pool.h.
  *
- * A large range of addresses is the place of all blocks. Where nothing free suffices, a place is made of free memory and
- * gaps that are side by side. The gaps get pages of which all is free elsewhere, and new ones only for the rest: so the
- * pool holds hardly more than what was live at once (PyTorch's expandable segments; GMLake).
+ * A large range of addresses is the place of all blocks. Where nothing free suffices, a place is
+ * made of free memory and gaps that are side by side. The gaps get pages of which all is free
+ * elsewhere, and new ones only for the rest: so the pool holds hardly more than what was live at
+ * once (PyTorch's expandable segments; GMLake).
  *
- * Large pages of the upstream take less time, but move only as a whole. So a pool has them only if the program wants it to
- * grow by so many bytes.
+ * Large pages of the upstream take less time, but move only as a whole. So a pool has them only if
+ * the program wants it to grow by so many bytes.
  *
- * A page may be moved when the work that may still use it is done, which the driver does not wait for. So a piece is taken
- * out of its list first, then the lock is opened, and the queue of the list waited for. While the lock is open the pieces
- * are live ranges that are no blocks, and one thread at a time maps. */
+ * A page may be moved when the work that may still use it is done, which the driver does not wait
+ * for. So a piece is taken out of its list first, then the lock is opened, and the queue of the
+ * list waited for. While the lock is open the pieces are live ranges that are no blocks, and one
+ * thread at a time maps. */
 #include "pool/pool_pages.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -78,7 +80,8 @@ static void extend(umemPoolCore const *core, umemPoolPlace *place, size_t pages)
 
 /* ---- mapping; without the lock ---- */
 
-/* Fills the gaps of a paging, in ascending order. Where a group begins and is all in the gap, a large page comes first. */
+/* Fills the gaps of a paging, in ascending order. Where a group begins and is all in the gap, a
+ * large page comes first. */
 typedef struct Filler {
   umemPoolPaging *paging;
   umemPoolCore *core;
@@ -137,8 +140,8 @@ static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t cou
   return done == count;
 }
 
-/* Gives memory to the next pages of the gap. False if there is no more. After a move that has failed new memory serves,
- * as far as it is allowed. */
+/* Gives memory to the next pages of the gap. False if there is no more. After a move that has
+ * failed new memory serves, as far as it is allowed. */
 static bool fill_some(Filler *filler, umemPoolPiece *gap) {
   umemPoolCore const *core = filler->core;
   size_t const group = core->group, left = gap->pages - gap->done;
@@ -164,7 +167,8 @@ static bool fill_some(Filler *filler, umemPoolPiece *gap) {
   return map_some(filler, gap, page, lesser(most, filler->fresh), false);
 }
 
-/* Unmaps these sources before anything is mapped, so that the pool never has more than its maximum. */
+/* Unmaps these sources before anything is mapped, so that the pool never has more than its
+ * maximum. */
 static void end_sources(Filler *filler) {
   umemPoolPaging *paging = filler->paging;
   for (size_t i = 0; i < paging->source_count; i++) {
@@ -204,7 +208,8 @@ static void take_sources(umemPoolPaging *paging, size_t unmoved) {
   umemAttempt_end(&forgotten);
 }
 
-/* Whether the machine has as much left as all gaps need, where pages are RAM: the upstream compares each call alone. */
+/* Whether the machine has as much left as all gaps need, where pages are RAM: the upstream compares
+ * each call alone. */
 static bool has_left(Filler const *filler) {
   umemVirtual *upstream = filler->core->upstream;
   return filler->paging->gap_count < 2 || !umem_can(upstream, umemCpuWritable) ||

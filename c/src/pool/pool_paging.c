@@ -1,8 +1,8 @@
 /* pool_paging.c - finds places for ranges, and maps and moves pages. See pool.h.
  *
- * Gaps and free memory of one list that are side by side form a cluster (C. Guo et al.: "GMLake", ASPLOS 2024, stitches
- * such pieces). In each cluster the search tries the places that begin where a piece begins, and those that end
- * where one ends: no other place needs fewer pages. */
+ * Gaps and free memory of one list that are side by side form a cluster (C. Guo et al.: "GMLake",
+ * ASPLOS 2024, stitches such pieces). In each cluster the search tries the places that begin where
+ * a piece begins, and those that end where one ends: no other place needs fewer pages. */
 #include "pool/pool_paging.h"
 #include "base/thread.h"
 #include "pool/pool_paging.h"
@@ -76,8 +76,8 @@ static uint64_t search_cluster(Search *search, umemPoolSpace *space, uint64_t be
 
 /* ---- all clusters ---- */
 
-/* Each place has a gap. So none is better than one that needs a single page: in a pool of very many gaps that is found
- * soon. */
+/* Each place has a gap. So none is better than one that needs a single page: in a pool of very many
+ * gaps that is found soon. */
 static bool is_over(Search const *search) {
   return search->best.space && search->best.missing <= 1;
 }
@@ -145,7 +145,8 @@ static bool gives(umemPoolPaging const *paging, umemPoolFreeList const *home) {
   return others && !home->ending && !umemPoolQueue_is_blocked(home);
 }
 
-/* At most so many pieces of free pages there are: a pool may have very many free ranges that are smaller than a page. */
+/* At most so many pieces of free pages there are: a pool may have very many free ranges that are
+ * smaller than a page. */
 static size_t count_sources(umemPoolCore const *core) {
   size_t count = 0;
   umemPoolPiece piece;
@@ -231,8 +232,8 @@ umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const
 
 /* ---- sources ---- */
 
-/* The highest piece first. So the gaps gather above, the memory below: fewer pages move than with the smallest piece
- * first, in fewer pieces. */
+/* The highest piece first. So the gaps gather above, the memory below: fewer pages move than with
+ * the smallest piece first, in fewer pieces. */
 static int compare(void const *one, void const *other) {
   umemPoolPiece const *a = one, *b = other;
   return a->start > b->start ? -1 : 1;
@@ -251,8 +252,8 @@ static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
   return pages;
 }
 
-/* Makes up to so many pages sources: of what was seen and is left, in turn, the upper part of each piece. The lower one
- * stays beside what is below. */
+/* Makes up to so many pages sources: of what was seen and is left, in turn, the upper part of each
+ * piece. The lower one stays beside what is below. */
 static size_t take_some(umemPoolPaging *paging, size_t pages, bool large, bool ends) {
   size_t taken = 0, step = large ? paging->list->core->group : 1;
   for (size_t i = 0; i < paging->seen_count && taken < pages; i++) {
@@ -316,7 +317,8 @@ size_t umemPoolPaging_pages(umemPoolPaging const *paging, bool ends) {
   return pages;
 }
 
-/* Whether the queue of the source i was waited for with an earlier one. Most sources of a list follow one another. */
+/* Whether the queue of the source i was waited for with an earlier one. Most sources of a list
+ * follow one another. */
 static bool is_done(umemPoolPiece const *sources, size_t i) {
   umemPoolFreeList const *home = sources[i].home;
   bool done = i && sources[i - 1].home == home;
@@ -343,8 +345,8 @@ void umemPoolPaging_finish(umemPoolPaging *paging) {
 
 /* ---- end ---- */
 
-/* The pages [from, to) of a piece whose record was dropped are free in its list. Without memory for the record they
- * stay unused until the pool ends. */
+/* The pages [from, to) of a piece whose record was dropped are free in its list. Without memory for
+ * the record they stay unused until the pool ends. */
 static void free_part(umemPoolCore *core, umemPoolPiece const *piece, size_t from, size_t to) {
   uint64_t units = umemPoolSpace_units(core);
   if (from < to)

@@ -1,5 +1,5 @@
-/* pool_paging.h - where a range can be made of free memory and gaps, and the pieces of memory that a thread maps and
- * moves for it while the lock is open. See pool.h. All under the lock. */
+/* pool_paging.h - where a range can be made of free memory and gaps, and the pieces of memory that
+ * a thread maps and moves for it while the lock is open. See pool.h. All under the lock. */
 #ifndef UMEM_POOL_PAGING_H
 #define UMEM_POOL_PAGING_H
 
@@ -15,12 +15,12 @@ typedef struct umemPoolPlace {
   size_t missing;       /* those without memory */
 } umemPoolPlace;
 
-/* The place for so many units, at a multiple of step, that needs the fewest pages; of several the lowest one in the
- * newest space. It uses the free memory of list, next to at least one gap. */
+/* The place for so many units, at a multiple of step, that needs the fewest pages; of several the
+ * lowest one in the newest space. It uses the free memory of list, next to at least one gap. */
 umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step);
 
-/* The end of the piece of a place that begins at unit: of a gap or of free memory of the list. unit itself where other
- * memory begins. */
+/* The end of the piece of a place that begins at unit: of a gap or of free memory of the list. unit
+ * itself where other memory begins. */
 uint64_t umemPoolPlace_piece(umemPoolFreeList const *list, umemPoolSpace const *space,
                              uint64_t unit);
 
@@ -54,17 +54,19 @@ static inline uintptr_t umemPoolPiece_adr(umemPoolPiece const *piece, size_t pag
   return (uintptr_t)(piece->start << umemPoolUnitShift) + page * page_size;
 }
 
-/* Begins to map for the list, and takes the pieces of place; NULL: there is none. Nobody else is mapping. NULL, with
- * nothing changed, without memory. */
+/* Begins to map for the list, and takes the pieces of place; NULL: there is none. Nobody else is
+ * mapping. NULL, with nothing changed, without memory. */
 umemPoolPaging *umemPoolPaging_begin(umemPoolFreeList *list, umemPoolPlace const *place);
 
-/* Takes so many pages as sources, the highest pieces first: large pages while the gaps have room for whole ones, then small
- * pages. If these are not enough, it takes further large pages, whose memory goes back to the upstream; it then may take
- * more pages, up to a group. Sources for a place are of its list, and then of lists that are not blocked. Without a place all
- * are of the list, and their memory goes back. */
+/* Takes so many pages as sources, the highest pieces first: large pages while the gaps have room
+ * for whole ones, then small pages. If these are not enough, it takes further large pages, whose
+ * memory goes back to the upstream; it then may take more pages, up to a group. Sources for a place
+ * are of its list, and then of lists that are not blocked. Without a place all are of the list, and
+ * their memory goes back. */
 void umemPoolPaging_take(umemPoolPaging *paging, size_t pages);
 
-/* Waits for the work that may use the sources. Gives back those for which that fails. Releases the lock for some time. */
+/* Waits for the work that may use the sources. Gives back those for which that fails. Releases the
+ * lock for some time. */
 void umemPoolPaging_finish(umemPoolPaging *paging);
 
 /* The pages of the sources that end, or that are moved. */

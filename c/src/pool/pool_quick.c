@@ -1,8 +1,9 @@
-/* pool_quick.c - the quick functions of pools and their views: a small block from the calling thread's cache, and back
- * to it. See pool.h.
+/* pool_quick.c - the quick functions of pools and their views: a small block from the calling
+ * thread's cache, and back to it. See pool.h.
  *
- * All else goes to umem_alloc_in_full and umem_free_in_full: the methods of pool_block.c do the same, and more. Each
- * function calls nothing before its end, so it has few registers to save: see c/CMakeLists.txt for the thread variable. */
+ * All else goes to umem_alloc_in_full and umem_free_in_full: the methods of pool_block.c do the
+ * same, and more. Each function calls nothing before its end, so it has few registers to save: see
+ * c/CMakeLists.txt for the thread variable. */
 #include "pool/pool_block.h"
 #include "core/context.h"
 #include "core/memory.h"
@@ -28,7 +29,8 @@ static uintptr_t quick_alloc(umemVirtual *ctx, size_t nbytes, void const *caller
   return entry.adr;
 }
 
-/* Notes the part of the page map for adr in the cache. False when it knew that, or the map has none. */
+/* Notes the part of the page map for adr in the cache. False when it knew that, or the map has
+ * none. */
 static bool get_to_know(umemPoolCache *cache, umemPoolCore const *core, uint64_t region) {
   umemPoolKnown *known = &cache->known[region % umemPoolKnownCount];
   umemPageLeaf const *leaf = umemPageMap_leaf(&core->map, region);
@@ -51,7 +53,8 @@ static __attribute__((noinline)) void free_slowly(umemVirtual *ctx, uintptr_t ad
     umem_free_in_full(ctx, adr, caller);
 }
 
-/* Where the block at adr, of this span and slot, has its byte; NULL where no block begins at adr. */
+/* Where the block at adr, of this span and slot, has its byte; NULL where no block begins at
+ * adr. */
 static inline unsigned char *byte_of(umemPoolSpan *span, umemPoolSlot const *slot, size_t class,
                                      uintptr_t adr) {
   uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);

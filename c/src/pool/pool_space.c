@@ -1,12 +1,13 @@
-/* pool_space.c - ranges of addresses of the upstream, and which of their pages have memory. See pool.h. */
+/* pool_space.c - ranges of addresses of the upstream, and which of their pages have memory. See
+ * pool.h. */
 #include "pool/pool_space.h"
 #include "core/context.h"
 
 #include <stdlib.h>
 
-/* A new space is so many times as large as all before it, or as the block for which it is made. So there are few, and a
- * small pool needs few addresses: some tools make records of them. But it has addresses for at most so many times the
- * memory of the upstream. */
+/* A new space is so many times as large as all before it, or as the block for which it is made. So
+ * there are few, and a small pool needs few addresses: some tools make records of them. But it has
+ * addresses for at most so many times the memory of the upstream. */
 enum { times_before = 8, times_block = 4, times_capacity = 2 };
 static uint64_t const least_size = UINT64_C(1) << 27, most_size = UINT64_C(1) << 39;
 
@@ -21,7 +22,8 @@ static uint64_t most_useful(umemPoolCore const *core) {
   return size < most_size / times_capacity ? size * times_capacity : most_size;
 }
 
-/* Pages for which a new space has room, if the upstream has enough addresses. pages: of the block. */
+/* Pages for which a new space has room, if the upstream has enough addresses. pages: of the
+ * block. */
 static size_t usual_count(umemPoolCore const *core, size_t pages) {
   size_t page_size = core->pages->page_size, before = 0;
   size_t least = (size_t)(least_size / page_size), most = (size_t)(most_useful(core) / page_size);

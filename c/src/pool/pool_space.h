@@ -1,15 +1,15 @@
-/* pool_space.h - ranges of addresses of the upstream, and which of their pages have memory. See pool.h. All under the
- * lock. */
+/* pool_space.h - ranges of addresses of the upstream, and which of their pages have memory. See
+ * pool.h. All under the lock. */
 #ifndef UMEM_POOL_SPACE_H
 #define UMEM_POOL_SPACE_H
 
 #include "pool/pool_core.h"
 
-/* A range of addresses. Memory of its pages is free in a list, or live. Pages without memory, the gaps, are in no
- * list.
+/* A range of addresses. Memory of its pages is free in a list, or live. Pages without memory, the
+ * gaps, are in no list.
  *
- * The pages are counted in groups of core->group. The memory of a group is a large page, or pages that came one by one. A
- * large page is mapped, moved and given back as a whole. */
+ * The pages are counted in groups of core->group. The memory of a group is a large page, or pages
+ * that came one by one. A large page is mapped, moved and given back as a whole. */
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
@@ -25,8 +25,8 @@ static inline uint64_t umemPoolSpace_units(umemPoolCore const *core) {
   return core->pages->page_size >> umemPoolUnitShift;
 }
 
-/* Reserves a space in which `pages` pages fit; if the upstream has so many addresses, a much larger one. NULL without
- * memory or addresses. An attempt must be open. */
+/* Reserves a space in which `pages` pages fit; if the upstream has so many addresses, a much larger
+ * one. NULL without memory or addresses. An attempt must be open. */
 umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages);
 
 /* The space of the unit; NULL where there is none. */
@@ -56,8 +56,8 @@ size_t umemPoolSpace_missing(umemPoolSpace const *space, size_t first, size_t en
 void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, size_t count,
                        bool mapped);
 
-/* Notes whether the memory of the group of this page is a large one. The group has none yet. Without the lock, by the one
- * thread that maps. */
+/* Notes whether the memory of the group of this page is a large one. The group has none yet.
+ * Without the lock, by the one thread that maps. */
 void umemPoolSpace_set_large(umemPoolCore const *core, umemPoolSpace *space, size_t page,
                              bool large);
 
@@ -85,8 +85,8 @@ static inline umemPages const *umemPoolSpace_methods(umemPoolCore const *core, b
   return large ? core->large : core->pages;
 }
 
-/* Fills in the first run of [*page, end), where all pages have memory, and sets *page to its end. Leaves out large pages
- * that are not all in it. False at the end. */
+/* Fills in the first run of [*page, end), where all pages have memory, and sets *page to its end.
+ * Leaves out large pages that are not all in it. False at the end. */
 bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space, size_t *page,
                             size_t end, umemPoolRun *run);
 

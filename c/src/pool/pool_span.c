@@ -1,4 +1,5 @@
-/* pool_span.c - takes ranges, cuts spans into small blocks, and knows which of these are free. See pool.h.
+/* pool_span.c - takes ranges, cuts spans into small blocks, and knows which of these are free. See
+ * pool.h.
  *
  * Addresses of any upstream, counted in units, stay below the bound of the range allocator. */
 #include "pool/pool_span.h"
@@ -112,8 +113,8 @@ static uint32_t shift_of(uint32_t size) {
   return shift < most ? shift : most;
 }
 
-/* 16, 32, ..., 128, then four to each power of two: a block is at most a quarter larger than the request.
- * A span of one page or of eight pages holds at least eight blocks. */
+/* 16, 32, ..., 128, then four to each power of two: a block is at most a quarter larger than the
+ * request. A span of one page or of eight pages holds at least eight blocks. */
 static umemPoolShape shape_of(unsigned class) {
   uint32_t size =
       class < 8 ? umemPoolGrain * (class + 1) : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
@@ -126,8 +127,8 @@ static umemPoolShape shape_of(unsigned class) {
                          shift_of(size)};
 }
 
-/* Sizes are rounded up to multiples of the alignment. Blocks of such a size are aligned, because spans are.
- * */
+/* Sizes are rounded up to multiples of the alignment. Blocks of such a size are aligned, because
+ * spans are. */
 void umemPoolSpan_init_classes(umemPoolCore *core) {
   umemPoolShape *shapes = core->shapes;
   for (unsigned i = 0; i < umemPoolClasses; i++) shapes[i] = shape_of(i);
@@ -244,8 +245,8 @@ umemPoolResult umemPoolSpan_add(umemPoolFreeList *list, unsigned class) {
   return umemPoolFound;
 }
 
-/* Frees the range of a span whose blocks are all free. Without RAM for the record the span stays, for another
- * try. */
+/* Frees the range of a span whose blocks are all free. Without RAM for the record the span stays,
+ * for another try. */
 static void remove_span(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
   umemPoolCore *core = list->core;
   uint64_t page = span->page;
@@ -268,8 +269,8 @@ void umemPoolSpan_remove_whole(umemPoolFreeList *list) {
     }
 }
 
-/* A queue that has freed a block to a detached span may have ended since. The pool's own list is ordered
- * after it then. */
+/* A queue that has freed a block to a detached span may have ended since. The pool's own list is
+ * ordered after it then. */
 void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span) {
   umemPoolCore *core = list->core;
   unsigned class = class_of(core, span);

@@ -1,8 +1,9 @@
-/* pool_span.h - ranges of a pool's chunks, which belong to its free lists, and spans: ranges that are cut into small
- * blocks of one class. See pool.h. All under the lock but umemPoolSpan_locate and umemPoolLocation_holds.
+/* pool_span.h - ranges of a pool's chunks, which belong to its free lists, and spans: ranges that
+ * are cut into small blocks of one class. See pool.h. All under the lock but umemPoolSpan_locate
+ * and umemPoolLocation_holds.
  *
- * A range is counted in units from address 0 on. A live range of a list is a span, a large block, or in
- * transit to another list. */
+ * A range is counted in units from address 0 on. A live range of a list is a span, a large block,
+ * or in transit to another list. */
 #ifndef UMEM_POOL_SPAN_H
 #define UMEM_POOL_SPAN_H
 
@@ -18,15 +19,17 @@ typedef enum umemPoolResult {
   umemPoolNoRam     /* for the record of what was found */
 } umemPoolResult;
 
-/* Makes free units of the list a live range, at a multiple of alignment bytes. False when no free range of
- * the list suits. */
+/* Makes free units of the list a live range, at a multiple of alignment bytes. False when no free
+ * range of the list suits. */
 bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr);
 
-/* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes nothing, if no such
- * range begins at adr, or if there is no RAM for the records, which cannot happen if list is home. */
+/* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes
+ * nothing, if no such range begins at adr, or if there is no RAM for the records, which cannot
+ * happen if list is home. */
 uint64_t umemPoolRange_free(umemPoolFreeList *list, umemPoolFreeList *home, uintptr_t adr);
 
-/* The list whose live range, not in transit, begins at adr, and its units; NULL when there is none. */
+/* The list whose live range, not in transit, begins at adr, and its units; NULL when there is
+ * none. */
 umemPoolFreeList *umemPoolRange_home(umemPoolCore *core, uintptr_t adr, uint64_t *units);
 
 static inline uint64_t umemPoolRange_largest(umemPoolFreeList const *list) {
@@ -49,8 +52,8 @@ umemPoolTransit *umemPoolTransit_new(umemPoolFreeList *home, size_t count);
 /* One with all free ranges of home; NULL, with a failure, without memory. */
 umemPoolTransit *umemPoolTransit_of_all(umemPoolFreeList *home);
 
-/* Frees the ranges and gives them to the list; or to their home, if there is no RAM for the records. Frees transit.
- * Returns whether the list has got all. */
+/* Frees the ranges and gives them to the list; or to their home, if there is no RAM for the
+ * records. Frees transit. Returns whether the list has got all. */
 bool umemPoolTransit_end(umemPoolTransit *transit, umemPoolFreeList *list);
 
 /* Frees all that are left when the pool ends. */
@@ -58,12 +61,12 @@ void umemPoolTransit_free_all(umemPoolCore *core);
 
 /* ---- spans ---- */
 
-/* The descriptor of a span. Behind its bytes follow bits, at umemPoolSpan_bits: which blocks are free. The page map
- * holds its address, a multiple of 64, plus its class, which never changes.
+/* The descriptor of a span. Behind its bytes follow bits, at umemPoolSpan_bits: which blocks are
+ * free. The page map holds its address, a multiple of 64, plus its class, which never changes.
  *
- * Each block has a byte. Threads that change bytes in one line of the processor's cache wait for each other: so the
- * bytes of larger blocks are apart. A block of 128 bytes or more has a byte for each 128, of which the first is in use;
- * a smaller one has one or two. */
+ * Each block has a byte. Threads that change bytes in one line of the processor's cache wait for
+ * each other: so the bytes of larger blocks are apart. A block of 128 bytes or more has a byte for
+ * each 128, of which the first is in use; a smaller one has one or two. */
 struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in a list of spans with free blocks, or (after) of unused
                                           descriptors */
@@ -103,22 +106,24 @@ void umemPoolSpan_init_classes(umemPoolCore *core);
 /* Adds a span of the class to the list, from its free ranges. */
 umemPoolResult umemPoolSpan_add(umemPoolFreeList *list, unsigned class);
 
-/* Takes up to count blocks of the class that are free in the list's spans, the lowest address last. Returns
- * how many. */
+/* Takes up to count blocks of the class that are free in the list's spans, the lowest address last.
+ * Returns how many. */
 uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry *entries,
                            uint32_t count);
 
 /* Makes blocks of any class free in their spans, in the order of the list. */
 void umemPoolSpan_put(umemPoolFreeList *list, umemPoolEntry const *entries, uint32_t count);
 
-/* Frees the ranges of spans without live blocks that could not be freed before, because there was no RAM. */
+/* Frees the ranges of spans without live blocks that could not be freed before, because there was
+ * no RAM. */
 void umemPoolSpan_remove_whole(umemPoolFreeList *list);
 
-/* Takes a span with free blocks out of its list. Then it is mixed, waits for no queue, and no list takes blocks of
- * it. */
+/* Takes a span with free blocks out of its list. Then it is mixed, waits for no queue, and no list
+ * takes blocks of it. */
 void umemPoolSpan_detach(umemPoolCore *core, umemPoolSpan *span);
 
-/* Puts a detached span into the list. If blocks of it were freed in the meantime, it stays mixed. */
+/* Puts a detached span into the list. If blocks of it were freed in the meantime, it stays
+ * mixed. */
 void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span);
 
 /* ---- small blocks by their address ---- */
@@ -130,9 +135,10 @@ typedef struct umemPoolLocation {
   unsigned char *live;
 } umemPoolLocation;
 
-/* Whether a block of a span can begin at adr, and which one. Needs no lock. Reads as little memory as possible,
- * because with many live blocks a cache miss takes longer than all the rest. An offset beyond the span is refused,
- * because its index is not less than the count; the count of a large block is 0. */
+/* Whether a block of a span can begin at adr, and which one. Needs no lock. Reads as little memory
+ * as possible, because with many live blocks a cache miss takes longer than all the rest. An offset
+ * beyond the span is refused, because its index is not less than the count; the count of a large
+ * block is 0. */
 static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
                                        umemPoolLocation *location) {
   uintptr_t const *where = umemPageMap_word(&core->map, adr);
@@ -149,9 +155,9 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
   return true;
 }
 
-/* Makes a block no longer live. False, with nothing changed, when it was not: of two threads that do this at once, one
- * succeeds. In a process with one thread this needs no locked instruction, which takes longer than all the rest of a
- * free. */
+/* Makes a block no longer live. False, with nothing changed, when it was not: of two threads that
+ * do this at once, one succeeds. In a process with one thread this needs no locked instruction,
+ * which takes longer than all the rest of a free. */
 static inline bool umemPoolSpan_end_life(unsigned char *live) {
   unsigned char expected = 1;
   if (!umem_is_single_threaded())
@@ -176,8 +182,8 @@ static inline bool umemPoolSpan_start(umemPoolCore const *core, uintptr_t adr, u
   return index < shape->count;
 }
 
-/* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all its
- * blocks. A wide one may have come back at another page. */
+/* Whether the location of adr still holds: otherwise the span was freed in the meantime, with all
+ * its blocks. A wide one may have come back at another page. */
 static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t adr,
                                           umemPoolLocation const *location) {
   if (__atomic_load_n(location->where, __ATOMIC_RELAXED) != location->word) return false;
@@ -189,8 +195,8 @@ static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t ad
   return offset >> core->shapes[class].shift == (uint64_t)(location->live - span->live);
 }
 
-/* Makes the block at location no longer live. False, with nothing changed, when it was not, or when other
- * threads have freed the span since it was located. */
+/* Makes the block at location no longer live. False, with nothing changed, when it was not, or when
+ * other threads have freed the span since it was located. */
 static inline bool umemPoolBlock_claim(umemPoolCore const *core, uintptr_t adr,
                                        umemPoolLocation const *location) {
   if (!umemPoolSpan_end_life(location->live)) return false;

@@ -1,12 +1,14 @@
-/* pool_transfer.c - begins and ends free lists, and moves free memory from one to another. See pool.h.
+/* pool_transfer.c - begins and ends free lists, and moves free memory from one to another. See
+ * pool.h.
  *
- * First the memory is taken out of its list, so that no other thread can have it. Then the lock is opened, and
- * the queue of the new list made to wait for the queue of the old one: what is queued there at that moment
- * includes the last use of the memory. Then the memory enters the new list; or the old one again, when the
- * queue could not be made to wait. Ranges in transit are live, and their starts recorded, because a wrong
- * free could take them for blocks.
+ * First the memory is taken out of its list, so that no other thread can have it. Then the lock is
+ * opened, and the queue of the new list made to wait for the queue of the old one: what is queued
+ * there at that moment includes the last use of the memory. Then the memory enters the new list; or
+ * the old one again, when the queue could not be made to wait. Ranges in transit are live, and
+ * their starts recorded, because a wrong free could take them for blocks.
  *
- * A list whose view has ended stays, because live blocks may be ranges of it, and serves the next view. */
+ * A list whose view has ended stays, because live blocks may be ranges of it, and serves the next
+ * view. */
 #include "pool/pool_transfer.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -38,8 +40,8 @@ static umemPoolFreeList *richest(umemPoolFreeList *list, uint64_t units) {
   return best;
 }
 
-/* Makes free what other lists keep for later requests: large blocks only if all of them together are a
- * sixteenth of the pool. */
+/* Makes free what other lists keep for later requests: large blocks only if all of them together
+ * are a sixteenth of the pool. */
 static void drain_others(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
   uint64_t quick = 0;
@@ -52,7 +54,8 @@ static void drain_others(umemPoolFreeList *list) {
   }
 }
 
-/* Takes half of the largest free range, so that the next request seldom has to wait, or just the units. */
+/* Takes half of the largest free range, so that the next request seldom has to wait, or just the
+ * units. */
 static uint64_t take_piece(umemPoolFreeList *from, uint64_t units, uint64_t step) {
   uint64_t const page = umemPoolPage / umemPoolUnit;
   uint64_t largest = umemPoolRange_largest(from);
@@ -62,8 +65,8 @@ static uint64_t take_piece(umemPoolFreeList *from, uint64_t units, uint64_t step
   return start == UMEM_RANGE_NONE ? umemRange_alloc(from->range, units, step) : start;
 }
 
-/* *captured: the queue of the list with the largest range is being captured by now, so that another list may
- * do. */
+/* *captured: the queue of the list with the largest range is being captured by now, so that another
+ * list may do. */
 static bool transfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step, bool *captured) {
   *captured = false;
   umemPoolFreeList *from = richest(list, units);
@@ -106,8 +109,8 @@ static void detach(umemPoolCore *core, Detached *detached, umemPoolSpan *span) {
   detached->spans = span;
 }
 
-/* Detaches the mixed spans of the class that wait for no blocked queue. With whole, only those all of whose
- * blocks are free. */
+/* Detaches the mixed spans of the class that wait for no blocked queue. With whole, only those all
+ * of whose blocks are free. */
 static void detach_mixed(umemPoolCore *core, unsigned class, bool whole, uint64_t blocked,
                          Detached *detached) {
   uint32_t least = whole ? core->shapes[class].count : 1;
@@ -207,8 +210,8 @@ bool umemPoolTransfer_from(umemPoolFreeList *list, umemPoolFreeList *from) {
   return !captured;
 }
 
-/* Moves mixed spans that are all free, and wait for no blocked queue. True when it failed because a capture
- * has begun meanwhile. */
+/* Moves mixed spans that are all free, and wait for no blocked queue. True when it failed because a
+ * capture has begun meanwhile. */
 static bool transfer_mixed(umemPoolFreeList *list) {
   Detached detached = {NULL, 0};
   umemPoolCore *core = list->core;
@@ -243,8 +246,8 @@ static unsigned new_number(umemPoolCore const *core, uint64_t serial) {
   return ~taken ? (unsigned)__builtin_ctzll(~taken) : (unsigned)(serial % 64);
 }
 
-/* Whether the list can serve another view. One that has ended holds nothing but ranges of live blocks; when
- * no RAM was left, it may hold more. */
+/* Whether the list can serve another view. One that has ended holds nothing but ranges of live
+ * blocks; when no RAM was left, it may hold more. */
 static bool is_vacant(umemPoolFreeList const *list) {
   return !list->in_use && !list->unusable && !umemPoolQueue_has_users(list) && !list->quick_units &&
          !umemRange_totals(list->range).free_count;
@@ -301,8 +304,9 @@ static void replace_bit(umemPoolFreeList *list) {
         span->queues = (span->queues & ~bit) | kept | umemPoolQueue_bit(list->core->own);
 }
 
-/* Orders the pool's own list after this one. If the upstream cannot wait, that is needless once the work is
- * complete. That is tried twice: work that has failed is complete as well, and reports its failure once. */
+/* Orders the pool's own list after this one. If the upstream cannot wait, that is needless once the
+ * work is complete. That is tried twice: work that has failed is complete as well, and reports its
+ * failure once. */
 static bool finish(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
   if (umemPoolQueue_is_blocked(list)) {

@@ -223,7 +223,8 @@ protected:
     return detail::started(held, construct(context, args...), &context->super);
   }
 
-  /* Constructs one that goes over another, which it keeps alive: construct(C *, upstream, args...). */
+  /* Constructs one that goes over another, which it keeps alive: construct(C *, upstream,
+   * args...). */
   template <class CContext, class... Parameters, class... Args>
   static std::shared_ptr<umemVirtual>
   make_over(Context const &upstream, umemStatusType (*construct)(CContext *, void *, Parameters...),

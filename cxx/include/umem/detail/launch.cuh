@@ -1,5 +1,6 @@
 /* umem/detail/launch.cuh - checked launches of kernels, and kernels that call a function with
- * indices. Only nvcc compiles it, within the program and with the runtime that the program links. */
+ * indices. Only nvcc compiles it, within the program and with the runtime that the program
+ * links. */
 #ifndef UMEM_DETAIL_LAUNCH_CUH
 #define UMEM_DETAIL_LAUNCH_CUH
 
