@@ -63,8 +63,8 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   return umem_result(before);
 }
 
-/* Equal addresses are one memory, whichever of the two connect returned. Where nothing moves, this still refuses
- * what a copy would refuse, and waits for what a copy would wait for. */
+/* Equal addresses are one memory, whichever of the two connect returned. Where nothing moves, this
+ * still refuses what a copy would refuse, and waits for what a copy would wait for. */
 static umemStatusType sync(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                            size_t nbytes) {
   uint64_t before = umem_thread.failures;

@@ -1,7 +1,8 @@
-/* context.c - checks a context before a call uses it, makes contexts from the descriptions of their kinds, ends them, and
- * answers questions about any of them.
+/* context.c - checks a context before a call uses it, makes contexts from the descriptions of their
+ * kinds, ends them, and answers questions about any of them.
  *
- * The quick halves of the checks are in context.h: only what is refused, or puts cancellation off, comes here. */
+ * The quick halves of the checks are in context.h: only what is refused, or puts cancellation off,
+ * comes here. */
 #include "core/context.h"
 #include "base/number.h"
 #include "base/thread.h"

@@ -92,7 +92,8 @@ char const *umem_get_label(void const *ctx) {
 
 /* ---- labels of blocks ---- */
 
-/* The outermost layer that keeps labels and has the very block. Records a failure if there is none. */
+/* The outermost layer that keeps labels and has the very block. Records a failure if there is
+ * none. */
 static umemVirtual *layer_for_label(umemVirtual *ctx, uintptr_t adr) {
   umemFound first, block;
   bool keeps = UMEM_LAYER_WITH(ctx, set_block_label) != NULL;

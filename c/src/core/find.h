@@ -4,8 +4,8 @@
 
 #include <umem/find.h>
 
-/* Sets foreign, name, device, and adr and nbytes if they are known, of *found, and returns true, if it knows the memory.
- * Records nothing. */
+/* Sets foreign, name, device, and adr and nbytes if they are known, of *found, and returns true, if
+ * it knows the memory. Records nothing. */
 typedef bool umemFindForeign(uintptr_t adr, umemFound *found);
 
 /* umem_find asks this one, too. */

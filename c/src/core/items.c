@@ -15,8 +15,9 @@
 
 /* ---- through windows ----
  *
- * A layout that reaches over more bytes than a window has is halved until it does not: first until the source fits, then,
- * while that window is open, until the destination fits. So each byte of the source is mapped once. */
+ * A layout that reaches over more bytes than a window has is halved until it does not: first until
+ * the source fits, then, while that window is open, until the destination fits. So each byte of the
+ * source is mapped once. */
 
 /* Bytes of a window: at most the first number, and where there is no such window down to the
  * second. */

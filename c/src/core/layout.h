@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <umem/base.h>
 
-/* The bytes that one side of a layout touches, relative to the address of its first item: [low, high), with
- * low <= 0 < high and high - low <= PTRDIFF_MAX, as for any object of C. */
+/* The bytes that one side of a layout touches, relative to the address of its first item: [low,
+ * high), with low <= 0 < high and high - low <= PTRDIFF_MAX, as for any object of C. */
 typedef struct umemLayoutSpan {
   ptrdiff_t low, high;
 } umemLayoutSpan;
@@ -29,13 +29,13 @@ bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t c
 /* How many items a layout has. */
 size_t umem_count_items(umemLayout const *layout);
 
-/* The dimension to cut first, of these extents, when a layout in normal form does not fit: the one whose items
- * are farthest apart on the side where they are closer. Cutting it leaves the longest runs on both sides. Never
- * a dimension of one item, if there is another one. */
+/* The dimension to cut first, of these extents, when a layout in normal form does not fit: the one
+ * whose items are farthest apart on the side where they are closer. Cutting it leaves the longest
+ * runs on both sides. Never a dimension of one item, if there is another one. */
 int umem_widest(umemLayout const *layout, size_t const *extents);
 
-/* The two parts of a layout that is cut across dimension k, and how far the first item of the second part is from
- * that of the first. The parts point to the struct. */
+/* The two parts of a layout that is cut across dimension k, and how far the first item of the
+ * second part is from that of the first. The parts point to the struct. */
 typedef struct umemHalves {
   umemLayout first, second;
   ptrdiff_t src, dst;
@@ -43,8 +43,8 @@ typedef struct umemHalves {
 } umemHalves;
 void umem_halve(umemHalves *halves, umemLayout const *layout, int k);
 
-/* Copies the arrays of a layout whose numbers do not overflow, and brings them into normal form. Moves the
- * addresses, of the first items, along. */
+/* Copies the arrays of a layout whose numbers do not overflow, and brings them into normal form.
+ * Moves the addresses, of the first items, along. */
 void umem_normalise(umemNormalLayout *normal, umemLayout const *layout, uintptr_t *src_adr,
                     uintptr_t *dst_adr);
 

@@ -40,8 +40,9 @@ static __attribute__((noinline)) uintptr_t alloc_silently(umemVirtual *ctx, size
   return umem_alloc_in_full(kept_ctx, kept_nbytes, kept_caller);
 }
 
-/* The two functions whose cost shows. A context with quick functions or umemSilent is constructed, or a copy of
- * one, needs no name for messages, and null is 0; all else, and what failed, takes the long way. */
+/* The two functions whose cost shows. A context with quick functions or umemSilent is constructed,
+ * or a copy of one, needs no name for messages, and null is 0; all else, and what failed, takes the
+ * long way. */
 uintptr_t umem_alloc(void *ctx, size_t nbytes) {
   umemVirtual *self = ctx;
   if (__builtin_expect(self && umem_is_in_place(self), 1)) {

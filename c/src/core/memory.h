@@ -11,7 +11,8 @@
 
 /* ---- quick functions ---- */
 
-/* Allocates nbytes, which may be 0, for a context whose null is 0. caller: where umem_alloc returns to. */
+/* Allocates nbytes, which may be 0, for a context whose null is 0. caller: where umem_alloc returns
+ * to. */
 typedef uintptr_t umemQuickAlloc(umemVirtual *ctx, size_t nbytes, void const *caller);
 
 /* Frees the block at adr, which is not 0. */
@@ -44,8 +45,8 @@ void umem_free_in_full(void *ctx, uintptr_t adr, void const *caller);
 
 /* ---- failed allocations ---- */
 
-/* Returns the null of ctx. Makes sure that the method has recorded a failure since before, which old methods
- * may forget. */
+/* Returns the null of ctx. Makes sure that the method has recorded a failure since before, which
+ * old methods may forget. */
 static inline uintptr_t umem_refused(umemVirtual *ctx, uint64_t before, size_t nbytes) {
   if (umem_thread.failures == before)
     umemVirtual_fail(ctx, umemMemoryError, "%s cannot allocate %zu bytes",
@@ -67,7 +68,8 @@ typedef struct umemRequest {
   size_t old_size;  /* and the bytes that the caller says it has */
 } umemRequest;
 
-/* Makes the request of ctx, by its public function. Before calloc, nmemb * size has been checked. */
+/* Makes the request of ctx, by its public function. Before calloc, nmemb * size has been
+ * checked. */
 static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
   switch (request->how) {
   case umemByAlloc:

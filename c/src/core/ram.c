@@ -1,6 +1,7 @@
 /* ram.c - the methods of contexts whose memory is RAM of this process, wherever it comes from.
  *
- * Several threads share long runs: one processor moves a fraction of what the memory of the machine does. */
+ * Several threads share long runs: one processor moves a fraction of what the memory of the machine
+ * does. */
 #include "core/ram.h"
 #include "base/ahead.h"
 #include "base/system.h"
@@ -14,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a thread of its own is worth, as for items (tiles.c). A thread that is done with one piece takes the next. */
+/* What a thread of its own is worth, as for items (tiles.c). A thread that is done with one piece
+ * takes the next. */
 static size_t const piece_bytes = 2 << 20;
 /* A thread that sleeps takes as long to wake as one thread copies some MiB within the caches. */
 static size_t const shared_from = 8 << 20;

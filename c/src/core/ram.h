@@ -11,8 +11,8 @@ void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
                         size_t nbytes);
 void umem_ram_info(umemVirtual *ctx, umemInfo *info);
 
-/* Whether the system has so many bytes left for this process (base/system.h). Records a umemMemoryError, and returns
- * false, if not: before any memory is taken. */
+/* Whether the system has so many bytes left for this process (base/system.h). Records a
+ * umemMemoryError, and returns false, if not: before any memory is taken. */
 bool umem_ram_has(umemVirtual *ctx, size_t nbytes);
 
 #endif

@@ -17,8 +17,8 @@ bool umem_has_size(umemVirtual *ctx, uintptr_t adr, uint64_t size, size_t old_si
                    (uintmax_t)adr, umem_get_device_name(ctx), (uintmax_t)size);
 }
 
-/* With probe the last of the old_size bytes is read first, where the copy does not reach that far: contexts
- * that know their blocks refuse it. */
+/* With probe the last of the old_size bytes is read first, where the copy does not reach that far:
+ * contexts that know their blocks refuse it. */
 static uintptr_t move(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size,
                       bool probe) {
   uintptr_t moved = umem_alloc(ctx, new_size);
@@ -38,8 +38,8 @@ uintptr_t umem_move_block(umemVirtual *ctx, uintptr_t adr, size_t old_size, size
 }
 
 /* Whether all pages of these bytes are mapped: reading where none is ends the program. (So does
- * reading a page that is mapped and not readable; this does not check that.) mincore fails where there is a gap,
- * and touches no page. */
+ * reading a page that is mapped and not readable; this does not check that.) mincore fails where
+ * there is a gap, and touches no page. */
 static bool is_mapped(uintptr_t adr, size_t nbytes) {
   enum { pages = 256 };
   unsigned char ignored[pages];
@@ -51,8 +51,8 @@ static bool is_mapped(uintptr_t adr, size_t nbytes) {
   }
 }
 
-/* umem knows of the block only what free and the copies of ctx report. It checks as much as it can before it
- * reads: the copy must neither read a block that ctx refuses nor read past its end. */
+/* umem knows of the block only what free and the copies of ctx report. It checks as much as it can
+ * before it reads: the copy must neither read a block that ctx refuses nor read past its end. */
 uintptr_t umem_move_unknown(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t moved = umem_null_of(ctx);
   if (adr > UINTPTR_MAX - old_size ||

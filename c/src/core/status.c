@@ -92,8 +92,8 @@ char const *umem_system_words(int error, char *buffer, size_t size) {
 
 /* ---- recording ---- */
 
-/* Takes the global lock for texts. False in a signal handler that has interrupted this thread while it
- * holds that lock: it would wait for itself. */
+/* Takes the global lock for texts. False in a signal handler that has interrupted this thread while
+ * it holds that lock: it would wait for itself. */
 static bool open_texts(void) {
   if (umem_thread.in_texts) return false;
   umem_thread.in_texts = true;
@@ -185,8 +185,8 @@ static void append_contexts(char *text, unsigned most) {
   append(text, list);
 }
 
-/* Every failure passes here, with its final text. It may name files of other people: no byte of a name acts on the
- * terminal or the log that shows it. */
+/* Every failure passes here, with its final text. It may name files of other people: no byte of a
+ * name acts on the terminal or the log that shows it. */
 static void record(umemVirtual *ctx, umemStatusType type, char const *given) {
   char text[UMEM_MESSAGE_SIZE];
   umem_escape(text, sizeof text, given);
@@ -225,8 +225,8 @@ umemStatusType umemVirtual_fail(void *ctx, umemStatusType type, char const *form
 
 /* ---- adaptors ---- */
 
-/* Whether ctx stands on other: is above it in a stack, or takes its buffers from it. A failure of no context
- * (NULL) counts as one below. */
+/* Whether ctx stands on other: is above it in a stack, or takes its buffers from it. A failure of
+ * no context (NULL) counts as one below. */
 static bool stands_on(umemVirtual *ctx, void const *other) {
   if (!other || other == ctx->host) return true;
   for (umemVirtual *layer = umem_below(ctx); layer; layer = umem_below(layer))
@@ -252,7 +252,8 @@ umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t bef
   return umemVirtual_adopt(ctx, before);
 }
 
-/* The rest of umemVirtual_adopt for a failure that was held: records it on all layers above the one that failed. */
+/* The rest of umemVirtual_adopt for a failure that was held: records it on all layers above the one
+ * that failed. */
 static void adopt_held(umemAttempt const *attempt) {
   if (umem_thread.attempt) { /* now held by an outer one, if that has nothing older */
     if (umem_thread.attempt->ctx == attempt->ctx) umem_thread.attempt->adopter = attempt->adopter;
@@ -340,8 +341,8 @@ void umem_set_failure_hook(umemFailureHook *hook, void *data) {
 
 /* ---- the only output ---- */
 
-/* Whether fd is for messages. If the program has closed it, a file of data may have its number by now, one of
- * umem's for example. Those are closed by exec; a standard output is not. */
+/* Whether fd is for messages. If the program has closed it, a file of data may have its number by
+ * now, one of umem's for example. Those are closed by exec; a standard output is not. */
 static bool is_for_messages(int fd) {
   int flags = fcntl(fd, F_GETFD);
   return flags >= 0 && !(flags & FD_CLOEXEC);

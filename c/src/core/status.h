@@ -92,14 +92,13 @@ static inline umemStatusType umem_result_of(umemEntry const *entry) {
   return entry->thread->failures == entry->failures ? umemOK : entry->thread->last;
 }
 
-/* Around a call of a function of the program. What that function calls is no part of the running call:
- * messages do not name the running function, no attempt holds its failures, and they do not count as
- * failures of the running call, whose results and adaptors look at umem_thread.failures. Holds until the end
- * of the block, also when an exception passes:
+/* Around a call of a function of the program. What that function calls is no part of the running
+ * call: messages do not name the running function, no attempt holds its failures, and they do not
+ * count as failures of the running call, whose results and adaptors look at umem_thread.failures.
+ * Holds until the end of the block, also when an exception passes:
  *
  *     UMEM_STEP_ASIDE(running);
- *     hook(...);
- */
+ *     hook(...); */
 static inline umemThread umem_step_aside(void) {
   umem_defer_cancel(); /* no cancellation may pass through umem */
   umemThread running = umem_thread;

@@ -79,8 +79,8 @@ umemRoutePlace umem_device_place(umemVirtual *ctx, int ordinal);
 
 bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b);
 
-/* The global lock, for notes and the records of the ledger. umem_notes_lock returns false, and takes
- * no lock, in a signal handler that has interrupted this thread while it holds the lock. */
+/* The global lock, for notes and the records of the ledger. umem_notes_lock returns false, and
+ * takes no lock, in a signal handler that has interrupted this thread while it holds the lock. */
 bool umem_notes_lock(void);
 void umem_notes_unlock(void);
 
