@@ -367,6 +367,7 @@ static void exit_before_a_thread(void) {
   for (int i = 0; i < many_pools; i++)
     if (umemPool_ctor(&many[i], &host, NULL) != umemOK) _exit(2);
   if (pthread_create(&thread, NULL, use_pools, NULL) != 0) _exit(3);
+  pthread_detach(thread); /* it goes on when the process ends */
   sem_wait(&is_done);
   for (int i = 1; i < many_pools; i++) umem_dtor(&many[i]);
   outlives_library = true;
