@@ -218,8 +218,9 @@ static bool shm_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle
   int seals = fcntl(segment->mapped->fd, F_GET_SEALS);
   if (!*segment->name && (seals < 0 || !(seals & F_SEAL_SHRINK)))
     return UMEM_FAIL(ctx, umemNotSupportedError,
-                     "this shared memory has a name that the context does not know, because it was "
-                     "made of a descriptor: share it from one that has opened the name");
+                     "this shared memory has a name that the context does not know, or can be made "
+                     "shorter, because it was made of a descriptor: share it from a context that "
+                     "has opened the name, or seal the descriptor with F_SEAL_SHRINK");
   handle->kind = *segment->name ? umemHandleNamed : umemHandleUnnamed;
   handle->offset = segment->data + offset;
   handle->size = segment->total;
