@@ -1,7 +1,6 @@
 /* array_contents.c - copies, compares and fills what is in arrays. */
 #include "array/array_handle.h"
 #include "array/array_operand.h"
-#include "array/array_operand.h"
 #include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"

@@ -1,7 +1,6 @@
 /* array_conversion.c - converts numbers, by up to three loops one after the other, and arrays of
  * one shape row by row. */
 #include "array/array_conversion.h"
-#include "array/array_conversion.h"
 #include "core/threads.h"
 
 #include <stdint.h>

@@ -1,6 +1,5 @@
 /* array_handle.c - makes and ends what arrays point to, and checks shapes and strides. */
 #include "array/array_handle.h"
-#include "array/array_handle.h"
 #include "core/context.h"
 #include "core/layout.h"
 #include "core/order.h"

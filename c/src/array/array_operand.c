@@ -1,10 +1,6 @@
 /* array_operand.c - finds the bytes of arrays for the CPU, piece by piece where it cannot address
  * them, and makes results. */
 #include "array/array_operand.h"
-#include "array/array_operand.h"
-#include "array/array_operand.h"
-#include "array/array_operand.h"
-#include "array/array_operand.h"
 #include "base/thread.h"
 #include "core/adaptor.h"
 #include "core/context.h"

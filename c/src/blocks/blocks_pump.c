@@ -18,7 +18,6 @@
 #include "blocks/blocks_pump.h"
 #include "base/number.h"
 #include "base/thread.h"
-#include "blocks/blocks_pump.h"
 #include "core/context.h"
 #include "core/threads.h"
 

@@ -8,14 +8,9 @@
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_transfer.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_pages.h"
 #include "pool/pool_core.h"
-#include "pool/pool_block.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_span.h"
-#include "pool/pool_block.h"
-#include "pool/pool_transfer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,23 +5,20 @@
  *   pool.c            the context of a pool: options, trim, its end
  *   pool_on.c         the context of a view, which is bound to a queue
  *   pool_quick.c      allocates and frees small blocks by the calling thread's cache alone
- *   pool_block.c      the methods for blocks, which both contexts have
- *   pool_block.c      counts
- *   pool_find.c       finds a block where the calling thread's cache has none
- *   pool_find.c       gets more free memory for a free list, from others or from the upstream
- *   pool_transfer.c  begins and ends free lists
- *   pool_transfer.c   moves free memory from one free list to another
+ *   pool_block.c      the methods for blocks, which both contexts have, and counts
+ *   pool_find.c       finds a block where the calling thread's cache has none; gets more free
+ *                     memory for a free list, from others or from the upstream
+ *   pool_transfer.c   begins and ends free lists, and moves free memory from one to another
  *   pool_pages.c      maps pages, moves them, and gives them back
- *   pool_paging.c     the pieces of memory for which one thread does so
- *   pool_paging.c      finds a place for them
  *   pool_cache.c      caches: each thread's small blocks, and how they pass between threads
- *   pool_chunk.c      large blocks, and the quick lists of those that are freed
- *   pool_span.c       cuts spans into small blocks, and knows which of these are free
- *   pool_chunk.c      takes chunks from the upstream, and gives them back
+ *   pool_chunk.c      takes chunks from the upstream and gives them back; large blocks, and the
+ *                     quick lists of those that are freed
+ *   pool_span.c       ranges of chunks: for spans, for large blocks, or on their way to another
+ *                     list; cuts spans into small blocks, and knows which of these are free
+ *   pool_paging.c     finds places for pages, and keeps the pieces that one thread maps
  *   pool_space.c      ranges of addresses of the upstream, and which of their pages have memory
- *   pool_span.c      ranges of chunks: for spans, for large blocks, or on their way to another list
- *   pool_core.c      makes the queue of a free list wait for other queues
- *   pool_core.c       the core: references to it, and the memory of its records
+ *   pool_core.c       the core: references to it, the memory of its records, and queues that wait
+ *                     for other queues
  *   growth.c          the requests for chunks, and the threads that wait for them
  *
  * The core has the chunks and the records of live blocks. A free list has the free memory of one

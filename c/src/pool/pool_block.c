@@ -9,11 +9,8 @@
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_find.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_span.h"
 #include "pool/pool_space.h"
-#include "pool/pool_span.h"
-#include "pool/pool_block.h"
 
 #include <inttypes.h>
 

@@ -16,9 +16,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_core.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_space.h"
 
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/order.h"
-#include "pool/pool_core.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,6 @@
 #include "pool/pool_find.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
-#include "pool/pool_find.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_pages.h"
 #include "pool/pool_core.h"
 #include "pool/pool_transfer.h"

@@ -8,8 +8,6 @@
 #include "pool/pool_transfer.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_core.h"
-#include "pool/pool_block.h"
-#include "pool/pool_transfer.h"
 
 #include <umem/pool_on.h>
 

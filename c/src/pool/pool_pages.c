@@ -18,7 +18,6 @@
 #include "core/order.h"
 #include "core/ram.h"
 #include "pool/pool_chunk.h"
-#include "pool/pool_chunk.h"
 #include "pool/pool_paging.h"
 #include "pool/pool_core.h"
 

@@ -5,7 +5,6 @@
  * a piece begins, and those that end where one ends: no other place needs fewer pages. */
 #include "pool/pool_paging.h"
 #include "base/thread.h"
-#include "pool/pool_paging.h"
 #include "pool/pool_core.h"
 
 #include <stdlib.h>

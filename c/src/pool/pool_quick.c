@@ -7,7 +7,6 @@
 #include "pool/pool_block.h"
 #include "core/context.h"
 #include "core/memory.h"
-#include "pool/pool_block.h"
 #include "pool/pool_cache.h"
 
 static inline umemPoolCore const *core_of(umemVirtual const *ctx) {

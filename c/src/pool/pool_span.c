@@ -5,7 +5,6 @@
 #include "pool/pool_span.h"
 #include "pool/pool_paging.h"
 #include "pool/pool_core.h"
-#include "pool/pool_span.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,10 +14,8 @@
 #include "core/context.h"
 #include "core/order.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_transfer.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_core.h"
-#include "pool/pool_span.h"
 #include "pool/pool_span.h"
 
 #include <stdlib.h>
