@@ -226,7 +226,7 @@ TEST(Reductions, OfNoElements) {
   EXPECT_THROWS(umem::max_along(umem::on_device(), none, 1, out), umem::value_error,
                 "max_along of no elements");
   EXPECT_THROWS(umem::minmax_along(umem::on_host, none, 1, out, out), umem::value_error,
-                "min_along of no elements");
+                "minmax_along of no elements");
   EXPECT_EQ(values[2], 1);
   View<double, 2> rows(nullptr, {0, 3}); /* no rows have no outputs, and need no elements */
   EXPECT_NO_THROW(umem::max_along(umem::on_host, rows, 1, View<double, 1>(nullptr, {0})));

@@ -131,16 +131,16 @@ inline HostPlace const &host_of(Place const &place) noexcept { return place.host
 inline DevicePlace const &device_of(DevicePlace const &place) noexcept { return place; }
 inline DevicePlace const &device_of(Place const &place) noexcept { return place.device(); }
 
-/* host(place) or device(place), whose results are of one type. Compiles what the type of the place
- * allows. */
-template <class PlaceType, class Host, class Device>
-auto on_side(PlaceType const &place, Host const &host, Device const &device) {
+/* host_job(place) or device_job(place), whose results are of one type. Compiles what the type of
+ * the place allows. */
+template <class PlaceType, class HostJob, class DeviceJob>
+auto on_side(PlaceType const &place, HostJob const &host_job, DeviceJob const &device_job) {
   if constexpr (!may_be_device<PlaceType>)
-    return host(host_of(place));
+    return host_job(host_of(place));
   else if constexpr (!may_be_host<PlaceType>)
-    return device(device_of(place));
+    return device_job(device_of(place));
   else
-    return place.is_device() ? device(place.device()) : host(place.host());
+    return place.is_device() ? device_job(place.device()) : host_job(place.host());
 }
 
 /* Whether loops at a place go over the device side of arrays on a context. */
