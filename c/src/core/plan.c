@@ -302,16 +302,14 @@ static inline __attribute__((always_inline)) bool ask(umemVirtual *self, umemVir
 bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                       umemLayout const *layout) {
   return ask(src, src, src_adr, dst, dst_adr, layout) ||
-         ask(dst, src, src_adr, dst, dst_adr, layout);
+         (dst != src && ask(dst, src, src_adr, dst, dst_adr, layout));
 }
 
 static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_adr,
                                                umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
   if (UMEM_SLOT(src, copy_direct) || UMEM_SLOT(dst, copy_direct)) {
     umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
-    if (ask(src, src, src_adr, dst, dst_adr, &layout) ||
-        ask(dst, src, src_adr, dst, dst_adr, &layout))
-      return;
+    if (umem_copy_direct(src, src_adr, dst, dst_adr, &layout)) return;
   }
   Plan plan;
   if (!make_plan(&plan, src, dst, nbytes)) return;

@@ -230,9 +230,8 @@ static __attribute__((noinline)) bool copy_pair(umemVirtual *src, uintptr_t src_
 
 bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                   umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
-  (void)ctx;
   size_t size = layout->item_size;
-  return size >= pair_least && size <= pair_most && !layout->rank &&
+  return ctx == src && size >= pair_least && size <= pair_most && !layout->rank &&
          copy_pair(src, src_adr, dst, dst_adr, size);
 }
 
