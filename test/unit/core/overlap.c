@@ -184,7 +184,10 @@ TEST_CASE(a_buffer_waits_for_what_fills_it) {
   assert_int_equal(umem_synchronize(&queue), umemOK);
   assert_int_equal(umem_copy_to(&queue, adr, &host, (uintptr_t)matrix, sizeof matrix), umemOK);
   assert_int_equal(umem_synchronize(&queue), umemOK);
-  for (int i = 0; i < n * n; i++) assert_true(matrix[i] == i % n * n + i / n);
+  for (int i = 0; i < n * n; i++) {
+    int moved_from = i % n * n + i / n;
+    assert_true(matrix[i] == moved_from);
+  }
   double moved[n * n - 1]; /* other numbers: a buffer of before may hold those above */
   for (int i = 0; i < n * n; i++) matrix[i] = -1 - i;
   assert_int_equal(umem_copy_to(&host, (uintptr_t)matrix, &device, adr, sizeof matrix), umemOK);
