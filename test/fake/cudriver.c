@@ -15,18 +15,18 @@ void umemCudaRt_replace(umemCudaRt const *table) { rt = table; }
 
 __attribute__((constructor)) static void begin(void) { doubles_use(); }
 
-/* Primary contexts that somebody has retained. They are for good, and no complaint: for the
- * question they end. */
-static bool retained[fakeCudartMost];
+/* How often primary contexts are retained. That is no complaint, because a program may keep a place
+ * open: for the question they end. */
+static unsigned retained[fakeCudartMost]; /* atomic */
 
 EXPORT char const *fake_driver_complaint(void);
 char const *fake_driver_complaint(void) {
   void *context;
   for (int d = 0; d < fakeCudartMost; d++)
-    if (retained[d]) rt->primary_release(d);
+    for (unsigned i = 0; i < retained[d]; i++) rt->primary_release(d);
   char const *complaint = doubles_complaint();
   for (int d = 0; d < fakeCudartMost; d++)
-    if (retained[d]) rt->primary_retain(&context, d);
+    for (unsigned i = 0; i < retained[d]; i++) rt->primary_retain(&context, d);
   return complaint;
 }
 
@@ -116,10 +116,14 @@ FUNCTION(cuPointerGetAttributes, unsigned count, int *which, void **values, umem
 
 FUNCTION(cuDevicePrimaryCtxRetain, void **context, int device) {
   int error = rt->primary_retain(context, device);
-  if (!error) retained[device] = true;
+  if (!error) __atomic_fetch_add(&retained[device], 1, __ATOMIC_RELAXED);
   return error;
 }
-FUNCTION(cuDevicePrimaryCtxRelease_v2, int device) { return rt->primary_release(device); }
+FUNCTION(cuDevicePrimaryCtxRelease_v2, int device) {
+  int error = rt->primary_release(device);
+  if (!error) __atomic_fetch_sub(&retained[device], 1, __ATOMIC_RELAXED);
+  return error;
+}
 FUNCTION(cuCtxGetCurrent, void **context) { return rt->context_current(context); }
 FUNCTION(cuCtxPushCurrent_v2, void *context) { return rt->context_push(context); }
 FUNCTION(cuCtxPopCurrent_v2, void **context) { return rt->context_pop(context); }
