@@ -44,9 +44,11 @@ def _load_filter():
 
 
 def _declares(line, name):
-    """Whether the name is in this line outside of a comment."""
+    """Whether the name is in this line outside of a comment. A macro declares what each kind of context has."""
     if line.lstrip().startswith(("*", "/*")):
         return False
+    if name == "of" and line.lstrip().startswith("UMEM_KIND_OF_CONTEXT("):
+        return True
     if name.startswith("operator"):
         return name.replace(" ", "") in line.replace(" ", "")
     return re.search(r"(?<!\w)(?<!std::)" + re.escape(name) + r"(?!\w)", line) is not None
