@@ -52,6 +52,7 @@
 
 #include <umem/detail/device.hpp>
 #include <umem/detail/host_loops.hpp>
+#include <umem/detail/operand.hpp>
 #include <umem/range.hpp>
 
 namespace umem {

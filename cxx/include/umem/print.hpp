@@ -211,7 +211,9 @@ UMEM_INLINE Decimal shortest(long double value) {
     std::snprintf(text, sizeof text, "%.*Le", digits, value);
     if (std::strtold(text, nullptr) == value) break;
     char &last = text[std::strcspn(text, "e") - 1];
-    if (last >= '0' && last < '9' && (++last, std::strtold(text, nullptr) == value)) break;
+    if (last < '0' || last >= '9') continue;
+    ++last;
+    if (std::strtold(text, nullptr) == value) break;
   }
   return decimal_of(value, text);
 }

@@ -281,10 +281,11 @@ TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
   int fd = memfd_create("umem-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   assert_int_equal(umemShm_ctor(&named, name, MiB), umemOK);
   struct stat st;
+  off_t from = 0;
   assert_int_equal(fchmod(fd, 0600), 0);
   assert_int_equal(fstat(umemShm_descriptor(&named), &st), 0);
-  assert_int_equal(sendfile(fd, umemShm_descriptor(&named), &(off_t){0}, (size_t)st.st_size),
-                   st.st_size);
+  ssize_t sent = sendfile(fd, umemShm_descriptor(&named), &from, (size_t)st.st_size);
+  assert_int_equal(sent, st.st_size);
   assert_int_equal(umemShm_adopt(&ctx, dup(fd)), umemOK);
   uintptr_t adr = umem_alloc(&ctx, 100);
   umemHandle handle;
