@@ -53,12 +53,13 @@ UMEM_EXTERN umemArray *umemArray_create(void *ctx, umemElementType type, int ran
                                         int64_t const *shape, int64_t const *strides,
                                         umemStatusType *status);
 
-/* The same with every byte zero. */
+/* Makes an array as umemArray_create does, with every byte zero. */
 UMEM_EXTERN umemArray *umemArray_zeros(void *ctx, umemElementType type, int rank,
                                        int64_t const *shape, int64_t const *strides,
                                        umemStatusType *status);
 
-/* The same with every element equal to *value, one element of the type in host memory. */
+/* Makes an array as umemArray_create does, with every element equal to *value, one element of the
+ * type in host memory. */
 UMEM_EXTERN umemArray *umemArray_full(void *ctx, umemElementType type, int rank,
                                       int64_t const *shape, int64_t const *strides,
                                       void const *value, umemStatusType *status);
@@ -71,11 +72,12 @@ UMEM_EXTERN umemArray *umemArray_borrow(void *ctx, uintptr_t adr, umemElementTyp
                                         int64_t const *shape, int64_t const *strides,
                                         umemStatusType *status);
 
-/* The same for memory that the array takes over. When no array uses it any more, umem calls
- * release(user) once, in the thread that has released the last of them; release NULL:
- * umem_free(ctx, adr), so adr must be what umem_alloc has returned. Before, umem waits for the work
- * that is queued on ctx, if ctx is umemOrdered or umemDeviceShared, because it may use the memory.
- * On an error nothing is taken over, and release is not called. No exception may leave release. */
+/* Makes an array as umemArray_borrow does, of memory that the array takes over. When no array uses
+ * it any more, umem calls release(user) once, in the thread that has released the last of them;
+ * release NULL: umem_free(ctx, adr), so adr must be what umem_alloc has returned. Before, umem
+ * waits for the work that is queued on ctx, if ctx is umemOrdered or umemDeviceShared, because it
+ * may use the memory. On an error nothing is taken over, and release is not called. No exception
+ * may leave release. */
 UMEM_EXTERN umemArray *umemArray_take(void *ctx, uintptr_t adr, umemElementType type, int rank,
                                       int64_t const *shape, int64_t const *strides,
                                       void (*release)(void *user), void *user,
@@ -129,9 +131,9 @@ UMEM_EXTERN umemArray *umemArray_select(umemArray *array, int dim, int64_t i,
  * rank - 1. */
 UMEM_EXTERN umemArray *umemArray_permute(umemArray *array, int const *axes, umemStatusType *status);
 
-/* The same elements in C order with another shape. NULL on errors: umemValueError if the number of
- * elements differs, and where the strides allow no view of that shape; the message says which. Then
- * a umemArray_copy has one. */
+/* Returns the elements in C order with another shape. NULL on errors: umemValueError if the number
+ * of elements differs, and where the strides allow no view of that shape; the message says which.
+ * Then a umemArray_copy has one. */
 UMEM_EXTERN umemArray *umemArray_reshape(umemArray *array, int rank, int64_t const *shape,
                                          umemStatusType *status);
 
@@ -245,10 +247,10 @@ UMEM_EXTERN void umemArray_assign(umemArray *dst, umemArray *src, umemStatusType
 UMEM_EXTERN void umemArray_copy_contents(umemArray *dst, umemArray *src, int64_t dst_offset,
                                          int64_t src_offset, int64_t count, umemStatusType *status);
 
-/* The same queued on queue, a umemOrdered context in the memory of dst or src: the copy comes after
- * the work that is queued on queue and on the contexts of both arrays, and is complete after
- * umem_synchronize(queue). Both arrays must live until then. Errors: besides, umemValueError where
- * queue is in the memory of neither. */
+/* Copies as umemArray_copy_contents does, queued on queue, a umemOrdered context in the memory of
+ * dst or src: the copy comes after the work that is queued on queue and on the contexts of both
+ * arrays, and is complete after umem_synchronize(queue). Both arrays must live until then. Errors:
+ * besides, umemValueError where queue is in the memory of neither. */
 UMEM_EXTERN void umemArray_copy_contents_on(void *queue, umemArray *dst, umemArray *src,
                                             int64_t dst_offset, int64_t src_offset, int64_t count,
                                             umemStatusType *status);

@@ -45,9 +45,9 @@ typedef struct umemBin {
 UMEM_EXTERN umemStatusType umemBinning_ctor(umemBinning *ctx, void *upstream, umemBin const *bins,
                                             size_t count);
 
-/* The same, but ctx owns the contexts of the bins and upstream. umem_dtor(ctx) destructs them, in
- * the order of the bins and upstream last. The caller still owns the memory of the structs. After a
- * failure the caller still owns all contexts. */
+/* Constructs ctx as umemBinning_ctor does, but ctx owns the contexts of the bins and upstream.
+ * umem_dtor(ctx) destructs them, in the order of the bins and upstream last. The caller still owns
+ * the memory of the structs. After a failure the caller still owns all contexts. */
 UMEM_EXTERN umemStatusType umemBinning_adopt(umemBinning *ctx, void *upstream, umemBin const *bins,
                                              size_t count);
 

@@ -33,7 +33,7 @@
 UMEM_EXTERN umemStatusType umem_copy_to(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                         size_t nbytes);
 
-/* The same function with the destination first. */
+/* Does what umem_copy_to does, with the destination first. */
 UMEM_EXTERN umemStatusType umem_copy_from(void *dst, uintptr_t dst_adr, void *src,
                                           uintptr_t src_adr, size_t nbytes);
 
@@ -162,9 +162,9 @@ UMEM_EXTERN umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void 
                                              uintptr_t dst_adr, size_t nbytes,
                                              umemCopyOptions const *options);
 
-/* The same for umem_copy_strided. The items are copied in one step: umem calls progress before the
- * first byte, which can cancel the copy, and when all is done. done and total are bytes of
- * items. */
+/* Does for umem_copy_strided what umem_copy_to_with does for umem_copy_to. The items are copied in
+ * one step: umem calls progress before the first byte, which can cancel the copy, and when all is
+ * done. done and total are bytes of items. */
 UMEM_EXTERN umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst,
                                                   uintptr_t dst_adr, umemLayout const *layout,
                                                   umemCopyOptions const *options);

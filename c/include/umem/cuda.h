@@ -115,8 +115,9 @@ typedef struct umemCudaPrefetch {
  * umemMemoryError; the status of an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemCudaPrefetch_ctor(umemCudaPrefetch *ctx, void *upstream);
 
-/* The same, but ctx takes upstream over, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemCudaPrefetch_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it.
+ * The caller still owns the memory of the struct. After a failure the caller still owns
+ * upstream. */
 UMEM_EXTERN umemStatusType umemCudaPrefetch_adopt(umemCudaPrefetch *ctx, void *upstream);
 
 /* ---- device memory in the order of a stream ---- */
@@ -165,7 +166,7 @@ typedef struct umemCudaAsyncOptions {
  * cudaStreamPerThread. */
 UMEM_EXTERN umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stream);
 
-/* The same with options (borrowed for the call; NULL: the defaults). */
+/* Does what umemCudaAsync_ctor does, with options (borrowed for the call; NULL: the defaults). */
 UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
                                                    umemCudaAsyncOptions const *options);
 

@@ -81,8 +81,8 @@ typedef struct umemDebugOptions {
 UMEM_EXTERN umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream,
                                           umemDebugOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemDebug_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
                                            umemDebugOptions const *options);
 

@@ -55,9 +55,9 @@ UMEM_EXTERN void *umem_default(void);
  * nothing changes. */
 UMEM_EXTERN umemStatusType umem_set_default(void *ctx);
 
-/* The same for the GPU with this number. Errors: umemValueError, and NULL, for a number that is not
- * from 0 to UMEM_DEFAULT_DEVICES - 1. If there is no such GPU, umem_default_of fails when it opens
- * the context. */
+/* Returns the default context of the GPU with this number. Errors: umemValueError, and NULL, for a
+ * number that is not from 0 to UMEM_DEFAULT_DEVICES - 1. If there is no such GPU, umem_default_of
+ * fails when it opens the context. */
 UMEM_EXTERN void *umem_default_of(int device);
 UMEM_EXTERN umemStatusType umem_set_default_of(int device, void *ctx);
 

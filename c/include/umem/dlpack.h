@@ -166,8 +166,8 @@ typedef struct umemDLPackOptions {
 UMEM_EXTERN umemDLManagedTensorVersioned *
 umemArray_to_dlpack(umemArray *array, umemDLPackOptions const *options, umemStatusType *status);
 
-/* The same without a version, for older consumers. Such a tensor cannot be read-only: for a
- * read-only array it is umemNotSupportedError unless a copy is allowed. */
+/* Exports as umemArray_to_dlpack does, without a version, for older consumers. Such a tensor cannot
+ * be read-only: for a read-only array it is umemNotSupportedError unless a copy is allowed. */
 UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *array,
                                                                  umemDLPackOptions const *options,
                                                                  umemStatusType *status);
@@ -184,7 +184,7 @@ UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *arra
 UMEM_EXTERN umemArray *umemArray_from_dlpack(void *ctx, umemDLManagedTensorVersioned *tensor,
                                              umemStatusType *status);
 
-/* The same for a tensor without a version. */
+/* Imports a tensor without a version as umemArray_from_dlpack does. */
 UMEM_EXTERN umemArray *umemArray_from_dlpack_unversioned(void *ctx, umemDLManagedTensor *tensor,
                                                          umemStatusType *status);
 

@@ -61,8 +61,8 @@ typedef struct umemFaultPlan {
 UMEM_EXTERN umemStatusType umemFault_ctor(umemFault *ctx, void *upstream,
                                           umemFaultPlan const *plan);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemFault_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemFault_adopt(umemFault *ctx, void *upstream,
                                            umemFaultPlan const *plan);
 

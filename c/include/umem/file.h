@@ -119,9 +119,9 @@ typedef struct umemFileOptions {
  * that stores nothing (/proc, /sys and other interfaces of the kernel), or has a writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
-/* The same with options; NULL: the defaults. Errors: also umemValueError for options with a wrong
- * size or an unknown reserve, direct or reuse; umemNotSupportedError with the system's text if
- * direct is umemDirectOn and the file system does not support it. */
+/* Does what umemFile_ctor does, with options; NULL: the defaults. Errors: also umemValueError for
+ * options with a wrong size or an unknown reserve, direct or reuse; umemNotSupportedError with the
+ * system's text if direct is umemDirectOn and the file system does not support it. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);
 
@@ -134,7 +134,7 @@ UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filenam
  * above. */
 UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 
-/* The same with options; NULL: the defaults. */
+/* Does what umemFile_adopt does, with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
                                                umemFileOptions const *options);
 
@@ -158,7 +158,7 @@ UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
  * in which no file can be made. */
 UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename);
 
-/* The same with options; NULL: the defaults. */
+/* Does what umemFile_replace does, with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
                                                  umemFileOptions const *options);
 

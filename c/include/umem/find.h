@@ -85,9 +85,9 @@ typedef struct umemFound {
  * then false. */
 UMEM_EXTERN bool umem_find(uintptr_t adr, umemFound *found);
 
-/* The same for the blocks of one context, whose addresses may also be offsets. found->ctx is the
- * outermost layer in the stack of ctx that keeps records: if ctx keeps none, umem asks the context
- * below. Errors: also umemValueError if ctx is not constructed. */
+/* Finds as umem_find does, among the blocks of one context, whose addresses may also be offsets.
+ * found->ctx is the outermost layer in the stack of ctx that keeps records: if ctx keeps none, umem
+ * asks the context below. Errors: also umemValueError if ctx is not constructed. */
 UMEM_EXTERN bool umem_find_in(void *ctx, uintptr_t adr, umemFound *found);
 
 /* ---- labels ---- */

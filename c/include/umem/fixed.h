@@ -58,8 +58,8 @@ typedef struct umemFixedOptions {
 UMEM_EXTERN umemStatusType umemFixed_ctor(umemFixed *ctx, void *upstream, size_t block_size,
                                           umemFixedOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemFixed_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemFixed_adopt(umemFixed *ctx, void *upstream, size_t block_size,
                                            umemFixedOptions const *options);
 

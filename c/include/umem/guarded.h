@@ -42,8 +42,8 @@ typedef struct umemGuarded {
  * umemMemoryError; the status of an upstream that is not constructed. */
 UMEM_EXTERN umemStatusType umemGuarded_ctor(umemGuarded *ctx, void *upstream);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemGuarded_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemGuarded_adopt(umemGuarded *ctx, void *upstream);
 
 /* What a program may do with the bytes of a block through pointers. */

@@ -86,8 +86,9 @@ typedef struct umemHandle {
  * shared, and while its stream is captured. */
 UMEM_EXTERN umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle);
 
-/* The same, and writes the descriptor that belongs to the handle to *fd, or -1 if it needs none.
- * ctx keeps the descriptor. For programs that pass descriptors by means of their own. */
+/* Shares as umem_share does, and writes the descriptor that belongs to the handle to *fd, or -1 if
+ * it needs none. ctx keeps the descriptor. For programs that pass descriptors by means of their
+ * own. */
 UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes,
                                            umemHandle *handle, int *fd);
 

@@ -60,7 +60,7 @@ typedef struct umemHostOptions {
 /* Constructs ctx. Fails only if ctx is NULL (umemValueError). */
 UMEM_EXTERN umemStatusType umemHost_ctor(umemHost *ctx);
 
-/* The same with options. NULL, and options that choose nothing: a plain Host.
+/* Does what umemHost_ctor does, with options. NULL, and options that choose nothing: a plain Host.
  *
  * umem touches no byte of a block, but for pages of hugetlbfs that are bound to nodes: an
  * allocation takes these at once, and fails with umemMemoryError if the nodes have too few. Other

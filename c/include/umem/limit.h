@@ -32,8 +32,8 @@ typedef struct umemLimit {
  * constructed. */
 UMEM_EXTERN umemStatusType umemLimit_ctor(umemLimit *ctx, void *upstream, size_t maximum);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemLimit_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemLimit_adopt(umemLimit *ctx, void *upstream, size_t maximum);
 
 /* Returns how many bytes are live now. Returns 0, and records a status, for a context that is not

@@ -75,8 +75,8 @@ typedef struct umemLogOptions {
 UMEM_EXTERN umemStatusType umemLog_ctor(umemLog *ctx, void *upstream,
                                         umemLogOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemLog_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemLog_adopt(umemLog *ctx, void *upstream,
                                          umemLogOptions const *options);
 

@@ -29,14 +29,14 @@ typedef struct umemMMap {
 /* As umemFile_ctor. Modes w and a open the file for reading too, because a mapping needs it. */
 UMEM_EXTERN umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode);
 
-/* The same with options; NULL: the defaults. */
+/* Does what umemMMap_ctor does, with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char const *mode,
                                               struct umemFileOptions const *options);
 
 /* As umemFile_adopt; a descriptor opened for writing only cannot be mapped (umemValueError). */
 UMEM_EXTERN umemStatusType umemMMap_adopt(umemMMap *ctx, int fd);
 
-/* The same with options; NULL: the defaults. */
+/* Does what umemMMap_adopt does, with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd,
                                                struct umemFileOptions const *options);
 

@@ -97,8 +97,8 @@ typedef struct umemPoolOptions {
 UMEM_EXTERN umemStatusType umemPool_ctor(umemPool *ctx, void *upstream,
                                          umemPoolOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. After a failure the caller
- * still owns upstream. */
+/* Constructs ctx as umemPool_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. After a
+ * failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemPool_adopt(umemPool *ctx, void *upstream,
                                           umemPoolOptions const *options);
 

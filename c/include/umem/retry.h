@@ -38,8 +38,8 @@ typedef struct umemRetry {
 UMEM_EXTERN umemStatusType umemRetry_ctor(umemRetry *ctx, void *upstream,
                                           umemRetryCallback *callback, void *user);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemRetry_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemRetry_adopt(umemRetry *ctx, void *upstream,
                                            umemRetryCallback *callback, void *user);
 

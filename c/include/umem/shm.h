@@ -82,7 +82,7 @@ typedef struct umemShmOptions {
  * umem; umemMemoryError; umemNotSupportedError for pages that the system lacks. */
 UMEM_EXTERN umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity);
 
-/* The same with options; NULL: the defaults. */
+/* Does what umemShm_ctor does, with options; NULL: the defaults. */
 UMEM_EXTERN umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name,
                                              umemShmOptions const *options);
 

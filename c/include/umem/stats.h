@@ -42,8 +42,8 @@ typedef struct umemStatsFigures {
  * constructed. */
 UMEM_EXTERN umemStatusType umemStats_ctor(umemStats *ctx, void *upstream);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemStats_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemStats_adopt(umemStats *ctx, void *upstream);
 
 /* Writes the figures since ctx was constructed, at most figures->size bytes of them. Errors:

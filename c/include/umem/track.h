@@ -48,8 +48,8 @@ typedef struct umemTrackOptions {
 UMEM_EXTERN umemStatusType umemTrack_ctor(umemTrack *ctx, void *upstream,
                                           umemTrackOptions const *options);
 
-/* The same, but ctx owns upstream, and umem_dtor(ctx) destructs it. The caller still owns the
- * memory of the struct. After a failure the caller still owns upstream. */
+/* Constructs ctx as umemTrack_ctor does, but ctx owns upstream: umem_dtor(ctx) destructs it. The
+ * caller still owns the memory of the struct. After a failure the caller still owns upstream. */
 UMEM_EXTERN umemStatusType umemTrack_adopt(umemTrack *ctx, void *upstream,
                                            umemTrackOptions const *options);
 
@@ -79,8 +79,8 @@ typedef struct umemTrackBlock {
  * is then false. */
 UMEM_EXTERN bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block);
 
-/* The same for all umemTracks of the process, the last constructed one first. Leaves out those
- * whose addresses are offsets (umemOffsets). */
+/* Searches all umemTracks of the process as umemTrack_find does, the last constructed one first.
+ * Leaves out those whose addresses are offsets (umemOffsets). */
 UMEM_EXTERN bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block);
 
 /* Describes the first live block that begins at or after from, as umemTrack_find does; returns

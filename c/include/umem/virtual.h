@@ -368,7 +368,7 @@ struct umemVtbl {
  * sizeof(struct umemVtbl) as the caller was compiled. */
 UMEM_EXTERN void umemVirtual_ctor_sized(umemVirtual *ctx, void *host, size_t vtbl_size);
 
-/* The same for programs that were compiled before there was a size: umem calls only the first
+/* Constructs ctx for programs that were compiled before there was a size: umem calls only the first
  * eleven methods. */
 UMEM_EXTERN void umemVirtual_ctor(umemVirtual *ctx, void *host);
 #define umemVirtual_ctor(ctx, host) umemVirtual_ctor_sized((ctx), (host), sizeof(struct umemVtbl))

@@ -63,7 +63,7 @@ static void shrink(umemNumbers *numbers, umemNumbersPart *part) {
 
 /* ---- numbers: reservations ---- */
 
-/* That of the calling thread. */
+/* The share of the calling thread. */
 static umemNumbersShare *share_of(umemNumbers *numbers) {
   return &numbers->share[umemTable_hash((uintptr_t)&umem_thread) >> 60];
 }

@@ -7,6 +7,7 @@
 #include "base/ahead.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/plan.h"
 #include "core/status.h"
 #include "watch/watch.h"
 #include "stores/store_disk.h"
@@ -203,11 +204,14 @@ static bool is_cached(umemStore *store, uint64_t offset, size_t size) {
   return umemStore_is_cached(store, offset) && umemStore_is_cached(store, offset + size - 1);
 }
 
-static bool write_mapped(umemStore const *store, uint64_t offset, char const *bytes, size_t size) {
-  return pwrite(store->fd, bytes, size, (off_t)offset) == (ssize_t)size;
+/* Returns how many bytes it has written; 0 if none, and the way through a buffer says why. */
+static size_t write_mapped(umemStore const *store, uint64_t offset, char const *bytes,
+                           size_t size) {
+  ssize_t written = pwrite(store->fd, bytes, size, (off_t)offset);
+  return written > 0 ? (size_t)written : 0;
 }
 
-/* False if it has written nothing, or has not written all. */
+/* Returns false if it has written nothing. What a short write leaves goes through a buffer. */
 static __attribute__((noinline)) bool copy_pair(umemVirtual *src, uintptr_t src_adr,
                                                 umemVirtual *dst, uintptr_t dst_adr, size_t size) {
   umemStore *from = store_if_any(src), *to = store_if_any(dst);
@@ -221,11 +225,12 @@ static __attribute__((noinline)) bool copy_pair(umemVirtual *src, uintptr_t src_
       !umemStore_window(from, offset, size, umemReadable, &window))
     return false;
   uint64_t begin = umem_route_clock();
-  bool done = write_mapped(to, target, window.bytes, size);
-  /* Otherwise the way through a buffer notes what it does. */
-  if (done) umem_note(umemWayPageCache, size, 1, begin);
+  size_t written = write_mapped(to, target, window.bytes, size);
+  if (written) umem_note(umemWayPageCache, written, 1, begin);
   if (window.release) window.release(src, &window);
-  return done;
+  if (written && written < size)
+    umem_copy_buffered(src, src_adr + written, dst, dst_adr + written, size - written);
+  return written;
 }
 
 bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,

@@ -118,7 +118,7 @@ public:
     return asked([&](umemTrackBlock *block) { return umemTrack_find(c_struct(), adr, block); });
   }
 
-  /* The same for all Tracks of the process whose addresses are memory. */
+  /* Finds a block among all Tracks of the process whose addresses are memory. */
   static std::optional<umemTrackBlock> find_owner(address adr) {
     return asked([&](umemTrackBlock *block) { return umemTrack_owner(adr, block); });
   }

@@ -89,7 +89,8 @@ public:
     return Context(std::shared_ptr<umemVirtual>(std::shared_ptr<void>(), context));
   }
 
-  /* The same for a umemHost, umemFile, ...: any C context, whose first member is its base. */
+  /* A handle that borrows a umemHost, umemFile, ...: any C context, whose first member is its
+   * base. */
   template <class CContext> static Context borrow(CContext *context) {
     static_assert(std::is_same_v<decltype(context->super), umemVirtual>);
     return borrow(context ? &context->super : nullptr);
@@ -151,7 +152,7 @@ public:
                              : umem_alloc(c_context(), nbytes));
   }
 
-  /* The same with every byte zero. */
+  /* Allocates a block with every byte zero. */
   address allocate_zeroed(std::size_t nbytes, std::size_t alignment = 0) const;
 
   /* Makes a block that was allocated without alignment new_size bytes long, and returns its new

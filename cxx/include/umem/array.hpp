@@ -59,13 +59,13 @@ public:
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
 
-  /* The same with elements in an order: umem::column_major for that of Fortran, BLAS and MATLAB, on
-   * both sides. */
+  /* An array whose elements are in an order: umem::column_major for that of Fortran, BLAS and
+   * MATLAB, on both sides. */
   Array(Extents<Rank> const &extents, Order order, Context device = detail::pointers(),
         Options const &options = {})
       : Array(extents, std::move(device), in_order(options, order)) {}
 
-  /* The same for {extent}, which would also match the copy of a new array. */
+  /* An array of {extent}, which would also match the copy of a new array. */
   template <class Integer, std::size_t length,
             class = std::enable_if_t<Rank == 1 && length == 1 && detail::is_index<Integer>>>
   explicit Array(Integer const (&extents)[length]) : Array(Extents<Rank>(extents[0])) {}
@@ -113,7 +113,7 @@ public:
                 options);
   }
 
-  /* The same over memory that the caller keeps until nothing uses the array any more. */
+  /* An array over memory that the caller keeps until nothing uses the array any more. */
   static Array wrap_unowned(address adr, Extents<Rank> const &extents, Context device,
                             Options const &options = {}) {
     return wrap(adr, extents, std::move(device), detail::AnyDeleter(), options);
@@ -236,7 +236,7 @@ public:
     this->extents_ = extents;
   }
 
-  /* The same as a new array, which takes over the memory and may have another rank:
+  /* Reshapes into a new array, which takes over the memory and may have another rank:
    * std::move(u).reshape(umem::Extents{6, 4}). */
   Array reshape(Extents<Rank> const &extents) && {
     reshape(extents);

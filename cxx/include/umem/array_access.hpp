@@ -83,7 +83,7 @@ public:
     return guard<Side::host, Type>(detail::Access::discard);
   }
 
-  /* The same for the memory of context(), for kernels. An ordered context queues the transfer.
+  /* Gives access to the memory of context(), for kernels. An ordered context queues the transfer.
    * Throws umem::not_supported_error if addresses are no pointers. */
   UMEM_CHECKED DeviceGuard<Type const, Rank> device(read_t) const {
     return guard<Side::device, Type const>(detail::Access::read);
@@ -127,12 +127,12 @@ public:
   void sync_to_host() const { mirror().sync(Side::host, key_); }
   void sync_to_device() const { mirror().sync(Side::device, key_); }
 
-  /* The same, queued if context() is ordered: guards, get and set wait for it. The transfer runs
+  /* Transfers, queued if context() is ordered: guards, get and set wait for it. The transfer runs
    * beside other work if the host context is CudaHost. */
   void start_sync_to_host() const { mirror().start_sync(Side::host, key_, context()); }
   void start_sync_to_device() const { mirror().start_sync(Side::device, key_, context()); }
 
-  /* The same, queued on another context of the same memory, such as umem::CudaAsync with a
+  /* Transfers, queued on another context of the same memory, such as umem::CudaAsync with a
    * stream of its own, after what context() has queued so far. Throws umem::value_error for
    * other memory. */
   void start_sync_to_host(Context const &queue) const {

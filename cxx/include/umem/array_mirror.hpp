@@ -27,7 +27,7 @@ public:
   /* Makes later work of context start after this work. */
   void order_before(Context const &context);
 
-  /* The same for destructors: failures are recorded on the contexts. */
+  /* For destructors: failures are recorded on the contexts. */
   void synchronize_quietly() noexcept;
   void order_before_quietly(Context const &context) noexcept;
 
@@ -198,7 +198,7 @@ public:
   /* Makes side current too. The transfer is queued on queue. */
   void start_sync(Side side, std::uint64_t key, Context const &queue);
 
-  /* The same, complete on return. */
+  /* Transfers, complete on return. */
   void sync(Side side, std::uint64_t key);
 
   /* Waits for all work with the elements, and throws its failures. */
@@ -294,7 +294,7 @@ private:
 
   void make_current(Side side) noexcept;
 
-  /* The same for a write that may still fail: undo_overwrite reverts it. */
+  /* Marks a side as written by a write that may still fail: undo_overwrite reverts it. */
   void overwrite(Side side) noexcept;
 
   /* ---- locks and guards that forbid an access ---- */

@@ -402,7 +402,7 @@ auto blocks(Operand const &array, detail::BlocksPlace const &place,
   return BlocksType(std::move(source), std::nullopt, place, options);
 }
 
-/* The same for a loop that changes elements of the array in the blocks. Ghost rows hold the old
+/* Blocks for a loop that changes elements of the array in them. Ghost rows hold the old
  * values. */
 template <class Operand>
 auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,

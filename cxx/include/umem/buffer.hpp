@@ -75,7 +75,7 @@ public:
   explicit Buffer(Context const &context, std::size_t nbytes, std::size_t alignment = 0)
       : Buffer(context, context.allocate(nbytes, alignment), nbytes, alignment) {}
 
-  /* The same with every byte zero. */
+  /* A buffer with every byte zero. */
   static Buffer zeroed(Context context, std::size_t nbytes, std::size_t alignment = 0) {
     address adr = context.allocate_zeroed(nbytes, alignment);
     return Buffer(std::move(context), adr, nbytes, alignment);

@@ -227,7 +227,7 @@ template <class Type, int Rank> Array<Type, Rank> to_array(CArray array, Context
       adr, layout.extents, std::move(context), [array]() mutable { array = CArray(); }, options);
 }
 
-/* The same; the context of array must outlive the result. */
+/* Converts a handle; the context of array must outlive the result. */
 template <class Type, int Rank> Array<Type, Rank> to_array(CArray array) {
   auto *context = static_cast<umemVirtual *>(umemArray_context(array.get()));
   return to_array<Type, Rank>(std::move(array), Context::borrow(context));

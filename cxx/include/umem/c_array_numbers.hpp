@@ -51,8 +51,8 @@ void read_c_array(Operand const &elements, Function const &functor) {
   with_c_array_at(PartMembers::memory(part).source(PartMembers::items(part)), part, functor);
 }
 
-/* The same to write; all: all elements. If f throws, the side that was current before is so again,
- * as after a copy. */
+/* Calls functor with an array to write; all: all elements. If f throws, the side that was current
+ * before is so again, as after a copy. */
 template <class Function> void write_c_array(umemArray *array, bool, Function const &functor) {
   functor(array);
 }

@@ -106,7 +106,7 @@ public:
    * it. */
   explicit Shm(std::string const &name, std::size_t capacity = 0);
 
-  /* The same with options; an empty name means none. */
+  /* Makes or opens a segment with options; an empty name means none. */
   Shm(std::string const &name, umemShmOptions const &options);
 
   /* Takes over the descriptor of a segment, also if it throws: umemShm_adopt. */

@@ -84,7 +84,7 @@ inline CArray from_dlpack(void *ctx, UnversionedDLPackTensor &tensor) {
   return array;
 }
 
-/* The same; if it throws, the deleter has been called. */
+/* Imports a tensor that it takes over; if it throws, the deleter has been called. */
 template <class Tensor> CArray from_dlpack(void *ctx, DLPackOwner<Tensor> &&tensor) {
   DLPackOwner<Tensor> owner = std::move(tensor);
   return from_dlpack(ctx, owner);
@@ -100,7 +100,7 @@ DLPackTensor to_dlpack(Array<Type, Rank> &array, Access access,
                        umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
   return to_dlpack(c_array(array, access), options);
 }
-/* The same, read-only. */
+/* Exports an array read-only. */
 template <class Type, int Rank>
 DLPackTensor to_dlpack(Array<Type, Rank> &array, umemDLPackOptions const &options) {
   return to_dlpack(c_array(array, read), options);

@@ -97,7 +97,7 @@ public:
     return data[offset];
   }
 
-  /* The same elements with a rank that the compiler knows. Throws umem::type_error if it is not
+  /* The elements with a rank that the compiler knows. Throws umem::type_error if it is not
    * Rank. */
   template <int Rank> View<Type, Rank> to() const {
     static_assert(Rank >= 0 && Rank <= max_rank, "DynamicView: a view has at most 8 dimensions");

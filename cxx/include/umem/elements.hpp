@@ -196,7 +196,7 @@ auto visit_elements(View<Type, Rank> const &view, Function &&functor) {
                  StridedIterator<Type>(view.data, step, count));
 }
 
-/* The same for a guard. */
+/* Visits the elements of a guard. */
 template <class GuardType, class Function,
           class = typename std::remove_reference_t<GuardType>::view_type>
 auto visit_elements(GuardType const &guard, Function &&functor) {

@@ -92,7 +92,7 @@ void exchange_ghosts(Decomposition<Rank> const &decomposition,
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
-/* The same, and then fills the ghost cells outside of the box by rules, as umem::fill_ghosts would
+/* Exchanges, and then fills the ghost cells outside of the box by rules, as umem::fill_ghosts would
  * those of the box in one piece; a mirror image that is neither in the block nor in its ghost cells
  * repeats what is there. Throws umem::value_error for the rule periodic in a dimension where the
  * box is not: give that to the decomposition. */

@@ -190,7 +190,7 @@ namespace detail {
 [[noreturn]] void raise_slice(index_t begin, index_t end, index_t step, int k, index_t low,
                               index_t high);
 
-/* The same for a slice of an array of rank extents, and for a range that is not within [low, high)
+/* Throws for a slice of an array of rank extents, and for a range that is not within [low, high)
  * or has step 0. */
 [[noreturn]] void raise_slice_index(index_t i, int k, index_t low, index_t high,
                                     index_t const *extents, int rank);

@@ -83,7 +83,7 @@ GhostSides<Arg, Other> sides(Arg const &below, Other const &above) {
 template <class Type, int Rank> struct GhostRules {
   GhostRule<Type> below[detail::slots<Rank>], above[detail::slots<Rank>];
 
-  /* The same for all dimensions: periodic, ..., constant(v) or sides(). */
+  /* One rule for all dimensions: periodic, ..., constant(v) or sides(). */
   GhostRules(GhostRule<Type> const &rule) { set_all(rule); }
   GhostRules(GhostKind rule) { set_all(rule); }
   template <class Value> GhostRules(GhostConstant<Value> const &rule) { set_all(rule); }

@@ -72,7 +72,7 @@ inline std::optional<Foreign> find_foreign(void const *pointer) {
   return find_foreign(reinterpret_cast<address>(pointer));
 }
 
-/* The same as find for one context, whose addresses may also be offsets: umem_find_in. */
+/* Finds in one context, whose addresses may also be offsets: umem_find_in. */
 inline std::optional<Found> find_in(Context const &context, address adr) {
   std::uint64_t before = umem_thread_failures();
   umemFound found = UMEM_FOUND_INIT;

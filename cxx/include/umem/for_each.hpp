@@ -282,7 +282,7 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place
   }
 }
 
-/* The same for operands whose uses it chooses. */
+/* Chooses the uses of the operands, and loops over them. */
 template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
           std::size_t... Nth, class... Operands>
 UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<Nth...>, char const *function,
@@ -403,7 +403,7 @@ UMEM_ALWAYS_INLINE void for_each_indexed(Operand &&elements, Function f) {
   detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, elements);
 }
 
-/* The same for the elements whose indices are in range, as for for_each. */
+/* Calls f for the elements whose indices are in range, as for_each does. */
 template <class Index = index_t, class PlaceType, class Function, int Rank, class... Operands,
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,

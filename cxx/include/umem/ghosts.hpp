@@ -20,7 +20,7 @@ template <int Rank> struct Ghosts {
   /* As many before as after. */
   UMEM_FUNCTION constexpr Ghosts(Extents<Rank> const &both) noexcept : below(both), above(both) {}
 
-  /* The same, with one integer per dimension. */
+  /* As many cells before as after, by one integer per dimension. */
   template <class... Indices, class = std::enable_if_t<(sizeof...(Indices) == Rank && Rank > 0) &&
                                                        (detail::is_index<Indices> && ...)>>
   UMEM_FUNCTION constexpr Ghosts(Indices... both) noexcept : Ghosts(Extents<Rank>(both...)) {}

@@ -39,8 +39,8 @@ public:
     adr_ = checked(umem_attach(&handle, context_.c_context()));
   }
 
-  /* The same with the descriptor that belongs to the handle, which is taken over, also if this
-   * throws. */
+  /* Attaches a handle with the descriptor that belongs to the handle, which is taken over, also if
+   * this throws. */
   [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = detail::pointers())
       : Attachment(handle, fd, std::move(context), umemTrustDefault) {}
 

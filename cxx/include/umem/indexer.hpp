@@ -122,7 +122,7 @@ constexpr decltype(auto) for_indexer(Extents<Rank> const &extents, Function &&f)
   return std::forward<Function>(f)(Indexer<Rank, std::int64_t>(extents));
 }
 
-/* The same for the interior of a view, whose offsets from its data must fit too. */
+/* Calls f with an indexer of the interior of a view, whose offsets from its data must fit too. */
 template <class Type, int Rank, class Function>
 constexpr decltype(auto) for_indexer(View<Type, Rank> const &view, Function &&f) {
   if (Indexer<Rank, std::int32_t>::fits(view.extents) && view.fits_32_bits())

@@ -42,7 +42,7 @@ struct OpenOptions {
       folders{}; /* that its files must be below; nullopt: anywhere */
 };
 
-/* The same for a name that does not come from the user of the program: it may use only the
+/* Opens a name that does not come from the user of the program: it may use only the
  * schemes and folders of options, as with umem_open_with. Throws umem::value_error for a name
  * that uses others. */
 inline Context open(std::string const &name, OpenOptions const &options) {
@@ -105,8 +105,8 @@ inline Context default_context() {
   return detail::default_of(0, [] { return umem_default(); });
 }
 
-/* The same for the GPU with this number. Throws umem::value_error if the number is not from 0 to
- * UMEM_DEFAULT_DEVICES - 1. */
+/* The default context of the GPU with this number. Throws umem::value_error if the number is not
+ * from 0 to UMEM_DEFAULT_DEVICES - 1. */
 inline Context default_context(int device) {
   void *ctx = umem_default_of(device); /* checks the number */
   if (!ctx) detail::raise_recorded(umem_thread_status());
@@ -122,7 +122,7 @@ inline void set_default_context(Context context) {
   detail::keep_default(0, context, set, 0);
 }
 
-/* The same for the GPU with this number. */
+/* Sets the default context of the GPU with this number. */
 inline void set_default_context(int device, Context context) {
   bool known = device >= 0 && device < UMEM_DEFAULT_DEVICES; /* else umem_set_default_of fails */
   detail::keep_default(known ? 1 + static_cast<std::size_t>(device) : 0, context,

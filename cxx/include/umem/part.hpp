@@ -156,13 +156,13 @@ public:
     return laid_out(layout_.reshape(shape, order));
   }
 
-  /* The same elements without their ghost cells. */
+  /* The elements without their ghost cells. */
   Part interior() const { return laid_out(layout_.interior()); }
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
   Part with_ghosts() const { return laid_out(layout_.with_ghosts()); }
 
-  /* The same cells, the outermost ones as ghost cells: as many as wanted. */
+  /* All cells, the outermost ones as ghost cells: as many as wanted. */
   Part with_ghosts(Ghosts<Rank> const &wanted) const {
     return laid_out(layout_.with_ghosts(wanted));
   }

@@ -146,7 +146,7 @@ PlaceGuard<Type, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> 
   return detail::make_place_guard<Type, Rank>(detail::as_place(place), array, access);
 }
 
-/* The same for loops without a place: they run on the place of the array. */
+/* Guards for loops without a place: they run on the place of the array. */
 template <class Type, int Rank>
 PlaceGuard<Type const, Rank> guard_at_home(ArrayAccess<Type, Rank> const &array, read_t access) {
   return guard_at(array.context(), array, access);

@@ -58,7 +58,7 @@ UMEM_FUNCTION constexpr Range<Rank> interior(View<Type, Rank> const &view,
   return detail::inside(view.extents, margin);
 }
 
-/* The same for an array or a guard. */
+/* The interior of an array or a guard. */
 template <class Operand>
 detail::range_of<Operand> interior(Operand const &elements, index_t margin = 1) {
   return detail::inside(detail::extents_of(elements), margin);

@@ -53,7 +53,7 @@ Result reduce_all(PlaceType const &place, Op op, Function f, Result const &init,
       });
 }
 
-/* The same for the elements of uses. */
+/* Reduces the elements of uses. */
 template <class Result, class PlaceType, class Op, class Function, class... Uses>
 Result reduce_uses(char const *function, PlaceType const &place, Result const &init, Op op,
                    Function f, Uses const &...uses) {

@@ -206,7 +206,7 @@ private:
     result.ghosts.above.at[to] = ghosts.above.at[k];
   }
 
-  /* The same with the indices of a range, which become 0, 1, ... . */
+  /* Takes the indices of a range, which become 0, 1, ... . */
   template <int OtherRank>
   UMEM_FUNCTION constexpr void take_range(IndexRange const &range, int k,
                                           StridedLayout<OtherRank> &result, int to) const {
@@ -456,7 +456,7 @@ public:
   /* Dimension k from its last element to its first. */
   UMEM_FUNCTION constexpr View reversed(int k) const { return laid_out(layout().reversed(k)); }
 
-  /* The same elements without their ghost cells. */
+  /* The elements without their ghost cells. */
   UMEM_FUNCTION constexpr View interior() const noexcept { return laid_out(layout().interior()); }
 
   /* The ghost cells as elements like all others: the indices begin at 0. */
@@ -464,7 +464,7 @@ public:
     return laid_out(layout().with_ghosts());
   }
 
-  /* The same cells, the outermost ones as ghost cells: as many as wanted, whatever they were
+  /* All cells, the outermost ones as ghost cells: as many as wanted, whatever they were
    * before. Throws umem::value_error if there are not so many cells. */
   UMEM_FUNCTION constexpr View with_ghosts(Ghosts<Rank> const &wanted) const {
     return laid_out(layout().with_ghosts(wanted));
@@ -480,7 +480,7 @@ public:
     return laid_out(layout().reshape(shape, order));
   }
 
-  /* The same view for loops over its last dimension: the compiler then knows that the stride
+  /* The view for loops over its last dimension: the compiler then knows that the stride
    * there is 1. Throws umem::value_error if it is not. Make a variable of it outside of the
    * loop. */
   UMEM_FUNCTION constexpr View unit_stride() const {

@@ -18,7 +18,8 @@ typedef struct Write {
 
 static Write writes[64];
 static size_t write_count;
-static int error_of_write; /* of all of them; 0: none */
+static int error_of_write;  /* of all of them; 0: none */
+static size_t first_writes; /* at most so many bytes of the first one; 0: all */
 
 ssize_t __real_pwrite64(int fd, void const *bytes, size_t size, off_t offset);
 ssize_t __real_pwrite(int fd, void const *bytes, size_t size, off_t offset);
@@ -32,6 +33,7 @@ static void note(void const *bytes, size_t size, off_t offset) {
 ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset);
 ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset) {
   note(bytes, size, offset);
+  if (write_count == 1 && first_writes && first_writes < size) size = first_writes;
   if (!error_of_write) return __real_pwrite(fd, bytes, size, offset);
   errno = error_of_write;
   return -1;
@@ -40,6 +42,7 @@ ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset) {
 ssize_t __wrap_pwrite64(int fd, void const *bytes, size_t size, off_t offset);
 ssize_t __wrap_pwrite64(int fd, void const *bytes, size_t size, off_t offset) {
   note(bytes, size, offset);
+  if (write_count == 1 && first_writes && first_writes < size) size = first_writes;
   if (!error_of_write) return __real_pwrite64(fd, bytes, size, offset);
   errno = error_of_write;
   return -1;
@@ -284,6 +287,21 @@ static void a_write_that_fails_is_reported(void **state) {
   close_pair(&pair);
 }
 
+/* The rest goes through a buffer. */
+static void a_short_write_goes_on_where_it_ended(void **state) {
+  (void)state;
+  Pair pair;
+  open_pair(&pair, false);
+  write_count = 0;
+  first_writes = 100000;
+  umemStatusType status = copy_run(&pair, false, 0, 0, MiB);
+  first_writes = 0;
+  assert_int_equal(status, umemOK);
+  assert_true(write_count >= 2 && writes[1].offset == writes[0].offset + 100000);
+  check_run(&pair, 0, 0, MiB);
+  close_pair(&pair);
+}
+
 /* Around the page cache there is no mapping. */
 static void direct_files_take_a_buffer(void **state) {
   (void)state;
@@ -315,6 +333,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(bytes_outside_of_the_block_stay, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_source_that_is_cut_is_reported, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_write_that_fails_is_reported, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_short_write_goes_on_where_it_ended, set_up, tear_down),
       cmocka_unit_test_setup_teardown(direct_files_take_a_buffer, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_mapping_can_go_afterwards, set_up, tear_down),
   };

@@ -110,7 +110,7 @@ fail_indices(CheckPlace const &place, Extents<Rank> const &indices, Extents<Rank
 }
 
 #if defined(__CUDACC__)
-/* The same in a kernel, whose output is short. */
+/* Prints indices in a kernel, whose output is short. */
 template <int Rank>
 __device__ __attribute__((noinline)) void print_indices(Extents<Rank> const &indices,
                                                         Extents<Rank> const &extents,

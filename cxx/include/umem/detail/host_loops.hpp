@@ -230,7 +230,7 @@ void host_row_but_one(Function &functor, index_t n, index_t stride,
   for (index_t i = 0; i < n; i++) invoke(element[Nth == Step ? i * stride : i]...);
 }
 
-/* The same where all elements of the row share one of the operand, which is only read. */
+/* An element of a row whose elements all share one of the operand, which is only read. */
 template <bool is_shared, class Type> struct RowElement {
   Type *row;
   UMEM_ALWAYS_INLINE Type &operator[](index_t i) const noexcept { return row[i]; }
@@ -297,7 +297,7 @@ void host_map(HostPlace place, Function &functor, LoopLayout<Rank, sizeof...(Typ
   });
 }
 
-/* The same for views with equal extents. */
+/* Calls functor for the elements of views with equal extents. */
 template <class Function, class Type, int Rank, class... Operands>
 UMEM_ALWAYS_INLINE void host_map(HostPlace place, Function &functor, View<Type, Rank> const &view,
                                  View<Operands, Rank> const &...others) {

@@ -40,7 +40,7 @@ template <class Type> struct InLine {
   Type const &operator()(index_t i) const { return data[i]; }
 };
 
-/* The same elements from number begin on. */
+/* The elements of get from number begin on. */
 template <class Get> auto from_number(Get const &get, index_t begin) {
   return [&get, begin](index_t i) { return get(begin + i); };
 }
@@ -340,7 +340,7 @@ Partial<Result> host_sweep_columns(HostPlace place, Op &op, Function &functor,
   return host_index_reduce<Index, Result>(place, op, invoke, reversed(begin), reversed(end));
 }
 
-/* The same in C order. */
+/* Reduces the elements in C order. */
 template <class Index, class Result, class Type, int Rank, class Op, class Function>
 Partial<Result> host_sweep(HostPlace place, Op &op, Function &functor, View<Type, Rank> const &view,
                            Extents<Rank> const &begin, Extents<Rank> const &end) {

@@ -228,7 +228,7 @@ template <int Rank> struct Walk {
   }
 };
 
-/* The same with the indices of the elements. */
+/* Calls functor for packs of elements and their indices. */
 template <class Index, int Width, int Rank, class Function, class... Packs>
 __global__ void __launch_bounds__(block_threads)
     indexed_packs(Function functor, std::int32_t count, std::int32_t head, Walk<Rank> walk,

@@ -181,9 +181,9 @@ template <class Result> struct Squares {
   }
 };
 
-/* The same without overflow and underflow: three sums, of the squares of large numbers, scaled
- * down, of small ones, scaled up, and of all others. J. L. Blue, A portable Fortran program to find
- * the Euclidean norm of a vector, ACM TOMS 4 (1978); with the constants for double. */
+/* A sum of squares without overflow and underflow: three sums, of the squares of large numbers,
+ * scaled down, of small ones, scaled up, and of all others. J. L. Blue, A portable Fortran program
+ * to find the Euclidean norm of a vector, ACM TOMS 4 (1978); with the constants for double. */
 struct ScaledSquares {
   double large, middle, small;
 

@@ -127,7 +127,7 @@ template <class Arg>
 inline constexpr bool is_operand<Arg, std::void_t<operand_t<bare_t<Arg>>>> = true;
 template <class Arg> using if_operand = std::enable_if_t<is_operand<Arg>>;
 
-/* The same, or one with its access: umem::read(x), umem::discard(z). */
+/* An operand, or one with its access: umem::read(x), umem::discard(z). */
 template <class Arg> inline constexpr bool is_accessed = false;
 template <class Arg, class Access> inline constexpr bool is_accessed<Accessed<Arg, Access>> = true;
 template <class Arg>

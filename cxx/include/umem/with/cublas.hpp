@@ -38,7 +38,7 @@ inline void set_stream(cublasHandle_t handle, Context const &context) {
                         std::to_string(static_cast<int>(status)));
 }
 
-/* The same for the context of a guard. */
+/* Sets the stream of the context of a guard. */
 template <class GuardType, class = std::enable_if_t<detail::has_view<GuardType>>>
 void set_stream(cublasHandle_t handle, GuardType const &guard) {
   set_stream(handle, guard.context());

@@ -49,13 +49,13 @@ template <class Type, int Rank>
 using EigenMap =
     Eigen::Map<detail::EigenConstness<Type, Rank>, Eigen::Unaligned, detail::EigenStride<Rank>>;
 
-/* The same if the elements of a row follow each other: faster, and for arguments of type
+/* A map for elements of a row that follow each other: faster, and for arguments of type
  * Eigen::Ref. */
 template <class Type, int Rank>
 using EigenRows =
     Eigen::Map<detail::EigenConstness<Type, Rank>, Eigen::Unaligned, detail::EigenRowStride<Rank>>;
 
-/* The same if the elements of a column follow each other. */
+/* A map for elements of a column that follow each other. */
 template <class Type>
 using EigenColumns = Eigen::Map<
     std::conditional_t<std::is_const_v<Type>,
@@ -76,7 +76,7 @@ template <class Type, int Rank> EigenMap<Type, Rank> to_eigen(View<Type, Rank> c
                                 detail::EigenStride<Rank>(view.strides.at[0], view.strides.at[1]));
 }
 
-/* The same of a guard of elements that the CPU can use, else umem::not_supported_error. The guard
+/* A map of a guard of elements that the CPU can use, else umem::not_supported_error. The guard
  * needs a name, and must outlive the map. */
 template <class GuardType, class = std::enable_if_t<detail::has_view<GuardType>>>
 auto to_eigen(GuardType &&guard) {

@@ -49,7 +49,7 @@ KokkosView<Type, Rank, Space> to_kokkos(View<Type, Rank> const &view) {
   return KokkosView<Type, Rank, Space>(view.data, layout);
 }
 
-/* The same of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws
+/* A view of Kokkos of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws
  * umem::not_supported_error if Space is one of the CPU, and the CPU cannot use the elements. */
 template <class Space = Kokkos::HostSpace, class GuardType,
           class = std::enable_if_t<detail::has_view<GuardType>>>

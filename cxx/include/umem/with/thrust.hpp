@@ -181,9 +181,9 @@ inline auto thrust_policy(Context const &context) {
   return thrust::cuda::par(ThrustScratch(context)).on(stream);
 }
 
-/* The same, but algorithms without a result on the host may return when their work is queued. The
- * context must be ordered, such as a umem::CudaAsync: only then can temporary memory be freed while
- * work uses it; else umem::not_supported_error. */
+/* A policy with which algorithms without a result on the host may return when their work is queued.
+ * The context must be ordered, such as a umem::CudaAsync: only then can temporary memory be freed
+ * while work uses it; else umem::not_supported_error. */
 inline auto thrust_policy_queued(Context const &context) {
   cudaStream_t const stream = detail::thrust_stream(context);
   if (!context.can(umemOrdered))

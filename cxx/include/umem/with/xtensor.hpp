@@ -56,7 +56,7 @@ template <class Type, int Rank> auto to_xtensor(View<Type, Rank> const &view) {
                           static_cast<std::size_t>(-below), xt::layout_type::dynamic);
 }
 
-/* The same of a guard of elements that the CPU can use, else umem::not_supported_error. The guard
+/* A tensor of a guard of elements that the CPU can use, else umem::not_supported_error. The guard
  * needs a name, and must outlive the tensor. */
 template <class GuardType, class = std::enable_if_t<detail::has_view<GuardType>>>
 auto to_xtensor(GuardType &&guard) {
