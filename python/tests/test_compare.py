@@ -30,6 +30,12 @@ def test_operators_do_not_compare_in_silence(other):
                 compare()
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_in_names_itself(count):
+    with pytest.raises(umem.TypeError, match="in does not look at the elements"):
+        3 in umem.zeros(count)
+
+
 def test_numpy_compares_elements():
     array = umem.arange(3)
     assert (numpy.asarray(array) == [0, 5, 2]).tolist() == [True, False, True]
@@ -121,6 +127,13 @@ def test_comparisons_are_those_of_numpy(arrays, equal_nan, tolerance):
                 wide = one.astype("complex128"), other.astype("complex128")
                 found = umem.all_close(first, second, *tolerance, equal_nan)
                 assert found == numpy.allclose(*wide, *tolerance, equal_nan)
+
+
+def test_nan_in_either_part_is_no_number():
+    for number in (complex(float("nan"), 0), complex(0, float("nan"))):
+        array = umem.full(2, number, "complex128")
+        assert not umem.all_equal(array, array) and umem.all_equal(array, array, equal_nan=True)
+        assert not umem.all_close(array, array) and umem.all_close(array, array, equal_nan=True)
 
 
 def test_integers_are_compared_by_value():

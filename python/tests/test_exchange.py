@@ -164,6 +164,20 @@ def test_producers_without_versions():
     assert umem.from_dlpack(Old(umem.arange(3))).tolist() == [0, 1, 2]
 
 
+class OlderNumpy(numpy.ndarray):
+    """Of a version of DLPack in which a tensor cannot say that it is read-only."""
+
+    def __dlpack__(self, stream=None):
+        return self.base.__dlpack__()
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_producers_without_versions_stay_read_only(writeable):
+    array = numpy.arange(3).view(OlderNumpy)
+    array.flags.writeable = writeable
+    assert umem.from_dlpack(array).read_only is not writeable
+
+
 @pytest.mark.parametrize("options, error", [({"stream": 5}, ValueError), ({"stream": 0}, ValueError),
                                             ({"dl_device": (2, 0), "copy": False}, BufferError),
                                             ({"stream": "x"}, TypeError)])
