@@ -96,7 +96,7 @@ static void open_and_check(Backend const *row, char const *path, char const *mod
   row->close(ctx);
 }
 
-static void what_may_only_be_read_is_never_written(void) {
+ONCE(what_may_only_be_read_is_never_written) {
   char path[BACKEND_PATH_SIZE];
   make_file(path);
   for (Backend const *row = backends; row < backends + backend_count; row++)
@@ -107,7 +107,7 @@ static void what_may_only_be_read_is_never_written(void) {
 }
 
 /* Some must open a file for reading too, whatever they allow afterwards. */
-static void what_may_only_be_written_is_never_read(void) {
+ONCE(what_may_only_be_written_is_never_read) {
   size_t checked = 0;
   for (Backend const *row = backends; row < backends + backend_count; row++) {
     char path[BACKEND_PATH_SIZE];
@@ -127,8 +127,4 @@ static void what_may_only_be_written_is_never_read(void) {
   assert_true(checked > 0);
 }
 
-ContractTest const access_tests[] = {
-    APART(what_may_only_be_read_is_never_written),
-    APART(what_may_only_be_written_is_never_read),
-    {.name = NULL},
-};
+SUITE(access)

@@ -12,7 +12,7 @@ static uintptr_t new_aligned_block(umemVirtual *ctx, size_t alignment, size_t si
   return adr;
 }
 
-static void honours_every_power_of_two(Place const *place) {
+SINGLE(honours_every_power_of_two) {
   umemVirtual *ctx = place->ctx;
   unsigned char bytes[777];
   for (size_t alignment = 1; alignment <= largest_alignment; alignment *= 2) {
@@ -25,7 +25,7 @@ static void honours_every_power_of_two(Place const *place) {
   }
 }
 
-static void honours_it_for_every_size(Place const *place) {
+SINGLE(honours_it_for_every_size) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t adr = new_aligned_block(ctx, 8192, *size);
@@ -38,7 +38,7 @@ static void honours_it_for_every_size(Place const *place) {
 }
 
 /* Enough at once for the table of the default method to grow, freed in another order. */
-static void keeps_many_blocks_apart(Place const *place) {
+SINGLE(keeps_many_blocks_apart) {
   umemVirtual *ctx = place->ctx;
   enum { count = 200, nbytes = 50 };
   uintptr_t adr[count], origin[count];
@@ -59,7 +59,7 @@ static void keeps_many_blocks_apart(Place const *place) {
 }
 
 /* An address that was aligned once may begin an ordinary block later. */
-static void forgets_freed_blocks(Place const *place) {
+SINGLE(forgets_freed_blocks) {
   umemVirtual *ctx = place->ctx;
   enum { count = 300 };
   uintptr_t adr[count];
@@ -71,7 +71,7 @@ static void forgets_freed_blocks(Place const *place) {
   umem_free(ctx, first);
 }
 
-static void zero_bytes_are_one_aligned_byte(Place const *place) {
+SINGLE(zero_bytes_are_one_aligned_byte) {
   umemVirtual *ctx = place->ctx;
   uintptr_t one = new_aligned_block(ctx, 256, 0), other = new_aligned_block(ctx, 256, 0);
   assert_true(one != other);
@@ -82,7 +82,7 @@ static void zero_bytes_are_one_aligned_byte(Place const *place) {
   umem_aligned_free(ctx, other);
 }
 
-static void other_alignments_are_refused(Place const *place) {
+SINGLE(other_alignments_are_refused) {
   umemVirtual *ctx = place->ctx;
   size_t const wrong[] = {0, 3, 6, 24, 4095, 4097, SIZE_MAX, SIZE_MAX / 2};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -92,7 +92,7 @@ static void other_alignments_are_refused(Place const *place) {
 }
 
 /* The 2018 library added up, wrapped round, and said OK. */
-static void sums_that_overflow_are_memory_errors(Place const *place) {
+SINGLE(sums_that_overflow_are_memory_errors) {
   umemVirtual *ctx = place->ctx;
   size_t const pairs[][2] = {{16, SIZE_MAX},
                              {4096, SIZE_MAX - 4095},
@@ -110,7 +110,7 @@ static void sums_that_overflow_are_memory_errors(Place const *place) {
 /* Huge ones are honoured or refused, never ignored. (valgrind itself gives up at 32 MiB.) */
 /* Between the moderate ones and those that exceed all memory lie some that a context which touches
  * its blocks could only serve by using up the machine's. */
-static void huge_alignments_are_not_ignored(Place const *place) {
+SINGLE(huge_alignments_are_not_ignored) {
   umemVirtual *ctx = place->ctx;
   int end = test_is_small() ? 24 : 63; /* valgrind's allocator dies of larger ones */
   for (int shift = 22; shift < end; shift = shift == 29 ? 44 : shift + 1) {
@@ -124,13 +124,13 @@ static void huge_alignments_are_not_ignored(Place const *place) {
   }
 }
 
-static void null_has_no_origin(Place const *place) {
+SINGLE(null_has_no_origin) {
   umemVirtual *ctx = place->ctx;
   assert_true(umem_aligned_origin(ctx, umem_null(ctx)) == umem_null(ctx));
   expect_failure(ctx, umemValueError);
 }
 
-static void a_second_aligned_free_is_refused(Place const *place) {
+SINGLE_WITH(a_second_aligned_free_is_refused, backendChecksFrees) {
   umemVirtual *ctx = place->ctx;
   uintptr_t other = new_aligned_block(ctx, 4096, 100);
   uintptr_t adr = new_aligned_block(ctx, 4096, 100);
@@ -144,16 +144,4 @@ static void a_second_aligned_free_is_refused(Place const *place) {
   umem_aligned_free(ctx, other);
 }
 
-ContractTest const aligned_tests[] = {
-    SINGLE(honours_every_power_of_two),
-    SINGLE(honours_it_for_every_size),
-    SINGLE(keeps_many_blocks_apart),
-    SINGLE(forgets_freed_blocks),
-    SINGLE(zero_bytes_are_one_aligned_byte),
-    SINGLE(other_alignments_are_refused),
-    SINGLE(sums_that_overflow_are_memory_errors),
-    SINGLE(huge_alignments_are_not_ignored),
-    SINGLE(null_has_no_origin),
-    SINGLE_WITH(a_second_aligned_free_is_refused, backendChecksFrees),
-    {.name = NULL},
-};
+SUITE(aligned)

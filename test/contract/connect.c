@@ -18,7 +18,7 @@ static void expect_blocks(Place const *place, BackendRecords before) {
   assert_int_equal(records_of(place).blocks, before.blocks);
 }
 
-static void pairs_an_address(Place const *src, Place const *dst) {
+PAIR(pairs_an_address) {
   size_t const alignments[] = {0, 1, 64, 4096, (size_t)1 << 20};
   uintptr_t from = umem_aligned_alloc(src->ctx, (size_t)1 << 20, nbytes);
   unsigned char *bytes = new_bytes(nbytes, 4);
@@ -40,7 +40,7 @@ static void pairs_an_address(Place const *src, Place const *dst) {
 }
 
 /* Two places with equal numbers for addresses are still two places. */
-static void a_new_block_is_a_copy(Place const *src, Place const *dst) {
+PAIR(a_new_block_is_a_copy) {
   if (one_memory(src->ctx, dst->ctx)) return; /* then there is no new block */
   uintptr_t from = new_filled_block(src->ctx, nbytes, 4);
   uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 64);
@@ -53,7 +53,7 @@ static void a_new_block_is_a_copy(Place const *src, Place const *dst) {
   umem_free(src->ctx, from);
 }
 
-static void one_memory_needs_no_block(Place const *place) {
+SINGLE(one_memory_needs_no_block) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = umem_aligned_alloc(ctx, 4096, nbytes);
   assert_ok(umem_set(ctx, adr, 1, nbytes));
@@ -70,7 +70,7 @@ static void one_memory_needs_no_block(Place const *place) {
   umem_aligned_free(ctx, adr);
 }
 
-static void too_little_alignment_makes_a_block(Place const *place) {
+SINGLE(too_little_alignment_makes_a_block) {
   umemVirtual *ctx = place->ctx;
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 4);
@@ -86,7 +86,7 @@ static void too_little_alignment_makes_a_block(Place const *place) {
   umem_aligned_free(ctx, adr);
 }
 
-static void no_bytes_can_be_connected(Place const *src, Place const *dst) {
+PAIR(no_bytes_can_be_connected) {
   uintptr_t from = new_block(src->ctx, 10);
   BackendRecords before = records_of(dst);
   uintptr_t to = umem_connect(src->ctx, from, 0, dst->ctx, 1);
@@ -109,11 +109,11 @@ static void expect_unconnected(Place const *src, uintptr_t src_adr, size_t size,
   expect_blocks(dst, dst_before);
 }
 
-static void null_is_not_connected(Place const *src, Place const *dst) {
+PAIR(null_is_not_connected) {
   expect_unconnected(src, umem_null(src->ctx), 10, dst, 1, src, umemValueError);
 }
 
-static void wrong_alignments_are_not_connected(Place const *src, Place const *dst) {
+PAIR(wrong_alignments_are_not_connected) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   expect_unconnected(src, from, 100, dst, 3, dst, umemValueError);
   expect_unconnected(src, from, 100, dst, SIZE_MAX, dst, umemValueError);
@@ -121,7 +121,7 @@ static void wrong_alignments_are_not_connected(Place const *src, Place const *ds
 }
 
 /* The 2018 library returned an address all the same. */
-static void a_failing_source_is_not_connected(Place const *src, Place const *dst) {
+PAIR(a_failing_source_is_not_connected) {
   if (!(src->row->traits & backendKeepsRecords) || one_memory(src->ctx, dst->ctx)) return;
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 1, src, umemIndexError);
@@ -129,7 +129,7 @@ static void a_failing_source_is_not_connected(Place const *src, Place const *dst
   umem_free(src->ctx, from);
 }
 
-static void what_does_not_fit_is_not_connected(Place const *src, Place const *dst) {
+PAIR(what_does_not_fit_is_not_connected) {
   if (one_memory(src->ctx, dst->ctx)) return;
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   size_t size = UINTPTR_MAX - from - 1; /* no overflow, and more than anybody has */
@@ -138,7 +138,7 @@ static void what_does_not_fit_is_not_connected(Place const *src, Place const *ds
   umem_free(src->ctx, from);
 }
 
-static void disconnect_ignores_null(Place const *src, Place const *dst) {
+PAIR(disconnect_ignores_null) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, umem_null(dst->ctx), 64));
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, umem_null(dst->ctx), 1));
@@ -149,14 +149,14 @@ static void disconnect_ignores_null(Place const *src, Place const *dst) {
 }
 
 /* As a failed connection returns it: whatever src_adr was. */
-static void disconnect_undoes_a_failed_connect(Place const *src, Place const *dst) {
+PAIR(disconnect_undoes_a_failed_connect) {
   uintptr_t null = umem_null(src->ctx);
   uintptr_t to = umem_connect(src->ctx, null, 10, dst->ctx, 1);
   expect_failure(src->ctx, umemValueError);
   assert_ok(umem_disconnect(src->ctx, null, dst->ctx, to, 1));
 }
 
-static void a_second_disconnect_is_refused(Place const *src, Place const *dst) {
+PAIR(a_second_disconnect_is_refused) {
   if (!(dst->row->traits & backendChecksFrees) || one_memory(src->ctx, dst->ctx)) return;
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   uintptr_t to = umem_connect(src->ctx, from, 100, dst->ctx, 4096);
@@ -199,7 +199,7 @@ static umemStatusType disconnect(Pair *it) {
   return umem_disconnect(&it->src, it->from, &it->dst, it->to, 64);
 }
 
-static void a_failed_wait_frees_all_the_same(Place const *src, Place const *dst) {
+PAIR(a_failed_wait_frees_all_the_same) {
   for (int which = 1; which <= 3; which++) { /* the source's, the destination's, both */
     BackendRecords before = records_of(dst);
     Pair it;
@@ -223,7 +223,7 @@ static void a_failed_wait_frees_all_the_same(Place const *src, Place const *dst)
   }
 }
 
-static void a_refused_free_leaves_the_block(Place const *src, Place const *dst) {
+PAIR(a_refused_free_leaves_the_block) {
   BackendRecords before = records_of(dst);
   Pair it;
   open_pair(&it, src, dst);
@@ -248,7 +248,7 @@ static void expect_nothing_done(Pair *it) {
   assert_true(faulty_count(&it->dst, faultyWaits | faultyFrees) == 0);
 }
 
-static void refused_arguments_do_nothing(Place const *src, Place const *dst) {
+PAIR(refused_arguments_do_nothing) {
   Pair it;
   open_pair(&it, src, dst);
   assert_int_equal(umem_disconnect(&it.src, it.from, &it.dst, it.to, 3), umemValueError);
@@ -267,21 +267,4 @@ static void refused_arguments_do_nothing(Place const *src, Place const *dst) {
   close_pair(&it, src);
 }
 
-ContractTest const connect_tests[] = {
-    PAIR(pairs_an_address),
-    PAIR(a_new_block_is_a_copy),
-    SINGLE(one_memory_needs_no_block),
-    SINGLE(too_little_alignment_makes_a_block),
-    PAIR(no_bytes_can_be_connected),
-    PAIR(null_is_not_connected),
-    PAIR(wrong_alignments_are_not_connected),
-    PAIR(a_failing_source_is_not_connected),
-    PAIR(what_does_not_fit_is_not_connected),
-    PAIR(disconnect_ignores_null),
-    PAIR(disconnect_undoes_a_failed_connect),
-    PAIR(a_second_disconnect_is_refused),
-    PAIR(a_failed_wait_frees_all_the_same),
-    PAIR(a_refused_free_leaves_the_block),
-    PAIR(refused_arguments_do_nothing),
-    {.name = NULL},
-};
+SUITE(connect)

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -28,29 +29,60 @@ typedef struct ContractTest {
   /* one of the three */
   void (*single)(Place const *place);
   void (*pair)(Place const *src, Place const *dst);
-  void (*apart)(void);
+  void (*once)(void);
   /* rows without these are left out */
   unsigned capabilities, traits;
 } ContractTest;
 
-#define SINGLE(function)                                                                           \
-  { .name = #function, .single = function }
-#define SINGLE_IF(function, capability)                                                            \
-  { .name = #function, .single = function, .capabilities = capability }
-#define SINGLE_WITH(function, trait)                                                               \
-  { .name = #function, .single = function, .traits = trait }
-#define PAIR(function)                                                                             \
-  { .name = #function, .pair = function }
-#define PAIR_IF(function, capability)                                                              \
-  { .name = #function, .pair = function, .capabilities = capability }
-#define APART(function)                                                                            \
-  { .name = #function, .apart = function }
+/* A test of one context, named place: SINGLE(name) { ... }. With _IF, of those that have the
+ * capability; with _WITH, of those whose row has the trait. */
+#define SINGLE(function) SINGLE_FOR(function, 0, 0)
+#define SINGLE_IF(function, capability) SINGLE_FOR(function, capability, 0)
+#define SINGLE_WITH(function, trait) SINGLE_FOR(function, 0, trait)
+#define SINGLE_FOR(function, capability, trait)                                                    \
+  CONTRACT_TEST(function, single, (Place const *place), capability, trait)
 
-/* One list per file, closed by a test without a name. */
-extern ContractTest const life_tests[], refusal_tests[], memory_tests[], aligned_tests[],
-    realloc_tests[], set_tests[], copy_tests[], safe_tests[], strided_tests[], connect_tests[],
-    sync_tests[], status_tests[], order_tests[], thread_tests[], large_tests[], access_tests[],
-    virtual_tests[], progress_tests[], route_tests[], pages_tests[], find_tests[];
+/* Of two, named src and dst. */
+#define PAIR(function) PAIR_FOR(function, 0, 0)
+#define PAIR_IF(function, capability) PAIR_FOR(function, capability, 0)
+#define PAIR_WITH(function, trait) PAIR_FOR(function, 0, trait)
+#define PAIR_FOR(function, capability, trait)                                                      \
+  CONTRACT_TEST(function, pair, (Place const *src, Place const *dst), capability, trait)
+
+/* Of none. */
+#define ONCE(function) CONTRACT_TEST(function, once, (void), 0, 0)
+
+#define CONTRACT_TEST(function, kind, parameters, capability, trait)                               \
+  static void function parameters;                                                                 \
+  __attribute__((constructor)) static void add_##function(void) {                                  \
+    contract_add((ContractTest){                                                                   \
+        .name = #function, .kind = function, .capabilities = capability, .traits = trait});        \
+  }                                                                                                \
+  static void function parameters
+
+/* The tests of the file that includes this, in its order. */
+enum { contractMost = 40 };
+static ContractTest contract_tests[contractMost];
+static size_t contract_count;
+
+static inline void contract_add(ContractTest test) {
+  if (contract_count == contractMost) abort();
+  contract_tests[contract_count++] = test;
+}
+
+typedef struct ContractSuite {
+  char const *name;
+  ContractTest const *tests;
+  size_t const *count;
+} ContractSuite;
+
+/* Stands once in a file of tests: SUITE(copy) makes copy_suite of them. */
+#define SUITE(suite) ContractSuite const suite##_suite = {#suite, contract_tests, &contract_count};
+
+extern ContractSuite const life_suite, refusal_suite, memory_suite, aligned_suite, realloc_suite,
+    set_suite, copy_suite, safe_suite, strided_suite, connect_suite, sync_suite, status_suite,
+    order_suite, threads_suite, large_suite, access_suite, virtual_suite, progress_suite,
+    route_suite, pages_suite, find_suite;
 
 /* ---- sizes ---- */
 

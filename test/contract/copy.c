@@ -32,13 +32,13 @@ static void check_copy(Direction direction, umemVirtual *src, size_t src_offset,
   free(expected);
 }
 
-static void copies_every_size(Place const *src, Place const *dst) {
+PAIR(copies_every_size) {
   Direction direction = copyTo;
   for (size_t const *size = test_sizes(); *size; size++, direction = !direction)
     check_copy(direction, src->ctx, 0, dst->ctx, 0, *size);
 }
 
-static void copies_at_any_offset(Place const *src, Place const *dst) {
+PAIR(copies_at_any_offset) {
   size_t const offsets[] = {0, 1, 7, 4095, 4096, 10001};
   enum { count = sizeof offsets / sizeof *offsets };
   for (size_t i = 0; i < count; i++) {
@@ -48,7 +48,7 @@ static void copies_at_any_offset(Place const *src, Place const *dst) {
 }
 
 /* Long enough for the route that reads ahead. */
-static void copies_many_chunks(Place const *src, Place const *dst) {
+PAIR(copies_many_chunks) {
   size_t nbytes = 2 * test_large_size() + 12345;
   unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1), to = new_block(dst->ctx, nbytes);
@@ -60,7 +60,7 @@ static void copies_many_chunks(Place const *src, Place const *dst) {
   free(bytes);
 }
 
-static void copies_inside_one_context(Place const *place) {
+SINGLE(copies_inside_one_context) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) check_copy(copyTo, ctx, 5, ctx, 9, *size);
   unsigned char bytes[200];
@@ -74,7 +74,7 @@ static void copies_inside_one_context(Place const *place) {
 }
 
 /* The test waits for nothing between these: a context that queues its work must keep its order. */
-static void a_chain_of_copies_keeps_its_order(Place const *src, Place const *dst) {
+PAIR(a_chain_of_copies_keeps_its_order) {
   enum { nbytes = 3000 };
   unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
   uintptr_t a = new_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
@@ -96,7 +96,7 @@ static void a_chain_of_copies_keeps_its_order(Place const *src, Place const *dst
   free(second);
 }
 
-static void no_bytes_are_no_op_anywhere(Place const *src, Place const *dst) {
+PAIR(no_bytes_are_no_op_anywhere) {
   uintptr_t const wild[] = {0, 1, 4096, UINTPTR_MAX, umem_null(src->ctx), umem_null(dst->ctx)};
   BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   for (size_t i = 0; i < 6; i++)
@@ -142,14 +142,14 @@ static void expect_refused(Refusal const *refusal, uintptr_t src_adr, uintptr_t 
   }
 }
 
-static void null_is_a_value_error(Place const *src, Place const *dst) {
+PAIR(null_is_a_value_error) {
   Refusal it = begin_refusal(src, dst);
   expect_refused(&it, umem_null(it.src), it.to, 10, it.src, umemValueError);
   expect_refused(&it, it.from, umem_null(it.dst), 10, it.dst, umemValueError);
   end_refusal(&it);
 }
 
-static void overflow_is_a_value_error(Place const *src, Place const *dst) {
+PAIR(overflow_is_a_value_error) {
   Refusal it = begin_refusal(src, dst);
   expect_refused(&it, UINTPTR_MAX - 5, it.to, 10, it.src, umemValueError);
   expect_refused(&it, it.from, UINTPTR_MAX - 5, 10, it.dst, umemValueError);
@@ -157,7 +157,7 @@ static void overflow_is_a_value_error(Place const *src, Place const *dst) {
   end_refusal(&it);
 }
 
-static void writes_outside_of_a_block_are_index_errors(Place const *src, Place const *dst) {
+PAIR(writes_outside_of_a_block_are_index_errors) {
   Refusal it = begin_refusal(src, dst);
   uintptr_t dead = new_block(it.dst, refused_size);
   umem_free(it.dst, dead);
@@ -168,23 +168,11 @@ static void writes_outside_of_a_block_are_index_errors(Place const *src, Place c
   end_refusal(&it);
 }
 
-static void reads_past_the_end_are_index_errors(Place const *src, Place const *dst) {
+PAIR(reads_past_the_end_are_index_errors) {
   Refusal it = begin_refusal(src, dst);
   if (src->row->traits & backendKeepsRecords)
     expect_refused(&it, it.from + ((uintptr_t)1 << 40), it.to, 10, it.src, umemIndexError);
   end_refusal(&it);
 }
 
-ContractTest const copy_tests[] = {
-    PAIR(copies_every_size),
-    PAIR(copies_at_any_offset),
-    PAIR(copies_many_chunks),
-    SINGLE(copies_inside_one_context),
-    PAIR(a_chain_of_copies_keeps_its_order),
-    PAIR(no_bytes_are_no_op_anywhere),
-    PAIR(null_is_a_value_error),
-    PAIR(overflow_is_a_value_error),
-    PAIR(writes_outside_of_a_block_are_index_errors),
-    PAIR(reads_past_the_end_are_index_errors),
-    {.name = NULL},
-};
+SUITE(copy)

@@ -31,7 +31,7 @@ static void expect_block(umemFound const *found, uintptr_t adr, size_t nbytes) {
   assert_true(adr - found->adr + nbytes <= found->nbytes);
 }
 
-static void each_byte_of_a_block_is_found(Place const *place) {
+SINGLE(each_byte_of_a_block_is_found) {
   umemVirtual *ctx = place->ctx;
   size_t const sizes[] = {1, 100, 5000, 100000};
   bool keeps = keeps_records(ctx);
@@ -58,7 +58,7 @@ static void each_byte_of_a_block_is_found(Place const *place) {
   }
 }
 
-static void the_byte_behind_a_block_is_not_in_it(Place const *place) {
+SINGLE(the_byte_behind_a_block_is_not_in_it) {
   umemFound found = UMEM_FOUND_INIT, behind = UMEM_FOUND_INIT;
   uintptr_t adr = new_block(place->ctx, 100), other = new_block(place->ctx, 100);
   if (umem_find_in(place->ctx, adr, &found) &&
@@ -68,7 +68,7 @@ static void the_byte_behind_a_block_is_not_in_it(Place const *place) {
   umem_free(place->ctx, other);
 }
 
-static void an_aligned_block_is_found(Place const *place) {
+SINGLE(an_aligned_block_is_found) {
   umemFound found = UMEM_FOUND_INIT;
   for (size_t alignment = 64; alignment <= 8192; alignment *= 128) {
     uintptr_t adr = umem_aligned_alloc(place->ctx, alignment, 777);
@@ -83,7 +83,7 @@ static void an_aligned_block_is_found(Place const *place) {
 }
 
 /* Other contexts of programs may have the same memory, and in it a block at offset 0. */
-static void no_block_is_at_null_nor_at_odd_addresses(Place const *place) {
+SINGLE(no_block_is_at_null_nor_at_odd_addresses) {
   uintptr_t const adrs[] = {umem_null(place->ctx), UINTPTR_MAX, UINTPTR_MAX - 1,
                             UINTPTR_MAX / 2,       0,           1};
   bool may_have_zero = place->ctx->capabilities & umemOffsets && !is_of_library(place->ctx);
@@ -91,7 +91,7 @@ static void no_block_is_at_null_nor_at_odd_addresses(Place const *place) {
   for (size_t i = 0; i < count; i++) assert_false(umem_find_in(place->ctx, adrs[i], NULL));
 }
 
-static void pointers_are_found_in_the_whole_process(Place const *place) {
+SINGLE(pointers_are_found_in_the_whole_process) {
   umemVirtual *ctx = place->ctx;
   umemFound here = UMEM_FOUND_INIT, all = UMEM_FOUND_INIT;
   uintptr_t adr = new_block(ctx, 3000);
@@ -107,7 +107,7 @@ static void pointers_are_found_in_the_whole_process(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void a_context_has_a_label(Place const *place) {
+SINGLE(a_context_has_a_label) {
   umemVirtual *ctx = place->ctx;
   char label[UMEM_LABEL_SIZE + 1];
   assert_string_equal(umem_get_label(ctx), "");
@@ -134,7 +134,7 @@ static void a_context_has_a_label(Place const *place) {
 }
 
 /* On a context that keeps none: refused. Otherwise the label comes and goes with the block. */
-static void a_block_has_a_label_where_a_layer_keeps_it(Place const *place) {
+SINGLE(a_block_has_a_label_where_a_layer_keeps_it) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_block(ctx, 100), null = umem_null(ctx);
   if (umem_set_block_label(ctx, adr, "pressure") != umemOK) {
@@ -158,7 +158,7 @@ static void a_block_has_a_label_where_a_layer_keeps_it(Place const *place) {
   expect_some_failure(ctx);
 }
 
-static void wrong_arguments_are_refused(void) {
+ONCE(wrong_arguments_are_refused) {
   umemFound small = UMEM_FOUND_INIT;
   umemVirtual zeros;
   memset(&zeros, 0, sizeof zeros);
@@ -180,7 +180,7 @@ static void wrong_arguments_are_refused(void) {
 }
 
 /* A program that was compiled with a shorter struct gets what fits. */
-static void a_shorter_struct_is_filled_as_far_as_it_goes(Place const *place) {
+SINGLE(a_shorter_struct_is_filled_as_far_as_it_goes) {
   umemFound found = UMEM_FOUND_INIT, full = UMEM_FOUND_INIT;
   uintptr_t adr = new_block(place->ctx, 10);
   found.size = offsetof(umemFound, name);
@@ -193,15 +193,4 @@ static void a_shorter_struct_is_filled_as_far_as_it_goes(Place const *place) {
   umem_free(place->ctx, adr);
 }
 
-ContractTest const find_tests[] = {
-    SINGLE(each_byte_of_a_block_is_found),
-    SINGLE(the_byte_behind_a_block_is_not_in_it),
-    SINGLE(an_aligned_block_is_found),
-    SINGLE(no_block_is_at_null_nor_at_odd_addresses),
-    SINGLE(pointers_are_found_in_the_whole_process),
-    SINGLE(a_context_has_a_label),
-    SINGLE(a_block_has_a_label_where_a_layer_keeps_it),
-    SINGLE(a_shorter_struct_is_filled_as_far_as_it_goes),
-    APART(wrong_arguments_are_refused),
-    {0},
-};
+SUITE(find)

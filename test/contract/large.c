@@ -82,7 +82,7 @@ static void check_large(umemVirtual *ctx) {
   umem_free(ctx, adr);
 }
 
-static void a_file_beyond_4_GiB(void) {
+ONCE(a_file_beyond_4_GiB) {
   for (Backend const *row = backends; row < backends + backend_count; row++) {
     char path[BACKEND_PATH_SIZE];
     if (!row->open_at) continue;
@@ -96,7 +96,7 @@ static void a_file_beyond_4_GiB(void) {
   }
 }
 
-static void a_device_beyond_4_GiB(void) {
+ONCE(a_device_beyond_4_GiB) {
   char const *const names[] = {"fake", "fake-offset", "fake-async"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     Backend const *row = backend_by_name(names[i]);
@@ -108,8 +108,4 @@ static void a_device_beyond_4_GiB(void) {
   }
 }
 
-ContractTest const large_tests[] = {
-    APART(a_file_beyond_4_GiB),
-    APART(a_device_beyond_4_GiB),
-    {.name = NULL},
-};
+SUITE(large)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void a_new_context_is_ok(Place const *place) {
+SINGLE(a_new_context_is_ok) {
   umemVirtual *ctx = place->ctx;
   assert_true(umem_is_ok(ctx));
   assert_int_equal(umem_get_status(ctx), umemOK);
@@ -15,26 +15,26 @@ static void a_new_context_is_ok(Place const *place) {
   assert_true(umem_is_same_device(ctx, ctx));
 }
 
-static void null_follows_the_kind_of_address(Place const *place) {
+SINGLE(null_follows_the_kind_of_address) {
   bool offsets = place->ctx->capabilities & umemOffsets;
   assert_true(umem_null(place->ctx) == (offsets ? UINTPTR_MAX : 0));
 }
 
-static void a_context_has_a_name(Place const *place) {
+SINGLE(a_context_has_a_name) {
   char const *name = umem_get_device_name(place->ctx);
   assert_non_null(name);
   assert_string_not_equal(name, "");
   assert_string_not_equal(name, "None");
 }
 
-static void the_end_comes_once(Place const *place) {
+SINGLE(the_end_comes_once) {
   uintptr_t null = umem_null(place->ctx);
   umem_dtor(place->ctx);
   umem_dtor(place->ctx);
   assert_true(umem_null(place->ctx) == null);
 }
 
-static void blocks_end_with_their_context(Place const *place) {
+SINGLE_WITH(blocks_end_with_their_context, backendChecksFrees) {
   umemVirtual *ctx = place->ctx;
   new_filled_block(ctx, 100, 1);
   assert_true(umem_aligned_alloc(ctx, 4096, 5000) != umem_null(ctx));
@@ -43,30 +43,30 @@ static void blocks_end_with_their_context(Place const *place) {
   if (place->row->traits & backendReportsLeaks) expect_failure(ctx, umemRuntimeError);
 }
 
-static void one_memory_is_one_device(Place const *one, Place const *other) {
-  char const *a = one->row->memory, *b = other->row->memory;
-  assert_int_equal(umem_is_same_device(one->ctx, other->ctx), a && b && !strcmp(a, b));
+PAIR(one_memory_is_one_device) {
+  char const *a = src->row->memory, *b = dst->row->memory;
+  assert_int_equal(umem_is_same_device(src->ctx, dst->ctx), a && b && !strcmp(a, b));
 }
 
-static void two_contexts_of_a_kind_do_not_touch(Place const *one, Place const *other) {
-  uintptr_t a = new_filled_block(one->ctx, 100, 1), b = new_filled_block(other->ctx, 100, 2);
+PAIR(two_contexts_of_a_kind_do_not_touch) {
+  uintptr_t a = new_filled_block(src->ctx, 100, 1), b = new_filled_block(dst->ctx, 100, 2);
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 1);
-  assert_holds(one->ctx, a, bytes, 100);
+  assert_holds(src->ctx, a, bytes, 100);
   fill_bytes(bytes, 100, 2);
-  assert_holds(other->ctx, b, bytes, 100);
-  umem_set_status(one->ctx, umemIOError, "only here");
-  assert_true(umem_is_ok(other->ctx));
-  expect_failure(one->ctx, umemIOError);
-  umem_free(one->ctx, a);
-  umem_free(other->ctx, b);
+  assert_holds(dst->ctx, b, bytes, 100);
+  umem_set_status(src->ctx, umemIOError, "only here");
+  assert_true(umem_is_ok(dst->ctx));
+  expect_failure(src->ctx, umemIOError);
+  umem_free(src->ctx, a);
+  umem_free(dst->ctx, b);
 }
 
 /* ---- umem_get_upstream ---- */
 
 /* An adaptor has a context below it, of the same memory, unless it keeps its blocks apart; the
  * innermost has none. */
-static void layers_end_at_the_innermost(Place const *place) {
+SINGLE(layers_end_at_the_innermost) {
   umemVirtual *ctx = place->ctx, *upstream;
   uint64_t before = umem_thread_failures();
   bool wrapped = place->row->traits & backendWrapped;
@@ -82,7 +82,7 @@ static void layers_end_at_the_innermost(Place const *place) {
   assert_true(umem_thread_failures() == before);
 }
 
-static void the_upstream_of_none_is_refused(Place const *place) {
+SINGLE(the_upstream_of_none_is_refused) {
   assert_null(umem_get_upstream(NULL));
   expect_failure(NULL, umemValueError);
   umem_dtor(place->ctx);
@@ -92,7 +92,7 @@ static void the_upstream_of_none_is_refused(Place const *place) {
 
 /* ---- umem_get_info ---- */
 
-static void info_tells_what_is_known(Place const *place) {
+SINGLE(info_tells_what_is_known) {
   umemInfo info = UMEM_INFO_INIT;
   info.alignment = 12345, info.ordinal = 77, info.capacity = 0;
   memset(info.name, 'x', sizeof info.name);
@@ -107,7 +107,7 @@ static void info_tells_what_is_known(Place const *place) {
 }
 
 /* Layers queue their work where the context that they go over does. */
-static void info_names_the_stream(Place const *place) {
+SINGLE(info_names_the_stream) {
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
   info.stream = below.stream = 77;
   assert_ok(umem_get_info(place->ctx, &info));
@@ -119,7 +119,7 @@ static void info_names_the_stream(Place const *place) {
   assert_true(info.stream == below.stream);
 }
 
-static void info_writes_no_more_than_its_size(Place const *place) {
+SINGLE(info_writes_no_more_than_its_size) {
   umemInfo info;
   memset(&info, 0xAA, sizeof info);
   info.size = offsetof(umemInfo, alignment);
@@ -131,7 +131,7 @@ static void info_writes_no_more_than_its_size(Place const *place) {
 }
 
 /* A program compiled with a later header, whose struct is longer. */
-static void info_serves_longer_structs(Place const *place) {
+SINGLE(info_serves_longer_structs) {
   struct {
     umemInfo info;
     unsigned char later[64];
@@ -143,7 +143,7 @@ static void info_serves_longer_structs(Place const *place) {
   assert_true(longer.info.alignment == place->ctx->alignment);
 }
 
-static void info_refuses_wrong_arguments(Place const *place) {
+SINGLE(info_refuses_wrong_arguments) {
   assert_int_equal(umem_get_info(place->ctx, NULL), umemValueError);
   expect_failure(place->ctx, umemValueError);
   umemInfo info = UMEM_INFO_INIT;
@@ -154,20 +154,4 @@ static void info_refuses_wrong_arguments(Place const *place) {
   assert_true(info.ordinal == 77);
 }
 
-ContractTest const life_tests[] = {
-    SINGLE(a_new_context_is_ok),
-    SINGLE(null_follows_the_kind_of_address),
-    SINGLE(a_context_has_a_name),
-    SINGLE(the_end_comes_once),
-    SINGLE_WITH(blocks_end_with_their_context, backendChecksFrees),
-    PAIR(one_memory_is_one_device),
-    PAIR(two_contexts_of_a_kind_do_not_touch),
-    SINGLE(layers_end_at_the_innermost),
-    SINGLE(the_upstream_of_none_is_refused),
-    SINGLE(info_tells_what_is_known),
-    SINGLE(info_names_the_stream),
-    SINGLE(info_writes_no_more_than_its_size),
-    SINGLE(info_serves_longer_structs),
-    SINGLE(info_refuses_wrong_arguments),
-    {.name = NULL},
-};
+SUITE(life)

@@ -23,17 +23,11 @@
 #include "settings.h"
 #include "watch.h"
 
-static struct {
-  char const *name;
-  ContractTest const *tests;
-} const suites[] = {
-    {"life", life_tests},       {"refusal", refusal_tests}, {"memory", memory_tests},
-    {"aligned", aligned_tests}, {"realloc", realloc_tests}, {"set", set_tests},
-    {"copy", copy_tests},       {"safe", safe_tests},       {"strided", strided_tests},
-    {"connect", connect_tests}, {"sync", sync_tests},       {"status", status_tests},
-    {"order", order_tests},     {"threads", thread_tests},  {"large", large_tests},
-    {"access", access_tests},   {"virtual", virtual_tests}, {"progress", progress_tests},
-    {"route", route_tests},     {"pages", pages_tests},     {"find", find_tests},
+static ContractSuite const *const suites[] = {
+    &life_suite,  &refusal_suite, &memory_suite,  &aligned_suite, &realloc_suite, &set_suite,
+    &copy_suite,  &safe_suite,    &strided_suite, &connect_suite, &sync_suite,    &status_suite,
+    &order_suite, &threads_suite, &large_suite,   &access_suite,  &virtual_suite, &progress_suite,
+    &route_suite, &pages_suite,   &find_suite,
 };
 enum { suite_count = sizeof suites / sizeof *suites };
 
@@ -127,7 +121,7 @@ static void run_case(void **state) {
   else if (one->test->pair)
     one->test->pair(&one->places[0], &one->places[1]);
   else
-    one->test->apart();
+    one->test->once();
   expect_tidiness(one);
 }
 
@@ -174,7 +168,7 @@ static Case *add_case(Cases *cases, size_t suite, ContractTest const *test, Back
   }
   Case *one = &cases->items[cases->count++];
   *one = (Case){.test = test, .places = {{NULL, a}, {NULL, b}}, .number = cases->count - 1};
-  name_case(one, suites[suite].name);
+  name_case(one, suites[suite]->name);
   return one;
 }
 
@@ -220,7 +214,7 @@ static void add_pairs_of(Cases *cases, size_t suite, ContractTest const *test,
 
 static void add_cases_of(Cases *cases, size_t suite, ContractTest const *test,
                          Wanted const *wanted) {
-  if (test->apart && !wanted->row) add_case(cases, suite, test, NULL, NULL);
+  if (test->once && !wanted->row) add_case(cases, suite, test, NULL, NULL);
   for (size_t i = 0; test->single && i < backend_count; i++)
     if (row_fits(test, i, wanted)) add_case(cases, suite, test, &backends[i], NULL);
   if (test->pair && wanted->pairs) add_pairs_of(cases, suite, test, wanted);
@@ -302,8 +296,8 @@ static int run(size_t first, void *data) {
   if (!support_open() || !open_all_rows()) return 1;
   Cases cases = {0};
   for (size_t i = 0; i < suite_count; i++)
-    for (ContractTest const *test = suites[i].tests; test->name; test++)
-      add_cases_of(&cases, i, test, wanted);
+    for (size_t k = 0; k < *suites[i]->count; k++)
+      add_cases_of(&cases, i, &suites[i]->tests[k], wanted);
   int failed = first < cases.count ? run_from(&cases, first) : 0;
   free(cases.items);
   free(row_capabilities);

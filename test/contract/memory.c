@@ -13,7 +13,7 @@ enum { impossible_count = sizeof impossible / sizeof *impossible };
 
 static bool is_aligned(umemVirtual *ctx, uintptr_t adr) { return adr % ctx->alignment == 0; }
 
-static void allocates_every_size(Place const *place) {
+SINGLE(allocates_every_size) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t adr = new_filled_block(ctx, *size, *size);
@@ -25,7 +25,7 @@ static void allocates_every_size(Place const *place) {
   }
 }
 
-static void blocks_are_disjoint(Place const *place) {
+SINGLE(blocks_are_disjoint) {
   umemVirtual *ctx = place->ctx;
   enum { count = 40 };
   uintptr_t adr[count];
@@ -42,7 +42,7 @@ static void blocks_are_disjoint(Place const *place) {
   }
 }
 
-static void library_aligns_to_16_at_least(Place const *place) {
+SINGLE(library_aligns_to_16_at_least) {
   uintptr_t adr = new_block(place->ctx, 1);
   uintptr_t next = new_block(place->ctx, 1);
   assert_true(adr % 16 == 0 && next % 16 == 0);
@@ -50,7 +50,7 @@ static void library_aligns_to_16_at_least(Place const *place) {
   umem_free(place->ctx, next);
 }
 
-static void zero_bytes_are_one_byte(Place const *place) {
+SINGLE(zero_bytes_are_one_byte) {
   umemVirtual *ctx = place->ctx;
   uintptr_t blocks[] = {new_block(ctx, 0), new_block(ctx, 0), umem_calloc(ctx, 0, 8),
                         umem_calloc(ctx, 8, 0)};
@@ -65,7 +65,7 @@ static void zero_bytes_are_one_byte(Place const *place) {
   for (size_t i = 0; i < 4; i++) umem_free(ctx, blocks[i]);
 }
 
-static void impossible_sizes_are_memory_errors(Place const *place) {
+SINGLE(impossible_sizes_are_memory_errors) {
   umemVirtual *ctx = place->ctx;
   uintptr_t kept = new_filled_block(ctx, 100, 1);
   for (size_t i = 0; i < impossible_count; i++) {
@@ -97,7 +97,7 @@ static void expect_no_room(umemVirtual *ctx, uintptr_t kept, size_t nbytes) {
   expect_failure(ctx, umemMemoryError);
 }
 
-static void more_than_is_left_is_refused(Place const *place) {
+SINGLE(more_than_is_left_is_refused) {
   umemVirtual *ctx = place->ctx;
   size_t const large[] = {(size_t)1 << 40, (size_t)1 << 46, (size_t)1 << 62};
   umemInfo info = UMEM_INFO_INIT;
@@ -121,7 +121,7 @@ static bool is_zero(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   return zero;
 }
 
-static void calloc_reads_as_zero(Place const *place) {
+SINGLE(calloc_reads_as_zero) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t adr = umem_calloc(ctx, *size, 1);
@@ -136,7 +136,7 @@ static void calloc_reads_as_zero(Place const *place) {
 }
 
 /* Whatever stood there before. */
-static void calloc_zeroes_used_memory(Place const *place) {
+SINGLE(calloc_zeroes_used_memory) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t dirty = new_filled_block(ctx, *size, 7);
@@ -148,7 +148,7 @@ static void calloc_zeroes_used_memory(Place const *place) {
   }
 }
 
-static void calloc_checks_the_product(Place const *place) {
+SINGLE(calloc_checks_the_product) {
   umemVirtual *ctx = place->ctx;
   size_t const half = (size_t)1 << 32;
   size_t const pairs[][2] = {{SIZE_MAX, 2},    {2, SIZE_MAX},         {half, half},
@@ -159,7 +159,7 @@ static void calloc_checks_the_product(Place const *place) {
   }
 }
 
-static void free_ignores_null(Place const *place) {
+SINGLE(free_ignores_null) {
   uint64_t before = umem_thread_failures();
   umem_free(place->ctx, umem_null(place->ctx));
   umem_aligned_free(place->ctx, umem_null(place->ctx));
@@ -175,7 +175,7 @@ static void expect_refused_free(umemVirtual *ctx, uintptr_t adr) {
   expect_failure(ctx, umemValueError);
 }
 
-static void frees_of_what_is_no_block_are_refused(Place const *place) {
+SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendChecksFrees) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 10000, 1), other = new_filled_block(ctx, 10000, 2);
   expect_refused_free(ctx, adr + 1);
@@ -195,7 +195,7 @@ static void frees_of_what_is_no_block_are_refused(Place const *place) {
 }
 
 /* The 2018 library took an error of an earlier system call for its own. */
-static void a_stale_errno_fails_nothing(Place const *place) {
+SINGLE(a_stale_errno_fails_nothing) {
   umemVirtual *ctx = place->ctx;
   int const stale[] = {EINTR, ENOMEM, ENOSPC, EIO, EINVAL, ERANGE};
   unsigned char bytes[64];
@@ -225,18 +225,4 @@ static void a_stale_errno_fails_nothing(Place const *place) {
   }
 }
 
-ContractTest const memory_tests[] = {
-    SINGLE(allocates_every_size),
-    SINGLE(blocks_are_disjoint),
-    SINGLE(library_aligns_to_16_at_least),
-    SINGLE(zero_bytes_are_one_byte),
-    SINGLE(impossible_sizes_are_memory_errors),
-    SINGLE(more_than_is_left_is_refused),
-    SINGLE(calloc_reads_as_zero),
-    SINGLE(calloc_zeroes_used_memory),
-    SINGLE(calloc_checks_the_product),
-    SINGLE(free_ignores_null),
-    SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendChecksFrees),
-    SINGLE(a_stale_errno_fails_nothing),
-    {.name = NULL},
-};
+SUITE(memory)

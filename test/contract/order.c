@@ -7,7 +7,7 @@
 #include "core/order.h"
 #include "fake/fake.h"
 
-static void can_always_be_asked(Place const *place) {
+SINGLE(can_always_be_asked) {
   umemVirtual *ctx = place->ctx;
   unsigned char bytes[3000];
   fill_bytes(bytes, sizeof bytes, 1);
@@ -29,7 +29,7 @@ static void can_always_be_asked(Place const *place) {
 
 /* Nobody has begun to record the work of these queues, which is all that can keep others from
  * waiting. */
-static void no_work_is_recorded_for_later(Place const *place) {
+SINGLE(no_work_is_recorded_for_later) {
   umemVirtual *ctx = place->ctx;
   uint64_t before = umem_thread_failures();
   assert_false(umem_is_captured(ctx));
@@ -41,14 +41,14 @@ static void no_work_is_recorded_for_later(Place const *place) {
   assert_int_equal(umem_get_status(ctx), umemOK);
 }
 
-static void contexts_wait_for_each_other(Place const *one, Place const *other) {
-  assert_ok(umem_wait(one->ctx, other->ctx));
-  assert_ok(umem_wait(other->ctx, one->ctx));
-  assert_ok(umem_wait(one->ctx, other->ctx));
+PAIR(contexts_wait_for_each_other) {
+  assert_ok(umem_wait(src->ctx, dst->ctx));
+  assert_ok(umem_wait(dst->ctx, src->ctx));
+  assert_ok(umem_wait(src->ctx, dst->ctx));
 }
 
 /* A buffer goes from queue to queue without the host waiting in between. */
-static void wait_hands_a_buffer_on(Place const *src, Place const *dst) {
+PAIR(wait_hands_a_buffer_on) {
   enum { nbytes = 10000 };
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1),
             to = new_filled_block(dst->ctx, nbytes, 2);
@@ -79,7 +79,7 @@ static void copy_in_order(umemVirtual *src, uintptr_t from, umemVirtual *dst, ui
 }
 
 /* What was queued on either side before a copy is done before it. */
-static void a_copy_comes_after_earlier_work(Place const *src, Place const *dst) {
+PAIR(a_copy_comes_after_earlier_work) {
   enum { nbytes = 8000 };
   unsigned char expected[nbytes];
   uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
@@ -98,7 +98,7 @@ static void a_copy_comes_after_earlier_work(Place const *src, Place const *dst) 
 }
 
 /* What is queued on either side after a copy is done after it. */
-static void a_copy_comes_before_later_work(Place const *src, Place const *dst) {
+PAIR(a_copy_comes_before_later_work) {
   enum { nbytes = 8000 };
   unsigned char expected[nbytes], found[nbytes];
   bool src_waits = !(src->ctx->capabilities & umemOrdered); /* it has no queue to be later in */
@@ -123,7 +123,7 @@ static void a_copy_comes_before_later_work(Place const *src, Place const *dst) {
 }
 
 /* Work on one context is done in the order of the calls, and all of it by umem_synchronize. */
-static void work_is_done_in_order(Place const *place) {
+SINGLE(work_is_done_in_order) {
   enum { nbytes = 2000 };
   umemVirtual *ctx = place->ctx;
   unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
@@ -149,7 +149,7 @@ static void work_is_done_in_order(Place const *place) {
 }
 
 /* Blocks are freed behind the work that uses them. */
-static void a_free_waits_for_its_turn(Place const *place) {
+SINGLE(a_free_waits_for_its_turn) {
   enum { nbytes = 5000 };
   umemVirtual *ctx = place->ctx;
   unsigned char *bytes = new_bytes(nbytes, 1), *found = calloc(nbytes, 1);
@@ -166,7 +166,7 @@ static void a_free_waits_for_its_turn(Place const *place) {
   free(found);
 }
 
-static void connect_waits(Place const *src, Place const *dst) {
+PAIR(connect_waits) {
   enum { nbytes = 5000 };
   unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_block(src->ctx, nbytes);
@@ -185,7 +185,7 @@ static void connect_waits(Place const *src, Place const *dst) {
 }
 
 /* Also where nothing needs to be copied. */
-static void connect_waits_in_one_memory(Place const *place) {
+SINGLE(connect_waits_in_one_memory) {
   enum { nbytes = 5000 };
   umemVirtual *ctx = place->ctx;
   unsigned char *bytes = new_bytes(nbytes, 1);
@@ -203,7 +203,7 @@ static void connect_waits_in_one_memory(Place const *place) {
 }
 
 /* What fails after its call has returned is reported by umem_synchronize. */
-static void synchronize_tells_of_queued_failures(void) {
+ONCE(synchronize_tells_of_queued_failures) {
   Backend const *row = backend_by_name("fake-async");
   umemVirtual *ctx = row->open();
   assert_non_null(ctx);
@@ -223,17 +223,4 @@ static void synchronize_tells_of_queued_failures(void) {
   row->close(ctx);
 }
 
-ContractTest const order_tests[] = {
-    SINGLE(can_always_be_asked),
-    SINGLE(no_work_is_recorded_for_later),
-    PAIR(contexts_wait_for_each_other),
-    PAIR(wait_hands_a_buffer_on),
-    PAIR(a_copy_comes_after_earlier_work),
-    PAIR(a_copy_comes_before_later_work),
-    SINGLE(work_is_done_in_order),
-    SINGLE(a_free_waits_for_its_turn),
-    PAIR(connect_waits),
-    SINGLE(connect_waits_in_one_memory),
-    APART(synchronize_tells_of_queued_failures),
-    {.name = NULL},
-};
+SUITE(order)

@@ -36,7 +36,7 @@ static void end_range(Range *range) {
   assert_true(range->ranges->release(range->ctx, range->adr, room * range->page));
 }
 
-/* With pages, and with large ones where there are some. */
+/* A test of a range of pages, and of one of large pages where there are some. */
 static void with_each_size(Place const *place, void (*test)(Range *)) {
   Range range;
   for (int large = 0; large < 2; large++)
@@ -45,8 +45,10 @@ static void with_each_size(Place const *place, void (*test)(Range *)) {
       end_range(&range);
     }
 }
-#define WITH_EACH_SIZE(name)                                                                       \
-  static void name(Place const *place) { with_each_size(place, name##_in); }
+#define EACH_SIZE(name)                                                                            \
+  static void name##_in(Range *range);                                                             \
+  SINGLE_WITH(name, backendHasPages) { with_each_size(place, name##_in); }                         \
+  static void name##_in(Range *range)
 
 static uintptr_t page(Range const *range, size_t i) { return range->adr + i * range->page; }
 
@@ -91,7 +93,7 @@ static void expect_one_piece(Range *range, size_t first, size_t count, uint64_t 
   assert_int_equal(one, 7);
 }
 
-static void describes_its_pages(Place const *place) {
+SINGLE_WITH(describes_its_pages, backendHasPages) {
   Range range;
   if (!begin_range(&range, place->ctx, false)) return;
   assert_true(range.page >= 64 << 10 && !(range.page & (range.page - 1)));
@@ -100,7 +102,7 @@ static void describes_its_pages(Place const *place) {
 }
 
 /* A large page takes the place of 2 to 64 others. */
-static void describes_its_large_pages(Place const *place) {
+SINGLE_WITH(describes_its_large_pages, backendHasPages) {
   Range range;
   if (!begin_range(&range, place->ctx, true)) return;
   size_t page = range.ranges->page_size, group = range.page / page;
@@ -110,7 +112,7 @@ static void describes_its_large_pages(Place const *place) {
 }
 
 /* Small pages beside a large one, which moves between them. */
-static void large_pages_stand_between_others(Place const *place) {
+SINGLE_WITH(large_pages_stand_between_others, backendHasPages) {
   Range range;
   if (!begin_range(&range, place->ctx, true)) return;
   umemPages const *large = range.pages, *small = range.ranges;
@@ -135,7 +137,7 @@ static void large_pages_stand_between_others(Place const *place) {
   end_range(&range);
 }
 
-static void ranges_take_no_memory(Place const *place) {
+SINGLE_WITH(ranges_take_no_memory, backendHasPages) {
   Range range;
   if (!begin_range(&range, place->ctx, false)) return;
   size_t const large = (size_t)4 << 30; /* addresses that cost nothing */
@@ -148,7 +150,7 @@ static void ranges_take_no_memory(Place const *place) {
   end_range(&range);
 }
 
-static void too_large_ranges_fail(Place const *place) {
+SINGLE_WITH(too_large_ranges_fail, backendHasPages) {
   Range range;
   if (!begin_range(&range, place->ctx, false)) return;
   assert_true(range.pages->reserve(place->ctx, (size_t) - (intptr_t)range.page) ==
@@ -157,7 +159,7 @@ static void too_large_ranges_fail(Place const *place) {
   end_range(&range);
 }
 
-static void pages_are_one_piece_of_memory_in(Range *range) {
+EACH_SIZE(pages_are_one_piece_of_memory) {
   map(range, 0, 2);
   expect_one_piece(range, 0, 2, 1);
   map(range, 3, 1);
@@ -165,9 +167,8 @@ static void pages_are_one_piece_of_memory_in(Range *range) {
   expect_one_piece(range, 0, 4, 2);
   unmap(range, 0, 4);
 }
-WITH_EACH_SIZE(pages_are_one_piece_of_memory)
 
-static void pages_go_and_come_in_any_order_in(Range *range) {
+EACH_SIZE(pages_go_and_come_in_any_order) {
   map(range, 0, room);
   unmap(range, 1, 1);
   unmap(range, 3, 2);
@@ -179,9 +180,8 @@ static void pages_go_and_come_in_any_order_in(Range *range) {
   expect_one_piece(range, 0, room, 6);
   unmap(range, 0, room);
 }
-WITH_EACH_SIZE(pages_go_and_come_in_any_order)
 
-static void pages_move_in(Range *range) {
+EACH_SIZE(pages_move) {
   map(range, 0, 1);
   map(range, 1, 1);
   expect_one_piece(range, 0, 2, 7);
@@ -196,10 +196,9 @@ static void pages_move_in(Range *range) {
   expect_one_piece(range, 0, room, 11);
   unmap(range, 0, room);
 }
-WITH_EACH_SIZE(pages_move)
 
 /* From one range to another. */
-static void pages_move_far_in(Range *range) {
+EACH_SIZE(pages_move_far) {
   size_t const n = range->page;
   uintptr_t far = range->ranges->reserve(range->ctx, 2 * n);
   assert_true(far != umem_null(range->ctx));
@@ -211,10 +210,9 @@ static void pages_move_far_in(Range *range) {
   unmap(&there, 0, 2);
   assert_true(range->ranges->release(range->ctx, far, 2 * n));
 }
-WITH_EACH_SIZE(pages_move_far)
 
 /* Their neighbours keep what they hold. */
-static void others_keep_their_bytes_in(Range *range) {
+EACH_SIZE(others_keep_their_bytes) {
   enum { n = 100000 };
   unsigned char *bytes = new_bytes(n, 12);
   map(range, 0, 3);
@@ -230,9 +228,8 @@ static void others_keep_their_bytes_in(Range *range) {
   unmap(range, 1, 1);
   free(bytes);
 }
-WITH_EACH_SIZE(others_keep_their_bytes)
 
-static void pages_are_copied_like_blocks(Place const *src, Place const *dst) {
+PAIR_WITH(pages_are_copied_like_blocks, backendHasPages) {
   enum { n = 50000 };
   Range range;
   if (!begin_range(&range, src->ctx, false)) return;
@@ -279,7 +276,7 @@ static void *work_in_part(void *argument) {
   return NULL;
 }
 
-static void threads_map_pages_of_one_range_in(Range *range) {
+EACH_SIZE(threads_map_pages_of_one_range) {
   pthread_t threads[3];
   Part parts[3];
   for (size_t i = 0; i < 3; i++) {
@@ -289,10 +286,9 @@ static void threads_map_pages_of_one_range_in(Range *range) {
   for (size_t i = 0; i < 3; i++) pthread_join(threads[i], NULL);
   for (size_t i = 0; i < 3; i++) assert_true(parts[i].good);
 }
-WITH_EACH_SIZE(threads_map_pages_of_one_range)
 
 /* Adaptors, for example, would not see the pages of their upstream. */
-static void only_those_contexts_have_pages(Place const *place) {
+SINGLE(only_those_contexts_have_pages) {
   umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(place->ctx, pages);
   umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(place->ctx, large_pages);
   if (place->row->traits & backendHasPages) return;
@@ -300,21 +296,4 @@ static void only_those_contexts_have_pages(Place const *place) {
   assert_true(!large_slot || !large_slot(place->ctx));
 }
 
-ContractTest const pages_tests[] = {
-    SINGLE(only_those_contexts_have_pages),
-    SINGLE_WITH(describes_its_pages, backendHasPages),
-    SINGLE_WITH(describes_its_large_pages, backendHasPages),
-    SINGLE_WITH(large_pages_stand_between_others, backendHasPages),
-    SINGLE_WITH(ranges_take_no_memory, backendHasPages),
-    SINGLE_WITH(too_large_ranges_fail, backendHasPages),
-    SINGLE_WITH(pages_are_one_piece_of_memory, backendHasPages),
-    SINGLE_WITH(pages_go_and_come_in_any_order, backendHasPages),
-    SINGLE_WITH(pages_move, backendHasPages),
-    SINGLE_WITH(pages_move_far, backendHasPages),
-    SINGLE_WITH(others_keep_their_bytes, backendHasPages),
-    SINGLE_WITH(threads_map_pages_of_one_range, backendHasPages),
-    {.name = "pages_are_copied_like_blocks",
-     .pair = pages_are_copied_like_blocks,
-     .traits = backendHasPages},
-    {0},
-};
+SUITE(pages)

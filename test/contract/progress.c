@@ -102,7 +102,7 @@ static void close_blocks(Blocks *blocks) {
 
 /* ---- progress ---- */
 
-static void reports_every_step(Place const *src, Place const *dst) {
+PAIR(reports_every_step) {
   size_t const nbytes = 10007, steps[] = {1009, 4096, 10006, 10007, 10008, SIZE_MAX};
   int const calls[] = {11, 4, 3, 2, 2, 2};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -116,7 +116,7 @@ static void reports_every_step(Place const *src, Place const *dst) {
   }
 }
 
-static void steps_may_be_single_bytes(Place const *place) {
+SINGLE(steps_may_be_single_bytes) {
   Blocks blocks = open_blocks(place->ctx, place->ctx, 37, 1);
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
@@ -125,7 +125,7 @@ static void steps_may_be_single_bytes(Place const *place) {
   close_blocks(&blocks);
 }
 
-static void umem_chooses_the_step(Place const *src, Place const *dst) {
+PAIR(umem_chooses_the_step) {
   size_t nbytes = test_large_size() + 1;
   Blocks blocks = open_blocks(src->ctx, dst->ctx, nbytes, 0);
   assert_ok(copy(&blocks));
@@ -135,7 +135,7 @@ static void umem_chooses_the_step(Place const *src, Place const *dst) {
   close_blocks(&blocks);
 }
 
-static void nothing_is_done_at_once(Place const *place) {
+SINGLE(nothing_is_done_at_once) {
   Blocks blocks = open_blocks(place->ctx, place->ctx, 0, 100);
   blocks.watch.cancel_at = 0; /* there is nothing to cancel */
   assert_ok(copy(&blocks));
@@ -145,7 +145,7 @@ static void nothing_is_done_at_once(Place const *place) {
   close_blocks(&blocks);
 }
 
-static void progress_may_be_left_out(Place const *src, Place const *dst) {
+PAIR(progress_may_be_left_out) {
   Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 100);
   assert_ok(umem_copy_to_with(src->ctx, blocks.from, dst->ctx, blocks.to, 5000, NULL));
   settle(src->ctx, dst->ctx);
@@ -158,7 +158,7 @@ static void progress_may_be_left_out(Place const *src, Place const *dst) {
   close_blocks(&blocks);
 }
 
-static void the_program_may_fail_meanwhile(Place const *src, Place const *dst) {
+PAIR(the_program_may_fail_meanwhile) {
   Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
   blocks.watch.fails = true;
   uint64_t failures = umem_thread_failures();
@@ -174,7 +174,7 @@ static void the_program_may_fail_meanwhile(Place const *src, Place const *dst) {
 
 /* ---- cancelling ---- */
 
-static void a_copy_may_be_cancelled(Place const *src, Place const *dst) {
+PAIR(a_copy_may_be_cancelled) {
   uint64_t const when[] = {0, 1000, 4000};
   for (size_t i = 0; i < sizeof when / sizeof *when; i++) {
     Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
@@ -197,7 +197,7 @@ static void a_copy_may_be_cancelled(Place const *src, Place const *dst) {
   }
 }
 
-static void the_end_cannot_be_cancelled(Place const *src, Place const *dst) {
+PAIR(the_end_cannot_be_cancelled) {
   Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
   blocks.watch.cancel_at = 5000;
   assert_ok(copy(&blocks));
@@ -207,7 +207,7 @@ static void the_end_cannot_be_cancelled(Place const *src, Place const *dst) {
 
 /* ---- refusals ---- */
 
-static void small_options_are_refused(Place const *src, Place const *dst) {
+PAIR(small_options_are_refused) {
   Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
   size_t const sizes[] = {0, sizeof(size_t) - 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -230,7 +230,7 @@ static void small_options_are_refused(Place const *src, Place const *dst) {
 }
 
 /* Three steps fit into the block, the fourth does not. */
-static void a_failure_ends_it(Place const *place) {
+SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
   Blocks blocks = open_blocks(place->ctx, place->ctx, 2999, 1000);
   unsigned char *bytes = new_bytes(5000, 1);
   blocks.watch.total = 5000;
@@ -247,7 +247,7 @@ static void a_failure_ends_it(Place const *place) {
 }
 
 /* The whole range is looked at before the first byte moves. */
-static void bad_ranges_copy_nothing(Place const *place) {
+SINGLE(bad_ranges_copy_nothing) {
   umemVirtual *ctx = place->ctx;
   Blocks blocks = open_blocks(ctx, ctx, 5000, 10);
   umemCopyOptions *options = &blocks.options;
@@ -273,11 +273,4 @@ static void bad_ranges_copy_nothing(Place const *place) {
   close_blocks(&blocks);
 }
 
-ContractTest const progress_tests[] = {
-    PAIR(reports_every_step),        SINGLE(steps_may_be_single_bytes),
-    PAIR(umem_chooses_the_step),     SINGLE(nothing_is_done_at_once),
-    PAIR(progress_may_be_left_out),  PAIR(the_program_may_fail_meanwhile),
-    PAIR(a_copy_may_be_cancelled),   PAIR(the_end_cannot_be_cancelled),
-    PAIR(small_options_are_refused), SINGLE_WITH(a_failure_ends_it, backendKeepsRecords),
-    SINGLE(bad_ranges_copy_nothing), {.name = NULL},
-};
+SUITE(progress)

@@ -15,7 +15,7 @@ static uintptr_t resized(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_
   return moved;
 }
 
-static void keeps_what_fits(Place const *place) {
+SINGLE(keeps_what_fits) {
   umemVirtual *ctx = place->ctx;
   for (size_t const *from = test_sizes(); *from; from++)
     for (size_t const *to = test_sizes(); *to; to++) {
@@ -29,7 +29,7 @@ static void keeps_what_fits(Place const *place) {
     }
 }
 
-static void leaves_other_blocks_alone(Place const *place) {
+SINGLE(leaves_other_blocks_alone) {
   umemVirtual *ctx = place->ctx;
   unsigned char bytes[500];
   fill_bytes(bytes, 500, 9);
@@ -46,7 +46,7 @@ static void leaves_other_blocks_alone(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void of_null_allocates(Place const *place) {
+SINGLE(of_null_allocates) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = umem_realloc(ctx, umem_null(ctx), 0, 100);
   assert_true(adr != umem_null(ctx));
@@ -54,7 +54,7 @@ static void of_null_allocates(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void to_zero_is_to_one_byte(Place const *place) {
+SINGLE(to_zero_is_to_one_byte) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = resized(ctx, new_filled_block(ctx, 100, 5), 100, 0);
   put(ctx, adr, "x", 1);
@@ -64,7 +64,7 @@ static void to_zero_is_to_one_byte(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void of_a_calloc_block_works(Place const *place) {
+SINGLE(of_a_calloc_block_works) {
   umemVirtual *ctx = place->ctx;
   unsigned char const zeros[64] = {0};
   uintptr_t adr = umem_calloc(ctx, 8, 8);
@@ -73,7 +73,7 @@ static void of_a_calloc_block_works(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void a_failure_leaves_the_block(Place const *place) {
+SINGLE(a_failure_leaves_the_block) {
   umemVirtual *ctx = place->ctx;
   size_t const impossible[] = {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, SIZE_MAX / 4};
   unsigned char bytes[100];
@@ -87,7 +87,7 @@ static void a_failure_leaves_the_block(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void of_what_is_no_block_is_refused(Place const *place) {
+SINGLE_WITH(of_what_is_no_block_is_refused, backendChecksFrees) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 100, 5), dead = new_block(ctx, 100);
   unsigned char bytes[100];
@@ -103,7 +103,7 @@ static void of_what_is_no_block_is_refused(Place const *place) {
 
 /* A size that the block cannot have. Whoever took it at its word would read what is behind the
  * block. */
-static void a_size_larger_than_the_block_is_refused(Place const *place) {
+SINGLE(a_size_larger_than_the_block_is_refused) {
   if (place->row->traits & backendTrustsSizes) return;
   umemVirtual *ctx = place->ctx;
   size_t const wrong[] = {(size_t)1 << 30, (size_t)1 << 40, SIZE_MAX};
@@ -122,14 +122,4 @@ static void a_size_larger_than_the_block_is_refused(Place const *place) {
   umem_free(ctx, adr);
 }
 
-ContractTest const realloc_tests[] = {
-    SINGLE(keeps_what_fits),
-    SINGLE(leaves_other_blocks_alone),
-    SINGLE(of_null_allocates),
-    SINGLE(to_zero_is_to_one_byte),
-    SINGLE(of_a_calloc_block_works),
-    SINGLE(a_failure_leaves_the_block),
-    SINGLE(a_size_larger_than_the_block_is_refused),
-    SINGLE_WITH(of_what_is_no_block_is_refused, backendChecksFrees),
-    {.name = NULL},
-};
+SUITE(realloc)

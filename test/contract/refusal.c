@@ -144,7 +144,7 @@ static void refuses_everything(void *ctx, int wanted) {
 
 /* ---- which contexts are none ---- */
 
-static void NULL_is_no_context(void) {
+ONCE(NULL_is_no_context) {
   refuses_everything(NULL, umemValueError);
   assert_string_equal(umem_get_device_name(NULL), "None");
   assert_true(umem_null(NULL) == 0);
@@ -158,14 +158,14 @@ static void NULL_is_no_context(void) {
   expect_failure(NULL, umemIOError);
 }
 
-static void zeros_are_no_context(void) {
+ONCE(zeros_are_no_context) {
   umemVirtual zeros;
   memset(&zeros, 0, sizeof zeros);
   refuses_everything(&zeros, umemValueError);
   assert_string_equal(umem_get_device_name(&zeros), "None");
 }
 
-static void a_destructed_context_is_none(Place const *place) {
+SINGLE(a_destructed_context_is_none) {
   umem_set_status(place->ctx, umemIOError, "of its life"); /* says nothing of what it is now */
   umem_thread_clear();
   umem_dtor(place->ctx);
@@ -175,7 +175,7 @@ static void a_destructed_context_is_none(Place const *place) {
 }
 
 /* Null addresses and no bytes do not make a context out of it. */
-static void a_destructed_context_refuses_no_ops_too(Place const *place) {
+SINGLE(a_destructed_context_refuses_no_ops_too) {
   umemVirtual *ctx = place->ctx;
   umem_dtor(ctx);
   Refused refusal = {ctx, umemValueError, 0}, *refused = &refusal;
@@ -186,7 +186,7 @@ static void a_destructed_context_refuses_no_ops_too(Place const *place) {
   assert_ok(umem_clear_status(ctx));
 }
 
-static void the_end_of_nothing_does_nothing(void) {
+ONCE(the_end_of_nothing_does_nothing) {
   uint64_t before = umem_thread_failures();
   umemVirtual zeros;
   memset(&zeros, 0, sizeof zeros);
@@ -196,7 +196,7 @@ static void the_end_of_nothing_does_nothing(void) {
   assert_true(umem_is_ok(&zeros));
 }
 
-static void constructors_refuse_NULL(void) {
+ONCE(constructors_refuse_NULL) {
   assert_int_equal(umemHost_ctor(NULL), umemValueError);
   for (size_t i = 0; i < backend_refusal_count; i++)
     assert_int_equal(backend_refusals[i].construct(NULL), umemValueError);
@@ -206,7 +206,7 @@ static void constructors_refuse_NULL(void) {
 /* ---- copies by value ---- */
 
 /* What was copied goes on as if there were no copy, and the copy speaks of itself alone. */
-static void a_copy_is_no_context(Place const *place) {
+SINGLE(a_copy_is_no_context) {
   umemVirtual *ctx = place->ctx, copy;
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 3);
@@ -231,7 +231,7 @@ static void a_copy_is_no_context(Place const *place) {
 }
 
 /* The message of a copy outlives what was copied. */
-static void a_copy_outlives_its_source(void) {
+ONCE(a_copy_outlives_its_source) {
   umemHost *host = malloc(sizeof *host), copy;
   assert_non_null(host);
   assert_ok(umemHost_ctor(host));
@@ -263,19 +263,8 @@ static void check_refusal(BackendRefusal const *row) {
   assert_int_equal(umem_get_status(ctx), row->status);
 }
 
-static void a_failed_constructor_makes_no_context(void) {
+ONCE(a_failed_constructor_makes_no_context) {
   for (size_t i = 0; i < backend_refusal_count; i++) check_refusal(&backend_refusals[i]);
 }
 
-ContractTest const refusal_tests[] = {
-    APART(NULL_is_no_context),
-    APART(zeros_are_no_context),
-    SINGLE(a_destructed_context_is_none),
-    SINGLE(a_destructed_context_refuses_no_ops_too),
-    APART(the_end_of_nothing_does_nothing),
-    APART(constructors_refuse_NULL),
-    SINGLE(a_copy_is_no_context),
-    APART(a_copy_outlives_its_source),
-    APART(a_failed_constructor_makes_no_context),
-    {.name = NULL},
-};
+SUITE(refusal)

@@ -54,16 +54,12 @@ static void copy_and_check(Place const *src, Place const *dst, size_t nbytes) {
   free(bytes);
 }
 
-static void every_copy_names_its_route(Place const *src, Place const *dst) {
-  copy_and_check(src, dst, 1000);
-}
+PAIR(every_copy_names_its_route) { copy_and_check(src, dst, 1000); }
 
-static void long_copies_too(Place const *src, Place const *dst) {
-  copy_and_check(src, dst, test_large_size() + 1);
-}
+PAIR(long_copies_too) { copy_and_check(src, dst, test_large_size() + 1); }
 
 /* Equal legs move the bytes for a context and for the one below it. */
-static void a_layer_adds_no_leg(Place const *place) {
+SINGLE(a_layer_adds_no_leg) {
   umemVirtual *ctx = place->ctx, *upstream = umem_get_upstream(ctx);
   size_t const nbytes = 1000;
   if (!upstream) return;
@@ -103,7 +99,7 @@ static void check_chain(umemRoute const *route, uint64_t nbytes) {
 }
 
 /* The transpose of a table, which has other runs on either side. */
-static void strided_copies_too(Place const *src, Place const *dst) {
+PAIR(strided_copies_too) {
   enum { tall = 24, wide = 40, item = 4 };
   size_t const nbytes = (size_t)tall * wide * item, extents[] = {wide, tall};
   ptrdiff_t const columns[] = {item, wide * item};
@@ -128,7 +124,7 @@ static void strided_copies_too(Place const *src, Place const *dst) {
   free(bytes);
 }
 
-static void the_ledger_counts_each_copy_once(Place const *src, Place const *dst) {
+PAIR(the_ledger_counts_each_copy_once) {
   size_t const nbytes = 1000;
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
@@ -157,11 +153,4 @@ static void the_ledger_counts_each_copy_once(Place const *src, Place const *dst)
   free(bytes);
 }
 
-ContractTest const route_tests[] = {
-    PAIR(every_copy_names_its_route),
-    PAIR(long_copies_too),
-    PAIR(strided_copies_too),
-    SINGLE(a_layer_adds_no_leg),
-    PAIR(the_ledger_counts_each_copy_once),
-    {.name = NULL},
-};
+SUITE(route)

@@ -39,7 +39,7 @@ static umemStatusType call(size_t function, Blocks const *it, size_t src_size, s
   return functions[function](it->src, it->from, src_size, it->dst, it->to, dst_size, nbytes);
 }
 
-static void what_fits_is_copied(Place const *src, Place const *dst) {
+PAIR(what_fits_is_copied) {
   Blocks it = open_blocks(src, dst);
   for (size_t i = 0; i < function_count; i++) {
     unsigned char source[block_size], expected[block_size];
@@ -63,7 +63,7 @@ static void expect_index_error(umemVirtual *ctx, bool at_fault) {
   assert_ok(umem_clear_status(ctx));
 }
 
-static void what_does_not_fit_is_an_index_error(Place const *src, Place const *dst) {
+PAIR(what_does_not_fit_is_an_index_error) {
   Blocks it = open_blocks(src, dst);
   size_t const sizes[][3] = {{59, 100, 60}, {100, 59, 60}, {59, 59, 60},
                              {0, 100, 1},   {100, 0, 1},   {100, SIZE_MAX, SIZE_MAX}};
@@ -85,7 +85,7 @@ static void what_does_not_fit_is_an_index_error(Place const *src, Place const *d
 }
 
 /* The other checks are still made. */
-static void null_is_still_refused(Place const *src, Place const *dst) {
+PAIR(null_is_still_refused) {
   Blocks it = open_blocks(src, dst);
   Blocks null_src = it, null_dst = it;
   null_src.from = umem_null(it.src);
@@ -99,9 +99,4 @@ static void null_is_still_refused(Place const *src, Place const *dst) {
   close_blocks(&it);
 }
 
-ContractTest const safe_tests[] = {
-    PAIR(what_fits_is_copied),
-    PAIR(what_does_not_fit_is_an_index_error),
-    PAIR(null_is_still_refused),
-    {.name = NULL},
-};
+SUITE(safe)

@@ -17,7 +17,7 @@ static void check_set(umemVirtual *ctx, size_t size, size_t offset, int c, size_
 }
 
 /* The 2018 library ignored the address on files. */
-static void fills_exactly_its_range(Place const *place) {
+SINGLE(fills_exactly_its_range) {
   umemVirtual *ctx = place->ctx;
   check_set(ctx, 1, 0, 0xAB, 1);
   check_set(ctx, 100, 0, 0xAB, 100);
@@ -27,12 +27,12 @@ static void fills_exactly_its_range(Place const *place) {
   check_set(ctx, 10000, 1, 0xAB, 1);
 }
 
-static void fills_every_size(Place const *place) {
+SINGLE(fills_every_size) {
   for (size_t const *size = test_sizes(); *size; size++)
     check_set(place->ctx, *size + 20, 10, 0x7E, *size);
 }
 
-static void takes_the_low_byte(Place const *place) {
+SINGLE(takes_the_low_byte) {
   umemVirtual *ctx = place->ctx;
   check_set(ctx, 50, 10, 0x1FF, 30);
   check_set(ctx, 50, 10, -1, 30);
@@ -40,7 +40,7 @@ static void takes_the_low_byte(Place const *place) {
   check_set(ctx, 50, 10, -256, 30);
 }
 
-static void no_bytes_are_no_op_anywhere(Place const *place) {
+SINGLE(no_bytes_are_no_op_anywhere) {
   umemVirtual *ctx = place->ctx;
   BackendRecords before = records_of(place);
   assert_ok(umem_set(ctx, umem_null(ctx), 1, 0));
@@ -50,7 +50,7 @@ static void no_bytes_are_no_op_anywhere(Place const *place) {
   assert_int_equal(records_of(place).moves, before.moves);
 }
 
-static void null_and_overflow_are_value_errors(Place const *place) {
+SINGLE(null_and_overflow_are_value_errors) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 100, 1);
   uintptr_t const places[] = {umem_null(ctx), adr + 50, UINTPTR_MAX - 5, adr + 99};
@@ -65,7 +65,7 @@ static void null_and_overflow_are_value_errors(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void outside_of_a_block_is_an_index_error(Place const *place) {
+SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 100, 1), dead = new_block(ctx, 5000);
   umem_free(ctx, dead);
@@ -81,12 +81,4 @@ static void outside_of_a_block_is_an_index_error(Place const *place) {
   umem_free(ctx, adr);
 }
 
-ContractTest const set_tests[] = {
-    SINGLE(fills_exactly_its_range),
-    SINGLE(fills_every_size),
-    SINGLE(takes_the_low_byte),
-    SINGLE(no_bytes_are_no_op_anywhere),
-    SINGLE(null_and_overflow_are_value_errors),
-    SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords),
-    {.name = NULL},
-};
+SUITE(set)

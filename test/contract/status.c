@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void remains_until_cleared(Place const *place) {
+SINGLE(remains_until_cleared) {
   umemVirtual *ctx = place->ctx;
   umem_alloc(ctx, SIZE_MAX);
   uintptr_t adr = new_filled_block(ctx, 100, 1); /* calls that succeed do not hide it */
@@ -21,7 +21,7 @@ static void remains_until_cleared(Place const *place) {
   umem_thread_clear();
 }
 
-static void set_status_appends(Place const *place) {
+SINGLE(set_status_appends) {
   umemVirtual *ctx = place->ctx;
   assert_int_equal(umem_set_status(ctx, umemIOError, "first"), umemIOError);
   assert_string_equal(umem_get_message(ctx), "first");
@@ -36,7 +36,7 @@ static void set_status_appends(Place const *place) {
 }
 
 /* Every function that returns a status reports on its own call, and not of an earlier one. */
-static void calls_tell_their_own_status(Place const *place) {
+SINGLE(calls_tell_their_own_status) {
   umemVirtual *ctx = place->ctx;
   umemInfo info = UMEM_INFO_INIT;
   unsigned char bytes[32];
@@ -70,7 +70,7 @@ static void calls_tell_their_own_status(Place const *place) {
   expect_failure(ctx, umemRuntimeError);
 }
 
-static void messages_name_the_function(Place const *place) {
+SINGLE(messages_name_the_function) {
   umemVirtual *ctx = place->ctx;
   umem_alloc(ctx, SIZE_MAX);
   assert_int_equal(strncmp(umem_thread_message(), "umem_alloc: ", 12), 0);
@@ -83,7 +83,7 @@ static void messages_name_the_function(Place const *place) {
   expect_failure(ctx, umemValueError);
 }
 
-static void the_message_of_the_context_is_that_of_the_thread(Place const *place) {
+SINGLE(the_message_of_the_context_is_that_of_the_thread) {
   umemVirtual *ctx = place->ctx;
   umem_set(ctx, umem_null(ctx), 0, 10);
   assert_string_equal(umem_get_message(ctx), umem_thread_message());
@@ -91,7 +91,7 @@ static void the_message_of_the_context_is_that_of_the_thread(Place const *place)
 }
 
 /* However much fails: bounded, and the beginning is kept. */
-static void the_message_is_bounded(Place const *place) {
+SINGLE(the_message_is_bounded) {
   umemVirtual *ctx = place->ctx;
   umem_set_status(ctx, umemIOError, "the first cause");
   for (int i = 0; i < 200; i++) umem_alloc(ctx, SIZE_MAX - 64);
@@ -141,7 +141,7 @@ static void *run_neighbour(void *argument) {
   return NULL;
 }
 
-static void failures_belong_to_their_thread(Place const *place) {
+SINGLE_IF(failures_belong_to_their_thread, umemConcurrent) {
   pthread_t threads[2];
   pthread_barrier_t barrier;
   pthread_barrier_init(&barrier, NULL, 2);
@@ -158,13 +158,4 @@ static void failures_belong_to_their_thread(Place const *place) {
   assert_ok(umem_clear_status(place->ctx));
 }
 
-ContractTest const status_tests[] = {
-    SINGLE(remains_until_cleared),
-    SINGLE(set_status_appends),
-    SINGLE(calls_tell_their_own_status),
-    SINGLE(messages_name_the_function),
-    SINGLE(the_message_of_the_context_is_that_of_the_thread),
-    SINGLE(the_message_is_bounded),
-    SINGLE_IF(failures_belong_to_their_thread, umemConcurrent),
-    {.name = NULL},
-};
+SUITE(status)

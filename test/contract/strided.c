@@ -122,7 +122,7 @@ static void check_section(Sides *sides, Section const *wanted) {
 
 /* ---- named sections ---- */
 
-static void copies_plain_runs(Place const *src, Place const *dst) {
+PAIR(copies_plain_runs) {
   Sides sides = open_sides(src, dst);
   for (size_t size = 1; size < 5000; size = 3 * size + 1)
     check_section(&sides, &(Section){.item_size = size});
@@ -130,7 +130,7 @@ static void copies_plain_runs(Place const *src, Place const *dst) {
 }
 
 /* A 3D array of 6 x 7 x 8 items on both sides: its rows, columns and faces. */
-static void copies_rows_columns_and_faces(Place const *src, Place const *dst) {
+PAIR(copies_rows_columns_and_faces) {
   Sides sides = open_sides(src, dst);
   size_t const items[] = {1, 2, 4, 8, 16, 3, 12, 7};
   for (size_t i = 0; i < sizeof items / sizeof *items; i += test_is_small() ? 3 : 1) {
@@ -153,7 +153,7 @@ static void copies_rows_columns_and_faces(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
-static void transposes(Place const *src, Place const *dst) {
+PAIR(transposes) {
   Sides sides = open_sides(src, dst);
   size_t const items[] = {1, 2, 4, 8, 16, 5};
   for (size_t i = 0; i < sizeof items / sizeof *items; i += test_is_small() ? 3 : 1) {
@@ -167,7 +167,7 @@ static void transposes(Place const *src, Place const *dst) {
 
 /* All eight combinations of signs on each side: arrays walked backwards. A short case has each sign
  * on each side. */
-static void strides_have_any_sign(Place const *src, Place const *dst) {
+PAIR(strides_have_any_sign) {
   Sides sides = open_sides(src, dst);
   for (int signs = 0; signs < 64; signs += test_is_small() ? 7 : 1) {
     Section section = {4, 3, {3, 4, 5}, {100, 24, 4}, {120, 30, 6}, 0, 0};
@@ -181,7 +181,7 @@ static void strides_have_any_sign(Place const *src, Place const *dst) {
 }
 
 /* The source may be read more than once. */
-static void one_item_may_go_to_many(Place const *src, Place const *dst) {
+PAIR(one_item_may_go_to_many) {
   Sides sides = open_sides(src, dst);
   check_section(&sides, &(Section){8, 1, {20}, {0}, {0}, 0, 1});
   check_section(&sides, &(Section){4, 2, {5, 6}, {0, 4}, {40, 4}, 0, 0});
@@ -190,7 +190,7 @@ static void one_item_may_go_to_many(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
-static void dimensions_of_one_do_not_count(Place const *src, Place const *dst) {
+PAIR(dimensions_of_one_do_not_count) {
   Sides sides = open_sides(src, dst);
   Section section = {2, 5, {1, 3, 1, 4, 1}, {-9999, 40, 12345, 6, 77}, {1 << 20, 50, 3, -8, -1},
                      0, 0};
@@ -199,7 +199,7 @@ static void dimensions_of_one_do_not_count(Place const *src, Place const *dst) {
   close_sides(&sides);
 }
 
-static void takes_the_largest_rank(Place const *src, Place const *dst) {
+PAIR(takes_the_largest_rank) {
   Sides sides = open_sides(src, dst);
   Section section = {.item_size = 3, .rank = UMEM_MAX_RANK, .dst_dense = true};
   for (int k = 0; k < UMEM_MAX_RANK; k++) {
@@ -212,7 +212,7 @@ static void takes_the_largest_rank(Place const *src, Place const *dst) {
 
 /* More bytes than any internal buffer, in short and in long runs, with small and with large gaps.
  * Where the tests are slow, the lengths of its names choose two for each pair. */
-static void copies_large_sections(Place const *src, Place const *dst) {
+PAIR(copies_large_sections) {
   Sides sides = open_sides(src, dst);
   size_t n = test_large_size() / 8192;
   size_t half = test_large_size() * 3 / 8;
@@ -266,7 +266,7 @@ static Section random_section(void) {
   return section;
 }
 
-static void copies_random_sections(Place const *src, Place const *dst) {
+PAIR(copies_random_sections) {
   Sides sides = open_sides(src, dst);
   random_state = 1;
   for (int i = 0; i < (test_is_small() ? 15 : 60); i++) {
@@ -340,7 +340,7 @@ static Section square_section(void) {
   return section;
 }
 
-static void overlapping_sides_are_read_first(Place const *place) {
+SINGLE(overlapping_sides_are_read_first) {
   Block block = open_block(place, 3000);
   random_state = 7;
   for (int i = 0; i < (test_is_small() ? 40 : 200);) {
@@ -363,7 +363,7 @@ static void overlapping_sides_are_read_first(Place const *place) {
 }
 
 /* More bytes than the buffers of umem, up and down. */
-static void large_overlaps_are_moved_in_pieces(Place const *place) {
+SINGLE(large_overlaps_are_moved_in_pieces) {
   size_t const n = 5 * test_large_size() / 4, rows = n / 1700;
   Block block = open_block(place, n + (256 << 10));
   Section run = {.item_size = n};
@@ -381,7 +381,7 @@ static void large_overlaps_are_moved_in_pieces(Place const *place) {
 /* ---- order ---- */
 
 /* Work that was queued before still reads and writes the host's bytes. */
-static void comes_behind_earlier_work(Place const *place) {
+SINGLE(comes_behind_earlier_work) {
   enum { count = 1000, item = 4 };
   umemVirtual *ctx = place->ctx;
   unsigned char *wanted = new_bytes(count * item, 1), *between = new_bytes(count * item, 2);
@@ -408,7 +408,7 @@ static void comes_behind_earlier_work(Place const *place) {
 
 /* ---- nothing to do, and what cannot be done ---- */
 
-static void empty_sections_are_no_ops(Place const *src, Place const *dst) {
+PAIR(empty_sections_are_no_ops) {
   BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   Section const sections[] = {
       {8, 1, {0}, {8}, {8}, 0, 0},
@@ -433,7 +433,7 @@ static void expect_value_error(umemVirtual *src, umemVirtual *dst) {
   assert_true(umem_is_ok(src) && umem_is_ok(dst));
 }
 
-static void senseless_layouts_are_value_errors(Place const *src, Place const *dst) {
+PAIR(senseless_layouts_are_value_errors) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
   Section good = {4, 2, {2, 2}, {8, 4}, {8, 4}, 0, 0};
   umemLayout const right = layout_of(&good);
@@ -457,7 +457,7 @@ static void senseless_layouts_are_value_errors(Place const *src, Place const *ds
   umem_free(dst->ctx, to);
 }
 
-static void sections_beyond_all_addresses_are_value_errors(Place const *src, Place const *dst) {
+PAIR(sections_beyond_all_addresses_are_value_errors) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
   ptrdiff_t const half = PTRDIFF_MAX;
   Section const sections[] = {
@@ -482,7 +482,7 @@ static void sections_beyond_all_addresses_are_value_errors(Place const *src, Pla
   umem_free(dst->ctx, to);
 }
 
-static void null_has_no_items(Place const *src, Place const *dst) {
+PAIR(null_has_no_items) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
   Section section = {4, 2, {2, 2}, {16, 4}, {-16, -4}, 0, 0};
   umemLayout layout = layout_of(&section);
@@ -498,7 +498,7 @@ static void null_has_no_items(Place const *src, Place const *dst) {
 }
 
 /* Parts of the section may be written before that is found; other blocks keep their bytes. */
-static void items_outside_of_a_block_are_index_errors(Place const *src, Place const *dst) {
+PAIR(items_outside_of_a_block_are_index_errors) {
   Section section = {4, 1, {3}, {4}, {(ptrdiff_t)1 << 40}, 0, 0};
   umemLayout layout = layout_of(&section);
   uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_block(dst->ctx, 100);
@@ -516,23 +516,4 @@ static void items_outside_of_a_block_are_index_errors(Place const *src, Place co
   umem_free(dst->ctx, other);
 }
 
-ContractTest const strided_tests[] = {
-    PAIR(copies_plain_runs),
-    PAIR(copies_rows_columns_and_faces),
-    PAIR(transposes),
-    PAIR(strides_have_any_sign),
-    PAIR(one_item_may_go_to_many),
-    PAIR(dimensions_of_one_do_not_count),
-    PAIR(takes_the_largest_rank),
-    PAIR(copies_large_sections),
-    PAIR(copies_random_sections),
-    SINGLE(overlapping_sides_are_read_first),
-    SINGLE(large_overlaps_are_moved_in_pieces),
-    SINGLE(comes_behind_earlier_work),
-    PAIR(empty_sections_are_no_ops),
-    PAIR(senseless_layouts_are_value_errors),
-    PAIR(sections_beyond_all_addresses_are_value_errors),
-    PAIR(null_has_no_items),
-    PAIR(items_outside_of_a_block_are_index_errors),
-    {.name = NULL},
-};
+SUITE(strided)

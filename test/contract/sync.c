@@ -7,7 +7,7 @@
 enum { nbytes = 6000 };
 
 /* Works on the paired address, then on the first, and brings the other up to date each time. */
-static void both_sides_can_be_brought_up_to_date(Place const *src, Place const *dst) {
+PAIR(both_sides_can_be_brought_up_to_date) {
   unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
   uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 16);
@@ -29,7 +29,7 @@ static void both_sides_can_be_brought_up_to_date(Place const *src, Place const *
   free(bytes);
 }
 
-static void a_part_can_be_brought_up_to_date(Place const *src, Place const *dst) {
+PAIR(a_part_can_be_brought_up_to_date) {
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
   uintptr_t to = new_filled_block(dst->ctx, nbytes, 2);
   unsigned char *expected = new_bytes(nbytes, 2), *source = new_bytes(nbytes, 1);
@@ -48,7 +48,7 @@ static void a_part_can_be_brought_up_to_date(Place const *src, Place const *dst)
   free(source);
 }
 
-static void nothing_moves_in_one_memory(Place const *place) {
+SINGLE(nothing_moves_in_one_memory) {
   umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, nbytes, 1);
   size_t before = records_of(place).moves;
@@ -63,7 +63,7 @@ static void nothing_moves_in_one_memory(Place const *place) {
   umem_free(ctx, adr);
 }
 
-static void two_addresses_of_one_context_are_two(Place const *place) {
+SINGLE(two_addresses_of_one_context_are_two) {
   umemVirtual *ctx = place->ctx;
   uintptr_t one = new_filled_block(ctx, nbytes, 1), other = new_filled_block(ctx, nbytes, 2);
   unsigned char *bytes = new_bytes(nbytes, 1);
@@ -75,12 +75,12 @@ static void two_addresses_of_one_context_are_two(Place const *place) {
   umem_free(ctx, other);
 }
 
-static void no_bytes_are_no_op_anywhere(Place const *src, Place const *dst) {
+PAIR(no_bytes_are_no_op_anywhere) {
   assert_ok(umem_sync_to(src->ctx, umem_null(src->ctx), dst->ctx, umem_null(dst->ctx), 0));
   assert_ok(umem_sync_from(dst->ctx, 12345, src->ctx, UINTPTR_MAX, 0));
 }
 
-static void has_the_errors_of_copies(Place const *src, Place const *dst) {
+PAIR(has_the_errors_of_copies) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
   assert_int_equal(umem_sync_to(src->ctx, umem_null(src->ctx), dst->ctx, to, 10), umemValueError);
   expect_failure(src->ctx, umemValueError);
@@ -95,7 +95,7 @@ static void has_the_errors_of_copies(Place const *src, Place const *dst) {
 }
 
 /* Where nothing would move. */
-static void has_the_errors_of_copies_in_one_memory(Place const *place) {
+SINGLE(has_the_errors_of_copies_in_one_memory) {
   umemVirtual *ctx = place->ctx;
   uintptr_t null = umem_null(ctx);
   assert_int_equal(umem_sync_to(ctx, null, ctx, null, 10), umemValueError);
@@ -106,13 +106,4 @@ static void has_the_errors_of_copies_in_one_memory(Place const *place) {
   expect_failure(ctx, umemValueError);
 }
 
-ContractTest const sync_tests[] = {
-    PAIR(both_sides_can_be_brought_up_to_date),
-    PAIR(a_part_can_be_brought_up_to_date),
-    SINGLE(nothing_moves_in_one_memory),
-    SINGLE(two_addresses_of_one_context_are_two),
-    PAIR(no_bytes_are_no_op_anywhere),
-    PAIR(has_the_errors_of_copies),
-    SINGLE(has_the_errors_of_copies_in_one_memory),
-    {.name = NULL},
-};
+SUITE(sync)

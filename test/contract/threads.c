@@ -135,27 +135,19 @@ static void *fail_and_read(void *argument) {
 
 /* ---- the tests ---- */
 
-static void many_threads_allocate_and_copy(Place const *place) {
+SINGLE_IF(many_threads_allocate_and_copy, umemConcurrent) {
   run_workers(place->ctx, place->ctx, churn_rounds);
 }
 
-static void many_threads_use_everything(Place const *place) {
+SINGLE_IF(many_threads_use_everything, umemConcurrent) {
   run_workers(place->ctx, place->ctx, use_everything);
 }
 
-static void many_threads_fail(Place const *place) {
+SINGLE_IF(many_threads_fail, umemConcurrent) {
   run_workers(place->ctx, place->ctx, fail_and_read);
   assert_ok(umem_clear_status(place->ctx));
 }
 
-static void many_threads_copy_across(Place const *src, Place const *dst) {
-  run_workers(src->ctx, dst->ctx, copy_across);
-}
+PAIR_IF(many_threads_copy_across, umemConcurrent) { run_workers(src->ctx, dst->ctx, copy_across); }
 
-ContractTest const thread_tests[] = {
-    SINGLE_IF(many_threads_allocate_and_copy, umemConcurrent),
-    SINGLE_IF(many_threads_use_everything, umemConcurrent),
-    SINGLE_IF(many_threads_fail, umemConcurrent),
-    PAIR_IF(many_threads_copy_across, umemConcurrent),
-    {.name = NULL},
-};
+SUITE(threads)

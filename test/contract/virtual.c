@@ -14,7 +14,7 @@ static void bare_ctor(umemVirtual *ctx) {
   ctx->vptr = &no_methods;
 }
 
-static void a_new_base_is_plain(void) {
+ONCE(a_new_base_is_plain) {
   umemVirtual ctx;
   memset(&ctx, 0xAA, sizeof ctx);
   umemHost host;
@@ -35,7 +35,7 @@ static void a_new_base_is_plain(void) {
   expect_failure(NULL, umemValueError);
 }
 
-static void missing_methods_are_reported(void) {
+ONCE(missing_methods_are_reported) {
   umemVirtual ctx;
   bare_ctor(&ctx);
   unsigned char bytes[8] = {0};
@@ -66,7 +66,7 @@ static void missing_methods_are_reported(void) {
   umem_dtor(&ctx);
 }
 
-static void the_other_methods_have_defaults(void) {
+ONCE(the_other_methods_have_defaults) {
   umemVirtual ctx, other;
   bare_ctor(&ctx);
   bare_ctor(&other);
@@ -90,7 +90,7 @@ static void the_other_methods_have_defaults(void) {
 
 /* ---- adaptors ---- */
 
-static void adaptors_are_looked_through(void) {
+ONCE(adaptors_are_looked_through) {
   Fake fake, other;
   Wrapped one, two;
   assert_ok(fake_ctor(&fake));
@@ -117,7 +117,7 @@ static void adaptors_are_looked_through(void) {
   umem_dtor(&fake);
 }
 
-static void adaptors_adopt_failures(void) {
+ONCE(adaptors_adopt_failures) {
   Fake fake;
   Wrapped one, two;
   assert_ok(fake_ctor(&fake));
@@ -142,7 +142,7 @@ static void adaptors_adopt_failures(void) {
 }
 
 /* As above, where the failure is first held, by two attempts, one in the other. */
-static void adaptors_adopt_held_failures(void) {
+ONCE(adaptors_adopt_held_failures) {
   Fake fake;
   Wrapped one, two;
   umemAttempt inner, outer;
@@ -172,7 +172,7 @@ static void adaptors_adopt_held_failures(void) {
 }
 
 /* Two wrapped sides, one inside the other's copy. */
-static void wrapped_sides_meet(void) {
+ONCE(wrapped_sides_meet) {
   Fake fake, other;
   Wrapped one, two;
   assert_ok(fake_ctor(&fake));
@@ -194,13 +194,4 @@ static void wrapped_sides_meet(void) {
   umem_dtor(&fake);
 }
 
-ContractTest const virtual_tests[] = {
-    APART(a_new_base_is_plain),
-    APART(missing_methods_are_reported),
-    APART(the_other_methods_have_defaults),
-    APART(adaptors_are_looked_through),
-    APART(adaptors_adopt_failures),
-    APART(adaptors_adopt_held_failures),
-    APART(wrapped_sides_meet),
-    {.name = NULL},
-};
+SUITE(virtual)
