@@ -1,11 +1,6 @@
 /* array_life.c - umem/array.h: how arrays are made, whose memory they have, and when it goes. */
 #include "array_help.h"
-
-/* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
-char const *__asan_default_options(void);
-char const *__tsan_default_options(void);
-char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
-char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+#include "returns_null.h"
 
 static umemHost host;
 static umemStatusType status;

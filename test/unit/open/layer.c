@@ -3,7 +3,7 @@
 #include "open/registry.h"
 
 /* Whether the last call has failed so, on ctx and on the thread. */
-static void expect_failure(void *ctx, umemStatusType type, char const *message) {
+static void expect_message(void *ctx, umemStatusType type, char const *message) {
   assert_int_equal(umem_thread_status(), type);
   assert_string_equal(umem_thread_message(), message);
   if (ctx) assert_int_equal(umem_get_status(ctx), type);
@@ -57,7 +57,7 @@ TEST(the_outermost_is_found) {
   assert_ptr_equal(umem_find_layer(host, "host"), host);
   assert_int_equal(umem_thread_status(), umemOK);
   assert_null(umem_find_layer(inner, "pool"));
-  expect_failure(inner, umemValueError,
+  expect_message(inner, umemValueError,
                  "umem_find_layer: there is no \"pool\" in this stack: Stats, Host");
   assert_ok(umem_close(ctx));
 }
@@ -105,7 +105,7 @@ TEST(those_that_no_name_makes_are_found) {
   assert_ptr_equal(umem_find_layer(&binning, "retry"), &retry);
   assert_ptr_equal(umem_find_layer(&view, "pool-on"), &view);
   assert_null(umem_find_layer(&view, "pool")); /* it stands on its queue */
-  expect_failure(&view, umemValueError,
+  expect_message(&view, umemValueError,
                  "umem_find_layer: there is no \"pool\" in this stack: PoolOn, Host");
   umem_dtor(&binning);
   umem_dtor(&view);
@@ -127,7 +127,7 @@ TEST(unknown_kinds_are_refused) {
     assert_null(umem_find_layer(&host, wrong[i]));
     snprintf(known, sizeof known, "umem_find_layer: \"%s\" is no kind of context; there are %s",
              wrong[i] ? wrong[i] : "NULL", names.text);
-    expect_failure(&host, umemValueError, known);
+    expect_message(&host, umemValueError, known);
   }
   umem_dtor(&host);
 }
@@ -137,16 +137,16 @@ TEST(what_is_not_constructed_has_no_layers) {
   umemStats stats;
   memset(&host, 0, sizeof host);
   assert_null(umem_find_layer(NULL, "host"));
-  expect_failure(NULL, umemValueError, "umem_find_layer: the context is NULL");
+  expect_message(NULL, umemValueError, "umem_find_layer: the context is NULL");
   assert_null(umem_find_layer(&host, "host"));
-  expect_failure(&host, umemValueError,
+  expect_message(&host, umemValueError,
                  "umem_find_layer: the context is not constructed: zeroed or destructed");
   assert_ok(umemHost_ctor(&host));
   assert_ok(umemStats_ctor(&stats, &host));
   umem_dtor(&host);
   assert_ptr_equal(umem_find_layer(&stats, "stats"), &stats); /* goes no further */
   assert_null(umem_find_layer(&stats, "limit"));
-  expect_failure(&stats, umemValueError,
+  expect_message(&stats, umemValueError,
                  "umem_find_layer: the context is not constructed: zeroed or destructed");
   umem_dtor(&stats);
 }
@@ -178,7 +178,7 @@ TEST(kinds_of_programs_are_found) {
   assert_ptr_equal(umem_find_layer(ctx, "test-found"), umem_get_upstream(ctx));
   assert_ptr_equal(umem_find_layer(&fake, "test-found"), &fake);
   assert_null(umem_find_layer(ctx, "test-hidden")); /* of an older program */
-  expect_failure(ctx, umemValueError,
+  expect_message(ctx, umemValueError,
                  "umem_find_layer: the scheme \"test-hidden\" names no method table by which to "
                  "find its contexts");
   assert_ok(umem_close(ctx));

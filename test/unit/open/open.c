@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- memory that fails ---- */
 

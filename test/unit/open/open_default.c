@@ -3,11 +3,8 @@
 #include "open_help.h"
 #include "adaptors/log/log_format.h"
 
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ---- a process for each case ---- */
 
@@ -17,11 +14,6 @@ static void expect(bool holds, char const *text, int line) {
   if (holds) return;
   fprintf(stderr, "open_default.c:%d: %s; thread: %s\n", line, text, umem_thread_message());
   _exit(1);
-}
-
-static int status_of(pid_t child) {
-  int status = -1;
-  return waitpid(child, &status, 0) == child ? status : -1;
 }
 
 /* Runs work in a child with this variable; NULL: without. */

@@ -3,22 +3,18 @@
 #ifndef UMEM_TEST_OPEN_HELP_H
 #define UMEM_TEST_OPEN_HELP_H
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <umem.h>
 
 #include "backends.h"
 #include "fake/cudart.h"
 #include "fake/wrapped.h"
 #include "fake/fake.h"
-#include "cases.h"
+#include "failures.h"
+#include "workers.h"
 
 static char scratch[BACKEND_PATH_SIZE]; /* a file that may be there */
 static int failures;
-
-#define assert_ok(call) assert_int_equal((call), umemOK)
 
 static inline void count_failures(void *ctx, umemStatusType type, char const *message, void *data) {
   (void)ctx, (void)type, (void)message, (void)data;
@@ -50,17 +46,6 @@ static inline void use(void *ctx) {
   assert_ok(umem_set(ctx, adr, 7, 1000));
   umem_free(ctx, adr);
   assert_true(umem_is_ok(ctx));
-}
-
-/* ---- threads ---- */
-
-enum { worker_count = 4 };
-
-static inline void in_threads(void *(*work)(void *number)) {
-  pthread_t workers[worker_count];
-  for (uintptr_t i = 0; i < worker_count; i++)
-    assert_int_equal(pthread_create(&workers[i], NULL, work, (void *)i), 0);
-  for (int i = 0; i < worker_count; i++) assert_int_equal(pthread_join(workers[i], NULL), 0);
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include "temporary.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 static char root[300]; /* with the folders in, in/deep and out */
 static char in[320], out[320];

@@ -4,8 +4,6 @@
 #include "backends.h"
 #include "fake/doubles.h"
 
-#include <unistd.h>
-
 /* Two bins and the rest, each with its records. */
 static umemFixed small, middle;
 static umemStats rest;

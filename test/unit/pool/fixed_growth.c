@@ -2,9 +2,6 @@
  * of the program, other threads go on meanwhile, and memory is nearly out. */
 #include "fixed_help.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { block_size = 4096, per_chunk = 8, chunk_size = per_chunk * block_size };
 
 static umemLimit limit;

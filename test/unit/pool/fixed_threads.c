@@ -2,9 +2,6 @@
  * once, trims meanwhile, and fork. */
 #include "fixed_help.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 static umemFixed shared;
 
 enum { block_size = 48, box_count = 32 };

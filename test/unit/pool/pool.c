@@ -1,12 +1,7 @@
 /* pool.c - what only pools promise: options, statistics, refusals, alignment, many pools. Want of
  * memory is in pool_room.c, threads in pool_threads.c. */
 #include "pool_help.h"
-
-/* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
-char const *__asan_default_options(void);
-char const *__tsan_default_options(void);
-char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
-char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+#include "returns_null.h"
 
 static umemHost host;
 static umemFault plain; /* over host; without pages, so that the pool has chunks */

@@ -2,11 +2,6 @@
  * its way, and none asks for what another one is asking for. */
 #include "pool_help.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 static umemHost host;
 
 /* ---- an upstream that answers when the test lets it ---- */

@@ -3,8 +3,6 @@
 
 #include "pool_help.h"
 
-#include <pthread.h>
-
 enum { count = 3000 };
 
 /* Any 64-bit address, but often ones that are near to each other. */

@@ -2,11 +2,6 @@
  * that are freed by others, views that end while others take from them, and fork. */
 #include "pool_on_help.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { thread_count = 4, box_count = 32 };
 
 /* A live block, and whose queue has used it last. */

@@ -2,9 +2,6 @@
  * forks. */
 #include "pool_pages_help.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* ---- fork ---- */
 
 static void grow_in_a_child(void *argument) {

@@ -3,7 +3,6 @@
 #include "pool_help.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 enum { most_blocks = 400, limit = 64 * mebi };
 

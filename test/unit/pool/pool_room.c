@@ -4,12 +4,7 @@
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #include "pool_help.h"
 #include "failing_memory.h"
-
-/* Sanitizers: a request that cannot be met must return NULL, as it does without them. */
-char const *__asan_default_options(void);
-char const *__tsan_default_options(void);
-char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
-char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+#include "returns_null.h"
 
 static umemHost host;
 static umemFault plain; /* over host; without pages, so that the pool has chunks */

@@ -5,11 +5,7 @@
 #include "backends.h"
 
 #include <malloc.h>
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { thread_count = 4, box_count = 64 };
 

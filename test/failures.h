@@ -1,0 +1,44 @@
+/* failures.h - that calls succeed, or fail as they should. */
+#ifndef UMEM_TEST_FAILURES_H
+#define UMEM_TEST_FAILURES_H
+
+#include <string.h>
+#include <umem.h>
+
+#include "cases.h"
+
+#define assert_ok(call) assert_int_equal((call), umemOK)
+
+/* The last call failed on ctx with this type and a message that contains text; forgets it. */
+static inline void expect_failure(void *ctx, umemStatusType type, char const *text) {
+  char const *message = umem_get_message(ctx);
+  if (umem_get_status(ctx) != type || !strstr(message, text))
+    fail_msg("expected %s with \"%s\", but got %s \"%s\"", umem_get_status_name(type), text,
+             umem_get_status_name(umem_get_status(ctx)), message);
+  assert_int_equal(umem_thread_status(), type);
+  umem_clear_status(ctx);
+  umem_thread_clear();
+}
+
+/* Likewise for a failure of upstream, which is ctx's as well. */
+static inline void expect_both(void *ctx, void *upstream, umemStatusType type, char const *text) {
+  assert_int_equal(umem_get_status(upstream), type);
+  umem_clear_status(upstream);
+  expect_failure(ctx, type, text);
+}
+
+/* Likewise for a call that has returned status. */
+static inline void expect_status(void *ctx, umemStatusType status, umemStatusType type,
+                                 char const *text) {
+  expect_failure(ctx, type, text);
+  assert_int_equal(status, type);
+}
+
+/* Likewise for a call that has returned adr. */
+static inline void expect_no_block(void *ctx, uintptr_t adr, umemStatusType type,
+                                   char const *text) {
+  expect_failure(ctx, type, text);
+  assert_true(adr == umem_null(ctx));
+}
+
+#endif

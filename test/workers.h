@@ -1,0 +1,47 @@
+/* workers.h - threads and child processes of a test. */
+#ifndef UMEM_TEST_WORKERS_H
+#define UMEM_TEST_WORKERS_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cases.h"
+
+static inline pthread_t start_thread(void *(*work)(void *argument), void *argument) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, work, argument), 0);
+  return thread;
+}
+
+/* What its work has returned. */
+static inline void *join_thread(pthread_t thread) {
+  void *result = NULL;
+  assert_int_equal(pthread_join(thread, &result), 0);
+  return result;
+}
+
+enum { worker_count = 4 };
+
+/* Runs work in so many threads at once, each with its number. */
+static inline void in_threads(void *(*work)(void *number)) {
+  pthread_t workers[worker_count];
+  for (uintptr_t i = 0; i < worker_count; i++) workers[i] = start_thread(work, (void *)i);
+  for (int i = 0; i < worker_count; i++) join_thread(workers[i]);
+}
+
+/* Waits until flag, which is atomic, is set. */
+static inline void await(bool const *flag) {
+  while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+/* Waits for the child. Returns its status as waitpid stores it: 0 if it has ended with
+ * _exit(0). */
+static inline int status_of(pid_t child) {
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+#endif
