@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -29,6 +30,20 @@ static inline void cases_add(struct CMUnitTest test) {
   }                                                                                                \
   static void name(void **state __attribute__((unused)))
 #define TEST_CASE(name) TEST_CASE_WITH(name, NULL, NULL)
+
+/* Adds a test that a table describes, to those of the file: its function gets argument in *state,
+ * and its name is made as by printf. For main, before run_cases. */
+__attribute__((format(printf, 3, 4))) static inline void
+add_case(CMUnitTestFunction test, void const *argument, char const *name, ...) {
+  static char names[casesMost][100];
+  size_t number = case_count < casesMost ? case_count : 0;
+  va_list words;
+  va_start(words, name);
+  vsnprintf(names[number], sizeof *names, name, words);
+  va_end(words);
+  cases_add((struct CMUnitTest){
+      .name = names[number], .test_func = test, .initial_state = (void *)(uintptr_t)argument});
+}
 
 /* Runs them, with these before the first and after the last. Returns the exit status of main. */
 static inline int run_cases(CMFixtureFunction set_up, CMFixtureFunction tear_down) {

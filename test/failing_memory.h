@@ -8,27 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "wrap.h"
+
 /* Whether this allocation fails. */
 static bool fail_now(void);
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return fail_now() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *old, size_t size) {
-  return fail_now() ? NULL : __real_realloc(old, size);
-}
-void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-  return fail_now() ? NULL : __real_aligned_alloc(alignment, size);
-}
+WRAP(fail_now(), NULL, void *, malloc, (size_t size), (size))
+WRAP(fail_now(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
+WRAP(fail_now(), NULL, void *, realloc, (void *old, size_t size), (old, size))
+WRAP(fail_now(), NULL, void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size))
 
 #endif

@@ -16,6 +16,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "wrap.h"
+
 /* ---- what is armed ---- */
 
 typedef enum Mode { modeCount, modeFail, modeShort, modeStorm } Mode;
@@ -190,29 +192,27 @@ static size_t portion(size_t size) {
   return 1 + (size_t)((mix ^ mix >> 29) % size);
 }
 
+/* Functions that return -1 when they fail. The C library has some under two names. */
+#define FAILS(call, type, name, parameters, arguments)                                             \
+  WRAP(fails(call), (type)-1, type, name, parameters, arguments)
+#define FAILS64(call, type, name, parameters, arguments)                                           \
+  FAILS(call, type, name, parameters, arguments)                                                   \
+  FAILS(call, type, name##64, parameters, arguments)
+
+/* A function of two names that does what shared does with __real_NAME and the arguments. */
+#define BOTH(type, name, parameters, shared, ...)                                                  \
+  WRAPPED(type, name, parameters) { return shared(__real_##name, __VA_ARGS__); }                   \
+  WRAPPED(type, name##64, parameters) { return shared(__real_##name##64, __VA_ARGS__); }
+
 /* ---- memory ---- */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-int __real_posix_memalign(void **block, size_t alignment, size_t size);
+WRAP(fails(callHeap), NULL, void *, malloc, (size_t size), (size))
+WRAP(fails(callHeap), NULL, void *, calloc, (size_t count, size_t size), (count, size))
+WRAP(fails(callHeap), NULL, void *, realloc, (void *block, size_t size), (block, size))
+WRAP(fails(callHeap), NULL, void *, aligned_alloc, (size_t alignment, size_t size),
+     (alignment, size))
 
-void *__wrap_malloc(size_t size) { return fails(callHeap) ? NULL : __real_malloc(size); }
-
-void *__wrap_calloc(size_t count, size_t size) {
-  return fails(callHeap) ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size) {
-  return fails(callHeap) ? NULL : __real_realloc(block, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-  return fails(callHeap) ? NULL : __real_aligned_alloc(alignment, size);
-}
-
-int __wrap_posix_memalign(void **block, size_t alignment, size_t size) {
+WRAPPED(int, posix_memalign, (void **block, size_t alignment, size_t size)) {
   int error = struck(callHeap);
   return error ? error : __real_posix_memalign(block, alignment, size);
 }
@@ -220,12 +220,6 @@ int __wrap_posix_memalign(void **block, size_t alignment, size_t size) {
 /* ---- mappings ---- */
 
 typedef void *Map(void *at, size_t size, int protection, int flags, int fd, off_t offset);
-Map __real_mmap, __real_mmap64, __wrap_mmap, __wrap_mmap64;
-int __real_munmap(void *at, size_t size);
-int __real_madvise(void *at, size_t size, int advice);
-int __real_mprotect(void *at, size_t size, int protection);
-void *__real_mremap(void *at, size_t old_size, size_t new_size, int flags, void *to);
-int __real_msync(void *at, size_t size, int flags);
 
 /* What is mapped over an earlier mapping adds nothing. */
 static void *map(Map *real, void *at, size_t size, int protection, int flags, int fd,
@@ -236,49 +230,27 @@ static void *map(Map *real, void *at, size_t size, int protection, int flags, in
   return result;
 }
 
-void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
-  return map(__real_mmap, at, size, protection, flags, fd, offset);
-}
+BOTH(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset), map,
+     at, size, protection, flags, fd, offset)
 
-void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
-  return map(__real_mmap64, at, size, protection, flags, fd, offset);
-}
-
-int __wrap_munmap(void *at, size_t size) {
+WRAPPED(int, munmap, (void *at, size_t size)) {
   int result = __real_munmap(at, size);
   if (!result) atomic_fetch_sub(&mapped, size);
   return result;
 }
 
-int __wrap_madvise(void *at, size_t size, int advice) {
-  return fails(callAdvise) ? -1 : __real_madvise(at, size, advice);
-}
-
-int __wrap_mprotect(void *at, size_t size, int protection) {
-  return fails(callProtect) ? -1 : __real_mprotect(at, size, protection);
-}
+FAILS(callAdvise, int, madvise, (void *at, size_t size, int advice), (at, size, advice))
+FAILS(callProtect, int, mprotect, (void *at, size_t size, int protection), (at, size, protection))
+FAILS(callMapSync, int, msync, (void *at, size_t size, int flags), (at, size, flags))
 
 /* Umem moves pages to fixed places only. */
-void *__wrap_mremap(void *at, size_t old_size, size_t new_size, int flags, void *to) {
-  return fails(callRemap) ? MAP_FAILED : __real_mremap(at, old_size, new_size, flags, to);
-}
-
-int __wrap_msync(void *at, size_t size, int flags) {
-  return fails(callMapSync) ? -1 : __real_msync(at, size, flags);
-}
+WRAP(fails(callRemap), MAP_FAILED, void *, mremap,
+     (void *at, size_t old_size, size_t new_size, int flags, void *to),
+     (at, old_size, new_size, flags, to))
 
 /* ---- opening and closing ---- */
 
-typedef int Open(char const *path, int flags, ...);
-typedef int OpenAt(int folder, char const *path, int flags, ...);
-typedef int MakeTemporary(char *path, int flags);
-Open __real_open, __real_open64, __wrap_open, __wrap_open64;
-OpenAt __real_openat, __real_openat64, __wrap_openat, __wrap_openat64;
-MakeTemporary __real_mkostemp, __real_mkostemp64, __wrap_mkostemp, __wrap_mkostemp64;
-int __real_close(int fd);
-int __real_unlink(char const *path);
-
-/* The third argument of open, which is there only with flags that create. */
+/* The last argument of open, which is there only with flags that create. */
 #define READ_MODE(mode, flags)                                                                     \
   mode_t mode = 0;                                                                                 \
   if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {                                       \
@@ -294,117 +266,57 @@ static bool cannot_open(int flags) {
   return fails(callOpen);
 }
 
-int __wrap_open(char const *path, int flags, ...) {
-  READ_MODE(mode, flags)
-  return cannot_open(flags) ? -1 : __real_open(path, flags, mode);
+#define OPENS(name)                                                                                \
+  WRAPPED(int, name, (char const *path, int flags, ...)) {                                         \
+    READ_MODE(mode, flags)                                                                         \
+    return cannot_open(flags) ? -1 : __real_##name(path, flags, mode);                             \
+  }
+OPENS(open)
+OPENS(open64)
+
+#define OPENS_AT(name)                                                                             \
+  WRAPPED(int, name, (int folder, char const *path, int flags, ...)) {                             \
+    READ_MODE(mode, flags)                                                                         \
+    return cannot_open(flags) ? -1 : __real_##name(folder, path, flags, mode);                     \
+  }
+OPENS_AT(openat)
+OPENS_AT(openat64)
+
+FAILS64(callTemporary, int, mkostemp, (char *path, int flags), (path, flags))
+FAILS(callLink, int, link, (char const *path, char const *name), (path, name))
+FAILS(callLink, int, linkat, (int folder, char const *path, int other, char const *name, int flags),
+      (folder, path, other, name, flags))
+
+/* The result of a call that has done its work, or a failure all the same. */
+static int done_but(int result, int error) {
+  if (!error) return result;
+  errno = error;
+  return -1;
 }
 
-int __wrap_open64(char const *path, int flags, ...) {
-  READ_MODE(mode, flags)
-  return cannot_open(flags) ? -1 : __real_open64(path, flags, mode);
-}
-
-int __wrap_openat(int folder, char const *path, int flags, ...) {
-  READ_MODE(mode, flags)
-  return cannot_open(flags) ? -1 : __real_openat(folder, path, flags, mode);
-}
-
-int __wrap_openat64(int folder, char const *path, int flags, ...) {
-  READ_MODE(mode, flags)
-  return cannot_open(flags) ? -1 : __real_openat64(folder, path, flags, mode);
-}
-
-int __wrap_mkostemp(char *path, int flags) {
-  return fails(callTemporary) ? -1 : __real_mkostemp(path, flags);
-}
-
-int __wrap_mkostemp64(char *path, int flags) {
-  return fails(callTemporary) ? -1 : __real_mkostemp64(path, flags);
-}
-
-int __wrap_unlink(char const *path) {
+WRAPPED(int, unlink, (char const *path)) {
   int error = struck(callUnlink);
-  int result = __real_unlink(path);
-  if (!error) return result;
-  errno = error;
-  return -1;
+  return done_but(__real_unlink(path), error);
 }
 
-int __real_link(char const *path, char const *name);
-int __real_linkat(int folder, char const *path, int other, char const *name, int flags);
-
-int __wrap_link(char const *path, char const *name) {
-  return fails(callLink) ? -1 : __real_link(path, name);
-}
-
-int __wrap_linkat(int folder, char const *path, int other, char const *name, int flags) {
-  return fails(callLink) ? -1 : __real_linkat(folder, path, other, name, flags);
-}
-
-int __wrap_close(int fd) {
+WRAPPED(int, close, (int fd)) {
   int error = struck(callClose);
-  int result = __real_close(fd);
-  if (!error) return result;
-  errno = error;
-  return -1;
+  return done_but(__real_close(fd), error);
 }
 
 /* ---- reading, writing and the rest of a file ---- */
 
-typedef ssize_t Read(int fd, void *buffer, size_t size, off_t offset);
-typedef ssize_t Write(int fd, void const *buffer, size_t size, off_t offset);
-typedef int Reserve(int fd, int mode, off_t offset, off_t size);
-typedef int Length(int fd, off_t size);
-typedef int Stat(int fd, struct stat *status);
-typedef int StatFs(int fd, struct statvfs *status);
-typedef ssize_t WritePieces(int fd, struct iovec const *pieces, int count, off_t offset, int flags);
-typedef ssize_t ReadPieces(int fd, struct iovec const *pieces, int count, off_t offset);
-ReadPieces __real_preadv, __real_preadv64, __wrap_preadv, __wrap_preadv64;
-WritePieces __real_preadv2, __real_preadv64v2, __wrap_preadv2, __wrap_preadv64v2;
-typedef int DiskOf(int fd, struct statfs *disk);
-typedef int DiskAt(char const *path, struct statfs *disk);
-WritePieces __real_pwritev2, __real_pwritev64v2, __wrap_pwritev2, __wrap_pwritev64v2;
-DiskOf __real_fstatfs, __real_fstatfs64, __wrap_fstatfs, __wrap_fstatfs64;
-DiskAt __real_statfs, __real_statfs64, __wrap_statfs, __wrap_statfs64;
-Read __real_pread, __real_pread64, __wrap_pread, __wrap_pread64;
-Write __real_pwrite, __real_pwrite64, __wrap_pwrite, __wrap_pwrite64;
-Reserve __real_fallocate, __real_fallocate64, __wrap_fallocate, __wrap_fallocate64;
-Length __real_ftruncate, __real_ftruncate64, __wrap_ftruncate, __wrap_ftruncate64;
-off_t __real_lseek(int, off_t, int), __real_lseek64(int, off_t, int);
-off_t __wrap_lseek(int, off_t, int), __wrap_lseek64(int, off_t, int);
-Stat __real_fstat, __real_fstat64, __wrap_fstat, __wrap_fstat64;
-StatFs __real_fstatvfs, __real_fstatvfs64, __wrap_fstatvfs, __wrap_fstatvfs64;
-int __real_fdatasync(int fd);
-int __real_fsync(int fd);
-int __real_syncfs(int fd);
-int __real_flock(int fd, int operation);
+FAILS64(callRead, ssize_t, pread, (int fd, void *buffer, size_t size, off_t offset),
+        (fd, buffer, portion(size), offset))
+FAILS64(callWrite, ssize_t, pwrite, (int fd, void const *buffer, size_t size, off_t offset),
+        (fd, buffer, portion(size), offset))
+FAILS64(callPeek, ssize_t, preadv, (int fd, struct iovec const *pieces, int count, off_t offset),
+        (fd, pieces, count, offset))
 
-ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t offset) {
-  return fails(callRead) ? -1 : __real_pread(fd, buffer, portion(size), offset);
-}
-
-ssize_t __wrap_pread64(int fd, void *buffer, size_t size, off_t offset) {
-  return fails(callRead) ? -1 : __real_pread64(fd, buffer, portion(size), offset);
-}
-
-ssize_t __wrap_pwrite(int fd, void const *buffer, size_t size, off_t offset) {
-  return fails(callWrite) ? -1 : __real_pwrite(fd, buffer, portion(size), offset);
-}
-
-ssize_t __wrap_pwrite64(int fd, void const *buffer, size_t size, off_t offset) {
-  return fails(callWrite) ? -1 : __real_pwrite64(fd, buffer, portion(size), offset);
-}
-
-ssize_t __wrap_preadv(int fd, struct iovec const *pieces, int count, off_t offset) {
-  return fails(callPeek) ? -1 : __real_preadv(fd, pieces, count, offset);
-}
-
-ssize_t __wrap_preadv64(int fd, struct iovec const *pieces, int count, off_t offset) {
-  return fails(callPeek) ? -1 : __real_preadv64(fd, pieces, count, offset);
-}
+typedef ssize_t MovePieces(int fd, struct iovec const *pieces, int count, off_t offset, int flags);
 
 /* A part of them is a part of the first. */
-static ssize_t move_pieces(InjectCall call, WritePieces *real, int fd, struct iovec const *pieces,
+static ssize_t move_pieces(MovePieces *real, InjectCall call, int fd, struct iovec const *pieces,
                            int count, off_t offset, int flags) {
   if (fails(call)) return -1;
   size_t size = portion(pieces->iov_len);
@@ -412,55 +324,28 @@ static ssize_t move_pieces(InjectCall call, WritePieces *real, int fd, struct io
   return real(fd, &(struct iovec){pieces->iov_base, size}, 1, offset, flags);
 }
 
-ssize_t __wrap_pwritev2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return move_pieces(callWrite, __real_pwritev2, fd, pieces, count, offset, flags);
-}
+#define MOVES(call, name)                                                                          \
+  WRAPPED(ssize_t, name,                                                                           \
+          (int fd, struct iovec const *pieces, int count, off_t offset, int flags)) {              \
+    return move_pieces(__real_##name, call, fd, pieces, count, offset, flags);                     \
+  }
+MOVES(callWrite, pwritev2)
+MOVES(callWrite, pwritev64v2)
+MOVES(callPeek, preadv2)
+MOVES(callPeek, preadv64v2)
 
-ssize_t __wrap_pwritev64v2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return move_pieces(callWrite, __real_pwritev64v2, fd, pieces, count, offset, flags);
-}
-
-ssize_t __wrap_preadv2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return move_pieces(callPeek, __real_preadv2, fd, pieces, count, offset, flags);
-}
-
-ssize_t __wrap_preadv64v2(int fd, struct iovec const *pieces, int count, off_t offset, int flags) {
-  return move_pieces(callPeek, __real_preadv64v2, fd, pieces, count, offset, flags);
-}
-
-static int reserve(Reserve *real, int fd, int mode, off_t offset, off_t size) {
+static int reserve(int (*real)(int, int, off_t, off_t), int fd, int mode, off_t offset,
+                   off_t size) {
   if (fails(callReserve)) return -1;
   if ((uint64_t)size <= atomic_load(&longest_reserve)) return real(fd, mode, offset, size);
   errno = EINTR;
   return -1;
 }
 
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t size) {
-  return reserve(__real_fallocate, fd, mode, offset, size);
-}
-
-int __wrap_fallocate64(int fd, int mode, off_t offset, off_t size) {
-  return reserve(__real_fallocate64, fd, mode, offset, size);
-}
-
-int __wrap_ftruncate(int fd, off_t size) {
-  return fails(callLength) ? -1 : __real_ftruncate(fd, size);
-}
-
-int __wrap_ftruncate64(int fd, off_t size) {
-  return fails(callLength) ? -1 : __real_ftruncate64(fd, size);
-}
-
-int __wrap_fstat(int fd, struct stat *status) {
-  return fails(callStat) ? -1 : __real_fstat(fd, status);
-}
-
-int __wrap_fstat64(int fd, struct stat *status) {
-  return fails(callStat) ? -1 : __real_fstat64(fd, status);
-}
+BOTH(int, fallocate, (int fd, int mode, off_t offset, off_t size), reserve, fd, mode, offset, size)
 
 /* In units that leave room for all numbers. */
-static int space_of(StatFs *real, int fd, struct statvfs *status) {
+static int space_of(int (*real)(int, struct statvfs *), int fd, struct statvfs *status) {
   if (fails(callStat)) return -1;
   int result = real(fd, status);
   uint64_t bytes = atomic_load(&free_space);
@@ -471,52 +356,23 @@ static int space_of(StatFs *real, int fd, struct statvfs *status) {
   return result;
 }
 
-int __wrap_fstatvfs(int fd, struct statvfs *status) {
-  return space_of(__real_fstatvfs, fd, status);
-}
+BOTH(int, fstatvfs, (int fd, struct statvfs *status), space_of, fd, status)
 
-int __wrap_fstatvfs64(int fd, struct statvfs *status) {
-  return space_of(__real_fstatvfs64, fd, status);
-}
-
-int __wrap_fstatfs(int fd, struct statfs *disk) {
-  return fails(callStat) ? -1 : __real_fstatfs(fd, disk);
-}
-
-int __wrap_fstatfs64(int fd, struct statfs *disk) {
-  return fails(callStat) ? -1 : __real_fstatfs64(fd, disk);
-}
-
-int __wrap_statfs(char const *path, struct statfs *disk) {
-  return fails(callStat) ? -1 : __real_statfs(path, disk);
-}
-
-int __wrap_statfs64(char const *path, struct statfs *disk) {
-  return fails(callStat) ? -1 : __real_statfs64(path, disk);
-}
-
-off_t __wrap_lseek(int fd, off_t offset, int from) {
-  return fails(callSeek) ? -1 : __real_lseek(fd, offset, from);
-}
-
-off_t __wrap_lseek64(int fd, off_t offset, int from) {
-  return fails(callSeek) ? -1 : __real_lseek64(fd, offset, from);
-}
-
-int __wrap_fdatasync(int fd) { return fails(callDataSync) ? -1 : __real_fdatasync(fd); }
-int __wrap_fsync(int fd) { return fails(callSync) ? -1 : __real_fsync(fd); }
-int __wrap_syncfs(int fd) { return fails(callSync) ? -1 : __real_syncfs(fd); }
-int __wrap_flock(int fd, int operation) {
-  return fails(callLock) ? -1 : __real_flock(fd, operation);
-}
+FAILS64(callLength, int, ftruncate, (int fd, off_t size), (fd, size))
+FAILS64(callStat, int, fstat, (int fd, struct stat *status), (fd, status))
+FAILS64(callStat, int, fstatfs, (int fd, struct statfs *disk), (fd, disk))
+FAILS64(callStat, int, statfs, (char const *path, struct statfs *disk), (path, disk))
+FAILS64(callSeek, off_t, lseek, (int fd, off_t offset, int from), (fd, offset, from))
+FAILS(callDataSync, int, fdatasync, (int fd), (fd))
+FAILS(callSync, int, fsync, (int fd), (fd))
+FAILS(callSync, int, syncfs, (int fd), (fd))
+FAILS(callLock, int, flock, (int fd, int operation), (fd, operation))
 
 /* ---- threads ---- */
 
-int __real_pthread_create(pthread_t *thread, pthread_attr_t const *attributes,
-                          void *(*function)(void *), void *argument);
-
-int __wrap_pthread_create(pthread_t *thread, pthread_attr_t const *attributes,
-                          void *(*function)(void *), void *argument) {
+WRAPPED(int, pthread_create,
+        (pthread_t * thread, pthread_attr_t const *attributes, void *(*function)(void *),
+         void *argument)) {
   int error = struck(callThread);
   return error ? error : __real_pthread_create(thread, attributes, function, argument);
 }

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "wrap.h"
 
 /* ---- faults: the nth call of these from now on fails; 0: none ---- */
 
@@ -33,10 +34,7 @@ static void note(uintptr_t adr, size_t nbytes, bool closes) {
   }
 }
 
-/* NOLINTBEGIN(bugprone-reserved-identifier): the names that the linker gives */
-int __real_mprotect(void *adr, size_t nbytes, int protection);
-int __wrap_mprotect(void *adr, size_t nbytes, int protection);
-int __wrap_mprotect(void *adr, size_t nbytes, int protection) {
+WRAPPED(int, mprotect, (void *adr, size_t nbytes, int protection)) {
   if (failing_protect && !--failing_protect) {
     errno = ENOMEM;
     return -1;
@@ -46,12 +44,8 @@ int __wrap_mprotect(void *adr, size_t nbytes, int protection) {
   return result;
 }
 
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size) {
-  return failing_realloc && !--failing_realloc ? NULL : __real_realloc(block, size);
-}
-/* NOLINTEND(bugprone-reserved-identifier) */
+WRAP(failing_realloc && !--failing_realloc, NULL, void *, realloc, (void *block, size_t size),
+     (block, size))
 
 /* ---- accesses that may trap, each in a process of its own ---- */
 

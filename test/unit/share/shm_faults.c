@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "share/segment.h"
+#include "wrap.h"
 
 typedef enum Call {
   callMemory,
@@ -45,23 +46,20 @@ static bool fails(Call call) {
   return true;
 }
 
-#define WRAP(call, result, name, parameters, arguments)                                            \
-  result __real_##name parameters;                                                                 \
-  result __wrap_##name parameters;                                                                 \
-  result __wrap_##name parameters { return fails(call) ? (result)-1 : __real_##name arguments; }
+/* Functions that return -1 when they fail. */
+#define FAILS(call, type, name, parameters, arguments)                                             \
+  WRAP(fails(call), (type)-1, type, name, parameters, arguments)
 
-WRAP(callMemory, int, memfd_create, (char const *name, unsigned flags), (name, flags))
-WRAP(callName, int, shm_open, (char const *name, int flags, mode_t mode), (name, flags, mode))
-WRAP(callLength, int, ftruncate, (int fd, off_t length), (fd, length))
+FAILS(callMemory, int, memfd_create, (char const *name, unsigned flags), (name, flags))
+FAILS(callName, int, shm_open, (char const *name, int flags, mode_t mode), (name, flags, mode))
+FAILS(callLength, int, ftruncate, (int fd, off_t length), (fd, length))
 
 /* The bytes that were reserved while the system only pretends to; then a call for none is an error,
  * as of the kernel. */
 static uint64_t pretended;
 static bool pretends;
 
-int __real_fallocate(int fd, int mode, off_t at, off_t length);
-int __wrap_fallocate(int fd, int mode, off_t at, off_t length);
-int __wrap_fallocate(int fd, int mode, off_t at, off_t length) {
+WRAPPED(int, fallocate, (int fd, int mode, off_t at, off_t length)) {
   if (fails(callReserve)) return -1;
   if (!pretends) return __real_fallocate(fd, mode, at, length);
   pretended += (uint64_t)length;
@@ -69,26 +67,22 @@ int __wrap_fallocate(int fd, int mode, off_t at, off_t length) {
   return length > 0 ? 0 : -1;
 }
 
-WRAP(callMap, void *, mmap, (void *adr, size_t n, int how, int flags, int fd, off_t at),
-     (adr, n, how, flags, fd, at))
-WRAP(callControl, int, fcntl, (int fd, int what, long argument), (fd, what, argument))
-WRAP(callStat, int, fstat, (int fd, struct stat *st), (fd, st))
-WRAP(callLock, int, flock, (int fd, int how), (fd, how))
-WRAP(callRandom, ssize_t, getrandom, (void *bytes, size_t n, unsigned flags), (bytes, n, flags))
-WRAP(callMode, int, fchmod, (int fd, mode_t mode), (fd, mode))
-WRAP(callRead, ssize_t, pread, (int fd, void *bytes, size_t n, off_t at), (fd, bytes, n, at))
-WRAP(callWrite, ssize_t, pwrite, (int fd, void const *bytes, size_t n, off_t at),
-     (fd, bytes, n, at))
-WRAP(callSend, ssize_t, sendmsg, (int fd, struct msghdr const *message, int flags),
-     (fd, message, flags))
-WRAP(callReceive, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),
-     (fd, message, flags))
+FAILS(callMap, void *, mmap, (void *adr, size_t n, int how, int flags, int fd, off_t at),
+      (adr, n, how, flags, fd, at))
+FAILS(callControl, int, fcntl, (int fd, int what, long argument), (fd, what, argument))
+FAILS(callStat, int, fstat, (int fd, struct stat *st), (fd, st))
+FAILS(callLock, int, flock, (int fd, int how), (fd, how))
+FAILS(callRandom, ssize_t, getrandom, (void *bytes, size_t n, unsigned flags), (bytes, n, flags))
+FAILS(callMode, int, fchmod, (int fd, mode_t mode), (fd, mode))
+FAILS(callRead, ssize_t, pread, (int fd, void *bytes, size_t n, off_t at), (fd, bytes, n, at))
+FAILS(callWrite, ssize_t, pwrite, (int fd, void const *bytes, size_t n, off_t at),
+      (fd, bytes, n, at))
+FAILS(callSend, ssize_t, sendmsg, (int fd, struct msghdr const *message, int flags),
+      (fd, message, flags))
+FAILS(callReceive, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),
+      (fd, message, flags))
 
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  return fails(callHeap) ? NULL : __real_calloc(count, size);
-}
+WRAP(fails(callHeap), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
 static int open_descriptors(void) {
   int count = 0;

@@ -12,6 +12,7 @@
 
 #include "share/shm_segment.h"
 #include "temporary.h"
+#include "wrap.h"
 
 /* ---- the lock ---- */
 
@@ -133,9 +134,7 @@ static bool skips_time; /* false: calls wait */
 static long skipped;    /* milliseconds */
 static unsigned long pauses;
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...) {
+WRAPPED(long, syscall, (long number, ...)) {
   va_list arguments;
   va_start(arguments, number);
   uint32_t *word = va_arg(arguments, uint32_t *);
@@ -151,18 +150,14 @@ long __wrap_syscall(long number, ...) {
   return -1;
 }
 
-int __real_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+WRAPPED(int, clock_gettime, (clockid_t clock, struct timespec *now)) {
   int result = __real_clock_gettime(clock, now);
   now->tv_sec += skipped / 1000;
   now->tv_nsec += skipped % 1000 * 1000000;
   return result;
 }
 
-int __real_nanosleep(struct timespec const *time, struct timespec *left);
-int __wrap_nanosleep(struct timespec const *time, struct timespec *left);
-int __wrap_nanosleep(struct timespec const *time, struct timespec *left) {
+WRAPPED(int, nanosleep, (struct timespec const *time, struct timespec *left)) {
   if (!skips_time) return __real_nanosleep(time, left);
   pauses++;
   return 0;

@@ -8,39 +8,28 @@
 #include <grp.h>
 #include <sys/file.h>
 
+#include "wrap.h"
+
 /* ---- file systems that lack something ---- */
 
 static bool lacks_nameless, lacks_proc;
 
-typedef int OpenAt(int, char const *, int, ...);
-OpenAt __real_openat, __real_openat64, __wrap_openat, __wrap_openat64;
-int __real_access(char const *name, int how);
-int __wrap_access(char const *name, int how);
-
-static int open_at(OpenAt *real, int at_folder, char const *name, int flags, mode_t mode) {
-  if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE)
-    return real(at_folder, name, flags, mode);
-  errno = EOPNOTSUPP;
-  return -1;
-}
-
 /* The mode is given at every call of the library. */
-#define OPEN_AT(real, at_folder, name, flags)                                                      \
-  va_list rest;                                                                                    \
-  va_start(rest, flags);                                                                           \
-  mode_t mode = va_arg(rest, mode_t);                                                              \
-  va_end(rest);                                                                                    \
-  return open_at(real, at_folder, name, flags, mode)
+#define OPENS_AT(name)                                                                             \
+  WRAPPED(int, name, (int at_folder, char const *file, int flags, ...)) {                          \
+    va_list rest;                                                                                  \
+    va_start(rest, flags);                                                                         \
+    mode_t mode = va_arg(rest, mode_t);                                                            \
+    va_end(rest);                                                                                  \
+    if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE)                                       \
+      return __real_##name(at_folder, file, flags, mode);                                          \
+    errno = EOPNOTSUPP;                                                                            \
+    return -1;                                                                                     \
+  }
+OPENS_AT(openat)
+OPENS_AT(openat64)
 
-int __wrap_openat(int at_folder, char const *name, int flags, ...) {
-  OPEN_AT(__real_openat, at_folder, name, flags);
-}
-
-int __wrap_openat64(int at_folder, char const *name, int flags, ...) {
-  OPEN_AT(__real_openat64, at_folder, name, flags);
-}
-
-int __wrap_access(char const *name, int how) {
+WRAPPED(int, access, (char const *name, int how)) {
   if (!lacks_proc || strncmp(name, "/proc/", 6)) return __real_access(name, how);
   errno = ENOENT;
   return -1;

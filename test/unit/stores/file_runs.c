@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include "wrap.h"
 
 /* ---- what the library writes ---- */
 
@@ -21,31 +22,23 @@ static size_t write_count;
 static int error_of_write;  /* of all of them; 0: none */
 static size_t first_writes; /* at most so many bytes of the first one; 0: all */
 
-ssize_t __real_pwrite64(int fd, void const *bytes, size_t size, off_t offset);
-ssize_t __real_pwrite(int fd, void const *bytes, size_t size, off_t offset);
+typedef ssize_t Pwrite(int fd, void const *bytes, size_t size, off_t offset);
 
-static void note(void const *bytes, size_t size, off_t offset) {
+static ssize_t write_noted(Pwrite *real, int fd, void const *bytes, size_t size, off_t offset) {
   if (write_count < sizeof writes / sizeof *writes)
     writes[write_count] = (Write){size, (uint64_t)offset, bytes};
   write_count++;
-}
-
-ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset);
-ssize_t __wrap_pwrite(int fd, void const *bytes, size_t size, off_t offset) {
-  note(bytes, size, offset);
   if (write_count == 1 && first_writes && first_writes < size) size = first_writes;
-  if (!error_of_write) return __real_pwrite(fd, bytes, size, offset);
+  if (!error_of_write) return real(fd, bytes, size, offset);
   errno = error_of_write;
   return -1;
 }
 
-ssize_t __wrap_pwrite64(int fd, void const *bytes, size_t size, off_t offset);
-ssize_t __wrap_pwrite64(int fd, void const *bytes, size_t size, off_t offset) {
-  note(bytes, size, offset);
-  if (write_count == 1 && first_writes && first_writes < size) size = first_writes;
-  if (!error_of_write) return __real_pwrite64(fd, bytes, size, offset);
-  errno = error_of_write;
-  return -1;
+WRAPPED(ssize_t, pwrite, (int fd, void const *bytes, size_t size, off_t offset)) {
+  return write_noted(__real_pwrite, fd, bytes, size, offset);
+}
+WRAPPED(ssize_t, pwrite64, (int fd, void const *bytes, size_t size, off_t offset)) {
+  return write_noted(__real_pwrite64, fd, bytes, size, offset);
 }
 
 /* ---- fills ---- */

@@ -15,6 +15,7 @@
 
 #include "base/system.h"
 #include "cases.h"
+#include "wrap.h"
 
 #define MiB ((size_t)1 << 20)
 
@@ -65,9 +66,7 @@ static int count_of(long number) {
   return number == SYS_membarrier ? 3 : number == SYS_gettid ? 0 : -1;
 }
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...) {
+WRAPPED(long, syscall, (long number, ...)) {
   long a[6] = {0};
   int count = count_of(number);
   if (count < 0) return answer(ENOSYS);
@@ -100,9 +99,7 @@ long __wrap_syscall(long number, ...) {
 /* Pages of hugetlbfs are ordinary ones at such an address. */
 static void *map_huge(void *adr, size_t n, int how, int flags);
 
-void *__real_mmap(void *adr, size_t n, int how, int flags, int fd, off_t at);
-void *__wrap_mmap(void *adr, size_t n, int how, int flags, int fd, off_t at);
-void *__wrap_mmap(void *adr, size_t n, int how, int flags, int fd, off_t at) {
+WRAPPED(void *, mmap, (void *adr, size_t n, int how, int flags, int fd, off_t at)) {
   if (machine.maps_left && !--machine.maps_left) {
     errno = ENOMEM;
     return MAP_FAILED;
@@ -113,9 +110,7 @@ void *__wrap_mmap(void *adr, size_t n, int how, int flags, int fd, off_t at) {
   return mapped;
 }
 
-int __real_munmap(void *adr, size_t n);
-int __wrap_munmap(void *adr, size_t n);
-int __wrap_munmap(void *adr, size_t n) {
+WRAPPED(int, munmap, (void *adr, size_t n)) {
   if (machine.no_unmap) return (int)answer(ENOMEM);
   int result = __real_munmap(adr, n);
   if (!result) machine.mapped -= (long)n;
@@ -139,19 +134,13 @@ static void *map_huge(void *adr, size_t n, int how, int flags) {
   return mapped + below;
 }
 
-int __real_madvise(void *adr, size_t n, int advice);
-int __wrap_madvise(void *adr, size_t n, int advice);
-int __wrap_madvise(void *adr, size_t n, int advice) {
+WRAPPED(int, madvise, (void *adr, size_t n, int advice)) {
   if (!machine.plays || advice != 23) return __real_madvise(adr, n, advice);
   machine.populated++;
   return (int)answer(machine.no_populate);
 }
 
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  return machine.table_fails ? NULL : __real_calloc(count, size);
-}
+WRAP(machine.table_fails, NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
 /* ---- helpers ---- */
 

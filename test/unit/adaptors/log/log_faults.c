@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "wrap.h"
 
 /* Which call fails next, once, and how. */
 typedef enum Call {
@@ -35,34 +36,7 @@ typedef enum Call {
 static Call failing;
 static int with;
 
-int __real_open(char const *name, int flags, mode_t mode);
-int __real_fstat(int fd, struct stat *about);
-int __real_flock(int fd, int operation);
-ssize_t __real_pread(int fd, void *to, size_t n, off_t at);
-int __real_ftruncate(int fd, off_t length);
-int __real_fallocate(int fd, int mode, off_t at, off_t length);
-int __real_fstatvfs(int fd, struct statvfs *disk);
-int __real_linkat(int folder, char const *at, int other, char const *name, int flags);
-void *__real_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset);
-void *__real_calloc(size_t count, size_t size);
-int __wrap_open(char const *name, int flags, mode_t mode);
-int __real_openat(int folder, char const *name, int flags, mode_t mode);
-int __wrap_openat(int folder, char const *name, int flags, mode_t mode);
-int __wrap_fstat(int fd, struct stat *about);
-int __wrap_flock(int fd, int operation);
-ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at);
-ssize_t __real_pwrite(int fd, void const *from, size_t n, off_t at);
-ssize_t __wrap_pwrite(int fd, void const *from, size_t n, off_t at);
-int __wrap_ftruncate(int fd, off_t length);
-int __wrap_fallocate(int fd, int mode, off_t at, off_t length);
-int __wrap_fstatvfs(int fd, struct statvfs *disk);
-int __wrap_linkat(int folder, char const *at, int other, char const *name, int flags);
-void *__wrap_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset);
-void *__wrap_calloc(size_t count, size_t size);
-int __real_munmap(void *at, size_t length);
-int __wrap_munmap(void *at, size_t length);
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 
 static int calls, last_call; /* how many there were; the one that kills, or 0 */
 static bool watched;
@@ -108,9 +82,7 @@ static bool fails(Call call) {
 /* A file system without files that have no name, and one without renaming over nothing. */
 static bool no_nameless, no_rename;
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...) {
+WRAPPED(long, syscall, (long number, ...)) {
   long word[5];
   va_list rest;
   va_start(rest, number);
@@ -123,53 +95,37 @@ long __wrap_syscall(long number, ...) {
   return -1;
 }
 
-int __wrap_open(char const *name, int flags, mode_t mode) {
-  return fails(openCall) ? -1 : __real_open(name, flags, mode);
-}
-int __wrap_openat(int folder, char const *name, int flags, mode_t mode) {
+/* Functions that return -1 when they fail. */
+#define FAILS(call, type, name, parameters, arguments)                                             \
+  WRAP(fails(call), (type)-1, type, name, parameters, arguments)
+
+FAILS(openCall, int, open, (char const *name, int flags, mode_t mode), (name, flags, mode))
+WRAPPED(int, openat, (int folder, char const *name, int flags, mode_t mode)) {
   if (no_nameless && (flags & O_TMPFILE) == O_TMPFILE) {
     errno = EOPNOTSUPP;
     return -1;
   }
   return fails(openCall) ? -1 : __real_openat(folder, name, flags, mode);
 }
-int __wrap_fstat(int fd, struct stat *about) {
-  return fails(fstatCall) ? -1 : __real_fstat(fd, about);
-}
-int __wrap_flock(int fd, int operation) {
-  return fails(flockCall) ? -1 : __real_flock(fd, operation);
-}
-ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at) {
-  return fails(preadCall) ? -1 : __real_pread(fd, to, n, at);
-}
+FAILS(fstatCall, int, fstat, (int fd, struct stat *about), (fd, about))
+FAILS(flockCall, int, flock, (int fd, int operation), (fd, operation))
+FAILS(preadCall, ssize_t, pread, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
 /* A disk that is full writes less. */
-ssize_t __wrap_pwrite(int fd, void const *from, size_t n, off_t at) {
+WRAPPED(ssize_t, pwrite, (int fd, void const *from, size_t n, off_t at)) {
   return fails(pwriteCall) ? (with ? -1 : 0) : __real_pwrite(fd, from, n, at);
 }
-int __wrap_ftruncate(int fd, off_t length) {
-  return fails(ftruncateCall) ? -1 : __real_ftruncate(fd, length);
-}
-int __wrap_fallocate(int fd, int mode, off_t at, off_t length) {
-  return fails(fallocateCall) ? -1 : __real_fallocate(fd, mode, at, length);
-}
-int __wrap_fstatvfs(int fd, struct statvfs *disk) {
-  return fails(statvfsCall) ? -1 : __real_fstatvfs(fd, disk);
-}
-int __wrap_linkat(int folder, char const *at, int other, char const *name, int flags) {
-  return fails(linkCall) ? -1 : __real_linkat(folder, at, other, name, flags);
-}
-void *__wrap_mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
-  return fails(mmapCall) ? MAP_FAILED : __real_mmap(at, length, protection, flags, fd, offset);
-}
-int __wrap_munmap(void *at, size_t length) {
-  return fails(munmapCall) ? -1 : __real_munmap(at, length);
-}
-int __wrap_clock_gettime(clockid_t clock, struct timespec *t) {
-  return fails(clockCall) ? -1 : __real_clock_gettime(clock, t);
-}
-void *__wrap_calloc(size_t count, size_t size) {
-  return fails(callocCall) ? NULL : __real_calloc(count, size);
-}
+FAILS(ftruncateCall, int, ftruncate, (int fd, off_t length), (fd, length))
+FAILS(fallocateCall, int, fallocate, (int fd, int mode, off_t at, off_t length),
+      (fd, mode, at, length))
+FAILS(statvfsCall, int, fstatvfs, (int fd, struct statvfs *disk), (fd, disk))
+FAILS(linkCall, int, linkat, (int folder, char const *at, int other, char const *name, int flags),
+      (folder, at, other, name, flags))
+WRAP(fails(mmapCall), MAP_FAILED, void *, mmap,
+     (void *at, size_t length, int protection, int flags, int fd, off_t offset),
+     (at, length, protection, flags, fd, offset))
+FAILS(munmapCall, int, munmap, (void *at, size_t length), (at, length))
+FAILS(clockCall, int, clock_gettime, (clockid_t clock, struct timespec *t), (clock, t))
+WRAP(fails(callocCall), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
 static int open_files(void) {
   DIR *folder = opendir("/proc/self/fd");
