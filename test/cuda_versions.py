@@ -6,7 +6,7 @@ them cuda/cuda_rt.c must compile without a warning, and every function of CUDA t
 test/compile/cuda_layout.c, which compares what umem declares with the headers, must compile. Within a major version
 what was compiled for the oldest minor version must run on all of them: the installed package relies on that. The
 same for cuFile, whose library is opened at run time:
-test/compile/cufile_layout.c must compile, and the library must have the functions that cuda/cuda_cufile.c looks for.
+test/compile/cufile_layout.c must compile, and the library must have the functions that cuda/cuda_driver.c looks for.
 
 Prints a line "ok - ", "not ok - " or "skipped - " for each version. A version that cannot be downloaded is
 skipped.
@@ -91,8 +91,8 @@ class Version:
     def serves(self, table):
         """Whether a program with this object runs on the version's library, and all that it needs is there."""
         program = self.build / "table"
-        sources = [ROOT / "c/src/cuda" / name for name in ("cuda_driver.c", "cuda_cufile.c")]
-        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table, *sources, self.runtime,
+        driver = ROOT / "c/src/cuda/cuda_driver.c"
+        made = run("gcc", *self.flags, ROOT / "test/compile/cuda_table.c", table, driver, self.runtime,
                    "-lpthread", "-ldl", "-Wl,-z,now", f"-Wl,-rpath,{self.runtime.parent}", "-o", program)
         return made is not None and run(program) == f"{self.name}\n"
 
@@ -126,7 +126,7 @@ def check_cufile(folder, package, release, include):
     layout = run("gcc", "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", *WARNINGS, *flags, f"-I{ROOT / 'c/src'}",
                  ROOT / "test/compile/cufile_layout.c")
     passed = report(layout is not None, f"cuFile {release}: declared as in its header")
-    wanted = set(re.findall(r'"(cuFile\w+)"', (ROOT / "c/src/cuda/cuda_cufile.c").read_text()))
+    wanted = set(re.findall(r'"(cuFile\w+)"', (ROOT / "c/src/cuda/cuda_driver.c").read_text()))
     symbols = run("nm", "-D", "--defined-only", next(files.rglob("libcufile.so.0"))) or ""
     names = {line.split()[-1].split("@")[0] for line in symbols.splitlines()}
     return passed & report(bool(wanted) and wanted <= names, f"cuFile {release}: the library has every function")

@@ -1,7 +1,7 @@
-/* cufile_layout.c - compares what cuda/cuda_cufile.h declares of cuFile with cuFile's header:
+/* cufile_layout.c - compares what cuda/cuda_rt.h declares of cuFile with cuFile's header:
  * numbers, sizes, offsets and functions. It is right if it compiles. */
 #include <cufile.h>
-#include <cuda/cuda_cufile.h>
+#include <cuda/cuda_rt.h>
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 SAME(umemCufileSuccess, CU_FILE_SUCCESS);

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "cuda/cuda_cufile.h"
+#include "cuda/cuda_rt.h"
 
 /* What umemCudaRt.cufile of the CUDA double answers. */
 umemCufileRt const *fake_cufile(void);

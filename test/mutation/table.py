@@ -620,7 +620,7 @@ MUTANTS = [
       "strides that mean nothing are checked"),
     c("array/dlpack.c", "dl->byte_offset <= UINTPTR_MAX - (uintptr_t)dl->data", "true",
       "an offset leaves the address space"),
-    c("cuda/cuda_driver.c", "  else if (!find_all(handle))\n    memset(&driver, 0, sizeof driver);", "  else\n    find_all(handle);",
+    c("cuda/cuda_driver.c", "if (!handle || !find_all(handle)) lose_all();", "if (!handle)\n    lose_all();\n  else\n    find_all(handle);",
       "a part of a driver is used", first=("unit.cuda_driver",)),
     c("cuda/cuda_driver.c", "*kind = managed ? umemCudaManagedMemory : (umemCudaMemory)type;", "*kind = (umemCudaMemory)type;",
       "managed memory is taken for device memory", first=("unit.cuda_driver",)),

@@ -11,7 +11,7 @@ from report import Report
 TABLE = "int cudaMalloc(void **, unsigned long);\nint f(void **p) { return cudaMalloc(p, 1); }\n"
 PLAIN = "int g(void) { return 0; }\n"
 SEARCH = "void *dlsym(void *, char const *);\nvoid *s(void) { return dlsym(0, \"cuFileRead\"); }\n"
-GOOD = {"cuda_rt.c": TABLE, "cuda_cufile.c": SEARCH, "copy.c": "int umemCuda_h(void);\nint cut(void);\n"
+GOOD = {"cuda_rt.c": TABLE, "cuda_driver.c": SEARCH, "copy.c": "int umemCuda_h(void);\nint cut(void);\n"
                                                 "int g(void) { return umemCuda_h() + cut(); }\n"}
 
 # (what is wrong, the library, the build that it is said to be, how many checks fail)
@@ -25,7 +25,7 @@ BAD = [
     ("a search for symbols", {**GOOD, "cuda.c": "void *dlsym(void *, char const *);\n"
                                                       "void *h(void) { return dlsym(0, \"cudaFree\"); }\n"},
      "with", 1),
-    ("a call of cuFile", {**GOOD, "cuda_cufile.c": "int cuFileDriverOpen(void);\nint h(void) { return cuFileDriverOpen(); }\n"},
+    ("a call of cuFile", {**GOOD, "cuda_driver.c": "int cuFileDriverOpen(void);\nint h(void) { return cuFileDriverOpen(); }\n"},
      "with", 1),
     ("no table", {"copy.c": PLAIN, "host.c": PLAIN.replace("g", "h")}, None, 1),
     ("a table without CUDA", {**GOOD, "cuda_rt.c": PLAIN.replace("g", "f")}, "with", 1),

@@ -57,14 +57,15 @@ STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (
     r"\b(?:cuda[A-Z]\w*|CU[a-z]+\w*|__CUDA\w*|MPI_\w+|pthread\w*|_Atomic|atomic_\w+|HAVE_\w*)\b"
 )
-# CUDA's own names and headers stand in the file of the table alone. That of cuFile's table looks for a library.
+# CUDA's own names and headers stand in the files of the table alone. One of them looks for NVIDIA's libraries.
 CUDA_TABLES = ("cuda/cuda_rt.c", "cuda/cuda_driver.c", "cuda/cuda_driver.h")
 DRIVER_TABLE = "cuda/cuda_driver.c"
-CUFILE_TABLE = "cuda/cuda_cufile.c"
 OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
 )
+# What no file names: cuFile has no functions that a library links.
+OF_CUFILE = r"\bcuFile[A-Z]\w*|[<\"]cufile\.h[>\"]"
 OF_LINKER = r"\bdl(?:m?open|v?sym)\b"
 # The toolkit's headers, as the C++ headers name them.
 OF_TOOLKIT = r"(?:cuda|cub|thrust)(?:/.*|_\w+\.h)"
@@ -270,11 +271,12 @@ def layers_have_no_circle(tree):
 
 def cuda_is_called_through_the_table(tree):
     """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare, and cuda/cuda_driver.c, with
-    cuda/cuda_driver.h, names the driver's functions. No other file but
-    cuda/cuda_driver.c and cuda/cuda_cufile.c opens libraries."""
+    cuda/cuda_driver.h, names those of the driver. None names those of cuFile. No other file but cuda/cuda_driver.c
+    opens libraries."""
     others = [path for path in tree.source if tree.private_name(path) not in CUDA_TABLES]
-    plain = [path for path in tree.source if tree.private_name(path) not in (DRIVER_TABLE, CUFILE_TABLE)]
-    return tree.find(others, OF_CUDA) + tree.find(plain, OF_LINKER)
+    plain = [path for path in tree.source if tree.private_name(path) != DRIVER_TABLE]
+    tables = [path for path in tree.source if tree.private_name(path) in CUDA_TABLES]
+    return tree.find(others, OF_CUDA) + tree.find(tables, OF_CUFILE) + tree.find(plain, OF_LINKER)
 
 
 def cxx_headers_include_what_is_public(tree):

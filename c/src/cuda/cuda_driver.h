@@ -132,69 +132,78 @@ typedef struct umemCuAccess {
 /* They have the names of their binary interfaces, with "_v2" where CUDA has changed one: a driver
  * keeps those of all versions before. */
 
-/* FUNCTION(name here, name in the library, parameters) */
+/* Those that fill a member of umemCudaRt as they are, because their parameters are its own:
+ * SLOT(member, name in the library) */
+#define UMEM_CU_SLOTS(SLOT)                                                                        \
+  SLOT(driver_version, cuDriverGetVersion)                                                         \
+  SLOT(can_access_peer, cuDeviceCanAccessPeer)                                                     \
+  SLOT(memory_info, cuMemGetInfo_v2)                                                               \
+  SLOT(uuid, cuDeviceGetUuid_v2)                                                                   \
+  SLOT(context_push, cuCtxPushCurrent_v2)                                                          \
+  SLOT(context_pop, cuCtxPopCurrent_v2)                                                            \
+  SLOT(primary_release, cuDevicePrimaryCtxRelease_v2)                                              \
+  SLOT(exchange_capture_mode, cuThreadExchangeStreamCaptureMode)                                   \
+  SLOT(malloc, cuMemAlloc_v2)                                                                      \
+  SLOT(free, cuMemFree_v2)                                                                         \
+  SLOT(prefetch, cuMemPrefetchAsync)                                                               \
+  SLOT(host_alloc, cuMemHostAlloc)                                                                 \
+  SLOT(host_free, cuMemFreeHost)                                                                   \
+  SLOT(host_register, cuMemHostRegister_v2)                                                        \
+  SLOT(host_unregister, cuMemHostUnregister)                                                       \
+  SLOT(pool_destroy, cuMemPoolDestroy)                                                             \
+  SLOT(pool_trim, cuMemPoolTrimTo)                                                                 \
+  SLOT(pool_malloc, cuMemAllocFromPoolAsync)                                                       \
+  SLOT(pool_free, cuMemFreeAsync)                                                                  \
+  SLOT(range_free, cuMemAddressFree)                                                               \
+  SLOT(page_retain, cuMemRetainAllocationHandle)                                                   \
+  SLOT(page_release, cuMemRelease)                                                                 \
+  SLOT(page_unmap, cuMemUnmap)                                                                     \
+  SLOT(ipc_memory, cuIpcGetMemHandle)                                                              \
+  SLOT(ipc_close, cuIpcCloseMemHandle)                                                             \
+  SLOT(ipc_event, cuIpcGetEventHandle)                                                             \
+  SLOT(pool_export_pointer, cuMemPoolExportPointer)                                                \
+  SLOT(pool_import_pointer, cuMemPoolImportPointer)                                                \
+  SLOT(stream_destroy, cuStreamDestroy_v2)                                                         \
+  SLOT(stream_synchronize, cuStreamSynchronize)                                                    \
+  SLOT(event_destroy, cuEventDestroy_v2)                                                           \
+  SLOT(event_record, cuEventRecord)                                                                \
+  SLOT(event_synchronize, cuEventSynchronize)
+
+/* Those that cuda_driver.c calls: FUNCTION(name here, name in the library, parameters) */
 #define UMEM_CU_FUNCTIONS(FUNCTION)                                                                \
   FUNCTION(init, cuInit, (unsigned))                                                               \
-  FUNCTION(get_version, cuDriverGetVersion, (int *))                                               \
   FUNCTION(get_name, cuGetErrorName, (int, char const **))                                         \
   FUNCTION(get_string, cuGetErrorString, (int, char const **))                                     \
   FUNCTION(get_count, cuDeviceGetCount, (int *))                                                   \
   FUNCTION(device_get_name, cuDeviceGetName, (char *, int, int))                                   \
   FUNCTION(device_get_attribute, cuDeviceGetAttribute, (int *, int, int))                          \
-  FUNCTION(can_access, cuDeviceCanAccessPeer, (int *, int, int))                                   \
   FUNCTION(retain, cuDevicePrimaryCtxRetain, (void **, int))                                       \
-  FUNCTION(release, cuDevicePrimaryCtxRelease_v2, (int))                                           \
   FUNCTION(get_current, cuCtxGetCurrent, (void **))                                                \
-  FUNCTION(push, cuCtxPushCurrent_v2, (void *))                                                    \
-  FUNCTION(pop, cuCtxPopCurrent_v2, (void **))                                                     \
   FUNCTION(context_device, cuCtxGetDevice, (int *))                                                \
   FUNCTION(enable_access, cuCtxEnablePeerAccess, (void *, unsigned))                               \
-  FUNCTION(exchange_mode, cuThreadExchangeStreamCaptureMode, (int *))                              \
   FUNCTION(get_attributes, cuPointerGetAttributes, (unsigned, int *, void **, umemCuAddress))      \
-  FUNCTION(get_uuid, cuDeviceGetUuid_v2, (umemCuUuid *, int))                                      \
   FUNCTION(get_bus_id, cuDeviceGetPCIBusId, (char *, int, int))                                    \
   FUNCTION(get_range, cuMemGetAddressRange_v2, (void **, size_t *, umemCuAddress))                 \
-  FUNCTION(get_info, cuMemGetInfo_v2, (size_t *, size_t *))                                        \
-  FUNCTION(mem_alloc, cuMemAlloc_v2, (void **, size_t))                                            \
-  FUNCTION(mem_free, cuMemFree_v2, (umemCuAddress))                                                \
   FUNCTION(alloc_managed, cuMemAllocManaged, (void **, size_t, unsigned))                          \
-  FUNCTION(prefetch, cuMemPrefetchAsync, (umemCuAddress, size_t, int, void *))                     \
   FUNCTION(advise, cuMemAdvise, (umemCuAddress, size_t, int, int))                                 \
-  FUNCTION(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                \
-  FUNCTION(host_free, cuMemFreeHost, (void *))                                                     \
-  FUNCTION(host_register, cuMemHostRegister_v2, (void *, size_t, unsigned))                        \
-  FUNCTION(host_unregister, cuMemHostUnregister, (void *))                                         \
   FUNCTION(pool_create, cuMemPoolCreate, (void **, umemCuPoolProps const *))                       \
-  FUNCTION(pool_destroy, cuMemPoolDestroy, (void *))                                               \
   FUNCTION(pool_set, cuMemPoolSetAttribute, (void *, int, void *))                                 \
   FUNCTION(pool_get, cuMemPoolGetAttribute, (void *, int, void *))                                 \
-  FUNCTION(pool_trim, cuMemPoolTrimTo, (void *, size_t))                                           \
   FUNCTION(pool_access, cuMemPoolSetAccess, (void *, umemCuAccess const *, size_t))                \
-  FUNCTION(pool_alloc, cuMemAllocFromPoolAsync, (void **, size_t, void *, void *))                 \
-  FUNCTION(free_async, cuMemFreeAsync, (umemCuAddress, void *))                                    \
   FUNCTION(get_granularity, cuMemGetAllocationGranularity,                                         \
            (size_t *, umemCuPageProps const *, int))                                               \
   FUNCTION(range_reserve, cuMemAddressReserve,                                                     \
            (void **, size_t, size_t, umemCuAddress, unsigned long long))                           \
-  FUNCTION(range_free, cuMemAddressFree, (umemCuAddress, size_t))                                  \
   FUNCTION(page_create, cuMemCreate,                                                               \
            (umemCuPage *, size_t, umemCuPageProps const *, unsigned long long))                    \
-  FUNCTION(page_retain, cuMemRetainAllocationHandle, (umemCuPage *, void *))                       \
-  FUNCTION(page_release, cuMemRelease, (umemCuPage))                                               \
   FUNCTION(page_map, cuMemMap, (umemCuAddress, size_t, size_t, umemCuPage, unsigned long long))    \
-  FUNCTION(page_unmap, cuMemUnmap, (umemCuAddress, size_t))                                        \
   FUNCTION(page_access, cuMemSetAccess, (umemCuAddress, size_t, umemCuAccess const *, size_t))     \
-  FUNCTION(ipc_memory, cuIpcGetMemHandle, (umemCuIpc *, umemCuAddress))                            \
   FUNCTION(ipc_open, cuIpcOpenMemHandle_v2, (void **, umemCuIpc, unsigned))                        \
-  FUNCTION(ipc_close, cuIpcCloseMemHandle, (umemCuAddress))                                        \
-  FUNCTION(ipc_event, cuIpcGetEventHandle, (umemCuIpc *, void *))                                  \
   FUNCTION(ipc_event_open, cuIpcOpenEventHandle, (void **, umemCuIpc))                             \
   FUNCTION(pool_export, cuMemPoolExportToShareableHandle,                                          \
            (void *, void *, int, unsigned long long))                                              \
   FUNCTION(pool_import, cuMemPoolImportFromShareableHandle,                                        \
            (void **, void *, int, unsigned long long))                                             \
-  FUNCTION(pool_export_pointer, cuMemPoolExportPointer, (umemCuIpc *, umemCuAddress))              \
-  FUNCTION(pool_import_pointer, cuMemPoolImportPointer, (void **, void *, umemCuIpc const *))      \
   FUNCTION(copy, cuMemcpy, (umemCuAddress, umemCuAddress, size_t))                                 \
   FUNCTION(copy_in, cuMemcpyHtoD_v2, (umemCuAddress, void const *, size_t))                        \
   FUNCTION(copy_out, cuMemcpyDtoH_v2, (void *, umemCuAddress, size_t))                             \
@@ -211,16 +220,11 @@ typedef struct umemCuAccess {
   FUNCTION(copy_3d_peer_async, cuMemcpy3DPeerAsync, (umemCuCopy3D const *, void *))                \
   FUNCTION(set_async, cuMemsetD8Async, (umemCuAddress, unsigned char, size_t, void *))             \
   FUNCTION(stream_create, cuStreamCreate, (void **, unsigned))                                     \
-  FUNCTION(stream_destroy, cuStreamDestroy_v2, (void *))                                           \
   FUNCTION(stream_context, cuStreamGetCtx, (void *, void **))                                      \
-  FUNCTION(stream_synchronize, cuStreamSynchronize, (void *))                                      \
   FUNCTION(stream_wait, cuStreamWaitEvent, (void *, void *, unsigned))                             \
   FUNCTION(is_capturing, cuStreamIsCapturing, (void *, int *))                                     \
   FUNCTION(capture_info, cuStreamGetCaptureInfo_v2,                                                \
            (void *, int *, uint64_t *, void **, void const **, size_t *))                          \
-  FUNCTION(event_create, cuEventCreate, (void **, unsigned))                                       \
-  FUNCTION(event_destroy, cuEventDestroy_v2, (void *))                                             \
-  FUNCTION(event_record, cuEventRecord, (void *, void *))                                          \
-  FUNCTION(event_synchronize, cuEventSynchronize, (void *))
+  FUNCTION(event_create, cuEventCreate, (void **, unsigned))
 
 #endif

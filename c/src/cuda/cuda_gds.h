@@ -4,7 +4,6 @@
 
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
-#include "cuda/cuda_cufile.h"
 
 /* Returns cuFile's functions if its driver is open and all its paths are real, and NULL otherwise.
  * Records nothing. The first call in the process opens the driver, which stays open; it costs

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cuda/cuda_rt.h"
-#include "cuda/cuda_cufile.h"
 
 /* ---- a system in place of the real one ---- */
 
