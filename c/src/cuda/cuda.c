@@ -27,28 +27,13 @@ enum { pages_of_large = 16, asked_from = 64 << 20 };
 
 static void *at(uintptr_t adr) { return (void *)adr; }
 
-/* Each tries twice. What still fails is gone for good: the memory comes back at the end of the
- * process. */
-
-static void let_go(umemCudaRt const *rt, uint64_t page) {
-  int error = rt->page_release(page);
-  if (error) error = rt->page_release(page);
-  if (error) rt->last_error();
-}
-
-static void unmap_new_one(umemCudaRt const *rt, uintptr_t adr, size_t nbytes) {
-  int error = rt->page_unmap(at(adr), nbytes);
-  if (error) error = rt->page_unmap(at(adr), nbytes);
-  if (error) rt->last_error();
-}
-
 static int map_one(umemCudaState *state, uintptr_t adr, size_t size) {
   umemCudaRt const *rt = state->gpu->rt;
   uint64_t page;
   int error = rt->page_create(&page, size, state->gpu->device, state->pages_for_bus);
   if (error) return error;
   error = rt->page_map(at(adr), size, page);
-  let_go(rt, page);
+  UMEM_CUDA_TRY_TWICE(rt, page_release(page));
   return error;
 }
 
@@ -59,14 +44,15 @@ static int map_twice(umemCudaState *state, uintptr_t from, uintptr_t to, size_t 
   int error = rt->page_retain(&page, at(from));
   if (error) return error;
   error = rt->page_map(at(to), size, page);
-  let_go(rt, page);
+  UMEM_CUDA_TRY_TWICE(rt, page_release(page));
   return error;
 }
 
 /* Unmaps pages that were never used. */
 static void unmap_new(umemCudaState *state, uintptr_t adr, size_t nbytes, size_t size) {
   umemCudaRt const *rt = state->gpu->rt;
-  for (size_t done = 0; done < nbytes; done += size) unmap_new_one(rt, adr + done, size);
+  for (size_t done = 0; done < nbytes; done += size)
+    UMEM_CUDA_TRY_TWICE(rt, page_unmap(at(adr + done), size));
 }
 
 /* Returns the bytes that may be used then: done, or 0 after a failure. */

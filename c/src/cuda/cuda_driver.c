@@ -1,5 +1,5 @@
-/* cuda_driver.c - fills the tables of CUDA's and of cuFile's functions from NVIDIA's libraries, which
- * it opens at run time: libcuda.so.1, the driver, and libcufile.so.0. */
+/* cuda_driver.c - fills the tables of CUDA's and of cuFile's functions from NVIDIA's libraries,
+ * which it opens at run time: libcuda.so.1, the driver, and libcufile.so.0. */
 #include "cuda/cuda_driver.h"
 #include "cuda/cuda_rt.h"
 

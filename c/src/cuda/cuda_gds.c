@@ -12,7 +12,7 @@
  *
  * The memory is not registered with cuFile: that takes address space of the GPU (BAR1), which can
  * be small. cuFile then transfers to device memory of its own and copies within the GPU. */
-#include "cuda/cuda_gds.h"
+#include "cuda/cuda_methods.h"
 #include "base/number.h"
 #include "core/context.h"
 #include "core/plan.h"
@@ -292,9 +292,8 @@ static bool move_noted(Transfer *transfer, size_t at, size_t size) {
   uint64_t begin = umem_route_clock();
   bool good = move_piece(transfer, at, size);
   if (!begin || !(good || __atomic_load_n(&transfer->failed, __ATOMIC_RELAXED))) return good;
-  umemRoutePlace device = umem_device_place(transfer->ctx, transfer->gpu->device);
-  umem_note_between(transfer->to_device ? NULL : &device, transfer->to_device ? &device : NULL,
-                    umemWayGds, good ? size : 0, transfer->threads, begin);
+  umemCuda_note(transfer->ctx, NULL, transfer->to_device, umemWayGds, good ? size : 0,
+                transfer->threads, begin);
   return good;
 }
 

@@ -2,12 +2,11 @@
  * program.
  *
  * A GPU's primary context is retained by its first user, and released by its last. */
-#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
 #include "cuda/cuda_pinned.h"
-#include "cuda/cuda_scope.h"
 
 #include <pthread.h>
 #include <string.h>

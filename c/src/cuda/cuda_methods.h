@@ -2,7 +2,9 @@
 #ifndef UMEM_CUDA_METHODS_H
 #define UMEM_CUDA_METHODS_H
 
+#include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
+#include "watch/watch.h"
 
 /* ---- cuda_copy.c: runs of bytes, waiting, and direct routes ---- */
 
@@ -18,7 +20,7 @@ int umemCuda_dlpack_device(umemVirtual *ctx, int *id); /* of device memory */
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
-/* ---- cuda_pieces.c: to device memory, piece by piece ---- */
+/* ---- cuda_stage.c: to device memory, piece by piece ---- */
 
 bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
@@ -44,11 +46,54 @@ bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t devic
                          umemVirtual *other, uintptr_t other_adr, size_t nbytes,
                          umemCudaDirection direction);
 
+/* ---- cuda_gds.c: copies between files and GPUs by cuFile, without host memory ---- */
+
+/* Returns cuFile's functions if its driver is open and all its paths are real, and NULL otherwise.
+ * Records nothing. The first call in the process opens the driver, which stays open; it costs
+ * milliseconds where nvidia-fs is loaded. The primary context of gpu stays for the life of the
+ * process then, because cuFile has memory in it. In no scope. */
+umemCufileRt const *umemCudaGds_open(umemCudaGpu *gpu);
+
+/* What a negative result of a transfer means. */
+typedef struct umemCudaGdsWords {
+  bool refusal;        /* cuFile cannot do this here: another route may */
+  umemStatusType type; /* the status that stands for it otherwise */
+  bool of_gpu;         /* it is about the GPU, not about the file */
+  char const *words;   /* static */
+} umemCudaGdsWords;
+
+/* code: positive, greater than umemCufileBase. */
+umemCudaGdsWords umemCudaGds_words(int code);
+
+/* For tests: closes the driver, releases the contexts, and lets the next call ask again. No copy
+ * may run. */
+void umemCudaGds_end(void);
+
+/* Bytes of the shortest copy, of which the registration of the file is a small part. */
+enum { umemCudaGdsFrom = 8 << 20 };
+
+/* Copies nbytes between device memory of ctx and other by cuFile, after the work that is queued on
+ * ctx's stream and before what is queued on it later. Complete on return. direction:
+ * umemCudaToDevice or umemCudaToHost. Returns true: done, or failed with a status on the context
+ * that has failed. Returns false, with nothing recorded, where cuFile has no direct path between
+ * the two, other lends no file, the stream is being captured, or cuFile stops: bytes of the
+ * destination may be written then. In no scope. */
+bool umemCudaGds_copy(umemVirtual *ctx, uintptr_t device_adr, umemVirtual *other,
+                      uintptr_t other_adr, size_t nbytes, umemCudaDirection direction);
+
 /* ---- cuda_share.c: memory of GPUs in several processes ---- */
 
 bool umemCuda_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle, int *fd);
 bool umemCuda_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr);
 bool umemCuda_detach(umemVirtual *ctx, uintptr_t adr);
+
+/* Notes a transfer between device memory of ctx and other; NULL: host memory of the leg. */
+static inline void umemCuda_note(umemVirtual *ctx, umemRoutePlace const *other, bool to_device,
+                                 umemWay way, size_t nbytes, unsigned threads, uint64_t begin) {
+  umemRoutePlace device = umem_device_place(ctx, umemCuda_state_of(ctx)->gpu->device);
+  umem_note_between(to_device ? other : &device, to_device ? &device : other, way, nbytes, threads,
+                    begin);
+}
 
 /* What the tables of all of them have in common. */
 

@@ -5,6 +5,7 @@
 
 #include "base/lock.h"
 #include "base/system.h"
+#include "core/find.h"
 #include "cuda/cuda_rt.h"
 
 #include <umem/base.h>
@@ -40,6 +41,26 @@ typedef struct umemCudaGpu {
 static inline bool umemCudaGpu_is_inherited(umemCudaGpu const *gpu) {
   return gpu->lineage != umem_fork_count();
 }
+
+/* ---- cuda_gpus.c: the GPUs of this process, while contexts use them ---- */
+
+/* Returns the GPU device, for one more user; NULL, with a status on ctx, when there is none. */
+umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device);
+
+/* A GPU that is in use, for one more user; NULL if there is none, and in a child of fork. Records
+ * nothing. */
+umemCudaGpu *umemCudaGpu_any(void);
+
+/* Ends one use. When the last user of the last GPU goes, umem releases what the process kept for
+ * them. */
+void umemCudaGpu_close(umemCudaGpu *gpu);
+
+/* Whether copies of gpu reach the memory of device peer directly; the first call enables that.
+ * Called in gpu's scope. */
+bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer);
+
+/* A umemFindForeign. False while no context for GPUs lives. */
+bool umemCuda_find_foreign(uintptr_t adr, umemFound *found);
 
 /* ==== errors ==== */
 

@@ -12,7 +12,6 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
-#include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
 

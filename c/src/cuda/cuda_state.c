@@ -5,7 +5,6 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/realloc.h"
-#include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
 
 #include <pthread.h>

@@ -25,7 +25,7 @@
 #include "fake/cudart.h"
 #include "fake/cudart_wrap.h"
 #include "fake/cufile.h"
-#include "cuda/cuda_gds.h"
+#include "cuda/cuda_methods.h"
 
 #undef REQUIRE
 

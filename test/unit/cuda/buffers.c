@@ -10,7 +10,7 @@
 #include "fake/cudart.h"
 #include "core/context.h"
 #include "cuda/cuda_pinned.h"
-#include "cuda/cuda_gpus.h"
+#include "cuda/cuda_scope.h"
 #include "cases.h"
 
 enum { count = 8 };

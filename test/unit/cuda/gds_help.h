@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/threads.h"
-#include "cuda/cuda_gds.h"
+#include "cuda/cuda_methods.h"
 #include "fake/cufile.h"
 #include "temporary.h"
 

@@ -9,7 +9,6 @@
 
 #include "fake/cudart.h"
 #include "cuda/cuda_pinned.h"
-#include "cuda/cuda_gpus.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_methods.h"
 #include "core/threads.h"
