@@ -23,13 +23,27 @@ static inline void *join_thread(pthread_t thread) {
   return result;
 }
 
+/* Starts so many threads that do the work with this argument. */
+static inline void start_threads(pthread_t *threads, unsigned count, void *(*work)(void *argument),
+                                 void *argument) {
+  for (unsigned i = 0; i < count; i++) threads[i] = start_thread(work, argument);
+}
+
+/* Whether all have returned what is not NULL. */
+static inline bool join_threads(pthread_t const *threads, unsigned count) {
+  bool all = true;
+  for (unsigned i = 0; i < count; i++) all = join_thread(threads[i]) && all;
+  return all;
+}
+
 enum { worker_count = 4 };
 
-/* Runs work in so many threads at once, each with its number. */
-static inline void in_threads(void *(*work)(void *number)) {
+/* Runs work in so many threads at once, each with its number. Whether all have returned what is not
+ * NULL. */
+static inline bool in_threads(void *(*work)(void *number)) {
   pthread_t workers[worker_count];
   for (uintptr_t i = 0; i < worker_count; i++) workers[i] = start_thread(work, (void *)i);
-  for (int i = 0; i < worker_count; i++) join_thread(workers[i]);
+  return join_threads(workers, worker_count);
 }
 
 /* Waits until flag, which is atomic, is set. */

@@ -6,7 +6,6 @@ enum { block_size = 4096, per_chunk = 8, chunk_size = per_chunk * block_size };
 
 static umemLimit limit;
 static umemRetry retry;
-static umemFixed fixed;
 static unsigned calls; /* of the callback; atomic */
 
 /* A umemFixed over a umemRetry: callback is called when less than bytes are left. */
@@ -36,12 +35,11 @@ static bool trim_it(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
   return umem_trim(&fixed, 0) == umemOK && stats_of(&fixed).chunks == 1 && attempt < 3;
 }
 
-TEST(a_callback_may_trim_it) {
+FIXED_TEST(a_callback_may_trim_it) {
   build(trim_it, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
   uintptr_t adr[per_chunk];
   for (int i = 0; i < per_chunk; i++) assert_true((adr[i] = umem_alloc(&fixed, 1)));
-  assert_int_equal(umem_alloc(&fixed, 1), 0);
-  expect_failure(&fixed, umemMemoryError, "umem_alloc: no room for");
+  expect_no_block(&fixed, umem_alloc(&fixed, 1), umemMemoryError, "umem_alloc: no room for");
   umem_clear_status(&retry);
   assert_true(calls >= 3);
   for (int i = 0; i < per_chunk; i++) umem_free(&fixed, adr[i]);
@@ -58,7 +56,7 @@ static bool free_one(void *user, void *ctx, size_t nbytes, size_t alignment, uns
   return false;
 }
 
-TEST(a_block_that_a_callback_frees_is_given_out) {
+FIXED_TEST(a_block_that_a_callback_frees_is_given_out) {
   uintptr_t adr[per_chunk], first;
   build(free_one, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
   for (int i = 0; i < per_chunk; i++) assert_true((adr[i] = umem_alloc(&fixed, 1)));
@@ -81,7 +79,7 @@ static bool allocate(void *user, void *ctx, size_t nbytes, size_t alignment, uns
 }
 
 /* What is being asked for counts: the maximum holds. */
-TEST(a_callback_may_allocate_from_it) {
+FIXED_TEST(a_callback_may_allocate_from_it) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, 2 * block_size};
   build(allocate, 2 * block_size, options);
   spare = umem_alloc(&limit, 2 * block_size);
@@ -152,7 +150,7 @@ static bool let_others_in(void *user, void *ctx, size_t nbytes, size_t alignment
 }
 
 /* The maximum is one chunk: both must have a block of it. */
-TEST(others_wait_for_the_chunk) {
+FIXED_TEST(others_wait_for_the_chunk) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, chunk_size};
   assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
   for (int i = 0; i < (setting_small() ? 3 : 30); i++) {
@@ -178,14 +176,13 @@ static bool let_one_free(void *user, void *ctx, size_t nbytes, size_t alignment,
 }
 
 /* A free, a trim and a question need not wait, nor does an allocation that finds a block. */
-TEST(others_go_on_meanwhile) {
+FIXED_TEST(others_go_on_meanwhile) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, 2 * block_size};
   build(let_one_free, block_size, options);
   calls = 1; /* not yet */
   assert_true((used = umem_alloc(&fixed, 1)));
   calls = 0;
-  assert_int_equal(umem_alloc(&fixed, 1), 0);
-  expect_failure(&fixed, umemMemoryError, "no room for");
+  expect_no_block(&fixed, umem_alloc(&fixed, 1), umemMemoryError, "no room for");
   umem_clear_status(&retry);
   assert_true(calls);
   umem_free(&fixed, used);
@@ -268,7 +265,7 @@ static bool fork_here(void *user, void *ctx, size_t nbytes, size_t alignment, un
   return true;
 }
 
-TEST(a_callback_may_fork) {
+FIXED_TEST(a_callback_may_fork) {
   build(fork_here, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
   spare = umem_alloc(&limit, chunk_size);
   uintptr_t adr = umem_alloc(&fixed, 1), other = umem_alloc(&fixed, 1);
@@ -283,7 +280,7 @@ TEST(a_callback_may_fork) {
 /* ---- memory that is nearly out ---- */
 
 /* A chunk takes pages of its own, whatever it holds: there must be few. */
-TEST(the_last_memory_comes_in_few_chunks) {
+FIXED_TEST(the_last_memory_comes_in_few_chunks) {
   enum { blocks = 64000 };
   static uintptr_t adr[blocks];
   assert_ok(umemLimit_ctor(&limit, &host, 16 * blocks));
@@ -302,7 +299,7 @@ TEST(the_last_memory_comes_in_few_chunks) {
 }
 
 /* Once there is memory again, chunks become large without a trim, too. */
-TEST(chunks_grow_again) {
+FIXED_TEST(chunks_grow_again) {
   umemFixedOptions options = {sizeof options, 0, 0, 64 * block_size, 0};
   assert_ok(umemLimit_ctor(&limit, &host, 1000 * block_size));
   assert_ok(umemFixed_ctor(&fixed, &limit, block_size, &options));
@@ -318,14 +315,14 @@ TEST(chunks_grow_again) {
 /* ---- initial bytes ---- */
 
 /* However many. The upstream is never asked for more than there are numbers. */
-TEST(initial_bytes_are_asked_for_at_once) {
+FIXED_TEST(initial_bytes_are_asked_for_at_once) {
   umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
   options.initial = (size_t)100 << 40;
   assert_ok(umemLimit_ctor(&limit, &fake, 8 << 20));
   assert_int_equal(umemFixed_ctor(&fixed, &limit, 1 << 20, &options), umemMemoryError);
   expect_both(&fixed, &limit, umemMemoryError, "no room for 109951162777600 more bytes");
-  assert_int_equal(umemFixed_ctor(&fixed, &limit, 16, &options), umemMemoryError);
-  expect_failure(&fixed, umemMemoryError, "more blocks of 64 bytes than can be counted");
+  expect_status(&fixed, umemFixed_ctor(&fixed, &limit, 16, &options), umemMemoryError,
+                "more blocks of 64 bytes than can be counted");
   assert_true(umem_is_ok(&limit));
   options.initial = SIZE_MAX;
   assert_int_equal(umemFixed_ctor(&fixed, &limit, (size_t)1 << 40, &options), umemMemoryError);
@@ -334,7 +331,7 @@ TEST(initial_bytes_are_asked_for_at_once) {
 }
 
 /* Which has many times the numbers of a chunk that is asked for later. */
-TEST(an_initial_chunk_may_be_large) {
+FIXED_TEST(an_initial_chunk_may_be_large) {
   enum { blocks = 100 };
   uintptr_t adr[blocks];
   umemFixedOptions options = {sizeof options, 64, 77 * 64 - 1, 8 * 64, 0};
@@ -353,7 +350,6 @@ TEST(an_initial_chunk_may_be_large) {
     assert_ok(umem_trim(&fixed, 0));
     assert_int_equal(blocks_in(&offsets), 0);
   }
-  end(&fixed);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -2,8 +2,6 @@
  * its way, and none asks for what another one is asking for. */
 #include "pool_help.h"
 
-static umemHost host;
-
 /* ---- an upstream that answers when the test lets it ---- */
 
 typedef struct Gate {
@@ -62,130 +60,119 @@ static void open_gate(Gate *gate, void *upstream) {
   gate->upstream = upstream;
 }
 
-static void await_asked(Gate *gate, unsigned count) {
-  while (__atomic_load_n(&gate->asked, __ATOMIC_ACQUIRE) < count) sched_yield();
-}
-
 /* ---- threads that each take one block ---- */
 
 typedef struct Taker {
   umemPool *pool;
   size_t nbytes;
-  unsigned *begun; /* atomic */
   uintptr_t adr;
   pthread_t thread;
 } Taker;
 
+static Gate gate; /* of most tests */
+static Taker takers[16];
+static unsigned begun; /* atomic: takers */
+
 static void *take(void *argument) {
   Taker *self = argument;
-  if (self->begun) __atomic_add_fetch(self->begun, 1, __ATOMIC_ACQ_REL);
+  __atomic_add_fetch(&begun, 1, __ATOMIC_ACQ_REL);
   self->adr = umem_alloc(self->pool, self->nbytes);
   return NULL;
 }
 
-static void start(Taker *taker, umemPool *pool, size_t nbytes, unsigned *begun) {
-  *taker = (Taker){.pool = pool, .nbytes = nbytes, .begun = begun};
-  assert_int_equal(pthread_create(&taker->thread, NULL, take, taker), 0);
+static void start(unsigned i, umemPool *of, size_t nbytes) {
+  takers[i] = (Taker){.pool = of, .nbytes = nbytes};
+  takers[i].thread = start_thread(take, &takers[i]);
 }
 
-/* So long that threads which have begun come to where they wait; none of the tests needs that they
- * do. */
-static void let_them_come(unsigned const *begun, unsigned count) {
-  while (__atomic_load_n(begun, __ATOMIC_ACQUIRE) < count) sched_yield();
+/* One takes `first` bytes of the pool. While it waits for the gate, the others come. They have so
+ * long that they come to where they wait; none of the tests needs that they do. */
+static void start_all(unsigned count, size_t first, size_t nbytes) {
+  begun = 0;
+  start(0, &pool, first);
+  while (!__atomic_load_n(&gate.asked, __ATOMIC_ACQUIRE)) sched_yield();
+  for (unsigned i = 1; i < count; i++) start(i, &pool, nbytes);
+  while (__atomic_load_n(&begun, __ATOMIC_ACQUIRE) < count) sched_yield();
   usleep(20000);
 }
 
-/* They begin while the first of them is waiting for the gate, and all get their block. */
-static void expect_all_served(Gate *gate, umemPool *pool, unsigned count, size_t nbytes) {
-  enum { most = 16 };
-  Taker takers[most];
-  unsigned begun = 0;
-  start(&takers[0], pool, nbytes, &begun);
-  await_asked(gate, 1);
-  for (unsigned i = 1; i < count; i++) start(&takers[i], pool, nbytes, &begun);
-  let_them_come(&begun, count);
-  __atomic_store_n(&gate->open, true, __ATOMIC_RELEASE);
-  for (unsigned i = 0; i < count; i++) pthread_join(takers[i].thread, NULL);
-  for (unsigned i = 0; i < count; i++) assert_true(takers[i].adr != 0);
-  for (unsigned i = 0; i < count; i++) umem_free(pool, takers[i].adr);
-  assert_true(umem_is_ok(pool));
+static void let_in(unsigned count) {
+  __atomic_store_n(&gate.open, true, __ATOMIC_RELEASE);
+  for (unsigned i = 0; i < count; i++) join_thread(takers[i].thread);
 }
 
-TEST_CASE(one_chunk_is_for_all) {
+/* All have a block, which is freed. */
+static void free_all(unsigned count) {
+  for (unsigned i = 0; i < count; i++) assert_true(takers[i].adr != 0);
+  for (unsigned i = 0; i < count; i++) umem_free(takers[i].pool, takers[i].adr);
+  for (unsigned i = 0; i < count; i++) assert_true(umem_is_ok(takers[i].pool));
+}
+
+static void open_behind_gate(size_t maximum) {
+  open_gate(&gate, &host);
+  open_pool(&pool, &gate, 0, 0, maximum);
+}
+
+static void close_both(void) {
+  close_pool(&pool);
+  umem_dtor(&gate);
+}
+
+static void expect_all_served(unsigned count, size_t nbytes, uint64_t peak) {
+  start_all(count, nbytes, nbytes);
+  let_in(count);
+  free_all(count);
+  assert_int_equal(stats_of(&pool).reserved_peak, peak);
+}
+
+TEST(one_chunk_is_for_all) {
   size_t const maxima[] = {0, mebi};
   for (size_t k = 0; k < 2; k++) {
-    Gate gate;
-    umemPool pool;
-    open_gate(&gate, &host);
-    open_pool(&pool, &gate, 0, 0, maxima[k]);
-    expect_all_served(&gate, &pool, 16, 100);
+    open_behind_gate(maxima[k]);
+    expect_all_served(16, 100, mebi);
     assert_int_equal(gate.asked, 1);
-    assert_true(stats_of(&pool).reserved_peak == mebi);
-    expect_nothing_left(&pool);
-    umem_dtor(&pool);
-    umem_dtor(&gate);
+    close_both();
   }
 }
 
 /* A chunk has room for three of these blocks, and there is room for two chunks. */
-TEST_CASE(the_maximum_is_no_reason_while_memory_comes) {
-  Gate gate;
-  umemPool pool;
-  open_gate(&gate, &host);
-  open_pool(&pool, &gate, 0, 0, 2 * mebi);
-  expect_all_served(&gate, &pool, 6, 300 * kibi);
-  assert_true(stats_of(&pool).reserved_peak == 2 * mebi);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
-  umem_dtor(&gate);
+TEST(the_maximum_is_no_reason_while_memory_comes) {
+  open_behind_gate(2 * mebi);
+  expect_all_served(6, 300 * kibi, 2 * mebi);
+  close_both();
 }
 
 /* The whole chunk is the first one's block: the other one fails when that has come, not before. */
-TEST_CASE(waits_for_what_will_not_suffice) {
-  Gate gate;
-  umemPool pool;
-  Taker takers[2];
-  unsigned begun = 0;
-  open_gate(&gate, &host);
-  open_pool(&pool, &gate, 0, 0, mebi);
-  start(&takers[0], &pool, mebi, &begun);
-  await_asked(&gate, 1);
-  start(&takers[1], &pool, 100, &begun);
-  let_them_come(&begun, 2);
-  __atomic_store_n(&gate.open, true, __ATOMIC_RELEASE);
-  for (int i = 0; i < 2; i++) pthread_join(takers[i].thread, NULL);
+TEST(waits_for_what_will_not_suffice) {
+  open_behind_gate(mebi);
+  start_all(2, mebi, 100);
+  let_in(2);
   assert_true(takers[0].adr != 0 && takers[1].adr == 0);
   assert_int_equal(umem_get_status(&pool), umemMemoryError);
   assert_non_null(strstr(umem_get_message(&pool), "the pool holds 1048576 of at most 1048576"));
   umem_clear_status(&pool);
-  umem_free(&pool, takers[0].adr);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
-  umem_dtor(&gate);
+  free_all(1);
+  close_both();
 }
 
-TEST_CASE(a_limit_below_is_no_reason_either) {
-  Gate gate;
+TEST(a_limit_below_is_no_reason_either) {
   umemLimit limit;
-  umemPool pool;
   open_gate(&gate, &host);
   assert_ok(umemLimit_ctor(&limit, &gate, mebi));
   open_pool(&pool, &limit, 0, 0, 0);
-  expect_all_served(&gate, &pool, 16, 100);
+  expect_all_served(16, 100, mebi);
   assert_true(umem_is_ok(&limit));
   assert_int_equal(gate.asked, 1);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   umem_dtor(&limit);
   umem_dtor(&gate);
 }
 
 /* Each pool's upstream uses the other pool, at once: one of them waits for the other one at
  * most. */
-TEST_CASE(upstreams_may_use_each_others_pools) {
+TEST(upstreams_may_use_each_others_pools) {
   Gate gates[2];
   umemPool pools[2];
-  Taker takers[2];
   unsigned helped = 0;
   for (int i = 0; i < 2; i++) {
     open_gate(&gates[i], &host);
@@ -194,14 +181,10 @@ TEST_CASE(upstreams_may_use_each_others_pools) {
     gates[i].helped = &helped;
     assert_ok(umemPool_ctor(&pools[i], &gates[i], NULL));
   }
-  for (int i = 0; i < 2; i++) start(&takers[i], &pools[i], 100, NULL);
-  for (int i = 0; i < 2; i++) pthread_join(takers[i].thread, NULL);
-  for (int i = 0; i < 2; i++) {
-    assert_true(takers[i].adr != 0);
-    umem_free(&pools[i], takers[i].adr);
-    expect_nothing_left(&pools[i]);
-  }
-  for (int i = 0; i < 2; i++) umem_dtor(&pools[i]);
+  for (unsigned i = 0; i < 2; i++) start(i, &pools[i], 100);
+  let_in(2);
+  free_all(2);
+  for (int i = 0; i < 2; i++) close_pool(&pools[i]);
   for (int i = 0; i < 2; i++) umem_dtor(&gates[i]);
 }
 
@@ -209,46 +192,28 @@ TEST_CASE(upstreams_may_use_each_others_pools) {
 
 /* What is on its way comes to the parent alone, and only there somebody waits for it. The blocks
  * are so large that no thread keeps any: then the records end with the pool. */
-static bool works_in_child(Gate *gate, umemPool *pool) {
-  gate->open = true;
-  uintptr_t adr = umem_alloc(pool, 100 * kibi);
+static bool works_in_child(void) {
+  gate.open = true;
+  uintptr_t adr = umem_alloc(&pool, 100 * kibi);
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
-  if (!adr || umemPool_stats(pool, &stats) != umemOK) return false;
+  if (!adr || umemPool_stats(&pool, &stats) != umemOK) return false;
   if (stats.reserved != mebi || stats.reserved_peak != mebi || stats.chunks != 1) return false;
-  umem_free(pool, adr);
-  if (umem_trim(pool, 0) != umemOK || umemPool_stats(pool, &stats) != umemOK) return false;
-  umem_dtor(pool);
+  umem_free(&pool, adr);
+  if (umem_trim(&pool, 0) != umemOK || umemPool_stats(&pool, &stats) != umemOK) return false;
+  umem_dtor(&pool);
   return stats.reserved == 0;
 }
 
-TEST_CASE(a_child_does_not_wait) {
-  Gate gate;
-  umemPool pool;
-  Taker takers[4];
-  unsigned begun = 0;
-  int status = -1;
-  open_gate(&gate, &host);
-  open_pool(&pool, &gate, 0, 0, mebi);
-  start(&takers[0], &pool, 100 * kibi, &begun);
-  await_asked(&gate, 1);
-  for (int i = 1; i < 4; i++) start(&takers[i], &pool, 100 * kibi, &begun);
-  let_them_come(&begun, 4);
+TEST(a_child_does_not_wait) {
+  open_behind_gate(mebi);
+  start_all(4, 100 * kibi, 100 * kibi);
   pid_t child = fork();
-  if (child == 0) _exit(works_in_child(&gate, &pool) ? 0 : 1);
-  bool right = child > 0 && waitpid(child, &status, 0) == child && status == 0;
-  __atomic_store_n(&gate.open, true, __ATOMIC_RELEASE);
-  for (int i = 0; i < 4; i++) pthread_join(takers[i].thread, NULL);
-  assert_true(right);
-  for (int i = 0; i < 4; i++) {
-    assert_true(takers[i].adr != 0);
-    umem_free(&pool, takers[i].adr);
-  }
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
-  umem_dtor(&gate);
+  if (child == 0) _exit(works_in_child() ? 0 : 1);
+  int status = status_of(child);
+  let_in(4);
+  assert_int_equal(status, 0);
+  free_all(4);
+  close_both();
 }
 
-int main(void) {
-  umemHost_ctor(&host);
-  return run_cases(NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,4 +1,4 @@
-/* pool_help.h - what the tests of the pool share. */
+/* pool_help.h - what the tests of the pool share: a pool over RAM for each test. */
 #ifndef UMEM_TEST_POOL_HELP_H
 #define UMEM_TEST_POOL_HELP_H
 
@@ -43,16 +43,68 @@ static inline uintptr_t new_block(umemPool *pool, size_t nbytes) {
   return adr;
 }
 
+static inline void new_blocks(umemPool *pool, uintptr_t *adr, size_t count, size_t nbytes) {
+  for (size_t i = 0; i < count; i++) adr[i] = new_block(pool, nbytes);
+}
+
+static inline void free_blocks(void *ctx, uintptr_t const *adr, size_t count) {
+  for (size_t i = 0; i < count; i++) umem_free(ctx, adr[i]);
+}
+
+/* That the pool holds so many bytes in so many chunks. */
+static inline void expect_held(umemPool *pool, uint64_t reserved, uint64_t chunks) {
+  umemPoolStats stats = stats_of(pool);
+  assert_int_equal(stats.reserved, reserved);
+  assert_int_equal(stats.chunks, chunks);
+}
+
 /* That no block is live, and everything can be given back. */
 static inline void expect_nothing_left(umemPool *pool) {
   umemPoolStats stats = stats_of(pool);
   assert_true(stats.blocks == 0 && stats.used == 0);
   assert_ok(umem_trim(pool, 0));
-  stats = stats_of(pool);
-  assert_true(stats.reserved == 0 && stats.chunks == 0);
+  expect_held(pool, 0, 0);
+}
+
+/* Ends a pool that has no live block. */
+static inline void close_pool(umemPool *pool) {
+  expect_nothing_left(pool);
+  umem_dtor(pool);
 }
 
 /* How many operations a random test makes. */
 static inline uint64_t operations(void) { return setting_operations(3000000); }
+
+/* ---- tests ---- */
+
+static umemHost host;
+static umemFault plain; /* over host; without pages, so that a pool has chunks */
+static umemPool pool;
+
+static inline int have_host(void **state) {
+  (void)state;
+  umem_thread_clear();
+  pool.super.vptr = NULL;
+  return umemHost_ctor(&host) || umemFault_ctor(&plain, &host, NULL);
+}
+static inline int have_pages(void **state) {
+  return have_host(state) || umemPool_ctor(&pool, &host, NULL);
+}
+static inline int have_chunks(void **state) {
+  return have_host(state) || umemPool_ctor(&pool, &plain, NULL);
+}
+
+/* No block of the pool may be left, unless the test has ended it. */
+static inline int close_all(void **state) {
+  (void)state;
+  if (pool.super.vptr) close_pool(&pool);
+  umem_dtor(&plain);
+  umem_dtor(&host);
+  return umem_thread_status() != umemOK;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, have_host, close_all) /* which opens the pool itself */
+#define TEST_OF_PAGES(name) TEST_CASE_WITH(name, have_pages, close_all)
+#define TEST_OF_CHUNKS(name) TEST_CASE_WITH(name, have_chunks, close_all)
 
 #endif

@@ -9,13 +9,15 @@
 
 enum { most_threads = 64, page = 1 << 16 };
 
-static umemHost host;
-
 /* Whether the system can fence all threads at once: without it caches stay as they are. */
 static bool has_fence(void) {
   enum { query = 0, expedited = 1 << 3 };
   long known = syscall(SYS_membarrier, query, 0, 0);
   return known > 0 && (known & expedited);
+}
+
+static void needs_fence(void) {
+  if (!has_fence()) skip();
 }
 
 /* ---- threads that fill their caches and wait ---- */
@@ -88,112 +90,95 @@ static void *keep_blocks(void *argument) {
 
 static void begin(Crowd *crowd, void *ctx, unsigned count) {
   *crowd = (Crowd){.ctx = ctx, .count = setting_small() && count > 8 ? 8 : count};
-  for (unsigned i = 0; i < crowd->count; i++)
-    assert_int_equal(pthread_create(&crowd->threads[i], NULL, keep_blocks, crowd), 0);
+  start_threads(crowd->threads, crowd->count, keep_blocks, crowd);
   while (__atomic_load_n(&crowd->filled, __ATOMIC_ACQUIRE) < crowd->count) sched_yield();
 }
 
 static void end(Crowd *crowd) {
   __atomic_store_n(&crowd->over, true, __ATOMIC_RELEASE);
-  for (unsigned i = 0; i < crowd->count; i++) pthread_join(crowd->threads[i], NULL);
+  join_threads(crowd->threads, crowd->count);
   umem_clear_status(crowd->ctx);
   assert_int_equal(crowd->wrong, 0);
 }
 
 /* ---- idle threads ---- */
 
-static void a_trim_reaches_idle_caches(void **state) {
-  (void)state;
-  umemPool pool;
+TEST_OF_PAGES(a_trim_reaches_idle_caches) {
+  needs_fence();
   Crowd crowd;
-  assert_ok(umemPool_ctor(&pool, &host, NULL));
   begin(&crowd, &pool, most_threads);
   assert_true(stats_of(&pool).reserved >= (size_t)crowd.count << 18);
   assert_true(stats_of(&pool).blocks == 0);
   assert_ok(umem_trim(&pool, 0));
   assert_true(stats_of(&pool).reserved == 0);
   end(&crowd);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* One that keeps as much as the pool has asks nobody. */
-static void a_trim_that_keeps_all_leaves_caches(void **state) {
-  (void)state;
-  umemPool pool;
+TEST_OF_PAGES(a_trim_that_keeps_all_leaves_caches) {
+  needs_fence();
   Crowd crowd;
-  assert_ok(umemPool_ctor(&pool, &host, NULL));
   begin(&crowd, &pool, 2);
   uint64_t before = stats_of(&pool).largest_free;
   assert_ok(umem_trim(&pool, SIZE_MAX));
   assert_true(stats_of(&pool).largest_free == before);
   end(&crowd);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 static size_t most_bytes(void) { return (size_t)(setting_small() ? 24 : 192) << 20; }
 
 /* All but a page of what the pool may have. */
-static void use_all_again_and_again(umemPool *pool) {
+static void use_all_again_and_again(void) {
   Crowd crowd;
-  begin(&crowd, pool, most_threads);
+  begin(&crowd, &pool, most_threads);
   for (int round = 0; round < 3; round++) {
-    uintptr_t adr = umem_alloc(pool, most_bytes() - page);
+    uintptr_t adr = umem_alloc(&pool, most_bytes() - page);
     if (!adr) fail_msg("%s", umem_thread_message());
-    umem_free(pool, adr);
-    assert_true(fill_caches(pool));
+    umem_free(&pool, adr);
+    assert_true(fill_caches(&pool));
   }
   end(&crowd);
-  expect_nothing_left(pool);
+  close_pool(&pool);
 }
 
-static void a_maximum_reaches_idle_caches(void **state) {
-  (void)state;
-  umemPool pool;
+TEST(a_maximum_reaches_idle_caches) {
+  needs_fence();
   open_pool(&pool, &host, 0, 0, most_bytes());
-  use_all_again_and_again(&pool);
-  umem_dtor(&pool);
+  use_all_again_and_again();
 }
 
 /* The upstream has no more: with pages, and with chunks. */
-static void an_exhausted_upstream_reaches_idle_caches(void **state) {
-  (void)state;
+TEST(an_exhausted_upstream_reaches_idle_caches) {
+  needs_fence();
   umemPoolMemory const memories[] = {umemPoolPages, umemPoolChunks};
   for (size_t i = 0; i < 2; i++) {
     umemLimit limit;
-    umemPool pool;
     umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
     options.memory = memories[i];
     assert_ok(umemLimit_ctor(&limit, &host, most_bytes()));
     assert_ok(umemPool_ctor(&pool, &limit, &options));
-    use_all_again_and_again(&pool);
-    umem_dtor(&pool);
+    use_all_again_and_again();
     assert_true(umemLimit_used(&limit) == 0);
     umem_dtor(&limit);
   }
 }
 
 /* Small blocks, of a class that no free block is left of. */
-static void a_small_block_is_found_in_idle_caches(void **state) {
-  (void)state;
-  umemPool pool;
+TEST(a_small_block_is_found_in_idle_caches) {
+  needs_fence();
   Crowd crowd;
   open_pool(&pool, &host, 0, 0, 4 << 20);
   begin(&crowd, &pool, 1);
   uintptr_t blocks[64];
-  for (size_t i = 0; i < 63; i++) blocks[i] = new_block(&pool, page);
-  for (size_t i = 0; i < 63; i++) umem_free(&pool, blocks[i]);
+  new_blocks(&pool, blocks, 63, page);
+  free_blocks(&pool, blocks, 63);
   end(&crowd);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
-static void views_are_reached(void **state) {
-  (void)state;
-  Shared s;
+TEST_OF_VIEWS(views_are_reached) {
+  needs_fence();
   Crowd crowd;
-  open_shared(&s, false, 0);
+  open_shared(false, 0);
   for (int of_view = 0; of_view < 2; of_view++) {
     begin(&crowd, &s.a, 2);
     uint64_t before = stats_of(&s.pool).largest_free;
@@ -204,14 +189,12 @@ static void views_are_reached(void **state) {
       assert_true(stats_of(&s.pool).reserved == 0);
     end(&crowd);
   }
-  close_shared(&s);
 }
 
 /* ---- threads that go on or end ---- */
 
-static void busy_threads_share_their_blocks(void **state) {
-  (void)state;
-  umemPool pool;
+TEST(busy_threads_share_their_blocks) {
+  needs_fence();
   Crowd crowd;
   open_pool(&pool, &host, 0, 0, 8 << 20);
   begin(&crowd, &pool, 3);
@@ -227,8 +210,6 @@ static void busy_threads_share_their_blocks(void **state) {
   umem_clear_status(&pool);
   umem_thread_clear();
   end(&crowd);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 static void *fill_and_end(void *argument) {
@@ -236,29 +217,22 @@ static void *fill_and_end(void *argument) {
   return NULL;
 }
 
-static void threads_may_end_meanwhile(void **state) {
-  (void)state;
-  umemPool pool;
-  assert_ok(umemPool_ctor(&pool, &host, NULL));
+TEST_OF_PAGES(threads_may_end_meanwhile) {
+  needs_fence();
   for (int i = 0; i < (setting_small() ? 10 : 200); i++) {
     pthread_t threads[4];
-    for (int k = 0; k < 4; k++)
-      assert_int_equal(pthread_create(&threads[k], NULL, fill_and_end, &pool), 0);
+    start_threads(threads, 4, fill_and_end, &pool);
     for (int k = 0; k < 10; k++) assert_ok(umem_trim(&pool, 0));
-    for (int k = 0; k < 4; k++) pthread_join(threads[k], NULL);
+    join_threads(threads, 4);
   }
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* ---- fork ---- */
 
 /* The caches of the parent's threads stay as they are: nobody knows what these were doing. */
-static void a_child_leaves_the_caches_of_its_parent(void **state) {
-  (void)state;
-  umemPool pool;
+TEST_OF_PAGES(a_child_leaves_the_caches_of_its_parent) {
+  needs_fence();
   Crowd crowd;
-  assert_ok(umemPool_ctor(&pool, &host, NULL));
   begin(&crowd, &pool, 2);
   uint64_t reserved = stats_of(&pool).reserved;
   pid_t child = fork();
@@ -269,20 +243,17 @@ static void a_child_leaves_the_caches_of_its_parent(void **state) {
     umem_free(&pool, adr);
     _exit(right && adr && stats.reserved > 0 && stats.reserved <= reserved ? 0 : 1);
   }
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   end(&crowd);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* The thread that has forked goes on in the child, where others reach its cache: to trim, and to
  * end a view. */
-static void *trim_it(void *pool) {
+static void *trim_it(void *unused) {
+  (void)unused;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
-  bool right = umem_trim(pool, 0) == umemOK && umemPool_stats(pool, &stats) == umemOK;
-  return right && !stats.reserved ? NULL : pool;
+  bool right = umem_trim(&pool, 0) == umemOK && umemPool_stats(&pool, &stats) == umemOK;
+  return right && !stats.reserved ? NULL : &pool;
 }
 
 static void *end_it(void *view) {
@@ -290,18 +261,14 @@ static void *end_it(void *view) {
   return NULL;
 }
 
-static int run_in_thread(void *(*work)(void *), void *argument) {
-  pthread_t thread;
-  void *result = NULL;
+static bool fails_in_thread(void *(*work)(void *), void *argument) {
   alarm(60);
-  if (pthread_create(&thread, NULL, work, argument) || pthread_join(thread, &result)) return 2;
-  return result ? 3 : 0;
+  return join_thread(start_thread(work, argument));
 }
 
-static void a_child_reaches_the_cache_of_the_thread_that_forked(void **state) {
-  (void)state;
+TEST(a_child_reaches_the_cache_of_the_thread_that_forked) {
+  needs_fence();
   for (int with_view = 0; with_view < 2; with_view++) {
-    umemPool pool;
     umemPoolOn view;
     void *ctx = with_view ? (void *)&view : (void *)&pool;
     assert_ok(umemPool_ctor(&pool, &host, NULL));
@@ -309,15 +276,12 @@ static void a_child_reaches_the_cache_of_the_thread_that_forked(void **state) {
     assert_true(fill_caches(ctx) && stats_of(&pool).reserved > 0);
     pid_t child = fork();
     if (child == 0) {
-      int wrong = with_view ? run_in_thread(end_it, &view) : 0;
-      _exit(wrong ? wrong : run_in_thread(trim_it, &pool));
+      bool wrong = with_view && fails_in_thread(end_it, &view);
+      _exit(wrong || fails_in_thread(trim_it, NULL));
     }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     if (with_view) umem_dtor(&view);
-    expect_nothing_left(&pool);
-    umem_dtor(&pool);
+    close_pool(&pool);
   }
 }
 
@@ -339,7 +303,6 @@ static bool forbid_fence(void) {
 enum { cannot_forbid = 77 };
 
 static int without_fence(void) {
-  umemPool pool;
   Crowd crowd;
   if (!forbid_fence()) return cannot_forbid;
   assert_ok(umemPool_ctor(&pool, &host, NULL));
@@ -347,37 +310,16 @@ static int without_fence(void) {
   assert_ok(umem_trim(&pool, 0));
   assert_true(stats_of(&pool).reserved > 0);
   end(&crowd);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   return 0;
 }
 
-static void without_a_fence_caches_stay(void **state) {
-  (void)state;
+TEST(without_a_fence_caches_stay) {
   pid_t child = fork();
   if (child == 0) _exit(without_fence());
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
+  int status = status_of(child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_forbid) skip();
   assert_int_equal(status, 0);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(a_trim_reaches_idle_caches),
-      cmocka_unit_test(a_trim_that_keeps_all_leaves_caches),
-      cmocka_unit_test(a_maximum_reaches_idle_caches),
-      cmocka_unit_test(an_exhausted_upstream_reaches_idle_caches),
-      cmocka_unit_test(a_small_block_is_found_in_idle_caches),
-      cmocka_unit_test(views_are_reached),
-      cmocka_unit_test(busy_threads_share_their_blocks),
-      cmocka_unit_test(threads_may_end_meanwhile),
-      cmocka_unit_test(a_child_leaves_the_caches_of_its_parent),
-      cmocka_unit_test(a_child_reaches_the_cache_of_the_thread_that_forked),
-  };
-  struct CMUnitTest const others[] = {cmocka_unit_test(without_a_fence_caches_stay)};
-  umemHost_ctor(&host);
-  if (!has_fence()) print_message("this system has no membarrier: idle caches are out of reach\n");
-  int failed = has_fence() ? cmocka_run_group_tests_name("idle caches", tests, NULL, NULL) : 0;
-  return failed + cmocka_run_group_tests_name("no fence", others, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,70 +3,16 @@
  * and it stays whole.
  *
  * On a double of the runtime, where a test can come between two calls. */
-#include "unit/cuda/cuda_help.h"
-
-#include <pthread.h>
+#include "pool_cuda_help.h"
 
 enum { n = 1 << 20, small = 4096, in_span = 16 };
 
-static umemCuda gpu;
-static umemCudaAsync base, a, b;
-static umemPool pool;
-static umemPoolOn on_a, on_b;
 static uintptr_t spans[in_span];
-
-static void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
-
-/* ---- the other thread ---- */
-
-/* It captures the stream of a, from begin to end. */
-typedef struct Capture {
-  pthread_t thread;
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  bool begun, ending;
-  int error; /* of its end */
-  bool is_whole;
-} Capture;
-
-static Capture capture;
-
-static void *capture_a(void *unused) {
-  (void)unused;
-  void *graph = NULL;
-  pthread_mutex_lock(&capture.mutex);
-  capture.error = fake_cudart_begin_capture(stream_of(&a));
-  capture.begun = true;
-  pthread_cond_broadcast(&capture.changed);
-  while (!capture.ending) pthread_cond_wait(&capture.changed, &capture.mutex);
-  if (!capture.error) capture.error = fake_cudart_end_capture(stream_of(&a), &graph);
-  capture.is_whole = graph;
-  pthread_mutex_unlock(&capture.mutex);
-  return NULL;
-}
-
-/* Returns when the capture has begun. */
-static void begin(void *unused) {
-  (void)unused;
-  capture = (Capture){.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-  if (pthread_create(&capture.thread, NULL, capture_a, NULL)) abort();
-  pthread_mutex_lock(&capture.mutex);
-  while (!capture.begun) pthread_cond_wait(&capture.changed, &capture.mutex);
-  pthread_mutex_unlock(&capture.mutex);
-}
-
-static void end_thread(void) {
-  pthread_mutex_lock(&capture.mutex);
-  capture.ending = true;
-  pthread_cond_broadcast(&capture.changed);
-  pthread_mutex_unlock(&capture.mutex);
-  pthread_join(capture.thread, NULL);
-}
 
 /* It begins and is over at once. */
 static void begin_and_end(void *unused) {
-  begin(unused);
-  end_thread();
+  begin_in_thread(unused);
+  end_in_thread();
 }
 
 /* ---- what this thread does meanwhile ---- */
@@ -113,20 +59,6 @@ static Scene const scenes[] = {
 
 /* ---- the moments ---- */
 
-static void open_all(void *upstream) {
-  umemPoolOptions options = {sizeof options, 0, n, 4 * n, umemPoolPages, 0};
-  expect_ok(umemPool_ctor(&pool, upstream, &options));
-  expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
-  expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
-}
-
-static void close_all(void) {
-  umem_dtor(&on_a);
-  umem_dtor(&on_b);
-  umem_dtor(&pool);
-  if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
-}
-
 static bool is_captured(void *stream) {
   umemCudaCapture state = umemCudaNoCapture;
   uint64_t id;
@@ -139,16 +71,16 @@ static bool is_captured(void *stream) {
 /* Whether there was such a moment: before the nth call of function. */
 static bool play(Scene const *scene, void *upstream, char const *function, unsigned long nth,
                  bool over_at_once) {
-  open_all(upstream);
+  open_with(upstream, n, 4 * n);
   scene->prepare();
-  capture = (Capture){0};
-  fake_cudart_before(function, nth, over_at_once ? begin_and_end : begin, NULL);
+  capture.begun = false;
+  fake_cudart_before(function, nth, over_at_once ? begin_and_end : begin_in_thread, NULL);
   scene->act();
   fake_cudart_before(NULL, 0, NULL, NULL);
   bool was_one = capture.begun;
   if (was_one) {
     bool drawn = is_captured(stream_of(&b)) || is_captured(stream_of(&base));
-    if (!over_at_once) end_thread();
+    if (!over_at_once) end_in_thread();
     if (drawn || !capture.is_whole)
       fail_msg("%s, %s, call %lu%s: %s", scene->name, function, nth, over_at_once ? ", over" : "",
                drawn ? "drawn in" : "the capture is broken");
@@ -172,24 +104,17 @@ static void play_all(void *upstream) {
   assert_true(moments > 100);
 }
 
-static void over_device_memory_nobody_is_drawn_in(void **state) {
-  (void)state;
-  play_all(&gpu);
-}
+ON_TEST(over_device_memory_nobody_is_drawn_in) { play_all(&gpu); }
 
-static void over_a_stream_nobody_is_drawn_in(void **state) {
-  (void)state;
-  play_all(&base);
-}
+ON_TEST(over_a_stream_nobody_is_drawn_in) { play_all(&base); }
 
 /* What a program asks for itself draws in, as CUDA does. */
-static void who_waits_for_a_captured_stream_is_drawn_in(void **state) {
-  (void)state;
-  begin(NULL);
+ON_TEST(who_waits_for_a_captured_stream_is_drawn_in) {
+  begin_in_thread(NULL);
   expect_ok(umem_wait(&b, &a));
   assert_true(is_captured(stream_of(&b)));
   expect_ok(umem_wait(&a, &b));
-  end_thread();
+  end_in_thread();
   assert_true(capture.is_whole);
 }
 
@@ -199,8 +124,7 @@ enum { large = 16 << 20 };
 
 /* The channels of a long copy stay outside, whatever comes of the copy: it is the program's to say
  * whether it belongs to the capture. */
-static void staging_is_not_drawn_in(void **state) {
-  (void)state;
+ON_TEST(staging_is_not_drawn_in) {
   static unsigned char bytes[large];
   umemHost host;
   expect_ok(umemHost_ctor(&host));
@@ -209,9 +133,9 @@ static void staging_is_not_drawn_in(void **state) {
   for (size_t i = 0; i < 2; i++) {
     memset(bytes, (int)i + 1, large);
     expect_ok(umem_set(&a, adr, 9, large));
-    fake_cudart_before(moments[i], 1, begin, NULL);
+    fake_cudart_before(moments[i], 1, begin_in_thread, NULL);
     expect_ok(umem_copy_from(&a, adr, &host, (uintptr_t)bytes, large));
-    end_thread();
+    end_in_thread();
     assert_true(capture.is_whole); /* no other stream is in it */
     memset(bytes, 0, large);
     expect_ok(umem_copy_to(&a, adr, &host, (uintptr_t)bytes, large));
@@ -221,33 +145,4 @@ static void staging_is_not_drawn_in(void **state) {
   umem_dtor(&host);
 }
 
-/* ---- set up ---- */
-
-static int all_set_up(void **state) {
-  cuda_set_up(state);
-  expect_ok(umemCuda_ctor(&gpu, 0));
-  expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&b, 0, UMEM_STREAM_NEW));
-  return 0;
-}
-
-static int all_tear_down(void **state) {
-  umem_dtor(&a);
-  umem_dtor(&b);
-  umem_dtor(&base);
-  umem_dtor(&gpu);
-  return cuda_tear_down(state);
-}
-
-#define CAPTURE_TEST(name) cmocka_unit_test_setup_teardown(name, all_set_up, all_tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      CAPTURE_TEST(over_device_memory_nobody_is_drawn_in),
-      CAPTURE_TEST(over_a_stream_nobody_is_drawn_in),
-      CAPTURE_TEST(who_waits_for_a_captured_stream_is_drawn_in),
-      CAPTURE_TEST(staging_is_not_drawn_in),
-  };
-  return cmocka_run_group_tests_name("views and captures", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,72 +1,15 @@
 /* pool_on_cuda.c - views of a pool on streams of CUDA: blocks that change streams, and captures. On
  * a double of the runtime that does nothing before it is demanded. */
-#include "unit/cuda/cuda_help.h"
+#include "pool_cuda_help.h"
 
 enum { n = 1 << 20, small = 4096, in_span = 16 };
 
-static umemCuda gpu;
-static umemCudaAsync base, a, b;
-static umemPool pool;
-static umemPoolOn on_a, on_b;
-
-static void open_all(void *upstream, size_t maximum) {
-  umemPoolOptions options = {sizeof options, 0, 0, maximum, umemPoolPages, 0};
-  expect_ok(umemPool_ctor(&pool, upstream, &options));
-  expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
-  expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
-}
-
-static void close_all(void) {
-  umem_dtor(&on_a);
-  umem_dtor(&on_b);
-  umem_dtor(&pool);
-  if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
-}
-
-static int open_contexts(void) {
-  expect_ok(umemCuda_ctor(&gpu, 0));
-  expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&b, 0, UMEM_STREAM_NEW));
-  return 0;
-}
-
-/* With pages the pool maps them; without it allocates chunks. */
-static int all_set_up(void **state) {
-  cuda_set_up(state);
-  return open_contexts();
-}
-static int chunks_set_up(void **state) {
-  cuda_set_up(state);
-  fake_cudart_machine()->device[0].no_pages = true;
-  return open_contexts();
-}
-
-static int all_tear_down(void **state) {
-  umem_dtor(&a);
-  umem_dtor(&b);
-  umem_dtor(&base);
-  umem_dtor(&gpu);
-  return cuda_tear_down(state);
-}
-
-static void *const upstreams[] = {&gpu, &base};
+static void open_all(void *upstream, size_t maximum) { open_with(upstream, 0, maximum); }
 
 static uint64_t reserved(void) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   expect_ok(umemPool_stats(&pool, &stats));
   return stats.reserved;
-}
-
-static void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
-
-static void begin_capture(void) { ok(fake_cudart_begin_capture(stream_of(&a))); }
-
-/* Of a; it must be whole. */
-static void end_capture(void) {
-  void *graph = NULL;
-  ok(fake_cudart_end_capture(stream_of(&a), &graph));
-  assert_non_null(graph);
 }
 
 /* What the last byte at adr is when the work of both is done, of b first. */
@@ -78,11 +21,17 @@ static int last_byte(uintptr_t adr) {
   return byte;
 }
 
+/* A test of a pool of chunks; of one of chunks, and of one of pages. */
+#define IN_CHUNKS(name) TEST_CASE_WITH(name, chunks_set_up, all_tear_down)
+#define IN_BOTH(name)                                                                              \
+  static void name(void **state);                                                                  \
+  ON_TEST(name##_of_pages) { name(state); }                                                        \
+  IN_CHUNKS(name)
+
 /* ---- order ---- */
 
 /* That the double shows what happens where nobody waits. */
-static void without_waiting_the_work_is_in_disorder(void **state) {
-  (void)state;
+IN_CHUNKS(without_waiting_the_work_is_in_disorder) {
   uintptr_t adr = block_of(&gpu, small);
   expect_ok(umem_set(&a, adr, 1, small));
   expect_ok(umem_set(&b, adr, 2, small));
@@ -91,8 +40,7 @@ static void without_waiting_the_work_is_in_disorder(void **state) {
 }
 
 /* Of a span, a range that waits for its like, and a range. */
-static void a_block_changes_streams_in_order(void **state) {
-  (void)state;
+IN_BOTH(a_block_changes_streams_in_order) {
   size_t const sizes[] = {small, n, 8 * n};
   for (size_t k = 0; k < 6; k++) {
     size_t size = sizes[k / 2];
@@ -111,8 +59,7 @@ static void a_block_changes_streams_in_order(void **state) {
 }
 
 /* What went back to the upstream and comes again. */
-static void a_chunk_changes_streams_in_order(void **state) {
-  (void)state;
+IN_BOTH(a_chunk_changes_streams_in_order) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k], n);
     uintptr_t adr = block_of(&on_a, n);
@@ -127,8 +74,7 @@ static void a_chunk_changes_streams_in_order(void **state) {
   }
 }
 
-static void copies_are_those_of_the_queue(void **state) {
-  (void)state;
+IN_BOTH(copies_are_those_of_the_queue) {
   umemHost host;
   unsigned char bytes[small], back[small];
   expect_ok(umemHost_ctor(&host));
@@ -150,8 +96,7 @@ static void copies_are_those_of_the_queue(void **state) {
 /* ---- what is on the legacy stream ---- */
 
 /* The last bytes of a short copy may arrive when it has returned. */
-static void late_bytes_come_before_who_gets_the_block(void **state) {
-  (void)state;
+IN_BOTH(late_bytes_come_before_who_gets_the_block) {
   umemHost host;
   unsigned char bytes[small];
   size_t const sizes[] = {small, n, 8 * n};
@@ -178,8 +123,7 @@ static void late_bytes_come_before_who_gets_the_block(void **state) {
 static void write_threes(void *adr) { memset(fake_cudart_at((uintptr_t)adr, small), 3, small); }
 
 /* Kernels too, whose blocks may be freed when they are queued. */
-static void kernels_come_before_who_gets_the_block(void **state) {
-  (void)state;
+IN_BOTH(kernels_come_before_who_gets_the_block) {
   open_all(&gpu, n);
   uintptr_t adr = block_of(&pool, n);
   enter(0);
@@ -196,8 +140,7 @@ static void kernels_come_before_who_gets_the_block(void **state) {
 }
 
 /* Also where the block went back to a pool below this one, which gives it out as a chunk. */
-static void kernels_come_before_who_gets_the_chunk(void **state) {
-  (void)state;
+IN_BOTH(kernels_come_before_who_gets_the_chunk) {
   umemPool below;
   umemPoolOptions options = {sizeof options, 0, 0, n, umemPoolPages, 0};
   expect_ok(umemPool_ctor(&below, &gpu, &options));
@@ -218,8 +161,7 @@ static void kernels_come_before_who_gets_the_chunk(void **state) {
 
 /* ---- captures ---- */
 
-static void a_captured_view_gives_what_it_has(void **state) {
-  (void)state;
+IN_BOTH(a_captured_view_gives_what_it_has) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k], 0);
     umem_free(&on_b, block_of(&on_b, 2 * n)); /* which a would take otherwise */
@@ -251,8 +193,7 @@ static void a_captured_view_gives_what_it_has(void **state) {
   }
 }
 
-static void nobody_takes_from_a_captured_view(void **state) {
-  (void)state;
+IN_CHUNKS(nobody_takes_from_a_captured_view) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k], 2 * n);
     uintptr_t adr = block_of(&on_a, n);
@@ -271,8 +212,7 @@ static void nobody_takes_from_a_captured_view(void **state) {
 }
 
 /* Blocks freed while a is captured, in a span that b has free blocks of too. */
-static void captured_frees_keep_nobody_waiting(void **state) {
-  (void)state;
+IN_BOTH(captured_frees_keep_nobody_waiting) {
   uintptr_t adr[in_span];
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k], 0);
@@ -294,8 +234,7 @@ static void captured_frees_keep_nobody_waiting(void **state) {
 }
 
 /* Nor does anybody take such a span. */
-static void captured_frees_are_out_of_reach(void **state) {
-  (void)state;
+IN_BOTH(captured_frees_are_out_of_reach) {
   uintptr_t adr[in_span];
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k], in_span * small);
@@ -317,8 +256,7 @@ static void captured_frees_are_out_of_reach(void **state) {
 }
 
 /* The pool's own order is that of a, which is captured. */
-static void an_upstream_may_be_captured(void **state) {
-  (void)state;
+IN_CHUNKS(an_upstream_may_be_captured) {
   open_all(&a, 4 * n);
   uintptr_t adr = block_of(&on_b, n), other = block_of(&pool, n);
   umem_free(&on_b, adr);
@@ -336,8 +274,7 @@ static void an_upstream_may_be_captured(void **state) {
   close_all();
 }
 
-static void a_view_may_end_while_it_is_captured(void **state) {
-  (void)state;
+IN_BOTH(a_view_may_end_while_it_is_captured) {
   for (size_t k = 0; k < 2; k++) {
     open_all(upstreams[k], 0);
     uintptr_t live = block_of(&on_a, n);
@@ -360,34 +297,4 @@ static void a_view_may_end_while_it_is_captured(void **state) {
   }
 }
 
-#define ON_TEST(name) cmocka_unit_test_setup_teardown(name, all_set_up, all_tear_down)
-#define IN_CHUNKS(name) cmocka_unit_test_setup_teardown(name, chunks_set_up, all_tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      IN_CHUNKS(without_waiting_the_work_is_in_disorder),
-      IN_CHUNKS(a_block_changes_streams_in_order),
-      IN_CHUNKS(a_chunk_changes_streams_in_order),
-      IN_CHUNKS(copies_are_those_of_the_queue),
-      IN_CHUNKS(late_bytes_come_before_who_gets_the_block),
-      IN_CHUNKS(kernels_come_before_who_gets_the_block),
-      IN_CHUNKS(kernels_come_before_who_gets_the_chunk),
-      IN_CHUNKS(a_captured_view_gives_what_it_has),
-      IN_CHUNKS(nobody_takes_from_a_captured_view),
-      IN_CHUNKS(captured_frees_keep_nobody_waiting),
-      IN_CHUNKS(captured_frees_are_out_of_reach),
-      IN_CHUNKS(an_upstream_may_be_captured),
-      IN_CHUNKS(a_view_may_end_while_it_is_captured),
-      ON_TEST(a_block_changes_streams_in_order),
-      ON_TEST(a_chunk_changes_streams_in_order),
-      ON_TEST(copies_are_those_of_the_queue),
-      ON_TEST(late_bytes_come_before_who_gets_the_block),
-      ON_TEST(kernels_come_before_who_gets_the_block),
-      ON_TEST(kernels_come_before_who_gets_the_chunk),
-      ON_TEST(a_captured_view_gives_what_it_has),
-      ON_TEST(captured_frees_keep_nobody_waiting),
-      ON_TEST(captured_frees_are_out_of_reach),
-      ON_TEST(a_view_may_end_while_it_is_captured),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -14,29 +14,40 @@ typedef struct Shared {
   umemPoolOn a, b, c; /* on the first three */
 } Shared;
 
-static inline void open_shared(Shared *self, bool ordered, size_t maximum) {
-  self->clocks = clocks_create();
-  assert_non_null(self->clocks);
-  assert_ok(clock_queue_ctor(&self->base, self->clocks, ordered ? 0 : -1));
-  for (int i = 0; i < 5; i++) assert_ok(clock_queue_ctor(&self->queue[i], self->clocks, i + 1));
-  open_pool(&self->pool, &self->base, 0, 0, maximum);
-  assert_ok(umemPoolOn_ctor(&self->a, &self->pool, &self->queue[0]));
-  assert_ok(umemPoolOn_ctor(&self->b, &self->pool, &self->queue[1]));
-  assert_ok(umemPoolOn_ctor(&self->c, &self->pool, &self->queue[2]));
+static Shared s;
+
+static inline void open_shared(bool ordered, size_t maximum) {
+  s.clocks = clocks_create();
+  assert_non_null(s.clocks);
+  assert_ok(clock_queue_ctor(&s.base, s.clocks, ordered ? 0 : -1));
+  for (int i = 0; i < 5; i++) assert_ok(clock_queue_ctor(&s.queue[i], s.clocks, i + 1));
+  open_pool(&s.pool, &s.base, 0, 0, maximum);
+  assert_ok(umemPoolOn_ctor(&s.a, &s.pool, &s.queue[0]));
+  assert_ok(umemPoolOn_ctor(&s.b, &s.pool, &s.queue[1]));
+  assert_ok(umemPoolOn_ctor(&s.c, &s.pool, &s.queue[2]));
 }
 
 /* All that is not destructed yet ends; no race was found, and nothing is left. */
-static inline void close_shared(Shared *self) {
-  umem_dtor(&self->a);
-  umem_dtor(&self->b);
-  umem_dtor(&self->c);
-  umem_dtor(&self->pool);
-  for (int i = 0; i < 5; i++) umem_dtor(&self->queue[i]);
-  umem_dtor(&self->base);
-  if (clocks_race(self->clocks)) fail_msg("%s", clocks_race(self->clocks));
-  assert_int_equal(clocks_allocated(self->clocks), 0);
-  clocks_destroy(self->clocks);
+static inline void close_shared(void) {
+  umem_dtor(&s.a);
+  umem_dtor(&s.b);
+  umem_dtor(&s.c);
+  umem_dtor(&s.pool);
+  for (int i = 0; i < 5; i++) umem_dtor(&s.queue[i]);
+  umem_dtor(&s.base);
+  if (clocks_race(s.clocks)) fail_msg("%s", clocks_race(s.clocks));
+  assert_int_equal(clocks_allocated(s.clocks), 0);
+  clocks_destroy(s.clocks);
+  s.clocks = NULL;
 }
+
+static inline int close_views(void **state) {
+  if (s.clocks) close_shared();
+  return close_all(state);
+}
+
+/* The test opens s, and need not close it. */
+#define TEST_OF_VIEWS(name) TEST_CASE_WITH(name, have_host, close_views)
 
 static inline void *queue_under(void *view) {
   umemVirtual *ctx = view;

@@ -13,14 +13,13 @@ static int middle_byte(FakeAsync *last, FakeAsync *first, uintptr_t adr, size_t 
   return *fake_store_at(last->super.store, adr + nbytes / 2, 1);
 }
 
-TEST_CASE(late_work_comes_first) {
+TEST(late_work_comes_first) {
   size_t const sizes[] = {4096, mebi, 8 * mebi};
   FakeAsync base, a, b;
   assert_ok(fake_async_ctor(&base));
   assert_ok(fake_async_ctor_on(&a, &base));
   assert_ok(fake_async_ctor_on(&b, &base));
   for (size_t i = 0; i < 3; i++) {
-    umemPool pool;
     umemPoolOn on_a, on_b;
     open_pool(&pool, &base, 0, 0, sizes[i] < mebi ? 64 * kibi : sizes[i]);
     assert_ok(umemPoolOn_ctor(&on_a, &pool, &a));
@@ -50,9 +49,8 @@ TEST_CASE(late_work_comes_first) {
 
 /* ---- waits that fail ---- */
 
-TEST_CASE(where_waiting_fails_others_are_tried) {
-  Shared s;
-  open_shared(&s, false, 0);
+TEST_OF_VIEWS(where_waiting_fails_others_are_tried) {
+  open_shared(false, 0);
   umem_free(&s.a, new_used(&s.a, mebi));
   clocks_fail_waits(s.clocks, 1);
   uintptr_t adr = new_used(&s.b, 1000); /* of a chunk of its own */
@@ -62,36 +60,30 @@ TEST_CASE(where_waiting_fails_others_are_tried) {
   umem_free(&s.a, new_used(&s.a, mebi)); /* what could not pass is a's as before */
   assert_int_equal(clocks_waits(s.clocks), waits);
   umem_free(&s.b, adr);
-  close_shared(&s);
 }
 
-TEST_CASE(a_failure_of_waiting_is_reported) {
-  Shared s;
-  open_shared(&s, true, mebi);
+TEST_OF_VIEWS(a_failure_of_waiting_is_reported) {
+  open_shared(true, mebi);
   clocks_fail_waits(s.clocks, 9);
-  assert_true(umem_alloc(&s.b, 1000) == 0);
-  expect_failure(&s.b, umemRuntimeError, "umem_alloc: waiting has failed");
+  expect_no_block(&s.b, umem_alloc(&s.b, 1000), umemRuntimeError, "umem_alloc: waiting has failed");
   assert_int_equal(clocks_allocated(s.clocks), 0);
   clocks_fail_waits(s.clocks, 0);
   umem_free(&s.b, new_used(&s.b, 1000));
   clocks_fail_waits(s.clocks, 1);
-  assert_int_equal(umem_trim(&s.b, 0), umemRuntimeError);
-  expect_failure(&s.b, umemRuntimeError, "umem_trim: waiting has failed");
+  expect_status(&s.b, umem_trim(&s.b, 0), umemRuntimeError, "umem_trim: waiting has failed");
   clocks_fail_waits(s.clocks, 1);
   assert_int_equal(umem_trim(&s.pool, 0), umemRuntimeError);
   umem_thread_clear();
   assert_ok(umem_trim(&s.pool, 0));
   assert_int_equal(stats_of(&s.pool).reserved, 0);
-  close_shared(&s);
 }
 
 /* Nobody believes that a mixed span was waited for when it was not. */
-TEST_CASE(a_mixed_span_stays_what_it_is) {
+TEST_OF_VIEWS(a_mixed_span_stays_what_it_is) {
   for (unsigned failing = 1; failing < 4; failing++) {
     enum { size = 4096, count = 16 };
-    Shared s;
     uintptr_t adr[count];
-    open_shared(&s, true, 64 * kibi);
+    open_shared(true, 64 * kibi);
     for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
     umem_free(&s.a, adr[0]);
     empty_caches(&s.a);
@@ -106,7 +98,7 @@ TEST_CASE(a_mixed_span_stays_what_it_is) {
     uintptr_t other = new_used(&s.c, size);
     assert_true(one || umem_alloc(&s.c, size) != 0);
     assert_true(other != 0);
-    close_shared(&s);
+    close_shared();
   }
 }
 
@@ -115,7 +107,6 @@ TEST_CASE(a_mixed_span_stays_what_it_is) {
 /* An adaptor of a queue. */
 typedef struct Busy {
   umemVirtual super;
-  Shared *shared;
   ClockQueue *queue;
   uintptr_t freed; /* where what passes begins */
   unsigned calls;
@@ -123,14 +114,13 @@ typedef struct Busy {
 
 static void busy_wait(umemVirtual *ctx, umemVirtual *other) {
   Busy *self = (Busy *)ctx;
-  Shared *s = self->shared;
   self->calls++;
-  umem_free(&s->pool, umem_alloc(&s->pool, 100000));
-  umem_free(&s->c, umem_alloc(&s->c, 3000));
-  assert_int_equal(stats_of(&s->pool).blocks, 0);
+  umem_free(&s.pool, umem_alloc(&s.pool, 100000));
+  umem_free(&s.c, umem_alloc(&s.c, 3000));
+  assert_int_equal(stats_of(&s.pool).blocks, 0);
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
-  umem_free(&s->pool, self->freed); /* a second time */
+  umem_free(&s.pool, self->freed); /* a second time */
   umemAttempt_end(&attempt);
   assert_int_equal(attempt.type, umemValueError);
   umem_wait(self->queue, other);
@@ -138,12 +128,11 @@ static void busy_wait(umemVirtual *ctx, umemVirtual *other) {
 
 static umemVirtual *busy_upstream(umemVirtual *ctx) { return &((Busy *)ctx)->queue->super; }
 
-TEST_CASE(waiting_may_use_the_pool) {
+TEST_OF_VIEWS(waiting_may_use_the_pool) {
   static struct umemVtbl const vtbl = {.wait = busy_wait, .upstream = busy_upstream};
-  Shared s;
   umemPoolOn view;
-  open_shared(&s, true, 8 * mebi);
-  Busy busy = {.shared = &s, .queue = &s.queue[3]};
+  open_shared(true, 8 * mebi);
+  Busy busy = {.queue = &s.queue[3]};
   umemVirtual_ctor(&busy.super, NULL);
   busy.super.vptr = &vtbl;
   busy.super.capabilities = s.queue[3].super.capabilities;
@@ -155,7 +144,6 @@ TEST_CASE(waiting_may_use_the_pool) {
   clock_use(&s.queue[3], adr, 5000);
   umem_free(&view, adr);
   umem_dtor(&view);
-  close_shared(&s);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -231,8 +231,8 @@ PAGES_TEST(spare_pages_are_new_before_others_move) {
 PAGES_TEST(wrong_spares_are_refused) {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   options.spare = 1001;
-  assert_int_equal(umemPool_ctor(&pool, &paged, &options), umemValueError);
-  expect_failure(&pool, umemValueError, "spare is 1001 percent: at most 1000 are possible");
+  expect_status(&pool, umemPool_ctor(&pool, &paged, &options), umemValueError,
+                "spare is 1001 percent: at most 1000 are possible");
 }
 
 /* A program that was compiled before there was this member. */
@@ -279,18 +279,13 @@ PAGES_TEST(trim_keeps_what_it_shall) {
 int __lsan_do_recoverable_leak_check(void);
 
 /* Where LeakSanitizer is: it sees what only a block of RAM points to. */
-PAGES_TEST(pointers_in_pages_are_seen) {
-  umemHost host;
-  assert_ok(umemHost_ctor(&host));
-  open_pool(&pool, &host, 0, 0, 0);
+TEST_OF_PAGES(pointers_in_pages_are_seen) {
   void **block = (void **)new_block(&pool, 100);
   *block = malloc(123);
   assert_non_null(*block);
   if (__lsan_do_recoverable_leak_check) assert_int_equal(__lsan_do_recoverable_leak_check(), 0);
   free(*block);
   umem_free(&pool, (uintptr_t)block);
-  umem_dtor(&pool);
-  umem_dtor(&host);
 }
 
 /* ---- addresses ---- */
@@ -343,8 +338,8 @@ PAGES_TEST(the_maximum_is_used_up) {
   uintptr_t adr[16];
   size_t const size = 2 * page;
   for (unsigned i = 0; i < 16; i++) adr[i] = filled_block(size - 4096 * (i % 2), (unsigned char)i);
-  assert_true(umem_alloc(&pool, page + 1) == 0);
-  expect_failure(&pool, umemMemoryError, "the pool holds 2097152 of at most 2097152 bytes");
+  expect_no_block(&pool, umem_alloc(&pool, page + 1), umemMemoryError,
+                  "the pool holds 2097152 of at most 2097152 bytes");
   for (unsigned i = 0; i < 16; i += 2) umem_free(&pool, adr[i]);
   uintptr_t large = filled_block(8 * page, 77); /* of pages that are free as a whole */
   for (unsigned i = 1; i < 16; i += 2)
@@ -361,8 +356,7 @@ PAGES_TEST(a_full_upstream_serves_what_fits) {
   open_plain(0);
   uintptr_t one = filled_block(7 * page, 1), two = filled_block(2 * page, 2);
   umem_free(&pool, one);
-  assert_true(umem_alloc(&pool, 10 * page) == 0);
-  expect_failure(&pool, umemMemoryError, "no block here");
+  expect_no_block(&pool, umem_alloc(&pool, 10 * page), umemMemoryError, "no block here");
   umem_clear_status(&paged);
   assert_true(is_filled(two, 2 * page, 2));
   one = filled_block(8 * page, 3);

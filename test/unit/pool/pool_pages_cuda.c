@@ -2,55 +2,16 @@
  * only when the work on it is done, and stays where a capture may use it. On a double of the
  * runtime that does nothing before it is demanded, and finds each use of a page that is gone. */
 #include "settings.h"
-#include "unit/cuda/cuda_help.h"
-
-#include <pthread.h>
+#include "pool_cuda_help.h"
 
 enum { mebi = 1 << 20, page = 2 * mebi, piece = 3 * page, some = 4096 };
 
-static umemCuda gpu;
-static umemCudaAsync base, a, b;
-static umemPool pool;
-static umemPoolOn on_a, on_b;
+static void open_all(void *upstream) { open_with(upstream, 0, 0); }
 
-static void *const upstreams[] = {&gpu, &base};
-
-static int all_set_up(void **state) {
-  cuda_set_up(state);
-  expect_ok(umemCuda_ctor(&gpu, 0));
-  expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&b, 0, UMEM_STREAM_NEW));
-  return 0;
-}
-
-static int all_tear_down(void **state) {
-  umem_dtor(&a);
-  umem_dtor(&b);
-  umem_dtor(&base);
-  umem_dtor(&gpu);
-  return cuda_tear_down(state);
-}
-
-static void open_with(void *upstream, size_t growth) {
-  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
-  options.growth = growth;
-  expect_ok(umemPool_ctor(&pool, upstream, &options));
-  expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
-  expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
-}
-
-static void open_all(void *upstream) { open_with(upstream, 0); }
-
-static void close_all(void) {
-  umem_dtor(&on_a);
-  umem_dtor(&on_b);
-  umem_dtor(&pool);
-  if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
+static void close_empty(void) {
+  close_all();
   assert_int_equal(fake_cudart_live().pages + fake_cudart_live().ranges, 0);
 }
-
-static void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
 
 static size_t pages(void) { return fake_cudart_live().pages; }
 
@@ -70,8 +31,6 @@ static void expect_byte(uintptr_t adr, unsigned char c) {
   assert_int_equal(byte, c);
 }
 
-#define ON_TEST(name) TEST_CASE_WITH(name, all_set_up, all_tear_down)
-
 /* ---- order ---- */
 
 ON_TEST(a_moved_page_has_no_work) {
@@ -88,7 +47,7 @@ ON_TEST(a_moved_page_has_no_work) {
     expect_byte(wall, 8);
     umem_free(&on_a, large);
     umem_free(&on_a, wall);
-    close_all();
+    close_empty();
   }
 }
 
@@ -103,7 +62,7 @@ ON_TEST(pages_of_another_view_move) {
     expect_byte(large + 5 * page - 1, 2);
     umem_free(&on_b, large);
     umem_free(&on_a, wall);
-    close_all();
+    close_empty();
   }
 }
 
@@ -114,7 +73,7 @@ ON_TEST(large_pages_have_no_work) {
   for (size_t k = 0; k < 2; k++)
     for (int other = 0; other < 2; other++) {
       void *on = other ? (void *)&on_b : (void *)&on_a;
-      open_with(upstreams[k], large);
+      open_with(upstreams[k], large, 0);
       uintptr_t busy = block_of(&on_a, 2 * (size_t)large), wall = block_of(&on_a, large);
       expect_ok(umem_set(&on_a, wall, 8, some));
       expect_ok(umem_set(&on_a, busy + large - some / 2, 1, some));
@@ -132,7 +91,7 @@ ON_TEST(large_pages_have_no_work) {
       expect_ok(umem_synchronize(&b));
       expect_byte(wall, 8);
       umem_free(&on_a, wall);
-      close_all();
+      close_empty();
     }
 }
 
@@ -145,7 +104,7 @@ ON_TEST(trimmed_pages_have_no_work) {
     expect_ok(umem_synchronize(&a));
     expect_byte(wall, 8);
     umem_free(&on_a, wall);
-    close_all();
+    close_empty();
   }
 }
 
@@ -231,21 +190,13 @@ ON_TEST(another_gpu_uses_pages_wherever_they_move) {
       umem_free(&on_b, again);
       expect_ok(umem_trim(&pool, 0));
       assert_int_equal(pages(), 0);
-      close_all();
+      close_empty();
     }
   umem_free(&other, there);
   umem_dtor(&other);
 }
 
 /* ---- captures ---- */
-
-static void begin_capture(void) { ok(fake_cudart_begin_capture(stream_of(&a))); }
-
-static void end_capture(void) {
-  void *graph = NULL;
-  ok(fake_cudart_end_capture(stream_of(&a), &graph));
-  assert_non_null(graph);
-}
 
 ON_TEST(pages_of_a_captured_view_stay) {
   for (size_t k = 0; k < 2; k++) {
@@ -264,7 +215,7 @@ ON_TEST(pages_of_a_captured_view_stay) {
     assert_int_equal(pages(), 4);
     end_capture();
     umem_free(&on_a, wall);
-    close_all();
+    close_empty();
   }
 }
 
@@ -277,7 +228,7 @@ ON_TEST(a_captured_view_gets_no_pages) {
   assert_int_equal(fake_cudart_live().blocks, 1);
   umem_free(&on_a, adr);
   end_capture();
-  close_all();
+  close_empty();
 }
 
 ON_TEST(a_view_gets_pages_of_a_captured_upstream) {
@@ -291,50 +242,10 @@ ON_TEST(a_view_gets_pages_of_a_captured_upstream) {
   umem_clear_status(&pool);
   umem_clear_status(&a);
   end_capture();
-  close_all();
+  close_empty();
 }
 
-/* Another thread begins a capture before any call that is made while pages move. */
-static struct {
-  pthread_t thread;
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  bool begun, ending, whole;
-} capture = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-static void *capture_a(void *unused) {
-  (void)unused;
-  void *graph = NULL;
-  pthread_mutex_lock(&capture.mutex);
-  capture.begun = fake_cudart_begin_capture(stream_of(&a)) == umemCudaSuccess;
-  pthread_cond_broadcast(&capture.changed);
-  while (!capture.ending) pthread_cond_wait(&capture.changed, &capture.mutex);
-  capture.whole = !fake_cudart_end_capture(stream_of(&a), &graph) && graph;
-  pthread_mutex_unlock(&capture.mutex);
-  return NULL;
-}
-
-static void begin_in_between(void *unused) {
-  (void)unused;
-  capture.begun = capture.ending = capture.whole = false;
-  if (pthread_create(&capture.thread, NULL, capture_a, NULL)) abort();
-  pthread_mutex_lock(&capture.mutex);
-  while (!capture.begun) pthread_cond_wait(&capture.changed, &capture.mutex);
-  pthread_mutex_unlock(&capture.mutex);
-}
-
-static bool end_in_between(void) {
-  if (!capture.begun) return false;
-  pthread_mutex_lock(&capture.mutex);
-  capture.ending = true;
-  pthread_cond_broadcast(&capture.changed);
-  pthread_mutex_unlock(&capture.mutex);
-  pthread_join(capture.thread, NULL);
-  assert_true(capture.whole);
-  capture.begun = false;
-  return true;
-}
-
+/* Another thread does, while pages move. */
 ON_TEST(a_capture_may_begin_at_any_call) {
   static char const *const calls[] = {"event_record", "event_synchronize", "stream_capture",
                                       "stream_wait",  "page_retain",       "page_map",
@@ -346,11 +257,16 @@ ON_TEST(a_capture_may_begin_at_any_call) {
         void *on = k / 2 ? &on_b : &on_a;
         open_all(upstreams[k % 2]);
         uintptr_t wall = free_busy_piece(&on_a);
-        fake_cudart_before(calls[c], nth, begin_in_between, NULL);
+        capture.begun = false;
+        fake_cudart_before(calls[c], nth, begin_in_thread, NULL);
         uintptr_t large = umem_alloc(on, 5 * page);
         fake_cudart_before(NULL, 0, NULL, NULL);
         if (large && !capture.begun) expect_ok(umem_set(on, large + page - some / 2, 2, some));
-        met += end_in_between();
+        if (capture.begun) {
+          end_in_thread();
+          assert_true(capture.is_whole);
+          met++;
+        }
         umem_thread_clear();
         umem_clear_status(on);
         umem_clear_status(upstreams[k % 2]);
@@ -358,7 +274,7 @@ ON_TEST(a_capture_may_begin_at_any_call) {
         expect_ok(umem_synchronize(&a));
         if (large) umem_free(on, large);
         umem_free(&on_a, wall);
-        close_all();
+        close_empty();
       }
   assert_true(met > 20);
 }
@@ -395,7 +311,7 @@ ON_TEST(each_call_may_fail) {
       expect_byte(wall, 8);
       umem_free(&on_a, large);
       umem_free(&on_a, wall);
-      close_all();
+      close_empty();
     } while (nth <= calls);
     assert_true(nth > 30);
   }
@@ -412,7 +328,7 @@ ON_TEST(a_driver_that_maps_nothing_allocates) {
     assert_int_equal(fake_cudart_live().blocks, !again);
     umem_free(&pool, adr);
     umem_clear_status(&gpu);
-    close_all();
+    close_empty();
   }
 }
 
@@ -434,7 +350,7 @@ ON_TEST(what_is_not_there_maps_no_page) {
   umem_free(&pool, block_of(&pool, piece));
   umem_clear_status(&pool);
   umem_clear_status(&gpu);
-  close_all();
+  close_empty();
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -8,7 +8,6 @@
 #include "fake/paged.h"
 
 static Paged paged;
-static umemPool pool;
 enum { page = pagedSize };
 
 static inline int set_up(void **state) {

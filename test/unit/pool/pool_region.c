@@ -12,22 +12,19 @@ typedef struct Block {
 } Block;
 
 typedef struct Run {
-  umemPool pool;
   Block blocks[most_blocks];
   size_t count;
   uint64_t state, denied;
 } Run;
 
-static umemHost host;
-
 /* ---- one region after the other ---- */
 
 /* Ends, like a file that is read, with false and no status. */
-static size_t count_regions(umemPool *pool, umemPoolRegion *sum) {
+static size_t count_regions(umemPoolRegion *sum) {
   size_t count = 0;
   umemPoolRegion region = UMEM_POOL_REGION_INIT, before = UMEM_POOL_REGION_INIT;
   *sum = before;
-  for (uintptr_t adr = 0; umemPool_next_region(pool, adr, &region); adr = region.adr + 1) {
+  for (uintptr_t adr = 0; umemPool_next_region(&pool, adr, &region); adr = region.adr + 1) {
     assert_true(!count || region.adr >= before.adr + before.nbytes);
     assert_true(region.used + region.largest_free <= region.nbytes);
     assert_true(!region.used == !region.ranges);
@@ -43,15 +40,15 @@ static size_t count_regions(umemPool *pool, umemPoolRegion *sum) {
 
 static void check_regions(Run *run) {
   umemPoolRegion sum;
-  count_regions(&run->pool, &sum);
-  umemPoolStats stats = stats_of(&run->pool);
+  count_regions(&sum);
+  umemPoolStats stats = stats_of(&pool);
   assert_true(sum.nbytes == stats.reserved && sum.used >= stats.used);
   assert_true(sum.ranges == run->count &&
               sum.used == stats.used); /* there are large blocks alone */
   for (size_t i = 0; i < run->count; i++) {
     umemPoolRegion region = UMEM_POOL_REGION_INIT;
     uintptr_t from = 0;
-    while (umemPool_next_region(&run->pool, from, &region) &&
+    while (umemPool_next_region(&pool, from, &region) &&
            region.adr + region.nbytes <= run->blocks[i].adr)
       from = region.adr + 1;
     assert_true(region.adr <= run->blocks[i].adr &&
@@ -63,9 +60,10 @@ static void check_regions(Run *run) {
 
 /* Chunks without a block go back, so those with one leave too little. */
 static bool chunks_leave_room(Run *run, size_t size) {
+  (void)run;
   uint64_t held = 0;
   umemPoolRegion region = UMEM_POOL_REGION_INIT;
-  for (uintptr_t adr = 0; umemPool_next_region(&run->pool, adr, &region); adr = region.adr + 1)
+  for (uintptr_t adr = 0; umemPool_next_region(&pool, adr, &region); adr = region.adr + 1)
     if (region.used) held += region.nbytes;
   return held + (size + 4095) / 4096 * 4096 <= limit;
 }
@@ -90,26 +88,26 @@ static bool pages_leave_room(Run *run, size_t size) {
 
 static void allocate(Run *run, bool (*leave_room)(Run *, size_t)) {
   size_t size = 68 * kibi + below(&run->state, below(&run->state, 8) ? mebi : 8 * mebi);
-  uintptr_t adr = umem_alloc(&run->pool, size);
+  uintptr_t adr = umem_alloc(&pool, size);
   if (adr) {
     run->blocks[run->count++] = (Block){adr, size};
     return;
   }
-  expect_failure(&run->pool, umemMemoryError, "no room for");
+  expect_failure(&pool, umemMemoryError, "no room for");
   run->denied++;
   if (leave_room(run, size)) fail_msg("%zu bytes were denied, but there is room", size);
 }
 
 static void release(Run *run) {
   Block *block = &run->blocks[below(&run->state, run->count)];
-  umem_free(&run->pool, block->adr);
+  umem_free(&pool, block->adr);
   *block = run->blocks[--run->count];
 }
 
 static void run_under_limit(void *upstream, bool (*leave_room)(Run *, size_t)) {
   static Run run;
   run = (Run){.state = 1};
-  open_pool(&run.pool, upstream, 0, 0, limit);
+  open_pool(&pool, upstream, 0, 0, limit);
   uint64_t count = operations() > 300000 ? operations() / 100 : 3000;
   for (uint64_t i = 0; i < count; i++) {
     if (run.count < most_blocks && (!run.count || below(&run.state, 100) < 55))
@@ -117,35 +115,29 @@ static void run_under_limit(void *upstream, bool (*leave_room)(Run *, size_t)) {
     else
       release(&run);
     if (i % 1000 == 0) check_regions(&run);
-    assert_true(stats_of(&run.pool).reserved <= limit);
+    assert_true(stats_of(&pool).reserved <= limit);
   }
   assert_true(run.denied > count / 1000);
   while (run.count) release(&run);
-  expect_nothing_left(&run.pool);
-  umem_dtor(&run.pool);
+  expect_nothing_left(&pool);
+  umem_dtor(&pool);
 }
 
-TEST_CASE(chunks_serve_what_their_blocks_leave) {
-  umemFault plain; /* it has no pages */
-  assert_ok(umemFault_ctor(&plain, &host, NULL));
-  run_under_limit(&plain, chunks_leave_room);
-  umem_dtor(&plain);
-}
+TEST(chunks_serve_what_their_blocks_leave) { run_under_limit(&plain, chunks_leave_room); }
 
-TEST_CASE(pages_serve_what_their_blocks_leave) { run_under_limit(&host, pages_leave_room); }
+TEST(pages_serve_what_their_blocks_leave) { run_under_limit(&host, pages_leave_room); }
 
 /* ---- what it says ---- */
 
-TEST_CASE(regions_are_described) {
+TEST(regions_are_described) {
   umemFile file;
-  umemPool pool;
   umemPoolRegion region = UMEM_POOL_REGION_INIT, sum;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   open_pool(&pool, &file, 0, 0, 0);
   assert_false(umemPool_next_region(&pool, 0, &region));
   uintptr_t one = new_block(&pool, 2 * mebi), other = new_block(&pool, 4 * mebi);
   uintptr_t small = new_block(&pool, 100), third = new_block(&pool, 100 * kibi);
-  assert_true(count_regions(&pool, &sum) == 3 && stats_of(&pool).chunks == 3);
+  assert_true(count_regions(&sum) == 3 && stats_of(&pool).chunks == 3);
   assert_true(umemPool_next_region(&pool, one, &region) && region.adr == one);
   assert_true(region.nbytes == 2 * mebi && region.used == 2 * mebi && region.age == 2 &&
               region.ranges == 1);
@@ -162,23 +154,19 @@ TEST_CASE(regions_are_described) {
   umem_dtor(&file);
 }
 
-TEST_CASE(pages_have_no_age) {
-  umemPool pool;
+TEST_OF_PAGES(pages_have_no_age) {
   umemPoolRegion region = UMEM_POOL_REGION_INIT;
-  open_pool(&pool, &host, 0, 0, 0);
   uintptr_t adr = new_block(&pool, 5 * mebi);
   assert_true(umemPool_next_region(&pool, 0, &region) && region.age == UMEM_UNKNOWN);
   assert_true(region.adr <= adr && adr + 5 * mebi <= region.adr + region.nbytes);
   assert_true(region.nbytes == stats_of(&pool).reserved);
   umem_free(&pool, adr);
-  umem_dtor(&pool);
 }
 
 /* As the option says, in a struct and in a name. */
-TEST_CASE(a_pool_has_chunks_on_request) {
+TEST(a_pool_has_chunks_on_request) {
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   umemPoolRegion region = UMEM_POOL_REGION_INIT;
-  umemPool pool;
   options.memory = umemPoolChunks;
   assert_ok(umemPool_ctor(&pool, &host, &options));
   new_block(&pool, 5 * mebi);
@@ -193,53 +181,43 @@ TEST_CASE(a_pool_has_chunks_on_request) {
     assert_ok(umem_close(named));
   }
   options.memory = 2;
-  assert_int_equal(umemPool_ctor(&pool, &host, &options), umemValueError);
-  expect_failure(&pool, umemValueError, "memory is 2: it must be umemPoolPages or umemPoolChunks");
+  expect_status(&pool, umemPool_ctor(&pool, &host, &options), umemValueError,
+                "memory is 2: it must be umemPoolPages or umemPoolChunks");
   options.memory = umemPoolChunks;
   options.size = offsetof(umemPoolOptions, memory); /* of a program that does not know the option */
   assert_ok(umemPool_ctor(&pool, &host, &options));
   new_block(&pool, 5 * mebi);
   assert_true(umemPool_next_region(&pool, 0, &region) && region.age == UMEM_UNKNOWN);
-  umem_dtor(&pool);
+  umem_dtor(&pool); /* with a block */
 }
 
 /* What was freed through the pool keeps no chunk of it when a view grows. */
-TEST_CASE(a_view_that_grows_frees_a_chunk_of_the_pool) {
-  umemFault plain; /* it has no pages */
-  umemPool pool;
+TEST_OF_CHUNKS(a_view_that_grows_frees_a_chunk_of_the_pool) {
   umemPoolOn view;
-  assert_ok(umemFault_ctor(&plain, &host, NULL));
-  open_pool(&pool, &plain, 0, 0, 0);
   assert_ok(umemPoolOn_ctor(&view, &pool, &plain));
   uintptr_t large = new_block(&pool, 32 * mebi), medium = new_block(&pool, 900 * kibi);
-  assert_true(stats_of(&pool).reserved == 64 * mebi && stats_of(&pool).chunks == 2);
+  expect_held(&pool, 64 * mebi, 2);
   umem_free(&pool, medium);
   uintptr_t adr = umem_alloc(&view, 64 * mebi);
   assert_true(adr && stats_of(&pool).reserved == 96 * mebi);
   umem_free(&view, adr);
   umem_free(&pool, large);
   umem_dtor(&view);
-  umem_dtor(&pool);
-  umem_dtor(&plain);
 }
 
 /* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to
  * grow. */
-TEST_CASE(freed_neighbours_serve_before_a_pool_grows) {
+TEST(freed_neighbours_serve_before_a_pool_grows) {
   enum { count = 65 }; /* of them a chunk is full */
-  umemFault plain;     /* it has no pages */
-  umemPool pool;
   uintptr_t adr[count];
-  assert_ok(umemFault_ctor(&plain, &host, NULL));
   open_pool(&pool, &plain, 0, 64 * mebi, 0);
-  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 1000 * kibi);
+  new_blocks(&pool, adr, count, 1000 * kibi);
   assert_true(stats_of(&pool).reserved == 64 * mebi && adr[11] == adr[10] + 1000 * kibi);
   umem_free(&pool, adr[10]);
   umem_free(&pool, adr[11]);
   assert_true(new_block(&pool, 1900 * kibi) == adr[10]);
   assert_true(stats_of(&pool).reserved == 64 * mebi);
-  umem_dtor(&pool);
-  umem_dtor(&plain);
+  umem_dtor(&pool); /* with blocks */
 }
 
 /* Whether huge pages are advised for the mapping at adr. */
@@ -258,16 +236,13 @@ static bool is_advised(uintptr_t adr) {
 }
 
 /* Large blocks have huge pages; a pool of small ones takes only what they touch. */
-TEST_CASE(small_blocks_are_not_put_on_huge_pages) {
-  umemPool pool;
+TEST_OF_PAGES(small_blocks_are_not_put_on_huge_pages) {
   if (setting_qemu() || access("/sys/kernel/mm/transparent_hugepage", F_OK))
     return; /* no flags are shown */
-  open_pool(&pool, &host, 0, 0, 0);
   uintptr_t small = new_block(&pool, 100), large = new_block(&pool, 20 * mebi);
   assert_true(!is_advised(small) && is_advised(large + 16 * mebi));
   umem_free(&pool, small);
   umem_free(&pool, large);
-  umem_dtor(&pool);
 }
 
 static long number_in(char const *path) {
@@ -290,14 +265,12 @@ static long count_mappings(void) {
 
 /* A pool whose pages are in very many pieces takes chunks, before the process has no mapping left:
  * nor does a trim. */
-TEST_CASE(pages_leave_mappings_to_the_program) {
+TEST_OF_PAGES(pages_leave_mappings_to_the_program) {
   enum { count = 60000 };
   static uintptr_t adr[count];
-  umemPool pool;
   if (setting_small() || setting_qemu()) return;
   long most = number_in("/proc/sys/vm/max_map_count") * 3 / 4;
-  open_pool(&pool, &host, 0, 0, 0);
-  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 5 * mebi / 2);
+  new_blocks(&pool, adr, count, 5 * mebi / 2);
   for (size_t i = 0; i < count; i += 2) umem_free(&pool, adr[i]);
   for (size_t i = 0; i < count; i += 2) adr[i] = new_block(&pool, 9 * mebi / 2);
   assert_true(count_mappings() < most);
@@ -305,26 +278,20 @@ TEST_CASE(pages_leave_mappings_to_the_program) {
   assert_ok(umem_trim(&pool, 0));
   assert_true(count_mappings() < most);
   for (size_t i = 0; i < count; i += 2) umem_free(&pool, adr[i]);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   assert_ok(umem_thread_status());
 }
 
-TEST_CASE(the_factor_is_of_the_peaks) {
-  umemPool pool;
-  open_pool(&pool, &host, 0, 0, 0);
+TEST_OF_PAGES(the_factor_is_of_the_peaks) {
   assert_true(stats_of(&pool).factor == 0);
   umem_free(&pool, new_block(&pool, 100 * mebi));
   umemPoolStats stats = stats_of(&pool);
   assert_true(stats.factor == (double)stats.reserved_peak / (double)stats.used_peak &&
               stats.factor >= 1);
-  umem_dtor(&pool);
 }
 
-TEST_CASE(wrong_questions_are_refused) {
-  umemPool pool;
+TEST_OF_PAGES(wrong_questions_are_refused) {
   umemPoolRegion region = {.size = 8};
-  open_pool(&pool, &host, 0, 0, 0);
   umem_free(&pool, new_block(&pool, 100));
   assert_false(umemPool_next_region(&pool, 0, &region));
   expect_failure(&pool, umemValueError, "region");
@@ -338,7 +305,6 @@ TEST_CASE(wrong_questions_are_refused) {
   } newer = {{.size = sizeof newer}, 7};
   assert_true(umemPool_next_region(&pool, 0, &newer.region));
   assert_true(newer.region.size == sizeof newer && newer.more == 7);
-  umem_dtor(&pool);
 }
 
 int main(void) {

@@ -6,77 +6,62 @@
 #include "failing_memory.h"
 #include "returns_null.h"
 
-static umemHost host;
-static umemFault plain; /* over host; without pages, so that the pool has chunks */
-
 /* ---- exhaustion ---- */
 
-TEST_CASE(the_maximum_is_named) {
-  umemPool pool;
+TEST(the_maximum_is_named) {
   open_pool(&pool, &host, 0, mebi, 2 * mebi);
   uintptr_t one = new_block(&pool, mebi), other = new_block(&pool, 900000);
-  assert_true(umem_alloc(&pool, 200000) == 0);
-  expect_failure(&pool, umemMemoryError,
-                 "umem_alloc: no room for 200000 bytes: the pool holds 2097152 of at most 2097152");
+  expect_no_block(
+      &pool, umem_alloc(&pool, 200000), umemMemoryError,
+      "umem_alloc: no room for 200000 bytes: the pool holds 2097152 of at most 2097152");
   assert_true(umem_is_ok(&host));
   umem_free(&pool, one);
   uintptr_t last = new_block(&pool, mebi);
   assert_true(stats_of(&pool).reserved == 2 * mebi);
   umem_free(&pool, last);
   umem_free(&pool, other);
-  umem_dtor(&pool);
 }
 
 /* A maximum that is no whole number of pages has less room than it says. */
-TEST_CASE(pages_are_named_where_the_bytes_alone_would_fit) {
-  umemPool pool;
+TEST(pages_are_named_where_the_bytes_alone_would_fit) {
   for (int initial = 0; initial < 2; initial++) {
     open_pool(&pool, &host, initial ? 1000001 : 0, 0, 1000001);
-    assert_true(umem_alloc(&pool, 1000000) == 0);
-    expect_failure(&pool, umemMemoryError,
-                   "no room for 1000000 bytes: the pool holds 0 of at most 1000001 bytes, in whole "
-                   "pages of 4096 bytes");
+    expect_no_block(&pool, umem_alloc(&pool, 1000000), umemMemoryError,
+                    "no room for 1000000 bytes: the pool holds 0 of at most 1000001 bytes, in "
+                    "whole pages of 4096 bytes");
     umem_free(&pool, new_block(&pool, 999424));
     umem_dtor(&pool);
   }
 }
 
 /* The alignment alone takes more addresses than the kernel grants. */
-TEST_CASE(an_impossible_alignment_is_named) {
-  umemPool pool;
+TEST_OF_PAGES(an_impossible_alignment_is_named) {
   size_t const large = (size_t)1 << 50;
-  open_pool(&pool, &host, 0, 0, 0);
-  assert_true(umem_aligned_alloc(&pool, large, 100) == 0);
-  expect_failure(&pool, umemMemoryError, "at a multiple of 1125899906842624");
+  expect_no_block(&pool, umem_aligned_alloc(&pool, large, 100), umemMemoryError,
+                  "at a multiple of 1125899906842624");
   umem_clear_status(&host);
   assert_true(umem_aligned_alloc(&host, large, 100) == 0);
   assert_non_null(strstr(umem_thread_message(),
                          "Host cannot allocate 100 bytes at a multiple of 1125899906842624"));
   umem_clear_status(&host);
   umem_thread_clear();
-  umem_dtor(&pool);
 }
 
 /* Every byte up to the maximum can be used: where no span fits, blocks are taken alone. */
-TEST_CASE(the_maximum_is_used_up) {
-  umemPool pool;
+TEST(the_maximum_is_used_up) {
   open_pool(&pool, &host, 0, 0, 3 * 4096 + 5);
   uintptr_t adr[3];
   for (int i = 0; i < 3; i++) adr[i] = new_block(&pool, 50);
-  assert_true(umem_alloc(&pool, 50) == 0);
-  expect_failure(&pool, umemMemoryError,
-                 "no room for 64 bytes: the pool holds 12288 of at most 12293");
-  for (int i = 0; i < 3; i++) umem_free(&pool, adr[i]);
+  expect_no_block(&pool, umem_alloc(&pool, 50), umemMemoryError,
+                  "no room for 64 bytes: the pool holds 12288 of at most 12293");
+  free_blocks(&pool, adr, 3);
   adr[0] = new_block(&pool, 12288);
   expect_refused_free(&pool, adr[0] + 4096);
   umem_free(&pool, adr[0]);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* Blocks of one class, all freed, make room for those of another, and for a large one. */
-TEST_CASE(classes_make_room_for_each_other) {
-  umemPool pool;
+TEST(classes_make_room_for_each_other) {
   enum { count = 3000 };
   static uintptr_t adr[count];
   size_t const sizes[] = {16, 300, 4000, 60000, 100000, 1000};
@@ -90,18 +75,16 @@ TEST_CASE(classes_make_room_for_each_other) {
   }
   umem_free(&pool, new_block(&pool, 70000)); /* waits for the next of its size */
   umem_free(&pool, new_block(&pool, 2 * mebi));
-  umem_dtor(&pool);
 }
 
-TEST_CASE(an_upstream_without_memory_is_asked_again) {
+TEST(an_upstream_without_memory_is_asked_again) {
   umemLimit limit;
-  umemPool pool;
   enum { count = 1000 };
   static uintptr_t adr[count];
   assert_ok(umemLimit_ctor(&limit, &plain, 4 * mebi));
   assert_ok(umemPool_ctor(&pool, &limit, NULL));
-  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 2000);
-  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  new_blocks(&pool, adr, count, 2000);
+  free_blocks(&pool, adr, count);
   uintptr_t large = new_block(&pool, 3800 * kibi); /* only when the small ones' chunks went back */
   assert_true(umem_is_ok(&limit) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
   assert_true(umem_alloc(&pool, 300 * kibi) == 0);
@@ -117,9 +100,8 @@ TEST_CASE(an_upstream_without_memory_is_asked_again) {
 }
 
 /* A small block, for which a chunk that is free is too small. */
-TEST_CASE(a_small_block_may_need_a_chunk_to_go_back) {
+TEST(a_small_block_may_need_a_chunk_to_go_back) {
   umemLimit limit;
-  umemPool pool;
   assert_ok(umemLimit_ctor(&limit, &plain, 40 * kibi));
   assert_ok(umemPool_ctor(&pool, &limit, NULL));
   umem_free(&pool, new_block(&pool, 20000));
@@ -141,23 +123,20 @@ static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t tim
 }
 
 /* Trimming helps against want of memory, and against nothing else. */
-TEST_CASE(other_failures_are_reported_at_once) {
+TEST(other_failures_are_reported_at_once) {
   umemFault fault;
-  umemPool pool;
   umemPoolOptions options = {sizeof options, mebi, 0, 0, umemPoolPages, 0};
   assert_ok(umemFault_ctor(&fault, &host, NULL));
   assert_ok(umemPool_ctor(&pool, &fault, &options));
   umemFaultPlan plan = plan_of(umemFaultAligned, umemNotSupportedError, 100);
   assert_ok(umemFault_set_plan(&fault, &plan));
-  assert_true(umem_alloc(&pool, 2 * mebi) == 0);
-  expect_failure(&pool, umemNotSupportedError, "umem_alloc: ");
+  expect_no_block(&pool, umem_alloc(&pool, 2 * mebi), umemNotSupportedError, "umem_alloc: ");
   assert_true(umemFault_count(&fault, umemFaultFree) == 0);
   assert_true(stats_of(&pool).reserved == mebi);
   umem_free(&pool, new_block(&pool, 1000)); /* what is there can be used */
   plan.status = umemMemoryError;
   assert_ok(umemFault_set_plan(&fault, &plan));
-  assert_true(umem_alloc(&pool, 2 * mebi) == 0);
-  expect_failure(&pool, umemMemoryError, "umem_alloc: ");
+  expect_no_block(&pool, umem_alloc(&pool, 2 * mebi), umemMemoryError, "umem_alloc: ");
   assert_true(umemFault_count(&fault, umemFaultFree) == 1);
   umem_clear_status(&fault);
   plan.times = 0;
@@ -172,11 +151,10 @@ TEST_CASE(other_failures_are_reported_at_once) {
   umem_dtor(&fault);
 }
 
-static void expect_queries(umemFault *fault, umemPool *pool, size_t nbytes, uint64_t queries) {
+static void expect_queries(umemFault *fault, size_t nbytes, uint64_t queries) {
   umemFaultPlan plan = plan_of(umemFaultAligned, umemMemoryError, 100);
   assert_ok(umemFault_set_plan(fault, &plan)); /* counts from 0 */
-  assert_true(umem_alloc(pool, nbytes) == 0);
-  expect_failure(pool, umemMemoryError, "umem_alloc: ");
+  expect_no_block(&pool, umem_alloc(&pool, nbytes), umemMemoryError, "umem_alloc: ");
   umem_clear_status(fault);
   assert_int_equal(umemFault_count(fault, umemFaultAligned), queries);
   plan.times = 0;
@@ -184,23 +162,21 @@ static void expect_queries(umemFault *fault, umemPool *pool, size_t nbytes, uint
 }
 
 /* A request is refused only when all was tried; but nothing is tried twice in vain. */
-TEST_CASE(an_upstream_is_asked_a_few_times) {
+TEST(an_upstream_is_asked_a_few_times) {
   umemFault fault;
-  umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
   assert_ok(umemPool_ctor(&pool, &fault, NULL));
-  expect_queries(&fault, &pool, 100, 3); /* 1 MiB, a span, a block alone */
-  expect_queries(&fault, &pool, 100 * kibi, 2);
-  expect_queries(&fault, &pool, 2 * mebi, 1);
+  expect_queries(&fault, 100, 3); /* 1 MiB, a span, a block alone */
+  expect_queries(&fault, 100 * kibi, 2);
+  expect_queries(&fault, 2 * mebi, 1);
   uintptr_t adr = new_block(&pool, 3000 * kibi);
   umem_free(&pool, adr);
-  expect_queries(&fault, &pool, 4 * mebi, 1); /* the 3 MiB go back before */
+  expect_queries(&fault, 4 * mebi, 1); /* the 3 MiB go back before */
   assert_true(stats_of(&pool).reserved == 0);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   umemPoolOptions options = {sizeof options, 3 * mebi, 0, 0, umemPoolPages, 0};
   assert_ok(umemPool_ctor(&pool, &fault, &options));
-  expect_queries(&fault, &pool, 4 * mebi, 2); /* once more without the initial bytes */
+  expect_queries(&fault, 4 * mebi, 2); /* once more without the initial bytes */
   assert_true(stats_of(&pool).reserved == 0);
   umem_dtor(&pool);
   umem_dtor(&fault);
@@ -208,30 +184,25 @@ TEST_CASE(an_upstream_is_asked_a_few_times) {
 
 /* ---- growth ---- */
 
-TEST_CASE(a_free_chunk_goes_back_before_the_pool_is_larger_than_ever) {
-  umemPool pool;
-  open_pool(&pool, &host, 0, 0, 0);
+TEST_OF_PAGES(a_free_chunk_goes_back_before_the_pool_is_larger_than_ever) {
   umem_free(&pool, new_block(&pool, 80 * mebi));
   uintptr_t adr = new_block(&pool, 100 * mebi);
   assert_true(stats_of(&pool).reserved_peak == 100 * mebi && stats_of(&pool).chunks == 1);
   umem_free(&pool, adr);
-  umem_dtor(&pool);
 }
 
 /* The smallest chunk that suffices goes back, or else the largest; and none if the pool was as
  * large once. */
-TEST_CASE(few_chunks_go_back) {
-  umemPool pool;
+TEST_OF_CHUNKS(few_chunks_go_back) {
   uintptr_t adr[4];
-  open_pool(&pool, &plain, 0, 0, 0);
   for (size_t i = 0; i < 4; i++) adr[i] = new_block(&pool, (i + 1) * 100 * mebi);
-  for (size_t i = 0; i < 4; i++) umem_free(&pool, adr[i]);
+  free_blocks(&pool, adr, 4);
   adr[0] = new_block(&pool, 500 * mebi); /* for which 400 and then 100 go back */
-  assert_true(stats_of(&pool).reserved == 1000 * mebi && stats_of(&pool).chunks == 3);
+  expect_held(&pool, 1000 * mebi, 3);
   adr[1] = new_block(&pool, 250 * mebi); /* of the 300 */
-  assert_true(stats_of(&pool).reserved == 1000 * mebi && stats_of(&pool).chunks == 3);
+  expect_held(&pool, 1000 * mebi, 3);
   adr[2] = new_block(&pool, 210 * mebi); /* the 200 go back, and no more are free */
-  assert_true(stats_of(&pool).reserved == 1010 * mebi && stats_of(&pool).chunks == 3);
+  expect_held(&pool, 1010 * mebi, 3);
   umem_free(&pool, adr[2]);
   assert_ok(umem_trim(&pool, 0));
   adr[2] = new_block(&pool, 200 * mebi); /* as large as it was once */
@@ -239,25 +210,21 @@ TEST_CASE(few_chunks_go_back) {
               stats_of(&pool).reserved_peak == 1010 * mebi);
   adr[3] = new_block(&pool, 40 * mebi);
   assert_true(stats_of(&pool).reserved == 1000 * mebi);
-  for (size_t i = 0; i < 4; i++) umem_free(&pool, adr[i]);
-  umem_dtor(&pool);
+  free_blocks(&pool, adr, 4);
 }
 
-TEST_CASE(the_initial_bytes_stay) {
-  umemPool pool;
+TEST(the_initial_bytes_stay) {
   open_pool(&pool, &plain, 100 * mebi, 0, 0);
   uintptr_t adr = new_block(&pool, 200 * mebi);
   assert_true(stats_of(&pool).reserved == 300 * mebi);
   umem_free(&pool, adr);
   umem_free(&pool, new_block(&pool, 400 * mebi));
-  assert_true(stats_of(&pool).reserved == 500 * mebi && stats_of(&pool).chunks == 2);
-  umem_dtor(&pool);
+  expect_held(&pool, 500 * mebi, 2);
 }
 
 /* A chunk that the upstream does not take back stays, and the pool grows beside it. */
-TEST_CASE(a_refused_chunk_stays_in_a_pool_that_grows) {
+TEST(a_refused_chunk_stays_in_a_pool_that_grows) {
   umemFault fault;
-  umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
   assert_ok(umemPool_ctor(&pool, &fault, NULL));
   umem_free(&pool, new_block(&pool, 80 * mebi));
@@ -271,8 +238,7 @@ TEST_CASE(a_refused_chunk_stays_in_a_pool_that_grows) {
   umem_clear_status(&fault);
   umem_free(&pool, adr);
   assert_ok(umem_trim(&pool, 0));
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   umem_dtor(&fault);
 }
 
@@ -298,10 +264,9 @@ static bool help(void *user, void *ctx, size_t nbytes, size_t alignment, unsigne
   return true;
 }
 
-TEST_CASE(the_upstream_may_use_the_pool) {
+TEST(the_upstream_may_use_the_pool) {
   umemLimit limit;
   umemRetry retry;
-  umemPool pool;
   static Helper helper;
   size_t const sizes[] = {1000, 20000, 70000, 500000};
   assert_ok(umemLimit_ctor(&limit, &plain, 4 * mebi));
@@ -349,10 +314,9 @@ static bool use_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsig
 }
 
 /* A chunk that has come counts once: what was asked for is not expected any more. */
-TEST_CASE(a_request_counts_until_it_is_answered) {
+TEST(a_request_counts_until_it_is_answered) {
   umemLimit limit;
   umemRetry retry;
-  umemPool pool;
   Helper helper = {.pool = &pool, .limit = &limit};
   assert_ok(umemLimit_ctor(&limit, &plain, 8 * mebi));
   assert_ok(umemRetry_ctor(&retry, &limit, use_up, &helper));
@@ -371,9 +335,8 @@ TEST_CASE(a_request_counts_until_it_is_answered) {
 }
 
 /* A chunk that the upstream does not take back is not lost. */
-TEST_CASE(refused_chunks_stay) {
+TEST(refused_chunks_stay) {
   umemFault fault;
-  umemPool pool;
   assert_ok(umemFault_ctor(&fault, &host, NULL));
   assert_ok(umemPool_ctor(&pool, &fault, NULL));
   uintptr_t special = umem_aligned_alloc(&pool, 64 * mebi, 100);
@@ -385,33 +348,27 @@ TEST_CASE(refused_chunks_stay) {
   expect_failure(&pool, umemNotSupportedError, "umem_aligned_free: ");
   expect_refused_free(&pool, special); /* the block itself is free */
   umem_free(&pool, small);
-  assert_int_equal(umem_trim(&pool, 0), umemNotSupportedError);
-  expect_failure(&pool, umemNotSupportedError, "umem_trim: ");
-  assert_true(stats_of(&pool).chunks == 2 && stats_of(&pool).reserved == mebi + 4096);
+  expect_status(&pool, umem_trim(&pool, 0), umemNotSupportedError, "umem_trim: ");
+  expect_held(&pool, mebi + 4096, 2);
   umem_free(&pool, new_block(&pool, mebi));
   assert_true(stats_of(&pool).chunks == 2);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   umem_dtor(&fault);
 }
 
 /* ---- fragmentation ---- */
 
 /* Threads and the depot are for some blocks, and not for all that were ever freed. */
-TEST_CASE(little_is_kept_for_threads) {
-  umemPool pool;
+TEST(little_is_kept_for_threads) {
   enum { count = 3000 };
   static uintptr_t adr[count];
   open_pool(&pool, &host, 16 * mebi, 0, 0);
-  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 4000);
-  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
+  new_blocks(&pool, adr, count, 4000);
+  free_blocks(&pool, adr, count);
   assert_true(stats_of(&pool).largest_free >= 10 * mebi);
-  umem_dtor(&pool);
 }
 
-TEST_CASE(growing_sizes_reuse_what_is_freed) {
-  umemPool pool;
-  open_pool(&pool, &host, 0, 0, 0);
+TEST_OF_PAGES(growing_sizes_reuse_what_is_freed) {
   uintptr_t kept = new_block(&pool, 16);
   for (size_t size = 16; size < 4 * mebi; size += size / 16) {
     uintptr_t next = new_block(&pool, size);
@@ -420,37 +377,32 @@ TEST_CASE(growing_sizes_reuse_what_is_freed) {
   }
   umem_free(&pool, kept);
   assert_true(stats_of(&pool).reserved_peak <= 24 * mebi);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
-TEST_CASE(alternating_lifetimes_reuse_the_gaps) {
-  umemPool pool;
+TEST(alternating_lifetimes_reuse_the_gaps) {
   enum { count = 4000 };
   static uintptr_t adr[count];
   size_t const sizes[] = {48, 700, 5000, 70000};
   for (size_t k = 0; k < 4; k++) {
     size_t n = sizes[k] > 60000 ? 100 : sizes[k] > 4096 ? 500 : count;
     open_pool(&pool, &host, 0, 0, 0);
-    for (size_t i = 0; i < n; i++) adr[i] = new_block(&pool, sizes[k]);
+    new_blocks(&pool, adr, n, sizes[k]);
     uint64_t reserved = stats_of(&pool).reserved;
     for (int round = 0; round < 10; round++) {
       for (size_t i = (size_t)round % 2; i < n; i += 2) umem_free(&pool, adr[i]);
       for (size_t i = (size_t)round % 2; i < n; i += 2) adr[i] = new_block(&pool, sizes[k]);
     }
     assert_true(stats_of(&pool).reserved == reserved);
-    for (size_t i = 0; i < n; i++) umem_free(&pool, adr[i]);
-    expect_nothing_left(&pool);
-    umem_dtor(&pool);
+    free_blocks(&pool, adr, n);
+    close_pool(&pool);
   }
 }
 
-TEST_CASE(one_survivor_holds_one_chunk) {
-  umemPool pool;
+TEST(one_survivor_holds_one_chunk) {
   enum { chunks = 8, per_chunk = 8, count = chunks * per_chunk };
   uintptr_t adr[count];
   open_pool(&pool, &plain, 0, mebi, 0);
-  for (size_t i = 0; i < count; i++) adr[i] = new_block(&pool, 128 * kibi);
+  new_blocks(&pool, adr, count, 128 * kibi);
   assert_true(stats_of(&pool).chunks == chunks);
   for (size_t i = 0; i < count; i++)
     if (i % per_chunk != 3) umem_free(&pool, adr[i]);
@@ -462,18 +414,15 @@ TEST_CASE(one_survivor_holds_one_chunk) {
   assert_ok(umem_trim(&pool, 0));
   assert_true(stats_of(&pool).chunks == chunks / 2);
   for (size_t i = count / 2 + 3; i < count; i += per_chunk) umem_free(&pool, adr[i]);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* ---- trimming ---- */
 
-TEST_CASE(trims_to_what_is_to_be_kept) {
-  umemPool pool;
+TEST(trims_to_what_is_to_be_kept) {
   uintptr_t adr[10];
   open_pool(&pool, &host, 0, mebi, 0);
-  for (size_t i = 0; i < 10; i++) adr[i] = new_block(&pool, mebi);
-  for (size_t i = 0; i < 10; i++) umem_free(&pool, adr[i]);
+  new_blocks(&pool, adr, 10, mebi);
+  free_blocks(&pool, adr, 10);
   assert_true(stats_of(&pool).reserved == 10 * mebi);
   assert_ok(umem_trim(&pool, 4 * mebi));
   assert_true(stats_of(&pool).reserved == 4 * mebi);
@@ -481,12 +430,10 @@ TEST_CASE(trims_to_what_is_to_be_kept) {
   assert_true(stats_of(&pool).reserved == 4 * mebi);
   expect_nothing_left(&pool);
   umem_free(&pool, new_block(&pool, 100));
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
-TEST_CASE(a_pool_over_a_pool_trims_both) {
-  umemPool below, pool;
+TEST(a_pool_over_a_pool_trims_both) {
+  umemPool below;
   open_pool(&below, &host, 0, 0, 0);
   assert_ok(umemPool_ctor(&pool, &below, NULL));
   uintptr_t adr = new_block(&pool, 100);
@@ -506,46 +453,44 @@ static unsigned passes;
 static bool fail_now(void) { return failing && passes-- == 0; }
 
 /* Everything that needs memory once. Calls that fail say so. */
-static void use_all(umemPool *pool, umemLimit *limit) {
+static void use_all(umemLimit *limit) {
   enum { count = 300 };
   static uintptr_t adr[count];
   for (size_t i = 0; i < count; i++) {
     size_t size = i < count / 2 ? some_sizes[i % some] : mebi; /* at last each is a chunk */
-    adr[i] = umem_alloc(pool, size);
+    adr[i] = umem_alloc(&pool, size);
     if (adr[i]) {
       memset((void *)adr[i], (int)i, size < 4096 ? size : 4096);
     } else {
-      assert_int_equal(umem_get_status(pool), umemMemoryError);
+      assert_int_equal(umem_get_status(&pool), umemMemoryError);
       umem_thread_clear();
-      umem_clear_status(pool);
+      umem_clear_status(&pool);
       umem_clear_status(limit);
     }
   }
   for (size_t i = 0; i < count; i++) {
     if (adr[i]) assert_int_equal(*(unsigned char *)adr[i], i & 255);
-    umem_free(pool, adr[i]);
+    umem_free(&pool, adr[i]);
   }
-  assert_true(umem_is_ok(pool));
-  assert_true(stats_of(pool).blocks == 0);
-  assert_ok(umem_trim(pool, 0));
+  assert_true(umem_is_ok(&pool));
+  assert_true(stats_of(&pool).blocks == 0);
+  assert_ok(umem_trim(&pool, 0));
 }
 
-TEST_CASE(fails_at_each_allocation_of_its_own) {
+TEST(fails_at_each_allocation_of_its_own) {
   bool reached = true;
   umemLimit limit; /* counts what the pool does not give back */
   assert_ok(umemLimit_ctor(&limit, &plain, SIZE_MAX / 2));
   for (unsigned n = 0; reached; n++) {
-    umemPool pool;
     failing = true;
     passes = n;
     umemPoolOptions options = {sizeof options, 0, mebi, 0, umemPoolPages, 0};
     umemStatusType status = umemPool_ctor(&pool, &limit, &options);
     if (status == umemOK) {
-      use_all(&pool, &limit);
+      use_all(&limit);
       reached = passes > n; /* wrapped round: the one that fails has come */
       failing = false;
-      expect_nothing_left(&pool);
-      umem_dtor(&pool);
+      close_pool(&pool);
     }
     failing = false;
     if (status != umemOK) assert_int_equal(status, umemMemoryError);
@@ -555,8 +500,4 @@ TEST_CASE(fails_at_each_allocation_of_its_own) {
   umem_dtor(&limit);
 }
 
-int main(void) {
-  umemHost_ctor(&host);
-  umemFault_ctor(&plain, &host, NULL);
-  return run_cases(NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,0 +1,101 @@
+/* pool_cuda_help.h - a pool in the memory of a GPU, views of it on two streams, and captures of
+ * one; on a double of the runtime that does nothing before it is demanded. */
+#ifndef UMEM_TEST_POOL_CUDA_HELP_H
+#define UMEM_TEST_POOL_CUDA_HELP_H
+
+#include "unit/cuda/cuda_help.h"
+#include "workers.h"
+
+static umemCuda gpu;
+static umemCudaAsync base, a, b;
+static umemPool pool;
+static umemPoolOn on_a, on_b; /* on a and b */
+
+static void *const upstreams[] = {&gpu, &base};
+
+static inline void open_with(void *upstream, size_t growth, size_t maximum) {
+  umemPoolOptions options = {sizeof options, 0, growth, maximum, umemPoolPages, 0};
+  expect_ok(umemPool_ctor(&pool, upstream, &options));
+  expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
+  expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
+}
+
+static inline void close_all(void) {
+  umem_dtor(&on_a);
+  umem_dtor(&on_b);
+  umem_dtor(&pool);
+  if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
+}
+
+static inline int open_contexts(void) {
+  expect_ok(umemCuda_ctor(&gpu, 0));
+  expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
+  expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
+  expect_ok(umemCudaAsync_ctor(&b, 0, UMEM_STREAM_NEW));
+  return 0;
+}
+
+/* With pages the pool maps them; without it allocates chunks. */
+static inline int all_set_up(void **state) { return cuda_set_up(state) || open_contexts(); }
+static inline int chunks_set_up(void **state) {
+  cuda_set_up(state);
+  fake_cudart_machine()->device[0].no_pages = true;
+  return open_contexts();
+}
+
+static inline int all_tear_down(void **state) {
+  umem_dtor(&a);
+  umem_dtor(&b);
+  umem_dtor(&base);
+  umem_dtor(&gpu);
+  return cuda_tear_down(state);
+}
+
+#define ON_TEST(name) TEST_CASE_WITH(name, all_set_up, all_tear_down)
+
+static inline void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
+
+/* ---- captures of the stream of a ---- */
+
+static inline void begin_capture(void) { ok(fake_cudart_begin_capture(stream_of(&a))); }
+
+/* It must be whole. */
+static inline void end_capture(void) {
+  void *graph = NULL;
+  ok(fake_cudart_end_capture(stream_of(&a), &graph));
+  assert_non_null(graph);
+}
+
+/* By another thread, from begin to end. */
+static struct {
+  pthread_t thread;
+  pthread_barrier_t ends;
+  bool begun;    /* atomic */
+  bool is_whole; /* when it has ended */
+} capture;
+
+static inline void *capture_a(void *unused) {
+  void *graph = NULL;
+  int error = fake_cudart_begin_capture(stream_of(&a));
+  __atomic_store_n(&capture.begun, true, __ATOMIC_RELEASE);
+  pthread_barrier_wait(&capture.ends);
+  if (!error) error = fake_cudart_end_capture(stream_of(&a), &graph);
+  capture.is_whole = !error && graph;
+  return unused;
+}
+
+/* Returns when the capture has begun. For fake_cudart_before. */
+static inline void begin_in_thread(void *unused) {
+  capture.begun = capture.is_whole = false;
+  if (pthread_barrier_init(&capture.ends, NULL, 2)) abort();
+  capture.thread = start_thread(capture_a, unused);
+  await(&capture.begun);
+}
+
+static inline void end_in_thread(void) {
+  pthread_barrier_wait(&capture.ends);
+  join_thread(capture.thread);
+  pthread_barrier_destroy(&capture.ends);
+}
+
+#endif
