@@ -2,6 +2,7 @@
  *
  *     TEST_CASE(two_blocks_are_apart) { ... }
  *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is what open_file has left ... }
+ *     TEST_CASE_AGAIN(a_file_is_read, mapped, open_file, close_file, "mapped") // a second run of this one
  *     int main(void) { return run_cases(NULL, NULL); } */
 #ifndef UMEM_TEST_CASES_H
 #define UMEM_TEST_CASES_H
@@ -23,12 +24,18 @@ static inline void cases_add(struct CMUnitTest test) {
   case_count++;
 }
 
-#define TEST_CASE_WITH(name, set_up, tear_down)                                                    \
+/* initial: what *state is when set_up begins. */
+#define TEST_CASE_AGAIN(name, how, set_up, tear_down, initial)                                     \
+  __attribute__((constructor)) static void add_##name##_##how(void) {                              \
+    cases_add((struct CMUnitTest){#name " (" #how ")", name, set_up, tear_down, initial});         \
+  }
+#define TEST_CASE_FROM(name, set_up, tear_down, initial)                                           \
   static void name(void **state);                                                                  \
   __attribute__((constructor)) static void add_##name(void) {                                      \
-    cases_add((struct CMUnitTest)cmocka_unit_test_setup_teardown(name, set_up, tear_down));        \
+    cases_add((struct CMUnitTest){#name, name, set_up, tear_down, initial});                       \
   }                                                                                                \
   static void name(void **state __attribute__((unused)))
+#define TEST_CASE_WITH(name, set_up, tear_down) TEST_CASE_FROM(name, set_up, tear_down, NULL)
 #define TEST_CASE(name) TEST_CASE_WITH(name, NULL, NULL)
 
 /* Adds a test that a table describes, to those of the file: its function gets argument in *state,

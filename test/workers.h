@@ -46,6 +46,20 @@ static inline bool in_threads(void *(*work)(void *number)) {
   return join_threads(workers, worker_count);
 }
 
+enum { threads_at_once = 16 };
+
+/* Calls work in so many threads at once, each with the address of an element of an array; step: bytes
+ * from one to the next, 0: one for all. Waits for them, and fails unless all return NULL. */
+static inline void run_at_once(unsigned count, void *(*work)(void *element), void *array,
+                               size_t step) {
+  pthread_t threads[threads_at_once];
+  unsigned wrong = 0;
+  assert_in_range(count, 1, threads_at_once);
+  for (unsigned i = 0; i < count; i++) threads[i] = start_thread(work, (char *)array + i * step);
+  for (unsigned i = 0; i < count; i++) wrong += join_thread(threads[i]) != NULL;
+  assert_int_equal(wrong, 0);
+}
+
 /* Waits until flag, which is atomic, is set. */
 static inline void await(bool const *flag) {
   while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) sched_yield();

@@ -3,37 +3,30 @@
 #ifndef UMEM_TEST_BLOCKS_HELP_H
 #define UMEM_TEST_BLOCKS_HELP_H
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <umem.h>
 
 #include "unit/tasks.h"
-#include "cases.h"
+#include "workers.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 
-/* How many threads a test may use: the length of its initial state, a string; without one 4. */
+/* How many threads a test may use: its initial state; without one 4. */
+enum { one_thread = 1, two_threads, three_threads };
+
 static inline int set_up(void **state) {
   umem_thread_clear();
-  return umem_set_threads(*state ? (unsigned)strlen(*state) : 4) != umemOK;
+  return umem_set_threads(*state ? (unsigned)(uintptr_t)*state : 4) != umemOK;
 }
 
 static inline int tear_down(void **state) {
   (void)state;
   return umem_set_threads(0) != umemOK;
 }
-
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
-#define one_thread "1"
-#define two_threads "12"
-#define three_threads "123"
-#define TEST_WITH(threads, test)                                                                   \
-  { #test " (" #threads ")", test, set_up, tear_down, (void *)threads }
 
 /* That the last failure of the thread is this one; forgets it. */
 static inline void expect_failure_at(umemStatusType type, char const *words, int line) {
@@ -123,7 +116,12 @@ static inline void gate_dtor(umemVirtual *ctx) {
   umem_dtor(&gate->host);
 }
 
-/* Everything passes at first. */
+/* As at first: everything passes. */
+static inline void gate_reset(Gate *gate) {
+  gate->reads = gate->writes = gate->ended = gate->fail_read = gate->fail_write = 0;
+  gate->open_reads = gate->open_writes = SIZE_MAX;
+}
+
 static inline void gate_ctor(Gate *gate) {
   static struct umemVtbl const vtbl = {.dtor = gate_dtor,
                                        .alloc = gate_alloc,
@@ -138,7 +136,7 @@ static inline void gate_ctor(Gate *gate) {
   gate->super.capabilities |= umemConcurrent;
   pthread_mutex_init(&gate->mutex, NULL);
   pthread_cond_init(&gate->changed, NULL);
-  gate->open_reads = gate->open_writes = SIZE_MAX;
+  gate_reset(gate);
 }
 
 /* Lets so many reads and writes pass, in all. */

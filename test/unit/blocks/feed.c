@@ -1,6 +1,6 @@
 /* feed.c - the method copy_pieces (umem/virtual.h) of a context that is not umem's: what it gets,
  * and what becomes of what it does wrong. */
-#include "blocks_help.h"
+#include "passage.h"
 
 enum {
   row = 256 << 10,
@@ -18,8 +18,6 @@ static Carry *carry;
 static Gate from, place;
 static struct umemVtbl vtbl;
 static unsigned char array[in_all * nbytes];
-static umemBlocks blocks;
-static umemBlock block;
 
 static bool call_carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   return carry(ctx, src, feed);
@@ -33,7 +31,6 @@ static int open_feed(void **state) {
   vtbl.copy_pieces = call_carry;
   place.super.vptr = &vtbl;
   for (size_t i = 0; i < sizeof array; i++) array[i] = (unsigned char)(i / row + i % 13);
-  block = (umemBlock)UMEM_BLOCK_INIT;
   return 0;
 }
 
@@ -43,7 +40,10 @@ static int close_feed(void **state) {
   return tear_down(state);
 }
 
-static void begin(Carry *method, size_t depth) {
+#define OPEN open_feed
+#define CLOSE close_feed
+
+static void begin_with(Carry *method, size_t depth) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   carry = method;
   options.source = (umemRows){&from, (uintptr_t)array, row, 0};
@@ -51,17 +51,12 @@ static void begin(Carry *method, size_t depth) {
   options.rows = rows;
   options.depth = depth;
   options.place = &place;
-  assert_ok(umemBlocks_ctor(&blocks, &options));
+  begin(&options);
 }
 
-static bool next(void) { return umemBlocks_next(&blocks, &block); }
-static umemStatusType end(void) { return umemBlocks_end(&blocks); }
-
-/* All blocks, each as it is in the array. How many. */
-static size_t pass(void) {
-  size_t number = 0;
-  for (; next(); number++) assert_memory_equal((void *)block.adr, array + number * nbytes, nbytes);
-  return number;
+/* That a block is as it is in the array. */
+static void check_block(size_t number) {
+  assert_memory_equal((void *)block.adr, array + number * nbytes, nbytes);
 }
 
 static void copy(umemCopyPiece const *one) {
@@ -96,18 +91,18 @@ static bool carry_two(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   }
 }
 
-static void the_method_gets_all_pieces(void **state) {
-  (void)state;
+TEST(the_method_gets_all_pieces) {
   for (size_t depth = 1; depth <= 3; depth++) {
     pieces = calls = 0;
-    begin(carry_two, depth);
-    assert_int_equal(pass(), in_all);
+    begin_with(carry_two, depth);
+    assert_int_equal(pass_from(0, check_block), in_all);
     assert_ok(end());
     assert_true(calls > 0 && !is_wrong);
     assert_int_equal(pieces, in_all * per_block);
     assert_int_equal(gate_reads(&from), 0);
   }
 }
+TEST_AGAIN(one_thread, the_method_gets_all_pieces)
 
 /* ---- a source for which it has no route ---- */
 
@@ -127,17 +122,17 @@ static bool count_whole(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, u
 }
 
 /* Blocks are then copied whole: routes that are only for long copies are not lost. */
-static void a_block_that_is_refused_is_one_copy(void **state) {
-  (void)state;
+TEST(a_block_that_is_refused_is_one_copy) {
   for (size_t depth = 1; depth <= 3; depth++) {
     whole = 0;
     vtbl.copy_direct = count_whole;
-    begin(refuse, depth);
-    assert_int_equal(pass(), in_all);
+    begin_with(refuse, depth);
+    assert_int_equal(pass_from(0, check_block), in_all);
     assert_ok(end());
     assert_int_equal(whole, in_all);
   }
 }
+TEST_AGAIN(one_thread, a_block_that_is_refused_is_one_copy)
 
 /* ---- failures ---- */
 
@@ -156,15 +151,13 @@ static bool fail_in_block_2(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) 
   return true;
 }
 
-static void a_failure_names_its_block(void **state) {
-  (void)state;
-  begin(fail_in_block_2, 2);
-  assert_int_equal(pass(), 2);
-  expect_failure(umemIOError,
-                 "umemBlocks_next: reading block 2 of 5 (rows 16 to 23): the link is down");
-  assert_int_equal(end(), umemIOError);
-  assert_ok(umem_thread_status());
+TEST(a_failure_names_its_block) {
+  begin_with(fail_in_block_2, 2);
+  assert_int_equal(pass_from(0, check_block), 2);
+  expect_stop(umemIOError,
+              "umemBlocks_next: reading block 2 of 5 (rows 16 to 23): the link is down");
 }
+TEST_AGAIN(one_thread, a_failure_names_its_block)
 
 static bool fail_silently(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   umemCopyPiece one;
@@ -174,12 +167,10 @@ static bool fail_silently(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
 }
 
 /* The program must not take an array that ends early for a whole one. */
-static void a_piece_that_failed_without_a_failure_is_one(void **state) {
-  (void)state;
-  begin(fail_silently, 2);
+TEST(a_piece_that_failed_without_a_failure_is_one) {
+  begin_with(fail_silently, 2);
   while (next()) continue;
-  expect_failure(umemRuntimeError, "umemBlocks_next: reading block 2 of 5 (rows 16 to 23)");
-  assert_int_equal(end(), umemRuntimeError);
+  expect_stop(umemRuntimeError, "umemBlocks_next: reading block 2 of 5 (rows 16 to 23)");
 }
 
 static bool fail_at_once(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
@@ -188,13 +179,12 @@ static bool fail_at_once(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   return true;
 }
 
-static void a_failure_before_all_pieces_names_none(void **state) {
-  (void)state;
-  begin(fail_at_once, 2);
-  assert_int_equal(pass(), 0);
-  expect_failure(umemRuntimeError, "umemBlocks_next: the link was never up");
-  assert_int_equal(end(), umemRuntimeError);
+TEST(a_failure_before_all_pieces_names_none) {
+  begin_with(fail_at_once, 2);
+  assert_int_equal(pass_from(0, check_block), 0);
+  expect_stop(umemRuntimeError, "umemBlocks_next: the link was never up");
 }
+TEST_AGAIN(one_thread, a_failure_before_all_pieces_names_none)
 
 static bool has_failed; /* atomic */
 
@@ -219,13 +209,11 @@ static bool fail_between_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *fe
   return true;
 }
 
-static void a_failure_between_pieces_fails_the_next_block(void **state) {
-  (void)state;
+TEST(a_failure_between_pieces_fails_the_next_block) {
   has_failed = false;
-  begin(fail_between_pieces, 3);
-  assert_true(pass() < in_all);
-  expect_failure(umemIOError, "the link cannot be closed");
-  assert_int_equal(end(), umemIOError);
+  begin_with(fail_between_pieces, 3);
+  assert_true(pass_from(0, check_block) < in_all);
+  expect_stop(umemIOError, "the link cannot be closed");
 }
 
 /* ---- the ledger ---- */
@@ -248,48 +236,22 @@ static bool copy_own_bytes(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   return true;
 }
 
-static void copies_after_a_block_are_no_part_of_it(void **state) {
-  (void)state;
+TEST(copies_after_a_block_are_no_part_of_it) {
   umemLedgerRecord records[4];
-  size_t length = 4;
-  records[0].size = sizeof *records;
   own_copies = 0;
   assert_ok(umemHost_ctor(&host));
-  umem_ledger_clear();
-  assert_ok(umem_ledger_start());
-  begin(copy_own_bytes, 2);
-  assert_int_equal(pass(), in_all);
+  start_ledger();
+  begin_with(copy_own_bytes, 2);
+  assert_int_equal(pass_from(0, check_block), in_all);
   assert_ok(end());
-  umem_ledger_stop();
-  assert_ok(umem_ledger_read(records, &length));
-  assert_int_equal(length, 2);
-  for (size_t i = 0; i < length; i++) {
+  assert_int_equal(stop_ledger(records, 4), 2);
+  for (size_t i = 0; i < 2; i++) {
     bool own = !strcmp(records[i].src.kind, "host");
     assert_int_equal(records[i].calls, own ? own_copies : in_all);
     assert_int_equal(records[i].bytes, own ? own_copies * sizeof near : sizeof array);
   }
-  umem_ledger_clear();
   umem_dtor(&host);
 }
+TEST_AGAIN(one_thread, copies_after_a_block_are_no_part_of_it)
 
-#define FEED_TEST(test) cmocka_unit_test_setup_teardown(test, open_feed, close_feed)
-#define FEED_TEST_WITH(threads, test)                                                              \
-  { #test " (" #threads ")", test, open_feed, close_feed, (void *)threads }
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      FEED_TEST(the_method_gets_all_pieces),
-      FEED_TEST_WITH(one_thread, the_method_gets_all_pieces),
-      FEED_TEST(a_block_that_is_refused_is_one_copy),
-      FEED_TEST_WITH(one_thread, a_block_that_is_refused_is_one_copy),
-      FEED_TEST(a_failure_names_its_block),
-      FEED_TEST_WITH(one_thread, a_failure_names_its_block),
-      FEED_TEST(a_piece_that_failed_without_a_failure_is_one),
-      FEED_TEST(a_failure_before_all_pieces_names_none),
-      FEED_TEST_WITH(one_thread, a_failure_before_all_pieces_names_none),
-      FEED_TEST(a_failure_between_pieces_fails_the_next_block),
-      FEED_TEST(copies_after_a_block_are_no_part_of_it),
-      FEED_TEST_WITH(one_thread, copies_after_a_block_are_no_part_of_it),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

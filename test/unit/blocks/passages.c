@@ -492,7 +492,7 @@ static unsigned setting(char const *variable, unsigned otherwise) {
   return setting_is_on(variable) ? (unsigned)strtoul(getenv(variable), NULL, 10) : otherwise;
 }
 
-TEST(passages_are_as_the_model) {
+TEST_CASE_WITH(passages_are_as_the_model, set_up, tear_down) {
   static Line line[lines];
   unsigned cases = setting("UMEM_TEST_PASSAGES", setting_small() ? 60 : 420);
   unsigned first = setting("UMEM_TEST_FIRST", 0);

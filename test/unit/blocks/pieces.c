@@ -1,7 +1,7 @@
 /* pieces.c - umem/blocks.h: blocks for a GPU are read in pieces, which several threads send through
  * pinned memory. On a double of the runtime, which does nothing that is queued before somebody
  * waits for it. */
-#include "blocks_help.h"
+#include "passage.h"
 
 #include <stdio.h>
 
@@ -26,6 +26,12 @@ typedef struct Gpu {
 } Gpu;
 
 static Gpu gpu;
+
+#define OPEN open_gpu
+#define CLOSE close_gpu
+
+static Gate gate;
+static uintptr_t in_gate; /* a copy of the array */
 static unsigned char array[nbytes];
 
 static int open_gpu(void **state) {
@@ -41,10 +47,15 @@ static int open_gpu(void **state) {
   }
   assert_ok(umemCuda_set_staging(chunk, 0));
   for (size_t i = 0; i < nbytes; i++) array[i] = (unsigned char)(i / row * 3 + i % 251);
+  gate_ctor(&gate);
+  in_gate = umem_alloc(&gate, nbytes);
+  memcpy((void *)in_gate, array, nbytes);
   return 0;
 }
 
 static int close_gpu(void **state) {
+  umem_free(&gate, in_gate);
+  umem_dtor(&gate);
   for (int i = 0; i < queues_most; i++) umem_dtor(&gpu.queue[i]);
   umem_dtor(&gpu.async);
   umem_dtor(&gpu.plain);
@@ -67,6 +78,10 @@ static umemBlocksOptions options_for(void *source, uintptr_t adr, void *place) {
   return options;
 }
 
+static umemBlocksOptions from_array(void) {
+  return options_for(&gpu.host, (uintptr_t)array, &gpu.async);
+}
+
 static void *stream_of_place(void) {
   umemInfo info = UMEM_INFO_INIT;
   assert_ok(umem_get_info(&gpu.async, &info));
@@ -81,30 +96,28 @@ typedef struct Kernel {
   bool ran, right;
 } Kernel;
 
-static size_t row_of(umemBlock const *block, ptrdiff_t at) {
-  ptrdiff_t number = (ptrdiff_t)block->first + at;
+static size_t row_of(umemBlock const *given, ptrdiff_t at) {
+  ptrdiff_t number = (ptrdiff_t)given->first + at;
   return number < 0 ? 0 : number >= count ? count - 1 : (size_t)number;
 }
 
 static void check_rows(void *argument) {
   Kernel *kernel = argument;
-  umemBlock const *block = &kernel->block;
+  umemBlock const *given = &kernel->block;
   kernel->ran = kernel->right = true;
-  for (ptrdiff_t i = -(ptrdiff_t)block->before; i < (ptrdiff_t)(block->rows + block->after); i++) {
-    void const *bytes = fake_cudart_at(block->adr + (uintptr_t)i * row, row);
-    kernel->right &= bytes && !memcmp(bytes, array + row_of(block, i) * row, row);
+  for (ptrdiff_t i = -(ptrdiff_t)given->before; i < (ptrdiff_t)(given->rows + given->after); i++) {
+    void const *bytes = fake_cudart_at(given->adr + (uintptr_t)i * row, row);
+    kernel->right &= bytes && !memcmp(bytes, array + row_of(given, i) * row, row);
   }
 }
 
 /* Each block is looked at in the order of the place, long after the program has given it back. */
 static void pass(umemBlocksOptions const *options, void *stream) {
   Kernel kernels[count / rows + 1];
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
   size_t number = 0;
   memset(kernels, 0, sizeof kernels);
-  assert_ok(umemBlocks_ctor(&blocks, options));
-  for (; umemBlocks_next(&blocks, &block); number++) {
+  begin(options);
+  for (; next(); number++) {
     kernels[number].block = block;
     check_rows(&kernels[number]); /* it is there */
     assert_true(kernels[number].right);
@@ -114,14 +127,14 @@ static void pass(umemBlocksOptions const *options, void *stream) {
     assert_int_equal(fake_cudart_launch(stream, check_rows, &kernels[number]), 0);
     assert_ok(umemCuda_leave(&entry));
   }
-  assert_ok(umemBlocks_end(&blocks));
+  assert_ok(end());
   assert_ok(umem_synchronize(options->place));
   assert_int_equal(number, count / rows + 1);
   for (size_t i = 0; i < number; i++) assert_true(kernels[i].ran && kernels[i].right);
 }
 
 /* With and without ghost rows, on one queue and several. */
-static void pass_all(void *source, uintptr_t adr) {
+static void pass_everywhere(void *source, uintptr_t adr) {
   void *const stream = stream_of_place();
   for (size_t queues = 0; queues <= queues_most; queues += queues_most)
     for (size_t ghosts = 0; ghosts <= 2; ghosts++)
@@ -139,24 +152,21 @@ static void pass_all(void *source, uintptr_t adr) {
   pass(&options, FAKE_STREAM_LEGACY);
 }
 
-static void from_ram(void **state) {
-  (void)state;
-  pass_all(&gpu.host, (uintptr_t)array);
-}
+TEST(from_ram) { pass_everywhere(&gpu.host, (uintptr_t)array); }
+TEST_AGAIN(one_thread, from_ram)
+TEST_AGAIN(two_threads, from_ram)
 
-static void from_a_file(void **state) {
-  (void)state;
+TEST(from_a_file) {
   umemFile file;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   uintptr_t adr = umem_alloc(&file, nbytes);
   assert_ok(umem_copy_from(&file, adr, &gpu.host, (uintptr_t)array, nbytes));
-  pass_all(&file, adr);
+  pass_everywhere(&file, adr);
   umem_dtor(&file);
 }
 
 /* Rows of a wider array: no run, and so no pieces. */
-static void from_rows_with_gaps(void **state) {
-  (void)state;
+TEST(from_rows_with_gaps) {
   unsigned char *wide = calloc(2, nbytes);
   assert_non_null(wide);
   for (size_t i = 0; i < count; i++) memcpy(wide + 2 * i * row, array + i * row, row);
@@ -167,47 +177,29 @@ static void from_rows_with_gaps(void **state) {
 }
 
 /* Two chunks make a channel. Without any, each piece is a copy of its own. */
-static void without_pinned_memory(void **state) {
-  (void)state;
+TEST(without_pinned_memory) {
   assert_ok(umemCuda_set_staging(chunk, 1));
-  umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
+  umemBlocksOptions options = from_array();
   pass(&options, stream_of_place());
 }
 
 /* ---- threads ---- */
 
-static Gate gate;
-
-static uintptr_t open_gate(void) {
-  gate_ctor(&gate);
-  uintptr_t adr = umem_alloc(&gate, nbytes);
-  memcpy((void *)adr, array, nbytes);
-  return adr;
-}
-
-static void close_gate(uintptr_t adr) {
-  umem_free(&gate, adr);
-  umem_dtor(&gate);
-}
-
 /* Pieces that are read before the program has a block. */
 static void expect_reads(void *place, unsigned threads, unsigned long reads) {
-  uintptr_t adr = open_gate();
-  umemBlocksOptions options = options_for(&gate, adr, place);
-  umemBlocks blocks;
+  gate_reset(&gate);
+  umemBlocksOptions options = options_for(&gate, in_gate, place);
   assert_ok(umem_set_threads(threads));
   gate_open(&gate, 0, 0);
-  assert_ok(umemBlocks_ctor(&blocks, &options));
+  begin(&options);
   assert_true(gate_await(&gate, reads, 0));
   usleep(20000);
   assert_int_equal(gate_reads(&gate), reads);
   gate_open(&gate, SIZE_MAX, 0);
-  assert_ok(umemBlocks_end(&blocks));
-  close_gate(adr);
+  assert_ok(end());
 }
 
-static void one_thread_is_the_programs(void **state) {
-  (void)state;
+TEST(one_thread_is_the_programs) {
   expect_reads(&gpu.async, 2, 1);
   expect_reads(&gpu.async, 3, 2);
   expect_reads(&gpu.async, 4, 3); /* 960 KiB are worth no more */
@@ -223,100 +215,82 @@ static void count_reads(void *argument) {
 }
 
 /* So the link to the GPU and the source are busy at the same time, with one thread as well. */
-static void a_piece_is_read_while_another_is_sent(void **state) {
-  (void)state;
-  uintptr_t adr = open_gate();
-  umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
+TEST_ON(two_threads, a_piece_is_read_while_another_is_sent) {
+  umemBlocksOptions options = options_for(&gate, in_gate, &gpu.async);
   read_by_then = 0;
   fake_cudart_before("event_synchronize", 1, count_reads, NULL);
   pass(&options, stream_of_place());
   fake_cudart_before("event_synchronize", 0, NULL, NULL);
   assert_int_equal(read_by_then, 2);
-  close_gate(adr);
 }
 
 /* ---- failures ---- */
 
 /* Whichever piece fails: the program gets all blocks before. */
-static void a_piece_that_fails_fails_its_block(void **state) {
-  (void)state;
+TEST(a_piece_that_fails_fails_its_block) {
   for (unsigned long failing = 1; failing <= 32; failing++) {
-    uintptr_t adr = open_gate();
-    umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
-    umemBlocks blocks;
-    umemBlock block = UMEM_BLOCK_INIT;
+    gate_reset(&gate);
+    umemBlocksOptions options = options_for(&gate, in_gate, &gpu.async);
     char words[80];
     size_t number = 0;
     gate.fail_read = failing;
-    assert_ok(umemBlocks_ctor(&blocks, &options));
-    while (umemBlocks_next(&blocks, &block)) number++;
+    begin(&options);
+    while (next()) number++;
     snprintf(words, sizeof words, "umemBlocks_next: reading block %zu of 7", number);
     expect_failure(umemIOError, words);
     assert_true(number * 5 <= failing + 1 && failing <= number * 5 + 16); /* they may overtake */
-    assert_int_equal(umemBlocks_end(&blocks), umemIOError);
+    assert_int_equal(end(), umemIOError);
     assert_ok(umem_thread_status());
-    close_gate(adr);
   }
 }
 
 /* The rest of the block is not read. */
-static void a_passage_is_cancelled_within_a_block(void **state) {
-  (void)state;
-  uintptr_t adr = open_gate();
-  umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
+TEST(a_passage_is_cancelled_within_a_block) {
+  umemBlocksOptions options = options_for(&gate, in_gate, &gpu.async);
   gate_open(&gate, 0, 0);
-  assert_ok(umemBlocks_ctor(&blocks, &options));
+  begin(&options);
   assert_true(gate_await(&gate, 3, 0));
   umemBlocks_cancel(&blocks);
   gate_open(&gate, SIZE_MAX, 0);
-  assert_false(umemBlocks_next(&blocks, &block));
+  assert_false(next());
   expect_failure(umemCancelledError, "cancelled after 0 of 64 rows");
   assert_int_equal(gate_reads(&gate), 3);
-  assert_int_equal(umemBlocks_end(&blocks), umemCancelledError);
-  close_gate(adr);
+  assert_int_equal(end(), umemCancelledError);
 }
 
 /* With queues, and without. */
-static void a_captured_stream_takes_no_block(void **state) {
-  (void)state;
+TEST(a_captured_stream_takes_no_block) {
   void *const stream = stream_of_place();
   for (size_t queues = 0; queues <= queues_most; queues += queues_most) {
-    umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
-    umemBlocks blocks;
-    umemBlock block = UMEM_BLOCK_INIT;
+    umemBlocksOptions options = from_array();
     void *graph = NULL;
     options.depth = 1;
     options.queues = queues ? gpu.given : NULL;
     options.queue_count = queues;
-    assert_ok(umemBlocks_ctor(&blocks, &options));
-    assert_true(umemBlocks_next(&blocks, &block));
+    begin(&options);
+    assert_true(next());
     assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
-    assert_false(umemBlocks_next(&blocks, &block));
+    assert_false(next());
     expect_failure(umemNotSupportedError, queues ? "umemBlocks_next: ordering block 0 of 7"
                                                  : "umemBlocks_next: reading block 1 of 7");
     fake_cudart_end_capture(stream, &graph);
     assert_non_null(graph); /* nothing of umem's broke it */
-    assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+    assert_int_equal(end(), umemNotSupportedError);
   }
 }
 
 /* The memory cannot be freed then; the context of the place frees it (close_gpu looks). */
-static void an_end_in_a_capture_breaks_nothing(void **state) {
-  (void)state;
+TEST(an_end_in_a_capture_breaks_nothing) {
   void *const stream = stream_of_place();
   for (size_t queues = 0; queues <= queues_most; queues += queues_most) {
-    umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
-    umemBlocks blocks;
-    umemBlock block = UMEM_BLOCK_INIT;
+    umemBlocksOptions options = from_array();
     void *graph = NULL;
     options.queues = queues ? gpu.given : NULL;
     options.queue_count = queues;
-    assert_ok(umemBlocks_ctor(&blocks, &options));
-    assert_true(umemBlocks_next(&blocks, &block));
+    begin(&options);
+    assert_true(next());
     assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
-    assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+    assert_int_equal(end(), umemNotSupportedError);
     expect_failure(umemNotSupportedError, "umemBlocks_end: the stream is being captured");
     fake_cudart_end_capture(stream, &graph);
     assert_non_null(graph);
@@ -325,76 +299,41 @@ static void an_end_in_a_capture_breaks_nothing(void **state) {
 
 /* The GPU still has a piece of block 0 when the copy of block 1 is refused: the failure is one of
  * block 1, also in the ledger. */
-static void a_capture_that_begins_between_blocks_refuses_the_next(void **state) {
-  (void)state;
+TEST_ON(two_threads, a_capture_that_begins_between_blocks_refuses_the_next) {
   void *const stream = stream_of_place();
-  uintptr_t adr = open_gate();
-  umemBlocksOptions options = options_for(&gate, adr, &gpu.async);
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
+  umemBlocksOptions options = options_for(&gate, in_gate, &gpu.async);
   void *graph = NULL;
-  umem_ledger_clear();
-  assert_ok(umem_ledger_start());
+  start_ledger();
   gate_open(&gate, per_block, 0);
-  assert_ok(umemBlocks_ctor(&blocks, &options));
+  begin(&options);
   assert_true(gate_await(&gate, per_block + 1, 0));
   assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
   gate_open(&gate, SIZE_MAX, 0);
-  assert_true(umemBlocks_next(&blocks, &block));
-  assert_false(umemBlocks_next(&blocks, &block));
+  assert_true(next());
+  assert_false(next());
   expect_failure(umemNotSupportedError, "umemBlocks_next: reading block 1 of 7");
   fake_cudart_end_capture(stream, &graph);
   assert_non_null(graph);
-  assert_int_equal(umemBlocks_end(&blocks), umemNotSupportedError);
+  assert_int_equal(end(), umemNotSupportedError);
   umem_ledger_stop();
   umem_ledger_clear();
-  close_gate(adr);
 }
 
 /* ---- the ledger ---- */
 
-static void a_block_is_one_copy(void **state) {
-  (void)state;
+TEST(a_block_is_one_copy) {
   umemLedgerRecord records[4];
-  size_t length = 4;
-  umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)array, &gpu.async);
-  records[0].size = sizeof *records;
-  umem_ledger_clear();
-  assert_ok(umem_ledger_start());
+  umemBlocksOptions options = from_array();
+  start_ledger();
   pass(&options, stream_of_place());
-  umem_ledger_stop();
-  assert_ok(umem_ledger_read(records, &length));
-  assert_int_equal(length, 1);
+  assert_int_equal(stop_ledger(records, 4), 1);
   assert_string_equal(records[0].src.kind, "host");
   assert_string_equal(records[0].dst.kind, "cuda-async");
   assert_int_equal(records[0].dst.ordinal, 0);
   assert_int_equal(records[0].calls, count / rows + 1);
   assert_int_equal(records[0].failed, 0);
   assert_int_equal(records[0].bytes, nbytes);
-  umem_ledger_clear();
 }
+TEST_AGAIN(one_thread, a_block_is_one_copy)
 
-#define GPU_TEST_WITH(threads, test)                                                               \
-  { #test " (" #threads ")", test, open_gpu, close_gpu, (void *)threads }
-#define GPU_TEST(test) cmocka_unit_test_setup_teardown(test, open_gpu, close_gpu)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      GPU_TEST(from_ram),
-      GPU_TEST_WITH(one_thread, from_ram),
-      GPU_TEST_WITH(two_threads, from_ram),
-      GPU_TEST(from_a_file),
-      GPU_TEST(from_rows_with_gaps),
-      GPU_TEST(without_pinned_memory),
-      GPU_TEST(one_thread_is_the_programs),
-      GPU_TEST_WITH(two_threads, a_piece_is_read_while_another_is_sent),
-      GPU_TEST(a_piece_that_fails_fails_its_block),
-      GPU_TEST(a_passage_is_cancelled_within_a_block),
-      GPU_TEST(a_captured_stream_takes_no_block),
-      GPU_TEST(an_end_in_a_capture_breaks_nothing),
-      GPU_TEST_WITH(two_threads, a_capture_that_begins_between_blocks_refuses_the_next),
-      GPU_TEST(a_block_is_one_copy),
-      GPU_TEST_WITH(one_thread, a_block_is_one_copy),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,6 +1,6 @@
 /* places.c - umem/blocks.h on every context of the table: as source, as destination, as both, and
  * as the place where the program works; and on queues beside the place. */
-#include "blocks_help.h"
+#include "passage.h"
 
 #include "unit/each_backend.h"
 #include "fake/doubles.h"
@@ -22,34 +22,41 @@ static int close_all(void **state) {
   return tear_down(state);
 }
 
+#define OPEN open_all
+#define CLOSE close_all
+
+/* Run with one thread, too. */
+#define PLACE_TEST(name)                                                                           \
+  static void name(void **state);                                                                  \
+  TEST_AGAIN(one_thread, name)                                                                     \
+  TEST(name)
+
 static unsigned char value(size_t i) { return (unsigned char)(i * 31 + i / 256); }
 static unsigned char changed(unsigned char byte) { return (unsigned char)(3 * byte + 1); }
 
+static umemVirtual *working; /* where the program works */
+
 /* What the program does with a block on any context. Its last step may only be queued: the results
  * live on. */
-static void work(umemVirtual *place, umemBlock const *block) {
-  size_t at = block->first * width, n = block->rows * width;
+static void work(size_t number) {
+  (void)number;
+  size_t at = block.first * width, n = block.rows * width;
   unsigned char here[rows * width];
-  assert_ok(umem_copy_to(place, block->adr, &host, (uintptr_t)here, n));
-  assert_ok(umem_synchronize(place));
+  assert_ok(umem_copy_to(working, block.adr, &host, (uintptr_t)here, n));
+  assert_ok(umem_synchronize(working));
   for (size_t i = 0; i < n; i++) {
     assert_int_equal(here[i], value(at + i));
     results[at + i] = changed(here[i]);
   }
-  assert_ok(umem_copy_from(place, block->out, &host, (uintptr_t)(results + at), n));
+  assert_ok(umem_copy_from(working, block.out, &host, (uintptr_t)(results + at), n));
 }
 
 static void pass(umemVirtual *place, umemBlocksOptions *options) {
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
+  working = place;
   options->count = count;
   options->place = place;
   options->rows = rows;
-  assert_ok(umemBlocks_ctor(&blocks, options));
-  size_t number = 0;
-  for (; umemBlocks_next(&blocks, &block); number++) work(place, &block);
-  assert_ok(umemBlocks_end(&blocks));
-  assert_int_equal(number, (count + rows - 1) / rows);
+  pass_all(options, work, (count + rows - 1) / rows);
 }
 
 static void expect_results(umemVirtual *ctx, uintptr_t adr) {
@@ -69,107 +76,55 @@ static uintptr_t filled_block(umemVirtual *ctx) {
 
 /* ---- every context, in each part ---- */
 
-static void reads_from(umemVirtual *ctx) {
-  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  uintptr_t adr = filled_block(ctx);
-  unsigned char *to = calloc(nbytes, 1);
-  options.source = (umemRows){ctx, adr, width, 0};
-  options.destination = (umemRows){&host, (uintptr_t)to, width, 0};
-  pass(&host.super, &options);
-  expect_results(&host.super, (uintptr_t)to);
-  free(to);
-  umem_free(ctx, adr);
-}
+/* What a context takes part in; the rest is in RAM. */
+typedef struct Part {
+  bool reads, writes, works; /* it is the source, the destination, the place */
+  bool replaces, apart; /* the results go where the rows were, away from the rows in the place */
+  size_t before;
+} Part;
 
-static void writes_to(umemVirtual *ctx) {
-  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  uintptr_t adr = umem_calloc(ctx, nbytes, 1), from = filled_block(&host.super);
-  options.source = (umemRows){&host, from, width, 0};
-  options.destination = (umemRows){ctx, adr, width, 0};
-  options.apart = true;
-  pass(&host.super, &options);
-  expect_results(ctx, adr);
-  umem_free(ctx, adr);
-  umem_free(&host, from);
-}
+static Part part;
 
-/* And columns of its rows alone, which nothing beside them may notice. */
-static void replaces_in(umemVirtual *ctx) {
-  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  uintptr_t adr = filled_block(ctx);
-  options.source = options.destination = (umemRows){ctx, adr, width, 0};
-  options.before = 3;
-  pass(&host.super, &options);
-  expect_results(ctx, adr);
-  umem_free(ctx, adr);
-}
-
-static void works_on(umemVirtual *ctx) {
-  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  uintptr_t from = filled_block(&host.super);
-  unsigned char *to = calloc(nbytes, 1);
-  options.source = (umemRows){&host, from, width, 0};
-  options.destination = (umemRows){&host, (uintptr_t)to, width, 0};
-  pass(ctx, &options);
-  expect_results(&host.super, (uintptr_t)to);
-  free(to);
-  umem_free(&host, from);
-}
-
-static void is_everything(umemVirtual *ctx) {
-  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  uintptr_t adr = filled_block(ctx);
-  options.source = options.destination = (umemRows){ctx, adr, width, 0};
-  options.apart = true;
-  pass(ctx, &options);
-  expect_results(ctx, adr);
-  umem_free(ctx, adr);
-}
-
-static void (*test_of_context)(umemVirtual *ctx);
-
-static void test_context(Backend const *row, umemVirtual *ctx) {
+static void take_part(Backend const *row, umemVirtual *ctx) {
   (void)row;
-  test_of_context(ctx);
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  umemVirtual *from = part.reads ? ctx : &host.super, *to = part.writes ? ctx : &host.super;
+  uintptr_t adr = filled_block(from);
+  uintptr_t there = part.replaces ? adr : umem_calloc(to, nbytes, 1);
+  options.source = (umemRows){from, adr, width, 0};
+  options.destination = (umemRows){to, there, width, 0};
+  options.apart = part.apart;
+  options.before = part.before;
+  pass(part.works ? ctx : &host.super, &options);
+  expect_results(to, there);
+  if (there != adr) umem_free(to, there);
+  umem_free(from, adr);
 }
 
-static void for_each_context(void (*test)(umemVirtual *ctx)) {
-  test_of_context = test;
-  assert_true(for_each_backend(test_context) > 10);
+static void let_each(Part wanted) {
+  part = wanted;
+  assert_true(for_each_backend(take_part) > 10);
 }
 
-static void any_context_is_a_source(void **state) {
-  (void)state;
-  for_each_context(reads_from);
+PLACE_TEST(any_context_is_a_source) { let_each((Part){.reads = true}); }
+PLACE_TEST(any_context_is_a_destination) { let_each((Part){.writes = true, .apart = true}); }
+PLACE_TEST(any_context_is_both) {
+  let_each((Part){.reads = true, .writes = true, .replaces = true, .before = 3});
 }
-static void any_context_is_a_destination(void **state) {
-  (void)state;
-  for_each_context(writes_to);
-}
-static void any_context_is_both(void **state) {
-  (void)state;
-  for_each_context(replaces_in);
-}
-static void any_context_is_a_place(void **state) {
-  (void)state;
-  for_each_context(works_on);
-}
-static void any_context_is_everything(void **state) {
-  (void)state;
-  for_each_context(is_everything);
+PLACE_TEST(any_context_is_a_place) { let_each((Part){.works = true}); }
+PLACE_TEST(any_context_is_everything) {
+  let_each((Part){true, true, true, .replaces = true, .apart = true});
 }
 
 /* ---- queues ---- */
 
 /* Through a place with queues beside it, as many as blocks in memory or fewer. The double of a
  * device does queued work as late as it may: without the right order the results are junk. */
-static void passes_queues(umemVirtual *place, umemVirtual *const *queues, size_t queue_count) {
+static void passes_queues(umemVirtual *place, void *const *queues, size_t queue_count) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   uintptr_t adr = filled_block(&host.super);
-  void *given[4];
-  for (size_t i = 0; i < queue_count; i++) given[i] = queues[i];
   options.source = options.destination = (umemRows){&host, adr, width, 0};
-  options.queues = given;
+  options.queues = queues;
   options.queue_count = queue_count;
   options.apart = true;
   pass(place, &options);
@@ -177,25 +132,23 @@ static void passes_queues(umemVirtual *place, umemVirtual *const *queues, size_t
   umem_free(&host, adr);
 }
 
-static void queues_are_ordered_after_the_work(void **state) {
-  (void)state;
+PLACE_TEST(queues_are_ordered_after_the_work) {
   FakeAsync place, queues[4];
-  umemVirtual *given[4];
+  void *given[4];
   assert_ok(fake_async_ctor(&place));
   for (int i = 0; i < 4; i++) {
     assert_ok(fake_async_ctor_on(&queues[i], &place));
-    given[i] = &queues[i].super.super;
+    given[i] = &queues[i];
   }
   for (size_t n = 1; n <= 4; n++) passes_queues(&place.super.super, given, n);
   for (int i = 0; i < 4; i++) umem_dtor(&queues[i]);
   umem_dtor(&place);
 }
 
-static void streams_are_ordered_after_the_work(void **state) {
-  (void)state;
+PLACE_TEST(streams_are_ordered_after_the_work) {
   umemCuda plain;
   umemCudaAsync place, queues[4];
-  umemVirtual *given[4];
+  void *given[4];
   if (umemCuda_ctor(&plain, 0) != umemOK) {
     umem_thread_clear();
     skip();
@@ -203,7 +156,7 @@ static void streams_are_ordered_after_the_work(void **state) {
   assert_ok(umemCudaAsync_ctor(&place, 0, UMEM_STREAM_NEW));
   for (int i = 0; i < 4; i++) {
     assert_ok(umemCudaAsync_ctor(&queues[i], 0, UMEM_STREAM_NEW));
-    given[i] = &queues[i].super;
+    given[i] = &queues[i];
   }
   for (size_t n = 1; n <= 4; n++) {
     passes_queues(&place.super, given, n);
@@ -215,12 +168,9 @@ static void streams_are_ordered_after_the_work(void **state) {
 }
 
 /* Work that a device could not do is a failure of the block. */
-static void queued_work_that_fails_is_reported(void **state) {
-  (void)state;
+PLACE_TEST(queued_work_that_fails_is_reported) {
   FakeAsync place;
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
   assert_ok(fake_async_ctor(&place));
   uintptr_t adr = filled_block(&host.super);
   options.source = options.destination = (umemRows){&host, adr, width, 0};
@@ -228,33 +178,16 @@ static void queued_work_that_fails_is_reported(void **state) {
   options.place = &place;
   options.rows = rows;
   options.depth = 1; /* each block is written before the next one is read */
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_true(umemBlocks_next(&blocks, &block));
+  begin(&options);
+  assert_true(next());
   fake_async_fail_next(&place, umemRuntimeError);
   assert_ok(umem_set(&place, block.adr, 0, 10));
-  assert_false(umemBlocks_next(&blocks, &block));
+  assert_false(next());
   assert_int_equal(umem_get_status(&place), umemRuntimeError);
-  assert_int_equal(umemBlocks_end(&blocks), umemRuntimeError);
+  assert_int_equal(end(), umemRuntimeError);
   umem_thread_clear();
   umem_free(&host, adr);
   umem_dtor(&place);
 }
 
-#define PLACE_TEST(test)                                                                           \
-  cmocka_unit_test_setup_teardown(test, open_all, close_all), {                                    \
-#test " (one_thread)", test, open_all, close_all, (void *)one_thread                           \
-  }
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      PLACE_TEST(any_context_is_a_source),
-      PLACE_TEST(any_context_is_a_destination),
-      PLACE_TEST(any_context_is_both),
-      PLACE_TEST(any_context_is_a_place),
-      PLACE_TEST(any_context_is_everything),
-      PLACE_TEST(queues_are_ordered_after_the_work),
-      PLACE_TEST(streams_are_ordered_after_the_work),
-      PLACE_TEST(queued_work_that_fails_is_reported),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,6 +1,6 @@
 /* rows.c - umem/blocks.h: into which blocks an array is cut, which rows each of them holds, and
  * what is refused. */
-#include "blocks_help.h"
+#include "passage.h"
 
 static umemHost host;
 
@@ -9,6 +9,9 @@ static int close_all(void **state) {
   umem_dtor(&host);
   return tear_down(state);
 }
+
+#define OPEN open_all
+#define CLOSE close_all
 
 /* ---- ghost rows, for all small numbers ---- */
 
@@ -63,35 +66,35 @@ static unsigned char stencil(Shape const *shape, unsigned char const *at, ptrdif
   return (unsigned char)sum;
 }
 
-static void check_block(Shape const *shape, umemBlock const *block, size_t number) {
+static void check_block(Shape const *shape, umemBlock const *given, size_t number) {
   size_t first = number * shape->rows;
   size_t after_it = shape->count - first > shape->rows ? shape->count - first - shape->rows : 0;
   bool clamped = shape->ghosts == umemGhostsClamped;
   ptrdiff_t before = clamped ? (ptrdiff_t)shape->before : lesser(shape->before, first);
   ptrdiff_t after = clamped ? (ptrdiff_t)shape->after : lesser(shape->after, after_it);
-  if (block->number != number || block->first != first) complain(shape, "not in order", number);
-  if ((ptrdiff_t)block->rows != lesser(shape->rows, shape->count - first))
+  if (given->number != number || given->first != first) complain(shape, "not in order", number);
+  if ((ptrdiff_t)given->rows != lesser(shape->rows, shape->count - first))
     complain(shape, "wrong number of rows", number);
-  if ((ptrdiff_t)block->before != before || (ptrdiff_t)block->after != after)
+  if ((ptrdiff_t)given->before != before || (ptrdiff_t)given->after != after)
     complain(shape, "wrong number of ghost rows", number);
-  if (shape->apart != (block->out != block->adr))
+  if (shape->apart != (given->out != given->adr))
     complain(shape, "wrong place for results", number);
-  unsigned char const *at = (unsigned char const *)block->adr;
-  for (ptrdiff_t k = -before; k < (ptrdiff_t)block->rows + after; k++)
+  unsigned char const *at = (unsigned char const *)given->adr;
+  for (ptrdiff_t k = -before; k < (ptrdiff_t)given->rows + after; k++)
     for (int i = 0; i < width; i++)
       if (at[k * width + i] != value(clamp(shape, (ptrdiff_t)first + k), i))
         complain(shape, "wrong value", number);
 }
 
 /* Puts the results in out, or where the rows are, once all of them have been computed. */
-static void compute(Shape const *shape, umemBlock const *block) {
+static void compute(Shape const *shape, umemBlock const *given) {
   unsigned char results[most_count * width];
-  ptrdiff_t low = -(ptrdiff_t)block->before, high = (ptrdiff_t)(block->rows + block->after);
-  for (ptrdiff_t row = 0; row < (ptrdiff_t)block->rows; row++)
+  ptrdiff_t low = -(ptrdiff_t)given->before, high = (ptrdiff_t)(given->rows + given->after);
+  for (ptrdiff_t row = 0; row < (ptrdiff_t)given->rows; row++)
     for (int i = 0; i < width; i++)
       results[row * width + i] =
-          stencil(shape, (unsigned char const *)block->adr, row, low, high, i);
-  memcpy((void *)block->out, results, block->rows * width);
+          stencil(shape, (unsigned char const *)given->adr, row, low, high, i);
+  memcpy((void *)given->out, results, given->rows * width);
 }
 
 static ptrdiff_t stride_of(Shape const *shape) { return shape->stride ? shape->stride : width; }
@@ -143,8 +146,7 @@ static void run_shape(Shape const *shape) {
   fill_grid(shape, &grid);
   before = grid;
   umemBlocksOptions options = options_of(shape, &grid);
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
+  block = (umemBlock)UMEM_BLOCK_INIT;
   umemStatusType status = umemBlocks_ctor(&blocks, &options);
   size_t ahead = (shape->before + shape->rows - 1) / shape->rows;
   size_t others = shape->count ? (shape->count - 1) / shape->rows : 0;
@@ -152,11 +154,11 @@ static void run_shape(Shape const *shape) {
   bool refused = shape->replaces && shape->count && shape->depth && shape->depth <= ahead;
   if ((status == umemValueError) != refused) complain(shape, umem_thread_message(), 0);
   size_t number = 0;
-  for (; umemBlocks_next(&blocks, &block); number++) {
+  for (; next(); number++) {
     check_block(shape, &block, number);
     compute(shape, &block);
   }
-  if (umemBlocks_end(&blocks) != status) complain(shape, umem_thread_message(), number);
+  if (end() != status) complain(shape, umem_thread_message(), number);
   if (refused) {
     expect_failure(umemValueError, "too few to replace rows");
     return;
@@ -180,8 +182,7 @@ static void run_variants(Shape shape) {
   }
 }
 
-static void every_row_is_where_it_belongs(void **state) {
-  (void)state;
+TEST(every_row_is_where_it_belongs) {
   size_t most = setting_small() ? 5 : most_count;
   for (size_t count = 0; count <= most; count++)
     for (size_t rows = 1; rows <= count + 1; rows++)
@@ -189,6 +190,7 @@ static void every_row_is_where_it_belongs(void **state) {
         for (size_t after = 0; after <= 3; after++)
           run_variants((Shape){.count = count, .rows = rows, .before = before, .after = after});
 }
+TEST_AGAIN(one_thread, every_row_is_where_it_belongs)
 
 /* ---- how many rows ---- */
 
@@ -209,16 +211,14 @@ static umemBlocksOptions large(size_t nbytes) {
 }
 
 static umemBlocksInfo info_of(umemBlocksOptions const *options) {
-  umemBlocks blocks;
   umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
-  assert_ok(umemBlocks_ctor(&blocks, options));
+  begin(options);
   assert_ok(umemBlocks_info(&blocks, &info));
-  assert_ok(umemBlocks_end(&blocks));
+  assert_ok(end());
   return info;
 }
 
-static void a_budget_is_used_and_kept(void **state) {
-  (void)state;
+TEST(a_budget_is_used_and_kept) {
   static size_t const sizes[] = {1, 8, 100, 4096, 100000};
   static size_t const budgets[] = {5 << 20, 16000000, 40 << 20};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -232,11 +232,11 @@ static void a_budget_is_used_and_kept(void **state) {
         assert_true(info.nbytes <= budgets[k]);
         assert_int_equal(info.depth, info.blocks < 3 ? info.blocks : 3);
         size_t row = sizes[i];
-        size_t block = info.rows * row;
-        bool small = block >= 1 << 20 && block < (1 << 20) + row;
-        bool shared = block >= 4 << 20 && block < (4 << 20) + row;
-        bool few = info.blocks == 16 && block < 4 << 20;
-        bool many = info.blocks == 32 && block >= 4 << 20;
+        size_t length = info.rows * row;
+        bool small = length >= 1 << 20 && length < (1 << 20) + row;
+        bool shared = length >= 4 << 20 && length < (4 << 20) + row;
+        bool few = info.blocks == 16 && length < 4 << 20;
+        bool many = info.blocks == 32 && length >= 4 << 20;
         if (!small && !shared && !few && !many)
           assert_true(info.nbytes + 3 * (row + 64) > budgets[k]);
         assert_int_equal(info.blocks, (large_count + info.rows - 1) / info.rows);
@@ -245,8 +245,7 @@ static void a_budget_is_used_and_kept(void **state) {
 
 /* Many blocks, unless they get too short for the threads that share one; few, unless they get too
  * short at all. */
-static void an_array_is_cut_into_many_blocks(void **state) {
-  (void)state;
+TEST(an_array_is_cut_into_many_blocks) {
   static struct {
     size_t mebibytes, blocks;
   } const cases[] = {{1, 1}, {8, 8}, {16, 16}, {32, 16}, {64, 16}, {96, 24}, {128, 32}, {1024, 32}};
@@ -260,8 +259,7 @@ static void an_array_is_cut_into_many_blocks(void **state) {
   }
 }
 
-static void umem_chooses(void **state) {
-  (void)state;
+TEST(umem_chooses) {
   umemBlocksOptions options = large(4096);
   umemBlocksInfo info = info_of(&options);
   assert_int_equal(info.depth, 3);
@@ -291,15 +289,13 @@ static void umem_chooses(void **state) {
 }
 
 static void no_room_is_refused(umemBlocksOptions const *options) {
-  umemBlocks blocks;
   assert_int_equal(umemBlocks_ctor(&blocks, options), umemMemoryError);
   expect_failure(umemMemoryError, "has no room for a block of");
   assert_int_equal(umem_get_status(options->place), umemMemoryError);
-  assert_int_equal(umemBlocks_end(&blocks), umemMemoryError);
+  assert_int_equal(end(), umemMemoryError);
 }
 
-static void what_does_not_fit_is_refused(void **state) {
-  (void)state;
+TEST(what_does_not_fit_is_refused) {
   umemBlocksOptions options = large(4096);
   options.budget = 4095;
   no_room_is_refused(&options);
@@ -330,11 +326,15 @@ static void what_does_not_fit_is_refused(void **state) {
 
 static void refused(umemBlocksOptions const *options, umemStatusType type, char const *words,
                     int line) {
-  umemBlocks blocks;
   assert_int_equal(umemBlocks_ctor(&blocks, options), type);
   expect_failure_at(type, words, line);
-  assert_int_equal(umemBlocks_end(&blocks), type);
+  assert_int_equal(end(), type);
 }
+static void pass_none(umemBlocksOptions const *options) {
+  begin(options);
+  assert_ok(end());
+}
+
 #define REFUSED(type, words) refused(&options, (type), (words), __LINE__)
 
 static umemBlocksOptions small(void) {
@@ -347,8 +347,7 @@ static umemBlocksOptions small(void) {
   return options;
 }
 
-static void contexts_must_be_some(void **state) {
-  (void)state;
+TEST(contexts_must_be_some) {
   umemBlocksOptions options = small();
   umemHost none = {.super = {.vptr = NULL}};
   options.source.ctx = NULL;
@@ -386,8 +385,7 @@ static void contexts_must_be_some(void **state) {
   umem_dtor(&gate);
 }
 
-static void numbers_must_be_possible(void **state) {
-  (void)state;
+TEST(numbers_must_be_possible) {
   umemBlocksOptions options = small();
   options.size = 3;
   REFUSED(umemValueError, "the size in the umemBlocksOptions is 3");
@@ -414,9 +412,7 @@ static void numbers_must_be_possible(void **state) {
   REFUSED(umemValueError, "ghosts is no umemGhosts");
 }
 
-static void shared_bytes_are_refused(void **state) {
-  (void)state;
-  umemBlocks blocks;
+TEST(shared_bytes_are_refused) {
   umemBlocksOptions options = small();
   options.destination.adr = options.source.adr + 4;
   REFUSED(umemValueError, "the destination shares bytes with the source, but not its rows");
@@ -426,8 +422,7 @@ static void shared_bytes_are_refused(void **state) {
   options = small(); /* columns of one matrix */
   options.source.stride = options.destination.stride = 8;
   options.destination.adr = options.source.adr + 4;
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_ok(umemBlocks_end(&blocks));
+  pass_none(&options);
   options.destination.adr = options.source.adr + 5;
   REFUSED(umemValueError, "shares bytes");
   options.destination.adr = options.source.adr + 3;
@@ -438,28 +433,22 @@ static void shared_bytes_are_refused(void **state) {
   options.source.nbytes = 8;
   REFUSED(umemValueError, "shares bytes");
   options.source.nbytes = 4;
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_ok(umemBlocks_end(&blocks));
+  pass_none(&options);
 }
 
 /* The stride of a single row means nothing, whatever it is. */
-static void one_row_has_no_neighbour(void **state) {
-  (void)state;
-  umemBlocks blocks;
+TEST(one_row_has_no_neighbour) {
   umemBlocksOptions options = small();
   options.count = 1;
   options.source.stride = options.destination.stride = PTRDIFF_MIN;
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_ok(umemBlocks_end(&blocks));
+  pass_none(&options);
   options.destination.adr = options.source.adr;
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  assert_ok(umemBlocks_end(&blocks));
+  pass_none(&options);
 }
 
 /* ---- results of another size ---- */
 
-static void results_may_have_another_size(void **state) {
-  (void)state;
+TEST(results_may_have_another_size) {
   int source[50];
   long long destination[50];
   for (int i = 0; i < 50; i++) source[i] = i;
@@ -469,32 +458,12 @@ static void results_may_have_another_size(void **state) {
   options.count = 50;
   options.place = &host;
   options.rows = 7;
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
-  assert_ok(umemBlocks_ctor(&blocks, &options));
-  while (umemBlocks_next(&blocks, &block))
+  begin(&options);
+  while (next())
     for (size_t i = 0; i < block.rows; i++)
       ((long long *)block.out)[i] = 1000000007LL * ((int *)block.adr)[i];
-  assert_ok(umemBlocks_end(&blocks));
+  assert_ok(end());
   for (int i = 0; i < 50; i++) assert_true(destination[i] == 1000000007LL * i);
 }
 
-#define ROWS_TEST(test) cmocka_unit_test_setup_teardown(test, open_all, close_all)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      {"every_row_is_where_it_belongs", every_row_is_where_it_belongs, open_all, close_all, NULL},
-      {"every_row_is_where_it_belongs (one_thread)", every_row_is_where_it_belongs, open_all,
-       close_all, (void *)one_thread},
-      ROWS_TEST(a_budget_is_used_and_kept),
-      ROWS_TEST(an_array_is_cut_into_many_blocks),
-      ROWS_TEST(umem_chooses),
-      ROWS_TEST(what_does_not_fit_is_refused),
-      ROWS_TEST(contexts_must_be_some),
-      ROWS_TEST(numbers_must_be_possible),
-      ROWS_TEST(shared_bytes_are_refused),
-      ROWS_TEST(one_row_has_no_neighbour),
-      ROWS_TEST(results_may_have_another_size),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,19 +1,17 @@
 /* stop.c - umem/blocks.h: passages that do not come to their end: cancelled, failed, stopped by a
  * function, or never begun. */
-#include "passage.h"
+#include "bench.h"
 
 #include "unit/used_bytes.h"
 
 /* ---- cancellation ---- */
 
-static void cancels_between_blocks(void **state) {
-  (void)state;
-  open_bench(true);
-  begin();
+TEST(cancels_between_blocks) {
+  begin(&bench.options);
   assert_true(next());
   work(0);
   assert_true(next());
-  umemBlocks_cancel(&bench.blocks);
+  umemBlocks_cancel(&blocks);
   work(1);
   assert_false(next());
   expect_written(2); /* also what was given back by this call */
@@ -23,33 +21,29 @@ static void cancels_between_blocks(void **state) {
   assert_ok(umem_thread_status()); /* reported once */
   assert_int_equal(end(), umemCancelledError);
   assert_ok(umem_thread_status());
-  close_bench();
 }
+TEST_AGAIN(one_thread, cancels_between_blocks)
 
-static void cancelling_after_the_last_block_changes_nothing(void **state) {
-  (void)state;
-  open_bench(true);
-  begin();
-  for (size_t number = 0; next(); number++) work(number);
-  umemBlocks_cancel(&bench.blocks);
+TEST(cancelling_after_the_last_block_changes_nothing) {
+  begin(&bench.options);
+  pass_from(0, work);
+  umemBlocks_cancel(&blocks);
   assert_false(next());
   assert_ok(end());
   assert_ok(umem_thread_status());
-  close_bench();
 }
 
 static void *cancel_when_reading(void *came) {
   *(bool *)came = gate_await(&bench.from, 2, 0);
-  umemBlocks_cancel(&bench.blocks);
+  umemBlocks_cancel(&blocks);
   gate_open(&bench.from, 2, 0); /* the copy that runs is not interrupted */
   return NULL;
 }
 
-static void another_thread_cancels_one_that_waits(void **state) {
-  (void)state;
-  open_bench(false);
+TEST(another_thread_cancels_one_that_waits) {
+  only_read();
   gate_open(&bench.from, 1, 0);
-  begin();
+  begin(&bench.options);
   assert_true(next());
   pthread_t canceller;
   bool came = false;
@@ -60,51 +54,42 @@ static void another_thread_cancels_one_that_waits(void **state) {
   expect_failure(umemCancelledError, "cancelled after 4 of 40 rows");
   assert_int_equal(umem_get_status(&bench.host), umemCancelledError);
   assert_int_equal(end(), umemCancelledError);
-  close_bench();
 }
 
-static void a_cancelled_passage_reads_no_further(void **state) {
-  (void)state;
-  open_bench(false);
+TEST(a_cancelled_passage_reads_no_further) {
+  only_read();
   gate_open(&bench.from, 1, 0);
-  begin();
+  begin(&bench.options);
   assert_true(next());
   assert_true(gate_await(&bench.from, 2, 0));
-  umemBlocks_cancel(&bench.blocks);
+  umemBlocks_cancel(&blocks);
   gate_open(&bench.from, SIZE_MAX, 0);
   usleep(20000);
   assert_int_equal(gate_reads(&bench.from), 2);
   assert_int_equal(end(), umemOK); /* the program has not asked for another block */
-  close_bench();
 }
 
 /* Cancelled is all that it is, whatever the copy that runs comes to. */
-static void a_read_that_fails_after_a_cancellation_is_forgotten(void **state) {
-  (void)state;
-  open_bench(false);
+TEST(a_read_that_fails_after_a_cancellation_is_forgotten) {
+  only_read();
   gate_open(&bench.from, 1, 0);
   bench.from.fail_read = 2;
-  begin();
+  begin(&bench.options);
   assert_true(next());
   assert_true(gate_await(&bench.from, 2, 0));
-  umemBlocks_cancel(&bench.blocks);
+  umemBlocks_cancel(&blocks);
   gate_open(&bench.from, SIZE_MAX, 0);
   assert_false(next());
-  expect_failure(umemCancelledError, "cancelled after 4 of 40 rows");
-  assert_int_equal(end(), umemCancelledError);
+  expect_stop(umemCancelledError, "cancelled after 4 of 40 rows");
   assert_ok(umem_get_status(&bench.from));
-  close_bench();
 }
 
 /* ---- failures ---- */
 
-static void a_failed_read_comes_in_its_turn(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(a_failed_read_comes_in_its_turn) {
   bench.from.fail_read = 6;
-  begin();
-  size_t number = 0;
-  for (; next(); number++) work(number);
+  begin(&bench.options);
+  size_t number = pass_from(0, work);
   assert_int_equal(number, 5);
   expect_failure(umemIOError,
                  "umemBlocks_next: reading block 5 of 10 (rows 20 to 23): the gate is broken");
@@ -113,30 +98,24 @@ static void a_failed_read_comes_in_its_turn(void **state) {
   assert_false(next());
   assert_int_equal(end(), umemIOError);
   assert_ok(umem_thread_status());
-  close_bench();
 }
+TEST_AGAIN(one_thread, a_failed_read_comes_in_its_turn)
 
 /* What was read ahead, and never asked for, is no failure of the program. */
-static void a_read_ahead_that_fails_is_forgotten(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(a_read_ahead_that_fails_is_forgotten) {
   bench.from.fail_read = 2;
-  begin();
+  begin(&bench.options);
   assert_true(next());
   assert_true(gate_await(&bench.from, 2, 0));
   assert_ok(end());
   assert_ok(umem_thread_status());
   assert_ok(umem_get_status(&bench.from));
-  close_bench();
 }
 
-static void a_failed_write_stops(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(a_failed_write_stops) {
   bench.to.fail_write = 4;
-  begin();
-  size_t number = 0;
-  for (; next(); number++) work(number);
+  begin(&bench.options);
+  size_t number = pass_from(0, work);
   assert_true(number >= 4 && number <= 8);
   expect_failure(umemIOError,
                  "umemBlocks_next: writing block 3 of 10 (rows 12 to 15): the gate is broken");
@@ -145,21 +124,17 @@ static void a_failed_write_stops(void **state) {
   expect_written(3);
   assert_int_equal(end(), umemIOError);
   assert_ok(umem_thread_status());
-  close_bench();
 }
+TEST_AGAIN(one_thread, a_failed_write_stops)
 
-static void a_write_that_fails_at_the_end_is_reported(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(a_write_that_fails_at_the_end_is_reported) {
   bench.to.fail_write = blocks_in_all;
-  begin();
-  for (size_t number = 0; next(); number++) work(number);
-  expect_failure(umemIOError, "writing block 9 of 10 (rows 36 to 39)");
-  assert_int_equal(end(), umemIOError);
-  close_bench();
-  open_bench(true);
+  begin(&bench.options);
+  pass_from(0, work);
+  expect_stop(umemIOError, "writing block 9 of 10 (rows 36 to 39)");
+  reopen_bench();
   bench.to.fail_write = 1;
-  begin();
+  begin(&bench.options);
   assert_true(next());
   work(0);
   gate_open(&bench.to, 0, 0);
@@ -167,7 +142,6 @@ static void a_write_that_fails_at_the_end_is_reported(void **state) {
   gate_open(&bench.to, 0, 1);
   assert_int_equal(end(), umemIOError);
   expect_failure(umemIOError, "writing block 0 of 10");
-  close_bench();
 }
 
 static unsigned hook_calls;
@@ -176,18 +150,15 @@ static void count_failures(void *ctx, umemStatusType type, char const *message, 
   hook_calls++;
 }
 
-static void each_failure_is_reported_once(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(each_failure_is_reported_once) {
   bench.to.fail_write = 2;
   hook_calls = 0;
   umem_set_failure_hook(count_failures, NULL);
-  begin();
+  begin(&bench.options);
   while (next()) continue;
   assert_int_equal(end(), umemIOError);
   umem_set_failure_hook(NULL, NULL);
   assert_int_equal(hook_calls, 1);
-  close_bench();
 }
 
 /* ---- the callback form ---- */
@@ -196,16 +167,14 @@ typedef struct Body {
   size_t calls, stop_at;
 } Body;
 
-static int call(void *data, umemBlock const *block) {
+static int call(void *data, umemBlock const *given) {
   Body *self = data;
-  bench.block = *block;
+  block = *given;
   work(self->calls);
   return self->calls++ == self->stop_at ? 42 : 0;
 }
 
-static void calls_a_function_for_each_block(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(calls_a_function_for_each_block) {
   Body body = {.stop_at = SIZE_MAX};
   int code = 7;
   assert_ok(umemBlocks_run(&bench.options, call, &body, &code));
@@ -214,12 +183,9 @@ static void calls_a_function_for_each_block(void **state) {
   expect_written(blocks_in_all);
   body = (Body){.stop_at = 0};
   assert_ok(umemBlocks_run(&bench.options, call, &body, NULL));
-  close_bench();
 }
 
-static void a_function_stops(void **state) {
-  (void)state;
-  open_bench(true);
+TEST(a_function_stops) {
   Body body = {.stop_at = 3};
   int code = 0;
   assert_ok(umemBlocks_run(&bench.options, call, &body, &code));
@@ -234,12 +200,11 @@ static void a_function_stops(void **state) {
   expect_failure(umemValueError, "umemBlocks_run: the function to call is NULL");
   assert_int_equal(umemBlocks_run(NULL, call, &body, &code), umemValueError);
   expect_failure(umemValueError, "umemBlocks_run: the options are NULL");
-  close_bench();
 }
+TEST_AGAIN(one_thread, a_function_stops)
 
 /* The place has no room for the blocks: what was taken before goes back. */
-static void a_beginning_that_fails_leaves_nothing(void **state) {
-  (void)state;
+TEST(a_beginning_that_fails_leaves_nothing) {
   enum { queues = 100, tries = 100 };
   static unsigned char bytes[1 << 16];
   umemHost host;
@@ -256,7 +221,6 @@ static void a_beginning_that_fails_leaves_nothing(void **state) {
   options.queue_count = queues;
   size_t before = 0;
   for (int i = 0; i <= tries; i++) {
-    umemBlocks blocks;
     if (i == 1) before = used_bytes();
     assert_int_equal(umemBlocks_ctor(&blocks, &options), umemMemoryError);
     umem_thread_clear();
@@ -270,9 +234,7 @@ static void a_beginning_that_fails_leaves_nothing(void **state) {
 
 /* ---- wrong use ---- */
 
-static void blocks_that_are_none(void **state) {
-  (void)state;
-  umemBlock block = UMEM_BLOCK_INIT;
+TEST(blocks_that_are_none) {
   umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
   umemBlocks none = {.impl = NULL};
   assert_false(umemBlocks_next(&none, &block));
@@ -297,48 +259,20 @@ static void blocks_that_are_none(void **state) {
   assert_ok(umemBlocks_end(&none));
 }
 
-static void a_wrong_size_keeps_the_block(void **state) {
-  (void)state;
-  open_bench(true);
-  begin();
+TEST(a_wrong_size_keeps_the_block) {
+  begin(&bench.options);
   assert_true(next());
   work(0);
   umemBlock wrong = {0};
-  assert_false(umemBlocks_next(&bench.blocks, &wrong));
+  assert_false(umemBlocks_next(&blocks, &wrong));
   expect_failure(umemValueError, "umemBlocks_next: block->size is 0");
-  assert_false(umemBlocks_next(&bench.blocks, NULL));
+  assert_false(umemBlocks_next(&blocks, NULL));
   expect_failure(umemValueError, "block is NULL");
   umemBlocksInfo info = {0};
-  assert_int_equal(umemBlocks_info(&bench.blocks, &info), umemValueError);
+  assert_int_equal(umemBlocks_info(&blocks, &info), umemValueError);
   umem_thread_clear();
   assert_ok(end()); /* 0 was never given back */
   expect_written(0);
-  close_bench();
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(cancels_between_blocks, set_up, tear_down),
-      TEST_WITH(one_thread, cancels_between_blocks),
-      cmocka_unit_test_setup_teardown(cancelling_after_the_last_block_changes_nothing, set_up,
-                                      tear_down),
-      cmocka_unit_test_setup_teardown(another_thread_cancels_one_that_waits, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_cancelled_passage_reads_no_further, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_read_that_fails_after_a_cancellation_is_forgotten, set_up,
-                                      tear_down),
-      cmocka_unit_test_setup_teardown(a_failed_read_comes_in_its_turn, set_up, tear_down),
-      TEST_WITH(one_thread, a_failed_read_comes_in_its_turn),
-      cmocka_unit_test_setup_teardown(a_read_ahead_that_fails_is_forgotten, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_failed_write_stops, set_up, tear_down),
-      TEST_WITH(one_thread, a_failed_write_stops),
-      cmocka_unit_test_setup_teardown(a_write_that_fails_at_the_end_is_reported, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(each_failure_is_reported_once, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(calls_a_function_for_each_block, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_function_stops, set_up, tear_down),
-      TEST_WITH(one_thread, a_function_stops),
-      cmocka_unit_test_setup_teardown(a_beginning_that_fails_leaves_nothing, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(blocks_that_are_none, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_wrong_size_keeps_the_block, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

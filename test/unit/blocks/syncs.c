@@ -1,6 +1,6 @@
 /* syncs.c - umem/blocks.h on a GPU: how often a passage waits, and what is queued meanwhile, on a
  * double of the runtime. */
-#include "blocks_help.h"
+#include "passage.h"
 
 #include "backends.h"
 #include "cuda/cuda_rt.h"
@@ -18,6 +18,9 @@ typedef struct Gpu {
 } Gpu;
 
 static Gpu gpu;
+
+#define OPEN open_gpu
+#define CLOSE close_gpu
 
 static int open_gpu(void **state) {
   fake_cudart_reset();
@@ -56,37 +59,28 @@ static int close_gpu(void **state) {
   return tear_down(state);
 }
 
-/* All blocks, with a kernel of the program's on each: a set of its first bytes. */
-static void pass(void) {
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
+/* A block, with a kernel of the program's on it: a set of its first bytes. */
+static void check_block(size_t number) {
   unsigned char bytes[64];
-  size_t number = 0;
-  assert_ok(umemBlocks_ctor(&blocks, &gpu.options));
-  for (; umemBlocks_next(&blocks, &block); number++) {
-    assert_true(
-        fake_cudart_peek(block.adr + row - sizeof bytes, bytes, sizeof bytes)); /* is there */
-    for (size_t i = 0; i < sizeof bytes; i++) assert_int_equal(bytes[i], number + 1);
-    assert_ok(umem_set(&gpu.place, block.adr, 0xEE, sizeof bytes));
-  }
-  assert_int_equal(number, count);
-  assert_ok(umemBlocks_end(&blocks));
+  assert_true(fake_cudart_peek(block.adr + row - sizeof bytes, bytes, sizeof bytes)); /* is there */
+  for (size_t i = 0; i < sizeof bytes; i++) assert_int_equal(bytes[i], number + 1);
+  assert_ok(umem_set(&gpu.place, block.adr, 0xEE, sizeof bytes));
 }
 
 /* One wait for each block, in a thread of umem. The program's thread only queues: its work is
  * ordered by events, one for each block, and for each queue at the beginning and the end. */
-static void waits_once_for_each_block(void **state) {
-  (void)state;
+TEST(waits_once_for_each_block) {
   unsigned long waits = fake_cudart_calls_of("stream_synchronize");
   unsigned long others = fake_cudart_calls_of("event_synchronize");
   unsigned long orders = fake_cudart_calls_of("stream_wait");
   unsigned long copies = fake_cudart_calls_of("memcpy_async");
-  pass();
+  pass_all(&gpu.options, check_block, count);
   assert_int_equal(fake_cudart_calls_of("memcpy_async") - copies, count);
   assert_int_equal(fake_cudart_calls_of("stream_synchronize") - waits, count);
   assert_int_equal(fake_cudart_calls_of("event_synchronize") - others, 0);
   assert_int_equal(fake_cudart_calls_of("stream_wait") - orders, count + 2 * depth);
 }
+TEST_AGAIN(one_thread, waits_once_for_each_block)
 
 /* Whether two copies were queued before the first of them was waited for; -1: nobody has waited. */
 static int both_queued = -1;
@@ -98,23 +92,12 @@ static void await_second_copy(void *argument) {
 }
 
 /* So the link to the GPU is never idle between two blocks. */
-static void the_next_copy_is_queued_before_one_is_waited_for(void **state) {
-  (void)state;
+TEST(the_next_copy_is_queued_before_one_is_waited_for) {
   both_queued = -1;
   fake_cudart_before("stream_synchronize", 1, await_second_copy, NULL);
-  pass();
+  pass_all(&gpu.options, check_block, count);
   fake_cudart_before("stream_synchronize", 0, NULL, NULL);
   assert_int_equal(both_queued, 1);
 }
 
-#define SYNC_TEST(test) cmocka_unit_test_setup_teardown(test, open_gpu, close_gpu)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      SYNC_TEST(waits_once_for_each_block),
-      {"waits_once_for_each_block (one_thread)", waits_once_for_each_block, open_gpu, close_gpu,
-       (void *)one_thread},
-      SYNC_TEST(the_next_copy_is_queued_before_one_is_waited_for),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }
