@@ -1,19 +1,15 @@
-/* guarded.c - base/faultable.h: which faults end a copy, and what becomes of all other signals. */
+/* faultable.c - base/faultable.h: which faults end a copy, and what becomes of all other signals. */
 #include "base/faultable.h"
 #include "settings.h"
 #include "temporary.h"
-#include "cases.h"
+#include "workers.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { page = 64 << 10, pages = 4 };
 
@@ -28,23 +24,41 @@ typedef struct Cut {
 
 static Cut open_cut(void) {
   char path[256];
-  Cut cut = {.fd = temporary_file(path, sizeof path)};
-  assert_true(cut.fd >= 0);
+  Cut made = {.fd = temporary_file(path, sizeof path)};
+  assert_true(made.fd >= 0);
   assert_int_equal(unlink(path), 0);
-  assert_int_equal(ftruncate(cut.fd, page), 0);
-  cut.bytes = mmap(NULL, (size_t)pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, cut.fd, 0);
-  assert_true(cut.bytes != MAP_FAILED);
-  return cut;
+  assert_int_equal(ftruncate(made.fd, page), 0);
+  made.bytes = mmap(NULL, (size_t)pages * page, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
+  assert_true(made.bytes != MAP_FAILED);
+  return made;
 }
 
-static void close_cut(Cut *cut) {
-  munmap(cut->bytes, (size_t)pages * page);
-  close(cut->fd);
+static void close_cut(Cut *made) {
+  munmap(made->bytes, (size_t)pages * page);
+  close(made->fd);
 }
 
-static umemFaultableRange range_of(Cut const *cut) {
-  return (umemFaultableRange){(uintptr_t)cut->bytes, (size_t)pages * page};
+static umemFaultableRange range_of(Cut const *made) {
+  return (umemFaultableRange){(uintptr_t)made->bytes, (size_t)pages * page};
 }
+
+static Cut cut;                      /* of the test */
+static umemFaultableRange ranges[2]; /* its range */
+
+static int set_up(void **state) {
+  (void)state;
+  cut = open_cut();
+  ranges[0] = range_of(&cut);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  close_cut(&cut);
+  return 0;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 /* ---- work ---- */
 
@@ -61,18 +75,14 @@ static void add_up(void *data) {
     (void)*(volatile char const *)(sum->bytes + sum->done);
 }
 
-TEST_CASE(work_that_faults_nowhere_returns) {
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
+TEST(work_that_faults_nowhere_returns) {
   Sum sum = {cut.bytes, page, 0};
   assert_true(umem_access_faultable(ranges, add_up, &sum));
   assert_int_equal(sum.done, page);
   assert_true(umem_access_faultable(none, touch, cut.bytes));
-  close_cut(&cut);
 }
 
-TEST_CASE(work_ends_at_a_page_that_is_gone) {
-  Cut cut = open_cut();
+TEST(work_ends_at_a_page_that_is_gone) {
   umemFaultableRange const both[][2] = {{range_of(&cut), {0}}, {{0}, range_of(&cut)}};
   for (int i = 0; i < 2; i++) {
     Sum sum = {cut.bytes, 2 * page, 0};
@@ -80,7 +90,6 @@ TEST_CASE(work_ends_at_a_page_that_is_gone) {
     assert_int_equal(sum.done, page);
     assert_false(umem_access_faultable(both[i], touch, cut.bytes + page));
   }
-  close_cut(&cut);
 }
 
 static struct sigaction handler_now(void) {
@@ -101,15 +110,12 @@ static void look_at_handler(void *unused) {
   in_work = handler_now();
 }
 
-TEST_CASE(the_handler_is_there_only_meanwhile) {
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
+TEST(the_handler_is_there_only_meanwhile) {
   struct sigaction const before = handler_now();
   assert_true(umem_access_faultable(none, look_at_handler, NULL));
   assert_true(is_handler(&before) && in_work.sa_sigaction != before.sa_sigaction);
   assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_true(is_handler(&before));
-  close_cut(&cut);
 }
 
 /* ---- nested work, masks ---- */
@@ -121,25 +127,23 @@ typedef struct Nested {
 
 static void nest(void *data) {
   Nested *nested = data;
-  umemFaultableRange const ranges[] = {range_of(nested->inner), {0}};
-  nested->inner_done = umem_access_faultable(ranges, touch, nested->inner->bytes + page);
-  nested->sibling_done = umem_access_faultable(ranges, touch, nested->inner->bytes);
+  umemFaultableRange const within[] = {range_of(nested->inner), {0}};
+  nested->inner_done = umem_access_faultable(within, touch, nested->inner->bytes + page);
+  nested->sibling_done = umem_access_faultable(within, touch, nested->inner->bytes);
   nested->after = true;
   touch(nested->outer->bytes + page);
   nested->after = false;
 }
 
-TEST_CASE(each_level_has_its_own_guard) {
-  Cut inner = open_cut(), outer = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&outer), {0}};
-  Nested nested = {.inner = &inner, .outer = &outer};
+TEST(each_level_has_its_own_guard) {
+  Cut inner = open_cut();
+  Nested nested = {.inner = &inner, .outer = &cut};
   assert_false(umem_access_faultable(ranges, nest, &nested));
   assert_true(!nested.inner_done && nested.sibling_done && nested.after);
-  nested = (Nested){.inner = &outer, .outer = &outer}; /* the same pages */
+  nested = (Nested){.inner = &cut, .outer = &cut}; /* the same pages */
   assert_false(umem_access_faultable(ranges, nest, &nested));
   assert_true(!nested.inner_done && nested.sibling_done && nested.after);
   close_cut(&inner);
-  close_cut(&outer);
 }
 
 static bool is_blocked(int number) {
@@ -148,9 +152,7 @@ static bool is_blocked(int number) {
   return sigismember(&now, number) == 1;
 }
 
-TEST_CASE(masks_stay_and_do_not_matter) {
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
+TEST(masks_stay_and_do_not_matter) {
   sigset_t all, old;
   sigfillset(&all);
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &all, &old), 0);
@@ -161,15 +163,12 @@ TEST_CASE(masks_stay_and_do_not_matter) {
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
   assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_false(is_blocked(SIGBUS) || is_blocked(SIGUSR1));
-  close_cut(&cut);
 }
 
 /* A SIGBUS that somebody sends to a thread which blocks it waits for that thread, not for the
  * copy. */
-TEST_CASE(a_signal_that_is_sent_stays_pending) {
+TEST(a_signal_that_is_sent_stays_pending) {
   if (setting_qemu()) skip(); /* it delivers the signal although the thread blocks it */
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   sigset_t bus, old, pending;
   sigemptyset(&bus);
   sigaddset(&bus, SIGBUS);
@@ -182,7 +181,6 @@ TEST_CASE(a_signal_that_is_sent_stays_pending) {
   assert_int_equal(sigwait(&bus, &number), 0);
   assert_int_equal(number, SIGBUS);
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
-  close_cut(&cut);
 }
 
 /* ---- handlers of the program ---- */
@@ -225,16 +223,15 @@ static void touch_a_strange_page(void *data) {
     strange->left = true;
 }
 
-TEST_CASE(other_faults_go_to_the_handler_before) {
-  Cut guarded = open_cut(), other = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&guarded), {0}};
+TEST(other_faults_go_to_the_handler_before) {
+  Cut other = open_cut();
   plain_calls = full_calls = 0;
   for (int i = 0; i < 3; i++) {
     Strange strange = {.adr = other.bytes + page};
     set_handler(plain, NULL);
     assert_true(umem_access_faultable(ranges, touch_a_strange_page, &strange));
     assert_true(strange.left && plain_calls == i + 1);
-    assert_false(umem_access_faultable(ranges, touch, guarded.bytes + page));
+    assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
     assert_true(handler_now().sa_handler == plain);
 
     strange.left = false;
@@ -245,7 +242,6 @@ TEST_CASE(other_faults_go_to_the_handler_before) {
     assert_true(handler_now().sa_sigaction == full);
   }
   set_handler(SIG_DFL, NULL);
-  close_cut(&guarded);
   close_cut(&other);
 }
 
@@ -256,14 +252,11 @@ typedef void InChild(void);
 /* The status of the child as of waitpid. */
 static int run_child(InChild *run) {
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) {
     run();
     _exit(7);
   }
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  return status;
+  return status_of(child);
 }
 
 static void sends(void *unused) {
@@ -293,7 +286,7 @@ static void send_while_ignored(void) {
   if (umem_access_faultable(none, sends, NULL)) _exit(3);
 }
 
-TEST_CASE(the_default_action_is_taken) {
+TEST(the_default_action_is_taken) {
   InChild *const kill[] = {fault_by_default, fault_while_ignored, send_by_default};
   for (size_t i = 0; i < sizeof kill / sizeof *kill; i++) {
     int status = run_child(kill[i]);
@@ -327,8 +320,6 @@ static void install_over(void *adr) {
 static void come_over(void) {
   static Cut other; /* not in a register, which siglongjmp may restore */
   other = open_cut();
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   set_handler(plain, NULL);
   plain_calls = 0;
   if (umem_access_faultable(ranges, install_over, cut.bytes + page) || over_calls != 1) _exit(2);
@@ -340,7 +331,7 @@ static void come_over(void) {
   _exit(0);
 }
 
-TEST_CASE(a_handler_that_comes_over_ours_stays) {
+TEST(a_handler_that_comes_over_ours_stays) {
   int status = run_child(come_over);
   assert_true(WIFEXITED(status));
   assert_int_equal(WEXITSTATUS(status), 0);
@@ -348,41 +339,34 @@ TEST_CASE(a_handler_that_comes_over_ours_stays) {
 
 /* ---- alternate stacks ---- */
 
-TEST_CASE(on_the_alternate_stack) {
+TEST(on_the_alternate_stack) {
   static char room[64 << 10];
   stack_t own = {.ss_sp = room, .ss_size = sizeof room}, old;
   assert_int_equal(sigaltstack(&own, &old), 0);
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
   for (int i = 0; i < 3; i++) assert_false(umem_access_faultable(ranges, touch, cut.bytes + page));
   assert_int_equal(sigaltstack(&old, NULL), 0);
-  close_cut(&cut);
 }
 
 /* ---- fork ---- */
 
-static void fork_in_work(void *data) {
-  Cut *cut = data;
+static void fork_in_work(void *unused) {
+  (void)unused;
   pid_t child = fork();
   if (!child) { /* the guard holds here too */
-    touch(cut->bytes + page);
+    touch(cut.bytes + page);
     _exit(8);
   }
-  int status = -1;
-  if (waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 4)
-    cut->bytes[0] = 4;
+  int status = status_of(child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 4) cut.bytes[0] = 4;
 }
 
 /* Both processes return from here; the child has been thrown out of its work. */
-TEST_CASE(a_child_keeps_its_own_guard) {
-  Cut cut = open_cut();
-  umemFaultableRange const ranges[] = {range_of(&cut), {0}};
+TEST(a_child_keeps_its_own_guard) {
   pid_t parent = getpid();
   struct sigaction const before = handler_now();
-  bool whole = umem_access_faultable(ranges, fork_in_work, &cut);
+  bool whole = umem_access_faultable(ranges, fork_in_work, NULL);
   if (getpid() != parent) _exit(!whole && is_handler(&before) ? 4 : 5);
   assert_true(whole && cut.bytes[0] == 4);
-  close_cut(&cut);
 }
 
 /* Guards of threads that are not in the child take no room there. */
@@ -405,16 +389,14 @@ static void spin(void *data) {
 }
 
 static void *spin_in_access(void *data) {
-  return umem_access_faultable(none, spin, data) ? NULL : data;
+  return umem_access_faultable(none, spin, data) ? data : NULL;
 }
 
-TEST_CASE(a_child_has_all_guards) {
+TEST(a_child_has_all_guards) {
   Spin busy;
   atomic_init(&busy.inside, false);
   atomic_init(&busy.end, false);
-  pthread_t thread;
-  void *wrong = &busy;
-  assert_int_equal(pthread_create(&thread, NULL, spin_in_access, &busy), 0);
+  pthread_t thread = start_thread(spin_in_access, &busy);
   while (!busy.inside) sched_yield();
   pid_t child = fork();
   if (!child) {
@@ -422,11 +404,9 @@ TEST_CASE(a_child_has_all_guards) {
     bool whole = umem_access_faultable(none, go_deeper, (void *)&levels);
     _exit(whole && levels == 0 ? 4 : 5);
   }
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
+  int status = status_of(child);
   busy.end = true;
-  assert_int_equal(pthread_join(thread, &wrong), 0);
-  assert_null(wrong);
+  assert_non_null(join_thread(thread));
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
 }
 
@@ -435,29 +415,20 @@ TEST_CASE(a_child_has_all_guards) {
 enum { threads = 8, rounds = 2000 };
 
 static void *fault_again_and_again(void *data) {
-  Cut *cut = data;
-  umemFaultableRange const ranges[] = {range_of(cut), {0}};
   for (int i = 0; i < rounds; i++) {
-    Sum sum = {cut->bytes + page - 10, i % 2 ? 10 : 20, 0};
+    Sum sum = {cut.bytes + page - 10, i % 2 ? 10 : 20, 0};
     bool whole = umem_access_faultable(ranges, add_up, &sum);
-    if (whole != (i % 2 == 1) || sum.done != 10) return data;
+    if (whole != (i % 2 == 1) || sum.done != 10) return NULL;
   }
-  return NULL;
+  return data;
 }
 
-TEST_CASE(each_thread_has_its_own_guard) {
+TEST(each_thread_has_its_own_guard) {
   pthread_t thread[threads];
-  Cut cut = open_cut();
   struct sigaction const before = handler_now();
-  for (int i = 0; i < threads; i++)
-    assert_int_equal(pthread_create(&thread[i], NULL, fault_again_and_again, &cut), 0);
-  for (int i = 0; i < threads; i++) {
-    void *wrong = &cut;
-    assert_int_equal(pthread_join(thread[i], &wrong), 0);
-    assert_null(wrong);
-  }
+  start_threads(thread, threads, fault_again_and_again, &cut);
+  assert_true(join_threads(thread, threads));
   assert_true(is_handler(&before));
-  close_cut(&cut);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -20,9 +20,11 @@ static int end(void **state) {
   return 0;
 }
 
+#define TEST(name) TEST_CASE_WITH(name, begin, end)
+
 static bool find(cpu_set_t *near) { return umemNear_find("0000:3B:00.0", near); }
 
-TEST_CASE_WITH(what_is_not_known_is_not_near, begin, end) {
+TEST(what_is_not_known_is_not_near) {
   cpu_set_t near;
   assert_false(find(&near));
   near_write(NODE, "-1\n");
@@ -36,7 +38,7 @@ TEST_CASE_WITH(what_is_not_known_is_not_near, begin, end) {
   }
 }
 
-TEST_CASE_WITH(processors_of_the_node_are_near, begin, end) {
+TEST(processors_of_the_node_are_near) {
   cpu_set_t near, before, now;
   char list[64];
   int count;
@@ -60,7 +62,7 @@ TEST_CASE_WITH(processors_of_the_node_are_near, begin, end) {
 
 /* Machines with several nodes are rare: the folder says that the node of this thread has one
  * processor. */
-TEST_CASE_WITH(processors_of_the_own_node_are_near, begin, end) {
+TEST(processors_of_the_own_node_are_near) {
   cpu_set_t near;
   char text[64];
   unsigned processor, node;
@@ -76,7 +78,7 @@ TEST_CASE_WITH(processors_of_the_own_node_are_near, begin, end) {
   assert_false(umemNear_here(&near)); /* it has all processors */
 }
 
-TEST_CASE_WITH(a_thread_that_may_not_go_there_stays, begin, end) {
+TEST(a_thread_that_may_not_go_there_stays) {
   cpu_set_t near, before, now;
   int count;
   near_first(&count);

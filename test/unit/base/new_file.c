@@ -11,42 +11,30 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "temporary.h"
-#include "cases.h"
+#include "workers.h"
+#include "wrap.h"
 
 static bool lacks_nameless, lacks_noreplace;
 
-typedef int OpenAt(int, char const *, int, ...);
-OpenAt __real_openat, __real_openat64, __wrap_openat, __wrap_openat64;
-
-static int open_at(OpenAt *real, int at, char const *name, int flags, mode_t mode) {
-  if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE) return real(at, name, flags, mode);
-  errno = EOPNOTSUPP;
-  return -1;
-}
-
 /* The mode is given at every call of the library. */
-#define OPEN_AT(real, at, name, flags)                                                             \
-  va_list rest;                                                                                    \
-  va_start(rest, flags);                                                                           \
-  mode_t mode = va_arg(rest, mode_t);                                                              \
-  va_end(rest);                                                                                    \
-  return open_at(real, at, name, flags, mode)
+#define OPENS_AT(name)                                                                             \
+  WRAPPED(int, name, (int at, char const *file, int flags, ...)) {                                 \
+    va_list rest;                                                                                  \
+    va_start(rest, flags);                                                                         \
+    mode_t mode = va_arg(rest, mode_t);                                                            \
+    va_end(rest);                                                                                  \
+    if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE)                                       \
+      return __real_##name(at, file, flags, mode);                                                 \
+    errno = EOPNOTSUPP;                                                                            \
+    return -1;                                                                                     \
+  }
+OPENS_AT(openat)
+OPENS_AT(openat64)
 
-int __wrap_openat(int at, char const *name, int flags, ...) {
-  OPEN_AT(__real_openat, at, name, flags);
-}
-int __wrap_openat64(int at, char const *name, int flags, ...) {
-  OPEN_AT(__real_openat64, at, name, flags);
-}
-
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...) {
+WRAPPED(long, syscall, (long number, ...)) {
   long word[5];
   va_list rest;
   va_start(rest, number);
@@ -212,16 +200,13 @@ TEST(a_published_file_is_withdrawn_if_it_is_still_that) {
 
 TEST(a_child_leaves_the_file_of_its_parent) {
   umemNewFile file;
-  int status;
   create(&file);
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) {
     umemNewFile_end(&file);
     _exit(0);
   }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   assert_int_equal(umemNewFile_publish(&file), 0);
   end(&file);
   expect_text("new");
@@ -246,7 +231,7 @@ TEST(a_test_removes_what_killed_ones_have_left) {
   char file[300], inner[320], live[300], segment[300];
   pid_t child = fork();
   if (!child) _exit(0);
-  assert_int_equal(waitpid(child, NULL, 0), child);
+  assert_int_equal(status_of(child), 0);
   make(file, sizeof file, folder, child, "file");
   make(live, sizeof live, folder, getpid(), "file");
   make(segment, sizeof segment, "/dev/shm", child, "segment");

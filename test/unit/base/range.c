@@ -1,20 +1,34 @@
 /* range.c - the range allocator by hand: wrong requests, regions, placement. */
 #include "range_help.h"
 
-static umemRange *create(uint64_t granule, uint64_t size) {
-  umemRange *range = umemRange_create(granule);
-  assert_non_null(range);
-  assert_true(umemRange_add(range, 0, size, true));
-  return range;
+static umemRange *range; /* of the test */
+
+static int destroy(void **state) {
+  (void)state;
+  umemRange_destroy(range);
+  range = NULL;
+  return 0;
 }
 
-static void test_create(void **unused) {
-  (void)unused;
+/* In the place of the one before. */
+static void create_empty(uint64_t granule) {
+  destroy(NULL);
+  range = umemRange_create(granule);
+  assert_non_null(range);
+}
+
+static void create(uint64_t granule, uint64_t size) {
+  create_empty(granule);
+  assert_true(umemRange_add(range, 0, size, true));
+}
+
+#define TEST(name) TEST_CASE_WITH(name, NULL, destroy)
+
+TEST(an_allocator_is_empty_at_first) {
   assert_null(umemRange_create(0));
   assert_null(umemRange_create(24));
-  umemRange *range = umemRange_create(UINT64_C(1) << 63);
-  assert_non_null(range);
-  umemRange_destroy(range);
+  create_empty(UINT64_C(1) << 63);
+  destroy(NULL);
   umemRange_destroy(NULL);
   unsigned count = 0;
   for (;; ++count) {
@@ -30,16 +44,13 @@ static void test_create(void **unused) {
   assert_false(umemRange_next(range, 0, &item));
   assert_int_equal(umemRange_totals(range).free_count, 0);
   assert_int_equal(umemRange_totals(range).largest_free, 0);
-  umemRange_destroy(range);
 }
 
-static void test_bad_requests(void **unused) {
-  (void)unused;
-  umemRange *range = create(16, 1024);
-  assert_int_equal(umemRange_alloc(range, 0, 1), UMEM_RANGE_NONE);
-  assert_int_equal(umemRange_alloc(range, 16, 0), UMEM_RANGE_NONE);
-  assert_int_equal(umemRange_alloc(range, 16, 48), UMEM_RANGE_NONE);
-  assert_int_equal(umemRange_alloc(range, 1025, 1), UMEM_RANGE_NONE);
+TEST(bad_requests_are_refused) {
+  create(16, 1024);
+  uint64_t const requests[][2] = {{0, 1}, {16, 0}, {16, 48}, {1025, 1}};
+  for (unsigned i = 0; i < 4; ++i)
+    assert_int_equal(umemRange_alloc(range, requests[i][0], requests[i][1]), UMEM_RANGE_NONE);
   uint64_t const huge[] = {UINT64_MAX, UINT64_MAX - 15, (UINT64_C(1) << 63) + 1, UINT64_C(1) << 63};
   for (unsigned i = 0; i < 4; ++i)
     for (unsigned bit = 0; bit < 64; bit += 9)
@@ -51,26 +62,25 @@ static void test_bad_requests(void **unused) {
   assert_int_equal(umemRange_free(range, 32), 0);
   assert_int_equal(umemRange_free(range, 0), 20);
   assert_int_equal(umemRange_free(range, 0), 0);
-  assert_false(umemRange_add(range, 2048, 0, true));
-  assert_false(umemRange_add(range, 2049, 16, true));
-  assert_false(umemRange_add(range, 2048, 17, true));
-  assert_false(umemRange_add(range, 1008, 32, true));
-  assert_false(umemRange_add(range, (UINT64_C(1) << 63) - 16, 32, true));
-  assert_false(umemRange_add(range, UINT64_MAX - 15, 16, true));
-  assert_false(umemRange_add(range, 2048, UINT64_MAX - 15, true));
-  assert_false(umemRange_remove(range, 0, 0));
-  assert_false(umemRange_remove(range, 0, UINT64_MAX - 15));
-  assert_false(umemRange_remove(range, UINT64_MAX - 15, 16));
-  assert_false(umemRange_remove(range, 1024, 16));
+  uint64_t const added[][2] = {{2048, 0},
+                               {2049, 16},
+                               {2048, 17},
+                               {1008, 32},
+                               {(UINT64_C(1) << 63) - 16, 32},
+                               {UINT64_MAX - 15, 16},
+                               {2048, UINT64_MAX - 15}};
+  uint64_t const removed[][2] = {{0, 0}, {0, UINT64_MAX - 15}, {UINT64_MAX - 15, 16}, {1024, 16}};
+  for (unsigned i = 0; i < 7; ++i)
+    assert_false(umemRange_add(range, added[i][0], added[i][1], true));
+  for (unsigned i = 0; i < 4; ++i)
+    assert_false(umemRange_remove(range, removed[i][0], removed[i][1]));
   assert_int_equal(umemRange_totals(range).largest_free, 1024);
-  umemRange_destroy(range);
 }
 
 /* The whole line, in granules of 1 and of 2^62. */
-static void test_whole_line(void **unused) {
-  (void)unused;
+TEST(the_whole_line_is_used) {
   uint64_t const line = UINT64_C(1) << 63, half = line / 2;
-  umemRange *range = create(1, line);
+  create(1, line);
   assert_int_equal(umemRange_alloc(range, line, 1), 0);
   assert_int_equal(umemRange_alloc(range, 1, 1), UMEM_RANGE_NONE);
   assert_int_equal(umemRange_free(range, 0), line);
@@ -88,17 +98,14 @@ static void test_whole_line(void **unused) {
   assert_true(item.live && item.start == half && item.size == half);
   assert_false(umemRange_find(range, line, &item));
   assert_false(umemRange_next(range, half + 1, &item));
-  umemRange_destroy(range);
-  range = create(half, line);
+  create(half, line);
   assert_int_equal(umemRange_alloc(range, half + 1, 1), 0);
   assert_int_equal(umemRange_totals(range).live_bytes, line);
   assert_int_equal(umemRange_free(range, 0), half + 1);
-  umemRange_destroy(range);
 }
 
-static void test_regions(void **unused) {
-  (void)unused;
-  umemRange *range = umemRange_create(16);
+TEST(regions_join_where_both_want_it) {
+  create_empty(16);
   assert_true(umemRange_add(range, 64, 64, false));
   assert_true(umemRange_add(range, 0, 64, true));
   assert_true(umemRange_add(range, 128, 64, true));
@@ -120,44 +127,38 @@ static void test_regions(void **unused) {
   assert_false(umemRange_find(range, 96, &item));
   assert_true(umemRange_next(range, 1, &item));
   assert_true(item.start == 128 && item.extent == 128 && !item.live);
-  umemRange_destroy(range);
 }
 
 /* Free ranges of 1020, 1009 and 1013, which are of one class, and one of 3000, between live ones of
  * 1. */
-static umemRange *range_with_holes(uint64_t at[4]) {
-  umemRange *range = create(1, 6046);
+static void create_with_holes(uint64_t at[4]) {
+  create(1, 6046);
   uint64_t const sizes[] = {1020, 1009, 1013, 3000};
   for (unsigned i = 0; i < 4; i++) {
     at[i] = umemRange_alloc(range, sizes[i], 1);
     assert_true(umemRange_alloc(range, 1, 1) != UMEM_RANGE_NONE);
   }
   for (unsigned i = 0; i < 4; i++) umemRange_free(range, at[i]);
-  return range;
 }
 
 /* The smallest range that suffices, though another was freed last; only for sizes of 900 or
  * more. */
-static void test_tight_placement(void **unused) {
-  (void)unused;
+TEST(a_tight_fit_takes_the_smallest_that_suffices) {
   uint64_t at[4];
-  umemRange *range = range_with_holes(at);
+  create_with_holes(at);
   umemRange_fit_tightly(range, 900);
   assert_int_equal(umemRange_alloc(range, 1008, 1), at[1]);
   assert_int_equal(umemRange_alloc(range, 1015, 1), at[0]);
   assert_int_equal(umemRange_alloc(range, 1010, 1), at[2]);
   assert_int_equal(umemRange_alloc(range, 1010, 1), at[3]);
-  umemRange_destroy(range);
-  range = range_with_holes(at);
+  create_with_holes(at);
   umemRange_fit_tightly(range, 1009);
   assert_int_equal(umemRange_alloc(range, 1008, 1), at[2]); /* freed last */
-  umemRange_destroy(range);
 }
 
 /* Of equal ranges the lowest; and where alignment rules out those that are looked at, any other. */
-static void test_tight_ties(void **unused) {
-  (void)unused;
-  umemRange *range = create(1, 64 * 101);
+TEST(a_tight_fit_takes_the_lowest_of_equal_ones) {
+  create(1, 64 * 101);
   uint64_t at[64];
   for (unsigned i = 0; i < 64; i++) {
     at[i] = umemRange_alloc(range, 100, 1);
@@ -167,13 +168,11 @@ static void test_tight_ties(void **unused) {
   umemRange_fit_tightly(range, 0);
   assert_int_equal(umemRange_alloc(range, 100, 1), at[0]);
   assert_int_equal(umemRange_alloc(range, 50, 2048), 2048);
-  umemRange_destroy(range);
 }
 
 /* The policy, step by step. Sizes are multiples of the granule 1 here. */
-static void test_placement(void **unused) {
-  (void)unused;
-  umemRange *range = create(1, 1 << 20);
+TEST(ranges_are_placed_by_the_policy) {
+  create(1, 1 << 20);
   uint64_t at[8];
   for (unsigned i = 0; i < 8; ++i) {
     at[i] = umemRange_alloc(range, i % 2 ? 1 : 1000, 1);
@@ -192,53 +191,35 @@ static void test_placement(void **unused) {
   /* What alignment leaves below serves the next request. */
   assert_int_equal(umemRange_alloc(range, 100, 4096), 8192);
   assert_int_equal(umemRange_alloc(range, 3000, 1), 5005);
-  umemRange_destroy(range);
 }
 
 /* A request that only fits by chance finds the range, unless 64 others of its class come first. */
-static void test_last_resort(void **unused) {
-  (void)unused;
+TEST(a_few_of_the_own_class_are_tried) {
   for (unsigned others = 63; others <= 64; ++others) {
-    umemRange *range = umemRange_create(1);
+    create_empty(1);
     assert_true(umemRange_add(range, 0, 1001, false));
     assert_int_equal(umemRange_totals(range).largest_free, 1001);
     for (unsigned i = 1; i <= others; ++i) assert_true(umemRange_add(range, i * 2000, 1000, false));
     assert_int_equal(umemRange_totals(range).largest_free, 1001);
     assert_int_equal(umemRange_alloc(range, 1001, 1), others < 64 ? 0 : UMEM_RANGE_NONE);
-    umemRange_destroy(range);
   }
 }
 
 /* Placement is a promise to files written by earlier versions: this number never changes. */
-static void test_placement_is_for_good(void **unused) {
-  (void)unused;
+TEST(placement_is_for_good) {
   enum { LIVE = 64 };
-  umemRange *range = create(16, UINT64_C(1) << 40);
+  create(16, UINT64_C(1) << 40);
   uint64_t starts[LIVE], hash = 0;
   for (unsigned i = 0; i < LIVE; ++i) starts[i] = UMEM_RANGE_NONE;
   random_state = 2;
   for (unsigned step = 0; step < 10000; ++step) {
-    unsigned i = below(LIVE);
+    unsigned i = draw_below(LIVE);
     umemRange_free(range, starts[i]);
-    uint64_t size = random_size(19);
-    starts[i] = umemRange_alloc(range, size, UINT64_C(1) << below(14));
+    uint64_t size = random_size(&random_state, 19);
+    starts[i] = umemRange_alloc(range, size, UINT64_C(1) << draw_below(14));
     hash = (hash ^ starts[i]) * UINT64_C(0x100000001b3);
   }
   assert_int_equal(hash, UINT64_C(0x44195a1ec0ce88d0));
-  umemRange_destroy(range);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(test_create),
-      cmocka_unit_test(test_bad_requests),
-      cmocka_unit_test(test_whole_line),
-      cmocka_unit_test(test_regions),
-      cmocka_unit_test(test_placement),
-      cmocka_unit_test(test_tight_placement),
-      cmocka_unit_test(test_tight_ties),
-      cmocka_unit_test(test_last_resort),
-      cmocka_unit_test(test_placement_is_for_good),
-  };
-  return cmocka_run_group_tests_name("range", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

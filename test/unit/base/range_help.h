@@ -8,6 +8,7 @@
 #include "base/range.h"
 #include "cases.h"
 #include "failing_memory.h"
+#include "random.h"
 
 #include <stdlib.h>
 
@@ -30,23 +31,11 @@ static inline void fail_after(unsigned count) {
 
 static inline void fail_no_more(void) { failing = false; }
 
-/* ---- random numbers (splitmix64: S. Vigna, public domain) ---- */
+/* ---- random numbers ---- */
 
 static uint64_t random_state;
 
-static inline uint64_t random64(void) {
-  uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return z ^ z >> 31;
-}
-
-static inline unsigned below(uint64_t n) { return (unsigned)(random64() % n); }
-
-/* 1 ... 2^bits, small ones as likely as large ones. */
-static inline uint64_t random_size(unsigned bits) {
-  unsigned bit = below(bits + 1);
-  return 1 + random64() % (UINT64_C(1) << bit);
-}
+static inline uint64_t draw(void) { return random64(&random_state); }
+static inline unsigned draw_below(uint64_t n) { return (unsigned)(draw() % n); }
 
 #endif

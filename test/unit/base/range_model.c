@@ -76,7 +76,7 @@ static void verify_large(umemRange const *range, uint64_t size, uint64_t count, 
 static void verify(umemRange const *range, Model const *model) {
   umemRangeTotals sum = {0}, totals = umemRange_totals(range);
   umemRangeItem item;
-  uint64_t at = 0, size = (1 + below(CELLS)) * model->cell, large = 0, large_bytes = 0;
+  uint64_t at = 0, size = (1 + draw_below(CELLS)) * model->cell, large = 0, large_bytes = 0;
   for (unsigned i = 0, end; i < CELLS; i = end) {
     end = i + 1;
     if (model->owner[i] == OUTSIDE) continue;
@@ -99,8 +99,8 @@ static void verify(umemRange const *range, Model const *model) {
 
 /* Questions about any address, in all regions or out of them. */
 static void verify_somewhere(umemRange const *range, Model const *model) {
-  unsigned i = below(CELLS), end;
-  uint64_t at = address(model, i) + random64() % model->cell;
+  unsigned i = draw_below(CELLS), end;
+  uint64_t at = address(model, i) + draw() % model->cell;
   umemRangeItem item, expected = {0};
   bool inside = model->owner[i] != OUTSIDE;
   if (inside) expected = model_range(model, i, &end);
@@ -172,10 +172,10 @@ typedef struct Run {
 
 static void run_alloc(Run *run) {
   Model *model = &run->model;
-  uint64_t cells = 1 + (below(8) ? below(6) : below(CELLS));
-  uint64_t size = cells * model->cell - random64() % model->granule;
-  uint64_t alignment = UINT64_C(1) << (below(2) ? 0 : below(63));
-  if (below(2)) alignment = model->cell << below(5);
+  uint64_t cells = 1 + (draw_below(8) ? draw_below(6) : draw_below(CELLS));
+  uint64_t size = cells * model->cell - draw() % model->granule;
+  uint64_t alignment = UINT64_C(1) << (draw_below(2) ? 0 : draw_below(63));
+  if (draw_below(2)) alignment = model->cell << draw_below(5);
   uint64_t start = umemRange_alloc(run->range, size, alignment);
   fail_after(run_operation % 2);
   uint64_t twin = umemRange_alloc(run->twin, size, alignment);
@@ -203,12 +203,12 @@ static void run_alloc(Run *run) {
 static void run_free(Run *run, bool drop) {
   Model *model = &run->model;
   uint64_t (*end)(umemRange *, uint64_t) = drop ? umemRange_drop : umemRange_free;
-  unsigned i = below(CELLS);
+  unsigned i = draw_below(CELLS);
   int owner = model->owner[i];
-  for (; owner > 0 && below(8) && i > 0 && model->owner[i - 1] == owner;) --i;
+  for (; owner > 0 && draw_below(8) && i > 0 && model->owner[i - 1] == owner;) --i;
   uint64_t start = address(model, i), size = 0;
-  if (model->granule > 1 && !below(16))
-    start += 1 + random64() % (model->granule - 1);
+  if (model->granule > 1 && !draw_below(16))
+    start += 1 + draw() % (model->granule - 1);
   else if (owner > 0 && (i == 0 || model->owner[i - 1] != owner))
     size = model->size[owner];
   fail_after(0);
@@ -231,75 +231,56 @@ static void run_free(Run *run, bool drop) {
   model->size[owner] = model->size[last];
 }
 
-/* Adds or removes a random stretch; often one that breaks the rules. */
-static void run_region(Run *run, bool add) {
-  Model *model = &run->model;
-  unsigned first = below(CELLS), count = 1 + below(below(4) ? 8 : CELLS - first);
-  if (count > CELLS - first) count = CELLS - first;
-  uint64_t start = address(model, first), size = count * model->cell;
-  bool joins = below(2), valid = true;
-  for (unsigned i = first; i < first + count; ++i) {
-    if (model->owner[i] != (add ? OUTSIDE : FREE)) valid = false;
-    if (!add && i > first && model->wall[i]) valid = false;
+/* What happens to a stretch: it becomes a region, or stops being one, or becomes a live range: one
+ * outside of all regions, or one that is free. */
+typedef enum Change { adds, removes, enters, takes } Change;
+
+static bool change(umemRange *range, Change kind, uint64_t start, uint64_t size, bool joins) {
+  switch (kind) {
+  case adds:
+    return umemRange_add(range, start, size, joins);
+  case removes:
+    return umemRange_remove(range, start, size);
+  case enters:
+    return umemRange_enter(range, start, size);
+  default:
+    return umemRange_take(range, start, size);
   }
-  if (model->granule > 1 && !below(16)) {
-    *(below(2) ? &start : &size) += model->granule / 2;
-    valid = false;
-  }
-  bool done = add ? umemRange_add(run->range, start, size, joins)
-                  : umemRange_remove(run->range, start, size);
-  CHECK(done == valid);
-  fail_after(run_operation % 2);
-  done =
-      add ? umemRange_add(run->twin, start, size, joins) : umemRange_remove(run->twin, start, size);
-  fail_no_more();
-  if (done != valid) {
-    CHECK(!done);
-    verify(run->twin, model);
-    done = add ? umemRange_add(run->twin, start, size, joins)
-               : umemRange_remove(run->twin, start, size);
-  }
-  CHECK(done == valid);
-  if (!valid) return;
-  for (unsigned i = first; i < first + count; ++i) model->owner[i] = add ? FREE : OUTSIDE;
-  unsigned *low = &model->wall[first], *high = &model->wall[first + count];
-  *low = (*low & LOWER_WANTS) | (add && !joins ? UPPER_WANTS : 0u);
-  *high = (*high & UPPER_WANTS) | (add && !joins ? LOWER_WANTS : 0u);
 }
 
-/* Makes a random stretch a live range: one that is free, or one outside of all regions. */
-static void run_exact(Run *run, bool enter) {
+/* Of a random stretch; often one that breaks the rules. */
+static void run_change(Run *run, Change kind) {
   Model *model = &run->model;
-  bool (*make)(umemRange *, uint64_t, uint64_t) = enter ? umemRange_enter : umemRange_take;
-  unsigned first = below(CELLS), count = 1 + below(below(4) ? 8 : CELLS - first);
+  unsigned first = draw_below(CELLS), count = 1 + draw_below(draw_below(4) ? 8 : CELLS - first);
   if (count > CELLS - first) count = CELLS - first;
   uint64_t start = address(model, first), size = count * model->cell;
-  bool valid = true;
+  bool joins = draw_below(2), outside = kind == adds || kind == enters, valid = true;
   for (unsigned i = first; i < first + count; ++i) {
-    if (model->owner[i] != (enter ? OUTSIDE : FREE)) valid = false;
-    if (!enter && i > first && model->wall[i]) valid = false;
+    if (model->owner[i] != (outside ? OUTSIDE : FREE)) valid = false;
+    if (!outside && i > first && model->wall[i]) valid = false;
   }
-  if (model->granule > 1 && !below(16)) {
-    *(below(2) ? &start : &size) += model->granule / 2;
+  if (model->granule > 1 && !draw_below(16)) {
+    *(draw_below(2) ? &start : &size) += model->granule / 2;
     valid = false;
   }
-  CHECK(make(run->range, start, size) == valid);
+  CHECK(change(run->range, kind, start, size, joins) == valid);
   fail_after(run_operation % 2);
-  bool done = make(run->twin, start, size);
+  bool done = change(run->twin, kind, start, size, joins);
   fail_no_more();
   if (done != valid) {
     CHECK(!done);
     verify(run->twin, model);
-    done = make(run->twin, start, size);
+    done = change(run->twin, kind, start, size, joins);
   }
   CHECK(done == valid);
   if (!valid) return;
-  int owner = (int)++model->live;
-  model->size[owner] = size;
+  int owner = kind == adds ? FREE : kind == removes ? OUTSIDE : (int)++model->live;
+  if (owner > 0) model->size[owner] = size;
   for (unsigned i = first; i < first + count; ++i) model->owner[i] = owner;
-  if (!enter) return;
-  model->wall[first] &= LOWER_WANTS;
-  model->wall[first + count] &= UPPER_WANTS;
+  if (kind == takes) return;
+  unsigned *low = &model->wall[first], *high = &model->wall[first + count];
+  *low = (*low & LOWER_WANTS) | (kind == adds && !joins ? UPPER_WANTS : 0u);
+  *high = (*high & UPPER_WANTS) | (kind == adds && !joins ? LOWER_WANTS : 0u);
 }
 
 static void run_start(Run *run, uint64_t seed) {
@@ -307,36 +288,36 @@ static void run_start(Run *run, uint64_t seed) {
   run_operation = 0;
   *run = (Run){.fill = 50};
   Model *model = &run->model;
-  unsigned granule_bits = below(3) ? below(12) : 0;
-  unsigned cell_bits = granule_bits + (below(3) ? 0 : below(52 - granule_bits));
+  unsigned granule_bits = draw_below(3) ? draw_below(12) : 0;
+  unsigned cell_bits = granule_bits + (draw_below(3) ? 0 : draw_below(52 - granule_bits));
   model->granule = UINT64_C(1) << granule_bits;
   model->cell = UINT64_C(1) << cell_bits;
   /* Near 0, at the very end, or anywhere. */
   uint64_t top = UINT64_C(1) << 63, span = CELLS * model->cell;
   model->base = model->cell;
-  if (below(3) == 0) model->base = top - span;
-  if (below(3) == 0) model->base = random64() % (top - span) / model->cell * model->cell;
+  if (draw_below(3) == 0) model->base = top - span;
+  if (draw_below(3) == 0) model->base = draw() % (top - span) / model->cell * model->cell;
   for (unsigned i = 0; i < CELLS; ++i) model->owner[i] = OUTSIDE;
   run->range = umemRange_create(model->granule);
   run->twin = umemRange_create(model->granule);
   CHECK(run->range && run->twin);
-  if (below(4) == 0) return; /* begins without any region */
+  if (draw_below(4) == 0) return; /* begins without any region */
   CHECK(umemRange_add(run->range, model->base, span, true));
   CHECK(umemRange_add(run->twin, model->base, span, true));
   for (unsigned i = 0; i < CELLS; ++i) model->owner[i] = FREE;
 }
 
 static void run_step(Run *run) {
-  if (below(100) == 0) run->fill = 20 + below(70);
-  unsigned kind = below(100);
+  if (draw_below(100) == 0) run->fill = 20 + draw_below(70);
+  unsigned kind = draw_below(100);
   if (kind < 6)
-    run_region(run, below(2));
+    run_change(run, draw_below(2) ? adds : removes);
   else if (kind < 10)
-    run_exact(run, below(2));
+    run_change(run, draw_below(2) ? enters : takes);
   else if (kind < 10 + run->fill)
     run_alloc(run);
   else
-    run_free(run, below(8) == 0);
+    run_free(run, draw_below(8) == 0);
   verify(run->range, &run->model);
   verify_somewhere(run->range, &run->model);
 }
@@ -356,8 +337,7 @@ static void run_end(Run *run) {
   umemRange_destroy(run->twin);
 }
 
-static void test_model(void **unused) {
-  (void)unused;
+TEST_CASE(agrees_with_the_model) {
   enum { RUN = 2000 };
   uint64_t left = operations();
   fails = 0;
@@ -372,8 +352,7 @@ static void test_model(void **unused) {
 }
 
 /* Many ranges, so that the index is deep and large; looked at as a whole at the end. */
-static void test_many_ranges(void **unused) {
-  (void)unused;
+TEST_CASE(many_ranges_are_found) {
   enum { LIVE = 20000 };
   static uint64_t starts[LIVE], sizes[LIVE];
   uint64_t const region = UINT64_C(1) << 40, granule = 256;
@@ -384,9 +363,9 @@ static void test_many_ranges(void **unused) {
   memset(sizes, 0, sizeof sizes);
   uint64_t left = operations() / 4 + LIVE;
   for (run_operation = 0; run_operation < left; ++run_operation) {
-    unsigned i = below(LIVE);
+    unsigned i = draw_below(LIVE);
     if (sizes[i]) CHECK(umemRange_free(range, starts[i]) == sizes[i]);
-    sizes[i] = random_size(21);
+    sizes[i] = random_size(&random_state, 21);
     starts[i] = umemRange_alloc(range, sizes[i], 1);
     CHECK(starts[i] != UMEM_RANGE_NONE);
   }
@@ -404,17 +383,11 @@ static void test_many_ranges(void **unused) {
   for (unsigned i = 0; i < LIVE; ++i) {
     if (!sizes[i]) continue;
     --live;
-    CHECK(umemRange_find(range, starts[i] + random64() % sizes[i], &item));
+    CHECK(umemRange_find(range, starts[i] + draw() % sizes[i], &item));
     CHECK(item.live && item.start == starts[i] && item.size == sizes[i]);
   }
   CHECK(live == 0);
   umemRange_destroy(range);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(test_many_ranges),
-      cmocka_unit_test(test_model),
-  };
-  return cmocka_run_group_tests_name("range_model", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,48 +3,24 @@
  *
  * The number of random operations comes from UMEM_TEST_OPERATIONS (1000000 when unset or empty).
  * Linked with -Wl,--wrap=calloc,--wrap=realloc. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "settings.h"
 #include "base/records.h"
+#include "random.h"
+#include "settings.h"
+#include "workers.h"
+#include "wrap.h"
 
 /* ---- memory that fails ---- */
 
 static _Thread_local unsigned one_fails_of; /* each with this probability; 0: none */
 static _Thread_local uint64_t failing_random;
 
-/* splitmix64: S. Vigna, public domain. */
-static uint64_t random64(uint64_t *state) {
-  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return z ^ z >> 31;
-}
+static bool fails_now(void) { return one_fails_of && !below(&failing_random, one_fails_of); }
 
-static size_t below(uint64_t *state, size_t n) { return (size_t)(random64(state) % n); }
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  if (one_fails_of && !below(&failing_random, one_fails_of)) return NULL;
-  return __real_calloc(count, size);
-}
-
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size) {
-  if (one_fails_of && !below(&failing_random, one_fails_of)) return NULL;
-  return __real_realloc(block, size);
-}
+WRAP(fails_now(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
+WRAP(fails_now(), NULL, void *, realloc, (void *block, size_t size), (block, size))
 
 /* ---- addresses ---- */
 
@@ -187,35 +163,21 @@ static void put_back(Known *known) {
 static void act(void) {
   Known *known = &model.known[below(&model.random, model.count)];
   bool grows = model.operation / 20000 % 2 == 0; /* and shrinks in turn */
-  switch (below(&model.random, 12)) {
-  case 0:
+  size_t kind = below(&model.random, 12);
+  if (kind == 0)
     find(known);
-    break;
-  case 1:
+  else if (kind == 1)
     release();
-    break;
-  case 2:
+  else if (kind == 2)
     put_back(known);
-    break;
-  case 3:
-  case 4:
+  else if (kind < 5)
     drop(known);
-    break;
-  case 5:
-  case 6:
-  case 7:
-    grows ? reserve() : take(known);
-    break;
-  case 8:
+  else if (kind == 8 || (kind < 8 && grows))
     reserve();
-    break;
-  case 9:
+  else if (kind < 10)
     take(known);
-    break;
-  default:
+  else
     put(known);
-    break;
-  }
 }
 
 static void run(uint64_t seed, size_t count, unsigned fails) {
@@ -247,14 +209,12 @@ static void run(uint64_t seed, size_t count, unsigned fails) {
   umemNumbers_fini(&model.blocks);
 }
 
-static void agrees_with_the_model(void **state) {
-  (void)state;
+TEST_CASE(agrees_with_the_model) {
   run(1, 50, 0);
   run(2, most_known, 0);
 }
 
-static void agrees_when_memory_fails(void **state) {
-  (void)state;
+TEST_CASE(agrees_when_memory_fails) {
   run(3, most_known, 2);
   run(4, most_known, 1);
   assert_true(model.refused > 0 || setting_operations(1000000) < 1000000);
@@ -293,8 +253,9 @@ static int close_table(void **state) {
   return 0;
 }
 
-static void an_empty_one_has_nothing(void **state) {
-  (void)state;
+#define TEST(name) TEST_CASE_WITH(name, open_table, close_table)
+
+TEST(an_empty_one_has_nothing) {
   size_t size;
   uintptr_t const addresses[] = {0, 16, UINTPTR_MAX};
   for (int i = 0; i < 3; i++) {
@@ -309,8 +270,7 @@ static void an_empty_one_has_nothing(void **state) {
 }
 
 /* All that was reserved finds room in one part and from one cell on, also without memory. */
-static void what_is_reserved_has_room(void **state) {
-  (void)state;
+TEST(what_is_reserved_has_room) {
   enum { reserved = 300, most = 20000 };
   static umemNumbersShare *rooms[reserved];
   static umemNumbersPart *parts[most];
@@ -339,8 +299,7 @@ static void what_is_reserved_has_room(void **state) {
 }
 
 /* Room that becomes free is as good as memory. */
-static void room_comes_back(void **state) {
-  (void)state;
+TEST(room_comes_back) {
   size_t size, entered = 0;
   assert_true(has_room());
   one_fails_of = 1;
@@ -355,8 +314,7 @@ static void room_comes_back(void **state) {
   }
 }
 
-static void cells_go_with_the_blocks(void **state) {
-  (void)state;
+TEST(cells_go_with_the_blocks) {
   size_t const count = 100000;
   size_t size;
   for (size_t i = 0; i < count; i++) assert_true(enter(4096 + 16 * i, i));
@@ -371,7 +329,7 @@ static void cells_go_with_the_blocks(void **state) {
 
 /* ---- threads ---- */
 
-enum { worker_count = 8, worker_blocks = 200, late_count = 32 };
+enum { writers = 8, worker_blocks = 200, late_count = 32 };
 
 static pthread_barrier_t reserved_all, filled;
 
@@ -387,25 +345,17 @@ static void *enter_late(void *number) {
 
 /* What threads have reserved has room after another one has filled their part as far as it
  * could. */
-static void what_threads_reserve_has_room(void **state) {
-  (void)state;
+TEST(what_threads_reserve_has_room) {
   pthread_t workers[late_count];
   size_t size, entered = late_count + 1;
   assert_int_equal(pthread_barrier_init(&reserved_all, NULL, late_count + 1), 0);
   assert_int_equal(pthread_barrier_init(&filled, NULL, late_count + 1), 0);
-  for (uintptr_t i = 0; i < late_count; i++)
-    assert_int_equal(pthread_create(&workers[i], NULL, enter_late, (void *)(i + 1)), 0);
+  for (uintptr_t i = 0; i < late_count; i++) workers[i] = start_thread(enter_late, (void *)(i + 1));
   pthread_barrier_wait(&reserved_all);
   one_fails_of = 1;
   while (enter(colliding(1, entered), 1)) entered++;
   pthread_barrier_wait(&filled);
-  bool all = true;
-  for (int i = 0; i < late_count; i++) {
-    void *result;
-    assert_int_equal(pthread_join(workers[i], &result), 0);
-    all = all && result;
-  }
-  assert_true(all);
+  assert_true(join_threads(workers, late_count));
   for (size_t i = 1; i < entered; i++)
     assert_true(umemNumbers_find(&table, colliding(1, i), &size));
   assert_false(umemNumbers_find(&table, colliding(1, entered), &size)); /* searches end */
@@ -421,7 +371,7 @@ static void *work(void *argument) {
   failing_random = number;
   for (uint64_t round = 0; round < rounds; round++) {
     size_t i = below(&random, worker_blocks);
-    uintptr_t adr = colliding((unsigned)i % 2, i * worker_count + number);
+    uintptr_t adr = colliding((unsigned)i % 2, i * writers + number);
     one_fails_of = round / 1000 % 2 ? 2 : 0;
     umemNumbersShare *room = live[i] ? NULL : umemNumbers_reserve(&table);
     if (room) {
@@ -442,18 +392,10 @@ static void *work(void *argument) {
   return right ? argument : NULL;
 }
 
-static void threads_do_not_disturb_each_other(void **state) {
-  (void)state;
-  pthread_t workers[worker_count];
-  for (uintptr_t i = 0; i < worker_count; i++)
-    assert_int_equal(pthread_create(&workers[i], NULL, work, (void *)(i + 1)), 0);
-  bool right = true;
-  for (int i = 0; i < worker_count; i++) {
-    void *result;
-    assert_int_equal(pthread_join(workers[i], &result), 0);
-    right = right && result;
-  }
-  assert_true(right);
+TEST(threads_do_not_disturb_each_other) {
+  pthread_t workers[writers];
+  for (uintptr_t i = 0; i < writers; i++) workers[i] = start_thread(work, (void *)(i + 1));
+  assert_true(join_threads(workers, writers));
   assert_int_equal(reserved_in(&table), 0);
 }
 
@@ -541,8 +483,7 @@ static void remove_record(uintptr_t adr) {
   clear_owner(owner[adr]);
 }
 
-static void records_agree_with_the_bytes(void **state) {
-  (void)state;
+TEST_CASE(records_agree_with_the_bytes) {
   uint64_t random = 5;
   assert_true(umemRecords_init(&records, sizeof(Record), note_removed));
   for (uint64_t i = 0; i < setting_operations(1000000) / 20; i++) {
@@ -564,8 +505,7 @@ static void records_agree_with_the_bytes(void **state) {
 }
 
 /* Entering needs no memory where room was reserved, and released room can be reserved again. */
-static void reserved_records_need_no_memory(void **state) {
-  (void)state;
+TEST_CASE(reserved_records_need_no_memory) {
   enum { count = 1000 };
   assert_true(umemRecords_init(&records, sizeof(Record), note_removed));
   for (int i = 0; i < count; i++) assert_true(umemRecords_reserve(&records));
@@ -589,20 +529,4 @@ static void reserved_records_need_no_memory(void **state) {
   assert_int_equal(removed_count, count);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, open_table, close_table)
-
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      cmocka_unit_test(agrees_with_the_model),
-      cmocka_unit_test(agrees_when_memory_fails),
-      TEST(an_empty_one_has_nothing),
-      TEST(what_is_reserved_has_room),
-      TEST(room_comes_back),
-      TEST(cells_go_with_the_blocks),
-      TEST(what_threads_reserve_has_room),
-      TEST(threads_do_not_disturb_each_other),
-      cmocka_unit_test(records_agree_with_the_bytes),
-      cmocka_unit_test(reserved_records_need_no_memory),
-  };
-  return cmocka_run_group_tests_name("tables of blocks", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -6,14 +6,12 @@
 
 #include "base/table.h"
 #include "cases.h"
+#include "random.h"
+#include "wrap.h"
 
 static bool no_memory;
 
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  return no_memory ? NULL : __real_calloc(count, size);
-}
+WRAP(no_memory, NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
 enum { keys = 600 };
 
@@ -46,14 +44,13 @@ TEST_CASE(it_holds_what_was_put_and_not_removed) {
   uintptr_t model[keys] = {0};
   uint64_t random = 1;
   for (int round = 0; round < 20000; round++) {
-    random = random * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
-    size_t i = (size_t)(random >> 33) % keys;
+    size_t i = below(&random, keys);
     umemTableCell *cell = umemTable_find(&table, key_of(i));
     uintptr_t value = (uintptr_t)round + 1, old = 0;
     if (!cell) {
       assert_true(umemTable_insert(&table, key_of(i), value));
       model[i] = value;
-    } else if (random >> 63) {
+    } else if (below(&random, 2)) {
       umemTable_remove(&table, cell);
       model[i] = 0;
     } else {
