@@ -146,7 +146,7 @@ static void absorb_next(umemRange *range, uint32_t low) {
 /* Makes span, which is in no list, free and joins it with its free neighbours. */
 static void release(umemRange *range, uint32_t span) {
   umemSpan *self = &range->index.spans[span];
-  self->live = false;
+  self->live = self->held = false;
   if (joins_next(range, span)) {
     unlink_free(range, self->after);
     absorb_next(range, span);
@@ -338,26 +338,33 @@ uint64_t umemRange_free(umemRange *range, uint64_t start) {
 
 /* ---- from hand to hand ---- */
 
-uint64_t umemRange_claim(umemRange *range, uint64_t start) {
+/* Makes a span that is in no list a held one. */
+static void make_held(umemRange *range, uint32_t span, uint64_t size) {
+  make_live(range, span, size, size);
+  range->index.spans[span].held = true;
+}
+
+uint64_t umemRange_hold(umemRange *range, uint64_t start) {
   uint32_t span = umemIndex_exact(&range->index, start);
   umemSpan *self = &range->index.spans[span];
-  if (!span || self->live) return 0;
-  unlink_free(range, span);
-  self->live = true;
-  range->totals.live_count += 1;
-  range->totals.live_bytes += self->size;
+  if (!span) return 0;
+  if (!self->live) {
+    unlink_free(range, span);
+    make_live(range, span, self->size, self->size);
+  }
+  self->held = true;
   return self->size;
 }
 
 bool umemRange_take(umemRange *range, uint64_t start, uint64_t size) {
   uint32_t taken = carve_free(range, start, size);
-  if (taken) make_live(range, taken, size, size);
+  if (taken) make_held(range, taken, size);
   return taken;
 }
 
 bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size) {
   uint32_t entered = insert_new(range, start, size);
-  if (entered) make_live(range, entered, size, size);
+  if (entered) make_held(range, entered, size);
   return entered;
 }
 
@@ -393,7 +400,7 @@ uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to) {
 
 static void describe(umemRange const *range, uint32_t span, umemRangeItem *item) {
   umemSpan const *self = &range->index.spans[span];
-  *item = (umemRangeItem){self->start, self->size, extent_of(range, self), self->live};
+  *item = (umemRangeItem){self->start, self->size, extent_of(range, self), self->live, self->held};
 }
 
 bool umemRange_find(umemRange const *range, uint64_t at, umemRangeItem *item) {

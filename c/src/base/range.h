@@ -33,6 +33,7 @@ typedef struct umemRangeItem {
   uint64_t size;   /* live: as requested. free: all of it */
   uint64_t extent; /* the bytes it occupies: size rounded up to the granule when live */
   bool live;
+  bool held; /* live, but not by umemRange_alloc: on its way to be free, or to be dropped */
 } umemRangeItem;
 
 typedef struct umemRangeTotals {
@@ -77,16 +78,16 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment);
  * cannot fail. */
 uint64_t umemRange_free(umemRange *range, uint64_t start);
 
-/* Makes the free range that begins at start live, all of it. Returns its size, or 0, with nothing
- * changed, when no free range begins there. Needs no memory: cannot fail. */
-uint64_t umemRange_claim(umemRange *range, uint64_t start);
+/* Makes the range that begins at start, free or live, a held one, all of it. Returns its size, or 0,
+ * with nothing changed, when no range begins there. Needs no memory: cannot fail. */
+uint64_t umemRange_hold(umemRange *range, uint64_t start);
 
 /* Makes [start, start + size), both multiples of the granule, which must be inside one free
- * range, a live range. What is left on either side stays free. Returns false, with nothing
+ * range, a held range. What is left on either side stays free. Returns false, with nothing
  * changed, otherwise or without memory. */
 bool umemRange_take(umemRange *range, uint64_t start, uint64_t size);
 
-/* Adds a live range of numbers that were not added before; when it is freed it joins its
+/* Adds a held range of numbers that were not added before; when it is freed it joins its
  * neighbours. start, size and failures are those of umemRange_add. */
 bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size);
 

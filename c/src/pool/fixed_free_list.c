@@ -1,4 +1,4 @@
-/* fixed_free_list.c - see fixed_free_list.h. */
+/* fixed_free_list.c - the stack of free blocks of one size, and the chunks they are cut from. */
 #include "pool/fixed_free_list.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -212,7 +212,7 @@ static umemFixedChunk *grow(umemFixedFreeList *list, umemFixedFailure *failure) 
 }
 
 /* Makes the blocks of chunk free, except the first ones. */
-static void offer(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t but) {
+static void make_free(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t but) {
   if (but == chunk->count) return;
   for (uint32_t i = but; i < chunk->count; i++)
     __atomic_store_n(&chunk->links[i], chunk->first + i + 1, __ATOMIC_RELAXED);
@@ -220,7 +220,7 @@ static void offer(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t but) 
 }
 
 /* Gives back a chunk all of whose blocks are free. If the upstream refuses, because its stream is
- * being captured for example, the chunk stays. */
+ * being captured for example, the chunk is kept. */
 static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   uint64_t before = umem_thread.failures;
@@ -246,7 +246,7 @@ static __attribute__((noinline)) uint32_t take_slowly(umemFixedFreeList *list,
   while (number == no_block && umemGrowth_await(&list->growth, &list->lock)) number = pop(list);
   if (number == no_block) {
     umemFixedChunk *chunk = grow(list, failure);
-    if (chunk) offer(list, chunk, 1);
+    if (chunk) make_free(list, chunk, 1);
     number = chunk ? chunk->first : pop(list); /* freed meanwhile */
   }
   umemLock_release(&list->lock);
@@ -280,7 +280,7 @@ bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixe
     chunk = add_chunk(list, (uint32_t)count, failure);
   else
     refuse_for(failure, umemFixedNoNumbers);
-  if (chunk) offer(list, chunk, 0);
+  if (chunk) make_free(list, chunk, 0);
   umemLock_release(&list->lock);
   return chunk;
 }

@@ -1,8 +1,9 @@
-/* growth.c - see growth.h. */
+/* growth.c - counts requests to an upstream, and lets threads wait for one where no deadlock is
+ * possible. */
 #include "pool/growth.h"
 
 /* The lowest serial of the owners that have a request of the calling thread. */
-static _Thread_local uint64_t asks_for = UINT64_MAX;
+static _Thread_local uint64_t lowest_serial = UINT64_MAX;
 
 void umemGrowth_init(umemGrowth *growth) {
   static uint64_t last_serial;
@@ -30,12 +31,12 @@ void umemGrowth_begin(umemGrowth *growth, umemGrowthRequest *request, uint64_t a
   growth->amount += amount;
   growth->count++;
   growth->ample += ample;
-  *request = (umemGrowthRequest){amount, ample, growth->lineage, asks_for};
-  if (growth->serial < asks_for) asks_for = growth->serial;
+  *request = (umemGrowthRequest){amount, ample, growth->lineage, lowest_serial};
+  if (growth->serial < lowest_serial) lowest_serial = growth->serial;
 }
 
 void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request) {
-  asks_for = request->outer;
+  lowest_serial = request->outer;
   leave_parent(growth);
   if (growth->lineage != request->lineage) return; /* forgotten since, after a fork */
   growth->amount -= request->amount;
@@ -46,7 +47,7 @@ void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request) {
 
 bool umemGrowth_await(umemGrowth *growth, umemLock *lock) {
   leave_parent(growth);
-  if (!growth->count || growth->serial >= asks_for) return false;
+  if (!growth->count || growth->serial >= lowest_serial) return false;
   umemLock_wait(lock, &growth->answered);
   return true;
 }

@@ -1,29 +1,292 @@
-/* pool.c - the context of a pool. See pool.h. */
-#include "pool/pool.h"
+/* pool.c - the contexts of a pool and of a view: options, trim, how their free lists begin and end,
+ * and what a pool says of itself.
+ *
+ * A view is a free list of a pool and its queue. A list whose view has ended is kept, because
+ * live blocks may be ranges of it, and serves the next view. */
 #include "base/thread.h"
-#include "core/status.h"
-#include "core/live.h"
+#include "core/adaptor.h"
 #include "core/context.h"
+#include "core/live.h"
+#include "core/order.h"
+#include "core/status.h"
 #include "pool/pool_block.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
-#include "pool/pool_transfer.h"
+#include "pool/pool_grow.h"
 #include "pool/pool_pages.h"
-#include "pool/pool_core.h"
+#include "pool/pool_space.h"
 #include "pool/pool_span.h"
+
+#include <umem/pool_on.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- trim ---- */
+/* ---- free lists; under the lock ---- */
+
+/* A number that no other list has, as long as there is one. */
+static unsigned new_number(umemPoolCore const *core, uint64_t serial) {
+  uint64_t taken = 0;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (list->in_use || list->unusable) taken |= umemPoolQueue_bit(list);
+  return ~taken ? (unsigned)__builtin_ctzll(~taken) : (unsigned)(serial % 64);
+}
+
+/* Whether the list can serve another view. One that has ended holds nothing but ranges of live
+ * blocks; when no RAM was left, it may hold more. */
+static bool is_vacant(umemPoolFreeList const *list) {
+  return !list->in_use && !list->unusable && !umemPoolQueue_has_users(list) && !list->quick_units &&
+         !umemRange_totals(list->range).free_count;
+}
+
+static umemPoolFreeList *add_list(umemPoolCore *core) {
+  umemPoolFreeList *list = calloc(1, sizeof *list);
+  if (list) list->range = umemRange_create(1);
+  if (list && list->range) umemRange_fit_tightly(list->range, 0);
+  if (!list || !list->range) {
+    free(list);
+    return NULL;
+  }
+  list->core = core;
+  list->next = core->lists;
+  core->lists = list;
+  return list;
+}
+
+/* A free list in the order of queue; NULL without memory, or when queue is not constructed. */
+static umemPoolFreeList *new_list(umemPoolCore *core, umemVirtual *queue) {
+  static uint64_t last_serial;
+  uint64_t before = umem_thread.failures;
+  umemVirtual *innermost = umem_innermost(queue);
+  if (umem_thread.failures != before) return NULL;
+  umemPoolFreeList *list = core->lists;
+  while (list && !is_vacant(list)) list = list->next;
+  if (!list) list = add_list(core);
+  if (!list) return NULL;
+  list->serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED);
+  list->number = new_number(core, list->serial);
+  list->queue = queue;
+  list->innermost = innermost;
+  list->in_use = true;
+  list->ending = false;
+  return list;
+}
+
+/* Whether another list that blocks may belong to has this bit. */
+static bool shares_bit(umemPoolFreeList const *list) {
+  for (umemPoolFreeList *other = list->core->lists; other; other = other->next)
+    if (other != list && (other->in_use || other->unusable) && other->number == list->number)
+      return true;
+  return false;
+}
+
+/* In mixed spans: what was freed in the order of list is now in the order of the pool's own. */
+static void replace_bit(umemPoolFreeList *list) {
+  uint64_t bit = umemPoolQueue_bit(list), kept = shares_bit(list) ? bit : 0;
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    for (umemPoolSpan *span = list->core->classes[i].mixed; span; span = span->after)
+      if (span->queues & bit)
+        span->queues = (span->queues & ~bit) | kept | umemPoolQueue_bit(list->core->own);
+}
+
+/* Orders the pool's own list after this one. If the upstream cannot wait, that is needless once the
+ * work is complete. That is tried twice: work that has failed is complete as well, and reports its
+ * failure once. */
+static bool finish_list(umemPoolFreeList *list) {
+  umemPoolFreeList *own = list->core->own;
+  if (umemPoolQueue_is_blocked(list)) {
+    umemVirtual_fail(NULL, umemNotSupportedError,
+                     "the stream is being captured into a graph: what is free in its order is "
+                     "out of use until the pool ends");
+    return false;
+  }
+  if (umemPoolQueue_is_ordered(own) && !umemPoolQueue_is_blocked(own)) {
+    umemAttempt attempt;
+    umemAttempt_begin(&attempt);
+    bool follows = umemPoolQueue_follow(own, list);
+    umemAttempt_end(&attempt);
+    if (follows) return true;
+  }
+  umemLock_release(&list->core->lock);
+  bool finished = umem_synchronize_apart(list->queue) == umemOK;
+  if (!finished) finished = umem_synchronize_apart(list->queue) == umemOK;
+  umemLock_acquire(&list->core->lock);
+  return finished;
+}
+
+/* When a view ends: moves the free memory of its list to the pool's own list. If no queue can wait
+ * for the queue of the view, it records a failure, and this memory is not used again. Releases the
+ * lock for some time. An attempt must be open. */
+static void end_list(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  list->ending = true;
+  umemPoolCache_end_all(list);
+  umemPoolCache_drain(list);
+  umemPoolLarge_coalesce(list);
+  bool finished = finish_list(list);
+  umemPoolQueue_await_users(list);
+  list->in_use = false;
+  list->unusable = !finished;
+  list->queue = core->own->queue;
+  list->innermost = core->own->innermost;
+  if (!finished) return;
+  list->ending = false;
+  replace_bit(list);
+  umemPoolTransfer_at_end(core->own, list);
+}
+
+/* When the pool ends. The lists themselves go with the core: views that have outlived the pool hold
+ * them. */
+static void end_all_lists(umemPoolCore *core) {
+  for (umemPoolFreeList *list = core->lists; list; list = list->next) umemPoolCache_end_all(list);
+  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
+    umemPoolCache_free_depot(list);
+    umemRange_destroy(list->range);
+    list->range = NULL;
+  }
+  umemPoolCache_free_empty(core);
+}
+
+/* ---- counts; under the lock ---- */
+
+/* Free blocks of the class in the caches and in the depot of the list. Under the lock. */
+static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
+  uint64_t count = (uint64_t)list->classes[class].depot_count * list->core->shapes[class].batch;
+  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
+    count += umemPoolSlot_count(&cache->slots[class]);
+  return count;
+}
+
+/* The live blocks of the class. A cache may change while it is counted. */
+static uint64_t live(umemPoolCore const *core, unsigned class) {
+  uint64_t kept = 0, out = core->classes[class].out;
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
+    kept += kept_of(list, class);
+  return out > kept ? out - kept : 0;
+}
+
+static uint64_t served(umemPoolCore const *core) {
+  uint64_t count = core->served;
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
+    for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
+      for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_served(&cache->slots[i]);
+  return count;
+}
+
+/* Spaces with memory. */
+static uint64_t spaces_of(umemPoolCore const *core) {
+  uint64_t count = 0;
+  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
+    count += umemPoolSpace_next(space, 0, true) < space->count;
+  return count;
+}
+
+static void measure(umemPoolCore *core, umemPoolStats *stats) {
+  stats->blocks = core->large_count;
+  stats->used = core->large_units << umemPoolUnitShift;
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    uint64_t blocks = live(core, i);
+    stats->blocks += blocks;
+    stats->used += blocks * core->shapes[i].size;
+  }
+  stats->used_peak = core->used_peak;
+  stats->reserved = core->reserved;
+  stats->reserved_peak = core->reserved_peak;
+  stats->allocations = served(core);
+  stats->chunks = core->chunk_count + spaces_of(core);
+  stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
+}
+
+/* ---- regions; under the lock ---- */
+
+/* Sets *found if the piece begins at or after from, and before what was found so far. */
+static void consider(umemPoolRegion *found, uintptr_t from, umemPoolRegion piece) {
+  if (piece.adr < from) return;
+  if (!found->nbytes || piece.adr < found->adr) *found = piece;
+}
+
+/* The first run of pages with memory. */
+static void consider_pages(umemPoolRegion *found, uintptr_t from, umemPoolCore const *core,
+                           umemPoolSpace const *space) {
+  uintptr_t start = (uintptr_t)(space->start << umemPoolUnitShift);
+  size_t size = core->pages->page_size, page = 0, end = 0;
+  do {
+    page = umemPoolSpace_next(space, end, true);
+    if (page == space->count) return;
+    end = umemPoolSpace_next(space, page, false);
+  } while (start + page * size < from);
+  consider(found, from,
+           (umemPoolRegion){
+               .adr = start + page * size, .nbytes = (end - page) * size, .age = UMEM_UNKNOWN});
+}
+
+static void add_ranges(umemPoolRegion *region, umemPoolFreeList const *list) {
+  uint64_t start = region->adr >> umemPoolUnitShift,
+           end = start + (region->nbytes >> umemPoolUnitShift);
+  umemRangeItem item;
+  for (uint64_t at = start; umemRange_next(list->range, at, &item) && item.start < end;
+       at = item.start + item.extent) {
+    uint64_t nbytes = item.extent << umemPoolUnitShift;
+    region->ranges += item.live;
+    if (item.live) region->used += nbytes;
+    if (!item.live && nbytes > region->largest_free) region->largest_free = nbytes;
+  }
+}
+
+/* See umemPool_next_region. *region is zero. */
+static void next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region) {
+  umemPoolChunk_next(core, from, region);
+  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
+    consider_pages(region, from, core, space);
+  for (umemPoolFreeList *list = core->lists; list && region->nbytes; list = list->next) {
+    umemPoolLarge_coalesce(list);
+    add_ranges(region, list);
+  }
+}
+
+/* ---- what both contexts say ---- */
+
+/* The stream of the queue that a view was constructed with, which may be another than the
+ * pool's. */
+static uint64_t stream_of(umemVirtual *queue) {
+  umemInfo info = UMEM_INFO_INIT;
+  umem_get_info(queue, &info);
+  return info.stream;
+}
+
+/* The upstream's figures, bounded by the maximum of the pool. */
+static void pool_info(umemVirtual *ctx, umemInfo *info) {
+  umemPoolCore *core = umemPoolImpl_of(ctx)->core;
+  if (!umemPoolBlock_has_pool(ctx)) return;
+  umemAttempt held;
+  uint64_t alignment = info->alignment;
+  umemAttempt_begin(&held);
+  umem_get_info(core->upstream, info);
+  if (umemAdaptor_upstream(ctx) != core->upstream)
+    info->stream = stream_of(umemAdaptor_upstream(ctx));
+  umemAttempt_end(&held);
+  info->alignment = alignment;
+  umemPoolBlock_record_held(ctx, &held);
+  if (umemAttempt_failed(&held)) return;
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  umemLock_acquire(&core->lock);
+  measure(core, &stats);
+  umemLock_release(&core->lock);
+  if (info->available != UMEM_UNKNOWN) info->available += stats.reserved - stats.used;
+  if (!core->maximum) return;
+  if (info->capacity > core->maximum) info->capacity = core->maximum;
+  uint64_t left = core->maximum - stats.used;
+  if (info->available > left) info->available = left;
+}
+
+/* ---- trim of a pool ---- */
 
 /* First what is free for other queues moves to the pool's own list, if any chunk can go back. */
 static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
   umemPoolFreeList *own = core->own;
   umemAttempt held;
-  umemLock_acquire(&core->lock);
-  umemAttempt_begin(&held);
+  umemPoolBlock_lock(ctx, &held);
   umemPoolCache_drain(own);
   if (core->reserved > keep) umemPoolCache_drain_all_threads(core);
   umemPoolLarge_coalesce(own);
@@ -31,21 +294,19 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
     umemPoolTransfer_all(own);
   umemPoolChunk_release(core, keep);
   umemPoolPages_release(core, keep);
-  umemAttempt_end(&held);
-  umemLock_release(&core->lock);
-  umemPoolBlock_record_held(ctx, &held);
+  umemPoolBlock_unlock(ctx, &held);
   uint64_t before = umem_thread.failures;
   umem_trim(core->upstream, keep);
   umemAdaptor_failed(ctx, before);
 }
 
-/* ---- construction and end ---- */
+/* ---- construction and end of a pool ---- */
 
 /* Views that outlive the pool find no block in the map, and then that the pool has ended. */
 static void end_core(umemPoolCore *core) {
   umemLock_acquire(&core->lock);
   __atomic_store_n(&core->ended, true, __ATOMIC_RELEASE);
-  umemPoolFreeList_end_all(core);
+  end_all_lists(core);
   umemLock_release(&core->lock);
   umemPoolCore_free_slabs(core);
   umemPoolPages_end(core);
@@ -64,8 +325,11 @@ static void pool_dtor(umemVirtual *ctx) {
 }
 
 static bool pool_usage(umemVirtual *ctx, umemUsage *usage) {
+  umemPoolCore *core = umemPoolImpl_of(ctx)->core;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
-  if (!umemPoolCore_try_measure(umemPoolImpl_of(ctx)->core, &stats)) return false;
+  if (!umemLock_try(&core->lock)) return false;
+  measure(core, &stats);
+  umemLock_release(&core->lock);
   usage->nbytes = stats.used;
   usage->peak = stats.used_peak;
   return true;
@@ -77,12 +341,14 @@ static struct umemVtbl const pool_vtbl = {
     .trim = pool_trim,
     .upstream = umemAdaptor_upstream_method,
     UMEM_POOL_BLOCKS,
+    .info = pool_info,
     .leave = umemAdaptor_leave,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,
 };
 
-umemPoolCore *umemPool_core(umemVirtual *ctx) {
+/* The core of ctx, a constructed context; NULL when it is not a pool. */
+static umemPoolCore *core_of_pool(umemVirtual *ctx) {
   return ctx->vptr == &pool_vtbl ? umemPoolImpl_of(ctx)->core : NULL;
 }
 
@@ -103,7 +369,7 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->spare = options->spare;
   if (options->memory == umemPoolPages) umemPoolPages_init(core);
   umemPoolSpan_init_classes(core);
-  core->own = umemPoolFreeList_new(core, upstream);
+  core->own = new_list(core, upstream);
   if (core->own && umemPageMap_init(&core->map)) return core;
   end_core(core);
   return NULL;
@@ -197,7 +463,141 @@ umemKind const umem_pool_kind = {
 
 UMEM_ADAPTOR_CTORS_WITH(umemPool, umem_pool_kind, options, umemPoolOptions const *options)
 
+/* ---- views ---- */
+
+static void on_trim(umemVirtual *ctx, size_t keep) {
+  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolCore *core = impl->core;
+  if (!umemPoolBlock_has_pool(ctx)) return;
+  umemAttempt held;
+  umemPoolBlock_lock(ctx, &held);
+  umemPoolCache_drain_threads(impl->list);
+  umemPoolCache_drain(impl->list);
+  umemPoolLarge_coalesce(impl->list);
+  uint64_t units = umemRange_totals(impl->list->range).free_bytes;
+  bool blocked = umemPoolQueue_is_blocked(impl->list) || umemPoolQueue_is_blocked(core->own);
+  if (!blocked && units << umemPoolUnitShift > keep)
+    blocked = !umemPoolTransfer_from(core->own, impl->list);
+  if (blocked)
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "a stream is being captured into a graph: trim before or after it");
+  umemPoolBlock_unlock(ctx, &held);
+}
+
+/* The view ends, whatever fails. */
+static void on_dtor(umemVirtual *ctx) {
+  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolCore *core = impl->core;
+  umemAttempt held;
+  umemPoolBlock_lock(ctx, &held);
+  if (!core->ended) end_list(impl->list);
+  umemPoolBlock_unlock(ctx, &held);
+  umemPoolCore_release(core);
+  umemPoolCore_free_released();
+  umemAdaptor_dtor(ctx);
+}
+
+static struct umemVtbl const on_vtbl = {
+    .dtor = on_dtor,
+    .trim = on_trim,
+    .upstream = umemAdaptor_upstream_method,
+    UMEM_POOL_BLOCKS,
+    .info = pool_info,
+    .leave = umemAdaptor_leave,
+    UMEM_ADAPTOR_BYTES,
+    UMEM_ADAPTOR_ORDER,
+};
+
+/* ---- construction of a view ---- */
+
+/* The core of pool; NULL, with a status on ctx, when that is not a constructed pool. */
+static umemPoolCore *core_of(umemVirtual *ctx, umemPool *pool) {
+  uint64_t before = umem_thread.failures;
+  if (!umem_check(pool)) {
+    umemStatusType status = umem_result(before);
+    umemVirtual_fail(ctx, status, "the pool is %s", pool ? "not constructed" : "NULL");
+    return NULL;
+  }
+  umemPoolCore *core = core_of_pool(&pool->super);
+  if (!core) umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(pool));
+  return core;
+}
+
+/* Whether blocks of pool can be used through queue; else a status on ctx. */
+static bool is_one_memory(umemVirtual *ctx, umemPool *pool, void *queue) {
+  uint64_t before = umem_thread.failures;
+  if (umem_is_same_device(pool, queue)) return true;
+  if (umemVirtual_adopt(ctx, before) == umemOK)
+    umemVirtual_fail(
+        ctx, umemValueError, "this %s is not in the memory of the pool, which stands on %s",
+        umem_get_device_name(queue), umem_get_device_name(umemAdaptor_upstream(&pool->super)));
+  return false;
+}
+
+/* What pool and queue can both do. Whether the view is ordered depends on the queue alone. */
+static uint32_t capabilities_of(umemVirtual const *queue, umemVirtual const *pool) {
+  uint32_t both = queue->capabilities & (pool->capabilities | umemOrdered | umemDeviceShared);
+  uint32_t const of_pool = umemFaultable | umemPromptBlocks | umemShared | umemKeeps | umemKeepsAll;
+  return both | (pool->capabilities & of_pool);
+}
+
+static bool open_list(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) {
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  umemLock_acquire(&impl->core->lock);
+  impl->list = new_list(impl->core, queue);
+  umemLock_release(&impl->core->lock);
+  umemAttempt_end(&held);
+  if (impl->list) {
+    impl->serial = impl->list->serial;
+    __atomic_add_fetch(&impl->core->references, 1, __ATOMIC_RELAXED);
+    return true;
+  }
+  if (umemAttempt_record(&held) == umemOK)
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the pool");
+  return false;
+}
+
+static bool on_start(umemVirtual *ctx, void const *given) {
+  umemPool *pool = (umemPool *)(uintptr_t)given;
+  umemPoolImpl *impl = umemPoolImpl_of(ctx);
+  umemVirtual *queue = umemAdaptor_upstream(ctx);
+  impl->core = core_of(ctx, pool);
+  if (!impl->core || !is_one_memory(ctx, pool, queue) || !open_list(ctx, impl, queue)) return false;
+  ctx->capabilities = capabilities_of(queue, &pool->super);
+  ctx->alignment = pool->super.alignment;
+  umemPoolQuick_set(ctx);
+  return true;
+}
+
+umemKind const umem_pool_on_kind = {
+    .scheme = {UMEM_ADAPTOR_KIND(umemPoolOn, "pool-on", &on_vtbl),
+               .help = "blocks of a pool in the order of another queue"},
+    .label = "PoolOn",
+    .is_view = true,
+    .impl_size = sizeof(umemPoolImpl),
+    .start = on_start,
+};
+
+umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
+  UMEM_ENTER();
+  if (ctx && (void *)ctx == (void *)pool)
+    return umemVirtual_fail(NULL, umemValueError, "the context is its own pool");
+  return umemAdaptor_construct(ctx, ordered, false, &umem_pool_on_kind, pool);
+}
+
 /* ---- questions ---- */
+
+/* In one list, with its quick lists coalesced. Under the lock. */
+static uint64_t largest_free(umemPoolCore *core) {
+  uint64_t largest = 0;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
+    umemPoolLarge_coalesce(list);
+    uint64_t units = umemPoolRange_largest(list);
+    if (units > largest) largest = units;
+  }
+  return largest << umemPoolUnitShift;
+}
 
 umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   UMEM_ENTER();
@@ -206,9 +606,15 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
                             "umemPoolStats"))
     return umem_result(before);
+  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
   umemPoolStats known = UMEM_POOL_STATS_INIT;
   umemExtra_label(&ctx->super, known.label);
-  umemPoolCore_measure_free(umemPool_core(&ctx->super), &known);
+  umemLock_acquire(&core->lock);
+  measure(core, &known);
+  known.largest_free = largest_free(core);
+  umemLock_release(&core->lock);
+  uint64_t idle = known.reserved > known.used ? known.reserved - known.used : 0;
+  known.fragmentation = idle ? 1 - (double)known.largest_free / (double)idle : 0;
   umem_write_sized(stats, &known, sizeof known);
   return umemOK;
 }
@@ -220,7 +626,11 @@ bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region)
   if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
                             "umemPoolRegion"))
     return false;
-  if (!umemPoolCore_next_region(umemPool_core(&ctx->super), from, &found)) return false;
+  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
+  umemLock_acquire(&core->lock);
+  next_region(core, from, &found);
+  umemLock_release(&core->lock);
+  if (!found.nbytes) return false;
   umem_write_sized(region, &found, sizeof found);
   return true;
 }

@@ -1,101 +1,141 @@
-/* pool_block.c - the methods for blocks, which pools and their views share, and the counts of a
- * pool. See pool.h.
+/* pool_block.c - the methods for blocks, which pools and their views share.
  *
  * A small block costs no lock: it comes from the calling thread's stack of its class, and goes
- * there. */
+ * there. Where this has none, the pool uses what it has, or what the upstream adds. If it is out of
+ * memory, but the upstream is about to answer another thread, it tries again after that. Then it
+ * gives back chunks that it does not use and tries again: the upstream is asked again only if
+ * something went back to it, or for less. At last pages go back. */
 #include "pool/pool_block.h"
 #include "core/context.h"
 #include "core/realloc.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
-#include "pool/pool_find.h"
+#include "pool/pool_grow.h"
+#include "pool/pool_pages.h"
 #include "pool/pool_span.h"
-#include "pool/pool_space.h"
 
 #include <inttypes.h>
 
-/* ---- statistics ---- */
+/* ---- search; under the lock, which may be open meanwhile ---- */
 
-/* Free blocks of the class in the caches and in the depot of the list. Under the lock. */
-static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
-  uint64_t count = (uint64_t)list->classes[class].depot_count * list->core->shapes[class].batch;
-  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-    count += umemPoolSlot_count(&cache->slots[class]);
-  return count;
+typedef struct Request {
+  umemPoolFreeList *list;
+  unsigned class;     /* umemPoolClasses: a large block, which has none */
+  umemPoolSlot *slot; /* the calling thread's, empty; gets more blocks. NULL: the thread has none */
+  size_t size;      /* at most PTRDIFF_MAX / 2; of a block of class: when it becomes a large one */
+  size_t alignment; /* likewise */
+  umemPoolEntry entry;     /* what was found; live is NULL when it is a large block */
+  umemPoolFailure failure; /* why nothing was */
+} Request;
+
+/* Whether the request was served from what the list has free. */
+static bool is_found(Request *request, umemPoolResult result) {
+  if (result == umemPoolNoRam) request->failure.reason = umemPoolNoRecords;
+  return result == umemPoolFound;
 }
 
-/* The live blocks of the class. A cache may change while it is counted. */
-static uint64_t live(umemPoolCore const *core, unsigned class) {
-  uint64_t kept = 0, out = core->classes[class].out;
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
-    kept += kept_of(list, class);
-  return out > kept ? out - kept : 0;
+static bool add_span(Request *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  size_t size = (size_t)list->core->shapes[request->class].pages << umemPageShift;
+  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure, false};
+  umemPoolResult result;
+  do result = umemPoolSpan_add(list, request->class);
+  while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
+  return is_found(request, result);
 }
 
-static uint64_t served(umemPoolCore const *core) {
-  uint64_t count = core->served;
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
-    for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-      for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_served(&cache->slots[i]);
-  return count;
+static bool find_range(Request *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  size_t size = request->size, alignment = request->alignment;
+  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure, false};
+  umemPoolResult result;
+  request->entry.live = NULL;
+  do result = umemPoolLarge_alloc(list, size, alignment, &request->entry.adr);
+  while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
+  return is_found(request, result);
 }
 
-/* In one list, with its quick lists coalesced. */
-static uint64_t largest_free(umemPoolCore *core) {
-  uint64_t largest = 0;
-  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
-    umemPoolLarge_coalesce(list);
-    uint64_t units = umemPoolRange_largest(list);
-    if (units > largest) largest = units;
+static bool has_span(Request const *request) {
+  return request->list->classes[request->class].spans;
+}
+
+/* Makes sure that the list has a span with free blocks: of its own, from its own range, of other
+ * lists, from new memory. */
+static bool have_span(Request *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  if (has_span(request)) return true;
+  if (umemPoolFreeList_has_others(list) &&
+      (add_span(request, umemPoolGrowNot) ||
+       (umemPoolTransfer_spans(list, request->class) && has_span(request))))
+    return true;
+  return add_span(request, growth);
+}
+
+/* While the upstream is asked, a function of the program that it calls may free blocks to the slot.
+ * But a new span must not stay without a live block, because it goes back when its last one is
+ * freed. */
+static bool find_small(Request *request, umemPoolGrowth growth) {
+  umemPoolFreeList *list = request->list;
+  umemPoolSlot *slot = request->slot;
+  unsigned class = request->class;
+  if (slot && (umemPoolSlot_count(slot) || umemPoolCache_fetch(list, class, slot)))
+    return umemPoolSlot_pop(slot, &request->entry);
+  if (!have_span(request, growth)) return false;
+  if (!slot || umemPoolSlot_count(slot)) {
+    list->core->served++; /* one that no slot counts */
+    return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
   }
-  return largest << umemPoolUnitShift;
+  uint32_t count = umemPoolSpan_take(list, class, slot->entries, list->core->shapes[class].batch);
+  umemPoolSlot_set_count(slot, count);
+  return umemPoolSlot_pop(slot, &request->entry);
 }
 
-/* Spaces with memory. */
-static uint64_t spaces_of(umemPoolCore const *core) {
-  uint64_t count = 0;
-  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
-    count += umemPoolSpace_next(space, 0, true) < space->count;
-  return count;
+/* Where there is no room for a span there may be some for a block alone. */
+static bool try_once(Request *request, umemPoolGrowth growth, umemPoolGrowth alone) {
+  if (request->class == umemPoolClasses) return find_range(request, growth);
+  if (find_small(request, growth)) return true;
+  return request->failure.reason != umemPoolChanged && find_range(request, alone);
 }
 
-/* Under the lock. */
-static void measure(umemPoolCore *core, umemPoolStats *stats) {
-  stats->blocks = core->large_count;
-  stats->used = core->large_units << umemPoolUnitShift;
-  for (unsigned i = 0; i < umemPoolClasses; i++) {
-    uint64_t blocks = live(core, i);
-    stats->blocks += blocks;
-    stats->used += blocks * core->shapes[i].size;
+/* Tries until no more memory comes. Once the upstream has refused, it is not asked again
+ * meanwhile. */
+static bool keep_trying(Request *request, umemPoolGrowth growth, umemPoolGrowth alone) {
+  umemPoolFailure *failure = &request->failure;
+  umemPoolCore *core = request->list->core;
+  for (;;) {
+    if (try_once(request, growth, alone)) return true;
+    if (failure->reason == umemPoolChanged) {
+      failure->reason = umemPoolNoRecords;
+    } else {
+      bool waited =
+          umemPoolFailure_is_of_memory(failure) && umemGrowth_await(&core->growing, &core->lock);
+      if (!waited) return false;
+      if (failure->reason == umemPoolUpstreamFailed) growth = alone = umemPoolGrowByOthers;
+    }
   }
-  stats->used_peak = core->used_peak;
-  stats->reserved = core->reserved;
-  stats->reserved_peak = core->reserved_peak;
-  stats->allocations = served(core);
-  stats->chunks = core->chunk_count + spaces_of(core);
-  stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
 }
 
-void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats) {
-  umemLock_acquire(&core->lock);
-  measure(core, stats);
-  umemLock_release(&core->lock);
+/* Gives back pages that could not be moved to where they are needed: a chunk may do. Returns
+ * whether there were any. */
+static bool give_pages_back(umemPoolCore *core) {
+  umemAttempt forgotten;
+  uint64_t before = core->reserved;
+  umemAttempt_begin(&forgotten);
+  umemPoolPages_release(core, 0);
+  umemAttempt_end(&forgotten);
+  return core->reserved != before;
 }
 
-bool umemPoolCore_try_measure(umemPoolCore *core, umemPoolStats *stats) {
-  if (!umemLock_try(&core->lock)) return false;
-  measure(core, stats);
-  umemLock_release(&core->lock);
-  return true;
-}
-
-void umemPoolCore_measure_free(umemPoolCore *core, umemPoolStats *stats) {
-  umemLock_acquire(&core->lock);
-  measure(core, stats);
-  stats->largest_free = largest_free(core);
-  umemLock_release(&core->lock);
-  uint64_t idle = stats->reserved > stats->used ? stats->reserved - stats->used : 0;
-  stats->fragmentation = idle ? 1 - (double)stats->largest_free / (double)idle : 0;
+/* Finds the block. False, and why in request->failure, when it cannot. */
+static bool find(Request *request) {
+  umemPoolFailure *failure = &request->failure;
+  failure->reason = umemPoolNoRecords;
+  if (keep_trying(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
+  if (!umemPoolFailure_is_of_memory(failure)) return false;
+  if (keep_trying(request, umemPoolGrow_reclaim(request->list, failure), umemPoolGrowLeast))
+    return true;
+  return umemPoolFailure_is_of_memory(failure) && give_pages_back(request->list->core) &&
+         keep_trying(request, umemPoolGrowLeast, umemPoolGrowLeast);
 }
 
 /* ---- failures; without the lock ---- */
@@ -118,6 +158,17 @@ void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held) {
     mine.adopter = NULL;
     umemAttempt_record(&mine);
   }
+}
+
+void umemPoolBlock_lock(umemVirtual *ctx, umemAttempt *held) {
+  umemAttempt_begin(held);
+  umemLock_acquire(&umemPoolImpl_of(ctx)->core->lock);
+}
+
+void umemPoolBlock_unlock(umemVirtual *ctx, umemAttempt *held) {
+  umemLock_release(&umemPoolImpl_of(ctx)->core->lock);
+  umemAttempt_end(held);
+  umemPoolBlock_record_held(ctx, held);
 }
 
 /* Names the pages if the bytes alone would fit. */
@@ -168,13 +219,13 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
     return umem_null_of(ctx);
   }
   if (alignment < core->alignment) alignment = core->alignment;
-  umemPoolRequest request;
+  Request request;
   request.list = impl->list;
   request.class = umemPoolClasses;
   request.size = size;
   request.alignment = alignment;
   umemLock_acquire(&core->lock);
-  bool found = umemPoolRequest_find(&request);
+  bool found = find(&request);
   umemLock_release(&core->lock);
   if (found) return request.entry.adr;
   umemPoolBlock_record_failure(ctx, &request.failure, size);
@@ -186,13 +237,10 @@ static void free_large(umemVirtual *ctx, uintptr_t adr) {
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return;
   umemAttempt held;
-  umemAttempt_begin(&held);
-  umemLock_acquire(&core->lock);
+  umemPoolBlock_lock(ctx, &held);
   umemStatusType status = umemPoolLarge_free(impl->list, adr);
   if (impl->list == core->own) umemPoolChunk_release_special(core);
-  umemLock_release(&core->lock);
-  umemAttempt_end(&held);
-  umemPoolBlock_record_held(ctx, &held);
+  umemPoolBlock_unlock(ctx, &held);
   if (status == umemValueError) fail_wrong(ctx, adr);
   if (status == umemMemoryError)
     umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the pool");
@@ -215,14 +263,14 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
     return made_live(&entry); /* the thread has used another pool or view last */
   umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
   size_t size = core->shapes[class].size;
-  umemPoolRequest request;
+  Request request;
   request.list = impl->list;
   request.class = class;
   request.size = size;
   request.alignment = size & -size; /* blocks of a span are at multiples of it */
   umemLock_acquire(&core->lock);
   request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
-  bool found = umemPoolRequest_find(&request);
+  bool found = find(&request);
   umemLock_release(&core->lock);
   if (found) return made_live(&request.entry);
   umemPoolBlock_record_failure(ctx, &request.failure, size);
@@ -358,35 +406,4 @@ umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found)
       !umemPoolLocation_holds(core, start, &location))
     return umemSearchNone;
   return found_at(found, start, core->shapes[umemPoolClass_of(location.word)].size);
-}
-
-/* The stream of the queue that a view was constructed with, which may be another than the
- * pool's. */
-static uint64_t stream_of(umemVirtual *queue) {
-  umemInfo info = UMEM_INFO_INIT;
-  umem_get_info(queue, &info);
-  return info.stream;
-}
-
-/* The upstream's figures, bounded by the maximum of the pool. */
-void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info) {
-  umemPoolCore *core = umemPoolImpl_of(ctx)->core;
-  if (!umemPoolBlock_has_pool(ctx)) return;
-  umemAttempt held;
-  uint64_t alignment = info->alignment;
-  umemAttempt_begin(&held);
-  umem_get_info(core->upstream, info);
-  if (umemAdaptor_upstream(ctx) != core->upstream)
-    info->stream = stream_of(umemAdaptor_upstream(ctx));
-  umemAttempt_end(&held);
-  info->alignment = alignment;
-  umemPoolBlock_record_held(ctx, &held);
-  if (umemAttempt_failed(&held)) return;
-  umemPoolStats stats = UMEM_POOL_STATS_INIT;
-  umemPoolCore_measure(core, &stats);
-  if (info->available != UMEM_UNKNOWN) info->available += stats.reserved - stats.used;
-  if (!core->maximum) return;
-  if (info->capacity > core->maximum) info->capacity = core->maximum;
-  uint64_t left = core->maximum - stats.used;
-  if (info->available > left) info->available = left;
 }

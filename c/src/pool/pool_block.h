@@ -1,22 +1,9 @@
-/* pool_block.h - the methods for blocks, which pools and their views share, and the counts of a
- * pool. See pool.h. */
+/* pool_block.h - the methods for blocks, which pools and their views share. */
 #ifndef UMEM_POOL_BLOCK_H
 #define UMEM_POOL_BLOCK_H
 
 #include "pool/pool_core.h"
 #include "pool/pool_span.h"
-
-/* ---- statistics ---- */
-
-/* Fills in all of *stats but its size, largest_free and fragmentation. Takes the lock. */
-void umemPoolCore_measure(umemPoolCore *core, umemPoolStats *stats);
-
-/* Fills in what umemPoolCore_measure does, without waiting: false, with nothing filled in, if
- * another thread holds the lock. */
-bool umemPoolCore_try_measure(umemPoolCore *core, umemPoolStats *stats);
-
-/* Fills in these two as well, for which all quick lists are coalesced. Takes the lock. */
-void umemPoolCore_measure_free(umemPoolCore *core, umemPoolStats *stats);
 
 /* ---- blocks ---- */
 
@@ -25,14 +12,12 @@ uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t
 uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr);
 uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
 void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
-void umemPoolBlock_info(umemVirtual *ctx, umemInfo *info);
 umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
 #define UMEM_POOL_BLOCKS                                                                           \
   .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
-  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc,                            \
-  .info = umemPoolBlock_info, .find = umemPoolBlock_find
+  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .find = umemPoolBlock_find
 
 /* Frees a block of a small class, which is not live any more, where the calling thread's cache had
  * no room for it at once. Takes the lock. */
@@ -41,7 +26,13 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
 /* Records why nbytes cannot be allocated. Call this and the functions below without the lock. */
 void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes);
 
-/* Records the failures that were held back under the lock. */
+/* Acquires the lock of the pool of ctx, and holds failures back. */
+void umemPoolBlock_lock(umemVirtual *ctx, umemAttempt *held);
+
+/* Releases it, and records what was held back. */
+void umemPoolBlock_unlock(umemVirtual *ctx, umemAttempt *held);
+
+/* Records failures that were held back under the lock. */
 void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
 
 /* Whether the pool of ctx still exists; otherwise records a status. */

@@ -1,5 +1,5 @@
 /* pool_cache.c - caches: the small blocks that each thread keeps, and how they pass between
- * threads. See pool.h.
+ * threads.
  *
  * A thread allocates from a stack of blocks of each class, and frees to it. When the stack is empty
  * or full the thread takes or hands over a whole batch, at the cost of one lock. Full batches wait

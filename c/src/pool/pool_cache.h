@@ -1,5 +1,4 @@
-/* pool_cache.h - the caches of threads, and the depot that passes batches between them. See
- * pool.h. */
+/* pool_cache.h - the caches of threads, and the depot that passes batches between them. */
 #ifndef UMEM_POOL_CACHE_H
 #define UMEM_POOL_CACHE_H
 

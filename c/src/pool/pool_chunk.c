@@ -1,5 +1,5 @@
 /* pool_chunk.c - takes chunks from the upstream and gives them back, and makes blocks that are too
- * large for spans, and small ones for which no span has room. See pool.h.
+ * large for spans, and small ones for which no span has room.
  *
  * Each chunk is a region of its own in the range allocator, so that it can be removed when all of
  * it is free.
@@ -9,15 +9,13 @@
  * have a descriptor. When they are freed they stay ranges, on a quick list of their size, and serve
  * the next request of that size (C. B. Weinstock, W. A. Wulf: "Quick Fit", SIGPLAN Notices 23,
  * 1988). No two of them begin in one page, so that the page map leads from an address to the
- * descriptor. What is on quick lists serves no other size and keeps free ranges apart, so larger
+ * descriptor. What is on quick lists serves no other size and separates free ranges, so larger
  * blocks are coalesced at once, and quick lists that hold 1/32 of the pool before the pool takes a
  * new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails. */
 #include "pool/pool_chunk.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
-#include "pool/pool_core.h"
-#include "pool/pool_space.h"
 
 #include <stdlib.h>
 
@@ -110,7 +108,7 @@ static void put_quick(umemPoolFreeList *list, umemPoolLarge *block) {
   list->quick_units += block->units;
 }
 
-/* What cannot be coalesced stays. */
+/* What cannot be coalesced is kept. */
 void umemPoolLarge_coalesce(umemPoolFreeList *list) {
   for (uint64_t units = 0; list->quick_units && units < umemPoolQuickSizes; units++)
     for (umemPoolLarge *block; (block = take_quick(list, units));)
@@ -217,18 +215,6 @@ struct umemPoolChunk {
 
 /* ---- new chunks ---- */
 
-uint64_t umemPoolChunk_allowance(umemPoolCore const *core) {
-  if (!core->maximum) return UINT64_MAX;
-  return core->maximum - core->reserved - umemGrowth_amount(&core->growing);
-}
-
-bool umemPoolChunk_allows(umemPoolCore const *core, size_t size, umemPoolFailure *failure) {
-  if (size <= umemPoolChunk_allowance(core)) return true;
-  failure->reason = umemPoolAtMaximum;
-  failure->reserved = core->reserved;
-  return false;
-}
-
 static bool has_room_for_chunk(umemPoolCore *core) {
   if (core->chunk_count < core->chunk_room) return true;
   size_t room = core->chunk_room ? 2 * core->chunk_room : 16;
@@ -247,8 +233,7 @@ static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
     return false;
   core->chunks[core->chunk_count++] = chunk;
   core->special_count += chunk.special;
-  core->reserved += chunk.size;
-  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
+  umemPoolCore_add_reserved(core, chunk.size);
   return true;
 }
 
@@ -264,7 +249,7 @@ static bool follow_upstream(umemPoolFreeList *list, umemPoolFailure *failure) {
 bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
                        umemPoolFailure *failure) {
   umemPoolCore *core = list->core;
-  if (!umemPoolChunk_allows(core, size, failure)) return false;
+  if (!umemPoolCore_allows(core, size, failure)) return false;
   bool special = alignment > umemPoolPage;
   umemGrowthRequest request;
   failure->reason = umemPoolUpstreamFailed;
@@ -305,7 +290,7 @@ static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
 }
 
 /* Gives chunk i back if all of it is free. If the upstream refuses, because its stream is being
- * captured for example, the chunk stays. */
+ * captured for example, the chunk is kept. */
 static void release_if_free(umemPoolCore *core, size_t i) {
   umemPoolChunk *chunk = &core->chunks[i];
   if (!is_free(core, chunk) || umem_is_of_parent(core->upstream, chunk->generation)) return;
@@ -371,55 +356,4 @@ void umemPoolChunk_end_all(umemPoolCore *core) {
   free(core->chunks);
   core->chunks = NULL;
   core->chunk_count = 0;
-}
-
-/* ---- which one. Under the lock ---- */
-
-/* Sets *found if the piece begins at or after from, and before what was found so far. */
-static void consider(umemPoolRegion *found, uintptr_t from, umemPoolRegion piece) {
-  if (piece.adr < from) return;
-  if (!found->nbytes || piece.adr < found->adr) *found = piece;
-}
-
-/* The first run of pages with memory. */
-static void consider_pages(umemPoolRegion *found, uintptr_t from, umemPoolCore const *core,
-                           umemPoolSpace const *space) {
-  uintptr_t start = (uintptr_t)(space->start << umemPoolUnitShift);
-  size_t size = core->pages->page_size, page = 0, end = 0;
-  do {
-    page = umemPoolSpace_next(space, end, true);
-    if (page == space->count) return;
-    end = umemPoolSpace_next(space, page, false);
-  } while (start + page * size < from);
-  consider(found, from,
-           (umemPoolRegion){
-               .adr = start + page * size, .nbytes = (end - page) * size, .age = UMEM_UNKNOWN});
-}
-
-/* ---- what is in it. Under the lock ---- */
-
-static void add_ranges(umemPoolRegion *region, umemPoolFreeList const *list) {
-  uint64_t start = region->adr >> umemPoolUnitShift,
-           end = start + (region->nbytes >> umemPoolUnitShift);
-  umemRangeItem item;
-  for (uint64_t at = start; umemRange_next(list->range, at, &item) && item.start < end;
-       at = item.start + item.extent) {
-    uint64_t nbytes = item.extent << umemPoolUnitShift;
-    region->ranges += item.live;
-    if (item.live) region->used += nbytes;
-    if (!item.live && nbytes > region->largest_free) region->largest_free = nbytes;
-  }
-}
-
-bool umemPoolCore_next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region) {
-  umemLock_acquire(&core->lock);
-  umemPoolChunk_next(core, from, region);
-  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
-    consider_pages(region, from, core, space);
-  for (umemPoolFreeList *list = core->lists; list && region->nbytes; list = list->next) {
-    umemPoolLarge_coalesce(list);
-    add_ranges(region, list);
-  }
-  umemLock_release(&core->lock);
-  return region->nbytes;
 }

@@ -1,10 +1,8 @@
-/* pool_chunk.h - chunks of the upstream, and the large blocks in them. See pool.h. All under the
- * lock. */
+/* pool_chunk.h - chunks of the upstream, and the large blocks in them. All under the lock. */
 #ifndef UMEM_POOL_CHUNK_H
 #define UMEM_POOL_CHUNK_H
 
 #include "pool/pool_core.h"
-#include "pool/pool_span.h"
 
 /* ---- chunks ---- */
 
@@ -14,12 +12,6 @@
  * otherwise. */
 bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
                        umemPoolFailure *failure);
-
-/* Whether the maximum allows size bytes more; else why not in *failure. */
-bool umemPoolChunk_allows(umemPoolCore const *core, size_t size, umemPoolFailure *failure);
-
-/* The bytes that the maximum still allows; UINT64_MAX without a maximum. */
-uint64_t umemPoolChunk_allowance(umemPoolCore const *core);
 
 /* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay.
  * An attempt must be open. */
@@ -58,10 +50,5 @@ uint64_t umemPoolLarge_containing(umemPoolCore *core, uintptr_t adr, uintptr_t *
 
 /* Frees the ranges of all blocks on the quick lists, so that they join their neighbours. */
 void umemPoolLarge_coalesce(umemPoolFreeList *list);
-
-/* ---- regions ---- */
-
-/* See umemPool_next_region. *region is zero. Takes the lock. */
-bool umemPoolCore_next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region);
 
 #endif

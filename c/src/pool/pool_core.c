@@ -1,5 +1,5 @@
-/* pool_core.c - references to the core of a pool, the memory of its records, and queues that wait
- * for each other. See pool.h.
+/* pool_core.c - references to the core of a pool, the memory of its records, ranges of free lists,
+ * and queues that wait for each other.
  *
  * Other lists use a queue without asking its owner. While they do they count as its users, and the
  * view of the queue ends only when there are none. */
@@ -23,6 +23,15 @@ void umemPoolCore_release(umemPoolCore *core) {
   umemLock_release_global();
 }
 
+/* In a child of fork no thread waits for the condition, whatever it records: initialises it again
+ * there, before it is used or destroyed. */
+static void renew_condition(umemPoolCore *core) {
+  unsigned lineage = umem_fork_count();
+  if (core->condition_lineage == lineage) return;
+  core->condition_lineage = lineage;
+  pthread_cond_init(&core->no_users, NULL);
+}
+
 static void free_core(umemPoolCore *core) {
   for (umemPoolFreeList *list = core->lists, *next; list; list = next) {
     next = list->next;
@@ -30,7 +39,7 @@ static void free_core(umemPoolCore *core) {
   }
   umemPageMap_fini(&core->map);
   umemGrowth_fini(&core->growing);
-  umemPoolCore_renew_condition(core);
+  renew_condition(core);
   pthread_cond_destroy(&core->no_users);
   umemLock_destroy(&core->lock);
   free(core);
@@ -46,13 +55,6 @@ void umemPoolCore_free_released(void) {
     free_core(core);
     core = next;
   }
-}
-
-void umemPoolCore_renew_condition(umemPoolCore *core) {
-  unsigned lineage = umem_fork_count();
-  if (core->condition_lineage == lineage) return;
-  core->condition_lineage = lineage;
-  pthread_cond_init(&core->no_users, NULL);
 }
 
 /* ---- slabs ---- */
@@ -78,6 +80,42 @@ void umemPoolCore_free_slabs(umemPoolCore *core) {
     core->slabs = slab->next;
     free(slab);
   }
+}
+
+/* ---- memory of the upstream ---- */
+
+uint64_t umemPoolCore_allowance(umemPoolCore const *core) {
+  if (!core->maximum) return UINT64_MAX;
+  return core->maximum - core->reserved - umemGrowth_amount(&core->growing);
+}
+
+bool umemPoolCore_allows(umemPoolCore const *core, size_t size, umemPoolFailure *failure) {
+  if (size <= umemPoolCore_allowance(core)) return true;
+  failure->reason = umemPoolAtMaximum;
+  failure->reserved = core->reserved;
+  return false;
+}
+
+/* ---- ranges ----
+ *
+ * Addresses of any upstream, counted in units, stay below the bound of the range allocator. */
+
+bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr) {
+  uint64_t start = umemRange_alloc(list->range, units, umemPoolStep_of(alignment));
+  *adr = (uintptr_t)(start << umemPoolUnitShift);
+  return start != UMEM_RANGE_NONE;
+}
+
+umemPoolFreeList *umemPoolRange_home(umemPoolCore *core, uintptr_t adr, uint64_t *units) {
+  uint64_t start = adr >> umemPoolUnitShift;
+  umemRangeItem item;
+  if (adr & (umemPoolUnit - 1)) return NULL;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (umemRange_find(list->range, start, &item) && item.live && item.start == start) {
+      *units = item.extent;
+      return item.held ? NULL : list;
+    }
+  return NULL;
 }
 
 /* ---- queues ---- */
@@ -123,7 +161,7 @@ static void add_user(umemPoolFreeList *list) {
 
 static void remove_user(umemPoolFreeList *list) {
   if (--list->users) return;
-  umemPoolCore_renew_condition(list->core);
+  renew_condition(list->core);
   pthread_cond_broadcast(&list->core->no_users);
 }
 
@@ -133,7 +171,7 @@ bool umemPoolQueue_has_users(umemPoolFreeList const *list) {
 
 void umemPoolQueue_await_users(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
-  umemPoolCore_renew_condition(core);
+  renew_condition(core);
   while (umemPoolQueue_has_users(list)) umemLock_wait(&core->lock, &core->no_users);
 }
 

@@ -1,5 +1,46 @@
-/* pool_core.h - the core of a pool, its free lists, which queues wait for which, and the constants
- * that all files of the pool share. See pool.h. */
+/* pool_core.h - the core of a pool, its free lists, which queues wait for which, and an overview of
+ * the modules.
+ *
+ * A module calls only modules below it in this list:
+ *
+ *   pool.c            the contexts of a pool and of a view, which is bound to a queue: options,
+ *                     trim, the beginning and the end of free lists, what a pool says of itself
+ *   pool_quick.c      allocates and frees small blocks by the calling thread's cache alone
+ *   pool_block.c      the methods for blocks, which both contexts have; finds a block where the
+ *                     calling thread's cache has none
+ *   pool_grow.c       gets more free memory for a free list, from others or from the upstream
+ *   pool_cache.c      caches: each thread's small blocks, and how they pass between threads
+ *   pool_pages.c      maps pages, moves them, and gives them back
+ *   pool_span.c       cuts spans into small blocks, and knows which of these are free
+ *   pool_chunk.c      takes chunks from the upstream and gives them back; large blocks, and the
+ *                     quick lists of those that are freed
+ *   pool_space.c      ranges of addresses of the upstream, which of their pages have memory, and
+ *                     where a range fits
+ *   pool_core.c       the core: references to it, the memory of its records, ranges of free lists,
+ *                     and queues that wait for other queues
+ *   growth.c          the requests for chunks, and the threads that wait for them
+ *
+ * The core has the chunks and the records of live blocks. A free list has the free memory of one
+ * queue: memory that was freed in the order of this queue, and can be used again in this order at
+ * once. The pool has its own free list, whose queue is the upstream, and each view has one. A live
+ * block belongs to no free list: it goes to the list of the view that frees it. Free memory moves
+ * to another list only after the queue of that list was made to wait for the queue of the old one.
+ *
+ * The memory of a list comes in chunks or, if the upstream can map it, in pages (umemPages). Pages
+ * are mapped into spaces, which are ranges of addresses. A page without memory is a gap; it is in
+ * no list.
+ *
+ * A small block is in one of three states: free in its span (its bit there is set), in a thread's
+ * cache or in the depot, or live. A byte for each block, beside the descriptor of its span, says
+ * whether it is live. The thread that changes this byte from 1 to 0 owns the block. So if two
+ * threads free one block, one of them fails. No thread but its own uses a cache, unless memory is
+ * short: see pool_cache.c.
+ *
+ * Threads: the lock protects all members of the core below it, and the free lists. Descriptors of
+ * spans and free lists stay until the end of the pool, because a wrong free may be reading them;
+ * the page map shows whether they have changed. Failures that happen under the lock are recorded
+ * after its release, because the failure hook may call the pool. The lock is released while a queue
+ * is made to wait for another one, and while the upstream allocates a chunk (growth.h). */
 #ifndef UMEM_POOL_CORE_H
 #define UMEM_POOL_CORE_H
 
@@ -27,15 +68,14 @@ enum {
   umemPoolQuickSizes = 257  /* freed large blocks of fewer units go to quick lists */
 };
 
-typedef struct umemPoolSpan umemPoolSpan;       /* pool_span.h */
-typedef struct umemPoolLarge umemPoolLarge;     /* pool_chunk.c */
-typedef struct umemPoolBatch umemPoolBatch;     /* pool_cache.h */
-typedef struct umemPoolCache umemPoolCache;     /* pool_cache.h */
-typedef struct umemPoolChunk umemPoolChunk;     /* pool_chunk.c */
-typedef struct umemPoolSpace umemPoolSpace;     /* pool_space.h */
-typedef struct umemPoolPaging umemPoolPaging;   /* pool_pages.h */
-typedef struct umemPoolTransit umemPoolTransit; /* pool_span.h */
-typedef struct umemPoolSlab umemPoolSlab;       /* pool_core.c */
+typedef struct umemPoolSpan umemPoolSpan;     /* pool_span.h */
+typedef struct umemPoolLarge umemPoolLarge;   /* pool_chunk.c */
+typedef struct umemPoolBatch umemPoolBatch;   /* pool_cache.h */
+typedef struct umemPoolCache umemPoolCache;   /* pool_cache.h */
+typedef struct umemPoolChunk umemPoolChunk;   /* pool_chunk.c */
+typedef struct umemPoolSpace umemPoolSpace;   /* pool_space.h */
+typedef struct umemPoolPaging umemPoolPaging; /* pool_pages.c */
+typedef struct umemPoolSlab umemPoolSlab;     /* pool_core.c */
 
 /* What all spans of a class have in common. */
 typedef struct umemPoolShape {
@@ -100,7 +140,6 @@ typedef struct umemPoolCore {
   unsigned condition_lineage;     /* umem_fork_count() when the condition was made */
   umemPoolFreeList *own;          /* the pool's; owned, as all are */
   umemPoolFreeList *lists;        /* all, own last */
-  umemPoolTransit *transits;      /* owned */
   umemPoolChunk *chunks;          /* owned */
   umemPages const *pages;         /* of the upstream; NULL: it has none. Never changes */
   umemPages const *large;         /* its large pages; NULL: it has none. Never changes */
@@ -168,11 +207,33 @@ static inline uint64_t umemPoolUnits_of(size_t size) {
   return ((uint64_t)size + umemPoolUnit - 1) >> umemPoolUnitShift;
 }
 
-/* Notes the bytes in use now, when they have become more. Under the lock. */
+/* The alignment in units. */
+static inline uint64_t umemPoolStep_of(size_t alignment) {
+  return alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
+}
+
+/* The bytes in use. Under the lock, as the two below. */
+static inline uint64_t umemPoolCore_used(umemPoolCore const *core) {
+  return core->small_out + (core->large_units << umemPoolUnitShift);
+}
+
+/* Notes the bytes in use now, when they have become more. */
 static inline void umemPoolCore_note_peak(umemPoolCore *core) {
-  uint64_t used = core->small_out + (core->large_units << umemPoolUnitShift);
+  uint64_t used = umemPoolCore_used(core);
   if (used > core->used_peak) core->used_peak = used;
 }
+
+/* Counts memory of the upstream that the pool has got. */
+static inline void umemPoolCore_add_reserved(umemPoolCore *core, uint64_t nbytes) {
+  core->reserved += nbytes;
+  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
+}
+
+/* The bytes that the maximum still allows; UINT64_MAX without a maximum. */
+uint64_t umemPoolCore_allowance(umemPoolCore const *core);
+
+/* Whether the maximum allows size bytes more; else why not in *failure. */
+bool umemPoolCore_allows(umemPoolCore const *core, size_t size, umemPoolFailure *failure);
 
 /* Gives up a reference to core. The last one makes it a core that umemPoolCore_free_released frees.
  * Any locks may be held. */
@@ -181,16 +242,44 @@ void umemPoolCore_release(umemPoolCore *core);
 /* Frees the cores without references. No lock may be held. */
 void umemPoolCore_free_released(void);
 
-/* Makes the condition anew in a child of fork, where no thread waits for it, whatever it says.
- * Before it is used or destroyed. */
-void umemPoolCore_renew_condition(umemPoolCore *core);
-
 /* Memory for descriptors, size bytes of zeros at a multiple of 64, until the pool ends. NULL
  * without memory. Under the lock. */
 void *umemPoolCore_new_slab(umemPoolCore *core, size_t size);
 
 /* Frees all descriptors. */
 void umemPoolCore_free_slabs(umemPoolCore *core);
+
+/* ---- ranges. All under the lock ----
+ *
+ * A range is counted in units from address 0 on. A live range of a list is a span or a large block;
+ * or it is held, which is no block: on its way to another list, or waiting for its pages. */
+
+/* The result of a request for a range of the list. */
+typedef enum umemPoolResult {
+  umemPoolFound,
+  umemPoolNoneFree, /* no free range of the list suits */
+  umemPoolNoRam     /* for the record of what was found */
+} umemPoolResult;
+
+/* Makes free units of the list a live range, at a multiple of alignment bytes. False when no free
+ * range of the list suits. */
+bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr);
+
+/* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes
+ * nothing, if no such range begins at adr, or if there is no RAM for the records, which cannot
+ * happen if list is home. */
+static inline uint64_t umemPoolRange_free(umemPoolFreeList *list, umemPoolFreeList *home,
+                                          uintptr_t adr) {
+  return umemRange_hand(home->range, adr >> umemPoolUnitShift, list->range);
+}
+
+/* The list whose live range that is not held begins at adr, and its units; NULL when there is
+ * none. */
+umemPoolFreeList *umemPoolRange_home(umemPoolCore *core, uintptr_t adr, uint64_t *units);
+
+static inline uint64_t umemPoolRange_largest(umemPoolFreeList const *list) {
+  return umemRange_totals(list->range).largest_free;
+}
 
 /* ---- the order of free lists. All under the lock ---- */
 

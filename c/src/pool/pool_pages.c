@@ -1,4 +1,4 @@
-/* pool_pages.c - gets memory for a pool page by page, where the upstream can map it. See pool.h.
+/* pool_pages.c - gets memory for a pool page by page, where the upstream can map it.
  *
  * A large range of addresses is the place of all blocks. Where nothing free suffices, a place is
  * made of free memory and gaps that are side by side. The gaps get pages of which all is free
@@ -10,18 +10,339 @@
  *
  * A page may be moved when the work that may still use it is done, which the driver does not wait
  * for. So a piece is taken out of its list first, then the lock is opened, and the queue of the
- * list waited for. While the lock is open the pieces are live ranges that are no blocks, and one
- * thread at a time maps. */
+ * list waited for. While the lock is open the pieces are held ranges, and one thread at a time
+ * maps. */
 #include "pool/pool_pages.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
 #include "core/ram.h"
-#include "pool/pool_chunk.h"
-#include "pool/pool_paging.h"
-#include "pool/pool_core.h"
+#include "pool/pool_space.h"
 
 #include <stdlib.h>
+
+/* ---- pieces ---- */
+
+/* A held range of whole pages. */
+typedef struct Piece {
+  umemPoolFreeList *home; /* that has the range; NULL: it was given back */
+  uint64_t start, units;
+  size_t pages;
+  size_t done; /* pages, from the first on: of a gap that have memory, of a source that have none */
+  bool large;  /* a source of large pages */
+  bool ends;   /* a source whose memory goes back to the upstream */
+} Piece;
+
+/* What a thread maps, and moves for it, while the lock is open. */
+struct umemPoolPaging {
+  unsigned lineage; /* umem_fork_count() at its begin */
+  umemPoolFreeList *list;
+  umemPoolPlace place;
+  size_t gap_count, source_count, seen_count, room;
+  Piece *gaps;    /* of the place: will get memory; the rest of it was free, and is held */
+  Piece *sources; /* free pages elsewhere: 2 * room */
+  Piece *seen;    /* what may become sources: room */
+  Piece pieces[];
+};
+
+static uintptr_t address_in(Piece const *piece, size_t page_size, size_t page) {
+  return (uintptr_t)(piece->start << umemPoolUnitShift) + page * page_size;
+}
+
+/* ---- free pages ---- */
+
+/* The whole pages inside of a free range: [*first, *end) of the space. NULL outside of spaces. */
+static umemPoolSpace *whole_pages(umemPoolCore const *core, umemRangeItem const *item,
+                                  size_t *first, size_t *end) {
+  umemPoolSpace *space = umemPoolSpace_of(core, item->start);
+  if (!space) return NULL;
+  *first = umemPoolSpace_page(core, space, item->start + umemPoolSpace_units(core) - 1);
+  *end = umemPoolSpace_page(core, space, item->start + item->extent);
+  return space;
+}
+
+/* A walk through the pages of a list of which all is free. Begins with the list, and zeros. */
+typedef struct Walk {
+  umemPoolFreeList *home;
+  uint32_t cursor;
+  umemPoolSpace *space; /* of the free range that was found last */
+  size_t page, end;     /* what is left of that */
+} Walk;
+
+/* Fills in the next ones, of one size. False at the end. */
+static bool next_source(Walk *walk, Piece *piece) {
+  umemPoolCore const *core = walk->home->core;
+  uint64_t units = umemPoolSpace_units(core);
+  umemRangeItem item;
+  umemPoolRun run;
+  for (;;) {
+    if (walk->space && umemPoolSpace_next_run(core, walk->space, &walk->page, walk->end, &run)) {
+      uint64_t start = umemPoolSpace_unit(core, walk->space, run.first);
+      *piece = (Piece){walk->home, start, run.count * units, run.count, 0, run.large, false};
+      return true;
+    }
+    if (!umemRange_next_free(walk->home->range, units, &walk->cursor, &item)) return false;
+    walk->space = whole_pages(core, &item, &walk->page, &walk->end);
+  }
+}
+
+/* Whether its pages may become sources for the list. */
+static bool gives(umemPoolPaging const *paging, umemPoolFreeList const *home) {
+  if (home == paging->list) return true;
+  bool others = paging->place.space && (home->in_use || home == home->core->own);
+  return others && !home->ending && !umemPoolQueue_is_blocked(home);
+}
+
+/* At most so many pieces of free pages there are: a pool may have very many free ranges that are
+ * smaller than a page. */
+static size_t count_sources(umemPoolCore const *core) {
+  size_t count = 0;
+  Piece piece;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    for (Walk walk = {.home = list}; next_source(&walk, &piece);) count++;
+  return count;
+}
+
+static size_t count_gaps(umemPoolPlace const *place) {
+  size_t count = 0;
+  for (size_t page = place->first; page <= place->last; count++)
+    page =
+        umemPoolSpace_next(place->space, umemPoolSpace_next(place->space, page, false), true) + 1;
+  return count;
+}
+
+/* ---- end ---- */
+
+/* Notes which pages of a gap or of a source have memory now, and makes these free. Without RAM for
+ * the record of a part it remains unused until the pool ends. */
+static void end_piece(umemPoolCore *core, Piece const *piece, bool gap) {
+  umemPoolSpace *space = umemPoolSpace_of(core, piece->start);
+  size_t page = umemPoolSpace_page(core, space, piece->start);
+  size_t from = gap ? 0 : piece->done, to = gap ? piece->done : piece->pages;
+  uint64_t units = umemPoolSpace_units(core);
+  if (piece->done) umemPoolSpace_set(core, space, page, piece->done, gap);
+  if (to - from == piece->pages) {
+    umemRange_free(piece->home->range, piece->start);
+    return;
+  }
+  umemRange_drop(piece->home->range, piece->start);
+  if (from < to)
+    umemRange_add(piece->home->range, piece->start + from * units, (to - from) * units, true);
+}
+
+/* Frees what is held in the place: its gaps have ended. */
+static void free_held(umemPoolPaging *paging) {
+  umemPoolPlace const *place = &paging->place;
+  umemRange *range = paging->list->range;
+  umemRangeItem item;
+  for (uint64_t at = place->start; umemRange_next(range, at, &item) && item.start < place->end;
+       at = item.start + item.extent)
+    if (item.held) umemRange_free(range, item.start);
+}
+
+/* Makes all pieces free again: where they have memory now. Sources first: what is moved counts
+ * once. */
+static void end_paging(umemPoolPaging *paging) {
+  umemPoolCore *core = paging->list->core;
+  for (size_t i = 0; i < paging->source_count; i++) end_piece(core, &paging->sources[i], false);
+  for (size_t i = 0; i < paging->gap_count; i++) end_piece(core, &paging->gaps[i], true);
+  free_held(paging);
+  core->paging = NULL;
+  free(paging);
+}
+
+/* Of a thread of the parent, in a child of fork: what that thread was moving remains unused. */
+static void abandon_paging(umemPoolCore *core) {
+  umemPoolPaging *paging = core->paging;
+  for (size_t i = 0; i < paging->gap_count; i++)
+    umemRange_drop(paging->list->range, paging->gaps[i].start);
+  free_held(paging);
+  core->paging = NULL;
+  free(paging);
+}
+
+/* ---- begin ---- */
+
+static umemPoolPaging *new_paging(umemPoolFreeList *list, umemPoolPlace const *place) {
+  size_t gaps = place ? count_gaps(place) : 0, room = count_sources(list->core) + 2;
+  umemPoolPaging *paging = malloc(sizeof *paging + (gaps + 3 * room) * sizeof *paging->pieces);
+  if (!paging) return NULL;
+  *paging = (umemPoolPaging){.lineage = umem_fork_count(), .list = list, .room = room};
+  if (place) paging->place = *place;
+  paging->gaps = paging->pieces;
+  paging->sources = paging->pieces + gaps;
+  paging->seen = paging->sources + 2 * room;
+  return paging;
+}
+
+static bool take_gaps(umemPoolPaging *paging) {
+  umemPoolPlace const *place = &paging->place;
+  umemPoolSpace const *space = place->space;
+  umemPoolCore const *core = paging->list->core;
+  size_t page = umemPoolSpace_next(space, place->first, false);
+  while (page <= place->last) {
+    size_t end = umemPoolSpace_next(space, page, true);
+    if (end > place->last || end <= page) end = place->last + 1;
+    uint64_t start = umemPoolSpace_unit(core, space, page);
+    uint64_t units = (end - page) * umemPoolSpace_units(core);
+    if (!umemRange_enter(paging->list->range, start, units)) return false;
+    paging->gaps[paging->gap_count++] =
+        (Piece){.home = paging->list, .start = start, .units = units, .pages = end - page};
+    page = umemPoolSpace_next(space, end, false);
+  }
+  return true;
+}
+
+/* Holds what is free in the place. */
+static bool hold_free(umemPoolPaging *paging) {
+  umemPoolPlace const *place = &paging->place;
+  umemRange *range = paging->list->range;
+  umemRangeItem item;
+  for (uint64_t at = place->start; at < place->end;) {
+    bool found = umemRange_find(range, at, &item) || umemRange_next(range, at, &item);
+    if (!found || item.start >= place->end) break;
+    uint64_t start = item.start > at ? item.start : at, end = item.start + item.extent;
+    at = end;
+    if (item.live) continue;
+    if (end > place->end) end = place->end;
+    if (!umemRange_take(range, start, end - start)) return false;
+  }
+  return true;
+}
+
+/* Begins to map for the list, and takes the pieces of place; NULL: there is none. No other thread
+ * is mapping. Returns NULL, with nothing changed, without memory. */
+static umemPoolPaging *begin_paging(umemPoolFreeList *list, umemPoolPlace const *place) {
+  umemPoolPaging *paging = new_paging(list, place);
+  if (!paging) return NULL;
+  list->core->paging = paging;
+  if (!place || (hold_free(paging) && take_gaps(paging))) return paging;
+  end_paging(paging);
+  return NULL;
+}
+
+/* ---- sources ---- */
+
+/* The highest piece first. So the gaps gather above, the memory below: fewer pages move than with
+ * the smallest piece first, in fewer pieces. */
+static int compare(void const *one, void const *other) {
+  Piece const *a = one, *b = other;
+  return a->start > b->start ? -1 : 1;
+}
+
+/* Adds all that the list has to what was seen. Returns the pages. */
+static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
+  size_t first = paging->seen_count, pages = 0;
+  Piece piece;
+  for (Walk walk = {.home = home};
+       paging->seen_count < paging->room && next_source(&walk, &piece);) {
+    paging->seen[paging->seen_count++] = piece;
+    pages += piece.pages;
+  }
+  qsort(paging->seen + first, paging->seen_count - first, sizeof *paging->seen, compare);
+  return pages;
+}
+
+/* Makes up to so many pages sources: of what was seen and is left, in turn, the upper part of each
+ * piece. The lower one remains beside what is below. */
+static size_t take_some(umemPoolPaging *paging, size_t pages, bool large, bool ends) {
+  size_t taken = 0, step = large ? paging->list->core->group : 1;
+  for (size_t i = 0; i < paging->seen_count && taken < pages; i++) {
+    Piece *seen = &paging->seen[i], piece = *seen;
+    size_t count = seen->pages < pages - taken ? seen->pages : pages - taken;
+    uint64_t units = umemPoolSpace_units(paging->list->core);
+    if (seen->large != large) continue;
+    count -= count % step;
+    if (!count) continue;
+    piece.start += (seen->pages - count) * units;
+    piece.pages = count;
+    piece.units = count * units;
+    piece.ends = ends;
+    if (!umemRange_take(piece.home->range, piece.start, piece.units)) continue;
+    seen->pages -= count;
+    seen->units -= piece.units;
+    paging->sources[paging->source_count++] = piece;
+    taken += count;
+  }
+  return taken;
+}
+
+/* How many pages of the gaps can be large ones. */
+static size_t room_for_large(umemPoolPaging const *paging) {
+  umemPoolCore const *core = paging->list->core;
+  size_t room = 0;
+  for (size_t i = 0; core->group && i < paging->gap_count; i++) {
+    Piece const *gap = &paging->gaps[i];
+    size_t page = umemPoolSpace_page(core, paging->place.space, gap->start);
+    size_t end = page + gap->pages, first = (page + core->group - 1) / core->group * core->group;
+    if (end >= first + core->group) room += (end - first) / core->group * core->group;
+  }
+  return room;
+}
+
+/* As many pages or more: whole groups of them. */
+static size_t in_groups(umemPoolCore const *core, size_t pages) {
+  return core->group ? (pages + core->group - 1) / core->group * core->group : pages;
+}
+
+/* Takes so many pages as sources, the highest pieces first: large pages while the gaps have room
+ * for whole ones, then small pages. If these are not enough, it takes further large pages, whose
+ * memory goes back to the upstream; it then may take more pages, up to a group. Sources for a place
+ * are of its list, and then of lists that are not blocked. Without a place all are of the list, and
+ * their memory goes back. */
+static void take_pages(umemPoolPaging *paging, size_t pages) {
+  umemPoolCore const *core = paging->list->core;
+  size_t seen = look_at(paging, paging->list);
+  for (umemPoolFreeList *home = core->lists; home && seen < pages; home = home->next)
+    if (home != paging->list && gives(paging, home)) seen += look_at(paging, home);
+  if (!paging->place.space) {
+    size_t taken = take_some(paging, pages, true, true);
+    take_some(paging, pages - taken, false, true);
+    return;
+  }
+  size_t most = in_groups(core, pages), room = room_for_large(paging);
+  size_t taken = take_some(paging, room < most ? room : most, true, false);
+  if (taken < pages) taken += take_some(paging, pages - taken, false, false);
+  if (taken < pages) take_some(paging, in_groups(core, pages - taken), true, true);
+}
+
+/* The pages of the sources that end, or that are moved. */
+static size_t count_pages(umemPoolPaging const *paging, bool ends) {
+  size_t pages = 0;
+  for (size_t i = 0; i < paging->source_count; i++)
+    if (paging->sources[i].ends == ends) pages += paging->sources[i].pages;
+  return pages;
+}
+
+/* Whether the queue of the source i was waited for with an earlier one. Most sources of a list
+ * follow one another. */
+static bool is_done(Piece const *sources, size_t i) {
+  umemPoolFreeList const *home = sources[i].home;
+  bool done = i && sources[i - 1].home == home;
+  for (size_t k = 0; !done && k < i; k++) done = sources[k].home == home;
+  return done;
+}
+
+/* Waits for the work that may use the sources. Gives back those for which that fails. Releases the
+ * lock for some time. */
+static void finish_sources(umemPoolPaging *paging) {
+  size_t kept = 0;
+  for (size_t i = 0; i < paging->source_count; i++) {
+    umemPoolFreeList *home = paging->sources[i].home;
+    if (!home || is_done(paging->sources, i) || umemPoolQueue_finish(home)) continue;
+    for (size_t j = i; j < paging->source_count; j++) {
+      Piece *piece = &paging->sources[j];
+      if (piece->home != home) continue;
+      umemRange_free(home->range, piece->start);
+      piece->home = NULL;
+    }
+  }
+  for (size_t i = 0; i < paging->source_count; i++)
+    if (paging->sources[i].home) paging->sources[kept++] = paging->sources[i];
+  paging->source_count = kept;
+}
+
+/* ---- the pages of a pool ---- */
 
 enum { most_of_group = 64 };
 
@@ -40,7 +361,7 @@ void umemPoolPages_init(umemPoolCore *core) {
 
 /* In a child of fork no thread goes on mapping what one of the parent has begun to map. */
 bool umemPoolPages_are_busy(umemPoolCore *core) {
-  if (core->paging && core->paging->lineage != umem_fork_count()) umemPoolPaging_abandon(core);
+  if (core->paging && core->paging->lineage != umem_fork_count()) abandon_paging(core);
   return core->paging;
 }
 
@@ -71,7 +392,7 @@ static void extend(umemPoolCore const *core, umemPoolPlace *place, size_t pages)
   size_t next = umemPoolSpace_next(space, place->last, true), end = place->last + 1;
   size_t last = next - end > pages ? end + pages : next;
   size_t group_end = may_be_large(core) ? umemPoolSpace_next_group(core, last - 1) : last;
-  size_t allowed = umemPoolChunk_allowance(core) / core->pages->page_size;
+  size_t allowed = umemPoolCore_allowance(core) / core->pages->page_size;
   if (group_end <= next && place->missing + (group_end - end) <= allowed) last = group_end;
   place->missing += last - end;
   place->last = last - 1;
@@ -94,10 +415,10 @@ typedef struct Filler {
 static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
 /* A source that has pages of this size; NULL where there is none. */
-static umemPoolPiece *source_of(Filler *filler, bool large) {
+static Piece *source_of(Filler *filler, bool large) {
   umemPoolPaging const *paging = filler->paging;
   for (size_t *i = &filler->next[large]; *i < paging->source_count && !filler->stuck; ++*i) {
-    umemPoolPiece *source = &paging->sources[*i];
+    Piece *source = &paging->sources[*i];
     if (!source->ends && source->large == large && source->done < source->pages) return source;
   }
   return NULL;
@@ -112,14 +433,13 @@ static void note_size(Filler const *filler, size_t page, size_t count, bool larg
 }
 
 /* Moves up to so many pages of the source to the gap, whose next page this is. */
-static void move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolPiece *source,
-                      size_t most) {
+static void move_some(Filler *filler, Piece *gap, size_t page, Piece *source, size_t most) {
   umemPages const *methods = umemPoolSpace_methods(filler->core, source->large);
   size_t count = lesser(most, source->pages - source->done);
   note_size(filler, page, count, source->large);
   size_t done =
-      methods->move(filler->core->upstream, umemPoolPiece_adr(source, filler->size, source->done),
-                    umemPoolPiece_adr(gap, filler->size, gap->done), count * filler->size) /
+      methods->move(filler->core->upstream, address_in(source, filler->size, source->done),
+                    address_in(gap, filler->size, gap->done), count * filler->size) /
       filler->size;
   source->done += done;
   gap->done += done;
@@ -127,13 +447,12 @@ static void move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolP
 }
 
 /* Whether all of them have got memory. */
-static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t count, bool large) {
+static bool map_some(Filler *filler, Piece *gap, size_t page, size_t count, bool large) {
   umemPages const *methods = umemPoolSpace_methods(filler->core, large);
   note_size(filler, page, count, large);
-  size_t done =
-      methods->map(filler->core->upstream, umemPoolPiece_adr(gap, filler->size, gap->done),
-                   count * filler->size) /
-      filler->size;
+  size_t done = methods->map(filler->core->upstream, address_in(gap, filler->size, gap->done),
+                             count * filler->size) /
+                filler->size;
   gap->done += done;
   filler->fresh -= done;
   return done == count;
@@ -141,13 +460,13 @@ static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t cou
 
 /* Gives memory to the next pages of the gap. False if there is no more. After a move that has
  * failed new memory serves, as far as it is allowed. */
-static bool fill_some(Filler *filler, umemPoolPiece *gap) {
+static bool fill_some(Filler *filler, Piece *gap) {
   umemPoolCore const *core = filler->core;
   size_t const group = core->group, left = gap->pages - gap->done;
   size_t page = umemPoolSpace_page(core, filler->paging->place.space, gap->start) + gap->done;
   size_t to_group = group ? lesser(left, umemPoolSpace_next_group(core, page) - page) : left;
   bool whole = group && !(page % group) && left >= group; /* groups, from here on */
-  umemPoolPiece *large = source_of(filler, true), *small = source_of(filler, false);
+  Piece *large = source_of(filler, true), *small = source_of(filler, false);
   size_t most = large ? to_group : left;
   if (large && whole) {
     move_some(filler, gap, page, large, left - left % group);
@@ -171,10 +490,10 @@ static bool fill_some(Filler *filler, umemPoolPiece *gap) {
 static void end_sources(Filler *filler) {
   umemPoolPaging *paging = filler->paging;
   for (size_t i = 0; i < paging->source_count; i++) {
-    umemPoolPiece *piece = &paging->sources[i];
+    Piece *piece = &paging->sources[i];
     if (!piece->ends) continue;
     umemPages const *methods = umemPoolSpace_methods(filler->core, piece->large);
-    piece->done = methods->unmap(filler->core->upstream, umemPoolPiece_adr(piece, filler->size, 0),
+    piece->done = methods->unmap(filler->core->upstream, address_in(piece, filler->size, 0),
                                  piece->pages * filler->size) /
                   filler->size;
     filler->fresh -= lesser(filler->fresh, piece->pages - piece->done);
@@ -201,9 +520,9 @@ static bool is_filled(umemPoolPaging const *paging) {
 static void take_sources(umemPoolPaging *paging, size_t unmoved) {
   umemAttempt forgotten;
   if (paging->place.missing <= unmoved) return;
-  umemPoolPaging_take(paging, paging->place.missing - unmoved);
+  take_pages(paging, paging->place.missing - unmoved);
   umemAttempt_begin(&forgotten);
-  umemPoolPaging_finish(paging);
+  finish_sources(paging);
   umemAttempt_end(&forgotten);
 }
 
@@ -236,10 +555,9 @@ static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failur
   umemGrowth_begin(&core->growing, &request, 0, true);
   take_sources(paging, unmoved);
   umemGrowth_end(&core->growing, &request);
-  filler.fresh = paging->place.missing - umemPoolPaging_pages(paging, false);
-  size_t ends = umemPoolPaging_pages(paging, true),
-         more = filler.fresh > ends ? filler.fresh - ends : 0;
-  if (!umemPoolChunk_allows(core, more * filler.size, failure)) return false;
+  filler.fresh = paging->place.missing - count_pages(paging, false);
+  size_t ends = count_pages(paging, true), more = filler.fresh > ends ? filler.fresh - ends : 0;
+  if (!umemPoolCore_allows(core, more * filler.size, failure)) return false;
   umemGrowth_begin(&core->growing, &request, more * filler.size, true);
   bool grown = map_open(&filler, failure);
   for (size_t i = 0; i < paging->source_count; i++)
@@ -248,27 +566,20 @@ static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failur
   return grown;
 }
 
-static void coalesce_all(umemPoolCore *core) {
-  for (umemPoolFreeList *list = core->lists; list; list = list->next)
-    if (!list->ending) umemPoolLarge_coalesce(list);
-}
-
 bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure) {
   umemPoolCore *core = list->core;
-  uint64_t step = alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
-  coalesce_all(core);
   failure->reason = umemPoolUpstreamFailed;
   umemAttempt_begin(&failure->attempt);
-  umemPoolPlace place = find_place(list, umemPoolUnits_of(size), step);
+  umemPoolPlace place = find_place(list, umemPoolUnits_of(size), umemPoolStep_of(alignment));
   umemAttempt_end(&failure->attempt);
   if (!place.space) return false;
   extend(core, &place, extra.ample / core->pages->page_size);
   failure->reason = umemPoolNoRecords;
-  umemPoolPaging *paging = umemPoolPaging_begin(list, &place);
+  umemPoolPaging *paging = begin_paging(list, &place);
   if (!paging) return false;
   bool grown = grow(paging, extra.unmoved / core->pages->page_size, failure);
-  umemPoolPaging_end(paging);
+  end_paging(paging);
   return grown;
 }
 
@@ -297,15 +608,15 @@ void umemPoolPages_release(umemPoolCore *core, size_t keep) {
     if (!umemGrowth_await(&core->growing, &core->lock)) return;
   uint64_t excess = core->reserved > keep ? core->reserved - keep : 0;
   size_t count = (size_t)(excess / core->pages->page_size);
-  umemPoolPaging *paging = count ? umemPoolPaging_begin(core->own, NULL) : NULL;
+  umemPoolPaging *paging = count ? begin_paging(core->own, NULL) : NULL;
   if (!paging) return;
   umemGrowthRequest request;
   umemGrowth_begin(&core->growing, &request, 0, true);
-  umemPoolPaging_take(paging, count);
-  umemPoolPaging_finish(paging);
+  take_pages(paging, count);
+  finish_sources(paging);
   if (paging->source_count) unmap(paging);
   umemGrowth_end(&core->growing, &request);
-  umemPoolPaging_end(paging);
+  end_paging(paging);
 }
 
 /* ---- the end ---- */

@@ -1,5 +1,5 @@
-/* pool_pages.h - gets memory for a pool page by page, where the upstream can map it. See pool.h.
- * All but umemPoolPages_init and umemPoolPages_end under the lock. */
+/* pool_pages.h - gets memory for a pool page by page, where the upstream can map it. All
+ * but umemPoolPages_init and umemPoolPages_end under the lock. */
 #ifndef UMEM_POOL_PAGES_H
 #define UMEM_POOL_PAGES_H
 
@@ -23,8 +23,9 @@ typedef struct umemPoolExtra {
 /* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. It
  * moves pages of which all is free, of the list first and then of others, as far as their queues
  * can be waited for. The rest is new memory of the upstream, and so is what extra says; memory of
- * large pages that cannot be moved goes back for it. Releases the lock for some time. Returns
- * false, and why in *failure, if it cannot. Not while others are busy. */
+ * large pages that cannot be moved goes back for it. The caller has coalesced all lists. Releases
+ * the lock for some time. Returns false, and why in *failure, if it cannot. Not while others are
+ * busy. */
 bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure);
 

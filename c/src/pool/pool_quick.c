@@ -1,5 +1,5 @@
 /* pool_quick.c - the quick functions of pools and their views: a small block from the calling
- * thread's cache, and back to it. See pool.h.
+ * thread's cache, and back to it.
  *
  * All else goes to umem_alloc_in_full and umem_free_in_full: the methods of pool_block.c do the
  * same, and more. Each function calls nothing before its end, so it has few registers to save: see

@@ -1,5 +1,9 @@
-/* pool_space.c - ranges of addresses of the upstream, and which of their pages have memory. See
- * pool.h. */
+/* pool_space.c - ranges of addresses of the upstream, which of their pages have memory, and where a
+ * range can be made of free memory and gaps.
+ *
+ * Gaps and free memory of one list that are side by side form a cluster (C. Guo et al.: "GMLake",
+ * ASPLOS 2024, stitches such pieces). In each cluster the search tries the places that begin where
+ * a piece begins, and those that end where one ends: no other place needs fewer pages. */
 #include "pool/pool_space.h"
 #include "core/context.h"
 
@@ -45,7 +49,7 @@ static umemPoolSpace *new_record(umemPoolCore const *core, size_t count) {
   return space;
 }
 
-/* With one page more, which stays a gap. NULL without memory or addresses. */
+/* With one page more, which remains a gap. NULL without memory or addresses. */
 static umemPoolSpace *try_add(umemPoolCore *core, size_t count) {
   size_t nbytes;
   if (__builtin_mul_overflow(count + 1, core->pages->page_size, &nbytes)) return NULL;
@@ -112,8 +116,10 @@ void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, s
     else
       space->mapped[page / 64] &= ~(UINT64_C(1) << page % 64);
   if (mapped && space->top < first + count) space->top = first + count;
-  core->reserved = mapped ? core->reserved + nbytes : core->reserved - nbytes;
-  if (core->reserved > core->reserved_peak) core->reserved_peak = core->reserved;
+  if (mapped)
+    umemPoolCore_add_reserved(core, nbytes);
+  else
+    core->reserved -= nbytes;
 }
 
 /* ---- large pages ---- */
@@ -152,6 +158,96 @@ bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space
     if (last > first) return true;
   }
   return false;
+}
+
+/* ---- places ---- */
+
+typedef struct Search {
+  umemPoolFreeList const *list;
+  uint64_t units, step;
+  umemPoolPlace best;
+} Search;
+
+static bool begins_page(umemPoolCore const *core, umemPoolSpace const *space, uint64_t unit) {
+  return !((unit - space->start) & (umemPoolSpace_units(core) - 1));
+}
+
+uint64_t umemPoolPlace_piece(umemPoolFreeList const *list, umemPoolSpace const *space,
+                             uint64_t unit) {
+  umemPoolCore const *core = list->core;
+  umemRangeItem item;
+  if (unit >= umemPoolSpace_unit(core, space, space->count)) return unit;
+  size_t page = umemPoolSpace_page(core, space, unit);
+  if (!umemPoolSpace_has(space, page) && begins_page(core, space, unit))
+    return umemPoolSpace_unit(core, space, umemPoolSpace_next(space, page, true));
+  bool free = umemRange_find(list->range, unit, &item) && !item.live;
+  return free ? item.start + item.extent : unit;
+}
+
+/* ---- one cluster ---- */
+
+static void consider(Search *search, umemPoolSpace *space, uint64_t begin, uint64_t end,
+                     uint64_t start) {
+  umemPoolCore const *core = search->list->core;
+  if (start < begin || start > end || end - start < search->units) return;
+  size_t first = umemPoolSpace_page(core, space, start);
+  size_t last = umemPoolSpace_page(core, space, start + search->units - 1);
+  size_t missing = umemPoolSpace_missing(space, first, last + 1);
+  umemPoolPlace *best = &search->best;
+  if (best->space && missing >= best->missing) return;
+  *best = (umemPoolPlace){space, start, start + search->units, first, last, missing};
+}
+
+static uint64_t end_of_cluster(Search const *search, umemPoolSpace const *space, uint64_t begin) {
+  uint64_t end = begin, next;
+  while ((next = umemPoolPlace_piece(search->list, space, end)) != end) end = next;
+  return end;
+}
+
+/* Where the cluster of the gap that begins with this page begins. */
+static uint64_t begin_of_cluster(Search const *search, umemPoolSpace const *space, size_t gap) {
+  uint64_t unit = umemPoolSpace_unit(search->list->core, space, gap);
+  umemRangeItem item;
+  bool below = gap && umemRange_find(search->list->range, unit - 1, &item) && !item.live;
+  return below ? item.start : unit;
+}
+
+/* Returns the end of the cluster. */
+static uint64_t search_cluster(Search *search, umemPoolSpace *space, uint64_t begin) {
+  uint64_t end = end_of_cluster(search, space, begin), mask = search->step - 1;
+  for (uint64_t piece = begin, next; piece < end; piece = next) {
+    next = umemPoolPlace_piece(search->list, space, piece);
+    consider(search, space, begin, end, (piece + mask) & ~mask);
+    if (next - begin >= search->units)
+      consider(search, space, begin, end, (next - search->units) & ~mask);
+  }
+  return end;
+}
+
+/* ---- all clusters ---- */
+
+/* Each place has a gap. So none is better than one that needs a single page: in a pool of very many
+ * gaps that is found soon. */
+static bool is_over(Search const *search) {
+  return search->best.space && search->best.missing <= 1;
+}
+
+static void search_space(Search *search, umemPoolSpace *space) {
+  umemPoolCore const *core = search->list->core;
+  for (size_t gap = 0;
+       !is_over(search) && (gap = umemPoolSpace_next(space, gap, false)) < space->count;) {
+    uint64_t begin = begin_of_cluster(search, space, gap);
+    uint64_t end = search_cluster(search, space, begin);
+    size_t next = umemPoolSpace_page(core, space, end);
+    gap = next > gap ? next : gap + 1;
+  }
+}
+
+umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step) {
+  Search search = {.list = list, .units = units, .step = step};
+  for (umemPoolSpace *space = list->core->spaces; space && !is_over(&search); space = space->next)
+    search_space(&search, space);
+  return search.best;
 }
 
 /* ---- the end ---- */

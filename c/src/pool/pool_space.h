@@ -1,5 +1,5 @@
-/* pool_space.h - ranges of addresses of the upstream, and which of their pages have memory. See
- * pool.h. All under the lock. */
+/* pool_space.h - ranges of addresses of the upstream, which of their pages have memory, and where a
+ * range can be made of free memory and gaps. All under the lock. */
 #ifndef UMEM_POOL_SPACE_H
 #define UMEM_POOL_SPACE_H
 
@@ -13,8 +13,8 @@
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
-  size_t
-      count; /* pages that may get memory. One more has none, so that two spaces are never neighbours */
+  /* Pages that may get memory. One more has none, so that two spaces are never neighbours. */
+  size_t count;
   size_t top;        /* pages from here on never had memory */
   uint64_t *large;   /* a bit for each group, atomic: where it has memory, that is a large page */
   uint64_t mapped[]; /* a bit for each page: it has memory */
@@ -89,6 +89,27 @@ static inline umemPages const *umemPoolSpace_methods(umemPoolCore const *core, b
  * Leaves out large pages that are not all in it. False at the end. */
 bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space, size_t *page,
                             size_t end, umemPoolRun *run);
+
+/* ---- places ---- */
+
+/* A place for a range. Its units are free in a list, or in gaps. */
+typedef struct umemPoolPlace {
+  umemPoolSpace *space; /* NULL: there is none */
+  uint64_t start, end;  /* units */
+  size_t first, last;   /* its pages, last included */
+  size_t missing;       /* those without memory */
+} umemPoolPlace;
+
+/* The place for so many units, at a multiple of step, that needs the fewest pages; of several the
+ * lowest one in the newest space. It uses the free memory of list, next to at least one gap. */
+umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step);
+
+/* The end of the piece of a place that begins at unit: of a gap or of free memory of the list. unit
+ * itself where other memory begins. */
+uint64_t umemPoolPlace_piece(umemPoolFreeList const *list, umemPoolSpace const *space,
+                             uint64_t unit);
+
+/* ---- the end ---- */
 
 /* Gives all memory and all addresses back. */
 void umemPoolSpace_end_all(umemPoolCore *core);

@@ -1,63 +1,10 @@
-/* pool_span.h - ranges of a pool's chunks, which belong to its free lists, and spans: ranges that
- * are cut into small blocks of one class. See pool.h. All under the lock but umemPoolSpan_locate
- * and umemPoolLocation_holds.
- *
- * A range is counted in units from address 0 on. A live range of a list is a span, a large block,
- * or in transit to another list. */
+/* pool_span.h - spans: ranges that are cut into small blocks of one class. All under the lock but
+ * what is said of small blocks by their address. */
 #ifndef UMEM_POOL_SPAN_H
 #define UMEM_POOL_SPAN_H
 
 #include "base/thread.h"
 #include "pool/pool_core.h"
-
-/* ---- ranges ---- */
-
-/* The result of a request for a range of the list. */
-typedef enum umemPoolResult {
-  umemPoolFound,
-  umemPoolNoneFree, /* no free range of the list suits */
-  umemPoolNoRam     /* for the record of what was found */
-} umemPoolResult;
-
-/* Makes free units of the list a live range, at a multiple of alignment bytes. False when no free
- * range of the list suits. */
-bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr);
-
-/* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes
- * nothing, if no such range begins at adr, or if there is no RAM for the records, which cannot
- * happen if list is home. */
-uint64_t umemPoolRange_free(umemPoolFreeList *list, umemPoolFreeList *home, uintptr_t adr);
-
-/* The list whose live range, not in transit, begins at adr, and its units; NULL when there is
- * none. */
-umemPoolFreeList *umemPoolRange_home(umemPoolCore *core, uintptr_t adr, uint64_t *units);
-
-static inline uint64_t umemPoolRange_largest(umemPoolFreeList const *list) {
-  return umemRange_totals(list->range).largest_free;
-}
-
-/* ---- in transit ---- */
-
-/* Live ranges of home that are on their way to another list, and no blocks. */
-struct umemPoolTransit {
-  struct umemPoolTransit *next;
-  umemPoolFreeList *home;
-  size_t count;
-  uint64_t starts[];
-};
-
-/* An empty one with room for count ranges of home; NULL, with a failure, without memory. */
-umemPoolTransit *umemPoolTransit_new(umemPoolFreeList *home, size_t count);
-
-/* One with all free ranges of home; NULL, with a failure, without memory. */
-umemPoolTransit *umemPoolTransit_of_all(umemPoolFreeList *home);
-
-/* Frees the ranges and gives them to the list; or to their home, if there is no RAM for the
- * records. Frees transit. Returns whether the list has got all. */
-bool umemPoolTransit_end(umemPoolTransit *transit, umemPoolFreeList *list);
-
-/* Frees all that are left when the pool ends. */
-void umemPoolTransit_free_all(umemPoolCore *core);
 
 /* ---- spans ---- */
 
@@ -65,8 +12,8 @@ void umemPoolTransit_free_all(umemPoolCore *core);
  * free. The page map holds its address, a multiple of 64, plus its class, which never changes.
  *
  * Each block has a byte. Threads that change bytes in one line of the processor's cache wait for
- * each other: so the bytes of larger blocks are apart. A block of 128 bytes or more has a byte for
- * each 128, of which the first is in use; a smaller one has one or two. */
+ * each other: so the bytes of larger blocks have a distance. A block of 128 bytes or more has a
+ * byte for each 128, of which the first is in use; a smaller one has one or two. */
 struct umemPoolSpan {
   struct umemPoolSpan *after, *before; /* in a list of spans with free blocks, or (after) of unused
                                           descriptors */
@@ -122,8 +69,8 @@ void umemPoolSpan_remove_whole(umemPoolFreeList *list);
  * takes blocks of it. */
 void umemPoolSpan_detach(umemPoolCore *core, umemPoolSpan *span);
 
-/* Puts a detached span into the list. If blocks of it were freed in the meantime, it stays
- * mixed. */
+/* Puts a detached span into the list. If blocks of it were freed in the meantime, it
+ * remains mixed. */
 void umemPoolSpan_attach(umemPoolFreeList *list, umemPoolSpan *span);
 
 /* ---- small blocks by their address ---- */

@@ -29,20 +29,42 @@ static void expect_totals(umemRange const *range, uint64_t live, uint64_t live_b
   assert_int_equal(totals.free_bytes, free_bytes);
 }
 
-TEST_CASE(claims_what_is_free) {
+static bool is_held(umemRange const *range, uint64_t at) {
+  umemRangeItem item;
+  return umemRange_find(range, at, &item) && item.live && item.held;
+}
+
+TEST_CASE(holds_what_is_free_or_live) {
   Pair pair = open_pair();
   fail_after(0); /* needs none */
-  assert_int_equal(umemRange_claim(pair.one, 16), 0);
-  assert_int_equal(umemRange_claim(pair.one, 3200), 0);
-  assert_int_equal(umemRange_claim(pair.one, 1600), 1600);
-  assert_int_equal(umemRange_claim(pair.one, 1600), 0);
+  assert_int_equal(umemRange_hold(pair.one, 16), 0);
+  assert_int_equal(umemRange_hold(pair.one, 3200), 0);
+  assert_int_equal(umemRange_hold(pair.one, 1600), 1600);
+  assert_int_equal(umemRange_hold(pair.one, 1600), 1600);
   expect_totals(pair.one, 1, 1600, 1, 1600);
-  assert_int_equal(umemRange_claim(pair.one, 0), 1600);
+  assert_int_equal(umemRange_hold(pair.one, 0), 1600);
   expect_totals(pair.one, 2, 3200, 0, 0);
   assert_true(umemRange_alloc(pair.one, 16, 1) == UMEM_RANGE_NONE);
   assert_int_equal(umemRange_free(pair.one, 1600), 1600);
   fail_no_more();
   assert_int_equal(umemRange_alloc(pair.one, 100, 1), 1600);
+  assert_true(is_held(pair.one, 0));
+  assert_false(is_held(pair.one, 1600));
+  assert_int_equal(umemRange_hold(pair.one, 1600), 100);
+  assert_true(is_held(pair.one, 1600));
+  expect_totals(pair.one, 2, 1712, 1, 1488);
+  close_pair(pair);
+}
+
+TEST_CASE(what_is_taken_or_entered_is_held_until_it_is_free) {
+  Pair pair = open_pair();
+  assert_true(umemRange_take(pair.one, 160, 160));
+  assert_true(umemRange_enter(pair.one, 4800, 160));
+  assert_true(is_held(pair.one, 160) && is_held(pair.one, 4800));
+  assert_false(is_held(pair.one, 0));
+  assert_int_equal(umemRange_free(pair.one, 160), 160);
+  assert_int_equal(umemRange_alloc(pair.one, 1600, 1), 0);
+  assert_false(is_held(pair.one, 160));
   close_pair(pair);
 }
 
@@ -76,8 +98,8 @@ TEST_CASE(what_is_handed_joins_its_neighbours) {
 
 TEST_CASE(borders_stay) {
   Pair pair = open_pair();
-  assert_int_equal(umemRange_claim(pair.one, 0), 1600);
-  assert_int_equal(umemRange_claim(pair.one, 1600), 1600);
+  assert_int_equal(umemRange_hold(pair.one, 0), 1600);
+  assert_int_equal(umemRange_hold(pair.one, 1600), 1600);
   assert_int_equal(umemRange_hand(pair.one, 1600, pair.other), 1600);
   assert_int_equal(umemRange_hand(pair.one, 0, pair.other), 1600);
   expect_totals(pair.other, 0, 0, 2, 3200);
@@ -145,7 +167,7 @@ TEST_CASE(many_pass) {
   while (n--) assert_true(umemRange_hand(ranges[live[n].home], live[n].start, pair.one));
   umemRangeItem item;
   for (uint64_t at = 0; umemRange_next(pair.other, at, &item); at = item.start + item.extent) {
-    assert_true(umemRange_claim(pair.other, item.start));
+    assert_true(umemRange_hold(pair.other, item.start));
     assert_true(umemRange_hand(pair.other, item.start, pair.one));
   }
   expect_totals(pair.one, 0, 0, 2, 3200);

@@ -54,7 +54,7 @@ static umemRangeItem model_range(Model const *model, unsigned i, unsigned *end) 
   uint64_t extent = (last + 1 - first) * model->cell;
   *end = last + 1;
   return (umemRangeItem){address(model, first), owner == FREE ? extent : model->size[owner], extent,
-                         owner != FREE};
+                         owner != FREE, false};
 }
 
 static bool same(umemRangeItem a, umemRangeItem b) {

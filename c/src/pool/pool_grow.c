@@ -1,0 +1,504 @@
+/* pool_grow.c - gets more free memory for a free list: from other lists, or from the upstream.
+ *
+ * What moves to another list is first taken out of its list, so that no other thread can have it.
+ * Then the lock is opened, and the queue of the new list made to wait for the queue of the old one:
+ * what is queued there at that moment includes the last use of the memory. Then the memory enters
+ * the new list; or the old one again, when the queue could not be made to wait. */
+#include "pool/pool_grow.h"
+#include "base/thread.h"
+#include "core/context.h"
+#include "core/order.h"
+#include "pool/pool_cache.h"
+#include "pool/pool_chunk.h"
+#include "pool/pool_pages.h"
+#include "pool/pool_span.h"
+
+#include <stdlib.h>
+
+/* ---- in transit ---- */
+
+/* Held ranges of home that are on their way to another list. */
+typedef struct Transit {
+  umemPoolFreeList *home;
+  size_t count;
+  uint64_t starts[];
+} Transit;
+
+/* One with all free ranges of home; NULL, with a failure, without memory. */
+static Transit *begin_transit(umemPoolFreeList *home) {
+  size_t count = umemRange_totals(home->range).free_count;
+  Transit *transit = malloc(sizeof *transit + count * sizeof *transit->starts);
+  umemRangeItem item;
+  if (!transit) {
+    umemVirtual_fail(NULL, umemMemoryError, "no memory for the records of the pool");
+    return NULL;
+  }
+  *transit = (Transit){home, 0};
+  for (uint64_t at = 0; umemRange_next(home->range, at, &item); at = item.start + item.extent)
+    if (!item.live) {
+      umemRange_hold(home->range, item.start);
+      transit->starts[transit->count++] = item.start;
+    }
+  return transit;
+}
+
+/* Frees a held range of home, and gives it to the list; or to home, if there is no RAM for the
+ * record. Returns whether the list has got it. */
+static bool hand(umemPoolFreeList *home, uint64_t start, umemPoolFreeList *list) {
+  if (umemRange_hand(home->range, start, list->range)) return true;
+  umemRange_free(home->range, start);
+  return false;
+}
+
+static void end_transit(Transit *transit, umemPoolFreeList *list) {
+  for (size_t i = 0; i < transit->count; i++) hand(transit->home, transit->starts[i], list);
+  free(transit);
+}
+
+/* ---- ranges ---- */
+
+enum {
+  piece_least = 1 << 20 >> umemPoolUnitShift, /* units that are not halved */
+  most_tries = 8 /* tries when a capture of another queue has begun meanwhile */
+};
+
+/* The other list with the largest free range, if that has as many units; else NULL. */
+static umemPoolFreeList *richest(umemPoolFreeList *list, uint64_t units) {
+  umemPoolFreeList *best = NULL;
+  for (umemPoolFreeList *other = list->core->lists; other; other = other->next) {
+    if (other == list || other->ending || umemPoolRange_largest(other) < units) continue;
+    if (best && umemPoolRange_largest(other) <= umemPoolRange_largest(best)) continue;
+    if (!umemPoolQueue_is_blocked(other)) best = other;
+  }
+  return best;
+}
+
+/* Makes free what other lists keep for later requests: large blocks only if all of them together
+ * are a sixteenth of the pool. */
+static void drain_others(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  uint64_t quick = 0;
+  for (umemPoolFreeList *other = core->lists; other; other = other->next)
+    quick += other->quick_units << umemPoolUnitShift;
+  for (umemPoolFreeList *other = core->lists; other; other = other->next) {
+    if (other == list || other->ending) continue;
+    umemPoolCache_drain(other);
+    if (quick >= core->reserved / 16) umemPoolLarge_coalesce(other);
+  }
+}
+
+/* Takes half of the largest free range, so that the next request seldom has to wait, or just the
+ * units. */
+static uint64_t take_piece(umemPoolFreeList *from, uint64_t units, uint64_t step) {
+  uint64_t const page = umemPoolPage / umemPoolUnit;
+  uint64_t largest = umemPoolRange_largest(from);
+  uint64_t wanted = largest > piece_least ? largest / 2 : largest;
+  if (wanted < units) wanted = units;
+  uint64_t start = umemRange_alloc(from->range, wanted, step > page ? step : page);
+  return start == UMEM_RANGE_NONE ? umemRange_alloc(from->range, units, step) : start;
+}
+
+/* *captured: the queue of the list with the largest range is being captured by now, so that another
+ * list may do. */
+static bool transfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step, bool *captured) {
+  *captured = false;
+  umemPoolFreeList *from = richest(list, units);
+  if (!from) {
+    drain_others(list);
+    from = richest(list, units);
+  }
+  uint64_t start = from ? take_piece(from, units, step) : UMEM_RANGE_NONE;
+  if (start == UMEM_RANGE_NONE) return false;
+  umemRange_hold(from->range, start);
+  bool follows = umemPoolQueue_follow(list, from);
+  *captured = !follows && umemPoolQueue_is_blocked(from);
+  return hand(from, start, follows ? list : from) && follows;
+}
+
+/* Moves a free range to the list, from the other list that has the largest one: half of that, but
+ * at least as many units as are needed, at a multiple of step units. False when no other list has
+ * one. */
+static bool transfer_largest(umemPoolFreeList *list, uint64_t units, uint64_t step) {
+  umemAttempt forgotten;
+  if (umemPoolQueue_is_blocked(list)) return false;
+  umemAttempt_begin(&forgotten);
+  bool moved = false, again = true;
+  for (int tries = 0; tries < most_tries && again && !moved; tries++)
+    moved = transfer_range(list, units, step, &again);
+  umemAttempt_end(&forgotten);
+  return moved;
+}
+
+/* ---- spans ---- */
+
+/* Spans in transit. */
+typedef struct Detached {
+  umemPoolSpan *spans;
+  uint64_t queues; /* to wait for, as bits of umemPoolQueue_bit */
+} Detached;
+
+static void detach(umemPoolCore *core, Detached *detached, umemPoolSpan *span) {
+  detached->queues |= span->list ? umemPoolQueue_bit(span->list) : span->queues;
+  umemPoolSpan_detach(core, span);
+  span->after = detached->spans;
+  detached->spans = span;
+}
+
+/* Detaches the mixed spans of the class that wait for no blocked queue. With whole, only those all
+ * of whose blocks are free. */
+static void detach_mixed(umemPoolCore *core, unsigned class, bool whole, uint64_t blocked,
+                         Detached *detached) {
+  uint32_t least = whole ? core->shapes[class].count : 1;
+  for (umemPoolSpan *span = core->classes[class].mixed, *after; span; span = after) {
+    after = span->after;
+    if (!(span->queues & blocked) && span->free_count >= least) detach(core, detached, span);
+  }
+}
+
+/* Puts them into the list; as mixed ones, if its queue does not follow theirs. */
+static void attach_all(umemPoolFreeList *list, Detached const *detached, bool follows) {
+  for (umemPoolSpan *span = detached->spans, *after; span; span = after) {
+    after = span->after;
+    if (!follows) span->queues |= detached->queues;
+    umemPoolSpan_attach(list, span);
+  }
+}
+
+static bool take_detached(umemPoolFreeList *list, Detached const *detached) {
+  bool follows = umemPoolQueue_follow_all(list, detached->queues);
+  attach_all(list, detached, follows);
+  return follows;
+}
+
+/* Moves every second span, rounded up, of the first other list that has any. */
+static bool spans_of_one(umemPoolFreeList *list, unsigned class, uint64_t blocked) {
+  umemPoolFreeList *from = list->core->lists;
+  while (from && (from == list || from->ending || !from->classes[class].spans ||
+                  umemPoolQueue_bit(from) & blocked))
+    from = from->next;
+  if (!from) return false;
+  Detached detached = {NULL, 0};
+  bool takes = true;
+  for (umemPoolSpan *span = from->classes[class].spans, *after; span; span = after) {
+    after = span->after;
+    if (takes) detach(list->core, &detached, span);
+    takes = !takes;
+  }
+  bool follows = umemPoolQueue_follow(list, from);
+  attach_all(follows ? list : from, &detached, true);
+  return follows;
+}
+
+static bool others_have(umemPoolFreeList const *list, unsigned class) {
+  if (list->core->classes[class].mixed) return true;
+  for (umemPoolFreeList *other = list->core->lists; other; other = other->next)
+    if (other != list && other->classes[class].spans) return true;
+  return false;
+}
+
+static bool transfer_spans(umemPoolFreeList *list, unsigned class, uint64_t blocked) {
+  Detached detached = {NULL, 0};
+  detach_mixed(list->core, class, false, blocked, &detached);
+  return (detached.spans && take_detached(list, &detached)) || spans_of_one(list, class, blocked);
+}
+
+/* Tries again while captures of more queues begin. */
+bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class) {
+  bool moved = false, again = true;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  for (int tries = 0; tries < most_tries && again && !moved; tries++) {
+    if (!others_have(list, class) || umemPoolQueue_is_blocked(list)) break;
+    uint64_t blocked = umemPoolQueue_blocked(list->core);
+    moved = transfer_spans(list, class, blocked);
+    again = !moved && umemPoolQueue_blocked(list->core) & ~blocked;
+  }
+  umemAttempt_end(&forgotten);
+  return moved;
+}
+
+/* ---- all free memory ---- */
+
+void umemPoolTransfer_at_end(umemPoolFreeList *list, umemPoolFreeList *from) {
+  for (unsigned i = 0; i < umemPoolClasses; i++)
+    for (umemPoolSpan *span; (span = from->classes[i].spans);) {
+      umemPoolSpan_detach(list->core, span);
+      umemPoolSpan_attach(list, span);
+    }
+  Transit *transit = begin_transit(from);
+  if (transit) end_transit(transit, list);
+}
+
+bool umemPoolTransfer_from(umemPoolFreeList *list, umemPoolFreeList *from) {
+  umemPoolCache_drain(from);
+  umemPoolLarge_coalesce(from);
+  Transit *transit = umemRange_totals(from->range).free_count ? begin_transit(from) : NULL;
+  if (!transit) return true;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  bool follows = umemPoolQueue_follow(list, from);
+  umemAttempt_end(&attempt);
+  bool captured = !follows && umemPoolQueue_is_blocked(from);
+  if (!captured) umemAttempt_record(&attempt);
+  end_transit(transit, follows ? list : from);
+  return !captured;
+}
+
+/* Moves mixed spans that are all free, and wait for no blocked queue. True when it failed because a
+ * capture has begun meanwhile. */
+static bool transfer_mixed(umemPoolFreeList *list) {
+  Detached detached = {NULL, 0};
+  umemPoolCore *core = list->core;
+  uint64_t blocked = umemPoolQueue_blocked(core);
+  for (unsigned i = 0; i < umemPoolClasses; i++) detach_mixed(core, i, true, blocked, &detached);
+  if (!detached.spans) return false;
+  umemAttempt attempt;
+  umemAttempt_begin(&attempt);
+  bool taken = take_detached(list, &detached);
+  umemAttempt_end(&attempt);
+  bool captured = !taken && umemPoolQueue_blocked(core) & ~blocked;
+  if (!captured) umemAttempt_record(&attempt);
+  return captured;
+}
+
+void umemPoolTransfer_all(umemPoolFreeList *list) {
+  umemPoolCore *core = list->core;
+  for (umemPoolFreeList *from = core->lists; from; from = from->next)
+    if (from != list && !from->ending && !umemPoolQueue_is_blocked(from))
+      umemPoolTransfer_from(list, from); /* one that is being captured by now keeps its memory */
+  for (int tries = 0; tries < most_tries && transfer_mixed(list); tries++) {
+  }
+}
+
+/* ---- from the upstream ---- */
+
+/* Where there are chunks, but no pages, so many growths ask for chunks at once: to look for pages
+ * takes milliseconds in a pool of very many pieces. */
+enum { growths_to_wait = 256 };
+
+/* By default one page in so many may be new although others could move. Not for some time after the
+ * upstream had none, as it takes a GPU's driver long to find that out. */
+enum { spare_share = 64 };
+
+/* Nor, on a GPU, in a pool that seldom moves pages: at most one in so many of the pages that it
+ * has, and one in so many of those that its large blocks had. There the memory is worth more than
+ * the time. */
+enum { moved_share = 32, moved_share_served = 2048 };
+
+static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
+
+/* ---- steps: whether one has made memory free ---- */
+
+/* Makes free what the list keeps for later requests. */
+static bool free_kept(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  if (!list->core->reserved) return false;
+  umemPoolCache_drain(list);
+  if (list->quick_units << umemPoolUnitShift >= list->core->reserved / 32)
+    umemPoolLarge_coalesce(list);
+  return true;
+}
+
+static bool take_from_others(umemPoolGrower *grower) {
+  return umemPoolFreeList_has_others(grower->list) &&
+         transfer_largest(grower->list, umemPoolUnits_of(grower->size),
+                          umemPoolStep_of(grower->alignment));
+}
+
+/* The best size of a chunk for size bytes. */
+static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment) {
+  if (alignment > umemPoolPage) return size;
+  size_t growth = core->growth;
+  if (!growth) growth = core->reserved < growth_most ? (size_t)core->reserved : growth_most;
+  if (!core->growth && growth < growth_least) growth = growth_least;
+  growth = (growth + umemPoolPage - 1) & ~(size_t)(umemPoolPage - 1);
+  return size > growth ? size : growth;
+}
+
+/* By how much a chunk of this size makes the pool larger than ever. */
+static uint64_t new_peak(umemPoolCore const *core, uint64_t size) {
+  uint64_t after = core->reserved + umemGrowth_amount(&core->growing) + size;
+  return after > core->reserved_peak ? after - core->reserved_peak : 0;
+}
+
+/* Before pages are mapped or moved, or the pool becomes larger than ever, all that the list keeps
+ * serves any size. */
+static bool free_all_kept(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  if (!list->quick_units) return false;
+  if (!list->core->pages && !new_peak(list->core, grower->size)) return false;
+  umemPoolLarge_coalesce(list);
+  return true;
+}
+
+/* Then free chunks go back. */
+static void make_room(umemPoolCore *core, uint64_t size) {
+  uint64_t more = new_peak(core, size);
+  if (!more || !core->chunk_count) return;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemPoolLarge_coalesce(core->own);
+  umemPoolChunk_release_bytes(core, more);
+  umemAttempt_end(&forgotten);
+}
+
+/* RAM gets its memory when it is touched: a page that is not needed costs nothing there, and
+ * several cost a call. On a GPU each takes its memory, and time, when it is mapped. */
+static bool is_touched_later(umemPoolCore const *core) {
+  return umem_can(core->upstream, umemCpuWritable);
+}
+
+/* More pages than needed are mapped at once: as the options say, or where that is little beside
+ * what the pool has. */
+static size_t ample_bytes(umemPoolGrower const *grower) {
+  umemPoolCore const *core = grower->list->core;
+  size_t more = is_touched_later(core) ? (size_t)(core->reserved / 256) : 0;
+  more -= more % core->pages->page_size;
+  if (core->growth > grower->size && core->growth - grower->size > more)
+    more = core->growth - grower->size;
+  return more <= umemPoolCore_allowance(core) ? more : 0;
+}
+
+/* What the pool has moved beyond the share that it may move before it takes memory instead. */
+static uint64_t earned_bytes(umemPoolCore const *core) {
+  uint64_t seldom = core->reserved / moved_share +
+                    ((core->served_units / moved_share_served) << umemPoolUnitShift);
+  return core->moved > seldom ? core->moved - seldom : 0;
+}
+
+/* What the pool may have beyond so many bytes in use. */
+static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
+  if (core->spare) return used / 100 * core->spare + used % 100 * core->spare / 100;
+  uint64_t most = used / spare_share, earned = earned_bytes(core);
+  return most < earned || is_touched_later(core) ? most : earned;
+}
+
+/* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later.
+ * So the pool maps new ones until it has a bit more than was ever in use at once. */
+static size_t unmoved_bytes(umemPoolGrower const *grower) {
+  umemPoolCore *core = grower->list->core;
+  if (core->growths_without_new_pages) {
+    core->growths_without_new_pages--;
+    return 0;
+  }
+  uint64_t used = umemPoolCore_used(core) + grower->size;
+  uint64_t most = used > core->used_peak ? used : core->used_peak;
+  uint64_t has = core->reserved + umemGrowth_amount(&core->growing);
+  uint64_t allowed = umemPoolCore_allowance(core);
+  most += spare_bytes(core, most);
+  uint64_t more = most > has ? most - has : 0;
+  return (size_t)(more < allowed ? more : allowed);
+}
+
+static umemPoolExtra extra_of(umemPoolGrower const *grower) {
+  if (grower->growth != umemPoolGrowWell) return (umemPoolExtra){0, 0};
+  return (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
+}
+
+static void coalesce_all(umemPoolCore *core) {
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    if (!list->ending) umemPoolLarge_coalesce(list);
+}
+
+/* Maps pages. If another thread is mapping some, waits for that instead; if it must not wait, a
+ * chunk serves. What fails here may work with a chunk, too: that is of another size, and the driver
+ * may have no more pages. */
+static bool add_pages(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  umemPoolCore *core = list->core;
+  umemPoolFailure *failure = grower->failure;
+  size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
+  if (grower->growth == umemPoolGrowByOthers) return false;
+  if (!umemPoolPages_suit(list, grower->alignment)) return false;
+  if (core->growths_without_pages && grower->growth == umemPoolGrowWell) {
+    core->growths_without_pages--;
+    return false;
+  }
+  if (umemPoolPages_are_busy(core)) {
+    if (umemGrowth_await(&core->growing, &core->lock)) failure->reason = umemPoolChanged;
+    return false;
+  }
+  umemPoolExtra extra = extra_of(grower), none = {0, 0};
+  coalesce_all(core);
+  bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure);
+  if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(core)))) {
+    coalesce_all(core);
+    grown = umemPoolPages_grow(list, size, grower->alignment, none, failure);
+    if (grown) core->growths_without_new_pages = growths_to_wait;
+  }
+  grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
+  return grown;
+}
+
+/* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size
+ * when the upstream has no more. If another thread is asking for a chunk that may do for both,
+ * waits for that instead. */
+static bool add_chunk(umemPoolGrower *grower) {
+  umemPoolFreeList *list = grower->list;
+  umemPoolCore *core = list->core;
+  umemPoolFailure *failure = grower->failure;
+  size_t size = (size_t)umemPoolUnits_of(grower->size) << umemPoolUnitShift;
+  if (grower->growth == umemPoolGrowByOthers) return false;
+  if (!umemPoolCore_allows(core, size, failure)) return false;
+  if (umemPoolQueue_must_follow_upstream(list) && umemPoolQueue_is_blocked(list)) {
+    failure->reason = umemPoolCaptured;
+    return false;
+  }
+  bool well = grower->growth == umemPoolGrowWell && !grower->refused;
+  size_t best = well ? best_size(core, size, grower->alignment) : size;
+  make_room(core, best);
+  uint64_t allowed = umemPoolCore_allowance(core);
+  if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
+  if (best > size && umemGrowth_is_ample(&core->growing) && !umemPoolQueue_is_blocked(list) &&
+      umemGrowth_await(&core->growing, &core->lock)) {
+    failure->reason = umemPoolChanged;
+    return false;
+  }
+  bool added = umemPoolChunk_add(list, best, grower->alignment, best > size, failure) ||
+               (best > size && umemPoolFailure_is_of_memory(failure) &&
+                umemPoolChunk_add(list, size, grower->alignment, false, failure));
+  if (added && grower->refused && core->spaces) core->growths_without_pages = growths_to_wait;
+  return added;
+}
+
+/* ---- all of them ---- */
+
+bool umemPoolGrower_next(umemPoolGrower *grower) {
+  static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, free_all_kept,
+                                                    add_pages, add_chunk};
+  unsigned const count = sizeof steps / sizeof *steps;
+  if (grower->growth == umemPoolGrowNot) return false;
+  if (grower->step == count) /* no RAM to record a range of the new chunk, which is kept */
+    grower->failure->reason = umemPoolNoRecords;
+  while (grower->step < count) {
+    if (steps[grower->step++](grower)) return true;
+    if (grower->failure->reason == umemPoolChanged) return false;
+  }
+  return false;
+}
+
+/* ---- out of memory ---- */
+
+/* Brings together what is not used: in the pool's own list, from which chunks can go back; or,
+ * where the upstream cannot wait, in the list that needs it. */
+static void collect(umemPoolFreeList *list) {
+  umemPoolFreeList *own = list->core->own;
+  umemPoolCache_drain_all_threads(list->core);
+  umemPoolCache_drain(list);
+  umemPoolLarge_coalesce(list);
+  if (!umemPoolFreeList_has_others(list)) return;
+  umemPoolFreeList *to = umemPoolQueue_is_blocked(own) ? list : own;
+  if (!umemPoolQueue_is_blocked(to)) umemPoolTransfer_all(to);
+}
+
+umemPoolGrowth umemPoolGrow_reclaim(umemPoolFreeList *list, umemPoolFailure const *failure) {
+  umemPoolCore *core = list->core;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  collect(list);
+  uint64_t before = core->reserved;
+  umemPoolChunk_release(core, 0);
+  umemAttempt_end(&forgotten);
+  if (core->reserved == before && !core->spaces) return umemPoolGrowByOthers;
+  return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
+}
