@@ -78,8 +78,8 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment);
  * cannot fail. */
 uint64_t umemRange_free(umemRange *range, uint64_t start);
 
-/* Makes the range that begins at start, free or live, a held one, all of it. Returns its size, or 0,
- * with nothing changed, when no range begins there. Needs no memory: cannot fail. */
+/* Makes the range that begins at start, free or live, a held one, all of it. Returns its size, or
+ * 0, with nothing changed, when no range begins there. Needs no memory: cannot fail. */
 uint64_t umemRange_hold(umemRange *range, uint64_t start);
 
 /* Makes [start, start + size), both multiples of the granule, which must be inside one free

@@ -235,15 +235,10 @@ static bool is_one_memory(umemVirtual *bin, umemVirtual *upstream) {
 static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
   umemVirtual *bin = bins[i].ctx;
   umemAttempt attempt;
-  if (bin == ctx) {
-    umemVirtual_fail(ctx, umemValueError, "bin %zu is the context itself", i);
-    return false;
-  }
-  if (i && bins[i].largest <= bins[i - 1].largest) {
-    umemVirtual_fail(ctx, umemValueError, "the sizes do not rise: bin %zu has %zu bytes after %zu",
+  if (bin == ctx) return UMEM_FAIL(ctx, umemValueError, "bin %zu is the context itself", i);
+  if (i && bins[i].largest <= bins[i - 1].largest)
+    return UMEM_FAIL(ctx, umemValueError, "the sizes do not rise: bin %zu has %zu bytes after %zu",
                      i, bins[i].largest, bins[i - 1].largest);
-    return false;
-  }
   umemAttempt_begin(&attempt);
   bool one = umem_check(bin) && is_one_memory(bin, umemAdaptor_upstream(ctx));
   umemAttempt_end(&attempt);
@@ -263,17 +258,11 @@ static void admit(umemVirtual *ctx, umemVirtual const *bin) {
 /* False with a status, and nothing to release, for bins that are not valid. */
 static bool take_bins(umemVirtual *ctx, umemBin const *bins, size_t count) {
   Binning *binning = binning_of(ctx);
-  if (count && !bins) {
-    umemVirtual_fail(ctx, umemValueError, "the bins are NULL");
-    return false;
-  }
+  if (count && !bins) return UMEM_FAIL(ctx, umemValueError, "the bins are NULL");
   for (size_t i = 0; i < count; i++)
     if (!check(ctx, bins, i)) return false;
   binning->bins = calloc(count + !count, sizeof *bins);
-  if (!binning->bins) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
-    return false;
-  }
+  if (!binning->bins) return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
   for (size_t i = 0; i < count; i++) {
     binning->bins[i] = bins[i];
     admit(ctx, bins[i].ctx);

@@ -41,8 +41,7 @@ static void record_failure(umemVirtual *ctx, umemFixedFailure const *failure) {
 static bool fits(umemVirtual *ctx, size_t nbytes) {
   size_t most = list_of(ctx)->block_size;
   if (nbytes <= most) return true;
-  umemVirtual_fail(ctx, umemMemoryError, "%zu bytes exceed a block, which has %zu", nbytes, most);
-  return false;
+  return UMEM_FAIL(ctx, umemMemoryError, "%zu bytes exceed a block, which has %zu", nbytes, most);
 }
 
 static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
@@ -180,32 +179,25 @@ static bool read_options(umemVirtual *ctx, umemFixedOptions const *given,
   if (!options->growth) options->growth = growth_default;
   if (!options->maximum) options->maximum = SIZE_MAX;
   if (!umem_is_power_of_two(options->alignment) || options->alignment > size_most)
-    umemVirtual_fail(ctx, umemValueError, "alignment %zu is not a power of two, or too large",
+    return UMEM_FAIL(ctx, umemValueError, "alignment %zu is not a power of two, or too large",
                      options->alignment);
-  else if (options->initial > options->maximum)
-    umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
-                     options->initial, options->maximum);
-  else
-    return true;
-  return false;
+  if (options->initial <= options->maximum) return true;
+  return UMEM_FAIL(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
+                   options->initial, options->maximum);
 }
 
 /* Sets the members of the list that do not change; false, and a status on ctx, for wrong values. */
 static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *options) {
   umemFixedFreeList *list = list_of(ctx);
-  if (!block_size || block_size > size_most) {
-    umemVirtual_fail(ctx, umemValueError, "blocks cannot have %zu bytes", block_size);
-    return false;
-  }
+  if (!block_size || block_size > size_most)
+    return UMEM_FAIL(ctx, umemValueError, "blocks cannot have %zu bytes", block_size);
   list->upstream = umemAdaptor_upstream(ctx);
   list->alignment = options->alignment;
   list->block_size = (block_size + options->alignment - 1) & ~(options->alignment - 1);
   list->maximum = options->maximum;
-  if (list->maximum < list->block_size) {
-    umemVirtual_fail(ctx, umemValueError, "the maximum (%zu bytes) is less than a block (%zu)",
+  if (list->maximum < list->block_size)
+    return UMEM_FAIL(ctx, umemValueError, "the maximum (%zu bytes) is less than a block (%zu)",
                      list->maximum, list->block_size);
-    return false;
-  }
   size_t count = options->growth / list->block_size;
   list->per_chunk = (uint32_t)(count > blocks_most ? blocks_most : count + !count);
   while ((uint32_t)1 << list->shift < list->per_chunk) list->shift++;
@@ -219,10 +211,8 @@ static bool take_initial(umemVirtual *ctx, size_t initial) {
   size_t most = list->maximum / list->block_size;
   size_t count = initial / list->block_size + (initial % list->block_size != 0);
   umemFixedFailure failure;
-  if (!umemFixedFreeList_init(list)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the blocks");
-    return false;
-  }
+  if (!umemFixedFreeList_init(list))
+    return UMEM_FAIL(ctx, umemMemoryError, "no memory for the records of the blocks");
   if (umemFixedFreeList_reserve(list, count < most ? count : most, &failure)) return true;
   record_failure(ctx, &failure);
   umemFixedFreeList_fini(list);

@@ -94,12 +94,10 @@ static void replace_bit(umemPoolFreeList *list) {
  * failure once. */
 static bool finish_list(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
-  if (umemPoolQueue_is_blocked(list)) {
-    umemVirtual_fail(NULL, umemNotSupportedError,
+  if (umemPoolQueue_is_blocked(list))
+    return UMEM_FAIL(NULL, umemNotSupportedError,
                      "the stream is being captured into a graph: what is free in its order is "
                      "out of use until the pool ends");
-    return false;
-  }
   if (umemPoolQueue_is_ordered(own) && !umemPoolQueue_is_blocked(own)) {
     umemAttempt attempt;
     umemAttempt_begin(&attempt);
@@ -139,12 +137,11 @@ static void end_list(umemPoolFreeList *list) {
  * them. */
 static void end_all_lists(umemPoolCore *core) {
   for (umemPoolFreeList *list = core->lists; list; list = list->next) umemPoolCache_end_all(list);
+  umemPoolCache_free_batches(core);
   for (umemPoolFreeList *list = core->lists; list; list = list->next) {
-    umemPoolCache_free_depot(list);
     umemRange_destroy(list->range);
     list->range = NULL;
   }
-  umemPoolCache_free_empty(core);
 }
 
 /* ---- counts; under the lock ---- */
@@ -288,7 +285,7 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
   umemPoolBlock_lock(ctx, &held);
   umemPoolCache_drain(own);
-  if (core->reserved > keep) umemPoolCache_drain_all_threads(core);
+  if (core->reserved > keep) umemPoolCache_drain_threads(core, NULL);
   umemPoolLarge_coalesce(own);
   if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
     umemPoolTransfer_all(own);
@@ -347,11 +344,6 @@ static struct umemVtbl const pool_vtbl = {
     UMEM_ADAPTOR_ORDER,
 };
 
-/* The core of ctx, a constructed context; NULL when it is not a pool. */
-static umemPoolCore *core_of_pool(umemVirtual *ctx) {
-  return ctx->vptr == &pool_vtbl ? umemPoolImpl_of(ctx)->core : NULL;
-}
-
 /* NULL without memory. */
 static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *options) {
   umemPoolCore *core = calloc(1, sizeof *core);
@@ -392,31 +384,23 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
 }
 
 static bool check_options(umemVirtual *ctx, umemPoolOptions const *options) {
-  if (options->memory != umemPoolPages && options->memory != umemPoolChunks) {
-    umemVirtual_fail(ctx, umemValueError,
+  if (options->memory != umemPoolPages && options->memory != umemPoolChunks)
+    return UMEM_FAIL(ctx, umemValueError,
                      "memory is %d: it must be umemPoolPages or umemPoolChunks",
                      (int)options->memory);
-    return false;
-  }
-  if (options->spare > umemPoolSpareMost) {
-    umemVirtual_fail(ctx, umemValueError, "spare is %zu percent: at most %d are possible",
+  if (options->spare > umemPoolSpareMost)
+    return UMEM_FAIL(ctx, umemValueError, "spare is %zu percent: at most %d are possible",
                      options->spare, umemPoolSpareMost);
-    return false;
-  }
   if (!options->maximum || options->initial <= options->maximum) return true;
-  umemVirtual_fail(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
+  return UMEM_FAIL(ctx, umemValueError, "initial bytes (%zu) exceed the maximum (%zu)",
                    options->initial, options->maximum);
-  return false;
 }
 
 static bool pool_start(umemVirtual *ctx, void const *options) {
   umemPoolImpl *impl = umemPoolImpl_of(ctx);
   if (!check_options(ctx, options)) return false;
   impl->core = new_core(umemAdaptor_upstream(ctx), options);
-  if (!impl->core) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for the records of the pool");
-    return false;
-  }
+  if (!impl->core) return UMEM_FAIL(ctx, umemMemoryError, "no memory for the records of the pool");
   impl->list = impl->core->own;
   impl->serial = impl->list->serial;
   ctx->alignment = impl->core->alignment;
@@ -471,7 +455,7 @@ static void on_trim(umemVirtual *ctx, size_t keep) {
   if (!umemPoolBlock_has_pool(ctx)) return;
   umemAttempt held;
   umemPoolBlock_lock(ctx, &held);
-  umemPoolCache_drain_threads(impl->list);
+  umemPoolCache_drain_threads(core, impl->list);
   umemPoolCache_drain(impl->list);
   umemPoolLarge_coalesce(impl->list);
   uint64_t units = umemRange_totals(impl->list->range).free_bytes;
@@ -515,12 +499,11 @@ static umemPoolCore *core_of(umemVirtual *ctx, umemPool *pool) {
   uint64_t before = umem_thread.failures;
   if (!umem_check(pool)) {
     umemStatusType status = umem_result(before);
-    umemVirtual_fail(ctx, status, "the pool is %s", pool ? "not constructed" : "NULL");
-    return NULL;
+    return UMEM_FAIL_NULL(ctx, status, "the pool is %s", pool ? "not constructed" : "NULL");
   }
-  umemPoolCore *core = core_of_pool(&pool->super);
-  if (!core) umemVirtual_fail(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(pool));
-  return core;
+  if (pool->super.vptr != &pool_vtbl)
+    return UMEM_FAIL_NULL(ctx, umemTypeError, "this %s is no pool", umem_get_device_name(pool));
+  return umemPoolImpl_of(&pool->super)->core;
 }
 
 /* Whether blocks of pool can be used through queue; else a status on ctx. */

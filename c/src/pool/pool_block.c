@@ -8,6 +8,7 @@
 #include "pool/pool_block.h"
 #include "core/context.h"
 #include "core/realloc.h"
+#include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_grow.h"
@@ -142,8 +143,7 @@ static bool find(Request *request) {
 
 bool umemPoolBlock_has_pool(umemVirtual *ctx) {
   if (!__atomic_load_n(&umemPoolImpl_of(ctx)->core->ended, __ATOMIC_ACQUIRE)) return true;
-  umemVirtual_fail(ctx, umemValueError, "the pool of this view was destructed before it");
-  return false;
+  return UMEM_FAIL(ctx, umemValueError, "the pool of this view was destructed before it");
 }
 
 /* What fails below the pool of a view, or in another queue, is not upstream of the view: the

@@ -366,20 +366,6 @@ static bool is_of_interest(umemPoolCache const *cache) {
   return count;
 }
 
-static bool is_closed(umemPoolCache const *cache) {
-  return !__atomic_load_n(&cache->key, __ATOMIC_RELAXED);
-}
-
-/* From now on the thread of cache changes it only under the lock, when it is not changing it just
- * now. */
-static void close_cache(umemPoolCache *cache) {
-  __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED);
-}
-
-static void open_cache(umemPoolCache *cache) {
-  __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);
-}
-
 /* Waits until the thread does not change cache any more, which takes it some nanoseconds, unless
  * the system has taken the processor from it. */
 static bool is_left(umemPoolCache const *cache) {
@@ -391,11 +377,13 @@ static bool is_left(umemPoolCache const *cache) {
   return false;
 }
 
+/* From now on a thread whose cache is closed changes it only under the lock, when it is not changing
+ * it just now. Whether there is one. */
 static bool close_all_of(umemPoolFreeList *list) {
   bool closed = false;
   for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
     if (is_of_interest(cache)) {
-      close_cache(cache);
+      __atomic_store_n(&cache->key, 0, __ATOMIC_RELAXED);
       closed = true;
     }
   return closed;
@@ -403,36 +391,33 @@ static bool close_all_of(umemPoolFreeList *list) {
 
 static void reopen_all_of(umemPoolFreeList *list, bool fenced) {
   for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-    if (is_closed(cache)) {
+    if (!__atomic_load_n(&cache->key, __ATOMIC_RELAXED)) {
       if (fenced && is_left(cache)) drain_cache(cache);
-      open_cache(cache);
+      __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);
     }
 }
 
-void umemPoolCache_drain_threads(umemPoolFreeList *list) {
-  if (close_all_of(list)) reopen_all_of(list, umem_fence_threads());
-}
-
-void umemPoolCache_drain_all_threads(umemPoolCore *core) {
+void umemPoolCache_drain_threads(umemPoolCore *core, umemPoolFreeList *list) {
+  umemPoolFreeList *first = list ? list : core->lists, *end = list ? list->next : NULL;
   bool closed = false;
-  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+  for (list = first; list != end; list = list->next)
     if (close_all_of(list)) closed = true;
   bool fenced = closed && umem_fence_threads();
-  for (umemPoolFreeList *list = core->lists; closed && list; list = list->next)
-    reopen_all_of(list, fenced);
+  for (list = first; closed && list != end; list = list->next) reopen_all_of(list, fenced);
 }
 
 /* ---- the end ---- */
 
-void umemPoolCache_free_depot(umemPoolFreeList *list) {
-  for (unsigned i = 0; i < umemPoolClasses; i++)
-    for (umemPoolBatch *batch; (batch = take_batch(&list->classes[i]));) free(batch);
-}
-
-void umemPoolCache_free_empty(umemPoolCore *core) {
-  while (core->empty_batches) {
-    umemPoolBatch *batch = core->empty_batches;
-    core->empty_batches = batch->next;
+static void free_batches(umemPoolBatch **first) {
+  while (*first) {
+    umemPoolBatch *batch = *first;
+    *first = batch->next;
     free(batch);
   }
+}
+
+void umemPoolCache_free_batches(umemPoolCore *core) {
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    for (unsigned i = 0; i < umemPoolClasses; i++) free_batches(&list->classes[i].depot);
+  free_batches(&core->empty_batches);
 }

@@ -81,20 +81,15 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
 /* Frees the blocks of the calling thread's cache and of the depot in their spans. */
 void umemPoolCache_drain(umemPoolFreeList *list);
 
-/* Frees the blocks in the caches that all other threads have of the list, or of all lists of the
- * core. Waits for threads that are just changing one, a moment at most. Caches of before a fork
- * stay as they are. */
-void umemPoolCache_drain_threads(umemPoolFreeList *list);
-void umemPoolCache_drain_all_threads(umemPoolCore *core);
+/* Frees the blocks in the caches that all other threads have of the list; NULL: of all lists. Waits for threads that are just changing one, a moment at most. Caches of before a fork
+ * remain as they are. */
+void umemPoolCache_drain_threads(umemPoolCore *core, umemPoolFreeList *list);
 
 /* When the list ends: drains the caches of all threads. Each thread frees its cache later. */
 void umemPoolCache_end_all(umemPoolFreeList *list);
 
-/* When the pool ends: frees the batches of the depot. */
-void umemPoolCache_free_depot(umemPoolFreeList *list);
-
-/* When the pool ends: frees the empty batches. */
-void umemPoolCache_free_empty(umemPoolCore *core);
+/* When the pool ends: frees all batches, of the depots and empty ones. */
+void umemPoolCache_free_batches(umemPoolCore *core);
 
 /* ---- slots ---- */
 

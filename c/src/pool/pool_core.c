@@ -6,6 +6,7 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/order.h"
+#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -201,11 +202,9 @@ bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other) {
 bool umemPoolQueue_finish(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
   if (!leaves_work(list)) return true;
-  if (umemPoolQueue_is_blocked(list)) {
-    umemVirtual_fail(NULL, umemNotSupportedError,
+  if (umemPoolQueue_is_blocked(list))
+    return UMEM_FAIL(NULL, umemNotSupportedError,
                      "the stream is being captured into a graph: it cannot be waited for");
-    return false;
-  }
   add_user(list);
   umemLock_release(&core->lock);
   bool finished = umem_synchronize_apart(list->queue) == umemOK;

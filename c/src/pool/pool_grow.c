@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
+#include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_chunk.h"
 #include "pool/pool_pages.h"
@@ -29,10 +30,8 @@ static Transit *begin_transit(umemPoolFreeList *home) {
   size_t count = umemRange_totals(home->range).free_count;
   Transit *transit = malloc(sizeof *transit + count * sizeof *transit->starts);
   umemRangeItem item;
-  if (!transit) {
-    umemVirtual_fail(NULL, umemMemoryError, "no memory for the records of the pool");
-    return NULL;
-  }
+  if (!transit)
+    return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for the records of the pool");
   *transit = (Transit){home, 0};
   for (uint64_t at = 0; umemRange_next(home->range, at, &item); at = item.start + item.extent)
     if (!item.live) {
@@ -483,7 +482,7 @@ bool umemPoolGrower_next(umemPoolGrower *grower) {
  * where the upstream cannot wait, in the list that needs it. */
 static void collect(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
-  umemPoolCache_drain_all_threads(list->core);
+  umemPoolCache_drain_threads(list->core, NULL);
   umemPoolCache_drain(list);
   umemPoolLarge_coalesce(list);
   if (!umemPoolFreeList_has_others(list)) return;
