@@ -1,8 +1,5 @@
+#include "fault/scenarios.h"
 #include "scenarios.h"
-
-#include <string.h>
-
-#include "inject.h"
 #include "settings.h"
 
 /* Blocks of `small` fit into the old file several times; `middle` is a block with room for a margin

@@ -1,17 +1,8 @@
-#include "small_disk.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include "child.h"
+#include "fault/trial.h"
 #include "trial.h"
 
 static bool run(char const *format, char const *one, char const *other) {

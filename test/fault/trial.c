@@ -1,19 +1,6 @@
-#include "trial.h"
-
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "inject.h"
+#include "fault/trial.h"
 
 Place const places[] = {
     {.name = "host", .kind = kindHost},
@@ -112,7 +99,8 @@ static size_t live_blocks(Trial const *trial) {
 
 void trial_prepare(Trial *trial, Place const *place, char const *peer, Spans *written) {
   inject_pause();
-  *trial = (Trial){.place = place, .written = written, .scenario = "?", .fault = "?"};
+  *trial = (Trial){.place = place, .scenario = "?", .fault = "?"};
+  trial->written = written ? written : &trial->own_spans;
   trial->descriptors = open_descriptors();
   trial->mapped = inject_mapped();
   trial->ctx = &trial->own.super;
@@ -159,6 +147,11 @@ umemStatusType trial_construct(Trial *trial) {
     break;
   }
   return trial->place->adopts ? adopt(trial) : umemFile_ctor(&trial->own.file, path, mode);
+}
+
+void trial_open(Trial *trial, Place const *place, char const *peer) {
+  trial_prepare(trial, place, peer, NULL);
+  REQUIRE(trial, trial_construct(trial) == umemOK);
 }
 
 static bool was_written(Spans const *spans, size_t offset) {
@@ -210,6 +203,12 @@ void trial_finish(Trial *trial) {
   REQUIRE(trial, open_descriptors() == trial->descriptors);
   REQUIRE(trial, inject_mapped() == trial->mapped);
   inject_resume();
+}
+
+void trial_close(Trial *trial) {
+  umem_dtor(trial->ctx);
+  REQUIRE(trial, umem_thread_status() == umemOK);
+  trial_finish(trial);
 }
 
 /* ---- steps ---- */

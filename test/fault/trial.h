@@ -6,11 +6,22 @@
 #ifndef UMEM_TEST_TRIAL_H
 #define UMEM_TEST_TRIAL_H
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <umem.h>
+#include <unistd.h>
 
-#include "../backends.h"
-#include "../fake/fake.h"
-#include "../temporary.h"
+#include "backends.h"
+#include "cases.h"
+#include "child.h"
+#include "fake/fake.h"
+#include "fault/inject.h"
+#include "fault/small_disk.h"
+#include "temporary.h"
 
 /* The fake device has no methods but those it must have: it stands for the defaults of the base. */
 typedef enum PlaceKind { kindHost, kindFile, kindMMap, kindFake } PlaceKind;
@@ -52,7 +63,7 @@ typedef struct Trial {
   Place const *place;
   char const *scenario, *fault; /* for messages */
   unsigned long nth;
-  Spans *written;
+  Spans *written, own_spans;
   char path[256]; /* "" where the place has no named file */
   union {
     umemVirtual super;
@@ -73,13 +84,20 @@ typedef struct Trial {
   size_t mapped;
 } Trial;
 
-/* Prepares file, host and peer (a row of test/backends.c, or NULL), with all faults held back. */
+/* Prepares file, host and peer (a row of test/backends.c, or NULL), with all faults held back.
+ * written: kept by the caller from run to run; NULL: the trial's own. */
 void trial_prepare(Trial *trial, Place const *place, char const *peer, Spans *written);
 umemStatusType trial_construct(Trial *trial);
+
+/* Both, for a test whose faults come later: the constructor must succeed. */
+void trial_open(Trial *trial, Place const *place, char const *peer);
 
 /* Compares the file, removes it, closes the peer, and looks for descriptors and mappings left. The
  * context must be destructed. */
 void trial_finish(Trial *trial);
+
+/* Destructs the context, which must not fail, and finishes. */
+void trial_close(Trial *trial);
 
 /* Whether the file, if the place has one, is byte for byte what it was. */
 bool trial_file_is_untouched(Trial *trial);

@@ -4,16 +4,7 @@
  * After each fault: success with the right elements, or NULL and a status of the kind that fits;
  * nothing stays allocated on the contexts. What is not freed besides is for the sanitizer to
  * find. */
-#include <errno.h>
-
-#include <string.h>
-#include <unistd.h>
-
-#include <umem.h>
-
-#include "fault/inject.h"
 #include "fault/trial.h"
-#include "cases.h"
 
 enum { rows = 6, columns = 10 };
 

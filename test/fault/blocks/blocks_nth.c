@@ -4,24 +4,9 @@
  * After each fault: success with all rows checked, or a status that names the block and the leg;
  * the destination has whole blocks up to the one that the message names; no descriptor is left.
  * What is not freed is for the sanitizer to find. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <umem.h>
-
-#include "fault/inject.h"
 #include "fault/trial.h"
 
 /* Blocks are long enough for threads of their own. */
@@ -39,6 +24,21 @@ typedef struct Files {
   umemHost host;
   uintptr_t source_adr, destination_adr;
 } Files;
+
+static unsigned thread_count = 1; /* of umem */
+
+static int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  return umem_set_threads(thread_count) != umemOK;
+}
+static int tear_down(void **state) {
+  (void)state;
+  inject_reset();
+  return umem_set_threads(0) != umemOK;
+}
+
+#define BLOCKS_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 static unsigned char value(size_t i) { return (unsigned char)(i * 7 + i / 256 + 1); }
 
@@ -159,18 +159,15 @@ static void fail_each(InjectCall call, int error, bool lasting) {
   if (call != callMap) assert_true(nth > 2);
 }
 
-static void reads_fail(void **state) {
-  (void)state;
+BLOCKS_TEST(reads_fail) {
   fail_each(callRead, EIO, false);
   fail_each(callRead, EIO, true);
 }
-static void disks_are_full(void **state) {
-  (void)state;
+BLOCKS_TEST(disks_are_full) {
   fail_each(callWrite, ENOSPC, false);
   fail_each(callWrite, ENOSPC, true);
 }
-static void there_is_no_memory(void **state) {
-  (void)state;
+BLOCKS_TEST(there_is_no_memory) {
   fail_each(callHeap, ENOMEM, false);
   fail_each(callHeap, ENOMEM, true);
 }
@@ -256,26 +253,23 @@ static void fail_each_long(InjectCall call, int error, bool lasting) {
   assert_true(nth > 2);
 }
 
-static void reads_of_long_blocks_fail(void **state) {
-  (void)state;
+BLOCKS_TEST(reads_of_long_blocks_fail) {
   fail_each_long(callRead, EIO, false);
   fail_each_long(callRead, EIO, true);
 }
-static void long_blocks_have_no_memory(void **state) {
-  (void)state;
+BLOCKS_TEST(long_blocks_have_no_memory) {
   fail_each_long(callHeap, ENOMEM, false);
   fail_each_long(callHeap, ENOMEM, true);
 }
-static void threads_for_long_blocks_do_not_start(void **state) {
-  (void)state;
+BLOCKS_TEST(threads_for_long_blocks_do_not_start) {
+  if (thread_count == 1) skip();
   fail_each_long(callThread, EAGAIN, false);
   fail_each_long(callThread, EAGAIN, true);
 }
 
 /* ---- a source that gets shorter ---- */
 
-static void the_source_is_cut(void **state) {
-  (void)state;
+BLOCKS_TEST(the_source_is_cut) {
   Files files;
   open_files(&files);
   umemBlocksOptions options = options_of(&files);
@@ -298,32 +292,11 @@ static void the_source_is_cut(void **state) {
   close_files(&files);
 }
 
-static unsigned const threads[] = {1, 2, 4};
-
-static int set_up(void **state) {
-  umem_thread_clear();
-  return umem_set_threads(*(unsigned const *)*state) != umemOK;
-}
-static int tear_down(void **state) {
-  (void)state;
-  inject_reset();
-  return umem_set_threads(0) != umemOK;
-}
-
-#define TEST(test, number)                                                                         \
-  { #test " (threads " #number ")", test, set_up, tear_down, (void *)&threads[number] }
-#define TESTS(test) TEST(test, 0), TEST(test, 1), TEST(test, 2)
-
 int main(void) {
-  struct CMUnitTest const tests[] = {
-      TESTS(reads_fail),
-      TESTS(disks_are_full),
-      TESTS(there_is_no_memory),
-      TESTS(reads_of_long_blocks_fail),
-      TESTS(long_blocks_have_no_memory),
-      TEST(threads_for_long_blocks_do_not_start, 1),
-      TEST(threads_for_long_blocks_do_not_start, 2),
-      TESTS(the_source_is_cut),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = 0;
+  for (; thread_count <= 4; thread_count *= 2) {
+    print_message("with %u threads\n", thread_count);
+    failed += run_cases(NULL, NULL);
+  }
+  return failed;
 }

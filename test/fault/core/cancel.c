@@ -1,15 +1,8 @@
 /* cancel.c - threads that are cancelled while umem runs leave contexts that go on. */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <umem.h>
-
-#include "fault/child.h"
+#include "child.h"
 #include "temporary.h"
-#include "cases.h"
 
 enum { rounds = 40, size = 20000 };
 

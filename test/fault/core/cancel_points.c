@@ -9,21 +9,14 @@
 #include <elf.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <umem.h>
-
+#include "child.h"
 #include "backends.h"
 #include "fake/doubles.h"
-#include "fault/child.h"
 #include "settings.h"
 #include "temporary.h"
-#include "cases.h"
 
 /* ---- hooks ---- */
 

@@ -5,18 +5,6 @@
  * fault; once with that one call failing and once with all later ones too. After each: success with
  * all data checked, or a status that names the cause; the file whole; callNone left open or mapped;
  * and the same scenario succeeds on the same context once its status is cleared. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
 #include "fault/scenarios.h"
 #include "settings.h"
 
@@ -306,17 +294,13 @@ int main(int argc, char **argv) {
   choose_folder();
   watched = argc > 1 && !strcmp(argv[1], "ledger");
   if (watched && umem_ledger_start() != umemOK) return 1;
-  struct CMUnitTest tests[64];
-  size_t count = 0;
   for (size_t i = 0; i < place_count; i++) {
-    if (!takes_part(&places[i])) {
+    if (takes_part(&places[i]))
+      add_case(sweep_place, &places[i], "%s", places[i].name);
+    else
       print_message("left out: %s\n", places[i].name);
-      continue;
-    }
-    tests[count++] = (struct CMUnitTest){
-        .name = places[i].name, .test_func = sweep_place, .initial_state = (void *)&places[i]};
   }
   if (!UNDER_THREAD_SANITIZER && !watched)
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_call_was_reached);
-  return _cmocka_run_group_tests("fault_nth", tests, count, NULL, NULL);
+    add_case(every_call_was_reached, NULL, "every call was reached");
+  return run_cases(NULL, NULL);
 }

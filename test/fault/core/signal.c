@@ -1,15 +1,10 @@
 /* signal.c - a signal handler whose calls of umem fail, while umem fails in the same thread. No
  * function of umem that can fail is safe in a handler; the thread must get along with it all the
  * same. */
-#include <signal.h>
-#include <string.h>
 #include <sys/time.h>
 #include <time.h>
 
-#include <umem.h>
-
-#include "fault/child.h"
-#include "cases.h"
+#include "child.h"
 
 static umemHost host;
 static umemStatusType volatile seen;

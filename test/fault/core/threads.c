@@ -3,17 +3,8 @@
  * Two threads meet faults of their own in every call, two meet none. The latter must see success
  * and their data throughout; the former their own failures, and no call more; the context has
  * both. */
-#include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "fault/inject.h"
 #include "fault/trial.h"
 
 enum { thread_count = 4, rounds = 300, block = 6000 };
@@ -102,18 +93,14 @@ static void run_transfers(umemVirtual *ctx, InjectCall call, int error) {
 }
 
 static void failures_belong_to_their_threads(void **state) {
-  static Spans written;
   Trial trial;
-  written.count = 0;
-  trial_prepare(&trial, *state, NULL, &written);
-  REQUIRE(&trial, trial_construct(&trial) == umemOK);
+  trial_open(&trial, *state, NULL);
   run_transfers(trial.ctx, callRead, EIO);
   run_transfers(trial.ctx, callWrite, ENOSPC);
   uintptr_t adr = trial_block(&trial, (unsigned char[block]){0}, block);
   umem_free(trial.ctx, adr);
   REQUIRE(&trial, umem_is_ok(trial.ctx));
-  umem_dtor(trial.ctx);
-  trial_finish(&trial);
+  trial_close(&trial);
 }
 
 /* Allocation: half of the threads have no heap; their calls succeed without it, or fail. */
@@ -135,34 +122,21 @@ static void *allocate(void *argument) {
 }
 
 static void no_heap_for_one_thread(void **state) {
-  static Spans written;
   Trial trial;
-  written.count = 0;
-  trial_prepare(&trial, *state, NULL, &written);
-  REQUIRE(&trial, trial_construct(&trial) == umemOK);
+  trial_open(&trial, *state, NULL);
   run_workers(trial.ctx, allocate, callHeap, ENOMEM);
-  umem_dtor(trial.ctx);
-  trial_finish(&trial);
+  trial_close(&trial);
 }
 
 int main(void) {
-  static char names[64][64];
-  struct CMUnitTest tests[64];
-  size_t count = 0;
   for (size_t i = 0; i < place_count; i++) {
     Place const *place = &places[i];
-    void *argument = (void *)place;
-    snprintf(names[count], sizeof *names, "%s, no heap for one thread", place->name);
-    if (!place->mode || strcmp(place->mode, "r")) {
-      tests[count] =
-          (struct CMUnitTest){names[count], no_heap_for_one_thread, NULL, NULL, argument};
-      count++;
-    }
-    if (!place->mode || !strchr("wa", *place->mode) || !place->mode[1]) continue;
-    snprintf(names[count], sizeof *names, "%s, failures belong to their threads", place->name);
-    tests[count] =
-        (struct CMUnitTest){names[count], failures_belong_to_their_threads, NULL, NULL, argument};
-    count++;
+    char const *mode = place->mode;
+    if (!mode || strcmp(mode, "r"))
+      add_case(no_heap_for_one_thread, place, "%s, no heap for one thread", place->name);
+    if (mode && strchr("wa", *mode) && mode[1])
+      add_case(failures_belong_to_their_threads, place, "%s, failures belong to their threads",
+               place->name);
   }
-  return _cmocka_run_group_tests("fault_threads", tests, count, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -8,19 +8,8 @@
  *
  * On a double of the runtime; with the environment variable UMEM_TEST_GPU on the real one, with
  * fewer errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-#include <umem.h>
-
 #include "backends.h"
-#include "fault/child.h"
+#include "child.h"
 #include "fault/cuda/cuda_scenarios.h"
 #include "settings.h"
 
@@ -321,12 +310,8 @@ static int all_is_gone(void **state) {
 int main(void) {
   static char const *const rows[] = {"cuda", "cuda-async", "cuda-host", "cuda-managed"};
   size_t const row_count = UNDER_THREAD_SANITIZER ? 2 : sizeof rows / sizeof *rows;
-  struct CMUnitTest tests[sizeof rows / sizeof *rows + 1];
-  size_t count = 0;
-  for (; count < row_count; count++)
-    tests[count] = (struct CMUnitTest){
-        .name = rows[count], .test_func = sweep, .initial_state = (void *)(uintptr_t)rows[count]};
+  for (size_t i = 0; i < row_count; i++) add_case(sweep, rows[i], "%s", rows[i]);
   if (!UNDER_THREAD_SANITIZER)
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_function_was_reached);
-  return _cmocka_run_group_tests("fault_cuda_nth", tests, count, begin, all_is_gone);
+    add_case(every_function_was_reached, NULL, "every function was reached");
+  return run_cases(begin, all_is_gone);
 }

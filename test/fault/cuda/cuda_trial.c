@@ -1,13 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fault/cuda/cuda_trial.h"
-
-#include <string.h>
 
 enum { seeds = 16 };
 

@@ -5,8 +5,10 @@
 #ifndef UMEM_TEST_CUDA_TRIAL_H
 #define UMEM_TEST_CUDA_TRIAL_H
 
+#include <string.h>
 #include <umem.h>
 
+#include "cases.h"
 #include "cuda/cuda_pinned.h"
 #include "fake/cudart.h"
 #include "fake/cudart_wrap.h"

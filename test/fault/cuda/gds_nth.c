@@ -4,23 +4,6 @@
  * After each: success with all bytes checked, or a status with a message; no handle, descriptor or
  * memory left; the same copy again without a fault. The driver is opened by the copy under fault,
  * or by one before. On doubles of the runtime and of cuFile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-#include <unistd.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
 #include "fault/trial.h"
 #include "fake/cudart.h"
 #include "fake/cudart_wrap.h"
@@ -194,8 +177,7 @@ static unsigned long sweep(Case const *it) {
 
 /* ---- tests ---- */
 
-static void calls_of_cufile_fail(void **state) {
-  (void)state;
+TEST_CASE(calls_of_cufile_fail) {
   static Case const cases[] = {
       {.fault = inCufile, .error = EIO},
       {.fault = inCufile, .error = umemCufileIOError},
@@ -208,14 +190,14 @@ static void calls_of_cufile_fail(void **state) {
     assert_true(sweep(&cases[i]) >= way_count * 2 + way_count / 2 * 2);
 }
 
-static void calls_of_cuda_fail(void **state) {
-  (void)state;
+TEST_CASE(calls_of_cuda_fail) {
+  if (UNDER_THREAD_SANITIZER) skip(); /* all take minutes */
   Case it = {.fault = inCuda, .error = umemCudaInvalidValue};
   assert_true(sweep(&it) >= way_count * 10);
 }
 
-static void calls_of_the_system_fail(void **state) {
-  (void)state;
+TEST_CASE(calls_of_the_system_fail) {
+  if (UNDER_THREAD_SANITIZER) skip();
   static Case const cases[] = {
       {.fault = inSystem, .call = callOpen, .error = EMFILE},
       {.fault = inSystem, .call = callOpen, .error = EINVAL, .lasting = true},
@@ -267,13 +249,7 @@ static bool has_direct(void) {
 }
 
 int main(void) {
-  struct CMUnitTest const all[] = {
-      cmocka_unit_test(calls_of_cufile_fail),
-      cmocka_unit_test(calls_of_cuda_fail),
-      cmocka_unit_test(calls_of_the_system_fail),
-  };
-  struct CMUnitTest const few[] = {cmocka_unit_test(calls_of_cufile_fail)}; /* all take minutes */
-  if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0) {                 /* faster than a disk */
+  if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0) { /* faster than a disk */
     setenv("TMPDIR", "/dev/shm", 1);
     if (!has_direct()) unsetenv("TMPDIR");
   }
@@ -281,6 +257,5 @@ int main(void) {
     print_message("the file system has no direct I/O: nothing is tested\n");
     return 0;
   }
-  return UNDER_THREAD_SANITIZER ? cmocka_run_group_tests(few, begin, all_is_gone)
-                                : cmocka_run_group_tests(all, begin, all_is_gone);
+  return run_cases(begin, all_is_gone);
 }

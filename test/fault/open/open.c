@@ -1,20 +1,8 @@
 /* open.c - a name that umem_open cannot open changes no file: whichever layer refuses, for
  * whatever reason, and whichever call into the system fails on the way. */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <umem.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
 #include "fault/trial.h"
-#include "cases.h"
 
 static char folder[200], path[256], log_path[256];
 

@@ -5,19 +5,13 @@
  * UMEM_TEST_SECONDS: how many seconds it takes. */
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <umem.h>
-#include <unistd.h>
 
-#include "fault/child.h"
+#include "child.h"
 #include "settings.h"
 #include "share/segment.h"
 #include "share/shm_segment.h"
-#include "cases.h"
 
 enum {
   workers = 3,

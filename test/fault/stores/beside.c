@@ -1,26 +1,9 @@
 /* beside.c - others who use the same file at the same time: a process that appends without asking
  * for a lock, and a second context on a duplicate of the descriptor. Whatever fails, is freed or
  * trimmed here, they lose nothing. */
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
-#include "fault/small_disk.h"
 #include "fault/trial.h"
 
 /* Where a test runs: on a disk of its own, or in $TMPDIR for NULL. */
@@ -282,12 +265,7 @@ static void run(void **state) {
 }
 
 int main(void) {
-  enum { count = 6 * sizeof grounds / sizeof *grounds };
-  static char texts[count][64];
-  struct CMUnitTest tests[count];
-  for (size_t i = 0; i < count; i++) {
-    snprintf(texts[i], sizeof *texts, "%s: %s", grounds[i / 6].name, names[i % 6]);
-    tests[i] = (struct CMUnitTest){texts[i], run, NULL, NULL, (void *)(uintptr_t)i};
-  }
-  return _cmocka_run_group_tests("fault_beside", tests, count, NULL, NULL);
+  for (size_t i = 0; i < 6 * sizeof grounds / sizeof *grounds; i++)
+    add_case(run, (void *)(uintptr_t)i, "%s: %s", grounds[i / 6].name, names[i % 6]);
+  return run_cases(NULL, NULL);
 }

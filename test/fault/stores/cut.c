@@ -1,18 +1,5 @@
 /* cut.c - another process cuts the file that a context stands on: what is gone is a umemIOError
  * that says so, never a signal, and what is left can be used on. */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
 #include "fault/trial.h"
 
 enum { left = 5000, block = 30000, section = 15000, middle = 12000 };
@@ -64,14 +51,19 @@ static void writes_fail(Trial *t, uintptr_t adr) {
   what_is_left_reads(t, adr);
 }
 
+/* With the old bytes in the file again: the cut was not the context's doing. */
+static void close_uncut(Trial *t) {
+  umem_dtor(t->ctx);
+  REQUIRE(t, umem_thread_status() == umemOK);
+  write_file(t->path, old_size);
+  trial_finish(t);
+}
+
 static void on_a_cut_file(void **state) {
   Place const *place = *state;
-  static Spans written;
   Trial t;
-  written.count = 0;
-  trial_prepare(&t, place, "fake", &written);
+  trial_open(&t, place, "fake");
   t.fault = "truncated";
-  REQUIRE(&t, trial_construct(&t) == umemOK);
   uintptr_t adr = trial_block(&t, bytes, block);
   assert_true(child_run(cut, t.path));
   reads_fail(&t, adr);
@@ -79,21 +71,15 @@ static void on_a_cut_file(void **state) {
   if (place->mode[1] == '+') writes_fail(&t, adr);
   REQUIRE(&t, umem_thread_status() == umemOK && umem_is_ok(t.ctx));
   umem_free(t.ctx, adr);
-  umem_dtor(t.ctx);
-  REQUIRE(&t, umem_thread_status() == umemOK);
-  write_file(t.path, old_size); /* for trial_finish: the cut was not the context's doing */
-  trial_finish(&t);
+  close_uncut(&t);
 }
 
 /* The context has no memory to note which block has lost what. */
 static void is_noted_without_memory(void **state) {
   Place const *place = *state;
-  static Spans written;
   Trial t;
-  written.count = 0;
-  trial_prepare(&t, place, "fake", &written);
+  trial_open(&t, place, "fake");
   t.fault = "truncated";
-  REQUIRE(&t, trial_construct(&t) == umemOK);
   uintptr_t adr = trial_block(&t, bytes, block);
   assert_true(child_run(cut, t.path));
   inject_fail(callHeap, 1, ENOMEM, true);
@@ -106,20 +92,15 @@ static void is_noted_without_memory(void **state) {
   require_report(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block));
   require_report(&t, umem_set(t.ctx, adr + middle, 7, 100));
   what_is_left_reads(&t, adr);
-  umem_dtor(t.ctx);
-  write_file(t.path, old_size);
-  trial_finish(&t);
+  close_uncut(&t);
 }
 
 /* A file that is cut to nothing while a block past its end is allocated: the file holds the whole
  * block. */
 static void grows_after_a_cut(void **state) {
   Place const *place = *state;
-  static Spans written;
   Trial t;
-  written.count = 0;
-  trial_prepare(&t, place, NULL, &written);
-  REQUIRE(&t, trial_construct(&t) == umemOK);
+  trial_open(&t, place, NULL);
   uintptr_t first = umem_alloc(t.ctx, old_size);
   assert_true(child_run(cut, t.path));
   uintptr_t adr = umem_calloc(t.ctx, 1, block);
@@ -127,31 +108,18 @@ static void grows_after_a_cut(void **state) {
   memset(bytes, 0, sizeof bytes);
   REQUIRE(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block) == umemOK);
   REQUIRE(&t, !memcmp(bytes, found, block));
-  umem_dtor(t.ctx);
-  write_file(t.path, old_size);
-  trial_finish(&t);
+  close_uncut(&t);
 }
 
 int main(void) {
-  static char names[64][64];
-  struct CMUnitTest tests[64];
-  size_t count = 0;
   for (size_t i = 0; i < place_count; i++) {
     Place const *place = &places[i];
-    if (!place->mode || place->scratch || place->fresh) continue;
-    if (place->mode[0] == 'a') continue;
+    if (!place->mode || place->scratch || place->fresh || place->mode[0] == 'a') continue;
     if (place->mode[0] != 'r' && place->mode[1] != '+') continue;
-    snprintf(names[count], sizeof *names, "%s, truncated", place->name);
-    tests[count] = (struct CMUnitTest){names[count], on_a_cut_file, NULL, NULL, (void *)place};
-    count++;
+    add_case(on_a_cut_file, place, "%s, truncated", place->name);
     if (place->mode[1] != '+') continue;
-    snprintf(names[count], sizeof *names, "%s, truncated, then grown", place->name);
-    tests[count] = (struct CMUnitTest){names[count], grows_after_a_cut, NULL, NULL, (void *)place};
-    count++;
-    snprintf(names[count], sizeof *names, "%s, truncated, without memory", place->name);
-    tests[count] =
-        (struct CMUnitTest){names[count], is_noted_without_memory, NULL, NULL, (void *)place};
-    count++;
+    add_case(grows_after_a_cut, place, "%s, truncated, then grown", place->name);
+    add_case(is_noted_without_memory, place, "%s, truncated, without memory", place->name);
   }
-  return _cmocka_run_group_tests("fault_cut", tests, count, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

@@ -1,20 +1,7 @@
 /* direct.c - long reads and writes by several threads, around the page cache and through it, when
  * calls into the system fail, are interrupted, or move only a part. */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "fault/inject.h"
 #include "fault/trial.h"
 
 enum { length = (9 << 20) + 777, threads = 3 };
@@ -72,15 +59,18 @@ static void fresh_data(unsigned seed) {
     ((unsigned char *)odd(data))[i] = (unsigned char)((i * 2654435761u >> 13) + seed);
 }
 
+static size_t route; /* the number of that among the values of the option direct */
+
 static int set_up(void **state) {
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  umemDirect const *direct = *state;
+  umemDirect const routes[] = {umemDirectAuto, umemDirectOn, umemDirectOff};
+  (void)state;
   data = malloc(length + 4096);
   back = malloc(length + 4096);
   if (!data || !back) return -1;
   temporary_name(path, sizeof path);
   write_file(path, 1);
-  options.direct = has_direct() ? *direct : umemDirectAuto;
+  options.direct = has_direct() ? routes[route] : umemDirectAuto;
   if (umemHost_ctor(&host) != umemOK) return -1;
   if (umemFile_ctor_with(&file, path, "w+", &options) != umemOK) return -1;
   if (umem_alloc(&file, length) != 0) return -1;
@@ -98,6 +88,8 @@ static int tear_down(void **state) {
   umem_set_threads(0);
   return unlink(path);
 }
+
+#define DIRECT_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 /* The nth call fails, for every n. error is reported, or another way was found. */
 static void sweep(InjectCall call, int error, bool lasting, bool writing, bool must_tell) {
@@ -126,21 +118,16 @@ static void sweep(InjectCall call, int error, bool lasting, bool writing, bool m
   }
 }
 
-static void a_read_that_fails_is_reported(void **state) {
-  (void)state;
-  sweep(callRead, EIO, false, false, true);
-}
+DIRECT_TEST(a_read_that_fails_is_reported) { sweep(callRead, EIO, false, false, true); }
 
-static void a_write_that_fails_is_reported(void **state) {
-  (void)state;
+DIRECT_TEST(a_write_that_fails_is_reported) {
   sweep(callWrite, ENOSPC, false, true, true);
   sweep(callWrite, EIO, true, true, true);
 }
 
 /* Another descriptor, memory for a buffer, threads, what is cached (asked so before Linux 6.5): all
  * can be done without. */
-static void what_helps_may_be_missing(void **state) {
-  (void)state;
+DIRECT_TEST(what_helps_may_be_missing) {
   sweep(callOpen, EMFILE, true, false, false);
   sweep(callOpen, EACCES, true, true, false);
   sweep(callHeap, ENOMEM, true, false, false);
@@ -150,8 +137,7 @@ static void what_helps_may_be_missing(void **state) {
   sweep(callPeek, EPERM, true, false, false);
 }
 
-static void short_transfers_are_completed(void **state) {
-  (void)state;
+DIRECT_TEST(short_transfers_are_completed) {
   for (unsigned seed = 1; seed < 4; seed++) {
     fresh_data(seed);
     inject_short(seed);
@@ -166,8 +152,7 @@ static void short_transfers_are_completed(void **state) {
   }
 }
 
-static void interrupted_calls_are_repeated(void **state) {
-  (void)state;
+DIRECT_TEST(interrupted_calls_are_repeated) {
   fresh_data(9);
   inject_storm();
   bool good = writes();
@@ -181,27 +166,11 @@ static void interrupted_calls_are_repeated(void **state) {
 }
 
 int main(void) {
-  static umemDirect const routes[] = {umemDirectAuto, umemDirectOn, umemDirectOff};
   static char const *const words[] = {"auto", "on", "off"};
-  static struct {
-    char const *name;
-    CMUnitTestFunction run;
-  } const cases[] = {
-      {"a read that fails is reported", a_read_that_fails_is_reported},
-      {"a write that fails is reported", a_write_that_fails_is_reported},
-      {"what helps may be missing", what_helps_may_be_missing},
-      {"short transfers are completed", short_transfers_are_completed},
-      {"interrupted calls are repeated", interrupted_calls_are_repeated},
-  };
-  static char names[16][64];
-  struct CMUnitTest tests[16];
-  size_t count = 0;
-  for (size_t r = 0; r < 3; r++)
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-      snprintf(names[count], sizeof *names, "direct=%s: %s", words[r], cases[c].name);
-      tests[count] = (struct CMUnitTest){names[count], cases[c].run, set_up, tear_down,
-                                         (void *)(uintptr_t)&routes[r]};
-      count++;
-    }
-  return _cmocka_run_group_tests("fault_direct", tests, count, NULL, NULL);
+  int failed = 0;
+  for (route = 0; route < 3; route++) {
+    print_message("direct=%s\n", words[route]);
+    failed += run_cases(NULL, NULL);
+  }
+  return failed;
 }

@@ -1,23 +1,9 @@
 /* disks.c - long copies on file systems of several types, with each value of the option direct.
  * Each test skips what cannot be mounted here: it needs root, the file system in the kernel and its
  * mkfs. */
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include <umem.h>
-
-#include "fault/child.h"
-#include "fault/small_disk.h"
+#include "fault/trial.h"
 #include "stores/store_disk.h"
 
 enum { length = (9 << 20) + 777 };
@@ -112,11 +98,9 @@ static void test_disk(void **state) {
   if (!child_run(on_disk, *state)) skip();
 }
 
-#define DISK_TEST(type)                                                                            \
-  { "copies on " type, test_disk, NULL, NULL, (void *)type }
-
 int main(void) {
-  struct CMUnitTest const tests[] = {DISK_TEST("tmpfs"), DISK_TEST("overlay"), DISK_TEST("ext2"),
-                                     DISK_TEST("ext4"),  DISK_TEST("xfs"),     DISK_TEST("btrfs")};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  char const *const types[] = {"tmpfs", "overlay", "ext2", "ext4", "xfs", "btrfs"};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    add_case(test_disk, types[i], "copies on %s", types[i]);
+  return run_cases(NULL, NULL);
 }

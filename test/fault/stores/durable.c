@@ -1,14 +1,6 @@
 /* durable.c - what umem_flush asks of the system: the bytes of the file, and once the name of a new
  * one. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <umem.h>
-
-#include "fault/inject.h"
-#include "temporary.h"
-#include "cases.h"
+#include "fault/trial.h"
 
 typedef umemStatusType Construct(void *ctx, char const *path, char const *mode);
 

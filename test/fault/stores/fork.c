@@ -1,23 +1,16 @@
 /* fork.c - a child may use the contexts of its parent, and ends without harm to it.
  *
  * Also while other threads of the parent are in the middle of anything: no lock stays taken. */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "fault/child.h"
 #include "fault/trial.h"
-#include "cases.h"
 
 enum { block = 20000, forks = UNDER_SANITIZER ? 10 : 50, thread_count = 4 };
 
 /* One context of the parent, with a block of its own and one that it leaves to its children. */
 typedef struct Shared {
   Trial trial;
-  Spans written;
   uintptr_t parents, childs;
   unsigned char bytes[block];
 } Shared;
@@ -28,8 +21,7 @@ static char const *const shared_places[shared_count] = {"host", "file r+", "file
 
 static void open_shared(Shared *shared, char const *name) {
   memset(shared, 0, sizeof *shared);
-  trial_prepare(&shared->trial, place_by_name(name), NULL, &shared->written);
-  REQUIRE(&shared->trial, trial_construct(&shared->trial) == umemOK);
+  trial_open(&shared->trial, place_by_name(name), NULL);
   shared->parents = trial_block(&shared->trial, shared->bytes, block);
   shared->childs = trial_block(&shared->trial, shared->bytes, block);
 }
@@ -37,9 +29,7 @@ static void open_shared(Shared *shared, char const *name) {
 static void close_shared(Shared *shared) {
   umem_free(shared->trial.ctx, shared->parents);
   umem_free(shared->trial.ctx, shared->childs);
-  umem_dtor(shared->trial.ctx);
-  REQUIRE(&shared->trial, umem_thread_status() == umemOK);
-  trial_finish(&shared->trial);
+  trial_close(&shared->trial);
 }
 
 /* ---- the child ---- */

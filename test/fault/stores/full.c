@@ -1,20 +1,9 @@
 /* full.c - no room, for real: limits of the process, and a file system that is full.
  *
  * Each case runs in a child, whose limits and mounts end with it. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "fault/child.h"
 #include "fault/trial.h"
-#include "cases.h"
 
 enum { room = 1 << 20, block = 100000, too_much = 4 << 20 };
 
@@ -156,32 +145,21 @@ TEST_CASE(file_longer_than_its_limit) {
 
 /* ---- a file system that is full ---- */
 
-/* A tmpfs of `room` bytes on a new folder, seen by this child alone; exits where that is
- * forbidden. */
-static void mount_small(char *folder, size_t size) {
-  temporary_name(folder, size);
-  EXPECT(mkdir(folder, 0700) == 0);
-  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-      mount("tmpfs", folder, "tmpfs", 0, "size=1m")) {
-    rmdir(folder);
-    _exit(child_not_permitted);
-  }
-  EXPECT(setenv("TMPDIR", folder, 1) == 0);
-}
+static SmallDisk disk;
 
-static void unmount_small(char const *folder) {
-  EXPECT(umount(folder) == 0);
-  EXPECT(rmdir(folder) == 0);
+/* A tmpfs of `room` bytes is where temporary files are. */
+static void mount_small(void) {
+  if (!small_disk_mount(&disk, "tmpfs", 1)) _exit(child_not_permitted);
+  EXPECT(setenv("TMPDIR", disk.folder, 1) == 0);
 }
 
 static void in_small_filesystem(void *argument) {
   static Case c;
-  char folder[200];
-  mount_small(folder, sizeof folder);
+  mount_small();
   c.place = argument;
   temporary_name(c.path, sizeof c.path);
   exhaust_place(&c, strerror(ENOSPC));
-  unmount_small(folder);
+  small_disk_unmount(&disk);
 }
 
 TEST_CASE(full_filesystem) {
@@ -195,8 +173,7 @@ TEST_CASE(full_filesystem) {
 /* A hole in an existing file gets its room when a block is laid over it. */
 static void in_hole(void *argument) {
   static Case c;
-  char folder[200];
-  mount_small(folder, sizeof folder);
+  mount_small();
   c.place = argument;
   temporary_name(c.path, sizeof c.path);
   int fd = open(c.path, O_RDWR | O_CREAT, 0600);
@@ -210,16 +187,15 @@ static void in_hole(void *argument) {
   expect_bytes(&c, adr, room / 2);
   umem_dtor(&c.own);
   unlink(c.path);
-  unmount_small(folder);
+  small_disk_unmount(&disk);
 }
 
 /* Without reservation, writing there may fail, and says so. */
 static void in_sparse_hole(void *argument) {
   static Case c;
-  char folder[200];
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.reserve = umemReserveNone;
-  mount_small(folder, sizeof folder);
+  mount_small();
   c.place = argument;
   temporary_name(c.path, sizeof c.path);
   int fd = open(c.path, O_RDWR | O_CREAT, 0600);
@@ -240,7 +216,7 @@ static void in_sparse_hole(void *argument) {
   EXPECT(file_length(c.path) == too_much);
   umem_dtor(&c.own);
   unlink(c.path);
-  unmount_small(folder);
+  small_disk_unmount(&disk);
 }
 
 TEST_CASE(full_filesystem_and_a_hole) {
@@ -253,8 +229,7 @@ TEST_CASE(full_filesystem_and_a_hole) {
 /* What a scratch file frees, another file can have at once. */
 static void scratch_gives_back(void *argument) {
   static Case scratch, other;
-  char folder[200];
-  mount_small(folder, sizeof folder);
+  mount_small();
   scratch.place = argument;
   other.place = place_by_name("file w+");
   temporary_name(other.path, sizeof other.path);
@@ -272,7 +247,7 @@ static void scratch_gives_back(void *argument) {
   umem_dtor(&scratch.own);
   umem_dtor(&other.own);
   unlink(other.path);
-  unmount_small(folder);
+  small_disk_unmount(&disk);
 }
 
 TEST_CASE(full_filesystem_and_a_scratch_file) {

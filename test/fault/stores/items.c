@@ -1,21 +1,7 @@
 /* items.c - copies of single items go through mapped pages, which can go away while they are
  * copied: another process cuts the file, or the disk is full. The process lives, and a status says
  * what has happened. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
 #include "fault/trial.h"
-#include "cases.h"
 
 enum { item = 16, stride = 400, count = 5000, length = count * stride, rounds = 60 };
 
@@ -102,8 +88,7 @@ static void copy_while_others_cut(bool mapped) {
     assert_non_null(strstr(umem_get_message(&ctx), "truncated by another process"));
     adr = renew(&ctx, adr);
   }
-  assert_int_equal(kill(other, SIGKILL), 0);
-  assert_int_equal(child_wait(other), -SIGKILL);
+  child_kill(other);
   assert_int_equal(whole + refused, rounds);
   assert_int_equal(truncate(path, length), 0);
   adr = renew(&ctx, adr);
@@ -121,23 +106,13 @@ TEST_CASE(others_cut_a_mapped_file) { copy_while_others_cut(true); }
 
 /* ---- a full disk ---- */
 
-/* A tmpfs of 1 MiB on a new folder, seen by this child alone; exits where that is forbidden. */
-static void mount_small(char *folder, size_t size) {
-  temporary_name(folder, size);
-  EXPECT(mkdir(folder, 0700) == 0);
-  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-      mount("tmpfs", folder, "tmpfs", 0, "size=1m")) {
-    rmdir(folder);
-    _exit(child_not_permitted);
-  }
-}
-
 /* The holes of a sparse file are filled until there is no page left. */
 static void fill_holes(void *mapped) {
   Any ctx;
-  char folder[200], path[256];
-  mount_small(folder, sizeof folder);
-  snprintf(path, sizeof path, "%s/a.bin", folder);
+  SmallDisk disk;
+  char path[256];
+  if (!small_disk_mount(&disk, "tmpfs", 1)) _exit(child_not_permitted);
+  snprintf(path, sizeof path, "%s/a.bin", disk.folder);
   EXPECT(umemHost_ctor(&host) == umemOK);
   open_own(&ctx, mapped != NULL, path, "w+", true);
   uintptr_t adr = umem_alloc(&ctx, length);
@@ -151,7 +126,7 @@ static void fill_holes(void *mapped) {
   umem_dtor(&ctx);
   umem_dtor(&host);
   unlink(path);
-  EXPECT(umount(folder) == 0 && rmdir(folder) == 0);
+  small_disk_unmount(&disk);
 }
 
 TEST_CASE(a_full_disk) {

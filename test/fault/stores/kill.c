@@ -1,19 +1,7 @@
 /* kill.c - the process is killed between two calls: what it had written is in the file, what was
  * there before is untouched, and the next writer can start at once. */
-#include <errno.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "fault/child.h"
 #include "fault/trial.h"
 
 enum { step_count = 12, block = 3000 };
@@ -150,15 +138,9 @@ static pid_t begin_job(Job *job, Place const *place) {
   assert_int_equal(pipe(job->go), 0);
   assert_int_equal(pipe(job->done), 0);
   pid_t child = child_start(work, job);
-  assert_true(child > 0);
   close(job->go[0]);
   close(job->done[1]);
   return child;
-}
-
-static void kill_child(pid_t child) {
-  kill(child, SIGKILL);
-  assert_int_equal(child_wait(child), -SIGKILL);
 }
 
 static void close_job(Job *job) {
@@ -179,7 +161,7 @@ static void kill_after(Place const *place, size_t steps) {
     assert_int_equal(read(job.done[0], &report, sizeof report), sizeof report);
     note(&expected, &report);
   }
-  kill_child(child);
+  child_kill(child);
   check_file(&job, &expected);
   close_job(&job);
 }
@@ -198,7 +180,7 @@ static void kill_at(Place const *place, long nanoseconds) {
   pid_t child = begin_job(&job, place);
   for (size_t step = 0; step < step_count; step++) assert_int_equal(write(job.go[1], "g", 1), 1);
   nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
-  kill_child(child);
+  child_kill(child);
   uintptr_t end = 0;
   while (read(job.done[0], &report, sizeof report) == sizeof report) {
     note(&expected, &report);
@@ -215,21 +197,13 @@ static void killed_at_any_time(void **state) {
 }
 
 int main(void) {
-  static char names[64][64];
-  struct CMUnitTest tests[64];
-  size_t count = 0;
   for (size_t i = 0; i < place_count; i++) {
     Place const *place = &places[i];
     bool writes = place->mode && !place->scratch && !place->adopts && !place->fresh &&
                   strcmp(place->mode, "r");
     if (!writes) continue;
-    void *argument = (void *)place;
-    snprintf(names[count], sizeof *names, "%s, killed between calls", place->name);
-    tests[count] = (struct CMUnitTest){names[count], killed_between_calls, NULL, NULL, argument};
-    count++;
-    snprintf(names[count], sizeof *names, "%s, killed at any time", place->name);
-    tests[count] = (struct CMUnitTest){names[count], killed_at_any_time, NULL, NULL, argument};
-    count++;
+    add_case(killed_between_calls, place, "%s, killed between calls", place->name);
+    add_case(killed_at_any_time, place, "%s, killed at any time", place->name);
   }
-  return _cmocka_run_group_tests("fault_kill", tests, count, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

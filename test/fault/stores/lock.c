@@ -1,16 +1,4 @@
 /* lock.c - one writer at a time, in this process or another; readers beside it. */
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "fault/child.h"
 #include "fault/trial.h"
 
 typedef union Any {
@@ -72,6 +60,8 @@ static int tear_down(void **state) {
   return unlink(path);
 }
 
+#define LOCK_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
 static bool file_is_untouched(void) {
   return read_file(path, found, old_size) == old_size && !memcmp(bytes, found, old_size);
 }
@@ -131,13 +121,11 @@ static void check_with_writer(Way const *first) {
   assert_true(can_write());
 }
 
-static void a_second_writer_is_refused(void **state) {
-  (void)state;
+LOCK_TEST(a_second_writer_is_refused) {
   for (size_t i = 0; i < writer_count; i++) check_with_writer(&writers[i]);
 }
 
-static void a_new_file_is_locked(void **state) {
-  (void)state;
+LOCK_TEST(a_new_file_is_locked) {
   for (size_t i = 0; i < writer_count; i++) {
     Any one, two;
     if (writers[i].mode[0] != 'w') continue;
@@ -150,8 +138,7 @@ static void a_new_file_is_locked(void **state) {
 }
 
 /* A writer that comes while others read. */
-static void readers_lock_nobody_out(void **state) {
-  (void)state;
+LOCK_TEST(readers_lock_nobody_out) {
   for (size_t i = 0; i < reader_count; i++) {
     Any reader;
     assert_int_equal(readers[i].open(&reader, path, readers[i].mode), umemOK);
@@ -161,8 +148,7 @@ static void readers_lock_nobody_out(void **state) {
 }
 
 /* What a writer has written, a reader that is already open sees. */
-static void readers_see_what_is_written(void **state) {
-  (void)state;
+LOCK_TEST(readers_see_what_is_written) {
   Any writer, reader;
   umemHost host;
   umemHost_ctor(&host);
@@ -188,28 +174,17 @@ static void hold(void *argument) {
   pause();
 }
 
-static void a_killed_writer_leaves_no_lock(void **state) {
-  (void)state;
+LOCK_TEST(a_killed_writer_leaves_no_lock) {
   int pipe_ends[2];
   char ready;
   assert_int_equal(pipe(pipe_ends), 0);
   pid_t child = child_start(hold, pipe_ends);
   assert_int_equal(read(pipe_ends[0], &ready, 1), 1);
   for (size_t i = 0; i < writer_count; i++) assert_true(is_refused(&writers[i]));
-  kill(child, SIGKILL);
-  assert_int_equal(child_wait(child), -SIGKILL);
+  child_kill(child);
   assert_true(can_write());
   close(pipe_ends[0]);
   close(pipe_ends[1]);
 }
 
-#define LOCK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      LOCK_TEST(a_second_writer_is_refused),     LOCK_TEST(a_new_file_is_locked),
-      LOCK_TEST(readers_lock_nobody_out),        LOCK_TEST(readers_see_what_is_written),
-      LOCK_TEST(a_killed_writer_leaves_no_lock),
-  };
-  return cmocka_run_group_tests_name("fault_lock", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,17 +1,9 @@
 /* pages.c - RAM that is mapped page by page while the system refuses to map it. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <umem.h>
-
+#include "fault/trial.h"
 #include "core/context.h"
-#include "fault/child.h"
-#include "fault/inject.h"
-#include "cases.h"
 
 enum { room = 8 };
 

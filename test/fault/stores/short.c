@@ -1,28 +1,15 @@
 /* short.c - transfers that move only a part, and calls that signals interrupt: all data is
  * identical, and no call fails. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
 #include "fault/scenarios.h"
 
 /* Runs all scenarios on the place in *state with what arm arms; those that would go through a
  * mapping, on a system without. Returns how often it struck. */
 static unsigned long run_all(Place const *place, char const *fault, void (*arm)(unsigned),
                              unsigned seed) {
-  static Spans written;
   unsigned long struck = 0;
   for (size_t i = 0; i < scenario_count; i++) {
     Trial trial;
-    written.count = 0;
-    trial_prepare(&trial, place, scenarios[i].peer, &written);
+    trial_prepare(&trial, place, scenarios[i].peer, NULL);
     trial.fault = fault;
     trial.nth = seed;
     if (scenario_begin(&trial, &scenarios[i])) {
@@ -60,8 +47,7 @@ static void interrupted_calls(void **state) {
 }
 
 /* Opening, flushing and removing, on a system without files that have no name. */
-static void interrupted_beginnings(void **state) {
-  (void)state;
+TEST_CASE(interrupted_beginnings) {
   char path[256];
   umemFile file;
   umemMMap mapping;
@@ -82,8 +68,7 @@ static void interrupted_beginnings(void **state) {
   }
 }
 
-static void an_interrupted_question_is_asked_again(void **state) {
-  (void)state;
+TEST_CASE(an_interrupted_question_is_asked_again) {
   umemFile file;
   umemInfo info = UMEM_INFO_INIT;
   assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
@@ -124,27 +109,14 @@ static void reserve_in_pieces(void *unused) {
   EXPECT(unlink(path) == 0);
 }
 
-static void signals_do_not_keep_space_from_being_reserved(void **state) {
-  (void)state;
+TEST_CASE(signals_do_not_keep_space_from_being_reserved) {
   child_run(reserve_in_pieces, NULL); /* killed when it does not end */
 }
 
 int main(void) {
-  static char names[64][64];
-  struct CMUnitTest tests[64];
-  size_t count = 0;
   for (size_t i = 0; i < place_count; i++) {
-    void *place = (void *)&places[i];
-    snprintf(names[count], sizeof *names, "short transfers on %s", places[i].name);
-    tests[count] = (struct CMUnitTest){names[count], short_transfers, NULL, NULL, place};
-    count++;
-    snprintf(names[count], sizeof *names, "interrupted calls on %s", places[i].name);
-    tests[count] = (struct CMUnitTest){names[count], interrupted_calls, NULL, NULL, place};
-    count++;
+    add_case(short_transfers, &places[i], "short transfers on %s", places[i].name);
+    add_case(interrupted_calls, &places[i], "interrupted calls on %s", places[i].name);
   }
-  tests[count++] = (struct CMUnitTest)cmocka_unit_test(interrupted_beginnings);
-  tests[count++] = (struct CMUnitTest)cmocka_unit_test(an_interrupted_question_is_asked_again);
-  tests[count++] =
-      (struct CMUnitTest)cmocka_unit_test(signals_do_not_keep_space_from_being_reserved);
-  return _cmocka_run_group_tests("fault_short", tests, count, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

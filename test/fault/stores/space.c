@@ -1,23 +1,7 @@
 /* space.c - disk space: what the file system has free is asked first, holes and file systems
  * without fallocate get theirs when a block is allocated, and who wants a sparse file says so. */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "fault/child.h"
-#include "fault/inject.h"
-#include "fault/small_disk.h"
 #include "fault/trial.h"
 
 #define MiB ((size_t)1 << 20)
@@ -270,7 +254,7 @@ static struct {
 enum {
   ground_count = sizeof grounds / sizeof *grounds,
   body_count = sizeof bodies / sizeof *bodies,
-  case_count = ground_count * body_count * 2
+  case_count_of_disks = ground_count * body_count * 2
 };
 
 static void in_child(void *number) {
@@ -290,20 +274,14 @@ static void on_small_disk(void **state) {
   if (!child_run(in_child, *state)) skip();
 }
 
-static void asked_first(void **state) {
-  (void)state;
+TEST_CASE(asked_first) {
   child_run(ask_first, (void *)(uintptr_t) false);
   child_run(ask_first, (void *)(uintptr_t) true);
 }
 
 int main(void) {
-  static char texts[case_count][80];
-  struct CMUnitTest tests[case_count + 1];
-  for (size_t i = 0; i < case_count; i++) {
-    snprintf(texts[i], sizeof *texts, "%s: %s, %s", grounds[i / body_count / 2].name,
+  for (size_t i = 0; i < case_count_of_disks; i++)
+    add_case(on_small_disk, (void *)(uintptr_t)i, "%s: %s, %s", grounds[i / body_count / 2].name,
              bodies[i / 2 % body_count].name, i % 2 ? "mapped" : "by calls");
-    tests[i] = (struct CMUnitTest){texts[i], on_small_disk, NULL, NULL, (void *)(uintptr_t)i};
-  }
-  tests[case_count] = (struct CMUnitTest)cmocka_unit_test(asked_first);
-  return _cmocka_run_group_tests("fault_space", tests, case_count + 1, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

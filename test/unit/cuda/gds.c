@@ -1,7 +1,7 @@
 /* gds.c - copies by GPUDirect Storage between files and GPUs: bytes, order, what is short, what
  * fails; on doubles of the runtime and of cuFile. gds_refusal.c has what cuFile does not do. */
 #include "gds_help.h"
-#include "fault/child.h"
+#include "child.h"
 #include "settings.h"
 
 #include <pthread.h>

@@ -1,23 +1,9 @@
 /* log.c - a umemLog that cannot begin, for whatever reason, leaves the log that was there as it
  * was; signals keep none from beginning. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/time.h>
-#include <unistd.h>
 
-#include "backends.h"
-#include "fault/child.h"
-#include "fault/inject.h"
+#include "fault/trial.h"
 #include "trace.h"
-#include "temporary.h"
-#include "cases.h"
 
 enum { small = 1 << 16, larger = 1 << 18, largest = 4 << 20, old_records = 200 };
 
@@ -32,7 +18,7 @@ typedef struct Content {
   size_t length;
 } Content;
 
-static Content read_file(void) {
+static Content read_log(void) {
   struct stat about;
   Content content = {NULL, 0};
   int fd = open(path, O_RDONLY);
@@ -45,7 +31,7 @@ static Content read_file(void) {
 }
 
 static void expect_content(Content const *expected) {
-  Content now = read_file();
+  Content now = read_log();
   EXPECT(now.length == expected->length && !memcmp(now.bytes, expected->bytes, now.length));
   free(now.bytes);
 }
@@ -79,47 +65,43 @@ static int names(void) {
   return count;
 }
 
-/* A folder on a file system of one megabyte, seen by this child alone; exits where that is
- * forbidden. */
-static void mount_small(char const *options) {
-  if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-      mount("tmpfs", folder, "tmpfs", 0, options)) {
-    rmdir(folder);
-    _exit(child_not_permitted);
-  }
-}
+static SmallDisk disk;
 
-static void make_folder(void) {
-  EXPECT(temporary_folder(folder, sizeof folder));
+/* On a tmpfs of so many MiB, which this child alone sees; 0: where temporary files are. */
+static void make_folder(unsigned mebibytes) {
+  if (!mebibytes)
+    EXPECT(temporary_folder(folder, sizeof folder));
+  else if (!small_disk_mount(&disk, "tmpfs", mebibytes))
+    _exit(child_not_permitted);
+  else
+    memcpy(folder, disk.folder, sizeof folder);
   snprintf(path, sizeof path, "%s/run.umem", folder);
   EXPECT(umemHost_ctor(&host) == umemOK);
 }
 
 static void remove_folder(void) {
   unlink(path);
-  EXPECT(rmdir(folder) == 0);
+  if (*disk.folder)
+    small_disk_unmount(&disk);
+  else
+    EXPECT(rmdir(folder) == 0);
   umem_dtor(&host);
 }
 
 /* ---- a full disk ---- */
 
 static void fill_disk(char *name, size_t size) {
-  static char const bytes[1 << 12];
-  snprintf(name, size, "%s/filling", folder);
-  int fd = open(name, O_WRONLY | O_CREAT, 0600);
-  EXPECT(fd >= 0);
-  while (write(fd, bytes, sizeof bytes) > 0) continue;
-  EXPECT(errno == ENOSPC && close(fd) == 0);
+  small_disk_fill(&disk, 0);
+  snprintf(name, size, "%s/filler", folder);
 }
 
 static void on_full_disk(void *unused) {
   (void)unused;
   char name[256];
-  make_folder();
-  mount_small("size=1m");
+  make_folder(1);
   EXPECT(begin(small) == umemOK);
   use_log();
-  Content const old = read_file();
+  Content const old = read_log();
   fill_disk(name, sizeof name);
   EXPECT(begin(larger) == umemMemoryError);
   EXPECT(strstr(umem_get_message(&log_), strerror(ENOSPC)));
@@ -135,7 +117,7 @@ static void on_full_disk(void *unused) {
   EXPECT(unlink(path) == 0);
   EXPECT(begin((uint64_t)1 << 40) == umemMemoryError && names() == 1);
   umem_dtor(&log_);
-  EXPECT(unlink(name) == 0 && umount(folder) == 0);
+  EXPECT(unlink(name) == 0);
   remove_folder();
 }
 
@@ -144,11 +126,10 @@ static void without_a_report(void *unused) {
   (void)unused;
   char name[256];
   struct stat about;
-  make_folder();
-  mount_small("size=1m");
+  make_folder(1);
   EXPECT(begin(small) == umemOK);
   use_log();
-  Content const old = read_file();
+  Content const old = read_log();
   fill_disk(name, sizeof name);
   EXPECT(truncate(name, (1 << 20) - small - 3 * 4096) == 0);
   int reserving = 0;
@@ -165,7 +146,7 @@ static void without_a_report(void *unused) {
     EXPECT(stat(path, &about) == 0 && about.st_blocks * 512 <= small);
   }
   EXPECT(reserving > 0);
-  EXPECT(unlink(name) == 0 && unlink(path) == 0 && umount(folder) == 0);
+  EXPECT(unlink(name) == 0 && unlink(path) == 0);
   remove_folder();
 }
 
@@ -194,7 +175,7 @@ static void each_call_fails(uint64_t old_bytes, uint64_t new_bytes, InjectCall l
       if (old_bytes) {
         EXPECT(begin(old_bytes) == umemOK);
         use_log();
-        old = read_file();
+        old = read_log();
       }
       inject_fail(calls[k], nth, EIO, true);
       inject_lacking(lacking, error);
@@ -226,7 +207,7 @@ static void every_call(void *unused) {
     InjectCall call;
     int error;
   } const lacks[] = {{callNone, 0}, {callReserve, EOPNOTSUPP}, {callNameless, EOPNOTSUPP}};
-  make_folder();
+  make_folder(0);
   for (int i = 0; i < 3; i++) {
     each_call_fails(0, small, lacks[i].call, lacks[i].error);
     each_call_fails(small, small, lacks[i].call, lacks[i].error);
@@ -267,7 +248,7 @@ static void begin_in_storm(int rounds, InjectCall lacking) {
 
 static void in_storm(void *unused) {
   (void)unused;
-  make_folder();
+  make_folder(0);
   begin_in_storm(40, callNone);
   begin_in_storm(10, callReserve);
   begin_in_storm(10, callNameless);
@@ -276,10 +257,8 @@ static void in_storm(void *unused) {
 
 static void in_storm_on_tmpfs(void *unused) {
   (void)unused;
-  make_folder();
-  mount_small("size=16m");
+  make_folder(16);
   begin_in_storm(40, callNone);
-  EXPECT(unlink(path) == 0 && umount(folder) == 0);
   remove_folder();
 }
 
