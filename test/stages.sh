@@ -26,7 +26,8 @@
 #   those that take a place, for places of GPUs, too.
 # - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; a part of the tests with
 #   the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
-# - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers.
+# - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers; tidy the files of the program umem
+#   by themselves.
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
@@ -374,7 +375,8 @@ stage_mpi() {
 
 stage_tidy() {
   # How each file is compiled; nothing is built. The option for TLS descriptors is one of GCC.
-  cmake --preset gcc -B "$build/tidy" -DUMEM_CUDA_PROGRAMS=OFF -DUMEM_HAS_TLS_DESCRIPTORS=OFF
+  cmake --preset gcc -B "$build/tidy" -DUMEM_CUDA_PROGRAMS=OFF -DUMEM_HAS_TLS_DESCRIPTORS=OFF \
+    -DUMEM_TOOL_TOGETHER=OFF
   mkdir -p "$build/tidy/units"
   python3 test/style/tidy.py "$build/tidy" "$build/tidy/units" "$jobs"
 }

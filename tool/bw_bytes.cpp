@@ -18,7 +18,7 @@ namespace umem::tool {
 
 /* ---- the pattern ---- */
 
-static constexpr std::size_t words = std::size_t(1) << 17; /* of a chunk: 1 MiB */
+static constexpr std::size_t chunk_words = std::size_t(1) << 17; /* of a chunk: 1 MiB */
 
 /* Each word has its number in the block, mixed so that all of its bytes change (a multiplication by
  * 2^64 over the golden ratio, as in Knuth's multiplicative hashing). */
@@ -46,11 +46,12 @@ static std::uintptr_t address(std::vector<std::uint64_t> const &chunk) {
 
 void fill_pattern(void *ctx, std::uintptr_t adr, std::uint64_t nbytes) {
   Ram ram;
-  std::vector<std::uint64_t> chunk(words);
-  for (std::uint64_t done = 0; done < nbytes; done += 8 * words) {
+  std::vector<std::uint64_t> chunk(chunk_words);
+  for (std::uint64_t done = 0; done < nbytes; done += 8 * chunk_words) {
     Interrupt::check();
     write_pattern(chunk, done / 8);
-    auto const part = static_cast<std::size_t>(std::min<std::uint64_t>(8 * words, nbytes - done));
+    auto const part =
+        static_cast<std::size_t>(std::min<std::uint64_t>(8 * chunk_words, nbytes - done));
     if (umem_copy_to(&ram.host, address(chunk), ctx, adr + static_cast<std::uintptr_t>(done),
                      part) != umemOK ||
         umem_synchronize(ctx) != umemOK)
@@ -60,11 +61,12 @@ void fill_pattern(void *ctx, std::uintptr_t adr, std::uint64_t nbytes) {
 
 std::optional<std::uint64_t> wrong_byte(void *ctx, std::uintptr_t adr, std::uint64_t nbytes) {
   Ram ram;
-  std::vector<std::uint64_t> expected(words), found(words);
-  for (std::uint64_t done = 0; done < nbytes; done += 8 * words) {
+  std::vector<std::uint64_t> expected(chunk_words), found(chunk_words);
+  for (std::uint64_t done = 0; done < nbytes; done += 8 * chunk_words) {
     Interrupt::check();
     write_pattern(expected, done / 8);
-    auto const part = static_cast<std::size_t>(std::min<std::uint64_t>(8 * words, nbytes - done));
+    auto const part =
+        static_cast<std::size_t>(std::min<std::uint64_t>(8 * chunk_words, nbytes - done));
     if (umem_copy_to(ctx, adr + static_cast<std::uintptr_t>(done), &ram.host, address(found),
                      part) != umemOK ||
         umem_synchronize(ctx) != umemOK)

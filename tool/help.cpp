@@ -4,14 +4,14 @@
 
 namespace umem::tool {
 
-static constexpr std::size_t column = 28; /* where descriptions begin */
+static constexpr std::size_t help_column = 28; /* where descriptions begin */
 
 static std::string list_of_options(Command const &command, bool positional, std::size_t columns) {
   std::string text;
   for (Option const &option : command.options(positional)) {
     std::string const value = option.value();
     std::string const head = "  " + option.words() + (value.empty() ? "" : ' ' + value);
-    text += entry(head, option.help(), column, columns);
+    text += entry(head, option.help(), help_column, columns);
   }
   return text.empty() ? text : (positional ? "\nPositionals:\n" : "\nOptions:\n") + text;
 }
@@ -29,7 +29,7 @@ std::string help_text(Command const &program, std::size_t columns) {
   std::vector<Command> const commands = shown.commands();
   if (!commands.empty()) text += "\nSubcommands:\n";
   for (Command const &command : commands)
-    text += entry("  " + command.name(), command.description(), column, columns);
+    text += entry("  " + command.name(), command.description(), help_column, columns);
   return text + '\n' + wrapped(program.footer(), 0, columns);
 }
 

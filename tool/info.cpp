@@ -6,7 +6,6 @@
 #include "output.hpp"
 #include "place.hpp"
 
-#include <cctype>
 #include <memory>
 #include <unistd.h>
 #include <vector>
@@ -100,11 +99,6 @@ static void print_machine(Json const &machine) {
   line("CUDA", cuda_answer(machine["cuda"]));
   line("GPUDirect Storage", answer(machine["gpudirect_storage"]));
   line("MPI", answer(machine["mpi"]));
-}
-
-static std::string upper(std::string text) {
-  for (char &c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
 }
 
 static void print_scheme(Json const &scheme) {

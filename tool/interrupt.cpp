@@ -9,8 +9,8 @@
 namespace umem::tool {
 
 static volatile std::sig_atomic_t came;
-static constexpr std::array<int, 3> numbers = {SIGINT, SIGTERM, SIGHUP};
-static std::array<struct sigaction, numbers.size()> before;
+static constexpr std::array<int, 3> caught_signals = {SIGINT, SIGTERM, SIGHUP};
+static std::array<struct sigaction, caught_signals.size()> actions_before;
 
 static unsigned depth; /* of Interrupts that exist */
 
@@ -21,19 +21,20 @@ void Interrupt::note(int number) {
 Interrupt::Interrupt() {
   if (depth++) return;
   came = 0;
-  for (std::size_t i = 0; i < numbers.size(); i++) {
+  for (std::size_t i = 0; i < caught_signals.size(); i++) {
     struct sigaction action = {};
     action.sa_handler = Interrupt::note;
     action.sa_flags = SA_RESTART;
-    sigaction(numbers[i], nullptr, &before[i]);
-    if (before[i].sa_handler != SIG_IGN)
-      sigaction(numbers[i], &action, nullptr); /* nohup ignores SIGHUP */
+    sigaction(caught_signals[i], nullptr, &actions_before[i]);
+    if (actions_before[i].sa_handler != SIG_IGN)
+      sigaction(caught_signals[i], &action, nullptr); /* nohup ignores SIGHUP */
   }
 }
 
 Interrupt::~Interrupt() {
   if (--depth) return;
-  for (std::size_t i = 0; i < numbers.size(); i++) sigaction(numbers[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < caught_signals.size(); i++)
+    sigaction(caught_signals[i], &actions_before[i], nullptr);
 }
 
 int Interrupt::signal() { return came; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -71,6 +72,11 @@ std::string plain(std::string const &text) {
   std::unique_ptr<char, void (*)(void *)> const owner(bytes, std::free);
   if (!is_complete) throw std::bad_alloc();
   return {bytes, size};
+}
+
+std::string upper(std::string text) {
+  for (char &c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
 }
 
 std::string size_text(std::uint64_t bytes) {

@@ -38,6 +38,9 @@ std::string clipped(std::string const &text, std::size_t limit);
 /* Names of files and contexts may hold anything: what would act on a terminal becomes \xNN. */
 std::string plain(std::string const &text);
 
+/* The text with letters of ASCII in upper case. */
+std::string upper(std::string text);
+
 /* "512 MiB", "1.5 GiB", "17 B". */
 std::string size_text(std::uint64_t bytes);
 

@@ -1,6 +1,7 @@
 #include "texts.hpp"
 
 #include "failure.hpp"
+#include "output.hpp"
 
 #include <cctype>
 #include <filesystem>
@@ -36,11 +37,6 @@ static std::string roff(std::string const &text) {
       escaped += c;
   }
   return escaped;
-}
-
-static std::string upper(std::string text) {
-  for (char &c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
 }
 
 /* The first sentence of a help, as man shows it after the name. */
@@ -100,20 +96,20 @@ std::string man_page(Command const &program, Command const *command) {
 /* ---- completions ---- */
 
 /* Writes a word and what it means into a list of a shell. */
-using Show = std::function<std::string(std::string const &word, std::string const &help)>;
+using ShellWord = std::function<std::string(std::string const &word, std::string const &help)>;
 
-static std::string command_words(Command const &top, Show const &show) {
+static std::string command_words(Command const &top, ShellWord const &shell_word) {
   std::string text;
   for (Command const &command : top.commands())
-    text += (text.empty() ? "" : " ") + show(command.name(), summary_of(command));
+    text += (text.empty() ? "" : " ") + shell_word(command.name(), summary_of(command));
   return text;
 }
 
-static std::string option_words(Command const &command, Show const &show) {
+static std::string option_words(Command const &command, ShellWord const &shell_word) {
   std::string text;
   for (Option const &option : command.options(false))
     for (std::string const &word : option.spellings())
-      text += (text.empty() ? "" : " ") + show(word, option.description());
+      text += (text.empty() ? "" : " ") + shell_word(word, option.description());
   return text;
 }
 
@@ -127,7 +123,7 @@ static std::string all_commands(Command const &program) {
 
 /* A program behind "--" has the completion of its own. */
 std::string bash_completion(Command const &program) {
-  Show const word_only = [](auto const &word, auto const &) { return word; };
+  ShellWord const word_only = [](auto const &word, auto const &) { return word; };
   std::string cases;
   walk(program, "", [&](std::string const &path, Command const &command) {
     std::string const commands = command_words(command, word_only);
