@@ -6,9 +6,8 @@
 #include "array_help.h"
 
 #include "array/array_conversion.h"
-#include "backends.h"
-#include "fake/doubles.h"
-#include "settings.h"
+#include "random.h"
+#include "unit/each_backend.h"
 
 enum {
   most_elements = 400,
@@ -17,17 +16,9 @@ enum {
   most_bytes = 3 * most_elements * most_size
 };
 
-static umemHost host;
-static umemStatusType status;
 static uint64_t seed;
 
-static uint64_t next_random(void) { /* splitmix64: Steele, Lea, Flood 2014 */
-  uint64_t z = seed += 0x9E3779B97F4A7C15u;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-  return z ^ z >> 31;
-}
-static int64_t below(int64_t bound) { return (int64_t)(next_random() % (uint64_t)bound); }
+static int64_t draw(int64_t bound) { return (int64_t)below(&seed, (size_t)bound); }
 
 static umemElementType const reals[] = {
     umemBool,   umemInt8,   umemInt16,   umemInt32,    umemInt64,   umemUInt8,  umemUInt16,
@@ -36,10 +27,10 @@ static umemElementType const complexes[] = {UMEM_ELEMENT(umemCodeComplex, 32, 1)
                                             umemComplex128};
 
 static void draw_types(umemElementType *from, umemElementType *to) {
-  bool complex = below(5) == 0;
-  *from = complex ? complexes[below(3)] : reals[below(13)];
-  *to = complex ? complexes[below(3)] : reals[below(13)];
-  if (below(8) == 0 && !complex) { /* two lanes */
+  bool complex = draw(5) == 0;
+  *from = complex ? complexes[draw(3)] : reals[draw(13)];
+  *to = complex ? complexes[draw(3)] : reals[draw(13)];
+  if (draw(8) == 0 && !complex) { /* two lanes */
     *from += 65536;
     *to += 65536;
   }
@@ -57,19 +48,19 @@ typedef struct Part {
 static int64_t draw_strides(int rank, int64_t const *shape, int64_t size, int64_t *strides,
                             int64_t *base) {
   int axes[most_rank];
-  int64_t span = size + (below(3) == 0 ? below(9) : 0);
+  int64_t span = size + (draw(3) == 0 ? draw(9) : 0);
   *base = 0;
   for (int k = 0; k < rank; k++) axes[k] = k;
   for (int k = rank - 1; k > 0; k--) {
-    int j = below(3) ? k : (int)below(k + 1), axis = axes[k];
+    int j = draw(3) ? k : (int)draw(k + 1), axis = axes[k];
     axes[k] = axes[j];
     axes[j] = axis;
   }
   for (int k = rank - 1; k >= 0; k--) {
     strides[axes[k]] = span;
     if (shape[axes[k]]) span *= shape[axes[k]];
-    if (below(4) == 0) span += below(3) * size;
-    if (below(4) == 0 && shape[axes[k]]) {
+    if (draw(4) == 0) span += draw(3) * size;
+    if (draw(4) == 0 && shape[axes[k]]) {
       *base += (shape[axes[k]] - 1) * strides[axes[k]];
       strides[axes[k]] = -strides[axes[k]];
     }
@@ -80,10 +71,10 @@ static int64_t draw_strides(int rank, int64_t const *shape, int64_t size, int64_
 static void draw_shape(int *rank, int64_t *shape) {
   int64_t elements;
   do {
-    *rank = (int)below(most_rank + 1);
+    *rank = (int)draw(most_rank + 1);
     elements = 1;
     for (int k = 0; k < *rank; k++) {
-      shape[k] = below(20) ? 1 + below(below(3) ? 6 : 200) : 0;
+      shape[k] = draw(20) ? 1 + draw(draw(3) ? 6 : 200) : 0;
       elements *= shape[k] ? shape[k] : 1;
     }
   } while (elements > most_elements);
@@ -127,15 +118,15 @@ static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
   int64_t shape[most_rank], other_shape[most_rank], end;
   umemElementType from_type, to_type;
   draw_types(&from_type, &to_type);
-  if (below(4) == 0) to_type = from_type;
+  if (draw(4) == 0) to_type = from_type;
   draw_shape(&rank, shape);
   other_rank = rank;
   memcpy(other_shape, shape, sizeof shape);
-  if (below(4) == 0) draw_shape(&other_rank, other_shape);
+  if (draw(4) == 0) draw_shape(&other_rank, other_shape);
   uintptr_t src = umem_alloc(one, most_bytes), dst = together ? src : umem_alloc(other, most_bytes);
   if (together) other = one;
   for (size_t i = 0; i < most_bytes; i += 8) {
-    uint64_t bits = next_random();
+    uint64_t bits = random64(&seed);
     memcpy(source + i, &bits, sizeof bits);
   }
   memcpy(source_before, source, sizeof source);
@@ -145,13 +136,13 @@ static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
   assert_ok(umem_synchronize(one));
   assert_ok(umem_synchronize(other));
   Part from = part_of(one, src, from_type, rank, shape, 0, &end);
-  Part to = part_of(other, dst, to_type, other_rank, other_shape, together ? below(8) : 0, &end);
+  Part to = part_of(other, dst, to_type, other_rank, other_shape, together ? draw(8) : 0, &end);
   int64_t elements = umemArray_elements(from.array), others = umemArray_elements(to.array);
   int64_t least = elements < others ? elements : others;
-  int64_t count = below(3) ? least : below(least + 1);
-  int64_t at = below(others - count + 1), of = below(elements - count + 1);
+  int64_t count = draw(3) ? least : draw(least + 1);
+  int64_t at = draw(others - count + 1), of = draw(elements - count + 1);
   convert_model(&to, &from, at, of, count);
-  if (from_type != to_type || below(3) == 0)
+  if (from_type != to_type || draw(3) == 0)
     umemArray_convert(to.array, from.array, at, of, count, &status);
   else if (count == elements && umemArray_is_same_shape(to.array, from.array))
     umemArray_assign(to.array, from.array, &status);
@@ -166,8 +157,7 @@ static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
     if (found[i] != target[i])
       fail_msg("%s to %s, seed %ju: 0x%x to 0x%x, byte %zu", umem_get_device_name(one),
                umem_get_device_name(other), (uintmax_t)seed, from_type, to_type, i);
-  umemArray_release(from.array);
-  umemArray_release(to.array);
+  RELEASE(from.array, to.array);
   umem_free(one, src);
   if (!together) umem_free(other, dst);
 }
@@ -179,38 +169,21 @@ static int rounds_of(umemVirtual *ctx) {
   return ctx->host == ctx && all ? all / 2 + each : each;
 }
 
-TEST_CASE(every_context_is_as_the_model) {
-  doubles_use();
-  assert_ok(umemHost_ctor(&host));
-  for (size_t i = 0; i < backend_count; i++) {
-    Backend const *row = &backends[i];
-    if (setting_leaves_out(row->name)) continue;
-    umemVirtual *ctx = row->open();
-    if (!ctx && (row->traits & backendMayLack)) {
-      umem_thread_clear();
-      continue;
-    }
-    assert_non_null(ctx);
-    int rounds = rounds_of(ctx);
-    for (int round = 0; round < rounds; round++) {
-      seed = i << 32 | (unsigned)round;
-      convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx,
-                   round % 5 == 0);
-    }
-    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
-    row->close(ctx);
+static void compare(Backend const *row, umemVirtual *ctx) {
+  int rounds = rounds_of(ctx);
+  for (int round = 0; round < rounds; round++) {
+    seed = (uint64_t)(row - backends) << 32 | (unsigned)round;
+    convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx, round % 5 == 0);
   }
-  umem_dtor(&host);
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
 }
+
+TEST(every_context_is_as_the_model) { assert_true(for_each_backend(compare) > 0); }
 
 /* ---- large ones ---- */
 
 /* Many threads and blocks; rows with gaps and a transpose. */
-TEST_CASE(large_arrays_convert) {
+TEST(large_arrays_convert) {
   enum { rows = 1100, columns = 1500 };
-  assert_ok(umemHost_ctor(&host));
   int64_t const shape[] = {rows, columns}, turned[] = {columns, rows};
   umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
   umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, turned, NULL, &status);
@@ -230,15 +203,12 @@ TEST_CASE(large_arrays_convert) {
         assert_true(to[(100 + j) * rows + i] == from[i * columns + 1399 - j]);
   }
   assert_ok(umem_set_threads(0));
-  umemArray *handles[] = {src, dst, all, doubles, ints};
-  for (int i = 0; i < 5; i++) umemArray_release(handles[i]);
-  umem_dtor(&host);
+  RELEASE(src, dst, all, doubles, ints);
 }
 
 /* Rows of both sides, shared among threads that get unequal parts. */
-TEST_CASE(large_rows_convert) {
+TEST(large_rows_convert) {
   enum { rows = 900, columns = 1501 };
-  assert_ok(umemHost_ctor(&host));
   int64_t const shape[] = {rows, columns};
   umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
   umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, shape, NULL, &status);
@@ -256,18 +226,14 @@ TEST_CASE(large_rows_convert) {
         assert_true(to[i * columns + j] == from[i * columns + columns - 1 - j]);
   }
   assert_ok(umem_set_threads(0));
-  umemArray_release(back);
-  umemArray_release(doubles);
-  umemArray_release(ints);
-  umem_dtor(&host);
+  RELEASE(back, doubles, ints);
 }
 
 /* More than a buffer, from a file to a file. */
-TEST_CASE(large_files_convert) {
+TEST(large_files_convert) {
   enum { count = 2500000 };
   umemFile file;
   int64_t const shape = count;
-  assert_ok(umemHost_ctor(&host));
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   umemArray *ints = umemArray_create(&host, umemInt32, 1, &shape, NULL, &status);
   umemArray *drawn = umemArray_create(&host, umemFloat, 1, &shape, NULL, &status);
@@ -286,16 +252,13 @@ TEST_CASE(large_files_convert) {
   float const *y = umemArray_host_pointer(drawn, false, &status);
   assert_ok(status);
   for (int i = 0; i < count; i++) assert_true(y[i] == (float)x[i]);
-  umemArray *handles[] = {back, doubles, kept, drawn, ints};
-  for (int i = 0; i < 5; i++) umemArray_release(handles[i]);
+  RELEASE(back, doubles, kept, drawn, ints);
   umem_dtor(&file);
-  umem_dtor(&host);
 }
 
 /* ---- refusals ---- */
 
-TEST_CASE(wrong_calls_are_refused) {
-  assert_ok(umemHost_ctor(&host));
+TEST(wrong_calls_are_refused) {
   int64_t const ten = 10;
   double const one = 1;
   umemArray *a = umemArray_full(&host, umemDouble, 1, &ten, NULL, &one, &status);
@@ -304,21 +267,18 @@ TEST_CASE(wrong_calls_are_refused) {
   umemArray *fixed = umemArray_alias(b, &status);
   umemArray_set_read_only(fixed, true, &status);
   int32_t const *values = umemArray_host_pointer(b, false, &status);
-  umemArray_convert(b, NULL, 0, 0, 1, &status);
-  expect_failure(umemValueError, "umemArray_convert: the source array is NULL");
-  umemArray_convert(NULL, a, 0, 0, 1, &status);
-  expect_failure(umemValueError, "the destination array is NULL");
-  umemArray_convert(fixed, a, 0, 0, 10, &status);
-  expect_failure(umemNotSupportedError, "the destination array is read-only");
-  umemArray_convert(z, a, 0, 0, 10, &status);
-  expect_failure(umemTypeError, "there is no conversion of float64 to complex128");
-  umemArray_convert(b, a, 1, 0, 10, &status);
-  expect_failure(umemIndexError,
-                 "10 elements from 1 on are outside of the destination, which has 10");
-  umemArray_convert(b, a, 0, 5, 6, &status);
-  expect_failure(umemIndexError, "the source");
-  umemArray_convert(b, a, -1, 0, 1, &status);
-  expect_failure(umemIndexError, "the destination");
+  FAILS(umemArray_convert(b, NULL, 0, 0, 1, &status), umemValueError,
+        "umemArray_convert: the source array is NULL");
+  FAILS(umemArray_convert(NULL, a, 0, 0, 1, &status), umemValueError,
+        "the destination array is NULL");
+  FAILS(umemArray_convert(fixed, a, 0, 0, 10, &status), umemNotSupportedError,
+        "the destination array is read-only");
+  FAILS(umemArray_convert(z, a, 0, 0, 10, &status), umemTypeError,
+        "there is no conversion of float64 to complex128");
+  FAILS(umemArray_convert(b, a, 1, 0, 10, &status), umemIndexError,
+        "10 elements from 1 on are outside of the destination, which has 10");
+  FAILS(umemArray_convert(b, a, 0, 5, 6, &status), umemIndexError, "the source");
+  FAILS(umemArray_convert(b, a, -1, 0, 1, &status), umemIndexError, "the destination");
   status = umemIOError;
   umemArray_convert(b, a, 0, 0, 10, &status);
   assert_int_equal(status, umemIOError);
@@ -328,15 +288,12 @@ TEST_CASE(wrong_calls_are_refused) {
   umemArray_convert(b, a, 2, 0, 3, &status);
   assert_ok(status);
   for (int i = 0; i < 10; i++) assert_int_equal(values[i], i >= 2 && i < 5);
-  umemArray *all[] = {a, b, z, fixed};
-  for (int i = 0; i < 4; i++) umemArray_release(all[i]);
-  umem_dtor(&host);
+  RELEASE(a, b, z, fixed);
 }
 
 /* ---- numbers out of range ---- */
 
-TEST_CASE(numbers_out_of_range_wrap_where_asked) {
-  assert_ok(umemHost_ctor(&host));
+TEST(numbers_out_of_range_wrap_where_asked) {
   int64_t const six = 6;
   double const zero = 0, values[] = {300.75, -1.5, -129, 4294967296.0 + 7, 1e300, 0.0 / zero};
   umemArray *a = umemArray_create(&host, umemDouble, 1, &six, NULL, &status);
@@ -352,11 +309,9 @@ TEST_CASE(numbers_out_of_range_wrap_where_asked) {
   int8_t const nearest[] = {127, -1, -128, 127, 127, 0};
   assert_memory_equal(umemArray_host_pointer(b, false, &status), nearest, sizeof nearest);
   assert_ok(status);
-  umemArray_convert_wrapping(NULL, a, 0, 0, 1, &status);
-  expect_failure(umemValueError, "umemArray_convert_wrapping: the destination array is NULL");
-  umemArray *all[] = {a, b, c};
-  for (int i = 0; i < 3; i++) umemArray_release(all[i]);
-  umem_dtor(&host);
+  FAILS(umemArray_convert_wrapping(NULL, a, 0, 0, 1, &status), umemValueError,
+        "umemArray_convert_wrapping: the destination array is NULL");
+  RELEASE(a, b, c);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

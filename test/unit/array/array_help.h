@@ -1,29 +1,78 @@
-/* array_help.h - what the tests of umem/array.h share. */
+/* array_help.h - what the tests of arrays share: RAM, a status, and doubles for GPUs. */
 #ifndef UMEM_TEST_ARRAY_HELP_H
 #define UMEM_TEST_ARRAY_HELP_H
-
-#include "cases.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <umem.h>
 
+#include "fake/doubles.h"
+#include "workers.h"
+
 #define assert_ok(call) assert_int_equal((call), umemOK)
+
+static umemHost host;
+static umemStatusType status;
+
+static inline int set_up(void **state) {
+  (void)state;
+  doubles_use();
+  umem_thread_clear();
+  status = umemOK;
+  return umemHost_ctor(&host) != umemOK;
+}
+
+/* No failure may be left. */
+static inline int tear_down(void **state) {
+  (void)state;
+  if (!umem_is_ok(&host)) fail_msg("%s", umem_get_message(&host));
+  umem_dtor(&host);
+  char const *complaint = doubles_complaint();
+  if (complaint) fail_msg("%s", complaint);
+  return status != umemOK || umem_thread_status() != umemOK;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 #define SHAPE(...)                                                                                 \
   (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
 
-/* That the last failure of the thread is this one, and is what the call has stored in *status;
- * forgets both. */
-static inline void expect_failure_at(umemStatusType type, char const *words, umemStatusType *status,
-                                     int line) {
-  if (umem_thread_status() != type || *status != type || !strstr(umem_thread_message(), words))
-    fail_msg("line %d: %s, \"%s\"; expected %s with \"%s\"", line, umem_get_status_name(*status),
-             umem_thread_message(), umem_get_status_name(type), words);
-  umem_thread_clear();
-  *status = umemOK;
+/* Releases these arrays. */
+#define RELEASE(...)                                                                               \
+  release_all((umemArray *[]){__VA_ARGS__}, sizeof(umemArray *[]){__VA_ARGS__} / sizeof(void *))
+static inline void release_all(umemArray *const *arrays, size_t count) {
+  for (size_t i = 0; i < count; i++) umemArray_release(arrays[i]);
 }
-#define expect_failure(type, words) expect_failure_at((type), (words), &status, __LINE__)
+
+static inline bool can(void const *ctx, unsigned capabilities) {
+  return (((umemVirtual const *)ctx)->capabilities & capabilities) == capabilities;
+}
+
+/* ---- failures ---- */
+
+static inline void forget_failure(void) {
+  umem_clear_status(&host);
+  umem_thread_clear();
+  status = umemOK;
+}
+
+/* That the last failure of the thread is this one, and is what the call has stored in status;
+ * forgets it. */
+static inline void expect_failure_at(umemStatusType type, char const *words, int line) {
+  if (umem_thread_status() != type || status != type || !strstr(umem_thread_message(), words))
+    fail_msg("line %d: %s, \"%s\"; expected %s with \"%s\"", line, umem_get_status_name(status),
+             umem_thread_message(), umem_get_status_name(type), words);
+  forget_failure();
+}
+#define expect_failure(type, words) expect_failure_at((type), (words), __LINE__)
+
+/* That this call fails so; one that returns something returns NULL or false. */
+#define FAILS(call, type, words)                                                                   \
+  do {                                                                                             \
+    call;                                                                                          \
+    expect_failure(type, words);                                                                   \
+  } while (0)
+#define REFUSES(call, type, words) FAILS(assert_true(!(call)), type, words)
 
 #endif

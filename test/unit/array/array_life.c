@@ -2,22 +2,11 @@
 #include "array_help.h"
 #include "returns_null.h"
 
-static umemHost host;
-static umemStatusType status;
-
-static int set_up(void **state) {
-  (void)state;
-  umem_thread_clear();
-  status = umemOK;
-  return umemHost_ctor(&host) != umemOK;
+static umemStatsFigures figures_of(umemStats *stats) {
+  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemStats_get(stats, &figures));
+  return figures;
 }
-static int tear_down(void **state) {
-  (void)state;
-  umem_dtor(&host);
-  return status != umemOK || umem_thread_status() != umemOK;
-}
-
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 /* ---- made ---- */
 
@@ -69,13 +58,11 @@ TEST(rank_0_is_one_element) {
 
 TEST(no_elements_have_no_memory) {
   umemStats stats;
-  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   umemArray *a = umemArray_zeros(&stats, umemInt32, SHAPE(3, 0, INT64_MAX), NULL, &status);
   assert_int_equal(umemArray_elements(a), 0);
   assert_true(umemArray_is_c_contiguous(a));
-  assert_ok(umemStats_get(&stats, &figures));
-  assert_int_equal(figures.total_count, 0);
+  assert_int_equal(figures_of(&stats).total_count, 0);
   umemArray_clear(a, &status);
   umemArray_fill(a, &status, &status);
   assert_null(umemArray_host_pointer(a, true, &status));
@@ -86,10 +73,7 @@ TEST(no_elements_have_no_memory) {
   umemArray *part = umemArray_slice(a, 0, 1, 2, 1, &status);
   assert_int_equal(umemArray_extent(part, 0), 2);
   assert_ok(status);
-  umemArray_release(part);
-  umemArray_release(flat);
-  umemArray_release(copy);
-  umemArray_release(a);
+  RELEASE(part, flat, copy, a);
   umem_dtor(&stats);
 }
 
@@ -102,8 +86,7 @@ TEST(strides_are_taken_as_they_are) {
   float *first = umemArray_host_pointer(r, true, &status);
   for (int i = 0; i < 3; i++)
     for (int j = 0; j < 4; j++) assert_true(first[-8 * i - j] == 0);
-  umemArray_release(r);
-  umemArray_release(f);
+  RELEASE(r, f);
 
   umemArray *one =
       umemArray_zeros(&host, umemFloat, SHAPE(1, 4, 1), (int64_t[]){99, 4, -7}, &status);
@@ -113,32 +96,33 @@ TEST(strides_are_taken_as_they_are) {
 
 TEST(bad_arrays_are_refused) {
   int64_t const huge = (int64_t)1 << 62;
-  assert_null(umemArray_create(NULL, umemInt8, SHAPE(1), NULL, &status));
-  expect_failure(umemValueError, "");
-  assert_null(umemArray_create(&host, 0, SHAPE(1), NULL, &status));
-  expect_failure(umemTypeError, "no type of elements");
-  assert_null(umemArray_create(&host, umemInt8, -1, NULL, NULL, &status));
-  expect_failure(umemValueError, "rank -1 is not in 0 ... 32");
-  assert_null(umemArray_create(&host, umemInt8, 33, (int64_t[33]){0}, NULL, &status));
-  expect_failure(umemValueError, "rank 33");
-  assert_null(umemArray_create(&host, umemInt8, 2, NULL, NULL, &status));
-  expect_failure(umemValueError, "no shape");
-  assert_null(umemArray_create(&host, umemInt8, SHAPE(2, -3), NULL, &status));
-  expect_failure(umemValueError, "extent -3 of dimension 1");
-  assert_null(umemArray_create(&host, umemInt16, SHAPE(huge, 2), NULL, &status));
-  expect_failure(umemValueError, "address space");
-  assert_null(umemArray_create(&host, umemInt16, SHAPE(huge, 1), NULL, &status));
-  expect_failure(umemValueError, "address space");
-  assert_null(umemArray_create(&host, umemInt8, SHAPE(3), (int64_t[]){INT64_MAX}, &status));
-  expect_failure(umemValueError, "address space");
-  assert_null(
-      umemArray_create(&host, umemInt8, SHAPE(2, 2), (int64_t[]){INT64_MIN, INT64_MIN}, &status));
-  expect_failure(umemValueError, "address space");
-  assert_null(umemArray_create(&host, umemInt8, SHAPE(huge), NULL, &status));
-  expect_failure(umemMemoryError, "");
-  assert_null(umemArray_full(&host, umemInt8, SHAPE(3), NULL, NULL, &status));
-  expect_failure(umemValueError, "value is NULL");
-  umem_clear_status(&host);
+  struct {
+    void *ctx;
+    umemElementType type;
+    int rank;
+    int64_t const *shape, *strides;
+    umemStatusType failure;
+    char const *words;
+  } const rows[] = {
+      {NULL, umemInt8, SHAPE(1), NULL, umemValueError, ""},
+      {&host, 0, SHAPE(1), NULL, umemTypeError, "no type of elements"},
+      {&host, umemInt8, -1, NULL, NULL, umemValueError, "rank -1 is not in 0 ... 32"},
+      {&host, umemInt8, 33, (int64_t[33]){0}, NULL, umemValueError, "rank 33"},
+      {&host, umemInt8, 2, NULL, NULL, umemValueError, "no shape"},
+      {&host, umemInt8, SHAPE(2, -3), NULL, umemValueError, "extent -3 of dimension 1"},
+      {&host, umemInt16, SHAPE(huge, 2), NULL, umemValueError, "address space"},
+      {&host, umemInt16, SHAPE(huge, 1), NULL, umemValueError, "address space"},
+      {&host, umemInt8, SHAPE(3), (int64_t[]){INT64_MAX}, umemValueError, "address space"},
+      {&host, umemInt8, SHAPE(2, 2), (int64_t[]){INT64_MIN, INT64_MIN}, umemValueError, "address"},
+      {&host, umemInt8, SHAPE(huge), NULL, umemMemoryError, ""},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_null(umemArray_create(rows[i].ctx, rows[i].type, rows[i].rank, rows[i].shape,
+                                 rows[i].strides, &status));
+    expect_failure(rows[i].failure, rows[i].words);
+  }
+  REFUSES(umemArray_full(&host, umemInt8, SHAPE(3), NULL, NULL, &status), umemValueError,
+          "value is NULL");
 }
 
 /* ---- the status ---- */
@@ -188,21 +172,16 @@ TEST(a_call_without_status_is_on_its_own) {
 
 TEST(memory_goes_with_the_last_array) {
   umemStats stats;
-  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   umemArray *a = umemArray_zeros(&stats, umemInt, SHAPE(4, 4), NULL, &status);
   umemArray *row = umemArray_select(a, 0, 1, &status);
   umemArray *cell = umemArray_select(row, 0, 2, &status);
   assert_ptr_equal(umemArray_retain(a), a);
-  umemArray_release(a);
-  umemArray_release(row);
-  umemArray_release(a);
-  assert_ok(umemStats_get(&stats, &figures));
-  assert_int_equal(figures.current_count, 1);
+  RELEASE(a, row, a);
+  assert_int_equal(figures_of(&stats).current_count, 1);
   assert_true(*(int *)umemArray_host_pointer(cell, true, &status) == 0);
   umemArray_release(cell);
-  assert_ok(umemStats_get(&stats, &figures));
-  assert_int_equal(figures.current_count, 0);
+  assert_int_equal(figures_of(&stats).current_count, 0);
   umem_dtor(&stats);
 }
 
@@ -234,32 +213,27 @@ TEST(memory_is_taken_over) {
   assert_int_equal(released, 0);
   umemArray_release(b);
   assert_int_equal(released, 1);
-  assert_null(umemArray_take(&host, 0, umemInt, SHAPE(2), NULL, count_release, &released, &status));
-  expect_failure(umemValueError, "no elements can be at address 0x0 of Host");
+  REFUSES(umemArray_take(&host, 0, umemInt, SHAPE(2), NULL, count_release, &released, &status),
+          umemValueError, "no elements can be at address 0x0 of Host");
   assert_int_equal(released, 1);
-  umem_clear_status(&host);
 
   umemStats stats;
-  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   uintptr_t adr = umem_alloc(&stats, 8);
   umemArray_release(umemArray_take(&stats, adr, umemInt, SHAPE(2), NULL, NULL, NULL, &status));
-  assert_ok(umemStats_get(&stats, &figures));
-  assert_int_equal(figures.current_count, 0);
+  assert_int_equal(figures_of(&stats).current_count, 0);
   umem_dtor(&stats);
 }
 
 TEST(foreign_addresses_are_checked) {
-  assert_null(umemArray_borrow(&host, 0, umemInt, SHAPE(1), NULL, &status));
-  expect_failure(umemValueError, "0x0");
-  assert_null(umemArray_borrow(&host, 64, umemInt, SHAPE(100), (int64_t[]){-4}, &status));
-  expect_failure(umemValueError, "0x40");
-  assert_null(umemArray_borrow(&host, UINTPTR_MAX - 8, umemInt, SHAPE(3), NULL, &status));
-  expect_failure(umemValueError, "no elements");
+  REFUSES(umemArray_borrow(&host, 0, umemInt, SHAPE(1), NULL, &status), umemValueError, "0x0");
+  REFUSES(umemArray_borrow(&host, 64, umemInt, SHAPE(100), (int64_t[]){-4}, &status),
+          umemValueError, "0x40");
+  REFUSES(umemArray_borrow(&host, UINTPTR_MAX - 8, umemInt, SHAPE(3), NULL, &status),
+          umemValueError, "no elements");
   umemArray *none = umemArray_borrow(&host, 0, umemInt, SHAPE(0), NULL, &status);
   assert_non_null(none);
   umemArray_release(none);
-  umem_clear_status(&host);
 }
 
 /* ---- read-only ---- */
@@ -272,42 +246,33 @@ TEST(read_only_arrays_are_not_written) {
   umemArray *view = umemArray_slice(a, 0, 0, 2, 1, &status);
   assert_true(umemArray_is_read_only(a) && umemArray_is_read_only(view));
   assert_false(umemArray_is_read_only(b));
-  umemArray_clear(view, &status);
-  expect_failure(umemNotSupportedError, "read-only");
-  umemArray_fill(view, values, &status);
-  expect_failure(umemNotSupportedError, "read-only");
-  umemArray_assign(a, b, &status);
-  expect_failure(umemNotSupportedError, "umemArray_assign: the destination array is read-only");
+  FAILS(umemArray_clear(view, &status), umemNotSupportedError, "read-only");
+  FAILS(umemArray_fill(view, values, &status), umemNotSupportedError, "read-only");
+  FAILS(umemArray_assign(a, b, &status), umemNotSupportedError,
+        "umemArray_assign: the destination array is read-only");
   umemArray_set_read_only(a, false, &status);
-  umemArray_assign(a, view, &status);
-  expect_failure(umemValueError, "the source has shape (2,), the destination (4,)");
+  FAILS(umemArray_assign(a, view, &status), umemValueError,
+        "the source has shape (2,), the destination (4,)");
   umemArray_set_read_only(a, true, &status);
-  umemArray_assign(a, NULL, &status);
-  expect_failure(umemValueError, "the source array is NULL");
-  umemArray_assign(NULL, a, &status);
-  expect_failure(umemValueError, "the destination array is NULL");
-  umemArray_copy_contents(a, b, 0, 0, 1, &status);
-  expect_failure(umemNotSupportedError, "the destination array is read-only");
-  assert_null(umemArray_host_pointer(a, true, &status));
-  expect_failure(umemNotSupportedError, "read-only");
+  FAILS(umemArray_assign(a, NULL, &status), umemValueError, "the source array is NULL");
+  FAILS(umemArray_assign(NULL, a, &status), umemValueError, "the destination array is NULL");
+  FAILS(umemArray_copy_contents(a, b, 0, 0, 1, &status), umemNotSupportedError,
+        "the destination array is read-only");
+  REFUSES(umemArray_host_pointer(a, true, &status), umemNotSupportedError, "read-only");
   assert_ptr_equal(umemArray_host_pointer(a, false, &status), values);
-  umemArray_set_read_only(view, false, &status);
-  expect_failure(umemNotSupportedError, "stays read-only");
+  FAILS(umemArray_set_read_only(view, false, &status), umemNotSupportedError, "stays read-only");
   umemArray_set_read_only(a, false, &status);
   umemArray_clear(a, &status);
   assert_true(values[3] == 0);
-  umemArray_release(view);
-  umemArray_release(b);
-  umemArray_release(a);
+  RELEASE(view, b, a);
 }
 
 /* ---- pointers ---- */
 
 TEST(no_gpu_uses_plain_memory) {
   umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(4), NULL, &status);
-  assert_null(umemArray_device_pointer(a, false, &status));
-  expect_failure(umemNotSupportedError, "a GPU cannot read the memory of Host");
-  umem_clear_status(&host);
+  REFUSES(umemArray_device_pointer(a, false, &status), umemNotSupportedError,
+          "a GPU cannot read the memory of Host");
   umemArray_release(a);
 }
 
@@ -362,9 +327,8 @@ TEST(arrays_are_compared) {
   umemArray *other_none = umemArray_create(&host, umemInt, SHAPE(0, 4), (int64_t[]){7, 7}, &status);
   assert_true(umemArray_is_matching(row, other_row, true)); /* such strides lead nowhere */
   assert_true(umemArray_is_matching(none, other_none, true));
-  umemArray *all[] = {a,          same, other_type, other_shape, other_order,
-                      other_rank, row,  other_row,  none,        other_none};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
+  RELEASE(a, same, other_type, other_shape, other_order, other_rank, row, other_row, none,
+          other_none);
   umem_dtor(&second);
 }
 

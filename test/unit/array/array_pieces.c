@@ -2,24 +2,12 @@
  * are, where the shapes have rows in common; else through a buffer. */
 #include "array_help.h"
 
-#include "fake/doubles.h"
-
-static umemHost host;
 static umemCuda cuda;
-static umemStatusType status;
 
-static int set_up(void **state) {
-  (void)state;
-  doubles_use();
-  umem_thread_clear();
-  status = umemOK;
-  return umemHost_ctor(&host) != umemOK || umemCuda_ctor(&cuda, 0) != umemOK;
-}
-static int tear_down(void **state) {
-  (void)state;
+static int open_gpu(void **state) { return set_up(state) || umemCuda_ctor(&cuda, 0) != umemOK; }
+static int close_gpu(void **state) {
   umem_dtor(&cuda);
-  umem_dtor(&host);
-  return status != umemOK || umem_thread_status() != umemOK || doubles_complaint() != NULL;
+  return tear_down(state);
 }
 
 enum { most_rank = 5, most_elements = 4096 };
@@ -73,10 +61,7 @@ static void make(Inside *made, umemVirtual *ctx, Shape const *shape, int32_t fir
   assert_ok(status);
 }
 
-static void release(Inside *made) {
-  umemArray_release(made->view);
-  umemArray_release(made->all);
-}
+static void release(Inside *made) { RELEASE(made->view, made->all); }
 
 static size_t bytes_of(Inside const *made) { return (size_t)umemArray_nbytes(made->all); }
 
@@ -117,7 +102,7 @@ static struct {
     {{2, {9, 8}}, {2, {8, 9}}},          {{3, {2, 6, 6}}, {3, {3, 4, 6}}},
 };
 
-TEST_CASE_WITH(all_offsets_copy_the_elements_that_they_name, set_up, tear_down) {
+TEST(all_offsets_copy_the_elements_that_they_name) {
   static Inside src, dst;
   for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
     make(&src, &host.super, &pairs[p].src, 1 << 20);
@@ -150,7 +135,7 @@ static uint64_t copies(char const *src, char const *dst) {
 }
 
 /* Elements of a GPU do not leave it. */
-TEST_CASE_WITH(shifted_rows_are_two_boxes, set_up, tear_down) {
+TEST_CASE_WITH(shifted_rows_are_two_boxes, open_gpu, close_gpu) {
   static Inside src, dst;
   Shape const shape = {2, {20, 30}};
   make(&src, &cuda.super, &shape, 1 << 20);
@@ -171,7 +156,7 @@ TEST_CASE_WITH(shifted_rows_are_two_boxes, set_up, tear_down) {
 }
 
 /* Boxes of one element each would take a call each. */
-TEST_CASE_WITH(small_extents_are_not_a_call_each, set_up, tear_down) {
+TEST(small_extents_are_not_a_call_each) {
   enum { rank = 14 };
   int64_t extents[rank];
   umemArray *part[2];
@@ -191,8 +176,7 @@ TEST_CASE_WITH(small_extents_are_not_a_call_each, set_up, tear_down) {
   umem_ledger_stop();
   assert_in_range(copies("host", "host"), 1, 100);
   umem_ledger_clear();
-  umemArray_release(part[0]);
-  umemArray_release(part[1]);
+  RELEASE(part[0], part[1]);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -3,30 +3,11 @@
 #include "array_help.h"
 
 #include "unit/each_backend.h"
-#include "fake/doubles.h"
 #include "fake/fake.h"
 #include "settings.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-static umemHost host;
-static umemStatusType status;
-
-static int set_up(void **state) {
-  (void)state;
-  doubles_use();
-  umem_thread_clear();
-  status = umemOK;
-  return umemHost_ctor(&host) != umemOK;
-}
-static int tear_down(void **state) {
-  (void)state;
-  umem_dtor(&host);
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
-  return status != umemOK || umem_thread_status() != umemOK;
-}
 
 static void (*test_of_context)(umemVirtual *ctx);
 
@@ -42,10 +23,6 @@ static void for_each_context(void (*test)(umemVirtual *ctx)) {
 
 /* ---- every context ---- */
 
-static bool can(umemVirtual const *ctx, unsigned capabilities) {
-  return (ctx->capabilities & capabilities) == capabilities;
-}
-
 static void begins_where_others_need_it(umemVirtual *ctx) {
   uintptr_t alignment = can(ctx, umemDeviceAccessible) ? 256 : 64;
   if (can(ctx, umemOffsets)) alignment = ctx->alignment; /* packed */
@@ -54,8 +31,7 @@ static void begins_where_others_need_it(umemVirtual *ctx) {
     umemArray *b = umemArray_zeros(ctx, umemInt8, SHAPE(n), (int64_t[]){-1}, &status);
     assert_int_equal(umemArray_address(a) % alignment, 0);
     assert_int_equal((umemArray_address(b) - (uintptr_t)(n - 1)) % alignment, 0);
-    umemArray_release(a);
-    umemArray_release(b);
+    RELEASE(a, b);
   }
 }
 
@@ -100,8 +76,7 @@ static void copies_long_columns_to(umemVirtual *ctx) {
     int64_t of = i % 2 ? next++ : 0;
     if (number[i] != 3 * of) fail_msg("%s: element %jd", umem_get_device_name(ctx), (intmax_t)i);
   }
-  umemArray *all[] = {found, second, to, third, numbers};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
+  RELEASE(found, second, to, third, numbers);
 }
 
 /* Longer than the buffers, with an odd end: one value, and the way back by columns. */
@@ -127,11 +102,8 @@ static void fills_and_copies_long_arrays(umemVirtual *ctx) {
     if (x[i] != expected || y[i] != (i % columns % 2 ? -2 : 1.25))
       fail_msg("%s: element %jd is %g, %g", umem_get_device_name(ctx), (intmax_t)i, x[i], y[i]);
   }
-  umemArray *all[] = {flat, even, b, odd, a};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) umemArray_release(all[i]);
+  RELEASE(flat, even, b, odd, a);
 }
-
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 TEST(arrays_begin_where_others_need_it) { for_each_context(begins_where_others_need_it); }
 TEST(pointers_are_given_where_they_are_good) { for_each_context(gives_pointers); }
@@ -171,8 +143,7 @@ TEST(elements_of_every_size_are_filled) {
       for (size_t j = 0; j < lanes[k]; j++)
         if (bytes[i * (int64_t)lanes[k] + (int64_t)j] != (i % 2 ? 0 : value[j]))
           fail_msg("%u lanes, element %jd", lanes[k], (intmax_t)i);
-    umemArray_release(column);
-    umemArray_release(a);
+    RELEASE(column, a);
   }
 }
 
@@ -195,17 +166,13 @@ TEST(copies_on_a_queue_are_ordered) {
   assert_ok(umem_synchronize(&queue));
   int32_t const *found = umemArray_host_pointer(back, false, &status);
   assert_memory_equal(found, ((int32_t[]){nine, nine, five, five, five, five, nine, nine}), 32);
-  umemArray_copy_contents_on(&queue, back, from, 0, 0, 9, &status);
-  expect_failure(umemIndexError,
-                 "9 elements from 0 on are outside of the destination, which has 8");
-  umemArray_copy_contents_on(&queue, back, back, 0, 0, 1, &status);
-  expect_failure(umemValueError, "the queue is in the memory of neither array");
+  FAILS(umemArray_copy_contents_on(&queue, back, from, 0, 0, 9, &status), umemIndexError,
+        "9 elements from 0 on are outside of the destination, which has 8");
+  FAILS(umemArray_copy_contents_on(&queue, back, back, 0, 0, 1, &status), umemValueError,
+        "the queue is in the memory of neither array");
   umem_clear_status(&queue);
-  umemArray_copy_contents_on(NULL, back, to, 0, 0, 8, &status);
-  expect_failure(umemValueError, "");
-  umemArray_release(back);
-  umemArray_release(to);
-  umemArray_release(from);
+  FAILS(umemArray_copy_contents_on(NULL, back, to, 0, 0, 8, &status), umemValueError, "");
+  RELEASE(back, to, from);
   umem_dtor(&queue);
   umem_dtor(&second);
   umem_dtor(&device);
@@ -222,8 +189,7 @@ TEST(copies_on_a_stream_are_ordered) {
   assert_ok(umem_synchronize(&queue));
   int32_t const *found = umemArray_host_pointer(to, false, &status);
   assert_memory_equal(found, ((int32_t[]){0, 5, 5, 5, 5, 5, 5, 5}), 32);
-  umemArray_release(to);
-  umemArray_release(from);
+  RELEASE(to, from);
   umem_dtor(&queue);
   umem_dtor(&device);
 }
@@ -243,14 +209,11 @@ TEST(arrays_are_in_files) {
   assert_ok(umemFile_ctor(&file, path, "r"));
   a = umemArray_create(&file, umemDouble, SHAPE(3, 4), NULL, &status);
   assert_true(umemArray_is_read_only(a));
-  umemArray_set_read_only(a, false, &status);
-  expect_failure(umemNotSupportedError, "stays read-only");
-  umemArray_clear(a, &status);
-  expect_failure(umemNotSupportedError, "read-only");
+  FAILS(umemArray_set_read_only(a, false, &status), umemNotSupportedError, "stays read-only");
+  FAILS(umemArray_clear(a, &status), umemNotSupportedError, "read-only");
   umemArray *copy = umemArray_copy(a, &host, umemOrderC, &status);
   assert_true(((double *)umemArray_host_pointer(copy, true, &status))[11] == 0.5);
-  umemArray_release(copy);
-  umemArray_release(a);
+  RELEASE(copy, a);
   umem_dtor(&file);
   unlink(path);
 }

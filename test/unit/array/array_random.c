@@ -6,27 +6,18 @@
  * call that writes, every byte of the block is compared with what the model has. */
 #include "array_help.h"
 
-#include "backends.h"
-#include "fake/doubles.h"
+#include "random.h"
 #include "fake/fake.h"
-#include "settings.h"
+#include "unit/each_backend.h"
 
 #include <stdio.h>
 
 enum { most_elements = 360, most_rank = 5, most_views = 6, most_size = 16, steps = 12 };
 
-static umemHost host;
-static umemStatusType status;
 static umemVirtual *used[2]; /* the contexts of a sequence; work may be queued on both */
 static uint64_t seed;
 
-static uint64_t next_random(void) { /* splitmix64: Steele, Lea, Flood 2014 */
-  uint64_t z = seed += 0x9E3779B97F4A7C15u;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-  return z ^ z >> 31;
-}
-static int64_t below(int64_t bound) { return (int64_t)(next_random() % (uint64_t)bound); }
+static int64_t draw(int64_t bound) { return (int64_t)below(&seed, (size_t)bound); }
 
 /* ---- the model ---- */
 
@@ -114,12 +105,12 @@ static View apply(View const *view, Map const *map, umemArray *array) {
 
 static View sliced(View const *view) {
   Map map = identity(view);
-  int dim = (int)below(view->rank);
-  int64_t extent = view->shape[dim], first = extent ? below(extent) : 0, stride = 1 + below(3);
-  bool down = below(2);
+  int dim = (int)draw(view->rank);
+  int64_t extent = view->shape[dim], first = extent ? draw(extent) : 0, stride = 1 + draw(3);
+  bool down = draw(2);
   int64_t left = down ? first : extent - 1 - first; /* elements after the first one */
   int64_t most = extent ? left / stride + 1 : 0, step = down ? -stride : stride;
-  int64_t count = below(8) ? most : below(most + 1);
+  int64_t count = draw(8) ? most : draw(most + 1);
   map.from_shape[dim] = count;
   map.first[dim] = first;
   map.scale[dim] = step;
@@ -128,8 +119,8 @@ static View sliced(View const *view) {
 
 static View selected(View const *view) {
   Map map = identity(view);
-  int dim = (int)below(view->rank);
-  int64_t i = below(view->shape[dim]);
+  int dim = (int)draw(view->rank);
+  int64_t i = draw(view->shape[dim]);
   map.first[dim] = i;
   map.from_rank--;
   for (int k = dim; k < map.from_rank; k++) {
@@ -144,7 +135,7 @@ static View permuted(View const *view) {
   int axes[most_rank + 1];
   for (int k = 0; k < view->rank; k++) axes[k] = k;
   for (int k = view->rank - 1; k > 0; k--) {
-    int j = (int)below(k + 1), axis = axes[k];
+    int j = (int)draw(k + 1), axis = axes[k];
     axes[k] = axes[j];
     axes[j] = axis;
   }
@@ -159,13 +150,13 @@ static View permuted(View const *view) {
 static int other_shape(View const *view, int64_t *shape) {
   int rank = view->rank;
   memcpy(shape, view->shape, sizeof view->shape);
-  int k = rank ? (int)below(rank) : 0;
-  if (rank && k + 1 < rank && below(2)) { /* join k and k + 1 */
+  int k = rank ? (int)draw(rank) : 0;
+  if (rank && k + 1 < rank && draw(2)) { /* join k and k + 1 */
     shape[k] *= shape[k + 1];
     for (int j = k + 1; j + 1 < rank; j++) shape[j] = shape[j + 1];
     return rank - 1;
   }
-  int64_t divisor = 1 + below(4);
+  int64_t divisor = 1 + draw(4);
   if (rank < most_rank && (!rank || shape[k] % divisor == 0)) {
     if (!rank) divisor = shape[0] = 1;
     for (int j = rank; j > k; j--) shape[j] = shape[j - 1];
@@ -192,7 +183,7 @@ static View reshaped(Memory const *memory, View const *view) {
 }
 
 static View derived(Memory const *memory, View const *view) {
-  int64_t kind = below(4);
+  int64_t kind = draw(4);
   if (kind == 0 && view->rank) return sliced(view);
   if (kind == 1 && view->rank > 1 && view->count) return selected(view);
   if (kind == 2) return permuted(view);
@@ -212,9 +203,9 @@ static void check_view(Memory const *memory, View const *view) {
 
 static void fill(Memory *memory, View const *view) {
   unsigned char value[most_size];
-  int kind = (int)below(3);
+  int kind = (int)draw(3);
   for (size_t i = 0; i < memory->size; i++)
-    value[i] = kind == 0 ? 0 : kind == 1 ? 0xA5 : (unsigned char)below(256);
+    value[i] = kind == 0 ? 0 : kind == 1 ? 0xA5 : (unsigned char)draw(256);
   if (kind == 0)
     umemArray_clear(view->array, &status);
   else
@@ -225,8 +216,8 @@ static void fill(Memory *memory, View const *view) {
 
 static void copy_between(Memory *dst, View const *to, Memory const *src, View const *from) {
   int least = to->count < from->count ? to->count : from->count;
-  int count = below(4) ? (int)below(least + 1) : least;
-  int64_t at = below(to->count - count + 1), of = below(from->count - count + 1);
+  int count = draw(4) ? (int)draw(least + 1) : least;
+  int64_t at = draw(to->count - count + 1), of = draw(from->count - count + 1);
   umemArray_copy_contents(to->array, from->array, at, of, count, &status);
   for (int i = 0; i < count; i++)
     memcpy(dst->bytes + (size_t)to->elements[at + i] * dst->size,
@@ -235,7 +226,7 @@ static void copy_between(Memory *dst, View const *to, Memory const *src, View co
 
 /* A deep copy on another context, whole and back again. */
 static void copy_whole(Memory const *memory, View const *view, umemVirtual *other) {
-  umemArray *copy = umemArray_copy(view->array, other, (umemArrayOrder)below(2), &status);
+  umemArray *copy = umemArray_copy(view->array, other, (umemArrayOrder)draw(2), &status);
   finish_all();
   umemArray *back = umemArray_copy(copy, &host, umemOrderC, &status);
   if (!back) complain(memory, "no copy");
@@ -245,17 +236,16 @@ static void copy_whole(Memory const *memory, View const *view, umemVirtual *othe
     if (memcmp(bytes + (size_t)i * memory->size,
                memory->bytes + (size_t)view->elements[i] * memory->size, memory->size) != 0)
       complain(memory, "another copy");
-  umemArray_release(back);
-  umemArray_release(copy);
+  RELEASE(back, copy);
 }
 
 /* ---- a sequence of calls ---- */
 
 static View first_view(Memory *memory, umemVirtual *ctx, umemElementType type) {
   *memory = (Memory){.ctx = ctx, .type = type, .size = umem_element_size(type)};
-  View view = {.rank = (int)below(most_rank)};
+  View view = {.rank = (int)draw(most_rank)};
   do {
-    for (int k = 0; k < view.rank; k++) view.shape[k] = 1 + below(6);
+    for (int k = 0; k < view.rank; k++) view.shape[k] = 1 + draw(6);
     view.count = (int)count_of(view.rank, view.shape);
   } while (view.count > most_elements);
   memory->count = view.count;
@@ -265,7 +255,7 @@ static View first_view(Memory *memory, umemVirtual *ctx, umemElementType type) {
   for (int i = 0; i < view.count; i++) view.elements[i] = i;
   expect_same(memory);
   for (size_t i = 0; i < (size_t)view.count * memory->size; i++)
-    memory->bytes[i] = (unsigned char)below(256);
+    memory->bytes[i] = (unsigned char)draw(256);
   umemArray *all =
       umemArray_borrow(&host, (uintptr_t)memory->bytes, type, view.rank, view.shape, NULL, &status);
   umemArray_assign(view.array, all, &status);
@@ -277,7 +267,7 @@ static View first_view(Memory *memory, umemVirtual *ctx, umemElementType type) {
 static void run_sequence(umemVirtual *one, umemVirtual *other) {
   static umemElementType const types[] = {umemInt8, umemInt16, umemFloat, umemComplexDouble,
                                           UMEM_ELEMENT(umemCodeUInt, 8, 3)};
-  umemElementType type = types[below(5)];
+  umemElementType type = types[draw(5)];
   Memory memory[2];
   View views[2][most_views];
   int count[2] = {1, 1};
@@ -286,13 +276,13 @@ static void run_sequence(umemVirtual *one, umemVirtual *other) {
   views[0][0] = first_view(&memory[0], one, type);
   views[1][0] = first_view(&memory[1], other, type);
   for (int step = 0; step < steps; step++) {
-    int side = (int)below(2), from = 1 - side;
-    View *view = &views[side][below(count[side])];
-    int64_t kind = below(count[side] < most_views ? 6 : 3);
+    int side = (int)draw(2), from = 1 - side;
+    View *view = &views[side][draw(count[side])];
+    int64_t kind = draw(count[side] < most_views ? 6 : 3);
     if (kind == 0) {
       fill(&memory[side], view);
     } else if (kind == 1) {
-      copy_between(&memory[side], view, &memory[from], &views[from][below(count[from])]);
+      copy_between(&memory[side], view, &memory[from], &views[from][draw(count[from])]);
     } else if (kind == 2) {
       copy_whole(&memory[side], view, memory[from].ctx);
     } else {
@@ -303,8 +293,8 @@ static void run_sequence(umemVirtual *one, umemVirtual *other) {
     if (kind < 2) expect_same(&memory[side]);
   }
   while (count[0] + count[1] > 0) { /* in any order */
-    int side = count[0] && (!count[1] || below(2)) ? 0 : 1;
-    int at = (int)below(count[side]);
+    int side = count[0] && (!count[1] || draw(2)) ? 0 : 1;
+    int at = (int)draw(count[side]);
     umemArray_release(views[side][at].array);
     views[side][at] = views[side][--count[side]];
   }
@@ -317,33 +307,14 @@ static int rounds_of(umemVirtual *ctx) {
   return ctx->host == ctx && all ? all / 2 + each : each;
 }
 
-TEST_CASE(every_context_is_as_the_model) {
-  doubles_use();
-  assert_ok(umemHost_ctor(&host));
-  for (size_t i = 0; i < backend_count; i++) {
-    Backend const *row = &backends[i];
-    if (setting_leaves_out(row->name)) continue;
-    umemVirtual *ctx = row->open();
-    if (!ctx && (row->traits & backendMayLack)) {
-      umem_thread_clear();
-      continue;
-    }
-    assert_non_null(ctx);
-    int rounds = rounds_of(ctx);
-    for (int round = 0; round < rounds; round++) {
-      seed = i << 32 | (unsigned)round;
-      if (round % 2)
-        run_sequence(ctx, &host.super);
-      else
-        run_sequence(&host.super, ctx);
-    }
-    if (!umem_is_ok(ctx)) fail_msg("%s: %s", row->name, umem_get_message(ctx));
-    if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
-    row->close(ctx);
+static void compare(Backend const *row, umemVirtual *ctx) {
+  int rounds = rounds_of(ctx);
+  for (int round = 0; round < rounds; round++) {
+    seed = (uint64_t)(row - backends) << 32 | (unsigned)round;
+    run_sequence(round % 2 ? ctx : &host.super, round % 2 ? &host.super : ctx);
   }
-  umem_dtor(&host);
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
 }
+
+TEST(every_context_is_as_the_model) { assert_true(for_each_backend(compare) > 0); }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -3,10 +3,6 @@
 #include "dlpack_help.h"
 
 #include "unit/each_backend.h"
-#include "settings.h"
-
-#include <pthread.h>
-
 /* ---- every context ---- */
 
 /* The code of memory of a row of the table, by what the row says of it; 0: no other library can use
@@ -28,8 +24,7 @@ static bool is_seven(void *ctx, umemDLManagedTensorVersioned *tensor) {
   if (array) assert_ok(umem_synchronize(ctx));
   int32_t const *found = umemArray_host_pointer(copy, false, &status);
   for (int64_t i = 0; i < umemArray_elements(copy); i++) seven = seven && found[i] == 7;
-  umemArray_release(copy);
-  umemArray_release(array);
+  RELEASE(copy, array);
   return seven && status == umemOK;
 }
 
@@ -80,8 +75,7 @@ static void goes_out_as_everything(Backend const *row, umemVirtual *ctx) {
       options.copy = (umemDLPackCopy)copy;
       check_export(row, ctx, odd, &options);
     }
-  umemArray_release(odd);
-  umemArray_release(whole);
+  RELEASE(odd, whole);
 }
 
 /* Without a version, and after all handles of the array are gone. */
@@ -144,8 +138,7 @@ TEST(shapes_and_types_go_out_as_they_are) {
     for (int k = 0; k < rows[i].rank; k++)
       if (rows[i].shape[k] > 1)
         assert_int_equal(umemArray_stride(back, k), umemArray_stride(array, k));
-    umemArray_release(back);
-    umemArray_release(array);
+    RELEASE(back, array);
   }
 }
 
@@ -155,8 +148,8 @@ TEST(strides_between_elements_need_a_copy) {
   options.copy = umemDLCopyIfNeeded;
   umemArray *array =
       umemArray_borrow(&host, (uintptr_t)bytes, umemInt, SHAPE(2), (int64_t[]){6}, &status);
-  assert_null(umemArray_to_dlpack(array, NULL, &status));
-  expect_failure(umemNotSupportedError, "a stride is no multiple of an element: allow a copy");
+  REFUSES(umemArray_to_dlpack(array, NULL, &status), umemNotSupportedError,
+          "a stride is no multiple of an element: allow a copy");
   umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, &options, &status);
   assert_memory_equal(tensor->dl_tensor.data, ((int32_t[]){1, 2}), 8);
   assert_int_equal(tensor->flags, UMEM_DLPACK_IS_COPIED);
@@ -195,8 +188,7 @@ TEST(offsets_and_empty_tensors_are_read) {
   empty = umemArray_to_dlpack(none, NULL, &status);
   assert_null(empty->dl_tensor.data); /* as the specification has it */
   end(empty);
-  umemArray_release(none);
-  umemArray_release(array);
+  RELEASE(none, array);
   tensor = of_numbers();
   tensor.dl_tensor.ndim = 0;
   tensor.dl_tensor.shape = NULL;
@@ -254,13 +246,12 @@ TEST(read_only_arrays_stay_so) {
   tensor.flags = UMEM_DLPACK_READ_ONLY;
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   assert_true(umemArray_is_read_only(array));
-  umemArray_set_read_only(array, false, &status);
-  expect_failure(umemNotSupportedError, "read-only");
+  FAILS(umemArray_set_read_only(array, false, &status), umemNotSupportedError, "read-only");
   umemDLManagedTensorVersioned *again = umemArray_to_dlpack(array, NULL, &status);
   assert_int_equal(again->flags, UMEM_DLPACK_READ_ONLY);
   end(again);
-  assert_null(umemArray_to_dlpack_unversioned(array, NULL, &status));
-  expect_failure(umemNotSupportedError, "cannot be read-only: allow a copy");
+  REFUSES(umemArray_to_dlpack_unversioned(array, NULL, &status), umemNotSupportedError,
+          "cannot be read-only: allow a copy");
   options.copy = umemDLCopyIfNeeded;
   umemDLManagedTensor *copy = umemArray_to_dlpack_unversioned(array, &options, &status);
   assert_true(copy->dl_tensor.data != numbers);
@@ -272,7 +263,7 @@ TEST(read_only_arrays_stay_so) {
 
 static void *end_in_thread(void *tensor) {
   end(tensor);
-  return NULL;
+  return &deleted;
 }
 
 TEST(another_thread_may_end_a_tensor) {
@@ -280,57 +271,51 @@ TEST(another_thread_may_end_a_tensor) {
   pthread_t thread[4];
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   for (int i = 0; i < 4; i++)
-    assert_int_equal(
-        pthread_create(&thread[i], NULL, end_in_thread, umemArray_to_dlpack(array, NULL, &status)),
-        0);
+    thread[i] = start_thread(end_in_thread, umemArray_to_dlpack(array, NULL, &status));
   umemArray_release(array);
-  for (int i = 0; i < 4; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+  assert_true(join_threads(thread, 4));
   assert_int_equal(deleted, 1);
 }
 
 /* ---- refusals ---- */
 
-#define REFUSED(change, type, words)                                                               \
+#define WRONG(change, type, words)                                                                 \
   do {                                                                                             \
     umemDLManagedTensorVersioned tensor = of_numbers();                                            \
     change;                                                                                        \
     assert_null(umemArray_from_dlpack(&host, &tensor, &status));                                   \
     expect_failure(type, words);                                                                   \
-    umem_clear_status(&host);                                                                      \
     assert_int_equal(deleted, 0);                                                                  \
   } while (0)
 
 TEST(hostile_tensors_are_refused_and_left) {
   int64_t const big = INT64_MAX;
   int64_t shape[40] = {0};
-  REFUSED(tensor.version.major = 2, umemNotSupportedError, "version 2.0");
-  REFUSED(tensor.version.major = 0, umemNotSupportedError, "version 0.0");
-  REFUSED(tensor.dl_tensor.ndim = -1, umemValueError, "rank -1");
-  REFUSED(tensor.dl_tensor.ndim = INT32_MAX, umemValueError, "rank 2147483647");
-  REFUSED((tensor.dl_tensor.ndim = 33, tensor.dl_tensor.shape = shape), umemValueError, "rank 33");
-  REFUSED(tensor.dl_tensor.shape = NULL, umemValueError, "no shape");
-  REFUSED(tensor.dl_tensor.data = NULL, umemValueError, "NULL");
-  REFUSED(tensor.dl_tensor.byte_offset = UINT64_MAX, umemValueError, "address space");
-  REFUSED(tensor.dl_tensor.dtype.code = 200, umemTypeError, "no type");
-  REFUSED(tensor.dl_tensor.dtype.bits = 4, umemTypeError, "no type");
-  REFUSED(tensor.dl_tensor.dtype.lanes = 0, umemTypeError, "no type");
-  REFUSED(tensor.dl_tensor.device.device_type = 0, umemNotSupportedError, "code 0");
-  REFUSED(tensor.dl_tensor.device.device_type = 99, umemNotSupportedError, "code 99");
-  REFUSED(tensor.dl_tensor.device.device_type = umemDLCUDA, umemNotSupportedError, "code 2");
-  REFUSED(tensor.dl_tensor.shape = ((int64_t[]){-1, 3}), umemValueError, "negative");
-  REFUSED(tensor.dl_tensor.shape = ((int64_t[]){big, big}), umemValueError, "address space");
-  REFUSED(tensor.dl_tensor.strides = ((int64_t[]){big, 1}), umemValueError, "address space");
-  REFUSED(tensor.dl_tensor.strides = ((int64_t[]){big / 4, 1}), umemValueError, "address");
-  REFUSED(tensor.dl_tensor.strides = ((int64_t[]){INT64_MIN / 4, 1}), umemValueError, "address");
-  assert_null(umemArray_from_dlpack(&host, NULL, &status));
-  expect_failure(umemValueError, "the tensor is NULL");
-  assert_null(umemArray_from_dlpack_unversioned(&host, NULL, &status));
-  expect_failure(umemValueError, "the tensor is NULL");
+  WRONG(tensor.version.major = 2, umemNotSupportedError, "version 2.0");
+  WRONG(tensor.version.major = 0, umemNotSupportedError, "version 0.0");
+  WRONG(tensor.dl_tensor.ndim = -1, umemValueError, "rank -1");
+  WRONG(tensor.dl_tensor.ndim = INT32_MAX, umemValueError, "rank 2147483647");
+  WRONG((tensor.dl_tensor.ndim = 33, tensor.dl_tensor.shape = shape), umemValueError, "rank 33");
+  WRONG(tensor.dl_tensor.shape = NULL, umemValueError, "no shape");
+  WRONG(tensor.dl_tensor.data = NULL, umemValueError, "NULL");
+  WRONG(tensor.dl_tensor.byte_offset = UINT64_MAX, umemValueError, "address space");
+  WRONG(tensor.dl_tensor.dtype.code = 200, umemTypeError, "no type");
+  WRONG(tensor.dl_tensor.dtype.bits = 4, umemTypeError, "no type");
+  WRONG(tensor.dl_tensor.dtype.lanes = 0, umemTypeError, "no type");
+  WRONG(tensor.dl_tensor.device.device_type = 0, umemNotSupportedError, "code 0");
+  WRONG(tensor.dl_tensor.device.device_type = 99, umemNotSupportedError, "code 99");
+  WRONG(tensor.dl_tensor.device.device_type = umemDLCUDA, umemNotSupportedError, "code 2");
+  WRONG(tensor.dl_tensor.shape = ((int64_t[]){-1, 3}), umemValueError, "negative");
+  WRONG(tensor.dl_tensor.shape = ((int64_t[]){big, big}), umemValueError, "address space");
+  WRONG(tensor.dl_tensor.strides = ((int64_t[]){big, 1}), umemValueError, "address space");
+  WRONG(tensor.dl_tensor.strides = ((int64_t[]){big / 4, 1}), umemValueError, "address");
+  WRONG(tensor.dl_tensor.strides = ((int64_t[]){INT64_MIN / 4, 1}), umemValueError, "address");
+  REFUSES(umemArray_from_dlpack(&host, NULL, &status), umemValueError, "the tensor is NULL");
+  REFUSES(umemArray_from_dlpack_unversioned(&host, NULL, &status), umemValueError,
+          "the tensor is NULL");
   umemDLManagedTensorVersioned tensor = of_numbers();
-  assert_null(umemArray_from_dlpack(NULL, &tensor, &status));
-  expect_failure(umemValueError, "NULL");
-  assert_null(umemArray_to_dlpack(NULL, NULL, &status));
-  expect_failure(umemValueError, "NULL");
+  REFUSES(umemArray_from_dlpack(NULL, &tensor, &status), umemValueError, "NULL");
+  REFUSES(umemArray_to_dlpack(NULL, NULL, &status), umemValueError, "NULL");
 }
 
 /* Nothing of a context is used that has ended. */
@@ -339,11 +324,9 @@ TEST(a_context_that_has_ended_is_found) {
   assert_ok(umemHost_ctor(&other));
   umemArray *array = umemArray_borrow(&other, (uintptr_t)numbers, umemInt, SHAPE(6), NULL, &status);
   umem_dtor(&other);
-  assert_null(umemArray_to_dlpack(array, NULL, &status));
-  expect_failure(umemValueError, "not constructed");
+  REFUSES(umemArray_to_dlpack(array, NULL, &status), umemValueError, "not constructed");
   umemDLManagedTensorVersioned tensor = of_numbers();
-  assert_null(umemArray_from_dlpack(&other, &tensor, &status));
-  expect_failure(umemValueError, "not constructed");
+  REFUSES(umemArray_from_dlpack(&other, &tensor, &status), umemValueError, "not constructed");
   assert_int_equal(deleted, 0);
   umemArray_release(array);
 }
@@ -367,11 +350,9 @@ TEST(options_are_checked) {
   umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.copy = (umemDLPackCopy)3;
-  assert_null(umemArray_to_dlpack(array, &options, &status));
-  expect_failure(umemValueError, "3 is no umemDLPackCopy");
+  REFUSES(umemArray_to_dlpack(array, &options, &status), umemValueError, "3 is no umemDLPackCopy");
   options = (umemDLPackOptions){.size = 4};
-  assert_null(umemArray_to_dlpack(array, &options, &status));
-  expect_failure(umemValueError, "umemDLPackOptions");
+  REFUSES(umemArray_to_dlpack(array, &options, &status), umemValueError, "umemDLPackOptions");
   umemArray_release(array);
 }
 

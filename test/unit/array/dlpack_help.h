@@ -4,31 +4,6 @@
 
 #include "array_help.h"
 
-#include "fake/doubles.h"
-
-static umemHost host;
-static umemStatusType status;
-
-static inline int set_up(void **state) {
-  (void)state;
-  doubles_use();
-  umem_thread_clear();
-  status = umemOK;
-  return umemHost_ctor(&host) != umemOK;
-}
-static inline int tear_down(void **state) {
-  (void)state;
-  umem_dtor(&host);
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
-  return status != umemOK || umem_thread_status() != umemOK;
-}
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
-
-static inline bool can(void const *ctx, unsigned capabilities) {
-  return (((umemVirtual const *)ctx)->capabilities & capabilities) == capabilities;
-}
-
 static inline void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor); }
 
 /* ---- tensors of others ---- */

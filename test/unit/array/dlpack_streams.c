@@ -1,40 +1,35 @@
 /* dlpack_streams.c - umem/dlpack.h on GPUs: the codes and numbers of devices, the consumer's
  * streams, captures, copies. On a double of CUDA's runtime that does queued work as late as it
  * may. */
+#include "fake/cudart.h"
+
 #include "array_help.h"
 
-#include "fake/cudart.h"
 #include <stdio.h>
 
 static umemCudaRt const *rt;
-static umemHost host;
-static umemStatusType status;
 
-static int set_up(void **state) {
-  (void)state;
+static int use_double(void **state) {
+  if (set_up(state)) return 1;
   fake_cudart_reset();
   rt = fake_cudart();
   umemCudaRt_replace(rt);
-  umem_thread_clear();
-  status = umemOK;
-  return umemHost_ctor(&host) != umemOK;
+  return 0;
 }
-static int tear_down(void **state) {
-  (void)state;
-  umem_dtor(&host);
+static int leave_double(void **state) {
   if (fake_cudart_misuse()) fail_msg("misuse: %s", fake_cudart_misuse());
   if (!fake_cudart_is_clean()) fail_msg("something is left on the GPUs");
   umemCudaRt_replace(NULL);
   fake_cudart_reset();
-  return status != umemOK || umem_thread_status() != umemOK;
+  return tear_down(state);
 }
 static void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor); }
 
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+#define GPU_TEST(name) TEST_CASE_WITH(name, use_double, leave_double)
 
 /* ---- devices ---- */
 
-TEST(devices_have_codes_and_numbers) {
+GPU_TEST(devices_have_codes_and_numbers) {
   umemCudaHost pinned;
   umemCudaAsync gpu;
   umemCudaManaged managed;
@@ -95,7 +90,7 @@ TEST(devices_have_codes_and_numbers) {
 }
 
 /* Which context a tensor of which device becomes an array of. */
-TEST(imports_need_a_context_of_the_device) {
+GPU_TEST(imports_need_a_context_of_the_device) {
   umemCudaHost pinned;
   umemCuda first, second;
   umemCudaManaged managed;
@@ -235,7 +230,7 @@ static unsigned char hand_over(void *ctx, void *producer, int device, void *cons
   return reader.byte;
 }
 
-TEST(the_consumers_stream_waits_and_the_host_does_not) {
+GPU_TEST(the_consumers_stream_waits_and_the_host_does_not) {
   Producers all;
   umemCudaAsync own, other; /* for their streams */
   void *blocking = NULL;
@@ -276,7 +271,7 @@ TEST(the_consumers_stream_waits_and_the_host_does_not) {
 
 /* While either stream is captured, the other cannot wait for it or it for the other; without a
  * stream there is nothing to wait for. The capture stays whole. */
-TEST(captures_are_left_whole) {
+GPU_TEST(captures_are_left_whole) {
   umemCudaAsync queue, own;
   umemCuda plain;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
@@ -291,8 +286,8 @@ TEST(captures_are_left_whole) {
     void *graph = NULL;
     options.stream = (int64_t)(uintptr_t)stream;
     assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
-    assert_null(umemArray_to_dlpack(arrays[i], &options, &status));
-    expect_failure(umemNotSupportedError, "captured into a graph: it cannot wait");
+    REFUSES(umemArray_to_dlpack(arrays[i], &options, &status), umemNotSupportedError,
+            "captured into a graph: it cannot wait");
     umem_clear_status(umemArray_context(arrays[i]));
     options.stream = UMEM_DLPACK_NO_STREAM;
     end(umemArray_to_dlpack(arrays[i], &options, &status));
@@ -300,15 +295,14 @@ TEST(captures_are_left_whole) {
     assert_non_null(graph);
   }
   leave(0);
-  umemArray_release(arrays[0]);
-  umemArray_release(arrays[1]);
+  RELEASE(arrays[0], arrays[1]);
   umem_dtor(&plain);
   umem_dtor(&own);
   umem_dtor(&queue);
 }
 
 /* The legacy stream cannot become a part of the producer's capture. */
-TEST(the_legacy_stream_joins_no_capture) {
+GPU_TEST(the_legacy_stream_joins_no_capture) {
   umemCudaAsync queue;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   void *graph = NULL;
@@ -317,8 +311,8 @@ TEST(the_legacy_stream_joins_no_capture) {
   void *stream = (void *)umemCudaAsync_stream(&queue);
   enter(0);
   assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
-  assert_null(umemArray_to_dlpack(array, &options, &status));
-  expect_failure(umemNotSupportedError, "the legacy default stream cannot wait for it");
+  REFUSES(umemArray_to_dlpack(array, &options, &status), umemNotSupportedError,
+          "the legacy default stream cannot wait for it");
   umem_clear_status(&queue);
   assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
   assert_non_null(graph);
@@ -329,7 +323,7 @@ TEST(the_legacy_stream_joins_no_capture) {
 
 /* A stream of the consumer that becomes part of the producer's capture may read what the graph will
  * write. */
-TEST(a_consumer_joins_the_producers_capture) {
+GPU_TEST(a_consumer_joins_the_producers_capture) {
   umemCudaAsync queue, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   void *graph = NULL;
@@ -360,7 +354,7 @@ TEST(a_consumer_joins_the_producers_capture) {
 /* ---- copies ---- */
 
 /* The consumer may read at once, and what the producer writes later does not matter. */
-TEST(a_copy_to_the_host_is_complete) {
+GPU_TEST(a_copy_to_the_host_is_complete) {
   umemCudaAsync gpu;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.device = umemDLCPU;
@@ -382,7 +376,7 @@ TEST(a_copy_to_the_host_is_complete) {
 }
 
 /* A copy on the GPU is queued, and the consumer's stream waits for it. */
-TEST(a_copy_on_the_gpu_is_in_order) {
+GPU_TEST(a_copy_on_the_gpu_is_in_order) {
   umemCudaAsync gpu, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
@@ -412,7 +406,7 @@ TEST(a_copy_on_the_gpu_is_in_order) {
 
 /* Each call of the runtime during an export fails once: then there is no tensor, and nothing is
  * left. */
-TEST(failing_calls_leave_nothing) {
+GPU_TEST(failing_calls_leave_nothing) {
   umemCudaAsync gpu, own;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
@@ -447,7 +441,7 @@ static int late_at_end;
 static void note_late(umemDLManagedTensorVersioned *self) {
   late_at_end = fake_cudart_is_late(self->manager_ctx);
 }
-TEST(the_deleter_comes_after_queued_work) {
+GPU_TEST(the_deleter_comes_after_queued_work) {
   umemCudaAsync gpu;
   umemCuda owner;
   assert_ok(umemCuda_ctor(&owner, 0));

@@ -6,20 +6,6 @@
 
 #include <stdio.h>
 
-static umemHost host;
-
-static int set_up(void **state) {
-  (void)state;
-  umem_thread_clear();
-  return umemHost_ctor(&host) != umemOK;
-}
-static int tear_down(void **state) {
-  (void)state;
-  if (!umem_is_ok(&host)) return 1; /* a wrong file leaves its context alone */
-  umem_dtor(&host);
-  return umem_thread_status() != umemOK;
-}
-
 enum { file_size = 1 << 17 };
 
 /* Writes a file of this version with this text and room for data; returns where the data begin. */
@@ -38,9 +24,9 @@ static size_t write_file(char *file, int version, char const *text, size_t lengt
 static umemStatusType read_file(char const *file, size_t size, umemNpyHeader *header) {
   char *exact = malloc(size + !size);
   memcpy(exact, file, size);
-  umemStatusType status = umem_npy_read_header(&host, (uintptr_t)exact, size, header);
+  umemStatusType read = umem_npy_read_header(&host, (uintptr_t)exact, size, header);
   free(exact);
-  return status;
+  return read;
 }
 
 static umemStatusType read_text(int version, char const *text, umemNpyHeader *header) {
@@ -51,8 +37,6 @@ static umemStatusType read_text(int version, char const *text, umemNpyHeader *he
 
 #define TEXT(descr, order, shape)                                                                  \
   "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
-
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 TEST(fields_are_read) {
   for (int version = 1; version <= 3; version++) {
@@ -122,7 +106,7 @@ TEST(python_two_is_read_up_to_version_two) {
 
 static void expect_refusal(umemStatusType type, char const *text, char const *words) {
   umemNpyHeader header = UMEM_NPY_HEADER_INIT, before = header;
-  umemStatusType status = read_text(2, text, &header);
+  status = read_text(2, text, &header);
   if (status != type) print_message("%s\n", text);
   expect_failure(type, words);
   assert_memory_equal(&header, &before, sizeof header);
@@ -166,7 +150,7 @@ TEST(the_text_has_the_limit_of_numpy) {
   memset(text, ' ', sizeof text);
   memcpy(text, TEXT("'<f8'", "False", "(2,)"), strlen(TEXT("'<f8'", "False", "(2,)")));
   assert_ok(read_file(file, write_file(file, 2, text, 10000) + 16, &header));
-  umemStatusType status = read_file(file, write_file(file, 2, text, 10001) + 16, &header);
+  status = read_file(file, write_file(file, 2, text, 10001) + 16, &header);
   expect_failure(umemValueError, "10001 bytes, more than the 10000 that are read");
 }
 
@@ -176,14 +160,14 @@ TEST(a_file_may_end_anywhere) {
   char const *text = TEXT("'<f8'", "False", "(2,)");
   size_t size = write_file(file, 2, text, strlen(text)) + 16;
   for (size_t n = 0; n < size; n++) {
-    umemStatusType status = read_file(file, n, &header);
+    status = read_file(file, n, &header);
     expect_failure(umemValueError, n ? "it is truncated" : "it is empty");
   }
   assert_ok(read_file(file, size, &header));
   assert_ok(read_file(file, size + 100, &header));
   for (size_t k = 0; k < 8; k++) {
     file[k] ^= 0x50;
-    umemStatusType status = read_file(file, size, &header);
+    status = read_file(file, size, &header);
     expect_failure(umemValueError, k < 6 ? "it is no .npy file" : "format version");
     file[k] ^= 0x50;
   }
@@ -206,7 +190,7 @@ TEST(files_are_read_on_every_context) { assert_true(for_each_backend(read_on) > 
 
 TEST(wrong_arguments_are_refused) {
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
-  umemStatusType status = umem_npy_read_header(NULL, 0, 0, &header);
+  status = umem_npy_read_header(NULL, 0, 0, &header);
   expect_failure(umemValueError, "");
   status = umem_npy_read_header(&host, 0, 100, &header);
   expect_failure(umemValueError, "null");
@@ -215,7 +199,6 @@ TEST(wrong_arguments_are_refused) {
   header.size = 8;
   status = umem_npy_read_header(&host, 0, 100, &header);
   expect_failure(umemValueError, "umemNpyHeader");
-  umem_clear_status(&host);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -3,14 +3,10 @@
 #include "array_help.h"
 
 #include "array/loops.h"
-#include "backends.h"
-#include "fake/doubles.h"
+#include "unit/each_backend.h"
 #include "settings.h"
 
 #include <math.h>
-
-static umemHost host;
-static umemStatusType status;
 
 /* ---- known answers ----
  *
@@ -38,12 +34,12 @@ static void expect_known(umemRandomLoops const *loops) {
     }
 }
 
-TEST_CASE(the_generator_is_philox) {
+TEST(the_generator_is_philox) {
   expect_known(&umem_random_loops);
   expect_known(umem_random_loops_here());
 }
 
-TEST_CASE(all_machines_draw_the_same) {
+TEST(all_machines_draw_the_same) {
   static double one[4096], other[4096];
   umemRandom const random = {
       .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 1.9};
@@ -69,7 +65,7 @@ static uint64_t hash_of(double const *numbers, size_t count) {
 }
 
 /* On every machine, with every compiler and option, and in every version. */
-TEST_CASE(the_bits_stay_the_same) {
+TEST(the_bits_stay_the_same) {
   static double numbers[2 * 2056]; /* whole batches, and a rest */
   umemRandom const random = {
       .key = {7, 9}, .kind = umemNormal, .origin = -1, .unit = 3, .bottom = -1, .top = 2};
@@ -80,7 +76,7 @@ TEST_CASE(the_bits_stay_the_same) {
 }
 
 /* The numbers by their definition, with the functions of libm. */
-TEST_CASE(the_numbers_are_as_documented) {
+TEST(the_numbers_are_as_documented) {
   enum { count = 20000 };
   int64_t const shape = count;
   uint64_t const seed = 0x0123456789ABCDEF;
@@ -107,8 +103,7 @@ TEST_CASE(the_numbers_are_as_documented) {
       assert_true(fabs(n[2 * block] - (10 + 4 * radius * cos(turn))) < 1e-13);
       assert_true(fabs(n[2 * block + 1] - (10 + 4 * radius * sin(turn))) < 1e-13);
     }
-  umemArray_release(uniform);
-  umemArray_release(normal);
+  RELEASE(uniform, normal);
 }
 
 /* ---- the same everywhere ---- */
@@ -142,8 +137,7 @@ static void expect_numbers(umemArray *array, umemArray *numbers, bool normal, ch
   if (memcmp(umemArray_host_pointer(copy, false, &status),
              umemArray_host_pointer(want, false, &status), umemArray_nbytes(want)) != 0)
     fail_msg("%s: other numbers of type 0x%x", where, type);
-  umemArray_release(copy);
-  umemArray_release(want);
+  RELEASE(copy, want);
 }
 
 static void expect_same_on(umemVirtual *ctx, char const *where, int64_t columns) {
@@ -159,35 +153,21 @@ static void expect_same_on(umemVirtual *ctx, char const *where, int64_t columns)
       umemArray *odd = umemArray_slice(turned, 0, columns - 1, columns / 2, -2, &status);
       draw(odd, normal);
       expect_numbers(odd, numbers, normal, where);
-      umemArray_release(odd);
-      umemArray_release(turned);
-      umemArray_release(array);
+      RELEASE(odd, turned, array);
     }
   }
   umemArray_release(numbers);
 }
 
-TEST_CASE(every_context_has_the_same_numbers) {
-  doubles_use();
-  for (size_t i = 0; i < backend_count; i++) {
-    Backend const *row = &backends[i];
-    if (setting_leaves_out(row->name)) continue;
-    umemVirtual *ctx = row->open();
-    if (!ctx && (row->traits & backendMayLack)) {
-      umem_thread_clear();
-      continue;
-    }
-    assert_non_null(ctx);
-    expect_same_on(ctx, row->name, 11);
-    expect_same_on(ctx, row->name, 401);
-    row->close(ctx);
-  }
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
+static void expect_same(Backend const *row, umemVirtual *ctx) {
+  expect_same_on(ctx, row->name, 11);
+  expect_same_on(ctx, row->name, 401);
 }
 
+TEST(every_context_has_the_same_numbers) { assert_true(for_each_backend(expect_same) > 0); }
+
 /* What one thread draws in one piece, eight draw in several. */
-TEST_CASE(threads_do_not_matter) {
+TEST(threads_do_not_matter) {
   int64_t const count = 1 << (setting_small() ? 19 : 21) | 1, shape = count;
   umemArray *one = umemArray_zeros(&host, umemDouble, 1, &shape, NULL, &status);
   umemArray *many = umemArray_zeros(&host, umemDouble, 1, &shape, NULL, &status);
@@ -203,8 +183,7 @@ TEST_CASE(threads_do_not_matter) {
                         (size_t)count * sizeof(double));
   }
   assert_ok(umem_set_threads(0));
-  umemArray_release(one);
-  umemArray_release(many);
+  RELEASE(one, many);
 }
 
 /* ---- distribution ---- */
@@ -248,7 +227,7 @@ static void expect_moments(double const *x, double mean, double variance) {
 static double uniform_share(double x) { return x; }
 static double normal_share(double x) { return erfc(-x / sqrt(2)) / 2; }
 
-TEST_CASE(the_distribution_is_right) {
+TEST(the_distribution_is_right) {
   for (uint64_t seed = 1; seed < (setting_small() ? 2 : 4); seed++) {
     umemArray *uniform, *normal;
     double const *u = draw_many(&uniform, false, seed), *n = draw_many(&normal, true, seed);
@@ -257,15 +236,14 @@ TEST_CASE(the_distribution_is_right) {
     expect_distribution(n, normal_share);
     expect_moments(n, 0, 1);
     for (int i = 0; i < drawn; i++) assert_true(u[i] >= 0 && u[i] < 1 && fabs(n[i]) < 8.5);
-    umemArray_release(uniform);
-    umemArray_release(normal);
+    RELEASE(uniform, normal);
   }
 }
 
 /* ---- bounds ---- */
 
 /* Where numbers are rounded to few bits, the bounds still hold. */
-TEST_CASE(bounds_hold_in_every_type) {
+TEST(bounds_hold_in_every_type) {
   int64_t const shape = 10000;
   static double const bounds[][2] = {{0, 1},     {-1, 0},         {1, 1.01}, {-1.01, -1},
                                      {0.1, 0.3}, {-65504, 65504}, {0, 1e-7}, {-1e-7, 1e-7}};
@@ -283,24 +261,21 @@ TEST_CASE(bounds_hold_in_every_type) {
   umemArray_release(doubles);
 }
 
-TEST_CASE(wrong_calls_are_refused) {
+TEST(wrong_calls_are_refused) {
   int64_t const shape = 4;
   umemArray *ints = umemArray_zeros(&host, umemInt, 1, &shape, NULL, &status);
   umemArray *halves = umemArray_zeros(&host, umemFloat16, 1, &shape, NULL, &status);
   umemArray *fixed = umemArray_alias(halves, &status);
   umemArray_set_read_only(fixed, true, &status);
-  umemArray_random_uniform(ints, 0, 1, 1, &status);
-  expect_failure(umemTypeError, "there are no random numbers of type int32");
-  umemArray_random_normal(ints, 0, 1, 1, &status);
-  expect_failure(umemTypeError, "int32");
-  umemArray_random_uniform(fixed, 0, 1, 1, &status);
-  expect_failure(umemNotSupportedError, "read-only");
-  umemArray_random_normal(NULL, 0, 1, 1, &status);
-  expect_failure(umemValueError, "NULL");
-  umemArray_random_uniform(halves, 1, 1, 1, &status);
-  expect_failure(umemValueError, "low 1 is not below high 1");
-  umemArray_random_uniform(halves, 2, 1, 1, &status);
-  expect_failure(umemValueError, "low 2 is not below high 1");
+  FAILS(umemArray_random_uniform(ints, 0, 1, 1, &status), umemTypeError,
+        "there are no random numbers of type int32");
+  FAILS(umemArray_random_normal(ints, 0, 1, 1, &status), umemTypeError, "int32");
+  FAILS(umemArray_random_uniform(fixed, 0, 1, 1, &status), umemNotSupportedError, "read-only");
+  FAILS(umemArray_random_normal(NULL, 0, 1, 1, &status), umemValueError, "NULL");
+  FAILS(umemArray_random_uniform(halves, 1, 1, 1, &status), umemValueError,
+        "low 1 is not below high 1");
+  FAILS(umemArray_random_uniform(halves, 2, 1, 1, &status), umemValueError,
+        "low 2 is not below high 1");
   umemArray_random_uniform(halves, 1.0625, 1.0626, 1, &status); /* the bottom alone */
   assert_ok(status);
   umemArray_clear(halves, &status);
@@ -309,35 +284,22 @@ TEST_CASE(wrong_calls_are_refused) {
   umemArray_clear(halves, &status);
   umemArray_random_uniform(halves, 1.0001, 1.0002, 1, &status); /* no float16 is there */
   expect_failure(umemValueError, "no number of type float16 is in [1.0001");
-  umemArray_random_uniform(halves, 0, (double)NAN, 1, &status);
-  expect_failure(umemValueError, "a bound is not finite: low is 0, high is nan");
-  umemArray_random_uniform(halves, (double)-INFINITY, 1, 1, &status);
-  expect_failure(umemValueError, "low is -inf");
-  umemArray_random_uniform(halves, -1.7e308, 1.7e308, 1, &status);
-  expect_failure(umemValueError, "the distance from low -1.7e+308 to high 1.7e+308 is not finite");
-  umemArray_random_normal(halves, 0, -1, 1, &status);
-  expect_failure(umemValueError, "deviation -1");
-  umemArray_random_normal(halves, (double)INFINITY, 1, 1, &status);
-  expect_failure(umemValueError, "mean inf");
+  FAILS(umemArray_random_uniform(halves, 0, (double)NAN, 1, &status), umemValueError,
+        "a bound is not finite: low is 0, high is nan");
+  FAILS(umemArray_random_uniform(halves, (double)-INFINITY, 1, 1, &status), umemValueError,
+        "low is -inf");
+  FAILS(umemArray_random_uniform(halves, -1.7e308, 1.7e308, 1, &status), umemValueError,
+        "the distance from low -1.7e+308 to high 1.7e+308 is not finite");
+  FAILS(umemArray_random_normal(halves, 0, -1, 1, &status), umemValueError, "deviation -1");
+  FAILS(umemArray_random_normal(halves, (double)INFINITY, 1, 1, &status), umemValueError,
+        "mean inf");
   status = umemIOError;
   umemArray_random_uniform(halves, 0, 1, 1, &status);
   assert_int_equal(status, umemIOError);
   uint16_t const *x = (uint16_t const *)umemArray_address(halves);
   for (int i = 0; i < 4; i++) assert_int_equal(x[i], 0);
   status = umemOK;
-  umemArray_release(fixed);
-  umemArray_release(halves);
-  umemArray_release(ints);
+  RELEASE(fixed, halves, ints);
 }
 
-static int set_up(void **state) {
-  (void)state;
-  return umemHost_ctor(&host) == umemOK ? 0 : 1;
-}
-static int tear_down(void **state) {
-  (void)state;
-  umem_dtor(&host);
-  return 0;
-}
-
-int main(void) { return run_cases(set_up, tear_down); }
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,38 +1,29 @@
 /* sdp.c - processing functions of an outside library, written for its memory interface, over
  * umemArray: a vector addition, a rotation of phases and a transform of strided, transposed
  * wrappers; and what that interface is known to get wrong. */
-#include "array_help.h"
-
-#include "fake/doubles.h"
 #include "sdp_mem.h"
+
+#include "array_help.h"
 
 #include <complex.h>
 #include <math.h>
 
 void *sdp_contexts[2];
 
-static umemHost host;
 static umemCuda gpu;
-static sdp_Error status;
 
-static int set_up(void **state) {
-  (void)state;
-  doubles_use();
-  umem_thread_clear();
-  status = umemOK;
-  if (umemHost_ctor(&host) != umemOK || umemCuda_ctor(&gpu, 0) != umemOK) return 1;
+static int open_both(void **state) {
+  if (set_up(state) || umemCuda_ctor(&gpu, 0) != umemOK) return 1;
   sdp_contexts[SDP_MEM_CPU] = &host;
   sdp_contexts[SDP_MEM_GPU] = &gpu;
   return 0;
 }
-static int tear_down(void **state) {
-  (void)state;
+static int close_both(void **state) {
   umem_dtor(&gpu);
-  umem_dtor(&host);
-  char const *complaint = doubles_complaint();
-  if (complaint) fail_msg("%s", complaint);
-  return status != umemOK || umem_thread_status() != umemOK;
+  return tear_down(state);
 }
+
+#define SDP_TEST(name) TEST_CASE_WITH(name, open_both, close_both)
 
 /* ---- the functions ---- */
 
@@ -50,8 +41,7 @@ static void sdp_vector_add(sdp_Mem const *a, sdp_Mem const *b, sdp_Mem *out, sdp
     sdp_Mem *y = sdp_mem_create_copy(b, SDP_MEM_CPU, error);
     sdp_vector_add(x, y, x, error);
     sdp_mem_copy_contents(out, x, 0, 0, sdp_mem_num_elements(x), error);
-    sdp_mem_free(x);
-    sdp_mem_free(y);
+    RELEASE(x, y);
     return;
   }
   sdp_mem_check_location(a, SDP_MEM_CPU, error);
@@ -119,8 +109,7 @@ static void sdp_transform_rows(sdp_Mem const *in, sdp_Mem *out, sdp_Error *error
 
 /* ---- they work ---- */
 
-static void vectors_are_added(void **state) {
-  (void)state;
+SDP_TEST(vectors_are_added) {
   enum { n = 10 };
   int64_t const shape = n, stride = -(int64_t)sizeof(double);
   for (int location = SDP_MEM_CPU; location <= SDP_MEM_GPU; location++) {
@@ -135,13 +124,11 @@ static void vectors_are_added(void **state) {
     double const *z = sdp_mem_data_const(sum);
     assert_ok(status);
     for (int i = 0; i < n; i++) assert_true(z[i] == x[i] + x[n - 1 - i]);
-    sdp_Mem *all[] = {a, back, out, sum};
-    for (int i = 0; i < 4; i++) sdp_mem_free(all[i]);
+    RELEASE(a, back, out, sum);
   }
 }
 
-static void phases_are_rotated(void **state) {
-  (void)state;
+SDP_TEST(phases_are_rotated) {
   enum { baselines = 3, channels = 4 };
   double delay[baselines] = {0, 0.25, 0.5}, frequency[channels] = {0, 1, 2, 3};
   int64_t const b = baselines, c = channels, shape[] = {baselines, channels};
@@ -162,13 +149,11 @@ static void phases_are_rotated(void **state) {
   sdp_phase_rotate(frequencies, delays, in, out, &status); /* the wrong way round */
   expect_failure(umemValueError,
                  "delays has 4 elements in dimension 0, expected 3 as dimension 0 of in");
-  sdp_Mem *all[] = {delays, frequencies, in, out};
-  for (int i = 0; i < 4; i++) sdp_mem_free(all[i]);
+  RELEASE(delays, frequencies, in, out);
 }
 
 /* The columns of an array are the rows of a transposed wrapper. */
-static void transposed_wrappers_are_transformed(void **state) {
-  (void)state;
+SDP_TEST(transposed_wrappers_are_transformed) {
   enum { rows = 4, columns = 6, size = sizeof(complex double) };
   static complex double cells[rows][columns], result[columns][2 * rows];
   int64_t const shape[] = {columns, rows}, across[] = {size, columns * size},
@@ -192,14 +177,12 @@ static void transposed_wrappers_are_transformed(void **state) {
   memset(result, 0, sizeof result);
   sdp_transform_rows(again, out, &status);
   assert_true(cabs(result[5][2] + 6 * I) < 1e-12);
-  sdp_Mem *all[] = {in, out, copy, again};
-  for (int i = 0; i < 4; i++) sdp_mem_free(all[i]);
+  RELEASE(in, out, copy, again);
 }
 
 /* ---- what must not be ---- */
 
-static void copies_stay_within_the_arrays(void **state) {
-  (void)state;
+SDP_TEST(copies_stay_within_the_arrays) {
   int64_t const few = 4, many = 8;
   sdp_Mem *small = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &few, &status);
   sdp_Mem *large = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &many, &status);
@@ -209,17 +192,15 @@ static void copies_stay_within_the_arrays(void **state) {
                               {-1, 0, 1},        {0, -1, 1},        {0, 0, -1},
                               {INT64_MAX, 0, 2}, {0, INT64_MAX, 2}, {1, 1, INT64_MAX}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    sdp_mem_copy_contents(small, large, wrong[i][0], wrong[i][1], wrong[i][2], &status);
-    expect_failure(umemIndexError, "outside of the");
+    FAILS(sdp_mem_copy_contents(small, large, wrong[i][0], wrong[i][1], wrong[i][2], &status),
+          umemIndexError, "outside of the");
   }
   sdp_mem_copy_contents(small, large, 3, 7, 1, &status);
   assert_ok(status);
-  sdp_mem_free(small);
-  sdp_mem_free(large);
+  RELEASE(small, large);
 }
 
-static void deep_copies_keep_the_shape(void **state) {
-  (void)state;
+SDP_TEST(deep_copies_keep_the_shape) {
   static int cells[3][4] = {{0, 1, 2, 3}, {10, 11, 12, 13}, {20, 21, 22, 23}};
   int64_t const shape[] = {2, 3}, stride[] = {2 * sizeof(int), 4 * sizeof(int)};
   sdp_Mem *view =
@@ -232,49 +213,42 @@ static void deep_copies_keep_the_shape(void **state) {
     assert_int_equal(sdp_mem_shape_dim(copy, 0), 2);
     assert_int_equal(sdp_mem_shape_dim(copy, 1), 3);
     assert_memory_equal(sdp_mem_data_const(copy), ((int[]){1, 11, 21, 3, 13, 23}), 6 * sizeof(int));
-    sdp_mem_free(there);
-    sdp_mem_free(copy);
+    RELEASE(there, copy);
   }
   sdp_mem_clear_contents(view, &status); /* its elements, and not what lies between them */
   assert_memory_equal(cells, ((int[]){0, 0, 2, 0, 10, 0, 12, 0, 20, 0, 22, 0}), sizeof cells);
   sdp_mem_free(view);
 }
 
-static void failed_checks_stay_the_first(void **state) {
-  (void)state;
+SDP_TEST(failed_checks_stay_the_first) {
   int64_t const three = 3, four = 4;
   sdp_Mem *a = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &three, &status);
   sdp_Mem *b = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &four, &status);
   sdp_mem_check_type(a, SDP_MEM_FLOAT, &status);
   assert_int_equal(status, umemTypeError);
   sdp_mem_check_same_shape(a, 0, b, 0, &status);
-  sdp_mem_copy_contents(a, b, 0, 0, 3, &status);
-  expect_failure(umemTypeError, "a has elements of int32, expected float32");
-  sdp_mem_free(a);
-  sdp_mem_free(b);
+  FAILS(sdp_mem_copy_contents(a, b, 0, 0, 3, &status), umemTypeError,
+        "a has elements of int32, expected float32");
+  RELEASE(a, b);
 }
 
-static void messages_name_the_right_array(void **state) {
-  (void)state;
+SDP_TEST(messages_name_the_right_array) {
   int64_t const three = 3, four = 4;
   sdp_Mem *mine = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &three, &status);
   sdp_Mem *yours = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &four, &status);
-  sdp_mem_check_same_shape(mine, 0, yours, 0, &status);
-  expect_failure(umemValueError, "messages_name_the_right_array: line ");
-  sdp_mem_check_same_shape(mine, 0, yours, 0, &status);
-  expect_failure(umemValueError,
-                 "mine has 3 elements in dimension 0, expected 4 as dimension 0 of yours");
-  sdp_mem_check_same_shape(mine, 0, yours, 1, &status);
-  expect_failure(umemIndexError, "yours of rank 1 has no dimension 1");
-  sdp_mem_check_location(mine, SDP_MEM_GPU, &status);
-  expect_failure(umemNotSupportedError, "mine is in the memory of Host, not in one that a GPU");
-  sdp_mem_free(mine);
-  sdp_mem_free(yours);
+  FAILS(sdp_mem_check_same_shape(mine, 0, yours, 0, &status), umemValueError,
+        "messages_name_the_right_array: line ");
+  FAILS(sdp_mem_check_same_shape(mine, 0, yours, 0, &status), umemValueError,
+        "mine has 3 elements in dimension 0, expected 4 as dimension 0 of yours");
+  FAILS(sdp_mem_check_same_shape(mine, 0, yours, 1, &status), umemIndexError,
+        "yours of rank 1 has no dimension 1");
+  FAILS(sdp_mem_check_location(mine, SDP_MEM_GPU, &status), umemNotSupportedError,
+        "mine is in the memory of Host, not in one that a GPU");
+  RELEASE(mine, yours);
 }
 
 /* The result of a memset on the GPU. */
-static void failed_sets_are_reported(void **state) {
-  (void)state;
+SDP_TEST(failed_sets_are_reported) {
   umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   plan.calls = umemFaultSet;
@@ -284,8 +258,7 @@ static void failed_sets_are_reported(void **state) {
   sdp_contexts[SDP_MEM_GPU] = &fault;
   int64_t const shape = 1000;
   sdp_Mem *a = sdp_mem_create(SDP_MEM_FLOAT, SDP_MEM_GPU, 1, &shape, &status);
-  sdp_mem_clear_contents(a, &status);
-  expect_failure(umemRuntimeError, "");
+  FAILS(sdp_mem_clear_contents(a, &status), umemRuntimeError, "");
   sdp_mem_free(a);
   umem_clear_status(&fault);
   umem_dtor(&fault);
@@ -293,8 +266,7 @@ static void failed_sets_are_reported(void **state) {
 }
 
 /* An alias lives on after its source, and a handle until its last reference. */
-static void handles_count_their_users(void **state) {
-  (void)state;
+SDP_TEST(handles_count_their_users) {
   int64_t const shape = 3;
   sdp_Mem *a = sdp_mem_create(SDP_MEM_INT, SDP_MEM_CPU, 1, &shape, &status);
   sdp_mem_clear_contents(a, &status);
@@ -309,19 +281,4 @@ static void handles_count_their_users(void **state) {
   sdp_mem_free(alias);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      TEST(vectors_are_added),
-      TEST(phases_are_rotated),
-      TEST(transposed_wrappers_are_transformed),
-      TEST(copies_stay_within_the_arrays),
-      TEST(deep_copies_keep_the_shape),
-      TEST(failed_checks_stay_the_first),
-      TEST(messages_name_the_right_array),
-      TEST(failed_sets_are_reported),
-      TEST(handles_count_their_users),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -1,4 +1,4 @@
-/* faultable.c - base/faultable.h: which faults end a copy, and what becomes of all other signals. */
+/* faultable.c - base/faultable.h: which faults end a copy, and what becomes of other signals. */
 #include "base/faultable.h"
 #include "settings.h"
 #include "temporary.h"
