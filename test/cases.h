@@ -1,8 +1,9 @@
-/* cases.h - the tests of a program in C: each TEST_CASE adds itself to those that run_cases runs, in the order of the file.
+/* cases.h - the tests of a program in C: each TEST_CASE adds itself to those that run_cases runs, in
+ * the order of the file.
  *
  *     TEST_CASE(two_blocks_are_apart) { ... }
- *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is what open_file has left ... }
- *     TEST_CASE_AGAIN(a_file_is_read, mapped, open_file, close_file, "mapped") // a second run of this one
+ *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is of open_file ... }
+ *     TEST_CASE_AGAIN(a_file_is_read, mapped, open_file, close_file, "mapped") // a second run
  *     int main(void) { return run_cases(NULL, NULL); } */
 #ifndef UMEM_TEST_CASES_H
 #define UMEM_TEST_CASES_H

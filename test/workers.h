@@ -48,8 +48,8 @@ static inline bool in_threads(void *(*work)(void *number)) {
 
 enum { threads_at_once = 16 };
 
-/* Calls work in so many threads at once, each with the address of an element of an array; step: bytes
- * from one to the next, 0: one for all. Waits for them, and fails unless all return NULL. */
+/* Calls work in so many threads at once, each with the address of an element of an array; step:
+ * bytes from one to the next, 0: one for all. Waits for them, and fails unless all return NULL. */
 static inline void run_at_once(unsigned count, void *(*work)(void *element), void *array,
                                size_t step) {
   pthread_t threads[threads_at_once];

@@ -28,8 +28,8 @@ static inline void expect_stop_at(umemStatusType type, char const *words, int li
 }
 #define expect_stop(type, words) expect_stop_at((type), (words), __LINE__)
 
-/* Gives each block that is left to work, if there is one. Returns the number of the last one plus 1;
- * first: of the first of them. */
+/* Gives each block that is left to work, if there is one. first: the number of the first of them.
+ * Returns that of the last one plus 1. */
 static inline size_t pass_from(size_t first, void (*work)(size_t number)) {
   for (; next(); first++)
     if (work) work(first);

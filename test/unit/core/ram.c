@@ -9,6 +9,7 @@
 
 #include "base/ahead.h"
 #include "unit/near_help.h"
+#include "wrap.h"
 
 enum { mebi = 1 << 20, most = 11 * mebi, margin = 128, room = margin + most + margin };
 
@@ -53,11 +54,8 @@ static int processors(void) {
   return CPU_COUNT(&mine);
 }
 
-void *__real_memcpy(void *to, void const *from, size_t n);
-void *__wrap_memcpy(void *to, void const *from, size_t n);
-
 /* The caller waits for a helper, so that it does not make the whole copy. */
-void *__wrap_memcpy(void *to, void const *from, size_t n) {
+WRAPPED(void *, memcpy, (void *to, void const *from, size_t n)) {
   if (n < mebi || !atomic_load(&watches)) return __real_memcpy(to, from, n);
   bool helps = !pthread_equal(caller, pthread_self());
   if (helps) atomic_fetch_add(&helped, 1);
@@ -69,13 +67,29 @@ void *__wrap_memcpy(void *to, void const *from, size_t n) {
 
 /* ---- tests ---- */
 
+#define TEST(name) TEST_CASE_WITH(name, open_ram, close_ram)
+
 static void copy(unsigned char *to, unsigned char const *from, size_t n) {
   assert_int_equal(umem_copy_to(&host, (uintptr_t)from, &host, (uintptr_t)to, n), umemOK);
 }
 
+/* How many helpers come depends on how fast the first of them are. */
+TEST(several_threads_share_long_runs) {
+  unsigned before = count_tasks();
+  copy(target, source, 8 * mebi - 1);
+  assert_int_equal(umem_set(&host, (uintptr_t)target, 1, 8 * mebi - 1), umemOK);
+  assert_int_equal(count_tasks(), before);
+  copy(target, source, most);
+  assert_true(count_tasks() > before);
+  assert_int_equal(umem_set_threads(1), umemOK);
+  assert_true(task_count_becomes(tasks_alone()));
+  assert_int_equal(umem_set_threads(4), umemOK);
+  assert_int_equal(umem_set(&host, (uintptr_t)target, 1, most), umemOK);
+  assert_true(count_tasks() > tasks_alone());
+}
+
 /* The distances are those where processors differ: see base/ahead.h. */
-static void copies_are_exact(void **state) {
-  (void)state;
+TEST(copies_are_exact) {
   size_t const distances[] = {0, 1, 16, 31, 32, 64};
   for (size_t i = 0; i < sizes_count; i++)
     for (size_t k = 0; k < sizeof distances / sizeof *distances; k++) {
@@ -86,14 +100,13 @@ static void copies_are_exact(void **state) {
     }
 }
 
-static void copies_of_slow_processors_are_exact(void **state) {
+TEST(copies_of_slow_processors_are_exact) {
   umem_all_are_slow = true;
   copies_are_exact(state);
   umem_all_are_slow = false;
 }
 
-static void sets_are_exact(void **state) {
-  (void)state;
+TEST(sets_are_exact) {
   for (size_t i = 0; i < sizes_count; i++) {
     begin_target();
     memset(wanted + 7, 0xC3, sizes[i]);
@@ -103,8 +116,7 @@ static void sets_are_exact(void **state) {
 }
 
 /* Calls that overlap are wrong, and what they give is still the same each time. */
-static void overlaps_are_moves(void **state) {
-  (void)state;
+TEST(overlaps_are_moves) {
   size_t const distances[] = {1, 16, 100, mebi, 5 * mebi};
   for (size_t k = 0; k < sizeof distances / sizeof *distances; k++) {
     size_t d = distances[k], n = most - d;
@@ -117,22 +129,6 @@ static void overlaps_are_moves(void **state) {
     copy(target, target + d, n);
     assert_memory_equal(target, wanted, room);
   }
-}
-
-/* How many helpers come depends on how fast the first of them are. */
-static void several_threads_share_long_runs(void **state) {
-  (void)state;
-  unsigned before = count_tasks();
-  copy(target, source, 8 * mebi - 1);
-  assert_int_equal(umem_set(&host, (uintptr_t)target, 1, 8 * mebi - 1), umemOK);
-  assert_int_equal(count_tasks(), before);
-  copy(target, source, most);
-  assert_true(count_tasks() > before);
-  assert_int_equal(umem_set_threads(1), umemOK);
-  assert_true(task_count_becomes(tasks_alone()));
-  assert_int_equal(umem_set_threads(4), umemOK);
-  assert_int_equal(umem_set(&host, (uintptr_t)target, 1, most), umemOK);
-  assert_true(count_tasks() > tasks_alone());
 }
 
 static void watch_copy(int count) {
@@ -150,8 +146,7 @@ static void watch_copy(int count) {
 
 /* So that memory which nobody has touched yet comes to the node of the caller. The folder says that
  * the node has one processor: the helpers run there, and are back on all when the copy is over. */
-static void helpers_run_on_the_node_of_the_caller(void **state) {
-  (void)state;
+TEST(helpers_run_on_the_node_of_the_caller) {
   unsigned processor, node;
   unsigned first = near_first(&all);
   if (all < 2 || UNDER(address_sanitizer) || under_thread_sanitizer)
@@ -165,8 +160,7 @@ static void helpers_run_on_the_node_of_the_caller(void **state) {
   watch_copy(all);
 }
 
-static void one_thread_is_enough(void **state) {
-  (void)state;
+TEST(one_thread_is_enough) {
   assert_int_equal(umem_set_threads(1), umemOK);
   begin_target();
   memcpy(wanted, source, most);
@@ -175,15 +169,4 @@ static void one_thread_is_enough(void **state) {
   assert_true(task_count_becomes(tasks_alone()));
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(several_threads_share_long_runs, open_ram, close_ram),
-      cmocka_unit_test_setup_teardown(copies_are_exact, open_ram, close_ram),
-      cmocka_unit_test_setup_teardown(copies_of_slow_processors_are_exact, open_ram, close_ram),
-      cmocka_unit_test_setup_teardown(sets_are_exact, open_ram, close_ram),
-      cmocka_unit_test_setup_teardown(overlaps_are_moves, open_ram, close_ram),
-      cmocka_unit_test_setup_teardown(helpers_run_on_the_node_of_the_caller, open_ram, close_ram),
-      cmocka_unit_test_setup_teardown(one_thread_is_enough, open_ram, close_ram),
-  };
-  return cmocka_run_group_tests_name("ram", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -2,25 +2,15 @@
 #include "core/tiles.h"
 #include "base/ahead.h"
 #include "core/layout.h"
+#include "cases.h"
+#include "random.h"
 #include "temporary.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 static uint64_t random_state = 1;
 
-static size_t random_below(size_t n) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
-  return (size_t)(random_state >> 33) % n;
-}
+static size_t random_below(size_t n) { return below(&random_state, n); }
 
 /* A layout with its arrays, and bytes for both sides. */
 typedef struct Case {
@@ -84,8 +74,7 @@ static void check(Case *c, int const *src_order, size_t src_gap, size_t dst_gap,
   free(wanted);
 }
 
-static void transposes_of_all_sizes(void **state) {
-  (void)state;
+TEST_CASE(transposes_of_all_sizes) {
   size_t const items[] = {1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 64, 100, 300};
   size_t const edges[] = {2, 63, 64, 65, 100, 513};
   int const across[] = {1, 0};
@@ -99,8 +88,7 @@ static void transposes_of_all_sizes(void **state) {
 }
 
 /* More than a block of tiles, and enough for several threads. */
-static void large_permutations(void **state) {
-  (void)state;
+TEST_CASE(large_permutations) {
   int const orders[][4] = {{3, 2, 1, 0}, {2, 0, 3, 1}, {0, 3, 2, 1}, {1, 0, 3, 2}};
   for (int i = 0; i < 4; i++) {
     Case c = {.item = 8, .extents = {30, 31, 32, 29}, .rank = 4};
@@ -114,8 +102,7 @@ static void large_permutations(void **state) {
 }
 
 /* Tiles of few rows, whose dimensions change places, and a last tile of one row. */
-static void short_rows_in_tiles(void **state) {
-  (void)state;
+TEST_CASE(short_rows_in_tiles) {
   int const orders[][3] = {{1, 2, 0}, {2, 0, 1}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
   size_t const items[] = {16, 8, 24, 40};
   for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -129,8 +116,7 @@ static void short_rows_in_tiles(void **state) {
     }
 }
 
-static void random_permutations(void **state) {
-  (void)state;
+TEST_CASE(random_permutations) {
   static size_t const items[] = {1, 2, 4, 8, 16, 3, 24, 40};
   for (int round = 0; round < 60; round++) {
     Case c = {.item = items[random_below(8)], .rank = 2 + (int)random_below(4)};
@@ -148,8 +134,7 @@ static void random_permutations(void **state) {
 
 /* Runs that begin just behind their source, modulo a page, are copied in parts by some
  * processors. */
-static void runs_at_all_offsets(void **state) {
-  (void)state;
+TEST_CASE(runs_at_all_offsets) {
   umem_all_are_slow = !umem_all_are_slow; /* the test runs twice */
   enum { room = 20000 };
   static _Alignas(4096) char src[room], dst[room + 4096];
@@ -164,10 +149,10 @@ static void runs_at_all_offsets(void **state) {
       assert_true((!ahead || dst[ahead - 1] == 0x5A) && dst[ahead + sizes[i]] == 0x5A);
     }
 }
+TEST_CASE_AGAIN(runs_at_all_offsets, otherwise, NULL, NULL, NULL)
 
 /* Of a file that ends in the middle of its mapping. By one thread, and by several. */
-static void a_page_that_is_gone_ends_the_copy(void **state) {
-  (void)state;
+TEST_CASE(a_page_that_is_gone_ends_the_copy) {
   size_t const sizes[] = {1 << 20, 32 << 20};
   for (int i = 0; i < 2; i++) {
     size_t const size = sizes[i], extents[] = {size / 16};
@@ -193,15 +178,4 @@ static void a_page_that_is_gone_ends_the_copy(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test(transposes_of_all_sizes),
-      cmocka_unit_test(large_permutations),
-      cmocka_unit_test(short_rows_in_tiles),
-      cmocka_unit_test(random_permutations),
-      cmocka_unit_test(runs_at_all_offsets),
-      cmocka_unit_test(runs_at_all_offsets),
-      cmocka_unit_test(a_page_that_is_gone_ends_the_copy),
-  };
-  return cmocka_run_group_tests_name("tiles", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -3,12 +3,11 @@
 #ifndef UMEM_TEST_CHILD_HELP_H
 #define UMEM_TEST_CHILD_HELP_H
 
-#include "cases.h"
+#include "workers.h"
+#include "wrap.h"
 
 #include <stdio.h>
-#include <sys/wait.h>
 #include <umem.h>
-#include <unistd.h>
 
 /* In the child. */
 #define REQUIRE(condition)                                                                         \
@@ -21,14 +20,17 @@
 
 static inline void in_a_process(void (*run)(void)) {
   pid_t child = fork();
-  assert_true(child >= 0);
   if (child == 0) {
     run();
     _exit(0);
   }
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
 }
+
+/* A test whose body runs in a process. */
+#define PROCESS_TEST(name)                                                                         \
+  static void name##_in_child(void);                                                               \
+  TEST_CASE(name) { in_a_process(name##_in_child); }                                               \
+  static void name##_in_child(void)
 
 #endif

@@ -3,8 +3,6 @@
  * of its own, because the library is looked for once in each. */
 #include "child_help.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,21 +49,18 @@ static int get_attributes(unsigned count, int *which, void **values, unsigned lo
 }
 static int refuse(void) { return umemCudaInvalidValue; }
 
-void *__wrap_dlopen(char const *name, int flags);
-void *__wrap_dlopen(char const *name, int flags) {
+WRAPPED(void *, dlopen, (char const *name, int flags)) {
   (void)flags;
   machine.opened += !strcmp(name, "libcuda.so.1");
   return machine.library ? &library : NULL;
 }
 
-char *__wrap_dlerror(void);
-char *__wrap_dlerror(void) {
+WRAPPED(char *, dlerror, (void)) {
   static char text[] = "nobody has libcuda.so.1";
   return text;
 }
 
-void *__wrap_dlsym(void *handle, char const *name);
-void *__wrap_dlsym(void *handle, char const *name) {
+WRAPPED(void *, dlsym, (void *handle, char const *name)) {
   static struct {
     char const *name;
     void (*function)(void);
@@ -105,17 +100,13 @@ static void require_refusal(char const *words) {
   umem_thread_clear();
 }
 
-static void without_library(void) {
+PROCESS_TEST(no_library_is_the_reason) {
   umemCudaEntry entry;
   require_refusal("there is no CUDA driver, nobody has libcuda.so.1: is a GPU there, and NVIDIA's "
                   "driver installed?");
   REQUIRE(machine.opened == 1 && machine.found == 0);
   REQUIRE(umemCuda_enter(&entry, -1) != umemOK);
   REQUIRE(strstr(umem_thread_message(), "nobody has libcuda.so.1"));
-}
-static void no_library_is_the_reason(void **state) {
-  (void)state;
-  in_a_process(without_library);
 }
 
 /* Every function of the table fails, and none crashes. */
@@ -180,10 +171,7 @@ static void call_all(void) {
   REQUIRE(rt->pool_import_pointer(&adr, NULL, &ipc) == none);
   REQUIRE(rt->cufile() == NULL);
 }
-static void without_library_all_calls_fail(void **state) {
-  (void)state;
-  in_a_process(call_all);
-}
+TEST_CASE(without_library_all_calls_fail) { in_a_process(call_all); }
 
 static void without_a_function(void) {
   require_refusal("libcuda.so.1 is too old: it lacks cu");
@@ -191,55 +179,44 @@ static void without_a_function(void) {
   REQUIRE(strstr(umemCudaDriver_get(no_cufile)->absence(), machine.names[machine.found - 1]));
   call_all(); /* none of those that were found is called */
 }
-static void a_missing_function_is_named(void **state) {
-  (void)state;
+TEST_CASE(a_missing_function_is_named) {
   machine.library = true;
   for (machine.missing = 1; machine.missing <= functions; machine.missing++)
     in_a_process(without_a_function);
+  machine.library = false;
+  machine.missing = 0;
 }
 
 static void *get_table(void *unused) {
   (void)unused;
   return (void *)(uintptr_t)umemCudaDriver_get(no_cufile);
 }
-static void in_threads(void) {
-  pthread_t threads[8];
-  for (size_t i = 0; i < 8; i++) REQUIRE(!pthread_create(&threads[i], NULL, get_table, NULL));
-  for (size_t i = 0; i < 8; i++) {
-    void *table = NULL;
-    REQUIRE(!pthread_join(threads[i], &table));
-    REQUIRE(table == get_table(NULL));
-  }
+PROCESS_TEST(threads_look_once) {
+  pthread_t looking[8];
+  machine.library = true;
+  for (size_t i = 0; i < 8; i++) looking[i] = start_thread(get_table, NULL);
+  for (size_t i = 0; i < 8; i++) REQUIRE(join_thread(looking[i]) == get_table(NULL));
   REQUIRE(machine.opened == 1 && machine.found == functions);
   REQUIRE(!umemCudaDriver_get(no_cufile)->absence());
   for (unsigned i = 0; i < machine.found; i++)
     for (unsigned j = 0; j < i; j++) REQUIRE(strcmp(machine.names[i], machine.names[j]) != 0);
 }
-static void threads_look_once(void **state) {
-  (void)state;
-  machine.library = true;
-  in_a_process(in_threads);
-}
 
-static void old_driver(void) {
+PROCESS_TEST(an_old_driver_is_the_reason) {
+  machine.library = true;
   machine.version = 11080;
   require_refusal("the driver serves CUDA 11.8, too old for the runtime 12.0 of umem");
 }
-static void no_gpu(void) {
+PROCESS_TEST(a_machine_without_a_gpu_is_the_reason) {
+  machine.library = true;
   machine.version = 13000;
   require_refusal("there is no GPU");
 }
-static void broken_driver(void) {
+PROCESS_TEST(what_the_driver_says_is_the_reason) {
+  machine.library = true;
   machine.version = 13000;
   machine.started = umemCudaNoGpu;
   require_refusal("no GPU here");
-}
-static void what_the_driver_says_is_the_reason(void **state) {
-  (void)state;
-  machine.library = true;
-  in_a_process(old_driver);
-  in_a_process(no_gpu);
-  in_a_process(broken_driver);
 }
 
 static void require_memory(uintptr_t adr, umemCudaMemory kind, int device) {
@@ -248,33 +225,12 @@ static void require_memory(uintptr_t adr, umemCudaMemory kind, int device) {
   REQUIRE(!umemCudaDriver_get(no_cufile)->pointer((void *)adr, &found, &number));
   REQUIRE(found == kind && number == device);
 }
-static void pointers(void) {
+PROCESS_TEST(memory_is_what_the_driver_says) {
+  machine.library = true;
   require_memory(300, umemCudaUnregistered, 3);
   require_memory(201, umemCudaPinned, 2);
   require_memory(102, umemCudaDeviceMemory, 1);
   require_memory(412, umemCudaManagedMemory, 4);
   require_memory(511, umemCudaManagedMemory, 5); /* on the host now */
 }
-static void memory_is_what_the_driver_says(void **state) {
-  (void)state;
-  machine.library = true;
-  in_a_process(pointers);
-}
-
-static int reset(void **state) {
-  (void)state;
-  memset(&machine, 0, sizeof machine);
-  return 0;
-}
-
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup(no_library_is_the_reason, reset),
-      cmocka_unit_test_setup(without_library_all_calls_fail, reset),
-      cmocka_unit_test_setup(a_missing_function_is_named, reset),
-      cmocka_unit_test_setup(threads_look_once, reset),
-      cmocka_unit_test_setup(what_the_driver_says_is_the_reason, reset),
-      cmocka_unit_test_setup(memory_is_what_the_driver_says, reset),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

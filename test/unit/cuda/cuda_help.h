@@ -5,6 +5,7 @@
 
 #include <umem.h>
 
+#include "workers.h"
 #include "cudart_help.h"
 #include "unwatched.h"
 

@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "settings.h"
 
@@ -69,6 +67,11 @@ static int receive(char const *kind, int device, int socket, char const *refusal
 
 /* ---- this process ---- */
 
+static int begin(void **state) { return setting_gpu() ? 0 : cuda_set_up(state); }
+static int end(void **state) { return setting_gpu() ? 0 : cuda_tear_down(state); }
+
+#define TEST_OF_TWO(name) TEST_CASE_WITH(name, begin, end)
+
 static pid_t start(char const *kind, int device, char const *refusal, int *socket) {
   int ends[2];
   char number[16], ordinal[16];
@@ -85,13 +88,6 @@ static pid_t start(char const *kind, int device, char const *refusal, int *socke
   close(ends[1]);
   *socket = ends[0];
   return child;
-}
-
-static void expect_end(pid_t child) {
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), allWell);
 }
 
 static void expect_answer(int socket, char what) {
@@ -112,7 +108,7 @@ static void pass(void *ctx, char const *kind, int device) {
   expect_answer(socket, late_answer);
   expect_ok(umem_synchronize(ctx));
   expect_answer(socket, done_answer);
-  expect_end(child);
+  assert_int_equal(status_of(child), allWell);
   close(socket);
   memset(bytes, 0, nbytes);
   expect_ok(umem_copy_to(ctx, adr, &host, (uintptr_t)bytes, nbytes));
@@ -128,16 +124,14 @@ static void open_shared(umemCudaAsync *ctx) {
   expect_ok(umemCudaAsync_ctor_with(ctx, 0, UMEM_STREAM_NEW, &options));
 }
 
-static void blocks_of_cuda_pass(void **state) {
-  (void)state;
+TEST_OF_TWO(blocks_of_cuda_pass) {
   umemCuda ctx;
   expect_ok(umemCuda_ctor(&ctx, 0));
   pass(&ctx, "cuda-async", 0); /* which waits on its stream, and not in the call */
   umem_dtor(&ctx);
 }
 
-static void blocks_of_a_stream_pass(void **state) {
-  (void)state;
+TEST_OF_TWO(blocks_of_a_stream_pass) {
   umemCudaAsync ctx;
   open_shared(&ctx);
   pass(&ctx, "cuda-async", 0);
@@ -148,8 +142,7 @@ static void blocks_of_a_stream_pass(void **state) {
 }
 
 /* On one machine with two GPUs that reach each other. */
-static void another_gpu_attaches_them(void **state) {
-  (void)state;
+TEST_OF_TWO(another_gpu_attaches_them) {
   umemCudaAsync ctx;
   umemCuda cuda;
   int count = 0, can = 0;
@@ -166,8 +159,7 @@ static void another_gpu_attaches_them(void **state) {
   umem_dtor(&ctx);
 }
 
-static void a_block_that_is_freed_is_refused(void **state) {
-  (void)state;
+TEST_OF_TWO(a_block_that_is_freed_is_refused) {
   umemCuda ctx;
   umemHandle handle;
   int socket;
@@ -178,13 +170,12 @@ static void a_block_that_is_freed_is_refused(void **state) {
   umem_free(&ctx, adr);
   pid_t child = start("cuda", 0, "has its process freed the memory", &socket);
   assert_int_equal(write(socket, &handle, sizeof handle), sizeof handle);
-  expect_end(child);
+  assert_int_equal(status_of(child), allWell);
   close(socket);
   umem_dtor(&ctx);
 }
 
-static void a_gpu_without_access_is_refused(void **state) {
-  (void)state;
+TEST_OF_TWO(a_gpu_without_access_is_refused) {
   umemCuda ctx;
   int socket;
   if (setting_gpu()) skip();
@@ -192,24 +183,14 @@ static void a_gpu_without_access_is_refused(void **state) {
   uintptr_t adr = block_of(&ctx, nbytes);
   pid_t child = start("cuda", 2, "GPU 2 cannot reach the memory of GPU 0", &socket);
   expect_ok(umem_send(socket, &ctx, adr, nbytes));
-  expect_end(child);
+  assert_int_equal(status_of(child), allWell);
   close(socket);
   umem_free(&ctx, adr);
   umem_dtor(&ctx);
 }
 
-static int begin(void **state) { return setting_gpu() ? 0 : cuda_set_up(state); }
-static int end(void **state) { return setting_gpu() ? 0 : cuda_tear_down(state); }
-
 int main(int count, char **words) {
   if (count == 6)
     return receive(words[2], atoi(words[3]), atoi(words[1]), words[4], *words[5] != 0);
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(blocks_of_cuda_pass, begin, end),
-      cmocka_unit_test_setup_teardown(blocks_of_a_stream_pass, begin, end),
-      cmocka_unit_test_setup_teardown(another_gpu_attaches_them, begin, end),
-      cmocka_unit_test_setup_teardown(a_block_that_is_freed_is_refused, begin, end),
-      cmocka_unit_test_setup_teardown(a_gpu_without_access_is_refused, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_cases(NULL, NULL);
 }

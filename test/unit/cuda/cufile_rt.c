@@ -3,8 +3,6 @@
  * case is a process of its own, because the library is looked for once in each. */
 #include "child_help.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "cuda/cuda_rt.h"
@@ -21,16 +19,13 @@ static struct {
 
 static char library; /* its address is the handle */
 
-int __real_access(char const *path, int mode);
-int __wrap_access(char const *path, int mode);
-int __wrap_access(char const *path, int mode) {
+WRAPPED(int, access, (char const *path, int mode)) {
   if (strncmp(path, "/proc/driver/nvidia-fs", 22) != 0) return __real_access(path, mode);
   machine.asked++;
   return machine.module ? 0 : -1;
 }
 
-void *__wrap_dlopen(char const *name, int flags);
-void *__wrap_dlopen(char const *name, int flags) {
+WRAPPED(void *, dlopen, (char const *name, int flags)) {
   (void)flags;
   machine.opened++;
   strncat(machine.names, name, sizeof machine.names - strlen(machine.names) - 1);
@@ -39,8 +34,7 @@ void *__wrap_dlopen(char const *name, int flags) {
 }
 
 /* A function's address is that of its name: each is another one. */
-void *__wrap_dlsym(void *handle, char const *name);
-void *__wrap_dlsym(void *handle, char const *name) {
+WRAPPED(void *, dlsym, (void *handle, char const *name)) {
   if (handle != &library || (machine.missing && !strcmp(name, machine.missing))) return NULL;
   return (void *)(uintptr_t)name;
 }
@@ -53,7 +47,7 @@ static bool is(void const *function, char const *name) {
 
 /* ---- cases, each in a child ---- */
 
-static void find_nothing_at_the_start(void) {
+PROCESS_TEST(nothing_is_looked_for_at_the_start) {
   umemHost host;
   umemFile file;
   REQUIRE(umemHost_ctor(&host) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK);
@@ -64,13 +58,13 @@ static void find_nothing_at_the_start(void) {
   REQUIRE(machine.asked == 0 && !strstr(machine.names, "cufile"));
 }
 
-static void find_no_module(void) {
+PROCESS_TEST(no_library_is_opened_without_the_module) {
   machine.library = "libcufile.so.0";
   for (int i = 0; i < 3; i++) REQUIRE(!umemCufileRt_get());
   REQUIRE(machine.asked == 1 && machine.opened == 0);
 }
 
-static void find_no_library(void) {
+PROCESS_TEST(a_machine_without_the_library_is_asked_once) {
   machine.module = true;
   for (int i = 0; i < 3; i++) REQUIRE(!umemCufileRt_get());
   REQUIRE(!strcmp(machine.names, "libcufile.so.0 libcufile.so "));
@@ -92,17 +86,17 @@ static void find_all(char const *name) {
   REQUIRE(is(&rt->driver_close, old ? "cuFileDriverClose" : "cuFileDriverClose_v2"));
 }
 
-static void find_the_library(void) {
+PROCESS_TEST(all_functions_are_found) {
   find_all("libcufile.so.0");
   REQUIRE(machine.opened == 1);
 }
 
-static void find_it_by_the_other_name(void) {
+PROCESS_TEST(all_functions_are_found_by_the_other_name) {
   find_all("libcufile.so");
   REQUIRE(machine.opened == 2);
 }
 
-static void find_an_old_one(void) {
+PROCESS_TEST(the_functions_of_an_old_library_are_found) {
   machine.missing = "cuFileDriverClose_v2";
   find_all("libcufile.so.0");
 }
@@ -119,29 +113,14 @@ static void *look(void *unused) {
   return (void *)(uintptr_t)umemCufileRt_get();
 }
 
-static void find_it_in_many_threads(void) {
-  pthread_t ids[8];
+PROCESS_TEST(many_threads_look_once) {
+  pthread_t looking[8];
   machine.module = true;
   machine.library = "libcufile.so.0";
-  void *all[8];
-  for (int i = 0; i < 8; i++) REQUIRE(!pthread_create(&ids[i], NULL, look, NULL));
-  for (int i = 0; i < 8; i++) REQUIRE(!pthread_join(ids[i], &all[i]));
-  for (int i = 0; i < 8; i++) REQUIRE(all[i] == umemCufileRt_get() && all[i]);
+  for (int i = 0; i < 8; i++) looking[i] = start_thread(look, NULL);
+  for (int i = 0; i < 8; i++) REQUIRE(join_thread(looking[i]) == umemCufileRt_get());
+  REQUIRE(umemCufileRt_get());
   REQUIRE(machine.opened == 1);
-}
-
-/* ---- tests ---- */
-
-TEST_CASE(nothing_is_looked_for_at_the_start) { in_a_process(find_nothing_at_the_start); }
-
-TEST_CASE(no_library_is_opened_without_the_module) { in_a_process(find_no_module); }
-
-TEST_CASE(a_machine_without_the_library_is_asked_once) { in_a_process(find_no_library); }
-
-TEST_CASE(all_functions_are_found) {
-  in_a_process(find_the_library);
-  in_a_process(find_it_by_the_other_name);
-  in_a_process(find_an_old_one);
 }
 
 TEST_CASE(a_library_that_lacks_one_is_none) {
@@ -154,7 +133,5 @@ TEST_CASE(a_library_that_lacks_one_is_none) {
   }
   machine.missing = NULL;
 }
-
-TEST_CASE(many_threads_look_once) { in_a_process(find_it_in_many_threads); }
 
 int main(void) { return run_cases(NULL, NULL); }

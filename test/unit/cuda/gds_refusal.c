@@ -5,56 +5,55 @@
 #include <sys/mman.h>
 
 /* Copies arrive, nothing is recorded, and cuFile has not moved a byte. */
-static void expect_other_route(Pair *pair, size_t nbytes) {
+static void expect_other_route(size_t nbytes) {
   size_t before = moved();
-  there_and_back(pair, 4096, nbytes, 7);
+  there_and_back(&pair, 4096, nbytes, 7);
   assert_int_equal(moved(), before);
-  assert_int_equal(umem_get_status(&pair->gpu), umemOK);
-  assert_int_equal(umem_get_status(&pair->store), umemOK);
+  assert_int_equal(umem_get_status(&pair.gpu), umemOK);
+  assert_int_equal(umem_get_status(&pair.store), umemOK);
 }
 
 /* ---- the driver ---- */
 
 static void expect_no_session(void) {
-  Pair pair;
   umemCudaGds_end(); /* as in a process that has not asked yet */
-  open_pair(&pair);
-  expect_other_route(&pair, from);
-  expect_other_route(&pair, from);
+  reopen_pair(aCuda, 0, false, umemDirectOn);
+  expect_other_route(from);
+  expect_other_route(from);
   assert_int_equal(fake_cufile_done().registered, 0);
   close_pair(&pair);
   assert_int_equal(fake_cudart_live().primaries, 0);
 }
 
-CASE(where_cufile_is_not_installed) {
+PAIR_TEST(where_cufile_is_not_installed) {
   fake_cufile_machine()->installed = false;
   expect_no_session();
   assert_int_equal(fake_cufile_done().opened, 0);
 }
 
-CASE(where_the_driver_does_not_open) {
+PAIR_TEST(where_the_driver_does_not_open) {
   fake_cufile_fail_in("driver_open", 1, umemCufileNoDriver, true);
   expect_no_session();
   assert_int_equal(fake_cufile_done().closed, 0);
 }
 
-CASE(where_the_driver_does_not_answer) {
+PAIR_TEST(where_the_driver_does_not_answer) {
   fake_cufile_fail_in("driver_properties", 1, umemCufileInternal, true);
   expect_no_session();
 }
 
-CASE(where_the_module_is_not_loaded) {
+PAIR_TEST(where_the_module_is_not_loaded) {
   fake_cufile_machine()->properties.major = fake_cufile_machine()->properties.minor = 0;
   expect_no_session();
 }
 
-CASE(where_no_storage_has_a_path) {
+PAIR_TEST(where_no_storage_has_a_path) {
   fake_cufile_machine()->properties.file_systems = 0;
   expect_no_session();
 }
 
 /* cuFile would serve every file then, through host memory. */
-CASE(where_detours_are_allowed) {
+PAIR_TEST(where_detours_are_allowed) {
   unsigned const controls[] = {umemCufileAllowsCompat, umemCufilePosixIO, umemCufileFallback, ~0U};
   for (size_t i = 0; i < sizeof controls / sizeof *controls; i++) {
     fake_cufile_machine()->properties.controls = controls[i];
@@ -65,14 +64,13 @@ CASE(where_detours_are_allowed) {
   }
 }
 
-CASE(a_driver_of_the_program_stays_open) {
-  Pair pair;
+PAIR_TEST(a_driver_of_the_program_stays_open) {
   fake_cufile_machine()->open_by_program = 1;
   fake_cufile_machine()->properties.controls = umemCufileAllowsCompat;
   expect_no_session();
   umemCudaGds_end();
   fake_cufile_machine()->properties.controls = 1;
-  open_pair(&pair);
+  reopen_pair(aCuda, 0, false, umemDirectOn);
   there_and_back(&pair, 0, from, 1);
   assert_int_equal(moved(), 2 * from);
   close_pair(&pair);
@@ -82,25 +80,20 @@ CASE(a_driver_of_the_program_stays_open) {
 }
 
 /* The question costs time: once, by the first copy that might gain. */
-CASE(the_driver_is_asked_once_and_late) {
-  Pair pair;
+PAIR_TEST(the_driver_is_asked_once_and_late) {
   fake_cufile_machine()->installed = false;
-  open_pair(&pair);
   there_and_back(&pair, 0, from - 1, 1);
   assert_int_equal(fake_cufile_done().asked, 0);
   for (unsigned i = 0; i < 3; i++) there_and_back(&pair, 0, from, i);
   assert_int_equal(fake_cufile_done().asked, 1);
   close_pair(&pair);
-  open_pair_on(&pair, anAsync, 1, true, umemDirectOn);
+  reopen_pair(anAsync, 1, true, umemDirectOn);
   there_and_back(&pair, 0, from, 2);
   assert_int_equal(fake_cufile_done().asked, 1);
-  close_pair(&pair);
 }
 
 /* The context could end under cuFile. */
-CASE(where_the_context_cannot_be_kept) {
-  Pair pair;
-  open_pair(&pair);
+PAIR_TEST(where_the_context_cannot_be_kept) {
   fake_cudart_fail_in("primary_retain", 1, umemCudaOutOfMemory);
   write_file(&pair, 0, from, 1);
   expect_ok(to_gpu(&pair, from));
@@ -108,36 +101,27 @@ CASE(where_the_context_cannot_be_kept) {
   assert_int_equal(moved(), 0);
   expect_ok(to_gpu(&pair, from));
   assert_int_equal(moved(), from);
-  close_pair(&pair);
 }
 
 /* ---- the file and the copy ---- */
 
-CASE(short_copies) {
-  Pair pair;
-  open_pair(&pair);
+PAIR_TEST(short_copies) {
   there_and_back(&pair, 0, from, 1); /* the driver is open */
-  expect_other_route(&pair, from - 1);
-  close_pair(&pair);
+  expect_other_route(from - 1);
 }
 
-CASE(files_without_a_path) {
-  Pair pair;
+PAIR_TEST(files_without_a_path) {
   fake_cufile_machine()->refuses_files = true;
-  open_pair(&pair);
-  expect_other_route(&pair, from);
+  expect_other_route(from);
   assert_int_equal(fake_cufile_done().opened, 1);
-  close_pair(&pair);
 }
 
 /* direct=off: everything goes through the page cache. */
-CASE(files_with_direct_off) {
+PAIR_TEST(files_with_direct_off) {
   for (int mapped = 0; mapped < 2; mapped++) {
-    Pair pair;
-    open_pair_on(&pair, aCuda, 0, mapped, umemDirectOff);
-    expect_other_route(&pair, from);
+    reopen_pair(aCuda, 0, mapped, umemDirectOff);
+    expect_other_route(from);
     assert_int_equal(fake_cufile_done().registered, 0);
-    close_pair(&pair);
   }
 }
 
@@ -155,8 +139,8 @@ static bool is_any_cached(int fd) {
 }
 
 /* Leaves the bytes of the file out of the page cache. Whether the system has done so. */
-static bool drop_cache(Pair *pair) {
-  int fd = open(pair->path, O_RDONLY);
+static bool drop_cache(void) {
+  int fd = open(pair.path, O_RDONLY);
   assert_true(fd >= 0);
   assert_int_equal(fdatasync(fd), 0);
   posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -166,12 +150,11 @@ static bool drop_cache(Pair *pair) {
 }
 
 /* direct=auto: cuFile reads what is not cached, and writes nothing. */
-CASE(files_that_are_cached) {
-  Pair pair;
-  open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
-  expect_other_route(&pair, from);
+PAIR_TEST(files_that_are_cached) {
+  reopen_pair(aCuda, 0, false, umemDirectAuto);
+  expect_other_route(from);
   write_file(&pair, 0, from, 3);
-  if (drop_cache(&pair)) {
+  if (drop_cache()) {
     expect_ok(to_gpu(&pair, from));
     expect_gpu(&pair, 0, from, 3);
     assert_int_equal(moved(), from);
@@ -183,24 +166,20 @@ CASE(files_that_are_cached) {
   size_t before = moved();
   expect_ok(to_gpu(&pair, from));
   assert_int_equal(moved(), before);
-  close_pair(&pair);
 }
 
 /* A program that reads the file again and again gets it into the cache. */
-CASE(files_that_are_read_again) {
-  Pair pair;
-  open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
+PAIR_TEST(files_that_are_read_again) {
+  reopen_pair(aCuda, 0, false, umemDirectAuto);
   write_file(&pair, 0, most, 3);
-  for (int i = 0; i < 5 && drop_cache(&pair); i++) expect_ok(to_gpu(&pair, most - page));
+  for (int i = 0; i < 5 && drop_cache(); i++) expect_ok(to_gpu(&pair, most - page));
   assert_true(fake_cufile_done().registered <= 2);
-  close_pair(&pair);
 }
 
 /* What cuFile was to read, and has not, does not count as read once. And it is asked about a file
  * once. */
-CASE(a_file_that_cufile_refuses) {
-  Pair pair;
-  open_pair_on(&pair, aCuda, 0, false, umemDirectOn);
+PAIR_TEST(a_file_that_cufile_refuses) {
+  reopen_pair(aCuda, 0, false, umemDirectOn);
   write_file(&pair, 0, from, 3);
   fake_cufile_fail_in("read", 1, EINVAL, false);
   for (int i = 0; i < 3; i++) {
@@ -209,37 +188,32 @@ CASE(a_file_that_cufile_refuses) {
   }
   assert_int_equal(fake_cufile_done().registered, 1);
   assert_int_equal(moved(), 0);
-  close_pair(&pair);
 }
 
 /* Ends a loan of the whole file, of which the device has read so many bytes. */
-static void lend_once(Pair *pair, size_t nbytes) {
+static void lend_once(size_t nbytes) {
   umemDirectFile file;
-  assert_true(pair->store.super.vptr->direct_file(&pair->store.super, pair->near, most - page,
-                                                  umemReadable, &file));
+  assert_true(pair.store.super.vptr->direct_file(&pair.store.super, pair.near, most - page,
+                                                 umemReadable, &file));
   assert_int_equal(file.moved, 0);
   assert_false(file.refused);
   file.moved = nbytes;
-  file.release(&pair->store.super, &file);
+  file.release(&pair.store.super, &file);
 }
 
-CASE(only_what_was_read_counts) {
-  Pair pair;
+PAIR_TEST(only_what_was_read_counts) {
   umemDirectFile file;
-  open_pair_on(&pair, aCuda, 0, false, umemDirectAuto);
+  reopen_pair(aCuda, 0, false, umemDirectAuto);
   write_file(&pair, 0, most, 3);
-  if (drop_cache(&pair)) {
-    for (int i = 0; i < 3; i++) lend_once(&pair, 0);
-    for (int i = 0; i < 2; i++) lend_once(&pair, most - page);
+  if (drop_cache()) {
+    for (int i = 0; i < 3; i++) lend_once(0);
+    for (int i = 0; i < 2; i++) lend_once(most - page);
     assert_false(pair.store.super.vptr->direct_file(&pair.store.super, pair.near, most - page,
                                                     umemReadable, &file));
   }
-  close_pair(&pair);
 }
 
-CASE(what_is_in_no_block) {
-  Pair pair;
-  open_pair(&pair);
+PAIR_TEST(what_is_in_no_block) {
   uintptr_t beyond = pair.near + most - from / 2;
   expect_failure(umem_copy_to(&pair.gpu, pair.far, &pair.store, beyond, from), umemIndexError, "");
   assert_int_equal(umem_get_status(&pair.store), umemIndexError);
@@ -248,13 +222,10 @@ CASE(what_is_in_no_block) {
                  "past the end");
   umem_clear_status(&pair.store);
   assert_int_equal(fake_cufile_done().registered, 0);
-  close_pair(&pair);
 }
 
-CASE(a_file_that_is_only_read) {
-  Pair pair;
+PAIR_TEST(a_file_that_is_only_read) {
   Store reader;
-  open_pair(&pair);
   write_file(&pair, 0, from, 1);
   expect_ok(open_store(&reader, pair.path, "r", false, umemDirectOn));
   expect_ok(umem_copy_to(&reader, pair.near, &pair.gpu, pair.far, from));
@@ -264,14 +235,11 @@ CASE(a_file_that_is_only_read) {
                  "is not writable");
   assert_int_equal(moved(), from);
   umem_dtor(&reader);
-  close_pair(&pair);
 }
 
 /* Managed and pinned memory have routes of their own, and so have strided copies. */
-CASE(other_memory_and_other_shapes) {
-  Pair pair;
+PAIR_TEST(other_memory_and_other_shapes) {
   Any other;
-  open_pair(&pair);
   for (int kind = aHost; kind <= aManaged; kind++) {
     expect_ok(construct(&other, kind, 0));
     uintptr_t adr = block_of(&other, from);
@@ -290,18 +258,14 @@ CASE(other_memory_and_other_shapes) {
   write_file(&pair, 0, 2 * from + page, 3);
   expect_ok(umem_copy_strided(&pair.store, pair.near, &pair.gpu, pair.far, &layout));
   expect_gpu(&pair, 0, from, 3);
-  close_pair(&pair);
 }
 
 /* ---- streams ---- */
 
-CASE(captured_streams) {
-  Pair pair;
+PAIR_TEST(captured_streams) {
   void *graph;
-  open_pair_on(&pair, anAsync, 0, false, umemDirectOn);
-  umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(&pair.gpu, &info));
-  void *stream = (void *)(uintptr_t)info.stream;
+  reopen_pair(anAsync, 0, false, umemDirectOn);
+  void *stream = stream_of_pair();
   for (int opened = 0; opened < 2; opened++) {
     unsigned long before = fake_cufile_done().registered;
     assert_int_equal(fake_cudart_begin_capture(stream), 0);
@@ -312,7 +276,6 @@ CASE(captured_streams) {
     umem_clear_status(&pair.gpu);
     there_and_back(&pair, 0, from, 1);
   }
-  close_pair(&pair);
 }
 
 static void begin_capture(void *stream) {
@@ -320,13 +283,10 @@ static void begin_capture(void *stream) {
 }
 
 /* Another thread begins to capture the stream after umem has looked. */
-CASE(streams_that_are_captured_meanwhile) {
-  Pair pair;
+PAIR_TEST(streams_that_are_captured_meanwhile) {
   void *graph;
-  open_pair_on(&pair, anAsync, 0, false, umemDirectOn);
-  umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(&pair.gpu, &info));
-  void *stream = (void *)(uintptr_t)info.stream;
+  reopen_pair(anAsync, 0, false, umemDirectOn);
+  void *stream = stream_of_pair();
   there_and_back(&pair, 0, from, 1);
   size_t before = moved();
   fake_cudart_before("event_record", 1, begin_capture, stream);
@@ -335,14 +295,13 @@ CASE(streams_that_are_captured_meanwhile) {
   assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
   umem_clear_status(&pair.gpu);
   there_and_back(&pair, 0, from, 1);
-  close_pair(&pair);
 }
 
 /* ---- in the middle ---- */
 
 /* cuFile stops with an answer that says what it cannot do: umem copies again, through pinned
  * memory. */
-CASE(transfers_that_are_refused) {
+PAIR_TEST(transfers_that_are_refused) {
   int const codes[] = {umemCufileNoDriver,
                        umemCufileDriverClosing,
                        umemCufileNoPlatform,
@@ -363,31 +322,25 @@ CASE(transfers_that_are_refused) {
                        ENODEV};
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
     for (int reads = 0; reads < 2; reads++) {
-      Pair pair;
-      open_pair(&pair);
+      reopen_pair(aCuda, 0, false, umemDirectOn);
       fake_cufile_fail_in(reads ? "read" : "write", 1 + i % 2, codes[i], true);
       there_and_back(&pair, 100, from + piece, (unsigned)i);
       assert_non_null(fake_cufile_failed());
       fake_cufile_fail(0, 0, false);
       assert_int_equal(umem_get_status(&pair.gpu), umemOK);
-      close_pair(&pair);
     }
 }
 
-CASE(transfers_of_parts_of_pages) {
-  Pair pair;
-  open_pair(&pair);
+PAIR_TEST(transfers_of_parts_of_pages) {
   fake_cufile_machine()->most = page - 1; /* no progress by whole pages */
   there_and_back(&pair, 0, from, 1);
-  close_pair(&pair);
 }
 
 /* What fails before the first transfer is not recorded. */
-CASE(a_runtime_that_fails_before) {
+PAIR_TEST(a_runtime_that_fails_before) {
   char const *const functions[] = {"event_create", "event_record", "event_synchronize"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    Pair pair;
-    open_pair(&pair);
+    reopen_pair(aCuda, 0, false, umemDirectOn);
     write_file(&pair, 0, from, 1);
     fake_cudart_fail_in(functions[i], 1, umemCudaInvalidValue);
     expect_ok(to_gpu(&pair, from));
@@ -398,10 +351,4 @@ CASE(a_runtime_that_fails_before) {
   }
 }
 
-int main(void) {
-  if (!has_direct()) {
-    print_message("the file system of /tmp has no direct I/O: nothing is tested\n");
-    return 0;
-  }
-  return run_cases(NULL, NULL);
-}
+int main(void) { return run_pair_tests(0); }

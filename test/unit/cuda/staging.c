@@ -4,33 +4,31 @@
 
 /* ---- content ---- */
 
-static void test_all_bytes_arrive(void **state) {
+BENCH_TEST(all_bytes_arrive) {
   size_t const sizes[] = {from, from + 1, from + 4095, from + 12345, 2 * from, 3 * from - 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-    there_and_back(*state, sizes[i], i * 5 % 7, i * 3 % 11, (unsigned)i);
+    there_and_back(&bench, sizes[i], i * 5 % 7, i * 3 % 11, (unsigned)i);
 }
 
-static void test_all_bytes_arrive_through_small_chunks(void **state) {
+BENCH_TEST(all_bytes_arrive_through_small_chunks) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 7), umemOK);
-  there_and_back(*state, from + 777, 1, 3, 5);
-  there_and_back(*state, 2 * from + 1, 0, 1, 6);
+  there_and_back(&bench, from + 777, 1, 3, 5);
+  there_and_back(&bench, 2 * from + 1, 0, 1, 6);
   assert_int_equal(live_chunks(), 7); /* of which three channels use six */
 }
 
-static void test_all_bytes_arrive_through_large_chunks(void **state) {
+BENCH_TEST(all_bytes_arrive_through_large_chunks) {
   assert_int_equal(umemCuda_set_staging(16 << 20, 0), umemOK);
-  there_and_back(*state, from, 3, 1, 1);
-  there_and_back(*state, from + 9, 2, 2, 2);
+  there_and_back(&bench, from, 3, 1, 1);
+  there_and_back(&bench, from + 9, 2, 2, 2);
 }
 
-static void test_short_copies_are_declined(void **state) {
-  Bench *bench = *state;
+BENCH_TEST(short_copies_are_declined) {
   Block block = block_make(from);
   unsigned long before = fake_cudart_calls();
-  assert_false(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
-                              from - 1, umemCudaToDevice));
+  assert_false(stage(&bench, block.adr, block.bytes, from - 1, umemCudaToDevice));
   assert_int_equal(fake_cudart_calls(), before);
-  assert_int_equal(umem_get_status(&bench->ctx), umemOK);
+  assert_int_equal(umem_get_status(&bench.ctx), umemOK);
   block_release(&block);
 }
 
@@ -45,13 +43,13 @@ typedef struct Kernel {
 static void run_kernel(void *argument) {
   Kernel *kernel = argument;
   Block *block = kernel->block;
-  fake_cudart_peek((uintptr_t)block->adr, kernel->seen, block->nbytes);
+  fake_cudart_peek(block->adr, kernel->seen, block->nbytes);
   if (kernel->value < 0) return;
   memset(block->bytes, kernel->value, block->nbytes);
-  fake_cudart_poke((uintptr_t)block->adr, block->bytes, block->nbytes);
+  fake_cudart_poke(block->adr, block->bytes, block->nbytes);
 }
 
-static void check_order(Bench *bench, void *stream) {
+static void check_order(void *stream) {
   size_t nbytes = 2 * from;
   Block block = block_make(nbytes);
   unsigned char *host = malloc(nbytes), *seen = malloc(nbytes);
@@ -59,107 +57,100 @@ static void check_order(Bench *bench, void *stream) {
   assert_non_null(seen);
   memset(block.bytes, 1, nbytes + 2 * margin);
   block_poke(&block);
-  bench->state.stream = stream;
-  uintptr_t device = (uintptr_t)block.adr;
+  bench.state.stream = stream;
+  uintptr_t device = block.adr;
 
   Kernel before = {&block, seen, 2};
-  assert_int_equal(fake_cudart_launch(stream, run_kernel, &before), 0);
+  ok(fake_cudart_launch(stream, run_kernel, &before));
   assert_true(fake_cudart_is_late(stream));
-  assert_true(
-      umemCuda_stage(&bench->ctx.super, &bench->state, device, host, nbytes, umemCudaToHost));
+  assert_true(stage(&bench, device, host, nbytes, umemCudaToHost));
   assert_true(is_all(seen, nbytes, 1));
   assert_true(is_all(host, nbytes, 2));
 
   before.value = 3;
   memset(host, 4, nbytes);
-  assert_int_equal(fake_cudart_launch(stream, run_kernel, &before), 0);
-  assert_true(
-      umemCuda_stage(&bench->ctx.super, &bench->state, device, host, nbytes, umemCudaToDevice));
+  ok(fake_cudart_launch(stream, run_kernel, &before));
+  assert_true(stage(&bench, device, host, nbytes, umemCudaToDevice));
   assert_true(is_all(seen, nbytes, 2));
   Kernel after = {&block, seen, -1};
-  assert_int_equal(fake_cudart_launch(stream, run_kernel, &after), 0);
-  assert_int_equal(rt->stream_synchronize(stream), 0);
+  ok(fake_cudart_launch(stream, run_kernel, &after));
+  ok(rt->stream_synchronize(stream));
   assert_true(is_all(seen, nbytes, 4));
 
-  bench->state.stream = NULL;
+  bench.state.stream = NULL;
   free(host);
   free(seen);
   block_release(&block);
 }
 
-static void test_order_on_a_stream(void **state) {
+BENCH_TEST(order_on_a_stream) {
   void *stream;
-  assert_int_equal(rt->stream_create(&stream), 0);
-  check_order(*state, stream);
-  assert_int_equal(rt->stream_destroy(stream), 0);
+  ok(rt->stream_create(&stream));
+  check_order(stream);
+  ok(rt->stream_destroy(stream));
 }
 
-static void test_order_on_the_legacy_stream(void **state) { check_order(*state, NULL); }
+BENCH_TEST(order_on_the_legacy_stream) { check_order(NULL); }
 
 /* A program may capture a graph in another stream meanwhile. */
-static void test_captures_of_others_go_on(void **state) {
-  Bench *bench = *state;
+BENCH_TEST(captures_of_others_go_on) {
   void *captured, *graph;
-  assert_int_equal(rt->stream_create(&captured), 0);
-  assert_int_equal(rt->stream_create(&bench->state.stream), 0);
+  ok(rt->stream_create(&captured));
+  ok(rt->stream_create(&bench.state.stream));
   size_t nbytes = 2 * from;
   Block block = block_make(nbytes);
   memset(block.bytes, 5, nbytes);
-  assert_int_equal(fake_cudart_begin_capture(captured), 0);
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
-                             nbytes, umemCudaToDevice));
-  assert_int_equal(fake_cudart_end_capture(captured, &graph), 0);
-  assert_int_equal(umem_get_status(&bench->ctx), umemOK);
+  ok(fake_cudart_begin_capture(captured));
+  assert_true(stage(&bench, block.adr, block.bytes, nbytes, umemCudaToDevice));
+  ok(fake_cudart_end_capture(captured, &graph));
+  assert_int_equal(umem_get_status(&bench.ctx), umemOK);
   block_release(&block);
-  assert_int_equal(rt->stream_destroy(captured), 0);
-  assert_int_equal(rt->stream_destroy(bench->state.stream), 0);
-  bench->state.stream = NULL;
+  ok(rt->stream_destroy(captured));
+  ok(rt->stream_destroy(bench.state.stream));
+  bench.state.stream = NULL;
 }
 
 /* ---- the set of chunks ---- */
 
-static void test_chunks_and_channels_are_used_again(void **state) {
-  there_and_back(*state, 4 * from, 0, 0, 1);
+BENCH_TEST(chunks_and_channels_are_used_again) {
+  there_and_back(&bench, 4 * from, 0, 0, 1);
   FakeCudartLive first = fake_cudart_live();
   size_t chunks = live_chunks();
   unsigned long created = fake_cudart_calls_of("stream_create");
   assert_true(chunks <= 2 * threads);
-  there_and_back(*state, 4 * from, 0, 0, 2);
+  there_and_back(&bench, 4 * from, 0, 0, 2);
   assert_int_equal(live_chunks(), chunks);
   assert_int_equal(fake_cudart_live().streams, first.streams);
   assert_int_equal(fake_cudart_live().events, first.events);
   assert_int_equal(fake_cudart_calls_of("stream_create"), created);
 }
 
-static void test_without_chunks_copies_are_declined(void **state) {
-  Bench *bench = *state;
+BENCH_TEST(without_chunks_copies_are_declined) {
   assert_int_equal(umemCuda_set_staging(0, 1), umemOK);
   Block block = block_make(from);
-  umemCudaDirection const kinds[] = {umemCudaToDevice, umemCudaToHost};
+  umemCudaDirection const directions[] = {umemCudaToDevice, umemCudaToHost};
   memset(block.bytes, 3, from + 2 * margin);
   block_poke(&block);
   for (int i = 0; i < 2; i++)
-    assert_false(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
-                                from, kinds[i]));
-  assert_int_equal(umem_get_status(&bench->ctx), umemOK);
+    assert_false(stage(&bench, block.adr, block.bytes, from, directions[i]));
+  assert_int_equal(umem_get_status(&bench.ctx), umemOK);
   assert_int_equal(live_chunks(), 1);
   block_release(&block);
 }
 
-static void test_the_size_can_be_set(void **state) {
-  there_and_back(*state, 4 * from, 0, 0, 1);
+BENCH_TEST(the_size_can_be_set) {
+  there_and_back(&bench, 4 * from, 0, 0, 1);
   assert_true(live_chunks() > 0);
   assert_int_equal(umemCuda_set_staging(128 << 10, 0), umemOK);
   assert_int_equal(live_chunks(), 0); /* idle ones of the other size */
-  there_and_back(*state, 4 * from, 0, 0, 2);
+  there_and_back(&bench, 4 * from, 0, 0, 2);
   assert_int_equal(live_chunks(), 2 * threads);
   assert_int_equal(umemCuda_set_staging(128 << 10, 3), umemOK);
   assert_int_equal(live_chunks(), 3);
 }
 
-static void test_a_lent_chunk_of_another_size_goes_when_it_comes_back(void **state) {
-  Bench *bench = *state;
-  umemCudaChunk *chunk = umemCudaChunk_take(bench->state.gpu);
+BENCH_TEST(a_lent_chunk_of_another_size_goes_when_it_comes_back) {
+  umemCudaChunk *chunk = umemCudaChunk_take(bench.state.gpu);
   assert_non_null(chunk);
   assert_int_equal(umemCuda_set_staging(64 << 10, 0), umemOK);
   assert_int_equal(live_chunks(), 1);
@@ -168,8 +159,7 @@ static void test_a_lent_chunk_of_another_size_goes_when_it_comes_back(void **sta
   assert_int_equal(live_chunks(), 0);
 }
 
-static void test_impossible_settings(void **state) {
-  (void)state;
+BENCH_TEST(impossible_settings) {
   assert_int_equal(umemCuda_set_staging(4096, 0), umemValueError);
   assert_int_equal(umemCuda_set_staging((64 << 10) + 1, 0), umemValueError);
   assert_int_equal(umemCuda_set_staging((64 << 20) + 4096, 0), umemValueError);
@@ -181,8 +171,8 @@ static void test_impossible_settings(void **state) {
 
 /* ---- several GPUs ---- */
 
-static void test_each_gpu_releases_its_own(void **state) {
-  there_and_back(*state, 4 * from, 0, 0, 1);
+BENCH_TEST(each_gpu_releases_its_own) {
+  there_and_back(&bench, 4 * from, 0, 0, 1);
   FakeCudartLive first = fake_cudart_live();
   Bench second;
   bench_open(&second, 1);
@@ -194,12 +184,12 @@ static void test_each_gpu_releases_its_own(void **state) {
   assert_int_equal(last.events, first.events);
   assert_int_equal(last.pinned + last.registered, first.pinned + first.registered);
   assert_int_equal(fake_cudart_done().foreign, 0);
-  there_and_back(*state, 4 * from, 0, 0, 3);
+  there_and_back(&bench, 4 * from, 0, 0, 3);
 }
 
-static void test_a_gpu_takes_idle_chunks_of_another(void **state) {
+BENCH_TEST(a_gpu_takes_idle_chunks_of_another) {
   assert_int_equal(umemCuda_set_staging(0, 2 * threads), umemOK);
-  there_and_back(*state, 4 * from, 0, 0, 1);
+  there_and_back(&bench, 4 * from, 0, 0, 1);
   assert_int_equal(live_chunks(), 2 * threads);
   Bench second;
   bench_open(&second, 1);
@@ -208,30 +198,9 @@ static void test_a_gpu_takes_idle_chunks_of_another(void **state) {
   umemCudaChunk *chunk = umemCudaChunk_take(second.state.gpu);
   assert_ptr_equal(chunk->gpu, second.state.gpu); /* whose context it lives in */
   umemCudaChunk_give(chunk);
-  there_and_back(*state, 4 * from, 0, 0, 3);
+  there_and_back(&bench, 4 * from, 0, 0, 3);
   assert_int_equal(live_chunks(), 2 * threads);
   bench_close(&second);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(test_all_bytes_arrive, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_all_bytes_arrive_through_small_chunks, set_up,
-                                      tear_down),
-      cmocka_unit_test_setup_teardown(test_all_bytes_arrive_through_large_chunks, set_up,
-                                      tear_down),
-      cmocka_unit_test_setup_teardown(test_short_copies_are_declined, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_order_on_a_stream, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_order_on_the_legacy_stream, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_captures_of_others_go_on, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_chunks_and_channels_are_used_again, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_without_chunks_copies_are_declined, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_the_size_can_be_set, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_a_lent_chunk_of_another_size_goes_when_it_comes_back,
-                                      set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_impossible_settings, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_each_gpu_releases_its_own, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_a_gpu_takes_idle_chunks_of_another, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }

@@ -31,39 +31,38 @@ static int watch(void *dst, void const *src, size_t nbytes, umemCudaDirection di
   return rt->memcpy_async(dst, src, nbytes, direction, stream);
 }
 
-static void copy(Bench *bench) {
+static void copy(Bench *one) {
   size_t nbytes = 2 * from;
   Block block = block_make(nbytes);
   caller = pthread_self();
   helper_count = caller_count = 0;
   table.memcpy_async = watch;
-  assert_true(umemCuda_stage(&bench->ctx.super, &bench->state, (uintptr_t)block.adr, block.bytes,
-                             nbytes, umemCudaToDevice));
+  assert_true(stage(one, block.adr, block.bytes, nbytes, umemCudaToDevice));
   table.memcpy_async = rt->memcpy_async;
   block_release(&block);
 }
 
-TEST_CASE_WITH(helpers_run_near_the_gpu, set_up, tear_down) {
-  Bench bench;
+BENCH_TEST(helpers_run_near_the_gpu) {
+  Bench other;
   int count;
   unsigned first = near_first(&count);
   if (count < 2) skip();
   near_begin();
   near_write("bus/pci/devices/0000:a1:00.0/numa_node", "0\n");
   near_write_processor(0, first);
-  bench_open(&bench, 1);
-  copy(&bench);
+  bench_open(&other, 1);
+  copy(&other);
   assert_int_equal(helper_count, 1);
   assert_int_equal(caller_count, count);
-  bench_close(&bench);
+  bench_close(&other);
   near_end();
   assert_int_equal(processors(), count);
 }
 
-TEST_CASE_WITH(without_a_node_they_run_anywhere, set_up, tear_down) {
+BENCH_TEST(without_a_node_they_run_anywhere) {
   int count;
   near_first(&count);
-  copy(*state);
+  copy(&bench);
   assert_int_equal(helper_count, count);
 }
 
