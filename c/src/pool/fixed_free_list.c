@@ -165,14 +165,10 @@ static size_t chunk_alignment(umemFixedFreeList const *list) {
 /* Asks the upstream, with the lock open. */
 static uintptr_t ask(umemFixedFreeList *list, uint32_t count, umemFixedFailure *failure) {
   umemGrowthRequest request;
-  umemGrowth_begin(&list->growth, &request, count, true);
-  umemLock_release(&list->lock);
-  umemAttempt_begin(&failure->attempt);
+  umemGrowth_open(&list->growth, &list->lock, &request, count, true, &failure->attempt);
   uintptr_t adr =
       umem_aligned_alloc(list->upstream, chunk_alignment(list), count * list->block_size);
-  umemAttempt_end(&failure->attempt);
-  umemLock_acquire(&list->lock);
-  umemGrowth_end(&list->growth, &request);
+  umemGrowth_close(&list->growth, &list->lock, &request, &failure->attempt);
   return adr;
 }
 

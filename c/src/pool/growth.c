@@ -45,6 +45,20 @@ void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request) {
   pthread_cond_broadcast(&growth->answered);
 }
 
+void umemGrowth_open(umemGrowth *growth, umemLock *lock, umemGrowthRequest *request,
+                     uint64_t amount, bool ample, umemAttempt *attempt) {
+  umemGrowth_begin(growth, request, amount, ample);
+  umemLock_release(lock);
+  umemAttempt_begin(attempt);
+}
+
+void umemGrowth_close(umemGrowth *growth, umemLock *lock, umemGrowthRequest const *request,
+                      umemAttempt *attempt) {
+  umemAttempt_end(attempt);
+  umemLock_acquire(lock);
+  umemGrowth_end(growth, request);
+}
+
 bool umemGrowth_await(umemGrowth *growth, umemLock *lock) {
   leave_parent(growth);
   if (!growth->count || growth->serial >= lowest_serial) return false;

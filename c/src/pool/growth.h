@@ -12,6 +12,7 @@
 #define UMEM_GROWTH_H
 
 #include "base/lock.h"
+#include "core/status.h"
 
 #include <stdint.h>
 
@@ -36,9 +37,16 @@ typedef struct umemGrowthRequest {
 void umemGrowth_init(umemGrowth *growth);
 void umemGrowth_fini(umemGrowth *growth);
 
-/* Around a call of the upstream. */
+/* Count a request that begins, and that ends. */
 void umemGrowth_begin(umemGrowth *growth, umemGrowthRequest *request, uint64_t amount, bool ample);
 void umemGrowth_end(umemGrowth *growth, umemGrowthRequest const *request);
+
+/* Stand around a call of the upstream: they count it, release the owner's lock in between, and hold
+ * failures back in *attempt. */
+void umemGrowth_open(umemGrowth *growth, umemLock *lock, umemGrowthRequest *request,
+                     uint64_t amount, bool ample, umemAttempt *attempt);
+void umemGrowth_close(umemGrowth *growth, umemLock *lock, umemGrowthRequest const *request,
+                      umemAttempt *attempt);
 
 /* Waits, with the owner's lock, until a request of another thread has ended, or until a spurious
  * wake-up. Returns false at once if there is no request for which this thread may wait. The lock is

@@ -140,9 +140,9 @@ static void keep_mine(void) {
 static bool exits;
 static void note_exit(void) { exits = true; }
 
-/* Without memory for the handler of forks, the cache of that thread stays out of reach in a child.
- * Without memory for that of exit there is no key: the destructor must know whether threads go
- * on. */
+/* Without memory for the handler of forks, a child cannot reach the cache of the thread that has
+ * forked. Without memory for that of exit there is no key: the destructor must know whether threads
+ * go on. */
 static void make_key(void) {
   has_key = atexit(note_exit) == 0 && pthread_key_create(&key, end_thread) == 0;
   pthread_atfork(NULL, NULL, keep_mine);
@@ -255,7 +255,7 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
 }
 
 /* The thread takes and hands over batches in turns: twice as many entries spare it most of that.
- * Without memory the slot stays as it is. */
+ * Without memory the slot remains as it is. */
 static void widen(umemPoolSlot *slot, uint32_t batch) {
   uint32_t limit = 4 * batch;
   if (slot->limit >= limit) return;
@@ -377,8 +377,8 @@ static bool is_left(umemPoolCache const *cache) {
   return false;
 }
 
-/* From now on a thread whose cache is closed changes it only under the lock, when it is not changing
- * it just now. Whether there is one. */
+/* Closes the caches that other threads have of the list. From then on a thread changes its cache
+ * only under the lock, unless it is changing it just now. Whether there is one. */
 static bool close_all_of(umemPoolFreeList *list) {
   bool closed = false;
   for (umemPoolCache *cache = list->caches; cache; cache = cache->after)

@@ -81,8 +81,9 @@ void umemPoolCache_hand_over(umemPoolFreeList *list, unsigned class, umemPoolSlo
 /* Frees the blocks of the calling thread's cache and of the depot in their spans. */
 void umemPoolCache_drain(umemPoolFreeList *list);
 
-/* Frees the blocks in the caches that all other threads have of the list; NULL: of all lists. Waits for threads that are just changing one, a moment at most. Caches of before a fork
- * remain as they are. */
+/* Frees the blocks in the caches that all other threads have of the list; NULL: of all lists. Waits
+ * for threads that are just changing one, a moment at most. Caches of before a fork remain as they
+ * are. */
 void umemPoolCache_drain_threads(umemPoolCore *core, umemPoolFreeList *list);
 
 /* When the list ends: drains the caches of all threads. Each thread frees its cache later. */

@@ -253,15 +253,11 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   bool special = alignment > umemPoolPage;
   umemGrowthRequest request;
   failure->reason = umemPoolUpstreamFailed;
-  umemGrowth_begin(&core->growing, &request, size, ample);
-  umemLock_release(&core->lock);
-  umemAttempt_begin(&failure->attempt);
+  umemGrowth_open(&core->growing, &core->lock, &request, size, ample, &failure->attempt);
   uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
   bool allocated = adr != umem_null_of(core->upstream);
   bool follows = allocated && follow_upstream(list, failure);
-  umemAttempt_end(&failure->attempt);
-  umemLock_acquire(&core->lock);
-  umemGrowth_end(&core->growing, &request);
+  umemGrowth_close(&core->growing, &core->lock, &request, &failure->attempt);
   if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial,
                                                   umem_fork_count(), special}))
     return true;

@@ -534,15 +534,14 @@ static bool has_left(Filler const *filler) {
          umem_ram_has(upstream, filler->fresh * filler->size);
 }
 
-/* Opens the lock to map pages. */
-static bool map_open(Filler *filler, umemPoolFailure *failure) {
+/* Opens the lock to map pages: so many bytes more. */
+static bool map_open(Filler *filler, size_t nbytes, umemPoolFailure *failure) {
   umemPoolCore *core = filler->core;
+  umemGrowthRequest request;
   failure->reason = umemPoolUpstreamFailed;
-  umemLock_release(&core->lock);
-  umemAttempt_begin(&failure->attempt);
+  umemGrowth_open(&core->growing, &core->lock, &request, nbytes, true, &failure->attempt);
   if (umem_check(core->upstream) && has_left(filler)) fill_gaps(filler);
-  umemAttempt_end(&failure->attempt);
-  umemLock_acquire(&core->lock);
+  umemGrowth_close(&core->growing, &core->lock, &request, &failure->attempt);
   return is_filled(filler->paging);
 }
 
@@ -558,11 +557,9 @@ static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failur
   filler.fresh = paging->place.missing - count_pages(paging, false);
   size_t ends = count_pages(paging, true), more = filler.fresh > ends ? filler.fresh - ends : 0;
   if (!umemPoolCore_allows(core, more * filler.size, failure)) return false;
-  umemGrowth_begin(&core->growing, &request, more * filler.size, true);
-  bool grown = map_open(&filler, failure);
+  bool grown = map_open(&filler, more * filler.size, failure);
   for (size_t i = 0; i < paging->source_count; i++)
     if (!paging->sources[i].ends) core->moved += paging->sources[i].done * filler.size;
-  umemGrowth_end(&core->growing, &request);
   return grown;
 }
 

@@ -52,14 +52,11 @@ static __attribute__((noinline)) void free_slowly(umemVirtual *ctx, uintptr_t ad
     umem_free_in_full(ctx, adr, caller);
 }
 
-/* Where the block at adr, of this span and slot, has its byte; NULL where no block begins at
- * adr. */
-static inline unsigned char *byte_of(umemPoolSpan *span, umemPoolSlot const *slot, size_t class,
-                                     uintptr_t adr) {
-  uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);
-  if (umemPoolClass_is_wide((unsigned)class))
-    offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
-  uint64_t index = offset * slot->magic >> 40;
+/* Where the block at adr, of this word of the page map and this slot, has its byte; NULL where no
+ * block begins at adr. */
+static inline unsigned char *byte_of(uintptr_t word, umemPoolSlot const *slot, uintptr_t adr) {
+  umemPoolSpan *span = umemPoolSpan_of(word);
+  uint64_t offset = umemPoolSpan_offset(word, adr), index = offset * slot->magic >> 40;
   bool begins = span && index < slot->blocks && index * slot->size == offset;
   return begins ? &span->live[offset >> slot->shift] : NULL;
 }
@@ -81,7 +78,7 @@ static void quick_free(umemVirtual *ctx, uintptr_t adr, void const *caller) {
   umemPoolLocation location = {where, __atomic_load_n(where, __ATOMIC_ACQUIRE), NULL};
   size_t class = location.word & umemPoolClassMask;
   umemPoolSlot *slot = umemPoolCache_slot(cache, class);
-  location.live = byte_of(umemPoolSpan_of(location.word), slot, class, adr);
+  location.live = byte_of(location.word, slot, adr);
   if (__builtin_expect(!location.live || !umemPoolBlock_claim(core_of(ctx), adr, &location), 0)) {
     umemPoolCache_leave(cache);
     umem_free_in_full(ctx, adr, caller);

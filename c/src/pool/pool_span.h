@@ -47,6 +47,13 @@ static inline uint64_t *umemPoolSpan_bits(umemPoolSpan *span) {
   return (uint64_t *)(void *)(span->live + span->room);
 }
 
+/* Where adr is in the span of this word of the page map. */
+static inline uint64_t umemPoolSpan_offset(uintptr_t word, uintptr_t adr) {
+  if (!umemPoolClass_is_wide(umemPoolClass_of(word))) return (uint64_t)adr & (umemPoolPage - 1);
+  uint64_t page = __atomic_load_n(&umemPoolSpan_of(word)->page, __ATOMIC_ACQUIRE);
+  return (uint64_t)adr - (page << umemPageShift);
+}
+
 /* Sets shapes and class_of of a new core. */
 void umemPoolSpan_init_classes(umemPoolCore *core);
 
@@ -91,14 +98,10 @@ static inline bool umemPoolSpan_locate(umemPoolCore const *core, uintptr_t adr,
   uintptr_t const *where = umemPageMap_word(&core->map, adr);
   uintptr_t word = where ? __atomic_load_n(where, __ATOMIC_ACQUIRE) : 0;
   if (!word) return false;
-  umemPoolSpan *span = umemPoolSpan_of(word);
   umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
-  uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);
-  if (umemPoolClass_is_wide(umemPoolClass_of(word)))
-    offset = (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_ACQUIRE) << umemPageShift);
-  uint64_t index = offset * shape->magic >> 40;
+  uint64_t offset = umemPoolSpan_offset(word, adr), index = offset * shape->magic >> 40;
   if (index >= shape->count || index * shape->size != offset) return false;
-  *location = (umemPoolLocation){where, word, &span->live[offset >> shape->shift]};
+  *location = (umemPoolLocation){where, word, &umemPoolSpan_of(word)->live[offset >> shape->shift]};
   return true;
 }
 
@@ -120,11 +123,7 @@ static inline bool umemPoolSpan_start(umemPoolCore const *core, uintptr_t adr, u
   uintptr_t word = umemPageMap_find(&core->map, adr);
   if (!word || umemPoolClass_of(word) == umemPoolLargeClass) return false;
   umemPoolShape const *shape = &core->shapes[umemPoolClass_of(word)];
-  uint64_t offset = (uint64_t)adr & (umemPoolPage - 1);
-  if (umemPoolClass_is_wide(umemPoolClass_of(word)))
-    offset = (uint64_t)adr -
-             (__atomic_load_n(&umemPoolSpan_of(word)->page, __ATOMIC_ACQUIRE) << umemPageShift);
-  uint64_t index = offset * shape->magic >> 40;
+  uint64_t offset = umemPoolSpan_offset(word, adr), index = offset * shape->magic >> 40;
   *start = (uintptr_t)(adr - (offset - index * shape->size));
   return index < shape->count;
 }
@@ -136,10 +135,9 @@ static inline bool umemPoolLocation_holds(umemPoolCore const *core, uintptr_t ad
   if (__atomic_load_n(location->where, __ATOMIC_RELAXED) != location->word) return false;
   unsigned class = umemPoolClass_of(location->word);
   if (!umemPoolClass_is_wide(class)) return true;
-  umemPoolSpan *span = umemPoolSpan_of(location->word);
-  uint64_t offset =
-      (uint64_t)adr - (__atomic_load_n(&span->page, __ATOMIC_RELAXED) << umemPageShift);
-  return offset >> core->shapes[class].shift == (uint64_t)(location->live - span->live);
+  uint64_t offset = umemPoolSpan_offset(location->word, adr);
+  unsigned char const *first = umemPoolSpan_of(location->word)->live;
+  return offset >> core->shapes[class].shift == (uint64_t)(location->live - first);
 }
 
 /* Makes the block at location no longer live. False, with nothing changed, when it was not, or when

@@ -95,9 +95,8 @@ static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock
       !__builtin_add_overflow(block->front, request->nbytes, &sum) &&
       !__builtin_add_overflow(sum, zone, &block->extent))
     return true;
-  umemVirtual_fail(ctx, umemMemoryError, "%zu bytes with guards exceed any memory",
+  return UMEM_FAIL(ctx, umemMemoryError, "%zu bytes with guards exceed any memory",
                    request->nbytes);
-  return false;
 }
 
 /* Gets a block from upstream, red zones and all. False with a status. */
@@ -132,8 +131,8 @@ static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
 
 /* ---- free ---- */
 
-/* Makes the block at adr freeing. False with a status when it may not be freed so. */
-static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted,
+/* Makes the block at adr freeing. False when it may not be freed so; with refuses also a status. */
+static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wanted, bool refuses,
                        umemDebugBlock *block) {
   umemDebugTable *table = table_of(ctx);
   umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
@@ -141,7 +140,7 @@ static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wan
   unsigned frames = umemSite_capture(trace, table->frames);
   if (umemDebugTable_begin(table, adr, aligned, wanted, trace, frames, block, &finding))
     return true;
-  umemDebug_refuse(ctx, &finding);
+  if (refuses) umemDebug_refuse(ctx, &finding);
   return false;
 }
 
@@ -192,7 +191,7 @@ static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) 
 
 static void debug_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemDebugBlock block;
-  if (!begin_free(ctx, adr, aligned, 0, &block)) return;
+  if (!begin_free(ctx, adr, aligned, 0, true, &block)) return;
   if (!is_sound(ctx, &block) || !put_away(ctx, &block, false))
     umemDebugTable_revive(table_of(ctx), &block);
 }
@@ -200,11 +199,8 @@ UMEM_ADAPTOR_FREES(debug_free)
 
 static void debug_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   umemDebugTable *table = table_of(ctx);
-  umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
-  void *trace[UMEM_DEBUG_FRAMES];
   umemDebugBlock block;
-  unsigned frames = umemSite_capture(trace, table->frames);
-  if (!umemDebugTable_begin(table, adr, aligned, 0, trace, frames, &block, &finding)) return;
+  if (!begin_free(ctx, adr, aligned, 0, false, &block)) return;
   if (umemDebug_inspect(ctx, &block, 1)) umemDebug_report(ctx, &block, 1);
   if (umemDebugTable_passes(table, &block)) umemDebugTable_gone(table, &block);
   umemVirtual_leave(umemAdaptor_upstream(ctx), block.origin, block.aligned);
@@ -224,7 +220,8 @@ static bool move(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved,
 /* Frees a block that the program has not seen. */
 static void discard(umemVirtual *ctx, uintptr_t adr) {
   umemDebugBlock block;
-  if (!begin_free(ctx, adr, false, 0, &block) || !umemDebugTable_passes(table_of(ctx), &block))
+  if (!begin_free(ctx, adr, false, 0, true, &block) ||
+      !umemDebugTable_passes(table_of(ctx), &block))
     return;
   if (give_back(ctx, &block))
     umemDebugTable_gone(table_of(ctx), &block);
@@ -236,7 +233,7 @@ static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
   umemDebugBlock block;
   uintptr_t null = umem_null_of(ctx), moved = null;
   umemRequest const new = {umemByAlloc, request->nbytes, 1, 0, 0};
-  if (!begin_free(ctx, request->adr, false, request->old_size, &block)) return null;
+  if (!begin_free(ctx, request->adr, false, request->old_size, true, &block)) return null;
   if (is_sound(ctx, &block)) moved = allocate(ctx, &new);
   if (moved != null && move(ctx, &block, moved, request->nbytes)) return moved;
   umemDebugTable_revive(table_of(ctx), &block);
@@ -347,16 +344,13 @@ static void debug_dtor(umemVirtual *ctx) {
 }
 
 static bool check_options(umemVirtual *ctx, umemDebugOptions const *options) {
-  if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD) {
-    umemVirtual_fail(ctx, umemValueError, "a guard of %zu bytes is not one of 1 to %d",
+  if (!options->guard || options->guard > UMEM_DEBUG_LARGEST_GUARD)
+    return UMEM_FAIL(ctx, umemValueError, "a guard of %zu bytes is not one of 1 to %d",
                      options->guard, UMEM_DEBUG_LARGEST_GUARD);
-    return false;
-  }
   if (!umemSite_check(ctx, options->frames)) return false;
   if (umem_can(ctx, umemReadable | umemWritable)) return true;
-  umemVirtual_fail(ctx, umemNotSupportedError,
+  return UMEM_FAIL(ctx, umemNotSupportedError,
                    "the upstream cannot be both read and written: it can have no guards");
-  return false;
 }
 
 /* What upstream allows has been taken over. */
@@ -373,9 +367,8 @@ static bool debug_start(umemVirtual *ctx, void const *given) {
   debug->direct = debug->at_once && !umem_can(ctx, umemFaultable);
   if (!umemDebug_open_buffer(ctx)) return false;
   if (!umemDebugTable_init(&debug->table)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
     free(debug->buffer);
-    return false;
+    return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
   }
   debug->table.frames = options->frames;
   debug->table.most_bytes = options->kept_bytes;

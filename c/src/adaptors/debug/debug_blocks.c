@@ -339,8 +339,7 @@ bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
 
 umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found) {
   if (!umemLock_try(&table->records.lock)) return umemSearchBusy;
-  uint32_t slot = umemRecords_inside(&table->records, adr);
-  umemDebugRecord const *record = slot ? umemRecords_at(&table->records, slot) : NULL;
+  umemDebugRecord const *record = record_with(table, adr);
   bool has = record && record->state == umemDebugLive;
   if (has) {
     found->adr = umemDebugBlock_adr(&record->block);

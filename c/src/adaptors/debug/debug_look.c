@@ -6,6 +6,7 @@
 #include "adaptors/debug/debug.h"
 #include "adaptors/sites.h"
 #include "base/thread.h"
+#include "core/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -198,8 +199,7 @@ bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count)
 bool umemDebug_open_buffer(umemVirtual *ctx) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
   if (debug->direct || (debug->buffer = malloc(buffer_size))) return true;
-  umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
-  return false;
+  return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
 }
 
 /* ---- reports ---- */

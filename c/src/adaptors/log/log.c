@@ -20,7 +20,7 @@
 enum { ahead = 8 };
 
 /* The number of the calling thread. A child of fork, where it would be wrong, writes nothing
- * through the files of its parent; its own are asked for it again. */
+ * through the files of its parent; for its own it queries the number again. */
 static uint32_t thread_number(umemLogFile const *file, umemThread *thread) {
   if (__builtin_expect(!thread->number || thread->number_forks != file->forks, 0)) {
     thread->number = (uint32_t)syscall(SYS_gettid);

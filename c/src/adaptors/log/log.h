@@ -75,8 +75,9 @@ void umemLogFile_begin(umemLogFile *file);
  * context that writes completes the file; one that was not begun goes, or is as it was. */
 void umemLogFile_close(umemLogFile *file, bool left);
 
-/* A context that stays will write no more: the file is completed where it is the last one. Waits
- * at most a moment for other threads; false, with nothing done, when they keep the lock longer. */
+/* A context that still exists will write no more: the file is completed where it is the last one.
+ * Waits at most a moment for other threads. Returns false, with nothing done, when they keep the
+ * lock longer. */
 bool umemLogFile_leave(umemLogFile *file);
 
 /* Whether this process is the one that writes the file, and not a child of it. */

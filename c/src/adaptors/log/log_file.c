@@ -68,8 +68,8 @@ static int disk_look(int fd, umemLogBefore *before) {
   return read_all(fd, &before->header, &before->header_bytes, 0);
 }
 
-/* Whether the file may become a new log: it is empty, or a log. */
-/* Empty is what has neither length nor bytes: files of /proc often have one of the two. */
+/* Whether the file may become a new log: it is empty, or a log. Empty is what has neither length
+ * nor bytes: files of /proc often have one of the two. */
 static bool disk_is_log(umemLogBefore const *before) {
   if (!before->header_bytes) return !before->length;
   return before->header_bytes >= sizeof before->header.magic &&
@@ -78,10 +78,9 @@ static bool disk_is_log(umemLogBefore const *before) {
 
 /* ---- space ---- */
 
-/* Whether the disk has enough free bytes for a file of this length. Call it before disk_reserve:
- * an attempt to reserve more than there is takes all free space from other programs until it
- * fails. */
-/* True also where the disk does not report it. */
+/* Whether the disk has enough free bytes for a file of this length; true also where it does not
+ * report them. Call it before disk_reserve: an attempt to reserve more than there is takes all free
+ * space from other programs until it fails. */
 static bool disk_has_room(int fd, uint64_t length) {
   struct stat about;
   uint64_t available;
@@ -110,8 +109,8 @@ static int disk_mark(int fd, umemLogBefore const *before) {
   return before->length ? 0 : write_all(fd, UMEM_LOG_MAGIC, sizeof UMEM_LOG_MAGIC, 0);
 }
 
-/* Makes the file at least this long, with space on the disk for every byte of that; what is in it
- * stays. */
+/* Makes the file at least this long, with space on the disk for every byte of that. What is in it
+ * is unchanged. */
 static int disk_reserve(int fd, uint64_t length, umemLogBefore const *before) {
   int error = umem_change_space(fd, 0, 0, length);
   if (error != EOPNOTSUPP && error != ENOSYS) return error;
@@ -125,11 +124,9 @@ static int disk_rehearse(int fd, umemLogBefore const *before) {
   return write_all(fd, &before->header, before->header_bytes, 0);
 }
 
-/* Makes a reserved file the log that begins with this header, of this length; after a failure
- * what was there is there. Whoever reads the file finds the old log or the new one. What else
- * the old one had is the caller's to clear. */
-/* The header is in one page: a reader meanwhile, or after a kill, finds the old one or the new
- * one. */
+/* Makes a reserved file the log that begins with this header, of this length. A failure leaves what
+ * was there. The header is in one page: a reader meanwhile, or after a kill, finds the old log or
+ * the new one. The caller clears what else the old one had. */
 static int disk_begin(int fd, umemLogHeader const *header, uint64_t length,
                       umemLogBefore const *before) {
   int error = write_all(fd, header, sizeof *header, 0);
@@ -138,9 +135,9 @@ static int disk_begin(int fd, umemLogHeader const *header, uint64_t length,
   return error;
 }
 
-/* Makes the file as long as it was, if one of these two functions or a later step has failed. */
-/* Only what was added goes, and stays when somebody has made the file still longer. A failure
- * here says nothing that the one before it has not said. */
+/* Makes the file as long as it was, after a later step has failed. Only what was added goes; it is
+ * kept when another process has made the file still longer. A failure here is not reported: the one
+ * before it is. */
 static void disk_give_back(int fd, uint64_t length, umemLogBefore const *before) {
   struct stat about;
   if (fstat(fd, &about) == 0 && (uint64_t)about.st_size > before->length &&
@@ -218,7 +215,7 @@ static bool map(umemLogFile *file, umemVirtual *ctx) {
   return true;
 }
 
-/* Header, contexts and ring are in memory until the log begins: the existing file stays as it
+/* Header, contexts and ring are in memory until the log begins: the existing file remains as it
  * is. */
 static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
   int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -303,7 +300,7 @@ static int get_ready(umemLogFile *file) {
 /* Replaces the existing log by the new one, with the contexts and records that it has by now. A
  * reader meanwhile finds the old log, or the new one with fewer of them. Returns an errno; the
  * file is as it was then. insists: it does not fail. Then the header goes through the mapping
- * where the system refuses to write it, and what is too long stays so. */
+ * where the system refuses to write it, and what is too long remains so. */
 static int begin_anew(umemLogFile *file, bool insists) {
   umemLogHeader header = *file->header, *there = file->there;
   uint64_t next = header.next, slots = next <= file->mask ? next : file->mask + 1;
@@ -497,7 +494,7 @@ static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_by
   return committed(keep(file), ctx, commits, taken);
 }
 
-/* A link to nothing is not made the way to something: who set it may be anybody. */
+/* A link to nothing is not followed to make a file: another user may have set it. */
 static bool is_link(umemVirtual *ctx, char const *filename) {
   struct stat about;
   if (lstat(filename, &about) != 0 || !S_ISLNK(about.st_mode)) return false;
@@ -509,7 +506,9 @@ static bool is_link(umemVirtual *ctx, char const *filename) {
 
 static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                                     bool commits) {
-  enum { most_tries = 100 }; /* each time somebody has made the file meanwhile, or removed it */
+  enum {
+    most_tries = 100
+  }; /* each time another process has made the file meanwhile, or removed it */
   int error = EEXIST;
   for (int i = 0; i < most_tries; i++) {
     bool taken;
