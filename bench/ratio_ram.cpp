@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t piece = std::size_t{4} << 20;
 
 /* Bytes by which the destination begins after a page: at 16, where large blocks of malloc begin,
- * some processors copy slowly (c/src/base/ahead.h). */
+ * some processors copy slowly (c/src/base/system.h). */
 constexpr std::size_t shifts[] = {0, 16};
 
 /* The second time: the caches have what the work itself leaves there, and not what the one before

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks on the objects of the static library that long copies are those of the C library: no file that copies arrays has an
 instruction `rep movs`. AMD's processors execute it up to thirteen times as slowly as the C library copies where the
-destination begins a little after the source, modulo the size of a page (c/src/base/ahead.h), and compilers make it of
+destination begins a little after the source, modulo the size of a page (c/src/base/system.h), and compilers make it of
 a memcpy whose size they know.
 
 Usage: long_copies.py LIBUMEM_A

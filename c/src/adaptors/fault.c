@@ -3,7 +3,6 @@
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/context.h"
-#include "base/lock.h"
 #include "base/number.h"
 
 #include <inttypes.h>
@@ -155,11 +154,10 @@ static bool is_fault(umemFault *ctx) { return umemKind_check(ctx, &umem_fault_ki
 
 umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemFaultPlan full = UMEM_FAULT_PLAN_INIT;
   if (!is_fault(ctx) || !umem_read_sized(ctx, &full, sizeof full, plan, "umemFaultPlan") ||
       !check_plan(&ctx->super, &full))
-    return umem_result(before);
+    return UMEM_RESULT();
   Fault *fault = fault_of(&ctx->super);
   umemLock_acquire(&fault->lock);
   fault->plan = full;

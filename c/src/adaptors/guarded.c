@@ -380,9 +380,8 @@ static umemVirtual *layer_of(void *ctx) {
 umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
                                    umemGuardedAccess access) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *self = layer_of(ctx);
-  if (!self) return umem_result(before);
+  if (!self) return UMEM_RESULT();
   if ((unsigned)access > umemGuardedWrite)
     return umemVirtual_fail(self, umemValueError, "%d is no access", (int)access);
   Guarded *impl = impl_of(self);
@@ -406,7 +405,7 @@ umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t nbytes,
                      adr, size, nbytes);
   else if (!changed)
     refuse_change(self, access == umemGuardedClosed ? "close" : "open", adr, error);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 umemGuardedAccess umemGuarded_access(void *ctx, uintptr_t adr) {

@@ -5,7 +5,7 @@
  * tries, and if another thread holds one of them for long, it prints nothing. It allocates
  * nothing and calls only functions that a handler may call. */
 #include "adaptors/guarded_blocks.h"
-#include "base/lock.h"
+#include "base/thread.h"
 #include "core/live.h"
 #include "core/status.h"
 

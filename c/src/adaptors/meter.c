@@ -11,10 +11,9 @@
  * Of an upstream that maps memory (umemPages) a page counts as a block from the map that gives
  * it memory to the unmap that takes it: what a pool over the adaptor holds. To move pages
  * changes nothing, as they keep their memory. Addresses without memory do not count. */
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/number.h"
 #include "base/records.h"
-#include "base/thread.h"
 #include "core/adaptor.h"
 #include "core/context.h"
 #include "core/live.h"
@@ -486,8 +485,7 @@ static void write_figures(umemStatsFigures *to, umemStatsFigures const *from, ch
 
 umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!is_stats(ctx) || !check_figures(ctx, figures)) return umem_result(before);
+  if (!is_stats(ctx) || !check_figures(ctx, figures)) return UMEM_RESULT();
   Stats *stats = ctx->impl;
   char label[UMEM_LABEL_SIZE];
   umemExtra_label(&ctx->super, label);
@@ -499,8 +497,7 @@ umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
 
 umemStatusType umemStats_push(umemStats *ctx) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!is_stats(ctx)) return umem_result(before);
+  if (!is_stats(ctx)) return UMEM_RESULT();
   Stats *stats = ctx->impl;
   Scope *scope = calloc(1, sizeof *scope);
   if (!scope) return umemVirtual_fail(ctx, umemMemoryError, "no memory for a scope");
@@ -513,8 +510,7 @@ umemStatusType umemStats_push(umemStats *ctx) {
 
 umemStatusType umemStats_pop(umemStats *ctx, umemStatsFigures *figures) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!is_stats(ctx) || (figures && !check_figures(ctx, figures))) return umem_result(before);
+  if (!is_stats(ctx) || (figures && !check_figures(ctx, figures))) return UMEM_RESULT();
   Stats *stats = ctx->impl;
   char label[UMEM_LABEL_SIZE];
   umemExtra_label(&ctx->super, label);
@@ -532,8 +528,7 @@ static int64_t not_negative(int64_t n) { return n > 0 ? n : 0; }
 
 umemStatusType umemStats_reset(umemStats *ctx) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!is_stats(ctx)) return umem_result(before);
+  if (!is_stats(ctx)) return UMEM_RESULT();
   Stats *stats = ctx->impl;
   umemLock_acquire(&stats->lock);
   for (Scope *scope = stats->innermost; scope; scope = scope->outer) {

@@ -9,37 +9,8 @@
 
 /* ---- which conversion ---- */
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 /* Numbers between two loops: they stay in the first cache. */
 enum { chunk = 1024 };
-
-#if defined(__x86_64__)
-/* Asked once: on virtual machines the question takes longer than short conversions. */
-static bool has_avx2(void) {
-  enum { unknown, no, yes };
-  static int answer; /* atomic */
-  int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
-  if (known == unknown) {
-    unsigned a, b, c, d;
-    bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
-    known = has_f16c && __builtin_cpu_supports("avx2") ? yes : no;
-    __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
-  }
-  return known == yes;
-}
-#endif
-
-static umemConvertLoops const *loops_of_this_machine(void) {
-#if defined(__x86_64__)
-  if (has_avx2()) return &umem_convert_loops_avx2;
-#endif
-  return &umem_convert_loops;
-}
-
-/* ---- which loops ---- */
 
 static size_t const sizes[] = {
     [umemNumberI8] = 1,   [umemNumberI16] = 2, [umemNumberI32] = 4, [umemNumberI64] = 8,
@@ -100,7 +71,7 @@ static void add_middle(umemConversion *c, umemConvertLoops const *loops, umemNum
 
 bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to,
                      bool wraps) {
-  umemConvertLoops const *loops = loops_of_this_machine();
+  umemConvertLoops const *loops = umem_convert_loops_here();
   bool complex = umem_element_is_complex(from);
   unsigned lanes = umem_element_lanes(from);
   *conversion = (umemConversion){.parts = lanes * (complex ? 2u : 1u),

@@ -44,6 +44,9 @@ typedef struct umemConvertLoops {
 /* For every machine, and for those with AVX2. The numbers that they compute are the same. */
 extern umemConvertLoops const umem_convert_loops, umem_convert_loops_avx2;
 
+/* Those for this machine. */
+umemConvertLoops const *umem_convert_loops_here(void);
+
 /* ---- random numbers ---- */
 
 /* What is drawn. */

@@ -362,5 +362,5 @@ umemStatusType umem_npy_read_header(void *ctx, uintptr_t adr, uint64_t size,
   umemVirtual *self = umem_check(ctx);
   bool fits = self && umem_can_write_sized(NULL, header, sizeof found, "header", "umemNpyHeader");
   if (fits && read_header(self, adr, size, &found)) umem_write_sized(header, &found, sizeof found);
-  return umem_result_of(&umem_entry_);
+  return UMEM_RESULT();
 }

@@ -1,12 +1,10 @@
-/* random_loops.h - the body of random_loops.c and random_loops_avx2.c.
+/* random_loops.h - what loops.c and loops_avx2.c draw random numbers by.
  *
- * LOOPS_TABLE is the name of the table, LOOPS_TARGET the attribute of each function, LOOPS_BYTES
+ * RANDOM_TABLE is the name of the table, LOOPS_TARGET the attribute of each function, LOOPS_BYTES
  * the size of vectors, MULTIPLY(a, b) the products of the lower halves of their lanes, and
  * STORE(out, a, b) writes their lanes in turns. The vectors are those of GCC and Clang, so that
  * plain -O2 makes vector code. The arithmetic is that of IEEE 754, one operation at a time: the
  * results do not depend on the compiler, and no function of libm has a part in them. */
-#include "array/loops.h"
-
 #include <string.h>
 
 typedef uint64_t Bits __attribute__((vector_size(LOOPS_BYTES)));
@@ -98,7 +96,7 @@ INLINE void draw(Keys const *keys, uint32_t kind, uint64_t first, Bits one[pair]
 INLINE Numbers from_one(Bits bits) { return (Numbers)(bits >> 12 | 0x3FF0000000000000u); }
 
 /* Where the lanes of mask are all ones that of one, else that of other. */
-INLINE Numbers choose(Bits mask, Numbers one, Numbers other) {
+INLINE Numbers choose_lanes(Bits mask, Numbers one, Numbers other) {
   return (Numbers)((mask & (Bits)one) | (~mask & (Bits)other));
 }
 
@@ -106,8 +104,8 @@ INLINE Numbers uniform_of(umemRandom const *random, Bits bits) {
   Numbers const zero = {0};
   Numbers x = random->origin + (from_one(bits) - 1) * random->unit;
   Numbers bottom = zero + random->bottom, top = zero + random->top;
-  x = choose((Bits)(x < bottom), bottom, x);
-  return choose((Bits)(x > top), top, x);
+  x = choose_lanes((Bits)(x < bottom), bottom, x);
+  return choose_lanes((Bits)(x > top), top, x);
 }
 
 LOOPS_TARGET static void uniform(umemRandom const *random, uint64_t first, size_t count,
@@ -200,4 +198,4 @@ LOOPS_TARGET static void normal(umemRandom const *random, uint64_t first, size_t
   }
 }
 
-umemRandomLoops const LOOPS_TABLE = {philox, uniform, normal};
+umemRandomLoops const RANDOM_TABLE = {philox, uniform, normal};

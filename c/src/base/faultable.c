@@ -8,7 +8,7 @@
  * what it does not know. If ours were installed over it later, both would call each other for ever;
  * so from then on there are no fault-tolerant accesses. */
 #include "base/faultable.h"
-#include "base/lock.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <setjmp.h>

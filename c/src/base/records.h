@@ -11,12 +11,12 @@
  * replaces the old one.
  *
  * Threads: any may use a table. fork: a child has the tables of its parent as they were, with
- * all locks open (base/lock.h). Neither table may move, because both hold locks. */
+ * all locks open (base/thread.h). Neither table may move, because both hold locks. */
 #ifndef UMEM_RECORDS_H
 #define UMEM_RECORDS_H
 
 #include "base/index.h"
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/table.h"
 
 /* ---- a number for each block ---- */

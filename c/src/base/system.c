@@ -1,6 +1,5 @@
 /* system.c - reads what the kernel reports about memory, nodes and processors. */
 #include "base/system.h"
-#include "base/ahead.h"
 #include "base/number.h"
 
 #include <ctype.h>

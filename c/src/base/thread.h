@@ -1,12 +1,69 @@
-/* thread.h - what the library keeps for each thread, how it puts off pthread_cancel, and threads of
- * its own. */
+/* thread.h - what the library keeps for each thread, a clock among it, how it puts off
+ * pthread_cancel, threads of its own, and locks that survive fork. */
 #ifndef UMEM_THREAD_H
 #define UMEM_THREAD_H
 
-#include "base/clock.h"
-
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 #include <umem/status.h>
+
+/* ==== the clock of a thread: CLOCK_MONOTONIC in less time than clock_gettime takes ====
+ *
+ * A thread reads the processor's counter, and clock_gettime only every 250 us: between two such
+ * readings the time follows from the counter and from its rate, which the thread has measured
+ * twice, over 10 ms or more. The rate is a bit too low on purpose, so that the time lags behind by
+ * at most some 0.1 us and never has to go back.
+ *
+ * Only where Linux itself takes the time from that counter (the clock source "tsc" of x86-64):
+ * there it has a constant rate and is the same on all processors. Elsewhere, and in a thread that
+ * is younger than 20 ms, each call is one of clock_gettime. */
+
+/* Of one thread. All zero is a clock that has not been read. */
+typedef struct umemClock {
+  uint64_t ticks, ns;             /* the last reading of clock_gettime */
+  uint64_t window;                /* ticks for which that serves; 0: the rate is unknown */
+  uint64_t rate;                  /* ns for each tick, times 2^32 */
+  uint64_t first_ticks, first_ns; /* the reading that the rate is measured from; 0: none yet */
+} umemClock;
+
+static inline uint64_t umemClock_read(clockid_t clock) {
+  struct timespec t = {0, 0};
+  clock_gettime(clock, &t); /* CLOCK_MONOTONIC and CLOCK_REALTIME do not fail */
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Looks once whether the counter can be used. Before that it is not. */
+void umemClock_start(void);
+
+#if defined(__x86_64__)
+
+extern bool umem_clock_counts __attribute__((visibility("hidden"))); /* atomic */
+
+/* Reads clock_gettime. since: ticks since the last time. */
+uint64_t umemClock_renew(umemClock *clock, uint64_t since);
+
+/* Nanoseconds of CLOCK_MONOTONIC. For one clock they never become less. */
+static inline uint64_t umemClock_now(umemClock *clock) {
+  if (!__atomic_load_n(&umem_clock_counts, __ATOMIC_RELAXED))
+    return umemClock_read(CLOCK_MONOTONIC);
+  uint64_t since = __builtin_ia32_rdtsc() - clock->ticks;
+  if (__builtin_expect(since < clock->window, 1)) return clock->ns + (since * clock->rate >> 32);
+  return umemClock_renew(clock, since);
+}
+
+#else
+
+static inline uint64_t umemClock_now(umemClock *clock) {
+  (void)clock;
+  return umemClock_read(CLOCK_MONOTONIC);
+}
+
+#endif
+
+/* ==== what the library keeps for each thread ==== */
+
 #if defined(__has_include) && __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #endif
@@ -22,15 +79,15 @@ typedef struct umemThread {
   uint64_t failures;    /* recorded or held in the life of the thread */
   umemStatusType last;  /* type of the last of them */
   struct umemAttempt *attempt; /* the innermost open one */
-  unsigned
-      sharers; /* threads that copy side by side, this one included, and share the workers; 0 or 1: alone */
+  /* Threads that copy side by side, this one included, and share the workers; 0 or 1: alone. */
+  unsigned sharers;
   bool in_hook;
   bool apart;       /* see umem_wait_apart in core/order.h */
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */
   bool deferred;    /* the outermost function has put off cancellation */
   int cancel_state; /* what that was before */
-  uint32_t
-      number; /* in the system, when a log has asked for it in the process that has forked so often; or 0 */
+  /* In the system, when a log has asked for it in the process that has forked so often; or 0. */
+  uint32_t number;
   unsigned number_forks;
   struct umemOpenStep
       *step; /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
@@ -57,5 +114,56 @@ void umem_defer_cancel(void);
  * the program's signal handlers must not run in threads that it did not start. Returns 0, or an
  * error as of pthread_create. */
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument);
+
+/* ==== locks that survive fork ====
+ *
+ * A child of fork has one thread; a mutex held by another thread of the parent would stay locked in
+ * it for ever. Therefore fork waits for all umemLocks, newest first, and releases them on both
+ * sides. The rule that makes this safe: a thread that holds a lock takes only older ones (an
+ * adaptor is constructed after its upstream), and calls umemLock_init while holding none. */
+
+typedef struct umemLock {
+  pthread_mutex_t mutex;
+  struct umemLock *older, *newer;
+} umemLock;
+
+void umemLock_init(umemLock *lock);    /* the lock must not move afterwards */
+void umemLock_destroy(umemLock *lock); /* unlocked */
+
+void umemLock_acquire(umemLock *lock);
+void umemLock_release(umemLock *lock);
+
+/* Acquires lock if it is free. Whether it did. */
+bool umemLock_try(umemLock *lock);
+
+/* Waits for condition with lock, as pthread_cond_wait, for a thread that is not cancelled
+ * meanwhile. */
+void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
+
+/* A lock for the library's few process-wide tables, older than all others: under it no context is
+ * called and no lock waited for but malloc's. */
+void umemLock_acquire_global(void);
+void umemLock_release_global(void);
+void umemLock_wait_global(pthread_cond_t *condition); /* as umemLock_wait */
+
+/* How many forks there were from the process that loaded the library to this one. If the number
+ * differs from an earlier one, a parent process got that. */
+static inline unsigned umem_fork_count(void) {
+  extern unsigned umem_forks __attribute__((visibility("hidden")));
+  return __atomic_load_n(&umem_forks, __ATOMIC_RELAXED);
+}
+
+/* ==== fences in all threads at once, for pairs of threads of which one goes by far more often ====
+ *
+ * Where each of two threads writes one variable and then reads that of the other, both need a fence
+ * between, or each may miss what the other has written. With this function the one that goes rarely
+ * fences both: the other needs only to keep the compiler from changing the order (D. Dice, H.
+ * Huang, M. Yang: "Asymmetric Dekker Synchronization", 2001; Linux: membarrier(2)). */
+
+/* Returns true when all threads of the process have passed a full memory fence since the call.
+ * It takes some microseconds, and the first one of a process up to some milliseconds. Returns
+ * false where the system cannot do this: before Linux 4.14, or where a filter of system calls
+ * forbids it. */
+bool umem_fence_threads(void);
 
 #endif

@@ -147,11 +147,10 @@ void umemBlocks_cancel(umemBlocks *blocks) {
 
 umemStatusType umemBlocks_info(umemBlocks *blocks, umemBlocksInfo *info) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   Blocks *self = blocks_of(blocks);
-  if (!self) return blocks && blocks->status != umemOK ? blocks->status : umem_result(before);
+  if (!self) return blocks && blocks->status != umemOK ? blocks->status : UMEM_RESULT();
   if (!umem_can_write_sized(NULL, info, sizeof info->size, "info", "umemBlocksInfo"))
-    return umem_result(before);
+    return UMEM_RESULT();
   umemBlocksPlan const *plan = &self->pump->slots.plan;
   umemBlocksInfo full = {.rows = plan->rows,
                          .blocks = plan->blocks,

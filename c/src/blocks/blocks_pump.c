@@ -57,14 +57,14 @@ static bool is_stopped(umemPump const *pump) {
 /* Whether a block has begun that has more pieces. */
 static bool is_within(umemReads const *reads) { return reads->at < reads->nbytes; }
 
-bool umemReads_can_run(umemPump const *pump) {
+static bool can_read(umemPump const *pump) {
   umemReads const *reads = &pump->reads;
   if (is_stopped(pump)) return false;
   return is_within(reads) ||
          (reads->begun < reads->limit && reads->begun - pump->writes.done < pump->slots.plan.depth);
 }
 
-bool umemReads_are_over(umemPump const *pump) {
+static bool reads_are_over(umemPump const *pump) {
   umemReads const *reads = &pump->reads;
   bool last = reads->begun == pump->slots.plan.blocks && !is_within(reads);
   return !reads->running && (last || is_stopped(pump));
@@ -133,9 +133,9 @@ static void enter_block(Reader *self, size_t number) {
 static bool take(Reader *self, size_t most, umemSlotPart *part) {
   umemPump *pump = self->pump;
   umemLock_acquire(&pump->lock);
-  while (!umemReads_can_run(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
+  while (!can_read(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
     umemLock_wait(&pump->lock, &pump->changed);
-  bool taken = umemReads_can_run(pump);
+  bool taken = can_read(pump);
   if (taken) *part = take_part(pump, most);
   self->open += taken;
   umemLock_release(&pump->lock);
@@ -268,7 +268,7 @@ static void close_traces(umemPump *pump) {
   for (size_t i = 0; i < pump->slots.plan.depth; i++) umem_trace_close(&pump->state[i].step, true);
 }
 
-void umemReads_run(umemPump *pump, bool one) {
+static void run_reads(umemPump *pump, bool one) {
   Job job = {.pump = pump};
   choose_threads(&job, one);
   if (one) pump->reads.limit = pump->reads.begun + 1;
@@ -276,7 +276,7 @@ void umemReads_run(umemPump *pump, bool one) {
   umem_parallel(job.threads, read_pieces, &job);
   umemLock_acquire(&pump->lock);
   pump->reads.limit = pump->slots.plan.blocks;
-  if (umemReads_are_over(pump)) close_traces(pump);
+  if (reads_are_over(pump)) close_traces(pump);
 }
 
 /* ---- how ---- */
@@ -328,7 +328,7 @@ static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
   return together ? (unsigned)umem_lesser(threads, plan->depth - 1) : 1;
 }
 
-void umemReads_begin(umemPump *pump, bool concurrent) {
+static void begin_reads(umemPump *pump, bool concurrent) {
   size_t const page = 4096; /* most pieces of files begin and end with pages */
   umemReads *reads = &pump->reads;
   umemBlocksPlan const *plan = &pump->slots.plan;
@@ -359,7 +359,7 @@ static bool has_destination(umemPump const *pump) { return pump->slots.plan.give
 static bool can_write(umemPump const *pump) {
   umemWrites const *writes = &pump->writes;
   bool old_values_are_read =
-      umemReads_are_over(pump) || pump->reads.done > writes->done + pump->slots.plan.ahead;
+      reads_are_over(pump) || pump->reads.done > writes->done + pump->slots.plan.ahead;
   return has_destination(pump) && !writes->running && !writes->failed &&
          writes->done < pump->back && old_values_are_read;
 }
@@ -488,7 +488,7 @@ void umemPump_drain(umemPump *pump) {
   umemLock_acquire(&pump->lock);
   pump->stopping = true;
   pthread_cond_broadcast(&pump->changed);
-  while (!umemReads_are_over(pump) || !all_is_written(pump)) run_or_wait(pump);
+  while (!reads_are_over(pump) || !all_is_written(pump)) run_or_wait(pump);
   umemLock_release(&pump->lock);
 }
 
@@ -577,14 +577,12 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   }
   umemLock_init(&pump->lock);
   pthread_cond_init(&pump->changed, NULL);
-  pump->reading = (umemLeg){.pump = pump,
-                            .can_run = umemReads_can_run,
-                            .is_over = umemReads_are_over,
-                            .run = umemReads_run};
+  pump->reading =
+      (umemLeg){.pump = pump, .can_run = can_read, .is_over = reads_are_over, .run = run_reads};
   pump->writing =
       (umemLeg){.pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
   bool concurrent = is_concurrent(pump);
-  umemReads_begin(pump, concurrent);
+  begin_reads(pump, concurrent);
   start_threads(pump, concurrent);
   return pump;
 }

@@ -9,7 +9,7 @@
 #include <umem/base.h>
 #include <umem/virtual.h>
 
-#include "base/lock.h"
+#include "base/thread.h"
 #include "core/kind.h"
 
 /* ---- entry checks ---- */

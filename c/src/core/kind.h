@@ -81,6 +81,15 @@ static inline umemVirtual *umem_below(umemVirtual *ctx) {
     }                                                                                              \
   }
 
+/* One word of a list, for a member that gets its index. */
+#define UMEM_OPTION_WORD(type, member, text, list, description)                                    \
+  {                                                                                                \
+    .name = text, .kind = umemWordOption, .words = list, .help = description, .reserved = {        \
+      offsetof(type, member),                                                                      \
+      sizeof(((type *)0)->member)                                                                  \
+    }                                                                                              \
+  }
+
 #define UMEM_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof *(table)
 
 /* Room for the struct of options of any kind. */

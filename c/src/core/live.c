@@ -1,6 +1,6 @@
 /* live.c - keeps the list of live contexts, and searches it for blocks. */
 #include "core/live.h"
-#include "base/lock.h"
+#include "base/thread.h"
 #include "core/kind.h"
 
 #include <inttypes.h>

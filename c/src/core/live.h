@@ -12,7 +12,7 @@
 #include <string.h>
 #include <umem/virtual.h>
 
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/table.h"
 
 /* A context in the list, newest first. In memory of the context that it owns itself; all zero at

@@ -1,8 +1,7 @@
 /* memory.c - dispatch of allocation, free and set, and their defaults. */
 #include "core/memory.h"
-#include "base/lock.h"
-#include "base/number.h"
 #include "base/thread.h"
+#include "base/number.h"
 #include "core/context.h"
 #include "core/status.h"
 #include "core/live.h"

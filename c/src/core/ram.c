@@ -3,7 +3,6 @@
  * Several threads share long runs: one processor moves a fraction of what the memory of the machine
  * does. */
 #include "core/ram.h"
-#include "base/ahead.h"
 #include "base/system.h"
 #include "base/number.h"
 #include "core/threads.h"

@@ -8,7 +8,6 @@
 #include "base/thread.h"
 #include "core/live.h"
 #include "core/kind.h"
-#include "base/lock.h"
 #include "base/text.h"
 
 #include <errno.h>

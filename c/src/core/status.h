@@ -92,6 +92,9 @@ static inline umemStatusType umem_result_of(umemEntry const *entry) {
   return entry->thread->failures == entry->failures ? umemOK : entry->thread->last;
 }
 
+/* In a function with UMEM_ENTER: the type of the failure since then; umemOK if there was none. */
+#define UMEM_RESULT() umem_result_of(&umem_entry_)
+
 /* Around a call of a function of the program. What that function calls is no part of the running
  * call: messages do not name the running function, no attempt holds its failures, and they do not
  * count as failures of the running call, whose results and adaptors look at umem_thread.failures.

@@ -10,7 +10,6 @@
  * program itself waits for the job. A worker without a piece touches no thread variable of the
  * library: the first use of one in a thread may wait for the lock that dlclose holds. */
 #include "core/threads.h"
-#include "base/lock.h"
 #include "base/thread.h"
 #include "core/status.h"
 

@@ -7,7 +7,7 @@
  * runs, and a tile touches few pages. (M. Lam, E. Rothberg, M. Wolf: "The Cache Performance and
  * Optimizations of Blocked Algorithms", ASPLOS 1991, on copying tiles.) */
 #include "core/tiles.h"
-#include "base/ahead.h"
+#include "base/system.h"
 #include "core/layout.h"
 #include "core/threads.h"
 

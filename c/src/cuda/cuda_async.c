@@ -274,11 +274,8 @@ static umemOption const named_options[] = {
                       "that its memory pool may hold; default: no bound"),
     UMEM_OPTION(umemCudaAsyncOptions, release_threshold, "keep", umemSizeOption,
                 "that its memory pool keeps at a synchronisation; default: all"),
-    {.name = "share",
-     .kind = umemWordOption,
-     .words = "no yes",
-     .help = "yes: other processes can attach blocks; default: no",
-     .reserved = {offsetof(umemCudaAsyncOptions, share), sizeof(uint32_t)}},
+    UMEM_OPTION_WORD(umemCudaAsyncOptions, share, "share", "no yes",
+                     "yes: other processes can attach blocks; default: no"),
 };
 
 static umemStatusType open_async(void *ctx, void *upstream, umemOptionValue const *place,
@@ -345,7 +342,6 @@ umemStatusType umemCudaAsync_ctor(umemCudaAsync *ctx, int device, uintptr_t stre
 umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t stream,
                                        umemCudaAsyncOptions const *options) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemCudaAsyncOptions full = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   umem_construct(&ctx->super, &umem_cuda_async_kind, NULL);
@@ -353,7 +349,7 @@ umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int device, uintptr_t
       check_options(&ctx->super, &full))
     return construct(ctx, device, stream, &full);
   umem_construct_failed(&ctx->super);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 uintptr_t umemCudaAsync_stream(void *ctx) {

@@ -303,19 +303,17 @@ static bool enter_current(Entry *entry) {
 umemStatusType umemCuda_enter(umemCudaEntry *entry, int device) {
   UMEM_ENTER();
   umem_defer_cancel();
-  uint64_t before = umem_thread.failures;
   if (!entry) return umemVirtual_fail(NULL, umemValueError, "the entry is NULL");
   memset(entry, 0, sizeof *entry);
   Entry own = {.rt = NULL};
   if (device == of_caller ? enter_current(&own) : enter_gpu(&own, device))
     memcpy(entry, &own, sizeof own);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 umemStatusType umemCuda_leave(umemCudaEntry *entry) {
   UMEM_ENTER();
   umem_defer_cancel();
-  uint64_t before = umem_thread.failures;
   if (!entry) return umemVirtual_fail(NULL, umemValueError, "the entry is NULL");
   Entry own;
   memcpy(&own, entry, sizeof own);
@@ -327,5 +325,5 @@ umemStatusType umemCuda_leave(umemCudaEntry *entry) {
   } else {
     leave_own_context(&own);
   }
-  return umem_result(before);
+  return UMEM_RESULT();
 }

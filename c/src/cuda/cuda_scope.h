@@ -3,7 +3,7 @@
 #ifndef UMEM_CUDA_SCOPE_H
 #define UMEM_CUDA_SCOPE_H
 
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/system.h"
 #include "core/find.h"
 #include "cuda/cuda_rt.h"

@@ -4,7 +4,6 @@
  * claims the right to open, and others who need it wait. The claim names the process, because a
  * child of fork would wait for ever for a thread of its parent. */
 #include "core/status.h"
-#include "base/lock.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "open/open.h"

@@ -1,10 +1,40 @@
-/* name.h - the names of umem_open, taken apart. */
+/* name.h - the kinds of contexts by name, those of the library and the schemes that programs have
+ * registered; and the names of umem_open, taken apart.
+ *
+ * The library's own kinds stand in a table, which the build makes of the list in c/include/umem.h.
+ * A constructor function for each file would not do: a static library leaves out files that nothing
+ * refers to, and says nothing of the order of the rest. */
 #ifndef UMEM_NAME_H
 #define UMEM_NAME_H
 
-#include "open/registry.h"
+#include "core/kind.h"
 
+#include <umem/base.h>
 #include <umem/open.h>
+
+/* ==== kinds and schemes by name ==== */
+
+/* The kinds of the library, in the order of the list. */
+extern umemKind const *const umem_kinds[];
+extern size_t const umem_kind_count;
+
+/* The kind of the library of this name, whether umem_open can construct it or not; or NULL. */
+umemKind const *umem_find_kind(char const *name);
+
+/* Whether scheme is the library's. */
+bool umem_is_own_scheme(umemScheme const *scheme);
+
+/* A list of names for a message. */
+typedef struct umemNames {
+  char text[400];
+  size_t used;
+} umemNames;
+
+/* Appends the names of all kinds, also of those that umem_open cannot construct, each after ", ".
+ * What has no room is cut. */
+void umemNames_add_kinds(umemNames *names);
+
+/* ==== names ==== */
 
 enum { umemNameLayers = 16 };
 

@@ -1,7 +1,6 @@
 /* open.c - constructs the contexts of a name, keeps them until umem_close, and limits names to what
  * is allowed. */
 #include "open/open.h"
-#include "base/lock.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"

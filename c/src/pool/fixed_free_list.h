@@ -18,8 +18,8 @@
 
 #include <umem/base.h>
 
-#include "base/lock.h"
-#include "base/page_map.h"
+#include "base/thread.h"
+#include "base/table.h"
 #include "pool/growth.h"
 
 typedef struct umemFixedChunk {

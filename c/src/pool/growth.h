@@ -11,7 +11,7 @@
 #ifndef UMEM_GROWTH_H
 #define UMEM_GROWTH_H
 
-#include "base/lock.h"
+#include "base/thread.h"
 #include "core/status.h"
 
 #include <stdint.h>

@@ -423,11 +423,8 @@ static umemOption const named_options[] = {
                       "of each further chunk, at least; default: as much as it holds"),
     UMEM_OPTION_NOT_0(umemPoolOptions, maximum, "max", umemSizeOption,
                       "that it ever holds at once; default: no bound"),
-    {.name = "memory",
-     .kind = umemWordOption,
-     .words = "pages chunks",
-     .help = "pages, where there are some, take the least; default: pages",
-     .reserved = {offsetof(umemPoolOptions, memory), sizeof(umemPoolMemory)}},
+    UMEM_OPTION_WORD(umemPoolOptions, memory, "memory", "pages chunks",
+                     "pages, where there are some, take the least; default: pages"),
     UMEM_OPTION_NOT_0(
         umemPoolOptions, spare, "spare", umemNumberOption,
         "percent that it may have beyond what was in use before it moves pages; default: 1.6"),

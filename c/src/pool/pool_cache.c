@@ -13,10 +13,10 @@
  * Other threads take the blocks of a cache when memory is short. The thread that has the cache pays
  * for that with two stores for each call, and with no fence: before each change it says that it is
  * busy, and then looks whether the cache is closed. Who wants the blocks closes the cache, fences
- * all threads at once (base/lock.h), and waits until the thread is not busy. Where the system has
+ * all threads at once (base/thread.h), and waits until the thread is not busy. Where the system has
  * no such fence, the blocks stay. */
 #include "pool/pool_cache.h"
-#include "base/lock.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -129,7 +129,7 @@ static void end_thread(void *unused) {
 }
 
 /* In a child of fork: the thread that has forked is the one that there is, and its caches are
- * whole. It comes after the handler of base/lock.c, which counts the forks and was there first. */
+ * whole. It comes after the handler of base/thread.c, which counts the forks and was there first. */
 static void keep_mine(void) {
   for (unsigned i = 0; i < buckets; i++)
     for (umemPoolCache *cache = caches_of_thread[i]; cache; cache = cache->next)

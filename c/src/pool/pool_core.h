@@ -46,8 +46,8 @@
 
 #include <umem/pool.h>
 
-#include "base/lock.h"
-#include "base/page_map.h"
+#include "base/thread.h"
+#include "base/table.h"
 #include "base/range.h"
 #include "core/adaptor.h"
 #include "core/context.h"

@@ -1,7 +1,7 @@
 /* mapped.c - maps files once for each process, and counts who uses a mapping. */
 #include "share/mapped.h"
 
-#include "base/lock.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>

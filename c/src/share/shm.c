@@ -8,9 +8,8 @@
  *   segment.c       what a segment is, which bytes are whose, and whether a file is one
  *   mapped.c        what the process has mapped */
 #include "share/shm_segment.h"
-#include "base/lock.h"
-#include "base/number.h"
 #include "base/thread.h"
+#include "base/number.h"
 #include "core/context.h"
 #include "core/status.h"
 #include "core/live.h"
@@ -411,35 +410,21 @@ static umemOption const options[] = {
     UMEM_OPTION(umemShmOptions, capacity, "size", umemSizeOption, "of all blocks together"),
     UMEM_OPTION(umemShmOptions, blocks, "blocks", umemNumberOption,
                 "most blocks at a time; default: one for each 4 KiB"),
-    {.name = "how",
-     .kind = umemWordOption,
-     .words = "open-or-create create open",
-     .help = "what is done about the name; default: open-or-create",
-     .reserved = {offsetof(umemShmOptions, how), sizeof(umemShmHow)}},
-    {.name = "pages",
-     .kind = umemWordOption,
-     .words = "default advise 2M 1G",
-     .help = "huge pages; default: default",
-     .reserved = {offsetof(umemShmOptions, pages), sizeof(umemShmPages)}},
+    UMEM_OPTION_WORD(umemShmOptions, how, "how", "open-or-create create open",
+                     "what is done about the name; default: open-or-create"),
+    UMEM_OPTION_WORD(umemShmOptions, pages, "pages", "default advise 2M 1G",
+                     "huge pages; default: default"),
     {.name = "access",
      .kind = umemWordOption,
      .words = "user group all",
      .help = "who may open a new name; default: user"},
-    {.name = "sparse",
-     .kind = umemWordOption,
-     .words = "no yes",
-     .help = "memory is reserved when it is used, not at once; default: no",
-     .reserved = {offsetof(umemShmOptions, sparse), sizeof(uint32_t)}},
-    {.name = "trust",
-     .kind = umemWordOption,
-     .words = "default user group all",
-     .help = "whose segment is opened; default: as access",
-     .reserved = {offsetof(umemShmOptions, trust), sizeof(umemTrust)}},
-    {.name = "incomplete",
-     .kind = umemWordOption,
-     .words = "no yes",
-     .help = "new blocks are incomplete until the program says that they are written; default: no",
-     .reserved = {offsetof(umemShmOptions, incomplete), sizeof(uint32_t)}},
+    UMEM_OPTION_WORD(umemShmOptions, sparse, "sparse", "no yes",
+                     "memory is reserved when it is used, not at once; default: no"),
+    UMEM_OPTION_WORD(umemShmOptions, trust, "trust", "default user group all",
+                     "whose segment is opened; default: as access"),
+    UMEM_OPTION_WORD(
+        umemShmOptions, incomplete, "incomplete", "no yes",
+        "new blocks are incomplete until the program says that they are written; default: no"),
 };
 
 static umemShmOptions const defaults = UMEM_SHM_OPTIONS_INIT;

@@ -2,7 +2,7 @@
  * owns a block. */
 #include "share/shm_segment.h"
 #include "base/files.h"
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"

@@ -334,16 +334,11 @@ static umemOption const options[] = {
     {.name = "nodes",
      .kind = umemTextOption,
      .help = "numbers and ranges, as in 0,2-3; default: those of the process"},
-    {.name = "policy",
-     .kind = umemWordOption,
-     .words = "default bind prefer interleave first-touch",
-     .help = "on which nodes pages are; default: with nodes bind, else that of the process",
-     .reserved = {offsetof(umemHostOptions, policy), sizeof(umemHostPolicy)}},
-    {.name = "pages",
-     .kind = umemWordOption,
-     .words = "default 2M 1G",
-     .help = "pages of hugetlbfs; default: default",
-     .reserved = {offsetof(umemHostOptions, pages), sizeof(umemHostPages)}},
+    UMEM_OPTION_WORD(
+        umemHostOptions, policy, "policy", "default bind prefer interleave first-touch",
+        "on which nodes pages are; default: with nodes bind, else that of the process"),
+    UMEM_OPTION_WORD(umemHostOptions, pages, "pages", "default 2M 1G",
+                     "pages of hugetlbfs; default: default"),
 };
 
 static umemHostOptions const defaults = UMEM_HOST_OPTIONS_INIT;

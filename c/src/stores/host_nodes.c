@@ -3,12 +3,11 @@
  * Each block is a mapping of its own, because the kernel has a policy for each mapping. The table
  * of blocks is beside them, in memory of malloc: umem itself never touches a block, whose pages
  * therefore go to the threads that do. */
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/system.h"
 #include "base/number.h"
 #include "stores/host_nodes.h"
 #include "base/table.h"
-#include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
 #include "core/live.h"

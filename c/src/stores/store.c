@@ -4,7 +4,7 @@
  * in the mapping; the functions below check the rest. */
 #include "stores/store.h"
 #include "base/files.h"
-#include "base/ahead.h"
+#include "base/system.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/plan.h"
@@ -357,21 +357,13 @@ umemOption const umem_store_options[umemStoreOptionCount] = {
      .kind = umemWordOption,
      .words = "r r+ w w+ a a+",
      .help = "as of umemFile_ctor; default: r+, for a scratch file w+"},
-    {.name = "reserve",
-     .kind = umemWordOption,
-     .words = "auto none",
-     .help = "disk space when a block is allocated, or when it is written; default: auto",
-     .reserved = {offsetof(umemFileOptions, reserve), sizeof(umemReserve)}},
-    {.name = "direct",
-     .kind = umemWordOption,
-     .words = "auto on off",
-     .help = "long transfers around the page cache; default: auto",
-     .reserved = {offsetof(umemFileOptions, direct), sizeof(umemDirect)}},
-    {.name = "reuse",
-     .kind = umemWordOption,
-     .words = "auto yes no",
-     .help = "bytes of an array of a named file that has ended, while it is open; auto: C reuses",
-     .reserved = {offsetof(umemFileOptions, reuse), sizeof(umemReuse)}},
+    UMEM_OPTION_WORD(umemFileOptions, reserve, "reserve", "auto none",
+                     "disk space when a block is allocated, or when it is written; default: auto"),
+    UMEM_OPTION_WORD(umemFileOptions, direct, "direct", "auto on off",
+                     "long transfers around the page cache; default: auto"),
+    UMEM_OPTION_WORD(
+        umemFileOptions, reuse, "reuse", "auto yes no",
+        "bytes of an array of a named file that has ended, while it is open; auto: C reuses"),
 };
 
 umemFileOptions const umem_store_defaults = UMEM_FILE_OPTIONS_INIT;

@@ -1,7 +1,7 @@
 /* store_disk.c - what the file system and the page cache below a store can do. */
 #include "stores/store_disk.h"
 #include "base/files.h"
-#include "base/ahead.h"
+#include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"
 #include "stores/store_file.h"

@@ -25,7 +25,7 @@
 #ifndef UMEM_STORE_FILE_H
 #define UMEM_STORE_FILE_H
 
-#include "base/lock.h"
+#include "base/thread.h"
 #include "base/number.h"
 #include "base/range.h"
 #include "base/table.h"

@@ -1,6 +1,5 @@
 /* watch.c - notes the steps of copies as the legs of their routes. */
 #include "watch/watch.h"
-#include "base/lock.h"
 #include "base/thread.h"
 #include "core/context.h"
 

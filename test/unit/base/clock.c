@@ -1,9 +1,9 @@
-/* clock.c - base/clock.h: the time of a thread is that of clock_gettime, never goes back, and
+/* clock.c - base/thread.h: the time of a thread is that of clock_gettime, never goes back, and
  * seldom asks it.
  *
  * Linked with -Wl,--wrap=clock_gettime. */
 
-#include "base/clock.h"
+#include "base/thread.h"
 #include "settings.h"
 #include "workers.h"
 #include "wrap.h"

@@ -13,7 +13,7 @@
 #include <umem/base.h>
 
 #include "core/status.h"
-#include "base/lock.h"
+#include "base/thread.h"
 #include "core/threads.h"
 
 extern char **environ;

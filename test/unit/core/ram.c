@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/ahead.h"
+#include "base/system.h"
 #include "unit/near_help.h"
 #include "wrap.h"
 
@@ -88,7 +88,7 @@ TEST(several_threads_share_long_runs) {
   assert_true(count_tasks() > tasks_alone());
 }
 
-/* The distances are those where processors differ: see base/ahead.h. */
+/* The distances are those where processors differ: see base/system.h. */
 TEST(copies_are_exact) {
   size_t const distances[] = {0, 1, 16, 31, 32, 64};
   for (size_t i = 0; i < sizes_count; i++)

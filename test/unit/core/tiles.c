@@ -1,6 +1,6 @@
 /* tiles.c - core/tiles.h: whatever order the tiles take, the items are those of a plain loop. */
 #include "core/tiles.h"
-#include "base/ahead.h"
+#include "base/system.h"
 #include "core/layout.h"
 #include "cases.h"
 #include "random.h"

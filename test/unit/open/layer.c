@@ -1,6 +1,6 @@
 /* layer.c - umem_find_layer, and the table of kinds that it looks into. */
 #include "open_help.h"
-#include "open/registry.h"
+#include "open/name.h"
 
 /* Whether the last call has failed so, on ctx and on the thread. */
 static void expect_message(void *ctx, umemStatusType type, char const *message) {

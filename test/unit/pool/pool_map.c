@@ -1,5 +1,5 @@
-/* pool_map.c - base/page_map.h: pages all over the address space, and readers beside the writer. */
-#include "base/page_map.h"
+/* pool_map.c - base/table.h: pages all over the address space, and readers beside the writer. */
+#include "base/table.h"
 
 #include "pool_help.h"
 

@@ -3,7 +3,7 @@
  * call. */
 #include "file_help.h"
 
-#include "base/ahead.h"
+#include "base/system.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -439,10 +439,9 @@ UMEM_ADAPTOR_CTORS_WITH(umemDebug, umem_debug_kind, options, umemDebugOptions co
 
 umemStatusType umemDebug_check(umemDebug *ctx) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *self = umemKind_check(ctx, &umem_debug_kind);
   if (self) check_all(self);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
@@ -460,11 +459,10 @@ bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
 
 umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   size_t const least = offsetof(umemDebugFigures, live_blocks);
   if (!umemKind_check(ctx, &umem_debug_kind) ||
       !umem_can_write_sized(ctx, figures, least, "figures", "umemDebugFigures"))
-    return umem_result(before);
+    return UMEM_RESULT();
   umemDebugImpl *debug = ctx->impl;
   umemDebugTable const *table = &debug->table;
   umemLock_acquire(&debug->table.records.lock);

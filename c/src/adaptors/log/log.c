@@ -485,11 +485,8 @@ static umemOption const named_options[] = {
      .reserved = {offsetof(umemLogOptions, filename), sizeof(char *)}},
     UMEM_OPTION_NOT_0(umemLogOptions, max_bytes, "max", umemSizeOption,
                       "bytes of the file, at most; default: 16 MiB of records"),
-    {.name = "each-process",
-     .kind = umemWordOption,
-     .words = "no yes",
-     .help = "a file for each process: its number goes behind the name; default: no",
-     .reserved = {offsetof(umemLogOptions, each_process), sizeof(uint32_t)}},
+    UMEM_OPTION_WORD(umemLogOptions, each_process, "each-process", "no yes",
+                     "a file for each process: its number goes behind the name; default: no"),
 };
 
 static umemStatusType open_log(void *ctx, void *upstream, umemOptionValue const *place,

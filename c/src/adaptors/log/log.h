@@ -6,7 +6,6 @@
 #ifndef UMEM_LOG_PRIVATE_H
 #define UMEM_LOG_PRIVATE_H
 
-#include "base/lock.h"
 #include "base/thread.h"
 #include "base/files.h"
 #include "adaptors/log/log_format.h"

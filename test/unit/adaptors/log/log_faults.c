@@ -1,6 +1,6 @@
 /* log_faults.c - a log whose file the system refuses in one way after the other, or whose program
  * is killed or looked at between two calls. The linker sends the calls here. */
-#include "base/clock.h"
+#include "base/thread.h"
 #include "log_help.h"
 
 #include <dirent.h>
