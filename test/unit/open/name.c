@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "name_help.h"
-#include "settings.h"
 #include "cases.h"
+#include "settings.h"
+#include "name_help.h"
 
 /* ---- good names ---- */
 
