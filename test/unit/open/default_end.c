@@ -3,32 +3,21 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
 
-#include "trace.h"
+#include "child.h"
 #include "temporary.h"
-#include "cases.h"
+#include "trace.h"
 
 static char path[256], log_of_host[300], said[4096];
 static Trace trace;
 
 /* ---- a process for each case ---- */
 
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition)) _exit(__LINE__ % 200 + 10);                                                  \
-  } while (0)
-
-/* Runs work in a child with this variable, and exit(0) after it. How it ended; what it wrote to its
- * standard error output is in said. */
+/* Runs work in a child with this variable, and exit(0) after it. How it ended, as of child_wait;
+ * what it wrote to its standard error output is in said. */
 static int run(char const *variable, void (*work)(void)) {
-  int ends[2], status;
+  int ends[2];
   size_t used = 0;
   assert_int_equal(pipe(ends), 0);
   fflush(NULL);
@@ -46,8 +35,12 @@ static int run(char const *variable, void (*work)(void)) {
     if ((n = read(ends[0], said + used, sizeof said - 1 - used)) <= 0) break;
   said[used] = 0;
   close(ends[0]);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  return status;
+  return child_wait(child);
+}
+
+/* It ends with 0. */
+static void run_well(char const *variable, void (*work)(void)) {
+  assert_int_equal(run(variable, work), 0);
 }
 
 static void read_log(void) {
@@ -100,13 +93,13 @@ static void and_be_killed(void) {
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 TEST(a_log_is_completed_by_exit_alone) {
-  assert_int_equal(run(log_of_host, allocate_and_free), 0);
+  run_well(log_of_host, allocate_and_free);
   expect_log(2);
   assert_string_equal(said, "");
-  assert_int_equal(run(log_of_host, and_exit_at_once), 0);
+  run_well(log_of_host, and_exit_at_once);
   read_log();
   assert_true(!trace.header.ended && trace.count == 2);
-  assert_true(WIFSIGNALED(run(log_of_host, and_be_killed)));
+  assert_int_equal(run(log_of_host, and_be_killed), -SIGKILL);
   read_log();
   assert_true(!trace.header.ended && trace.count == 2);
 }
@@ -143,13 +136,13 @@ static void exit_in_free(void) {
 }
 
 TEST(exit_is_called_from_anywhere) {
-  assert_int_equal(run(log_of_host, exit_in_thread), 0);
+  run_well(log_of_host, exit_in_thread);
   expect_log(2);
-  assert_int_equal(run(log_of_host, exit_in_call), 0);
+  run_well(log_of_host, exit_in_call);
   expect_log(2);
-  assert_int_equal(run("track+host:", exit_in_free), 0);
+  run_well("track+host:", exit_in_free);
   assert_non_null(strstr(said, "1 block, 10 bytes in all, was not freed"));
-  assert_int_equal(run("debug+host:", exit_in_free), 0);
+  run_well("debug+host:", exit_in_free);
 }
 
 /* ---- what is found ---- */
@@ -176,24 +169,24 @@ static void overflow(void) {
 }
 
 TEST(leaks_are_reported) {
-  assert_int_equal(run("track+host:", allocate_and_free), 0);
+  run_well("track+host:", allocate_and_free);
   assert_string_equal(said, "");
-  assert_int_equal(run("track+host:", leak), 0);
+  run_well("track+host:", leak);
   char const begins[] =
       "umem: at the end of a default context: 2 blocks, 70 bytes in all, were not "
       "freed: 30 at 0x";
   assert_memory_equal(said, begins, sizeof begins - 1);
   assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1); /* one line */
-  assert_int_equal(run("track+host:", leak_with_hook), 0);
+  run_well("track+host:", leak_with_hook);
   assert_memory_equal(said, begins, sizeof begins - 1);
-  assert_int_equal(run("stats+track+pool+host:", leak), 0);
+  run_well("stats+track+pool+host:", leak);
   assert_memory_equal(said, begins, sizeof begins - 1);
 }
 
 TEST(wrong_writes_are_reported) {
-  assert_int_equal(run("debug+host:", leak), 0);
+  run_well("debug+host:", leak);
   assert_string_equal(said, "");
-  assert_int_equal(run("debug+host:", overflow), 0);
+  run_well("debug+host:", overflow);
   assert_non_null(strstr(said, "umem: at the end of a default context: "));
   assert_non_null(strstr(said, "past its end: 0x01 instead of 0xfd"));
 }
@@ -227,12 +220,12 @@ static void leak_to_file(void) {
 
 TEST(a_report_does_no_harm) {
   struct stat about;
-  assert_int_equal(run("track+host:", leak_unseen), 0);
-  assert_int_equal(run("track+host:", leak_to_nothing), 0);
-  assert_int_equal(run("track+host:", leak_to_data), 0);
+  run_well("track+host:", leak_unseen);
+  run_well("track+host:", leak_to_nothing);
+  run_well("track+host:", leak_to_data);
   assert_int_equal(stat(path, &about), 0);
   assert_int_equal(about.st_size, 0);
-  assert_int_equal(run("track+host:", leak_to_file), 0);
+  run_well("track+host:", leak_to_file);
   assert_int_equal(stat(path, &about), 0);
   assert_true(about.st_size > 50);
 }
@@ -272,15 +265,15 @@ static void use_in_layers(void) {
 
 TEST(those_who_end_later_may_use_it) {
   char name[320];
-  assert_int_equal(run(log_of_host, free_later), 0);
+  run_well(log_of_host, free_later);
   expect_log(4);
-  assert_int_equal(run("track+host:", free_later), 0);
+  run_well("track+host:", free_later);
   assert_string_equal(said, "");
   snprintf(name, sizeof name, "track+%s", log_of_host);
-  assert_int_equal(run(name, free_very_late), 0);
+  run_well(name, free_very_late);
   read_log();
   assert_true(trace.header.ended && trace.count == 4 && !trace.incomplete);
-  assert_int_equal(run(log_of_host, use_in_layers), 0); /* another log of the file has not ended */
+  run_well(log_of_host, use_in_layers); /* another log of the file has not ended */
   read_log();
   assert_true(!trace.header.ended && trace.contexts[1].ended && !trace.contexts[2].ended);
 }
@@ -301,24 +294,22 @@ static void exit_beside_threads(void) {
 /* What they record until the end is in the log, and that is complete. */
 TEST(threads_may_go_on) {
   for (int i = 0; i < 5; i++) {
-    assert_int_equal(run(log_of_host, exit_beside_threads), 0);
+    run_well(log_of_host, exit_beside_threads);
     read_log();
     assert_true(trace.header.ended != 0);
     assert_true(trace.count >= 2 && trace.incomplete <= threads);
-    assert_int_equal(run("track+debug+host:", exit_beside_threads), 0);
+    run_well("track+debug+host:", exit_beside_threads);
   }
 }
 
 /* ---- children ---- */
 
 static void exit_in_child(void) {
-  int status;
   allocate_and_free();
   uintptr_t mine = umem_alloc(umem_default(), 20);
   pid_t child = fork();
-  EXPECT(child >= 0);
   if (!child) exit(0);
-  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  EXPECT(child_wait(child) == 0);
   EXPECT(trace_read(&trace, path) && !trace.header.ended && !trace.contexts[1].ended);
   umem_free(umem_default(), mine);
 }
@@ -330,22 +321,20 @@ static void leave_to_child(void) {
 }
 
 static void open_in_child(void) {
-  int status;
   pid_t child = fork();
-  EXPECT(child >= 0);
   if (!child) {
     allocate_and_free();
     exit(0);
   }
-  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+  EXPECT(child_wait(child) == 0);
 }
 
 TEST(a_child_ends_only_its_own) {
-  assert_int_equal(run(log_of_host, exit_in_child), 0);
+  run_well(log_of_host, exit_in_child);
   expect_log(4);
-  assert_int_equal(run("track+host:", leave_to_child), 0);
+  run_well("track+host:", leave_to_child);
   assert_string_equal(said, "");
-  assert_int_equal(run(log_of_host, open_in_child), 0);
+  run_well(log_of_host, open_in_child);
   expect_log(2);
 }
 

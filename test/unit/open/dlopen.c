@@ -3,20 +3,17 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <umem.h>
-#include <unistd.h>
 
 #include "unit/tasks.h"
 #include "unit/used_bytes.h"
 #include "temporary.h"
-#include "cases.h"
+#include "workers.h"
 
 /* dlsym returns data pointers, which ISO C does not convert to functions. */
 static void find(void *library, char const *name, void *slot) {
@@ -25,39 +22,57 @@ static void find(void *library, char const *name, void *slot) {
   memcpy(slot, &symbol, sizeof symbol);
 }
 
-static void use(void *library) {
+/* Functions of the library that is open. */
+static struct {
   umemStatusType (*open_file)(umemFile *, char const *, char const *);
+  umemStatusType (*open_host)(umemHost *);
+  umemStatusType (*open_pool)(umemPool *, void *, umemPoolOptions const *);
+  void *(*get_default)(void);
   uintptr_t (*alloc)(void *, size_t);
+  void (*free)(void *, uintptr_t);
   umemStatusType (*copy_to)(void *, uintptr_t, void *, uintptr_t, size_t);
   char const *(*message)(void const *);
   void (*end)(void *);
   umemStatusType (*set_threads)(unsigned);
-  find(library, "umemFile_ctor", &open_file);
-  find(library, "umem_alloc", &alloc);
-  find(library, "umem_copy_to", &copy_to);
-  find(library, "umem_get_message", &message);
-  find(library, "umem_dtor", &end);
-  find(library, "umem_set_threads", &set_threads);
+  umemStatusType (*run_blocks)(umemBlocksOptions const *, umemBlockBody *, void *, int *);
+} umem;
 
+static void *open_library(void) {
+  void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail_msg("%s", dlerror());
+  find(library, "umemFile_ctor", &umem.open_file);
+  find(library, "umemHost_ctor", &umem.open_host);
+  find(library, "umemPool_ctor", &umem.open_pool);
+  find(library, "umem_default", &umem.get_default);
+  find(library, "umem_alloc", &umem.alloc);
+  find(library, "umem_free", &umem.free);
+  find(library, "umem_copy_to", &umem.copy_to);
+  find(library, "umem_get_message", &umem.message);
+  find(library, "umem_dtor", &umem.end);
+  find(library, "umem_set_threads", &umem.set_threads);
+  find(library, "umemBlocks_run", &umem.run_blocks);
+  return library;
+}
+
+static void use(void) {
   static umemFile one, other;
-  size_t const nbytes = 16 << 20;           /* several threads share the copy */
-  assert_int_equal(set_threads(4), umemOK); /* however few processors there are */
-  assert_int_equal(open_file(&one, NULL, "w+"), umemOK);
-  assert_int_equal(open_file(&other, NULL, "w+"), umemOK);
-  uintptr_t from = alloc(&one, nbytes), to = alloc(&other, nbytes);
-  assert_int_equal(copy_to(&one, from, &other, to, nbytes), umemOK);
-  assert_int_equal(copy_to(&one, from, &other, to + 1, nbytes), umemIndexError);
-  assert_non_null(strstr(message(&other), "umem_copy_to: "));
-  end(&one);
-  end(&other);
+  size_t const nbytes = 16 << 20;                /* several threads share the copy */
+  assert_int_equal(umem.set_threads(4), umemOK); /* however few processors there are */
+  assert_int_equal(umem.open_file(&one, NULL, "w+"), umemOK);
+  assert_int_equal(umem.open_file(&other, NULL, "w+"), umemOK);
+  uintptr_t from = umem.alloc(&one, nbytes), to = umem.alloc(&other, nbytes);
+  assert_int_equal(umem.copy_to(&one, from, &other, to, nbytes), umemOK);
+  assert_int_equal(umem.copy_to(&one, from, &other, to + 1, nbytes), umemIndexError);
+  assert_non_null(strstr(umem.message(&other), "umem_copy_to: "));
+  umem.end(&one);
+  umem.end(&other);
 }
 
 /* Each copy leaves threads asleep, or on their way to it, which must be gone with the library. */
 TEST_CASE(opens_and_closes) {
   for (int i = 0; i < 20; i++) {
-    void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) fail_msg("%s", dlerror());
-    use(library);
+    void *library = open_library();
+    use();
     assert_int_equal(dlclose(library), 0);
     assert_null(dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD));
     assert_true(task_count_becomes(tasks_alone()));
@@ -68,8 +83,7 @@ TEST_CASE(opens_and_closes) {
 
 enum { pools = 3 };
 
-static uintptr_t (*alloc_of)(void *, size_t);
-static void (*free_of)(void *, uintptr_t);
+static bool over; /* for the thread */
 static union {
   umemVirtual super;
   umemHost host;
@@ -80,36 +94,27 @@ static sem_t go, gone;
 static void use_pools(void) {
   for (int i = 1; i <= pools; i++)
     for (size_t nbytes = 8; nbytes < 5000; nbytes *= 2)
-      free_of(&stack[i], alloc_of(&stack[i], nbytes));
+      umem.free(&stack[i], umem.alloc(&stack[i], nbytes));
 }
 
 static void *use_when_signalled(void *unused) {
   for (;;) {
     sem_wait(&go);
-    if (!alloc_of) return unused;
+    if (over) return unused;
     use_pools();
     sem_post(&gone);
   }
 }
 
 static void load_and_unload(void) {
-  umemStatusType (*open_host)(umemHost *);
-  umemStatusType (*open_pool)(umemPool *, void *, umemPoolOptions const *);
-  void (*end)(void *);
-  void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail_msg("%s", dlerror());
-  find(library, "umemHost_ctor", &open_host);
-  find(library, "umemPool_ctor", &open_pool);
-  find(library, "umem_dtor", &end);
-  find(library, "umem_alloc", &alloc_of);
-  find(library, "umem_free", &free_of);
-  assert_int_equal(open_host(&stack[0].host), umemOK);
+  void *library = open_library();
+  assert_int_equal(umem.open_host(&stack[0].host), umemOK);
   for (int i = 1; i <= pools; i++)
-    assert_int_equal(open_pool(&stack[i].pool, &stack[0], NULL), umemOK);
+    assert_int_equal(umem.open_pool(&stack[i].pool, &stack[0], NULL), umemOK);
   sem_post(&go);
   use_pools();
   sem_wait(&gone);
-  for (int i = pools; i >= 0; i--) end(&stack[i]);
+  for (int i = pools; i >= 0; i--) umem.end(&stack[i]);
   assert_int_equal(dlclose(library), 0);
 }
 
@@ -117,19 +122,18 @@ static void load_and_unload(void) {
  * small blocks of its own, more when other threads allocate at the same time. */
 TEST_CASE(closing_leaves_nothing_of_threads) {
   enum { first = 5, loads = 50, most_of_libc = 1024 };
-  pthread_t thread;
   size_t before = 0;
   assert_int_equal(sem_init(&go, 0, 0), 0);
   assert_int_equal(sem_init(&gone, 0, 0), 0);
-  assert_int_equal(pthread_create(&thread, NULL, use_when_signalled, NULL), 0);
+  pthread_t thread = start_thread(use_when_signalled, NULL);
   for (int i = 0; i < first + loads; i++) {
     if (i == first) before = used_bytes();
     load_and_unload();
   }
   size_t after = used_bytes();
-  alloc_of = NULL;
+  over = true;
   sem_post(&go);
-  assert_int_equal(pthread_join(thread, NULL), 0);
+  join_thread(thread);
   if (after > before + loads * most_of_libc) fail_msg("%zu bytes a load", (after - before) / loads);
 }
 
@@ -164,11 +168,9 @@ static int go_on(void *data, umemBlock const *block) {
 }
 
 /* Blocks have two threads, and little memory. */
-static void pass_blocks(void *library, umemHost *host) {
-  umemStatusType (*run)(umemBlocksOptions const *, umemBlockBody *, void *, int *);
+static void pass_blocks(umemHost *host) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   int code = 0;
-  find(library, "umemBlocks_run", &run);
   options.source = (umemRows){host, (uintptr_t)source, block_size, 0};
   options.destination = (umemRows){host, (uintptr_t)target, block_size, 0};
   options.count = copied / block_size;
@@ -176,29 +178,24 @@ static void pass_blocks(void *library, umemHost *host) {
   options.rows = 1;
   options.depth = 2;
   alarm(60); /* whoever waits for a thread that has left */
-  umemStatusType status = run(&options, go_on, NULL, &code);
+  umemStatusType status = umem.run_blocks(&options, go_on, NULL, &code);
   if (status == umemMemoryError) _exit(0);
   if (status || code) _exit(8);
   _exit(memcmp(source, target, copied) ? 9 : 0);
 }
 
 /* In a process of its own, with addresses for the stacks of so many threads, and for a bit more. */
-static void copy_with(void *library, size_t more, bool in_blocks) {
-  umemStatusType (*copy_to)(void *, uintptr_t, void *, uintptr_t, size_t);
-  umemStatusType (*set_threads)(unsigned);
-  umemStatusType (*open_host)(umemHost *);
+static void copy_with(size_t more, bool in_blocks) {
   umemHost host;
-  find(library, "umem_copy_to", &copy_to);
-  find(library, "umem_set_threads", &set_threads);
-  find(library, "umemHost_ctor", &open_host);
-  if (open_host(&host) || set_threads(1 + most_helpers)) _exit(4);
-  copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, 1); /* this thread has its data */
+  if (umem.open_host(&host) || umem.set_threads(1 + most_helpers)) _exit(4);
+  umem.copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target,
+               1); /* this thread has its data */
   empty_malloc();
   size_t bytes = addresses() + more + (in_blocks ? 2 * block_size : 0);
   struct rlimit limit = {bytes, bytes};
   if (setrlimit(RLIMIT_AS, &limit)) _exit(5);
-  if (in_blocks) pass_blocks(library, &host);
-  if (copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, copied)) _exit(6);
+  if (in_blocks) pass_blocks(&host);
+  if (umem.copy_to(&host, (uintptr_t)source, &host, (uintptr_t)target, copied)) _exit(6);
   _exit(memcmp(source, target, copied) ? 7 : 0);
 }
 
@@ -210,19 +207,16 @@ TEST_CASE(threads_without_memory_are_done_without) {
   assert_int_equal(pthread_getattr_default_np(&usual), 0);
   assert_int_equal(pthread_attr_getstacksize(&usual, &stack_size), 0);
   pthread_attr_destroy(&usual);
-  void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail_msg("%s", dlerror());
+  void *library = open_library();
   source = malloc(copied);
   target = malloc(copied);
   assert_true(source && target);
   for (size_t i = 0; i < copied; i++) source[i] = (unsigned char)(i * 31 >> 7);
   for (size_t i = 0; i < 2 * most_helpers * tries; i++) {
-    int status = -1;
     size_t more = (1 + i / 2 / tries) * (stack_size + 4096) + i / 2 % tries * step;
     pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) copy_with(library, more, i % 2);
-    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!child) copy_with(more, i % 2);
+    int status = status_of(child);
     if (status) fail_msg("%zu bytes more: status %#x", more, status);
   }
   free(source);
@@ -245,16 +239,10 @@ static uint64_t word_of_log(off_t at) {
 /* In a process of its own: what a default has stays until that ends, and no address of it is
  * left. */
 static void use_default(void) {
-  void *(*get_default)(void);
-  uintptr_t (*alloc)(void *, size_t);
   for (int i = 0; i < 2; i++) {
-    void *library = dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) _exit(3);
-    find(library, "umem_default", &get_default);
-    find(library, "umem_alloc", &alloc);
-    void *ctx = get_default();
-    if (!ctx || !alloc(ctx, 10)) _exit(4);
-    if (i && !alloc(ctx, 10)) _exit(5);
+    void *library = open_library(), *ctx = umem.get_default();
+    if (!ctx || !umem.alloc(ctx, 10)) _exit(4);
+    if (i && !umem.alloc(ctx, 10)) _exit(5);
     if (word_of_log(48)) _exit(6); /* when it ended: doc/contexts/log.rst */
     if (dlclose(library) || dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD)) _exit(7);
     if (!word_of_log(48) || word_of_log(128) != (i ? 2 : 1)) _exit(8);
@@ -266,16 +254,14 @@ static void use_default(void) {
  * anew. */
 TEST_CASE(defaults_end_with_the_library) {
   char name[sizeof path + 20];
-  int status, fd = temporary_file(path, sizeof path);
+  int fd = temporary_file(path, sizeof path);
   assert_true(fd >= 0);
   close(fd);
   snprintf(name, sizeof name, "log+host:?file=%s", path);
   assert_int_equal(setenv("UMEM_DEFAULT", name, 1), 0);
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) use_default();
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   unsetenv("UMEM_DEFAULT");
   unlink(path);
 }

@@ -2,11 +2,12 @@
 #include "open_help.h"
 #include "open/name.h"
 
-/* Whether the last call has failed so, on ctx and on the thread. */
-static void expect_message(void *ctx, umemStatusType type, char const *message) {
-  assert_int_equal(umem_thread_status(), type);
+/* That no layer of this kind is found, for this reason. */
+static void expect_missing(void *ctx, char const *kind, char const *message) {
+  assert_null(umem_find_layer(ctx, kind));
+  assert_int_equal(umem_thread_status(), umemValueError);
   assert_string_equal(umem_thread_message(), message);
-  if (ctx) assert_int_equal(umem_get_status(ctx), type);
+  if (ctx) assert_int_equal(umem_get_status(ctx), umemValueError);
   if (ctx) umem_clear_status(ctx);
   umem_thread_clear();
 }
@@ -56,9 +57,7 @@ TEST(the_outermost_is_found) {
   assert_ptr_equal(umem_find_layer(ctx, "host"), host);
   assert_ptr_equal(umem_find_layer(host, "host"), host);
   assert_int_equal(umem_thread_status(), umemOK);
-  assert_null(umem_find_layer(inner, "pool"));
-  expect_message(inner, umemValueError,
-                 "umem_find_layer: there is no \"pool\" in this stack: Stats, Host");
+  expect_missing(inner, "pool", "umem_find_layer: there is no \"pool\" in this stack: Stats, Host");
   assert_ok(umem_close(ctx));
 }
 
@@ -104,8 +103,7 @@ TEST(those_that_no_name_makes_are_found) {
   assert_ptr_equal(umem_find_layer(&binning, "binning"), &binning);
   assert_ptr_equal(umem_find_layer(&binning, "retry"), &retry);
   assert_ptr_equal(umem_find_layer(&view, "pool-on"), &view);
-  assert_null(umem_find_layer(&view, "pool")); /* it stands on its queue */
-  expect_message(&view, umemValueError,
+  expect_missing(&view, "pool", /* it stands on its queue */
                  "umem_find_layer: there is no \"pool\" in this stack: PoolOn, Host");
   umem_dtor(&binning);
   umem_dtor(&view);
@@ -124,10 +122,9 @@ TEST(unknown_kinds_are_refused) {
   assert_ok(umemHost_ctor(&host));
   char const *const wrong[] = {"", "stat", "Host", "host:", NULL};
   for (size_t i = 0; i < 5; i++) {
-    assert_null(umem_find_layer(&host, wrong[i]));
     snprintf(known, sizeof known, "umem_find_layer: \"%s\" is no kind of context; there are %s",
              wrong[i] ? wrong[i] : "NULL", names.text);
-    expect_message(&host, umemValueError, known);
+    expect_missing(&host, wrong[i], known);
   }
   umem_dtor(&host);
 }
@@ -136,40 +133,28 @@ TEST(what_is_not_constructed_has_no_layers) {
   umemHost host;
   umemStats stats;
   memset(&host, 0, sizeof host);
-  assert_null(umem_find_layer(NULL, "host"));
-  expect_message(NULL, umemValueError, "umem_find_layer: the context is NULL");
-  assert_null(umem_find_layer(&host, "host"));
-  expect_message(&host, umemValueError,
+  expect_missing(NULL, "host", "umem_find_layer: the context is NULL");
+  expect_missing(&host, "host",
                  "umem_find_layer: the context is not constructed: zeroed or destructed");
   assert_ok(umemHost_ctor(&host));
   assert_ok(umemStats_ctor(&stats, &host));
   umem_dtor(&host);
   assert_ptr_equal(umem_find_layer(&stats, "stats"), &stats); /* goes no further */
-  assert_null(umem_find_layer(&stats, "limit"));
-  expect_message(&stats, umemValueError,
+  expect_missing(&stats, "limit",
                  "umem_find_layer: the context is not constructed: zeroed or destructed");
   umem_dtor(&stats);
 }
 
 /* ---- kinds of programs ---- */
 
-static umemStatusType open_fake(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *options, void *user) {
-  (void)upstream, (void)place, (void)options, (void)user;
-  return fake_ctor(ctx);
-}
+CONSTRUCTOR(open_fake) { return fake_ctor(ctx); }
 
 TEST(kinds_of_programs_are_found) {
   Fake fake;
   assert_ok(fake_ctor(&fake));
-  static umemScheme with = {.size = sizeof(umemScheme),
-                            .name = "test-found",
-                            .context_size = sizeof(Fake),
-                            .construct = open_fake},
-                    without = {.size = offsetof(umemScheme, vtbl),
-                               .name = "test-hidden",
-                               .context_size = sizeof(Fake),
-                               .construct = open_fake};
+  static umemScheme with = {SCHEME_OF("test-found", Fake, open_fake)},
+                    without = {SCHEME_OF("test-hidden", Fake, open_fake)};
+  without.size = offsetof(umemScheme, vtbl); /* of an older program */
   with.vtbl = without.vtbl = fake.super.vptr;
   assert_ok(umem_register_scheme(&with));
   assert_ok(umem_register_scheme(&without));
@@ -177,8 +162,7 @@ TEST(kinds_of_programs_are_found) {
   assert_non_null(ctx);
   assert_ptr_equal(umem_find_layer(ctx, "test-found"), umem_get_upstream(ctx));
   assert_ptr_equal(umem_find_layer(&fake, "test-found"), &fake);
-  assert_null(umem_find_layer(ctx, "test-hidden")); /* of an older program */
-  expect_message(ctx, umemValueError,
+  expect_missing(ctx, "test-hidden",
                  "umem_find_layer: the scheme \"test-hidden\" names no method table by which to "
                  "find its contexts");
   assert_ok(umem_close(ctx));

@@ -2,6 +2,7 @@
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc. */
 #include "open_help.h"
+#include "wrap.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -13,15 +14,8 @@ static unsigned passes; /* how many calls succeed before one fails */
 
 static bool fail_now(void) { return failing && !passes--; }
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_malloc(size_t size) { return fail_now() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) {
-  return fail_now() ? NULL : __real_calloc(count, size);
-}
+WRAP(fail_now(), NULL, void *, malloc, (size_t size), (size))
+WRAP(fail_now(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
 /* ---- every scheme ---- */
 
@@ -48,8 +42,7 @@ TEST(each_scheme_is_opened) {
     name_of(scheme, text, sizeof text);
     void *ctx = umem_open(text);
     if (!ctx) fail_msg("%s: %s", text, umem_thread_message());
-    use(ctx);
-    assert_ok(umem_close(ctx));
+    use_and_close(ctx);
   }
   assert_in_range(count, 13, 100);
   assert_null(umem_scheme(SIZE_MAX));
@@ -163,9 +156,7 @@ TEST(fault_knows_groups_of_calls) {
                       {"trim", umemFaultTrim},
                       {"alloc,copies,flush", umemFaultAlloc | umemFaultCopies | umemFaultFlush}};
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-    char text[100];
-    snprintf(text, sizeof text, "fault+host:?share=1&calls=%s", groups[i].words);
-    umemFault *fault = umem_open(text);
+    umemFault *fault = open_named("fault+host:?share=1&calls=%s", groups[i].words);
     umemHost ram;
     assert_ok(umemHost_ctor(&ram));
     char byte = 0;
@@ -185,9 +176,7 @@ TEST(fault_knows_groups_of_calls) {
 }
 
 TEST(files_in_their_modes) {
-  char text[BACKEND_PATH_SIZE + 40];
-  snprintf(text, sizeof text, "file:%s?mode=w+", scratch);
-  void *ctx = umem_open(text);
+  void *ctx = open_named("file:%s?mode=w+", scratch);
   use(ctx);
   assert_int_equal(umem_set(ctx, umem_alloc(ctx, 4096), 1, 4096), umemOK);
   assert_ok(umem_close(ctx));
@@ -195,29 +184,24 @@ TEST(files_in_their_modes) {
   assert_int_equal(stat(scratch, &st), 0);
   assert_int_equal(st.st_size, 4096);
 
-  snprintf(text, sizeof text, "mmap:%s", scratch); /* r+: what is there stays */
-  ctx = umem_open(text);
+  ctx = open_named("mmap:%s", scratch); /* r+: what is there stays */
   char const *bytes = (char const *)umem_alloc(ctx, 4096);
   assert_true(bytes[0] == 1 && bytes[4095] == 1);
   assert_ok(umem_close(ctx));
 
-  snprintf(text, sizeof text, "file:%s?mode=r", scratch);
-  ctx = umem_open(text);
+  ctx = open_named("file:%s?mode=r", scratch);
   assert_int_equal(umem_set(ctx, umem_alloc(ctx, 1), 0, 1), umemNotSupportedError);
   umem_thread_clear();
   assert_ok(umem_close(ctx));
 
   unlink(scratch);
-  snprintf(text, sizeof text, "file:%s", scratch);
-  assert_null(umem_open(text));
-  assert_int_equal(umem_thread_status(), umemIOError);
+  expect_none(open_named("file:%s", scratch), umemIOError, "");
 }
 
 TEST(percent_signs_reach_the_file) {
-  char text[BACKEND_PATH_SIZE + 40], path[BACKEND_PATH_SIZE + 10];
+  char path[BACKEND_PATH_SIZE + 10];
   snprintf(path, sizeof path, "%s?a&b+%% c", scratch);
-  snprintf(text, sizeof text, "file:%s%%3Fa%%26b+%%25 c?mode=w", scratch);
-  assert_ok(umem_close(umem_open(text)));
+  assert_ok(umem_close(open_named("file:%s%%3Fa%%26b+%%25 c?mode=w", scratch)));
   assert_int_equal(unlink(path), 0);
 }
 
@@ -299,8 +283,7 @@ TEST(memory_runs_out) {
     assert_int_equal(umem_thread_status(), umemMemoryError);
   }
   assert_in_range(refused, 6, 999);
-  use(ctx);
-  assert_ok(umem_close(ctx));
+  use_and_close(ctx);
 }
 
 TEST(close_refuses_what_is_not_its_own) {

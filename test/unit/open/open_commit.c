@@ -42,9 +42,7 @@ static int old_bytes(void) {
 
 /* ---- layers: a umemStats that notes its user, a letter ---- */
 
-static umemStatusType construct(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *options, void *user) {
-  (void)place, (void)options;
+CONSTRUCTOR(construct) {
   note(*(char const *)user);
   return umemStats_ctor(ctx, upstream);
 }
@@ -63,9 +61,7 @@ static umemStatusType commit_and_tell(void *ctx, void *user) {
 }
 
 /* Writes to a block of the file while the stack is built. */
-static umemStatusType write_early(void *ctx, void *upstream, umemOptionValue const *place,
-                                  umemOptionValue const *options, void *user) {
-  (void)place, (void)options, (void)user;
+CONSTRUCTOR(write_early) {
   char bytes[100] = "";
   umemHost ram;
   umemHost_ctor(&ram);
@@ -86,14 +82,9 @@ static void complete(void *ctx, void *user) {
 }
 
 #define SCHEME(variable, text, make, finish, letter)                                               \
-  static umemScheme const variable = {.size = sizeof(umemScheme),                                  \
-                                      .name = text,                                                \
-                                      .context_size = sizeof(umemStats),                           \
-                                      .decorates = true,                                           \
-                                      .construct = make,                                           \
-                                      .commit = finish,                                            \
-                                      .complete = (finish) == commit ? complete : NULL,            \
-                                      .user = letter}
+  static umemScheme const variable = {                                                             \
+      SCHEME_OF(text, umemStats, make), .decorates = true, .commit = finish,                       \
+      .complete = (finish) == commit ? complete : NULL, .user = letter}
 SCHEME(outer, "outer", construct, commit, "a");
 SCHEME(inner, "inner", construct, commit, "b");
 SCHEME(telling, "telling", construct, commit_and_tell, "c");
@@ -103,11 +94,9 @@ SCHEME(allocating, "allocating", allocate_early, NULL, "f");
 SCHEME(opening, "opening", open_another, NULL, "g");
 
 static void *open_over(char const *layers, char const *kind) {
-  char name[BACKEND_PATH_SIZE + 80];
-  snprintf(name, sizeof name, "%s+%s:%s?mode=w+", layers, kind, scratch);
   memset(calls, 0, sizeof calls);
   make_old_file();
-  return umem_open(name);
+  return open_named("%s+%s:%s?mode=w+", layers, kind, scratch);
 }
 
 static char const *const kinds[] = {"file", "mmap"};
@@ -120,26 +109,22 @@ TEST(all_are_constructed_before_any_commits) {
     assert_non_null(ctx);
     assert_string_equal(calls, "baAB12");
     assert_int_equal(length(), 0);
-    use(ctx);
-    assert_ok(umem_close(ctx));
+    use_and_close(ctx);
   }
 }
 
 TEST(a_commit_that_fails_changes_no_file) {
   for (int i = 0; i < 2; i++) {
     refuses = true;
-    assert_null(open_over("outer+inner", kinds[i]));
+    expect_none(open_over("outer+inner", kinds[i]), umemRuntimeError,
+                "umem_open: the scheme \"outer\" has not committed");
     refuses = false;
     assert_string_equal(calls, "baA");
     assert_int_equal(old_bytes(), old_length);
-    assert_int_equal(umem_thread_status(), umemRuntimeError);
-    assert_string_equal(umem_thread_message(), "umem_open: the scheme \"outer\" has not committed");
-    assert_null(open_over("outer+telling+stats", kinds[i]));
+    expect_none(open_over("outer+telling+stats", kinds[i]), umemIOError,
+                "umem_open: \"telling\": not today");
     assert_int_equal(old_bytes(), old_length);
-    assert_int_equal(umem_thread_status(), umemIOError);
-    assert_string_equal(umem_thread_message(), "umem_open: \"telling\": not today");
   }
-  umem_thread_clear();
 }
 
 TEST(a_layer_may_write_while_it_is_constructed) {
@@ -147,19 +132,15 @@ TEST(a_layer_may_write_while_it_is_constructed) {
     void *ctx = open_over("early", kinds[i]);
     assert_non_null(ctx);
     assert_int_equal(length(), 100);
-    use(ctx);
-    assert_ok(umem_close(ctx));
+    use_and_close(ctx);
   }
 }
 
 /* A program that was compiled before there was a commit. */
 TEST(a_scheme_without_the_member_is_known) {
-  static umemScheme older = {.name = "older",
-                             .size = offsetof(umemScheme, commit),
-                             .context_size = sizeof(umemStats),
-                             .decorates = true,
-                             .construct = construct,
+  static umemScheme older = {SCHEME_OF("older", umemStats, construct), .decorates = true,
                              .user = "e"};
+  older.size = offsetof(umemScheme, commit);
   older.commit = commit_and_tell; /* behind its end: not looked at */
   assert_ok(umem_register_scheme(&older));
   void *ctx = open_over("older", "file");
@@ -171,14 +152,9 @@ TEST(a_scheme_without_the_member_is_known) {
 
 /* One of the time when there was a commit, and no step after it. */
 TEST(a_scheme_without_the_last_member_is_known) {
-  static umemScheme newer = {.name = "newer",
-                             .size = offsetof(umemScheme, complete),
-                             .context_size = sizeof(umemStats),
-                             .decorates = true,
-                             .construct = construct,
-                             .commit = commit,
-                             .user = "h"};
-  newer.complete = complete;
+  static umemScheme newer = {SCHEME_OF("newer", umemStats, construct), .decorates = true,
+                             .commit = commit, .complete = complete, .user = "h"};
+  newer.size = offsetof(umemScheme, complete);
   assert_ok(umem_register_scheme(&newer));
   void *ctx = open_over("newer", "file");
   assert_non_null(ctx);
@@ -238,9 +214,7 @@ enum { refused_count = sizeof refused / sizeof *refused };
 TEST(a_name_that_fails_leaves_the_log_that_was_there) {
   char *old, *now;
   void *ctx = open_log("log+host:?log.file=%s&log.max=256K");
-  assert_non_null(ctx);
-  use(ctx);
-  assert_ok(umem_close(ctx));
+  use_and_close(ctx);
   size_t size = read_log(&old);
   for (int i = 0; i < refused_count; i++) {
     assert_null(open_log(refused[i]));
@@ -267,9 +241,7 @@ TEST(a_name_that_fails_makes_no_log) {
 }
 
 /* Allocates while the stack is built. */
-static umemStatusType allocate_early(void *ctx, void *upstream, umemOptionValue const *place,
-                                     umemOptionValue const *options, void *user) {
-  (void)place, (void)options, (void)user;
+CONSTRUCTOR(allocate_early) {
   uintptr_t adr = umem_alloc(upstream, 100);
   assert_ok(umem_set(upstream, adr, 9, 100));
   umem_free(upstream, adr);
@@ -281,8 +253,7 @@ TEST(what_was_done_before_the_commit_is_recorded) {
     void *ctx = open_log("allocating+log+host:?log.file=%s");
     assert_non_null(ctx);
     assert_int_equal(access(log_path, F_OK), 0);
-    use(ctx);
-    assert_ok(umem_close(ctx));
+    use_and_close(ctx);
     expect_log(6, 1);
   }
   assert_int_equal(unlink(log_path), 0);
@@ -293,9 +264,7 @@ static void *other;
 static umemLog by_hand;
 static umemHost ram;
 
-static umemStatusType open_another(void *ctx, void *upstream, umemOptionValue const *place,
-                                   umemOptionValue const *options, void *user) {
-  (void)place, (void)options, (void)user;
+CONSTRUCTOR(open_another) {
   use(upstream);
   other = open_log("log+host:?log.file=%s");
   if (!other) return umem_thread_status();

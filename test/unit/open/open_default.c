@@ -1,5 +1,6 @@
 /* open_default.c - umem/default.h: the default contexts. Each case is a process of its own, because
  * what is opened first stays for good. */
+#include "child.h"
 #include "open_help.h"
 #include "adaptors/log/log_format.h"
 
@@ -7,14 +8,6 @@
 #include <time.h>
 
 /* ---- a process for each case ---- */
-
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
-
-static void expect(bool holds, char const *text, int line) {
-  if (holds) return;
-  fprintf(stderr, "open_default.c:%d: %s; thread: %s\n", line, text, umem_thread_message());
-  _exit(1);
-}
 
 /* Runs work in a child with this variable; NULL: without. */
 static void in_process(char const *variable, void (*work)(void)) {
@@ -28,7 +21,7 @@ static void in_process(char const *variable, void (*work)(void)) {
     work();
     exit(0); /* not _exit: leaks are looked for */
   }
-  assert_int_equal(status_of(child), 0);
+  assert_int_equal(child_wait(child), 0);
 }
 
 static bool is_of_kind(void *ctx, char const *kind) {
@@ -93,8 +86,7 @@ static void with_gpu_beyond(void) {
       "umem_default: UMEM_DEFAULT is \"cuda:64\": there is no GPU 64: this machine has 0 to 2"));
 }
 
-static void they_begin_as_the_variable_says(void **state) {
-  (void)state;
+TEST_CASE(they_begin_as_the_variable_says) {
   in_process(NULL, without_variable);
   in_process("", without_variable);
   in_process("stats+host:", with_host);
@@ -126,23 +118,21 @@ static void with_missing_file(void) {
               "\"/nonexistent/x\": No such file or directory"));
 }
 
-static void with_missing_gpu(void) {
+/* The variable, which names no GPU, is not to blame. */
+static void with_missing_gpu_and_host(void) {
   EXPECT(!umem_default_of(9));
   EXPECT(said(umemValueError,
               "umem_default_of: \"cuda:9\": there is no GPU 9: this machine has 0 to 2"));
+}
+
+static void with_missing_gpu(void) {
+  with_missing_gpu_and_host();
   static int const odd[] = {-1, 64, 1 << 30};
   for (int i = 0; i < 3; i++) {
     EXPECT(!umem_default_of(odd[i]) && umem_thread_status() == umemValueError);
     EXPECT(umem_set_default_of(odd[i], NULL) == umemValueError);
   }
   EXPECT(said(umemValueError, "umem_set_default_of: device 1073741824: right would be 0 to 63"));
-}
-
-/* The variable, which names no GPU, is not to blame. */
-static void with_missing_gpu_and_host(void) {
-  EXPECT(!umem_default_of(9));
-  EXPECT(said(umemValueError,
-              "umem_default_of: \"cuda:9\": there is no GPU 9: this machine has 0 to 2"));
 }
 
 static void with_missing_gpu_of_pool(void) {
@@ -152,8 +142,7 @@ static void with_missing_gpu_of_pool(void) {
               "machine has 0 to 2"));
 }
 
-static void what_goes_wrong_is_told(void **state) {
-  (void)state;
+TEST_CASE(what_goes_wrong_is_told) {
   in_process("stats+host", with_bad_name);
   in_process("pool+file:/nonexistent/x", with_missing_file);
   in_process(NULL, with_missing_gpu);
@@ -188,8 +177,7 @@ static void set_before_a_bad_name(void) {
   umem_dtor(&one);
 }
 
-static void a_program_sets_its_own(void **state) {
-  (void)state;
+TEST_CASE(a_program_sets_its_own) {
   in_process("stats+host:", set_and_unset);
   in_process("nothing:", set_before_a_bad_name);
 }
@@ -223,9 +211,7 @@ static int opening; /* atomic: how many are being opened by the scheme below */
 static int go_on;   /* atomic */
 static _Thread_local bool opened_here;
 
-static umemStatusType open_slowly(void *ctx, void *upstream, umemOptionValue const *place,
-                                  umemOptionValue const *options, void *user) {
-  (void)upstream, (void)place, (void)options, (void)user;
+CONSTRUCTOR(open_slowly) {
   struct timespec const nap = {0, 1000000};
   __atomic_fetch_add(&opening, 1, __ATOMIC_RELEASE);
   opened_here = true;
@@ -233,21 +219,11 @@ static umemStatusType open_slowly(void *ctx, void *upstream, umemOptionValue con
   return umemHost_ctor(ctx);
 }
 
-static umemStatusType open_again(void *ctx, void *upstream, umemOptionValue const *place,
-                                 umemOptionValue const *options, void *user) {
-  (void)upstream, (void)place, (void)options, (void)user;
-  return umem_default() ? umemHost_ctor(ctx) : umem_thread_status();
-}
+CONSTRUCTOR(open_again) { return umem_default() ? umemHost_ctor(ctx) : umem_thread_status(); }
 
 static void register_schemes(void) {
-  static umemScheme const slow = {.size = sizeof(umemScheme),
-                                  .name = "slow",
-                                  .context_size = sizeof(umemHost),
-                                  .construct = open_slowly},
-                          again = {.size = sizeof(umemScheme),
-                                   .name = "again",
-                                   .context_size = sizeof(umemHost),
-                                   .construct = open_again};
+  static umemScheme const slow = {SCHEME_OF("slow", umemHost, open_slowly)},
+                          again = {SCHEME_OF("again", umemHost, open_again)};
   EXPECT(umem_register_scheme(&slow) == umemOK && umem_register_scheme(&again) == umemOK);
 }
 
@@ -301,7 +277,7 @@ static void fork_meanwhile(void) {
     EXPECT(is_of_kind(umem_default(), "Host"));
     _exit(0);
   }
-  EXPECT(status_of(child) == 0);
+  EXPECT(child_wait(child) == 0);
   __atomic_store_n(&go_on, 1, __ATOMIC_RELEASE);
   EXPECT(pthread_join(thread, NULL) == 0 && is_of_kind(in_parent, "Host"));
   child = fork(); /* what is open is there in a child */
@@ -311,7 +287,7 @@ static void fork_meanwhile(void) {
     use(in_parent);
     _exit(0);
   }
-  EXPECT(status_of(child) == 0);
+  EXPECT(child_wait(child) == 0);
 }
 
 static void ask_while_opening(void) {
@@ -319,48 +295,6 @@ static void ask_while_opening(void) {
   EXPECT(!umem_default());
   EXPECT(said(umemValueError, "umem_default: UMEM_DEFAULT is \"again:\": the default context is "
                               "being opened by this thread"));
-}
-
-static void threads_get_the_same(void **state) {
-  (void)state;
-  char text[BACKEND_PATH_SIZE + 40];
-  snprintf(text, sizeof text, "stats+file:%s?mode=w+", scratch);
-  in_process(text, ask_in_threads);
-  in_process("slow:", ask_for_slow_one_in_threads);
-}
-
-static void a_child_of_fork_opens_its_own(void **state) {
-  (void)state;
-  in_process("slow:", fork_meanwhile);
-}
-
-static void a_scheme_may_not_ask_for_it(void **state) {
-  (void)state;
-  in_process("again:", ask_while_opening);
-}
-
-/* ---- the end ---- */
-
-/* At the end of the process CUDA may be gone: a call of it crashes here. */
-static void log_a_gpu(void) {
-  void *gpu = umem_default();
-  EXPECT(is_of_kind(gpu, "Log") && umem_default_of(0) == gpu);
-  use(gpu);
-  static umemCudaRt const gone;
-  umemCudaRt_replace(&gone);
-}
-
-static void a_log_of_a_gpu_is_completed(void **state) {
-  (void)state;
-  char text[BACKEND_PATH_SIZE + 40];
-  umemLogHeader header;
-  snprintf(text, sizeof text, "log+debug+track+cuda:0?file=%s", scratch);
-  in_process(text, log_a_gpu);
-  FILE *file = fopen(scratch, "rb");
-  assert_non_null(file);
-  assert_int_equal(fread(&header, sizeof header, 1, file), 1);
-  fclose(file);
-  assert_true(header.ended && header.contexts == 1 && header.next == 3);
 }
 
 static int find_file(void **state) {
@@ -373,15 +307,40 @@ static int remove_file(void **state) {
   return remove(scratch);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      cmocka_unit_test(they_begin_as_the_variable_says),
-      cmocka_unit_test(what_goes_wrong_is_told),
-      cmocka_unit_test(a_program_sets_its_own),
-      cmocka_unit_test_setup_teardown(threads_get_the_same, find_file, remove_file),
-      cmocka_unit_test(a_child_of_fork_opens_its_own),
-      cmocka_unit_test_setup_teardown(a_log_of_a_gpu_is_completed, find_file, remove_file),
-      cmocka_unit_test(a_scheme_may_not_ask_for_it),
-  };
-  return cmocka_run_group_tests_name("defaults", tests, NULL, NULL);
+#define FILE_TEST(name) TEST_CASE_WITH(name, find_file, remove_file)
+
+FILE_TEST(threads_get_the_same) {
+  char text[BACKEND_PATH_SIZE + 40];
+  snprintf(text, sizeof text, "stats+file:%s?mode=w+", scratch);
+  in_process(text, ask_in_threads);
+  in_process("slow:", ask_for_slow_one_in_threads);
 }
+
+TEST_CASE(a_child_of_fork_opens_its_own) { in_process("slow:", fork_meanwhile); }
+
+TEST_CASE(a_scheme_may_not_ask_for_it) { in_process("again:", ask_while_opening); }
+
+/* ---- the end ---- */
+
+/* At the end of the process CUDA may be gone: a call of it crashes here. */
+static void log_a_gpu(void) {
+  void *gpu = umem_default();
+  EXPECT(is_of_kind(gpu, "Log") && umem_default_of(0) == gpu);
+  use(gpu);
+  static umemCudaRt const gone;
+  umemCudaRt_replace(&gone);
+}
+
+FILE_TEST(a_log_of_a_gpu_is_completed) {
+  char text[BACKEND_PATH_SIZE + 40];
+  umemLogHeader header;
+  snprintf(text, sizeof text, "log+debug+track+cuda:0?file=%s", scratch);
+  in_process(text, log_a_gpu);
+  FILE *file = fopen(scratch, "rb");
+  assert_non_null(file);
+  assert_int_equal(fread(&header, sizeof header, 1, file), 1);
+  fclose(file);
+  assert_true(header.ended && header.contexts == 1 && header.next == 3);
+}
+
+int main(void) { return run_cases(NULL, NULL); }

@@ -48,4 +48,47 @@ static inline void use(void *ctx) {
   assert_true(umem_is_ok(ctx));
 }
 
+/* ---- names ---- */
+
+/* Opens the context of this name; NULL after a failure. */
+__attribute__((format(printf, 1, 2))) static inline void *open_named(char const *format, ...) {
+  char name[4 * BACKEND_PATH_SIZE];
+  va_list rest;
+  va_start(rest, format);
+  vsnprintf(name, sizeof name, format, rest);
+  va_end(rest);
+  return umem_open(name);
+}
+
+/* Of what was opened: fails if that is nothing. */
+static inline void use_and_close(void *ctx) {
+  if (!ctx) fail_msg("%s", umem_thread_message());
+  use(ctx);
+  assert_ok(umem_close(ctx));
+}
+
+/* Nothing was opened, for this reason; forgets it. */
+static inline void expect_none(void *ctx, umemStatusType type, char const *words) {
+  assert_null(ctx);
+  if (umem_thread_status() != type || !strstr(umem_thread_message(), words))
+    fail_msg("%s \"%s\" instead of \"%s\"", umem_get_status_name(umem_thread_status()),
+             umem_thread_message(), words);
+  umem_thread_clear();
+}
+
+/* ---- schemes ---- */
+
+#define UNUSED __attribute__((unused))
+
+/* The function that constructs the context of a scheme. */
+#define CONSTRUCTOR(function)                                                                      \
+  static umemStatusType function(void *ctx UNUSED, void *upstream UNUSED,                          \
+                                 umemOptionValue const *place UNUSED,                              \
+                                 umemOptionValue const *options UNUSED, void *user UNUSED)
+
+/* What each scheme has. */
+#define SCHEME_OF(text, Context, constructor)                                                      \
+  .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(Context),                     \
+  .construct = (constructor)
+
 #endif

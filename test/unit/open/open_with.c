@@ -52,12 +52,18 @@ static int remove_folders(void **state) {
   return system(command); /* NOLINT(cert-env33-c): a folder of this test */
 }
 
-static void *open_in(char const *pattern, char const *rest) {
+/* What keeps names to the folder in. */
+static umemOpenOptions options_of_in(void) {
+  static char const *const folders[] = {in};
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
-  char const *folders[] = {in};
-  char name[1024];
   options.folders = folders;
   options.folder_count = 1;
+  return options;
+}
+
+static void *open_in(char const *pattern, char const *rest) {
+  umemOpenOptions options = options_of_in();
+  char name[1024];
   snprintf(name, sizeof name, pattern, path_of(rest));
   return umem_open_with(name, &options);
 }
@@ -78,10 +84,8 @@ WITH_FOLDERS(what_leads_outside_is_refused) {
   };
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
     for (size_t k = 0; k < pattern_count; k++) {
-      assert_null(open_in(patterns[k], paths[i]));
-      assert_int_equal(umem_thread_status(), umemValueError);
-      assert_non_null(strstr(umem_thread_message(), "not in a folder that is allowed here"));
-      umem_thread_clear();
+      expect_none(open_in(patterns[k], paths[i]), umemValueError,
+                  "not in a folder that is allowed here");
     }
   assert_int_equal(length_of(path_of("out/a")), 7);
   assert_int_equal(length_of(path_of("out/new")), -1);
@@ -93,9 +97,8 @@ WITH_FOLDERS(what_stays_inside_is_opened) {
                                "out/../in/new3", "in/to-a", "in/./deep//new"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     void *ctx = open_in("pool+file:%s?mode=w%%2B", paths[i]);
-    if (!ctx) fail_msg("%s: %s", paths[i], umem_thread_message());
-    use(ctx);
-    assert_int_equal(umem_close(ctx), umemOK);
+    if (!ctx) print_message("%s\n", paths[i]);
+    use_and_close(ctx);
     assert_true(length_of(path_of(paths[i])) >= 0);
   }
 }
@@ -109,9 +112,8 @@ WITH_FOLDERS(logs_stay_inside) {
   assert_int_equal(symlink(path_of("in/deep"), path_of("in/to-deep")), 0);
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     void *ctx = open_in("log+file:?log.file=%s", paths[i]);
-    if (!ctx) fail_msg("%s: %s", paths[i], umem_thread_message());
-    use(ctx);
-    assert_int_equal(umem_close(ctx), umemOK);
+    if (!ctx) print_message("%s\n", paths[i]);
+    use_and_close(ctx);
     assert_true(length_of(path_of(paths[i])) > 0);
   }
 }
@@ -119,17 +121,11 @@ WITH_FOLDERS(logs_stay_inside) {
 /* A name without a slash is in the working directory. */
 WITH_FOLDERS(a_bare_name_is_in_the_working_directory) {
   char before[1024];
-  char const *folders[] = {in};
-  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
-  options.folders = folders;
-  options.folder_count = 1;
+  umemOpenOptions options = options_of_in();
   assert_non_null(getcwd(before, sizeof before));
   assert_int_equal(chdir(path_of("in/deep")), 0);
   for (int i = 0; i < 2; i++) { /* a new one, then it is there */
-    void *ctx = umem_open_with("log+file:bare?mode=w%2B&log.file=bare.umem", &options);
-    if (!ctx) fail_msg("%s", umem_thread_message());
-    use(ctx);
-    assert_ok(umem_close(ctx));
+    use_and_close(umem_open_with("log+file:bare?mode=w%2B&log.file=bare.umem", &options));
   }
   assert_int_equal(chdir(out), 0);
   assert_null(umem_open_with("log+host:?log.file=bare.umem", &options));
@@ -145,11 +141,8 @@ WITH_FOLDERS(a_bare_name_is_in_the_working_directory) {
 /* Refused by the constructor: it is no question of folders. */
 WITH_FOLDERS(other_errors_stay_what_they_are) {
   char const *const paths[] = {"in/loop", "in/deep", "in/none/a", "in/deep/"};
-  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-    assert_null(open_in("file:%s?mode=w%%2B", paths[i]));
-    assert_int_equal(umem_thread_status(), umemIOError);
-    umem_thread_clear();
-  }
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    expect_none(open_in("file:%s?mode=w%%2B", paths[i]), umemIOError, "");
 }
 
 /* What held for one name holds for no other. */
@@ -159,12 +152,8 @@ WITH_FOLDERS(others_are_not_kept_to_them) {
   umem_thread_clear();
   void *inside = open_in("file:%s?mode=w", "in/a");
   snprintf(name, sizeof name, "file:%s?mode=r+", path_of("out/a"));
-  void *ctx = umem_open(name);
-  assert_non_null(ctx);
-  assert_ok(umem_close(ctx));
-  ctx = umem_open_with(name, NULL);
-  assert_non_null(ctx);
-  assert_ok(umem_close(ctx));
+  use_and_close(umem_open(name));
+  use_and_close(umem_open_with(name, NULL));
   assert_ok(umem_close(inside));
 }
 
@@ -174,41 +163,26 @@ WITH_FOLDERS(no_folder_is_no_file) {
   char name[1024];
   options.folders = folders;
   snprintf(name, sizeof name, "file:%s?mode=w", path_of("in/a"));
-  assert_null(umem_open_with(name, &options));
-  assert_int_equal(umem_thread_status(), umemValueError);
-  void *ctx = umem_open_with("pool+host:", &options);
-  use(ctx);
-  assert_ok(umem_close(ctx));
+  expect_none(umem_open_with(name, &options), umemValueError, "");
+  use_and_close(umem_open_with("pool+host:", &options));
   options.folder_count = 1; /* and that is none */
-  assert_null(umem_open_with("host:", &options));
-  assert_int_equal(umem_thread_status(), umemIOError);
+  expect_none(umem_open_with("host:", &options), umemIOError, "");
   folders[0] = "/nonexistent/folder";
-  assert_null(umem_open_with("host:", &options));
-  assert_int_equal(umem_thread_status(), umemIOError);
-  umem_thread_clear();
+  expect_none(umem_open_with("host:", &options), umemIOError, "");
   assert_int_equal(length_of(path_of("in/a")), 6);
 }
 
 /* ---- schemes ---- */
 
-static umemStatusType construct(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *options, void *user) {
-  (void)upstream, (void)place, (void)options, (void)user;
-  return umemHost_ctor(ctx);
-}
+CONSTRUCTOR(construct) { return umemHost_ctor(ctx); }
 
-static umemOption const place = {.name = "path", .kind = umemPathOption};
-static umemScheme const mine = {.size = sizeof mine,
-                                .name = "with-path",
-                                .context_size = sizeof(umemHost),
-                                .place = &place,
-                                .construct = construct};
+static umemOption const path_place = {.name = "path", .kind = umemPathOption};
+static umemScheme const mine = {SCHEME_OF("with-path", umemHost, construct), .place = &path_place};
 
 static void *open_schemes(char const *name, char const *schemes, bool folders) {
-  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
-  char const *all[] = {in};
+  umemOpenOptions options = options_of_in();
   options.schemes = schemes;
-  if (folders) options.folders = all, options.folder_count = 1;
+  if (!folders) options.folders = NULL, options.folder_count = 0;
   return umem_open_with(name, &options);
 }
 
@@ -237,18 +211,13 @@ WITH_FOLDERS(schemes_are_those_that_are_named) {
 }
 
 /* Goes over the default. */
-static umemStatusType construct_over_default(void *ctx, void *upstream,
-                                             umemOptionValue const *given,
-                                             umemOptionValue const *options, void *user) {
-  (void)upstream, (void)given, (void)options, (void)user;
+CONSTRUCTOR(construct_over_default) {
   void *below = umem_default();
   return below ? umemStats_ctor(ctx, below) : umem_thread_status();
 }
 
-static umemScheme const over_default = {.size = sizeof over_default,
-                                        .name = "over-default",
-                                        .context_size = sizeof(umemStats),
-                                        .construct = construct_over_default};
+static umemScheme const over_default = {
+    SCHEME_OF("over-default", umemStats, construct_over_default)};
 
 /* The name of the default is not the one that is kept to folders; what is opened after it is. */
 WITH_FOLDERS(the_default_is_where_the_user_wants_it) {
@@ -257,10 +226,7 @@ WITH_FOLDERS(the_default_is_where_the_user_wants_it) {
   snprintf(name, sizeof name, "file:%s?mode=w+", path_of("out/default"));
   assert_int_equal(setenv(UMEM_DEFAULT, name, 1), 0);
   snprintf(name, sizeof name, "log+over-default:?log.file=%s", path_of("in/log"));
-  void *ctx = open_schemes(name, "log over-default", true);
-  if (!ctx) fail_msg("%s", umem_thread_message());
-  use(ctx);
-  assert_ok(umem_close(ctx));
+  use_and_close(open_schemes(name, "log over-default", true));
   assert_int_equal(length_of(path_of("out/default")), 1000);
   snprintf(name, sizeof name, "log+over-default:?log.file=%s", path_of("out/log"));
   expect_opened(open_schemes(name, "log over-default", true), false);
@@ -269,9 +235,7 @@ WITH_FOLDERS(the_default_is_where_the_user_wants_it) {
 WITH_FOLDERS(small_options_are_refused) {
   umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
   options.size = 3;
-  assert_null(umem_open_with("host:", &options));
-  assert_int_equal(umem_thread_status(), umemValueError);
-  umem_thread_clear();
+  expect_none(umem_open_with("host:", &options), umemValueError, "");
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -10,8 +10,7 @@ static umemOption const fake_options[] = {
 static umemOptionValue seen_place, seen_options[2];
 static void *seen_user;
 
-static umemStatusType open_fake(void *ctx, void *upstream, umemOptionValue const *place,
-                                umemOptionValue const *options, void *user) {
+CONSTRUCTOR(open_fake) {
   assert_null(upstream);
   seen_place = *place;
   memcpy(seen_options, options, sizeof seen_options);
@@ -21,30 +20,14 @@ static umemStatusType open_fake(void *ctx, void *upstream, umemOptionValue const
   return fake_ctor(ctx);
 }
 
-static umemScheme const fake_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "test-fake",
-    .context_size = sizeof(Fake),
-    .place = &fake_place,
-    .options = fake_options,
-    .option_count = 2,
-    .construct = open_fake,
-    .user = &failures,
-};
+static umemScheme const fake_scheme = {SCHEME_OF("test-fake", Fake, open_fake),
+                                       .place = &fake_place, .options = fake_options,
+                                       .option_count = 2, .user = &failures};
 
-static umemStatusType open_wrapped(void *ctx, void *upstream, umemOptionValue const *place,
-                                   umemOptionValue const *options, void *user) {
-  (void)place, (void)options, (void)user;
-  return wrapped_ctor(ctx, upstream);
-}
+CONSTRUCTOR(open_wrapped) { return wrapped_ctor(ctx, upstream); }
 
-static umemScheme const wrapped_scheme = {
-    .size = sizeof(umemScheme),
-    .name = "test-wrapped",
-    .context_size = sizeof(Wrapped),
-    .decorates = true,
-    .construct = open_wrapped,
-};
+static umemScheme const wrapped_scheme = {SCHEME_OF("test-wrapped", Wrapped, open_wrapped),
+                                          .decorates = true};
 
 TEST(a_program_adds_schemes) {
   size_t count = 0;
@@ -63,18 +46,14 @@ TEST(a_program_adds_schemes) {
   assert_ptr_equal(seen_user, &failures);
   assert_ok(umem_close(ctx));
 
-  assert_null(umem_open("test-fake:?size=1"));
-  assert_string_equal(umem_thread_message(), "umem_open: the slot of \"test-fake:\" is missing: "
-                                             "right would be a whole number from 0 to "
-                                             "18446744073709551615");
-  assert_null(umem_open("test-fake:3?size=1"));
-  assert_int_equal(umem_thread_status(), umemRuntimeError);
-  assert_string_equal(umem_thread_message(),
-                      "umem_open: the scheme \"test-fake\" has constructed nothing");
-  assert_null(umem_open("test-fake:4?size=1"));
-  assert_int_equal(umem_thread_status(), umemValueError);
-  assert_null(umem_open("nothing:"));
-  assert_non_null(strstr(umem_thread_message(), ", test-fake, test-wrapped"));
+  expect_none(
+      umem_open("test-fake:?size=1"), umemValueError,
+      "umem_open: the slot of \"test-fake:\" is missing: right would be a whole number from "
+      "0 to 18446744073709551615");
+  expect_none(umem_open("test-fake:3?size=1"), umemRuntimeError,
+              "umem_open: the scheme \"test-fake\" has constructed nothing");
+  expect_none(umem_open("test-fake:4?size=1"), umemValueError, "");
+  expect_none(umem_open("nothing:"), umemValueError, ", test-fake, test-wrapped");
 }
 
 TEST(wrong_schemes_are_refused) {
@@ -135,19 +114,13 @@ TEST(wrong_schemes_are_refused) {
   assert_int_equal(umem_register_scheme(NULL), umemValueError);
   static umemScheme const huge = SCHEME("test-huge", SIZE_MAX, false, NULL, NULL, 0, open_fake);
   assert_ok(umem_register_scheme(&huge));
-  assert_null(umem_open("test-huge:"));
-  assert_int_equal(umem_thread_status(), umemMemoryError);
+  expect_none(umem_open("test-huge:"), umemMemoryError, "");
 }
 
 TEST(the_longest_name_is_taken) {
-  static umemScheme const longest = {.size = sizeof(umemScheme),
-                                     .name = "a-name-as-long-as-a-name-may-be", /* 31 */
-                                     .context_size = sizeof(Fake),
-                                     .construct = open_fake};
+  static umemScheme const longest = {SCHEME_OF("a-name-as-long-as-a-name-may-be", Fake, open_fake)};
   assert_ok(umem_register_scheme(&longest));
-  void *ctx = umem_open("a-name-as-long-as-a-name-may-be:");
-  use(ctx);
-  assert_ok(umem_close(ctx));
+  use_and_close(umem_open("a-name-as-long-as-a-name-may-be:"));
 }
 
 /* Of a program that knew no user and help: umem does not read behind its scheme. */
@@ -191,10 +164,7 @@ static void *open_and_register(void *number) {
 TEST(threads_open_and_register) {
   for (size_t i = 0; i < names; i++) {
     snprintf(scheme_names[i], sizeof scheme_names[i], "test-raced-%zu", i);
-    raced[i] = (umemScheme){.size = sizeof(umemScheme),
-                            .name = scheme_names[i],
-                            .context_size = sizeof(Fake),
-                            .construct = open_fake};
+    raced[i] = (umemScheme){SCHEME_OF(scheme_names[i], Fake, open_fake)};
   }
   in_threads(open_and_register);
   assert_int_equal(won, names);
