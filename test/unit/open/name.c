@@ -1,10 +1,5 @@
 /* name.c - open/name.h: names taken apart, and what is said of those that are wrong. */
 
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cases.h"
 #include "settings.h"
 #include "name_help.h"
@@ -220,11 +215,11 @@ TEST_CASE(long_names) {
 TEST_CASE(mutated_names) {
   size_t const rounds = setting_small() ? 20000 : 200000;
   size_t passed = 0;
-  Random random = {20261121};
+  uint64_t random = 20261121;
   for (size_t i = 0; i < rounds; i++) {
     char text[600];
-    snprintf(text, sizeof text, "%s", good[next(&random) % (sizeof good / sizeof *good)].name);
-    for (size_t k = next(&random) % 4; k; k--) mutate(&random, text, sizeof text);
+    snprintf(text, sizeof text, "%s", good[below(&random, sizeof good / sizeof *good)].name);
+    for (size_t k = below(&random, 4); k; k--) mutate(&random, text, sizeof text);
     passed += check(text);
   }
   assert_in_range(passed, rounds / 4, rounds - rounds / 4); /* both kinds came up */

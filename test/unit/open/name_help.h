@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "open/name.h"
+#include "random.h"
 
 static umemName name;
 
@@ -80,30 +81,18 @@ static inline bool check(char const *text) {
 
 /* ---- at random ---- */
 
-typedef struct Random {
-  uint64_t state;
-} Random;
-
-static inline size_t next(Random *random) { /* splitmix64 */
-  uint64_t mixed = random->state += UINT64_C(0x9E3779B97F4A7C15);
-  mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-  mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
-  return (size_t)(mixed ^ mixed >> 31);
-}
-
 /* Changes, removes, adds or repeats a piece of text. */
-static inline void mutate(Random *random, char *text, size_t size) {
+static inline void mutate(uint64_t *random, char *text, size_t size) {
   static char const *const pieces[] = {"+",     ":",       "?",      "&",    "=",      "%",    "%2",
                                        ".",     ",",       "pool",   "max",  "limit",  "host", "K",
                                        "T",     "file",    "fault",  "nth=", "share=", "0",    "9",
                                        "cuda-", "limit=1", "stats+", "\xFF", "mode=w+"};
-  size_t length = strlen(text), at = next(random) % (length + 1);
+  size_t length = strlen(text), at = below(random, length + 1);
   char tail[1024];
   snprintf(tail, sizeof tail, "%s", text + at);
-  size_t skipped = next(random) % 2 ? 0 : next(random) % 4;
+  size_t skipped = below(random, 2) ? 0 : below(random, 4);
   if (skipped > strlen(tail)) skipped = strlen(tail);
-  char const *piece =
-      next(random) % 4 ? pieces[next(random) % (sizeof pieces / sizeof *pieces)] : "";
+  char const *piece = below(random, 4) ? pieces[below(random, sizeof pieces / sizeof *pieces)] : "";
   snprintf(text + at, size - at, "%s%s", piece, tail + skipped);
 }
 
