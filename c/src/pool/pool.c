@@ -9,11 +9,7 @@
 #include "core/live.h"
 #include "core/order.h"
 #include "core/status.h"
-#include "pool/pool_block.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_chunk.h"
-#include "pool/pool_grow.h"
-#include "pool/pool_pages.h"
 #include "pool/pool_space.h"
 #include "pool/pool_span.h"
 

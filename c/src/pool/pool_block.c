@@ -5,14 +5,11 @@
  * memory, but the upstream is about to answer another thread, it tries again after that. Then it
  * gives back chunks that it does not use and tries again: the upstream is asked again only if
  * something went back to it, or for less. At last pages go back. */
-#include "pool/pool_block.h"
+#include "pool/pool_core.h"
 #include "core/context.h"
 #include "core/realloc.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_chunk.h"
-#include "pool/pool_grow.h"
-#include "pool/pool_pages.h"
 #include "pool/pool_span.h"
 
 #include <inttypes.h>

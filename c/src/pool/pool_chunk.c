@@ -12,7 +12,7 @@
  * descriptor. What is on quick lists serves no other size and separates free ranges, so larger
  * blocks are coalesced at once, and quick lists that hold 1/32 of the pool before the pool takes a
  * new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails. */
-#include "pool/pool_chunk.h"
+#include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"

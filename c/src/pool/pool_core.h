@@ -1,5 +1,5 @@
-/* pool_core.h - the core of a pool, its free lists, which queues wait for which, and an overview of
- * the modules.
+/* pool_core.h - the core of a pool, its free lists, and the functions by which its modules call
+ * each other; those of spaces, spans and caches are in headers of their own.
  *
  * A module calls only modules below it in this list:
  *
@@ -193,6 +193,12 @@ typedef struct umemPoolImpl {
 
 static inline umemPoolImpl *umemPoolImpl_of(umemVirtual *ctx) { return ((umemPool *)ctx)->impl; }
 
+/* A block that is not live. */
+typedef struct umemPoolEntry {
+  uintptr_t adr;
+  unsigned char *live; /* its byte */
+} umemPoolEntry;
+
 /* Whether there are other lists than this one. */
 static inline bool umemPoolFreeList_has_others(umemPoolFreeList const *list) {
   return list->core->lists->next != NULL;
@@ -211,6 +217,8 @@ static inline uint64_t umemPoolUnits_of(size_t size) {
 static inline uint64_t umemPoolStep_of(size_t alignment) {
   return alignment > umemPoolUnit ? alignment >> umemPoolUnitShift : 1;
 }
+
+/* ==== pool_core.c: the core ==== */
 
 /* The bytes in use. Under the lock, as the two below. */
 static inline uint64_t umemPoolCore_used(umemPoolCore const *core) {
@@ -249,7 +257,7 @@ void *umemPoolCore_new_slab(umemPoolCore *core, size_t size);
 /* Frees all descriptors. */
 void umemPoolCore_free_slabs(umemPoolCore *core);
 
-/* ---- ranges. All under the lock ----
+/* ==== pool_core.c: ranges. Under the lock ====
  *
  * A range is counted in units from address 0 on. A live range of a list is a span or a large block;
  * or it is held, which is no block: on its way to another list, or waiting for its pages. */
@@ -281,7 +289,7 @@ static inline uint64_t umemPoolRange_largest(umemPoolFreeList const *list) {
   return umemRange_totals(list->range).largest_free;
 }
 
-/* ---- the order of free lists. All under the lock ---- */
+/* ==== pool_core.c: the order of free lists. Under the lock ==== */
 
 /* Whether the queue of list and other queues cannot wait for each other: the queue is being
  * captured, or it has ended before another queue could wait for it. */
@@ -325,5 +333,174 @@ bool umemPoolQueue_has_users(umemPoolFreeList const *list);
 static inline bool umemPoolQueue_is_ordered(umemPoolFreeList const *list) {
   return umem_can(list->queue, umemOrdered);
 }
+
+/* ==== pool_chunk.c: chunks of the upstream. Under the lock ==== */
+
+/* Takes a chunk of this size, a multiple of units, for the list. ample: the request that it is for
+ * leaves some of it to others. The lock is open while the upstream is asked: nothing that was read
+ * from the pool before holds afterwards, but all of the chunk is free. False, and why in *failure,
+ * otherwise. */
+bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
+                       umemPoolFailure *failure);
+
+/* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay.
+ * An attempt must be open. */
+void umemPoolChunk_release(umemPoolCore *core, size_t keep);
+
+/* Gives chunks back that are all free in the pool's own list, until nbytes are released, the
+ * initial bytes are left, or no chunk is free. As few as possible. An attempt must be open. */
+void umemPoolChunk_release_bytes(umemPoolCore *core, uint64_t nbytes);
+
+/* Gives all special chunks back that are free. An attempt must be open. */
+void umemPoolChunk_release_special(umemPoolCore *core);
+
+/* Describes the chunk with the lowest address from `from` on in adr, nbytes and age; if there is
+ * none, does nothing. */
+void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion *region);
+
+/* Gives all chunks back, with whatever is in them. */
+void umemPoolChunk_end_all(umemPoolCore *core);
+
+/* ==== pool_chunk.c: large blocks. Under the lock ==== */
+
+/* Allocates a block that is not part of a span, from the free memory of the list. */
+umemPoolResult umemPoolLarge_alloc(umemPoolFreeList *list, size_t size, size_t alignment,
+                                   uintptr_t *adr);
+
+/* Frees the block. Returns umemValueError if no such block begins at adr, and umemMemoryError if
+ * there is no RAM for the record, which can happen if the block comes from another list. It then
+ * changes nothing, and records no failure. */
+umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr);
+
+/* The bytes of the live block that begins at adr; 0 when there is none. */
+uint64_t umemPoolLarge_extent(umemPoolCore *core, uintptr_t adr);
+
+/* The live block that contains adr: where it begins, and its bytes; 0 when there is none. */
+uint64_t umemPoolLarge_containing(umemPoolCore *core, uintptr_t adr, uintptr_t *start);
+
+/* Frees the ranges of all blocks on the quick lists, so that they join their neighbours. */
+void umemPoolLarge_coalesce(umemPoolFreeList *list);
+
+/* ==== pool_pages.c: memory page by page. Under the lock, but for _init and _end ==== */
+
+/* Finds out whether the upstream of a new core can map pages. */
+void umemPoolPages_init(umemPoolCore *core);
+
+/* Whether the list can grow by pages. */
+bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment);
+
+/* Whether another thread is mapping pages. */
+bool umemPoolPages_are_busy(umemPoolCore *core);
+
+/* How much new memory a growth may take that it does not need, in bytes. */
+typedef struct umemPoolExtra {
+  size_t ample;   /* mapped beside the range, for later requests */
+  size_t unmoved; /* of the range itself, in place of pages that could be moved */
+} umemPoolExtra;
+
+/* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. It
+ * moves pages of which all is free, of the list first and then of others, as far as their queues
+ * can be waited for. The rest is new memory of the upstream, and so is what extra says; memory of
+ * large pages that cannot be moved goes back for it. The caller has coalesced all lists. Releases
+ * the lock for some time. Returns false, and why in *failure, if it cannot. Not while others are
+ * busy. */
+bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
+                        umemPoolFailure *failure);
+
+/* Whether some list may have pages of which all is free. */
+bool umemPoolPages_may_move(umemPoolCore const *core);
+
+/* Gives the memory of pages back that are all free in the pool's own list, as long as at least keep
+ * bytes stay. An attempt must be open. Releases the lock for some time. */
+void umemPoolPages_release(umemPoolCore *core, size_t keep);
+
+/* When the pool ends: waits for all work that may use memory of the pool, and gives all pages and
+ * addresses back. */
+void umemPoolPages_end(umemPoolCore *core);
+
+/* ==== pool_grow.c: more free memory for a list. Under the lock ====
+ *
+ * All but umemPoolTransfer_at_end release the lock for some time. */
+
+/* Moves spans of the class with free blocks to the list. False when there are none. */
+bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class);
+
+/* Moves all free ranges of the list from, after its queue was waited for. Returns false, and
+ * records no failure, if this queue is being captured by then. An attempt must be open. */
+bool umemPoolTransfer_from(umemPoolFreeList *list, umemPoolFreeList *from);
+
+/* Moves those of all other lists that are not blocked, and mixed spans that are all free. An
+ * attempt must be open. */
+void umemPoolTransfer_all(umemPoolFreeList *list);
+
+/* Moves all free ranges and spans of the list from, whose queue was waited for already. An attempt
+ * must be open. */
+void umemPoolTransfer_at_end(umemPoolFreeList *list, umemPoolFreeList *from);
+
+/* How a list that has too little memory may grow. Each way includes the ones before. */
+typedef enum umemPoolGrowth {
+  umemPoolGrowNot,
+  umemPoolGrowByOthers, /* by free memory of other lists */
+  umemPoolGrowLeast,    /* by a chunk of the needed size */
+  umemPoolGrowWell      /* by an ordinary chunk: one at a time, other threads wait for it */
+} umemPoolGrowth;
+
+/* A list that grows until a range of this size fits. */
+typedef struct umemPoolGrower {
+  umemPoolFreeList *list;
+  size_t size, alignment;
+  umemPoolGrowth growth;
+  unsigned step;            /* 0 at the beginning */
+  umemPoolFailure *failure; /* borrowed */
+  bool refused; /* the upstream has refused pages: it is asked for no more than is needed */
+} umemPoolGrower;
+
+/* Does the next step that may help: first it frees what the list keeps for later requests, then it
+ * takes memory of another list, then it allocates a chunk from the upstream. Releases the lock for
+ * some time. Returns false if there is no step left, or if the last one failed, and describes this
+ * in *failure. umemPoolGrowNot and umemPoolGrowByOthers do not change *failure. */
+bool umemPoolGrower_next(umemPoolGrower *grower);
+
+/* When the pool is out of memory: brings together what is not used, and gives back chunks of it.
+ * Returns how the list may grow then: by the upstream, if that got anything or moves pages. */
+umemPoolGrowth umemPoolGrow_reclaim(umemPoolFreeList *list, umemPoolFailure const *failure);
+
+/* ==== pool_block.c: methods for blocks, which pools and views share. Without the lock ==== */
+
+uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
+uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
+uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr);
+uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
+void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
+umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
+
+#define UMEM_POOL_BLOCKS                                                                           \
+  .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
+  .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
+  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .find = umemPoolBlock_find
+
+/* Frees a block of a small class, which is not live any more, where the calling thread's cache had
+ * no room for it at once. Takes the lock. */
+void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEntry entry);
+
+/* Records why nbytes cannot be allocated. Call this and the functions below without the lock. */
+void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes);
+
+/* Acquires the lock of the pool of ctx, and holds failures back. */
+void umemPoolBlock_lock(umemVirtual *ctx, umemAttempt *held);
+
+/* Releases it, and records what was held back. */
+void umemPoolBlock_unlock(umemVirtual *ctx, umemAttempt *held);
+
+/* Records failures that were held back under the lock. */
+void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
+
+/* Whether the pool of ctx still exists; otherwise records a status. */
+bool umemPoolBlock_has_pool(umemVirtual *ctx);
+
+/* ==== pool_quick.c: small blocks by the calling thread's cache alone ==== */
+
+/* Gives a constructed pool or view its quick functions, unless its addresses are offsets. */
+void umemPoolQuick_set(umemVirtual *ctx);
 
 #endif

@@ -4,14 +4,12 @@
  * Then the lock is opened, and the queue of the new list made to wait for the queue of the old one:
  * what is queued there at that moment includes the last use of the memory. Then the memory enters
  * the new list; or the old one again, when the queue could not be made to wait. */
-#include "pool/pool_grow.h"
+#include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_chunk.h"
-#include "pool/pool_pages.h"
 #include "pool/pool_span.h"
 
 #include <stdlib.h>

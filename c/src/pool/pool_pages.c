@@ -12,7 +12,7 @@
  * for. So a piece is taken out of its list first, then the lock is opened, and the queue of the
  * list waited for. While the lock is open the pieces are held ranges, and one thread at a time
  * maps. */
-#include "pool/pool_pages.h"
+#include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/order.h"

@@ -28,12 +28,6 @@ struct umemPoolSpan {
 };
 _Static_assert(sizeof(umemPoolSpan) == 64, "a line");
 
-/* A block that is not live. */
-typedef struct umemPoolEntry {
-  uintptr_t adr;
-  unsigned char *live; /* its byte */
-} umemPoolEntry;
-
 static inline umemPoolSpan *umemPoolSpan_of(uintptr_t word) {
   return (umemPoolSpan *)(word & ~(uintptr_t)umemPoolClassMask);
 }
