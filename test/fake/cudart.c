@@ -94,7 +94,7 @@ static int error_of_machine(void) {
 static int error_of_needs(int needs) {
   int error = needs & needDriver ? error_of_machine() : umemCudaSuccess;
   if (!error && (needs & needContext) == needContext) cudart_current(&error);
-  if (!error && (needs & needNoCapture)) error = cudart_forbid_unsafe();
+  if (!error && (needs & needUncaptured) == needUncaptured) error = cudart_forbid_unsafe();
   return error;
 }
 

@@ -35,6 +35,8 @@ Device *cudart_current(int *error) {
   return *error ? NULL : device;
 }
 
+Device *cudart_here(void) { return cudart_current(&(int){umemCudaSuccess}); }
+
 void cudart_note_device(int device) {
   Thread const *thread = cudart_thread();
   if (device >= 0 && thread->depth && thread->stack[thread->depth - 1]->ordinal != device)
@@ -42,49 +44,35 @@ void cudart_note_device(int device) {
 }
 
 int cudart_context_current(void **context) {
-  int error = cudart_enter("context_current", needDriver);
-  if (!error) {
-    Thread const *thread = cudart_thread();
-    *context = thread->depth ? thread->stack[thread->depth - 1] : NULL;
-  }
-  return cudart_leave(error);
+  Thread const *thread = cudart_thread();
+  *context = thread->depth ? thread->stack[thread->depth - 1] : NULL;
+  return umemCudaSuccess;
 }
 
 int cudart_context_push(void *context) {
-  int error = cudart_enter("context_push", needDriver);
-  Device *device = error ? NULL : device_of_handle(context);
-  if (!error) {
-    bool is_one = device && has_context(device);
-    if (!is_one) cudart_misuse("a context that is none");
-    error = is_one ? stack_push(cudart_thread(), device) : umemCudaInvalidContext;
-  }
-  return cudart_leave(error);
+  Device *device = device_of_handle(context);
+  if (device && has_context(device)) return stack_push(cudart_thread(), device);
+  cudart_misuse("a context that is none");
+  return umemCudaInvalidContext;
 }
 
 int cudart_context_pop(void **context) {
-  int error = cudart_enter("context_pop", needDriver);
   Thread *thread = cudart_thread();
-  if (!error && !thread->depth) error = umemCudaInvalidContext;
-  if (!error) {
-    Device *device = thread->stack[--thread->depth];
-    if (context) *context = device;
-  }
-  return cudart_leave(error);
+  if (!thread->depth) return umemCudaInvalidContext;
+  Device *device = thread->stack[--thread->depth];
+  if (context) *context = device;
+  return umemCudaSuccess;
 }
 
 /* ---- primary contexts ---- */
 
 int cudart_primary_retain(void **context, int device) {
-  int error = cudart_enter("primary_retain", needDriver);
-  if (!error && (device < 0 || device >= cudart_state.machine.devices))
-    error = umemCudaInvalidOrdinal;
-  if (!error) {
-    Device *one = &cudart_state.device[device];
-    one->retained++;
-    one->had_context = true;
-    *context = one;
-  }
-  return cudart_leave(error);
+  Device *one = cudart_device_of(device);
+  if (!one) return umemCudaInvalidOrdinal;
+  one->retained++;
+  one->had_context = true;
+  *context = one;
+  return umemCudaSuccess;
 }
 
 /* What lives in the context of device. */
@@ -125,17 +113,14 @@ static void context_end(Device *device) {
 }
 
 int cudart_primary_release(int device) {
-  int error = cudart_enter("primary_release", needDriver);
-  if (!error && (device < 0 || device >= cudart_state.machine.devices))
-    error = umemCudaInvalidOrdinal;
-  Device *one = error ? NULL : &cudart_state.device[device];
-  if (one && !one->retained) {
+  Device *one = cudart_device_of(device);
+  if (!one) return umemCudaInvalidOrdinal;
+  if (!one->retained) {
     cudart_misuse("device %d is not retained", device);
-    error = umemCudaInvalidContext;
-  } else if (one && --one->retained == 0 && !one->implicit) {
-    context_end(one);
+    return umemCudaInvalidContext;
   }
-  return cudart_leave(error);
+  if (--one->retained == 0 && !one->implicit) context_end(one);
+  return umemCudaSuccess;
 }
 
 /* ---- for tests ---- */

@@ -162,57 +162,44 @@ static int peer_copy_late(umemCudaBox const *box, int dst_device, int src_device
 /* ---- the calls ---- */
 
 int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaDirection kind) {
-  int error = cudart_enter("memcpy", needContext);
+  int error = umemCudaSuccess;
   umemCudaBox box = box_of(dst, src, nbytes);
   Copy copy;
-  Stream *on = error ? NULL : cudart_stream(NULL, &error);
+  Stream *on = cudart_stream(NULL, &error);
   if (on) error = copy_make(&copy, &box, kind);
-  if (on && !error) error = copy_queue(&copy, on, false);
-  return cudart_leave(error);
+  return error ? error : copy_queue(&copy, on, false);
 }
 
 int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection kind,
                         void *stream) {
-  int error = cudart_enter("memcpy_async", needContext);
   umemCudaBox box = box_of(dst, src, nbytes);
-  if (!error) error = copy_late(&box, kind, stream);
-  return cudart_leave(error);
+  return copy_late(&box, kind, stream);
 }
 
 int cudart_memcpy_peer_async(void *dst, int dst_device, void const *src, int src_device,
                              size_t nbytes, void *stream) {
-  int error = cudart_enter("memcpy_peer_async", needContext);
   umemCudaBox box = box_of(dst, src, nbytes);
-  if (!error) error = peer_copy_late(&box, dst_device, src_device, stream);
-  return cudart_leave(error);
+  return peer_copy_late(&box, dst_device, src_device, stream);
 }
 
 int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaDirection kind, void *stream) {
-  int error = cudart_enter("memcpy_box_async", needContext);
-  if (!error) error = error_of_pitches(box);
-  if (!error) error = copy_late(box, kind, stream);
-  return cudart_leave(error);
+  int error = error_of_pitches(box);
+  return error ? error : copy_late(box, kind, stream);
 }
 
 int cudart_memcpy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
                                  void *stream) {
-  int error = cudart_enter("memcpy_box_peer_async", needContext);
-  if (!error) error = error_of_pitches(box);
-  if (!error) error = peer_copy_late(box, dst_device, src_device, stream);
-  return cudart_leave(error);
+  int error = error_of_pitches(box);
+  return error ? error : peer_copy_late(box, dst_device, src_device, stream);
 }
 
 int cudart_memset_async(void *adr, int c, size_t nbytes, void *stream) {
-  int error = cudart_enter("memset_async", needContext);
-  Stream *on = error ? NULL : cudart_stream(stream, &error);
+  int error = umemCudaSuccess;
+  Stream *on = cudart_stream(stream, &error);
   Work work = {.kind = workSet, .value = c};
-  if (on && nbytes) {
-    error = cudart_side(&work.to, adr, nbytes);
-    if (!error && work.to.kind == umemCudaUnregistered) {
-      cudart_misuse("a set of pageable memory");
-      error = umemCudaInvalidValue;
-    }
-    if (!error) error = cudart_push(on, &work);
-  }
-  return cudart_leave(error);
+  if (!on || !nbytes) return error;
+  error = cudart_side(&work.to, adr, nbytes);
+  if (error || work.to.kind != umemCudaUnregistered) return error ? error : cudart_push(on, &work);
+  cudart_misuse("a set of pageable memory");
+  return umemCudaInvalidValue;
 }

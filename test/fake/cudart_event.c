@@ -32,19 +32,17 @@ int cudart_forbid_unsafe(void) {
 }
 
 int cudart_stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id) {
-  int error = cudart_enter("stream_capture", needContext);
-  Stream const *one = error ? NULL : cudart_stream(stream, &error);
-  if (one && one->legacy && cudart_is_legacy_barred(one)) { /* what is asked breaks nothing */
+  int error = umemCudaSuccess;
+  Stream const *one = cudart_stream(stream, &error);
+  if (!one) return error;
+  if (one->legacy && cudart_is_legacy_barred(one)) { /* what is asked breaks nothing */
     *capture = umemCudaCapturing;
-    error = umemCudaCaptureImplicit;
-  } else if (one) {
-    Graph const *graph = one->capture;
-    *capture = !graph          ? umemCudaNoCapture
-               : graph->broken ? umemCudaCaptureBroken
-                               : umemCudaCapturing;
-    if (id) *id = graph ? graph->id : 0;
+    return umemCudaCaptureImplicit;
   }
-  return cudart_leave(error);
+  Graph const *graph = one->capture;
+  *capture = !graph ? umemCudaNoCapture : graph->broken ? umemCudaCaptureBroken : umemCudaCapturing;
+  if (id) *id = graph ? graph->id : 0;
+  return umemCudaSuccess;
 }
 
 static int begin_capture(Stream *stream, int mode) {
@@ -137,22 +135,19 @@ Event *cudart_event(void *handle, int *error) {
 }
 
 int cudart_event_create(void **event) {
-  int error = cudart_enter("event_create", needContext);
-  Device const *device = error ? NULL : cudart_current(&error);
-  if (!device) return cudart_leave(error);
   Event *one = calloc(1, sizeof *one);
-  if (!one) return cudart_leave(umemCudaOutOfMemory);
-  one->device = device->ordinal;
+  if (!one) return umemCudaOutOfMemory;
+  one->device = cudart_here()->ordinal;
   one->next = cudart_state.events;
   *event = cudart_state.events = one;
-  return cudart_leave(umemCudaSuccess);
+  return umemCudaSuccess;
 }
 
 int cudart_event_destroy(void *event) {
-  int error = cudart_enter("event_destroy", needContext);
-  Event *one = error ? NULL : cudart_event(event, &error);
+  int error = umemCudaSuccess;
+  Event *one = cudart_event(event, &error);
   if (one) one->destroyed = true;
-  return cudart_leave(error);
+  return error;
 }
 
 static int record(Event *event, Stream *stream) {
@@ -179,16 +174,15 @@ static int record(Event *event, Stream *stream) {
 }
 
 int cudart_event_record(void *event, void *stream) {
-  int error = cudart_enter("event_record", needContext);
-  Event *one = error ? NULL : cudart_event(event, &error);
+  int error = umemCudaSuccess;
+  Event *one = cudart_event(event, &error);
   Stream *on = one ? cudart_stream(stream, &error) : NULL;
-  if (on) error = record(one, on);
-  return cudart_leave(error);
+  return on ? record(one, on) : error;
 }
 
 int cudart_event_synchronize(void *event) {
-  int error = cudart_enter("event_synchronize", needContext);
-  Event *one = error ? NULL : cudart_event(event, &error);
+  int error = umemCudaSuccess;
+  Event *one = cudart_event(event, &error);
   if (one && one->capture) {
     error = one->capture->ended ? umemCudaInvalidValue : umemCudaCapturedEvent;
     if (!one->capture->ended) one->capture->broken = true;
@@ -196,7 +190,7 @@ int cudart_event_synchronize(void *event) {
     cudart_demand(one->stream, one->until);
     cudart_pools_shrink(one->stream->device);
   }
-  return cudart_leave(error);
+  return error;
 }
 
 /* A stream that waits for captured work is captured with it. */
@@ -236,9 +230,8 @@ static int wait_for(Stream *stream, Event const *event) {
 }
 
 int cudart_stream_wait(void *stream, void *event) {
-  int error = cudart_enter("stream_wait", needContext);
-  Stream *one = error ? NULL : cudart_stream(stream, &error);
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
   Event const *until = one ? cudart_event(event, &error) : NULL;
-  if (until) error = wait_for(one, until);
-  return cudart_leave(error);
+  return until ? wait_for(one, until) : error;
 }

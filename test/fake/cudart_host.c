@@ -55,14 +55,10 @@ uint64_t fake_cudart_resident(int device) {
 }
 
 int cudart_malloc_managed(void **adr, size_t nbytes) {
-  int error = cudart_enter("malloc_managed", needContext | needNoCapture);
-  Device const *device = error ? NULL : cudart_current(&error);
-  if (device && cudart_state.machine.device[device->ordinal].no_managed)
-    error = umemCudaNotSupported;
-  else if (device)
-    error = nbytes ? real_alloc(adr, nbytes, umemCudaManagedMemory, device->ordinal)
-                   : umemCudaInvalidValue;
-  return cudart_leave(error);
+  Device const *device = cudart_here();
+  if (cudart_state.machine.device[device->ordinal].no_managed) return umemCudaNotSupported;
+  if (!nbytes) return umemCudaInvalidValue;
+  return real_alloc(adr, nbytes, umemCudaManagedMemory, device->ordinal);
 }
 
 /* Whether device, or -1 for the CPU, can get advice about managed memory at a range. */
@@ -82,21 +78,18 @@ static int advisable(void const *adr, size_t nbytes, int device) {
 }
 
 int cudart_prefetch(void const *adr, size_t nbytes, int device, void *stream) {
-  int error = cudart_enter("prefetch", needContext);
-  Stream *on = error ? NULL : cudart_stream(stream, &error);
+  int error = umemCudaSuccess;
+  Stream *on = cudart_stream(stream, &error);
   if (on) error = advisable(adr, nbytes, device);
   Work work = {.kind = workPrefetch, .value = device};
-  if (on && !error) error = cudart_side(&work.to, adr, nbytes);
-  if (on && !error) error = cudart_push(on, &work);
-  return cudart_leave(error);
+  if (!error) error = cudart_side(&work.to, adr, nbytes);
+  return error ? error : cudart_push(on, &work);
 }
 
 int cudart_advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device) {
-  int error = cudart_enter("advise", needContext);
-  if (!error && (advice < umemCudaPreferDevice || advice > umemCudaAccessedByDevice))
-    error = umemCudaInvalidValue;
-  if (!error) error = advisable(adr, nbytes, device);
-  return cudart_leave(error);
+  if (advice < umemCudaPreferDevice || advice > umemCudaAccessedByDevice)
+    return umemCudaInvalidValue;
+  return advisable(adr, nbytes, device);
 }
 
 /* ---- pinned memory ---- */
@@ -104,39 +97,30 @@ int cudart_advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int dev
 static unsigned const known_flags = umemCudaPortable | umemCudaMapped | umemCudaWriteCombined;
 
 int cudart_host_alloc(void **adr, size_t nbytes, unsigned flags) {
-  int error = cudart_enter("host_alloc", needContext | needNoCapture);
-  Device const *device = error ? NULL : cudart_current(&error);
-  if (device && (flags & ~known_flags)) error = umemCudaInvalidValue;
-  if (device && !error) {
-    *adr = NULL;
-    if (nbytes) error = real_alloc(adr, nbytes, umemCudaPinned, device->ordinal);
-  }
-  return cudart_leave(error);
-}
-
-/* The pinned block that begins at adr, or NULL. */
-static Block *pinned_at(void const *adr, bool registered) {
-  Block *block = cudart_block_at((uintptr_t)adr);
-  bool is_one = block && block->start == (uintptr_t)adr && block->kind == umemCudaPinned &&
-                block->registered == registered;
-  if (is_one) return block;
-  cudart_misuse("0x%" PRIxPTR " is not the start of such pinned memory", (uintptr_t)adr);
-  return NULL;
+  if (flags & ~known_flags) return umemCudaInvalidValue;
+  *adr = NULL;
+  return nbytes ? real_alloc(adr, nbytes, umemCudaPinned, cudart_here()->ordinal) : umemCudaSuccess;
 }
 
 /* Waits for nothing: what uses the memory later is found then. */
-int cudart_host_free(void *adr) {
-  int error = cudart_enter("host_free", needContext | needNoCapture);
-  if (!error && adr) {
-    Block *block = pinned_at(adr, false);
-    if (!block) error = umemCudaInvalidValue;
-    if (block) cudart_note_device(block->device);
-    if (block) cudart_block_remove(block);
+static int pinned_end(void const *adr, bool registered, int otherwise) {
+  Block *block = cudart_block_at((uintptr_t)adr);
+  bool is_one = block && block->start == (uintptr_t)adr && block->kind == umemCudaPinned &&
+                block->registered == registered;
+  if (!is_one) {
+    cudart_misuse("0x%" PRIxPTR " is not the start of such pinned memory", (uintptr_t)adr);
+    return otherwise;
   }
-  return cudart_leave(error);
+  cudart_note_device(block->device);
+  cudart_block_remove(block);
+  return umemCudaSuccess;
 }
 
-static int range_register(void *adr, size_t nbytes, unsigned flags, int device) {
+int cudart_host_free(void *adr) {
+  return adr ? pinned_end(adr, false, umemCudaInvalidValue) : umemCudaSuccess;
+}
+
+int cudart_host_register(void *adr, size_t nbytes, unsigned flags) {
   uintptr_t start = (uintptr_t)adr;
   if (!start || !nbytes || nbytes > UINTPTR_MAX - start) return umemCudaInvalidValue;
   if (flags & ~(unsigned)(umemCudaPortable | umemCudaMapped)) return umemCudaInvalidValue;
@@ -145,26 +129,10 @@ static int range_register(void *adr, size_t nbytes, unsigned flags, int device) 
                  .size = nbytes,
                  .bytes = adr,
                  .kind = umemCudaPinned,
-                 .device = device,
+                 .device = cudart_here()->ordinal,
                  .registered = true,
                  .ready = true};
   return cudart_block_add(&block) ? umemCudaSuccess : umemCudaOutOfMemory;
 }
 
-int cudart_host_register(void *adr, size_t nbytes, unsigned flags) {
-  int error = cudart_enter("host_register", needContext | needNoCapture);
-  Device const *device = error ? NULL : cudart_current(&error);
-  if (device) error = range_register(adr, nbytes, flags, device->ordinal);
-  return cudart_leave(error);
-}
-
-int cudart_host_unregister(void *adr) {
-  int error = cudart_enter("host_unregister", needContext | needNoCapture);
-  if (!error) {
-    Block *block = pinned_at(adr, true);
-    if (!block) error = umemCudaNotRegistered;
-    if (block) cudart_note_device(block->device);
-    if (block) cudart_block_remove(block);
-  }
-  return cudart_leave(error);
-}
+int cudart_host_unregister(void *adr) { return pinned_end(adr, true, umemCudaNotRegistered); }

@@ -104,14 +104,10 @@ void cudart_shared_end(Shared *shared) {
   free(shared);
 }
 
-static bool is_own(umemCudaIpc const *handle) {
-  return handle->words[pidWord] == (uint64_t)getpid();
-}
-
 /* A process may not open its own handles. */
-static int refuse_own(umemCudaIpc const *handle) {
-  bool refuses = is_own(handle) && !cudart_state.machine.shares_with_itself;
-  return refuses ? umemCudaInvalidContext : umemCudaSuccess;
+static bool is_refused(umemCudaIpc const *handle) {
+  bool own = handle->words[pidWord] == (uint64_t)getpid();
+  return own && !cudart_state.machine.shares_with_itself;
 }
 
 /* ---- memory ---- */
@@ -134,21 +130,18 @@ static Block *block_to_share(void const *adr, bool of_pool) {
 }
 
 int cudart_ipc_memory(umemCudaIpc *handle, void *adr) {
-  int error = cudart_enter("ipc_memory", needContext);
-  Block *block = error ? NULL : block_to_share(adr, false);
-  if (!error) error = block ? share_block(block) : umemCudaInvalidValue;
+  Block *block = block_to_share(adr, false);
+  int error = block ? share_block(block) : umemCudaInvalidValue;
   if (!error) *handle = block->shared->handle;
-  return cudart_leave(error);
+  return error;
 }
 
 /* A block of the current device for what was opened. */
 static int add_block(void **adr, Shared *shared, Pool *pool) {
-  int error = umemCudaSuccess;
-  Device *device = cudart_current(&error);
-  Block *block = device ? cudart_device_block(device, shared->nbytes) : NULL;
+  Block *block = cudart_device_block(cudart_here(), shared->nbytes);
   if (!block) {
     cudart_shared_end(shared);
-    return error ? error : umemCudaOutOfMemory;
+    return umemCudaOutOfMemory;
   }
   block->bytes = bytes_of(shared);
   block->shared = shared;
@@ -167,53 +160,38 @@ static Block *find_opened(umemCudaIpc const *handle) {
   return NULL;
 }
 
-static int open_memory(void **adr, umemCudaIpc const *handle) {
+int cudart_ipc_open(void **adr, umemCudaIpc const *handle) {
+  if (is_refused(handle)) return umemCudaInvalidContext;
   Block *block = find_opened(handle);
   if (block) {
     block->shared->opened++;
     *adr = (void *)block->start;
     return umemCudaSuccess;
   }
-  int error = umemCudaSuccess;
-  Device *device = cudart_current(&error);
-  Shared *shared = device ? open_handle(handle, memoryFile) : NULL;
-  if (!shared) return error ? error : umemCudaInvalidHandle;
-  int other = (int)shared->header->device;
-  if (other != device->ordinal && !cudart_are_peers(device->ordinal, other)) {
-    cudart_shared_end(shared);
-    return cudartPeerUnsupported;
-  }
-  return add_block(adr, shared, NULL);
-}
-
-int cudart_ipc_open(void **adr, umemCudaIpc const *handle) {
-  int error = cudart_enter("ipc_open", needContext | needNoCapture);
-  if (!error) error = refuse_own(handle);
-  if (!error) error = open_memory(adr, handle);
-  return cudart_leave(error);
+  Shared *shared = open_handle(handle, memoryFile);
+  if (!shared) return umemCudaInvalidHandle;
+  int here = cudart_here()->ordinal, other = (int)shared->header->device;
+  if (other == here || cudart_are_peers(here, other)) return add_block(adr, shared, NULL);
+  cudart_shared_end(shared);
+  return cudartPeerUnsupported;
 }
 
 int cudart_ipc_close(void *adr) {
-  int error = cudart_enter("ipc_close", needContext | needNoCapture);
-  Block *block = error ? NULL : cudart_block_at((uintptr_t)adr);
-  if (block && (block->start != (uintptr_t)adr || !block->opened || block->pool)) block = NULL;
-  if (!error && !block) {
+  Block *block = cudart_block_at((uintptr_t)adr);
+  if (!block || block->start != (uintptr_t)adr || !block->opened || block->pool) {
     cudart_misuse("0x%" PRIxPTR " is not opened memory", (uintptr_t)adr);
-    error = umemCudaInvalidValue;
+    return umemCudaInvalidValue;
   }
-  if (block && --block->shared->opened == 0) cudart_block_remove(block);
-  return cudart_leave(error);
+  if (--block->shared->opened == 0) cudart_block_remove(block);
+  return umemCudaSuccess;
 }
 
 int cudart_range(void const *adr, uintptr_t *base, size_t *nbytes) {
-  int error = cudart_enter("range", needContext);
-  Block const *block = error ? NULL : cudart_block_at((uintptr_t)adr);
-  if (!error && (!block || block->freed)) error = umemCudaInvalidValue;
-  if (!error) {
-    *base = block->start;
-    *nbytes = block->size;
-  }
-  return cudart_leave(error);
+  Block const *block = cudart_block_at((uintptr_t)adr);
+  if (!block || block->freed) return umemCudaInvalidValue;
+  *base = block->start;
+  *nbytes = block->size;
+  return umemCudaSuccess;
 }
 
 /* ---- pools ---- */
@@ -225,36 +203,35 @@ int cudart_pool_make_shared(Pool *pool) {
 }
 
 int cudart_pool_export(int *fd, void *pool) {
-  int error = cudart_enter("pool_export", needContext);
-  Pool const *one = error ? NULL : cudart_pool(pool, &error);
-  if (one && (!one->shared || one->opened)) error = umemCudaInvalidValue;
-  if (!error && (*fd = fcntl(one->shared->fd, F_DUPFD, 0)) < 0) error = umemCudaOutOfMemory;
-  return cudart_leave(error);
+  int error = umemCudaSuccess;
+  Pool const *one = cudart_pool(pool, &error);
+  if (!one) return error;
+  if (!one->shared || one->opened) return umemCudaInvalidValue;
+  *fd = fcntl(one->shared->fd, F_DUPFD, 0);
+  return *fd < 0 ? umemCudaOutOfMemory : umemCudaSuccess;
 }
 
 int cudart_pool_import(void **pool, int fd) {
-  int error = cudart_enter("pool_import", needContext | needNoCapture);
-  Shared *shared = error || !fd ? NULL : open_file(fd, poolFile); /* CUDA refuses 0 */
-  if (!error && !shared) error = umemCudaInvalidValue;
-  if (shared) error = cudart_pool_make(pool, (int)shared->header->device, 0);
-  if (shared && error) cudart_shared_end(shared);
-  if (!error) {
-    ((Pool *)*pool)->shared = shared;
-    ((Pool *)*pool)->opened = true;
+  Shared *shared = fd ? open_file(fd, poolFile) : NULL; /* CUDA refuses 0 */
+  if (!shared) return umemCudaInvalidValue;
+  int error = cudart_pool_make(pool, (int)shared->header->device, 0);
+  if (error) {
+    cudart_shared_end(shared);
+    return error;
   }
-  return cudart_leave(error);
+  ((Pool *)*pool)->shared = shared;
+  ((Pool *)*pool)->opened = true;
+  return umemCudaSuccess;
 }
 
 int cudart_pool_export_pointer(umemCudaIpc *data, void *adr) {
-  int error = cudart_enter("pool_export_pointer", needContext);
-  Block *block = error ? NULL : block_to_share(adr, true);
-  if (!error && (!block || !block->pool->shared)) error = umemCudaInvalidValue;
-  if (!error) error = share_block(block);
-  if (!error) {
-    *data = block->shared->handle;
-    data->words[poolWord] = block->pool->shared->header->number;
-  }
-  return cudart_leave(error);
+  Block *block = block_to_share(adr, true);
+  if (!block || !block->pool->shared) return umemCudaInvalidValue;
+  int error = share_block(block);
+  if (error) return error;
+  *data = block->shared->handle;
+  data->words[poolWord] = block->pool->shared->header->number;
+  return umemCudaSuccess;
 }
 
 static int import_pointer(void **adr, Pool *pool, umemCudaIpc const *data) {
@@ -270,49 +247,39 @@ static int import_pointer(void **adr, Pool *pool, umemCudaIpc const *data) {
 }
 
 int cudart_pool_import_pointer(void **adr, void *pool, umemCudaIpc const *data) {
-  int error = cudart_enter("pool_import_pointer", needContext | needNoCapture);
-  Pool *one = error ? NULL : cudart_pool(pool, &error);
-  if (one) error = refuse_own(data);
-  if (one && !error) error = import_pointer(adr, one, data);
-  return cudart_leave(error);
+  int error = umemCudaSuccess;
+  Pool *one = cudart_pool(pool, &error);
+  if (one && is_refused(data)) error = umemCudaInvalidContext;
+  return error ? error : import_pointer(adr, one, data);
 }
 
 /* ---- events ---- */
 
 static int make_event(void **event, Shared *shared) {
-  int error = shared ? umemCudaSuccess : umemCudaOutOfMemory;
-  Device const *device = shared ? cudart_current(&error) : NULL;
-  Event *one = device ? calloc(1, sizeof *one) : NULL;
+  Event *one = shared ? calloc(1, sizeof *one) : NULL;
   if (!one) {
     cudart_shared_end(shared);
-    return error ? error : umemCudaOutOfMemory;
+    return umemCudaOutOfMemory;
   }
-  *one = (Event){.next = cudart_state.events, .device = device->ordinal, .shared = shared};
+  *one = (Event){.next = cudart_state.events, .device = cudart_here()->ordinal, .shared = shared};
   *event = cudart_state.events = one;
   return umemCudaSuccess;
 }
 
-int cudart_ipc_event_create(void **event) {
-  int error = cudart_enter("ipc_event_create", needContext);
-  if (!error) error = make_event(event, make(eventFile, 0, 0));
-  return cudart_leave(error);
-}
+int cudart_ipc_event_create(void **event) { return make_event(event, make(eventFile, 0, 0)); }
 
 int cudart_ipc_event(umemCudaIpc *handle, void *event) {
-  int error = cudart_enter("ipc_event", needContext);
-  Event const *one = error ? NULL : cudart_event(event, &error);
+  int error = umemCudaSuccess;
+  Event const *one = cudart_event(event, &error);
   if (one && (!one->shared || one->shared->fd < 0)) error = umemCudaInvalidHandle;
   if (!error) *handle = one->shared->handle;
-  return cudart_leave(error);
+  return error;
 }
 
 int cudart_ipc_event_open(void **event, umemCudaIpc const *handle) {
-  int error = cudart_enter("ipc_event_open", needContext);
-  if (!error) error = refuse_own(handle);
-  Shared *shared = error ? NULL : open_handle(handle, eventFile);
-  if (!error && !shared) error = umemCudaInvalidHandle;
-  if (!error) error = make_event(event, shared);
-  return cudart_leave(error);
+  if (is_refused(handle)) return umemCudaInvalidContext;
+  Shared *shared = open_handle(handle, eventFile);
+  return shared ? make_event(event, shared) : umemCudaInvalidHandle;
 }
 
 bool cudart_event_is_foreign(Event const *event) { return event->shared && event->shared->fd < 0; }

@@ -149,15 +149,12 @@ bool fake_cudart_poke(uintptr_t adr, void const *bytes, size_t nbytes) {
 }
 
 int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device) {
-  int error = cudart_enter("pointer", needDriver);
-  if (!error) {
-    Block const *block = cudart_block_at((uintptr_t)adr);
-    if (block && block->freed) block = NULL;
-    *device = block ? block->device : -1;
-    if (block && block->range && cudart_range_wrong(block, (uintptr_t)adr, 1, device)) block = NULL;
-    *kind = block ? block->kind : umemCudaUnregistered;
-  }
-  return cudart_leave(error);
+  Block const *block = cudart_block_at((uintptr_t)adr);
+  if (block && block->freed) block = NULL;
+  *device = block ? block->device : -1;
+  if (block && block->range && cudart_range_wrong(block, (uintptr_t)adr, 1, device)) block = NULL;
+  *kind = block ? block->kind : umemCudaUnregistered;
+  return umemCudaSuccess;
 }
 
 /* ---- device memory ---- */
@@ -188,7 +185,9 @@ Block *cudart_device_block(Device *device, size_t nbytes) {
   return NULL;
 }
 
-static int device_alloc(void **adr, size_t nbytes, Device *device) {
+int cudart_malloc(void **adr, size_t nbytes) {
+  Device *device = cudart_here();
+  *adr = NULL;
   if (!nbytes) return umemCudaSuccess;
   Block const *block =
       nbytes <= cudart_available(device) ? cudart_device_block(device, nbytes) : NULL;
@@ -196,16 +195,6 @@ static int device_alloc(void **adr, size_t nbytes, Device *device) {
   device->plain += nbytes;
   *adr = (void *)block->start;
   return umemCudaSuccess;
-}
-
-int cudart_malloc(void **adr, size_t nbytes) {
-  int error = cudart_enter("malloc", needContext | needNoCapture);
-  Device *device = error ? NULL : cudart_current(&error);
-  if (device) {
-    *adr = NULL;
-    error = device_alloc(adr, nbytes, device);
-  }
-  return cudart_leave(error);
 }
 
 /* The live block that begins at adr and is of kind; NULL, and a misuse. */
@@ -234,11 +223,9 @@ static int device_free(Block *block) {
 }
 
 int cudart_free(void *adr) {
-  int error = cudart_enter("free", needContext | needNoCapture);
-  if (!error && adr) {
-    Block *block = block_to_free(adr, umemCudaDeviceMemory, umemCudaManagedMemory);
-    if (block) error = cudart_state.device[block->device].broken;
-    if (!error) error = block ? device_free(block) : umemCudaInvalidValue;
-  }
-  return cudart_leave(error);
+  Block *block = adr ? block_to_free(adr, umemCudaDeviceMemory, umemCudaManagedMemory) : NULL;
+  int error = block ? cudart_state.device[block->device].broken
+              : adr ? umemCudaInvalidValue
+                    : umemCudaSuccess;
+  return block && !error ? device_free(block) : error;
 }

@@ -57,11 +57,9 @@ size_t cudart_pages_live(int device) {
 }
 
 int cudart_page_size(size_t *nbytes, int device) {
-  int error = cudart_enter("page_size", needDriver);
-  if (!error && (device < 0 || device >= cudart_state.machine.devices))
-    error = umemCudaInvalidOrdinal;
-  if (!error) *nbytes = granule_size;
-  return cudart_leave(error);
+  if (!cudart_device_of(device)) return umemCudaInvalidOrdinal;
+  *nbytes = granule_size;
+  return umemCudaSuccess;
 }
 
 static int create(uint64_t *handle, size_t nbytes, Device *device) {
@@ -80,27 +78,22 @@ static int create(uint64_t *handle, size_t nbytes, Device *device) {
 }
 
 int cudart_page_create(uint64_t *page, size_t nbytes, int device, bool for_bus) {
-  int error = cudart_enter("page_create", needDriver);
-  if (!error && (device < 0 || device >= cudart_state.machine.devices))
-    error = umemCudaInvalidOrdinal;
-  if (!error) error = cudart_state.device[device].broken;
-  if (!error && cudart_state.machine.device[device].no_pages) error = umemCudaNotSupported;
-  if (!error && (!nbytes || nbytes % granule_size)) error = umemCudaInvalidValue;
-  if (!error && for_bus && cudart_state.machine.device[device].no_bus) error = umemCudaInvalidValue;
-  if (!error) error = create(page, nbytes, &cudart_state.device[device]);
-  return cudart_leave(error);
+  Device *one = cudart_device_of(device);
+  if (!one) return umemCudaInvalidOrdinal;
+  FakeCudartDevice const *settings = &cudart_state.machine.device[device];
+  if (one->broken) return one->broken;
+  if (settings->no_pages) return umemCudaNotSupported;
+  if (!nbytes || nbytes % granule_size || (for_bus && settings->no_bus))
+    return umemCudaInvalidValue;
+  return create(page, nbytes, one);
 }
 
 int cudart_page_release(uint64_t page) {
-  int error = cudart_enter("page_release", needDriver);
-  Page *one = error ? NULL : page_of(page);
-  if (one) {
-    one->handles--;
-    end_if_unused(one);
-  } else if (!error) {
-    error = umemCudaInvalidValue;
-  }
-  return cudart_leave(error);
+  Page *one = page_of(page);
+  if (!one) return umemCudaInvalidValue;
+  one->handles--;
+  end_if_unused(one);
+  return umemCudaSuccess;
 }
 
 /* ---- ranges ---- */
@@ -162,11 +155,8 @@ static int reserve(void **adr, size_t nbytes) {
 }
 
 int cudart_range_reserve(void **adr, size_t nbytes, size_t alignment) {
-  int error = cudart_enter("range_reserve", needDriver);
-  if (!error && (!nbytes || nbytes % granule_size || alignment > granule_size))
-    error = umemCudaInvalidValue;
-  if (!error) error = reserve(adr, nbytes);
-  return cudart_leave(error);
+  bool good = nbytes && !(nbytes % granule_size) && alignment <= granule_size;
+  return good ? reserve(adr, nbytes) : umemCudaInvalidValue;
 }
 
 static bool is_empty(Block const *block) {
@@ -176,19 +166,16 @@ static bool is_empty(Block const *block) {
 }
 
 int cudart_range_free(void *adr, size_t nbytes) {
-  int error = cudart_enter("range_free", needDriver);
-  Block *block = error ? NULL : range_at(adr, nbytes);
-  bool whole = block && block->start == (uintptr_t)adr && block->size == nbytes;
-  if (block && !(whole && is_empty(block))) {
-    cudart_misuse("%zu bytes at %p are %s", nbytes, adr,
-                  whole ? "freed with pages in them" : "no whole range");
-    block = NULL;
-  }
-  if (block)
+  Block *block = range_at(adr, nbytes);
+  if (!block) return umemCudaInvalidValue;
+  bool whole = block->start == (uintptr_t)adr && block->size == nbytes;
+  if (whole && is_empty(block)) {
     cudart_block_remove(block);
-  else if (!error)
-    error = umemCudaInvalidValue;
-  return cudart_leave(error);
+    return umemCudaSuccess;
+  }
+  cudart_misuse("%zu bytes at %p are %s", nbytes, adr,
+                whole ? "freed with pages in them" : "no whole range");
+  return umemCudaInvalidValue;
 }
 
 /* ---- mappings ---- */
@@ -214,13 +201,8 @@ static int map(Block *block, uintptr_t adr, size_t nbytes, uint64_t handle) {
 }
 
 int cudart_page_map(void *adr, size_t nbytes, uint64_t page) {
-  int error = cudart_enter("page_map", needDriver);
-  Block *block = error ? NULL : range_at(adr, nbytes);
-  if (block)
-    error = map(block, (uintptr_t)adr, nbytes, page);
-  else if (!error)
-    error = umemCudaInvalidValue;
-  return cudart_leave(error);
+  Block *block = range_at(adr, nbytes);
+  return block ? map(block, (uintptr_t)adr, nbytes, page) : umemCudaInvalidValue;
 }
 
 static int unmap(Block *block, uintptr_t adr, size_t nbytes) {
@@ -239,27 +221,20 @@ static int unmap(Block *block, uintptr_t adr, size_t nbytes) {
 }
 
 int cudart_page_unmap(void *adr, size_t nbytes) {
-  int error = cudart_enter("page_unmap", needDriver);
-  Block *block = error ? NULL : range_at(adr, nbytes);
-  if (block)
-    error = unmap(block, (uintptr_t)adr, nbytes);
-  else if (!error)
-    error = umemCudaInvalidValue;
-  return cudart_leave(error);
+  Block *block = range_at(adr, nbytes);
+  return block ? unmap(block, (uintptr_t)adr, nbytes) : umemCudaInvalidValue;
 }
 
 int cudart_page_retain(uint64_t *page, void *adr) {
-  int error = cudart_enter("page_retain", needDriver);
-  Block *block = error ? NULL : range_at(adr, granule_size);
+  Block *block = range_at(adr, granule_size);
   Mapping const *mapping = block ? mapping_at(block, (uintptr_t)adr) : NULL;
-  if (mapping && mapping->page) {
-    *page = mapping->page;
-    cudart_state.pages[mapping->page - 1].handles++;
-  } else if (!error) {
+  if (!mapping || !mapping->page) {
     cudart_misuse("there is no page at %p", adr);
-    error = umemCudaInvalidValue;
+    return umemCudaInvalidValue;
   }
-  return cudart_leave(error);
+  *page = mapping->page;
+  cudart_state.pages[mapping->page - 1].handles++;
+  return umemCudaSuccess;
 }
 
 /* ---- who may use them ---- */
@@ -282,13 +257,8 @@ static int allow(Block *block, uintptr_t adr, size_t nbytes, uint64_t devices) {
 }
 
 int cudart_page_allow(void *adr, size_t nbytes, uint64_t devices) {
-  int error = cudart_enter("page_allow", needDriver);
-  Block *block = error ? NULL : range_at(adr, nbytes);
-  if (block)
-    error = allow(block, (uintptr_t)adr, nbytes, devices);
-  else if (!error)
-    error = umemCudaInvalidValue;
-  return cudart_leave(error);
+  Block *block = range_at(adr, nbytes);
+  return block ? allow(block, (uintptr_t)adr, nbytes, devices) : umemCudaInvalidValue;
 }
 
 char const *cudart_range_wrong(Block const *block, uintptr_t adr, size_t nbytes, int *device) {

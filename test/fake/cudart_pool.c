@@ -106,60 +106,53 @@ int cudart_pool_make(void **pool, int device, size_t most) {
 }
 
 int cudart_pool_create(void **pool, int device, size_t most, bool shared) {
-  int error = cudart_enter("pool_create", needContext | needNoCapture);
   bool known = device >= 0 && device < fakeCudartMost;
-  if (!error && shared && known && cudart_state.machine.device[device].no_shared_pools)
-    error = umemCudaNotSupported;
-  if (!error) error = cudart_pool_make(pool, device, most);
-  if (!error && shared) error = cudart_pool_make_shared(*pool);
-  return cudart_leave(error);
+  if (shared && known && cudart_state.machine.device[device].no_shared_pools)
+    return umemCudaNotSupported;
+  int error = cudart_pool_make(pool, device, most);
+  return !error && shared ? cudart_pool_make_shared(*pool) : error;
 }
 
 /* Blocks that live stay until they are freed. */
 int cudart_pool_destroy(void *pool) {
-  int error = cudart_enter("pool_destroy", needContext | needNoCapture);
-  Pool *one = error ? NULL : cudart_pool(pool, &error);
+  int error = umemCudaSuccess;
+  Pool *one = cudart_pool(pool, &error);
   if (one) {
     one->destroyed = true;
     shrink(one, 0);
   }
-  return cudart_leave(error);
+  return error;
 }
 
 int cudart_pool_set_threshold(void *pool, uint64_t nbytes) {
-  int error = cudart_enter("pool_set_threshold", needContext);
-  Pool *one = error ? NULL : cudart_pool(pool, &error);
+  int error = umemCudaSuccess;
+  Pool *one = cudart_pool(pool, &error);
   if (one) one->threshold = nbytes;
-  return cudart_leave(error);
+  return error;
 }
 
 int cudart_pool_trim(void *pool, size_t keep) {
-  int error = cudart_enter("pool_trim", needContext | needNoCapture);
-  Pool *one = error ? NULL : cudart_pool(pool, &error);
+  int error = umemCudaSuccess;
+  Pool *one = cudart_pool(pool, &error);
   if (one) shrink(one, keep);
-  return cudart_leave(error);
+  return error;
 }
 
 int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used) {
-  int error = cudart_enter("pool_sizes", needContext);
-  Pool const *one = error ? NULL : cudart_pool(pool, &error);
-  if (one) {
-    *reserved = one->reserved;
-    *used = one->used;
-  }
-  return cudart_leave(error);
+  int error = umemCudaSuccess;
+  Pool const *one = cudart_pool(pool, &error);
+  if (one) *reserved = one->reserved, *used = one->used;
+  return error;
 }
 
 int cudart_pool_allow(void *pool, int device) {
-  int error = cudart_enter("pool_allow", needContext);
-  Pool *one = error ? NULL : cudart_pool(pool, &error);
-  if (one && (device < 0 || device >= cudart_state.machine.devices))
-    error = umemCudaInvalidOrdinal;
-  else if (one && device != one->device && !cudart_are_peers(device, one->device))
-    error = cudartPeerUnsupported;
-  else if (one)
-    one->allowed |= 1U << device;
-  return cudart_leave(error);
+  int error = umemCudaSuccess;
+  Pool *one = cudart_pool(pool, &error);
+  if (!one) return error;
+  if (!cudart_device_of(device)) return umemCudaInvalidOrdinal;
+  if (device != one->device && !cudart_are_peers(device, one->device)) return cudartPeerUnsupported;
+  one->allowed |= 1U << device;
+  return umemCudaSuccess;
 }
 
 /* ---- blocks ---- */
@@ -212,11 +205,10 @@ static int pool_alloc(void **adr, size_t nbytes, Pool *pool, Stream *stream) {
  * so. The same holds for frees: in a global capture of the thread an H100 has refused one, and
  * broken the capture. */
 int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream) {
-  int error = cudart_enter("pool_malloc", needContext | needNoCapture);
-  Pool *from = error ? NULL : cudart_pool(pool, &error);
+  int error = umemCudaSuccess;
+  Pool *from = cudart_pool(pool, &error);
   Stream *on = from ? cudart_stream(stream, &error) : NULL;
-  if (on) error = pool_alloc(adr, nbytes, from, on);
-  return cudart_leave(error);
+  return on ? pool_alloc(adr, nbytes, from, on) : error;
 }
 
 static int free_late(uintptr_t adr, Stream *stream) {
@@ -234,8 +226,7 @@ static int free_late(uintptr_t adr, Stream *stream) {
 }
 
 int cudart_pool_free(void *adr, void *stream) {
-  int error = cudart_enter("pool_free", needContext | needNoCapture);
-  Stream *on = error ? NULL : cudart_stream(stream, &error);
-  if (on) error = free_late((uintptr_t)adr, on);
-  return cudart_leave(error);
+  int error = umemCudaSuccess;
+  Stream *on = cudart_stream(stream, &error);
+  return on ? free_late((uintptr_t)adr, on) : error;
 }

@@ -209,37 +209,31 @@ Stream *cudart_stream(void *handle, int *error) {
 }
 
 int cudart_stream_create(void **stream) {
-  int error = cudart_enter("stream_create", needContext);
-  Device *device = error ? NULL : cudart_current(&error);
-  if (device) {
-    *stream = stream_make(device->ordinal);
-    if (!*stream) error = umemCudaOutOfMemory;
-  }
-  return cudart_leave(error);
+  *stream = stream_make(cudart_here()->ordinal);
+  return *stream ? umemCudaSuccess : umemCudaOutOfMemory;
 }
 
 /* Its work will be done when that is demanded by other means. */
 int cudart_stream_destroy(void *stream) {
-  int error = cudart_enter("stream_destroy", needContext);
-  Stream *one = NULL;
+  int error = umemCudaSuccess;
   bool is_default = !stream || stream == FAKE_STREAM_LEGACY || stream == FAKE_STREAM_PER_THREAD;
-  if (!error && is_default) error = umemCudaInvalidHandle;
-  if (!error) one = cudart_stream(stream, &error);
-  if (one && one->capture) cudart_break_capture(one, umemCudaCaptureUnsupported);
-  if (one) one->destroyed = true;
-  return cudart_leave(error);
+  Stream *one = is_default ? NULL : cudart_stream(stream, &error);
+  if (!one) return is_default ? umemCudaInvalidHandle : error;
+  if (one->capture) cudart_break_capture(one, umemCudaCaptureUnsupported);
+  one->destroyed = true;
+  return umemCudaSuccess;
 }
 
 int cudart_stream_device(void *stream, int *device) {
-  int error = cudart_enter("stream_device", needDriver);
-  Stream *one = error ? NULL : cudart_stream(stream, &error);
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
   if (one) *device = one->device;
-  return cudart_leave(error);
+  return error;
 }
 
 int cudart_stream_synchronize(void *stream) {
-  int error = cudart_enter("stream_synchronize", needContext);
-  Stream *one = error ? NULL : cudart_stream(stream, &error);
+  int error = umemCudaSuccess;
+  Stream *one = cudart_stream(stream, &error);
   if (one && one->capture) {
     error = cudart_break_capture(one, umemCudaCaptureUnsupported);
   } else if (one && one->legacy && cudart_is_legacy_barred(one)) {
@@ -248,7 +242,7 @@ int cudart_stream_synchronize(void *stream) {
     cudart_demand(one, one->queued);
     cudart_pools_shrink(one->device);
   }
-  return cudart_leave(error);
+  return error;
 }
 
 /* ---- for tests ---- */

@@ -173,7 +173,7 @@ enum {
   needNothing = 0,
   needDriver = 1,
   needContext = 2 | needDriver,
-  needNoCapture = 4 /* "potentially unsafe": not while any stream is being captured */
+  needUncaptured = 4 | needContext /* "potentially unsafe": not while a stream is being captured */
 };
 
 /* Begins a call of the table: returns an error that it must leave with. */
@@ -194,6 +194,12 @@ Thread *cudart_thread(void);
 /* The device of the current context. Where there is none it makes one, like the runtime. NULL, and
  * *error, when that is broken. */
 Device *cudart_current(int *error);
+
+/* Likewise, in a function that needs a context. */
+Device *cudart_here(void);
+
+/* NULL where there is no such device. */
+Device *cudart_device_of(int ordinal);
 
 bool cudart_are_peers(int device, int peer);
 
@@ -308,75 +314,9 @@ int cudart_break_capture(Stream *stream, int error);
 
 void cudart_work_destroy(Work *work);
 
-/* ---- the members of the table ---- */
+/* ---- the members of the table, without what each call begins and ends with ---- */
 
-int cudart_context_current(void **context);
-int cudart_context_push(void *context);
-int cudart_context_pop(void **context);
-int cudart_primary_retain(void **context, int device);
-int cudart_primary_release(int device);
-
-int cudart_malloc(void **adr, size_t nbytes);
-int cudart_free(void *adr);
-int cudart_malloc_managed(void **adr, size_t nbytes);
-int cudart_prefetch(void const *adr, size_t nbytes, int device, void *stream);
-int cudart_advise(void const *adr, size_t nbytes, umemCudaAdvice advice, int device);
-int cudart_host_alloc(void **adr, size_t nbytes, unsigned flags);
-int cudart_host_free(void *adr);
-int cudart_host_register(void *adr, size_t nbytes, unsigned flags);
-int cudart_host_unregister(void *adr);
-int cudart_pointer(void const *adr, umemCudaMemory *kind, int *device);
-
-int cudart_pool_create(void **pool, int device, size_t most, bool shared);
-int cudart_pool_destroy(void *pool);
-int cudart_pool_set_threshold(void *pool, uint64_t nbytes);
-int cudart_pool_trim(void *pool, size_t keep);
-int cudart_pool_sizes(void *pool, uint64_t *reserved, uint64_t *used);
-int cudart_pool_allow(void *pool, int device);
-int cudart_pool_malloc(void **adr, size_t nbytes, void *pool, void *stream);
-int cudart_pool_free(void *adr, void *stream);
-
-int cudart_page_size(size_t *nbytes, int device);
-int cudart_range_reserve(void **adr, size_t nbytes, size_t alignment);
-int cudart_range_free(void *adr, size_t nbytes);
-int cudart_page_create(uint64_t *page, size_t nbytes, int device, bool for_bus);
-int cudart_page_retain(uint64_t *page, void *adr);
-int cudart_page_release(uint64_t page);
-int cudart_page_map(void *adr, size_t nbytes, uint64_t page);
-int cudart_page_unmap(void *adr, size_t nbytes);
-int cudart_page_allow(void *adr, size_t nbytes, uint64_t devices);
-
-int cudart_memcpy(void *dst, void const *src, size_t nbytes, umemCudaDirection kind);
-int cudart_memcpy_async(void *dst, void const *src, size_t nbytes, umemCudaDirection kind,
-                        void *stream);
-int cudart_memcpy_peer_async(void *dst, int dst_device, void const *src, int src_device,
-                             size_t nbytes, void *stream);
-int cudart_memcpy_box_async(umemCudaBox const *box, umemCudaDirection kind, void *stream);
-int cudart_memcpy_box_peer_async(umemCudaBox const *box, int dst_device, int src_device,
-                                 void *stream);
-int cudart_memset_async(void *adr, int c, size_t nbytes, void *stream);
-
-int cudart_stream_create(void **stream);
-int cudart_stream_destroy(void *stream);
-int cudart_stream_device(void *stream, int *device);
-int cudart_stream_synchronize(void *stream);
-int cudart_stream_wait(void *stream, void *event);
-int cudart_stream_capture(void *stream, umemCudaCapture *capture, uint64_t *id);
-int cudart_event_create(void **event);
-int cudart_event_destroy(void *event);
-int cudart_event_record(void *event, void *stream);
-int cudart_event_synchronize(void *event);
-
-int cudart_range(void const *adr, uintptr_t *base, size_t *nbytes);
-int cudart_ipc_memory(umemCudaIpc *handle, void *adr);
-int cudart_ipc_open(void **adr, umemCudaIpc const *handle);
-int cudart_ipc_close(void *adr);
-int cudart_ipc_event_create(void **event);
-int cudart_ipc_event(umemCudaIpc *handle, void *event);
-int cudart_ipc_event_open(void **event, umemCudaIpc const *handle);
-int cudart_pool_export(int *fd, void *pool);
-int cudart_pool_import(void **pool, int fd);
-int cudart_pool_export_pointer(umemCudaIpc *data, void *adr);
-int cudart_pool_import_pointer(void **adr, void *pool, umemCudaIpc const *data);
+#define FUNCTION(name, parameters, arguments, needs, made, change) int cudart_##name parameters;
+#include "cudart_functions.h"
 
 #endif
