@@ -9,14 +9,17 @@
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 
-/* The last call failed on ctx with this type and a message that contains text; forgets it. */
+/* The last call failed on ctx, or on none for NULL, with this type and a message that contains text,
+ * and the thread has the same failure; forgets it. */
 static inline void expect_failure(void *ctx, umemStatusType type, char const *text) {
-  char const *message = umem_get_message(ctx);
-  if (umem_get_status(ctx) != type || !strstr(message, text))
+  umemStatusType found = ctx ? umem_get_status(ctx) : umem_thread_status();
+  char const *message = ctx ? umem_get_message(ctx) : umem_thread_message();
+  if (found != type || !strstr(message, text))
     fail_msg("expected %s with \"%s\", but got %s \"%s\"", umem_get_status_name(type), text,
-             umem_get_status_name(umem_get_status(ctx)), message);
+             umem_get_status_name(found), message);
   assert_int_equal(umem_thread_status(), type);
-  umem_clear_status(ctx);
+  assert_non_null(strstr(message, umem_thread_message()));
+  if (ctx) umem_clear_status(ctx);
   umem_thread_clear();
 }
 

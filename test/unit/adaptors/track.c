@@ -350,8 +350,7 @@ TEST(options_are_checked) {
   assert_ok(umemTrack_ctor(&track, &fake, &options));
   end(&track);
   options.size = 7;
-  assert_int_equal(umemTrack_adopt(&track, &fake, &options), umemValueError);
-  expect_failure(&track, umemValueError, "too small");
+  expect_status(&track, umemTrack_adopt(&track, &fake, &options), umemValueError, "too small");
   assert_non_null(fake.super.vptr);
 }
 

@@ -5,10 +5,8 @@
  * fails. */
 #include "shm_help.h"
 
-#include <dirent.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include "share/segment.h"
 #include "wrap.h"
@@ -84,15 +82,6 @@ FAILS(callReceive, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags)
 
 WRAP(fails(callHeap), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
-static int open_descriptors(void) {
-  int count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  assert_non_null(folder);
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
-}
-
 /* Mappings of shared memory, and addresses that are only reserved. */
 static int mappings(void) {
   int count = 0;
@@ -132,7 +121,7 @@ static bool makes_a_name(void) {
     }
     return false;
   }
-  assert_int_equal(umemShm_remove(own_name("fault")), umemOK);
+  assert_ok(umemShm_remove(own_name("fault")));
   umem_dtor(&shm);
   return true;
 }
@@ -189,12 +178,11 @@ static bool maps_a_descriptor(void) {
 
 static bool sends_and_receives(void) {
   int ends[2];
-  assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  sockets(SOCK_SEQPACKET, ends);
   uintptr_t adr = 0;
   if (umem_send(ends[0], &nameless, there, 100) == umemOK) adr = umem_receive(ends[1], &host, NULL);
   if (adr) umem_detach(&host, adr);
-  close(ends[0]);
-  close(ends[1]);
+  close_both(ends);
   return adr;
 }
 
@@ -245,8 +233,8 @@ static void check(bool good, unsigned work, unsigned fault, unsigned long n) {
 TEST_CASE(every_system_call_may_fail) {
   unsigned long failed = 0;
   umemHost_ctor(&host);
-  assert_int_equal(umemShm_ctor(&served, own_name("served"), MiB), umemOK);
-  assert_int_equal(umemShm_ctor(&nameless, NULL, MiB), umemOK);
+  assert_ok(umemShm_ctor(&served, own_name("served"), MiB));
+  assert_ok(umemShm_ctor(&nameless, NULL, MiB));
   there = umem_alloc(&nameless, 100);
   for (unsigned work = 0; work < sizeof works / sizeof *works; work++) {
     assert_true(works[work].run());
@@ -294,7 +282,7 @@ TEST_CASE(a_segment_of_whole_gibibytes_is_made) {
   umemStatusType status = umemShm_ctor_with(&shm, NULL, &options);
   pretends = false;
   if (status == umemMemoryError && !pretended) skip(); /* on this machine there is not so much */
-  assert_int_equal(status, umemOK);
+  assert_ok(status);
   assert_true(pretended == 2048 * MiB);
   umem_dtor(&shm);
 }

@@ -2,20 +2,15 @@
 #ifndef UMEM_TEST_SHM_HELP_H
 #define UMEM_TEST_SHM_HELP_H
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
 
+#include "child.h"
+#include "descriptors.h"
+#include "failures.h"
 #include "settings.h"
-#include "cases.h"
 
 #define MiB ((size_t)1 << 20)
 
@@ -43,19 +38,26 @@ static inline void open_small(umemShm *ctx, size_t capacity, size_t blocks) {
   assert_int_equal(umemShm_ctor_with(ctx, NULL, &options), umemOK);
 }
 
-/* The status of a child. */
-static inline int wait_for(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) assert_int_equal(errno, EINTR);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+/* Where Linux has the file of a name. */
+static inline char const *path_of(char const *name) {
+  static char path[512];
+  snprintf(path, sizeof path, "/dev/shm/%s", name);
+  return path;
 }
 
-static inline void expect_failure(void *ctx, umemStatusType type, char const *words) {
-  assert_int_equal(umem_thread_status(), type);
-  if (!strstr(umem_thread_message(), words))
-    fail_msg("\"%s\" lacks \"%s\"", umem_thread_message(), words);
-  umem_thread_clear();
-  if (ctx) umem_clear_status(ctx);
+/* A connected pair, which closes on exec. */
+static inline void sockets(int kind, int ends[2]) {
+  assert_int_equal(socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends), 0);
 }
+
+static inline void close_both(int const ends[2]) {
+  close(ends[0]);
+  close(ends[1]);
+}
+
+static inline void call_in_child(void *run) { (*(void (**)(void))run)(); }
+
+/* Runs in a child. False if the system does not permit it. */
+static inline bool in_child(void (*run)(void)) { return child_run(call_in_child, &run); }
 
 #endif

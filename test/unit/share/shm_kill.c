@@ -109,7 +109,7 @@ static unsigned long step_through(Call call, unsigned char *copy, uint64_t first
   }
   if (WIFSTOPPED(status)) {
     kill(child, SIGKILL);
-    wait_for(child);
+    child_wait(child);
     return 0;
   }
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -302,7 +302,7 @@ static void settle(umemShmBlock const *blocks, size_t count) {
         kept |= model[i].slot[k].offset == umemShm_offset(&shm, blocks[b].address);
     if (!kept) umem_free(&shm, blocks[b].address);
   }
-  assert_int_equal(umem_get_status(&shm), umemOK);
+  assert_ok(umem_get_status(&shm));
 }
 
 TEST_CASE(kills_lose_and_double_no_block) {
@@ -321,13 +321,13 @@ TEST_CASE(kills_lose_and_double_no_block) {
     for (unsigned i = 0; i < workers; i++) {
       nanosleep(&(struct timespec){0, (long)below(1500000)}, NULL);
       kill(child[i], SIGKILL);
-      int status = wait_for(child[i]);
+      int status = child_wait(child[i]);
       if (status != -SIGKILL) fail_msg("worker %u ended with %d in round %u", i, status, round);
       uint64_t holder = __atomic_load_n(&header->lock.holder, __ATOMIC_RELAXED);
       inside += holder && umemShmOwner_is_mark_of_dead(holder, umemShm_descriptor(&shm));
     }
     size_t count = umemShm_blocks(&shm, blocks, most);
-    assert_int_equal(umem_get_status(&shm), umemOK);
+    assert_ok(umem_get_status(&shm));
     assert_true(count <= most);
     qsort(blocks, count, sizeof *blocks, by_address);
     check_model(blocks, count);

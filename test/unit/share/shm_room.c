@@ -1,10 +1,9 @@
 /* shm_room.c - a Shm where there is too little room; and its names and permissions at their limits.
  *
  * What changes limits or mounts runs in a child. */
-#include "shm_child.h"
+#include "shm_help.h"
 #include "unit/system_files.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -16,8 +15,8 @@ static void expect_no_memory(char const *name, size_t capacity, bool sparse, cha
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = capacity;
   options.sparse = sparse;
-  CHECK(umemShm_ctor_with(&ctx, name, &options) == umemMemoryError);
-  CHECK(strstr(umem_thread_message(), words));
+  EXPECT(umemShm_ctor_with(&ctx, name, &options) == umemMemoryError);
+  EXPECT(strstr(umem_thread_message(), words));
   umem_thread_clear();
 }
 
@@ -27,13 +26,13 @@ static void with_a_limit_of_files(void) {
   rlim_t const limits[] = {0, 100, 100000};
   for (unsigned i = 0; i < 3; i++) {
     struct rlimit limit;
-    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
     limit.rlim_cur = limits[i];
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     for (int sparse = 0; sparse < 2; sparse++) {
       expect_no_memory(NULL, MiB, sparse, "RLIMIT_FSIZE");
       expect_no_memory(name, MiB, sparse, "RLIMIT_FSIZE");
-      CHECK(access(path_of(name), F_OK) != 0);
+      EXPECT(access(path_of(name), F_OK) != 0);
     }
   }
 }
@@ -44,13 +43,13 @@ TEST_CASE(a_limit_of_files_is_a_memory_error) { assert_true(in_child(with_a_limi
 static void mount_small(void) {
   if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
       mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m"))
-    _exit(not_permitted);
+    _exit(child_not_permitted);
 }
 
 static int count_names(void) {
   int count = 0;
   DIR *folder = opendir("/dev/shm");
-  CHECK(folder);
+  EXPECT(folder);
   while (readdir(folder)) count++;
   closedir(folder);
   return count - 2;
@@ -62,22 +61,22 @@ static void on_a_full_tmpfs(void) {
   char const *name = own_name("full");
   mount_small();
   expect_no_memory(name, 4 * MiB, false, "No space left on device");
-  CHECK(count_names() == 0);
+  EXPECT(count_names() == 0);
   int fd = open(path_of(name), O_CREAT | O_RDWR, 0640); /* is about to become somebody else's */
-  CHECK(fd >= 0);
+  EXPECT(fd >= 0);
   expect_no_memory(name, 4 * MiB, false, "No space left on device");
-  CHECK(fstat(fd, &st) == 0 && st.st_nlink == 1);
-  CHECK(st.st_size == 0 && st.st_blocks == 0);
-  CHECK((st.st_mode & 0777) == 0640);
+  EXPECT(fstat(fd, &st) == 0 && st.st_nlink == 1);
+  EXPECT(st.st_size == 0 && st.st_blocks == 0);
+  EXPECT((st.st_mode & 0777) == 0640);
   close(fd);
-  CHECK(unlink(path_of(name)) == 0);
-  CHECK(umemShm_ctor(&ctx, name, 512 << 10) == umemOK);
+  EXPECT(unlink(path_of(name)) == 0);
+  EXPECT(umemShm_ctor(&ctx, name, 512 << 10) == umemOK);
   expect_no_memory("umem-test-second", 512 << 10, false, "No space left on device");
-  CHECK(count_names() == 1);
+  EXPECT(count_names() == 1);
   uintptr_t adr = umem_alloc(&ctx, 512 << 10); /* was reserved */
-  CHECK(adr);
+  EXPECT(adr);
   memset((void *)adr, 1, 512 << 10);
-  CHECK(umemShm_ctor(&other, name, 0) == umemOK);
+  EXPECT(umemShm_ctor(&other, name, 0) == umemOK);
   umem_dtor(&other);
   umem_dtor(&ctx);
 }
@@ -95,25 +94,25 @@ static void sparse_on_a_full_tmpfs(void) {
   options.sparse = 1;
   mount_small();
   int fd = open("/dev/shm/filler", O_CREAT | O_RDWR, 0600);
-  CHECK(fd >= 0);
+  EXPECT(fd >= 0);
   for (unsigned left = 0; left < 256; left += 4) { /* KiB */
-    CHECK(ftruncate(fd, 0) == 0);
+    EXPECT(ftruncate(fd, 0) == 0);
     for (unsigned done = 0; done < 1024 - left; done += 4)
-      CHECK(pwrite(fd, bytes, 4096, (off_t)done << 10) == 4096);
+      EXPECT(pwrite(fd, bytes, 4096, (off_t)done << 10) == 4096);
     umemStatusType status = umemShm_ctor_with(&ctx, "umem-test-sparse", &options);
-    CHECK(status == umemOK || status == umemMemoryError);
-    CHECK(left >= 4 || status == umemMemoryError);
-    CHECK(left < 240 || status == umemOK);
+    EXPECT(status == umemOK || status == umemMemoryError);
+    EXPECT(left >= 4 || status == umemMemoryError);
+    EXPECT(left < 240 || status == umemOK);
     if (status == umemOK) {
-      CHECK(umemShm_blocks(&ctx, NULL, 0) == 0);
+      EXPECT(umemShm_blocks(&ctx, NULL, 0) == 0);
       uintptr_t adr = umem_alloc(&ctx, 100); /* needs only the tables */
-      CHECK(adr);
+      EXPECT(adr);
       umem_free(&ctx, adr);
       umem_dtor(&ctx);
-      CHECK(umemShm_remove("umem-test-sparse") == umemOK);
+      EXPECT(umemShm_remove("umem-test-sparse") == umemOK);
     }
     umem_thread_clear();
-    CHECK(count_names() == 1);
+    EXPECT(count_names() == 1);
   }
 }
 
@@ -198,20 +197,19 @@ TEST_CASE(the_longest_name_is_shared_too) {
   snprintf(name, 64, "%s", own_name("long"));
   name[strlen(name)] = '-';
   name[251] = 0;
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemValueError);
-  expect_failure(NULL, umemValueError, "1 to 250 bytes");
+  expect_status(NULL, umemShm_ctor(&ctx, name, MiB), umemValueError, "1 to 250 bytes");
   memmove(name + 1, name, 250);
   *name = '/';
   name[251] = 0; /* "/" and 250 bytes */
   umemHost_ctor(&host);
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
-  assert_int_equal(umem_share(&ctx, umem_alloc(&ctx, 9), 9, &handle), umemOK);
+  assert_ok(umemShm_ctor(&ctx, name, MiB));
+  assert_ok(umem_share(&ctx, umem_alloc(&ctx, 9), 9, &handle));
   assert_string_equal(handle.name, name);
   umem_dtor(&ctx);
   uintptr_t adr = umem_attach(&handle, &host); /* by the name */
   assert_true(adr != 0);
-  assert_int_equal(umem_detach(&host, adr), umemOK);
-  assert_int_equal(umemShm_remove(name), umemOK);
+  assert_ok(umem_detach(&host, adr));
+  assert_ok(umemShm_remove(name));
   umem_dtor(&host);
 }
 
@@ -256,7 +254,7 @@ TEST_CASE(each_word_is_the_option_that_it_names) {
   umem_close(either);
   umem_close(opened);
   umem_close(made);
-  assert_int_equal(umemShm_remove(own_name("words")), umemOK);
+  assert_ok(umemShm_remove(own_name("words")));
   static struct {
     char const *name;
     uint64_t page;
@@ -276,7 +274,7 @@ TEST_CASE(each_word_is_the_option_that_it_names) {
       continue;
     }
     uint64_t page = cases[i].page ? cases[i].page : (uint64_t)sysconf(_SC_PAGESIZE);
-    assert_int_equal(umem_get_info(ctx, &info), umemOK);
+    assert_ok(umem_get_info(ctx, &info));
     assert_int_equal(info.page_size, page);
     assert_int_equal(fstat(umemShm_descriptor(ctx), &st), 0);
     if (!cases[i].page) assert_true((uint64_t)st.st_blocks * 512 < MiB / 2); /* sparse */

@@ -1,11 +1,10 @@
 /* shm_trust.c - whose shared memory a process opens, attaches, receives and shares. Other users are
  * children with another number; only root can make them. */
-#include "shm_child.h"
+#include "shm_help.h"
 
 #include <grp.h>
 #include <sys/file.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 
 #include "share/segment.h"
 
@@ -16,7 +15,8 @@ static char name[64];
 /* In a child: becomes another user. Tests that need one are skipped where the program is not
  * root's. */
 static void become(uid_t user, gid_t group) {
-  if (setgroups(1, &group) != 0 || setgid(group) != 0 || setuid(user) != 0) _exit(not_permitted);
+  if (setgroups(1, &group) != 0 || setgid(group) != 0 || setuid(user) != 0)
+    _exit(child_not_permitted);
   umask(0);
 }
 
@@ -37,8 +37,8 @@ static void make_as_stranger(void) {
   options.capacity = MiB;
   options.how = umemShmCreate;
   options.permissions = permissions;
-  CHECK(umemShm_ctor_with(&ctx, name, &options) == umemOK);
-  CHECK(umem_alloc(&ctx, 100));
+  EXPECT(umemShm_ctor_with(&ctx, name, &options) == umemOK);
+  EXPECT(umem_alloc(&ctx, 100));
 }
 
 static bool let_a_stranger_make(uint32_t mode, gid_t group) {
@@ -72,7 +72,7 @@ TEST_CASE(a_name_of_another_user_is_refused) {
       }
       assert_int_equal(open_trusting(umemTrustGroup, (umemShmHow)how), umemIOError);
       expect_failure(NULL, umemIOError, "a user who is not in a group of this one");
-      assert_int_equal(open_trusting(umemTrustAll, (umemShmHow)how), umemOK);
+      assert_ok(open_trusting(umemTrustAll, (umemShmHow)how));
     }
     char text[128];
     snprintf(text, sizeof text, "shm:%s?size=1M", name);
@@ -93,9 +93,9 @@ TEST_CASE(a_name_of_another_user_is_refused) {
 
 static void open_as_friend(void) {
   become(friend, company);
-  CHECK(open_trusting(umemTrustUser, umemShmOpen) == umemIOError);
+  EXPECT(open_trusting(umemTrustUser, umemShmOpen) == umemIOError);
   umem_thread_clear();
-  CHECK(open_trusting(umemTrustGroup, umemShmOpen) == (permissions & 2 ? umemIOError : umemOK));
+  EXPECT(open_trusting(umemTrustGroup, umemShmOpen) == (permissions & 2 ? umemIOError : umemOK));
 }
 
 /* The kernel sorts the groups: company is the last one. */
@@ -104,8 +104,8 @@ static void open_as_member_of_many_groups(void) {
   gid_t groups[many];
   for (int i = 0; i < many; i++) groups[i] = (gid_t)(company - many + 1 + i);
   if (setgroups(many, groups) != 0 || setgid(friend) != 0 || setuid(friend) != 0)
-    _exit(not_permitted);
-  CHECK(open_trusting(umemTrustGroup, umemShmOpen) == umemOK);
+    _exit(child_not_permitted);
+  EXPECT(open_trusting(umemTrustGroup, umemShmOpen) == umemOK);
 }
 
 TEST_CASE(a_group_can_be_trusted) {
@@ -127,12 +127,12 @@ TEST_CASE(an_own_name_that_others_may_write_is_refused) {
   } const cases[] = {{0600, true, true},   {0644, true, true},   {0640, true, true},
                      {0620, false, true},  {0660, false, true},  {0602, false, false},
                      {0666, false, false}, {0622, false, false}, {0655, true, true}};
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  assert_ok(umemShm_ctor(&ctx, name, MiB));
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_int_equal(fchmod(umemShm_descriptor(&ctx), cases[i].mode), 0);
     assert_int_equal(open_trusting(umemTrustDefault, umemShmOpen) == umemOK, cases[i].user);
     assert_int_equal(open_trusting(umemTrustGroup, umemShmOpen) == umemOK, cases[i].group);
-    assert_int_equal(open_trusting(umemTrustAll, umemShmOpen), umemOK);
+    assert_ok(open_trusting(umemTrustAll, umemShmOpen));
     umem_thread_clear();
     umemShm other;
     umemStatusType status = umemShm_adopt(&other, dup(umemShm_descriptor(&ctx)));
@@ -148,12 +148,12 @@ TEST_CASE(a_second_name_of_a_file_is_refused) {
   make_name(state);
   umemShm ctx;
   char second[600];
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  assert_ok(umemShm_ctor(&ctx, name, MiB));
   snprintf(second, sizeof second, "%s-2", path_of(name));
   assert_int_equal(link(path_of(name), second), 0);
   assert_int_equal(open_trusting(umemTrustUser, umemShmOpen), umemIOError);
   expect_failure(NULL, umemIOError, "it has a second name");
-  assert_int_equal(open_trusting(umemTrustAll, umemShmOpen), umemOK);
+  assert_ok(open_trusting(umemTrustAll, umemShmOpen));
   assert_int_equal(unlink(second), 0);
   assert_int_equal(symlink(path_of(name), second), 0);
   snprintf(second, sizeof second, "%s-2", name);
@@ -172,11 +172,11 @@ static char what_is_there;
 static void leave_something(void) {
   become(stranger, stranger);
   int fd = open(path_of(name), O_CREAT | O_EXCL | O_RDWR, 0666);
-  CHECK(fd >= 0);
+  EXPECT(fd >= 0);
   umemShmHeader header = {.ready = 0};
   memcpy(header.magic, umemSegment_magic, sizeof header.magic);
-  if (what_is_there == 'b') CHECK(pwrite(fd, &header, sizeof header, 0) == sizeof header);
-  if (what_is_there == 'o') CHECK(pwrite(fd, "other", 5, 9000) == 5);
+  if (what_is_there == 'b') EXPECT(pwrite(fd, &header, sizeof header, 0) == sizeof header);
+  if (what_is_there == 'o') EXPECT(pwrite(fd, "other", 5, 9000) == 5);
 }
 
 TEST_CASE(what_another_user_has_left_becomes_no_segment) {
@@ -191,9 +191,8 @@ TEST_CASE(what_another_user_has_left_becomes_no_segment) {
     assert_int_equal(open_trusting(umemTrustDefault, umemShmOpenOrCreate), umemIOError);
     expect_failure(NULL, umemIOError, "it belongs to another user");
     close(fd);
-    assert_int_equal(open_trusting(umemTrustAll, umemShmOpenOrCreate), umemIOError);
-    expect_failure(NULL, umemIOError,
-                   *what == 'o' ? "it is no segment" : "another user has made this name");
+    expect_status(NULL, open_trusting(umemTrustAll, umemShmOpenOrCreate), umemIOError,
+                  *what == 'o' ? "it is no segment" : "another user has made this name");
     assert_int_equal(stat(path_of(name), &after), 0);
     assert_true(before.st_size == after.st_size && before.st_mode == after.st_mode &&
                 before.st_uid == after.st_uid);
@@ -209,17 +208,17 @@ static int ends[2];
 static void send_as_stranger(void) {
   umemShm ctx;
   become(stranger, stranger);
-  CHECK(umemShm_ctor(&ctx, permissions ? name : NULL, MiB) == umemOK);
+  EXPECT(umemShm_ctor(&ctx, permissions ? name : NULL, MiB) == umemOK);
   uintptr_t adr = umem_alloc(&ctx, 100);
   memset((void *)adr, 5, 100);
-  for (int i = 0; i < 3; i++) CHECK(umem_send(ends[0], &ctx, adr, 100) == umemOK);
+  for (int i = 0; i < 3; i++) EXPECT(umem_send(ends[0], &ctx, adr, 100) == umemOK);
 }
 
 TEST_CASE(what_another_user_sends_is_refused) {
   make_name(state);
   umemHost_ctor(&host);
   for (permissions = 0; permissions < 2; permissions++) {
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    sockets(SOCK_SEQPACKET, ends);
     if (!in_child(send_as_stranger)) skip();
     assert_true(umem_receive(ends[1], &host, NULL) == 0);
     expect_failure(&host, umemIOError, "it belongs to another user (option trust)");
@@ -228,12 +227,10 @@ TEST_CASE(what_another_user_sends_is_refused) {
     umemHandle handle;
     char *bytes = (char *)umem_receive_trusting(ends[1], &host, &handle, umemTrustAll);
     assert_true(bytes && bytes[0] == 5 && bytes[99] == 5);
-    assert_int_equal(umem_detach(&host, (uintptr_t)bytes), umemOK);
-    close(ends[0]);
-    close(ends[1]);
+    assert_ok(umem_detach(&host, (uintptr_t)bytes));
+    close_both(ends);
     if (!permissions) continue;
-    assert_true(umem_attach(&handle, &host) == 0);
-    expect_failure(&host, umemIOError, "it belongs to another user");
+    expect_no_block(&host, umem_attach(&handle, &host), umemIOError, "it belongs to another user");
     umemShm_remove(name);
   }
   umem_dtor(&host);
@@ -247,7 +244,7 @@ TEST_CASE(a_descriptor_of_another_user_needs_trust) {
   assert_int_equal(umemShm_adopt(&ctx, open(path_of(name), O_RDWR)), umemIOError);
   expect_failure(NULL, umemIOError, "it belongs to another user");
   options.trust = umemTrustAll;
-  assert_int_equal(umemShm_adopt_with(&ctx, open(path_of(name), O_RDWR), &options), umemOK);
+  assert_ok(umemShm_adopt_with(&ctx, open(path_of(name), O_RDWR), &options));
   umem_dtor(&ctx);
   options.trust = (umemTrust)4;
   int fd = open(path_of(name), O_RDWR);
@@ -261,7 +258,7 @@ TEST_CASE(a_descriptor_of_another_user_needs_trust) {
 TEST_CASE(a_descriptor_that_cannot_write_and_read_is_refused) {
   umemShm ctx, other;
   int const modes[] = {O_RDONLY, O_WRONLY, O_PATH};
-  assert_int_equal(umemShm_ctor(&ctx, NULL, MiB), umemOK);
+  assert_ok(umemShm_ctor(&ctx, NULL, MiB));
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", umemShm_descriptor(&ctx));
   for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -279,22 +276,22 @@ TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
   make_name(state);
   umemShm named, ctx;
   int fd = memfd_create("umem-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  assert_int_equal(umemShm_ctor(&named, name, MiB), umemOK);
+  assert_ok(umemShm_ctor(&named, name, MiB));
   struct stat st;
   off_t from = 0;
   assert_int_equal(fchmod(fd, 0600), 0);
   assert_int_equal(fstat(umemShm_descriptor(&named), &st), 0);
   ssize_t sent = sendfile(fd, umemShm_descriptor(&named), &from, (size_t)st.st_size);
   assert_int_equal(sent, st.st_size);
-  assert_int_equal(umemShm_adopt(&ctx, dup(fd)), umemOK);
+  assert_ok(umemShm_adopt(&ctx, dup(fd)));
   uintptr_t adr = umem_alloc(&ctx, 100);
   umemHandle handle;
   assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemNotSupportedError);
   expect_failure(&ctx, umemNotSupportedError, "it was made of a descriptor");
   assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemOK);
+  assert_ok(umem_share(&ctx, adr, 100, &handle));
   umem_dtor(&ctx);
-  assert_int_equal(umemShm_adopt(&ctx, dup(umemShm_descriptor(&named))), umemOK);
+  assert_ok(umemShm_adopt(&ctx, dup(umemShm_descriptor(&named))));
   adr = umem_alloc(&ctx, 100); /* a descriptor of a named segment shows no name */
   assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemNotSupportedError);
   expect_failure(&ctx, umemNotSupportedError, "it was made of a descriptor");

@@ -1,12 +1,11 @@
 /* shm_wait.c - a Shm of many processes at a time: those that die with its lock, that stop, and that
  * make one name. */
-#include "shm_child.h"
+#include "shm_help.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -40,7 +39,7 @@ TEST_CASE(owners_may_die_one_after_the_other) {
     uintptr_t other = umem_alloc(&ctx, 100);
     assert_true(other && other != adr);
     umem_free(&ctx, other);
-    assert_int_equal(umem_get_status(&ctx), umemOK);
+    assert_ok(umem_get_status(&ctx));
     assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 1);
     assert_true(header->lock.holder == 0);
   }
@@ -54,20 +53,20 @@ static umemShm shared;
 
 /* In a child: becomes the first process of a PID namespace of its own. */
 static void enter_container(void) {
-  if (unshare(CLONE_NEWPID) != 0) _exit(not_permitted);
+  if (unshare(CLONE_NEWPID) != 0) _exit(child_not_permitted);
   pid_t first = fork();
-  if (first < 0) _exit(not_permitted);
-  if (first) _exit(wait_for(first));
+  if (first < 0) _exit(child_not_permitted);
+  if (first) _exit(child_wait(first));
 }
 
 static void die_in_a_container(void) {
   umemShm ctx;
   enter_container();
-  CHECK(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
-  CHECK(umem_alloc(&ctx, 100));
+  EXPECT(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
+  EXPECT(umem_alloc(&ctx, 100));
   umemShmOwner self = umemShmOwner_self();
-  CHECK(umemShmLock_acquire(&header->lock, umemShmOwner_mark(self, true), -1, 1000) ==
-        umemShmLockTaken);
+  EXPECT(umemShmLock_acquire(&header->lock, umemShmOwner_mark(self, true), -1, 1000) ==
+         umemShmLockTaken);
   kill(getpid(), SIGKILL);
   _exit(0);
 }
@@ -91,11 +90,11 @@ static void stay_in_a_container(void) {
   umemShm ctx;
   char byte;
   enter_container();
-  CHECK(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
-  CHECK(umemShmLock_acquire(&header->lock, umemShmOwner_mark(umemShmOwner_self(), true), -1,
-                            1000) == umemShmLockTaken);
-  CHECK(write(gate[1], "r", 1) == 1);
-  CHECK(read(gate[1], &byte, 1) == 1);
+  EXPECT(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
+  EXPECT(umemShmLock_acquire(&header->lock, umemShmOwner_mark(umemShmOwner_self(), true), -1,
+                             1000) == umemShmLockTaken);
+  EXPECT(write(gate[1], "r", 1) == 1);
+  EXPECT(read(gate[1], &byte, 1) == 1);
   umemShmLock_release(&header->lock, umemShmOwner_mark(umemShmOwner_self(), true));
 }
 
@@ -104,7 +103,7 @@ TEST_CASE(a_live_process_in_another_container_keeps_the_lock) {
   char byte;
   open_small(&shared, MiB, 8);
   map_header(&shared);
-  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, gate), 0);
+  sockets(SOCK_STREAM, gate);
   pid_t child = fork();
   if (!child) {
     stay_in_a_container();
@@ -114,12 +113,11 @@ TEST_CASE(a_live_process_in_another_container_keeps_the_lock) {
   bool permitted = read(gate[0], &byte, 1) == 1;
   if (permitted) {
     uint64_t holder = header->lock.holder;
-    assert_true(umem_alloc(&shared, 100) == 0);
-    expect_failure(&shared, umemRuntimeError, "for 2000 ms");
+    expect_no_block(&shared, umem_alloc(&shared, 100), umemRuntimeError, "for 2000 ms");
     assert_true(header->lock.holder == holder);
     assert_int_equal(write(gate[0], "e", 1), 1);
   }
-  assert_int_equal(wait_for(child), permitted ? 0 : not_permitted);
+  assert_int_equal(child_wait(child), permitted ? 0 : child_not_permitted);
   if (permitted) assert_true(umem_alloc(&shared, 100) != 0);
   close(gate[0]);
   munmap(header, 4096);
@@ -183,11 +181,11 @@ static pid_t start_and_stop(void (*run)(void)) {
 
 static void end_child(pid_t child) {
   kill(child, SIGKILL);
-  assert_int_equal(wait_for(child), -SIGKILL);
+  assert_int_equal(child_wait(child), -SIGKILL);
 }
 
 static void take_the_lock(void) {
-  CHECK(umemShmLock_acquire(&header->lock, own_mark(), -1, 1000) == umemShmLockTaken);
+  EXPECT(umemShmLock_acquire(&header->lock, own_mark(), -1, 1000) == umemShmLockTaken);
 }
 
 static void expect_two_seconds(umemShm *ctx) {
@@ -211,12 +209,12 @@ TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   pid_t child = start_and_stop(take_the_lock);
   assert_true(umem_find(adr + 99, &found) && found.adr == adr && found.nbytes == 100);
   assert_false(umem_find_in(&ctx, adr + 100, NULL));
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_ok(umem_get_info(&ctx, &info));
   umem_describe_contexts(text, sizeof text);
   assert_non_null(strstr(text, "Shm 128 bytes"));
-  assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemOK);
+  assert_ok(umem_share(&ctx, adr, 100, &handle));
   assert_true(umem_attach(&handle, &host) == adr);
-  assert_int_equal(umem_detach(&host, adr), umemOK);
+  assert_ok(umem_detach(&host, adr));
   skips_time = true;
   assert_true(umem_alloc(&ctx, 10) == 0);
   expect_two_seconds(&ctx);
@@ -233,7 +231,7 @@ TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   skips_time = false;
   end_child(child);
   umem_free(&ctx, adr); /* it was live all the time */
-  assert_int_equal(umem_get_status(&ctx), umemOK);
+  assert_ok(umem_get_status(&ctx));
   munmap(header, 4096);
   umem_dtor(&ctx);
   umem_dtor(&host);
@@ -271,7 +269,7 @@ TEST_CASE(nonsense_in_the_lock_stops_nobody_for_ever) {
     assert_true(adr);
     umem_free(&ctx, adr);
     assert_true(header->lock.holder == 0);
-    assert_int_equal(umem_get_status(&ctx), umemOK);
+    assert_ok(umem_get_status(&ctx));
   }
   munmap(header, 4096);
   umem_dtor(&ctx);
@@ -321,7 +319,7 @@ static char name[128];
 
 static void lock_the_file(void) {
   int fd = open(path_of(name), O_CREAT | O_RDWR, 0600);
-  CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+  EXPECT(fd >= 0 && flock(fd, LOCK_EX) == 0);
 }
 
 /* A name that another process is about to make, and does not. */
@@ -335,7 +333,7 @@ TEST_CASE(a_name_that_is_not_completed_is_an_error) {
   expect_failure(NULL, umemIOError, "cannot lock shared memory /umem-test-");
   assert_int_equal(pauses, 30000); /* of a millisecond */
   end_child(child);
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemOK);
+  assert_ok(umemShm_ctor(&ctx, name, MiB));
   umem_dtor(&ctx);
   umemShm_remove(name);
 }
@@ -371,10 +369,10 @@ TEST_CASE(processes_that_make_a_name_at_once_have_one_segment) {
     for (int i = 0; i < makers; i++) child[i] = start_maker(ends);
     close(ends[1]); /* now */
     close(ends[0]);
-    for (int i = 0; i < makers; i++) assert_int_equal(wait_for(child[i]), 0);
-    assert_int_equal(umemShm_ctor(&ctx, name, 0), umemOK);
+    for (int i = 0; i < makers; i++) assert_int_equal(child_wait(child[i]), 0);
+    assert_ok(umemShm_ctor(&ctx, name, 0));
     assert_int_equal(umemShm_blocks(&ctx, NULL, 0), makers);
-    assert_int_equal(umemShm_remove(name), umemOK);
+    assert_ok(umemShm_remove(name));
     umem_dtor(&ctx);
   }
 }
@@ -401,13 +399,13 @@ TEST_CASE(a_maker_that_is_killed_bars_no_name) {
     if (status == umemValueError) { /* it was whole */
       umem_thread_clear();
       whole++;
-      assert_int_equal(umemShm_ctor(&ctx, name, 8 * MiB), umemOK);
+      assert_ok(umemShm_ctor(&ctx, name, 8 * MiB));
     } else {
-      assert_int_equal(status, umemOK);
+      assert_ok(status);
       assert_true(umem_alloc(&ctx, MiB) != 0);
     }
     umem_dtor(&ctx);
-    assert_int_equal(umemShm_remove(name), umemOK);
+    assert_ok(umemShm_remove(name));
   }
   print_message("%u names were left, %u of them whole\n", left, whole);
   assert_true(left > 0);

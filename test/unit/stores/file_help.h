@@ -7,16 +7,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
 
-#include "temporary.h"
 #include "cases.h"
+#include "child.h"
+#include "failures.h"
+#include "temporary.h"
+#include "workers.h"
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
@@ -57,16 +56,25 @@ static inline umemStatusType any_adopt_with(Any *ctx, int fd, umemFileOptions co
                           : umemMMap_adopt_with(&ctx->mmap, fd, options);
 }
 
-/* Opens path without reserving disk space, which must succeed. */
+/* Opens path, which must succeed. */
+static inline void open_any_with(Any *ctx, char const *mode, umemFileOptions const *options) {
+  if (any_ctor_with(ctx, path, mode, options) != umemOK) fail_msg("%s", umem_thread_message());
+}
+
+static inline void open_any(Any *ctx, char const *mode) { open_any_with(ctx, mode, NULL); }
+
+/* With no disk space reserved. */
 static inline void open_sparse(Any *ctx, char const *mode) {
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.reserve = umemReserveNone;
-  if (any_ctor_with(ctx, path, mode, &options) != umemOK) fail_msg("%s", umem_thread_message());
+  open_any_with(ctx, mode, &options);
 }
 
-/* Opens path, which must succeed. */
-static inline void open_any(Any *ctx, char const *mode) {
-  if (any_ctor(ctx, path, mode) != umemOK) fail_msg("%s", umem_thread_message());
+/* A descriptor of the file at path. */
+static inline int open_path(int flags) {
+  int fd = open(path, flags | O_CLOEXEC, 0600);
+  assert_true(fd >= 0);
+  return fd;
 }
 
 /* Destructs a context on which nothing failed, or was cleared. */
@@ -74,6 +82,13 @@ static inline void close_any(Any *ctx) {
   if (!umem_is_ok(ctx)) fail_msg("%s", umem_get_message(ctx));
   umem_dtor(ctx);
   if (!umem_is_ok(ctx)) fail_msg("%s", umem_get_message(ctx));
+}
+
+/* That path can be opened so. */
+static inline void expect_opened(char const *mode) {
+  Any ctx;
+  open_any(&ctx, mode);
+  close_any(&ctx);
 }
 
 /* ---- offsets ---- */
@@ -96,20 +111,6 @@ static inline uintptr_t at(Any *ctx, uint64_t offset) {
 
 static inline uint64_t alloc(Any *ctx, size_t size) {
   return offset_of(ctx, umem_alloc(ctx, size));
-}
-
-/* ---- failures ---- */
-
-/* The last call failed on ctx with this type and a message that contains text; forgets it. */
-static inline void expect_failure(Any *ctx, umemStatusType type, char const *text) {
-  char const *message = umem_get_message(ctx);
-  if (umem_get_status(ctx) != type || !strstr(message, text))
-    fail_msg("expected %s with \"%s\", but got %s \"%s\"", umem_get_status_name(type), text,
-             umem_get_status_name(umem_get_status(ctx)), message);
-  assert_int_equal(umem_thread_status(), type);
-  assert_non_null(strstr(umem_thread_message(), text));
-  umem_clear_status(ctx);
-  umem_thread_clear();
 }
 
 /* ---- bytes ---- */
@@ -161,9 +162,8 @@ static inline void make_file(size_t size) {
 /* The bytes [offset, offset + size) of the file at path, for free(). */
 static inline unsigned char *slurp(uint64_t offset, size_t size) {
   unsigned char *bytes = malloc(size + 1);
-  int fd = open(path, O_RDONLY);
+  int fd = open_path(O_RDONLY);
   assert_non_null(bytes);
-  assert_true(fd >= 0);
   assert_int_equal(pread(fd, bytes, size, (off_t)offset), size);
   close(fd);
   return bytes;
@@ -174,6 +174,22 @@ static inline void expect_pattern(uint64_t from, size_t size) {
   unsigned char *bytes = slurp(from, size);
   check_pattern(bytes, size, from);
   free(bytes);
+}
+
+/* Bytes of the file at path that this process maps. */
+static inline size_t mapped_bytes(void) {
+  char line[600];
+  size_t sum = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps)) {
+    unsigned long first, end;
+    char *name = strstr(line, path);
+    bool same = name && name[strlen(path)] == '\n';
+    if (same && sscanf(line, "%lx-%lx", &first, &end) == 2) sum += end - first;
+  }
+  fclose(maps);
+  return sum;
 }
 
 /* How many descriptors this process has; in *found one of the file at name, or -1. */
@@ -188,21 +204,6 @@ static inline int count_descriptors(char const *name, int *found) {
     if (found && st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino) *found = fd;
   }
   return count;
-}
-
-/* ---- children ---- */
-
-/* Runs body in a forked child; returns its status, as waitpid stores it. */
-static inline int in_child(void (*body)(void *), void *argument) {
-  pid_t pid = fork();
-  if (pid == 0) {
-    body(argument);
-    _exit(0);
-  }
-  assert_true(pid > 0);
-  int how;
-  assert_int_equal(waitpid(pid, &how, 0), pid);
-  return how;
 }
 
 /* ---- each test ---- */
@@ -236,5 +237,13 @@ static inline int tear_down(void **state) {
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+/* Runs the tests with a File, and then with a MMap. */
+static inline int run_on_both(void) {
+  kind = kindFile;
+  int failed = run_cases(NULL, NULL);
+  kind = kindMMap;
+  return failed + run_cases(NULL, NULL);
+}
 
 #endif

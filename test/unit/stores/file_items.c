@@ -2,27 +2,7 @@
  * where they go when there is no mapping. */
 #include "file_help.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sys/mman.h>
-
 static umemHost host;
-
-/* ---- which maps the process has ---- */
-
-/* Bytes of the file at path that this process maps. */
-static size_t mapped_bytes(void) {
-  char line[600];
-  size_t sum = 0;
-  FILE *maps = fopen("/proc/self/maps", "r");
-  assert_non_null(maps);
-  while (fgets(line, sizeof line, maps)) {
-    unsigned long first, end;
-    if (strstr(line, path) && sscanf(line, "%lx-%lx", &first, &end) == 2) sum += end - first;
-  }
-  fclose(maps);
-  return sum;
-}
 
 /* ---- items ---- */
 
@@ -159,8 +139,7 @@ TEST(items_past_the_end_are_an_error) {
   Items const items = {4, 100, 400};
   make_file(30000);
   open_any(&ctx, "r");
-  assert_int_equal(gather(&ctx, 1000, bytes, items), umemIndexError);
-  expect_failure(&ctx, umemIndexError, "past the end of");
+  expect_status(&ctx, gather(&ctx, 1000, bytes, items), umemIndexError, "past the end of");
   assert_int_equal(truncate(path, 20000), 0);
   Items const fewer = {4, 60, 400};
   assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
@@ -181,8 +160,7 @@ TEST(a_file_that_is_only_read_is_not_written) {
   make_file(100000);
   open_any(&ctx, "r");
   assert_int_equal(alloc(&ctx, 100000), 0);
-  assert_int_equal(scatter(&ctx, 1000, bytes, items), umemNotSupportedError);
-  expect_failure(&ctx, umemNotSupportedError, "is not writable");
+  expect_status(&ctx, scatter(&ctx, 1000, bytes, items), umemNotSupportedError, "is not writable");
   assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
   close_any(&ctx);
@@ -241,8 +219,7 @@ TEST(the_position_of_a_descriptor_stays) {
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
   make_file(100000);
-  int fd = open(path, O_RDWR);
-  assert_true(fd >= 0);
+  int fd = open_path(O_RDWR);
   assert_int_equal(lseek(fd, 1234, SEEK_SET), 1234);
   int mine = dup(fd);
   assert_true(mine >= 0);
@@ -263,8 +240,7 @@ TEST(without_a_mapping_calls_do_it) {
   if (kind == kindMMap) skip();
   memset(bytes, 0xEE, sizeof bytes);
   make_file(size);
-  int fd = open(path, O_WRONLY);
-  assert_true(fd >= 0);
+  int fd = open_path(O_WRONLY);
   assert_int_equal(any_adopt(&ctx, fd), umemOK);
   assert_int_equal(alloc(&ctx, size), 0);
   assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
@@ -282,7 +258,15 @@ typedef struct Worker {
   uint64_t offset;
   unsigned char value;
   umemStatusType status;
+  pthread_t thread;
 } Worker;
+
+static void join_all(Worker *workers) {
+  for (int i = 0; i < threads; i++) {
+    join_thread(workers[i].thread);
+    assert_int_equal(workers[i].status, umemOK);
+  }
+}
 
 /* Every fourth item is this thread's. */
 static void *write_own_items(void *data) {
@@ -301,19 +285,15 @@ static void *write_own_items(void *data) {
 TEST(threads_lose_nothing) {
   Any ctx;
   Worker workers[threads];
-  pthread_t thread[threads];
   size_t const size = 4 * threads * rows;
   open_any(&ctx, "w+");
   uint64_t offset = alloc(&ctx, size);
   assert_true(offset != none);
   for (int i = 0; i < threads; i++) {
-    workers[i] = (Worker){&ctx, offset, (unsigned char)i, umemIOError};
-    assert_int_equal(pthread_create(&thread[i], NULL, write_own_items, &workers[i]), 0);
+    workers[i] = (Worker){&ctx, offset, (unsigned char)i, umemIOError, 0};
+    workers[i].thread = start_thread(write_own_items, &workers[i]);
   }
-  for (int i = 0; i < threads; i++) {
-    assert_int_equal(pthread_join(thread[i], NULL), 0);
-    assert_int_equal(workers[i].status, umemOK);
-  }
+  join_all(workers);
   unsigned char *bytes = slurp(offset, size);
   for (size_t i = 0; i < size; i++) assert_int_equal(bytes[i], i / 4 % threads);
   free(bytes);
@@ -338,18 +318,14 @@ static void *read_own_part(void *data) {
 TEST(threads_read_far_parts) {
   Any ctx;
   Worker workers[threads];
-  pthread_t thread[threads];
   open_sparse(&ctx, "w+");
   uint64_t offset = alloc(&ctx, GiB);
   assert_true(offset != none);
   for (int i = 0; i < threads; i++) {
-    workers[i] = (Worker){&ctx, offset + (unsigned)i * 200 * MiB, 0, umemIOError};
-    assert_int_equal(pthread_create(&thread[i], NULL, read_own_part, &workers[i]), 0);
+    workers[i] = (Worker){&ctx, offset + (unsigned)i * 200 * MiB, 0, umemIOError, 0};
+    workers[i].thread = start_thread(read_own_part, &workers[i]);
   }
-  for (int i = 0; i < threads; i++) {
-    assert_int_equal(pthread_join(thread[i], NULL), 0);
-    assert_int_equal(workers[i].status, umemOK);
-  }
+  join_all(workers);
   if (kind == kindFile) assert_true(mapped_bytes() <= 2 * GiB); /* one mapping */
   close_any(&ctx);
 }
@@ -357,9 +333,8 @@ TEST(threads_read_far_parts) {
 static void in_forked(void *ctx) {
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
-  if (gather(ctx, 1000, bytes, items) != umemOK) _exit(2);
-  for (size_t i = 0; i < 100; i++)
-    if (bytes[4 * i] != pattern(1000 + 400 * i)) _exit(3);
+  EXPECT(gather(ctx, 1000, bytes, items) == umemOK);
+  for (size_t i = 0; i < 100; i++) EXPECT(bytes[4 * i] == pattern(1000 + 400 * i));
   umem_dtor(ctx);
 }
 
@@ -370,8 +345,7 @@ TEST(a_child_copies_items_too) {
   make_file(100000);
   open_any(&ctx, "r");
   assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
-  int how = in_child(in_forked, &ctx);
-  assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  assert_true(child_run(in_forked, &ctx));
   assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
   close_any(&ctx);
@@ -407,10 +381,7 @@ TEST(transposes_more_than_a_window) {
 
 int main(void) {
   umemHost_ctor(&host);
-  kind = kindFile;
-  int failed = run_cases(NULL, NULL);
-  kind = kindMMap;
-  failed += run_cases(NULL, NULL);
+  int failed = run_on_both();
   umem_dtor(&host);
   return failed;
 }

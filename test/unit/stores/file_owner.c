@@ -4,9 +4,7 @@
 
 #include "base/files.h"
 
-#include <signal.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <time.h>
 
 /* ---- the descriptor ---- */
@@ -30,8 +28,7 @@ TEST(the_descriptor_is_closed_on_exec_and_does_not_append) {
 
 TEST(the_destructor_may_be_called_twice) {
   Any ctx;
-  open_any(&ctx, "w+");
-  close_any(&ctx);
+  expect_opened("w+");
   int reused = open("/dev/null", O_RDONLY); /* gets the number that the context had */
   umem_dtor(&ctx);
   assert_true(fcntl(reused, F_GETFD) >= 0);
@@ -49,8 +46,7 @@ TEST(a_second_writer_is_refused_and_harms_nothing) {
   make_file(100);
   for (size_t i = 0; i < sizeof writing / sizeof *writing; i++) {
     open_any(&first, "r+");
-    assert_int_equal(any_ctor(&second, path, writing[i]), umemIOError);
-    expect_failure(&second, umemIOError, "has another writer");
+    expect_status(&second, any_ctor(&second, path, writing[i]), umemIOError, "has another writer");
     umem_dtor(&second);
     open_any(&reader, "r");
     close_any(&reader);
@@ -64,16 +60,13 @@ TEST(a_second_writer_is_refused_and_harms_nothing) {
   close_any(&second);
 }
 
-static void destruct_in_child(void *ctx) { umem_dtor(ctx); }
-
 TEST(a_childs_destructor_leaves_the_parents_lock) {
   Any ctx, second;
   open_any(&ctx, "w+");
   assert_int_equal(alloc(&ctx, 3), 0);
   put(&ctx, 0, "abc", 3);
-  assert_int_equal(in_child(destruct_in_child, &ctx), 0);
-  assert_int_equal(any_ctor(&second, path, "r+"), umemIOError);
-  expect_failure(&second, umemIOError, "has another writer");
+  assert_true(child_run(umem_dtor, &ctx));
+  expect_status(&second, any_ctor(&second, path, "r+"), umemIOError, "has another writer");
   char bytes[3];
   assert_int_equal(get(&ctx, 0, bytes, 3), umemOK);
   assert_memory_equal(bytes, "abc", 3);
@@ -84,11 +77,10 @@ static void work_in_child(void *argument) {
   Any *ctx = argument;
   char bytes[3] = "";
   get(ctx, 0, bytes, 3);
-  if (memcmp(bytes, "abc", 3) != 0) _exit(1);
-  if (alloc(ctx, 3) != 16) _exit(2);
+  EXPECT(memcmp(bytes, "abc", 3) == 0 && alloc(ctx, 3) == 16);
   put(ctx, 16, "def", 3);
   umem_dtor(ctx);
-  if (!umem_is_ok(ctx)) _exit(3);
+  EXPECT(umem_is_ok(ctx));
 }
 
 TEST(a_child_may_use_the_context) {
@@ -97,7 +89,7 @@ TEST(a_child_may_use_the_context) {
   open_any(&ctx, "w+");
   assert_int_equal(alloc(&ctx, 3), 0);
   put(&ctx, 0, "abc", 3);
-  assert_int_equal(in_child(work_in_child, &ctx), 0);
+  assert_true(child_run(work_in_child, &ctx));
   assert_int_equal(get(&ctx, 16, bytes, 3), umemOK);
   assert_memory_equal(bytes, "def", 3);
   close_any(&ctx);
@@ -154,8 +146,7 @@ TEST(adopted_for_writing_only) {
 /* After each failure fd is still open. */
 static void refuse(int fd, umemStatusType type, char const *text) {
   Any ctx;
-  assert_int_equal(any_adopt(&ctx, fd), type);
-  expect_failure(&ctx, type, text);
+  expect_status(&ctx, any_adopt(&ctx, fd), type, text);
   umem_dtor(&ctx);
   if (fd < 0) return;
   assert_true(fcntl(fd, F_GETFD) >= 0);
@@ -233,9 +224,8 @@ TEST(scratch_files_have_no_name_and_give_space_back) {
   close_any(&ctx);
 
   setenv("TMPDIR", "/nonexistent", 1);
-  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemIOError);
-  expect_failure(&ctx, umemIOError,
-                 "a scratch file in \"/nonexistent\": No such file or directory");
+  expect_status(&ctx, any_ctor(&ctx, NULL, "w+"), umemIOError,
+                "a scratch file in \"/nonexistent\": No such file or directory");
   setenv("TMPDIR", "", 1);
   assert_int_equal(any_ctor(&ctx, NULL, "w+b"), umemOK);
   close_any(&ctx);
@@ -273,56 +263,46 @@ static void expect_all_refuse(char const *kept) {
  * link of it first. */
 TEST(what_others_put_into_a_folder_of_all_is_not_written) {
   if (geteuid() != 0) skip();
-  Any ctx;
   char target[320];
   snprintf(target, sizeof target, "%s/target", folder);
   make_file(5);
   assert_int_equal(chown(path, stranger, stranger), 0);
-  open_any(&ctx, "r+"); /* the folder is of this user */
-  close_any(&ctx);
+  expect_opened("r+"); /* the folder is of this user */
   assert_int_equal(chmod(folder, 01777), 0);
   expect_all_refuse(path);
-  open_any(&ctx, "r");
-  close_any(&ctx);
+  expect_opened("r");
   assert_int_equal(rename(path, target), 0);
   assert_int_equal(chown(target, 0, 0), 0);
   assert_int_equal(symlink("target", path), 0);
-  open_any(&ctx, "r+"); /* a link of this user */
-  close_any(&ctx);
+  expect_opened("r+"); /* a link of this user */
   assert_int_equal(lchown(path, stranger, stranger), 0);
   expect_all_refuse(target);
   assert_int_equal(unlink(target), 0);
   expect_all_refuse(target);
   assert_int_equal(unlink(path), 0);
-  open_any(&ctx, "w+"); /* a file of this user */
-  close_any(&ctx);
-  open_any(&ctx, "r+");
-  close_any(&ctx);
+  expect_opened("w+"); /* a file of this user */
+  expect_opened("r+");
 }
 
 /* The owner of the folder could replace the file anyway, and a folder that is not sticky lets
  * everybody do so. */
 TEST(what_the_owner_of_the_folder_put_there_is_written) {
   if (geteuid() != 0) skip();
-  Any ctx;
   make_file(5);
   assert_int_equal(chown(path, stranger, stranger), 0);
   assert_int_equal(chown(folder, stranger, stranger), 0);
   assert_int_equal(chmod(folder, 01777), 0);
-  open_any(&ctx, "r+");
-  close_any(&ctx);
+  expect_opened("r+");
   assert_int_equal(chown(folder, 0, 0), 0);
   assert_int_equal(chmod(folder, 0777), 0);
-  open_any(&ctx, "r+");
-  close_any(&ctx);
+  expect_opened("r+");
 }
 
 /* A link of another user has led to the file that is open, and is gone since. */
 TEST(a_file_that_is_swapped_meanwhile_is_planted) {
   bool planted = false;
   make_file(5);
-  int fd = open(path, O_RDWR | O_CLOEXEC);
-  assert_true(fd >= 0);
+  int fd = open_path(O_RDWR);
   assert_int_equal(umem_leads_to_planted(path, fd, &planted), 0);
   assert_false(planted);
   for (int there = 0; there < 2; there++) {
@@ -340,14 +320,14 @@ TEST(a_file_that_is_swapped_meanwhile_is_planted) {
 }
 
 /* Holds a lease on the file for 100 ms after it has said so. */
-static void lease(int said) {
+static void lease(void *said) {
   struct timespec const held = {0, 100000000};
   char done = 'y';
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0 || fcntl(fd, F_SETSIG, SIGURG) || fcntl(fd, F_SETLEASE, F_WRLCK)) done = 'n';
-  if (write(said, &done, 1) != 1 || done == 'n') _exit(1);
+  EXPECT(write(*(int *)said, &done, 1) == 1 && done == 'y');
   nanosleep(&held, NULL);
-  _exit(fcntl(fd, F_SETLEASE, F_UNLCK) ? 2 : 0);
+  EXPECT(!fcntl(fd, F_SETLEASE, F_UNLCK));
 }
 
 /* O_NONBLOCK fails as long as somebody has a lease: the constructor waits until it is over. */
@@ -355,29 +335,18 @@ TEST(a_lease_is_waited_for) {
   char const *const modes[] = {"r", "r+", "a"};
   make_file(1000);
   for (int i = 0; i < 3; i++) {
-    Any ctx;
-    int ends[2], status;
+    int ends[2];
     char done = 0;
     assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) lease(ends[1]);
+    pid_t child = child_start(lease, &ends[1]);
     close(ends[1]);
     assert_int_equal(read(ends[0], &done, 1), 1);
-    if (done == 'y') {
-      open_any(&ctx, modes[i]);
-      close_any(&ctx);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
+    if (done == 'y') expect_opened(modes[i]);
+    int status = child_wait(child);
     close(ends[0]);
     if (done != 'y') skip(); /* the file system of the test has no leases */
     assert_int_equal(status, 0);
   }
 }
 
-int main(void) {
-  kind = kindFile;
-  int failed = run_cases(NULL, NULL);
-  kind = kindMMap;
-  return failed + run_cases(NULL, NULL);
-}
+int main(void) { return run_on_both(); }

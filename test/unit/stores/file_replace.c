@@ -4,7 +4,6 @@
  * npy_kill.cpp. */
 #include "file_help.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <sys/file.h>
 
@@ -63,8 +62,7 @@ static void expect_text(char const *text) {
 }
 
 static void write_text(char const *text) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  assert_true(fd >= 0);
+  int fd = open_path(O_WRONLY | O_CREAT | O_TRUNC);
   assert_int_equal(write(fd, text, strlen(text)), strlen(text));
   close(fd);
 }
@@ -162,26 +160,24 @@ TEST(only_the_owner_opens_it_before_the_commit) {
   umask(before);
 }
 
+enum { stranger = 4711 };
+
+static void replace_as_stranger(void *unused) {
+  (void)unused;
+  umemFile file;
+  EXPECT(!setgroups(0, NULL) && !setresgid(stranger, stranger, stranger) &&
+         !setresuid(stranger, stranger, stranger));
+  EXPECT(!umemFile_replace(&file, path) && !umemFile_commit(&file));
+}
+
 /* The owner of the file may not be kept, nor its group. Returns the mode of the file that replaces
  * one of this mode. */
 static mode_t mode_by_a_stranger(mode_t mode, gid_t group) {
-  enum { stranger = 4711 };
-  int status;
   write_text("older");
   assert_int_equal(chown(path, 0, group), 0);
   assert_int_equal(chmod(path, mode), 0);
   assert_int_equal(chmod(folder, 0777), 0);
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    umemFile file;
-    bool done = !setgroups(0, NULL) && !setresgid(stranger, stranger, stranger) &&
-                !setresuid(stranger, stranger, stranger) && !umemFile_replace(&file, path) &&
-                !umemFile_commit(&file);
-    _exit(!done);
-  }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_true(child_run(replace_as_stranger, NULL));
   mode_t const now = mode_of(path);
   unlink(path);
   assert_int_equal(chmod(folder, 0700), 0);

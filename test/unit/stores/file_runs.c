@@ -5,8 +5,6 @@
 
 #include "base/system.h"
 
-#include <errno.h>
-#include <sys/mman.h>
 #include "wrap.h"
 
 /* ---- what the library writes ---- */
@@ -44,8 +42,7 @@ WRAPPED(ssize_t, pwrite64, (int fd, void const *bytes, size_t size, off_t offset
 /* ---- fills ---- */
 
 /* Each piece ends at a multiple of 2 MiB, where a large page of the page cache does. */
-static void fills_come_in_large_pages(void **state) {
-  (void)state;
+TEST(fills_come_in_large_pages) {
   Any ctx;
   open_any(&ctx, "w+");
   uint64_t offset = alloc(&ctx, 9 * MiB);
@@ -68,8 +65,7 @@ static void fills_come_in_large_pages(void **state) {
 
 /* ---- all distances ---- */
 
-static void runs_at_all_distances(void **state) {
-  (void)state;
+TEST(runs_at_all_distances) {
   Any ctx;
   size_t const sizes[] = {2047, 2048, 5000, 300000, 600001};
   unsigned char *memory = malloc(600001 + 8192);
@@ -96,8 +92,7 @@ static void runs_at_all_distances(void **state) {
 
 /* Where the destination begins 1 to 31 bytes after the source, modulo a page, they come in pieces
  * by another place. */
-static void runs_at_slow_distances(void **state) {
-  (void)state;
+TEST(runs_at_slow_distances) {
   Any ctx;
   unsigned char *page = NULL;
   assert_int_equal(posix_memalign((void **)&page, 4096, MiB), 0);
@@ -120,154 +115,130 @@ static void runs_at_slow_distances(void **state) {
 
 /* ---- between files ---- */
 
-typedef struct Pair {
+static struct {
   Any from, to;
   uint64_t src, dst;
   char to_path[310];
-} Pair;
+  Kind to_kind;
+} pair;
 
 enum { room = 5 << 20 };
 
-/* Two files of room bytes, the first with the pattern, of which the second is of the other kind if
- * crosses. */
-static void open_pair(Pair *pair, bool crosses) {
+static uintptr_t dst_of(uint64_t offset) {
   Kind mine = kind;
-  make_file(room);
-  open_any(&pair->from, "r+");
-  assert_true((pair->src = alloc(&pair->from, room)) != none);
-  snprintf(pair->to_path, sizeof pair->to_path, "%s.to", path);
-  unlink(pair->to_path);
-  if (crosses) kind = kind == kindFile ? kindMMap : kindFile;
-  assert_int_equal(any_ctor(&pair->to, pair->to_path, "w+"), umemOK);
-  assert_true((pair->dst = alloc(&pair->to, room)) != none);
-  kind = mine;
-  write_count = 0;
-}
-
-static void close_pair(Pair *pair) {
-  close_any(&pair->from);
-  umem_dtor(&pair->to);
-  unlink(pair->to_path);
-}
-
-static uintptr_t dst_of(Pair *pair, bool crosses) {
-  Kind mine = kind;
-  if (crosses) kind = kind == kindFile ? kindMMap : kindFile;
-  uintptr_t adr = at(&pair->to, pair->dst);
+  kind = pair.to_kind;
+  uintptr_t adr = at(&pair.to, pair.dst) + offset;
   kind = mine;
   return adr;
 }
 
-static umemStatusType copy_run(Pair *pair, bool crosses, uint64_t from, uint64_t to, size_t n) {
-  return umem_copy_to(&pair->from, at(&pair->from, pair->src) + from, &pair->to,
-                      dst_of(pair, crosses) + to, n);
+/* Two files of room bytes, the first with the pattern, of which the second is of the other kind if
+ * crosses. */
+static void open_pair(bool crosses) {
+  Kind mine = kind;
+  make_file(room);
+  open_any(&pair.from, "r+");
+  assert_true((pair.src = alloc(&pair.from, room)) != none);
+  snprintf(pair.to_path, sizeof pair.to_path, "%s.to", path);
+  unlink(pair.to_path);
+  pair.to_kind = crosses ? (kind == kindFile ? kindMMap : kindFile) : kind;
+  kind = pair.to_kind;
+  assert_int_equal(any_ctor(&pair.to, pair.to_path, "w+"), umemOK);
+  assert_true((pair.dst = alloc(&pair.to, room)) != none);
+  kind = mine;
+  write_count = 0;
+}
+
+static void close_pair(void) {
+  close_any(&pair.from);
+  umem_dtor(&pair.to);
+  unlink(pair.to_path);
+}
+
+static int set_up_pair(void **state) {
+  int result = set_up(state);
+  if (!result) open_pair(false);
+  return result;
+}
+
+static int tear_down_pair(void **state) {
+  close_pair();
+  return tear_down(state);
+}
+
+#define PAIR_TEST(name) TEST_CASE_WITH(name, set_up_pair, tear_down_pair)
+
+static umemStatusType copy_run(uint64_t from, uint64_t to, size_t n) {
+  return umem_copy_to(&pair.from, at(&pair.from, pair.src) + from, &pair.to, dst_of(to), n);
 }
 
 /* The other file has n bytes of the pattern from `from` on at `to`. */
-static void check_run(Pair *pair, uint64_t from, uint64_t to, size_t n) {
+static void check_run(uint64_t from, uint64_t to, size_t n) {
   unsigned char *bytes = malloc(n);
-  int fd = open(pair->to_path, O_RDONLY);
+  int fd = open(pair.to_path, O_RDONLY);
   assert_true(bytes && fd >= 0);
-  assert_int_equal(pread(fd, bytes, n, (off_t)(pair->dst + to)), n);
+  assert_int_equal(pread(fd, bytes, n, (off_t)(pair.dst + to)), n);
   close(fd);
   for (size_t i = 0; i < n; i++)
-    if (bytes[i] != pattern(pair->src + from + i)) fail_msg("byte %zu of %zu is wrong", i, n);
+    if (bytes[i] != pattern(pair.src + from + i)) fail_msg("byte %zu of %zu is wrong", i, n);
   free(bytes);
 }
 
-static void a_run_between_files_is_one_call(void **state) {
-  (void)state;
+TEST(a_run_between_files_is_one_call) {
   size_t const sizes[] = {32 * KiB, 81608, MiB, 4 * MiB};
-  for (int crosses = 0; crosses < 2; crosses++) {
-    Pair pair;
-    open_pair(&pair, crosses);
+  for (int k = 0; k < 2; k++) {
+    open_pair(k);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       write_count = 0;
-      assert_int_equal(copy_run(&pair, crosses, 100, 4000, sizes[i]), umemOK);
+      assert_int_equal(copy_run(100, 4000, sizes[i]), umemOK);
       assert_int_equal(write_count, 1);
       assert_int_equal(writes[0].size, sizes[i]);
-      check_run(&pair, 100, 4000, sizes[i]);
+      check_run(100, 4000, sizes[i]);
     }
-    close_pair(&pair);
+    close_pair();
   }
 }
 
-/* Bytes of the file at path that this process maps. */
-static size_t mapped_bytes(void) {
-  char line[600];
-  size_t sum = 0;
-  FILE *maps = fopen("/proc/self/maps", "r");
-  assert_non_null(maps);
-  while (fgets(line, sizeof line, maps)) {
-    unsigned long first, end;
-    char *name = strstr(line, path);
-    bool same = name && name[strlen(path)] == '\n';
-    if (same && sscanf(line, "%lx-%lx", &first, &end) == 2) sum += end - first;
-  }
-  fclose(maps);
-  return sum;
-}
-
-static void the_mapping_can_go_afterwards(void **state) {
-  (void)state;
-  Pair pair;
-  open_pair(&pair, false);
+PAIR_TEST(the_mapping_can_go_afterwards) {
   size_t before = mapped_bytes();
-  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
+  assert_int_equal(copy_run(0, 0, MiB), umemOK);
   umem_trim(&pair.from, 0);
   assert_int_equal(mapped_bytes(), before);
-  close_pair(&pair);
 }
 
 /* Too short, too long, or at a distance at which processors copy slowly. */
-static void other_runs_take_a_buffer(void **state) {
-  (void)state;
+PAIR_TEST(other_runs_take_a_buffer) {
   struct {
     uint64_t from, to;
     size_t n;
   } const runs[] = {{0, 0, 32 * KiB - 1}, {0, 0, 4 * MiB + 1}, {0, 16, MiB}};
-  Pair pair;
-  open_pair(&pair, false);
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
     write_count = 0;
-    assert_int_equal(copy_run(&pair, false, runs[i].from, runs[i].to, runs[i].n), umemOK);
+    assert_int_equal(copy_run(runs[i].from, runs[i].to, runs[i].n), umemOK);
     assert_true(write_count > 1 || runs[i].n < 32 * KiB);
-    check_run(&pair, runs[i].from, runs[i].to, runs[i].n);
+    check_run(runs[i].from, runs[i].to, runs[i].n);
   }
-  close_pair(&pair);
 }
 
-static void bytes_outside_of_the_block_stay(void **state) {
-  (void)state;
-  Pair pair;
-  open_pair(&pair, false);
-  assert_int_equal(copy_run(&pair, false, 0, room - 64 * KiB + 4096, 64 * KiB), umemIndexError);
+PAIR_TEST(bytes_outside_of_the_block_stay) {
+  assert_int_equal(copy_run(0, room - 64 * KiB + 4096, 64 * KiB), umemIndexError);
   assert_int_equal(write_count, 0);
   umem_clear_status(&pair.to);
   umem_clear_status(&pair.from);
   umem_thread_clear();
-  close_pair(&pair);
 }
 
-static void a_source_that_is_cut_is_reported(void **state) {
-  (void)state;
-  Pair pair;
-  open_pair(&pair, false);
-  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
+PAIR_TEST(a_source_that_is_cut_is_reported) {
+  assert_int_equal(copy_run(0, 0, MiB), umemOK);
   assert_int_equal(truncate(path, 100 * 1000), 0);
-  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemIOError);
-  expect_failure(&pair.from, umemIOError, "was truncated by another process");
+  expect_status(&pair.from, copy_run(0, 0, MiB), umemIOError, "was truncated by another process");
   umem_clear_status(&pair.to);
-  close_pair(&pair);
 }
 
 /* The one call fails; so does the next way, which says why. */
-static void a_write_that_fails_is_reported(void **state) {
-  (void)state;
-  Pair pair;
-  open_pair(&pair, false);
+PAIR_TEST(a_write_that_fails_is_reported) {
   error_of_write = ENOSPC;
-  umemStatusType status = copy_run(&pair, false, 0, 0, MiB);
+  umemStatusType status = copy_run(0, 0, MiB);
   error_of_write = 0;
   assert_int_equal(status, umemIOError);
   assert_int_equal(write_count, 2);
@@ -275,64 +246,36 @@ static void a_write_that_fails_is_reported(void **state) {
   umem_clear_status(&pair.from);
   umem_clear_status(&pair.to);
   umem_thread_clear();
-  assert_int_equal(copy_run(&pair, false, 0, 0, MiB), umemOK);
-  check_run(&pair, 0, 0, MiB);
-  close_pair(&pair);
+  assert_int_equal(copy_run(0, 0, MiB), umemOK);
+  check_run(0, 0, MiB);
 }
 
 /* The rest goes through a buffer. */
-static void a_short_write_goes_on_where_it_ended(void **state) {
-  (void)state;
-  Pair pair;
-  open_pair(&pair, false);
+PAIR_TEST(a_short_write_goes_on_where_it_ended) {
   write_count = 0;
   first_writes = 100000;
-  umemStatusType status = copy_run(&pair, false, 0, 0, MiB);
+  umemStatusType status = copy_run(0, 0, MiB);
   first_writes = 0;
   assert_int_equal(status, umemOK);
   assert_true(write_count >= 2 && writes[1].offset == writes[0].offset + 100000);
-  check_run(&pair, 0, 0, MiB);
-  close_pair(&pair);
+  check_run(0, 0, MiB);
 }
 
 /* Around the page cache there is no mapping. */
-static void direct_files_take_a_buffer(void **state) {
-  (void)state;
-  Pair pair;
-  open_pair(&pair, false);
+PAIR_TEST(direct_files_take_a_buffer) {
   umem_dtor(&pair.to);
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.direct = umemDirectOn;
   if (any_ctor_with(&pair.to, pair.to_path, "w+", &options) != umemOK) {
     umem_thread_clear();
-    close_any(&pair.from);
+    umem_clear_status(&pair.to);
     skip();
   }
   assert_true((pair.dst = alloc(&pair.to, room)) != none);
   write_count = 0;
-  assert_int_equal(copy_run(&pair, false, 0, 0, 4 * MiB), umemOK);
+  assert_int_equal(copy_run(0, 0, 4 * MiB), umemOK);
   assert_true(write_count > 1);
-  check_run(&pair, 0, 0, 4 * MiB);
-  close_pair(&pair);
+  check_run(0, 0, 4 * MiB);
 }
 
-int main(void) {
-  struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(fills_come_in_large_pages, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(runs_at_all_distances, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(runs_at_slow_distances, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_run_between_files_is_one_call, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(other_runs_take_a_buffer, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(bytes_outside_of_the_block_stay, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_source_that_is_cut_is_reported, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_write_that_fails_is_reported, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_short_write_goes_on_where_it_ended, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(direct_files_take_a_buffer, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(the_mapping_can_go_afterwards, set_up, tear_down),
-  };
-  kind = kindFile;
-  int failed = cmocka_run_group_tests_name("runs of File", tests, NULL, NULL);
-  kind = kindMMap;
-  failed += cmocka_run_group_tests_name("runs of MMap", tests, NULL, NULL);
-  return failed;
-}
+int main(void) { return run_on_both(); }

@@ -2,8 +2,6 @@
  * file_space.c, file_reserve.c and file_io.c. */
 #include "file_help.h"
 
-#include <errno.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 /* ---- the pointers ---- */
@@ -83,12 +81,10 @@ TEST(pointers_that_are_not_its_own_are_refused) {
   umemHost host;
   umemHost_ctor(&host);
   char byte = 1;
-  assert_int_equal(umem_copy_to(&ctx, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
-                   umemIndexError);
-  expect_failure(&ctx, umemIndexError, "is not in the mapping of ");
-  assert_int_equal(umem_copy_from(&ctx, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
-                   umemIndexError);
-  expect_failure(&ctx, umemIndexError, "is not in the mapping of ");
+  expect_status(&ctx, umem_copy_to(&ctx, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
+                umemIndexError, "is not in the mapping of ");
+  expect_status(&ctx, umem_copy_from(&ctx, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
+                umemIndexError, "is not in the mapping of ");
   assert_string_equal(foreign, "abc");
   close_any(&ctx);
 }
@@ -169,48 +165,47 @@ TEST(the_mapping_ends_with_the_context) {
 static uint64_t address_space_in_use(void) {
   unsigned long pages = 0;
   FILE *file = fopen("/proc/self/statm", "r");
-  if (!file || fscanf(file, "%lu", &pages) != 1) _exit(10);
+  EXPECT(file && fscanf(file, "%lu", &pages) == 1);
   fclose(file);
   return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void limit_address_space(uint64_t more) {
   uint64_t limit = address_space_in_use() + more;
-  if (setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}) != 0) _exit(11);
+  EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}) == 0);
 }
 
-/* Exits with the number of the line that went wrong, from 20 on. */
 static void work_in_200_MiB(void *unused) {
   (void)unused;
   Any ctx;
   limit_address_space(200 * MiB);
-  if (any_ctor(&ctx, path, "w+") != umemOK) _exit(20);
-  if (alloc(&ctx, 1 * MiB) != 0) _exit(21);
+  EXPECT(any_ctor(&ctx, path, "w+") == umemOK);
+  EXPECT(alloc(&ctx, 1 * MiB) == 0);
   *(char *)at(&ctx, MiB - 1) = 1;
-  if (alloc(&ctx, 200 * MiB) != none) _exit(22);
-  if (umem_get_status(&ctx) != umemMemoryError) _exit(23);
-  if (!strstr(umem_get_message(&ctx), "bytes of address space that the mapping has")) _exit(24);
-  if (length_of(path) != MiB) _exit(25);
+  EXPECT(alloc(&ctx, 200 * MiB) == none);
+  EXPECT(umem_get_status(&ctx) == umemMemoryError);
+  EXPECT(strstr(umem_get_message(&ctx), "bytes of address space that the mapping has"));
+  EXPECT(length_of(path) == MiB);
   umem_clear_status(&ctx);
-  if (alloc(&ctx, MiB) != MiB) _exit(26);
+  EXPECT(alloc(&ctx, MiB) == MiB);
   umem_dtor(&ctx);
-  if (!umem_is_ok(&ctx)) _exit(27);
+  EXPECT(umem_is_ok(&ctx));
 }
 
 static void too_long_for_200_MiB(void *unused) {
   (void)unused;
   Any ctx;
   limit_address_space(200 * MiB);
-  if (any_ctor(&ctx, path, "r+") != umemMemoryError) _exit(30);
-  if (!strstr(umem_get_message(&ctx), "cannot map \"")) _exit(31);
-  if (!strstr(umem_get_message(&ctx), "Cannot allocate memory")) _exit(32);
-  if (alloc(&ctx, 1) != none) _exit(33);
+  EXPECT(any_ctor(&ctx, path, "r+") == umemMemoryError);
+  EXPECT(strstr(umem_get_message(&ctx), "cannot map \""));
+  EXPECT(strstr(umem_get_message(&ctx), "Cannot allocate memory"));
+  EXPECT(alloc(&ctx, 1) == none);
 }
 
 TEST(little_address_space_is_halved_for) {
-  assert_int_equal(in_child(work_in_200_MiB, NULL), 0);
+  assert_true(child_run(work_in_200_MiB, NULL));
   assert_int_equal(truncate(path, GiB), 0);
-  assert_int_equal(in_child(too_long_for_200_MiB, NULL), 0);
+  assert_true(child_run(too_long_for_200_MiB, NULL));
   assert_int_equal(length_of(path), GiB);
 }
 
@@ -234,16 +229,16 @@ static void align_in_200_MiB(void *unused) {
   (void)unused;
   Any ctx;
   limit_address_space(200 * MiB);
-  if (any_ctor(&ctx, path, "w+") != umemOK) _exit(20);
+  EXPECT(any_ctor(&ctx, path, "w+") == umemOK);
   uintptr_t adr = umem_aligned_alloc(&ctx, 64 * KiB, 1);
-  if (!adr || adr % (64 * KiB)) _exit(21);
-  if (umem_aligned_alloc(&ctx, 128 * KiB, 1)) _exit(22);
-  if (!strstr(umem_get_message(&ctx), "is mapped at a multiple of 65536")) _exit(23);
+  EXPECT(adr && adr % (64 * KiB) == 0);
+  EXPECT(!umem_aligned_alloc(&ctx, 128 * KiB, 1));
+  EXPECT(strstr(umem_get_message(&ctx), "is mapped at a multiple of 65536"));
   umem_dtor(&ctx);
 }
 
 TEST(little_address_space_aligns_less) {
-  for (int i = 0; i < 16; i++) assert_int_equal(in_child(align_in_200_MiB, NULL), 0);
+  for (int i = 0; i < 16; i++) assert_true(child_run(align_in_200_MiB, NULL));
 }
 
 int main(void) {

@@ -3,9 +3,6 @@
  * is used where the test may make one. */
 #include "file_help.h"
 
-#include <errno.h>
-#include <sys/mman.h>
-
 #include "unit/system_files.h"
 
 /* ---- a machine with 48 MiB left ---- */
@@ -186,38 +183,34 @@ static bool make_group(void) {
   return false;
 }
 
-enum { not_permitted = 77 };
-
-static int fill_group(void) {
-  if (!write_group("cgroup.procs", "0")) return not_permitted;
+static void fill_group(void *unused) {
+  (void)unused;
+  if (!write_group("cgroup.procs", "0")) _exit(child_not_permitted);
   umemHost host;
   umemPool pool;
   umemHost_ctor(&host);
-  if (umemPool_ctor(&pool, &host, NULL) != umemOK) return 1;
-  if (umem_alloc(&host, 256 * MiB) || umem_thread_status() != umemMemoryError) return 2;
-  if (umem_calloc(&pool, 256, MiB) || umem_thread_status() != umemMemoryError) return 3;
+  EXPECT(umemPool_ctor(&pool, &host, NULL) == umemOK);
+  EXPECT(!umem_alloc(&host, 256 * MiB) && umem_thread_status() == umemMemoryError);
+  EXPECT(!umem_calloc(&pool, 256, MiB) && umem_thread_status() == umemMemoryError);
   kind = kindFile;
   Any file;
-  if (any_adopt(&file, memfd_create("umem-test", MFD_CLOEXEC)) != umemOK) return 4;
-  if (umem_calloc(&file, 256, MiB) != umem_null(&file)) return 5;
+  EXPECT(any_adopt(&file, memfd_create("umem-test", MFD_CLOEXEC)) == umemOK);
+  EXPECT(umem_calloc(&file, 256, MiB) == umem_null(&file));
   uintptr_t adr = umem_calloc(&pool, 64, MiB);
-  if (!adr) return 6;
+  EXPECT(adr);
   memset((void *)adr, 1, 64 * MiB);
-  if (umem_alloc(&file, 96 * MiB) != umem_null(&file)) return 7;
-  return umem_alloc(&file, 16 * MiB) == umem_null(&file) ? 8 : 0;
+  EXPECT(umem_alloc(&file, 96 * MiB) == umem_null(&file));
+  EXPECT(umem_alloc(&file, 16 * MiB) != umem_null(&file));
 }
 
 TEST_CASE(a_group_of_the_kernel) {
-  int status = 0;
   if (!make_group()) {
     print_message("without a control group: it cannot be made here\n");
     skip();
   }
-  pid_t child = fork();
-  if (!child) _exit(fill_group());
-  assert_int_equal(waitpid(child, &status, 0), child);
+  int status = child_wait(child_start(fill_group, NULL));
   assert_int_equal(rmdir(group), 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == not_permitted) skip();
+  if (status == child_not_permitted) skip();
   assert_int_equal(status, 0);
 }
 

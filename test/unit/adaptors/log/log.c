@@ -262,16 +262,14 @@ LOG_TEST(a_file_is_shared_and_then_begun_anew) {
 
 static void expect_refusal(umemStatusType type, char const *text) {
   umemLog log;
-  assert_int_equal(umemLog_ctor(&log, &host, &options), type);
-  expect_failure(&log, type, text);
+  expect_status(&log, umemLog_ctor(&log, &host, &options), type, text);
   assert_int_equal(umemLog_number(&log), 0);
   umem_thread_clear();
 }
 
 LOG_TEST(bad_options_are_refused) {
   umemLog log;
-  assert_int_equal(umemLog_ctor(&log, &host, NULL), umemValueError);
-  expect_failure(&log, umemValueError, "the options are NULL");
+  expect_status(&log, umemLog_ctor(&log, &host, NULL), umemValueError, "the options are NULL");
   options.size = 7;
   expect_refusal(umemValueError, "the size in the umemLogOptions is 7, too small");
   options.size = sizeof options.size;
