@@ -7,6 +7,7 @@ enum { block_size = 4096, per_chunk = 8, chunk_size = per_chunk * block_size };
 static umemLimit limit;
 static umemRetry retry;
 static unsigned calls; /* of the callback; atomic */
+static umemFixedOptions const defaults = UMEM_FIXED_OPTIONS_INIT;
 
 /* A umemFixed over a umemRetry: callback is called when less than bytes are left. */
 static void build(umemRetryCallback *callback, size_t bytes, umemFixedOptions options) {
@@ -25,18 +26,23 @@ static void take_down(void) {
   end(&limit);
 }
 
+/* A function of the program that umemRetry calls. */
+#define UNUSED __attribute__((unused))
+#define CALLBACK(name)                                                                             \
+  static bool name(void *user UNUSED, void *ctx UNUSED, size_t nbytes UNUSED,                      \
+                   size_t alignment UNUSED, unsigned attempt UNUSED)
+
 static unsigned next_call(void) { return __atomic_add_fetch(&calls, 1, __ATOMIC_ACQ_REL); }
 
 /* ---- functions of the program that use it ---- */
 
-static bool trim_it(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment;
+CALLBACK(trim_it) {
   next_call();
   return umem_trim(&fixed, 0) == umemOK && stats_of(&fixed).chunks == 1 && attempt < 3;
 }
 
 FIXED_TEST(a_callback_may_trim_it) {
-  build(trim_it, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
+  build(trim_it, chunk_size, defaults);
   uintptr_t adr[per_chunk];
   for (int i = 0; i < per_chunk; i++) assert_true((adr[i] = umem_alloc(&fixed, 1)));
   expect_no_block(&fixed, umem_alloc(&fixed, 1), umemMemoryError, "umem_alloc: no room for");
@@ -49,8 +55,7 @@ FIXED_TEST(a_callback_may_trim_it) {
 static uintptr_t spare;
 
 /* Gives a block back, and does not ask again. */
-static bool free_one(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+CALLBACK(free_one) {
   if (spare) umem_free(&fixed, spare);
   spare = 0;
   return false;
@@ -58,7 +63,7 @@ static bool free_one(void *user, void *ctx, size_t nbytes, size_t alignment, uns
 
 FIXED_TEST(a_block_that_a_callback_frees_is_given_out) {
   uintptr_t adr[per_chunk], first;
-  build(free_one, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
+  build(free_one, chunk_size, defaults);
   for (int i = 0; i < per_chunk; i++) assert_true((adr[i] = umem_alloc(&fixed, 1)));
   spare = first = adr[3];
   assert_true(umem_alloc(&fixed, 1) == first);
@@ -69,8 +74,7 @@ FIXED_TEST(a_block_that_a_callback_frees_is_given_out) {
 static uintptr_t inner;
 
 /* Asks for a block within a request for one. */
-static bool allocate(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment;
+CALLBACK(allocate) {
   if (next_call() == 1) {
     umem_free(&limit, spare);
     inner = umem_alloc(&fixed, 1);
@@ -127,24 +131,17 @@ static bool works_in_child(void) {
 static void *fork_one(void *unused) {
   pid_t child = fork();
   if (child == 0) _exit(works_in_child() ? 0 : 1);
-  if (child < 0 || waitpid(child, &child_status, 0) != child) abort();
+  child_status = status_of(child);
   return unused;
 }
 
-static void in_another_thread(void *(*work)(void *)) {
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, work, NULL) || pthread_join(thread, NULL)) abort();
-}
-
 /* One thread is let in to wait, and another one to do what needs no chunk. */
-static bool let_others_in(void *user, void *ctx, size_t nbytes, size_t alignment,
-                          unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+CALLBACK(let_others_in) {
   if (next_call() > 1) return false;
-  if (pthread_create(&taker, NULL, take_one, NULL)) abort();
+  taker = start_thread(take_one, NULL);
   pthread_barrier_wait(&barrier);
   for (int i = 0; i < 100; i++) sched_yield();
-  in_another_thread(fork_one);
+  join_thread(start_thread(fork_one, NULL));
   umem_free(&limit, spare);
   return true;
 }
@@ -154,24 +151,22 @@ FIXED_TEST(others_wait_for_the_chunk) {
   umemFixedOptions options = {sizeof options, 0, 0, 0, chunk_size};
   assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
   for (int i = 0; i < (setting_small() ? 3 : 30); i++) {
-    void *theirs;
     build(let_others_in, chunk_size, options);
     spare = umem_alloc(&limit, chunk_size);
     uintptr_t mine = umem_alloc(&fixed, 1);
-    assert_int_equal(pthread_join(taker, &theirs), 0);
-    assert_true(mine && theirs && mine != (uintptr_t)theirs);
+    uintptr_t theirs = (uintptr_t)join_thread(taker);
+    assert_true(mine && theirs && mine != theirs);
     assert_int_equal(calls, 1);
     assert_int_equal(child_status, 0);
     umem_free(&fixed, mine);
-    umem_free(&fixed, (uintptr_t)theirs);
+    umem_free(&fixed, theirs);
     take_down();
   }
   pthread_barrier_destroy(&barrier);
 }
 
-static bool let_one_free(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
-  if (next_call() == 1) in_another_thread(free_and_look);
+CALLBACK(let_one_free) {
+  if (next_call() == 1) join_thread(start_thread(free_and_look, NULL));
   return false;
 }
 
@@ -200,9 +195,7 @@ typedef struct Half {
   unsigned calls; /* atomic */
 } Half;
 
-static bool ask_the_other(void *user, void *ctx, size_t nbytes, size_t alignment,
-                          unsigned attempt) {
-  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+CALLBACK(ask_the_other) {
   Half *half = user;
   if (__atomic_fetch_add(&half->calls, 1, __ATOMIC_ACQ_REL)) return false;
   pthread_barrier_wait(&barrier); /* both ask their upstream now */
@@ -238,14 +231,13 @@ static void close_half(Half *half) {
  * wait. */
 TEST(callbacks_may_use_each_others_blocks) {
   Half older, younger;
-  pthread_t thread;
   assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
   open_half(&older, &younger);
   open_half(&younger, &older);
   alarm(60); /* for a deadlock */
-  assert_int_equal(pthread_create(&thread, NULL, use_half, &younger), 0);
+  pthread_t thread = start_thread(use_half, &younger);
   use_half(&older);
-  assert_int_equal(pthread_join(thread, NULL), 0);
+  join_thread(thread);
   alarm(0);
   close_half(&younger);
   close_half(&older);
@@ -255,18 +247,17 @@ TEST(callbacks_may_use_each_others_blocks) {
 
 /* ---- fork by the callback itself ---- */
 
-static bool fork_here(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+CALLBACK(fork_here) {
   if (next_call() > 1) return false;
   pid_t child = fork();
-  if (child < 0 || (child && waitpid(child, &child_status, 0) != child)) abort();
   in_child = child == 0;
+  if (!in_child) child_status = status_of(child);
   umem_free(&limit, spare);
   return true;
 }
 
 FIXED_TEST(a_callback_may_fork) {
-  build(fork_here, chunk_size, (umemFixedOptions)UMEM_FIXED_OPTIONS_INIT);
+  build(fork_here, chunk_size, defaults);
   spare = umem_alloc(&limit, chunk_size);
   uintptr_t adr = umem_alloc(&fixed, 1), other = umem_alloc(&fixed, 1);
   umem_free(&fixed, adr);

@@ -2,8 +2,6 @@
  * once, trims meanwhile, and fork. */
 #include "fixed_help.h"
 
-static umemFixed shared;
-
 enum { block_size = 48, box_count = 32 };
 static uintptr_t boxes[box_count]; /* atomic */
 
@@ -11,7 +9,7 @@ static int rounds(void) { return setting_small() ? 3000 : 50000; }
 
 /* A block is filled with one byte, which its first byte shows. */
 static uintptr_t new_filled(uint64_t *random) {
-  uintptr_t adr = umem_alloc(&shared, block_size);
+  uintptr_t adr = umem_alloc(&fixed, block_size);
   if (adr) memset((void *)adr, (int)below(random, 256), block_size);
   return adr;
 }
@@ -20,7 +18,7 @@ static void free_filled(uintptr_t adr) {
   unsigned char const *bytes = (unsigned char const *)adr;
   for (size_t i = 1; i < block_size; i++)
     if (bytes[i] != bytes[0]) abort(); /* somebody else has the block too */
-  umem_free(&shared, adr);
+  umem_free(&fixed, adr);
 }
 
 /* Each exchanges new blocks for those in random boxes, which any thread may have put there. */
@@ -31,8 +29,8 @@ static void *exchange(void *number) {
     uintptr_t theirs =
         __atomic_exchange_n(&boxes[below(&random, box_count)], mine, __ATOMIC_ACQ_REL);
     if (theirs) free_filled(theirs);
-    if (i % 256 == 0) umem_trim(&shared, below(&random, 2) * 4096);
-    if (i % 64 == 0) stats_of(&shared);
+    if (i % 256 == 0) umem_trim(&fixed, below(&random, 2) * 4096);
+    if (i % 64 == 0) stats_of(&fixed);
   }
   return number;
 }
@@ -45,37 +43,34 @@ static void empty_boxes(void) {
 }
 
 static void expect_nothing_left(void) {
-  assert_int_equal(stats_of(&shared).blocks, 0);
-  assert_ok(umem_trim(&shared, 0));
-  assert_int_equal(stats_of(&shared).reserved, 0);
+  assert_int_equal(stats_of(&fixed).blocks, 0);
+  assert_ok(umem_trim(&fixed, 0));
+  assert_int_equal(stats_of(&fixed).reserved, 0);
 }
 
 /* Of small chunks, so that they come and go. */
-static umemFixedOptions small_chunks(size_t maximum) {
-  return (umemFixedOptions){sizeof(umemFixedOptions), 16, 0, 8 * block_size, maximum};
+static void open_small_chunks(size_t maximum) {
+  umemFixedOptions options = {sizeof options, 16, 0, 8 * block_size, maximum};
+  assert_ok(umemFixed_ctor(&fixed, &host, block_size, &options));
 }
 
-TEST(blocks_pass_between_threads) {
-  umemFixedOptions options = small_chunks(0);
-  assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
+FIXED_TEST(blocks_pass_between_threads) {
+  open_small_chunks(0);
   in_threads(exchange);
-  assert_true(umem_is_ok(&shared));
+  assert_true(umem_is_ok(&fixed));
   empty_boxes();
   expect_nothing_left();
-  end(&shared);
 }
 
 /* With so few blocks that they run out again and again. */
-TEST(threads_run_out_of_blocks) {
-  umemFixedOptions options = small_chunks(20 * block_size);
-  assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
+FIXED_TEST(threads_run_out_of_blocks) {
+  open_small_chunks(20 * block_size);
   in_threads(exchange);
-  assert_int_equal(umem_get_status(&shared), umemMemoryError);
-  umem_clear_status(&shared);
+  assert_int_equal(umem_get_status(&fixed), umemMemoryError);
+  umem_clear_status(&fixed);
   empty_boxes();
-  assert_true(stats_of(&shared).reserved_peak <= 20 * block_size);
+  assert_true(stats_of(&fixed).reserved_peak <= 20 * block_size);
   expect_nothing_left();
-  end(&shared);
 }
 
 /* ---- the same few blocks, again and again ---- */
@@ -91,7 +86,7 @@ static bool enter(uintptr_t adr) {
 
 static void leave(uintptr_t adr) {
   __atomic_store_n(&taken[(adr - lowest) / block_size], 0, __ATOMIC_RELEASE);
-  umem_free(&shared, adr);
+  umem_free(&fixed, adr);
 }
 
 /* The first one comes back on top, where another thread has seen it, but over another block: that
@@ -100,7 +95,7 @@ static void *take_and_return(void *number) {
   for (int i = 0; i < 8 * rounds(); i++) {
     uintptr_t adr[at_once];
     for (int k = 0; k < at_once; k++) {
-      adr[k] = umem_alloc(&shared, 1);
+      adr[k] = umem_alloc(&fixed, 1);
       if (!adr[k] || !enter(adr[k])) abort();
     }
     for (int k = 0; k < at_once; k++) leave(adr[k]);
@@ -108,16 +103,15 @@ static void *take_and_return(void *number) {
   return number;
 }
 
-TEST(nobody_is_given_what_another_has) {
+FIXED_TEST(nobody_is_given_what_another_has) {
   umemFixedOptions options = {sizeof options, 16, few * block_size, few * block_size,
                               few * block_size};
-  assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
-  lowest = umem_alloc(&shared, 1); /* of the one chunk */
-  umem_free(&shared, lowest);
+  assert_ok(umemFixed_ctor(&fixed, &host, block_size, &options));
+  lowest = umem_alloc(&fixed, 1); /* of the one chunk */
+  umem_free(&fixed, lowest);
   in_threads(take_and_return);
-  assert_true(umem_is_ok(&shared));
+  assert_true(umem_is_ok(&fixed));
   expect_nothing_left();
-  end(&shared);
 }
 
 /* ---- second frees at once ---- */
@@ -128,10 +122,10 @@ static pthread_barrier_t barrier;
 
 static void *free_at_once(void *number) {
   for (int i = 0; i < (setting_small() ? 100 : 5000); i++) {
-    if (!number) contested = umem_alloc(&shared, 1);
+    if (!number) contested = umem_alloc(&fixed, 1);
     pthread_barrier_wait(&barrier);
     uint64_t before = umem_thread_failures();
-    umem_free(&shared, contested);
+    umem_free(&fixed, contested);
     if (umem_thread_failures() != before) __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
     pthread_barrier_wait(&barrier);
     if (!number && __atomic_exchange_n(&refused, 0, __ATOMIC_RELAXED) != worker_count - 1) abort();
@@ -139,14 +133,13 @@ static void *free_at_once(void *number) {
   return number;
 }
 
-TEST(one_of_many_frees_succeeds) {
+FIXED_TEST(one_of_many_frees_succeeds) {
   assert_int_equal(pthread_barrier_init(&barrier, NULL, worker_count), 0);
-  assert_ok(umemFixed_ctor(&shared, &host, block_size, NULL));
+  assert_ok(umemFixed_ctor(&fixed, &host, block_size, NULL));
   in_threads(free_at_once);
-  assert_int_equal(umem_get_status(&shared), umemValueError);
-  umem_clear_status(&shared);
+  assert_int_equal(umem_get_status(&fixed), umemValueError);
+  umem_clear_status(&fixed);
   expect_nothing_left();
-  end(&shared);
   pthread_barrier_destroy(&barrier);
 }
 
@@ -161,28 +154,25 @@ static void *free_wrongly(void *number) {
   while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
     umemAttempt attempt;
     umemAttempt_begin(&attempt);
-    umem_free(&shared, adr + 1 + below(&random, block_size - 1));
+    umem_free(&fixed, adr + 1 + below(&random, block_size - 1));
     umemAttempt_end(&attempt);
     if (!umemAttempt_failed(&attempt)) abort();
   }
   return NULL;
 }
 
-TEST(wrong_frees_meet_trims) {
-  pthread_t thread;
-  umemFixedOptions options = small_chunks(0);
-  assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
-  uintptr_t adr = umem_alloc(&shared, 1);
-  umem_free(&shared, adr);
+FIXED_TEST(wrong_frees_meet_trims) {
+  open_small_chunks(0);
+  uintptr_t adr = umem_alloc(&fixed, 1);
+  umem_free(&fixed, adr);
   stop = false;
-  assert_int_equal(pthread_create(&thread, NULL, free_wrongly, (void *)adr), 0);
+  pthread_t thread = start_thread(free_wrongly, (void *)adr);
   in_threads(exchange);
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-  pthread_join(thread, NULL);
-  assert_true(umem_is_ok(&shared));
+  join_thread(thread);
+  assert_true(umem_is_ok(&fixed));
   empty_boxes();
   expect_nothing_left();
-  end(&shared);
 }
 
 /* ---- fork ---- */
@@ -192,7 +182,7 @@ static void *churn(void *number) {
   for (int i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
     uintptr_t adr = new_filled(&random);
     if (adr) free_filled(adr);
-    if (i % 16 == 0) umem_trim(&shared, 0);
+    if (i % 16 == 0) umem_trim(&fixed, 0);
   }
   return NULL;
 }
@@ -205,34 +195,28 @@ static bool works_in_child(uintptr_t adr) {
   for (int i = 0; i < 50; i++)
     if (!(mine[i] = new_filled(&random))) return false;
   for (int i = 0; i < 50; i++) free_filled(mine[i]);
-  if (umem_trim(&shared, 0) != umemOK) return false;
-  umem_dtor(&shared);
+  if (umem_trim(&fixed, 0) != umemOK) return false;
+  umem_dtor(&fixed);
   return umem_thread_status() == umemOK;
 }
 
-TEST(a_child_goes_on) {
+FIXED_TEST(a_child_goes_on) {
   pthread_t threads[worker_count];
   uint64_t random = 1;
-  umemFixedOptions options = small_chunks(0);
-  assert_ok(umemFixed_ctor(&shared, &host, block_size, &options));
+  open_small_chunks(0);
   stop = false;
-  for (uintptr_t i = 0; i < worker_count; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)i), 0);
+  for (uintptr_t i = 0; i < worker_count; i++) threads[i] = start_thread(churn, (void *)i);
   for (int i = 0; i < (setting_small() ? 5 : 50); i++) {
     uintptr_t adr = new_filled(&random);
     assert_true(adr);
     pid_t child = fork();
-    assert_true(child >= 0);
     if (child == 0) _exit(works_in_child(adr) ? 0 : 1);
-    int status = -1;
-    assert_true(waitpid(child, &status, 0) == child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     free_filled(adr);
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-  for (int i = 0; i < worker_count; i++) pthread_join(threads[i], NULL);
+  join_threads(threads, worker_count);
   expect_nothing_left();
-  end(&shared);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

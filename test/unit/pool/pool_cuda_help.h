@@ -11,11 +11,11 @@ static umemCudaAsync base, a, b;
 static umemPool pool;
 static umemPoolOn on_a, on_b; /* on a and b */
 
-static void *const upstreams[] = {&gpu, &base};
+static void *upstream; /* of the test: gpu, or base */
 
-static inline void open_with(void *upstream, size_t growth, size_t maximum) {
+static inline void open_over(void *below, size_t growth, size_t maximum) {
   umemPoolOptions options = {sizeof options, 0, growth, maximum, umemPoolPages, 0};
-  expect_ok(umemPool_ctor(&pool, upstream, &options));
+  expect_ok(umemPool_ctor(&pool, below, &options));
   expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
   expect_ok(umemPoolOn_ctor(&on_b, &pool, &b));
 }
@@ -27,7 +27,14 @@ static inline void close_all(void) {
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
 }
 
-static inline int open_contexts(void) {
+/* Nothing that the pool has mapped is left. */
+static inline void close_empty(void) {
+  close_all();
+  assert_int_equal(fake_cudart_live().pages + fake_cudart_live().ranges, 0);
+}
+
+static inline int open_contexts(void *below) {
+  upstream = below ? below : &gpu;
   expect_ok(umemCuda_ctor(&gpu, 0));
   expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
   expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
@@ -36,14 +43,19 @@ static inline int open_contexts(void) {
 }
 
 /* With pages the pool maps them; without it allocates chunks. */
-static inline int all_set_up(void **state) { return cuda_set_up(state) || open_contexts(); }
+static inline int all_set_up(void **state) {
+  cuda_set_up(state);
+  return open_contexts(*state);
+}
 static inline int chunks_set_up(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->device[0].no_pages = true;
-  return open_contexts();
+  return open_contexts(*state);
 }
 
+/* The pool and the views, if they are open, end too. */
 static inline int all_tear_down(void **state) {
+  close_empty();
   umem_dtor(&a);
   umem_dtor(&b);
   umem_dtor(&base);
@@ -52,6 +64,12 @@ static inline int all_tear_down(void **state) {
 }
 
 #define ON_TEST(name) TEST_CASE_WITH(name, all_set_up, all_tear_down)
+
+/* With each upstream. */
+#define ON_EACH(name)                                                                              \
+  static void name(void **state);                                                                  \
+  TEST_CASE_AGAIN(name, over_a_stream, all_set_up, all_tear_down, &base)                           \
+  ON_TEST(name)
 
 static inline void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
 

@@ -69,9 +69,8 @@ static bool is_captured(void *stream) {
 }
 
 /* Whether there was such a moment: before the nth call of function. */
-static bool play(Scene const *scene, void *upstream, char const *function, unsigned long nth,
-                 bool over_at_once) {
-  open_with(upstream, n, 4 * n);
+static bool play(Scene const *scene, char const *function, unsigned long nth, bool over_at_once) {
+  open_over(upstream, n, 4 * n);
   scene->prepare();
   capture.begun = false;
   fake_cudart_before(function, nth, over_at_once ? begin_and_end : begin_in_thread, NULL);
@@ -94,19 +93,14 @@ static char const *const functions[] = {"context_current",    "context_push",   
                                         "event_create",       "event_record",     "stream_wait",
                                         "stream_synchronize", "event_synchronize"};
 
-static void play_all(void *upstream) {
+ON_EACH(nobody_is_drawn_in) {
   unsigned long moments = 0;
   for (size_t s = 0; s < sizeof scenes / sizeof *scenes; s++)
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
       for (int over = 0; over < 2; over++)
-        for (unsigned long nth = 1; play(&scenes[s], upstream, functions[f], nth, over); nth++)
-          moments++;
+        for (unsigned long nth = 1; play(&scenes[s], functions[f], nth, over); nth++) moments++;
   assert_true(moments > 100);
 }
-
-ON_TEST(over_device_memory_nobody_is_drawn_in) { play_all(&gpu); }
-
-ON_TEST(over_a_stream_nobody_is_drawn_in) { play_all(&base); }
 
 /* What a program asks for itself draws in, as CUDA does. */
 ON_TEST(who_waits_for_a_captured_stream_is_drawn_in) {

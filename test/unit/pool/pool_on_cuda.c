@@ -4,7 +4,7 @@
 
 enum { n = 1 << 20, small = 4096, in_span = 16 };
 
-static void open_all(void *upstream, size_t maximum) { open_with(upstream, 0, maximum); }
+static void open_all(void *below, size_t maximum) { open_over(below, 0, maximum); }
 
 static uint64_t reserved(void) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
@@ -21,12 +21,23 @@ static int last_byte(uintptr_t adr) {
   return byte;
 }
 
-/* A test of a pool of chunks; of one of chunks, and of one of pages. */
+/* A test of a pool of chunks, over the GPU's memory or over each upstream. */
 #define IN_CHUNKS(name) TEST_CASE_WITH(name, chunks_set_up, all_tear_down)
+#define IN_CHUNKS_EACH(name)                                                                       \
+  static void name(void **state);                                                                  \
+  TEST_CASE_AGAIN(name, over_a_stream, chunks_set_up, all_tear_down, &base)                        \
+  IN_CHUNKS(name)
+
+/* Also one of pages. */
 #define IN_BOTH(name)                                                                              \
   static void name(void **state);                                                                  \
-  ON_TEST(name##_of_pages) { name(state); }                                                        \
+  TEST_CASE_AGAIN(name, of_pages, all_set_up, all_tear_down, &gpu)                                 \
   IN_CHUNKS(name)
+#define IN_BOTH_EACH(name)                                                                         \
+  static void name(void **state);                                                                  \
+  TEST_CASE_AGAIN(name, of_pages, all_set_up, all_tear_down, &gpu)                                 \
+  TEST_CASE_AGAIN(name, of_pages_over_a_stream, all_set_up, all_tear_down, &base)                  \
+  IN_CHUNKS_EACH(name)
 
 /* ---- order ---- */
 
@@ -40,11 +51,11 @@ IN_CHUNKS(without_waiting_the_work_is_in_disorder) {
 }
 
 /* Of a span, a range that waits for its like, and a range. */
-IN_BOTH(a_block_changes_streams_in_order) {
+IN_BOTH_EACH(a_block_changes_streams_in_order) {
   size_t const sizes[] = {small, n, 8 * n};
-  for (size_t k = 0; k < 6; k++) {
-    size_t size = sizes[k / 2];
-    open_all(upstreams[k % 2], size < n ? 64 << 10 : size);
+  for (size_t k = 0; k < 3; k++) {
+    size_t size = sizes[k];
+    open_all(upstream, size < n ? 64 << 10 : size);
     uintptr_t adr = block_of(&on_a, size);
     expect_ok(umem_set(&on_a, adr, 1, size));
     umem_free(&on_a, adr);
@@ -59,19 +70,16 @@ IN_BOTH(a_block_changes_streams_in_order) {
 }
 
 /* What went back to the upstream and comes again. */
-IN_BOTH(a_chunk_changes_streams_in_order) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k], n);
-    uintptr_t adr = block_of(&on_a, n);
-    expect_ok(umem_set(&on_a, adr, 1, n));
-    umem_free(&on_a, adr);
-    expect_ok(umem_trim(&pool, 0));
-    assert_int_equal(reserved(), 0);
-    adr = block_of(&on_b, n);
-    expect_ok(umem_set(&on_b, adr, 2, n));
-    assert_int_equal(last_byte(adr), 2);
-    close_all();
-  }
+IN_BOTH_EACH(a_chunk_changes_streams_in_order) {
+  open_all(upstream, n);
+  uintptr_t adr = block_of(&on_a, n);
+  expect_ok(umem_set(&on_a, adr, 1, n));
+  umem_free(&on_a, adr);
+  expect_ok(umem_trim(&pool, 0));
+  assert_int_equal(reserved(), 0);
+  adr = block_of(&on_b, n);
+  expect_ok(umem_set(&on_b, adr, 2, n));
+  assert_int_equal(last_byte(adr), 2);
 }
 
 IN_BOTH(copies_are_those_of_the_queue) {
@@ -136,7 +144,6 @@ IN_BOTH(kernels_come_before_who_gets_the_block) {
   assert_int_equal(last_byte(adr), 2);
   expect_ok(umem_synchronize(&gpu));
   assert_int_equal(last_byte(adr), 2);
-  close_all();
 }
 
 /* Also where the block went back to a pool below this one, which gives it out as a chunk. */
@@ -161,98 +168,86 @@ IN_BOTH(kernels_come_before_who_gets_the_chunk) {
 
 /* ---- captures ---- */
 
-IN_BOTH(a_captured_view_gives_what_it_has) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k], 0);
-    umem_free(&on_b, block_of(&on_b, 2 * n)); /* which a would take otherwise */
-    uintptr_t large = block_of(&on_a, n), tiny = block_of(&on_a, small);
-    umem_free(&on_a, large);
-    umem_free(&on_a, tiny);
-    uint64_t before = reserved();
-    begin_capture();
-    assert_int_equal(block_of(&on_a, n), large);
-    assert_int_equal(block_of(&on_a, small), tiny);
-    expect_ok(umem_set(&on_a, large, 1, n));
-    umem_free(&on_a, tiny);
-    assert_int_equal(block_of(&on_a, small), tiny);
-    if (k == 0) { /* new memory is in nobody's order */
-      umem_free(&on_a, block_of(&on_a, 8 * n));
-      assert_true(reserved() > before);
-    } else {
-      expect_report(
-          umem_alloc(&on_a, 8 * n), umemNotSupportedError,
-          "umem_alloc: no 8388608 bytes are free in the order of this stream, which is being "
-          "captured into a graph");
-      assert_int_equal(umem_get_status(&on_a), umemNotSupportedError);
-      umem_clear_status(&on_a);
-    }
-    expect_report(umem_trim(&on_a, 0), umemNotSupportedError, "is being captured");
-    end_capture();
+IN_BOTH_EACH(a_captured_view_gives_what_it_has) {
+  open_all(upstream, 0);
+  umem_free(&on_b, block_of(&on_b, 2 * n)); /* which a would take otherwise */
+  uintptr_t large = block_of(&on_a, n), tiny = block_of(&on_a, small);
+  umem_free(&on_a, large);
+  umem_free(&on_a, tiny);
+  uint64_t before = reserved();
+  begin_capture();
+  assert_int_equal(block_of(&on_a, n), large);
+  assert_int_equal(block_of(&on_a, small), tiny);
+  expect_ok(umem_set(&on_a, large, 1, n));
+  umem_free(&on_a, tiny);
+  assert_int_equal(block_of(&on_a, small), tiny);
+  if (upstream == &gpu) { /* new memory is in nobody's order */
     umem_free(&on_a, block_of(&on_a, 8 * n));
-    close_all();
+    assert_true(reserved() > before);
+  } else {
+    expect_report(
+        umem_alloc(&on_a, 8 * n), umemNotSupportedError,
+        "umem_alloc: no 8388608 bytes are free in the order of this stream, which is being "
+        "captured into a graph");
+    assert_int_equal(umem_get_status(&on_a), umemNotSupportedError);
+    umem_clear_status(&on_a);
   }
+  expect_report(umem_trim(&on_a, 0), umemNotSupportedError, "is being captured");
+  end_capture();
+  umem_free(&on_a, block_of(&on_a, 8 * n));
 }
 
-IN_CHUNKS(nobody_takes_from_a_captured_view) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k], 2 * n);
-    uintptr_t adr = block_of(&on_a, n);
-    umem_free(&on_a, adr);
-    begin_capture();
-    umem_free(&on_b, block_of(&on_b, n));
-    assert_int_equal(reserved(), 2 * n);
-    expect_report(umem_alloc(&on_b, 2 * n), umemMemoryError, "no room for 2097152 bytes");
-    expect_ok(umem_trim(&pool, 0));
-    assert_int_equal(reserved(), n); /* of a */
-    expect_ok(umem_synchronize(&b)); /* it has not become a part of the capture */
-    end_capture();
-    umem_free(&on_b, block_of(&on_b, 2 * n));
-    close_all();
-  }
+IN_CHUNKS_EACH(nobody_takes_from_a_captured_view) {
+  open_all(upstream, 2 * n);
+  uintptr_t adr = block_of(&on_a, n);
+  umem_free(&on_a, adr);
+  begin_capture();
+  umem_free(&on_b, block_of(&on_b, n));
+  assert_int_equal(reserved(), 2 * n);
+  expect_report(umem_alloc(&on_b, 2 * n), umemMemoryError, "no room for 2097152 bytes");
+  expect_ok(umem_trim(&pool, 0));
+  assert_int_equal(reserved(), n); /* of a */
+  expect_ok(umem_synchronize(&b)); /* it has not become a part of the capture */
+  end_capture();
+  umem_free(&on_b, block_of(&on_b, 2 * n));
 }
 
 /* Blocks freed while a is captured, in a span that b has free blocks of too. */
-IN_BOTH(captured_frees_keep_nobody_waiting) {
+IN_BOTH_EACH(captured_frees_keep_nobody_waiting) {
   uintptr_t adr[in_span];
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k], 0);
-    for (int i = 0; i < in_span; i++) adr[i] = block_of(&on_b, small);
-    expect_ok(umem_wait(&a, &b));
-    umem_free(&on_b, adr[0]);
-    expect_ok(umem_trim(&on_b, SIZE_MAX)); /* the thread keeps it no more */
-    begin_capture();
-    for (int i = 1; i < in_span; i++) umem_free(&on_a, adr[i]);
-    for (int i = 0; i < 100; i++) {
-      uintptr_t one = block_of(&on_b, small);
-      for (int j = 1; j < in_span; j++) assert_true(one != adr[j]);
-      expect_ok(umem_set(&on_b, one, 1, small));
-    }
-    expect_ok(umem_synchronize(&b));
-    end_capture();
-    close_all();
+  open_all(upstream, 0);
+  for (int i = 0; i < in_span; i++) adr[i] = block_of(&on_b, small);
+  expect_ok(umem_wait(&a, &b));
+  umem_free(&on_b, adr[0]);
+  expect_ok(umem_trim(&on_b, SIZE_MAX)); /* the thread keeps it no more */
+  begin_capture();
+  for (int i = 1; i < in_span; i++) umem_free(&on_a, adr[i]);
+  for (int i = 0; i < 100; i++) {
+    uintptr_t one = block_of(&on_b, small);
+    for (int j = 1; j < in_span; j++) assert_true(one != adr[j]);
+    expect_ok(umem_set(&on_b, one, 1, small));
   }
+  expect_ok(umem_synchronize(&b));
+  end_capture();
 }
 
 /* Nor does anybody take such a span. */
-IN_BOTH(captured_frees_are_out_of_reach) {
+IN_BOTH_EACH(captured_frees_are_out_of_reach) {
   uintptr_t adr[in_span];
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k], in_span * small);
-    for (int i = 0; i < in_span; i++) adr[i] = block_of(&on_b, small);
-    expect_ok(umem_wait(&a, &b));
-    umem_free(&on_b, adr[0]);
-    expect_ok(umem_trim(&on_b, SIZE_MAX));
-    begin_capture();
-    for (int i = 1; i < in_span - 1; i++) umem_free(&on_a, adr[i]);
-    expect_ok(umem_trim(&pool, 0));
-    expect_report(umem_trim(&on_a, SIZE_MAX), umemNotSupportedError, "captured");
-    umem_clear_status(&on_a);
-    expect_report(umem_alloc(&on_b, small), umemMemoryError, "no room for 4096 bytes");
-    expect_ok(umem_synchronize(&b));
-    end_capture();
-    for (int i = 0; i < in_span - 1; i++) block_of(&on_b, small);
-    close_all();
-  }
+  open_all(upstream, in_span * small);
+  for (int i = 0; i < in_span; i++) adr[i] = block_of(&on_b, small);
+  expect_ok(umem_wait(&a, &b));
+  umem_free(&on_b, adr[0]);
+  expect_ok(umem_trim(&on_b, SIZE_MAX));
+  begin_capture();
+  for (int i = 1; i < in_span - 1; i++) umem_free(&on_a, adr[i]);
+  expect_ok(umem_trim(&pool, 0));
+  expect_report(umem_trim(&on_a, SIZE_MAX), umemNotSupportedError, "captured");
+  umem_clear_status(&on_a);
+  expect_report(umem_alloc(&on_b, small), umemMemoryError, "no room for 4096 bytes");
+  expect_ok(umem_synchronize(&b));
+  end_capture();
+  for (int i = 0; i < in_span - 1; i++) block_of(&on_b, small);
 }
 
 /* The pool's own order is that of a, which is captured. */
@@ -271,30 +266,25 @@ IN_CHUNKS(an_upstream_may_be_captured) {
   end_capture();
   umem_clear_status(&a);
   umem_thread_clear();
-  close_all();
 }
 
-IN_BOTH(a_view_may_end_while_it_is_captured) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k], 0);
-    uintptr_t live = block_of(&on_a, n);
-    umem_free(&on_a, block_of(&on_a, small));
-    umem_free(&on_a, block_of(&on_a, 2 * n));
-    begin_capture();
-    expect_report(
-        umem_dtor(&on_a), umemNotSupportedError,
-        "umem_dtor: the stream is being captured into a graph: what is free in its order");
-    end_capture();
-    uint64_t before = reserved();
-    umem_free(&on_b, block_of(&on_b, 2 * n)); /* of a new chunk */
-    umem_free(&on_b, live);
-    assert_true(reserved() > before);
-    expect_ok(umem_trim(&pool, 0));
-    assert_true(reserved() <= before && reserved() > 0);
-    expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
-    umem_free(&on_a, block_of(&on_a, 2 * n));
-    close_all();
-  }
+IN_BOTH_EACH(a_view_may_end_while_it_is_captured) {
+  open_all(upstream, 0);
+  uintptr_t live = block_of(&on_a, n);
+  umem_free(&on_a, block_of(&on_a, small));
+  umem_free(&on_a, block_of(&on_a, 2 * n));
+  begin_capture();
+  expect_report(umem_dtor(&on_a), umemNotSupportedError,
+                "umem_dtor: the stream is being captured into a graph: what is free in its order");
+  end_capture();
+  uint64_t before = reserved();
+  umem_free(&on_b, block_of(&on_b, 2 * n)); /* of a new chunk */
+  umem_free(&on_b, live);
+  assert_true(reserved() > before);
+  expect_ok(umem_trim(&pool, 0));
+  assert_true(reserved() <= before && reserved() > 0);
+  expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
+  umem_free(&on_a, block_of(&on_a, 2 * n));
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -25,7 +25,6 @@ PAGES_TEST(a_pool_maps_what_it_needs) {
   umem_free(&pool, small);
   expect_nothing_left(&pool);
   assert_int_equal(paged.pages, 0);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(a_loop_maps_nothing) {
@@ -36,7 +35,6 @@ PAGES_TEST(a_loop_maps_nothing) {
   for (int i = 0; i < 1000; i++) umem_free(&pool, new_block(&pool, (size_t)(20 - i % 5) * page));
   assert_int_equal(mapping_calls(), before);
   umem_free(&pool, kept);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(free_pages_move_to_a_larger_block) {
@@ -53,8 +51,6 @@ PAGES_TEST(free_pages_move_to_a_larger_block) {
   assert_true(is_filled(large, 12 * page, 9));
   umem_free(&pool, large);
   for (int i = 1; i < 6; i += 2) umem_free(&pool, adr[i]);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* The gap that a moved page has left is filled again, between memory that stayed. */
@@ -72,8 +68,6 @@ PAGES_TEST(gaps_are_stitched) {
   umem_free(&pool, one);
   umem_free(&pool, large);
   umem_free(&pool, last);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* Where the fewest pages have to be mapped or moved. */
@@ -92,7 +86,6 @@ PAGES_TEST(the_place_with_most_memory_serves) {
   umem_free(&pool, adr[2]);
   umem_free(&pool, adr[1]);
   umem_free(&pool, adr[4]);
-  umem_dtor(&pool);
 }
 
 /* In RAM so few pages more than were ever in use spare the moves. A maximum and an upstream that
@@ -185,9 +178,7 @@ PAGES_TEST(seldom_moves_cost_no_memory) {
     }
     assert_true(reserved() == 2 * pairs * page);
   }
-  for (unsigned i = 0; i < pairs; i++) umem_free(&pool, adr[i]);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  free_blocks(&pool, adr, pairs);
 }
 
 static void open_sparing(size_t maximum, size_t spare) {
@@ -225,7 +216,6 @@ PAGES_TEST(spare_pages_are_new_before_others_move) {
   umem_dtor(&pool);
   open_sparing(0, 1000);
   assert_true(moves_for(12 * page) == 0 && reserved() == 52 * page);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(wrong_spares_are_refused) {
@@ -242,7 +232,6 @@ PAGES_TEST(options_without_a_spare_have_the_default) {
   options.spare = 1001;
   assert_ok(umemPool_ctor(&pool, &paged, &options));
   assert_true(moves_for(10 * page) > 0 && reserved() == 40 * page);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(options_count_in_pages) {
@@ -254,8 +243,7 @@ PAGES_TEST(options_count_in_pages) {
   assert_true(reserved() == 6 * page);
   for (int i = 3; i < 7; i++) adr[i] = new_block(&pool, 2 * page);
   assert_true(reserved() == 14 * page);
-  for (int i = 0; i < 7; i++) umem_free(&pool, adr[i]);
-  umem_dtor(&pool);
+  free_blocks(&pool, adr, 7);
 }
 
 PAGES_TEST(trim_keeps_what_it_shall) {
@@ -297,7 +285,7 @@ PAGES_TEST(used_up_addresses_get_more) {
   for (unsigned i = 0; i < 10; i++) adr[i] = filled_block(9 * page, (unsigned char)i);
   assert_true(reserved() == 90 * page && stats_of(&pool).chunks == 10);
   for (unsigned i = 0; i < 10; i++) assert_true(is_filled(adr[i], 9 * page, (unsigned char)i));
-  for (unsigned i = 0; i < 10; i++) umem_free(&pool, adr[i]);
+  free_blocks(&pool, adr, 10);
   uintptr_t large = new_block(&pool, 16 * page); /* of pages of two ranges, and a new one */
   assert_true(reserved() == 91 * page);
   umem_free(&pool, large);
@@ -305,7 +293,6 @@ PAGES_TEST(used_up_addresses_get_more) {
   assert_true(umem_alloc(&pool, 17 * page) == 0); /* no range is so long */
   expect_failure(&pool, umemMemoryError, "no block here");
   umem_clear_status(&paged);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(alignments_are_kept) {
@@ -326,8 +313,6 @@ PAGES_TEST(alignments_are_kept) {
               paged.blocks <= 1); /* a chunk, but for chance */
   umem_aligned_free(&pool, large);
   assert_int_equal(paged.blocks, 0);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* ---- out of memory ---- */
@@ -347,7 +332,6 @@ PAGES_TEST(the_maximum_is_used_up) {
   assert_true(paged.pages_peak == 32);
   umem_free(&pool, large);
   for (unsigned i = 1; i < 16; i += 2) umem_free(&pool, adr[i]);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(a_full_upstream_serves_what_fits) {
@@ -363,7 +347,6 @@ PAGES_TEST(a_full_upstream_serves_what_fits) {
   assert_true(is_filled(two, 2 * page, 2) && reserved() == 10 * page);
   umem_free(&pool, one);
   umem_free(&pool, two);
-  umem_dtor(&pool);
 }
 
 PAGES_TEST(chunks_serve_where_pages_do_not) {
@@ -385,7 +368,6 @@ PAGES_TEST(chunks_serve_where_pages_do_not) {
   umem_free(&pool, three);
   expect_nothing_left(&pool);
   umem_clear_status(&paged);
-  umem_dtor(&pool);
 }
 
 /* Pages go back for it. */
@@ -397,8 +379,6 @@ PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse) {
   uintptr_t adr = filled_block(4 * page + rest, 1);
   assert_true(paged.blocks == 1 && paged.pages == 0 && reserved() == 4 * page + rest);
   umem_free(&pool, adr);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -6,12 +6,7 @@
 
 enum { mebi = 1 << 20, page = 2 * mebi, piece = 3 * page, some = 4096 };
 
-static void open_all(void *upstream) { open_with(upstream, 0, 0); }
-
-static void close_empty(void) {
-  close_all();
-  assert_int_equal(fake_cudart_live().pages + fake_cudart_live().ranges, 0);
-}
+static void open_all(void *below) { open_over(below, 0, 0); }
 
 static size_t pages(void) { return fake_cudart_live().pages; }
 
@@ -33,92 +28,80 @@ static void expect_byte(uintptr_t adr, unsigned char c) {
 
 /* ---- order ---- */
 
-ON_TEST(a_moved_page_has_no_work) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k]);
-    uintptr_t wall = free_busy_piece(&on_a);
-    assert_true(fake_cudart_is_late(stream_of(&a)));
-    assert_int_equal(pages(), 4);
-    uintptr_t large = block_of(&on_a, 5 * page);
-    assert_int_equal(pages(), 6); /* three have moved */
-    expect_ok(umem_set(&on_a, large + 5 * page - some, 2, some));
-    expect_ok(umem_synchronize(&a));
-    expect_byte(large + 5 * page - 1, 2);
-    expect_byte(wall, 8);
-    umem_free(&on_a, large);
-    umem_free(&on_a, wall);
-    close_empty();
-  }
+ON_EACH(a_moved_page_has_no_work) {
+  open_all(upstream);
+  uintptr_t wall = free_busy_piece(&on_a);
+  assert_true(fake_cudart_is_late(stream_of(&a)));
+  assert_int_equal(pages(), 4);
+  uintptr_t large = block_of(&on_a, 5 * page);
+  assert_int_equal(pages(), 6); /* three have moved */
+  expect_ok(umem_set(&on_a, large + 5 * page - some, 2, some));
+  expect_ok(umem_synchronize(&a));
+  expect_byte(large + 5 * page - 1, 2);
+  expect_byte(wall, 8);
+  umem_free(&on_a, large);
+  umem_free(&on_a, wall);
 }
 
-ON_TEST(pages_of_another_view_move) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k]);
-    uintptr_t wall = free_busy_piece(&on_a);
-    uintptr_t large = block_of(&on_b, 5 * page);
-    assert_int_equal(pages(), 6);
-    expect_ok(umem_set(&on_b, large + 5 * page - some, 2, some));
-    expect_ok(umem_synchronize(&b));
-    expect_byte(large + 5 * page - 1, 2);
-    umem_free(&on_b, large);
-    umem_free(&on_a, wall);
-    close_empty();
-  }
+ON_EACH(pages_of_another_view_move) {
+  open_all(upstream);
+  uintptr_t wall = free_busy_piece(&on_a);
+  uintptr_t large = block_of(&on_b, 5 * page);
+  assert_int_equal(pages(), 6);
+  expect_ok(umem_set(&on_b, large + 5 * page - some, 2, some));
+  expect_ok(umem_synchronize(&b));
+  expect_byte(large + 5 * page - 1, 2);
+  umem_free(&on_b, large);
+  umem_free(&on_a, wall);
 }
 
 /* Large pages, of this view and of another one: from a block on which work is queued to another
  * block, and back to the driver. */
-ON_TEST(large_pages_have_no_work) {
+ON_EACH(large_pages_have_no_work) {
   enum { large = 32 * mebi };
-  for (size_t k = 0; k < 2; k++)
-    for (int other = 0; other < 2; other++) {
-      void *on = other ? (void *)&on_b : (void *)&on_a;
-      open_with(upstreams[k], large, 0);
-      uintptr_t busy = block_of(&on_a, 2 * (size_t)large), wall = block_of(&on_a, large);
-      expect_ok(umem_set(&on_a, wall, 8, some));
-      expect_ok(umem_set(&on_a, busy + large - some / 2, 1, some));
-      umem_free(&on_a, busy);
-      assert_true(fake_cudart_is_late(stream_of(&a)));
-      assert_int_equal(pages(), 3);
-      uintptr_t block = block_of(on, 4 * (size_t)large);
-      assert_int_equal(pages(), 5); /* two have moved */
-      expect_ok(umem_set(on, block + 3 * (size_t)large - some / 2, 2, some));
-      umem_free(on, block);
-      expect_ok(umem_trim(on, 0)); /* what a view has goes to the pool */
-      expect_ok(umem_trim(&pool, 0));
-      assert_int_equal(pages(), 1);
-      expect_ok(umem_synchronize(&a));
-      expect_ok(umem_synchronize(&b));
-      expect_byte(wall, 8);
-      umem_free(&on_a, wall);
-      close_empty();
-    }
-}
-
-ON_TEST(trimmed_pages_have_no_work) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k]);
-    uintptr_t wall = free_busy_piece(&on_a);
+  for (int other = 0; other < 2; other++) {
+    void *on = other ? (void *)&on_b : (void *)&on_a;
+    open_over(upstream, large, 0);
+    uintptr_t busy = block_of(&on_a, 2 * (size_t)large), wall = block_of(&on_a, large);
+    expect_ok(umem_set(&on_a, wall, 8, some));
+    expect_ok(umem_set(&on_a, busy + large - some / 2, 1, some));
+    umem_free(&on_a, busy);
+    assert_true(fake_cudart_is_late(stream_of(&a)));
+    assert_int_equal(pages(), 3);
+    uintptr_t block = block_of(on, 4 * (size_t)large);
+    assert_int_equal(pages(), 5); /* two have moved */
+    expect_ok(umem_set(on, block + 3 * (size_t)large - some / 2, 2, some));
+    umem_free(on, block);
+    expect_ok(umem_trim(on, 0)); /* what a view has goes to the pool */
     expect_ok(umem_trim(&pool, 0));
     assert_int_equal(pages(), 1);
     expect_ok(umem_synchronize(&a));
+    expect_ok(umem_synchronize(&b));
     expect_byte(wall, 8);
     umem_free(&on_a, wall);
     close_empty();
   }
 }
 
+ON_EACH(trimmed_pages_have_no_work) {
+  open_all(upstream);
+  uintptr_t wall = free_busy_piece(&on_a);
+  expect_ok(umem_trim(&pool, 0));
+  assert_int_equal(pages(), 1);
+  expect_ok(umem_synchronize(&a));
+  expect_byte(wall, 8);
+  umem_free(&on_a, wall);
+}
+
 /* Also at the end of the pool. */
-ON_TEST(pages_end_after_their_work) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k]);
-    umem_dtor(&on_b);
-    umem_free(&on_a, free_busy_piece(&on_a));
-    umem_dtor(&pool);
-    umem_dtor(&on_a);
-    expect_ok(umem_synchronize(&a));
-    assert_int_equal(pages(), 0);
-  }
+ON_EACH(pages_end_after_their_work) {
+  open_all(upstream);
+  umem_dtor(&on_b);
+  umem_free(&on_a, free_busy_piece(&on_a));
+  umem_dtor(&pool);
+  umem_dtor(&on_a);
+  expect_ok(umem_synchronize(&a));
+  assert_int_equal(pages(), 0);
 }
 
 /* A kernel of the program, on the legacy stream. */
@@ -164,59 +147,55 @@ static void use_from(umemCuda *other, uintptr_t there, void *on, uintptr_t adr, 
   }
 }
 
-ON_TEST(another_gpu_uses_pages_wherever_they_move) {
+ON_EACH(another_gpu_uses_pages_wherever_they_move) {
   umemCuda other;
   expect_ok(umemCuda_ctor(&other, 1));
   uintptr_t there = block_of(&other, some);
   void *const views[] = {&pool, &on_a, &on_b};
-  for (size_t k = 0; k < 2; k++)
-    for (size_t i = 0; i < 3; i++) {
-      open_all(upstreams[k]);
-      void *on = views[i];
-      uintptr_t first = block_of(on, piece), wall = block_of(on, page);
-      use_from(&other, there, on, first, piece, 1);
-      use_from(&other, there, on, wall, page, 2);
-      umem_free(on, first);
-      uintptr_t moved = block_of(on, huge);
-      assert_int_equal(pages(), 6); /* three have moved */
-      use_from(&other, there, on, moved, huge, 3);
-      expect_byte(wall, 2);
-      umem_free(on, moved); /* and are used again, and beside them new ones */
-      uintptr_t again = block_of(&on_b, huge), more = block_of(on, piece);
-      use_from(&other, there, &on_b, again, huge, 4);
-      use_from(&other, there, on, more, piece, 5);
-      umem_free(on, wall);
-      umem_free(on, more);
-      umem_free(&on_b, again);
-      expect_ok(umem_trim(&pool, 0));
-      assert_int_equal(pages(), 0);
-      close_empty();
-    }
+  for (size_t i = 0; i < 3; i++) {
+    open_all(upstream);
+    void *on = views[i];
+    uintptr_t first = block_of(on, piece), wall = block_of(on, page);
+    use_from(&other, there, on, first, piece, 1);
+    use_from(&other, there, on, wall, page, 2);
+    umem_free(on, first);
+    uintptr_t moved = block_of(on, huge);
+    assert_int_equal(pages(), 6); /* three have moved */
+    use_from(&other, there, on, moved, huge, 3);
+    expect_byte(wall, 2);
+    umem_free(on, moved); /* and are used again, and beside them new ones */
+    uintptr_t again = block_of(&on_b, huge), more = block_of(on, piece);
+    use_from(&other, there, &on_b, again, huge, 4);
+    use_from(&other, there, on, more, piece, 5);
+    umem_free(on, wall);
+    umem_free(on, more);
+    umem_free(&on_b, again);
+    expect_ok(umem_trim(&pool, 0));
+    assert_int_equal(pages(), 0);
+    close_empty();
+  }
   umem_free(&other, there);
   umem_dtor(&other);
 }
 
 /* ---- captures ---- */
 
-ON_TEST(pages_of_a_captured_view_stay) {
-  for (size_t k = 0; k < 2; k++) {
-    open_all(upstreams[k]);
-    uintptr_t wall = free_busy_piece(&on_a);
-    begin_capture();
-    uintptr_t again = block_of(&on_a, piece); /* the graph uses it */
-    expect_ok(umem_set(&on_a, again, 3, some));
-    umem_free(&on_a, again);
-    uintptr_t large = block_of(&on_b, 5 * page);
-    assert_int_equal(pages(), 9);
-    expect_ok(umem_trim(&pool, 0));
-    assert_int_equal(pages(), 9);
-    umem_free(&on_b, large);
-    expect_ok(umem_trim(&pool, 0));
-    assert_int_equal(pages(), 4);
-    end_capture();
-    umem_free(&on_a, wall);
-    close_empty();
-  }
+ON_EACH(pages_of_a_captured_view_stay) {
+  open_all(upstream);
+  uintptr_t wall = free_busy_piece(&on_a);
+  begin_capture();
+  uintptr_t again = block_of(&on_a, piece); /* the graph uses it */
+  expect_ok(umem_set(&on_a, again, 3, some));
+  umem_free(&on_a, again);
+  uintptr_t large = block_of(&on_b, 5 * page);
+  assert_int_equal(pages(), 9);
+  expect_ok(umem_trim(&pool, 0));
+  assert_int_equal(pages(), 9);
+  umem_free(&on_b, large);
+  expect_ok(umem_trim(&pool, 0));
+  assert_int_equal(pages(), 4);
+  end_capture();
+  umem_free(&on_a, wall);
 }
 
 /* By a chunk, where CUDA allocates in a capture. */
@@ -228,7 +207,6 @@ ON_TEST(a_captured_view_gets_no_pages) {
   assert_int_equal(fake_cudart_live().blocks, 1);
   umem_free(&on_a, adr);
   end_capture();
-  close_empty();
 }
 
 ON_TEST(a_view_gets_pages_of_a_captured_upstream) {
@@ -242,20 +220,19 @@ ON_TEST(a_view_gets_pages_of_a_captured_upstream) {
   umem_clear_status(&pool);
   umem_clear_status(&a);
   end_capture();
-  close_empty();
 }
 
 /* Another thread does, while pages move. */
-ON_TEST(a_capture_may_begin_at_any_call) {
+ON_EACH(a_capture_may_begin_at_any_call) {
   static char const *const calls[] = {"event_record", "event_synchronize", "stream_capture",
                                       "stream_wait",  "page_retain",       "page_map",
                                       "page_unmap",   "page_create",       "page_allow"};
   unsigned met = 0;
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
     for (unsigned long nth = 1; nth <= 6; nth++)
-      for (size_t k = 0; k < 4; k++) {
-        void *on = k / 2 ? &on_b : &on_a;
-        open_all(upstreams[k % 2]);
+      for (int k = 0; k < 2; k++) {
+        void *on = k ? &on_b : &on_a;
+        open_all(upstream);
         uintptr_t wall = free_busy_piece(&on_a);
         capture.begun = false;
         fake_cudart_before(calls[c], nth, begin_in_thread, NULL);
@@ -269,28 +246,28 @@ ON_TEST(a_capture_may_begin_at_any_call) {
         }
         umem_thread_clear();
         umem_clear_status(on);
-        umem_clear_status(upstreams[k % 2]);
+        umem_clear_status(upstream);
         expect_ok(umem_synchronize(&b));
         expect_ok(umem_synchronize(&a));
         if (large) umem_free(on, large);
         umem_free(&on_a, wall);
         close_empty();
       }
-  assert_true(met > 20);
+  assert_true(met > 10);
 }
 
 /* ---- failures ---- */
 
-ON_TEST(each_call_may_fail) {
+ON_EACH(each_call_may_fail) {
   int const errors[] = {umemCudaOutOfMemory, umemCudaNotSupported};
-  for (size_t k = 0; k < 4; k++) {
+  for (int k = 0; k < 2; k++) {
     unsigned long nth = 0, calls = 0, before;
     do {
       nth++;
-      open_all(upstreams[k % 2]);
+      open_all(upstream);
       uintptr_t wall = free_busy_piece(&on_a);
       before = fake_cudart_calls();
-      fake_cudart_fail(nth, errors[k / 2]);
+      fake_cudart_fail(nth, errors[k]);
       uintptr_t large = umem_alloc(&on_a, 5 * page);
       umem_trim(&pool, 0);
       calls = fake_cudart_calls() - before;
@@ -298,7 +275,7 @@ ON_TEST(each_call_may_fail) {
       umem_thread_clear();
       umem_clear_status(&on_a);
       umem_clear_status(&pool);
-      umem_clear_status(upstreams[k % 2]);
+      umem_clear_status(upstream);
       umem_clear_status(&a);
       if (large) {
         expect_ok(umem_set(&on_a, large + 5 * page - some, 2, some));
@@ -350,7 +327,6 @@ ON_TEST(what_is_not_there_maps_no_page) {
   umem_free(&pool, block_of(&pool, piece));
   umem_clear_status(&pool);
   umem_clear_status(&gpu);
-  close_empty();
 }
 
 int main(void) { return run_cases(NULL, NULL); }

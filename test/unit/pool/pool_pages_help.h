@@ -13,11 +13,14 @@ enum { page = pagedSize };
 static inline int set_up(void **state) {
   (void)state;
   umem_thread_clear();
+  pool.super.vptr = NULL;
   return paged_ctor(&paged) != umemOK;
 }
 
+/* No block of the pool may be left, unless the test has ended it. */
 static inline int tear_down(void **state) {
   (void)state;
+  if (pool.super.vptr) close_pool(&pool);
   if (!paged_is_clean(&paged))
     fail_msg("%zu pages and %zu blocks are left; %s", paged.pages, paged.blocks, paged.misuse);
   umem_dtor(&paged);
@@ -41,6 +44,23 @@ static inline uintptr_t filled_block(size_t nbytes, unsigned char c) {
   uintptr_t adr = new_block(&pool, nbytes);
   fill(adr, nbytes, c);
   return adr;
+}
+
+/* A block that all bytes of are c. */
+typedef struct Block {
+  uintptr_t adr; /* 0: there is none */
+  size_t size;
+  unsigned char c;
+} Block;
+
+static inline Block try_block(size_t size, unsigned char c) {
+  Block block = {umem_alloc(&pool, size), size, c};
+  if (block.adr) fill(block.adr, size, c);
+  return block;
+}
+
+static inline bool is_whole(Block const *block) {
+  return is_filled(block->adr, block->size, block->c);
 }
 
 static inline void forget_failures(void) {

@@ -9,9 +9,8 @@ static unsigned long calls(PagedCall call) { return paged.calls[call]; }
 static void open_large(size_t maximum) { open_pool(&pool, &paged, 0, large, maximum); }
 
 static void close_empty(uintptr_t const *adr, size_t count) {
-  for (size_t i = 0; i < count; i++) umem_free(&pool, adr[i]);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  free_blocks(&pool, adr, count);
+  close_pool(&pool);
   assert_int_equal(paged.pages, 0);
 }
 
@@ -178,12 +177,6 @@ PAGES_TEST(adaptors_count_large_pages) {
 
 enum { most_blocks = 32, most_pages = 150 };
 
-typedef struct Block {
-  uintptr_t adr;
-  size_t size;
-  unsigned char c;
-} Block;
-
 /* The bytes of all blocks stay. The pool's figure is what there is, and never above its maximum.
  * longest: of a range. */
 static void use_at_random(size_t longest) {
@@ -197,13 +190,12 @@ static void use_at_random(size_t longest) {
   for (uint64_t round = 0; round < rounds; round++) {
     Block *block = &blocks[below(&seed, most_blocks)];
     if (block->adr) {
-      assert_true(is_filled(block->adr, block->size, block->c));
+      assert_true(is_whole(block));
       umem_free(&pool, block->adr);
       block->adr = 0;
     } else {
       size_t size = page + 4096 + below(&seed, (below(&seed, 4) ? 6 : 40) * page);
-      *block = (Block){umem_alloc(&pool, size), size, (unsigned char)round};
-      if (block->adr) fill(block->adr, size, block->c);
+      *block = try_block(size, (unsigned char)round);
       if (!block->adr) refused++;
       forget_failures();
     }

@@ -10,9 +10,7 @@ static void grow_in_a_child(void *argument) {
   *done = true;
   pid_t child = fork(); /* here, where a thread is mapping; the child is that thread */
   if (child == 0) return;
-  int status = -1;
-  waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status)) paged.misuse[0] = '!';
+  if (status_of(child)) paged.misuse[0] = '!';
 }
 
 PAGES_TEST(a_child_goes_on) {
@@ -31,24 +29,16 @@ PAGES_TEST(a_child_goes_on) {
   umem_free(&pool, one);
   umem_free(&pool, two);
   umem_free(&pool, three);
-  umem_dtor(&pool);
 }
 
 /* A thread maps while another one forks. */
-static struct {
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  bool mapping, over;
-} stage = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false};
+static bool mapping, over; /* atomic */
 
 static void wait_while_mapping(void *argument) {
   pid_t *parent = argument;
   if (getpid() != *parent) return;
-  pthread_mutex_lock(&stage.mutex);
-  stage.mapping = true;
-  pthread_cond_broadcast(&stage.changed);
-  while (!stage.over) pthread_cond_wait(&stage.changed, &stage.mutex);
-  pthread_mutex_unlock(&stage.mutex);
+  __atomic_store_n(&mapping, true, __ATOMIC_RELEASE);
+  await(&over);
 }
 
 static void *grow_slowly(void *unused) {
@@ -70,42 +60,27 @@ static int child_of_a_mapping_process(uintptr_t kept) {
 }
 
 PAGES_TEST(a_child_of_a_mapping_process_maps) {
-  pthread_t thread;
   pid_t self = getpid();
   open_plain(0);
   uintptr_t first = new_block(&pool, 4 * page), kept = filled_block(page, 1);
   umem_free(&pool, first); /* pages to move */
   paged.before_map = wait_while_mapping;
   paged.argument = &self;
-  assert_int_equal(pthread_create(&thread, NULL, grow_slowly, NULL), 0);
-  pthread_mutex_lock(&stage.mutex);
-  while (!stage.mapping) pthread_cond_wait(&stage.changed, &stage.mutex);
-  pthread_mutex_unlock(&stage.mutex);
+  pthread_t thread = start_thread(grow_slowly, NULL);
+  await(&mapping);
   pid_t child = fork();
   if (child == 0) _exit(child_of_a_mapping_process(kept));
-  int status = -1;
-  assert_true(waitpid(child, &status, 0) == child);
-  pthread_mutex_lock(&stage.mutex);
-  stage.over = true;
-  pthread_cond_broadcast(&stage.changed);
-  pthread_mutex_unlock(&stage.mutex);
-  pthread_join(thread, NULL);
-  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  int status = status_of(child);
+  __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+  join_thread(thread);
+  assert_int_equal(status, 0);
   paged.before_map = NULL;
   umem_free(&pool, kept);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* ---- at random, beside what must be possible ---- */
 
 enum { most_blocks = 48, most_pages = 400 };
-
-typedef struct Block {
-  uintptr_t adr;
-  size_t size;
-  unsigned char c;
-} Block;
 
 static int by_address(void const *one, void const *other) {
   Block const *a = one, *b = other;
@@ -142,14 +117,14 @@ PAGES_TEST(what_must_fit_fits) {
     bool full = count == most_blocks;
     if (count && (full || below(&seed, 5) < 2)) {
       Block *block = &blocks[below(&seed, count)];
-      assert_true(is_filled(block->adr, block->size, block->c));
+      assert_true(is_whole(block));
       umem_free(&pool, block->adr);
       *block = blocks[--count];
       continue;
     }
     size_t size = page + 4096 + below(&seed, (below(&seed, 4) ? 8 : 60) * page);
     size_t need = touched(blocks, count) + (size + page - 1) / page;
-    Block block = {umem_alloc(&pool, size), size, (unsigned char)round};
+    Block block = try_block(size, (unsigned char)round);
     if (need <= most_pages && need > most_pages - 20) tight++;
     if (need <= most_pages && !block.adr) fail_msg("round %zu: %s", round, umem_thread_message());
     size_t asked = need < most_pages ? need : most_pages;
@@ -158,17 +133,14 @@ PAGES_TEST(what_must_fit_fits) {
     if (!block.adr) continue;
     assert_true(paged.pages_peak <= bound + bound / 64 + most_pages / 256);
     assert_true(reserved() == paged.pages * page);
-    fill(block.adr, size, block.c);
     blocks[count++] = block;
     served++;
   }
   assert_true(served > rounds / 3 && tight > 20);
   for (size_t i = 0; i < count; i++) {
-    assert_true(is_filled(blocks[i].adr, blocks[i].size, blocks[i].c));
+    assert_true(is_whole(&blocks[i]));
     umem_free(&pool, blocks[i].adr);
   }
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
 }
 
 /* ---- at random, beside best fit ---- */
@@ -329,8 +301,7 @@ static void serve_as_best_fit(bool own) {
   assert_true(counted.peak <= most_pages && counted.mapped == reserved() / page);
   for (size_t i = 0; i < most_blocks; i++)
     if (blocks[i].adr) umem_free(&pool, blocks[i].adr);
-  expect_nothing_left(&pool);
-  umem_dtor(&pool);
+  close_pool(&pool);
   assert_int_equal(counted.mapped, 0);
   umem_dtor(&counted);
 }
@@ -351,12 +322,11 @@ static void *churn(void *argument) {
   for (int round = 0; round < rounds; round++) {
     Block *block = &blocks[below(&seed, kept)];
     if (block->adr) {
-      good = good && is_filled(block->adr, block->size, block->c);
+      good = good && is_whole(block);
       umem_free(&pool, block->adr);
     }
     size_t size = below(&seed, 3) ? 1 + below(&seed, 6 * page) : 1 + below(&seed, 3000);
-    *block = (Block){umem_alloc(&pool, size), size, (unsigned char)random64(&seed)};
-    if (block->adr) fill(block->adr, size, block->c);
+    *block = try_block(size, (unsigned char)random64(&seed));
     if (below(&seed, 200) == 0) umem_trim(&pool, 0);
   }
   for (int i = 0; i < kept; i++) umem_free(&pool, blocks[i].adr);
@@ -370,16 +340,10 @@ PAGES_TEST(threads_map_in_turn) {
   for (int with = 0; with < 2; with++) {
     paged.no_alloc = with;
     open_plain(with ? 150 * page : 0); /* too little for all */
-    for (size_t i = 0; i < count; i++)
-      assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
-    for (size_t i = 0; i < count; i++) {
-      void *result;
-      pthread_join(threads[i], &result);
-      assert_non_null(result);
-    }
+    for (size_t i = 0; i < count; i++) threads[i] = start_thread(churn, (void *)(i + 1));
+    assert_true(join_threads(threads, count));
     forget_failures();
-    expect_nothing_left(&pool);
-    umem_dtor(&pool);
+    close_pool(&pool);
   }
 }
 
