@@ -55,17 +55,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # whose warnings depend on optimisation
 endif()
 
 # In an older standard there is one error, which says what to do: GCC looks at each header, Clang at the first.
-set(too_old_headers ${cxx_headers})
-if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(too_old_headers umem.hpp)
+set(too_old_headers umem.hpp)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND too_old_headers ${cxx_headers})
 endif()
-foreach(header IN LISTS too_old_headers)
-  umem_command_test(
-    "cxx.too_old.${header}" cxx_compilers
-    python3 "${CMAKE_CURRENT_SOURCE_DIR}/too_old.py" "${cxx_include}/${header}"
-    "${CMAKE_CXX_COMPILER}" -fsyntax-only ${cxx_flags}
-  )
-endforeach()
+list(TRANSFORM too_old_headers PREPEND "${cxx_include}/")
+umem_command_test(
+  cxx.too_old cxx_compilers
+  python3 "${CMAKE_CURRENT_SOURCE_DIR}/too_old.py" ${too_old_headers} --
+  "${CMAKE_CXX_COMPILER}" -fsyntax-only ${cxx_flags}
+)
 
 # With the standard library libc++, which Clang can use. The installed GoogleTest is built with the
 # other one, so programs of GoogleTest get one of their own from its sources, where they are.
@@ -129,12 +128,23 @@ endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
   # Each header compiles alone, in the standard whose own headers include each other least: of GCC's, each includes
-  # in C++17 a part of what it includes in C++20 and later. Only mdspan.hpp may include more in C++23.
+  # in C++17 a part of what it includes in C++20 and later. Only mdspan.hpp may include more in C++23. A header that
+  # another one includes before anything else is compiled alone with that one.
+  set(included_first "")
   foreach(header IN LISTS cxx_headers)
-    umem_command_test(
-      "cxx.alone.${header}" cxx_compilers
-      "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict} -x c++ "${cxx_include}/${header}"
-    )
+    file(STRINGS "${cxx_include}/${header}" first REGEX "^ *# *(include|define) " LIMIT_COUNT 2)
+    if(first MATCHES "^#define UMEM_[A-Z_]+_HPP;#include <(umem/[a-z_]+\\.hpp)>")
+      list(APPEND included_first "${CMAKE_MATCH_1}")
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${cxx_include}/${header}")
+  endforeach()
+  foreach(header IN LISTS cxx_headers)
+    if(NOT header IN_LIST included_first)
+      umem_command_test(
+        "cxx.alone.${header}" cxx_compilers
+        "${CMAKE_CXX_COMPILER}" -std=c++17 ${cxx_strict} -x c++ "${cxx_include}/${header}"
+      )
+    endif()
   endforeach()
   umem_command_test(
     cxx.alone.umem/mdspan.hpp.c++2b cxx_compilers
