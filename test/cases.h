@@ -1,5 +1,5 @@
-/* cases.h - the tests of a program in C: each TEST_CASE adds itself to those that run_cases runs, in
- * the order of the file.
+/* cases.h - the tests of a program in C: each TEST_CASE adds itself to those that run_cases runs,
+ * in the order of the file.
  *
  *     TEST_CASE(two_blocks_are_apart) { ... }
  *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is of open_file ... }

@@ -1,6 +1,6 @@
 /* cudart_functions.h - the functions of umemCudaRt of which each call is counted and can be made to
- * fail. Whoever includes this defines FUNCTION before: name, parameters, arguments, what a call needs
- * (cudart_state.h), and what it makes (1) or ends (-1), of CudartWrapLive. */
+ * fail. Whoever includes this defines FUNCTION before: name, parameters, arguments, what a call
+ * needs (cudart_state.h), and what it makes (1) or ends (-1), of CudartWrapLive. */
 
 /* ---- what there is ---- */
 

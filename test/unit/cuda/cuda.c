@@ -47,30 +47,26 @@ CUDA_TEST(only_devices_there_are_are_opened) {
 
 CUDA_TEST(gpus_without_pools_use_plain_memory) {
   fake_cudart_machine()->device[0].no_pools = true;
-  umemCudaAsync ctx;
-  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
-  uintptr_t adr = block_of(&ctx, 100);
+  void *ctx = opened("cuda-async:0");
+  uintptr_t adr = block_of(ctx, 100);
   assert_int_equal(fake_cudart_live().pools, 0);
   assert_int_equal(fake_cudart_calls_of("malloc"), 1);
-  expect_ok(umem_set(&ctx, adr, 7, 100));
-  umem_free(&ctx, adr); /* after the set */
-  expect_ok(umem_trim(&ctx, 0));
+  expect_ok(umem_set(ctx, adr, 7, 100));
+  umem_free(ctx, adr); /* after the set */
+  expect_ok(umem_trim(ctx, 0));
   umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(&ctx, &info));
+  expect_ok(umem_get_info(ctx, &info));
   assert_int_equal(info.available, info.capacity);
   assert_int_equal(fake_cudart_live().blocks, 0);
-  umem_dtor(&ctx);
   assert_int_equal(umem_thread_status(), umemOK);
 }
 
 /* The device says that it has pools, and the driver does not. */
 CUDA_TEST(drivers_without_pools_too) {
-  umemCudaAsync ctx;
   fake_cudart_fail_in("pool_create", 1, umemCudaNotSupported);
-  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
-  block_of(&ctx, 100);
+  void *ctx = opened("cuda-async:0");
+  block_of(ctx, 100);
   assert_int_equal(fake_cudart_calls_of("malloc"), 1);
-  umem_dtor(&ctx);
 }
 
 CUDA_TEST(gpus_without_managed_memory_are_told) {
@@ -143,28 +139,26 @@ static uint64_t available(void *ctx) {
 }
 
 CUDA_TEST(pools_keep_and_give_back) {
-  umemCuda plain;
   umemCudaAsync ctx;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
-  expect_ok(umemCuda_ctor(&plain, 0));
-  uint64_t all = available(&plain);
+  void *plain = opened("cuda:0");
+  uint64_t all = available(plain);
   expect_ok(umemCudaAsync_ctor_with(&ctx, 0, UMEM_STREAM_NEW, NULL));
   umem_free(&ctx, block_of(&ctx, 5000));
   expect_ok(umem_synchronize(&ctx));
-  assert_int_equal(available(&plain), all - 5000); /* in reserve */
+  assert_int_equal(available(plain), all - 5000); /* in reserve */
   assert_int_equal(available(&ctx), all);
   expect_ok(umem_trim(&ctx, 2000));
-  assert_int_equal(available(&plain), all - 2000);
+  assert_int_equal(available(plain), all - 2000);
   expect_ok(umem_trim(&ctx, 0));
-  assert_int_equal(available(&plain), all);
+  assert_int_equal(available(plain), all);
   umem_dtor(&ctx);
   options.release_threshold = 1000;
   expect_ok(umemCudaAsync_ctor_with(&ctx, 0, UMEM_STREAM_NEW, &options));
   umem_free(&ctx, block_of(&ctx, 5000));
   expect_ok(umem_synchronize(&ctx));
-  assert_int_equal(available(&plain), all - 1000);
+  assert_int_equal(available(plain), all - 1000);
   umem_dtor(&ctx);
-  umem_dtor(&plain);
 }
 
 /* ---- errors ---- */
@@ -219,21 +213,16 @@ CUDA_TEST(a_block_that_was_not_freed_lives_on) {
 }
 
 CUDA_TEST(foreign_addresses_are_refused) {
-  umemCuda ctx;
-  umemHost host;
   char bytes[8] = {0};
-  expect_ok(umemCuda_ctor(&ctx, 0));
-  expect_ok(umemHost_ctor(&host));
-  uintptr_t adr = block_of(&ctx, 8);
-  umem_free(&ctx, adr);
-  expect_failure(umem_set(&ctx, adr, 0, 8), umemValueError, "cannot set 8 bytes at 0x");
+  void *ctx = opened("cuda:0"), *host = opened("host:");
+  uintptr_t adr = block_of(ctx, 8);
+  umem_free(ctx, adr);
+  expect_failure(umem_set(ctx, adr, 0, 8), umemValueError, "cannot set 8 bytes at 0x");
   expect_misuse("in no live block");
-  expect_failure(umem_copy_to(&ctx, adr, &host, (uintptr_t)bytes, 8), umemValueError,
+  expect_failure(umem_copy_to(ctx, adr, host, (uintptr_t)bytes, 8), umemValueError,
                  "cannot copy 8 bytes from 0x");
   expect_misuse("in no live block");
   assert_int_equal(rt->last_error(), umemCudaSuccess);
-  umem_dtor(&ctx);
-  umem_dtor(&host);
 }
 
 CUDA_TEST(memory_of_other_origin_may_be_used) {
@@ -274,14 +263,13 @@ static void expect_crash(void *ctx, int kind, uintptr_t adr, umemHost *host) {
 }
 
 CUDA_TEST(a_crashed_kernel_is_told_apart) {
-  umemHost host;
-  expect_ok(umemHost_ctor(&host));
+  void *host = opened("host:");
   for (int kind = 0; kind < kinds; kind++) {
     Any any, other;
     expect_ok(construct(&any, kind, 0));
     uintptr_t adr = block_of(&any, 64);
     fake_cudart_break(0, kind % 2 ? umemCudaLaunchFailure : umemCudaIllegalAddress);
-    expect_crash(&any, kind, adr, &host);
+    expect_crash(&any, kind, adr, host);
     if (kind == anAsync) {
       expect_failure(construct(&other, kind, 0), umemRuntimeError, "only in a new process");
       umem_dtor(&other);
@@ -291,7 +279,6 @@ CUDA_TEST(a_crashed_kernel_is_told_apart) {
     umem_thread_clear();
     forget_all();
   }
-  umem_dtor(&host);
 }
 
 /* ---- whose GPU is current ---- */
@@ -347,17 +334,15 @@ CUDA_TEST(the_caller_s_place_is_untouched) {
 
 /* Each call, with another GPU current, for a context of each kind, as the capture mode is. */
 CUDA_TEST(the_capture_mode_is_untouched) {
-  umemHost host;
   Any any;
   int mode = 1;
-  expect_ok(umemHost_ctor(&host));
+  void *host = opened("host:");
   fake_cudart_set_device(1); /* with a context, which CUDA would make for the next call */
   ok(rt->exchange_capture_mode(&mode));
-  use(&any, 0, &host);
+  use(&any, 0, host);
   mode = 0;
   ok(rt->exchange_capture_mode(&mode));
   assert_int_equal(mode, 1);
-  umem_dtor(&host);
   forget_all(); /* the device that the caller has set */
 }
 
@@ -386,22 +371,20 @@ CUDA_TEST(blocks_of_a_stream_take_few_calls) {
   enum { functions = 5 };
   static char const *const names[functions] = {"context_current", "exchange_capture_mode",
                                                "stream_capture", "pool_malloc", "pool_free"};
-  umemCudaAsync ctx;
-  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
+  void *ctx = opened("cuda-async:0");
   void *context = NULL;
   ok(rt->primary_retain(&context, 0));
   ok(rt->context_push(context));
   expect_calls(names, NULL, functions);
-  uintptr_t adr = block_of(&ctx, 100);
+  uintptr_t adr = block_of(ctx, 100);
   expect_calls(names, (unsigned[]){1, 2, 1, 1, 0}, functions);
-  umem_free(&ctx, adr);
+  umem_free(ctx, adr);
   expect_calls(names, (unsigned[]){1, 2, 1, 0, 1}, functions);
-  umem_free(&ctx, adr); /* no live block */
+  umem_free(ctx, adr); /* no live block */
   expect_failure(umem_thread_status(), umemValueError, "not a live block");
   expect_calls(names, (unsigned[]){1, 2, 1, 0, 0}, functions);
   ok(rt->context_pop(&context));
   ok(rt->primary_release(0));
-  umem_dtor(&ctx);
 }
 
 /* While the program captures another stream, in whatever mode: such calls break no capture. */

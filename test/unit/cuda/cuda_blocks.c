@@ -57,20 +57,18 @@ static void fill_table(void *ctx) {
 }
 
 CUDA_TEST(a_block_that_could_not_be_freed_stays_live) {
-  umemCuda ctx;
   uintptr_t adr[full];
-  expect_ok(umemCuda_ctor(&ctx, 0));
-  for (int i = 0; i < full; i++) adr[i] = block_of(&ctx, 100);
-  fake_cudart_before("free", 1, fill_table, &ctx); /* as another thread may */
+  void *ctx = opened("cuda:0");
+  for (int i = 0; i < full; i++) adr[i] = block_of(ctx, 100);
+  fake_cudart_before("free", 1, fill_table, ctx); /* as another thread may */
   fake_cudart_fail_in("free", 1, umemCudaInvalidValue);
-  umem_free(&ctx, adr[0]);
+  umem_free(ctx, adr[0]);
   no_cells = false;
   expect_failure(umem_thread_status(), umemValueError, "cannot free the block");
-  umem_clear_status(&ctx);
-  umem_free(&ctx, adr[0]);
+  umem_clear_status(ctx);
+  umem_free(ctx, adr[0]);
   expect_ok(umem_thread_status());
   assert_int_equal(fake_cudart_live().blocks, full);
-  umem_dtor(&ctx);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

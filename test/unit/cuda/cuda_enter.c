@@ -2,10 +2,6 @@
  * On a double of the runtime. */
 #include "cuda_help.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 static int current_device(void) {
   int device = -1;
   ok(rt->get_device(&device));
@@ -73,44 +69,39 @@ CUDA_TEST(captures_of_the_program_forbid_nothing) {
 
 /* What each launch of the C++ headers pays: two calls to enter, one to leave. */
 CUDA_TEST(where_the_gpu_is_current_it_is_cheap) {
-  umemCuda ctx;
   umemCudaEntry entry;
   fake_cudart_set_device(1);
-  expect_ok(umemCuda_ctor(&ctx, 1));
+  opened("cuda:1");
   for (int device = -1; device < 2; device += 2) {
     unsigned long const calls = fake_cudart_calls();
     expect_ok(umemCuda_enter(&entry, device));
     expect_ok(umemCuda_leave(&entry));
     assert_int_equal(fake_cudart_calls() - calls, 3);
   }
-  umem_dtor(&ctx);
+  close_opened();
   forget_all();
 }
 
-static void *enter_often(void *is_right) {
-  for (int i = 0; i < 2000; i++) {
+/* Returns NULL if all was right. */
+static void *enter_often(void *unused) {
+  bool right = true;
+  for (int i = 0; i < 2000 && right; i++) {
     umemCuda ctx;
     umemCudaEntry entry;
-    bool right = umemCuda_enter(&entry, 1) == umemOK && current_device() == 1;
+    right = umemCuda_enter(&entry, 1) == umemOK && current_device() == 1;
     right = umemCuda_leave(&entry) == umemOK && right;
-    if (i % 8 == 0) {
-      right = umemCuda_ctor(&ctx, 1) == umemOK && right;
-      umem_dtor(&ctx);
-    }
-    if (!right) __atomic_store_n((bool *)is_right, false, __ATOMIC_RELAXED);
+    if (i % 8) continue;
+    right = umemCuda_ctor(&ctx, 1) == umemOK && right;
+    umem_dtor(&ctx);
   }
-  return NULL;
+  (void)unused;
+  return right ? NULL : (void *)1;
 }
 
 /* Whoever is the last one ends the context, and the next one makes it anew. */
 CUDA_TEST(threads_enter_and_leave) {
   enum { many = 4 };
-  pthread_t threads[many];
-  bool right = true;
-  for (int i = 0; i < many; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, enter_often, &right), 0);
-  for (int i = 0; i < many; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
-  assert_true(right);
+  run_at_once(many, enter_often, NULL, 0);
   assert_int_equal(fake_cudart_live().primaries, 0);
 }
 
@@ -162,10 +153,8 @@ CUDA_TEST(failures_leave_all_as_it_was) {
 }
 
 CUDA_TEST(a_child_of_fork_enters_nothing) {
-  umemCuda ctx;
-  expect_ok(umemCuda_ctor(&ctx, 0));
+  opened("cuda:0");
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) {
     umemCudaEntry entry;
     _exit(umemCuda_enter(&entry, 0) == umemNotSupportedError &&
@@ -173,10 +162,7 @@ CUDA_TEST(a_child_of_fork_enters_nothing) {
               ? 0
               : 1);
   }
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  umem_dtor(&ctx);
+  assert_int_equal(status_of(child), 0);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

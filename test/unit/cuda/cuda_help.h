@@ -5,6 +5,7 @@
 
 #include <umem.h>
 
+#include "opened.h"
 #include "workers.h"
 #include "cudart_help.h"
 #include "unwatched.h"
@@ -48,6 +49,7 @@ static inline int cuda_set_up(void **state) {
 /* All contexts are destructed: nothing of theirs may be left. */
 static inline int cuda_tear_down(void **state) {
   (void)state;
+  close_opened();
   expect_no_misuse();
   FakeCudartLive left = fake_cudart_live();
   if (!fake_cudart_is_clean())

@@ -114,21 +114,19 @@ LATER_TEST(failures_keep_the_order) {
 
 /* A copy that is recorded is not done before the graph is launched: nobody waits for it. */
 LATER_TEST(a_recorded_copy_is_waited_for_by_nobody) {
-  umemCuda cuda;
   void *graph = NULL;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  uintptr_t there = block_of(&cuda, n), mine = block_of(&stream, n);
-  expect_ok(umem_set(&cuda, there, 1, n));
+  void *cuda = opened("cuda:0");
+  uintptr_t there = block_of(cuda, n), mine = block_of(&stream, n);
+  expect_ok(umem_set(cuda, there, 1, n));
   void *captured = (void *)umemCudaAsync_stream(&stream);
   ok(fake_cudart_begin_capture(captured));
-  expect_ok(umem_copy_to(&cuda, there, &stream, mine, n));
-  expect_ok(umem_set(&cuda, there, 2, n));
+  expect_ok(umem_copy_to(cuda, there, &stream, mine, n));
+  expect_ok(umem_set(cuda, there, 2, n));
   ok(fake_cudart_end_capture(captured, &graph));
   ok(fake_cudart_launch_graph(graph, captured));
   expect_ok(umem_synchronize(&stream));
   expect_bytes(&stream, mine, 2, "the graph");
   umem_free(&stream, mine);
-  umem_dtor(&cuda);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -234,73 +234,62 @@ MANAGED_TEST(synchronizing_waits_for_kernels) {
 
 /* Device memory is like managed memory in that kernels use it while no call of umem runs. */
 MANAGED_TEST(others_wait_for_kernels_on_device_memory) {
-  umemCuda cuda;
-  umemCudaAsync alone;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  expect_ok(umemCudaAsync_ctor(&alone, 0, UMEM_STREAM_NEW));
-  uintptr_t adr = block_of(&cuda, n);
+  void *cuda = opened("cuda:0"), *alone = opened("cuda-async:0");
+  uintptr_t adr = block_of(cuda, n);
   for (int stream = 0; stream < streams; stream++) {
     unsigned char byte = 0;
-    expect_ok(umem_set(&cuda, adr, 9, n));
+    expect_ok(umem_set(cuda, adr, 9, n));
     queue_kernel(stream, adr);
-    expect_ok(umem_synchronize(&cuda));
+    expect_ok(umem_synchronize(cuda));
     assert_true(fake_cudart_peek(adr, &byte, 1));
     assert_int_equal(byte, 1);
     queue_kernel(stream, adr);
-    expect_ok(umem_wait(&alone, &cuda));
-    expect_ok(umem_set(&alone, adr, 2, n));
-    expect_ok(umem_synchronize(&alone));
+    expect_ok(umem_wait(alone, cuda));
+    expect_ok(umem_set(alone, adr, 2, n));
+    expect_ok(umem_synchronize(alone));
     finish_kernels();
-    if (!all_are(&cuda, adr, 2)) fail_msg("stream %d", stream);
+    if (!all_are(cuda, adr, 2)) fail_msg("stream %d", stream);
   }
-  umem_free(&cuda, adr);
-  umem_dtor(&alone);
-  umem_dtor(&cuda);
 }
 
 /* Neither side's pages may move under it. */
 MANAGED_TEST(streams_copy_after_kernels) {
-  umemCudaAsync alone;
-  expect_ok(umemCudaAsync_ctor(&alone, 0, UMEM_STREAM_NEW));
+  void *alone = opened("cuda-async:0");
   for (int stream = 0; stream < streams; stream++) {
-    uintptr_t adr = block_of(&managed, n), there = block_of(&alone, n);
+    uintptr_t adr = block_of(&managed, n), there = block_of(alone, n);
     expect_ok(umem_set(&managed, adr, 9, n));
     queue_kernel(stream, adr);
-    expect_ok(umem_copy_to(&managed, adr, &alone, there, n));
-    assert_true(fake_cudart_is_late((void *)umemCudaAsync_stream(&alone))); /* the GPU waits */
-    expect_ok(umem_synchronize(&alone));
-    if (!all_are(&alone, there, 1)) fail_msg("stream %d", stream);
-    expect_ok(umem_set(&alone, there, 7, n));
+    expect_ok(umem_copy_to(&managed, adr, alone, there, n));
+    assert_true(fake_cudart_is_late((void *)umemCudaAsync_stream(alone))); /* the GPU waits */
+    expect_ok(umem_synchronize(alone));
+    if (!all_are(alone, there, 1)) fail_msg("stream %d", stream);
+    expect_ok(umem_set(alone, there, 7, n));
     queue_kernel(stream, adr);
-    expect_ok(umem_copy_from(&managed, adr, &alone, there, n));
-    expect_ok(umem_synchronize(&alone));
+    expect_ok(umem_copy_from(&managed, adr, alone, there, n));
+    expect_ok(umem_synchronize(alone));
     finish_kernels();
     if (!all_are(&managed, adr, 7)) fail_msg("stream %d, to managed memory", stream);
-    umem_free(&alone, there);
+    umem_free(alone, there);
     umem_free(&managed, adr);
   }
-  umem_dtor(&alone);
 }
 
 /* The kernels of the GPU that a managed context names, whichever GPU copies. */
 MANAGED_TEST(another_gpu_copies_after_kernels) {
-  umemCuda there;
-  expect_ok(umemCuda_ctor(&there, 1));
-  uintptr_t adr = block_of(&managed, n), copy = block_of(&there, n);
+  void *there = opened("cuda:1");
+  uintptr_t adr = block_of(&managed, n), copy = block_of(there, n);
   for (int stream = 0; stream < streams; stream++) {
     expect_ok(umem_set(&managed, adr, 9, n));
     queue_kernel(stream, adr);
-    expect_ok(umem_copy_to(&managed, adr, &there, copy, n));
-    if (!all_are(&there, copy, 1)) fail_msg("stream %d", stream);
-    expect_ok(umem_set(&there, copy, 7, n));
+    expect_ok(umem_copy_to(&managed, adr, there, copy, n));
+    if (!all_are(there, copy, 1)) fail_msg("stream %d", stream);
+    expect_ok(umem_set(there, copy, 7, n));
     queue_kernel(stream, adr);
-    expect_ok(umem_copy_to(&there, copy, &managed, adr, n));
+    expect_ok(umem_copy_to(there, copy, &managed, adr, n));
     finish_kernels();
     if (!all_are(&managed, adr, 7)) fail_msg("stream %d, to managed memory", stream);
   }
-  umem_free(&there, copy);
   umem_free(&managed, adr);
-  umem_dtor(&there);
 }
 
 /* A block may be freed when the kernel is queued that uses it last: what umemDebug writes there
@@ -331,46 +320,38 @@ MANAGED_TEST(guards_come_after_kernels) {
  * refused and the capture stays whole. */
 MANAGED_TEST(a_captured_blocking_stream_is_left_whole) {
   void *graph;
-  umemFile file;
-  expect_ok(umemFile_ctor(&file, NULL, "w+"));
-  uintptr_t adr = block_of(&managed, n), there = umem_alloc(&file, n);
-  expect_ok(umem_set(&file, there, 8, n));
+  void *file = opened("file:");
+  uintptr_t adr = block_of(&managed, n), there = umem_alloc(file, n);
+  expect_ok(umem_set(file, there, 8, n));
   expect_ok(umem_set(&managed, adr, 9, n));
   ok(fake_cudart_begin_capture_in(blocking, 2));
   char const *words = "captured";
-  expect_failure(umem_copy_to(&managed, adr, &file, there, n), umemNotSupportedError, words);
-  expect_failure(umem_copy_to(&file, there, &managed, adr, n), umemNotSupportedError, words);
+  expect_failure(umem_copy_to(&managed, adr, file, there, n), umemNotSupportedError, words);
+  expect_failure(umem_copy_to(file, there, &managed, adr, n), umemNotSupportedError, words);
   expect_failure(umem_synchronize(&managed), umemNotSupportedError, words);
   ok(fake_cudart_end_capture(blocking, &graph));
   assert_non_null(graph);
   assert_true(all_are(&managed, adr, 9));
-  assert_true(all_are(&file, there, 8));
+  assert_true(all_are(file, there, 8));
   umem_free(&managed, adr);
-  umem_dtor(&file);
 }
 
 /* Pinned memory is RAM: the CPU waits for nobody there (cuda-host.rst). */
 MANAGED_TEST(pinned_memory_waits_for_no_kernel) {
-  umemCudaHost pinned;
-  umemFile file;
-  expect_ok(umemCudaHost_ctor(&pinned, 0));
-  expect_ok(umemFile_ctor(&file, NULL, "w+"));
-  uintptr_t adr = block_of(&pinned, n), there = umem_alloc(&file, n);
-  expect_ok(umem_set(&pinned, adr, 9, n));
+  void *pinned = opened("cuda-host:"), *file = opened("file:");
+  uintptr_t adr = block_of(pinned, n), there = umem_alloc(file, n);
+  expect_ok(umem_set(pinned, adr, 9, n));
   queue_kernel(0, adr);
-  expect_ok(umem_copy_to(&pinned, adr, &file, there, n));
+  expect_ok(umem_copy_to(pinned, adr, file, there, n));
   assert_true(fake_cudart_is_late(NULL));
-  assert_true(all_are(&file, there, 9));
+  assert_true(all_are(file, there, 9));
   umemCuda cuda;
   expect_ok(umemCuda_ctor(&cuda, 0));
   uintptr_t device = block_of(&cuda, n);
-  expect_ok(umem_copy_to(&pinned, adr, &cuda, device, n)); /* the GPU does, in its order */
+  expect_ok(umem_copy_to(pinned, adr, &cuda, device, n)); /* the GPU does, in its order */
   assert_true(all_are(&cuda, device, 1));
   umem_free(&cuda, device);
   umem_dtor(&cuda);
-  umem_free(&pinned, adr);
-  umem_dtor(&pinned);
-  umem_dtor(&file);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

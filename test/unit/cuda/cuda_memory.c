@@ -2,8 +2,6 @@
  * threads. On a double of the runtime. */
 #include "cuda_help.h"
 
-#include <pthread.h>
-
 /* ---- peers ---- */
 
 /* Copies from one GPU to the other and back; whether they were direct. */
@@ -34,57 +32,43 @@ static bool copies_are_direct(void *one, void *two) {
 }
 
 CUDA_TEST(peers_copy_directly) {
-  umemCuda zero, one, two;
-  expect_ok(umemCuda_ctor(&zero, 0));
+  umemCuda one;
+  void *zero = opened("cuda:0");
   expect_ok(umemCuda_ctor(&one, 1));
-  expect_ok(umemCuda_ctor(&two, 2));
-  assert_true(copies_are_direct(&zero, &one));
-  assert_true(copies_are_direct(&one, &zero));
+  void *two = opened("cuda:2");
+  assert_true(copies_are_direct(zero, &one));
+  assert_true(copies_are_direct(&one, zero));
   assert_int_equal(fake_cudart_calls_of("enable_peer_access"), 2); /* once each way */
-  assert_false(copies_are_direct(&zero, &two));
-  assert_false(copies_are_direct(&two, &one));
+  assert_false(copies_are_direct(zero, two));
+  assert_false(copies_are_direct(two, &one));
   assert_int_equal(fake_cudart_calls_of("enable_peer_access"), 2);
   umem_dtor(&one);
   expect_ok(umemCuda_ctor(&one, 1)); /* another context of the same GPU: to be asked again */
   FakeCudartDone before = fake_cudart_done();
-  expect_ok(umem_copy_to(&one, block_of(&one, 8), &zero, block_of(&zero, 8), 8));
+  expect_ok(umem_copy_to(&one, block_of(&one, 8), zero, block_of(zero, 8), 8));
   assert_int_equal(fake_cudart_done().direct_peer, before.direct_peer + 1);
-  assert_true(copies_are_direct(&zero, &one));
-  umem_dtor(&zero);
+  assert_true(copies_are_direct(zero, &one));
   umem_dtor(&one);
-  umem_dtor(&two);
 }
 
 CUDA_TEST(peers_that_the_program_enabled_are_direct) {
-  umemCuda zero, one;
-  expect_ok(umemCuda_ctor(&zero, 0));
-  expect_ok(umemCuda_ctor(&one, 1));
+  void *zero = opened("cuda:0"), *one = opened("cuda:1");
   enter(1);
   ok(rt->enable_peer_access(0));
-  assert_true(copies_are_direct(&zero, &one));
+  assert_true(copies_are_direct(zero, one));
   assert_int_equal(rt->last_error(), umemCudaSuccess);
   leave(1);
-  umem_dtor(&zero);
-  umem_dtor(&one);
 }
 
 CUDA_TEST(pools_let_peers_in) {
-  umemCudaAsync zero, one, two;
-  umemCuda plain;
-  expect_ok(umemCudaAsync_ctor(&zero, 0, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&one, 1, UMEM_STREAM_NEW));
-  expect_ok(umemCudaAsync_ctor(&two, 2, UMEM_STREAM_NEW));
-  expect_ok(umemCuda_ctor(&plain, 1));
-  assert_true(copies_are_direct(&zero, &one));
-  assert_true(copies_are_direct(&zero, &one));
+  void *zero = opened("cuda-async:0"), *one = opened("cuda-async:1");
+  void *two = opened("cuda-async:2"), *plain = opened("cuda:1");
+  assert_true(copies_are_direct(zero, one));
+  assert_true(copies_are_direct(zero, one));
   assert_int_equal(fake_cudart_calls_of("pool_allow"), 2);
-  assert_true(copies_are_direct(&plain, &zero));
-  assert_false(copies_are_direct(&two, &one));
+  assert_true(copies_are_direct(plain, zero));
+  assert_false(copies_are_direct(two, one));
   assert_int_equal(fake_cudart_calls_of("pool_allow"), 2);
-  umem_dtor(&zero);
-  umem_dtor(&one);
-  umem_dtor(&two);
-  umem_dtor(&plain);
 }
 
 /* ---- memory ---- */
@@ -165,19 +149,18 @@ CUDA_TEST(contexts_know_their_gpu) {
 
 CUDA_TEST(blocks_grow_and_shrink) {
   static unsigned char bytes[5000], back[5000];
-  umemHost host;
-  expect_ok(umemHost_ctor(&host));
+  void *host = opened("host:");
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
     expect_ok(construct(&any, kind, 0));
     fill(bytes, sizeof bytes, 1);
     uintptr_t adr = block_of(&any, 3000);
-    expect_ok(umem_copy_from(&any, adr, &host, (uintptr_t)bytes, 3000));
+    expect_ok(umem_copy_from(&any, adr, host, (uintptr_t)bytes, 3000));
     adr = umem_realloc(&any, adr, 3000, 5000);
-    expect_ok(umem_copy_to(&any, adr, &host, (uintptr_t)back, 3000));
+    expect_ok(umem_copy_to(&any, adr, host, (uintptr_t)back, 3000));
     assert_true(is_filled(back, 3000, 1));
     adr = umem_realloc(&any, adr, 5000, 10);
-    expect_ok(umem_copy_to(&any, adr, &host, (uintptr_t)back + 1, 10));
+    expect_ok(umem_copy_to(&any, adr, host, (uintptr_t)back + 1, 10));
     assert_true(is_filled(back + 1, 10, 1));
     expect_report(umem_realloc(&any, adr + 1, 9, 20), umemValueError, "is not a live block");
     expect_report(umem_realloc(&any, adr, 10, (size_t)1 << 50), umemMemoryError, "");
@@ -185,7 +168,6 @@ CUDA_TEST(blocks_grow_and_shrink) {
     assert_int_equal(umem_thread_status(), umemOK);
     umem_dtor(&any);
   }
-  umem_dtor(&host);
 }
 
 CUDA_TEST(nothing_is_left_of_a_context) {
@@ -201,8 +183,6 @@ CUDA_TEST(nothing_is_left_of_a_context) {
 }
 
 /* ---- threads ---- */
-
-enum { threads = 4 };
 
 static void *work(void *argument) {
   Any *any = argument;
@@ -228,14 +208,8 @@ static void *work(void *argument) {
 CUDA_TEST(threads_share_a_context) {
   for (int kind = 0; kind < kinds; kind++) {
     Any any;
-    pthread_t thread[threads];
     expect_ok(construct(&any, kind, 0));
-    for (int i = 0; i < threads; i++) assert_false(pthread_create(&thread[i], NULL, work, &any));
-    for (int i = 0; i < threads; i++) {
-      void *bad = NULL;
-      assert_false(pthread_join(thread[i], &bad));
-      if (bad) fail_msg("%s", umem_get_message(&any));
-    }
+    run_at_once(4, work, &any, 0);
     umem_dtor(&any);
   }
 }
@@ -243,12 +217,11 @@ CUDA_TEST(threads_share_a_context) {
 /* ---- memory of others ---- */
 
 CUDA_TEST(memory_of_other_libraries_is_described) {
-  umemCuda ctx;
   umemFound found = UMEM_FOUND_INIT;
   void *device = NULL, *pinned = NULL;
   int local = 0;
   assert_false(umem_find(4096, &found)); /* CUDA is not asked while no context lives */
-  expect_ok(umemCuda_ctor(&ctx, 1));
+  void *ctx = opened("cuda:1");
   enter(1);
   ok(rt->malloc(&device, 1000));
   ok(rt->host_alloc(&pinned, 100, umemCudaPortable));
@@ -270,8 +243,8 @@ CUDA_TEST(memory_of_other_libraries_is_described) {
   fake_cudart_fail_in("range", 1, umemCudaInvalidValue);
   assert_false(umem_find((uintptr_t)device, &found));
   assert_true(found.foreign == umemForeignGpu && !found.nbytes);
-  uintptr_t own = block_of(&ctx, 100);
-  assert_true(umem_find(own + 1, &found) && found.ctx == &ctx);
+  uintptr_t own = block_of(ctx, 100);
+  assert_true(umem_find(own + 1, &found) && found.ctx == ctx);
   assert_true(found.foreign == umemForeignNone && found.device == -1);
   assert_int_equal(umem_thread_status(), umemOK);
   assert_null(current_context());
@@ -279,7 +252,6 @@ CUDA_TEST(memory_of_other_libraries_is_described) {
   ok(rt->free(device));
   ok(rt->host_free(pinned));
   leave(1);
-  umem_dtor(&ctx);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

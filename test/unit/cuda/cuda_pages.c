@@ -142,45 +142,36 @@ static unsigned long direct_copies(void *from, uintptr_t src, void *to, uintptr_
 }
 
 CUDA_TEST(peers_use_pages) {
-  umemCuda zero, one, two;
   Range range;
-  expect_ok(umemCuda_ctor(&zero, 0));
-  expect_ok(umemCuda_ctor(&one, 1));
-  expect_ok(umemCuda_ctor(&two, 2));
-  begin_range(&range, &zero);
+  void *zero = opened("cuda:0"), *one = opened("cuda:1"), *two = opened("cuda:2");
+  begin_range(&range, zero);
   assert_int_equal(map(&range, 0, 1), 1);
-  uintptr_t at_one = block_of(&one, 1000), at_two = block_of(&two, 1000);
-  assert_int_equal(direct_copies(&zero, range.adr, &one, at_one), 1);
-  assert_int_equal(direct_copies(&one, at_one, &zero, range.adr), 1);
+  uintptr_t at_one = block_of(one, 1000), at_two = block_of(two, 1000);
+  assert_int_equal(direct_copies(zero, range.adr, one, at_one), 1);
+  assert_int_equal(direct_copies(one, at_one, zero, range.adr), 1);
   assert_int_equal(move(&range, 0, 3, 1), 1); /* and where they have moved */
-  assert_int_equal(direct_copies(&one, at_one, &zero, range.adr + 3 * range.page), 1);
-  assert_int_equal(direct_copies(&zero, range.adr + 3 * range.page, &two, at_two), 0);
+  assert_int_equal(direct_copies(one, at_one, zero, range.adr + 3 * range.page), 1);
+  assert_int_equal(direct_copies(zero, range.adr + 3 * range.page, two, at_two), 0);
   assert_int_equal(unmap(&range, 3, 1), 1);
   assert_false(fake_cudart_had_context(3));
   end_range(&range);
-  umem_dtor(&two);
-  umem_dtor(&one);
-  umem_dtor(&zero);
 }
 
 CUDA_TEST(no_context_is_made_on_peers) {
-  umemCuda zero;
   Range range;
-  expect_ok(umemCuda_ctor(&zero, 0));
-  begin_range(&range, &zero);
+  void *zero = opened("cuda:0");
+  begin_range(&range, zero);
   assert_int_equal(map(&range, 0, 2), 2);
   assert_int_equal(unmap(&range, 0, 2), 2);
   end_range(&range);
   assert_false(fake_cudart_had_context(1));
-  umem_dtor(&zero);
 }
 
 CUDA_TEST(pages_are_mapped_while_a_stream_is_captured) {
-  umemCuda cuda;
   Range range;
   void *stream, *graph;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  begin_range(&range, &cuda);
+  void *cuda = opened("cuda:0");
+  begin_range(&range, cuda);
   enter(0);
   ok(rt->stream_create(&stream));
   ok(fake_cudart_begin_capture(stream));
@@ -191,7 +182,6 @@ CUDA_TEST(pages_are_mapped_while_a_stream_is_captured) {
   leave(0);
   assert_int_equal(unmap(&range, 0, 2), 2);
   end_range(&range);
-  umem_dtor(&cuda);
 }
 
 /* ---- failures ---- */
@@ -202,10 +192,9 @@ static void expect_failed(Range *range, umemStatusType type, char const *words) 
 }
 
 CUDA_TEST(a_full_gpu_maps_what_it_has) {
-  umemCuda cuda;
   Range range;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  begin_range(&range, &cuda);
+  void *cuda = opened("cuda:0");
+  begin_range(&range, cuda);
   fake_cudart_machine()->device[0].capacity = 3 * range.page;
   assert_int_equal(map(&range, 1, 5), 3);
   expect_failed(&range, umemMemoryError, "cannot map 10485760 bytes");
@@ -214,15 +203,13 @@ CUDA_TEST(a_full_gpu_maps_what_it_has) {
   expect_mapped(&range, "000111");
   assert_int_equal(unmap(&range, 3, 3), 3);
   end_range(&range);
-  umem_dtor(&cuda);
 }
 
 CUDA_TEST(what_is_not_mapped_is_as_before) {
   static char const *const calls[] = {"page_create", "page_map", "page_allow", "page_release"};
-  umemCuda cuda;
   Range range;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  begin_range(&range, &cuda);
+  void *cuda = opened("cuda:0");
+  begin_range(&range, cuda);
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
     for (unsigned long nth = 1; nth <= 3; nth++) {
       bool at_end = c == 2, again = c == 3;
@@ -238,14 +225,12 @@ CUDA_TEST(what_is_not_mapped_is_as_before) {
       if (done) assert_int_equal(unmap(&range, 1, done), done);
     }
   end_range(&range);
-  umem_dtor(&cuda);
 }
 
 CUDA_TEST(what_is_not_unmapped_is_as_before) {
-  umemCuda cuda;
   Range range;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  begin_range(&range, &cuda);
+  void *cuda = opened("cuda:0");
+  begin_range(&range, cuda);
   for (unsigned long nth = 1; nth <= 3; nth++) {
     assert_int_equal(map(&range, 1, 3), 3);
     fake_cudart_fail_in("page_unmap", nth, umemCudaInvalidValue);
@@ -255,16 +240,14 @@ CUDA_TEST(what_is_not_unmapped_is_as_before) {
     assert_int_equal(unmap(&range, nth, 4 - nth), 4 - nth);
   }
   end_range(&range);
-  umem_dtor(&cuda);
 }
 
 CUDA_TEST(what_is_not_moved_is_as_before) {
   static char const *const calls[] = {"page_retain", "page_map", "page_unmap", "page_allow"};
   static char const *const results[] = {"111000", "011100", "001110", "000111"};
-  umemCuda cuda;
   Range range;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  begin_range(&range, &cuda);
+  void *cuda = opened("cuda:0");
+  begin_range(&range, cuda);
   for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
     for (unsigned long nth = 1; nth <= 3; nth++) {
       bool at_end = c == 3;
@@ -281,14 +264,12 @@ CUDA_TEST(what_is_not_moved_is_as_before) {
       assert_int_equal(unmap(&range, done, 3), 3);
     }
   end_range(&range);
-  umem_dtor(&cuda);
 }
 
 CUDA_TEST(ranges_that_fail) {
-  umemCuda cuda;
   Range range;
-  expect_ok(umemCuda_ctor(&cuda, 0));
-  begin_range(&range, &cuda);
+  void *cuda = opened("cuda:0");
+  begin_range(&range, cuda);
   fake_cudart_fail_in("range_reserve", 1, umemCudaOutOfMemory);
   assert_true(range.pages->reserve(range.ctx, range.page) == 0);
   expect_failed(&range, umemMemoryError, "cannot reserve 2097152 bytes of addresses");
@@ -296,7 +277,6 @@ CUDA_TEST(ranges_that_fail) {
   assert_false(range.pages->release(range.ctx, range.adr, room * range.page));
   expect_failed(&range, umemValueError, "cannot release 12582912 bytes of addresses");
   end_range(&range);
-  umem_dtor(&cuda);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

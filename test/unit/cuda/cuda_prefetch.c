@@ -109,11 +109,10 @@ CUDA_TEST(does_without_where_there_is_no_such_hint) {
 }
 
 CUDA_TEST(other_memory_is_refused) {
-  umemHost host;
   umemCuda device;
-  expect_ok(umemHost_ctor(&host));
+  void *host = opened("host:");
   expect_ok(umemCuda_ctor(&device, 0));
-  expect_failure(umemCudaPrefetch_ctor(&ctx, &host), umemTypeError, "below is Host memory");
+  expect_failure(umemCudaPrefetch_ctor(&ctx, host), umemTypeError, "below is Host memory");
   expect_failure(umemCudaPrefetch_adopt(&ctx, &device), umemTypeError, "below is Cuda memory");
   expect_failure(umemCudaPrefetch_ctor(&ctx, NULL), umemValueError, "the upstream is NULL");
   umem_dtor(&device);
@@ -121,7 +120,6 @@ CUDA_TEST(other_memory_is_refused) {
   expect_ok(umemCudaPrefetch_adopt(&ctx, &managed));
   umem_dtor(&ctx);
   assert_null(managed.super.vptr);
-  umem_dtor(&host);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

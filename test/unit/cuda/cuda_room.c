@@ -2,8 +2,6 @@
  * option any number. */
 #include "cuda_help.h"
 
-#include <pthread.h>
-
 #include "settings.h"
 
 enum { mebi = 1 << 20 };
@@ -69,13 +67,11 @@ ROOM_TEST(blocks_of_all_contexts_count) {
 }
 
 ROOM_TEST(each_gpu_counts_its_own) {
-  umemCudaManaged other;
   fake_cudart_machine()->device[1].capacity = 8 * mebi;
-  expect_ok(umemCudaManaged_ctor(&other, 1, 0));
+  void *other = opened("cuda-managed:1");
   block_of(&managed, 64 * mebi);
-  expect_none(&other, 8 * mebi + 1);
-  block_of(&other, 8 * mebi);
-  umem_dtor(&other);
+  expect_none(other, 8 * mebi + 1);
+  block_of(other, 8 * mebi);
 }
 
 /* The driver moves pages to RAM where others need the memory of the GPU. */
@@ -135,27 +131,18 @@ ROOM_TEST(a_name_has_the_option) {
 
 /* ---- threads ---- */
 
-enum { threads = 4, rounds = 200 };
-
 static void *allocate_all(void *ctx) {
-  uintptr_t count = 0;
-  for (int i = 0; i < rounds; i++) {
-    uintptr_t adr = umem_alloc(ctx, 40 * mebi);
-    count += adr != 0;
-    if (adr) umem_free(ctx, adr);
+  for (int i = 0; i < 200; i++) {
+    uintptr_t adr = umem_alloc(*(void **)ctx, 40 * mebi);
+    if (adr) umem_free(*(void **)ctx, adr);
   }
-  return (void *)count;
+  return NULL;
 }
 
 /* One at a time has the room, and whoever is alone gets it. */
 ROOM_TEST(threads_share_the_room) {
-  pthread_t thread[threads];
-  for (int i = 0; i < threads; i++)
-    assert_int_equal(pthread_create(&thread[i], NULL, allocate_all, i % 2 ? &managed : &more), 0);
-  for (int i = 0; i < threads; i++) {
-    void *count;
-    assert_int_equal(pthread_join(thread[i], &count), 0);
-  }
+  void *contexts[] = {&managed, &more, &managed, &more};
+  run_at_once(4, allocate_all, contexts, sizeof *contexts);
   umem_clear_status(&managed);
   umem_clear_status(&more);
   block_of(&managed, 64 * mebi);

@@ -4,7 +4,6 @@
 #include "cuda_help.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -262,7 +261,8 @@ SHARE_TEST(an_attachment_outlives_its_context) {
 
 static umemHandle for_threads[2]; /* of another process, and of this one */
 
-static void *attach_and_detach(void *failed) {
+static void *attach_and_detach(void *unused) {
+  (void)unused;
   umemCuda mine;
   bool good = umemCuda_ctor(&mine, 0) == umemOK;
   for (unsigned i = 0; i < 200; i++) {
@@ -270,22 +270,15 @@ static void *attach_and_detach(void *failed) {
     good &= adr && umem_detach(&mine, adr) == umemOK;
   }
   umem_dtor(&mine);
-  if (!good) __atomic_fetch_add((int *)failed, 1, __ATOMIC_RELAXED);
-  return NULL;
+  return good ? NULL : for_threads;
 }
 
 /* The block is opened and closed again and again, and never twice at a time. */
 SHARE_TEST(threads_attach_one_block) {
-  enum { workers = 4 };
-  pthread_t threads[workers];
-  int failed = 0;
   uintptr_t adr = filled(&cuda, 3);
   for_threads[0] = of_another_process(&cuda, adr, nbytes, &(int){0});
   expect_ok(umem_share(&cuda, adr, nbytes, &for_threads[1]));
-  for (int i = 0; i < workers; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, attach_and_detach, &failed), 0);
-  for (int i = 0; i < workers; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(failed, 0);
+  run_at_once(4, attach_and_detach, NULL, 0);
   assert_true(fake_cudart_calls_of("ipc_open") > 0);
   assert_int_equal(fake_cudart_calls_of("ipc_open"), fake_cudart_calls_of("ipc_close"));
   expect_failure(umem_detach(&cuda, adr), umemValueError, "nothing is attached");
@@ -364,21 +357,18 @@ SHARE_TEST(changed_handles_are_refused) {
 }
 
 SHARE_TEST(only_gpus_that_reach_the_memory_attach_it) {
-  umemCuda peer, far;
   uintptr_t adr = filled(&cuda, 3);
   umemHandle handle = of_another_process(&cuda, adr, nbytes, &(int){0});
-  expect_ok(umemCuda_ctor(&far, 2));
-  expect_report(umem_attach(&handle, &far), umemNotSupportedError,
+  void *far = opened("cuda:2");
+  expect_report(umem_attach(&handle, far), umemNotSupportedError,
                 "GPU 2 cannot reach the memory of GPU 0");
-  expect_ok(umemCuda_ctor(&peer, 1));
-  uintptr_t there = umem_attach(&handle, &peer);
+  void *peer = opened("cuda:1");
+  uintptr_t there = umem_attach(&handle, peer);
   assert_true(there);
-  expect_filled(&peer, there, 3);
-  expect_ok(umem_detach(&peer, there));
+  expect_filled(peer, there, 3);
+  expect_ok(umem_detach(peer, there));
   handle.identity[0] ^= 1; /* of this process: its address is of GPU 0 */
-  expect_report(umem_attach(&handle, &peer), umemTypeError, "on another GPU");
-  umem_dtor(&peer);
-  umem_dtor(&far);
+  expect_report(umem_attach(&handle, peer), umemTypeError, "on another GPU");
   umem_free(&cuda, adr);
 }
 

@@ -1,11 +1,9 @@
 /* cudart.c - the double of the CUDA runtime, by which others are tested: devices, contexts, memory,
  * failures. What is ordered by streams is in cudart_order.c. */
+#include "workers.h"
 #include "cudart_help.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- devices and contexts ---- */
 
@@ -72,8 +70,7 @@ TEST(contexts_are_pushed_and_popped_by_thread) {
 }
 
 TEST(a_context_that_nobody_asked_for_is_found) {
-  void *adr = NULL;
-  ok(rt->malloc(&adr, 1));
+  void *adr = new_block(1);
   expect_misuse("malloc: made a context on device 0");
   assert_true(fake_cudart_had_context(0));
   assert_int_equal(fake_cudart_live().contexts, 1);
@@ -83,12 +80,10 @@ TEST(a_context_that_nobody_asked_for_is_found) {
   assert_false(fake_cudart_had_context(0));
 }
 
-TEST(peers_need_a_context_of_their_own) {
-  enter(0);
+DEVICE_TEST(peers_need_a_context_of_their_own) {
   ok(rt->enable_peer_access(1));
   expect_misuse("enable_peer_access: made a context on device 1");
   assert_true(fake_cudart_had_context(1));
-  leave(0);
 }
 
 TEST(a_context_that_is_gone_is_refused) {
@@ -102,9 +97,8 @@ TEST(a_context_that_is_gone_is_refused) {
 }
 
 TEST(what_outlives_its_context_is_found) {
-  void *adr = NULL;
   enter(0);
-  ok(rt->malloc(&adr, 1));
+  new_block(1);
   leave(0);
   expect_misuse("ends with 1 things in it");
   assert_true(fake_cudart_is_clean());
@@ -114,9 +108,8 @@ TEST(what_outlives_its_context_is_found) {
 
 TEST(device_memory_is_guarded) {
   enter(2);
-  unsigned char *adr = NULL;
   char bytes[100] = {0};
-  ok(rt->malloc((void **)&adr, 100));
+  unsigned char *adr = new_block(100);
   assert_int_equal((uintptr_t)adr % 256, 0);
   assert_true(fake_cudart_peek((uintptr_t)adr, bytes, 100));
   assert_int_not_equal(bytes[99], 0); /* junk */
@@ -137,40 +130,31 @@ TEST(device_memory_is_guarded) {
   refused(rt->memcpy(bytes, adr, 1, umemCudaToHost), umemCudaInvalidValue);
   expect_misuse("in no live block");
   ok(rt->free(NULL));
-  leave(2);
 }
 
-TEST(the_cpu_cannot_use_device_memory) {
-  enter(0);
-  char *adr = NULL;
-  ok(rt->malloc((void **)&adr, 1));
+DEVICE_TEST(the_cpu_cannot_use_device_memory) {
+  char *adr = new_block(1);
   pid_t child = fork();
   if (!child) {
     signal(SIGSEGV, SIG_DFL);
+    signal(SIGBUS, SIG_DFL); /* if the compiler addresses it by the register of the stack */
     *(char volatile *)adr = 1;
     _exit(0);
   }
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFSIGNALED(status));
-  ok(rt->free(adr));
-  leave(0);
+  assert_true(WIFSIGNALED(status_of(child)));
 }
 
-TEST(memory_runs_out) {
-  enter(0);
+DEVICE_TEST(memory_runs_out) {
   fake_cudart_machine()->device[0].capacity = 1000;
-  void *adr = NULL, *more = NULL;
+  void *more = NULL;
   size_t available = 0, capacity = 0;
-  ok(rt->malloc(&adr, 600));
+  void *adr = new_block(600);
   refused(rt->malloc(&more, 401), umemCudaOutOfMemory);
   ok(rt->memory_info(&available, &capacity));
   assert_int_equal(available, 400);
   assert_int_equal(capacity, 1000);
   ok(rt->free(adr));
   ok(rt->malloc(&adr, 1000));
-  ok(rt->free(adr));
-  leave(0);
 }
 
 static void expect_kind(void const *adr, umemCudaMemory expected, int expected_device) {
@@ -183,9 +167,9 @@ static void expect_kind(void const *adr, umemCudaMemory expected, int expected_d
 
 TEST(addresses_tell_what_they_are) {
   enter(1);
-  void *device, *managed, *pinned;
+  void *managed, *pinned;
   static char plain[100];
-  ok(rt->malloc(&device, 10));
+  void *device = new_block(10);
   ok(rt->malloc_managed(&managed, 10));
   ok(rt->host_alloc(&pinned, 10, umemCudaPortable));
   ok(rt->host_register(plain, 50, 0));
@@ -210,13 +194,10 @@ TEST(addresses_tell_what_they_are) {
   expect_kind(plain, umemCudaUnregistered, -1);
   fake_cudart_machine()->device[1].no_managed = true;
   refused(rt->malloc_managed(&managed, 10), umemCudaNotSupported);
-  leave(1);
 }
 
-TEST(registrations_do_not_overlap) {
-  enter(0);
+DEVICE_TEST(registrations_do_not_overlap) {
   static char bytes[100];
-  void *adr = NULL;
   ok(rt->host_register(bytes + 10, 50, umemCudaPortable));
   refused(rt->host_register(bytes + 10, 50, 0), umemCudaAlreadyRegistered);
   refused(rt->host_register(bytes, 11, 0), umemCudaAlreadyRegistered);
@@ -228,19 +209,15 @@ TEST(registrations_do_not_overlap) {
   expect_misuse("host_unregister: ");
   refused(rt->host_free(bytes + 10), umemCudaInvalidValue);
   expect_misuse("host_free: ");
-  ok(rt->malloc(&adr, 100));
+  void *adr = new_block(100);
   refused(rt->memcpy(adr, bytes, 11, umemCudaToDevice), umemCudaInvalidValue);
   expect_misuse("partly in a block");
   ok(rt->memcpy(adr, bytes, 10, umemCudaToDevice));
-  ok(rt->free(adr));
-  ok(rt->host_unregister(bytes + 10));
-  leave(0);
 }
 
 /* ---- settings of memory ---- */
 
-TEST(devices_lack_what_they_are_set_to_lack) {
-  enter(0);
+DEVICE_TEST(devices_lack_what_they_are_set_to_lack) {
   void *managed = NULL;
   static char plain[8];
   int value = -1;
@@ -255,18 +232,15 @@ TEST(devices_lack_what_they_are_set_to_lack) {
   expect_misuse("is not managed memory");
   fake_cudart_machine()->device[0].pageable_access = true;
   ok(rt->advise(plain, 8, umemCudaReadMostly, 0));
-  ok(rt->free(managed));
-  leave(0);
 }
 
 /* ---- failures ---- */
 
-TEST(any_call_can_fail) {
-  enter(0);
-  void *adr = NULL, *more = NULL;
+DEVICE_TEST(any_call_can_fail) {
+  void *more = NULL;
   unsigned long calls = fake_cudart_calls();
   fake_cudart_fail(2, umemCudaOutOfMemory);
-  ok(rt->malloc(&adr, 1));
+  void *adr = new_block(1);
   refused(rt->free(adr), umemCudaOutOfMemory);
   assert_int_equal(rt->last_error(), umemCudaOutOfMemory);
   assert_int_equal(rt->last_error(), umemCudaSuccess);
@@ -281,14 +255,11 @@ TEST(any_call_can_fail) {
   assert_int_equal(fake_cudart_calls_of("malloc"), 3);
   assert_string_equal(rt->error_name(umemCudaOutOfMemory), "cudaErrorMemoryAllocation");
   assert_string_equal(rt->error_string(umemCudaOutOfMemory), "out of memory");
-  leave(0);
 }
 
-TEST(a_crash_stays) {
-  enter(0);
-  void *adr, *other;
+DEVICE_TEST(a_crash_stays) {
   int device = -1;
-  ok(rt->malloc(&adr, 1));
+  void *adr = new_block(1);
   fake_cudart_break(0, umemCudaIllegalAddress);
   refused(rt->free(adr), umemCudaIllegalAddress);
   refused(rt->stream_synchronize(NULL), umemCudaIllegalAddress);
@@ -296,7 +267,7 @@ TEST(a_crash_stays) {
   assert_int_equal(rt->last_error(), umemCudaIllegalAddress);
   ok(rt->get_device(&device));
   enter(1); /* another device does not notice, but for what it has of the first */
-  ok(rt->malloc(&other, 1));
+  void *other = new_block(1);
   refused(rt->memcpy(other, adr, 1, umemCudaAnyDirection), umemCudaIllegalAddress);
   ok(rt->free(other));
   leave(1);
@@ -317,9 +288,7 @@ TEST(a_child_of_fork_is_refused) {
     int count;
     _exit(rt->device_count(&count) == umemCudaSuccess ? 0 : 1);
   }
-  int status = -1;
-  assert_int_equal(waitpid(early, &status, 0), early);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(early), 0);
   enter(0);
   pid_t late = fork();
   if (!late) {
@@ -328,9 +297,7 @@ TEST(a_child_of_fork_is_refused) {
                        rt->context_pop(NULL) == umemCudaInitializationError;
     _exit(refused_all ? 0 : 1);
   }
-  assert_int_equal(waitpid(late, &status, 0), late);
-  assert_int_equal(status, 0);
-  leave(0);
+  assert_int_equal(status_of(late), 0);
 }
 
 /* ---- threads ---- */
@@ -360,13 +327,9 @@ static void *fail_elsewhere(void *argument) {
 }
 
 TEST(errors_are_their_thread_s) {
-  pthread_t thread;
-  void *bad = NULL;
   int value = 0;
   refused(rt->attribute(&value, (umemCudaAttribute)99, 0), umemCudaInvalidValue);
-  assert_false(pthread_create(&thread, NULL, fail_elsewhere, &value));
-  assert_false(pthread_join(thread, &bad));
-  assert_null(bad);
+  assert_null(join_thread(start_thread(fail_elsewhere, &value)));
   assert_int_equal(rt->last_error(), umemCudaInvalidValue);
 }
 
@@ -374,13 +337,7 @@ TEST(threads_may_call_at_once) {
   void *context;
   ok(rt->primary_retain(&context, 0));
   unsigned char marks[4] = {1, 2, 3, 4};
-  pthread_t threads[4];
-  for (int i = 0; i < 4; i++) assert_false(pthread_create(&threads[i], NULL, use, &marks[i]));
-  for (int i = 0; i < 4; i++) {
-    void *bad = NULL;
-    assert_false(pthread_join(threads[i], &bad));
-    assert_null(bad);
-  }
+  run_at_once(4, use, marks, 1);
   ok(rt->primary_release(0));
   assert_true(fake_cudart_is_clean());
 }

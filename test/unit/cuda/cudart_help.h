@@ -13,6 +13,7 @@ static umemCudaRt const *rt;
 #define ok(call) assert_int_equal(call, umemCudaSuccess)
 #define refused(call, error) assert_int_equal(call, error)
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+#define DEVICE_TEST(name) TEST_CASE_WITH(name, set_up_device, tear_down)
 
 static inline void expect_misuse(char const *words) {
   char const *misuse = fake_cudart_misuse();
@@ -44,12 +45,36 @@ static inline int set_up(void **state) {
   return 0;
 }
 
+/* GPU 0 is current. What the test leaves there goes with everything else. */
+static inline int set_up_device(void **state) {
+  set_up(state);
+  enter(0);
+  return 0;
+}
+
 static inline int tear_down(void **state) {
   (void)state;
   expect_no_misuse();
   fake_cudart_reset();
   assert_true(fake_cudart_is_clean());
   return 0;
+}
+
+/* On the current GPU. */
+static inline void *new_block(size_t nbytes) {
+  void *adr = NULL;
+  ok(rt->malloc(&adr, nbytes));
+  return adr;
+}
+static inline void *new_stream(void) {
+  void *stream = NULL;
+  ok(rt->stream_create(&stream));
+  return stream;
+}
+static inline void *new_event(void) {
+  void *event = NULL;
+  ok(rt->event_create(&event));
+  return event;
 }
 
 /* The byte there as it is now. */

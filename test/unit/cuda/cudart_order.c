@@ -4,12 +4,10 @@
 
 /* ---- copies: when they are done ---- */
 
-TEST(work_is_late) {
-  enter(0);
-  unsigned char *adr, *pinned, pageable = 7;
-  void *stream;
-  ok(rt->stream_create(&stream));
-  ok(rt->malloc((void **)&adr, 10));
+DEVICE_TEST(work_is_late) {
+  unsigned char *pinned, pageable = 7;
+  void *stream = new_stream();
+  unsigned char *adr = new_block(10);
   ok(rt->host_alloc((void **)&pinned, 10, 0));
   ok(rt->memset_async(adr, 1, 10, stream));
   assert_int_not_equal(byte_at(adr), 1);
@@ -45,14 +43,11 @@ TEST(work_is_late) {
   ok(rt->host_free(pinned));
   refused(rt->stream_synchronize(stream), umemCudaInvalidHandle);
   expect_misuse("a stream that is destroyed");
-  leave(0);
 }
 
-TEST(blocking_copies_follow_the_legacy_stream_alone) {
-  enter(0);
+DEVICE_TEST(blocking_copies_follow_the_legacy_stream_alone) {
   unsigned char *a, *b, bytes[2] = {1, 2};
-  void *stream;
-  ok(rt->stream_create(&stream));
+  void *stream = new_stream();
   ok(rt->malloc((void **)&a, 2));
   ok(rt->malloc((void **)&b, 2));
   ok(rt->memset_async(b, 9, 2, stream));
@@ -64,17 +59,12 @@ TEST(blocking_copies_follow_the_legacy_stream_alone) {
   assert_int_equal(bytes[1], 1);
   ok(rt->stream_synchronize(stream)); /* nothing waited for it */
   assert_int_equal(byte_at(b), 9);
-  ok(rt->stream_destroy(stream));
-  ok(rt->free(a));
-  ok(rt->free(b));
-  leave(0);
 }
 
 /* The manual promises no more; today's drivers do. */
-TEST(pageable_copies_can_be_late) {
-  enter(0);
-  unsigned char *adr, pageable = 7;
-  ok(rt->malloc((void **)&adr, 1));
+DEVICE_TEST(pageable_copies_can_be_late) {
+  unsigned char pageable = 7;
+  unsigned char *adr = new_block(1);
   fake_cudart_machine()->late_pageable = true;
   ok(rt->memcpy(adr, &pageable, 1, umemCudaToDevice));
   pageable = 8; /* has been read */
@@ -84,12 +74,9 @@ TEST(pageable_copies_can_be_late) {
   ok(rt->stream_synchronize(NULL));
   assert_int_equal(byte_at(adr), 7);
   assert_int_equal(pageable, 7);
-  ok(rt->free(adr));
-  leave(0);
 }
 
-TEST(boxes_are_copied_in_shape) {
-  enter(0);
+DEVICE_TEST(boxes_are_copied_in_shape) {
   unsigned char *adr, host[2][3][4], back[2][2][2];
   for (unsigned i = 0; i < sizeof host; i++) ((unsigned char *)host)[i] = (unsigned char)i;
   ok(rt->malloc((void **)&adr, 24));
@@ -109,18 +96,15 @@ TEST(boxes_are_copied_in_shape) {
   out.depth = 0;
   out.width = 1;
   ok(rt->memcpy_box_async(&out, umemCudaToHost, NULL));
-  ok(rt->free(adr));
-  leave(0);
 }
 
 TEST(peer_copies_tell_their_route) {
   enter(1);
   enter(0);
-  unsigned char *here, *there;
-  ok(rt->malloc((void **)&here, 8));
+  unsigned char *here = new_block(8);
   void *context = NULL;
   ok(rt->context_pop(&context));
-  ok(rt->malloc((void **)&there, 8));
+  unsigned char *there = new_block(8);
   ok(rt->context_push(context));
   ok(rt->memcpy_peer_async(there, 1, here, 0, 8, NULL));
   assert_int_equal(fake_cudart_done().indirect_peer, 1);
@@ -138,22 +122,13 @@ TEST(peer_copies_tell_their_route) {
   assert_true(fake_cudart_done().foreign > 0);
   refused(rt->memcpy_peer_async(there, 0, here, 0, 8, NULL), umemCudaInvalidValue);
   expect_misuse("memory of devices 1 and 0 is said to be of 0 and 0");
-  ok(rt->free(here));
-  ok(rt->free(there));
-  leave(0);
-  leave(1);
 }
 
 /* ---- streams and events ---- */
 
-TEST(streams_wait_for_events_only) {
-  enter(0);
-  unsigned char *adr;
-  void *first, *second, *event;
-  ok(rt->stream_create(&first));
-  ok(rt->stream_create(&second));
-  ok(rt->event_create(&event));
-  ok(rt->malloc((void **)&adr, 2));
+DEVICE_TEST(streams_wait_for_events_only) {
+  void *first = new_stream(), *second = new_stream(), *event = new_event();
+  unsigned char *adr = new_block(2);
   ok(rt->stream_wait(second, event)); /* never recorded: for nothing */
   ok(rt->memset_async(adr, 1, 1, first));
   ok(rt->event_record(event, first));
@@ -177,12 +152,6 @@ TEST(streams_wait_for_events_only) {
   ok(rt->event_create(&event));
   refused(rt->event_record(event, first), umemCudaInvalidHandle);
   expect_misuse("an event of device 1 on a stream of device 0");
-  ok(rt->event_destroy(event));
-  leave(1);
-  ok(rt->stream_destroy(first));
-  ok(rt->stream_destroy(second));
-  ok(rt->free(adr));
-  leave(0);
 }
 
 static void increment(void *argument) {
@@ -190,29 +159,23 @@ static void increment(void *argument) {
   ++*byte;
 }
 
-TEST(kernels_run_in_order) {
-  enter(0);
-  unsigned char *adr, byte = 0;
-  ok(rt->malloc((void **)&adr, 1));
+DEVICE_TEST(kernels_run_in_order) {
+  unsigned char byte = 0;
+  unsigned char *adr = new_block(1);
   ok(rt->memset_async(adr, 1, 1, NULL));
   ok(fake_cudart_launch(NULL, increment, adr));
   ok(rt->memcpy(&byte, adr, 1, umemCudaToHost));
   assert_int_equal(byte, 2);
-  ok(rt->free(adr));
-  leave(0);
 }
 
-TEST(memory_freed_before_its_work_is_found) {
-  enter(0);
-  void *adr, *pinned;
-  ok(rt->malloc(&adr, 8));
+DEVICE_TEST(memory_freed_before_its_work_is_found) {
+  void *pinned;
+  void *adr = new_block(8);
   ok(rt->host_alloc(&pinned, 8, 0));
   ok(rt->memcpy_async(pinned, adr, 8, umemCudaToHost, NULL));
   ok(rt->host_free(pinned));
   ok(rt->stream_synchronize(NULL));
   expect_misuse("after they were freed");
-  ok(rt->free(adr));
-  leave(0);
 }
 
 /* ---- pools ---- */
@@ -224,12 +187,10 @@ static void expect_sizes(void *pool, uint64_t reserved, uint64_t used) {
   assert_int_equal(are_used, used);
 }
 
-TEST(pools_reuse_in_the_order_of_streams) {
-  enter(0);
-  void *pool, *first, *second, *a, *b, *c;
+DEVICE_TEST(pools_reuse_in_the_order_of_streams) {
+  void *pool, *a, *b, *c;
   ok(rt->pool_create(&pool, 0, 300, false));
-  ok(rt->stream_create(&first));
-  ok(rt->stream_create(&second));
+  void *first = new_stream(), *second = new_stream();
   ok(rt->pool_set_threshold(pool, 150));
   ok(rt->pool_malloc(&a, 100, pool, first));
   ok(rt->pool_free(a, first));
@@ -261,12 +222,11 @@ TEST(pools_reuse_in_the_order_of_streams) {
   assert_true(fake_cudart_is_clean());
 }
 
-TEST(pool_memory_out_of_order_is_found) {
-  enter(0);
-  void *pool, *stream, *adr;
+DEVICE_TEST(pool_memory_out_of_order_is_found) {
+  void *pool, *adr;
   char byte;
   ok(rt->pool_create(&pool, 0, 0, false));
-  ok(rt->stream_create(&stream));
+  void *stream = new_stream();
   ok(rt->pool_malloc(&adr, 1, pool, stream));
   ok(rt->memset_async(adr, 0, 1, stream));
   ok(rt->memcpy(&byte, adr, 1, umemCudaToHost)); /* in another stream's order */
@@ -297,16 +257,15 @@ TEST(pool_memory_out_of_order_is_found) {
   ok(rt->stream_destroy(stream));
   fake_cudart_machine()->device[0].no_pools = true;
   refused(rt->pool_create(&pool, 0, 0, false), umemCudaNotSupported);
-  leave(0);
 }
 
 TEST(pools_allow_peers) {
   enter(1);
   enter(0);
-  void *pool, *here, *there;
+  void *pool, *there;
   ok(rt->pool_create(&pool, 1, 0, false));
   ok(rt->pool_malloc(&there, 8, pool, NULL));
-  ok(rt->malloc(&here, 8));
+  void *here = new_block(8);
   ok(rt->enable_peer_access(1)); /* is not enough */
   ok(rt->memcpy_async(there, here, 8, umemCudaAnyDirection, NULL));
   assert_int_equal(fake_cudart_done().indirect_peer, 1);
@@ -314,11 +273,6 @@ TEST(pools_allow_peers) {
   assert_int_not_equal(rt->pool_allow(pool, 2), umemCudaSuccess);
   ok(rt->memcpy_async(there, here, 8, umemCudaAnyDirection, NULL));
   assert_int_equal(fake_cudart_done().direct_peer, 1);
-  ok(rt->pool_free(there, NULL));
-  ok(rt->free(here));
-  ok(rt->pool_destroy(pool));
-  leave(0);
-  leave(1);
 }
 
 /* ---- graphs ---- */
@@ -330,14 +284,10 @@ static void expect_capture(void *stream, umemCudaCapture expected) {
   assert_int_equal(capture, expected);
 }
 
-TEST(captured_work_is_done_when_launched) {
-  enter(0);
-  void *stream, *other, *event, *graph;
-  unsigned char *adr;
-  ok(rt->stream_create(&stream));
-  ok(rt->stream_create(&other));
-  ok(rt->event_create(&event));
-  ok(rt->malloc((void **)&adr, 1));
+DEVICE_TEST(captured_work_is_done_when_launched) {
+  void *graph;
+  void *stream = new_stream(), *other = new_stream(), *event = new_event();
+  unsigned char *adr = new_block(1);
   expect_capture(NULL, umemCudaNoCapture);
   ok(fake_cudart_begin_capture(stream));
   expect_capture(stream, umemCudaCapturing);
@@ -356,11 +306,6 @@ TEST(captured_work_is_done_when_launched) {
   ok(fake_cudart_launch_graph(graph, stream));
   ok(rt->stream_synchronize(stream));
   assert_int_equal(byte_at(adr), 2);
-  ok(rt->event_destroy(event));
-  ok(rt->stream_destroy(stream));
-  ok(rt->stream_destroy(other));
-  ok(rt->free(adr));
-  leave(0);
 }
 
 static void expect_broken(void *stream) {
@@ -371,12 +316,10 @@ static void expect_broken(void *stream) {
   ok(fake_cudart_begin_capture(stream));
 }
 
-TEST(captures_are_broken) {
-  enter(0);
-  void *stream, *event, *adr, *graph;
+DEVICE_TEST(captures_are_broken) {
+  void *adr, *graph;
   int mode = 2;
-  ok(rt->stream_create(&stream));
-  ok(rt->event_create(&event));
+  void *stream = new_stream(), *event = new_event();
   ok(rt->event_record(event, NULL));
   ok(fake_cudart_begin_capture(stream));
   refused(rt->stream_synchronize(stream), umemCudaCaptureUnsupported);
@@ -401,15 +344,12 @@ TEST(captures_are_broken) {
   ok(fake_cudart_begin_capture(stream));
   ok(rt->stream_destroy(stream));
   ok(rt->malloc(&adr, 1)); /* there is no capture to break */
-  ok(rt->free(adr));
-  leave(0);
 }
 
-TEST(pools_are_not_captured) {
-  enter(0);
-  void *stream, *pool, *adr, *more;
+DEVICE_TEST(pools_are_not_captured) {
+  void *pool, *adr, *more;
   ok(rt->pool_create(&pool, 0, 0, false));
-  ok(rt->stream_create(&stream));
+  void *stream = new_stream();
   ok(rt->pool_malloc(&adr, 8, pool, stream));
   ok(fake_cudart_begin_capture(stream));
   refused(rt->pool_malloc(&more, 8, pool, stream), umemCudaCaptureUnsupported);
@@ -425,9 +365,6 @@ TEST(pools_are_not_captured) {
   ok(rt->exchange_capture_mode(&mode));
   expect_capture(stream, umemCudaCapturing);
   assert_int_equal(fake_cudart_end_capture(stream, &more), umemCudaSuccess);
-  ok(rt->pool_destroy(pool));
-  ok(rt->stream_destroy(stream));
-  leave(0);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -49,8 +49,6 @@ TEST(pages_are_memory_where_they_are_mapped) {
   expect_misuse("where no page is mapped");
   ok(rt->page_unmap(page(range, 1), size));
   assert_int_equal(fake_cudart_live().pages, 0);
-  ok(rt->range_free(range, 3 * size));
-  leave(0);
 }
 
 TEST(pages_count_as_memory_of_the_device) {
@@ -70,7 +68,6 @@ TEST(pages_count_as_memory_of_the_device) {
   refused(rt->page_create(&three, size, 0, false), umemCudaNotSupported);
   refused(rt->page_create(&three, size, 3, false), umemCudaInvalidOrdinal);
   refused(rt->page_create(&three, size + 1, 1, false), umemCudaInvalidValue);
-  leave(0);
 }
 
 TEST(mappings_are_checked) {
@@ -117,15 +114,12 @@ TEST(mappings_are_checked) {
   ok(rt->page_unmap(range, size));
   assert_int_equal(fake_cudart_live().pages, 1);
   ok(rt->page_unmap(page(range, 3), size));
-  ok(rt->range_free(range, 4 * size));
-  leave(0);
 }
 
 /* Work that is queued finds its page gone. */
 TEST(pages_must_stay_until_their_work_is_done) {
-  void *stream;
   enter(0);
-  ok(rt->stream_create(&stream));
+  void *stream = new_stream();
   void *range = reserve(1);
   uint64_t one = create();
   ok(rt->page_map(range, size, one));
@@ -135,19 +129,15 @@ TEST(pages_must_stay_until_their_work_is_done) {
   ok(rt->page_unmap(range, size));
   ok(rt->stream_synchronize(stream));
   expect_misuse("after they were freed");
-  ok(rt->range_free(range, size));
-  ok(rt->stream_destroy(stream));
-  leave(0);
 }
 
 /* enable_peer_access is about other memory. */
-TEST(peers_need_access_of_their_own) {
-  enter(0);
+DEVICE_TEST(peers_need_access_of_their_own) {
   enter(1);
-  void *range = reserve(1), *there;
+  void *range = reserve(1);
   uint64_t one = create();
   ok(rt->enable_peer_access(0));
-  ok(rt->malloc(&there, 100));
+  void *there = new_block(100);
   ok(rt->page_map(range, size, one));
   ok(rt->page_allow(range, size, 1));
   ok(rt->page_release(one));
@@ -160,14 +150,9 @@ TEST(peers_need_access_of_their_own) {
   assert_int_equal(fake_cudart_done().direct_peer, before + 1);
   ok(rt->stream_synchronize(NULL));
   ok(rt->page_unmap(range, size));
-  ok(rt->range_free(range, size));
-  ok(rt->free(there));
-  leave(1);
-  leave(0);
 }
 
-TEST(what_is_left_is_found) {
-  enter(0);
+DEVICE_TEST(what_is_left_is_found) {
   void *range = reserve(1);
   uint64_t one = create();
   assert_false(fake_cudart_is_clean());
@@ -176,6 +161,7 @@ TEST(what_is_left_is_found) {
   ok(rt->page_release(one));
   assert_false(fake_cudart_is_clean());
   ok(rt->range_free(range, size));
+  assert_true(fake_cudart_is_clean());
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -1,34 +1,22 @@
 /* cudart_streams.c - the double of the CUDA runtime: how the legacy stream, blocking streams and
  * those of threads wait for each other, what captures draw in and forbid, and where pages of
  * managed memory are. The rest of what is queued is in cudart_order.c. */
+#include "workers.h"
 #include "cudart_help.h"
-
-#include <pthread.h>
 
 static void *blocking, *other, *alone, *event;
 static unsigned char *adr; /* bytes of device memory */
 
 static int streams_set_up(void **state) {
-  set_up(state);
-  enter(0);
+  set_up_device(state);
   ok(fake_cudart_create_blocking(&blocking));
   ok(fake_cudart_create_blocking(&other));
-  ok(rt->stream_create(&alone));
-  ok(rt->event_create(&event));
-  ok(rt->malloc((void **)&adr, 8));
+  alone = new_stream();
+  event = new_event();
+  adr = new_block(8);
   ok(rt->memset_async(adr, 0, 8, NULL));
   ok(rt->stream_synchronize(NULL));
   return 0;
-}
-
-static int streams_tear_down(void **state) {
-  expect_no_misuse();
-  ok(rt->free(adr));
-  ok(rt->event_destroy(event));
-  void *const all[] = {blocking, other, alone};
-  for (size_t i = 0; i < 3; i++) ok(rt->stream_destroy(all[i]));
-  leave(0);
-  return tear_down(state);
 }
 
 /* A slow kernel. */
@@ -41,7 +29,13 @@ static void launch(void *stream, unsigned char *at) {
   ok(fake_cudart_launch(stream, increment, at));
 }
 
-#define STREAMS_TEST(name) TEST_CASE_WITH(name, streams_set_up, streams_tear_down)
+/* Later work of one stream comes after what another one has now. */
+static void order_after(void *later, void *first) {
+  ok(rt->event_record(event, first));
+  ok(rt->stream_wait(later, event));
+}
+
+#define STREAMS_TEST(name) TEST_CASE_WITH(name, streams_set_up, tear_down)
 
 /* ---- implicit synchronisation ---- */
 
@@ -92,8 +86,7 @@ STREAMS_TEST(waiting_for_the_legacy_stream_is_for_its_own_work) {
 
 STREAMS_TEST(an_event_of_a_blocking_stream_is_after_the_legacy_one) {
   launch(NULL, adr);
-  ok(rt->event_record(event, blocking));
-  ok(rt->stream_wait(alone, event));
+  order_after(alone, blocking);
   ok(rt->stream_synchronize(alone));
   assert_int_equal(byte_at(adr), 1);
 }
@@ -114,10 +107,8 @@ static void *launch_on_own_stream(void *at) {
 }
 
 STREAMS_TEST(each_thread_has_a_stream) {
-  pthread_t thread;
   launch(FAKE_STREAM_PER_THREAD, adr);
-  assert_int_equal(pthread_create(&thread, NULL, launch_on_own_stream, adr + 1), 0);
-  pthread_join(thread, NULL);
+  join_thread(start_thread(launch_on_own_stream, adr + 1));
   assert_int_equal(byte_at(adr), 0);
   assert_int_equal(byte_at(adr + 1), 1);
   int device = -1;
@@ -130,10 +121,9 @@ STREAMS_TEST(each_thread_has_a_stream) {
 
 /* Contexts do not wait for each other. */
 STREAMS_TEST(each_device_has_its_legacy_stream) {
-  unsigned char *there;
   launch(blocking, adr);
   enter(1);
-  ok(rt->malloc((void **)&there, 1));
+  unsigned char *there = new_block(1);
   ok(rt->memset_async(there, 3, 1, NULL));
   ok(rt->stream_synchronize(NULL));
   assert_int_equal(byte_at(there), 3);
@@ -185,8 +175,7 @@ STREAMS_TEST(a_captured_blocking_stream_bars_the_legacy_one) {
 STREAMS_TEST(who_waits_for_a_capture_is_drawn_in) {
   ok(fake_cudart_begin_capture(alone));
   launch(alone, adr);
-  ok(rt->event_record(event, alone));
-  ok(rt->stream_wait(other, event));
+  order_after(other, alone);
   expect_capture(other, umemCudaCapturing);
   launch(other, adr);
   expect_end(alone, 904); /* cudaErrorStreamCaptureUnjoined */
@@ -196,27 +185,20 @@ STREAMS_TEST(who_waits_for_a_capture_is_drawn_in) {
   expect_capture(other, umemCudaNoCapture);
 
   ok(fake_cudart_begin_capture(alone));
-  ok(rt->event_record(event, alone));
-  ok(rt->stream_wait(other, event));
+  order_after(other, alone);
   expect_end(alone, umemCudaSuccess); /* it has recorded nothing */
 
   ok(fake_cudart_begin_capture(alone));
-  ok(rt->event_record(event, alone));
-  ok(rt->stream_wait(other, event));
-  ok(rt->event_record(event, other));
-  ok(rt->stream_wait(blocking, event)); /* and on */
+  order_after(other, alone);
+  order_after(blocking, other); /* and on */
   launch(blocking, adr);
-  ok(rt->event_record(event, blocking));
-  ok(rt->stream_wait(other, event));
-  ok(rt->event_record(event, other));
-  ok(rt->stream_wait(alone, event));
+  order_after(other, blocking);
+  order_after(alone, other);
   expect_end(alone, umemCudaSuccess);
 
   ok(fake_cudart_begin_capture(alone));
-  ok(rt->event_record(event, alone));
-  ok(rt->stream_wait(other, event));
-  ok(rt->event_record(event, other));
-  ok(rt->stream_wait(alone, event));
+  order_after(other, alone);
+  order_after(alone, other);
   launch(other, adr); /* after it was waited for */
   expect_end(alone, 904);
 }
@@ -238,9 +220,7 @@ static void *try_malloc(void *mode) {
 
 /* What cudaMalloc answers in another thread of this mode. */
 static int malloc_in_thread(int mode) {
-  pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, try_malloc, &mode), 0);
-  pthread_join(thread, NULL);
+  join_thread(start_thread(try_malloc, &mode));
   return mode;
 }
 
@@ -268,11 +248,9 @@ static void *end_in_thread(void *error) {
 
 STREAMS_TEST(captures_end_in_their_thread) {
   for (int mode = 0; mode < 3; mode++) {
-    pthread_t thread;
     int error = -1;
     ok(fake_cudart_begin_capture_in(alone, mode));
-    assert_int_equal(pthread_create(&thread, NULL, end_in_thread, &error), 0);
-    pthread_join(thread, NULL);
+    join_thread(start_thread(end_in_thread, &error));
     assert_int_equal(error, mode == 2 ? 0 : 908); /* cudaErrorStreamCaptureWrongThread */
   }
 }

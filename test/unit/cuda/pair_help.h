@@ -1,8 +1,8 @@
 /* pair_help.h - what tests of long copies between files and GPUs share: a file and a GPU of the
  * doubles, blocks in both, their bytes, and kernels beside the copies.
  *
- * The test includes it behind `from` and `most`: the bytes of the shortest copy that takes the route
- * under test, and those of the blocks. */
+ * The test includes it behind `from` and `most`: the bytes of the shortest copy that takes the
+ * route under test, and those of the blocks. */
 #ifndef UMEM_TEST_PAIR_HELP_H
 #define UMEM_TEST_PAIR_HELP_H
 
