@@ -142,28 +142,24 @@ static void end_all_lists(umemPoolCore *core) {
 
 /* ---- counts; under the lock ---- */
 
-/* Free blocks of the class in the caches and in the depot of the list. Under the lock. */
-static uint64_t kept_of(umemPoolFreeList const *list, unsigned class) {
-  uint64_t count = (uint64_t)list->classes[class].depot_count * list->core->shapes[class].batch;
-  for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-    count += umemPoolSlot_count(&cache->slots[class]);
-  return count;
-}
-
-/* The live blocks of the class. A cache may change while it is counted. */
-static uint64_t live(umemPoolCore const *core, unsigned class) {
-  uint64_t kept = 0, out = core->classes[class].out;
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
-    kept += kept_of(list, class);
-  return out > kept ? out - kept : 0;
-}
-
-static uint64_t served(umemPoolCore const *core) {
-  uint64_t count = core->served;
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next)
+/* Counts the small blocks: those that are out of their spans, but not kept in depots and caches. A
+ * cache may change while it is counted. */
+static void measure_small(umemPoolCore const *core, umemPoolStats *stats) {
+  uint64_t kept[umemPoolClasses] = {0};
+  for (umemPoolFreeList const *list = core->lists; list; list = list->next) {
+    for (unsigned i = 0; i < umemPoolClasses; i++)
+      kept[i] += (uint64_t)list->classes[i].depot_count * core->shapes[i].batch;
     for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-      for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_served(&cache->slots[i]);
-  return count;
+      for (unsigned i = 0; i < umemPoolClasses; i++) {
+        kept[i] += umemPoolSlot_count(&cache->slots[i]);
+        stats->allocations += umemPoolSlot_served(&cache->slots[i]);
+      }
+  }
+  for (unsigned i = 0; i < umemPoolClasses; i++) {
+    uint64_t out = core->classes[i].out, blocks = out > kept[i] ? out - kept[i] : 0;
+    stats->blocks += blocks;
+    stats->used += blocks * core->shapes[i].size;
+  }
 }
 
 /* Spaces with memory. */
@@ -177,15 +173,11 @@ static uint64_t spaces_of(umemPoolCore const *core) {
 static void measure(umemPoolCore *core, umemPoolStats *stats) {
   stats->blocks = core->large_count;
   stats->used = core->large_units << umemPoolUnitShift;
-  for (unsigned i = 0; i < umemPoolClasses; i++) {
-    uint64_t blocks = live(core, i);
-    stats->blocks += blocks;
-    stats->used += blocks * core->shapes[i].size;
-  }
+  stats->allocations = core->served;
+  measure_small(core, stats);
   stats->used_peak = core->used_peak;
   stats->reserved = core->reserved;
   stats->reserved_peak = core->reserved_peak;
-  stats->allocations = served(core);
   stats->chunks = core->chunk_count + spaces_of(core);
   stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
 }
