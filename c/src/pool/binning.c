@@ -25,7 +25,7 @@ typedef struct Binning {
 static Binning *binning_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 /* The context of a bin; the upstream counts as the one after the last bin. */
-static umemVirtual *child(umemVirtual *ctx, size_t bin) {
+static umemVirtual *bin_context(umemVirtual *ctx, size_t bin) {
   Binning *binning = binning_of(ctx);
   return bin < binning->count ? binning->bins[bin].ctx : binning->adaptor.upstream;
 }
@@ -44,14 +44,14 @@ static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
 }
 
 /* Reserves an entry of the table. Returns NULL, and records a status, without memory. */
-static umemNumbersShare *reserve(umemVirtual *ctx) {
+static umemNumbersShare *reserve_entry(umemVirtual *ctx) {
   umemNumbersShare *room = umemNumbers_reserve(&binning_of(ctx)->blocks);
   if (!room) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return room;
 }
 
 /* Enters the result of a bin, a block at adr or null, into reserved room. Returns adr. */
-static uintptr_t enter(umemVirtual *ctx, umemNumbersShare *room, size_t bin, uintptr_t adr) {
+static uintptr_t enter_block(umemVirtual *ctx, umemNumbersShare *room, size_t bin, uintptr_t adr) {
   size_t none;
   if (adr == umem_null_of(ctx))
     umemNumbers_release(room);
@@ -97,14 +97,14 @@ UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, umemNumbersShare *room,
                                        umemRequest const *request) {
   Call call;
   begin_call(&call, ctx, bin);
-  uintptr_t adr = umemRequest_ask(child(ctx, bin), request);
+  uintptr_t adr = umemRequest_ask(bin_context(ctx, bin), request);
   end_call(&call);
-  return enter(ctx, room, bin, adr);
+  return enter_block(ctx, room, bin, adr);
 }
 
 /* ---- free ---- */
 
-static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
+static uintptr_t refuse_block(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block", adr);
   return umem_null_of(ctx);
 }
@@ -114,11 +114,11 @@ UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool alig
   Call call;
   umemNumbersPart *part = umemNumbers_take(&binning_of(ctx)->blocks, adr, &bin);
   if (!part) {
-    refuse(ctx, adr);
+    refuse_block(ctx, adr);
     return;
   }
   begin_call(&call, ctx, bin);
-  umem_free_as(child(ctx, bin), adr, aligned);
+  umem_free_as(bin_context(ctx, bin), adr, aligned);
   if (end_call(&call))
     umemNumbers_put_back(part, adr, bin, &none);
   else
@@ -130,9 +130,9 @@ UMEM_ADAPTOR_FREES(binning_free)
 static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   size_t bin;
   Call call;
-  if (!umemNumbers_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse(ctx, adr);
+  if (!umemNumbers_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse_block(ctx, adr);
   begin_call(&call, ctx, bin);
-  uintptr_t origin = umem_aligned_origin(child(ctx, bin), adr);
+  uintptr_t origin = umem_aligned_origin(bin_context(ctx, bin), adr);
   end_call(&call);
   return origin;
 }
@@ -141,8 +141,8 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 /* Resizes a block in its bin. The caller has taken its entry, because the bin may give the
  * address to others at once, and has reserved room for a new one. */
-static uintptr_t resize(umemVirtual *ctx, umemNumbersShare *room, umemNumbersPart *part, size_t bin,
-                        umemRequest const *request) {
+static uintptr_t resize_in_bin(umemVirtual *ctx, umemNumbersShare *room, umemNumbersPart *part,
+                               size_t bin, umemRequest const *request) {
   size_t none;
   uintptr_t moved = get_from(ctx, room, bin, request);
   if (moved == umem_null_of(ctx))
@@ -156,22 +156,22 @@ static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, s
   Binning *binning = binning_of(ctx);
   uintptr_t adr = request->adr;
   size_t bin;
-  if (!umemNumbers_find(&binning->blocks, adr, &bin)) return refuse(ctx, adr);
+  if (!umemNumbers_find(&binning->blocks, adr, &bin)) return refuse_block(ctx, adr);
   uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
   if (!umem_has_size(ctx, adr, largest, request->old_size)) return umem_null_of(ctx);
   if (bin != wanted) return umem_move_unknown(ctx, adr, request->old_size, request->nbytes);
-  umemNumbersShare *room = reserve(ctx);
+  umemNumbersShare *room = reserve_entry(ctx);
   if (!room) return umem_null_of(ctx);
   umemNumbersPart *part = umemNumbers_take(&binning->blocks, adr, &bin);
-  if (part) return resize(ctx, room, part, bin, request);
+  if (part) return resize_in_bin(ctx, room, part, bin, request);
   umemNumbers_release(room);
-  return refuse(ctx, adr);
+  return refuse_block(ctx, adr);
 }
 
 UMEM_ADAPTOR_INLINE uintptr_t binning_ask(umemVirtual *ctx, umemRequest const *request) {
   size_t bin = bin_for(binning_of(ctx), request->alignment, request->nbytes);
   if (request->how == umemByRealloc) return binning_realloc(ctx, request, bin);
-  umemNumbersShare *room = reserve(ctx);
+  umemNumbersShare *room = reserve_entry(ctx);
   return room ? get_from(ctx, room, bin, request) : umem_null_of(ctx);
 }
 UMEM_ADAPTOR_ALLOCATES(binning_ask)
@@ -183,7 +183,7 @@ static void binning_trim(umemVirtual *ctx, size_t keep) {
   for (size_t i = 0; i <= binning_of(ctx)->count; i++) {
     Call call;
     begin_call(&call, ctx, i);
-    umem_trim(child(ctx, i), keep);
+    umem_trim(bin_context(ctx, i), keep);
     end_call(&call);
   }
 }
@@ -195,7 +195,7 @@ static void binning_dtor(umemVirtual *ctx) {
   for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->count; i++) {
     Call call;
     begin_call(&call, ctx, i);
-    umem_dtor(child(ctx, i));
+    umem_dtor(bin_context(ctx, i));
     end_call(&call);
   }
   free(binning->bins);
@@ -210,7 +210,7 @@ static umemSearch binning_find(umemVirtual *ctx, uintptr_t adr, umemFound *found
     umemFound block = *found;
     size_t bin;
     bool busy;
-    umemSearch search = umemLive_search(child(ctx, i), adr, &block);
+    umemSearch search = umemLive_search(bin_context(ctx, i), adr, &block);
     if (search == umemSearchNone) continue;
     if (search == umemSearchBusy) return search;
     bool mine = umemNumbers_try_find(&binning_of(ctx)->blocks, block.adr, &bin, &busy);
@@ -232,7 +232,7 @@ static bool is_one_memory(umemVirtual *bin, umemVirtual *upstream) {
 }
 
 /* Whether this bin is valid; else a status. */
-static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
+static bool check_bin(umemVirtual *ctx, umemBin const *bins, size_t i) {
   umemVirtual *bin = bins[i].ctx;
   umemAttempt attempt;
   if (bin == ctx) return UMEM_FAIL(ctx, umemValueError, "bin %zu is the context itself", i);
@@ -248,7 +248,7 @@ static bool check(umemVirtual *ctx, umemBin const *bins, size_t i) {
 }
 
 /* Reduces capabilities and alignment of ctx to those of the bin. */
-static void admit(umemVirtual *ctx, umemVirtual const *bin) {
+static void limit_to_bin(umemVirtual *ctx, umemVirtual const *bin) {
   uint32_t const of_any = umemFaultable | umemShared | umemKeeps | umemKeepsAll;
   uint32_t either = (ctx->capabilities | bin->capabilities) & of_any;
   ctx->capabilities = (ctx->capabilities & bin->capabilities) | either;
@@ -260,12 +260,12 @@ static bool take_bins(umemVirtual *ctx, umemBin const *bins, size_t count) {
   Binning *binning = binning_of(ctx);
   if (count && !bins) return UMEM_FAIL(ctx, umemValueError, "the bins are NULL");
   for (size_t i = 0; i < count; i++)
-    if (!check(ctx, bins, i)) return false;
+    if (!check_bin(ctx, bins, i)) return false;
   binning->bins = calloc(count + !count, sizeof *bins);
   if (!binning->bins) return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
   for (size_t i = 0; i < count; i++) {
     binning->bins[i] = bins[i];
-    admit(ctx, bins[i].ctx);
+    limit_to_bin(ctx, bins[i].ctx);
   }
   binning->count = count;
   return true;

@@ -38,20 +38,20 @@ static void record_failure(umemVirtual *ctx, umemFixedFailure const *failure) {
 }
 
 /* Whether a block has room for nbytes; else a status. */
-static bool fits(umemVirtual *ctx, size_t nbytes) {
+static bool fits_in_block(umemVirtual *ctx, size_t nbytes) {
   size_t most = list_of(ctx)->block_size;
   if (nbytes <= most) return true;
   return UMEM_FAIL(ctx, umemMemoryError, "%zu bytes exceed a block, which has %zu", nbytes, most);
 }
 
-static uintptr_t refuse(umemVirtual *ctx, uintptr_t adr) {
+static uintptr_t refuse_block(umemVirtual *ctx, uintptr_t adr) {
   umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block", adr);
   return umem_null_of(ctx);
 }
 
 /* ---- methods ---- */
 
-static uintptr_t take(umemVirtual *ctx, unsigned shift) {
+static uintptr_t take_block(umemVirtual *ctx, unsigned shift) {
   uintptr_t null = umem_null_of(ctx);
   umemFixedFailure failure;
   uintptr_t adr = umemFixedFreeList_take(list_of(ctx), shift, &failure);
@@ -60,33 +60,33 @@ static uintptr_t take(umemVirtual *ctx, unsigned shift) {
 }
 
 static uintptr_t fixed_alloc(umemVirtual *ctx, size_t nbytes) {
-  return fits(ctx, nbytes) ? take(ctx, 0) : umem_null_of(ctx);
+  return fits_in_block(ctx, nbytes) ? take_block(ctx, 0) : umem_null_of(ctx);
 }
 
 /* A request for 0 bytes takes one, so that its address is inside the block. */
 static uintptr_t fixed_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
   size_t pad = umemFixedFreeList_pad(list_of(ctx), alignment);
-  if (!fits(ctx, size + !size + pad)) return umem_null_of(ctx);
-  return take(ctx, pad ? (unsigned)__builtin_ctzll(alignment) : 0);
+  if (!fits_in_block(ctx, size + !size + pad)) return umem_null_of(ctx);
+  return take_block(ctx, pad ? (unsigned)__builtin_ctzll(alignment) : 0);
 }
 
 static uintptr_t fixed_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   uintptr_t start;
-  return umemFixedFreeList_find(list_of(ctx), adr, &start) ? start : refuse(ctx, adr);
+  return umemFixedFreeList_find(list_of(ctx), adr, &start) ? start : refuse_block(ctx, adr);
 }
 
 /* Of aligned blocks, too. */
 static void fixed_free(umemVirtual *ctx, uintptr_t adr) {
-  if (!umemFixedFreeList_put(list_of(ctx), adr)) refuse(ctx, adr);
+  if (!umemFixedFreeList_put(list_of(ctx), adr)) refuse_block(ctx, adr);
 }
 
 static uintptr_t fixed_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t start;
-  if (!umemFixedFreeList_find(list_of(ctx), adr, &start)) return refuse(ctx, adr);
+  if (!umemFixedFreeList_find(list_of(ctx), adr, &start)) return refuse_block(ctx, adr);
   uint64_t size = list_of(ctx)->block_size - (adr - start);
   if (!umem_has_size(ctx, adr, size, old_size)) return umem_null_of(ctx);
   size_t before = adr - start, all = new_size + before;
-  return fits(ctx, all < before ? SIZE_MAX : all) ? adr : umem_null_of(ctx);
+  return fits_in_block(ctx, all < before ? SIZE_MAX : all) ? adr : umem_null_of(ctx);
 }
 
 static void fixed_trim(umemVirtual *ctx, size_t keep) {
@@ -98,7 +98,7 @@ static void fixed_trim(umemVirtual *ctx, size_t keep) {
   umemAdaptor_failed(ctx, before);
 }
 
-static void measure(umemFixedFreeList *list, umemFixedStats *stats) {
+static void measure_list(umemFixedFreeList *list, umemFixedStats *stats) {
   umemLock_acquire(&list->lock);
   stats->block_size = list->block_size;
   stats->blocks = umemFixedFreeList_count(list);
@@ -117,7 +117,7 @@ static void fixed_info(umemVirtual *ctx, umemInfo *info) {
   info->alignment = alignment;
   if (umemAdaptor_failed(ctx, before)) return;
   umemFixedStats stats = UMEM_FIXED_STATS_INIT;
-  measure(list, &stats);
+  measure_list(list, &stats);
   uint64_t used = stats.blocks * stats.block_size;
   if (info->available != UMEM_UNKNOWN && stats.reserved > used)
     info->available += stats.reserved - used;
@@ -187,7 +187,7 @@ static bool read_options(umemVirtual *ctx, umemFixedOptions const *given,
 }
 
 /* Sets the members of the list that do not change; false, and a status on ctx, for wrong values. */
-static bool plan(umemVirtual *ctx, size_t block_size, umemFixedOptions const *options) {
+static bool set_sizes(umemVirtual *ctx, size_t block_size, umemFixedOptions const *options) {
   umemFixedFreeList *list = list_of(ctx);
   if (!block_size || block_size > size_most)
     return UMEM_FAIL(ctx, umemValueError, "blocks cannot have %zu bytes", block_size);
@@ -227,7 +227,7 @@ typedef struct Wish {
 static bool fixed_start(umemVirtual *ctx, void const *given) {
   Wish const *wish = given;
   umemFixedOptions options;
-  if (!read_options(ctx, wish->options, &options) || !plan(ctx, wish->block_size, &options))
+  if (!read_options(ctx, wish->options, &options) || !set_sizes(ctx, wish->block_size, &options))
     return false;
   ctx->alignment = options.alignment;
   return take_initial(ctx, options.initial);
@@ -282,7 +282,7 @@ umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats) {
                             "umemFixedStats"))
     return umem_result(before);
   umemFixedStats known = UMEM_FIXED_STATS_INIT;
-  measure(list_of(&ctx->super), &known);
+  measure_list(list_of(&ctx->super), &known);
   umem_write_sized(stats, &known, sizeof known);
   return umemOK;
 }

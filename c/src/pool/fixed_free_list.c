@@ -37,7 +37,7 @@ static uint32_t *link_of(umemFixedFreeList *list, uint32_t number) {
   return link_in(chunk_of(list, number), number);
 }
 
-static uint32_t below(umemFixedFreeList *list, uint32_t number) {
+static uint32_t block_below(umemFixedFreeList *list, uint32_t number) {
   return __atomic_load_n(link_of(list, number), __ATOMIC_RELAXED);
 }
 
@@ -59,15 +59,15 @@ static bool exchange_head(umemFixedFreeList *list, uint64_t *head, uint32_t numb
 }
 
 /* The uppermost block, or no_block. */
-static uint32_t pop(umemFixedFreeList *list) {
+static uint32_t pop_block(umemFixedFreeList *list) {
   uint64_t head = __atomic_load_n(&list->head, __ATOMIC_ACQUIRE);
   while ((uint32_t)head != no_block)
-    if (exchange_head(list, &head, below(list, (uint32_t)head))) return (uint32_t)head;
+    if (exchange_head(list, &head, block_below(list, (uint32_t)head))) return (uint32_t)head;
   return no_block;
 }
 
 /* Puts blocks onto the stack that are linked from first down to the one whose link is last. */
-static void push(umemFixedFreeList *list, uint32_t first, uint32_t *last) {
+static void push_blocks(umemFixedFreeList *list, uint32_t first, uint32_t *last) {
   uint64_t head = __atomic_load_n(&list->head, __ATOMIC_ACQUIRE);
   do __atomic_store_n(last, (uint32_t)head, __ATOMIC_RELAXED);
   while (!exchange_head(list, &head, first));
@@ -132,7 +132,7 @@ static umemFixedChunk *new_chunk(umemFixedFreeList *list, uint32_t count) {
   return list->newest = chunk;
 }
 
-static void put_away(umemFixedFreeList *list, umemFixedChunk *chunk) {
+static void put_chunk_away(umemFixedFreeList *list, umemFixedChunk *chunk) {
   chunk->next_unused = list->unused;
   list->unused = chunk;
 }
@@ -163,7 +163,7 @@ static size_t chunk_alignment(umemFixedFreeList const *list) {
 }
 
 /* Asks the upstream, with the lock open. */
-static uintptr_t ask(umemFixedFreeList *list, uint32_t count, umemFixedFailure *failure) {
+static uintptr_t request_chunk(umemFixedFreeList *list, uint32_t count, umemFixedFailure *failure) {
   umemGrowthRequest request;
   umemGrowth_open(&list->growth, &list->lock, &request, count, true, &failure->attempt);
   uintptr_t adr =
@@ -174,7 +174,7 @@ static uintptr_t ask(umemFixedFreeList *list, uint32_t count, umemFixedFailure *
 
 static umemFixedChunk *add_chunk(umemFixedFreeList *list, uint32_t count,
                                  umemFixedFailure *failure) {
-  uintptr_t adr = ask(list, count, failure);
+  uintptr_t adr = request_chunk(list, count, failure);
   if (adr == umem_null_of(list->upstream))
     return refuse_for(failure, umemFixedUpstreamFailed), NULL;
   umemFixedChunk *chunk = record_chunk(list, adr, count);
@@ -186,7 +186,7 @@ static umemFixedChunk *add_chunk(umemFixedFreeList *list, uint32_t count,
 }
 
 /* How many blocks more the maximum allows. */
-static uint64_t allowed(umemFixedFreeList const *list) {
+static uint64_t allowed_blocks(umemFixedFreeList const *list) {
   uint64_t most = list->maximum / list->block_size;
   uint64_t taken = list->held_blocks + umemGrowth_amount(&list->growth);
   return taken < most ? most - taken : 0;
@@ -195,9 +195,9 @@ static uint64_t allowed(umemFixedFreeList const *list) {
 /* A new chunk of next_count blocks; if the upstream has no such chunk, of half as many, and so on.
  * The next chunk is at most twice as large: when little memory is left, not each growth tries all
  * sizes. The lock is open meanwhile. */
-static umemFixedChunk *grow(umemFixedFreeList *list, umemFixedFailure *failure) {
+static umemFixedChunk *grow_list(umemFixedFreeList *list, umemFixedFailure *failure) {
   for (uint32_t count = list->next_count;; count /= 2) {
-    uint64_t most = allowed(list);
+    uint64_t most = allowed_blocks(list);
     if (count > most) count = (uint32_t)most;
     if (!count) return refuse_for(failure, umemFixedAtMaximum), NULL;
     umemFixedChunk *chunk = add_chunk(list, count, failure);
@@ -212,12 +212,12 @@ static void make_free(umemFixedFreeList *list, umemFixedChunk *chunk, uint32_t b
   if (but == chunk->count) return;
   for (uint32_t i = but; i < chunk->count; i++)
     __atomic_store_n(&chunk->links[i], chunk->first + i + 1, __ATOMIC_RELAXED);
-  push(list, chunk->first + but, &chunk->links[chunk->count - 1]);
+  push_blocks(list, chunk->first + but, &chunk->links[chunk->count - 1]);
 }
 
 /* Gives back a chunk all of whose blocks are free. If the upstream refuses, because its stream is
  * being captured for example, the chunk is kept. */
-static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
+static void release_chunk(umemFixedFreeList *list, umemFixedChunk *chunk) {
   uintptr_t adr = chunk->adr;
   uint64_t before = umem_thread.failures;
   if (umem_is_of_parent(list->upstream, chunk->generation)) return;
@@ -229,7 +229,7 @@ static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
   chunk->held = false;
   list->held_chunks--;
   list->held_blocks -= chunk->count;
-  put_away(list, chunk);
+  put_chunk_away(list, chunk);
 }
 
 /* ---- taking ---- */
@@ -238,12 +238,13 @@ static void release(umemFixedFreeList *list, umemFixedChunk *chunk) {
 static __attribute__((noinline)) uint32_t take_slowly(umemFixedFreeList *list,
                                                       umemFixedFailure *failure) {
   umemLock_acquire(&list->lock);
-  uint32_t number = pop(list);
-  while (number == no_block && umemGrowth_await(&list->growth, &list->lock)) number = pop(list);
+  uint32_t number = pop_block(list);
+  while (number == no_block && umemGrowth_await(&list->growth, &list->lock))
+    number = pop_block(list);
   if (number == no_block) {
-    umemFixedChunk *chunk = grow(list, failure);
+    umemFixedChunk *chunk = grow_list(list, failure);
     if (chunk) make_free(list, chunk, 1);
-    number = chunk ? chunk->first : pop(list); /* freed meanwhile */
+    number = chunk ? chunk->first : pop_block(list); /* freed meanwhile */
   }
   umemLock_release(&list->lock);
   return number;
@@ -257,7 +258,7 @@ size_t umemFixedFreeList_pad(umemFixedFreeList const *list, size_t alignment) {
 
 uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
                                  umemFixedFailure *failure) {
-  uint32_t number = pop(list);
+  uint32_t number = pop_block(list);
   if (__builtin_expect(number == no_block, 0)) {
     number = take_slowly(list, failure);
     if (number == no_block) return umem_null_of(list->upstream);
@@ -315,7 +316,7 @@ static bool locate_containing(umemFixedFreeList *list, uintptr_t adr, Location *
 }
 
 /* Whether a block is, or was until now, live at adr. */
-static bool locate(umemFixedFreeList *list, uintptr_t adr, Location *location) {
+static bool locate_block(umemFixedFreeList *list, uintptr_t adr, Location *location) {
   return locate_containing(list, adr, location) && live_at(location->start, location->link) == adr;
 }
 
@@ -327,7 +328,7 @@ static bool still_holds(Location const *location) {
 
 bool umemFixedFreeList_find(umemFixedFreeList *list, uintptr_t adr, uintptr_t *start) {
   Location location;
-  if (!locate(list, adr, &location) || !still_holds(&location)) return false;
+  if (!locate_block(list, adr, &location) || !still_holds(&location)) return false;
   *start = location.start;
   return true;
 }
@@ -343,7 +344,7 @@ bool umemFixedFreeList_find_containing(umemFixedFreeList *list, uintptr_t adr, u
 
 bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr) {
   Location location;
-  if (!locate(list, adr, &location)) return false;
+  if (!locate_block(list, adr, &location)) return false;
   uint32_t *link = link_in(location.chunk, location.number), expected = location.link;
   if (!__atomic_compare_exchange_n(link, &expected, in_transit, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
@@ -352,7 +353,7 @@ bool umemFixedFreeList_put(umemFixedFreeList *list, uintptr_t adr) {
     __atomic_store_n(link, location.link, __ATOMIC_RELEASE);
     return false;
   }
-  push(list, location.number, link);
+  push_blocks(list, location.number, link);
   return true;
 }
 
@@ -366,19 +367,19 @@ static bool may_go(umemFixedFreeList *list, umemFixedChunk *chunk, size_t keep) 
 
 static void count_free(umemFixedFreeList *list, uint32_t top) {
   for (umemFixedChunk *chunk = list->newest; chunk; chunk = chunk->older) chunk->free_count = 0;
-  for (; top != no_block; top = below(list, top)) chunk_of(list, top)->free_count++;
+  for (; top != no_block; top = block_below(list, top)) chunk_of(list, top)->free_count++;
 }
 
 /* Puts back, in its order, what is left of the stack that began at top. */
-static void restore(umemFixedFreeList *list, uint32_t top) {
+static void restore_stack(umemFixedFreeList *list, uint32_t top) {
   uint32_t first = no_block, *last = &first, next;
   for (; top != no_block; top = next) {
-    next = below(list, top);
+    next = block_below(list, top);
     if (!chunk_of(list, top)->held) continue;
     __atomic_store_n(last, top, __ATOMIC_RELAXED);
     last = link_of(list, top);
   }
-  if (first != no_block) push(list, first, last);
+  if (first != no_block) push_blocks(list, first, last);
 }
 
 /* Threads that need a block meanwhile find the stack empty, and wait for the lock. */
@@ -389,8 +390,8 @@ void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *h
   uint32_t top = pop_all(list);
   count_free(list, top);
   for (umemFixedChunk *chunk = list->newest; chunk; chunk = chunk->older)
-    if (may_go(list, chunk, keep)) release(list, chunk);
-  restore(list, top);
+    if (may_go(list, chunk, keep)) release_chunk(list, chunk);
+  restore_stack(list, top);
   umemAttempt_end(held);
   umemLock_release(&list->lock);
 }

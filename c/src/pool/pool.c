@@ -170,7 +170,7 @@ static uint64_t spaces_of(umemPoolCore const *core) {
   return count;
 }
 
-static void measure(umemPoolCore *core, umemPoolStats *stats) {
+static void measure_pool(umemPoolCore *core, umemPoolStats *stats) {
   stats->blocks = core->large_count;
   stats->used = core->large_units << umemPoolUnitShift;
   stats->allocations = core->served;
@@ -185,7 +185,7 @@ static void measure(umemPoolCore *core, umemPoolStats *stats) {
 /* ---- regions; under the lock ---- */
 
 /* Sets *found if the piece begins at or after from, and before what was found so far. */
-static void consider(umemPoolRegion *found, uintptr_t from, umemPoolRegion piece) {
+static void consider_region(umemPoolRegion *found, uintptr_t from, umemPoolRegion piece) {
   if (piece.adr < from) return;
   if (!found->nbytes || piece.adr < found->adr) *found = piece;
 }
@@ -200,9 +200,10 @@ static void consider_pages(umemPoolRegion *found, uintptr_t from, umemPoolCore c
     if (page == space->count) return;
     end = umemPoolSpace_next(space, page, false);
   } while (start + page * size < from);
-  consider(found, from,
-           (umemPoolRegion){
-               .adr = start + page * size, .nbytes = (end - page) * size, .age = UMEM_UNKNOWN});
+  consider_region(found, from,
+                  (umemPoolRegion){.adr = start + page * size,
+                                   .nbytes = (end - page) * size,
+                                   .age = UMEM_UNKNOWN});
 }
 
 static void add_ranges(umemPoolRegion *region, umemPoolFreeList const *list) {
@@ -255,7 +256,7 @@ static void pool_info(umemVirtual *ctx, umemInfo *info) {
   if (umemAttempt_failed(&held)) return;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemLock_acquire(&core->lock);
-  measure(core, &stats);
+  measure_pool(core, &stats);
   umemLock_release(&core->lock);
   if (info->available != UMEM_UNKNOWN) info->available += stats.reserved - stats.used;
   if (!core->maximum) return;
@@ -313,7 +314,7 @@ static bool pool_usage(umemVirtual *ctx, umemUsage *usage) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   if (!umemLock_try(&core->lock)) return false;
-  measure(core, &stats);
+  measure_pool(core, &stats);
   umemLock_release(&core->lock);
   usage->nbytes = stats.used;
   usage->peak = stats.used_peak;
@@ -578,7 +579,7 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   umemPoolStats known = UMEM_POOL_STATS_INIT;
   umemExtra_label(&ctx->super, known.label);
   umemLock_acquire(&core->lock);
-  measure(core, &known);
+  measure_pool(core, &known);
   known.largest_free = largest_free(core);
   umemLock_release(&core->lock);
   uint64_t idle = known.reserved > known.used ? known.reserved - known.used : 0;

@@ -89,7 +89,7 @@ static bool find_small(Request *request, umemPoolGrowth growth) {
 }
 
 /* Where there is no room for a span there may be some for a block alone. */
-static bool try_once(Request *request, umemPoolGrowth growth, umemPoolGrowth alone) {
+static bool try_request(Request *request, umemPoolGrowth growth, umemPoolGrowth alone) {
   if (request->class == umemPoolClasses) return find_range(request, growth);
   if (find_small(request, growth)) return true;
   return request->failure.reason != umemPoolChanged && find_range(request, alone);
@@ -101,7 +101,7 @@ static bool keep_trying(Request *request, umemPoolGrowth growth, umemPoolGrowth 
   umemPoolFailure *failure = &request->failure;
   umemPoolCore *core = request->list->core;
   for (;;) {
-    if (try_once(request, growth, alone)) return true;
+    if (try_request(request, growth, alone)) return true;
     if (failure->reason == umemPoolChanged) {
       failure->reason = umemPoolNoRecords;
     } else {
@@ -125,7 +125,7 @@ static bool give_pages_back(umemPoolCore *core) {
 }
 
 /* Finds the block. False, and why in request->failure, when it cannot. */
-static bool find(Request *request) {
+static bool find_block(Request *request) {
   umemPoolFailure *failure = &request->failure;
   failure->reason = umemPoolNoRecords;
   if (keep_trying(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
@@ -222,7 +222,7 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
   request.size = size;
   request.alignment = alignment;
   umemLock_acquire(&core->lock);
-  bool found = find(&request);
+  bool found = find_block(&request);
   umemLock_release(&core->lock);
   if (found) return request.entry.adr;
   umemPoolBlock_record_failure(ctx, &request.failure, size);
@@ -250,7 +250,7 @@ static uintptr_t made_live(umemPoolEntry const *entry) {
   return entry->adr;
 }
 
-static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned class) {
+static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsigned class) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return umem_null_of(ctx);
@@ -267,7 +267,7 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
   request.alignment = size & -size; /* blocks of a span are at multiples of it */
   umemLock_acquire(&core->lock);
   request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
-  bool found = find(&request);
+  bool found = find_block(&request);
   umemLock_release(&core->lock);
   if (found) return made_live(&request.entry);
   umemPoolBlock_record_failure(ctx, &request.failure, size);
@@ -277,7 +277,7 @@ static __attribute__((noinline)) uintptr_t refill(umemVirtual *ctx, unsigned cla
 static inline uintptr_t alloc_small(umemVirtual *ctx, umemPoolCache *cache, unsigned class) {
   umemPoolEntry entry;
   if (__builtin_expect(!umemPoolCache_take(cache, umemPoolImpl_of(ctx)->serial, class, &entry), 0))
-    return refill(ctx, class);
+    return refill_cache(ctx, class);
   return made_live(&entry);
 }
 
@@ -298,7 +298,8 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
 
 /* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its
  * caller has no registers to save. */
-static __attribute__((noinline)) void keep(umemVirtual *ctx, size_t class, umemPoolEntry entry) {
+static __attribute__((noinline)) void keep_block(umemVirtual *ctx, size_t class,
+                                                 umemPoolEntry entry) {
   umemPoolCache *cache = umemPoolCache_last();
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   if (__builtin_expect(!umemPoolCache_keep(cache, impl->serial, class, entry), 0))
@@ -315,7 +316,7 @@ void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr) {
   else if (__builtin_expect(!umemPoolBlock_claim(core, adr, &location), 0))
     fail_wrong(ctx, adr);
   else
-    keep(ctx, location.word & umemPoolClassMask, (umemPoolEntry){adr, location.live});
+    keep_block(ctx, location.word & umemPoolClassMask, (umemPoolEntry){adr, location.live});
 }
 
 /* The first class that may hold size bytes; umemPoolClasses for none. */
@@ -365,7 +366,7 @@ uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 /* Whether a block of extent bytes may keep size bytes: unless more than half of it would be unused.
  * The smallest blocks keep any. */
-static bool suits(umemPoolCore const *core, uint64_t extent, size_t size) {
+static bool suits_size(umemPoolCore const *core, uint64_t extent, size_t size) {
   if (size > extent) return false;
   return size > extent / 2 || extent == core->shapes[core->class_of[1]].size;
 }
@@ -375,7 +376,7 @@ uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
   uint64_t extent = extent_of(core, adr);
   if (!extent) return fail_wrong(ctx, adr);
   if (old_size > extent && !umem_has_size(ctx, adr, extent, old_size)) return umem_null_of(ctx);
-  return suits(core, extent, new_size) ? adr : umem_move_block(ctx, adr, old_size, new_size);
+  return suits_size(core, extent, new_size) ? adr : umem_move_block(ctx, adr, old_size, new_size);
 }
 
 static umemSearch found_at(umemFound *found, uintptr_t adr, uint64_t nbytes) {

@@ -83,7 +83,7 @@ static void drain_cache(umemPoolCache *cache) {
 }
 
 /* Whether the calling thread owns cache. */
-static bool is_mine(umemPoolCache const *cache) {
+static bool is_own_cache(umemPoolCache const *cache) {
   umemPoolCache const *mine = *bucket_of(cache->serial);
   while (mine && mine != cache) mine = mine->next;
   return mine;
@@ -92,7 +92,7 @@ static bool is_mine(umemPoolCache const *cache) {
 /* Drains the cache and takes it off the list. Under the lock. In a child of fork the caches of the
  * parent's other threads may be half changed: these stay as they are. */
 static void leave_list(umemPoolCache *cache) {
-  if (cache->lineage == umem_fork_count() || is_mine(cache)) drain_cache(cache);
+  if (cache->lineage == umem_fork_count() || is_own_cache(cache)) drain_cache(cache);
   for (unsigned i = 0; i < umemPoolClasses; i++)
     cache->core->served += umemPoolSlot_served(&cache->slots[i]);
   if (cache->before)
@@ -129,8 +129,9 @@ static void end_thread(void *unused) {
 }
 
 /* In a child of fork: the thread that has forked is the one that there is, and its caches are
- * whole. It comes after the handler of base/thread.c, which counts the forks and was there first. */
-static void keep_mine(void) {
+ * whole. It comes after the handler of base/thread.c, which counts the forks and was registered
+ * first. */
+static void keep_own_caches(void) {
   for (unsigned i = 0; i < buckets; i++)
     for (umemPoolCache *cache = caches_of_thread[i]; cache; cache = cache->next)
       cache->lineage = umem_fork_count();
@@ -145,7 +146,7 @@ static void note_exit(void) { exits = true; }
  * go on. */
 static void make_key(void) {
   has_key = atexit(note_exit) == 0 && pthread_key_create(&key, end_thread) == 0;
-  pthread_atfork(NULL, NULL, keep_mine);
+  pthread_atfork(NULL, NULL, keep_own_caches);
 }
 
 /* A library that is closed must leave no destructor and no cache behind: its threads call it no
@@ -174,7 +175,7 @@ static void sweep_bucket(umemPoolCache **link) {
 
 /* Frees the caches whose lists have ended, and have drained them. Takes no lock but the global one:
  * this thread may hold the locks of other pools, whose upstream it is using. */
-static void sweep(void) {
+static void free_ended_caches(void) {
   for (unsigned i = 0; i < buckets; i++) sweep_bucket(&caches_of_thread[i]);
 }
 
@@ -199,7 +200,7 @@ static umemPoolCache *new_cache(umemPoolFreeList *list) {
   umemPoolCore *core = list->core;
   pthread_once(&key_once, make_key);
   if (!has_key || pthread_setspecific(key, &key) != 0) return NULL;
-  sweep();
+  free_ended_caches();
   umemPoolCache *cache = make_cache(core);
   if (!cache) return NULL;
   cache->serial = cache->key = list->serial;
@@ -241,7 +242,7 @@ void umemPoolCache_end_all(umemPoolFreeList *list) {
     __atomic_store_n(&cache->ended, true,
                      __ATOMIC_RELEASE); /* from here on the thread owns it alone */
   }
-  sweep();
+  free_ended_caches();
 }
 
 /* ---- slots ---- */
@@ -256,7 +257,7 @@ bool umemPoolCache_prepare(umemPoolCore *core, umemPoolSlot *slot, unsigned clas
 
 /* The thread takes and hands over batches in turns: twice as many entries spare it most of that.
  * Without memory the slot remains as it is. */
-static void widen(umemPoolSlot *slot, uint32_t batch) {
+static void widen_slot(umemPoolSlot *slot, uint32_t batch) {
   uint32_t limit = 4 * batch;
   if (slot->limit >= limit) return;
   umemPoolEntry *entries = realloc(slot->entries, limit * sizeof *entries);
@@ -287,7 +288,7 @@ static umemPoolBatch *take_back(umemPoolFreeClass *self, umemPoolSlot *slot) {
   return unlink_batch(self, link);
 }
 
-static void put_empty(umemPoolCore *core, umemPoolBatch *batch) {
+static void put_empty_batch(umemPoolCore *core, umemPoolBatch *batch) {
   batch->next = core->empty_batches;
   core->empty_batches = batch;
 }
@@ -300,14 +301,14 @@ bool umemPoolCache_fetch(umemPoolFreeList *list, unsigned class, umemPoolSlot *s
   umemPoolFreeClass *self = &list->classes[class];
   umemPoolBatch *batch = NULL;
   if (slot->given) {
-    widen(slot, count);
+    widen_slot(slot, count);
     batch = take_back(self, slot);
   }
   if (!batch && (self->depot_count >= depot_most / 2 || !self->spans)) batch = take_batch(self);
   if (!batch) return false;
   memcpy(slot->entries, batch->entries, count * sizeof *slot->entries);
   umemPoolSlot_set_count(slot, count);
-  put_empty(list->core, batch);
+  put_empty_batch(list->core, batch);
   return true;
 }
 
@@ -345,7 +346,7 @@ static void drain_depot(umemPoolFreeList *list) {
   for (unsigned i = 0; i < umemPoolClasses; i++)
     for (umemPoolBatch *batch; (batch = take_batch(&list->classes[i]));) {
       umemPoolSpan_put(list, batch->entries, core->shapes[i].batch);
-      put_empty(core, batch);
+      put_empty_batch(core, batch);
     }
 }
 
@@ -360,7 +361,7 @@ void umemPoolCache_drain(umemPoolFreeList *list) {
 
 /* Whether another thread of this process has cache, and blocks in it. */
 static bool is_of_interest(umemPoolCache const *cache) {
-  if (cache->lineage != umem_fork_count() || is_mine(cache)) return false;
+  if (cache->lineage != umem_fork_count() || is_own_cache(cache)) return false;
   uint32_t count = 0;
   for (unsigned i = 0; i < umemPoolClasses; i++) count += umemPoolSlot_count(&cache->slots[i]);
   return count;
@@ -368,7 +369,7 @@ static bool is_of_interest(umemPoolCache const *cache) {
 
 /* Waits until the thread does not change cache any more, which takes it some nanoseconds, unless
  * the system has taken the processor from it. */
-static bool is_left(umemPoolCache const *cache) {
+static bool is_not_busy(umemPoolCache const *cache) {
   enum { spins = 1000, most_tries = spins + 1000 };
   for (int tries = 0; tries < most_tries; tries++) {
     if (!__atomic_load_n(&cache->busy, __ATOMIC_ACQUIRE)) return true;
@@ -392,7 +393,7 @@ static bool close_all_of(umemPoolFreeList *list) {
 static void reopen_all_of(umemPoolFreeList *list, bool fenced) {
   for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
     if (!__atomic_load_n(&cache->key, __ATOMIC_RELAXED)) {
-      if (fenced && is_left(cache)) drain_cache(cache);
+      if (fenced && is_not_busy(cache)) drain_cache(cache);
       __atomic_store_n(&cache->key, cache->serial, __ATOMIC_RELEASE);
     }
 }

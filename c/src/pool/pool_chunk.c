@@ -44,7 +44,7 @@ static umemPoolLarge *large_of(uintptr_t word) {
 
 /* ---- descriptors ---- */
 
-static void put_away(umemPoolCore *core, umemPoolLarge *block) {
+static void put_block_away(umemPoolCore *core, umemPoolLarge *block) {
   block->next = core->unused_large;
   core->unused_large = block;
 }
@@ -53,7 +53,7 @@ static umemPoolLarge *new_descriptor(umemPoolCore *core) {
   if (!core->unused_large) {
     umemPoolLarge *blocks = umemPoolCore_new_slab(core, slab_blocks * sizeof *blocks);
     if (!blocks) return NULL;
-    for (int i = slab_blocks; i-- > 0;) put_away(core, &blocks[i]);
+    for (int i = slab_blocks; i-- > 0;) put_block_away(core, &blocks[i]);
   }
   umemPoolLarge *block = core->unused_large;
   core->unused_large = block->next;
@@ -61,7 +61,7 @@ static umemPoolLarge *new_descriptor(umemPoolCore *core) {
 }
 
 /* Records the list's new range at adr. False without memory. */
-static bool describe(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
+static bool describe_block(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
   umemPoolCore *core = list->core;
   uint64_t page = (uint64_t)adr >> umemPageShift;
   umemPoolLarge *block = umemPageMap_prepare(&core->map, page, 1) ? new_descriptor(core) : NULL;
@@ -76,10 +76,10 @@ static bool describe(umemPoolFreeList *list, uintptr_t adr, uint64_t units) {
 
 /* Makes the range of block, which is not live, free for the list. False, with nothing changed,
  * without RAM for the record. */
-static bool coalesce(umemPoolFreeList *list, umemPoolLarge *block) {
+static bool coalesce_block(umemPoolFreeList *list, umemPoolLarge *block) {
   if (!umemPoolRange_free(list, block->home, block->adr)) return false;
   umemPageMap_set(&list->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
-  put_away(list->core, block);
+  put_block_away(list->core, block);
   return true;
 }
 
@@ -112,7 +112,7 @@ static void put_quick(umemPoolFreeList *list, umemPoolLarge *block) {
 void umemPoolLarge_coalesce(umemPoolFreeList *list) {
   for (uint64_t units = 0; list->quick_units && units < umemPoolQuickSizes; units++)
     for (umemPoolLarge *block; (block = take_quick(list, units));)
-      if (!coalesce(list, block)) {
+      if (!coalesce_block(list, block)) {
         put_quick(list, block);
         break;
       }
@@ -131,7 +131,7 @@ static umemPoolResult find_block(umemPoolFreeList *list, uint64_t units, size_t 
     return umemPoolFound;
   }
   if (!umemPoolRange_take(list, units, alignment, adr)) return umemPoolNoneFree;
-  if (!described || describe(list, *adr, units)) return umemPoolFound;
+  if (!described || describe_block(list, *adr, units)) return umemPoolFound;
   umemPoolRange_free(list, list, *adr);
   return umemPoolNoRam;
 }
@@ -168,7 +168,7 @@ static umemStatusType free_described(umemPoolFreeList *list, umemPoolLarge *bloc
   block->live = false;
   if (list->quick_counts[units] < quick_most) {
     put_quick(list, block);
-  } else if (!coalesce(list, block)) {
+  } else if (!coalesce_block(list, block)) {
     block->live = true;
     return umemMemoryError;
   }
@@ -279,7 +279,7 @@ static void remove_record(umemPoolCore *core, size_t i) {
   core->reserved -= chunk.size;
 }
 
-static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
+static bool is_chunk_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
   umemRangeItem item;
   bool found = umemRange_find(core->own->range, chunk->adr >> umemPoolUnitShift, &item);
   return found && !item.live && item.extent == chunk->size >> umemPoolUnitShift;
@@ -289,7 +289,7 @@ static bool is_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
  * captured for example, the chunk is kept. */
 static void release_if_free(umemPoolCore *core, size_t i) {
   umemPoolChunk *chunk = &core->chunks[i];
-  if (!is_free(core, chunk) || umem_is_of_parent(core->upstream, chunk->generation)) return;
+  if (!is_chunk_free(core, chunk) || umem_is_of_parent(core->upstream, chunk->generation)) return;
   uint64_t before = umem_thread.failures;
   umem_aligned_free(core->upstream, chunk->adr);
   if (umem_thread.failures != before) {
@@ -316,7 +316,7 @@ static size_t best_to_release(umemPoolCore const *core, uint64_t nbytes) {
     uint64_t size = core->chunks[i].size;
     uint64_t chosen = best < core->chunk_count ? core->chunks[best].size : 0;
     bool better = chosen >= nbytes ? size >= nbytes && size < chosen : size > chosen;
-    if (better && size <= spare && is_free(core, &core->chunks[i])) best = i;
+    if (better && size <= spare && is_chunk_free(core, &core->chunks[i])) best = i;
   }
   return best;
 }

@@ -41,14 +41,14 @@ static Transit *begin_transit(umemPoolFreeList *home) {
 
 /* Frees a held range of home, and gives it to the list; or to home, if there is no RAM for the
  * record. Returns whether the list has got it. */
-static bool hand(umemPoolFreeList *home, uint64_t start, umemPoolFreeList *list) {
+static bool hand_range(umemPoolFreeList *home, uint64_t start, umemPoolFreeList *list) {
   if (umemRange_hand(home->range, start, list->range)) return true;
   umemRange_free(home->range, start);
   return false;
 }
 
 static void end_transit(Transit *transit, umemPoolFreeList *list) {
-  for (size_t i = 0; i < transit->count; i++) hand(transit->home, transit->starts[i], list);
+  for (size_t i = 0; i < transit->count; i++) hand_range(transit->home, transit->starts[i], list);
   free(transit);
 }
 
@@ -60,7 +60,7 @@ enum {
 };
 
 /* The other list with the largest free range, if that has as many units; else NULL. */
-static umemPoolFreeList *richest(umemPoolFreeList *list, uint64_t units) {
+static umemPoolFreeList *richest_list(umemPoolFreeList *list, uint64_t units) {
   umemPoolFreeList *best = NULL;
   for (umemPoolFreeList *other = list->core->lists; other; other = other->next) {
     if (other == list || other->ending || umemPoolRange_largest(other) < units) continue;
@@ -99,17 +99,17 @@ static uint64_t take_piece(umemPoolFreeList *from, uint64_t units, uint64_t step
  * list may do. */
 static bool transfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step, bool *captured) {
   *captured = false;
-  umemPoolFreeList *from = richest(list, units);
+  umemPoolFreeList *from = richest_list(list, units);
   if (!from) {
     drain_others(list);
-    from = richest(list, units);
+    from = richest_list(list, units);
   }
   uint64_t start = from ? take_piece(from, units, step) : UMEM_RANGE_NONE;
   if (start == UMEM_RANGE_NONE) return false;
   umemRange_hold(from->range, start);
   bool follows = umemPoolQueue_follow(list, from);
   *captured = !follows && umemPoolQueue_is_blocked(from);
-  return hand(from, start, follows ? list : from) && follows;
+  return hand_range(from, start, follows ? list : from) && follows;
 }
 
 /* Moves a free range to the list, from the other list that has the largest one: half of that, but
@@ -134,7 +134,7 @@ typedef struct Detached {
   uint64_t queues; /* to wait for, as bits of umemPoolQueue_bit */
 } Detached;
 
-static void detach(umemPoolCore *core, Detached *detached, umemPoolSpan *span) {
+static void detach_span(umemPoolCore *core, Detached *detached, umemPoolSpan *span) {
   detached->queues |= span->list ? umemPoolQueue_bit(span->list) : span->queues;
   umemPoolSpan_detach(core, span);
   span->after = detached->spans;
@@ -148,7 +148,7 @@ static void detach_mixed(umemPoolCore *core, unsigned class, bool whole, uint64_
   uint32_t least = whole ? core->shapes[class].count : 1;
   for (umemPoolSpan *span = core->classes[class].mixed, *after; span; span = after) {
     after = span->after;
-    if (!(span->queues & blocked) && span->free_count >= least) detach(core, detached, span);
+    if (!(span->queues & blocked) && span->free_count >= least) detach_span(core, detached, span);
   }
 }
 
@@ -178,7 +178,7 @@ static bool spans_of_one(umemPoolFreeList *list, unsigned class, uint64_t blocke
   bool takes = true;
   for (umemPoolSpan *span = from->classes[class].spans, *after; span; span = after) {
     after = span->after;
-    if (takes) detach(list->core, &detached, span);
+    if (takes) detach_span(list->core, &detached, span);
     takes = !takes;
   }
   bool follows = umemPoolQueue_follow(list, from);
@@ -478,7 +478,7 @@ bool umemPoolGrower_next(umemPoolGrower *grower) {
 
 /* Brings together what is not used: in the pool's own list, from which chunks can go back; or,
  * where the upstream cannot wait, in the list that needs it. */
-static void collect(umemPoolFreeList *list) {
+static void gather_unused(umemPoolFreeList *list) {
   umemPoolFreeList *own = list->core->own;
   umemPoolCache_drain_threads(list->core, NULL);
   umemPoolCache_drain(list);
@@ -492,7 +492,7 @@ umemPoolGrowth umemPoolGrow_reclaim(umemPoolFreeList *list, umemPoolFailure cons
   umemPoolCore *core = list->core;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  collect(list);
+  gather_unused(list);
   uint64_t before = core->reserved;
   umemPoolChunk_release(core, 0);
   umemAttempt_end(&forgotten);

@@ -87,7 +87,7 @@ static bool next_source(Walk *walk, Piece *piece) {
 }
 
 /* Whether its pages may become sources for the list. */
-static bool gives(umemPoolPaging const *paging, umemPoolFreeList const *home) {
+static bool may_give_pages(umemPoolPaging const *paging, umemPoolFreeList const *home) {
   if (home == paging->list) return true;
   bool others = paging->place.space && (home->in_use || home == home->core->own);
   return others && !home->ending && !umemPoolQueue_is_blocked(home);
@@ -225,7 +225,7 @@ static umemPoolPaging *begin_paging(umemPoolFreeList *list, umemPoolPlace const 
 
 /* The highest piece first. So the gaps gather above, the memory below: fewer pages move than with
  * the smallest piece first, in fewer pieces. */
-static int compare(void const *one, void const *other) {
+static int compare_pieces(void const *one, void const *other) {
   Piece const *a = one, *b = other;
   return a->start > b->start ? -1 : 1;
 }
@@ -239,7 +239,7 @@ static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
     paging->seen[paging->seen_count++] = piece;
     pages += piece.pages;
   }
-  qsort(paging->seen + first, paging->seen_count - first, sizeof *paging->seen, compare);
+  qsort(paging->seen + first, paging->seen_count - first, sizeof *paging->seen, compare_pieces);
   return pages;
 }
 
@@ -294,7 +294,7 @@ static void take_pages(umemPoolPaging *paging, size_t pages) {
   umemPoolCore const *core = paging->list->core;
   size_t seen = look_at(paging, paging->list);
   for (umemPoolFreeList *home = core->lists; home && seen < pages; home = home->next)
-    if (home != paging->list && gives(paging, home)) seen += look_at(paging, home);
+    if (home != paging->list && may_give_pages(paging, home)) seen += look_at(paging, home);
   if (!paging->place.space) {
     size_t taken = take_some(paging, pages, true, true);
     take_some(paging, pages - taken, false, true);
@@ -386,7 +386,7 @@ static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t
 }
 
 /* Adds gaps behind the place, for later requests; with large pages, up to where a group ends. */
-static void extend(umemPoolCore const *core, umemPoolPlace *place, size_t pages) {
+static void extend_place(umemPoolCore const *core, umemPoolPlace *place, size_t pages) {
   umemPoolSpace const *space = place->space;
   if (!pages || umemPoolSpace_has(space, place->last)) return;
   size_t next = umemPoolSpace_next(space, place->last, true), end = place->last + 1;
@@ -546,7 +546,7 @@ static bool map_open(Filler *filler, size_t nbytes, umemPoolFailure *failure) {
 }
 
 /* The pieces of the place are taken, and no others yet. */
-static bool grow(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failure) {
+static bool grow_place(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failure) {
   umemPoolCore *core = paging->list->core;
   Filler filler = {
       .paging = paging, .core = core, .size = core->pages->page_size, .large = may_be_large(core)};
@@ -571,11 +571,11 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, u
   umemPoolPlace place = find_place(list, umemPoolUnits_of(size), umemPoolStep_of(alignment));
   umemAttempt_end(&failure->attempt);
   if (!place.space) return false;
-  extend(core, &place, extra.ample / core->pages->page_size);
+  extend_place(core, &place, extra.ample / core->pages->page_size);
   failure->reason = umemPoolNoRecords;
   umemPoolPaging *paging = begin_paging(list, &place);
   if (!paging) return false;
-  bool grown = grow(paging, extra.unmoved / core->pages->page_size, failure);
+  bool grown = grow_place(paging, extra.unmoved / core->pages->page_size, failure);
   end_paging(paging);
   return grown;
 }
@@ -591,7 +591,7 @@ bool umemPoolPages_may_move(umemPoolCore const *core) {
 
 /* ---- giving back ---- */
 
-static void unmap(umemPoolPaging *paging) {
+static void unmap_sources(umemPoolPaging *paging) {
   umemPoolCore *core = paging->list->core;
   Filler filler = {.paging = paging, .core = core, .size = core->pages->page_size};
   umemLock_release(&core->lock);
@@ -611,7 +611,7 @@ void umemPoolPages_release(umemPoolCore *core, size_t keep) {
   umemGrowth_begin(&core->growing, &request, 0, true);
   take_pages(paging, count);
   finish_sources(paging);
-  if (paging->source_count) unmap(paging);
+  if (paging->source_count) unmap_sources(paging);
   umemGrowth_end(&core->growing, &request);
   end_paging(paging);
 }

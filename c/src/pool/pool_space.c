@@ -186,8 +186,8 @@ uint64_t umemPoolPlace_piece(umemPoolFreeList const *list, umemPoolSpace const *
 
 /* ---- one cluster ---- */
 
-static void consider(Search *search, umemPoolSpace *space, uint64_t begin, uint64_t end,
-                     uint64_t start) {
+static void consider_place(Search *search, umemPoolSpace *space, uint64_t begin, uint64_t end,
+                           uint64_t start) {
   umemPoolCore const *core = search->list->core;
   if (start < begin || start > end || end - start < search->units) return;
   size_t first = umemPoolSpace_page(core, space, start);
@@ -217,9 +217,9 @@ static uint64_t search_cluster(Search *search, umemPoolSpace *space, uint64_t be
   uint64_t end = end_of_cluster(search, space, begin), mask = search->step - 1;
   for (uint64_t piece = begin, next; piece < end; piece = next) {
     next = umemPoolPlace_piece(search->list, space, piece);
-    consider(search, space, begin, end, (piece + mask) & ~mask);
+    consider_place(search, space, begin, end, (piece + mask) & ~mask);
     if (next - begin >= search->units)
-      consider(search, space, begin, end, (next - search->units) & ~mask);
+      consider_place(search, space, begin, end, (next - search->units) & ~mask);
   }
   return end;
 }

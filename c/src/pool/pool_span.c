@@ -63,7 +63,7 @@ static size_t descriptor_size(umemPoolShape const *shape) {
   return (size + line - 1) & ~(size_t)(line - 1);
 }
 
-static void put_away(umemPoolClass *class, umemPoolSpan *span) {
+static void put_span_away(umemPoolClass *class, umemPoolSpan *span) {
   span->after = class->unused;
   class->unused = span;
 }
@@ -77,7 +77,7 @@ static bool add_descriptors(umemPoolCore *core, unsigned class) {
   while (count--) {
     umemPoolSpan *span = (umemPoolSpan *)(void *)(slab + count * size);
     span->room = room_of(shape);
-    put_away(&core->classes[class], span);
+    put_span_away(&core->classes[class], span);
   }
   return true;
 }
@@ -165,7 +165,7 @@ static void remove_span(umemPoolFreeList *list, unsigned class, umemPoolSpan *sp
   }
   unlink_span(core, class, span);
   umemPageMap_set(&core->map, page, core->shapes[class].pages, 0);
-  put_away(&core->classes[class], span);
+  put_span_away(&core->classes[class], span);
 }
 
 void umemPoolSpan_remove_whole(umemPoolFreeList *list) {
@@ -209,7 +209,7 @@ static uint32_t take_from(umemPoolShape const *shape, umemPoolSpan *span, umemPo
   return taken;
 }
 
-static void reverse(umemPoolEntry *entries, uint32_t count) {
+static void reverse_entries(umemPoolEntry *entries, uint32_t count) {
   for (uint32_t i = 0; i < count / 2; i++) {
     umemPoolEntry entry = entries[i];
     entries[i] = entries[count - 1 - i];
@@ -226,7 +226,7 @@ uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry
     taken += take_from(shape, span, entries + taken, count - taken);
     if (!span->free_count) unlink_span(core, class, span);
   }
-  reverse(entries, taken);
+  reverse_entries(entries, taken);
   core->classes[class].out += taken;
   core->small_out += (uint64_t)taken * shape->size;
   umemPoolCore_note_peak(core);
@@ -234,7 +234,7 @@ uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry
 }
 
 /* Blocks of the span are free for other lists than this one: from now on each taker waits first. */
-static void mix(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
+static void mix_span(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
   if (span->list) {
     unlink_span(list->core, class, span);
     span->queues = umemPoolQueue_bit(span->list);
@@ -244,7 +244,7 @@ static void mix(umemPoolFreeList *list, unsigned class, umemPoolSpan *span) {
   span->queues |= umemPoolQueue_bit(list);
 }
 
-static void put_one(umemPoolFreeList *list, umemPoolEntry const *entry) {
+static void put_entry(umemPoolFreeList *list, umemPoolEntry const *entry) {
   umemPoolCore *core = list->core;
   uintptr_t word = umemPageMap_find(&core->map, entry->adr);
   umemPoolSpan *span = umemPoolSpan_of(word);
@@ -258,11 +258,11 @@ static void put_one(umemPoolFreeList *list, umemPoolEntry const *entry) {
     span->list = list;
     link_span(core, class, span);
   } else if (span->list != list) {
-    mix(list, class, span);
+    mix_span(list, class, span);
   }
   if (span->list && span->free_count == shape->count) remove_span(list, class, span);
 }
 
 void umemPoolSpan_put(umemPoolFreeList *list, umemPoolEntry const *entries, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) put_one(list, &entries[i]);
+  for (uint32_t i = 0; i < count; i++) put_entry(list, &entries[i]);
 }
