@@ -84,10 +84,7 @@ TEST(each_scheme_is_found) {
   umem_dtor(&managed);
 }
 
-static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
-  return false;
-}
+RETRY_CALLBACK(give_up) { return false; }
 
 TEST(those_that_no_name_makes_are_found) {
   umemHost host;

@@ -78,8 +78,6 @@ static inline void expect_none(void *ctx, umemStatusType type, char const *words
 
 /* ---- schemes ---- */
 
-#define UNUSED __attribute__((unused))
-
 /* The function that constructs the context of a scheme. */
 #define CONSTRUCTOR(function)                                                                      \
   static umemStatusType function(void *ctx UNUSED, void *upstream UNUSED,                          \

@@ -26,17 +26,11 @@ static void take_down(void) {
   end(&limit);
 }
 
-/* A function of the program that umemRetry calls. */
-#define UNUSED __attribute__((unused))
-#define CALLBACK(name)                                                                             \
-  static bool name(void *user UNUSED, void *ctx UNUSED, size_t nbytes UNUSED,                      \
-                   size_t alignment UNUSED, unsigned attempt UNUSED)
-
 static unsigned next_call(void) { return __atomic_add_fetch(&calls, 1, __ATOMIC_ACQ_REL); }
 
 /* ---- functions of the program that use it ---- */
 
-CALLBACK(trim_it) {
+RETRY_CALLBACK(trim_it) {
   next_call();
   return umem_trim(&fixed, 0) == umemOK && stats_of(&fixed).chunks == 1 && attempt < 3;
 }
@@ -55,7 +49,7 @@ FIXED_TEST(a_callback_may_trim_it) {
 static uintptr_t spare;
 
 /* Gives a block back, and does not ask again. */
-CALLBACK(free_one) {
+RETRY_CALLBACK(free_one) {
   if (spare) umem_free(&fixed, spare);
   spare = 0;
   return false;
@@ -74,7 +68,7 @@ FIXED_TEST(a_block_that_a_callback_frees_is_given_out) {
 static uintptr_t inner;
 
 /* Asks for a block within a request for one. */
-CALLBACK(allocate) {
+RETRY_CALLBACK(allocate) {
   if (next_call() == 1) {
     umem_free(&limit, spare);
     inner = umem_alloc(&fixed, 1);
@@ -136,7 +130,7 @@ static void *fork_one(void *unused) {
 }
 
 /* One thread is let in to wait, and another one to do what needs no chunk. */
-CALLBACK(let_others_in) {
+RETRY_CALLBACK(let_others_in) {
   if (next_call() > 1) return false;
   taker = start_thread(take_one, NULL);
   pthread_barrier_wait(&barrier);
@@ -165,7 +159,7 @@ FIXED_TEST(others_wait_for_the_chunk) {
   pthread_barrier_destroy(&barrier);
 }
 
-CALLBACK(let_one_free) {
+RETRY_CALLBACK(let_one_free) {
   if (next_call() == 1) join_thread(start_thread(free_and_look, NULL));
   return false;
 }
@@ -195,7 +189,7 @@ typedef struct Half {
   unsigned calls; /* atomic */
 } Half;
 
-CALLBACK(ask_the_other) {
+RETRY_CALLBACK(ask_the_other) {
   Half *half = user;
   if (__atomic_fetch_add(&half->calls, 1, __ATOMIC_ACQ_REL)) return false;
   pthread_barrier_wait(&barrier); /* both ask their upstream now */
@@ -247,7 +241,7 @@ TEST(callbacks_may_use_each_others_blocks) {
 
 /* ---- fork by the callback itself ---- */
 
-CALLBACK(fork_here) {
+RETRY_CALLBACK(fork_here) {
   if (next_call() > 1) return false;
   pid_t child = fork();
   in_child = child == 0;

@@ -37,9 +37,9 @@ static inline void open_pool(umemPool *pool, void *upstream, size_t initial, siz
   assert_ok(umemPool_ctor(pool, upstream, &options));
 }
 
-static inline uintptr_t new_block(umemPool *pool, size_t nbytes) {
-  uintptr_t adr = umem_alloc(pool, nbytes);
-  assert_true(adr != umem_null(pool));
+static inline uintptr_t new_block(void *ctx, size_t nbytes) {
+  uintptr_t adr = umem_alloc(ctx, nbytes);
+  assert_true(adr != umem_null(ctx));
   return adr;
 }
 

@@ -6,6 +6,24 @@
 #include "failing_memory.h"
 #include "returns_null.h"
 
+static umemLimit limit; /* over plain, of some tests */
+static umemRetry retry; /* over limit */
+
+static void open_limited(size_t most) {
+  assert_ok(umemLimit_ctor(&limit, &plain, most));
+  assert_ok(umemPool_ctor(&pool, &limit, NULL));
+}
+
+static int close_limited(void **state) {
+  umem_dtor(&pool);
+  umem_dtor(&retry);
+  if (limit.super.vptr) assert_int_equal(umemLimit_used(&limit), 0);
+  umem_dtor(&limit);
+  return close_all(state);
+}
+
+#define LIMITED_TEST(name) TEST_CASE_WITH(name, have_host, close_limited)
+
 /* ---- exhaustion ---- */
 
 TEST(the_maximum_is_named) {
@@ -77,12 +95,10 @@ TEST(classes_make_room_for_each_other) {
   umem_free(&pool, new_block(&pool, 2 * mebi));
 }
 
-TEST(an_upstream_without_memory_is_asked_again) {
-  umemLimit limit;
+LIMITED_TEST(an_upstream_without_memory_is_asked_again) {
   enum { count = 1000 };
   static uintptr_t adr[count];
-  assert_ok(umemLimit_ctor(&limit, &plain, 4 * mebi));
-  assert_ok(umemPool_ctor(&pool, &limit, NULL));
+  open_limited(4 * mebi);
   new_blocks(&pool, adr, count, 2000);
   free_blocks(&pool, adr, count);
   uintptr_t large = new_block(&pool, 3800 * kibi); /* only when the small ones' chunks went back */
@@ -94,92 +110,68 @@ TEST(an_upstream_without_memory_is_asked_again) {
   expect_failure(&pool, umemMemoryError, "umem_alloc: ");
   umem_free(&pool, large);
   umem_free(&pool, new_block(&pool, 300 * kibi));
-  umem_dtor(&pool);
-  assert_true(umemLimit_used(&limit) == 0);
-  umem_dtor(&limit);
 }
 
 /* A small block, for which a chunk that is free is too small. */
-TEST(a_small_block_may_need_a_chunk_to_go_back) {
-  umemLimit limit;
-  assert_ok(umemLimit_ctor(&limit, &plain, 40 * kibi));
-  assert_ok(umemPool_ctor(&pool, &limit, NULL));
+LIMITED_TEST(a_small_block_may_need_a_chunk_to_go_back) {
+  open_limited(40 * kibi);
   umem_free(&pool, new_block(&pool, 20000));
   assert_true(stats_of(&pool).reserved == 20 * kibi);
   uintptr_t adr = new_block(&pool, 32000);
   assert_true(stats_of(&pool).reserved == 32 * kibi && umem_thread_status() == umemOK);
   umem_free(&pool, adr);
-  umem_dtor(&pool);
-  umem_dtor(&limit);
 }
 
-static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t times) {
-  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
-  plan.calls = calls;
-  plan.status = status;
-  plan.nth = 1;
+/* From now on the next calls of plain fail so. Counts begin anew. */
+static void fail_next(uint64_t times, unsigned calls, umemStatusType status) {
+  umemFaultPlan plan = {.size = sizeof plan, .calls = calls, .status = status, .nth = 1};
   plan.times = times;
-  return plan;
+  assert_ok(umemFault_set_plan(&plain, &plan));
+  umem_clear_status(&plain);
 }
 
 /* Trimming helps against want of memory, and against nothing else. */
 TEST(other_failures_are_reported_at_once) {
-  umemFault fault;
-  umemPoolOptions options = {sizeof options, mebi, 0, 0, umemPoolPages, 0};
-  assert_ok(umemFault_ctor(&fault, &host, NULL));
-  assert_ok(umemPool_ctor(&pool, &fault, &options));
-  umemFaultPlan plan = plan_of(umemFaultAligned, umemNotSupportedError, 100);
-  assert_ok(umemFault_set_plan(&fault, &plan));
+  open_pool(&pool, &plain, mebi, 0, 0);
+  fail_next(100, umemFaultAligned, umemNotSupportedError);
   expect_no_block(&pool, umem_alloc(&pool, 2 * mebi), umemNotSupportedError, "umem_alloc: ");
-  assert_true(umemFault_count(&fault, umemFaultFree) == 0);
+  assert_true(umemFault_count(&plain, umemFaultFree) == 0);
   assert_true(stats_of(&pool).reserved == mebi);
   umem_free(&pool, new_block(&pool, 1000)); /* what is there can be used */
-  plan.status = umemMemoryError;
-  assert_ok(umemFault_set_plan(&fault, &plan));
+  fail_next(100, umemFaultAligned, umemMemoryError);
   expect_no_block(&pool, umem_alloc(&pool, 2 * mebi), umemMemoryError, "umem_alloc: ");
-  assert_true(umemFault_count(&fault, umemFaultFree) == 1);
-  umem_clear_status(&fault);
-  plan.times = 0;
-  assert_ok(umemFault_set_plan(&fault, &plan));
+  assert_true(umemFault_count(&plain, umemFaultFree) == 1);
+  fail_next(0, umemFaultAligned, umemMemoryError);
   umem_free(&pool, new_block(&pool, 1000)); /* there is something to give back again */
-  plan.times = 1; /* the second try succeeds, and nobody hears of the first */
-  assert_ok(umemFault_set_plan(&fault, &plan));
+  /* The second try succeeds, and the first is not reported. */
+  fail_next(1, umemFaultAligned, umemMemoryError);
   umem_free(&pool, new_block(&pool, 2 * mebi));
-  assert_true(umemFault_failures(&fault) == 1);
-  assert_true(umem_is_ok(&fault) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
+  assert_true(umemFault_failures(&plain) == 1);
+  assert_true(umem_is_ok(&plain) && umem_is_ok(&pool) && umem_thread_status() == umemOK);
   umem_dtor(&pool);
-  umem_dtor(&fault);
 }
 
-static void expect_queries(umemFault *fault, size_t nbytes, uint64_t queries) {
-  umemFaultPlan plan = plan_of(umemFaultAligned, umemMemoryError, 100);
-  assert_ok(umemFault_set_plan(fault, &plan)); /* counts from 0 */
+static void expect_queries(size_t nbytes, uint64_t queries) {
+  fail_next(100, umemFaultAligned, umemMemoryError); /* counts from 0 */
   expect_no_block(&pool, umem_alloc(&pool, nbytes), umemMemoryError, "umem_alloc: ");
-  umem_clear_status(fault);
-  assert_int_equal(umemFault_count(fault, umemFaultAligned), queries);
-  plan.times = 0;
-  assert_ok(umemFault_set_plan(fault, &plan));
+  assert_int_equal(umemFault_count(&plain, umemFaultAligned), queries);
+  fail_next(0, umemFaultAligned, umemMemoryError);
 }
 
 /* A request is refused only when all was tried; but nothing is tried twice in vain. */
-TEST(an_upstream_is_asked_a_few_times) {
-  umemFault fault;
-  assert_ok(umemFault_ctor(&fault, &host, NULL));
-  assert_ok(umemPool_ctor(&pool, &fault, NULL));
-  expect_queries(&fault, 100, 3); /* 1 MiB, a span, a block alone */
-  expect_queries(&fault, 100 * kibi, 2);
-  expect_queries(&fault, 2 * mebi, 1);
+TEST_OF_CHUNKS(an_upstream_is_asked_a_few_times) {
+  expect_queries(100, 3); /* 1 MiB, a span, a block alone */
+  expect_queries(100 * kibi, 2);
+  expect_queries(2 * mebi, 1);
   uintptr_t adr = new_block(&pool, 3000 * kibi);
   umem_free(&pool, adr);
-  expect_queries(&fault, 4 * mebi, 1); /* the 3 MiB go back before */
+  expect_queries(4 * mebi, 1); /* the 3 MiB go back before */
   assert_true(stats_of(&pool).reserved == 0);
   close_pool(&pool);
-  umemPoolOptions options = {sizeof options, 3 * mebi, 0, 0, umemPoolPages, 0};
-  assert_ok(umemPool_ctor(&pool, &fault, &options));
-  expect_queries(&fault, 4 * mebi, 2); /* once more without the initial bytes */
+  open_pool(&pool, &plain, 3 * mebi, 0, 0);
+  expect_queries(4 * mebi, 2); /* once more without the initial bytes */
   assert_true(stats_of(&pool).reserved == 0);
   umem_dtor(&pool);
-  umem_dtor(&fault);
 }
 
 /* ---- growth ---- */
@@ -223,127 +215,93 @@ TEST(the_initial_bytes_stay) {
 }
 
 /* A chunk that the upstream does not take back stays, and the pool grows beside it. */
-TEST(a_refused_chunk_stays_in_a_pool_that_grows) {
-  umemFault fault;
-  assert_ok(umemFault_ctor(&fault, &host, NULL));
-  assert_ok(umemPool_ctor(&pool, &fault, NULL));
+TEST_OF_CHUNKS(a_refused_chunk_stays_in_a_pool_that_grows) {
   umem_free(&pool, new_block(&pool, 80 * mebi));
-  umemFaultPlan plan = plan_of(umemFaultFree, umemNotSupportedError, 100);
-  assert_ok(umemFault_set_plan(&fault, &plan));
+  fail_next(100, umemFaultFree, umemNotSupportedError);
   uintptr_t adr = new_block(&pool, 100 * mebi);
-  assert_true(umemFault_count(&fault, umemFaultFree) == 1 && umem_is_ok(&pool));
+  assert_true(umemFault_count(&plain, umemFaultFree) == 1 && umem_is_ok(&pool));
   assert_true(umem_thread_status() == umemOK && stats_of(&pool).reserved == 180 * mebi);
-  plan.times = 0;
-  assert_ok(umemFault_set_plan(&fault, &plan));
-  umem_clear_status(&fault);
+  fail_next(0, umemFaultFree, umemNotSupportedError);
   umem_free(&pool, adr);
   assert_ok(umem_trim(&pool, 0));
   close_pool(&pool);
-  umem_dtor(&fault);
 }
 
 /* A program that is asked for help by the pool's upstream, and helps with the pool itself. */
-typedef struct Helper {
-  umemPool *pool;
-  uintptr_t kept[100];
-  size_t count;
-  unsigned calls;
-  umemLimit *limit;
-  uintptr_t hostage; /* of the limit, so that it can have room again */
-} Helper;
+static uintptr_t spares[100];
+static size_t spare_count;
+static unsigned calls;
+static uintptr_t hostage; /* of the limit, so that it can have room again */
 
-static bool help(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
-  Helper *self = user;
-  self->calls++;
-  if (!self->count) return false;
-  while (self->count) umem_free(self->pool, self->kept[--self->count]);
-  if (umem_trim(self->pool, 0) != umemOK) return false;
-  umem_free(self->pool, new_block(self->pool, 1000)); /* the thread keeps some of them now */
-  umem_free(self->limit, self->hostage);
+RETRY_CALLBACK(help) {
+  calls++;
+  if (!spare_count) return false;
+  while (spare_count) umem_free(&pool, spares[--spare_count]);
+  if (umem_trim(&pool, 0) != umemOK) return false;
+  umem_free(&pool, new_block(&pool, 1000)); /* the thread keeps some of them now */
+  umem_free(&limit, hostage);
   return true;
 }
 
-TEST(the_upstream_may_use_the_pool) {
-  umemLimit limit;
-  umemRetry retry;
-  static Helper helper;
+LIMITED_TEST(the_upstream_may_use_the_pool) {
   size_t const sizes[] = {1000, 20000, 70000, 500000};
   assert_ok(umemLimit_ctor(&limit, &plain, 4 * mebi));
-  assert_ok(umemRetry_ctor(&retry, &limit, help, &helper));
+  assert_ok(umemRetry_ctor(&retry, &limit, help, NULL));
   assert_ok(umemPool_ctor(&pool, &retry, NULL));
-  helper.pool = &pool;
-  helper.limit = &limit;
   for (size_t k = 0; k < 4; k++) {
     static uintptr_t adr[5000];
     size_t count = 0;
-    helper.count = helper.calls = 0;
-    helper.hostage = umem_alloc(&limit, mebi);
-    assert_true(helper.hostage != 0);
+    calls = 0;
+    hostage = new_block(&limit, mebi);
     for (size_t i = 0; i < 100 && i * sizes[k] < mebi; i++)
-      helper.kept[helper.count++] = new_block(&pool, sizes[k]);
-    while (count < 5000 && helper.count) {
+      spares[spare_count++] = new_block(&pool, sizes[k]);
+    while (count < 5000 && spare_count) {
       adr[count] = new_block(&pool, sizes[k]);
       memset((void *)adr[count], (int)count, sizes[k]);
       count++;
     }
-    assert_true(helper.calls > 0 && count < 5000);
+    assert_true(calls > 0 && count < 5000);
     for (size_t i = 0; i < count; i++)
       assert_int_equal(*(unsigned char *)(adr[i] + sizes[k] - 1), i & 255);
     assert_true(stats_of(&pool).blocks == count);
-    while (count) umem_free(&pool, adr[--count]);
+    free_blocks(&pool, adr, count);
     assert_true(umem_is_ok(&pool) && umem_thread_status() == umemOK);
     expect_nothing_left(&pool);
   }
-  umem_dtor(&pool);
-  umem_dtor(&retry);
-  umem_dtor(&limit);
 }
 
 static uintptr_t inner;
 
 /* Makes room in the upstream, and allocates what the maximum leaves beside the chunk that is asked
  * for. */
-static bool use_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
-  (void)ctx, (void)nbytes, (void)alignment;
-  Helper *self = user;
+RETRY_CALLBACK(use_up) {
   if (attempt > 1) return false;
-  umem_free(self->limit, self->hostage);
-  inner = umem_alloc(self->pool, 2 * mebi);
+  umem_free(&limit, hostage);
+  inner = umem_alloc(&pool, 2 * mebi);
   return true;
 }
 
 /* A chunk that has come counts once: what was asked for is not expected any more. */
-TEST(a_request_counts_until_it_is_answered) {
-  umemLimit limit;
-  umemRetry retry;
-  Helper helper = {.pool = &pool, .limit = &limit};
+LIMITED_TEST(a_request_counts_until_it_is_answered) {
   assert_ok(umemLimit_ctor(&limit, &plain, 8 * mebi));
-  assert_ok(umemRetry_ctor(&retry, &limit, use_up, &helper));
+  assert_ok(umemRetry_ctor(&retry, &limit, use_up, NULL));
   open_pool(&pool, &retry, 0, mebi, 4 * mebi);
   uintptr_t first = new_block(&pool, mebi);
-  helper.hostage = umem_alloc(&limit, 7 * mebi);
+  hostage = umem_alloc(&limit, 7 * mebi);
   uintptr_t outer = new_block(&pool, mebi);
   assert_true(inner);
   assert_true(stats_of(&pool).reserved == 4 * mebi);
   umem_free(&pool, first);
   umem_free(&pool, outer);
   umem_free(&pool, inner);
-  umem_dtor(&pool);
-  umem_dtor(&retry);
-  umem_dtor(&limit);
 }
 
 /* A chunk that the upstream does not take back is not lost. */
-TEST(refused_chunks_stay) {
-  umemFault fault;
-  assert_ok(umemFault_ctor(&fault, &host, NULL));
-  assert_ok(umemPool_ctor(&pool, &fault, NULL));
+TEST_OF_CHUNKS(refused_chunks_stay) {
   uintptr_t special = umem_aligned_alloc(&pool, 64 * mebi, 100);
   assert_true(special != 0);
   uintptr_t small = new_block(&pool, 100);
-  umemFaultPlan plan = plan_of(umemFaultFree, umemNotSupportedError, 3);
-  assert_ok(umemFault_set_plan(&fault, &plan));
+  fail_next(3, umemFaultFree, umemNotSupportedError);
   umem_aligned_free(&pool, special);
   expect_failure(&pool, umemNotSupportedError, "umem_aligned_free: ");
   expect_refused_free(&pool, special); /* the block itself is free */
@@ -353,7 +311,6 @@ TEST(refused_chunks_stay) {
   umem_free(&pool, new_block(&pool, mebi));
   assert_true(stats_of(&pool).chunks == 2);
   close_pool(&pool);
-  umem_dtor(&fault);
 }
 
 /* ---- fragmentation ---- */
@@ -453,7 +410,7 @@ static unsigned passes;
 static bool fail_now(void) { return failing && passes-- == 0; }
 
 /* Everything that needs memory once. Calls that fail say so. */
-static void use_all(umemLimit *limit) {
+static void use_all(void) {
   enum { count = 300 };
   static uintptr_t adr[count];
   for (size_t i = 0; i < count; i++) {
@@ -465,7 +422,7 @@ static void use_all(umemLimit *limit) {
       assert_int_equal(umem_get_status(&pool), umemMemoryError);
       umem_thread_clear();
       umem_clear_status(&pool);
-      umem_clear_status(limit);
+      umem_clear_status(&limit);
     }
   }
   for (size_t i = 0; i < count; i++) {
@@ -477,17 +434,16 @@ static void use_all(umemLimit *limit) {
   assert_ok(umem_trim(&pool, 0));
 }
 
-TEST(fails_at_each_allocation_of_its_own) {
+LIMITED_TEST(fails_at_each_allocation_of_its_own) {
   bool reached = true;
-  umemLimit limit; /* counts what the pool does not give back */
-  assert_ok(umemLimit_ctor(&limit, &plain, SIZE_MAX / 2));
+  assert_ok(umemLimit_ctor(&limit, &plain, SIZE_MAX / 2)); /* counts what is not given back */
   for (unsigned n = 0; reached; n++) {
     failing = true;
     passes = n;
     umemPoolOptions options = {sizeof options, 0, mebi, 0, umemPoolPages, 0};
     umemStatusType status = umemPool_ctor(&pool, &limit, &options);
     if (status == umemOK) {
-      use_all(&limit);
+      use_all();
       reached = passes > n; /* wrapped round: the one that fails has come */
       failing = false;
       close_pool(&pool);
@@ -497,7 +453,6 @@ TEST(fails_at_each_allocation_of_its_own) {
     assert_true(umemLimit_used(&limit) == 0);
     umem_thread_clear();
   }
-  umem_dtor(&limit);
 }
 
 int main(void) { return run_cases(NULL, NULL); }
