@@ -269,70 +269,80 @@ GPU_TEST(the_consumers_stream_waits_and_the_host_does_not) {
   close_producers(&all);
 }
 
-/* While either stream is captured, the other cannot wait for it or it for the other; without a
- * stream there is nothing to wait for. The capture stays whole. */
-GPU_TEST(captures_are_left_whole) {
-  umemCudaAsync queue, own;
-  umemCuda plain;
-  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+/* ---- a queue of the producer, and one of the consumer ---- */
+
+static umemCudaAsync queue, own;
+static void *stream, *consumer; /* theirs */
+
+static int open_queues(void **state) {
+  if (use_double(state)) return 1;
   assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
   assert_ok(umemCudaAsync_ctor(&own, 0, UMEM_STREAM_NEW));
+  stream = (void *)umemCudaAsync_stream(&queue);
+  consumer = (void *)umemCudaAsync_stream(&own);
+  return 0;
+}
+
+static int close_queues(void **state) {
+  umem_dtor(&own);
+  umem_dtor(&queue);
+  return leave_double(state);
+}
+
+#define STREAM_TEST(name) TEST_CASE_WITH(name, open_queues, close_queues)
+
+/* Returns the graph of a capture that is whole. */
+static void *end_capture(void *of) {
+  void *graph = NULL;
+  assert_int_equal(fake_cudart_end_capture(of, &graph), 0);
+  assert_non_null(graph);
+  return graph;
+}
+
+/* While either stream is captured, the other cannot wait for it or it for the other; without a
+ * stream there is nothing to wait for. The capture stays whole. */
+STREAM_TEST(captures_are_left_whole) {
+  umemCuda plain;
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   assert_ok(umemCuda_ctor(&plain, 0));
-  void *stream = (void *)umemCudaAsync_stream(&own);
   umemArray *arrays[] = {umemArray_zeros(&queue, umemInt, SHAPE(9), NULL, &status),
                          umemArray_zeros(&plain, umemInt, SHAPE(9), NULL, &status)};
   enter(0);
   for (int i = 0; i < 2; i++) {
-    void *graph = NULL;
-    options.stream = (int64_t)(uintptr_t)stream;
-    assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+    options.stream = (int64_t)(uintptr_t)consumer;
+    assert_int_equal(fake_cudart_begin_capture_in(consumer, 2), 0);
     REFUSES(umemArray_to_dlpack(arrays[i], &options, &status), umemNotSupportedError,
             "captured into a graph: it cannot wait");
     umem_clear_status(umemArray_context(arrays[i]));
     options.stream = UMEM_DLPACK_NO_STREAM;
     end(umemArray_to_dlpack(arrays[i], &options, &status));
-    assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
-    assert_non_null(graph);
+    end_capture(consumer);
   }
   leave(0);
   RELEASE(arrays[0], arrays[1]);
   umem_dtor(&plain);
-  umem_dtor(&own);
-  umem_dtor(&queue);
 }
 
 /* The legacy stream cannot become a part of the producer's capture. */
-GPU_TEST(the_legacy_stream_joins_no_capture) {
-  umemCudaAsync queue;
+STREAM_TEST(the_legacy_stream_joins_no_capture) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  void *graph = NULL;
-  assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
   umemArray *array = umemArray_zeros(&queue, umemInt, SHAPE(9), NULL, &status);
-  void *stream = (void *)umemCudaAsync_stream(&queue);
   enter(0);
   assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
   REFUSES(umemArray_to_dlpack(array, &options, &status), umemNotSupportedError,
           "the legacy default stream cannot wait for it");
   umem_clear_status(&queue);
-  assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
-  assert_non_null(graph);
+  end_capture(stream);
   leave(0);
   umemArray_release(array);
-  umem_dtor(&queue);
 }
 
 /* A stream of the consumer that becomes part of the producer's capture may read what the graph will
  * write. */
-GPU_TEST(a_consumer_joins_the_producers_capture) {
-  umemCudaAsync queue, own;
+STREAM_TEST(a_consumer_joins_the_producers_capture) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  void *graph = NULL;
-  assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
-  assert_ok(umemCudaAsync_ctor(&own, 0, UMEM_STREAM_NEW));
   umemArray *array = umemArray_zeros(&queue, umemInt8, SHAPE(n), NULL, &status);
   assert_ok(umem_synchronize(&queue));
-  void *stream = (void *)umemCudaAsync_stream(&queue),
-       *consumer = (void *)umemCudaAsync_stream(&own);
   Kernel writer = {umemArray_address(array), after}, reader = {writer.adr, 0};
   options.stream = (int64_t)(uintptr_t)consumer;
   enter(0);
@@ -341,56 +351,46 @@ GPU_TEST(a_consumer_joins_the_producers_capture) {
   end(umemArray_to_dlpack(array, &options, &status));
   assert_int_equal(fake_cudart_launch(consumer, read_byte, &reader), 0);
   assert_ok(umem_wait(&queue, &own));
-  assert_int_equal(fake_cudart_end_capture(stream, &graph), 0);
-  assert_int_equal(fake_cudart_launch_graph(graph, stream), 0);
+  assert_int_equal(fake_cudart_launch_graph(end_capture(stream), stream), 0);
   leave(0);
   assert_ok(umem_synchronize(&queue));
   assert_int_equal(reader.byte, after);
   umemArray_release(array);
-  umem_dtor(&own);
-  umem_dtor(&queue);
 }
 
 /* ---- copies ---- */
 
 /* The consumer may read at once, and what the producer writes later does not matter. */
-GPU_TEST(a_copy_to_the_host_is_complete) {
-  umemCudaAsync gpu;
+STREAM_TEST(a_copy_to_the_host_is_complete) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.device = umemDLCPU;
   options.copy = umemDLCopyIfNeeded;
   int32_t nine = 9, ten = 10;
   fake_cudart_machine()->late_pageable = true;
-  assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
-  umemArray *a = umemArray_full(&gpu, umemInt, SHAPE(100), NULL, &nine, &status);
+  umemArray *a = umemArray_full(&queue, umemInt, SHAPE(100), NULL, &nine, &status);
   umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, &status);
   assert_int_equal(((int32_t *)tensor->dl_tensor.data)[99], 9);
   assert_int_equal(tensor->flags, UMEM_DLPACK_IS_COPIED);
   assert_int_equal(tensor->dl_tensor.device.device_type, umemDLCPU);
   umemArray_fill(a, &ten, &status);
-  assert_ok(umem_synchronize(&gpu));
+  assert_ok(umem_synchronize(&queue));
   assert_int_equal(((int32_t *)tensor->dl_tensor.data)[99], 9);
   end(tensor);
   umemArray_release(a);
-  umem_dtor(&gpu);
 }
 
 /* A copy on the GPU is queued, and the consumer's stream waits for it. */
-GPU_TEST(a_copy_on_the_gpu_is_in_order) {
-  umemCudaAsync gpu, own;
+STREAM_TEST(a_copy_on_the_gpu_is_in_order) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
-  assert_ok(umemCudaAsync_ctor(&own, 0, UMEM_STREAM_NEW));
-  void *consumer = (void *)umemCudaAsync_stream(&own);
   options.copy = umemDLCopyAlways;
   options.stream = (int64_t)(uintptr_t)consumer;
-  umemArray *a = umemArray_create(&gpu, umemInt8, SHAPE(n), NULL, &status);
-  assert_ok(umem_set(&gpu, umemArray_address(a), after, n));
+  umemArray *a = umemArray_create(&queue, umemInt8, SHAPE(n), NULL, &status);
+  assert_ok(umem_set(&queue, umemArray_address(a), after, n));
   umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, &status);
   assert_true((uintptr_t)tensor->dl_tensor.data != umemArray_address(a));
   assert_int_equal((uintptr_t)tensor->dl_tensor.data % 256, 0);
   Kernel reader = {(uintptr_t)tensor->dl_tensor.data + n - 1, 0};
-  assert_true(fake_cudart_is_late((void *)umemCudaAsync_stream(&gpu)));
+  assert_true(fake_cudart_is_late(stream));
   umemArray_release(a);
   enter(0);
   assert_int_equal(fake_cudart_launch(consumer, read_byte, &reader), 0);
@@ -398,25 +398,20 @@ GPU_TEST(a_copy_on_the_gpu_is_in_order) {
   assert_ok(umem_synchronize(&own));
   assert_int_equal(reader.byte, after);
   end(tensor);
-  umem_dtor(&own);
-  umem_dtor(&gpu);
 }
 
 /* ---- failures ---- */
 
 /* Each call of the runtime during an export fails once: then there is no tensor, and nothing is
  * left. */
-GPU_TEST(failing_calls_leave_nothing) {
-  umemCudaAsync gpu, own;
+STREAM_TEST(failing_calls_leave_nothing) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
-  assert_ok(umemCudaAsync_ctor(&own, 0, UMEM_STREAM_NEW));
-  options.stream = (int64_t)umemCudaAsync_stream(&own);
+  options.stream = (int64_t)(uintptr_t)consumer;
   for (int copy = umemDLCopyNever; copy <= umemDLCopyAlways; copy += umemDLCopyAlways) {
     unsigned long nth = 1;
     options.copy = (umemDLPackCopy)copy;
     for (unsigned long calls = nth; calls >= nth; nth++) {
-      umemArray *a = umemArray_zeros(&gpu, umemInt, SHAPE(100), NULL, &status);
+      umemArray *a = umemArray_zeros(&queue, umemInt, SHAPE(100), NULL, &status);
       unsigned long first = fake_cudart_calls();
       fake_cudart_fail(nth, umemCudaOutOfMemory);
       umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, &status);
@@ -428,43 +423,38 @@ GPU_TEST(failing_calls_leave_nothing) {
       if (tensor) end(tensor);
       status = umemOK;
       umem_thread_clear();
-      umem_clear_status(&gpu);
+      umem_clear_status(&queue);
       umemArray_release(a);
     }
     assert_true(nth > 5);
   }
-  umem_dtor(&own);
-  umem_dtor(&gpu);
 }
 
 static int late_at_end;
 static void note_late(umemDLManagedTensorVersioned *self) {
   late_at_end = fake_cudart_is_late(self->manager_ctx);
 }
-GPU_TEST(the_deleter_comes_after_queued_work) {
-  umemCudaAsync gpu;
+STREAM_TEST(the_deleter_comes_after_queued_work) {
   umemCuda owner;
   assert_ok(umemCuda_ctor(&owner, 0));
-  assert_ok(umemCudaAsync_ctor(&gpu, 0, UMEM_STREAM_NEW));
   uintptr_t block = umem_alloc(&owner, 100);
   int64_t many = 100;
   umemDLManagedTensorVersioned tensor = {.version = {1, 0},
-                                         .manager_ctx = (void *)umemCudaAsync_stream(&gpu),
+                                         .manager_ctx = stream,
                                          .deleter = note_late,
                                          .dl_tensor = {.data = (void *)block,
                                                        .device = {umemDLCUDA, 0},
                                                        .ndim = 1,
                                                        .dtype = {0, 8, 1},
                                                        .shape = &many}};
-  umemArray *a = umemArray_from_dlpack(&gpu, &tensor, &status);
+  umemArray *a = umemArray_from_dlpack(&queue, &tensor, &status);
   umemArray_clear(a, &status);
-  assert_true(fake_cudart_is_late((void *)umemCudaAsync_stream(&gpu)));
+  assert_true(fake_cudart_is_late(stream));
   late_at_end = -1;
   umemArray_release(a);
   printf("late in the deleter: %d\n", late_at_end);
   assert_int_equal(late_at_end, 0);
   umem_free(&owner, block);
-  umem_dtor(&gpu);
   umem_dtor(&owner);
 }
 
