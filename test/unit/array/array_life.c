@@ -2,10 +2,21 @@
 #include "array_help.h"
 #include "returns_null.h"
 
-static umemStatsFigures figures_of(umemStats *stats) {
-  umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-  assert_ok(umemStats_get(stats, &figures));
-  return figures;
+static umemStats stats; /* over host, of some tests */
+
+static int open_stats(void **state) { return set_up(state) || umemStats_ctor(&stats, &host); }
+
+static int close_stats(void **state) {
+  umem_dtor(&stats);
+  return tear_down(state);
+}
+
+#define STATS_TEST(name) TEST_CASE_WITH(name, open_stats, close_stats)
+
+static umemStatsFigures figures(void) {
+  umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
+  assert_ok(umemStats_get(&stats, &found));
+  return found;
 }
 
 /* ---- made ---- */
@@ -56,13 +67,11 @@ TEST(rank_0_is_one_element) {
   umemArray_release(a);
 }
 
-TEST(no_elements_have_no_memory) {
-  umemStats stats;
-  assert_ok(umemStats_ctor(&stats, &host));
+STATS_TEST(no_elements_have_no_memory) {
   umemArray *a = umemArray_zeros(&stats, umemInt32, SHAPE(3, 0, INT64_MAX), NULL, &status);
   assert_int_equal(umemArray_elements(a), 0);
   assert_true(umemArray_is_c_contiguous(a));
-  assert_int_equal(figures_of(&stats).total_count, 0);
+  assert_int_equal(figures().total_count, 0);
   umemArray_clear(a, &status);
   umemArray_fill(a, &status, &status);
   assert_null(umemArray_host_pointer(a, true, &status));
@@ -74,7 +83,6 @@ TEST(no_elements_have_no_memory) {
   assert_int_equal(umemArray_extent(part, 0), 2);
   assert_ok(status);
   RELEASE(part, flat, copy, a);
-  umem_dtor(&stats);
 }
 
 /* The memory of a Fortran array, and of one that runs backwards, is that which the strides span. */
@@ -170,19 +178,16 @@ TEST(a_call_without_status_is_on_its_own) {
 
 /* ---- whose memory it is ---- */
 
-TEST(memory_goes_with_the_last_array) {
-  umemStats stats;
-  assert_ok(umemStats_ctor(&stats, &host));
+STATS_TEST(memory_goes_with_the_last_array) {
   umemArray *a = umemArray_zeros(&stats, umemInt, SHAPE(4, 4), NULL, &status);
   umemArray *row = umemArray_select(a, 0, 1, &status);
   umemArray *cell = umemArray_select(row, 0, 2, &status);
   assert_ptr_equal(umemArray_retain(a), a);
   RELEASE(a, row, a);
-  assert_int_equal(figures_of(&stats).current_count, 1);
+  assert_int_equal(figures().current_count, 1);
   assert_true(*(int *)umemArray_host_pointer(cell, true, &status) == 0);
   umemArray_release(cell);
-  assert_int_equal(figures_of(&stats).current_count, 0);
-  umem_dtor(&stats);
+  assert_int_equal(figures().current_count, 0);
 }
 
 TEST(borrowed_memory_stays) {
@@ -203,7 +208,7 @@ static void count_release(void *user) {
   umem_set_status(NULL, umemRuntimeError, "its failures are its own");
 }
 
-TEST(memory_is_taken_over) {
+STATS_TEST(memory_is_taken_over) {
   int32_t values[2] = {1, 2};
   released = 0;
   umemArray *a = umemArray_take(&host, (uintptr_t)values, umemInt, SHAPE(2), NULL, count_release,
@@ -217,12 +222,9 @@ TEST(memory_is_taken_over) {
           umemValueError, "no elements can be at address 0x0 of Host");
   assert_int_equal(released, 1);
 
-  umemStats stats;
-  assert_ok(umemStats_ctor(&stats, &host));
   uintptr_t adr = umem_alloc(&stats, 8);
   umemArray_release(umemArray_take(&stats, adr, umemInt, SHAPE(2), NULL, NULL, NULL, &status));
-  assert_int_equal(figures_of(&stats).current_count, 0);
-  umem_dtor(&stats);
+  assert_int_equal(figures().current_count, 0);
 }
 
 TEST(foreign_addresses_are_checked) {

@@ -39,12 +39,22 @@ static struct umemVtbl const with_code = {METHODS, .dlpack_device = device_code}
 static struct umemVtbl const with_both = {METHODS, .dlpack_device = device_code,
                                           .stream_wait = device_stream_wait};
 
-static void open_device(Device *device, struct umemVtbl const *methods, int code) {
-  *device = (Device){.code = code, .number = 3};
-  umemVirtual_ctor(&device->super, &host);
-  device->super.vptr = methods;
-  device->super.capabilities |= umemOrdered | umemDeviceAccessible;
+static Device device; /* of the test, which does not end it */
+
+static void open_device(struct umemVtbl const *methods, int code) {
+  umem_dtor(&device);
+  device = (Device){.code = code, .number = 3};
+  umemVirtual_ctor(&device.super, &host);
+  device.super.vptr = methods;
+  device.super.capabilities |= umemOrdered | umemDeviceAccessible;
 }
+
+static int close_device(void **state) {
+  umem_dtor(&device);
+  return tear_down(state);
+}
+
+#define DEVICE_TEST(name) TEST_CASE_WITH(name, set_up, close_device)
 
 static umemArray *array_of(void *ctx) {
   return umemArray_borrow(ctx, 4096, umemInt, SHAPE(5), NULL, &status);
@@ -57,32 +67,28 @@ static umemDLDevice export_for(void *ctx, int64_t stream) {
   options.stream = stream;
   umemArray *array = array_of(ctx);
   umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, &options, &status);
-  umemDLDevice device = tensor ? tensor->dl_tensor.device : (umemDLDevice){-1, 0};
+  umemDLDevice of = tensor ? tensor->dl_tensor.device : (umemDLDevice){-1, 0};
   if (tensor) end(tensor);
   umemArray_release(array);
-  return device;
+  return of;
 }
 
-static void expect_device(umemDLDevice device, int code, int number) {
-  assert_int_equal(device.device_type, code);
-  assert_int_equal(device.device_id, number);
+static void expect_device(umemDLDevice found, int code, int number) {
+  assert_int_equal(found.device_type, code);
+  assert_int_equal(found.device_id, number);
 }
 
-TEST(a_context_names_its_device) {
-  Device device;
-  open_device(&device, &with_both,
-              10); /* a code that umem does not know, without streams of CUDA */
+DEVICE_TEST(a_context_names_its_device) {
+  open_device(&with_both, 10); /* a code that umem does not know, without streams of CUDA */
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), 10, 3);
   assert_int_equal(device.synchronized, 1);
   assert_int_equal(device.stream, 0);
   expect_device(export_for(&device, 5), -1, 0);
   expect_failure(umemValueError, "stream 5: tensors with device code 10 have no stream");
-  umem_dtor(&device);
 }
 
-TEST(tensors_of_unknown_devices_come_back) {
-  Device device;
-  open_device(&device, &with_both, 10);
+DEVICE_TEST(tensors_of_unknown_devices_come_back) {
+  open_device(&with_both, 10);
   umemDLManagedTensorVersioned tensor = of_numbers();
   tensor.dl_tensor.device = (umemDLDevice){10, 3};
   umemArray_release(umemArray_from_dlpack(&device, &tensor, &status));
@@ -90,20 +96,16 @@ TEST(tensors_of_unknown_devices_come_back) {
   tensor.dl_tensor.device.device_id = 2;
   REFUSES(umemArray_from_dlpack(&device, &tensor, &status), umemNotSupportedError,
           "device code 10, number 2");
-  umem_dtor(&device);
 }
 
-TEST(a_context_without_a_device_has_no_tensors) {
-  Device device;
-  open_device(&device, &without, 2);
+DEVICE_TEST(a_context_without_a_device_has_no_tensors) {
+  open_device(&without, 2);
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), -1, 0);
   expect_failure(umemNotSupportedError, "device code 1: allow a copy");
-  umem_dtor(&device);
 }
 
-TEST(a_stream_waits_or_the_host_does) {
-  Device device;
-  open_device(&device, &with_both, 2);
+DEVICE_TEST(a_stream_waits_or_the_host_does) {
+  open_device(&with_both, 2);
   expect_device(export_for(&device, 77), 2, 3);
   assert_int_equal(device.stream, 77);
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), 2, 3);
@@ -112,29 +114,24 @@ TEST(a_stream_waits_or_the_host_does) {
   expect_device(export_for(&device, UMEM_DLPACK_NO_STREAM), 2, 3);
   assert_int_equal(device.stream, 0);
   assert_int_equal(device.synchronized, 0);
-  umem_dtor(&device);
-  open_device(&device, &with_code, 2);
+  open_device(&with_code, 2);
   expect_device(export_for(&device, 77), 2, 3);
   assert_int_equal(device.synchronized, 1);
   expect_device(export_for(&device, UMEM_DLPACK_NO_STREAM), 2, 3);
   assert_int_equal(device.synchronized, 1);
-  umem_dtor(&device);
 }
 
 /* Memory that never has work queued: nobody waits. */
-TEST(a_context_that_queues_nothing_waits_for_nothing) {
-  Device device;
-  open_device(&device, &with_both, 2);
+DEVICE_TEST(a_context_that_queues_nothing_waits_for_nothing) {
+  open_device(&with_both, 2);
   device.super.capabilities &= ~(uint32_t)umemOrdered;
   expect_device(export_for(&device, 77), 2, 3);
   assert_int_equal(device.stream, 0);
-  umem_dtor(&device);
 }
 
-TEST(adaptors_have_the_methods_of_their_upstream) {
-  Device device;
+DEVICE_TEST(adaptors_have_the_methods_of_their_upstream) {
   umemLimit limit;
-  open_device(&device, &with_both, 2);
+  open_device(&with_both, 2);
   assert_ok(umemLimit_ctor(&limit, &device, 1000));
   expect_device(export_for(&limit, 77), 2, 3);
   assert_int_equal(device.stream, 77);
@@ -146,18 +143,15 @@ TEST(adaptors_have_the_methods_of_their_upstream) {
   umem_clear_status(&limit);
   umem_clear_status(&device);
   umem_dtor(&limit);
-  umem_dtor(&device);
 }
 
 /* A table that ends before these methods. */
-TEST(older_contexts_have_the_defaults) {
-  Device device;
-  open_device(&device, &with_both, 2);
+DEVICE_TEST(older_contexts_have_the_defaults) {
+  open_device(&with_both, 2);
   device.super.vtbl_size = offsetof(struct umemVtbl, dlpack_device);
   device.super.capabilities |= umemCpuReadable;
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), 1, 0);
   assert_int_equal(device.synchronized, 1);
-  umem_dtor(&device);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

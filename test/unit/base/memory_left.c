@@ -10,18 +10,27 @@
 static uint64_t const MiB = 1 << 20;
 
 /* A machine with room, and no group. */
-static void begin_machine(void) {
+static int begin_machine(void **state) {
+  (void)state;
   begin_system();
   write_there("/proc/meminfo", "MemFree: 1024 kB\nMemAvailable: 102400 kB\nSwapFree: 51200 kB\n");
+  return 0;
 }
+
+static int end_machine(void **state) {
+  (void)state;
+  if (system_folder) end_system();
+  return 0;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, begin_machine, end_machine)
 
 static void expect_left(uint64_t available, uint64_t left) {
   assert_int_equal(umemMemory_available() / MiB, available);
   assert_int_equal(umemMemory_left() / MiB, left);
 }
 
-TEST_CASE(the_machine_has_what_is_available_and_swap) {
-  begin_machine();
+TEST(the_machine_has_what_is_available_and_swap) {
   expect_left(100, 150);
   write_there("/proc/meminfo", "MemFree: 1024 kB\n");
   assert_true(umemMemory_left() == UINT64_MAX && umemMemory_available() == UINT64_MAX);
@@ -33,8 +42,7 @@ TEST_CASE(the_machine_has_what_is_available_and_swap) {
   assert_true(left && left < UINT64_C(1) << 60);
 }
 
-TEST_CASE(a_group_limits_memory_and_swap_apart) {
-  begin_machine();
+TEST(a_group_limits_memory_and_swap_apart) {
   write_there("/proc/self/cgroup", "0::/outer/inner\n");
   write_there("/sys/fs/cgroup/outer/inner/memory.max", "62914560\n");
   write_there("/sys/fs/cgroup/outer/inner/memory.current", "31457280\n");
@@ -52,11 +60,9 @@ TEST_CASE(a_group_limits_memory_and_swap_apart) {
   expect_left(27, 27); /* above it all processes of the group wait */
   write_there("/sys/fs/cgroup/outer/inner/memory.current", "99999999\n");
   expect_left(0, 0);
-  end_system();
 }
 
-TEST_CASE(an_old_group_limits_the_sum_of_memory_and_swap) {
-  begin_machine();
+TEST(an_old_group_limits_the_sum_of_memory_and_swap) {
   write_there("/proc/self/cgroup", "5:cpu:/\n4:memory:/a/b\n0::/\n");
   write_there("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "62914560\n");
   write_there("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "31457280\n");
@@ -69,7 +75,6 @@ TEST_CASE(an_old_group_limits_the_sum_of_memory_and_swap) {
   expect_left(32, 42);
   write_there("/sys/fs/cgroup/memory/a/memory.memsw.limit_in_bytes", "52428800\n");
   expect_left(12, 12);
-  end_system();
 }
 
 static void wait_until_forgotten(void) {
@@ -83,8 +88,7 @@ static bool has(uint64_t mebibytes) {
 }
 
 /* A request costs no reading of files while what was left suffices, and none is granted more. */
-TEST_CASE(few_requests_read_files) {
-  begin_machine();
+TEST(few_requests_read_files) {
   wait_until_forgotten();
   assert_true(has(40));
   unsigned before = system_opened;
@@ -101,7 +105,6 @@ TEST_CASE(few_requests_read_files) {
   write_there("/proc/meminfo", "MemAvailable: 10240 kB\nSwapFree: 0 kB\n");
   wait_until_forgotten();
   assert_false(has(40)); /* what the system has said before counts no longer */
-  end_system();
 }
 
 int main(void) { return run_cases(NULL, NULL); }

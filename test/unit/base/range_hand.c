@@ -3,22 +3,24 @@
 
 /* Two allocators of granule 16; the first has two regions, [0, 1600) and [1600, 3200), that never
  * join. */
-typedef struct Pair {
-  umemRange *one, *other;
-} Pair;
+static umemRange *one, *other;
 
-static Pair open_pair(void) {
-  Pair pair = {umemRange_create(16), umemRange_create(16)};
-  assert_true(pair.one && pair.other);
-  assert_true(umemRange_add(pair.one, 0, 1600, false));
-  assert_true(umemRange_add(pair.one, 1600, 1600, false));
-  return pair;
+static int open_pair(void **state) {
+  (void)state;
+  one = umemRange_create(16);
+  other = umemRange_create(16);
+  return !(one && other && umemRange_add(one, 0, 1600, false) &&
+           umemRange_add(one, 1600, 1600, false));
 }
 
-static void close_pair(Pair pair) {
-  umemRange_destroy(pair.one);
-  umemRange_destroy(pair.other);
+static int close_pair(void **state) {
+  (void)state;
+  umemRange_destroy(one);
+  umemRange_destroy(other);
+  return 0;
 }
+
+#define TEST(name) TEST_CASE_WITH(name, open_pair, close_pair)
 
 static void expect_totals(umemRange const *range, uint64_t live, uint64_t live_bytes, uint64_t free,
                           uint64_t free_bytes) {
@@ -34,110 +36,97 @@ static bool is_held(umemRange const *range, uint64_t at) {
   return umemRange_find(range, at, &item) && item.live && item.held;
 }
 
-TEST_CASE(holds_what_is_free_or_live) {
-  Pair pair = open_pair();
+TEST(holds_what_is_free_or_live) {
   fail_after(0); /* needs none */
-  assert_int_equal(umemRange_hold(pair.one, 16), 0);
-  assert_int_equal(umemRange_hold(pair.one, 3200), 0);
-  assert_int_equal(umemRange_hold(pair.one, 1600), 1600);
-  assert_int_equal(umemRange_hold(pair.one, 1600), 1600);
-  expect_totals(pair.one, 1, 1600, 1, 1600);
-  assert_int_equal(umemRange_hold(pair.one, 0), 1600);
-  expect_totals(pair.one, 2, 3200, 0, 0);
-  assert_true(umemRange_alloc(pair.one, 16, 1) == UMEM_RANGE_NONE);
-  assert_int_equal(umemRange_free(pair.one, 1600), 1600);
+  assert_int_equal(umemRange_hold(one, 16), 0);
+  assert_int_equal(umemRange_hold(one, 3200), 0);
+  assert_int_equal(umemRange_hold(one, 1600), 1600);
+  assert_int_equal(umemRange_hold(one, 1600), 1600);
+  expect_totals(one, 1, 1600, 1, 1600);
+  assert_int_equal(umemRange_hold(one, 0), 1600);
+  expect_totals(one, 2, 3200, 0, 0);
+  assert_true(umemRange_alloc(one, 16, 1) == UMEM_RANGE_NONE);
+  assert_int_equal(umemRange_free(one, 1600), 1600);
   fail_no_more();
-  assert_int_equal(umemRange_alloc(pair.one, 100, 1), 1600);
-  assert_true(is_held(pair.one, 0));
-  assert_false(is_held(pair.one, 1600));
-  assert_int_equal(umemRange_hold(pair.one, 1600), 100);
-  assert_true(is_held(pair.one, 1600));
-  expect_totals(pair.one, 2, 1712, 1, 1488);
-  close_pair(pair);
+  assert_int_equal(umemRange_alloc(one, 100, 1), 1600);
+  assert_true(is_held(one, 0));
+  assert_false(is_held(one, 1600));
+  assert_int_equal(umemRange_hold(one, 1600), 100);
+  assert_true(is_held(one, 1600));
+  expect_totals(one, 2, 1712, 1, 1488);
 }
 
-TEST_CASE(what_is_taken_or_entered_is_held_until_it_is_free) {
-  Pair pair = open_pair();
-  assert_true(umemRange_take(pair.one, 160, 160));
-  assert_true(umemRange_enter(pair.one, 4800, 160));
-  assert_true(is_held(pair.one, 160) && is_held(pair.one, 4800));
-  assert_false(is_held(pair.one, 0));
-  assert_int_equal(umemRange_free(pair.one, 160), 160);
-  assert_int_equal(umemRange_alloc(pair.one, 1600, 1), 0);
-  assert_false(is_held(pair.one, 160));
-  close_pair(pair);
+TEST(what_is_taken_or_entered_is_held_until_it_is_free) {
+  assert_true(umemRange_take(one, 160, 160));
+  assert_true(umemRange_enter(one, 4800, 160));
+  assert_true(is_held(one, 160) && is_held(one, 4800));
+  assert_false(is_held(one, 0));
+  assert_int_equal(umemRange_free(one, 160), 160);
+  assert_int_equal(umemRange_alloc(one, 1600, 1), 0);
+  assert_false(is_held(one, 160));
 }
 
-TEST_CASE(what_is_handed_joins_its_neighbours) {
-  Pair pair = open_pair();
+TEST(what_is_handed_joins_its_neighbours) {
   uint64_t start[10];
   for (int i = 0; i < 10; i++) {
-    start[i] = umemRange_alloc(pair.one, 155, 1);
+    start[i] = umemRange_alloc(one, 155, 1);
     assert_true(start[i] != UMEM_RANGE_NONE);
   }
-  expect_totals(pair.one, 10, 1600, 1, 1600);
-  assert_int_equal(umemRange_hand(pair.one, 8, pair.other), 0);
-  assert_int_equal(umemRange_hand(pair.other, start[0], pair.one), 0);
-  for (int i = 0; i < 10; i += 2)
-    assert_int_equal(umemRange_hand(pair.one, start[i], pair.other), 155);
-  expect_totals(pair.one, 5, 800, 1, 1600);
-  expect_totals(pair.other, 0, 0, 5, 800);
-  assert_int_equal(umemRange_hand(pair.one, start[0], pair.other), 0);
-  for (int i = 1; i < 10; i += 2)
-    assert_int_equal(umemRange_hand(pair.one, start[i], pair.other), 155);
-  expect_totals(pair.one, 0, 0, 1, 1600);
-  expect_totals(pair.other, 0, 0, 1, 1600);
+  expect_totals(one, 10, 1600, 1, 1600);
+  assert_int_equal(umemRange_hand(one, 8, other), 0);
+  assert_int_equal(umemRange_hand(other, start[0], one), 0);
+  for (int i = 0; i < 10; i += 2) assert_int_equal(umemRange_hand(one, start[i], other), 155);
+  expect_totals(one, 5, 800, 1, 1600);
+  expect_totals(other, 0, 0, 5, 800);
+  assert_int_equal(umemRange_hand(one, start[0], other), 0);
+  for (int i = 1; i < 10; i += 2) assert_int_equal(umemRange_hand(one, start[i], other), 155);
+  expect_totals(one, 0, 0, 1, 1600);
+  expect_totals(other, 0, 0, 1, 1600);
   umemRangeItem item;
-  assert_false(umemRange_find(pair.one, start[0], &item));
-  assert_true(umemRange_find(pair.other, start[0], &item) && item.extent == 1600 && !item.live);
-  assert_int_equal(umemRange_alloc(pair.other, 1600, 1), item.start);
-  assert_int_equal(umemRange_hand(pair.other, item.start, pair.other), 1600); /* itself: freed */
-  expect_totals(pair.other, 0, 0, 1, 1600);
-  close_pair(pair);
+  assert_false(umemRange_find(one, start[0], &item));
+  assert_true(umemRange_find(other, start[0], &item) && item.extent == 1600 && !item.live);
+  assert_int_equal(umemRange_alloc(other, 1600, 1), item.start);
+  assert_int_equal(umemRange_hand(other, item.start, other), 1600); /* itself: freed */
+  expect_totals(other, 0, 0, 1, 1600);
 }
 
-TEST_CASE(borders_stay) {
-  Pair pair = open_pair();
-  assert_int_equal(umemRange_hold(pair.one, 0), 1600);
-  assert_int_equal(umemRange_hold(pair.one, 1600), 1600);
-  assert_int_equal(umemRange_hand(pair.one, 1600, pair.other), 1600);
-  assert_int_equal(umemRange_hand(pair.one, 0, pair.other), 1600);
-  expect_totals(pair.other, 0, 0, 2, 3200);
-  assert_true(umemRange_alloc(pair.other, 1616, 1) == UMEM_RANGE_NONE);
-  assert_true(umemRange_remove(pair.other, 1600, 1600));
-  assert_true(umemRange_remove(pair.other, 0, 1600));
-  expect_totals(pair.other, 0, 0, 0, 0);
-  close_pair(pair);
+TEST(borders_stay) {
+  assert_int_equal(umemRange_hold(one, 0), 1600);
+  assert_int_equal(umemRange_hold(one, 1600), 1600);
+  assert_int_equal(umemRange_hand(one, 1600, other), 1600);
+  assert_int_equal(umemRange_hand(one, 0, other), 1600);
+  expect_totals(other, 0, 0, 2, 3200);
+  assert_true(umemRange_alloc(other, 1616, 1) == UMEM_RANGE_NONE);
+  assert_true(umemRange_remove(other, 1600, 1600));
+  assert_true(umemRange_remove(other, 0, 1600));
+  expect_totals(other, 0, 0, 0, 0);
 }
 
-TEST_CASE(without_memory_nothing_changes) {
-  Pair pair = open_pair();
+TEST(without_memory_nothing_changes) {
   enum { count = 100 };
   unsigned refused = 0;
-  for (uint64_t i = 0; i < count; i++) assert_true(umemRange_alloc(pair.one, 32, 1) % 32 == 0);
-  expect_totals(pair.one, count, 3200, 0, 0);
+  for (uint64_t i = 0; i < count; i++) assert_true(umemRange_alloc(one, 32, 1) % 32 == 0);
+  expect_totals(one, count, 3200, 0, 0);
   for (uint64_t start = 0; start < 3200; start += 64) {
     fail_after(0);
-    uint64_t handed = umemRange_hand(pair.one, start, pair.other);
+    uint64_t handed = umemRange_hand(one, start, other);
     fail_no_more();
     if (handed) continue;
     refused++;
     umemRangeItem item;
-    assert_true(umemRange_find(pair.one, start, &item) && item.live && item.start == start);
-    assert_false(umemRange_find(pair.other, start, &item));
-    assert_int_equal(umemRange_hand(pair.one, start, pair.other), 32);
+    assert_true(umemRange_find(one, start, &item) && item.live && item.start == start);
+    assert_false(umemRange_find(other, start, &item));
+    assert_int_equal(umemRange_hand(one, start, other), 32);
   }
   assert_true(refused);
-  expect_totals(pair.one, count / 2, 1600, 0, 0);
-  expect_totals(pair.other, 0, 0, count / 2, 1600);
-  close_pair(pair);
+  expect_totals(one, count / 2, 1600, 0, 0);
+  expect_totals(other, 0, 0, count / 2, 1600);
 }
 
 /* Back and forth; at last all is with one, in one piece for each region. */
-TEST_CASE(many_pass) {
+TEST(many_pass) {
   enum { count = 200, rounds = 20000 };
-  Pair pair = open_pair();
-  umemRange *ranges[2] = {pair.one, pair.other};
+  umemRange *ranges[2] = {one, other};
   struct {
     uint64_t start;
     int home;
@@ -160,19 +149,18 @@ TEST_CASE(many_pass) {
       bytes -= (freed + 15) / 16 * 16;
       live[at] = live[--n];
     }
-    umemRangeTotals one = umemRange_totals(pair.one), other = umemRange_totals(pair.other);
-    assert_int_equal(one.live_bytes + other.live_bytes, bytes);
-    assert_int_equal(one.free_bytes + other.free_bytes, 3200 - bytes);
+    umemRangeTotals first = umemRange_totals(one), second = umemRange_totals(other);
+    assert_int_equal(first.live_bytes + second.live_bytes, bytes);
+    assert_int_equal(first.free_bytes + second.free_bytes, 3200 - bytes);
   }
-  while (n--) assert_true(umemRange_hand(ranges[live[n].home], live[n].start, pair.one));
+  while (n--) assert_true(umemRange_hand(ranges[live[n].home], live[n].start, one));
   umemRangeItem item;
-  for (uint64_t at = 0; umemRange_next(pair.other, at, &item); at = item.start + item.extent) {
-    assert_true(umemRange_hold(pair.other, item.start));
-    assert_true(umemRange_hand(pair.other, item.start, pair.one));
+  for (uint64_t at = 0; umemRange_next(other, at, &item); at = item.start + item.extent) {
+    assert_true(umemRange_hold(other, item.start));
+    assert_true(umemRange_hand(other, item.start, one));
   }
-  expect_totals(pair.one, 0, 0, 2, 3200);
-  expect_totals(pair.other, 0, 0, 0, 0);
-  close_pair(pair);
+  expect_totals(one, 0, 0, 2, 3200);
+  expect_totals(other, 0, 0, 0, 0);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -34,17 +34,21 @@ static void expect_live(size_t in_first, size_t in_second, size_t in_third) {
   assert_int_equal(in_rest(), in_third);
 }
 
-static void close_bins(void) {
+static int close_bins(void **state) {
   expect_live(0, 0, 0);
   end(&ctx);
   end(&rest);
   end(&middle);
   end(&small);
+  return tear_down(state);
 }
+
+/* The test opens the bins, and leaves none of their blocks. */
+#define BINS_TEST(name) TEST_CASE_WITH(name, set_up, close_bins)
 
 /* ---- where blocks come from, and go ---- */
 
-TEST(requests_go_to_the_first_that_is_large_enough) {
+BINS_TEST(requests_go_to_the_first_that_is_large_enough) {
   open_bins(&offsets);
   assert_string_equal(umem_get_device_name(&ctx), "Binning");
   size_t const sizes[] = {0, 1, 100, 101, 1000, 1001, 100000};
@@ -56,11 +60,10 @@ TEST(requests_go_to_the_first_that_is_large_enough) {
   for (int i = 0; i < 7; i++) assert_true((adr[i] = umem_calloc(&ctx, sizes[i], 1)) != UINTPTR_MAX);
   expect_live(3, 2, 2);
   for (int i = 0; i < 7; i++) umem_free(&ctx, adr[i]);
-  close_bins();
 }
 
 /* One that a block of the bin could not be sure to hold goes further. */
-TEST(alignment_counts) {
+BINS_TEST(alignment_counts) {
   open_bins(&fake);
   size_t natural = ctx.super.alignment;
   uintptr_t one = umem_aligned_alloc(&ctx, natural, 100);
@@ -78,10 +81,9 @@ TEST(alignment_counts) {
   umem_aligned_free(&ctx, four);
   umem_aligned_free(&ctx, one);
   umem_aligned_free(&ctx, three);
-  close_bins();
 }
 
-TEST(resizing_changes_bins) {
+BINS_TEST(resizing_changes_bins) {
   size_t const sizes[] = {50, 100, 70, 900, 1000, 1001, 5000, 500, 10, 3000, 1};
   unsigned char bytes[5000], found[5000];
   open_bins(&offsets);
@@ -100,10 +102,9 @@ TEST(resizing_changes_bins) {
   expect_no_block(&ctx, umem_realloc(&ctx, adr + 1, 1, 5), umemValueError, "is not a live block");
   umem_free(&ctx, adr);
   expect_no_block(&ctx, umem_realloc(&ctx, adr, 1, 5000), umemValueError, "is not a live block");
-  close_bins();
 }
 
-TEST(wrong_frees_are_refused) {
+BINS_TEST(wrong_frees_are_refused) {
   open_bins(&fake);
   uintptr_t one = umem_alloc(&ctx, 64), large = umem_alloc(&ctx, 5000);
   uintptr_t foreign = umem_alloc(&small, 64);
@@ -121,7 +122,6 @@ TEST(wrong_frees_are_refused) {
   umem_free(&ctx, large);
   expect_failure(&ctx, umemValueError, "is not a live block");
   umem_free(&small, foreign);
-  close_bins();
 }
 
 /* ---- failures of bins ---- */
@@ -180,14 +180,13 @@ TEST(a_refused_free_keeps_the_block) {
   end(&stubborn);
 }
 
-TEST(trims_all) {
+BINS_TEST(trims_all) {
   open_bins(&fake);
   umem_free(&ctx, umem_alloc(&ctx, 50));
   umem_free(&ctx, umem_alloc(&ctx, 500));
   assert_int_equal(blocks_in(&fake), 2);
   assert_ok(umem_trim(&ctx, 0));
   assert_int_equal(blocks_in(&fake), 0);
-  close_bins();
 }
 
 /* ---- construction ---- */
@@ -291,7 +290,7 @@ TEST(adopted_contexts_end_in_order) {
 
 /* ---- copies ---- */
 
-TEST(copies_pass_through_the_upstream) {
+BINS_TEST(copies_pass_through_the_upstream) {
   unsigned char bytes[64], found[64] = {0};
   open_bins(&fake);
   uintptr_t one = umem_alloc(&ctx, 64), large = umem_alloc(&ctx, 5000);
@@ -307,7 +306,6 @@ TEST(copies_pass_through_the_upstream) {
   assert_true(umem_is_same_device(&ctx, &fake));
   umem_free(&ctx, one);
   umem_free(&ctx, large);
-  close_bins();
 }
 
 /* ---- against a naive model, by many threads ---- */
@@ -381,12 +379,11 @@ static void *clear_next(void *number) {
   return number;
 }
 
-TEST(agrees_with_a_model_in_threads) {
+BINS_TEST(agrees_with_a_model_in_threads) {
   open_bins(&host);
   in_threads(use);
   assert_int_equal(in_small() + in_middle() + in_rest(), worker_count * most_live);
   in_threads(clear_next);
-  close_bins();
 }
 
 int main(void) {

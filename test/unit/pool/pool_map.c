@@ -5,17 +5,30 @@
 
 enum { count = 3000 };
 
+static umemPageMap map;
+
+static int begin(void **state) {
+  (void)state;
+  return !umemPageMap_init(&map);
+}
+
+static int end(void **state) {
+  (void)state;
+  umemPageMap_fini(&map);
+  return 0;
+}
+
+#define MAP_TEST(name) TEST_CASE_WITH(name, begin, end)
+
 /* Any 64-bit address, but often ones that are near to each other. */
 static uint64_t some_page(uint64_t *random) {
   return random64(random) >> (umemPageShift + below(random, 48));
 }
 
-TEST_CASE(finds_what_was_set) {
+MAP_TEST(finds_what_was_set) {
   static uint64_t pages[count];
   static int names[count];
-  umemPageMap map;
   uint64_t random = 1;
-  assert_true(umemPageMap_init(&map));
   for (int i = 0; i < count; i++) pages[i] = some_page(&random);
   for (int i = 0; i < count; i++) {
     assert_true(umemPageMap_prepare(&map, pages[i], 1));
@@ -30,13 +43,10 @@ TEST_CASE(finds_what_was_set) {
   for (int i = 0; i < count; i++) umemPageMap_set(&map, pages[i], 1, 0);
   for (int i = 0; i < count; i++)
     assert_true(!umemPageMap_find(&map, (uintptr_t)(pages[i] << umemPageShift)));
-  umemPageMap_fini(&map);
 }
 
 /* As if it were new; and it can be used again. */
-TEST_CASE(finds_nothing_when_it_is_cleared) {
-  umemPageMap map;
-  assert_true(umemPageMap_init(&map));
+MAP_TEST(finds_nothing_when_it_is_cleared) {
   for (int round = 0; round < 2; round++) {
     for (uint64_t i = 0; i < count; i++) { /* a leaf each */
       assert_true(!umemPageMap_word(&map, (uintptr_t)(i << 30)));
@@ -46,14 +56,11 @@ TEST_CASE(finds_nothing_when_it_is_cleared) {
     umemPageMap_clear(&map);
   }
   assert_true(!umemPageMap_word(&map, 0));
-  umemPageMap_fini(&map);
 }
 
 /* A span of several pages may begin in one leaf and end in the next. */
-TEST_CASE(sets_runs) {
-  umemPageMap map;
+MAP_TEST(sets_runs) {
   uint64_t const border = UINT64_C(5) << umemPageLeafShift;
-  assert_true(umemPageMap_init(&map));
   assert_true(umemPageMap_prepare(&map, border - 3, 8));
   umemPageMap_set(&map, border - 3, 8, 4711);
   for (uint64_t page = border - 6; page < border + 8; page++) {
@@ -62,35 +69,26 @@ TEST_CASE(sets_runs) {
     assert_true(found == (inside ? 4711 : 0));
   }
   assert_true(!umemPageMap_find(&map, UINTPTR_MAX));
-  umemPageMap_fini(&map);
 }
 
-typedef struct Reader {
-  umemPageMap *map;
-  bool stop, right; /* atomic */
-} Reader;
+static bool stop; /* atomic */
 
-static void *read_first_page(void *argument) {
-  Reader *self = argument;
-  while (!__atomic_load_n(&self->stop, __ATOMIC_RELAXED))
-    if (umemPageMap_find(self->map, 0) != 4711) self->right = false;
-  return NULL;
+/* Returns NULL if it has found something else. */
+static void *read_first_page(void *right) {
+  while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+    if (umemPageMap_find(&map, 0) != 4711) right = NULL;
+  return right;
 }
 
 /* The table is outgrown again and again while others read. */
-TEST_CASE(readers_need_no_lock) {
-  umemPageMap map;
-  assert_true(umemPageMap_init(&map) && umemPageMap_prepare(&map, 0, 1));
+MAP_TEST(readers_need_no_lock) {
+  assert_true(umemPageMap_prepare(&map, 0, 1));
   umemPageMap_set(&map, 0, 1, 4711);
-  Reader reader = {&map, false, true};
-  pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, read_first_page, &reader), 0);
+  pthread_t thread = start_thread(read_first_page, &map);
   for (uint64_t region = 1; region < 5000; region++)
     assert_true(umemPageMap_prepare(&map, region << umemPageLeafShift, 1));
-  __atomic_store_n(&reader.stop, true, __ATOMIC_RELAXED);
-  pthread_join(thread, NULL);
-  assert_true(reader.right);
-  umemPageMap_fini(&map);
+  __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+  assert_non_null(join_thread(thread));
 }
 
 int main(void) { return run_cases(NULL, NULL); }
