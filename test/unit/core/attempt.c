@@ -1,8 +1,7 @@
 /* attempt.c - umem/virtual.h: attempts, which hold failures that may be forgotten. */
 
-#include "cases.h"
+#include "workers.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <umem.h>
 
@@ -204,9 +203,7 @@ static void *fail_in_an_attempt(void *argument) {
 TEST(a_helper_hands_its_failure_over) {
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
-  pthread_t helper;
-  assert_int_equal(pthread_create(&helper, NULL, fail_in_an_attempt, &attempt), 0);
-  pthread_join(helper, NULL);
+  join_thread(start_thread(fail_in_an_attempt, &attempt));
   expect_silence(before);
   assert_int_equal(umemAttempt_record(&attempt), umemIOError);
   assert_int_equal(umem_thread_status(), umemIOError);

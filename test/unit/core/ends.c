@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <umem.h>
 
 #include "temporary.h"
-#include "cases.h"
+#include "workers.h"
 
 enum { nbytes = 8000, elements = nbytes / 8, name_size = 512 };
 
@@ -102,10 +100,8 @@ TEST_CASE(a_child_frees_nothing_of_its_parent) {
     struct stat before, after;
     bool named = stat(path, &before) == 0;
     pid_t child = fork();
-    assert_true(child >= 0);
     if (!child) end_all_in_child(ctx, array, view);
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
+    int status = status_of(child);
     if (status) fail_msg("%s: the child has ended with %#x", shared_names[i], (unsigned)status);
     if (named) {
       assert_int_equal(stat(path, &after), 0);
@@ -145,15 +141,12 @@ TEST_CASE(a_child_gives_back_nothing_that_a_context_has) {
     bool kept = !meet(probe, freed);
     umem_free(shm, probe);
     pid_t child = fork();
-    assert_true(child >= 0);
     if (!child) {
       umem_trim(ctx, 0);
       umem_close(ctx);
       _exit(0);
     }
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     for (int k = 0; k < 20; k++) {
       probe = umem_alloc(shm, nbytes);
       if ((live && meet(probe, live)) || (kept && meet(probe, freed)))
@@ -186,7 +179,6 @@ TEST_CASE(a_child_frees_its_copy_of_ram) {
   void *ctx = umem_open("track+limit+host:?limit=9000");
   umemArray *array = make_array(ctx, 1);
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) {
     size_t left = 0;
     umemArray_release(array);
@@ -194,9 +186,7 @@ TEST_CASE(a_child_frees_its_copy_of_ram) {
     CHILD_EXPECTS(umem_alloc(ctx, nbytes));
     _exit(0);
   }
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   umemArray_release(array);
   assert_int_equal(umem_close(ctx), umemOK);
 }
@@ -205,15 +195,12 @@ TEST_CASE(a_child_may_free_by_a_call) {
   void *ctx = umem_open("shm:?size=1M");
   uintptr_t adr = umem_alloc(ctx, nbytes);
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) {
     uint64_t before = umem_thread_failures();
     umem_free(ctx, adr);
     _exit(umem_thread_failures() != before);
   }
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   assert_int_equal(umem_alloc(ctx, nbytes), adr);
   umem_close(ctx);
 }
@@ -295,7 +282,6 @@ static void printed(bool hook, char *text, size_t size) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   pid_t child = fork();
-  assert_true(child >= 0);
   if (!child) {
     dup2(ends[1], STDERR_FILENO);
     if (hook) umem_set_failure_hook(ignore, NULL);
@@ -307,7 +293,7 @@ static void printed(bool hook, char *text, size_t size) {
   ssize_t n = read(ends[0], text, size - 1);
   text[n > 0 ? n : 0] = 0;
   close(ends[0]);
-  assert_int_equal(waitpid(child, NULL, 0), child);
+  assert_int_equal(status_of(child), 0);
 }
 
 TEST_CASE(a_loss_is_one_line_unless_there_is_a_hook) {

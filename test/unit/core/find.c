@@ -1,39 +1,26 @@
 /* find.c - umem/find.h: stacks, threads, forks, the list of contexts, and its place in messages. */
 
-#include "cases.h"
+#include "returns_null.h"
+#include "workers.h"
+#include "wrap.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <umem.h>
-#include <unistd.h>
-
-/* ---- sanitizers: a request that cannot be met must return NULL, as it does without them ---- */
-
-char const *__asan_default_options(void);
-char const *__tsan_default_options(void);
-char const *__asan_default_options(void) { return "allocator_may_return_null=1"; }
-char const *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 /* ---- malloc that counts, and fails on request ---- */
 
 static size_t mallocs; /* atomic */
 static bool fails;     /* atomic */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
+/* Counts an allocation. Whether it fails. */
+static bool fails_now(void) {
+  __atomic_fetch_add(&mallocs, 1, __ATOMIC_RELAXED);
+  return __atomic_load_n(&fails, __ATOMIC_RELAXED);
+}
 
-void *__wrap_malloc(size_t size) {
-  __atomic_fetch_add(&mallocs, 1, __ATOMIC_RELAXED);
-  return __atomic_load_n(&fails, __ATOMIC_RELAXED) ? NULL : __real_malloc(size);
-}
-void *__wrap_calloc(size_t count, size_t size) {
-  __atomic_fetch_add(&mallocs, 1, __ATOMIC_RELAXED);
-  return __atomic_load_n(&fails, __ATOMIC_RELAXED) ? NULL : __real_calloc(count, size);
-}
+WRAP(fails_now(), NULL, void *, malloc, (size_t size), (size))
+WRAP(fails_now(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
 /* ---- stacks ---- */
 
@@ -287,11 +274,9 @@ ON_STACK(a_list_in_the_failure_hook_does_not_hang) {
 
 /* ---- threads and forks ---- */
 
-enum { workers = 4, turns = 400 };
-
 /* Allocates, finds its own blocks, frees, and has contexts come and go. */
-static void *work(void *failed) {
-  for (size_t i = 0; i < turns; i++) {
+static void *find_own_blocks(void *unused) {
+  for (size_t i = 0; i < 400; i++) {
     umemTrack mine;
     umemFound found = UMEM_FOUND_INIT;
     size_t nbytes = 1 + i * 331 % 70000;
@@ -307,19 +292,12 @@ static void *work(void *failed) {
     umem_free(&mine, adr);
     good &= !umem_find_in(&mine, adr, NULL);
     umem_dtor(&mine);
-    if (!good) __atomic_fetch_add((int *)failed, 1, __ATOMIC_RELAXED);
+    if (!good) return &pool;
   }
-  return NULL;
+  return unused;
 }
 
-ON_STACK(threads_find_while_contexts_come_and_go) {
-  pthread_t threads[workers];
-  int failed = 0;
-  for (int i = 0; i < workers; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, work, &failed), 0);
-  for (int i = 0; i < workers; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(failed, 0);
-}
+ON_STACK(threads_find_while_contexts_come_and_go) { run_at_once(4, find_own_blocks, NULL, 0); }
 
 ON_STACK(a_child_of_fork_finds_what_its_parent_had) {
   uintptr_t adr = umem_alloc(&above, 10);
@@ -333,9 +311,7 @@ ON_STACK(a_child_of_fork_finds_what_its_parent_had) {
     good &= umem_find(other, &found) && found.ctx == &mine;
     _exit(good ? 0 : 1);
   }
-  int status;
-  assert_true(waitpid(child, &status, 0) == child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   umem_free(&above, adr);
 }
 

@@ -3,6 +3,7 @@
  * buffers do not grow. */
 
 #include "cases.h"
+#include "wrap.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -11,14 +12,10 @@
 
 /* ---- what the library allocates ---- */
 
-void *__real_malloc(size_t size);
-void __real_free(void *adr);
-
 static size_t live, peak;
 static size_t mallocs, refused; /* calls, and the number of the first of two that fail; 0: none */
 
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) {
+WRAPPED(void *, malloc, (size_t size)) {
   bool fails =
       ++mallocs - refused < 2 && refused; /* umem_alloc tries again, to say what has failed */
   void *adr = fails ? NULL : __real_malloc(size);
@@ -27,8 +24,7 @@ void *__wrap_malloc(size_t size) {
   return adr;
 }
 
-void __wrap_free(void *adr);
-void __wrap_free(void *adr) {
+WRAPPED(void, free, (void *adr)) {
   if (adr) live -= malloc_usable_size(adr);
   __real_free(adr);
 }

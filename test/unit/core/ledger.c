@@ -1,5 +1,16 @@
 /* ledger.c - umem/ledger.h: what counts, what does not, and what is printed. */
 #include "trace_help.h"
+#include "wrap.h"
+
+static int clear(void **state) {
+  (void)state;
+  umem_ledger_stop();
+  umem_ledger_clear();
+  umem_thread_clear();
+  return 0;
+}
+
+#define LEDGER_TEST(name) TEST_CASE_WITH(name, NULL, clear)
 
 static size_t read_ledger(umemLedgerRecord *records, size_t room) {
   records[0].size = sizeof *records;
@@ -7,7 +18,7 @@ static size_t read_ledger(umemLedgerRecord *records, size_t room) {
   return room;
 }
 
-TEST_CASE(the_ledger_sums_up) {
+LEDGER_TEST(the_ledger_sums_up) {
   umemLedgerRecord records[4];
   uintptr_t a = block_of(&file, 100), b = block_of(&host, 100);
   umem_copy_to(&file, a, &host, b, 100);
@@ -37,10 +48,9 @@ TEST_CASE(the_ledger_sums_up) {
   assert_int_equal(records[1 - k].failed, 1);
   assert_int_equal(records[1 - k].bytes, 0);
   assert_true(records[0].seconds >= records[1].seconds);
-  umem_ledger_clear();
 }
 
-TEST_CASE(reading_checks_its_arguments) {
+LEDGER_TEST(reading_checks_its_arguments) {
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
   assert_int_equal(umem_ledger_read(&record, NULL), umemValueError);
@@ -53,13 +63,12 @@ TEST_CASE(reading_checks_its_arguments) {
   umem_thread_clear();
 }
 
-TEST_CASE(the_table_is_printed) {
+LEDGER_TEST(the_table_is_printed) {
   int ends[2];
   char text[2000] = "";
-  char a[4] = "abc", b[4];
   assert_int_equal(pipe(ends), 0);
   umem_ledger_start();
-  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  copy_bytes(4, NULL);
   umem_ledger_stop();
   assert_int_equal(umem_ledger_print(ends[1]), umemOK);
   close(ends[1]);
@@ -69,32 +78,26 @@ TEST_CASE(the_table_is_printed) {
   assert_non_null(strstr(text, "GB/s  route\n"));
   assert_non_null(strstr(text, "  host -> host\n"));
   assert_non_null(strstr(text, " 100.0 "));
-  umem_ledger_clear();
 }
 
 enum { thread_copies = 2000, threads_most = 4 };
 
 static void *copy_often(void *unused) {
-  (void)unused;
-  char a[64] = "", b[64];
-  for (int i = 0; i < thread_copies; i++)
-    umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 64);
-  return NULL;
+  for (int i = 0; i < thread_copies; i++) copy_bytes(64, NULL);
+  return unused;
 }
 
-TEST_CASE(many_threads_count) {
+LEDGER_TEST(many_threads_count) {
   pthread_t threads[threads_most];
   umemLedgerRecord records[2];
   umem_ledger_start();
-  for (int i = 0; i < threads_most; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, copy_often, NULL), 0);
+  for (int i = 0; i < threads_most; i++) threads[i] = start_thread(copy_often, NULL);
   for (int i = 0; i < 50; i++) read_ledger(records, 2);
-  for (int i = 0; i < threads_most; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < threads_most; i++) join_thread(threads[i]);
   umem_ledger_stop();
   assert_int_equal(read_ledger(records, 2), 1);
   assert_int_equal(records[0].calls, threads_most * thread_copies);
   assert_int_equal(records[0].bytes, threads_most * thread_copies * 64);
-  umem_ledger_clear();
 }
 
 /* Each copy of another thread counts once, or not at all. */
@@ -117,14 +120,13 @@ static void *copy_files(void *argument) {
   return copier;
 }
 
-TEST_CASE(the_ledger_is_switched_while_others_copy) {
+LEDGER_TEST(the_ledger_is_switched_while_others_copy) {
   Copier copiers[threads_most] = {0};
   umemLedgerRecord records[4];
   uint64_t copies = 0;
-  void *good;
   for (int i = 0; i < threads_most; i++) {
     assert_int_equal(umemFile_ctor(&copiers[i].file, NULL, "w+"), umemOK);
-    assert_int_equal(pthread_create(&copiers[i].thread, NULL, copy_files, &copiers[i]), 0);
+    copiers[i].thread = start_thread(copy_files, &copiers[i]);
   }
   for (int i = 0; i < 300; i++) {
     assert_int_equal(umem_ledger_start(), umemOK);
@@ -135,8 +137,7 @@ TEST_CASE(the_ledger_is_switched_while_others_copy) {
   for (int i = 0; i < threads_most; i++)
     __atomic_store_n(&copiers[i].stops, true, __ATOMIC_RELAXED);
   for (int i = 0; i < threads_most; i++) {
-    assert_int_equal(pthread_join(copiers[i].thread, &good), 0);
-    assert_ptr_equal(good, &copiers[i]);
+    assert_ptr_equal(join_thread(copiers[i].thread), &copiers[i]);
     copies += copiers[i].copies;
     umem_dtor(&copiers[i].file);
   }
@@ -147,10 +148,9 @@ TEST_CASE(the_ledger_is_switched_while_others_copy) {
     assert_int_equal(records[i].bytes, 64 * records[i].calls);
     assert_int_equal(records[i].failed, 0);
   }
-  umem_ledger_clear();
 }
 
-TEST_CASE(further_routes_are_summed_up) {
+LEDGER_TEST(further_routes_are_summed_up) {
   enum { kinds = UMEM_LEDGER_RECORDS + 10 };
   static umemLedgerRecord records[UMEM_LEDGER_RECORDS + 1];
   umemHost named;
@@ -175,21 +175,17 @@ TEST_CASE(further_routes_are_summed_up) {
   }
   assert_int_equal(calls, 2 * kinds);
   assert_int_equal(others, 2 * 10);
-  umem_ledger_clear();
 }
 
 /* ---- no memory ---- */
 
 static bool malloc_fails;
 
-void *__real_malloc(size_t nbytes);
-void *__wrap_malloc(size_t nbytes);
-void *__wrap_malloc(size_t nbytes) { return malloc_fails ? NULL : __real_malloc(nbytes); }
+WRAP(malloc_fails, NULL, void *, malloc, (size_t nbytes), (nbytes))
 
-TEST_CASE(failures_without_memory_change_nothing) {
+LEDGER_TEST(failures_without_memory_change_nothing) {
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
-  char a[4] = "abc", b[4];
   malloc_fails = true;
   umemStatusType started = umem_ledger_start();
   bool on = umem_ledger_is_on();
@@ -197,7 +193,7 @@ TEST_CASE(failures_without_memory_change_nothing) {
   assert_int_equal(started, umemMemoryError);
   assert_false(on);
   assert_int_equal(umem_ledger_start(), umemOK);
-  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  copy_bytes(4, NULL);
   umem_ledger_stop();
   malloc_fails = true;
   umemStatusType read = umem_ledger_read(&record, &count), printed = umem_ledger_print(-1);
@@ -208,11 +204,10 @@ TEST_CASE(failures_without_memory_change_nothing) {
   umem_thread_clear();
   assert_int_equal(read_ledger(&record, 1), 1);
   assert_int_equal(record.calls, 1);
-  umem_ledger_clear();
 }
 
 /* A device without room for a byte. */
-TEST_CASE(a_table_that_cannot_be_written_is_an_error) {
+LEDGER_TEST(a_table_that_cannot_be_written_is_an_error) {
   int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
   assert_true(fd >= 0);
   assert_int_equal(umem_ledger_print(fd), umemIOError);
@@ -221,24 +216,19 @@ TEST_CASE(a_table_that_cannot_be_written_is_an_error) {
   close(fd);
 }
 
-TEST_CASE(a_child_goes_on_with_the_records) {
+LEDGER_TEST(a_child_goes_on_with_the_records) {
   umemLedgerRecord records[2];
-  char a[4] = "abc", b[4];
-  int status;
   umem_ledger_start();
-  umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+  copy_bytes(4, NULL);
   pid_t child = fork();
   if (child == 0) {
-    umem_copy_to(&host, (uintptr_t)a, &host, (uintptr_t)b, 4);
+    copy_bytes(4, NULL);
     _exit(read_ledger(records, 2) == 1 && records[0].calls == 2 ? 0 : 1);
   }
-  assert_true(child > 0);
-  assert_true(waitpid(child, &status, 0) == child);
-  assert_int_equal(status, 0);
+  assert_int_equal(status_of(child), 0);
   umem_ledger_stop();
   assert_int_equal(read_ledger(records, 2), 1);
   assert_int_equal(records[0].calls, 1);
-  umem_ledger_clear();
 }
 
 int main(void) { return run_cases(open_contexts, close_contexts); }

@@ -79,16 +79,16 @@ static bool counted_is_captured(umemVirtual *ctx) { return counted_of(ctx)->capt
 
 static umemVirtual *counted_upstream(umemVirtual *ctx) { return counted_of(ctx)->upstream; }
 
-static void construct(Counted *ctx, struct umemVtbl const *vtbl, umemVirtual *upstream) {
-  memset(ctx, 0, sizeof *ctx);
+static void construct(Counted *self, struct umemVtbl const *vtbl, umemVirtual *upstream) {
+  memset(self, 0, sizeof *self);
   umem_thread_clear();
-  umemHost_ctor(&ctx->host);
-  umemVirtual_ctor(&ctx->super, &ctx->host);
-  ctx->super.vptr = vtbl;
-  ctx->upstream = upstream;
+  umemHost_ctor(&self->host);
+  umemVirtual_ctor(&self->super, &self->host);
+  self->super.vptr = vtbl;
+  self->upstream = upstream;
 }
 
-static void open_counted(Counted *ctx) {
+static void open_counted(Counted *self) {
   static struct umemVtbl const vtbl = {
       .dtor = counted_dtor,
       .alloc = counted_alloc,
@@ -101,20 +101,45 @@ static void open_counted(Counted *ctx) {
       .flush = counted_flush,
       .trim = counted_trim,
   };
-  construct(ctx, &vtbl, NULL);
+  construct(self, &vtbl, NULL);
 }
 
 /* Has no method but upstream. */
-static void open_adaptor_of(Counted *ctx, umemVirtual *upstream) {
+static void open_adaptor_of(Counted *self, umemVirtual *upstream) {
   static struct umemVtbl const vtbl = {.upstream = counted_upstream};
-  construct(ctx, &vtbl, upstream);
+  construct(self, &vtbl, upstream);
 }
+
+/* Three contexts in a stack, and another one. */
+static Counted ctx, middle, outer, other;
+
+static int open_all(void **state) {
+  (void)state;
+  open_counted(&ctx);
+  open_counted(&other);
+  open_adaptor_of(&middle, &ctx.super);
+  open_adaptor_of(&outer, &middle.super);
+  return 0;
+}
+
+static int close_all(void **state) {
+  Counted *const all[] = {&outer, &middle, &other, &ctx};
+  (void)state;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) umem_dtor(all[i]);
+  return 0;
+}
+
+/* Gives ctx these methods. */
+static void reconstruct(struct umemVtbl const *vtbl) {
+  umem_dtor(&ctx);
+  construct(&ctx, vtbl, NULL);
+}
+
+#define METHOD_TEST(name) TEST_CASE_WITH(name, open_all, close_all)
 
 /* ---- allocation ---- */
 
-TEST_CASE(a_null_without_a_status_gets_one) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(a_null_without_a_status_gets_one) {
   ctx.alloc_is_mute = true;
   assert_true(umem_alloc(&ctx, 100) == 0);
   assert_int_equal(umem_get_status(&ctx), umemMemoryError);
@@ -124,22 +149,16 @@ TEST_CASE(a_null_without_a_status_gets_one) {
   umem_clear_status(&ctx);
   assert_true(umem_aligned_alloc(&ctx, 4096, 10) == 0);
   assert_int_equal(umem_get_status(&ctx), umemMemoryError);
-  umem_dtor(&ctx);
 }
 
-TEST_CASE(a_failed_calloc_leaves_no_block) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(a_failed_calloc_leaves_no_block) {
   ctx.set_fails = true;
   assert_true(umem_calloc(&ctx, 10, 10) == 0);
   assert_int_equal(umem_get_status(&ctx), umemIOError);
   assert_int_equal(ctx.live, 0);
-  umem_dtor(&ctx);
 }
 
-TEST_CASE(methods_never_see_zero_bytes) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(methods_never_see_zero_bytes) {
   uintptr_t adr = umem_alloc(&ctx, 0);
   assert_int_equal(ctx.last_alloc, 1);
   adr = umem_realloc(&ctx, adr, 0, 0);
@@ -149,12 +168,9 @@ TEST_CASE(methods_never_see_zero_bytes) {
   assert_int_equal(ctx.last_alloc, 1);
   umem_free(&ctx, adr);
   assert_int_equal(ctx.live, 0);
-  umem_dtor(&ctx);
 }
 
-TEST_CASE(default_alignment_costs_no_more_than_it_must) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(default_alignment_costs_no_more_than_it_must) {
   ctx.super.alignment = 16;
   for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
     uintptr_t adr = umem_aligned_alloc(&ctx, alignment, 100);
@@ -166,12 +182,9 @@ TEST_CASE(default_alignment_costs_no_more_than_it_must) {
   }
   assert_int_equal(ctx.live, 0);
   assert_true(umem_is_ok(&ctx));
-  umem_dtor(&ctx);
 }
 
-TEST_CASE(a_failed_move_leaves_the_block) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(a_failed_move_leaves_the_block) {
   uintptr_t adr = umem_alloc(&ctx, 100);
   umem_set(&ctx, adr, 7, 100);
   ctx.alloc_is_mute = true;
@@ -180,174 +193,132 @@ TEST_CASE(a_failed_move_leaves_the_block) {
   assert_int_equal(ctx.live, 1);
   assert_int_equal(((unsigned char *)adr)[99], 7);
   umem_free(&ctx, adr);
-  umem_dtor(&ctx);
 }
 
 /* ---- order ---- */
 
-TEST_CASE(only_ordered_contexts_are_waited_for) {
-  Counted ctx, other;
-  open_counted(&ctx);
-  open_counted(&other);
+METHOD_TEST(only_ordered_contexts_are_waited_for) {
   assert_int_equal(umem_wait(&ctx, &other), umemOK);
   assert_int_equal(ctx.waited, 0);
   assert_int_equal(other.synchronized, 0);
   other.super.capabilities |= umemOrdered;
   assert_int_equal(umem_wait(&ctx, &other), umemOK);
   assert_int_equal(ctx.waited, 1);
-  umem_dtor(&ctx);
-  umem_dtor(&other);
 }
 
-TEST_CASE(by_default_waiting_synchronises) {
-  Counted other;
+METHOD_TEST(by_default_waiting_synchronises) {
   umemHost host;
   umemHost_ctor(&host);
-  open_counted(&other);
   other.super.capabilities |= umemOrdered;
   assert_int_equal(umem_wait(&host, &other), umemOK);
   assert_int_equal(other.synchronized, 1);
-  umem_dtor(&other);
   umem_dtor(&host);
 }
 
 /* Two queues of work on one memory. */
-TEST_CASE(a_sync_that_moves_nothing_keeps_the_order) {
-  Counted one, other;
-  open_counted(&one);
-  open_counted(&other);
-  memcpy(other.super.space, one.super.space, sizeof one.super.space);
-  one.super.capabilities |= umemOrdered;
+METHOD_TEST(a_sync_that_moves_nothing_keeps_the_order) {
+  memcpy(other.super.space, ctx.super.space, sizeof ctx.super.space);
+  ctx.super.capabilities |= umemOrdered;
   other.super.capabilities |= umemOrdered;
-  uintptr_t adr = umem_alloc(&one, 10);
-  assert_int_equal(umem_sync_to(&one, adr, &other, adr, 10), umemOK);
-  assert_int_equal(one.waited, 0);
+  uintptr_t adr = umem_alloc(&ctx, 10);
+  assert_int_equal(umem_sync_to(&ctx, adr, &other, adr, 10), umemOK);
+  assert_int_equal(ctx.waited, 0);
   assert_int_equal(other.waited, 1);
-  assert_int_equal(umem_sync_from(&one, adr, &other, adr, 10), umemOK);
-  assert_int_equal(one.waited, 1);
-  assert_int_equal(one.synchronized + other.synchronized, 0);
-  umem_free(&one, adr);
-  umem_dtor(&one);
-  umem_dtor(&other);
+  assert_int_equal(umem_sync_from(&ctx, adr, &other, adr, 10), umemOK);
+  assert_int_equal(ctx.waited, 1);
+  assert_int_equal(ctx.synchronized + other.synchronized, 0);
+  umem_free(&ctx, adr);
 }
 
 /* ... is refused all the same where a copy would be. */
-TEST_CASE(a_sync_that_moves_nothing_needs_the_right) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(a_sync_that_moves_nothing_needs_the_right) {
   uintptr_t adr = umem_alloc(&ctx, 10);
   ctx.super.capabilities &= ~(uint32_t)umemWritable;
   assert_int_equal(umem_sync_to(&ctx, adr, &ctx, adr, 10), umemNotSupportedError);
   umem_free(&ctx, adr);
-  umem_dtor(&ctx);
 }
 
 /* A buffer of the default set may be read until the context is synchronised. */
-TEST_CASE(default_set_waits_for_ordered_contexts) {
+METHOD_TEST(default_set_waits_for_ordered_contexts) {
   static struct umemVtbl const vtbl = {
       .alloc = counted_alloc,
       .free = counted_free,
       .copy_from = counted_copy_from,
       .synchronize = counted_synchronize,
   };
-  Counted ctx;
-  construct(&ctx, &vtbl, NULL);
+  reconstruct(&vtbl);
   ctx.super.capabilities |= umemOrdered;
   uintptr_t adr = umem_alloc(&ctx, 3000000);
   assert_int_equal(umem_set(&ctx, adr, 7, 3000000), umemOK);
   assert_true(ctx.synchronized > 0);
   for (size_t i = 0; i < 3000000; i++) assert_true(((char *)adr)[i] == 7);
   umem_free(&ctx, adr);
-  umem_dtor(&ctx);
 }
 
 /* ---- adaptors ---- */
 
-TEST_CASE(what_an_adaptor_lacks_is_asked_of_its_upstream) {
-  Counted inner, middle, outer;
-  open_counted(&inner);
-  open_adaptor_of(&middle, &inner.super);
-  open_adaptor_of(&outer, &middle.super);
+METHOD_TEST(what_an_adaptor_lacks_is_asked_of_its_upstream) {
   assert_int_equal(umem_synchronize(&outer), umemOK);
   assert_int_equal(umem_flush(&outer), umemOK);
   assert_int_equal(umem_trim(&outer, 123), umemOK);
-  assert_int_equal(inner.synchronized, 1);
-  assert_int_equal(inner.flushed, 1);
-  assert_int_equal(inner.trimmed, 1);
-  assert_int_equal(inner.last_keep, 123);
+  assert_int_equal(ctx.synchronized, 1);
+  assert_int_equal(ctx.flushed, 1);
+  assert_int_equal(ctx.trimmed, 1);
+  assert_int_equal(ctx.last_keep, 123);
   umem_dtor(&outer);
   umem_dtor(&middle);
-  assert_int_equal(inner.dtors, 0); /* the end of an adaptor is not that of its upstream */
-  umem_dtor(&inner);
+  assert_int_equal(ctx.dtors, 0); /* the end of an adaptor is not that of its upstream */
 }
 
 /* Only umemOrdered contexts are asked: nothing else has a queue. */
-TEST_CASE(whether_work_is_recorded_is_asked_of_the_innermost) {
+METHOD_TEST(whether_work_is_recorded_is_asked_of_the_innermost) {
   static struct umemVtbl const vtbl = {.is_captured = counted_is_captured};
-  Counted inner, middle, outer;
-  construct(&inner, &vtbl, NULL);
-  open_adaptor_of(&middle, &inner.super);
-  open_adaptor_of(&outer, &middle.super);
-  umemVirtual *const layers[] = {&inner.super, &middle.super, &outer.super};
+  reconstruct(&vtbl);
+  umemVirtual *const layers[] = {&ctx.super, &middle.super, &outer.super};
   for (int round = 0; round < 4; round++) {
-    inner.captured = round & 1;
+    ctx.captured = round & 1;
     for (int i = 0; i < 3; i++) {
       if (round & 2) layers[i]->capabilities |= umemOrdered;
       assert_true(umem_is_captured(layers[i]) == (round == 3));
     }
   }
-  inner.super.vtbl_size =
-      offsetof(struct umemVtbl, is_captured); /* compiled against an older umem */
+  ctx.super.vtbl_size = offsetof(struct umemVtbl, is_captured); /* compiled against an older umem */
   for (int i = 0; i < 3; i++) assert_false(umem_is_captured(layers[i]));
-  for (int i = 2; i >= 0; i--) umem_dtor(layers[i]);
 }
 
-static bool fail_is_captured(umemVirtual *ctx) {
-  umemVirtual_fail(ctx, umemIOError, "cannot tell");
+static bool fail_is_captured(umemVirtual *self) {
+  umemVirtual_fail(self, umemIOError, "cannot tell");
   return true;
 }
 
 /* What the method records is no failure of the call that asks. */
-TEST_CASE(asking_whether_work_is_recorded_fails_nowhere) {
+METHOD_TEST(asking_whether_work_is_recorded_fails_nowhere) {
   static struct umemVtbl const vtbl = {.is_captured = fail_is_captured};
-  Counted ctx;
-  construct(&ctx, &vtbl, NULL);
+  reconstruct(&vtbl);
   ctx.super.capabilities |= umemOrdered;
   uint64_t before = umem_thread_failures();
   assert_true(umem_is_captured(&ctx.super));
   assert_true(umem_thread_failures() == before);
   assert_int_equal(umem_get_status(&ctx), umemOK);
-  umem_dtor(&ctx);
 }
 
 /* Whoever connects waits for the queues of both sides, through all layers. */
-TEST_CASE(connections_wait_for_both_sides) {
-  Counted inner, outer, other;
-  open_counted(&inner);
-  open_adaptor_of(&outer, &inner.super);
-  open_counted(&other);
-  uintptr_t adr = umem_alloc(&inner, 100);
-  uintptr_t there = umem_connect(&inner, adr, 100, &other, 0);
+METHOD_TEST(connections_wait_for_both_sides) {
+  uintptr_t adr = umem_alloc(&ctx, 100);
+  uintptr_t there = umem_connect(&ctx, adr, 100, &other, 0);
   assert_true(there != 0 && there != adr);
-  assert_true(inner.synchronized >= 1 && other.synchronized >= 1);
-  inner.synchronized = other.synchronized = 0;
+  assert_true(ctx.synchronized >= 1 && other.synchronized >= 1);
+  ctx.synchronized = other.synchronized = 0;
   assert_int_equal(umem_disconnect(&outer, adr, &other, there, 0), umemOK);
-  assert_true(inner.synchronized == 1 && other.synchronized == 1);
-  umem_free(&inner, adr);
-  umem_dtor(&outer);
-  umem_dtor(&inner);
-  umem_dtor(&other);
+  assert_true(ctx.synchronized == 1 && other.synchronized == 1);
+  umem_free(&ctx, adr);
 }
 
 /* The upstream must outlive its adaptors; a call reports one that does not. */
-TEST_CASE(a_dead_upstream_is_a_failure) {
-  Counted inner, outer, other;
+METHOD_TEST(a_dead_upstream_is_a_failure) {
   umemInfo info = UMEM_INFO_INIT;
-  open_counted(&inner);
-  open_counted(&other);
-  open_adaptor_of(&outer, &inner.super);
   other.super.capabilities |= umemOrdered;
-  umem_dtor(&inner);
+  umem_dtor(&ctx);
   assert_int_equal(umem_synchronize(&outer), umemValueError);
   assert_int_equal(umem_get_status(&outer), umemValueError);
   assert_int_equal(umem_flush(&outer), umemValueError);
@@ -358,24 +329,18 @@ TEST_CASE(a_dead_upstream_is_a_failure) {
   assert_false(umem_is_same_device(&outer, &other));
   assert_false(umem_is_same_device(&other, &outer));
   assert_true(umem_thread_failures() == before + 2);
-  umem_dtor(&outer);
-  umem_dtor(&other);
 }
 
 /* ---- the end ---- */
 
-TEST_CASE(the_end_is_called_once) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(the_end_is_called_once) {
   umem_dtor(&ctx);
   umem_dtor(&ctx);
   assert_int_equal(ctx.dtors, 1);
   assert_true(umem_is_ok(&ctx));
 }
 
-TEST_CASE(failures_of_the_end_can_be_read) {
-  Counted ctx;
-  open_counted(&ctx);
+METHOD_TEST(failures_of_the_end_can_be_read) {
   ctx.dtor_fails = true;
   umem_dtor(&ctx);
   assert_int_equal(umem_get_status(&ctx), umemIOError);

@@ -11,14 +11,13 @@
 
 #include "fake/fake.h"
 #include "cases.h"
+#include "wrap.h"
 
 /* ---- what the library allocates ---- */
 
 static bool refuses;
 
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) { return refuses ? NULL : __real_malloc(size); }
+WRAP(refuses, NULL, void *, malloc, (size_t size), (size))
 
 /* ---- two layouts ---- */
 

@@ -1,5 +1,5 @@
-/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, and when helpers come and
- * go.
+/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, when helpers come and go, and
+ * what a program may rely on.
  *
  * To test how a process exits, this program starts itself with the name of a deed. */
 #include "parallel_help.h"
@@ -21,30 +21,79 @@ extern char **environ;
 /* Processes of each kind that exit; the sanitizer takes a second for one. */
 enum { exits = under_thread_sanitizer ? 1 : 5 };
 
+/* ---- the function under test ---- */
+
+typedef umemStatusType Parallel(unsigned pieces, void (*body)(void *data, unsigned piece),
+                                void *data);
+
+static umemStatusType within(unsigned pieces, void (*body)(void *data, unsigned piece),
+                             void *data) {
+  umem_parallel(pieces, body, data);
+  return umemOK;
+}
+
+/* umem_parallel, which the library calls, or umem_parallel_for, and how many pieces that takes. */
+static Parallel *parallel;
+static unsigned most;
+
+static int begin_within(void **state) {
+  parallel = within;
+  most = umemParallelMost;
+  return begin(state);
+}
+
+static int begin_for(void **state) {
+  parallel = umem_parallel_for;
+  most = pieces_most;
+  return begin(state);
+}
+
+#define TEST(name) TEST_CASE_WITH(name, begin_within, end)
+#define TEST_FOR(name) TEST_CASE_WITH(name, begin_for, end)
+
+/* With both. */
+#define TEST_BOTH(name)                                                                            \
+  static void name(void **state);                                                                  \
+  TEST_CASE_AGAIN(name, umem_parallel_for, begin_for, end, NULL)                                   \
+  TEST(name)
+
 static void run_log(Log *log, unsigned pieces, unsigned meeting) {
   begin_log(log, meeting);
-  umem_parallel(pieces, note, log);
+  assert_int_equal(parallel(pieces, note, log), umemOK);
   assert_int_equal(umem_thread_status(), umemOK);
   expect_done(log, pieces);
 }
 
-#define TEST(name) TEST_CASE_WITH(name, begin, end)
+static unsigned threads_of(Log const *log, unsigned pieces) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < pieces; i++) {
+    unsigned k = 0;
+    while (k < i && !pthread_equal(log->thread[i], log->thread[k])) k++;
+    count += k == i;
+  }
+  return count;
+}
 
 /* ---- who does the pieces ---- */
 
-TEST(the_first_piece_is_the_callers) {
+TEST_BOTH(each_piece_is_done_once) {
   Log log;
-  for (unsigned pieces = 1; pieces <= umemParallelMost; pieces++) {
+  for (unsigned pieces = 1; pieces <= most; pieces++) {
     run_log(&log, pieces, 0);
     assert_true(pthread_equal(log.thread[0], pthread_self()));
+    assert_true(threads_of(&log, pieces) <= 4);
   }
 }
 
-TEST(pieces_run_at_the_same_time) {
+TEST_FOR(no_pieces_are_done_at_once) {
+  Log log;
+  run_log(&log, 0, 0);
+}
+
+TEST_BOTH(pieces_run_at_the_same_time) {
   Log log;
   run_log(&log, 4, 4);
-  for (unsigned i = 0; i < 4; i++)
-    for (unsigned k = 0; k < i; k++) assert_false(pthread_equal(log.thread[i], log.thread[k]));
+  assert_int_equal(threads_of(&log, 4), 4);
 }
 
 static bool is_among(pthread_t thread, pthread_t const *known, unsigned count) {
@@ -63,20 +112,24 @@ TEST(threads_are_kept) {
   assert_true(task_count_becomes(tasks_alone() + 3));
 }
 
-TEST(one_thread_does_all) {
+TEST_BOTH(one_thread_does_all_in_order) {
   Log log;
   assert_int_equal(umem_set_threads(1), umemOK);
-  run_log(&log, 7, 0);
-  for (unsigned i = 0; i < 7; i++) assert_true(pthread_equal(log.thread[i], pthread_self()));
+  assert_int_equal(umem_get_parallel_threads(), 1);
+  run_log(&log, most, 0);
+  assert_int_equal(threads_of(&log, most), 1);
+  for (unsigned i = 0; i < most; i++) assert_int_equal(log.order[i], i);
 }
 
-TEST(helpers_come_and_go) {
+TEST_BOTH(helpers_come_and_go) {
   Log log;
-  unsigned const counts[] = {2, umemParallelMost, 3, 5, 1};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+  unsigned const counts[] = {2, umemParallelMost, 3, 5, 1, 21, 40};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= most; i++) {
     assert_int_equal(umem_set_threads(counts[i]), umemOK);
     assert_int_equal(umem_get_threads(), counts[i]);
+    assert_int_equal(umem_get_parallel_threads(), counts[i]);
     run_log(&log, counts[i], counts[i]);
+    assert_int_equal(threads_of(&log, counts[i]), counts[i]);
     assert_true(task_count_becomes(tasks_alone() + counts[i] - 1));
   }
 }
@@ -87,14 +140,27 @@ static void set_one(void *job, unsigned piece) {
   if (piece == 1) umem_set_threads(1);
 }
 
-TEST(busy_helpers_leave_later) {
+TEST_BOTH(busy_helpers_leave_later) {
   for (int round = 0; round < 20; round++) {
     Log log = {.meeting = 4};
     assert_int_equal(umem_set_threads(4), umemOK);
-    umem_parallel(4, set_one, &log);
-    assert_int_equal(umem_get_threads(), 1);
+    assert_int_equal(parallel(4, set_one, &log), umemOK);
+    assert_int_equal(umem_get_parallel_threads(), 1);
   }
   assert_true(task_count_becomes(tasks_alone()));
+}
+
+TEST_FOR(the_default_is_all_processors) {
+  cpu_set_t set;
+  assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+  assert_int_equal(umem_set_threads(0), umemOK);
+  assert_int_equal(umem_get_parallel_threads(), CPU_COUNT(&set));
+}
+
+TEST_FOR(no_function_is_refused) {
+  assert_int_equal(umem_parallel_for(3, NULL, NULL), umemValueError);
+  assert_string_equal(umem_thread_message(), "umem_parallel_for: the function to call is NULL");
+  assert_int_equal(umem_parallel_for(0, NULL, NULL), umemValueError);
 }
 
 TEST(the_default_is_that_of_the_processors) {
@@ -161,18 +227,18 @@ static void grow(void *job, unsigned piece) {
   (void)piece;
   Tree const *tree = job;
   Tree branch = {tree->depth - 1, tree->leaves};
-  if (tree->depth)
-    umem_parallel(4, grow, &branch);
-  else
+  if (!tree->depth)
     atomic_fetch_add(tree->leaves, 1);
+  else if (parallel(4, grow, &branch) != umemOK)
+    atomic_fetch_add(tree->leaves, 1000000);
 }
 
-TEST(jobs_may_be_nested) {
-  unsigned const counts[] = {1, 2, 4, umemParallelMost};
+TEST_BOTH(jobs_may_be_nested) {
+  unsigned const counts[] = {1, 2, 3, 4, umemParallelMost};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     atomic_uint leaves = 0;
     umem_set_threads(counts[i]);
-    umem_parallel(4, grow, &(Tree){4, &leaves});
+    assert_int_equal(parallel(4, grow, &(Tree){4, &leaves}), umemOK);
     assert_int_equal(atomic_load(&leaves), 4 * 4 * 4 * 4 * 4);
   }
 }
@@ -182,33 +248,30 @@ static void count_piece(void *job, unsigned piece) {
   if (piece % 3 == 1) umemVirtual_fail(NULL, umemIOError, "piece %u", piece);
 }
 
-/* Returns NULL when all was right. */
+/* The failure of a piece is the caller's, but not that of umem_parallel_for. NULL if all was
+ * right. */
 static void *run_many(void *argument) {
+  bool fails = parallel == within;
   for (unsigned round = 0; round < 300; round++) {
-    unsigned pieces = 2 + round % (umemParallelMost - 1);
-    atomic_uint times[umemParallelMost] = {0};
+    unsigned pieces = 2 + round % (most - 1);
+    atomic_uint times[pieces_most] = {0};
     uint64_t before = umem_thread_failures();
-    umem_parallel(pieces, count_piece, times);
-    for (unsigned i = 0; i < umemParallelMost; i++)
+    if (parallel(pieces, count_piece, times) != umemOK) return argument;
+    for (unsigned i = 0; i < pieces_most; i++)
       if (atomic_load(&times[i]) != (i < pieces)) return argument;
-    if (umem_thread_failures() != before + 1) return argument;
-    if (strcmp(umem_thread_message(), "piece 1")) return argument;
+    if (umem_thread_failures() != before + fails) return argument;
+    if (fails && strcmp(umem_thread_message(), "piece 1")) return argument;
   }
   return NULL;
 }
 
-TEST(many_threads_share_the_helpers) {
+TEST_BOTH(many_threads_share_the_helpers) {
   enum { count = 8 };
   pthread_t threads[count];
-  for (int i = 0; i < count; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, run_many, threads), 0);
+  for (int i = 0; i < count; i++) threads[i] = start_thread(run_many, threads);
   for (unsigned i = 0; i < 60; i++) umem_set_threads(i % umemParallelMost); /* meanwhile */
   umem_set_threads(1);
-  for (int i = 0; i < count; i++) {
-    void *wrong;
-    pthread_join(threads[i], &wrong);
-    assert_null(wrong);
-  }
+  for (int i = 0; i < count; i++) assert_null(join_thread(threads[i]));
 }
 
 /* ---- failures ---- */
@@ -253,34 +316,103 @@ TEST(a_later_job_knows_of_no_failure) {
   run_log(&log, 4, 4);
 }
 
+/* The message names the function that fails, not the one that calls body. */
+static void fail_to_set(void *data, unsigned piece) {
+  umemHost *host = data;
+  if (umem_set(host, 0, 1, 1) != umemValueError)
+    umemVirtual_fail(host, umemAssertError, "piece %u", piece);
+}
+
+TEST_FOR(a_failure_in_a_piece_is_its_own) {
+  char const *expected = "umem_set: the address in Host is null"; /* each failure adds it */
+  umemHost host;
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  for (unsigned threads = 1; threads <= 4; threads++) {
+    assert_int_equal(umem_set_threads(threads), umemOK);
+    uint64_t before = umem_thread_failures();
+    assert_int_equal(umem_parallel_for(pieces_most, fail_to_set, &host), umemOK);
+    assert_true(umem_thread_failures() == before);
+    assert_int_equal(umem_get_status(&host), umemValueError);
+    assert_memory_equal(umem_get_message(&host), expected, strlen(expected));
+    umem_clear_status(&host);
+  }
+  umem_dtor(&host);
+}
+
+/* ---- cancellation ---- */
+
+typedef struct Cancelled {
+  Log log;
+  atomic_bool ready;
+  umemStatusType status;
+  bool returned;
+} Cancelled;
+
+static void reach_cancellation_points(void *data, unsigned piece) {
+  Cancelled *job = data;
+  note(&job->log, piece);
+  if (piece) return;
+  atomic_store(&job->ready, true);
+  for (int i = 0; i < 50; i++) usleep(1000);
+}
+
+static void *be_cancelled(void *data) {
+  Cancelled *job = data;
+  job->status = umem_parallel_for(4, reach_cancellation_points, job);
+  job->returned = true;
+  pthread_testcancel();
+  return NULL;
+}
+
+TEST_FOR(cancellation_waits) {
+  for (unsigned threads = 1; threads <= 4; threads += 3) {
+    Cancelled job = {.log.meeting = threads};
+    pthread_t thread;
+    void *result;
+    assert_int_equal(umem_set_threads(threads), umemOK);
+    assert_int_equal(pthread_create(&thread, NULL, be_cancelled, &job), 0);
+    while (!atomic_load(&job.ready)) usleep(1000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_true(job.returned);
+    assert_int_equal(job.status, umemOK);
+    for (unsigned i = 0; i < 4; i++) assert_int_equal(atomic_load(&job.log.times[i]), 1);
+  }
+}
+
 /* ---- fork ---- */
 
 /* Ends the child with 0 when all was right. */
 static void use_in_child(unsigned forks) {
   Log log = {0};
-  bool right = umem_fork_count() == forks + 1 && umem_get_threads() == 1 && count_tasks() == 1;
-  umem_parallel(5, note, &log);
-  for (unsigned i = 0; i < 5; i++) right = right && pthread_equal(log.thread[i], pthread_self());
+  bool right = umem_fork_count() == forks + 1 && umem_get_threads() == 1 &&
+               umem_get_parallel_threads() == 1 && count_tasks() == 1;
+  right = right && parallel(5, note, &log) == umemOK && threads_of(&log, 5) == 1;
   if (!under_thread_sanitizer) { /* it may have threads of its own, if it says so */
     Log helped = {.meeting = 4};
     right = right && umem_set_threads(4) == umemOK;
-    umem_parallel(4, note, &helped);
+    right = right && parallel(4, note, &helped) == umemOK && threads_of(&helped, 4) == 4;
     right = right && umem_set_threads(1) == umemOK;
   }
   _exit(right && umem_thread_status() == umemOK ? 0 : 1);
 }
 
-TEST(a_child_works_on_its_own_thread) {
-  Log log;
-  run_log(&log, 4, 4);
+static int fork_and_use(void) {
   unsigned forks = umem_fork_count();
   pid_t child = fork();
   if (child == 0) {
     alarm(seconds);
     use_in_child(forks);
   }
-  assert_int_equal(status_of(child), 0);
   assert_int_equal(umem_fork_count(), forks);
+  return exit_of(child);
+}
+
+TEST_BOTH(a_child_works_on_its_own_thread) {
+  Log log;
+  run_log(&log, 4, 4);
+  assert_int_equal(fork_and_use(), 0);
   run_log(&log, 4, 4);
 }
 
@@ -295,20 +427,11 @@ static void *work_until_over(void *over) {
 TEST(forks_beside_jobs) {
   atomic_bool over = false;
   pthread_t threads[3];
-  for (int i = 0; i < 3; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, work_until_over, &over), 0);
+  for (int i = 0; i < 3; i++) threads[i] = start_thread(work_until_over, &over);
   int failed = 0;
-  for (int round = 0; round < 30; round++) {
-    unsigned forks = umem_fork_count();
-    pid_t child = fork();
-    if (child == 0) {
-      alarm(seconds);
-      use_in_child(forks);
-    }
-    failed += status_of(child) != 0;
-  }
+  for (int round = 0; round < 30; round++) failed += fork_and_use() != 0;
   atomic_store(&over, true);
-  for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 3; i++) join_thread(threads[i]);
   assert_int_equal(failed, 0);
 }
 
@@ -343,14 +466,14 @@ static void fork_in_piece(void *job, unsigned piece) {
 }
 
 /* In the caller's child the call reports that the others' pieces are lost. */
-TEST(a_piece_may_fork) {
+TEST_BOTH(a_piece_may_fork) {
   pid_t parent = getpid();
   for (unsigned piece = 0; piece < 3; piece++) {
     Forking job = {.log.meeting = 3, .piece = piece};
     assert_int_equal(pthread_key_create(&job.key, exit_with_thread), 0);
-    umem_parallel(3, fork_in_piece, &job);
+    parallel(3, fork_in_piece, &job);
     if (getpid() != parent) _exit(umem_thread_status() == umemRuntimeError ? came_back : 1);
-    assert_int_equal(status_of(job.child), piece ? thread_ended : came_back);
+    assert_int_equal(exit_of(job.child), piece ? thread_ended : came_back);
     assert_int_equal(umem_thread_status(), umemOK);
     pthread_key_delete(job.key);
   }
@@ -407,7 +530,7 @@ static int end_in_child(void) {
   umem_parallel(4, note, &deed_log);
   pid_t child = fork();
   if (child == 0) exit(7);
-  return status_of(child);
+  return exit_of(child);
 }
 
 static struct {
@@ -442,7 +565,7 @@ TEST(a_process_exits_at_any_time) {
     for (int round = 0; round < exits; round++) {
       pid_t child;
       assert_int_equal(posix_spawn(&child, program, NULL, NULL, arguments, environ), 0);
-      int status = status_of(child);
+      int status = exit_of(child);
       if (status != deeds[i].status) fail_msg("exit %s: %d", deeds[i].name, status);
     }
   }

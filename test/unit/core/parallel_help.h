@@ -5,17 +5,14 @@
 #ifndef UMEM_TEST_PARALLEL_HELP_H
 #define UMEM_TEST_PARALLEL_HELP_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <umem.h>
 
 #include "unit/tasks.h"
-#include "cases.h"
+#include "workers.h"
 
 enum { pieces_most = 100 };
 
@@ -69,10 +66,8 @@ static inline int end(void **state) {
 }
 
 /* Waits for a child: its exit status, or minus the signal that killed it. */
-static inline int status_of(pid_t child) {
-  int status = -1;
-  assert_true(child > 0);
-  assert_int_equal(waitpid(child, &status, 0), child);
+static inline int exit_of(pid_t child) {
+  int status = status_of(child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 

@@ -3,6 +3,7 @@
  * That the right bytes arrive is for the contract to show. */
 
 #include "cases.h"
+#include "random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void probe_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *th
   read_or_write(ctx, '<', that, src_adr);
 }
 
-static void open_probe(Probe *probe, char letter, unsigned capabilities) {
+static void open_probe(Probe *probe, char letter) {
   static struct umemVtbl const vtbl = {
       .copy_to = probe_copy_to,
       .copy_from = probe_copy_from,
@@ -81,84 +82,80 @@ static void open_probe(Probe *probe, char letter, unsigned capabilities) {
   umemHost_ctor(&probe->host);
   umemVirtual_ctor(&probe->super, &probe->host);
   probe->super.vptr = &vtbl;
-  probe->super.capabilities |= capabilities;
   probe->letter = letter;
 }
 
 static Probe a, b;
 static char place[64]; /* memory for the probes that claim to be RAM */
 
-static void open_probes(unsigned of_a, unsigned of_b) {
+/* Without more capabilities than reads and writes. */
+static int open_probes(void **state) {
+  (void)state;
   umem_thread_clear();
   *calls = 0;
-  open_probe(&a, 'a', of_a);
-  open_probe(&b, 'b', of_b);
+  open_probe(&a, 'a');
+  open_probe(&b, 'b');
+  return 0;
 }
 
-static void close_probes(void) {
+static int close_probes(void **state) {
+  (void)state;
   umem_dtor(&a);
   umem_dtor(&b);
+  return 0;
 }
+
+#define PROBE_TEST(name) TEST_CASE_WITH(name, open_probes, close_probes)
 
 static uintptr_t adr(void) { return (uintptr_t)place; }
 
 /* ---- the order of routes ---- */
 
-TEST_CASE(the_source_is_asked_first) {
-  open_probes(0, 0);
+PROBE_TEST(the_source_is_asked_first) {
   a.takes = true;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
   assert_string_equal(calls, "a?");
   assert_int_equal(a.layout.rank, 0);
   assert_int_equal(a.layout.item_size, 10);
   assert_true(a.src_adr == 4096 && a.dst_adr == 8192);
-  close_probes();
 }
 
-TEST_CASE(then_the_destination) {
-  open_probes(0, 0);
+PROBE_TEST(then_the_destination) {
   b.takes = true;
   assert_int_equal(umem_copy_from(&b, 8192, &a, 4096, 10), umemOK);
   assert_string_equal(calls, "a?b?");
   assert_true(b.src_adr == 4096 && b.dst_adr == 8192);
-  close_probes();
 }
 
-TEST_CASE(what_the_cpu_can_write_is_read_into) {
-  open_probes(0, umemCpuReadable | umemCpuWritable);
+PROBE_TEST(what_the_cpu_can_write_is_read_into) {
+  b.super.capabilities |= umemCpuReadable | umemCpuWritable;
   assert_int_equal(umem_copy_to(&a, 4096, &b, adr(), 10), umemOK);
   assert_string_equal(calls, "a?b?a>");
   assert_true(a.dst_adr == adr());
-  close_probes();
 }
 
-TEST_CASE(what_the_cpu_can_read_is_written_from) {
-  open_probes(umemCpuReadable, 0);
+PROBE_TEST(what_the_cpu_can_read_is_written_from) {
+  a.super.capabilities |= umemCpuReadable;
   assert_int_equal(umem_copy_to(&a, adr(), &b, 4096, 10), umemOK);
   assert_string_equal(calls, "a?b?b<");
   assert_true(b.src_adr == adr());
-  close_probes();
 }
 
-TEST_CASE(the_rest_goes_through_host_memory) {
-  open_probes(0, 0);
+PROBE_TEST(the_rest_goes_through_host_memory) {
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
   assert_string_equal(calls, "a?b?a>b<");
   assert_true(a.dst_adr == b.src_adr);
-  close_probes();
 }
 
 /* Pointers that may fault are not followed. */
-TEST_CASE(faultable_memory_goes_through_host_memory) {
-  open_probes(0, umemCpuReadable | umemCpuWritable | umemFaultable);
+PROBE_TEST(faultable_memory_goes_through_host_memory) {
+  b.super.capabilities |= umemCpuReadable | umemCpuWritable | umemFaultable;
   assert_int_equal(umem_copy_to(&a, 4096, &b, adr(), 10), umemOK);
   assert_string_equal(calls, "a?b?a>b<");
   assert_true(a.dst_adr != adr());
-  close_probes();
 }
 
-TEST_CASE(the_plain_host_needs_no_buffer) {
-  open_probes(0, 0);
+PROBE_TEST(the_plain_host_needs_no_buffer) {
   umemHost host;
   umemHost_ctor(&host);
   assert_int_equal(umem_copy_to(&a, 4096, &host, adr(), 10), umemOK);
@@ -166,30 +163,24 @@ TEST_CASE(the_plain_host_needs_no_buffer) {
   assert_string_equal(calls, "a?a>a?a<");
   assert_true(a.src_adr == adr());
   umem_dtor(&host);
-  close_probes();
 }
 
-TEST_CASE(a_failed_read_is_not_written) {
-  open_probes(0, 0);
+PROBE_TEST(a_failed_read_is_not_written) {
   a.breaks = true;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemIOError);
   assert_string_equal(calls, "a?b?a>");
   assert_true(umem_is_ok(&b));
-  close_probes();
 }
 
-TEST_CASE(a_failed_write_ends_the_copy) {
-  open_probes(0, 0);
+PROBE_TEST(a_failed_write_ends_the_copy) {
   b.breaks = true;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 3 << 20), umemIOError); /* several chunks */
   assert_string_equal(calls, "a?b?a>b<");
   assert_true(umem_is_ok(&a));
-  close_probes();
 }
 
 /* Nothing is called before the arguments are checked. */
-TEST_CASE(refused_copies_reach_no_method) {
-  open_probes(0, 0);
+PROBE_TEST(refused_copies_reach_no_method) {
   a.super.capabilities &= ~(unsigned)umemReadable;
   assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemNotSupportedError);
   assert_int_equal(umem_copy_to(&b, 0, &b, 8192, 10), umemValueError);
@@ -197,7 +188,6 @@ TEST_CASE(refused_copies_reach_no_method) {
   assert_int_equal(umem_copy_to(&b, 4096, &b, UINTPTR_MAX, 10), umemValueError);
   assert_int_equal(umem_copy_to(&b, 4096, &b, 0, 0), umemOK);
   assert_string_equal(calls, "");
-  close_probes();
 }
 
 /* ---- the normal form of layouts ---- */
@@ -212,8 +202,7 @@ static umemLayout const *offered(int rank, size_t item_size, size_t const *exten
   return &a.layout;
 }
 
-TEST_CASE(what_is_contiguous_becomes_a_run) {
-  open_probes(0, 0);
+PROBE_TEST(what_is_contiguous_becomes_a_run) {
   size_t const extents[] = {4, 5, 6};
   ptrdiff_t const strides[] = {240, 48, 8};
   umemLayout const *normal = offered(3, 8, extents, strides, NULL);
@@ -222,11 +211,9 @@ TEST_CASE(what_is_contiguous_becomes_a_run) {
   normal = offered(3, 8, extents, NULL, NULL);
   assert_int_equal(normal->rank, 0);
   assert_int_equal(normal->item_size, 960);
-  close_probes();
 }
 
-TEST_CASE(rows_stay_whole) {
-  open_probes(0, 0);
+PROBE_TEST(rows_stay_whole) {
   size_t const extents[] = {4, 5, 6};
   ptrdiff_t const strides[] = {500, 100, 8};
   umemLayout const *normal = offered(3, 8, extents, strides, strides);
@@ -235,26 +222,20 @@ TEST_CASE(rows_stay_whole) {
   assert_int_equal(normal->extents[0], 20);
   assert_int_equal(a.src_strides[0], 100);
   assert_int_equal(a.dst_strides[0], 100);
-  close_probes();
 }
 
-TEST_CASE(dimensions_of_one_are_dropped) {
-  open_probes(0, 0);
+PROBE_TEST(dimensions_of_one_are_dropped) {
   size_t const extents[] = {1, 3, 1, 4, 1};
   ptrdiff_t const strides[] = {-99, 64, 12345, 16, 1};
   umemLayout const *normal = offered(5, 4, extents, strides, strides);
   assert_int_equal(normal->rank, 1); /* 3 * 64 == 4 * 16 * 3 */
   assert_int_equal(a.extents[0], 12);
   assert_int_equal(a.src_strides[0], 16);
-  close_probes();
 }
 
 static uint64_t random_state = 1;
 
-static size_t random_below(size_t n) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
-  return (size_t)(random_state >> 33) % n;
-}
+static size_t random_below(size_t n) { return below(&random_state, n); }
 
 /* Marks in map, for each byte of the destination, which of the source goes there. */
 enum { map_size = 1 << 15 };
@@ -295,9 +276,8 @@ static void random_strides(int rank, size_t item_size, size_t const *extents, pt
 }
 
 /* Whatever the normal form is, the same bytes go to the same places. */
-TEST_CASE(the_normal_form_means_the_same) {
+PROBE_TEST(the_normal_form_means_the_same) {
   static int wanted[map_size], found[map_size];
-  open_probes(0, 0);
   for (int i = 0; i < 300; i++) {
     size_t extents[5], item_size = 1 + random_below(3);
     ptrdiff_t src[5], dst[5];
@@ -315,12 +295,10 @@ TEST_CASE(the_normal_form_means_the_same) {
     mark(found, (ptrdiff_t)a.src_adr - middle, (ptrdiff_t)a.dst_adr - middle, normal, 0);
     assert_memory_equal(wanted, found, sizeof wanted);
   }
-  close_probes();
 }
 
 /* Numbers at which careless arithmetic overflows; seen by the undefined behaviour sanitizer. */
-TEST_CASE(strides_may_be_as_long_as_addresses) {
-  open_probes(0, 0);
+PROBE_TEST(strides_may_be_as_long_as_addresses) {
   size_t const extents[] = {2, 2};
   ptrdiff_t const half = (ptrdiff_t)1 << 62;
   ptrdiff_t const far[] = {1, half}, dense[] = {2, 1};
@@ -346,7 +324,6 @@ TEST_CASE(strides_may_be_as_long_as_addresses) {
     layout.src_strides = NULL, layout.dst_strides = beyond[i].strides;
     assert_int_equal(umem_copy_strided(&a, 4096, &b, middle, &layout), umemValueError);
   }
-  close_probes();
 }
 
 int main(void) { return run_cases(NULL, NULL); }

@@ -1,9 +1,8 @@
 /* status.c - umem/status.h: texts, threads, the hook. What holds for each context is in the
  * contract. */
 
-#include "cases.h"
+#include "workers.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,12 +253,10 @@ static void *fail_elsewhere(void *argument) {
 }
 
 WITH_HOST(threads_have_their_own) {
-  pthread_t thread;
   bool fresh = false;
   umem_set_status(&host, umemIOError, "here");
   uint64_t count = umem_thread_failures();
-  assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &fresh), 0);
-  pthread_join(thread, NULL);
+  join_thread(start_thread(fail_elsewhere, &fresh));
   assert_true(fresh);
   assert_int_equal(umem_thread_status(), umemIOError);
   assert_string_equal(umem_thread_message(), "here");
@@ -314,11 +311,9 @@ WITH_HOST(the_hook_sees_each_failure) {
 
 WITH_HOST(the_hook_runs_in_the_failing_thread) {
   Seen seen = {0};
-  pthread_t thread;
   bool fresh;
   umem_set_failure_hook(see, &seen);
-  assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &fresh), 0);
-  pthread_join(thread, NULL);
+  join_thread(start_thread(fail_elsewhere, &fresh));
   assert_int_equal(seen.calls, 1);
   assert_false(pthread_equal(seen.thread, pthread_self()));
 }

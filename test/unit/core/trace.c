@@ -147,21 +147,18 @@ TEST_CASE(strided_copies_report_and_cancel) {
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = step;
   options.user = &steps;
-  assert_int_equal(
-      umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout, &options),
-      umemOK);
+  uintptr_t src = (uintptr_t)from, dst = (uintptr_t)to;
+  assert_int_equal(umem_copy_strided_with(&host, src, &host, dst, &layout, &options), umemOK);
   assert_string_equal(to, "abcd");
   assert_true(steps.calls == 2 && steps.last == 4 && steps.total == 4);
   steps = (Steps){.go = false};
   memset(to, 0, sizeof to);
-  assert_int_equal(
-      umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout, &options),
-      umemCancelledError);
+  assert_int_equal(umem_copy_strided_with(&host, src, &host, dst, &layout, &options),
+                   umemCancelledError);
   assert_string_equal(to, "");
   layout.rank = -1;
-  assert_int_equal(
-      umem_copy_strided_with(&host, (uintptr_t)from, &host, (uintptr_t)to, &layout, &options),
-      umemValueError);
+  assert_int_equal(umem_copy_strided_with(&host, src, &host, dst, &layout, &options),
+                   umemValueError);
   assert_int_equal(steps.calls, 1);
   umem_clear_status(&host);
 }
@@ -182,48 +179,38 @@ TEST_CASE(a_failed_copy_says_what_was_done) {
 TEST_CASE(sizes_of_structs_are_respected) {
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  char a[4] = "abc", b[4];
   options.route = &route;
   route.size = sizeof(size_t);
-  assert_int_equal(umem_copy_to_with(&host, (uintptr_t)a, &host, (uintptr_t)b, 4, &options),
-                   umemValueError);
+  assert_int_equal(copy_bytes(4, &options), umemValueError);
   umem_clear_status(&host);
   route.size = offsetof(umemRoute, legs);
   route.legs[0].bytes = 77;
-  assert_int_equal(umem_copy_to_with(&host, (uintptr_t)a, &host, (uintptr_t)b, 4, &options),
-                   umemOK);
+  assert_int_equal(copy_bytes(4, &options), umemOK);
   assert_int_equal(route.size, offsetof(umemRoute, legs));
   assert_int_equal(route.leg_count, 1);
   assert_int_equal(route.legs[0].bytes, 77);
   assert_text(&route, "");
   options.size = offsetof(umemCopyOptions, route); /* of an earlier version */
   options.route = (umemRoute *)1;
-  assert_int_equal(umem_copy_to_with(&host, (uintptr_t)a, &host, (uintptr_t)b, 4, &options),
-                   umemOK);
+  assert_int_equal(copy_bytes(4, &options), umemOK);
 }
 
 TEST_CASE(texts_are_bounded) {
-  umemRoute route;
-  char a[4] = "abc", b[4], text[8];
-  assert_int_equal(copy(&host, (uintptr_t)a, &host, (uintptr_t)b, 4, &route), umemOK);
+  umemRoute route = UMEM_ROUTE_INIT;
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  char text[8];
+  options.route = &route;
+  assert_int_equal(copy_bytes(4, &options), umemOK);
   assert_int_equal(umemRoute_text(&route, text, sizeof text), strlen("host -> host"));
   assert_string_equal(text, "host ->");
   assert_int_equal(umemRoute_text(&route, NULL, 0), strlen("host -> host"));
   assert_int_equal(umemRoute_text(NULL, text, sizeof text), 0);
   assert_string_equal(text, "");
+  umemRoutePlace const on_disk = {"file", -1, 0}, near = {"pinned", -1, 0}, far = {"cuda", 0, 0};
   route.leg_count = 3;
-  snprintf(route.legs[0].src.kind, sizeof route.legs[0].src.kind, "file");
-  snprintf(route.legs[0].dst.kind, sizeof route.legs[0].dst.kind, "pinned");
-  snprintf(route.legs[0].way, sizeof route.legs[0].way, "page cache");
-  route.legs[0].workers = 16;
-  route.legs[1] = route.legs[0];
-  snprintf(route.legs[1].way, sizeof route.legs[1].way, "direct I/O");
-  route.legs[1].workers = 1;
-  route.legs[2] = route.legs[0];
-  route.legs[2].src = route.legs[0].dst;
-  route.legs[2].dst = (umemRoutePlace){"cuda", 0, 0};
-  route.legs[2].workers = 1;
-  snprintf(route.legs[2].way, sizeof route.legs[2].way, "dma");
+  route.legs[0] = (umemRouteLeg){.src = on_disk, .dst = near, .way = "page cache", .workers = 16};
+  route.legs[1] = (umemRouteLeg){.src = on_disk, .dst = near, .way = "direct I/O", .workers = 1};
+  route.legs[2] = (umemRouteLeg){.src = near, .dst = far, .way = "dma", .workers = 1};
   assert_text(&route, "file -> 16 workers, page cache + direct I/O -> pinned -> cuda:0");
 }
 

@@ -3,17 +3,14 @@
 #ifndef UMEM_TEST_TRACE_HELP_H
 #define UMEM_TEST_TRACE_HELP_H
 
-#include "cases.h"
+#include "workers.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <umem.h>
-#include <unistd.h>
 
 static umemHost host;
 static uintptr_t blocks[32]; /* of host, until its end */
@@ -41,6 +38,12 @@ static inline umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_
   options.route = route;
   *route = (umemRoute)UMEM_ROUTE_INIT;
   return umem_copy_to_with(src, from, dst, to, nbytes, &options);
+}
+
+/* A copy of so many bytes in RAM, 256 at most. */
+static inline umemStatusType copy_bytes(size_t nbytes, umemCopyOptions const *options) {
+  static _Thread_local char from[256] = "abc", to[256];
+  return umem_copy_to_with(&host, (uintptr_t)from, &host, (uintptr_t)to, nbytes, options);
 }
 
 static inline void assert_text(umemRoute const *route, char const *expected) {
