@@ -9,8 +9,8 @@
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 
-/* The last call failed on ctx, or on none for NULL, with this type and a message that contains text,
- * and the thread has the same failure; forgets it. */
+/* The last call failed on ctx, or on none for NULL, with this type and a message that contains
+ * text, and the thread has the same failure; forgets it. */
 static inline void expect_failure(void *ctx, umemStatusType type, char const *text) {
   umemStatusType found = ctx ? umem_get_status(ctx) : umem_thread_status();
   char const *message = ctx ? umem_get_message(ctx) : umem_thread_message();

@@ -7,8 +7,7 @@
 
 /* What the callback is to do, and what it was passed. */
 typedef struct Watch {
-  umemVirtual *
-      dst; /* where it looks whether the bytes that are reported are there; NULL: it does not look */
+  umemVirtual *dst; /* where it looks for the bytes that are reported; NULL: it does not look */
   uintptr_t to;
   unsigned char const *bytes; /* that should be there */
   uint64_t total;

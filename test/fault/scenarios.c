@@ -204,12 +204,7 @@ static size_t at_gaps(size_t i) { return first_item - i / 16 * 16 * 120 + i % 16
 static bool in_item(size_t offset) { return offset % 120 < item; }
 
 static umemLayout layout(ptrdiff_t const *src, ptrdiff_t const *dst) {
-  return (umemLayout){.size = sizeof(umemLayout),
-                      .item_size = item,
-                      .rank = 2,
-                      .extents = extents,
-                      .src_strides = src,
-                      .dst_strides = dst};
+  return (umemLayout){sizeof(umemLayout), item, 2, extents, src, dst};
 }
 
 /* Copies packed items of the host into the section, whose gaps must keep their bytes. */

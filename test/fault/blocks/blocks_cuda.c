@@ -185,12 +185,7 @@ static bool buffers_fail_at(unsigned long nth, umemFile *file, size_t stride) {
   void *stream = stream_of_place();
   size_t rows_in_all = count;
   ptrdiff_t src_stride = (ptrdiff_t)stride, dst_stride = width;
-  umemLayout layout = {.size = sizeof layout,
-                       .item_size = width,
-                       .rank = 1,
-                       .extents = &rows_in_all,
-                       .src_strides = &src_stride,
-                       .dst_strides = &dst_stride};
+  umemLayout layout = {sizeof layout, width, 1, &rows_in_all, &src_stride, &dst_stride};
   uintptr_t from = umem_alloc(&gpu.place, count * stride), to = umem_alloc(file, count * width);
   assert_int_equal(umem_synchronize(&gpu.place), umemOK);
   unsigned long before = fake_cudart_calls();

@@ -119,69 +119,23 @@ static void write_code(unsigned char *code, Hook const *hook) {
 
 /* Functions that POSIX forbids to be cancellation points. Names that begin with "_" are of
  * compilers and of the C library itself. A name that ends with "*" stands for all that begin so. */
-static char const *const never[] = {
-    "_*",
-    "malloc*",
-    "calloc",
-    "realloc",
-    "free",
-    "memcpy",
-    "memmove",
-    "memset",
-    "memcmp",
-    "memchr",
-    "memrchr",
-    "aligned_alloc",
-    "posix_memalign",
-    "strlen",
-    "strnlen",
-    "strchr*",
-    "strrchr",
-    "strstr",
-    "strcmp",
-    "strncmp",
-    "strcpy",
-    "strncpy",
-    "strdup",
-    "strto*",
-    "strspn",
-    "strcspn",
-    "stpcpy",
-    "qsort",
-    "sscanf",
-    "snprintf",
-    "vsnprintf",
-    "sigsetjmp",
-    "syscall",
-    "siglongjmp",
-    "getpid",
-    "sysconf",
-    "mmap",
-    "munmap",
-    "madvise",
-    "mprotect",
-    "mremap",
-    "sched_*",
-    "clock_gettime",
-    "pthread_mutex_*",
-    "pthread_self",
-    "pthread_setcancelstate",
-    "pthread_testcancel",
-    "pthread_cancel",
-    "pthread_once",
-    "pthread_key_*",
-    "pthread_setspecific",
-    "pthread_cond_signal",
-    "pthread_cond_broadcast",
-    "pthread_cond_init",
-    "pthread_cond_destroy",
-};
+static char const never[] =
+    "_* malloc* calloc realloc free memcpy memmove memset memcmp memchr memrchr aligned_alloc "
+    "posix_memalign strlen strnlen strchr* strrchr strstr strcmp strncmp strcpy strncpy "
+    "strdup strto* strspn strcspn stpcpy qsort sscanf snprintf vsnprintf sigsetjmp syscall "
+    "siglongjmp getpid sysconf mmap munmap madvise mprotect mremap sched_* clock_gettime "
+    "pthread_mutex_* pthread_self pthread_setcancelstate pthread_testcancel pthread_cancel "
+    "pthread_once pthread_key_* pthread_setspecific pthread_cond_signal "
+    "pthread_cond_broadcast pthread_cond_init pthread_cond_destroy ";
 
 static bool is_never(char const *name) {
-  for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
-    size_t length = strlen(never[i]);
-    bool begins = never[i][length - 1] == '*';
-    if (begins ? !strncmp(name, never[i], length - 1) : !strcmp(name, never[i])) return true;
+  size_t length;
+  for (char const *at = never; *at; at += length + 1) {
+    length = strcspn(at, " ");
+    bool begins = at[length - 1] == '*';
+    if (begins ? !strncmp(name, at, length - 1)
+               : strlen(name) == length && !strncmp(name, at, length))
+      return true;
   }
   return false;
 }

@@ -252,12 +252,7 @@ TEST(bare_contexts_keep_their_routes) {
     assert_ok(umem_copy_to(&two, from, &two, from + 50, 50));
     size_t const extents[] = {2, 3};
     ptrdiff_t const strides[] = {50, 10};
-    umemLayout layout = {.size = sizeof layout,
-                         .item_size = 4,
-                         .rank = 2,
-                         .extents = extents,
-                         .src_strides = strides,
-                         .dst_strides = strides};
+    umemLayout layout = {sizeof layout, 4, 2, extents, strides, strides};
     assert_ok(umem_copy_strided(&side, to, &two, from, &layout));
     assert_int_equal(direct_copies, 4);
     fake.super.vptr = fake_methods;

@@ -7,69 +7,48 @@
 
 typedef umemStatusType Construct(void *ctx, void *upstream);
 
-static umemStatusType limit_borrows(void *ctx, void *upstream) {
-  return umemLimit_ctor(ctx, upstream, SIZE_MAX);
-}
-static umemStatusType limit_adopts(void *ctx, void *upstream) {
-  return umemLimit_adopt(ctx, upstream, SIZE_MAX);
-}
-static umemStatusType stats_borrows(void *ctx, void *upstream) {
-  return umemStats_ctor(ctx, upstream);
-}
-static umemStatusType stats_adopts(void *ctx, void *upstream) {
-  return umemStats_adopt(ctx, upstream);
-}
-static umemStatusType track_borrows(void *ctx, void *upstream) {
-  return umemTrack_ctor(ctx, upstream, NULL);
-}
-static umemStatusType track_adopts(void *ctx, void *upstream) {
-  return umemTrack_adopt(ctx, upstream, NULL);
-}
-static umemStatusType debug_borrows(void *ctx, void *upstream) {
-  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
-  options.frames = 4;
-  return umemDebug_ctor(ctx, upstream, &options);
-}
-static umemStatusType debug_adopts(void *ctx, void *upstream) {
-  return umemDebug_adopt(ctx, upstream, NULL);
-}
 static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
   (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
   return false;
 }
-static umemStatusType retry_borrows(void *ctx, void *upstream) {
-  return umemRetry_ctor(ctx, upstream, give_up, NULL);
+
+/* Both constructors of a kind, with what they need. */
+#define KIND(kind, arguments)                                                                      \
+  static umemStatusType kind##_borrows(void *ctx, void *upstream) {                                \
+    return umem##kind##_ctor arguments;                                                            \
+  }                                                                                                \
+  static umemStatusType kind##_adopts(void *ctx, void *upstream) {                                 \
+    return umem##kind##_adopt arguments;                                                           \
+  }
+KIND(Limit, (ctx, upstream, SIZE_MAX))
+KIND(Stats, (ctx, upstream))
+KIND(Track, (ctx, upstream, NULL))
+KIND(Retry, (ctx, upstream, give_up, NULL))
+KIND(Fault, (ctx, upstream, NULL))
+KIND(Guarded, (ctx, upstream))
+static umemStatusType Debug_borrows(void *ctx, void *upstream) {
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = 4;
+  return umemDebug_ctor(ctx, upstream, &options);
 }
-static umemStatusType retry_adopts(void *ctx, void *upstream) {
-  return umemRetry_adopt(ctx, upstream, give_up, NULL);
+static umemStatusType Debug_adopts(void *ctx, void *upstream) {
+  return umemDebug_adopt(ctx, upstream, NULL);
 }
-static umemStatusType fault_borrows(void *ctx, void *upstream) {
-  return umemFault_ctor(ctx, upstream, NULL);
-}
-static umemStatusType fault_adopts(void *ctx, void *upstream) {
-  return umemFault_adopt(ctx, upstream, NULL);
-}
-static umemStatusType log_borrows(void *ctx, void *upstream) {
+static umemStatusType Log_borrows(void *ctx, void *upstream) {
   return adaptor_log(umemLog_ctor, ctx, upstream);
 }
-static umemStatusType log_adopts(void *ctx, void *upstream) {
+static umemStatusType Log_adopts(void *ctx, void *upstream) {
   return adaptor_log(umemLog_adopt, ctx, upstream);
-}
-static umemStatusType guarded_borrows(void *ctx, void *upstream) {
-  return umemGuarded_ctor(ctx, upstream);
-}
-static umemStatusType guarded_adopts(void *ctx, void *upstream) {
-  return umemGuarded_adopt(ctx, upstream);
 }
 
 static struct {
   char const *name;
   Construct *borrows, *adopts;
 } const kinds[] = {
-    {"Limit", limit_borrows, limit_adopts}, {"Stats", stats_borrows, stats_adopts},
-    {"Track", track_borrows, track_adopts}, {"Retry", retry_borrows, retry_adopts},
-    {"Fault", fault_borrows, fault_adopts}, {"Log", log_borrows, log_adopts},
-    {"Debug", debug_borrows, debug_adopts}, {"Guarded", guarded_borrows, guarded_adopts},
+    {"Limit", Limit_borrows, Limit_adopts}, {"Stats", Stats_borrows, Stats_adopts},
+    {"Track", Track_borrows, Track_adopts}, {"Retry", Retry_borrows, Retry_adopts},
+    {"Fault", Fault_borrows, Fault_adopts}, {"Log", Log_borrows, Log_adopts},
+    {"Debug", Debug_borrows, Debug_adopts}, {"Guarded", Guarded_borrows, Guarded_adopts},
 };
 enum { kind_count = sizeof kinds / sizeof *kinds };
 

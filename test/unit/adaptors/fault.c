@@ -100,12 +100,7 @@ static void do_strided(Side *s) {
   static char bytes[64];
   size_t const extents[] = {4};
   ptrdiff_t const strides[] = {16};
-  umemLayout layout = {.size = sizeof layout,
-                       .item_size = 3,
-                       .rank = 1,
-                       .extents = extents,
-                       .src_strides = strides,
-                       .dst_strides = strides};
+  umemLayout layout = {sizeof layout, 3, 1, extents, strides, strides};
   umem_copy_strided(&host, (uintptr_t)bytes, &s->fault, s->adr, &layout);
 }
 static void do_synchronize(Side *s) { umem_synchronize(&s->fault); }

@@ -31,19 +31,16 @@ TEST(one_byte_past_the_end_is_found) {
   }
 }
 
-TEST(writes_before_a_block_are_found) {
-  Place place;
-  FOR_EACH_PLACE(place, NULL) {
-    uintptr_t adr = umem_alloc(&place.debug, 100);
-    poke(&place, adr, 0x42);
-    poke(&place, adr - 1, 0x41);
-    poke(&place, adr - 3, 0x40);
-    free_is_reported(&place, adr, "a wrong write to byte -3 of the");
-    umemDebugFault fault = first_fault(&place.debug);
-    assert_int_equal(fault.kind, umemDebugUnderflow);
-    assert_true(fault.adr == adr && fault.offset == -3 && fault.wrong == 2);
-    assert_int_equal(fault.found, 0x40);
-  }
+EACH_PLACE(writes_before_a_block_are_found) {
+  uintptr_t adr = umem_alloc(debug, 100);
+  poke(place, adr, 0x42);
+  poke(place, adr - 1, 0x41);
+  poke(place, adr - 3, 0x40);
+  free_is_reported(place, adr, "a wrong write to byte -3 of the");
+  umemDebugFault fault = first_fault(debug);
+  assert_int_equal(fault.kind, umemDebugUnderflow);
+  assert_true(fault.adr == adr && fault.offset == -3 && fault.wrong == 2);
+  assert_int_equal(fault.found, 0x40);
 }
 
 /* The longest guards, to their ends. */
@@ -66,76 +63,67 @@ TEST(guards_are_as_long_as_they_should_be) {
   }
 }
 
-TEST(writes_into_freed_blocks_are_found) {
-  Place place;
-  FOR_EACH_PLACE(place, NULL) {
-    char words[160];
-    uintptr_t first = umem_alloc(&place.debug, 64), adr = umem_calloc(&place.debug, 10, 10);
-    umem_free(&place.debug, first);
-    umem_free(&place.debug, adr);
-    poke(&place, adr + 12, 0);
-    poke(&place, adr + 99, 1);
-    assert_int_equal(umem_trim(&place.debug, 0), umemIndexError);
-    snprintf(words, sizeof words,
-             "umem_trim: a wrong write to byte 12 of the freed block of 100 "
-             "bytes at 0x%jx: 0x00 instead of 0xdd, 2 bytes in all",
-             (uintmax_t)adr);
-    expect_failure(&place.debug, umemIndexError, words);
-    umemDebugFault fault = first_fault(&place.debug);
-    assert_int_equal(fault.kind, umemDebugWriteAfterFree);
-    assert_true(fault.adr == adr && fault.offset == 12 && fault.wrong == 2 && fault.freed);
-    assert_ok(umem_trim(&place.debug, 0)); /* it was reported */
-    assert_int_equal(figures_of(&place.debug).kept_blocks, 0);
-  }
+EACH_PLACE(writes_into_freed_blocks_are_found) {
+  char words[160];
+  uintptr_t first = umem_alloc(debug, 64), adr = umem_calloc(debug, 10, 10);
+  umem_free(debug, first);
+  umem_free(debug, adr);
+  poke(place, adr + 12, 0);
+  poke(place, adr + 99, 1);
+  assert_int_equal(umem_trim(debug, 0), umemIndexError);
+  snprintf(words, sizeof words,
+           "umem_trim: a wrong write to byte 12 of the freed block of 100 "
+           "bytes at 0x%jx: 0x00 instead of 0xdd, 2 bytes in all",
+           (uintmax_t)adr);
+  expect_failure(debug, umemIndexError, words);
+  umemDebugFault fault = first_fault(debug);
+  assert_int_equal(fault.kind, umemDebugWriteAfterFree);
+  assert_true(fault.adr == adr && fault.offset == 12 && fault.wrong == 2 && fault.freed);
+  assert_ok(umem_trim(debug, 0)); /* it was reported */
+  assert_int_equal(figures_of(debug).kept_blocks, 0);
 }
 
 /* More than is copied at once, several times over; to the first byte and the last. */
-TEST(nothing_is_too_long_to_be_looked_at) {
+EACH_PLACE(nothing_is_too_long_to_be_looked_at) {
   enum { nbytes = 1000000 };
   size_t const at[] = {0, 1, 262111, 262112, 262143, 262144, 600000, nbytes - 1};
-  Place place;
-  FOR_EACH_PLACE(place, NULL) {
-    uintptr_t adr[8];
-    for (size_t i = 0; i < 8; i++) adr[i] = umem_alloc(&place.debug, nbytes);
-    for (size_t i = 0; i < 8; i++) umem_free(&place.debug, adr[i]);
-    for (size_t i = 0; i < 8; i++) {
-      char words[100];
-      poke(&place, adr[i] + at[i], 1);
-      assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-      snprintf(words, sizeof words,
-               "byte %zu of the freed block of 1000000 bytes at 0x%jx: ", at[i], (uintmax_t)adr[i]);
-      expect_failure(&place.debug, umemIndexError, words);
-    }
+  uintptr_t adr[8];
+  for (size_t i = 0; i < 8; i++) adr[i] = umem_alloc(debug, nbytes);
+  for (size_t i = 0; i < 8; i++) umem_free(debug, adr[i]);
+  for (size_t i = 0; i < 8; i++) {
+    char words[100];
+    poke(place, adr[i] + at[i], 1);
+    assert_int_equal(umemDebug_check(debug), umemIndexError);
+    snprintf(words, sizeof words, "byte %zu of the freed block of 1000000 bytes at 0x%jx: ", at[i],
+             (uintmax_t)adr[i]);
+    expect_failure(debug, umemIndexError, words);
   }
 }
 
-TEST(a_check_finds_them_where_they_are) {
+EACH_PLACE(a_check_finds_them_where_they_are) {
   enum { count = 200 }; /* several batches */
-  Place place;
-  FOR_EACH_PLACE(place, NULL) {
-    uintptr_t adr[count];
-    for (size_t i = 0; i < count; i++) adr[i] = umem_alloc(&place.debug, 10 + i);
-    for (size_t i = 0; i < count; i += 2) umem_free(&place.debug, adr[i]);
-    assert_ok(umemDebug_check(&place.debug));
-    poke(&place, adr[151] + 161, 5);
-    expect_status(&place.debug, umemDebug_check(&place.debug), umemIndexError,
-                  "umemDebug_check: a wrong write to byte 161 of the");
-    poke(&place, adr[50] + 2, 5);
-    poke(&place, adr[3] - 2, 5);
-    assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "byte 2 of the freed block of 60 bytes");
-    assert_ok(umemDebug_check(&place.debug)); /* each is reported once */
-    poke(&place, adr[50] + 1, 5);
-    poke(&place, adr[3] - 1, 5);
-    assert_ok(umemDebug_check(&place.debug));
-    poke(&place, adr[50] - 1, 5); /* around is not inside */
-    assert_int_equal(umemDebug_check(&place.debug), umemIndexError);
-    expect_failure(&place.debug, umemIndexError, "byte -1 of the freed block of 60 bytes");
-    umemDebugFigures figures = figures_of(&place.debug);
-    assert_true(figures.faults == 4 && figures.live_blocks == count / 2);
-    assert_int_equal(figures.kept_blocks, count / 2);
-    for (size_t i = 1; i < count; i += 2) umem_free(&place.debug, adr[i]);
-  }
+  uintptr_t adr[count];
+  for (size_t i = 0; i < count; i++) adr[i] = umem_alloc(debug, 10 + i);
+  for (size_t i = 0; i < count; i += 2) umem_free(debug, adr[i]);
+  assert_ok(umemDebug_check(debug));
+  poke(place, adr[151] + 161, 5);
+  expect_status(debug, umemDebug_check(debug), umemIndexError,
+                "umemDebug_check: a wrong write to byte 161 of the");
+  poke(place, adr[50] + 2, 5);
+  poke(place, adr[3] - 2, 5);
+  assert_int_equal(umemDebug_check(debug), umemIndexError);
+  expect_failure(debug, umemIndexError, "byte 2 of the freed block of 60 bytes");
+  assert_ok(umemDebug_check(debug)); /* each is reported once */
+  poke(place, adr[50] + 1, 5);
+  poke(place, adr[3] - 1, 5);
+  assert_ok(umemDebug_check(debug));
+  poke(place, adr[50] - 1, 5); /* around is not inside */
+  assert_int_equal(umemDebug_check(debug), umemIndexError);
+  expect_failure(debug, umemIndexError, "byte -1 of the freed block of 60 bytes");
+  umemDebugFigures figures = figures_of(debug);
+  assert_true(figures.faults == 4 && figures.live_blocks == count / 2);
+  assert_int_equal(figures.kept_blocks, count / 2);
+  for (size_t i = 1; i < count; i += 2) umem_free(debug, adr[i]);
 }
 
 TEST(the_end_finds_what_is_left) {

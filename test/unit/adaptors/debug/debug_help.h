@@ -68,6 +68,25 @@ static inline umemDebugOptions few(size_t blocks, size_t bytes) {
   return options;
 }
 
+static inline umemDebugOptions with_frames(unsigned frames) {
+  umemDebugOptions options = UMEM_DEBUG_OPTIONS_INIT;
+  options.frames = frames;
+  return options;
+}
+
+/* A test of a umemDebug over each place: EACH_PLACE(name) { ... } has place and debug, which is
+ * &place->debug. */
+#define EACH_PLACE(name) EACH_PLACE_TEST(name, NULL)
+#define EACH_PLACE_WITH(name, options) EACH_PLACE_TEST(name, (umemDebugOptions[]){options})
+#define EACH_PLACE_TEST(name, options)                                                             \
+  static void name##_on(Place *place, umemDebug *debug);                                           \
+  TEST(name) {                                                                                     \
+    Place place;                                                                                   \
+    FOR_EACH_PLACE(place, options) name##_on(&place, &place.debug);                                \
+  }                                                                                                \
+  static void name##_on(Place *place __attribute__((unused)),                                      \
+                        umemDebug *debug __attribute__((unused)))
+
 /* ---- memory, past the adaptor ---- */
 
 static inline void poke(Place *place, uintptr_t adr, unsigned char byte) {

@@ -54,20 +54,16 @@ TEST(the_oldest_go_first) {
   }
 }
 
-TEST(none_waits_when_none_may) {
-  umemDebugOptions options = few(0, 0);
-  Place place;
-  FOR_EACH_PLACE(place, &options) {
-    uintptr_t adr = umem_alloc(&place.debug, 100), other = umem_alloc(&place.debug, 100);
-    poke(&place, adr + 100, 1);
-    umem_free(&place.debug, adr); /* looked at at once, everywhere */
-    expect_failure(&place.debug, umemIndexError, "byte 100 of the block of 100 bytes");
-    assert_int_equal(figures_of(&place.debug).live_blocks, 2);
-    umem_free(&place.debug, adr);
-    umem_free(&place.debug, other);
-    assert_int_equal(figures_of(&place.debug).kept_blocks, 0);
-    if (place.row->records) assert_int_equal(place.row->records(place.upstream).blocks, 0);
-  }
+EACH_PLACE_WITH(none_waits_when_none_may, few(0, 0)) {
+  uintptr_t adr = umem_alloc(debug, 100), other = umem_alloc(debug, 100);
+  poke(place, adr + 100, 1);
+  umem_free(debug, adr); /* looked at at once, everywhere */
+  expect_failure(debug, umemIndexError, "byte 100 of the block of 100 bytes");
+  assert_int_equal(figures_of(debug).live_blocks, 2);
+  umem_free(debug, adr);
+  umem_free(debug, other);
+  assert_int_equal(figures_of(debug).kept_blocks, 0);
+  if (place->row->records) assert_int_equal(place->row->records(place->upstream).blocks, 0);
 }
 
 /* ---- memory is out ---- */

@@ -158,12 +158,7 @@ LOG_TEST(a_copy_is_one_record_with_both_sides) {
   assert_ok(umem_copy_from(&two, b, &fake, elsewhere, 16));
   size_t const extents[] = {3, 4};
   ptrdiff_t const strides[] = {20, 4};
-  umemLayout const layout = {.size = sizeof layout,
-                             .item_size = 2,
-                             .rank = 2,
-                             .extents = extents,
-                             .src_strides = strides,
-                             .dst_strides = strides};
+  umemLayout const layout = {sizeof layout, 2, 2, extents, strides, strides};
   assert_ok(umem_copy_strided(&two, b, &one, a, &layout));
   umem_free(&one, a);
   umem_free(&two, b);

@@ -3,17 +3,15 @@
 #include "base/thread.h"
 #include "log_help.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
+#include "child.h"
+#include "descriptors.h"
 #include "wrap.h"
 
 /* Which call fails next, once, and how. */
@@ -127,15 +125,6 @@ FAILS(munmapCall, int, munmap, (void *at, size_t length), (at, length))
 FAILS(clockCall, int, clock_gettime, (clockid_t clock, struct timespec *t), (clock, t))
 WRAP(fails(callocCall), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 
-static int open_files(void) {
-  DIR *folder = opendir("/proc/self/fd");
-  assert_non_null(folder);
-  int count = 0;
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
-}
-
 /* What is where the log is to be. */
 enum { nothing = 0, empty = 1 };
 static char before[1 << 18];
@@ -201,7 +190,7 @@ static void refuse(size_t i, uint64_t bytes) {
   umemLog log;
   bool is_new = bytes == nothing;
   prepare(bytes);
-  int files = open_files();
+  int files = open_descriptors();
   options.max_bytes = 1 << 16;
   with = refusals[i].error;
   failing = refusals[i].call;
@@ -209,7 +198,7 @@ static void refuse(size_t i, uint64_t bytes) {
   assert_int_equal(failing, none);
   if (refusals[i].type) {
     expect_failure(&log, refusals[i].type, refusals[i].text);
-    assert_int_equal(open_files(), files);
+    assert_int_equal(open_descriptors(), files);
     if (is_new) assert_int_equal(access(path, F_OK), -1); /* no empty file is left behind */
     if (!is_new) assert_true(is_as_before());
   }
@@ -217,7 +206,7 @@ static void refuse(size_t i, uint64_t bytes) {
   open_small(&log, &host); /* the next one works, as if nothing had been */
   umem_free(&log, umem_alloc(&log, 10));
   end(&log);
-  assert_int_equal(open_files(), files);
+  assert_int_equal(open_descriptors(), files);
   read_back();
   assert_int_equal(trace.count, 2);
 }
@@ -252,20 +241,18 @@ LOG_TEST(interrupted_calls_are_made_again) {
 
 /* ---- killed ---- */
 
+static void begin_in_child(void *call) {
+  umemLog log;
+  calls = 0;
+  last_call = *(int *)call;
+  EXPECT(umemLog_ctor(&log, &host, &options) == umemOK);
+}
+
 /* Whether a child is killed at this call of the constructor. */
 static bool dies_at(int call) {
-  int how;
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    umemLog log;
-    calls = 0;
-    last_call = call;
-    _exit(umemLog_ctor(&log, &host, &options) != umemOK);
-  }
-  assert_int_equal(waitpid(child, &how, 0), child);
-  assert_true(WIFSIGNALED(how) || (WIFEXITED(how) && !WEXITSTATUS(how)));
-  return WIFSIGNALED(how);
+  int status = child_wait(child_start(begin_in_child, &call));
+  assert_true(status == -SIGKILL || status == 0);
+  return status != 0;
 }
 
 /* What a child that was killed has left: the log as it was, or a new one. Whether it is the

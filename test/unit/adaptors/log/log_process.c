@@ -3,24 +3,10 @@
 
 #include "settings.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-/* In a child: ends it with a status that fails the test. */
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) _exit(__LINE__ % 200 + 10);                                                  \
-  } while (0)
-
-static void expect_exit(pid_t child, int status) {
-  int how;
-  assert_int_equal(waitpid(child, &how, 0), child);
-  assert_true(WIFEXITED(how));
-  if (WEXITSTATUS(how) != status) fail_msg("the child ended with %d", WEXITSTATUS(how));
-}
+#include "child.h"
 
 static umemLog shared;
 
@@ -30,19 +16,34 @@ static void *never_end(void *number) {
   size_t size = ((size_t)number + 1) << 16;
   for (;;) {
     uintptr_t adr = umem_alloc(&shared, size);
-    CHECK(adr && !umem_set(&shared, adr, 7, 100));
+    EXPECT(adr && !umem_set(&shared, adr, 7, 100));
     umem_free(&shared, adr);
   }
   return NULL;
 }
 
-static void run_until_killed(int reported) {
+static int reported[2]; /* a pipe: a child writes to it when it is ready to be killed */
+
+/* Kills a child that runs work so many microseconds after it is ready. */
+static pid_t start_and_kill(void (*run)(void *), int microseconds) {
+  char byte;
+  assert_int_equal(pipe(reported), 0);
+  pid_t child = child_start(run, NULL);
+  assert_int_equal(read(reported[0], &byte, 1), 1);
+  usleep((useconds_t)microseconds);
+  child_kill(child);
+  close(reported[0]), close(reported[1]);
+  return child;
+}
+
+static void run_until_killed(void *unused) {
+  (void)unused;
   pthread_t thread;
-  CHECK(!umemLog_ctor(&shared, &host, &options));
-  for (uintptr_t i = 1; i <= 1000; i++) CHECK(umem_alloc(&shared, i));
-  CHECK(write(reported, "x", 1) == 1);
+  EXPECT(!umemLog_ctor(&shared, &host, &options));
+  for (uintptr_t i = 1; i <= 1000; i++) EXPECT(umem_alloc(&shared, i));
+  EXPECT(write(reported[1], "x", 1) == 1);
   for (uintptr_t i = 0; i < worker_count; i++)
-    CHECK(!pthread_create(&thread, NULL, never_end, (void *)i));
+    EXPECT(!pthread_create(&thread, NULL, never_end, (void *)i));
   for (;;) pause();
 }
 
@@ -50,18 +51,7 @@ static void run_until_killed(int reported) {
  * not. */
 LOG_TEST(nothing_is_lost_when_killed) {
   for (int round = 0; round < 10; round++) {
-    int reported[2], how;
-    char byte;
-    assert_int_equal(pipe(reported), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) run_until_killed(reported[1]);
-    assert_int_equal(read(reported[0], &byte, 1), 1);
-    usleep((useconds_t)(300 * round));
-    assert_int_equal(kill(child, SIGKILL), 0);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFSIGNALED(how));
-    close(reported[0]), close(reported[1]);
+    pid_t child = start_and_kill(run_until_killed, 300 * round);
     read_back();
     assert_int_equal(trace.header.ended, 0);
     assert_int_equal(trace.header.process, child);
@@ -89,24 +79,21 @@ static uintptr_t any_address(umemVirtual *ctx, size_t nbytes) {
   return 4096;
 }
 
+static void copy_and_die(void *unused) {
+  (void)unused;
+  static struct umemVtbl const methods = {.alloc = any_address, .copy_from = die_in_copy};
+  umemVirtual deadly;
+  char bytes[50] = "";
+  umemVirtual_ctor(&deadly, &host);
+  deadly.vptr = &methods;
+  EXPECT(!umemLog_ctor(&shared, &deadly, &options));
+  EXPECT(umem_alloc(&shared, 100));
+  umem_copy_from(&shared, 4100, &host, (uintptr_t)bytes, sizeof bytes);
+}
+
 /* The copy that a program dies in has its record. */
 LOG_TEST(the_last_copy_is_there) {
-  static struct umemVtbl const methods = {.alloc = any_address, .copy_from = die_in_copy};
-  int how;
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    umemVirtual deadly;
-    char bytes[50] = "";
-    umemVirtual_ctor(&deadly, &host);
-    deadly.vptr = &methods;
-    CHECK(!umemLog_ctor(&shared, &deadly, &options));
-    CHECK(umem_alloc(&shared, 100));
-    umem_copy_from(&shared, 4100, &host, (uintptr_t)bytes, sizeof bytes);
-    _exit(1);
-  }
-  assert_int_equal(waitpid(child, &how, 0), child);
-  assert_true(WIFSIGNALED(how));
+  assert_int_equal(child_wait(child_start(copy_and_die, NULL)), -SIGKILL);
   read_back();
   assert_int_equal(trace.count, 2);
   assert_int_equal(trace.records[1].kind, umemLogCopy);
@@ -115,28 +102,43 @@ LOG_TEST(the_last_copy_is_there) {
   assert_true(trace.records[1].other_adr == 4100);
 }
 
+static void begin_until_killed(void *unused) {
+  (void)unused;
+  EXPECT(write(reported[1], "x", 1) == 1);
+  EXPECT(!umemLog_ctor(&shared, &host, &options));
+  for (;;) pause();
+}
+
 /* Wherever the constructor is when it happens, the next one opens the file. */
 LOG_TEST(it_begins_again_after_a_kill) {
   for (int round = 0; round < 40; round++) {
-    int reported[2], how;
-    char byte;
-    assert_int_equal(pipe(reported), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-      CHECK(write(reported[1], "x", 1) == 1);
-      CHECK(!umemLog_ctor(&shared, &host, &options));
-      for (;;) pause();
-    }
-    assert_int_equal(read(reported[0], &byte, 1), 1);
-    usleep((useconds_t)(250 * round));
-    assert_int_equal(kill(child, SIGKILL), 0);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    close(reported[0]), close(reported[1]);
+    start_and_kill(begin_until_killed, 250 * round);
     assert_ok(umemLog_ctor(&shared, &host, &options));
     end(&shared);
     unlink(path);
   }
+}
+
+static void use_in_child(void *unused) {
+  (void)unused;
+  char other[BACKEND_PATH_SIZE];
+  umemLog own;
+  uintptr_t adr = umem_realloc(&shared, umem_calloc(&shared, 1, 20), 20, 200);
+  EXPECT(adr && !umem_set(&shared, adr, 1, 20) && !umem_copy_to(&shared, adr, &host, adr + 50, 9));
+  umem_free(&shared, adr);
+  EXPECT(umemLog_ctor(&own, &host, &options) == umemIOError);
+  EXPECT(strstr(umem_get_message(&own), "another process is writing the log"));
+  EXPECT(backend_temp_file(other));
+  options.filename = other;
+  EXPECT(!umemLog_ctor(&own, &host, &options));
+  umem_free(&own, umem_alloc(&own, 30));
+  umem_dtor(&own);
+  EXPECT(trace_read(&trace, other) && trace.count == 2);
+  EXPECT(trace.records[0].thread == (uint32_t)getpid());
+  trace_close(&trace);
+  unlink(other);
+  umem_dtor(&shared);
+  EXPECT(umem_is_ok(&shared));
 }
 
 /* ---- children of fork ---- */
@@ -144,29 +146,7 @@ LOG_TEST(it_begins_again_after_a_kill) {
 LOG_TEST(a_child_writes_nothing) {
   assert_ok(umemLog_ctor(&shared, &host, &options));
   uintptr_t mine = umem_alloc(&shared, 10);
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    char other[BACKEND_PATH_SIZE];
-    umemLog own;
-    uintptr_t adr = umem_realloc(&shared, umem_calloc(&shared, 1, 20), 20, 200);
-    CHECK(adr && !umem_set(&shared, adr, 1, 20) && !umem_copy_to(&shared, adr, &host, adr + 50, 9));
-    umem_free(&shared, adr);
-    CHECK(umemLog_ctor(&own, &host, &options) == umemIOError);
-    CHECK(strstr(umem_get_message(&own), "another process is writing the log"));
-    CHECK(backend_temp_file(other));
-    options.filename = other;
-    CHECK(!umemLog_ctor(&own, &host, &options));
-    umem_free(&own, umem_alloc(&own, 30));
-    umem_dtor(&own);
-    CHECK(trace_read(&trace, other) && trace.count == 2);
-    CHECK(trace.records[0].thread == (uint32_t)getpid());
-    trace_close(&trace);
-    unlink(other);
-    umem_dtor(&shared);
-    _exit(umem_is_ok(&shared) ? 0 : 1);
-  }
-  expect_exit(child, 0);
+  assert_true(child_run(use_in_child, NULL));
   umem_free(&shared, mine);
   read_back();
   assert_int_equal(trace.count, 2);
@@ -175,21 +155,21 @@ LOG_TEST(a_child_writes_nothing) {
   end(&shared);
 }
 
+static void log_in_child(void *unused) {
+  (void)unused;
+  umemLog own;
+  EXPECT(!umemLog_ctor(&own, &host, &options));
+  umem_free(&own, umem_alloc(&own, 30));
+  umem_dtor(&own);
+}
+
 /* Processes that have the same options, as by UMEM_DEFAULT, write at the same time. */
 LOG_TEST(each_process_has_a_log_of_its_own) {
   char other[BACKEND_PATH_SIZE + 16];
   options.each_process = 1;
   assert_ok(umemLog_ctor(&shared, &host, &options));
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    umemLog own;
-    CHECK(!umemLog_ctor(&own, &host, &options));
-    umem_free(&own, umem_alloc(&own, 30));
-    umem_dtor(&own);
-    _exit(0);
-  }
-  expect_exit(child, 0);
+  pid_t child = child_start(log_in_child, NULL);
+  assert_int_equal(child_wait(child), 0);
   snprintf(other, sizeof other, "%s.%ld", path, (long)child);
   assert_true(trace_read(&trace, other));
   assert_int_equal(trace.count, 2);
@@ -209,45 +189,44 @@ LOG_TEST(each_process_has_a_log_of_its_own) {
   assert_non_null(strstr(umem_get_message(&shared), "too long"));
 }
 
+static void wait_for_the_end(void *ends) {
+  char byte;
+  close(((int *)ends)[1]);
+  EXPECT(read(((int *)ends)[0], &byte, 1) == 0);
+}
+
 /* A child that goes on with the descriptor does not keep the parent from beginning anew. */
 LOG_TEST(a_child_holds_no_lock) {
   int wait_for[2];
-  char byte;
   assert_int_equal(pipe(wait_for), 0);
   assert_ok(umemLog_ctor(&shared, &host, &options));
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    close(wait_for[1]);
-    _exit(read(wait_for[0], &byte, 1) == 0 ? 0 : 1);
-  }
+  pid_t child = child_start(wait_for_the_end, wait_for);
   end(&shared);
   assert_ok(umemLog_ctor(&shared, &host, &options));
   end(&shared);
   close(wait_for[0]), close(wait_for[1]);
-  expect_exit(child, 0);
+  assert_int_equal(child_wait(child), 0);
+}
+
+static void begin_below_the_limit(void *unused) {
+  (void)unused;
+  struct rlimit const limit = {100000, 100000};
+  EXPECT(!setrlimit(RLIMIT_FSIZE, &limit));
+  EXPECT(umemLog_ctor(&shared, &host, &options) == umemMemoryError);
+  EXPECT(strstr(umem_get_message(&shared), "RLIMIT_FSIZE"));
+  EXPECT(!unlink(path) && umemLog_ctor(&shared, &host, &options) == umemMemoryError);
+  EXPECT(access(path, F_OK) != 0); /* a new one is not left behind */
+  options.max_bytes = 100000;      /* a smaller one goes */
+  EXPECT(!umemLog_ctor(&shared, &host, &options));
+  for (int i = 0; i < 2000; i++) umem_free(&shared, umem_alloc(&shared, 1));
+  umem_dtor(&shared);
 }
 
 /* ---- the disk ---- */
 
 LOG_TEST(the_limit_of_file_size_is_a_status) {
   struct stat about;
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    struct rlimit const limit = {100000, 100000};
-    CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
-    CHECK(umemLog_ctor(&shared, &host, &options) == umemMemoryError);
-    CHECK(strstr(umem_get_message(&shared), "RLIMIT_FSIZE"));
-    CHECK(!unlink(path) && umemLog_ctor(&shared, &host, &options) == umemMemoryError);
-    CHECK(access(path, F_OK) != 0); /* a new one is not left behind */
-    options.max_bytes = 100000;     /* a smaller one goes */
-    CHECK(!umemLog_ctor(&shared, &host, &options));
-    for (int i = 0; i < 2000; i++) umem_free(&shared, umem_alloc(&shared, 1));
-    umem_dtor(&shared);
-    _exit(0);
-  }
-  expect_exit(child, 0);
+  assert_true(child_run(begin_below_the_limit, NULL));
   assert_int_equal(stat(path, &about), 0);
   assert_true(about.st_size <= 100000);
   read_back();

@@ -6,8 +6,7 @@
 
 static umemLog one;
 
-static void the_oldest_are_overwritten(void **state) {
-  (void)state;
+LOG_TEST(the_oldest_are_overwritten) {
   struct stat about;
   enum { allocations = 500 };
   open_small(&one, &host);
@@ -24,6 +23,31 @@ static void the_oldest_are_overwritten(void **state) {
     assert_int_equal(trace.records[i].number, trace.overwritten + i + 1);
     assert_int_equal(trace.records[i].size, i % 2 ? 0 : (trace.overwritten + i) / 2 + 1);
   }
+}
+
+/* A record that is older than the ring, or whose slot is being written, is
+ * dropped. Here the process has one thread. */
+LOG_TEST(late_records_are_dropped) {
+  umemLogFile *file = umemLogFile_open(&host.super, path, 1 << 16, true);
+  assert_non_null(file);
+  umemLogRecord old = {.kind = umemLogSet, .size = 1}, record = {.kind = umemLogSet, .size = 2};
+  umemLogFile_put(file, &umem_thread, &old);
+  assert_int_equal(old.number, 1);
+  for (int i = 0; i < 255; i++) umemLogFile_put(file, &umem_thread, &record);
+  file->ring[0].words[0] = UMEM_LOG_BUSY;
+  file->ring[1].words[0] = 1000;
+  for (int i = 0; i < 3; i++) umemLogFile_put(file, &umem_thread, &record);
+  assert_true(file->ring[0].words[0] == UMEM_LOG_BUSY && file->ring[0].words[3] == 1);
+  assert_int_equal(file->ring[1].words[0], 1000);
+  assert_int_equal(file->ring[2].words[0], 259);
+  file->ring[0].words[0] = 257;
+  old.size = 3;
+  umemLogFile_amend(file, &old);
+  assert_int_equal(file->ring[0].words[3], 1);
+  record.size = 4;
+  umemLogFile_amend(file, &record);
+  assert_int_equal(file->ring[2].words[3], 4);
+  umemLogFile_close(file, false);
 }
 
 enum { rounds = 5000 };
@@ -60,8 +84,7 @@ static bool see(void *user, TraceStep const *step) {
   return true;
 }
 
-static void threads_write_together(void **state) {
-  (void)state;
+LOG_TEST(threads_write_together) {
   Seen seen = {.live = 0};
   assert_ok(umemLog_ctor(&one, &host, &options));
   in_threads(work);
@@ -96,8 +119,7 @@ static void *take_turns(void *number) {
 }
 
 /* In the order of the records no address has two blocks. */
-static void a_free_stands_before_what_follows_it(void **state) {
-  (void)state;
+LOG_TEST(a_free_stands_before_what_follows_it) {
   static struct umemVtbl const methods = {.alloc = take_only, .free = give_only};
   umemVirtual single;
   umemVirtual_ctor(&single, &host);
@@ -114,8 +136,7 @@ static void a_free_stands_before_what_follows_it(void **state) {
 }
 
 /* Many threads go round a small ring at once: all records that remain are complete. */
-static void threads_overwrite_each_other(void **state) {
-  (void)state;
+LOG_TEST(threads_overwrite_each_other) {
   open_small(&one, &host);
   in_threads(work);
   end(&one);
@@ -131,30 +152,7 @@ static void threads_overwrite_each_other(void **state) {
   }
 }
 
-/* A record that is older than the ring, or whose slot is being written, is dropped. */
-static void late_records_are_dropped(void **state) {
-  (void)state;
-  umemLogFile *file = umemLogFile_open(&host.super, path, 1 << 16, true);
-  assert_non_null(file);
-  umemLogRecord old = {.kind = umemLogSet, .size = 1}, record = {.kind = umemLogSet, .size = 2};
-  umemLogFile_put(file, &umem_thread, &old);
-  assert_int_equal(old.number, 1);
-  for (int i = 0; i < 255; i++) umemLogFile_put(file, &umem_thread, &record);
-  file->ring[0].words[0] = UMEM_LOG_BUSY;
-  file->ring[1].words[0] = 1000;
-  for (int i = 0; i < 3; i++) umemLogFile_put(file, &umem_thread, &record);
-  assert_true(file->ring[0].words[0] == UMEM_LOG_BUSY && file->ring[0].words[3] == 1);
-  assert_int_equal(file->ring[1].words[0], 1000);
-  assert_int_equal(file->ring[2].words[0], 259);
-  file->ring[0].words[0] = 257;
-  old.size = 3;
-  umemLogFile_amend(file, &old);
-  assert_int_equal(file->ring[0].words[3], 1);
-  record.size = 4;
-  umemLogFile_amend(file, &record);
-  assert_int_equal(file->ring[2].words[3], 4);
-  umemLogFile_close(file, false);
-}
+TEST_CASE_AGAIN(late_records_are_dropped, after_threads, set_up_log, tear_down_log, NULL)
 
 static void *read_all_the_time(void *over) {
   Trace live;
@@ -173,8 +171,7 @@ static void *read_all_the_time(void *over) {
 }
 
 /* All records that are read of a log that is being written are complete. */
-static void a_log_can_be_read_while_it_is_written(void **state) {
-  (void)state;
+LOG_TEST(a_log_can_be_read_while_it_is_written) {
   pthread_t reader;
   bool over = false;
   open_small(&one, &host);
@@ -206,8 +203,7 @@ static void *read_one_of_many(void *over) {
 }
 
 /* Each is of another size, and its blocks are. */
-static void a_log_can_be_read_while_others_are_begun(void **state) {
-  (void)state;
+LOG_TEST(a_log_can_be_read_while_others_are_begun) {
   pthread_t reader;
   bool over = false;
   void *whole;
@@ -228,20 +224,4 @@ static void a_log_can_be_read_while_others_are_begun(void **state) {
   assert_true((size_t)whole > 10);
 }
 
-int main(void) {
-  static struct CMUnitTest const tests[] = {
-      cmocka_unit_test_setup_teardown(the_oldest_are_overwritten, set_up_log, tear_down_log),
-      cmocka_unit_test_setup_teardown(late_records_are_dropped, set_up_log,
-                                      tear_down_log), /* while the process has one thread */
-      cmocka_unit_test_setup_teardown(threads_write_together, set_up_log, tear_down_log),
-      cmocka_unit_test_setup_teardown(a_free_stands_before_what_follows_it, set_up_log,
-                                      tear_down_log),
-      cmocka_unit_test_setup_teardown(threads_overwrite_each_other, set_up_log, tear_down_log),
-      cmocka_unit_test_setup_teardown(late_records_are_dropped, set_up_log, tear_down_log),
-      cmocka_unit_test_setup_teardown(a_log_can_be_read_while_it_is_written, set_up_log,
-                                      tear_down_log),
-      cmocka_unit_test_setup_teardown(a_log_can_be_read_while_others_are_begun, set_up_log,
-                                      tear_down_log),
-  };
-  return cmocka_run_group_tests_name("The ring of a log", tests, NULL, NULL);
-}
+int main(void) { return run_cases(NULL, NULL); }
