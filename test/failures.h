@@ -6,6 +6,7 @@
 #include <umem.h>
 
 #include "cases.h"
+#include "several.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 

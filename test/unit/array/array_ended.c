@@ -21,9 +21,7 @@ static umemArray *ended_array(int which) {
           ? umemArray_borrow(&other, (uintptr_t)memory, umemDouble, SHAPE(length), NULL, &status)
           : umemArray_zeros(contexts[which], umemDouble, SHAPE(length), NULL, &status);
   assert_ok(status);
-  umem_dtor(&file);
-  umem_dtor(&pool);
-  umem_dtor(&other);
+  DESTRUCT(&file, &pool, &other);
   return array;
 }
 

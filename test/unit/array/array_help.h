@@ -8,6 +8,7 @@
 #include <umem.h>
 
 #include "fake/doubles.h"
+#include "several.h"
 #include "workers.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
@@ -52,8 +53,7 @@ static inline bool can(void const *ctx, unsigned capabilities) {
 /* ---- failures ---- */
 
 static inline void forget_failure(void) {
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
   status = umemOK;
 }
 

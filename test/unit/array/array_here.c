@@ -36,8 +36,7 @@ static int open_bare(void **state) {
   return umemLimit_ctor(&limit, &bare, 1 << 30) != umemOK;
 }
 static int close_bare(void **state) {
-  umem_dtor(&limit);
-  umem_dtor(&bare);
+  DESTRUCT(&limit, &bare);
   return tear_down(state);
 }
 
@@ -188,8 +187,7 @@ static umemStatusType move_columns(int dst, int src, int count, int step) {
   umemArray *to = umemArray_slice(ints, 1, dst, count, step, &status);
   umemStatusType moved = umemOK;
   umemArray_convert(to, from, 0, 0, (int64_t)rows * count, &moved);
-  umem_thread_clear();
-  umem_clear_status(&bare);
+  FORGET(&bare);
   int32_t const *x = (int32_t const *)umemArray_address(ints);
   for (int i = 0; i < rows && moved == umemOK; i++)
     for (int j = 0; j < count; j++)

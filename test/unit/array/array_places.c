@@ -173,9 +173,7 @@ TEST(copies_on_a_queue_are_ordered) {
   umem_clear_status(&queue);
   FAILS(umemArray_copy_contents_on(NULL, back, to, 0, 0, 8, &status), umemValueError, "");
   RELEASE(back, to, from);
-  umem_dtor(&queue);
-  umem_dtor(&second);
-  umem_dtor(&device);
+  DESTRUCT(&queue, &second, &device);
 }
 
 TEST(copies_on_a_stream_are_ordered) {
@@ -190,8 +188,7 @@ TEST(copies_on_a_stream_are_ordered) {
   int32_t const *found = umemArray_host_pointer(to, false, &status);
   assert_memory_equal(found, ((int32_t[]){0, 5, 5, 5, 5, 5, 5, 5}), 32);
   RELEASE(to, from);
-  umem_dtor(&queue);
-  umem_dtor(&device);
+  DESTRUCT(&queue, &device);
 }
 
 /* ---- files ---- */

@@ -84,9 +84,7 @@ GPU_TEST(devices_have_codes_and_numbers) {
     umem_thread_clear();
     umemArray_release(a);
   }
-  umem_dtor(&managed);
-  umem_dtor(&gpu);
-  umem_dtor(&pinned);
+  DESTRUCT(&managed, &gpu, &pinned);
 }
 
 /* Which context a tensor of which device becomes an array of. */
@@ -121,10 +119,7 @@ GPU_TEST(imports_need_a_context_of_the_device) {
       umem_clear_status(contexts[k]);
       umemArray_release(array);
     }
-  umem_dtor(&managed);
-  umem_dtor(&second);
-  umem_dtor(&first);
-  umem_dtor(&pinned);
+  DESTRUCT(&managed, &second, &first, &pinned);
 }
 
 /* ---- streams ---- */
@@ -264,8 +259,7 @@ GPU_TEST(the_consumers_stream_waits_and_the_host_does_not) {
   enter(0);
   assert_int_equal(rt->stream_destroy(blocking), 0);
   leave(0);
-  umem_dtor(&other);
-  umem_dtor(&own);
+  DESTRUCT(&other, &own);
   close_producers(&all);
 }
 
@@ -284,8 +278,7 @@ static int open_queues(void **state) {
 }
 
 static int close_queues(void **state) {
-  umem_dtor(&own);
-  umem_dtor(&queue);
+  DESTRUCT(&own, &queue);
   return leave_double(state);
 }
 
@@ -422,8 +415,7 @@ STREAM_TEST(failing_calls_leave_nothing) {
       assert_true((status == umemOK) == (umem_thread_status() == umemOK));
       if (tensor) end(tensor);
       status = umemOK;
-      umem_thread_clear();
-      umem_clear_status(&queue);
+      FORGET(&queue);
       umemArray_release(a);
     }
     assert_true(nth > 5);

@@ -102,11 +102,7 @@ TEST(those_that_no_name_makes_are_found) {
   assert_ptr_equal(umem_find_layer(&view, "pool-on"), &view);
   expect_missing(&view, "pool", /* it stands on its queue */
                  "umem_find_layer: there is no \"pool\" in this stack: PoolOn, Host");
-  umem_dtor(&binning);
-  umem_dtor(&view);
-  umem_dtor(&pool);
-  umem_dtor(&retry);
-  umem_dtor(&host);
+  DESTRUCT(&binning, &view, &pool, &retry, &host);
 }
 
 TEST(unknown_kinds_are_refused) {

@@ -62,8 +62,7 @@ TEST(inner_layers_can_be_asked) {
   assert_null(umem_get_upstream(host));
   assert_int_equal(umem_thread_status(), umemOK);
   assert_int_equal(umemStats_get((umemStats *)pool, &figures), umemTypeError); /* not this layer */
-  umem_clear_status(pool);
-  umem_thread_clear();
+  FORGET(pool);
   assert_ok(umem_close(pool));
 }
 
@@ -75,8 +74,7 @@ TEST(options_reach_the_constructors) {
   assert_int_equal(umemLimit_used(limit), 1024);
   assert_true(umem_alloc(limit, 1) == 0);
   umem_free(limit, adr);
-  umem_clear_status(limit);
-  umem_thread_clear();
+  FORGET(limit);
   assert_ok(umem_close(limit));
 
   umemPool *pool = umem_open("pool+host:?initial=64K&max=1M&growth=128K");

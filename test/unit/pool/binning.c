@@ -115,8 +115,7 @@ BINS_TEST(wrong_frees_are_refused) {
     umem_aligned_free(&ctx, wrong[i]);
     expect_failure(&ctx, umemValueError, "umem_aligned_free: ");
   }
-  umem_free(&ctx, one);
-  umem_free(&ctx, large);
+  FREE(&ctx, one, large);
   umem_free(&ctx, one);
   expect_failure(&ctx, umemValueError, "is not a live block");
   umem_free(&ctx, large);
@@ -304,8 +303,7 @@ BINS_TEST(copies_pass_through_the_upstream) {
   assert_ok(umem_copy_to(&fake, large + 64, &host, (uintptr_t)found, 64));
   assert_memory_equal(found, bytes, 64);
   assert_true(umem_is_same_device(&ctx, &fake));
-  umem_free(&ctx, one);
-  umem_free(&ctx, large);
+  FREE(&ctx, one, large);
 }
 
 /* ---- against a naive model, by many threads ---- */

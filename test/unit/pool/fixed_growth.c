@@ -152,8 +152,7 @@ FIXED_TEST(others_wait_for_the_chunk) {
     assert_true(mine && theirs && mine != theirs);
     assert_int_equal(calls, 1);
     assert_int_equal(child_status, 0);
-    umem_free(&fixed, mine);
-    umem_free(&fixed, theirs);
+    FREE(&fixed, mine, theirs);
     take_down();
   }
   pthread_barrier_destroy(&barrier);
@@ -216,9 +215,7 @@ static void open_half(Half *half, Half *other) {
 
 static void close_half(Half *half) {
   assert_true(half->mine);
-  umem_dtor(&half->fixed);
-  umem_dtor(&half->retry);
-  umem_dtor(&half->limit);
+  DESTRUCT(&half->fixed, &half->retry, &half->limit);
 }
 
 /* Each callback asks for a block of the other one, which is asking as well: one of them must not
@@ -254,8 +251,7 @@ FIXED_TEST(a_callback_may_fork) {
   build(fork_here, chunk_size, defaults);
   spare = umem_alloc(&limit, chunk_size);
   uintptr_t adr = umem_alloc(&fixed, 1), other = umem_alloc(&fixed, 1);
-  umem_free(&fixed, adr);
-  umem_free(&fixed, other);
+  FREE(&fixed, adr, other);
   if (in_child) _exit(adr && other && umem_is_ok(&fixed) ? 0 : 1);
   assert_true(adr && other);
   assert_int_equal(child_status, 0);

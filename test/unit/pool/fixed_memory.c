@@ -70,10 +70,7 @@ static umemStatusType construct_bins(Any *any) {
 
 static void destruct_fixed(Any *any) { umem_dtor(&any->fixed); }
 
-static void destruct_bins(Any *any) {
-  umem_dtor(&any->bins.binning);
-  umem_dtor(&any->bins.small);
-}
+static void destruct_bins(Any *any) { DESTRUCT(&any->bins.binning, &any->bins.small); }
 
 /* Whichever allocation fails: it is a memory error of that call, and nothing is lost. */
 static void survives_every_failure(umemStatusType (*construct)(Any *), void (*destruct)(Any *)) {
@@ -103,8 +100,7 @@ static void survives_every_failure(umemStatusType (*construct)(Any *), void (*de
     failing = false;
     destruct(&any);
     assert_int_equal(blocks_in(&offsets), 0);
-    umem_clear_status(&offsets);
-    umem_thread_clear();
+    FORGET(&offsets);
     assert_true(n < 10000);
   }
   assert_true(refused > 10);

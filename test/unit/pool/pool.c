@@ -39,8 +39,7 @@ TEST(takes_initial_bytes) {
   umemPoolOptions options = {sizeof options, SIZE_MAX / 4, 0, 0, umemPoolPages, 0};
   assert_int_equal(umemPool_ctor(&pool, &plain, &options), umemMemoryError);
   assert_int_equal(umem_get_status(&pool), umemMemoryError);
-  umem_thread_clear();
-  umem_clear_status(&plain);
+  FORGET(&plain);
 }
 
 TEST(grows_as_the_options_say) {
@@ -49,8 +48,7 @@ TEST(grows_as_the_options_say) {
   uintptr_t one = new_block(&pool, 2 * mebi), other = new_block(&pool, 2 * mebi);
   umemPoolStats stats = stats_of(&pool);
   assert_true(stats.reserved == 6 * mebi && stats.chunks == 2);
-  umem_free(&pool, one);
-  umem_free(&pool, other);
+  FREE(&pool, one, other);
 }
 
 TEST(adopts_its_upstream) {
@@ -84,8 +82,7 @@ TEST_OF_CHUNKS(counts) {
   assert_true(stats.largest_free == mebi - 64 * kibi);
   uintptr_t again = new_block(&pool, 112);
   assert_true(stats_of(&pool).used == 224 && stats_of(&pool).allocations == 3);
-  umem_free(&pool, small);
-  umem_free(&pool, again);
+  FREE(&pool, small, again);
   stats = stats_of(&pool);
   assert_true(stats.blocks == 0 && stats.used == 0 && stats.reserved == mebi);
   expect_nothing_left(&pool);
@@ -171,8 +168,7 @@ TEST_OF_PAGES(refuses_what_is_no_block) {
   }
   umem_free(&other, of_other);
   umem_free(&host, of_host);
-  umem_dtor(&other);
-  umem_dtor(&pool);
+  DESTRUCT(&other, &pool);
 }
 
 /* ---- alignment and sizes ---- */

@@ -4,6 +4,7 @@
 #define UMEM_TEST_POOL_CUDA_HELP_H
 
 #include "unit/cuda/cuda_help.h"
+#include "several.h"
 #include "workers.h"
 
 static umemCuda gpu;
@@ -21,9 +22,7 @@ static inline void open_over(void *below, size_t growth, size_t maximum) {
 }
 
 static inline void close_all(void) {
-  umem_dtor(&on_a);
-  umem_dtor(&on_b);
-  umem_dtor(&pool);
+  DESTRUCT(&on_a, &on_b, &pool);
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
 }
 
@@ -56,10 +55,7 @@ static inline int chunks_set_up(void **state) {
 /* The pool and the views, if they are open, end too. */
 static inline int all_tear_down(void **state) {
   close_empty();
-  umem_dtor(&a);
-  umem_dtor(&b);
-  umem_dtor(&base);
-  umem_dtor(&gpu);
+  DESTRUCT(&a, &b, &base, &gpu);
   return cuda_tear_down(state);
 }
 

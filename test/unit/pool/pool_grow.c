@@ -164,8 +164,7 @@ TEST(a_limit_below_is_no_reason_either) {
   assert_true(umem_is_ok(&limit));
   assert_int_equal(gate.asked, 1);
   close_pool(&pool);
-  umem_dtor(&limit);
-  umem_dtor(&gate);
+  DESTRUCT(&limit, &gate);
 }
 
 /* Each pool's upstream uses the other pool, at once: one of them waits for the other one at

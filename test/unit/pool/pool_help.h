@@ -47,10 +47,6 @@ static inline void new_blocks(umemPool *pool, uintptr_t *adr, size_t count, size
   for (size_t i = 0; i < count; i++) adr[i] = new_block(pool, nbytes);
 }
 
-static inline void free_blocks(void *ctx, uintptr_t const *adr, size_t count) {
-  for (size_t i = 0; i < count; i++) umem_free(ctx, adr[i]);
-}
-
 /* That the pool holds so many bytes in so many chunks. */
 static inline void expect_held(umemPool *pool, uint64_t reserved, uint64_t chunks) {
   umemPoolStats stats = stats_of(pool);
@@ -98,8 +94,7 @@ static inline int have_chunks(void **state) {
 static inline int close_all(void **state) {
   (void)state;
   if (pool.super.vptr) close_pool(&pool);
-  umem_dtor(&plain);
-  umem_dtor(&host);
+  DESTRUCT(&plain, &host);
   return umem_thread_status() != umemOK;
 }
 

@@ -207,8 +207,7 @@ TEST(busy_threads_share_their_blocks) {
     umem_free(&pool, adr);
     assert_true(umem_thread_failures() == before + 1);
   }
-  umem_clear_status(&pool);
-  umem_thread_clear();
+  FORGET(&pool);
   end(&crowd);
 }
 

@@ -81,9 +81,7 @@ TEST_OF_VIEWS(live_blocks_belong_to_the_pool) {
                     "is not a live block of the pool");
     assert_int_equal(stats_of(&s.pool).blocks, 0);
   }
-  umem_dtor(&s.a);
-  umem_dtor(&s.b);
-  umem_dtor(&s.c);
+  DESTRUCT(&s.a, &s.b, &s.c);
   expect_nothing_left(&s.pool);
 }
 
@@ -173,8 +171,7 @@ TEST_OF_VIEWS(mixed_spans_are_waited_for) {
     assert_int_equal(clocks_waits(s.clocks), waits + 2);
     expect_no_block(&s.b, umem_alloc(&s.b, size), umemMemoryError, "no room for 4096 bytes");
     for (int i = 0; i < 14; i++) umem_free(&s.c, adr[i]);
-    umem_free(&s.a, adr[14]);
-    umem_free(&s.a, adr[15]);
+    FREE(&s.a, adr[14], adr[15]);
     empty_caches(&s.c);
     empty_caches(&s.a); /* all of it is free, of a and of c */
     assert_ok(umem_trim(&s.pool, 0));
@@ -208,8 +205,7 @@ TEST_OF_VIEWS(a_view_leaves_its_memory_to_the_pool) {
       live[i] = new_used(&s.a, some_sizes[i]);
       umem_free(&s.a, adr);
     }
-    umem_dtor(&s.a);
-    umem_dtor(&s.queue[0]);
+    DESTRUCT(&s.a, &s.queue[0]);
     assert_int_equal(stats_of(&s.pool).blocks, some);
     for (size_t i = 0; i < some; i++) { /* for the next ones */
       uintptr_t adr = umem_alloc(&s.pool, some_sizes[i]);
@@ -289,9 +285,7 @@ TEST_OF_VIEWS(the_last_of_others_is_had_at_the_maximum) {
   umem_free(&s.a, waits);
   uintptr_t again = new_used(&s.b, 200 * kibi);
   assert_true(again == waits && umem_is_ok(&s.pool));
-  umem_free(&s.b, again);
-  umem_free(&s.b, rest);
-  umem_free(&s.b, large);
+  FREE(&s.b, again, rest, large);
   umem_free(&s.a, stays);
 }
 

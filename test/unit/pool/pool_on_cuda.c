@@ -172,8 +172,7 @@ IN_BOTH_EACH(a_captured_view_gives_what_it_has) {
   open_all(upstream, 0);
   umem_free(&on_b, block_of(&on_b, 2 * n)); /* which a would take otherwise */
   uintptr_t large = block_of(&on_a, n), tiny = block_of(&on_a, small);
-  umem_free(&on_a, large);
-  umem_free(&on_a, tiny);
+  FREE(&on_a, large, tiny);
   uint64_t before = reserved();
   begin_capture();
   assert_int_equal(block_of(&on_a, n), large);
@@ -264,8 +263,7 @@ IN_CHUNKS(an_upstream_may_be_captured) {
   expect_report(umem_trim(&on_b, 0), umemNotSupportedError, "captured");
   umem_dtor(&on_b); /* waits for b itself */
   end_capture();
-  umem_clear_status(&a);
-  umem_thread_clear();
+  FORGET(&a);
 }
 
 IN_BOTH_EACH(a_view_may_end_while_it_is_captured) {

@@ -29,10 +29,7 @@ static inline void open_shared(bool ordered, size_t maximum) {
 
 /* All that is not destructed yet ends; no race was found, and nothing is left. */
 static inline void close_shared(void) {
-  umem_dtor(&s.a);
-  umem_dtor(&s.b);
-  umem_dtor(&s.c);
-  umem_dtor(&s.pool);
+  DESTRUCT(&s.a, &s.b, &s.c, &s.pool);
   for (int i = 0; i < 5; i++) umem_dtor(&s.queue[i]);
   umem_dtor(&s.base);
   if (clocks_race(s.clocks)) fail_msg("%s", clocks_race(s.clocks));

@@ -33,9 +33,7 @@ static bool open[3];
 
 static void forgive(void *ctx) {
   if (umem_thread_status() != umemOK) assert_int_equal(umem_thread_status(), umemMemoryError);
-  umem_clear_status(ctx);
-  umem_clear_status(&s.pool);
-  umem_thread_clear();
+  FORGET(ctx, &s.pool);
 }
 
 static void reopen(int i, int queue) {

@@ -77,8 +77,7 @@ static void blocks_pass_between(bool ordered, size_t maximum) {
   }
   assert_true(join_threads(threads, worker_count));
   for (size_t i = 0; i < box_count; i++) assert_true(free_parcel(&s.a, &s.queue[0], boxes[i]));
-  umem_clear_status(&s.pool);
-  umem_thread_clear();
+  FORGET(&s.pool);
   expect_nothing_left(&s.pool);
   close_shared();
 }
@@ -117,8 +116,7 @@ TEST_OF_VIEWS(caches_outlive_their_views) {
     start_threads(threads, worker_count, use_all, NULL);
     while (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
       umem_free(&s.pool, umem_alloc(&s.pool, 300));
-    umem_dtor(&s.a);
-    umem_dtor(&s.b);
+    DESTRUCT(&s.a, &s.b);
     umem_free(&s.pool, umem_alloc(&s.pool, 300));
     assert_true(join_threads(threads, worker_count));
     expect_nothing_left(&s.pool);
@@ -157,8 +155,7 @@ static void *take(void *argument) {
 }
 
 static void *leave(void *left) {
-  umem_dtor(&s.a);
-  umem_dtor(&s.queue[0]);
+  DESTRUCT(&s.a, &s.queue[0]);
   __atomic_store_n((bool *)left, true, __ATOMIC_RELEASE);
   return NULL;
 }

@@ -37,13 +37,9 @@ TEST(late_work_comes_first) {
       assert_ok(umem_set(&on_b, got, 4, sizes[i]));
     }
     assert_int_equal(middle_byte(&b, &a, adr, sizes[i]), 4);
-    umem_dtor(&on_a);
-    umem_dtor(&on_b);
-    umem_dtor(&pool);
+    DESTRUCT(&on_a, &on_b, &pool);
   }
-  umem_dtor(&b);
-  umem_dtor(&a);
-  umem_dtor(&base);
+  DESTRUCT(&b, &a, &base);
   assert_int_equal(umem_thread_status(), umemOK);
 }
 
@@ -92,8 +88,7 @@ TEST_OF_VIEWS(a_mixed_span_stays_what_it_is) {
     clocks_fail_waits(s.clocks, failing);
     uintptr_t one = umem_alloc(&s.c, size);
     clocks_fail_waits(s.clocks, 0);
-    umem_clear_status(&s.c);
-    umem_thread_clear();
+    FORGET(&s.c);
     if (one) clock_use(&s.queue[2], one, size);
     uintptr_t other = new_used(&s.c, size);
     assert_true(one || umem_alloc(&s.c, size) != 0);

@@ -20,9 +20,7 @@ PAGES_TEST(a_pool_maps_what_it_needs) {
   uintptr_t small = filled_block(100, 3); /* whose span finds no page of 64 KiB */
   assert_true(reserved() == 6 * page);
   assert_true(is_filled(one, 3 * page, 1) && is_filled(other, page + 4096, 2) && !paged.blocks);
-  umem_free(&pool, one);
-  umem_free(&pool, other);
-  umem_free(&pool, small);
+  FREE(&pool, one, other, small);
   expect_nothing_left(&pool);
   assert_int_equal(paged.pages, 0);
 }
@@ -65,9 +63,7 @@ PAGES_TEST(gaps_are_stitched) {
   assert_true(new_block(&pool, 6 * page) == one); /* where one and two were */
   assert_true(reserved() == 15 * page);
   assert_true(is_filled(last, 2 * page, 1));
-  umem_free(&pool, one);
-  umem_free(&pool, large);
-  umem_free(&pool, last);
+  FREE(&pool, one, large, last);
 }
 
 /* Where the fewest pages have to be mapped or moved. */
@@ -76,16 +72,13 @@ PAGES_TEST(the_place_with_most_memory_serves) {
   uintptr_t adr[5];
   open_plain(0);
   for (int i = 0; i < 5; i++) adr[i] = new_block(&pool, sizes[i]);
-  umem_free(&pool, adr[0]);
-  umem_free(&pool, adr[3]);
+  FREE(&pool, adr[0], adr[3]);
   assert_ok(umem_trim(&pool, 0));
   umem_free(&pool, adr[2]);
   unsigned long before = paged.calls[pagedMove];
   assert_true(new_block(&pool, 9 * page) == adr[2]);
   assert_true(paged.calls[pagedMove] == before && reserved() == 13 * page);
-  umem_free(&pool, adr[2]);
-  umem_free(&pool, adr[1]);
-  umem_free(&pool, adr[4]);
+  FREE(&pool, adr[2], adr[1], adr[4]);
 }
 
 /* In RAM so few pages more than were ever in use spare the moves. A maximum and an upstream that
@@ -104,8 +97,7 @@ PAGES_TEST(a_few_pages_are_new_before_others_move) {
     for (int i = 0; i < 70; i++)
       assert_true((i < 4 && !(i % 2)) || is_filled(adr[i], 2 * page, (unsigned char)i));
     before = paged.calls[pagedMap]; /* an upstream that has no more is not asked each time */
-    umem_free(&pool, adr[5]);
-    umem_free(&pool, adr[7]);
+    FREE(&pool, adr[5], adr[7]);
     adr[7] = filled_block(3 * page, 7);
     umem_free(&pool, adr[7]);
     adr[5] = filled_block(2 * page, 5);
@@ -256,8 +248,7 @@ PAGES_TEST(trim_keeps_what_it_shall) {
   assert_true(reserved() == 2 * page && is_filled(two, 2 * page, 1));
   one = new_block(&pool, 10 * page);
   assert_true(reserved() == 12 * page);
-  umem_free(&pool, one);
-  umem_free(&pool, two);
+  FREE(&pool, one, two);
   umem_dtor(&pool); /* with pages */
 }
 
@@ -345,8 +336,7 @@ PAGES_TEST(a_full_upstream_serves_what_fits) {
   assert_true(is_filled(two, 2 * page, 2));
   one = filled_block(8 * page, 3);
   assert_true(is_filled(two, 2 * page, 2) && reserved() == 10 * page);
-  umem_free(&pool, one);
-  umem_free(&pool, two);
+  FREE(&pool, one, two);
 }
 
 PAGES_TEST(chunks_serve_where_pages_do_not) {
@@ -363,9 +353,7 @@ PAGES_TEST(chunks_serve_where_pages_do_not) {
   assert_true(paged.blocks == 2);
   assert_true(is_filled(one, 3 * page, 1) && is_filled(two, 30 * page, 2) &&
               is_filled(three, 40 * page, 3));
-  umem_free(&pool, one);
-  umem_free(&pool, two);
-  umem_free(&pool, three);
+  FREE(&pool, one, two, three);
   expect_nothing_left(&pool);
   umem_clear_status(&paged);
 }

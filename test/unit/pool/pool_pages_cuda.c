@@ -39,8 +39,7 @@ ON_EACH(a_moved_page_has_no_work) {
   expect_ok(umem_synchronize(&a));
   expect_byte(large + 5 * page - 1, 2);
   expect_byte(wall, 8);
-  umem_free(&on_a, large);
-  umem_free(&on_a, wall);
+  FREE(&on_a, large, wall);
 }
 
 ON_EACH(pages_of_another_view_move) {
@@ -98,8 +97,7 @@ ON_EACH(pages_end_after_their_work) {
   open_all(upstream);
   umem_dtor(&on_b);
   umem_free(&on_a, free_busy_piece(&on_a));
-  umem_dtor(&pool);
-  umem_dtor(&on_a);
+  DESTRUCT(&pool, &on_a);
   expect_ok(umem_synchronize(&a));
   assert_int_equal(pages(), 0);
 }
@@ -118,8 +116,7 @@ ON_TEST(a_moved_page_has_no_kernel) {
   umem_free(&pool, busy);
   uintptr_t large = block_of(&pool, 5 * page);
   assert_int_equal(pages(), 6);
-  umem_free(&pool, large);
-  umem_free(&pool, wall);
+  FREE(&pool, large, wall);
   umem_dtor(&pool);
 }
 
@@ -167,8 +164,7 @@ ON_EACH(another_gpu_uses_pages_wherever_they_move) {
     uintptr_t again = block_of(&on_b, huge), more = block_of(on, piece);
     use_from(&other, there, &on_b, again, huge, 4);
     use_from(&other, there, on, more, piece, 5);
-    umem_free(on, wall);
-    umem_free(on, more);
+    FREE(on, wall, more);
     umem_free(&on_b, again);
     expect_ok(umem_trim(&pool, 0));
     assert_int_equal(pages(), 0);
@@ -244,9 +240,7 @@ ON_EACH(a_capture_may_begin_at_any_call) {
           assert_true(capture.is_whole);
           met++;
         }
-        umem_thread_clear();
-        umem_clear_status(on);
-        umem_clear_status(upstream);
+        FORGET(on, upstream);
         expect_ok(umem_synchronize(&b));
         expect_ok(umem_synchronize(&a));
         if (large) umem_free(on, large);
@@ -272,11 +266,7 @@ ON_EACH(each_call_may_fail) {
       umem_trim(&pool, 0);
       calls = fake_cudart_calls() - before;
       fake_cudart_fail(0, 0);
-      umem_thread_clear();
-      umem_clear_status(&on_a);
-      umem_clear_status(&pool);
-      umem_clear_status(upstream);
-      umem_clear_status(&a);
+      FORGET(&on_a, &pool, upstream, &a);
       if (large) {
         expect_ok(umem_set(&on_a, large + 5 * page - some, 2, some));
         expect_ok(umem_synchronize(&a));
@@ -286,8 +276,7 @@ ON_EACH(each_call_may_fail) {
       large = block_of(&on_a, 9 * page); /* works again */
       expect_ok(umem_synchronize(&a));
       expect_byte(wall, 8);
-      umem_free(&on_a, large);
-      umem_free(&on_a, wall);
+      FREE(&on_a, large, wall);
       close_empty();
     } while (nth <= calls);
     assert_true(nth > 30);

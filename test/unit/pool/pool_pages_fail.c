@@ -24,8 +24,7 @@ static void use(bool may_fail) {
   for (unsigned i = 1; i < count; i += 2)
     assert_true(!adr[i] || is_filled(adr[i], sizes[i % 4], (unsigned char)i));
   assert_true(!large || is_filled(large, 14 * page, 99));
-  umem_free(&pool, large);
-  umem_free(&pool, other);
+  FREE(&pool, large, other);
   for (unsigned i = 1; i < count; i += 2) umem_free(&pool, adr[i]);
 }
 
@@ -76,8 +75,7 @@ static void open_metered(size_t most, size_t growth) {
 }
 
 static void close_metered(void) {
-  umem_dtor(&pool);
-  umem_dtor(&stats);
+  DESTRUCT(&pool, &stats);
   assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&limit);
 }
@@ -117,8 +115,7 @@ PAGES_TEST(adaptors_count_pages) {
   one = filled_block(7 * page, 4); /* as much as there may be */
   expect_counted(12);
   assert_true(is_filled(three, 5 * page, 3) && figures().peak_bytes == 12 * page);
-  umem_free(&pool, one);
-  umem_free(&pool, three);
+  FREE(&pool, one, three);
   assert_ok(umem_trim(&pool, 2 * page));
   expect_counted(2);
   close_metered();

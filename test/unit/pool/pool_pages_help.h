@@ -63,11 +63,7 @@ static inline bool is_whole(Block const *block) {
   return is_filled(block->adr, block->size, block->c);
 }
 
-static inline void forget_failures(void) {
-  umem_clear_status(&pool);
-  umem_clear_status(&paged);
-  umem_thread_clear();
-}
+static inline void forget_failures(void) { FORGET(&pool, &paged); }
 
 #define PAGES_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 

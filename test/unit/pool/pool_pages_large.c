@@ -98,8 +98,7 @@ static void leave_two_large_pages(uintptr_t adr[few]) {
   open_large(at_most);
   for (int i = 0; i < few; i++) adr[i] = filled_block(sizes[i], (unsigned char)i);
   assert_true(reserved() == at_most);
-  umem_free(&pool, adr[0]);
-  umem_free(&pool, adr[3]);
+  FREE(&pool, adr[0], adr[3]);
   adr[0] = adr[3] = 0;
 }
 

@@ -26,9 +26,7 @@ PAGES_TEST(a_child_goes_on) {
   if (getpid() != self) _exit(good ? 0 : 1);
   assert_true(good && paged.misuse[0] == 0);
   paged.before_map = NULL;
-  umem_free(&pool, one);
-  umem_free(&pool, two);
-  umem_free(&pool, three);
+  FREE(&pool, one, two, three);
 }
 
 /* A thread maps while another one forks. */
@@ -54,8 +52,7 @@ static int child_of_a_mapping_process(uintptr_t kept) {
   if (paged.blocks) return 4; /* pages, not a chunk */
   fill(one, 20 * page, 4);
   if (umem_trim(&pool, 0) != umemOK || !is_filled(one, 20 * page, 4)) return 2;
-  umem_free(&pool, one);
-  umem_free(&pool, two);
+  FREE(&pool, one, two);
   return umem_thread_status() == umemOK ? 0 : 3;
 }
 
@@ -292,9 +289,7 @@ static void serve_as_best_fit(bool own) {
                umem_thread_message());
     } else {
       denied++;
-      umem_clear_status(&pool);
-      umem_clear_status(&counted);
-      umem_thread_clear();
+      FORGET(&pool, &counted);
     }
   }
   assert_true(denied > rounds / 200 && beyond > rounds / 200);

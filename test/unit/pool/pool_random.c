@@ -95,9 +95,7 @@ static bool succeeded(Model *model, uintptr_t adr) {
   if (adr != umem_null(&model->pool)) return true;
   CHECK(umem_thread_status() == umemMemoryError);
   CHECK(stats_of(&model->pool).reserved > pool_maximum / 2);
-  umem_clear_status(&model->pool);
-  umem_clear_status(model->upstream);
-  umem_thread_clear();
+  FORGET(&model->pool, model->upstream);
   return false;
 }
 
@@ -167,8 +165,7 @@ static void do_wrong_free(Model *model) {
   umem_free(&model->pool, adr);
   CHECK(umem_thread_failures() == before + 1);
   CHECK(umem_thread_status() == umemValueError);
-  umem_clear_status(&model->pool);
-  umem_thread_clear();
+  FORGET(&model->pool);
 }
 
 static void do_check(Model *model) {

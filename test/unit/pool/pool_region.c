@@ -150,8 +150,7 @@ TEST(regions_are_described) {
   assert_true(region.used == 64 * kibi + 100 * kibi && region.ranges == 2); /* a span, a block */
   assert_false(umemPool_next_region(&pool, region.adr + 1, &region));
   umem_free(&pool, one), umem_free(&pool, small), umem_free(&pool, third);
-  umem_dtor(&pool);
-  umem_dtor(&file);
+  DESTRUCT(&pool, &file);
 }
 
 TEST_OF_PAGES(pages_have_no_age) {
@@ -213,8 +212,7 @@ TEST(freed_neighbours_serve_before_a_pool_grows) {
   open_pool(&pool, &plain, 0, 64 * mebi, 0);
   new_blocks(&pool, adr, count, 1000 * kibi);
   assert_true(stats_of(&pool).reserved == 64 * mebi && adr[11] == adr[10] + 1000 * kibi);
-  umem_free(&pool, adr[10]);
-  umem_free(&pool, adr[11]);
+  FREE(&pool, adr[10], adr[11]);
   assert_true(new_block(&pool, 1900 * kibi) == adr[10]);
   assert_true(stats_of(&pool).reserved == 64 * mebi);
   umem_dtor(&pool); /* with blocks */
@@ -241,8 +239,7 @@ TEST_OF_PAGES(small_blocks_are_not_put_on_huge_pages) {
     return; /* no flags are shown */
   uintptr_t small = new_block(&pool, 100), large = new_block(&pool, 20 * mebi);
   assert_true(!is_advised(small) && is_advised(large + 16 * mebi));
-  umem_free(&pool, small);
-  umem_free(&pool, large);
+  FREE(&pool, small, large);
 }
 
 static long number_in(char const *path) {

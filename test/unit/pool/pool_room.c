@@ -15,8 +15,7 @@ static void open_limited(size_t most) {
 }
 
 static int close_limited(void **state) {
-  umem_dtor(&pool);
-  umem_dtor(&retry);
+  DESTRUCT(&pool, &retry);
   if (limit.super.vptr) assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&limit);
   return close_all(state);
@@ -36,8 +35,7 @@ TEST(the_maximum_is_named) {
   umem_free(&pool, one);
   uintptr_t last = new_block(&pool, mebi);
   assert_true(stats_of(&pool).reserved == 2 * mebi);
-  umem_free(&pool, last);
-  umem_free(&pool, other);
+  FREE(&pool, last, other);
 }
 
 /* A maximum that is no whole number of pages has less room than it says. */
@@ -61,8 +59,7 @@ TEST_OF_PAGES(an_impossible_alignment_is_named) {
   assert_true(umem_aligned_alloc(&host, large, 100) == 0);
   assert_non_null(strstr(umem_thread_message(),
                          "Host cannot allocate 100 bytes at a multiple of 1125899906842624"));
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
 }
 
 /* Every byte up to the maximum can be used: where no span fits, blocks are taken alone. */
@@ -291,9 +288,7 @@ LIMITED_TEST(a_request_counts_until_it_is_answered) {
   uintptr_t outer = new_block(&pool, mebi);
   assert_true(inner);
   assert_true(stats_of(&pool).reserved == 4 * mebi);
-  umem_free(&pool, first);
-  umem_free(&pool, outer);
-  umem_free(&pool, inner);
+  FREE(&pool, first, outer, inner);
 }
 
 /* A chunk that the upstream does not take back is not lost. */
@@ -398,8 +393,7 @@ TEST(a_pool_over_a_pool_trims_both) {
   umem_free(&pool, adr);
   assert_ok(umem_trim(&pool, 0));
   assert_true(stats_of(&pool).reserved == 0 && stats_of(&below).reserved == 0);
-  umem_dtor(&pool);
-  umem_dtor(&below);
+  DESTRUCT(&pool, &below);
 }
 
 /* ---- no memory for the records ---- */
@@ -420,9 +414,7 @@ static void use_all(void) {
       memset((void *)adr[i], (int)i, size < 4096 ? size : 4096);
     } else {
       assert_int_equal(umem_get_status(&pool), umemMemoryError);
-      umem_thread_clear();
-      umem_clear_status(&pool);
-      umem_clear_status(&limit);
+      FORGET(&pool, &limit);
     }
   }
   for (size_t i = 0; i < count; i++) {
