@@ -32,7 +32,7 @@ void umem_array_end_axes(umemArrayAxes *axes, size_t item_size) {
   axes->strides[0] = (int64_t)item_size;
 }
 
-void umem_array_axes(umemArrayAxes *axes, umemArray const *array) {
+static void axes_of(umemArrayAxes *axes, umemArray const *array) {
   axes->adr = array->adr;
   axes->rank = 0;
   for (int k = 0; k < array->rank; k++)
@@ -74,9 +74,17 @@ bool umem_array_is_run(umemArrayAxes const *axes, size_t item_size) {
   return axes->rank == 1 && (axes->shape[0] == 1 || axes->strides[0] == (int64_t)item_size);
 }
 
-/* A box is some whole inner dimensions, as many as the offset and the count allow, and a part of
- * the next one. */
-void umem_array_box(umemArrayBox *box, umemArrayAxes const *axes, int64_t offset, int64_t count) {
+typedef struct Box {
+  uintptr_t adr;
+  int64_t elements;
+  int rank;
+  int64_t shape[UMEM_MAX_RANK];
+  int64_t const *strides; /* [rank], of the axes */
+} Box;
+
+/* The largest box that begins with element offset and has at most count > 0 elements: some whole
+ * inner dimensions, as many as the offset and the count allow, and a part of the next one. */
+static void find_box(Box *box, umemArrayAxes const *axes, int64_t offset, int64_t count) {
   int64_t inner = 1; /* elements of the whole inner dimensions */
   int k = axes->rank - 1;
   while (k > 0 && offset % (inner * axes->shape[k]) == 0 && count >= inner * axes->shape[k])
@@ -135,25 +143,25 @@ void umem_array_move(umemVirtual *src, uintptr_t src_adr, int64_t const *src_str
 
 umemArraySide umem_array_side(umemArray const *array, umemVirtual *ctx, int64_t offset) {
   umemArraySide side = {.ctx = ctx, .offset = offset};
-  umem_array_axes(&side.axes, array);
+  axes_of(&side.axes, array);
   side.is_run = umem_array_is_run(&side.axes, array->item_size);
   return side;
 }
 
 void umem_array_gather(umemArraySide const *from, umemVirtual *ctx, uintptr_t adr, int64_t count,
                        size_t item_size) {
-  umemArrayBox box;
+  Box box;
   for (int64_t done = 0; done < count; done += box.elements) {
-    umem_array_box(&box, &from->axes, from->offset + done, count - done);
+    find_box(&box, &from->axes, from->offset + done, count - done);
     umem_array_move(from->ctx, box.adr, box.strides, ctx, adr + (uintptr_t)done * item_size, NULL,
                     box.rank, box.shape, item_size);
   }
 }
 void umem_array_scatter(umemVirtual *ctx, uintptr_t adr, umemArraySide const *to, int64_t count,
                         size_t item_size) {
-  umemArrayBox box;
+  Box box;
   for (int64_t done = 0; done < count; done += box.elements) {
-    umem_array_box(&box, &to->axes, to->offset + done, count - done);
+    find_box(&box, &to->axes, to->offset + done, count - done);
     umem_array_move(ctx, adr + (uintptr_t)done * item_size, NULL, to->ctx, box.adr, box.strides,
                     box.rank, box.shape, item_size);
   }
@@ -181,12 +189,12 @@ typedef struct Part {
 
 static void take_part(Part *part, umemArraySide const *side, size_t item_size, int64_t done,
                       int64_t count) {
-  umemArrayBox box = {.adr = side->axes.adr,
-                      .elements = count,
-                      .rank = side->axes.rank,
-                      .strides = side->axes.strides};
+  Box box = {.adr = side->axes.adr,
+             .elements = count,
+             .rank = side->axes.rank,
+             .strides = side->axes.strides};
   bool whole = umem_array_is_whole(&side->axes, count);
-  if (!whole) umem_array_box(&box, &side->axes, side->offset + done, count - done);
+  if (!whole) find_box(&box, &side->axes, side->offset + done, count - done);
   int64_t const *shape = whole ? side->axes.shape : box.shape;
   for (int k = 0; k < box.rank; k++) {
     part->extents[k] = (size_t)shape[k];
@@ -383,8 +391,7 @@ int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_s
 }
 
 /* Copies a box from or to bytes without gaps. */
-static void copy_part_of_box(umemArrayBox const *box, uintptr_t bytes, bool to_box,
-                             size_t item_size) {
+static void copy_part_of_box(Box const *box, uintptr_t bytes, bool to_box, size_t item_size) {
   size_t extents[UMEM_MAX_RANK];
   ptrdiff_t strides[UMEM_MAX_RANK], dense[UMEM_MAX_RANK];
   for (int k = box->rank - 1; k >= 0; k--) {
@@ -409,9 +416,9 @@ static void copy_part_of_box(umemArrayBox const *box, uintptr_t bytes, bool to_b
 
 static void copy_boxes(umemArrayAxes const *axes, int64_t offset, int64_t count, uintptr_t bytes,
                        bool to_boxes, size_t item_size) {
-  umemArrayBox box;
+  Box box;
   for (int64_t done = 0; done < count; done += box.elements) {
-    umem_array_box(&box, axes, offset + done, count - done);
+    find_box(&box, axes, offset + done, count - done);
     copy_part_of_box(&box, bytes + (uintptr_t)done * item_size, to_boxes, item_size);
   }
 }
@@ -421,8 +428,9 @@ void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, v
   copy_boxes(from, offset, count, (uintptr_t)out, false, item_size);
 }
 
-void umem_array_put(void const *in, umemArrayAxes const *to, int64_t offset, int64_t count,
-                    size_t item_size) {
+/* As umem_array_pick, the other way round. */
+static void put(void const *in, umemArrayAxes const *to, int64_t offset, int64_t count,
+                size_t item_size) {
   copy_boxes(to, offset, count, (uintptr_t)in, true, item_size);
 }
 
@@ -453,7 +461,7 @@ static void make_piece(void *data, unsigned piece) {
     now = direct ? span : maker->chunk;
     if (now > end - at) now = end - at;
     maker->make(maker, at, now, direct ? (void *)adr : chunk, scratch);
-    if (!direct) umem_array_put(chunk, &job->to->axes, job->to->offset + at, now, maker->item_size);
+    if (!direct) put(chunk, &job->to->axes, job->to->offset + at, now, maker->item_size);
   }
 }
 

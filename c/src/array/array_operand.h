@@ -15,8 +15,6 @@ typedef struct umemArrayAxes {
   int64_t strides[UMEM_MAX_RANK];
 } umemArrayAxes;
 
-void umem_array_axes(umemArrayAxes *axes, umemArray const *array);
-
 /* One element has an axis, too: adds it where there is none. */
 void umem_array_end_axes(umemArrayAxes *axes, size_t item_size);
 
@@ -30,17 +28,6 @@ void umem_array_axes_of_memory(umemArrayAxes *axes, umemArray const *array);
 
 /* Whether the elements follow one another without gaps. */
 bool umem_array_is_run(umemArrayAxes const *axes, size_t item_size);
-
-typedef struct umemArrayBox {
-  uintptr_t adr;
-  int64_t elements;
-  int rank;
-  int64_t shape[UMEM_MAX_RANK];
-  int64_t const *strides; /* [rank], of the axes */
-} umemArrayBox;
-
-/* The largest box that begins with element offset and has at most count > 0 elements. */
-void umem_array_box(umemArrayBox *box, umemArrayAxes const *axes, int64_t offset, int64_t count);
 
 /* Joins a dimension with the one before it, of *extent elements that are *stride bytes apart, where
  * they follow one another without a gap. False where they do not, and where the numbers do not
@@ -161,11 +148,9 @@ void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker cons
 int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_size,
                         uintptr_t *adr);
 
-/* Copies count elements of RAM to bytes without gaps, and the other way round, in the calling
+/* Copies count elements of RAM to bytes without gaps, in the calling
  * thread. */
 void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, void *out,
                      size_t item_size);
-void umem_array_put(void const *in, umemArrayAxes const *to, int64_t offset, int64_t count,
-                    size_t item_size);
 
 #endif

@@ -144,7 +144,16 @@ void umemCudaGds_end(void) {
 
 /* ---- codes ---- */
 
-umemCudaGdsWords umemCudaGds_words(int code) {
+/* What a negative result of a transfer means. */
+typedef struct Words {
+  bool refusal;        /* cuFile cannot do this here: another route may */
+  umemStatusType type; /* the status that stands for it otherwise */
+  bool of_gpu;         /* it is about the GPU, not about the file */
+  char const *words;   /* static */
+} Words;
+
+/* code: positive, greater than umemCufileBase. */
+static Words words_of(int code) {
   switch (code) {
   case umemCufileNoDriver:
   case umemCufileDriverClosing:
@@ -160,25 +169,25 @@ umemCudaGdsWords umemCudaGds_words(int code) {
   case umemCufileDisabled:
   case umemCufileNoPinning:
   case umemCufileNoMemory:
-    return (umemCudaGdsWords){.refusal = true};
+    return (Words){.refusal = true};
   case umemCufileCudaError:
-    return (umemCudaGdsWords){false, umemRuntimeError, true, "a call of CUDA's driver has failed"};
+    return (Words){false, umemRuntimeError, true, "a call of CUDA's driver has failed"};
   case umemCufileBadPointer:
-    return (umemCudaGdsWords){false, umemValueError, true, "the address is not in memory of a GPU"};
+    return (Words){false, umemValueError, true, "the address is not in memory of a GPU"};
   case umemCufilePointerRange:
-    return (umemCudaGdsWords){false, umemValueError, true, "the bytes exceed a block of the GPU"};
+    return (Words){false, umemValueError, true, "the bytes exceed a block of the GPU"};
   case umemCufileContextMismatch:
   case umemCufileBadContext:
-    return (umemCudaGdsWords){false, umemRuntimeError, true, "the memory is of another context"};
+    return (Words){false, umemRuntimeError, true, "the memory is of another context"};
   case umemCufileNvfsError:
   case umemCufileNvfsInternal:
-    return (umemCudaGdsWords){false, umemIOError, false, "the module nvidia-fs has failed"};
+    return (Words){false, umemIOError, false, "the module nvidia-fs has failed"};
   case umemCufileNoPermission:
-    return (umemCudaGdsWords){false, umemIOError, false, "permission denied"};
+    return (Words){false, umemIOError, false, "permission denied"};
   case umemCufileIOError:
-    return (umemCudaGdsWords){false, umemIOError, false, "input/output error"};
+    return (Words){false, umemIOError, false, "input/output error"};
   default:
-    return (umemCudaGdsWords){false, umemIOError, false, "an error of cuFile"};
+    return (Words){false, umemIOError, false, "an error of cuFile"};
   }
 }
 
@@ -247,7 +256,7 @@ static bool give_up(Transfer *transfer, ssize_t result, int error, uint64_t offs
     return stop(transfer, true);
   }
   int code = result < -INT32_MAX ? INT32_MAX : (int)-result;
-  umemCudaGdsWords cause = umemCudaGds_words(code);
+  Words cause = words_of(code);
   if (cause.refusal) return stop(transfer, false); /* it may be short of memory, say */
   fail(transfer, cause.of_gpu ? transfer->ctx : transfer->other, cause.type, offset, size,
        cause.words, code);

@@ -147,7 +147,9 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   return opened && in_table ? &table[device] : NULL;
 }
 
-umemCudaGpu *umemCudaGpu_any(void) {
+/* A GPU that is in use, for one more user; NULL if there is none, and in a child of fork. Records
+ * nothing. */
+static umemCudaGpu *any_gpu(void) {
   for (int device = 0; device < umemCudaMostDevices; device++) {
     if (!change_users(device, 1)) continue;
     if (!umemCudaGpu_is_inherited(&table[device])) return &table[device];
@@ -228,7 +230,7 @@ static bool ask(umemCudaRt const *rt, uintptr_t adr, umemFound *found) {
 }
 
 bool umemCuda_find_foreign(uintptr_t adr, umemFound *found) {
-  umemCudaGpu *gpu = umemCudaGpu_any();
+  umemCudaGpu *gpu = any_gpu();
   umemCudaScope scope;
   bool known = false;
   if (!gpu) return false;

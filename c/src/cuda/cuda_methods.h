@@ -54,17 +54,6 @@ bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t devic
  * process then, because cuFile has memory in it. In no scope. */
 umemCufileRt const *umemCudaGds_open(umemCudaGpu *gpu);
 
-/* What a negative result of a transfer means. */
-typedef struct umemCudaGdsWords {
-  bool refusal;        /* cuFile cannot do this here: another route may */
-  umemStatusType type; /* the status that stands for it otherwise */
-  bool of_gpu;         /* it is about the GPU, not about the file */
-  char const *words;   /* static */
-} umemCudaGdsWords;
-
-/* code: positive, greater than umemCufileBase. */
-umemCudaGdsWords umemCudaGds_words(int code);
-
 /* For tests: closes the driver, releases the contexts, and lets the next call ask again. No copy
  * may run. */
 void umemCudaGds_end(void);

@@ -222,7 +222,8 @@ umemCudaChunk *umemCudaChunk_take(umemCudaGpu *gpu) {
   return chunk;
 }
 
-umemCudaChunk *umemCudaChunk_at(umemCudaGpu *gpu, void const *adr) {
+/* The lent chunk of gpu that begins at adr; NULL when there is none. */
+static umemCudaChunk *chunk_at(umemCudaGpu *gpu, void const *adr) {
   umemLock_acquire(&lock);
   umemCudaChunk *chunk = first;
   while (chunk && !(chunk->lent && chunk->memory == adr && chunk->gpu == gpu)) chunk = chunk->next;
@@ -242,14 +243,16 @@ void umemCudaChunk_give(umemCudaChunk *chunk) {
   umemLock_release(&lock);
 }
 
-size_t umemCudaChunks_size(void) {
+/* Bytes that a chunk holds from now on. */
+static size_t chunk_size(void) {
   umemLock_acquire(&lock);
   size_t nbytes = size_now;
   umemLock_release(&lock);
   return nbytes;
 }
 
-void umemCudaChunks_release(umemCudaGpu *gpu) {
+/* Releases the chunks of gpu. */
+static void release_chunks(umemCudaGpu *gpu) {
   umemLock_acquire(&lock);
   umemCudaChunk *next;
   for (umemCudaChunk *chunk = first; chunk; chunk = next) {
@@ -409,7 +412,7 @@ void umemCuda_release_staging(umemCudaGpu *gpu) {
   }
   if (entered) umemCudaScope_leave(&scope);
   umemAttempt_end(&forgotten);
-  umemCudaChunks_release(gpu);
+  release_chunks(gpu);
 }
 
 /* ---- transfers ---- */
@@ -469,7 +472,7 @@ static uintptr_t lend_chunk(umemCudaGpu *gpu, size_t nbytes) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   umemCudaScope scope;
-  if (nbytes <= umemCudaChunks_size() && umemCudaScope_enter(&scope, NULL, gpu)) {
+  if (nbytes <= chunk_size() && umemCudaScope_enter(&scope, NULL, gpu)) {
     chunk = umemCudaChunk_take(gpu);
     umemCudaScope_leave(&scope);
   }
@@ -487,7 +490,7 @@ static uintptr_t buffers_alloc(umemVirtual *ctx, size_t nbytes) {
 }
 
 static void buffers_free(umemVirtual *ctx, uintptr_t adr) {
-  umemCudaChunk *chunk = umemCudaChunk_at(gpu_of(ctx), (void *)adr);
+  umemCudaChunk *chunk = chunk_at(gpu_of(ctx), (void *)adr);
   if (chunk)
     umemCudaChunk_give(chunk);
   else

@@ -60,17 +60,8 @@ typedef struct umemCudaChunk {
  * gpu's scope. */
 umemCudaChunk *umemCudaChunk_take(umemCudaGpu *gpu);
 
-/* The lent chunk of gpu that begins at adr; NULL when there is none. */
-umemCudaChunk *umemCudaChunk_at(umemCudaGpu *gpu, void const *adr);
-
 /* Takes a lent chunk back, which no transfer uses. In any scope. */
 void umemCudaChunk_give(umemCudaChunk *chunk);
-
-/* Bytes that a chunk holds from now on. */
-size_t umemCudaChunks_size(void);
-
-/* Releases those of gpu; as umemCuda_release_staging. */
-void umemCudaChunks_release(umemCudaGpu *gpu);
 
 /* ==== channels ==== */
 

@@ -12,9 +12,9 @@
 
 /* ==== errors ==== */
 
-/* Errors after which CUDA requires to end the process ("leaves the process in an inconsistent
- * state"). */
-bool umemCuda_is_fatal(int error) {
+/* Whether nothing works any more in this process after error: CUDA requires to end it ("leaves the
+ * process in an inconsistent state"). */
+static bool is_fatal(int error) {
   switch (error) {
   case umemCudaUncorrectable:
   case umemCudaLinkUncorrectable:
@@ -33,7 +33,8 @@ bool umemCuda_is_fatal(int error) {
   }
 }
 
-umemStatusType umemCuda_status_of(int error) {
+/* The status that stands for error. */
+static umemStatusType status_of(int error) {
   switch (error) {
   case umemCudaSuccess:
     return umemOK;
@@ -80,7 +81,7 @@ static char const *advice_for(umemVirtual *ctx, umemCudaGpu *gpu, int error, cha
              gpu->device, gpu->name);
   else if (error == umemCudaInitializationError)
     snprintf(text, size, "; CUDA does not work in a child of fork of a process that has used it");
-  else if (umemCuda_is_fatal(error))
+  else if (is_fatal(error))
     snprintf(text, size, "; a kernel has crashed: CUDA works again only in a new process");
   else
     *text = 0;
@@ -96,9 +97,8 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
   va_end(arguments);
   gpu->rt
       ->last_error(); /* recorded here: the program must not get it again from a call of its own */
-  umemVirtual_fail(ctx, umemCuda_status_of(error), "%s: %s (%s)%s", action,
-                   gpu->rt->error_string(error), gpu->rt->error_name(error),
-                   advice_for(ctx, gpu, error, advice, sizeof advice));
+  umemVirtual_fail(ctx, status_of(error), "%s: %s (%s)%s", action, gpu->rt->error_string(error),
+                   gpu->rt->error_name(error), advice_for(ctx, gpu, error, advice, sizeof advice));
   gpu->rt->last_error();
   return false;
 }

@@ -47,10 +47,6 @@ static inline bool umemCudaGpu_is_inherited(umemCudaGpu const *gpu) {
 /* Returns the GPU device, for one more user; NULL, with a status on ctx, when there is none. */
 umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device);
 
-/* A GPU that is in use, for one more user; NULL if there is none, and in a child of fork. Records
- * nothing. */
-umemCudaGpu *umemCudaGpu_any(void);
-
 /* Ends one use. When the last user of the last GPU goes, umem releases what the process kept for
  * them. */
 void umemCudaGpu_close(umemCudaGpu *gpu);
@@ -76,9 +72,6 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
 #define UMEM_CUDA_CHECK(ctx, gpu, error, ...)                                                      \
   (__builtin_expect(!(error), 1) || umemCuda_check((ctx), (gpu), (error), __VA_ARGS__))
 
-/* The status that stands for error. */
-umemStatusType umemCuda_status_of(int error);
-
 /* Whether error is what using an event gives that was recorded in a capture into a graph, also one
  * that is over: then the event can be recorded anew. */
 static inline bool umemCuda_is_of_captured_event(int error) {
@@ -92,9 +85,6 @@ static inline bool umemCuda_is_of_captured_event(int error) {
   do {                                                                                             \
     if ((rt)->call && (rt)->call) (rt)->last_error();                                              \
   } while (0)
-
-/* Whether nothing works any more in this process after error. */
-bool umemCuda_is_fatal(int error);
 
 /* ==== scopes ==== */
 

@@ -120,7 +120,8 @@ static uint32_t take_number(umemLogFile *file) {
   return before + 1;
 }
 
-uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context) {
+/* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
+static uint16_t enter_name(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context) {
   bool held = hold(file);
   uint32_t number = take_number(file);
   if (number) file->contexts[number] = *context;
@@ -131,13 +132,15 @@ uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext c
   return (uint16_t)number;
 }
 
-void umemLogFile_rename(umemLogFile *file, uint16_t number, char const *name) {
+/* Writes the name of the context anew: all bytes that umemLogContext has for it. */
+static void rename_layer(umemLogFile *file, uint16_t number, char const *name) {
   bool held = hold(file);
   memcpy(file->contexts[number].name, name, sizeof file->contexts[number].name);
   release(held);
 }
 
-void umemLogFile_note_end(umemLogFile *file, uint16_t number) {
+/* Notes that the context of this number has ended. */
+static void note_end(umemLogFile *file, uint16_t number) {
   bool held = hold(file);
   file->contexts[number].ended = umemLog_end();
   release(held);
@@ -374,7 +377,7 @@ static uint16_t enter(umemVirtual *ctx, umemLogFile *file) {
                             .capabilities = ctx->capabilities};
   context.stream = stream_of(ctx);
   name_chain(ctx, context.name, sizeof context.name);
-  return umemLogFile_enter(file, ctx, &context);
+  return enter_name(file, ctx, &context);
 }
 
 /* Labels may have come since the log was constructed. */
@@ -383,7 +386,7 @@ static void log_labelled(umemVirtual *ctx) {
   char name[sizeof((umemLogContext *)0)->name];
   if (!writes(ctx)) return;
   name_chain(ctx, name, sizeof name);
-  umemLogFile_rename(log->file, log->number, name);
+  rename_layer(log->file, log->number, name);
 }
 
 static void stop(umemVirtual *ctx) {
@@ -391,7 +394,7 @@ static void stop(umemVirtual *ctx) {
   if (!writes(ctx)) return;
   log_labelled(ctx);
   __atomic_store_n(&log->finished, true, __ATOMIC_RELAXED);
-  umemLogFile_note_end(log->file, log->number);
+  note_end(log->file, log->number);
 }
 
 /* Threads that still run write no records after this, except those that they have begun. */

@@ -92,15 +92,6 @@ static inline uint64_t umemLog_end(void) { return umemClock_read(CLOCK_MONOTONIC
 
 /* ---- log.c ---- */
 
-/* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
-uint16_t umemLogFile_enter(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context);
-
-/* Writes the name of the context anew: all bytes that umemLogContext has for it. */
-void umemLogFile_rename(umemLogFile *file, uint16_t number, char const *name);
-
-/* Notes that the context of this number has ended. */
-void umemLogFile_note_end(umemLogFile *file, uint16_t number);
-
 /* Writes a record of the calling thread, which gets its number, time and thread. */
 void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *record);
 
