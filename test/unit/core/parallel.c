@@ -1,5 +1,5 @@
-/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, when helpers come and go, and
- * what a program may rely on.
+/* parallel.c - core/threads.h and umem/threads.h: who does the pieces, when helpers come and go,
+ * and what a program may rely on.
  *
  * To test how a process exits, this program starts itself with the name of a deed. */
 #include "parallel_help.h"

@@ -29,9 +29,7 @@ CUDA_TEST(machines_without_cuda_are_told) {
     fake_cudart_machine()->devices = 0;
     expect_none(kind, 0, umemNotSupportedError, "no CUDA-capable device");
     fake_cudart_machine()->devices = 3;
-    Any any;
-    expect_ok(construct(&any, kind, 0));
-    umem_dtor(&any);
+    expect_ok(close_one(opened_kind(kind, 0)));
   }
 }
 
@@ -168,17 +166,15 @@ CUDA_TEST(exhausted_memory_is_told_with_figures) {
     fake_cudart_machine()->device[device].capacity = 1000000;
   for (int kind = 0; kind < kinds; kind++) {
     if (kind == aHost) continue;
-    Any any;
-    expect_ok(construct(&any, kind, 1));
-    uintptr_t adr = block_of(&any, 1000);
+    void *any = opened_kind(kind, 1);
+    uintptr_t adr = block_of(any, 1000);
     char const *figures =
         kind == aManaged ? "1000 bytes of managed memory for GPU 1, Fake GPU 1, which has 1000000"
                          : "999000 of 1000000 bytes are free on GPU 1, Fake GPU 1";
-    expect_report(umem_alloc(&any, 1000001), umemMemoryError, figures);
-    assert_non_null(strstr(umem_get_message(&any), "cannot allocate 1000001 bytes"));
+    expect_report(umem_alloc(any, 1000001), umemMemoryError, figures);
+    assert_non_null(strstr(umem_get_message(any), "cannot allocate 1000001 bytes"));
     assert_int_equal(rt->last_error(), umemCudaSuccess);
-    umem_free(&any, adr);
-    umem_dtor(&any);
+    umem_free(any, adr);
   }
 }
 
@@ -201,14 +197,12 @@ CUDA_TEST(freeing_what_is_not_live_is_told) {
 CUDA_TEST(a_block_that_was_not_freed_lives_on) {
   static char const *const give[kinds] = {"free", "host_free", "free", "pool_free"};
   for (int kind = 0; kind < kinds; kind++) {
-    Any any;
-    expect_ok(construct(&any, kind, 0));
-    uintptr_t adr = block_of(&any, 64);
+    void *any = opened_kind(kind, 0);
+    uintptr_t adr = block_of(any, 64);
     fake_cudart_fail_in(give[kind], 1, umemCudaInvalidContext);
-    expect_report(umem_free(&any, adr), umemRuntimeError, "cannot free the block");
-    umem_free(&any, adr);
+    expect_report(umem_free(any, adr), umemRuntimeError, "cannot free the block");
+    umem_free(any, adr);
     assert_int_equal(umem_thread_status(), umemOK);
-    umem_dtor(&any);
   }
 }
 

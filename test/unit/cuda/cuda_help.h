@@ -35,6 +35,15 @@ static inline umemStatusType construct(Any *any, int kind, int device) {
   }
 }
 
+/* Likewise by name; the tear-down closes it. */
+static inline umemVirtual *opened_kind(int kind, int device) {
+  static char const *const names[kinds] = {"cuda:%d", "cuda-host:", "cuda-managed:%d",
+                                           "cuda-async:%d"};
+  char name[40];
+  snprintf(name, sizeof name, names[kind], device);
+  return opened("%s", name);
+}
+
 /* ---- tests ---- */
 
 #define CUDA_TEST(name) TEST_CASE_WITH(name, cuda_set_up, cuda_tear_down)

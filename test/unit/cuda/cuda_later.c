@@ -5,68 +5,53 @@
 
 enum { n = 5000 };
 
-static umemCudaAsync stream;
+static void *stream, *host;
 static unsigned char bytes[n];
 
 static int later_set_up(void **state) {
   cuda_set_up(state);
-  expect_ok(umemCudaAsync_ctor(&stream, 0, UMEM_STREAM_NEW));
+  stream = opened("cuda-async:0");
+  host = opened("host:");
   return 0;
 }
 
-static int later_tear_down(void **state) {
-  umem_dtor(&stream);
-  return cuda_tear_down(state);
-}
-
-static bool is_late(void) { return fake_cudart_is_late((void *)umemCudaAsync_stream(&stream)); }
+static bool is_late(void) { return fake_cudart_is_late((void *)umemCudaAsync_stream(stream)); }
 
 static void expect_bytes(void *ctx, uintptr_t adr, int value, char const *what) {
-  umemHost host;
-  expect_ok(umemHost_ctor(&host));
-  expect_ok(umem_copy_to(ctx, adr, &host, (uintptr_t)bytes, n));
+  expect_ok(umem_copy_to(ctx, adr, host, (uintptr_t)bytes, n));
   for (size_t i = 0; i < n; i++)
     if (bytes[i] != value) fail_msg("%s: byte %zu is %d, not %d", what, i, bytes[i], value);
-  umem_dtor(&host);
 }
 
 /* ctx: a umemCuda or umemCudaManaged, of the GPU of the stream or of another one. */
 static void expect_order(void *ctx, char const *what) {
-  uintptr_t there = block_of(ctx, n), mine = block_of(&stream, n);
+  uintptr_t there = block_of(ctx, n), mine = block_of(stream, n);
   expect_ok(umem_set(ctx, there, 1, n));
-  expect_ok(umem_copy_to(ctx, there, &stream, mine, n));
+  expect_ok(umem_copy_to(ctx, there, stream, mine, n));
   assert_true(is_late()); /* it is queued, nobody has waited */
   expect_ok(umem_set(ctx, there, 2, n));
-  expect_ok(umem_synchronize(&stream));
-  expect_bytes(&stream, mine, 1, what);
+  expect_ok(umem_synchronize(stream));
+  expect_bytes(stream, mine, 1, what);
 
-  expect_ok(umem_set(&stream, mine, 3, n));
-  expect_ok(umem_copy_to(&stream, mine, ctx, there, n));
+  expect_ok(umem_set(stream, mine, 3, n));
+  expect_ok(umem_copy_to(stream, mine, ctx, there, n));
   expect_ok(umem_set(ctx, there, 4, n));
-  expect_ok(umem_synchronize(&stream));
+  expect_ok(umem_synchronize(stream));
   expect_bytes(ctx, there, 4, what);
 
-  expect_ok(umem_set(&stream, mine, 5, n));
-  expect_ok(umem_copy_to(&stream, mine, ctx, there, n));
+  expect_ok(umem_set(stream, mine, 5, n));
+  expect_ok(umem_copy_to(stream, mine, ctx, there, n));
   expect_bytes(ctx, there, 5, what); /* a copy on the legacy stream waits for it */
-  expect_ok(umem_synchronize(&stream));
-  umem_free(&stream, mine);
-  umem_free(ctx, there);
+  expect_ok(umem_synchronize(stream));
 }
 
-#define LATER_TEST(name) TEST_CASE_WITH(name, later_set_up, later_tear_down)
+#define LATER_TEST(name) TEST_CASE_WITH(name, later_set_up, cuda_tear_down)
 
 LATER_TEST(what_uses_the_memory_later_comes_later) {
   for (int device = 0; device < 2; device++) {
-    umemCuda cuda;
-    umemCudaManaged managed;
-    expect_ok(umemCuda_ctor(&cuda, device));
-    expect_order(&cuda, "Cuda");
-    umem_dtor(&cuda);
+    expect_order(opened("cuda:%d", device), "Cuda");
     fake_cudart_machine()->device[device].no_concurrent_managed = true; /* it is as device memory */
-    expect_ok(umemCudaManaged_ctor(&managed, device, 0));
-    expect_order(&managed, "CudaManaged");
-    umem_dtor(&managed);
+    expect_order(opened("cuda-managed:%d", device), "CudaManaged");
   }
 }
 
@@ -75,40 +60,32 @@ LATER_TEST(what_uses_the_memory_later_comes_later) {
 static void expect_order_after_failures(void *ctx) {
   static char const *const functions[] = {"event_create", "event_record", "stream_wait",
                                           "context_push", "exchange_capture_mode"};
-  uintptr_t there = block_of(ctx, n), mine = block_of(&stream, n);
+  uintptr_t there = block_of(ctx, n), mine = block_of(stream, n);
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
     for (unsigned long nth = 1; nth < 12; nth++) {
       expect_ok(umem_set(ctx, there, 1, n));
-      expect_ok(umem_set(&stream, mine, 9, n));
+      expect_ok(umem_set(stream, mine, 9, n));
       expect_ok(umem_synchronize(ctx));
-      expect_ok(umem_synchronize(&stream));
+      expect_ok(umem_synchronize(stream));
       fake_cudart_fail_in(functions[i], nth, umemCudaNotSupported);
-      umemStatusType status = umem_copy_to(ctx, there, &stream, mine, n);
+      umemStatusType status = umem_copy_to(ctx, there, stream, mine, n);
       fake_cudart_fail_in(functions[i], 0, 0);
       umem_thread_clear();
-      umem_clear_status(&stream);
+      umem_clear_status(stream);
       umem_clear_status(ctx);
       expect_ok(umem_set(ctx, there, 2, n));
       expect_ok(umem_synchronize(ctx));
-      expect_ok(umem_synchronize(&stream));
+      expect_ok(umem_synchronize(stream));
       int const found = *(unsigned char const *)fake_cudart_at(mine, n);
       if (found != 1 && (status == umemOK || found != 9))
         fail_msg("%s, call %lu: %d, the copy was still under way", functions[i], nth, found);
     }
-  umem_free(&stream, mine);
-  umem_free(ctx, there);
 }
 
 LATER_TEST(failures_keep_the_order) {
   for (int device = 0; device < 2; device++) {
-    umemCuda cuda;
-    umemCudaAsync other;
-    expect_ok(umemCuda_ctor(&cuda, device));
-    expect_order_after_failures(&cuda);
-    umem_dtor(&cuda);
-    expect_ok(umemCudaAsync_ctor(&other, device, UMEM_STREAM_NEW));
-    expect_order_after_failures(&other);
-    umem_dtor(&other);
+    expect_order_after_failures(opened("cuda:%d", device));
+    expect_order_after_failures(opened("cuda-async:%d", device));
   }
 }
 
@@ -116,17 +93,16 @@ LATER_TEST(failures_keep_the_order) {
 LATER_TEST(a_recorded_copy_is_waited_for_by_nobody) {
   void *graph = NULL;
   void *cuda = opened("cuda:0");
-  uintptr_t there = block_of(cuda, n), mine = block_of(&stream, n);
+  uintptr_t there = block_of(cuda, n), mine = block_of(stream, n);
   expect_ok(umem_set(cuda, there, 1, n));
-  void *captured = (void *)umemCudaAsync_stream(&stream);
+  void *captured = (void *)umemCudaAsync_stream(stream);
   ok(fake_cudart_begin_capture(captured));
-  expect_ok(umem_copy_to(cuda, there, &stream, mine, n));
+  expect_ok(umem_copy_to(cuda, there, stream, mine, n));
   expect_ok(umem_set(cuda, there, 2, n));
   ok(fake_cudart_end_capture(captured, &graph));
   ok(fake_cudart_launch_graph(graph, captured));
-  expect_ok(umem_synchronize(&stream));
-  expect_bytes(&stream, mine, 2, "the graph");
-  umem_free(&stream, mine);
+  expect_ok(umem_synchronize(stream));
+  expect_bytes(stream, mine, 2, "the graph");
 }
 
 int main(void) { return run_cases(NULL, NULL); }

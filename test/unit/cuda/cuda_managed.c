@@ -27,6 +27,7 @@ static int managed_set_up(void **state) {
 }
 
 static int managed_tear_down(void **state) {
+  close_opened();
   ok(rt->stream_destroy(blocking));
   leave(0);
   umem_dtor(&managed);
@@ -56,54 +57,12 @@ static void finish_kernels(void) {
 
 /* ---- stacks over managed memory ---- */
 
-typedef struct Stack {
-  union {
-    umemVirtual super;
-    umemLimit limit;
-    umemStats stats;
-    umemDebug debug;
-    umemPool pool;
-    umemLog log;
-  } ctx;
-  umemPoolOn view;
-} Stack;
-
-enum { bare, limited, counted, guarded, pooled, viewed, logged, stacks };
-
-/* Its outermost layer. */
-static void *open_stack(Stack *stack, int which, char const *path) {
-  switch (which) {
-  case limited:
-    expect_ok(umemLimit_ctor(&stack->ctx.limit, &managed, 1 << 20));
-    return &stack->ctx;
-  case counted:
-    expect_ok(umemStats_ctor(&stack->ctx.stats, &managed));
-    return &stack->ctx;
-  case guarded:
-    expect_ok(umemDebug_ctor(&stack->ctx.debug, &managed, NULL));
-    return &stack->ctx;
-  case pooled:
-    expect_ok(umemPool_ctor(&stack->ctx.pool, &managed, NULL));
-    return &stack->ctx;
-  case viewed:
-    expect_ok(umemPool_ctor(&stack->ctx.pool, &managed, NULL));
-    expect_ok(umemPoolOn_ctor(&stack->view, &stack->ctx.pool, &managed));
-    return &stack->view;
-  case logged: {
-    umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-    options.filename = path;
-    expect_ok(umemLog_ctor(&stack->ctx.log, &managed, &options));
-    return &stack->ctx;
-  }
-  default:
-    return &managed;
-  }
-}
-
-static void close_stack(Stack *stack, int which) {
-  if (which == viewed) umem_dtor(&stack->view);
-  if (which != bare) umem_dtor(&stack->ctx);
-}
+/* Each ends in managed memory of GPU 0. */
+static char const *const stacks[] = {
+    "cuda-managed:0",       "limit+cuda-managed:0?limit=1M", "stats+cuda-managed:0",
+    "debug+cuda-managed:0", "pool+cuda-managed:0",           "log+cuda-managed:0?file=%s",
+};
+enum { stack_count = sizeof stacks / sizeof *stacks };
 
 /* ---- the other side ---- */
 
@@ -160,35 +119,41 @@ static void copy_both_ways(void *ctx, void *other, Copy *copy, int stream, char 
 
 #define MANAGED_TEST(name) TEST_CASE_WITH(name, managed_set_up, managed_tear_down)
 
-MANAGED_TEST(copies_come_after_kernels) {
-  char log[256], map[256];
-  int logs = temporary_file(log, sizeof log), maps = temporary_file(map, sizeof map);
-  assert_true(logs >= 0 && maps >= 0);
-  umemFile file;
-  umemMMap mapped;
+static void copy_with_all(void *ctx, char const *name) {
   Fake fake;
-  expect_ok(umemFile_ctor(&file, NULL, "w+"));
-  expect_ok(umemMMap_ctor(&mapped, map, "w+"));
+  char map[256];
+  temporary_name(map, sizeof map);
   expect_ok(fake_ctor(&fake));
-  void *const others[] = {&host, &file, &mapped, &fake};
-  for (int which = 0; which < stacks; which++) {
-    Stack stack;
-    void *ctx = open_stack(&stack, which, log);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-      for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
-        for (int stream = 0; stream < streams; stream++) {
-          char what[80];
-          snprintf(what, sizeof what, "stack %d, side %zu, copy %zu, stream %d", which, i, k,
-                   stream);
-          copy_both_ways(ctx, others[i], copies[k], stream, what);
-        }
-    close_stack(&stack, which);
-  }
-  umem_dtor(&file);
-  umem_dtor(&mapped);
+  void *const others[] = {&host, opened("file:"), opened("mmap:%s?mode=w+", map), &fake};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
+      for (int stream = 0; stream < streams; stream++) {
+        char what[120];
+        snprintf(what, sizeof what, "%s, side %zu, copy %zu, stream %d", name, i, k, stream);
+        copy_both_ways(ctx, others[i], copies[k], stream, what);
+      }
   umem_dtor(&fake);
-  close(logs), close(maps);
-  unlink(log), unlink(map);
+  unlink(map);
+}
+
+MANAGED_TEST(copies_come_after_kernels) {
+  char log[256];
+  for (int which = 0; which < stack_count; which++) {
+    char name[400];
+    temporary_name(log, sizeof log);
+    snprintf(name, sizeof name, stacks[which], log);
+    copy_with_all(opened("%s", name), stacks[which]);
+    close_opened();
+    unlink(log);
+  }
+}
+
+MANAGED_TEST(copies_of_a_view_come_after_kernels) {
+  umemPoolOn view;
+  void *pool = opened("pool+cuda-managed:0");
+  expect_ok(umemPoolOn_ctor(&view, pool, umem_get_upstream(pool)));
+  copy_with_all(&view, "a view");
+  umem_dtor(&view);
 }
 
 /* Where one address serves both sides nothing moves; but what the other side is given is there. */

@@ -131,11 +131,10 @@ CUDA_TEST(write_combined_memory_is_asked_for) {
 
 CUDA_TEST(contexts_know_their_gpu) {
   for (int kind = 0; kind < kinds; kind++) {
-    Any any;
     umemInfo info = UMEM_INFO_INIT;
-    expect_ok(construct(&any, kind, 1));
-    if (kind != aManaged && kind != aHost) block_of(&any, 1000);
-    expect_ok(umem_get_info(&any, &info));
+    void *any = opened_kind(kind, 1);
+    if (kind != aManaged && kind != aHost) block_of(any, 1000);
+    expect_ok(umem_get_info(any, &info));
     assert_int_equal(info.alignment, 256);
     if (kind != aHost) {
       assert_string_equal(info.name, "Fake GPU 1");
@@ -143,7 +142,7 @@ CUDA_TEST(contexts_know_their_gpu) {
       assert_int_equal(info.capacity, 1 << 30);
       assert_int_equal(info.available, (1 << 30) - (kind == aManaged ? 0 : 1000));
     }
-    umem_dtor(&any);
+    expect_ok(close_one(any));
   }
 }
 
@@ -151,22 +150,20 @@ CUDA_TEST(blocks_grow_and_shrink) {
   static unsigned char bytes[5000], back[5000];
   void *host = opened("host:");
   for (int kind = 0; kind < kinds; kind++) {
-    Any any;
-    expect_ok(construct(&any, kind, 0));
+    void *any = opened_kind(kind, 0);
     fill(bytes, sizeof bytes, 1);
-    uintptr_t adr = block_of(&any, 3000);
-    expect_ok(umem_copy_from(&any, adr, host, (uintptr_t)bytes, 3000));
-    adr = umem_realloc(&any, adr, 3000, 5000);
-    expect_ok(umem_copy_to(&any, adr, host, (uintptr_t)back, 3000));
+    uintptr_t adr = block_of(any, 3000);
+    expect_ok(umem_copy_from(any, adr, host, (uintptr_t)bytes, 3000));
+    adr = umem_realloc(any, adr, 3000, 5000);
+    expect_ok(umem_copy_to(any, adr, host, (uintptr_t)back, 3000));
     assert_true(is_filled(back, 3000, 1));
-    adr = umem_realloc(&any, adr, 5000, 10);
-    expect_ok(umem_copy_to(&any, adr, host, (uintptr_t)back + 1, 10));
+    adr = umem_realloc(any, adr, 5000, 10);
+    expect_ok(umem_copy_to(any, adr, host, (uintptr_t)back + 1, 10));
     assert_true(is_filled(back + 1, 10, 1));
-    expect_report(umem_realloc(&any, adr + 1, 9, 20), umemValueError, "is not a live block");
-    expect_report(umem_realloc(&any, adr, 10, (size_t)1 << 50), umemMemoryError, "");
-    umem_free(&any, adr); /* is as it was */
+    expect_report(umem_realloc(any, adr + 1, 9, 20), umemValueError, "is not a live block");
+    expect_report(umem_realloc(any, adr, 10, (size_t)1 << 50), umemMemoryError, "");
+    umem_free(any, adr); /* is as it was */
     assert_int_equal(umem_thread_status(), umemOK);
-    umem_dtor(&any);
   }
 }
 
@@ -207,10 +204,8 @@ static void *work(void *argument) {
 
 CUDA_TEST(threads_share_a_context) {
   for (int kind = 0; kind < kinds; kind++) {
-    Any any;
-    expect_ok(construct(&any, kind, 0));
-    run_at_once(4, work, &any, 0);
-    umem_dtor(&any);
+    void *any = opened_kind(kind, 0);
+    run_at_once(4, work, any, 0);
   }
 }
 

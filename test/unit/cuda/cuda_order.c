@@ -17,7 +17,10 @@ static umemHost host;
 static umemCudaAsync a, b, other; /* on GPU 0, 0 and 1 */
 static umemCuda plain, plain_1;   /* on GPU 0 and 1 */
 static umemCudaHost pinned;
+static FakeAsync fake;
 static unsigned char *page; /* n bytes of pinned memory, zero */
+
+static bool late_pageable;
 
 static int order_set_up(void **state) {
   cuda_set_up(state);
@@ -28,22 +31,21 @@ static int order_set_up(void **state) {
   expect_ok(umemCuda_ctor(&plain, 0));
   expect_ok(umemCuda_ctor(&plain_1, 1));
   expect_ok(umemCudaHost_ctor(&pinned, 0));
+  expect_ok(fake_async_ctor(&fake));
   page = (unsigned char *)umem_calloc(&pinned, n, 1);
+  fake_cudart_machine()->late_pageable = late_pageable;
   return page ? 0 : -1;
 }
 
-static int late_set_up(void **state) {
-  int error = order_set_up(state);
-  fake_cudart_machine()->late_pageable = true;
-  return error;
-}
-
 static int order_tear_down(void **state) {
-  void *const all[] = {&a, &b, &other, &plain, &plain_1, &pinned, &host};
+  void *const all[] = {&a, &b, &other, &plain, &plain_1, &pinned, &fake, &host};
+  close_opened();
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umem_dtor(all[i]);
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
   return cuda_tear_down(state);
 }
+
+#define ORDER_TEST(name) TEST_CASE_WITH(name, order_set_up, order_tear_down)
 
 static void *stream_of(umemCudaAsync *ctx) { return (void *)umemCudaAsync_stream(ctx); }
 
@@ -62,8 +64,7 @@ static void to_page(void *ctx, uintptr_t adr) {
 
 /* ---- queues ---- */
 
-static void queued_work_becomes_true_when_synchronized(void **state) {
-  (void)state;
+ORDER_TEST(queued_work_becomes_true_when_synchronized) {
   uintptr_t adr = block_of(&a, n), copy = block_of(&a, n);
   expect_ok(umem_set(&a, adr, 1, n));
   expect_ok(umem_copy_to(&a, adr, &a, copy, n));
@@ -84,8 +85,7 @@ static void queued_work_becomes_true_when_synchronized(void **state) {
   assert_true(page_is(2));
 }
 
-static void synchronous_contexts_finish(void **state) {
-  (void)state;
+ORDER_TEST(synchronous_contexts_finish) {
   uintptr_t adr = block_of(&plain, n);
   expect_ok(umem_set(&plain, adr, 1, n));
   unsigned char byte = 0;
@@ -114,16 +114,14 @@ static void wait_for_one_another(umemCudaAsync *one, umemCudaAsync *two) {
   umem_free(one, adr);
 }
 
-static void contexts_wait_for_one_another(void **state) {
-  (void)state;
+ORDER_TEST(contexts_wait_for_one_another) {
   wait_for_one_another(&a, &b);
   wait_for_one_another(&b, &a);
   wait_for_one_another(&a, &other);
   wait_for_one_another(&other, &a);
 }
 
-static void a_wait_is_for_what_is_queued_so_far(void **state) {
-  (void)state;
+ORDER_TEST(a_wait_is_for_what_is_queued_so_far) {
   uintptr_t adr = block_of(&a, n);
   expect_ok(umem_set(&a, adr, 1, n));
   expect_ok(umem_wait(&b, &a));
@@ -135,13 +133,9 @@ static void a_wait_is_for_what_is_queued_so_far(void **state) {
   assert_true(is_late(&a));
 }
 
-static void others_wait_for_a_stream(void **state) {
-  (void)state;
-  FakeAsync fake;
-  umemFile file;
-  expect_ok(fake_async_ctor(&fake));
-  expect_ok(umemFile_ctor(&file, NULL, "w+"));
-  void *const waiting[] = {&host, &file, &fake, &plain, &pinned};
+ORDER_TEST(others_wait_for_a_stream) {
+  void *file = opened("file:");
+  void *const waiting[] = {&host, file, &fake, &plain, &pinned};
   uintptr_t adr = block_of(&a, n);
   for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++) {
     expect_ok(umem_set(&a, adr, (int)i, n));
@@ -154,8 +148,6 @@ static void others_wait_for_a_stream(void **state) {
   expect_ok(umem_copy_to(&fake, there, &host, (uintptr_t)&byte, 1));
   expect_ok(umem_wait(&a, &fake)); /* the fake's work is done */
   assert_int_equal(byte, 5);
-  umem_dtor(&fake);
-  umem_dtor(&file);
 }
 
 /* ---- copies between contexts ---- */
@@ -164,18 +156,14 @@ static bool is_ordered(void *ctx) { return ((umemVirtual *)ctx)->capabilities & 
 
 /* A -> B -> C and so on, with nobody waiting in between; each block is freed, or changed by its
  * own context, as soon as it was read. */
-static void chains_of_copies_are_ordered(void **state) {
-  (void)state;
-  FakeAsync fake;
-  umemFile file;
-  expect_ok(fake_async_ctor(&fake));
-  expect_ok(umemFile_ctor(&file, NULL, "w+"));
+ORDER_TEST(chains_of_copies_are_ordered) {
+  void *file = opened("file:");
   void *const chains[][6] = {
       {&a, &b, &a, &b, NULL},           {&a, &other, &b, NULL},
       {&other, &a, &other, NULL},       {&a, &pinned, &b, NULL},
-      {&a, &fake, &b, &fake, NULL},     {&a, &file, &other, NULL},
+      {&a, &fake, &b, &fake, NULL},     {&a, file, &other, NULL},
       {&plain, &a, &plain_1, NULL},     {&plain, &other, &plain, &a, NULL},
-      {&plain, &plain_1, &plain, NULL}, {&plain_1, &a, &file, &plain, NULL},
+      {&plain, &plain_1, &plain, NULL}, {&plain_1, &a, file, &plain, NULL},
   };
   for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
     static unsigned char bytes[n], back[n];
@@ -202,14 +190,11 @@ static void chains_of_copies_are_ordered(void **state) {
     umem_free(ctx, adr);
     expect_no_misuse();
   }
-  umem_dtor(&fake);
-  umem_dtor(&file);
 }
 
 /* What cudaMemcpy promises to what follows on the legacy stream, umem promises to all its
  * copies. */
-static void short_copies_come_before_those_of_streams(void **state) {
-  (void)state;
+ORDER_TEST(short_copies_come_before_those_of_streams) {
   void *const from[] = {&plain, &plain_1}, *const to[] = {&a, &other, &plain, &plain_1};
   static unsigned char bytes[n], back[n];
   for (size_t i = 0; i < 2; i++)
@@ -235,8 +220,7 @@ static void short_copies_come_before_those_of_streams(void **state) {
 }
 
 /* Connected addresses of one GPU are one, and true for the streams of both. */
-static void what_is_connected_is_there_for_every_stream(void **state) {
-  (void)state;
+ORDER_TEST(what_is_connected_is_there_for_every_stream) {
   static unsigned char bytes[n];
   uintptr_t adr = block_of(&plain, n);
   memset(bytes, 7, n);
@@ -251,13 +235,11 @@ static void what_is_connected_is_there_for_every_stream(void **state) {
   to_page(&a, adr);
   expect_ok(umem_disconnect(&plain, adr, &a, adr, 0)); /* waits for both */
   assert_true(page_is(8));
-  umem_free(&plain, adr);
 }
 
 /* ---- host memory ---- */
 
-static void staged_copies_keep_their_place(void **state) {
-  (void)state;
+ORDER_TEST(staged_copies_keep_their_place) {
   static unsigned char bytes[large], back[large];
   uintptr_t adr = block_of(&a, large);
   expect_ok(umem_set(&a, adr, 1, large));
@@ -278,12 +260,9 @@ static void staged_copies_keep_their_place(void **state) {
   expect_ok(umem_copy_from(&a, adr, &other, there, large));
   expect_ok(umem_copy_to(&a, adr, &host, (uintptr_t)back, large));
   assert_int_equal(back[0] + back[large - 1], 8);
-  umem_free(&a, adr);
-  umem_free(&other, there);
 }
 
-static void unpinned_memory_is_done_with_on_return(void **state) {
-  (void)state;
+ORDER_TEST(unpinned_memory_is_done_with_on_return) {
   static size_t const sizes[] = {1, 100, n, 64 << 10, (64 << 10) + 1, 1 << 20, large};
   static unsigned char bytes[large], back[large];
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -299,8 +278,7 @@ static void unpinned_memory_is_done_with_on_return(void **state) {
 }
 
 /* Half pinned: not pinned. */
-static void partly_pinned_memory_is_unpinned(void **state) {
-  (void)state;
+ORDER_TEST(partly_pinned_memory_is_unpinned) {
   static unsigned char bytes[300 << 10];
   size_t const size = sizeof bytes / 2;
   memset(bytes, 0, sizeof bytes);
@@ -328,8 +306,7 @@ static void copy_face(void *src, uintptr_t from, void *dst, uintptr_t to) {
   expect_ok(umem_copy_strided(src, from, dst, to, &layout));
 }
 
-static void strided_copies_are_late_only_when_pinned(void **state) {
-  (void)state;
+ORDER_TEST(strided_copies_are_late_only_when_pinned) {
   unsigned char cube[edge * edge * edge] = {0};
   uintptr_t adr = block_of(&a, sizeof cube), there = block_of(&other, sizeof cube);
   expect_ok(umem_set(&a, adr, 1, sizeof cube));
@@ -352,16 +329,12 @@ static void strided_copies_are_late_only_when_pinned(void **state) {
   assert_int_equal(cube[0] + cube[3] + cube[4], 6);
 }
 
-static void the_legacy_stream_is_one_for_all(void **state) {
-  (void)state;
-  umemCudaAsync legacy;
-  expect_ok(umemCudaAsync_ctor(&legacy, 0, 0));
+ORDER_TEST(the_legacy_stream_is_one_for_all) {
+  void *legacy = opened("cuda-async:0?stream=legacy");
   uintptr_t adr = block_of(&plain, n);
-  expect_ok(umem_set(&legacy, adr, 1, n)); /* late, on memory of the other */
+  expect_ok(umem_set(legacy, adr, 1, n)); /* late, on memory of the other */
   to_page(&plain, adr);
   assert_true(page_is(1));
-  umem_free(&plain, adr);
-  umem_dtor(&legacy);
 }
 
 /* ---- captures ---- */
@@ -386,8 +359,7 @@ static uint64_t info_stream_of(void *ctx) {
 }
 
 /* Each layer over a stream answers for it, and only those over this one. */
-static void layers_answer_for_their_stream(void **state) {
-  (void)state;
+ORDER_TEST(layers_answer_for_their_stream) {
   umemLimit limit;
   umemPool pool;
   umemCudaAsync legacy;
@@ -414,8 +386,7 @@ static void layers_answer_for_their_stream(void **state) {
   umem_dtor(&limit);
 }
 
-static void captured_work_is_recorded(void **state) {
-  (void)state;
+ORDER_TEST(captured_work_is_recorded) {
   static unsigned char bytes[n], back[large];
   uintptr_t adr = block_of(&a, large), copy = block_of(&a, large);
   memset(bytes, 1, n);
@@ -441,17 +412,13 @@ static void captured_work_is_recorded(void **state) {
   }
 }
 
-static void what_cannot_be_captured_leaves_the_capture_whole(void **state) {
-  (void)state;
+ORDER_TEST(what_cannot_be_captured_leaves_the_capture_whole) {
   static unsigned char bytes[n];
   char const *words = "the stream is being captured into a graph";
-  FakeAsync fake;
-  umemFile file;
-  expect_ok(fake_async_ctor(&fake));
-  expect_ok(umemFile_ctor(&file, NULL, "w+"));
-  uintptr_t adr = block_of(&a, n), live = block_of(&a, n), in_file = umem_alloc(&file, 2 * n);
+  void *file = opened("file:");
+  uintptr_t adr = block_of(&a, n), live = block_of(&a, n), in_file = umem_alloc(file, 2 * n);
   uintptr_t in_fake = block_of(&fake, n), there = block_of(&b, n);
-  expect_ok(umem_set(&file, in_file + n, 1, n));
+  expect_ok(umem_set(file, in_file + n, 1, n));
   expect_ok(umem_set(&b, there, 1, n));
   expect_ok(umem_synchronize(&a));
   ok(fake_cudart_begin_capture(stream_of(&a)));
@@ -466,14 +433,14 @@ static void what_cannot_be_captured_leaves_the_capture_whole(void **state) {
   expect_failure(umem_copy_to(&b, there, &a, adr, n), umemNotSupportedError, "outside");
   expect_failure(umem_trim(&a, 0), umemNotSupportedError, words);
   /* Through buffers that would be gone when the graph runs. */
-  expect_failure(umem_copy_to(&file, in_file + n, &a, adr, n), umemNotSupportedError, words);
-  expect_failure(umem_copy_to(&a, adr, &file, in_file, n), umemNotSupportedError, words);
+  expect_failure(umem_copy_to(file, in_file + n, &a, adr, n), umemNotSupportedError, words);
+  expect_failure(umem_copy_to(&a, adr, file, in_file, n), umemNotSupportedError, words);
   expect_failure(umem_copy_from(&a, adr, &fake, in_fake, n), umemNotSupportedError, words);
   size_t const extents[] = {2, 3};
   ptrdiff_t const back[] = {-8, 2}, forth[] = {6, 2};
   umemLayout layout = {sizeof layout, 2, 2, extents, back, forth};
   layout.item_size = 1;
-  expect_failure(umem_copy_strided(&file, in_file + n, &a, adr, &layout), umemNotSupportedError,
+  expect_failure(umem_copy_strided(file, in_file + n, &a, adr, &layout), umemNotSupportedError,
                  words);
   to_page(&a, adr);
   launch(end_capture());
@@ -481,14 +448,11 @@ static void what_cannot_be_captured_leaves_the_capture_whole(void **state) {
   umem_free(&a, live);
   expect_ok(umem_copy_to(&a, adr, &host, (uintptr_t)bytes, n));
   assert_int_equal(bytes[n - 1], 4);
-  umem_dtor(&fake);
-  umem_dtor(&file);
 }
 
 /* Captures of the program forbid "potentially unsafe" calls, also in threads and contexts that
  * have nothing to do with them. */
-static void other_contexts_do_not_break_a_capture(void **state) {
-  (void)state;
+ORDER_TEST(other_contexts_do_not_break_a_capture) {
   static unsigned char bytes[large], back[large];
   uintptr_t mine = block_of(&a, n);
   ok(fake_cudart_begin_capture(stream_of(&a)));
@@ -507,26 +471,19 @@ static void other_contexts_do_not_break_a_capture(void **state) {
     umem_free(ctx, adr);
     umem_free(ctx, more);
   }
-  umemCuda cuda;
-  umemCudaManaged managed;
-  umemCudaAsync async;
-  expect_ok(umemCuda_ctor(&cuda, 2));
-  expect_ok(umemCudaManaged_ctor(&managed, 0, UMEM_PREFETCH));
-  expect_ok(umemCudaAsync_ctor(&async, 2, UMEM_STREAM_NEW));
-  block_of(&cuda, 8);
-  block_of(&managed, 8);
-  block_of(&async, 8);
-  umem_dtor(&cuda);
-  umem_dtor(&managed);
-  umem_dtor(&async);
+  static char const *const names[] = {"cuda:2", "cuda-managed:0?flags=prefetch", "cuda-async:2"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    void *ctx = opened("%s", names[i]);
+    block_of(ctx, 8);
+    expect_ok(close_one(ctx));
+  }
   to_page(&a, mine);
   launch(end_capture());
   assert_true(page_is(4));
 }
 
 /* A second context is drawn into the capture by waiting for the first, and comes back. */
-static void a_capture_takes_in_who_waits_for_it(void **state) {
-  (void)state;
+ORDER_TEST(a_capture_takes_in_who_waits_for_it) {
   uintptr_t adr = block_of(&a, n), there = block_of(&b, n);
   expect_ok(umem_synchronize(&a));
   expect_ok(umem_synchronize(&b));
@@ -544,8 +501,7 @@ static void a_capture_takes_in_who_waits_for_it(void **state) {
 
 /* Its blocks can go neither in the order of the stream nor before the work on it: that is reported,
  * and the capture stays whole. */
-static void a_context_may_end_while_it_is_captured(void **state) {
-  (void)state;
+ORDER_TEST(a_context_may_end_while_it_is_captured) {
   void *stream, *graph;
   umemCudaAsync ctx;
   enter(0);
@@ -561,33 +517,10 @@ static void a_context_may_end_while_it_is_captured(void **state) {
   leave(0);
 }
 
-#define ORDER_TESTS(set_up)                                                                        \
-  {                                                                                                \
-    ORDER_TEST(set_up, queued_work_becomes_true_when_synchronized),                                \
-        ORDER_TEST(set_up, synchronous_contexts_finish),                                           \
-        ORDER_TEST(set_up, contexts_wait_for_one_another),                                         \
-        ORDER_TEST(set_up, a_wait_is_for_what_is_queued_so_far),                                   \
-        ORDER_TEST(set_up, others_wait_for_a_stream),                                              \
-        ORDER_TEST(set_up, chains_of_copies_are_ordered),                                          \
-        ORDER_TEST(set_up, short_copies_come_before_those_of_streams),                             \
-        ORDER_TEST(set_up, what_is_connected_is_there_for_every_stream),                           \
-        ORDER_TEST(set_up, staged_copies_keep_their_place),                                        \
-        ORDER_TEST(set_up, unpinned_memory_is_done_with_on_return),                                \
-        ORDER_TEST(set_up, partly_pinned_memory_is_unpinned),                                      \
-        ORDER_TEST(set_up, strided_copies_are_late_only_when_pinned),                              \
-        ORDER_TEST(set_up, the_legacy_stream_is_one_for_all),                                      \
-        ORDER_TEST(set_up, layers_answer_for_their_stream),                                        \
-        ORDER_TEST(set_up, captured_work_is_recorded),                                             \
-        ORDER_TEST(set_up, what_cannot_be_captured_leaves_the_capture_whole),                      \
-        ORDER_TEST(set_up, other_contexts_do_not_break_a_capture),                                 \
-        ORDER_TEST(set_up, a_capture_takes_in_who_waits_for_it),                                   \
-        ORDER_TEST(set_up, a_context_may_end_while_it_is_captured),                                \
-  }
-#define ORDER_TEST(set_up, name) cmocka_unit_test_setup_teardown(name, set_up, order_tear_down)
-
+/* All of it once as drivers are so far, and once with copies of pageable memory as late as the
+ * manual allows. */
 int main(void) {
-  static struct CMUnitTest const tests[] = ORDER_TESTS(order_set_up);
-  static struct CMUnitTest const late[] = ORDER_TESTS(late_set_up);
-  return cmocka_run_group_tests_name("CUDA order", tests, NULL, NULL) +
-         cmocka_run_group_tests_name("CUDA order, pageable memory late", late, NULL, NULL);
+  int failed = run_cases(NULL, NULL);
+  late_pageable = true;
+  return failed + run_cases(NULL, NULL);
 }

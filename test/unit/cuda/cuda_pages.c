@@ -55,11 +55,9 @@ static void expect_mapped(Range *range, char const *which) {
 CUDA_TEST(the_contexts_of_device_memory_have_pages) {
   bool const has[kinds] = {[aCuda] = true, [anAsync] = true};
   for (int kind = 0; kind < kinds; kind++) {
-    Any any;
-    expect_ok(construct(&any, kind, 0));
-    umemPages const *(*method)(umemVirtual *) = any.super.vptr->pages;
-    assert_int_equal(method && method(&any.super), has[kind]);
-    umem_dtor(&any);
+    umemVirtual *any = opened_kind(kind, 0);
+    umemPages const *(*method)(umemVirtual *) = any->vptr->pages;
+    assert_int_equal(method && method(any), has[kind]);
   }
   umemCudaAsync bounded;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;

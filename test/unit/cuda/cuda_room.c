@@ -6,26 +6,16 @@
 
 enum { mebi = 1 << 20 };
 
-static umemCudaManaged managed, more, beyond;
-static umemCuda plain;
+static void *managed, *more, *beyond, *plain;
 
 static int room_set_up(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->device[0].capacity = 64 * mebi;
-  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
-  expect_ok(umemCudaManaged_ctor(&more, 0, UMEM_READ_MOSTLY));
-  expect_ok(umemCudaManaged_ctor(&beyond, 0, UMEM_OVERSUBSCRIBE));
-  expect_ok(umemCuda_ctor(&plain, 0));
+  managed = opened("cuda-managed:0");
+  more = opened("cuda-managed:0?flags=read-mostly");
+  beyond = opened("cuda-managed:0?oversubscribe=yes");
+  plain = opened("cuda:0");
   return 0;
-}
-
-static int room_tear_down(void **state) {
-  umem_dtor(&managed);
-  umem_dtor(&more);
-  umem_dtor(&beyond);
-  umem_dtor(&plain);
-  if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
-  return cuda_tear_down(state);
 }
 
 /* A new block, whose pages are on the GPU as far as they fit. */
@@ -41,54 +31,53 @@ static void expect_none(void *ctx, size_t nbytes) {
   umem_clear_status(ctx);
 }
 
-#define ROOM_TEST(name) TEST_CASE_WITH(name, room_set_up, room_tear_down)
+#define ROOM_TEST(name) TEST_CASE_WITH(name, room_set_up, cuda_tear_down)
 
 ROOM_TEST(free_bytes_say_nothing) {
-  used_block(&managed, 26 * mebi); /* 40 %, then 30 % */
-  used_block(&managed, 19 * mebi);
+  used_block(managed, 26 * mebi); /* 40 %, then 30 % */
+  used_block(managed, 19 * mebi);
   assert_int_equal(fake_cudart_resident(0), 45 * mebi);
-  used_block(&managed, 19 * mebi);
+  used_block(managed, 19 * mebi);
   assert_int_equal(fake_cudart_resident(0), 64 * mebi);
   assert_int_equal(fake_cudart_calls_of("prefetch"), 0);
 }
 
 ROOM_TEST(blocks_of_all_contexts_count) {
-  umemCudaManaged third;
-  uintptr_t first = block_of(&managed, 40 * mebi);
-  expect_ok(umemCudaManaged_ctor(&third, 0, 0));
-  block_of(&more, 20 * mebi);
-  expect_none(&third, 4 * mebi + 1);
-  umem_free(&third, block_of(&third, 4 * mebi));
-  umem_free(&managed, first);
-  block_of(&third, 44 * mebi);
-  expect_none(&managed, 1);
-  umem_dtor(&third);
-  umem_free(&managed, block_of(&managed, 44 * mebi));
+  uintptr_t first = block_of(managed, 40 * mebi);
+  void *third = opened("cuda-managed:0");
+  block_of(more, 20 * mebi);
+  expect_none(third, 4 * mebi + 1);
+  umem_free(third, block_of(third, 4 * mebi));
+  umem_free(managed, first);
+  block_of(third, 44 * mebi);
+  expect_none(managed, 1);
+  expect_ok(close_one(third));
+  umem_free(managed, block_of(managed, 44 * mebi));
 }
 
 ROOM_TEST(each_gpu_counts_its_own) {
   fake_cudart_machine()->device[1].capacity = 8 * mebi;
   void *other = opened("cuda-managed:1");
-  block_of(&managed, 64 * mebi);
+  block_of(managed, 64 * mebi);
   expect_none(other, 8 * mebi + 1);
   block_of(other, 8 * mebi);
 }
 
 /* The driver moves pages to RAM where others need the memory of the GPU. */
 ROOM_TEST(what_others_have_does_not_count) {
-  block_of(&plain, 60 * mebi);
-  used_block(&managed, 64 * mebi);
+  block_of(plain, 60 * mebi);
+  used_block(managed, 64 * mebi);
   assert_int_equal(fake_cudart_resident(0), 4 * mebi);
-  expect_none(&managed, 1);
+  expect_none(managed, 1);
 }
 
 ROOM_TEST(a_refusal_reaches_no_driver) {
   unsigned long before = fake_cudart_calls_of("malloc_managed");
-  expect_none(&managed, 64 * mebi + 1);
-  expect_none(&managed, SIZE_MAX);
+  expect_none(managed, 64 * mebi + 1);
+  expect_none(managed, SIZE_MAX);
   assert_int_equal(fake_cudart_calls_of("malloc_managed"), before);
-  block_of(&managed, 10 * mebi);
-  expect_report(umem_alloc(&managed, 60 * mebi), umemMemoryError,
+  block_of(managed, 10 * mebi);
+  expect_report(umem_alloc(managed, 60 * mebi), umemMemoryError,
                 "cannot allocate 62914560 bytes: this process has 10485760 bytes of managed memory "
                 "for GPU 0");
 }
@@ -97,36 +86,32 @@ ROOM_TEST(failures_count_nothing) {
   static char const *const functions[] = {"memory_info", "malloc_managed", "advise"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     fake_cudart_fail_in(functions[i], 1, umemCudaInvalidValue);
-    expect_report(umem_alloc(&more, 64 * mebi), umemValueError, "cannot allocate 67108864 bytes");
-    umem_clear_status(&more);
+    expect_report(umem_alloc(more, 64 * mebi), umemValueError, "cannot allocate 67108864 bytes");
+    umem_clear_status(more);
   }
-  uintptr_t adr = block_of(&more, 64 * mebi);
+  uintptr_t adr = block_of(more, 64 * mebi);
   fake_cudart_fail_in("free", 1, umemCudaInvalidValue);
-  expect_report(umem_free(&more, adr), umemValueError, "cannot free");
-  expect_none(&managed, 1);
-  umem_free(&more, adr);
-  umem_free(&managed, block_of(&managed, 64 * mebi));
+  expect_report(umem_free(more, adr), umemValueError, "cannot free");
+  expect_none(managed, 1);
+  umem_free(more, adr);
+  umem_free(managed, block_of(managed, 64 * mebi));
 }
 
 ROOM_TEST(an_option_allows_more) {
-  uintptr_t adr = used_block(&beyond, 100 * mebi);
-  used_block(&beyond, 30 * mebi);
+  uintptr_t adr = used_block(beyond, 100 * mebi);
+  used_block(beyond, 30 * mebi);
   assert_int_equal(fake_cudart_resident(0), 64 * mebi);
-  expect_none(&managed, 1); /* they count */
-  umem_free(&beyond, adr);
-  block_of(&managed, 34 * mebi);
-  expect_none(&managed, 1);
+  expect_none(managed, 1); /* they count */
+  umem_free(beyond, adr);
+  block_of(managed, 34 * mebi);
+  expect_none(managed, 1);
 }
 
 ROOM_TEST(a_name_has_the_option) {
-  umemVirtual *ctx = umem_open("cuda-managed:0?oversubscribe=yes&flags=prefetch");
-  assert_non_null(ctx);
+  void *ctx = opened("cuda-managed:0?oversubscribe=yes&flags=prefetch");
   block_of(ctx, 65 * mebi);
   assert_int_equal(fake_cudart_calls_of("prefetch"), 1);
-  expect_ok(umem_close(ctx));
-  ctx = umem_open("cuda-managed:0?oversubscribe=no");
-  expect_none(ctx, 65 * mebi);
-  expect_ok(umem_close(ctx));
+  expect_none(opened("cuda-managed:0?oversubscribe=no"), 65 * mebi);
 }
 
 /* ---- threads ---- */
@@ -141,11 +126,11 @@ static void *allocate_all(void *ctx) {
 
 /* One at a time has the room, and whoever is alone gets it. */
 ROOM_TEST(threads_share_the_room) {
-  void *contexts[] = {&managed, &more, &managed, &more};
+  void *contexts[] = {managed, more, managed, more};
   run_at_once(4, allocate_all, contexts, sizeof *contexts);
-  umem_clear_status(&managed);
-  umem_clear_status(&more);
-  block_of(&managed, 64 * mebi);
+  umem_clear_status(managed);
+  umem_clear_status(more);
+  block_of(managed, 64 * mebi);
 }
 
 /* ---- a real GPU ---- */
@@ -153,25 +138,20 @@ ROOM_TEST(threads_share_the_room) {
 /* Stays below what is free. */
 TEST_CASE(a_real_gpu_has_room_for_what_it_has_free) {
   if (!setting_gpu()) skip();
-  umemCuda gpu;
-  umemHost host;
+  void *gpu = opened("cuda:0"), *host = opened("host:");
   umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umemCuda_ctor(&gpu, 0));
-  expect_ok(umemHost_ctor(&host));
-  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
-  expect_ok(umem_get_info(&gpu, &info));
+  managed = opened("cuda-managed:0");
+  expect_ok(umem_get_info(gpu, &info));
   size_t parts[] = {info.available / 10 * 4, info.available / 10 * 3};
   uintptr_t adr[2];
-  for (int i = 0; i < 2; i++) adr[i] = used_block(&managed, parts[i]);
+  for (int i = 0; i < 2; i++) adr[i] = used_block(managed, parts[i]);
   for (int i = 0; i < 2; i++) {
     unsigned char last = 0;
-    expect_ok(umem_copy_from(&host, (uintptr_t)&last, &managed, adr[i] + parts[i] - 1, 1));
+    expect_ok(umem_copy_from(host, (uintptr_t)&last, managed, adr[i] + parts[i] - 1, 1));
     assert_int_equal(last, 1);
-    umem_free(&managed, adr[i]);
+    umem_free(managed, adr[i]);
   }
-  umem_dtor(&managed);
-  umem_dtor(&host);
-  umem_dtor(&gpu);
+  close_opened();
 }
 
 int main(void) { return run_cases(NULL, NULL); }
