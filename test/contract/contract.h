@@ -141,6 +141,10 @@ BackendRecords records_of(Place const *place);
  * both. */
 void expect_failure(umemVirtual *ctx, umemStatusType type);
 
+/* Likewise for a call that has returned status, or adr. */
+void expect_status(umemVirtual *ctx, umemStatusType status, umemStatusType type);
+void expect_no_block(umemVirtual *ctx, uintptr_t adr, umemStatusType type);
+
 /* As expect_failure, when the type is one that the contract leaves open. Returns it. */
 umemStatusType expect_some_failure(umemVirtual *ctx);
 

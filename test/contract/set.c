@@ -56,8 +56,7 @@ SINGLE(null_and_overflow_are_value_errors) {
   uintptr_t const places[] = {umem_null(ctx), adr + 50, UINTPTR_MAX - 5, adr + 99};
   size_t const sizes[] = {1, SIZE_MAX, 100, SIZE_MAX - 50};
   for (size_t i = 0; i < 4; i++) {
-    assert_int_equal(umem_set(ctx, places[i], 9, sizes[i]), umemValueError);
-    expect_failure(ctx, umemValueError);
+    expect_status(ctx, umem_set(ctx, places[i], 9, sizes[i]), umemValueError);
   }
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 1);
@@ -72,8 +71,7 @@ SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords) {
   uintptr_t const places[] = {adr + 50, adr + ((uintptr_t)1 << 40), dead + 100, adr};
   size_t const sizes[] = {100000, 1, 10, 200000};
   for (size_t i = 0; i < 4; i++) {
-    assert_int_equal(umem_set(ctx, places[i], 9, sizes[i]), umemIndexError);
-    expect_failure(ctx, umemIndexError);
+    expect_status(ctx, umem_set(ctx, places[i], 9, sizes[i]), umemIndexError);
   }
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 1);

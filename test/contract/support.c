@@ -148,3 +148,13 @@ void expect_failure(umemVirtual *ctx, umemStatusType type) {
   assert_string_equal(umem_get_status_name(umem_thread_status()), umem_get_status_name(type));
   expect_some_failure(ctx);
 }
+
+void expect_status(umemVirtual *ctx, umemStatusType status, umemStatusType type) {
+  assert_int_equal(status, type);
+  expect_failure(ctx, type);
+}
+
+void expect_no_block(umemVirtual *ctx, uintptr_t adr, umemStatusType type) {
+  assert_true(adr == umem_null(ctx));
+  expect_failure(ctx, type);
+}

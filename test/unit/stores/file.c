@@ -11,25 +11,23 @@ TEST(modes_are_those_of_the_header) {
                                      "ab", "r+b", "rb+", "w+b", "wb+", "a+b", "ab+"};
   static char const *const bad[] = {"",   "b",   "+",  "x",   "R",  "rw", "r++", "rbb",
                                     "rt", "w+x", "wx", "r b", " r", "ra", "r+b+"};
-  Any ctx;
   make_file(10);
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     expect_opened(good[i]);
     if (*good[i] == 'w') make_file(10);
   }
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    expect_status(&ctx, any_ctor(&ctx, path, bad[i]), umemValueError, "bad mode");
+    expect_status(&any, any_ctor(&any, path, bad[i]), umemValueError, "bad mode");
   }
-  expect_status(&ctx, any_ctor(&ctx, path, NULL), umemValueError, "bad mode \"NULL\"");
+  expect_status(&any, any_ctor(&any, path, NULL), umemValueError, "bad mode \"NULL\"");
   expect_pattern(0, 10);
 }
 
 TEST(names_and_contexts_that_cannot_be) {
   static char const *const modes[] = {"r", "r+", "w", "a", "a+"};
-  Any ctx;
-  expect_status(&ctx, any_ctor(&ctx, "", "w+"), umemValueError, "the file name is empty");
+  expect_status(&any, any_ctor(&any, "", "w+"), umemValueError, "the file name is empty");
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-    expect_status(&ctx, any_ctor(&ctx, NULL, modes[i]), umemValueError, "scratch");
+    expect_status(&any, any_ctor(&any, NULL, modes[i]), umemValueError, "scratch");
   }
   assert_int_equal(umemFile_ctor(NULL, path, "w"), umemValueError);
   assert_int_equal(umemMMap_ctor(NULL, path, "w"), umemValueError);
@@ -54,8 +52,7 @@ TEST(capabilities_follow_the_mode) {
   };
   make_file(1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    Any ctx;
-    open_any(&ctx, rows[i].mode);
+    open_any(&any, rows[i].mode);
     unsigned expected = umemConcurrent | umemShared;
     if (rows[i].file & umemWritable) expected |= umemKeeps;
     if (kind == kindFile) {
@@ -64,42 +61,40 @@ TEST(capabilities_follow_the_mode) {
       expected |= umemFaultable | umemCpuReadable | rows[i].mmap;
       if (rows[i].mmap & umemWritable) expected |= umemCpuWritable;
     }
-    assert_int_equal(ctx.super.capabilities, expected);
-    assert_int_equal(ctx.super.alignment, 16);
-    assert_int_equal(ctx.super.type, kind == kindFile ? umemFileDevice : umemMMapDevice);
-    assert_string_equal(umem_get_device_name(&ctx), kind == kindFile ? "File" : "MMap");
-    close_any(&ctx);
+    assert_int_equal(any.super.capabilities, expected);
+    assert_int_equal(any.super.alignment, 16);
+    assert_int_equal(any.super.type, kind == kindFile ? umemFileDevice : umemMMapDevice);
+    assert_string_equal(umem_get_device_name(&any), kind == kindFile ? "File" : "MMap");
+    close_any(&any);
   }
 }
 
 TEST(a_file_for_writing_only_is_not_read) {
-  Any ctx;
   char bytes[10] = {0};
-  open_any(&ctx, "w");
-  assert_int_equal(alloc(&ctx, 10), 0);
+  open_any(&any, "w");
+  assert_int_equal(alloc(&any, 10), 0);
   umemStatusType expected = kind == kindFile ? umemNotSupportedError : umemOK;
-  assert_int_equal(get(&ctx, 0, bytes, 10), expected);
-  umem_clear_status(&ctx);
+  assert_int_equal(get(&any, 0, bytes, 10), expected);
+  umem_clear_status(&any);
   umem_thread_clear();
-  close_any(&ctx);
+  close_any(&any);
 }
 
 TEST(w_empties_and_the_others_keep) {
   static char const *const keeping[] = {"r", "r+", "a", "a+"};
-  Any ctx;
   make_file(1000);
   for (size_t i = 0; i < sizeof keeping / sizeof *keeping; i++) {
     expect_opened(keeping[i]);
     assert_int_equal(length_of(path), 1000);
     expect_pattern(0, 1000);
   }
-  open_any(&ctx, "w+");
+  open_any(&any, "w+");
   assert_int_equal(length_of(path), 0);
-  close_any(&ctx);
+  close_any(&any);
   make_file(1000);
-  open_any(&ctx, "w");
+  open_any(&any, "w");
   assert_int_equal(length_of(path), 0);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 TEST(w_and_a_create_with_the_users_mask) {
@@ -119,28 +114,26 @@ TEST(w_and_a_create_with_the_users_mask) {
 
 TEST(missing_files_tell_the_systems_words) {
   static char const *const modes[] = {"r", "r+"};
-  Any ctx;
   for (size_t i = 0; i < 2; i++) {
-    assert_int_equal(any_ctor(&ctx, path, modes[i]), umemIOError);
-    expect_failure(&ctx, umemIOError, "/a.bin\": No such file or directory");
+    assert_int_equal(any_ctor(&any, path, modes[i]), umemIOError);
+    expect_failure(&any, umemIOError, "/a.bin\": No such file or directory");
     assert_int_equal(access(path, F_OK), -1);
   }
-  expect_status(&ctx, any_ctor(&ctx, "/nonexistent/a.bin", "w"), umemIOError,
+  expect_status(&any, any_ctor(&any, "/nonexistent/a.bin", "w"), umemIOError,
                 kind == kindFile
                     ? "umemFile_ctor: cannot open \"/nonexistent/a.bin\": No such file"
                     : "umemMMap_ctor: cannot open \"/nonexistent/a.bin\": No such file");
 }
 
 TEST(only_regular_files_are_taken) {
-  Any ctx;
-  assert_int_equal(any_ctor(&ctx, folder, "r"), umemIOError);
-  expect_failure(&ctx, umemIOError, "is a directory, not a regular file");
-  expect_status(&ctx, any_ctor(&ctx, folder, "r+"), umemIOError, "Is a directory");
-  expect_status(&ctx, any_ctor(&ctx, "/dev/zero", "r"), umemIOError, "not a regular file");
+  assert_int_equal(any_ctor(&any, folder, "r"), umemIOError);
+  expect_failure(&any, umemIOError, "is a directory, not a regular file");
+  expect_status(&any, any_ctor(&any, folder, "r+"), umemIOError, "Is a directory");
+  expect_status(&any, any_ctor(&any, "/dev/zero", "r"), umemIOError, "not a regular file");
 
   assert_int_equal(mkfifo(path, 0600), 0); /* nobody at the other end: must not wait */
-  expect_status(&ctx, any_ctor(&ctx, path, "r"), umemIOError, "not a regular file");
-  expect_status(&ctx, any_ctor(&ctx, path, "r+"), umemIOError, "not a regular file");
+  expect_status(&any, any_ctor(&any, path, "r"), umemIOError, "not a regular file");
+  expect_status(&any, any_ctor(&any, path, "r+"), umemIOError, "not a regular file");
 }
 
 /* Regular by name; root may open them, and what is written there changes the machine. Only looked
@@ -152,134 +145,124 @@ TEST(files_of_the_kernel_are_refused) {
   static char const *const modes[] = {"r", "r+", "a"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
-      Any ctx;
       bool missing = access(names[i], F_OK) != 0;
       if (missing && strstr(names[i], "/sys/")) continue;
-      assert_int_equal(any_ctor(&ctx, names[i], modes[k]), umemIOError);
-      expect_failure(&ctx, umemIOError, "is on a file system that stores nothing (");
+      assert_int_equal(any_ctor(&any, names[i], modes[k]), umemIOError);
+      expect_failure(&any, umemIOError, "is on a file system that stores nothing (");
     }
-  Any ctx;
   int fd = open("/proc/self/status", O_RDONLY);
   assert_true(fd >= 0);
-  assert_int_equal(any_adopt(&ctx, fd), umemIOError);
-  expect_failure(&ctx, umemIOError, "is on a file system that stores nothing (proc)");
+  assert_int_equal(any_adopt(&any, fd), umemIOError);
+  expect_failure(&any, umemIOError, "is on a file system that stores nothing (proc)");
   close(fd);
 
   make_file(10); /* the name is the kernel's, the file is not */
   fd = open(path, O_RDWR);
   char name[64];
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  assert_int_equal(any_ctor(&ctx, name, "r+"), umemOK);
-  close_any(&ctx);
+  assert_int_equal(any_ctor(&any, name, "r+"), umemOK);
+  close_any(&any);
   close(fd);
 }
 
 TEST(symbolic_links_are_followed) {
-  Any ctx;
   char target[320];
   snprintf(target, sizeof target, "%s/target", folder);
   assert_int_equal(symlink("target", path), 0);
-  open_any(&ctx, "w+");
-  assert_int_equal(alloc(&ctx, 5), 0);
-  assert_int_equal(umem_flush(&ctx), umemOK);
-  close_any(&ctx);
+  open_any(&any, "w+");
+  assert_int_equal(alloc(&any, 5), 0);
+  assert_int_equal(umem_flush(&any), umemOK);
+  close_any(&any);
   assert_int_equal(length_of(target), 5);
 }
 
 TEST(messages_stay_one_bounded_line) {
-  Any ctx;
   char name[3000] = "/nonexistent/";
   size_t used = strlen(name);
   for (; used < sizeof name - 20; used += 2) memcpy(name + used, "\xC3\xA9", 2);
   strcpy(name + used, "/line\nbell\a%s%n");
-  assert_int_equal(any_ctor(&ctx, name, "r"), umemIOError);
-  char const *message = umem_get_message(&ctx);
+  assert_int_equal(any_ctor(&any, name, "r"), umemIOError);
+  char const *message = umem_get_message(&any);
   assert_true(strlen(message) < UMEM_MESSAGE_SIZE);
   assert_null(strchr(message, '\n'));
   assert_null(strstr(message, "...\xA9"));
-  expect_failure(&ctx, umemIOError, "/line\\x0abell\\x07%s%n\": No such file or directory");
+  expect_failure(&any, umemIOError, "/line\\x0abell\\x07%s%n\": No such file or directory");
 
   char longer[5000]; /* longer than PATH_MAX */
   memset(longer, 'x', sizeof longer - 1);
   longer[sizeof longer - 1] = 0;
-  expect_status(&ctx, any_ctor(&ctx, longer, "w"), umemIOError, "xxx\": File name too long");
+  expect_status(&any, any_ctor(&any, longer, "w"), umemIOError, "xxx\": File name too long");
 }
 
 TEST(too_many_descriptors) {
-  Any ctx;
   struct rlimit old, none_left;
   make_file(10);
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
   none_left = old;
   none_left.rlim_cur = 0;
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_left), 0);
-  umemStatusType status = any_ctor(&ctx, path, "w");
+  umemStatusType status = any_ctor(&any, path, "w");
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
   assert_int_equal(status, umemIOError);
-  expect_failure(&ctx, umemIOError, "Too many open files");
+  expect_failure(&any, umemIOError, "Too many open files");
   expect_pattern(0, 10);
 }
 
 TEST(a_failed_constructor_leaves_an_answering_context) {
-  Any ctx;
   char byte = 0;
-  umemHost host;
-  umemHost_ctor(&host);
-  memset(&ctx, 0xAA, sizeof ctx);
-  assert_int_equal(any_ctor(&ctx, "/nonexistent/x", "r"), umemIOError);
+  memset(&any, 0xAA, sizeof any);
+  assert_int_equal(any_ctor(&any, "/nonexistent/x", "r"), umemIOError);
   uintptr_t null = kind == kindFile ? UINTPTR_MAX : 0;
-  assert_true(umem_null(&ctx) == null);
-  assert_true(umem_alloc(&ctx, 1) == null);
-  assert_true(umem_calloc(&ctx, 1, 1) == null);
-  assert_true(umem_aligned_alloc(&ctx, 64, 1) == null);
-  assert_int_equal(umem_copy_to(&ctx, 16, &host, (uintptr_t)&byte, 1), umemIOError);
-  assert_int_equal(umem_flush(&ctx), umemIOError);
-  assert_int_equal(umem_trim(&ctx, 0), umemIOError);
+  assert_true(umem_null(&any) == null);
+  assert_true(umem_alloc(&any, 1) == null);
+  assert_true(umem_calloc(&any, 1, 1) == null);
+  assert_true(umem_aligned_alloc(&any, 64, 1) == null);
+  assert_int_equal(umem_copy_to(&any, 16, &host, (uintptr_t)&byte, 1), umemIOError);
+  assert_int_equal(umem_flush(&any), umemIOError);
+  assert_int_equal(umem_trim(&any, 0), umemIOError);
   if (kind == kindMMap) {
-    assert_true(umemMMap_offset(&ctx.mmap, 16) == UINTPTR_MAX);
-    assert_true(umemMMap_address(&ctx.mmap, 0) == 0);
+    assert_true(umemMMap_offset(&any.mmap, 16) == UINTPTR_MAX);
+    assert_true(umemMMap_address(&any.mmap, 0) == 0);
   }
-  assert_int_equal(umem_get_status(&ctx), umemIOError);
-  umem_dtor(&ctx);
+  assert_int_equal(umem_get_status(&any), umemIOError);
+  umem_dtor(&any);
   umem_thread_clear();
 }
 
 /* ---- questions ---- */
 
 TEST(info_tells_path_and_room) {
-  Any ctx;
   umemInfo info = UMEM_INFO_INIT;
   make_file(1000);
-  open_any(&ctx, "r");
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  open_any(&any, "r");
+  assert_int_equal(umem_get_info(&any, &info), umemOK);
   assert_string_equal(info.name, path);
   assert_int_equal(info.capacity, 1000);
   assert_int_equal(info.available, 1000);
   assert_int_equal(info.alignment, 16);
   assert_int_equal(info.ordinal, -1);
-  assert_int_equal(alloc(&ctx, 100), 0);
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_int_equal(alloc(&any, 100), 0);
+  assert_int_equal(umem_get_info(&any, &info), umemOK);
   assert_int_equal(info.available, 1000 - 112);
-  close_any(&ctx);
-  open_any(&ctx, "r+");
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  close_any(&any);
+  open_any(&any, "r+");
+  assert_int_equal(umem_get_info(&any, &info), umemOK);
   assert_true(info.capacity != UMEM_UNKNOWN && info.capacity > 1000);
   assert_true(info.available <= info.capacity);
   assert_true(info.page_size >= 512 && info.page_size <= MiB);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has
  * left. */
 TEST(a_place_without_a_size_has_what_is_left) {
-  Any ctx;
   umemInfo info = UMEM_INFO_INIT;
   int fd = memfd_create("test", MFD_CLOEXEC);
   assert_true(fd >= 0);
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(umem_get_info(&any, &info), umemOK);
   assert_true(info.capacity == UMEM_UNKNOWN && info.available < (uint64_t)1 << 60);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 TEST(one_file_is_one_device) {

@@ -85,14 +85,13 @@ static void check_reads(umemDirect direct) {
   static size_t const ranges[][2] = {
       {0, length},      {1, length - 1},           {4096, 8 << 20},       {4095, (2 << 20) + 2},
       {12345, 1 << 20}, {length - 100000, 100000}, {(5 << 20) - 7, 65536}};
-  Any ctx;
-  open_with(&ctx, "r", direct);
+  open_with(&any, "r", direct);
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
     drop(0, length);
-    expect_bytes(&ctx, ranges[i][0], ranges[i][1], i % 3 * 1000);
-    expect_bytes(&ctx, ranges[i][0], ranges[i][1], 0);
+    expect_bytes(&any, ranges[i][0], ranges[i][1], i % 3 * 1000);
+    expect_bytes(&any, ranges[i][0], ranges[i][1], 0);
   }
-  close_any(&ctx);
+  close_any(&any);
 }
 
 CASE(all_bytes_arrive) {
@@ -111,15 +110,14 @@ CASE(half_cached_files_are_read_whole) {
   make(2);
   for (size_t i = 0; i < 3; i++) {
     if (routes[i] == umemDirectOn && !has_direct()) continue;
-    Any ctx;
-    open_with(&ctx, "r", routes[i]);
+    open_with(&any, "r", routes[i]);
     drop(0, length);
-    expect_bytes(&ctx, 3 << 20, 100000, 0);
-    expect_bytes(&ctx, 9 << 20, 3 << 20, 0);
-    expect_bytes(&ctx, 0, length, 5);
+    expect_bytes(&any, 3 << 20, 100000, 0);
+    expect_bytes(&any, 9 << 20, 3 << 20, 0);
+    expect_bytes(&any, 0, length, 5);
     drop(4 << 20, 8 << 20);
-    expect_bytes(&ctx, 0, length, 0);
-    close_any(&ctx);
+    expect_bytes(&any, 0, length, 0);
+    close_any(&any);
   }
 }
 
@@ -138,16 +136,15 @@ CASE(a_file_that_is_read_again_comes_into_the_cache) {
     close(fd);
     skip();
   }
-  Any ctx;
-  open_with(&ctx, "r", umemDirectAuto);
-  expect_bytes(&ctx, 0, length, 0);
+  open_with(&any, "r", umemDirectAuto);
+  expect_bytes(&any, 0, length, 0);
   assert_int_equal(syscall(451, fd, &range, pages, 0), 0);
   assert_true(pages[0] < 1024);
-  expect_bytes(&ctx, 0, length, 0);
-  expect_bytes(&ctx, 0, length, 0);
+  expect_bytes(&any, 0, length, 0);
+  expect_bytes(&any, 0, length, 0);
   assert_int_equal(syscall(451, fd, &range, pages, 0), 0);
   assert_true(pages[0] >= length / 4096);
-  close_any(&ctx);
+  close_any(&any);
   assert_int_equal(close(fd), 0);
 }
 
@@ -156,14 +153,13 @@ CASE(the_end_of_the_file_is_found) {
   for (size_t i = 0; i < 3; i++)
     for (int dropped = 0; dropped < 2; dropped++) {
       if (routes[i] == umemDirectOn && !has_direct()) continue;
-      Any ctx;
-      open_with(&ctx, "r", routes[i]);
+      open_with(&any, "r", routes[i]);
       if (dropped) drop(0, length);
-      expect_status(&ctx, get(&ctx, 5, back, length), umemIndexError, "past the end of");
-      assert_int_equal(get(&ctx, length & ~4095, back, 4 << 20), umemIndexError);
-      expect_failure(&ctx, umemIndexError, "read of 4194304 bytes at ");
-      expect_bytes(&ctx, 0, length, 0);
-      close_any(&ctx);
+      expect_status(&any, get(&any, 5, back, length), umemIndexError, "past the end of");
+      assert_int_equal(get(&any, length & ~4095, back, 4 << 20), umemIndexError);
+      expect_failure(&any, umemIndexError, "read of 4194304 bytes at ");
+      expect_bytes(&any, 0, length, 0);
+      close_any(&any);
     }
 }
 
@@ -171,13 +167,12 @@ CASE(a_file_that_is_cut_is_told) {
   for (size_t i = 0; i < 3; i++) {
     make(5);
     if (routes[i] == umemDirectOn && !has_direct()) continue;
-    Any ctx;
-    open_with(&ctx, "r", routes[i]);
+    open_with(&any, "r", routes[i]);
     assert_int_equal(truncate(path, 7 << 20), 0);
-    assert_int_equal(get(&ctx, 0, back, length), umemIOError);
-    expect_failure(&ctx, umemIOError, "was truncated by another process: read of 17838137 bytes");
-    expect_bytes(&ctx, 0, 7 << 20, 0);
-    close_any(&ctx);
+    assert_int_equal(get(&any, 0, back, length), umemIOError);
+    expect_failure(&any, umemIOError, "was truncated by another process: read of 17838137 bytes");
+    expect_bytes(&any, 0, 7 << 20, 0);
+    close_any(&any);
   }
 }
 
@@ -241,59 +236,54 @@ CASE(a_cached_read_sees_what_was_written_directly) {
 CASE(direct_writes_stay_inside_of_blocks) {
   make(8);
   if (!has_direct()) skip();
-  Any ctx;
-  open_with(&ctx, "r+", umemDirectOn);
-  assert_int_equal(alloc(&ctx, 4 << 20), 0);
-  put(&ctx, 1 << 20, data, 4 << 20);
-  expect_failure(&ctx, umemIndexError, "");
-  expect_bytes(&ctx, 0, length, 0);
-  close_any(&ctx);
+  open_with(&any, "r+", umemDirectOn);
+  assert_int_equal(alloc(&any, 4 << 20), 0);
+  put(&any, 1 << 20, data, 4 << 20);
+  expect_failure(&any, umemIndexError, "");
+  expect_bytes(&any, 0, length, 0);
+  close_any(&any);
 }
 
 /* ---- options ---- */
 
 CASE(a_file_system_without_direct_io_refuses) {
-  Any ctx;
   int fd = memfd_create("umem", 0);
   assert_true(fd >= 0);
   char name[64];
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
   int direct = open(name, O_RDONLY | O_DIRECT);
   umemFileOptions options = with(umemDirectOn);
-  umemStatusType status = any_adopt_with(&ctx, fd, &options);
+  umemStatusType status = any_adopt_with(&any, fd, &options);
   if (direct >= 0) { /* newer kernels do it for tmpfs too */
     assert_int_equal(status, umemOK);
     close(direct);
   } else {
     assert_int_equal(status, umemNotSupportedError);
-    expect_failure(&ctx, umemNotSupportedError, "cannot use direct I/O on descriptor ");
+    expect_failure(&any, umemNotSupportedError, "cannot use direct I/O on descriptor ");
     options.direct = umemDirectAuto;
-    assert_int_equal(any_adopt_with(&ctx, fd, &options), umemOK);
+    assert_int_equal(any_adopt_with(&any, fd, &options), umemOK);
   }
   fill(9);
-  uint64_t block = alloc(&ctx, length);
-  put(&ctx, block, data, length);
-  expect_bytes(&ctx, block, length, 0);
-  close_any(&ctx);
+  uint64_t block = alloc(&any, length);
+  put(&any, block, data, length);
+  expect_bytes(&any, block, length, 0);
+  close_any(&any);
 }
 
 CASE(options_are_checked) {
-  Any ctx;
   make(1);
   umemFileOptions options = with((umemDirect)3);
-  assert_int_equal(any_ctor_with(&ctx, path, "r", &options), umemValueError);
-  expect_failure(&ctx, umemValueError, "direct is 3: neither umemDirectAuto, umemDirectOn nor ");
+  assert_int_equal(any_ctor_with(&any, path, "r", &options), umemValueError);
+  expect_failure(&any, umemValueError, "direct is 3: neither umemDirectAuto, umemDirectOn nor ");
   options.size = offsetof(umemFileOptions, direct); /* of an older program */
-  assert_int_equal(any_ctor_with(&ctx, path, "r", &options), umemOK);
-  close_any(&ctx);
+  assert_int_equal(any_ctor_with(&any, path, "r", &options), umemOK);
+  close_any(&any);
 }
 
 CASE(names_have_the_option) {
   static char const *const words[] = {"auto", "on", "off"};
   char name[400];
   make(1);
-  umemHost host;
-  umemHost_ctor(&host);
   for (size_t i = 0; i < 3; i++) {
     if (i == 1 && !has_direct()) continue;
     snprintf(name, sizeof name, "%s:%s?mode=r&direct=%s", kind == kindFile ? "file" : "mmap", path,
@@ -309,7 +299,6 @@ CASE(names_have_the_option) {
   assert_null(umem_open(name));
   assert_non_null(strstr(umem_thread_message(), "direct"));
   umem_thread_clear();
-  umem_dtor(&host);
 }
 
 int main(void) { return run_on_both(); }

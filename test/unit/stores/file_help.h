@@ -30,6 +30,10 @@ typedef union {
   umemMMap mmap;
 } Any;
 
+/* What most tests open and close, and RAM beside it. */
+static Any any;
+static umemHost host;
+
 /* A directory of the test's own, and a path in it. */
 static char folder[256];
 static char path[300];
@@ -86,9 +90,8 @@ static inline void close_any(Any *ctx) {
 
 /* That path can be opened so. */
 static inline void expect_opened(char const *mode) {
-  Any ctx;
-  open_any(&ctx, mode);
-  close_any(&ctx);
+  open_any(&any, mode);
+  close_any(&any);
 }
 
 /* ---- offsets ---- */
@@ -116,18 +119,11 @@ static inline uint64_t alloc(Any *ctx, size_t size) {
 /* ---- bytes ---- */
 
 static inline void put(Any *ctx, uint64_t offset, void const *bytes, size_t size) {
-  umemHost host;
-  umemHost_ctor(&host);
   umem_copy_from(ctx, at(ctx, offset), &host, (uintptr_t)bytes, size);
-  umem_dtor(&host);
 }
 
 static inline umemStatusType get(Any *ctx, uint64_t offset, void *bytes, size_t size) {
-  umemHost host;
-  umemHost_ctor(&host);
-  umemStatusType status = umem_copy_to(ctx, at(ctx, offset), &host, (uintptr_t)bytes, size);
-  umem_dtor(&host);
-  return status;
+  return umem_copy_to(ctx, at(ctx, offset), &host, (uintptr_t)bytes, size);
 }
 
 /* ---- the file as others see it ---- */
@@ -215,6 +211,7 @@ static inline int set_up(void **state) {
   if (!temporary_folder(folder, sizeof folder)) return -1;
   snprintf(path, sizeof path, "%s/a.bin", folder);
   umem_thread_clear();
+  if (umemHost_ctor(&host) != umemOK) return -1;
   descriptors_before = count_descriptors(NULL, NULL);
   return 0;
 }
@@ -224,6 +221,7 @@ static inline int tear_down(void **state) {
   (void)state;
   DIR *directory = opendir(folder);
   if (!directory) return -1;
+  umem_dtor(&host);
   struct dirent const *entry;
   while ((entry = readdir(directory)))
     if (entry->d_name[0] != '.') unlinkat(dirfd(directory), entry->d_name, 0);

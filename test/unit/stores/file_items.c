@@ -2,8 +2,6 @@
  * where they go when there is no mapping. */
 #include "file_help.h"
 
-static umemHost host;
-
 /* ---- items ---- */
 
 /* count items of item bytes, each stride bytes after the other in the file and packed in RAM. */
@@ -52,16 +50,15 @@ static void check_gaps(size_t size, size_t first, Items items) {
 /* ---- one mapping serves many copies ---- */
 
 TEST(a_file_keeps_one_mapping) {
-  Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
   make_file(200000);
-  open_any(&ctx, "r");
+  open_any(&any, "r");
   size_t before = mapped_bytes();
   for (int i = 0; i < 5; i++) {
-    assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+    assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
     check_items(bytes, items, 1000);
-    assert_int_equal(gather(&ctx, 99000, bytes, items), umemOK);
+    assert_int_equal(gather(&any, 99000, bytes, items), umemOK);
     check_items(bytes, items, 99000);
   }
   size_t meanwhile = mapped_bytes();
@@ -69,123 +66,116 @@ TEST(a_file_keeps_one_mapping) {
     assert_true(before == 0 && meanwhile > 0 && meanwhile <= 128 * MiB);
   else
     assert_int_equal(meanwhile, before);
-  umem_trim(&ctx, 0);
+  umem_trim(&any, 0);
   assert_int_equal(mapped_bytes(), before);
-  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
-  close_any(&ctx);
+  assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
+  close_any(&any);
   assert_int_equal(mapped_bytes(), 0);
 }
 
 /* ---- far apart, beyond 4 GiB, and more than a window ---- */
 
 TEST(items_may_be_far_apart) {
-  Any ctx;
   static unsigned char bytes[100 * 8], found[100 * 8];
   Items const items = {8, 100, (ptrdiff_t)(100 * MiB) + 40};
   size_t const size = 12 * GiB;
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
-  open_sparse(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, size);
+  open_sparse(&any, "w+");
+  uint64_t offset = alloc(&any, size);
   assert_true(offset != none);
-  assert_int_equal(scatter(&ctx, offset + 5, bytes, items), umemOK);
-  assert_int_equal(gather(&ctx, offset + 5, found, items), umemOK);
+  assert_int_equal(scatter(&any, offset + 5, bytes, items), umemOK);
+  assert_int_equal(gather(&any, offset + 5, found, items), umemOK);
   assert_memory_equal(bytes, found, sizeof bytes);
   for (size_t i = 0; i < items.count; i += 33) {
     uint64_t where = offset + 5 + i * (size_t)items.stride;
-    assert_int_equal(get(&ctx, where, found, 8), umemOK);
+    assert_int_equal(get(&any, where, found, 8), umemOK);
     assert_memory_equal(bytes + i * 8, found, 8);
   }
   assert_true(disk_of(path) < 100 * MiB); /* the rest are holes as before */
   Items const backwards = {8, 100, -items.stride};
-  assert_int_equal(gather(&ctx, offset + 5 + 99 * (size_t)items.stride, found, backwards), umemOK);
+  assert_int_equal(gather(&any, offset + 5 + 99 * (size_t)items.stride, found, backwards), umemOK);
   for (size_t i = 0; i < 100; i++) assert_memory_equal(bytes + i * 8, found + (99 - i) * 8, 8);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* ---- what may not be touched ---- */
 
 TEST(bytes_between_items_stay) {
-  Any ctx;
   enum { size = 300000 };
   static unsigned char bytes[20 * 1000];
   Items const items = {20, 1000, 290};
   memset(bytes, 0xEE, sizeof bytes);
   make_file(size);
-  open_any(&ctx, "r+");
-  assert_int_equal(alloc(&ctx, size), 0);
-  assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
+  open_any(&any, "r+");
+  assert_int_equal(alloc(&any, size), 0);
+  assert_int_equal(scatter(&any, 7, bytes, items), umemOK);
   check_gaps(size, 7, items);
-  close_any(&ctx);
+  close_any(&any);
   check_gaps(size, 7, items);
 }
 
 TEST(items_outside_of_the_block_are_not_written) {
-  Any ctx;
   enum { size = 300000 };
   static unsigned char bytes[20 * 1000];
   Items const items = {20, 1000, 290};
   make_file(size);
-  open_any(&ctx, "r+");
-  assert_int_equal(alloc(&ctx, 1000), 0);
-  assert_int_equal(scatter(&ctx, 100, bytes, items), umemIndexError);
-  expect_failure(&ctx, umemIndexError, "are not inside one live block");
+  open_any(&any, "r+");
+  assert_int_equal(alloc(&any, 1000), 0);
+  assert_int_equal(scatter(&any, 100, bytes, items), umemIndexError);
+  expect_failure(&any, umemIndexError, "are not inside one live block");
   expect_pattern(1008, size - 1008); /* the block ends at a multiple of 16 */
-  close_any(&ctx);
+  close_any(&any);
 }
 
 TEST(items_past_the_end_are_an_error) {
-  Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
   make_file(30000);
-  open_any(&ctx, "r");
-  expect_status(&ctx, gather(&ctx, 1000, bytes, items), umemIndexError, "past the end of");
+  open_any(&any, "r");
+  expect_status(&any, gather(&any, 1000, bytes, items), umemIndexError, "past the end of");
   assert_int_equal(truncate(path, 20000), 0);
   Items const fewer = {4, 60, 400};
-  assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
-  expect_failure(&ctx, umemIOError, "was truncated by another process");
+  assert_int_equal(gather(&any, 1000, bytes, fewer), umemIOError);
+  expect_failure(&any, umemIOError, "was truncated by another process");
   assert_int_equal(truncate(path, 30000), 0);
-  assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemOK);
+  assert_int_equal(gather(&any, 1000, bytes, fewer), umemOK);
   assert_int_equal(truncate(path, 24600),
                    0); /* in the page of the last item, which reads as zeros */
-  assert_int_equal(gather(&ctx, 1000, bytes, fewer), umemIOError);
-  expect_failure(&ctx, umemIOError, "was truncated by another process");
-  close_any(&ctx);
+  assert_int_equal(gather(&any, 1000, bytes, fewer), umemIOError);
+  expect_failure(&any, umemIOError, "was truncated by another process");
+  close_any(&any);
 }
 
 TEST(a_file_that_is_only_read_is_not_written) {
-  Any ctx;
   unsigned char bytes[400] = {0};
   Items const items = {4, 100, 400};
   make_file(100000);
-  open_any(&ctx, "r");
-  assert_int_equal(alloc(&ctx, 100000), 0);
-  expect_status(&ctx, scatter(&ctx, 1000, bytes, items), umemNotSupportedError, "is not writable");
-  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  open_any(&any, "r");
+  assert_int_equal(alloc(&any, 100000), 0);
+  expect_status(&any, scatter(&any, 1000, bytes, items), umemNotSupportedError, "is not writable");
+  assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
-  close_any(&ctx);
+  close_any(&any);
   expect_pattern(0, 100000);
 }
 
 /* Writes keep the mapping as reads do, and let it go. */
 TEST(windows_for_writes_are_given_back) {
-  Any ctx;
   static unsigned char bytes[20 * 1000];
   Items const items = {20, 1000, 290};
   make_file(300000);
-  open_any(&ctx, "r+");
-  assert_int_equal(alloc(&ctx, 300000), 0);
+  open_any(&any, "r+");
+  assert_int_equal(alloc(&any, 300000), 0);
   size_t before = mapped_bytes();
-  for (int i = 0; i < 3; i++) assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
-  umem_trim(&ctx, 0);
+  for (int i = 0; i < 3; i++) assert_int_equal(scatter(&any, 7, bytes, items), umemOK);
+  umem_trim(&any, 0);
   assert_int_equal(mapped_bytes(), before);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* From one end of a file that is too long to be mapped as a whole to its other end: the second
  * window must leave the first one where it is. */
 TEST(both_ends_of_a_huge_file) {
-  Any ctx;
   enum { count = 1000, stride = 400 };
   static unsigned char bytes[8 * count], found[8 * count];
   size_t const size = 1100 * GiB, far = 1050 * GiB, extents[] = {count};
@@ -194,28 +184,27 @@ TEST(both_ends_of_a_huge_file) {
   Items const items = {8, count, stride};
   if (kind == kindMMap) skip(); /* it has one mapping */
   for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
-  open_sparse(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, size);
+  open_sparse(&any, "w+");
+  uint64_t offset = alloc(&any, size);
   if (offset == none) { /* files of this size exist in few file systems */
-    umem_clear_status(&ctx);
+    umem_clear_status(&any);
     umem_thread_clear();
-    close_any(&ctx);
+    close_any(&any);
     skip();
   }
-  assert_int_equal(scatter(&ctx, offset, bytes, items), umemOK);
+  assert_int_equal(scatter(&any, offset, bytes, items), umemOK);
   for (int i = 0; i < 3; i++) {
     assert_int_equal(
-        umem_copy_strided(&ctx, at(&ctx, offset), &ctx, at(&ctx, offset + far), &layout), umemOK);
-    assert_int_equal(gather(&ctx, offset + far, found, items), umemOK);
+        umem_copy_strided(&any, at(&any, offset), &any, at(&any, offset + far), &layout), umemOK);
+    assert_int_equal(gather(&any, offset + far, found, items), umemOK);
     assert_memory_equal(found, bytes, sizeof bytes);
     memset(found, 0, sizeof found);
   }
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* The program may use the position of a descriptor that was taken over. */
 TEST(the_position_of_a_descriptor_stays) {
-  Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
   make_file(100000);
@@ -223,17 +212,16 @@ TEST(the_position_of_a_descriptor_stays) {
   assert_int_equal(lseek(fd, 1234, SEEK_SET), 1234);
   int mine = dup(fd);
   assert_true(mine >= 0);
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
   assert_int_equal(lseek(mine, 0, SEEK_CUR), 1234);
-  close_any(&ctx);
+  close_any(&any);
   close(mine);
 }
 
 /* A descriptor for writing alone cannot be mapped. */
 TEST(without_a_mapping_calls_do_it) {
-  Any ctx;
   enum { size = 300000 };
   static unsigned char bytes[20 * 1000];
   Items const items = {20, 1000, 290};
@@ -241,11 +229,11 @@ TEST(without_a_mapping_calls_do_it) {
   memset(bytes, 0xEE, sizeof bytes);
   make_file(size);
   int fd = open_path(O_WRONLY);
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(alloc(&ctx, size), 0);
-  assert_int_equal(scatter(&ctx, 7, bytes, items), umemOK);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(alloc(&any, size), 0);
+  assert_int_equal(scatter(&any, 7, bytes, items), umemOK);
   assert_int_equal(mapped_bytes(), 0);
-  close_any(&ctx);
+  close_any(&any);
   check_gaps(size, 7, items);
 }
 
@@ -283,21 +271,20 @@ static void *write_own_items(void *data) {
 }
 
 TEST(threads_lose_nothing) {
-  Any ctx;
   Worker workers[threads];
   size_t const size = 4 * threads * rows;
-  open_any(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, size);
+  open_any(&any, "w+");
+  uint64_t offset = alloc(&any, size);
   assert_true(offset != none);
   for (int i = 0; i < threads; i++) {
-    workers[i] = (Worker){&ctx, offset, (unsigned char)i, umemIOError, 0};
+    workers[i] = (Worker){&any, offset, (unsigned char)i, umemIOError, 0};
     workers[i].thread = start_thread(write_own_items, &workers[i]);
   }
   join_all(workers);
   unsigned char *bytes = slurp(offset, size);
   for (size_t i = 0; i < size; i++) assert_int_equal(bytes[i], i / 4 % threads);
   free(bytes);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* Threads that read parts which no one window covers. */
@@ -316,18 +303,17 @@ static void *read_own_part(void *data) {
 }
 
 TEST(threads_read_far_parts) {
-  Any ctx;
   Worker workers[threads];
-  open_sparse(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, GiB);
+  open_sparse(&any, "w+");
+  uint64_t offset = alloc(&any, GiB);
   assert_true(offset != none);
   for (int i = 0; i < threads; i++) {
-    workers[i] = (Worker){&ctx, offset + (unsigned)i * 200 * MiB, 0, umemIOError, 0};
+    workers[i] = (Worker){&any, offset + (unsigned)i * 200 * MiB, 0, umemIOError, 0};
     workers[i].thread = start_thread(read_own_part, &workers[i]);
   }
   join_all(workers);
   if (kind == kindFile) assert_true(mapped_bytes() <= 2 * GiB); /* one mapping */
-  close_any(&ctx);
+  close_any(&any);
 }
 
 static void in_forked(void *ctx) {
@@ -339,16 +325,15 @@ static void in_forked(void *ctx) {
 }
 
 TEST(a_child_copies_items_too) {
-  Any ctx;
   unsigned char bytes[400];
   Items const items = {4, 100, 400};
   make_file(100000);
-  open_any(&ctx, "r");
-  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
-  assert_true(child_run(in_forked, &ctx));
-  assert_int_equal(gather(&ctx, 1000, bytes, items), umemOK);
+  open_any(&any, "r");
+  assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
+  assert_true(child_run(in_forked, &any));
+  assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* ---- large permutations ---- */
@@ -379,9 +364,4 @@ TEST(transposes_more_than_a_window) {
   free(values);
 }
 
-int main(void) {
-  umemHost_ctor(&host);
-  int failed = run_on_both();
-  umem_dtor(&host);
-  return failed;
-}
+int main(void) { return run_on_both(); }

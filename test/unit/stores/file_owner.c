@@ -13,27 +13,25 @@ TEST(the_descriptor_is_closed_on_exec_and_does_not_append) {
   static char const *const modes[] = {"r", "r+", "w", "w+", "a", "a+"};
   make_file(1);
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-    Any ctx;
     int fd;
-    open_any(&ctx, modes[i]);
+    open_any(&any, modes[i]);
     count_descriptors(path, &fd);
     assert_true(fd >= 0);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     assert_false(fcntl(fd, F_GETFL) & O_APPEND);
-    close_any(&ctx);
+    close_any(&any);
     count_descriptors(path, &fd);
     assert_int_equal(fd, -1);
   }
 }
 
 TEST(the_destructor_may_be_called_twice) {
-  Any ctx;
   expect_opened("w+");
   int reused = open("/dev/null", O_RDONLY); /* gets the number that the context had */
-  umem_dtor(&ctx);
+  umem_dtor(&any);
   assert_true(fcntl(reused, F_GETFD) >= 0);
   close(reused);
-  assert_int_equal(alloc(&ctx, 1), none);
+  assert_int_equal(alloc(&any, 1), none);
   assert_int_equal(umem_thread_status(), umemValueError);
   umem_thread_clear();
 }
@@ -61,16 +59,16 @@ TEST(a_second_writer_is_refused_and_harms_nothing) {
 }
 
 TEST(a_childs_destructor_leaves_the_parents_lock) {
-  Any ctx, second;
-  open_any(&ctx, "w+");
-  assert_int_equal(alloc(&ctx, 3), 0);
-  put(&ctx, 0, "abc", 3);
-  assert_true(child_run(umem_dtor, &ctx));
+  Any second;
+  open_any(&any, "w+");
+  assert_int_equal(alloc(&any, 3), 0);
+  put(&any, 0, "abc", 3);
+  assert_true(child_run(umem_dtor, &any));
   expect_status(&second, any_ctor(&second, path, "r+"), umemIOError, "has another writer");
   char bytes[3];
-  assert_int_equal(get(&ctx, 0, bytes, 3), umemOK);
+  assert_int_equal(get(&any, 0, bytes, 3), umemOK);
   assert_memory_equal(bytes, "abc", 3);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 static void work_in_child(void *argument) {
@@ -84,70 +82,66 @@ static void work_in_child(void *argument) {
 }
 
 TEST(a_child_may_use_the_context) {
-  Any ctx;
   char bytes[3];
-  open_any(&ctx, "w+");
-  assert_int_equal(alloc(&ctx, 3), 0);
-  put(&ctx, 0, "abc", 3);
-  assert_true(child_run(work_in_child, &ctx));
-  assert_int_equal(get(&ctx, 16, bytes, 3), umemOK);
+  open_any(&any, "w+");
+  assert_int_equal(alloc(&any, 3), 0);
+  put(&any, 0, "abc", 3);
+  assert_true(child_run(work_in_child, &any));
+  assert_int_equal(get(&any, 16, bytes, 3), umemOK);
   assert_memory_equal(bytes, "def", 3);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* ---- descriptors that are taken over ---- */
 
 TEST(adopted_for_reading_or_both) {
-  Any ctx;
   char bytes[4];
   make_file(100);
   int fd = open(path, O_RDONLY);
   lseek(fd, 42, SEEK_SET);
   int twin = dup(fd);
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(ctx.super.capabilities & (umemReadable | umemWritable), umemReadable);
-  assert_int_equal(alloc(&ctx, 100), 0);
-  assert_int_equal(get(&ctx, 96, bytes, 4), umemOK);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(any.super.capabilities & (umemReadable | umemWritable), umemReadable);
+  assert_int_equal(alloc(&any, 100), 0);
+  assert_int_equal(get(&any, 96, bytes, 4), umemOK);
   check_pattern((unsigned char *)bytes, 4, 96);
-  assert_int_equal(alloc(&ctx, 1), none);
-  expect_failure(&ctx, umemMemoryError, "do not fit into descriptor ");
-  close_any(&ctx);
+  assert_int_equal(alloc(&any, 1), none);
+  expect_failure(&any, umemMemoryError, "do not fit into descriptor ");
+  close_any(&any);
   assert_int_equal(lseek(twin, 0, SEEK_CUR), 42);
   close(twin);
   assert_int_equal(fcntl(fd, F_GETFD), -1); /* was the context's to close */
 
   fd = open(path, O_RDWR);
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(alloc(&ctx, 200), 0);
-  put(&ctx, 96, "WXYZ", 4);
-  close_any(&ctx);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(alloc(&any, 200), 0);
+  put(&any, 96, "WXYZ", 4);
+  close_any(&any);
   assert_int_equal(length_of(path), 200);
   expect_pattern(0, 96);
 }
 
 TEST(adopted_for_writing_only) {
-  Any ctx;
   make_file(100);
   int fd = open(path, O_WRONLY);
   if (kind == kindMMap) {
-    assert_int_equal(any_adopt(&ctx, fd), umemValueError);
-    expect_failure(&ctx, umemValueError, "writing only, which cannot be mapped");
+    assert_int_equal(any_adopt(&any, fd), umemValueError);
+    expect_failure(&any, umemValueError, "writing only, which cannot be mapped");
     close(fd);
     return;
   }
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(ctx.super.capabilities & (umemReadable | umemWritable), umemWritable);
-  assert_int_equal(alloc(&ctx, 16), 0);
-  put(&ctx, 0, "12", 2);
-  close_any(&ctx);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(any.super.capabilities & (umemReadable | umemWritable), umemWritable);
+  assert_int_equal(alloc(&any, 16), 0);
+  put(&any, 0, "12", 2);
+  close_any(&any);
   expect_pattern(2, 98);
 }
 
 /* After each failure fd is still open. */
 static void refuse(int fd, umemStatusType type, char const *text) {
-  Any ctx;
-  expect_status(&ctx, any_adopt(&ctx, fd), type, text);
-  umem_dtor(&ctx);
+  expect_status(&any, any_adopt(&any, fd), type, text);
+  umem_dtor(&any);
   if (fd < 0) return;
   assert_true(fcntl(fd, F_GETFD) >= 0);
   close(fd);
@@ -173,18 +167,17 @@ TEST(descriptors_that_are_refused_stay_the_callers) {
 }
 
 TEST(memory_files_can_be_adopted) {
-  Any ctx;
   char bytes[5];
   int fd = memfd_create("test", MFD_CLOEXEC);
   int twin = dup(fd);
   assert_true(fd >= 0);
-  assert_int_equal(any_adopt(&ctx, fd), umemOK);
-  assert_int_equal(alloc(&ctx, 5), 0);
-  put(&ctx, 0, "hello", 5);
-  assert_int_equal(umem_flush(&ctx), umemOK);
+  assert_int_equal(any_adopt(&any, fd), umemOK);
+  assert_int_equal(alloc(&any, 5), 0);
+  put(&any, 0, "hello", 5);
+  assert_int_equal(umem_flush(&any), umemOK);
   assert_int_equal(pread(twin, bytes, 5, 0), 5);
   assert_memory_equal(bytes, "hello", 5);
-  close_any(&ctx);
+  close_any(&any);
   close(twin);
 }
 
@@ -200,35 +193,34 @@ static unsigned entries(void) {
 }
 
 TEST(scratch_files_have_no_name_and_give_space_back) {
-  Any ctx;
   struct stat st;
   char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
   unsigned before = entries();
   int lowest = dup(0);
   close(lowest);
   setenv("TMPDIR", folder, 1);
-  assert_int_equal(any_ctor(&ctx, NULL, "w+"), umemOK);
+  assert_int_equal(any_ctor(&any, NULL, "w+"), umemOK);
   assert_int_equal(entries(), before);
-  assert_int_equal(alloc(&ctx, MiB), 0);
-  assert_int_equal(alloc(&ctx, 4 * MiB), MiB);
-  assert_int_equal(umem_set(&ctx, at(&ctx, 0), 1, MiB), umemOK);
-  assert_int_equal(umem_set(&ctx, at(&ctx, MiB), 2, 4 * MiB), umemOK);
+  assert_int_equal(alloc(&any, MiB), 0);
+  assert_int_equal(alloc(&any, 4 * MiB), MiB);
+  assert_int_equal(umem_set(&any, at(&any, 0), 1, MiB), umemOK);
+  assert_int_equal(umem_set(&any, at(&any, MiB), 2, 4 * MiB), umemOK);
   assert_int_equal(fstat(lowest, &st), 0); /* the only descriptor opened since */
   assert_true((uint64_t)st.st_blocks * 512 >= 5 * MiB);
-  umem_free(&ctx, at(&ctx, MiB));
+  umem_free(&any, at(&any, MiB));
   assert_int_equal(fstat(lowest, &st), 0);
   assert_true((uint64_t)st.st_blocks * 512 < 2 * MiB);
   char byte = 0;
-  assert_int_equal(get(&ctx, MiB - 1, &byte, 1), umemOK);
+  assert_int_equal(get(&any, MiB - 1, &byte, 1), umemOK);
   assert_int_equal(byte, 1);
-  close_any(&ctx);
+  close_any(&any);
 
   setenv("TMPDIR", "/nonexistent", 1);
-  expect_status(&ctx, any_ctor(&ctx, NULL, "w+"), umemIOError,
+  expect_status(&any, any_ctor(&any, NULL, "w+"), umemIOError,
                 "a scratch file in \"/nonexistent\": No such file or directory");
   setenv("TMPDIR", "", 1);
-  assert_int_equal(any_ctor(&ctx, NULL, "w+b"), umemOK);
-  close_any(&ctx);
+  assert_int_equal(any_ctor(&any, NULL, "w+b"), umemOK);
+  close_any(&any);
   if (old)
     setenv("TMPDIR", old, 1);
   else
@@ -251,10 +243,9 @@ static void expect_planted(Any *ctx, umemStatusType status) {
 static void expect_all_refuse(char const *kept) {
   static char const *const modes[] = {"r+", "w", "w+", "a", "a+"};
   bool const exists = access(kept, F_OK) == 0;
-  Any ctx;
   for (size_t i = exists ? 0 : 1; i < sizeof modes / sizeof *modes; i++)
-    expect_planted(&ctx, any_ctor(&ctx, path, modes[i]));
-  expect_planted(&ctx, umemFile_replace(&ctx.file, path));
+    expect_planted(&any, any_ctor(&any, path, modes[i]));
+  expect_planted(&any, umemFile_replace(&any.file, path));
   assert_int_equal(access(kept, F_OK) == 0, exists);
   if (exists) assert_int_equal(length_of(kept), 5);
 }

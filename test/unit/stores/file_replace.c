@@ -70,13 +70,10 @@ static void write_text(char const *text) {
 /* ---- replacing ---- */
 
 static void begin(umemFile *file, char const *text) {
-  umemHost host;
-  assert_int_equal(umemHost_ctor(&host), umemOK);
   if (umemFile_replace(file, path) != umemOK) fail_msg("%s", umem_thread_message());
   uintptr_t adr = umem_alloc(file, strlen(text));
   assert_int_equal(adr, 0);
   assert_int_equal(umem_copy_from(file, adr, &host, (uintptr_t)text, strlen(text)), umemOK);
-  umem_dtor(&host);
 }
 
 TEST(a_commit_gives_the_name) {
@@ -111,9 +108,7 @@ TEST(without_a_commit_nothing_happens) {
 
 TEST(the_context_goes_on_after_a_commit) {
   umemFile file, second;
-  umemHost host;
   umemInfo info = UMEM_INFO_INIT;
-  assert_int_equal(umemHost_ctor(&host), umemOK);
   begin(&file, "new");
   assert_int_equal(umem_get_info(&file, &info), umemOK);
   assert_string_equal(info.name, path);
@@ -129,7 +124,6 @@ TEST(the_context_goes_on_after_a_commit) {
   assert_int_equal(umemFile_commit(&file), umemValueError);
   assert_non_null(strstr(umem_get_message(&file), "has been replaced already"));
   umem_dtor(&file);
-  umem_dtor(&host);
   umem_thread_clear();
   assert_int_equal(count_files(""), 1);
 }
@@ -263,12 +257,9 @@ TEST(names_of_drafts_are_random) {
 
 TEST(only_such_files_are_committed) {
   umemFile file;
-  umemHost host;
   umemLimit limit;
   assert_int_equal(umemFile_commit(NULL), umemValueError);
-  assert_int_equal(umemHost_ctor(&host), umemOK);
   assert_int_equal(umemFile_commit((umemFile *)&host), umemTypeError);
-  umem_dtor(&host);
   assert_int_equal(umemFile_ctor(&file, path, "w"), umemOK);
   assert_int_equal(umemFile_commit(&file), umemValueError);
   assert_non_null(strstr(umem_get_message(&file), "was not opened to replace a file"));

@@ -1,9 +1,8 @@
 /* file_runs.c - runs of bytes to, from and between files, on File and MMap: at all distances
  * between the addresses and the positions in the file, and from one file to another with one
  * call. */
-#include "file_help.h"
-
 #include "base/system.h"
+#include "file_help.h"
 
 #include "wrap.h"
 
@@ -43,12 +42,11 @@ WRAPPED(ssize_t, pwrite64, (int fd, void const *bytes, size_t size, off_t offset
 
 /* Each piece ends at a multiple of 2 MiB, where a large page of the page cache does. */
 TEST(fills_come_in_large_pages) {
-  Any ctx;
-  open_any(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, 9 * MiB);
+  open_any(&any, "w+");
+  uint64_t offset = alloc(&any, 9 * MiB);
   assert_true(offset != none);
   write_count = 0;
-  assert_int_equal(umem_set(&ctx, at(&ctx, offset) + 100, 7, 8 * MiB), umemOK);
+  assert_int_equal(umem_set(&any, at(&any, offset) + 100, 7, 8 * MiB), umemOK);
   assert_int_equal(write_count, 5);
   uint64_t next = offset + 100;
   for (size_t i = 0; i < write_count; i++) {
@@ -60,56 +58,54 @@ TEST(fills_come_in_large_pages) {
   unsigned char *bytes = slurp(offset, 9 * MiB);
   for (size_t i = 100; i < 100 + 8 * MiB; i++) assert_int_equal(bytes[i], 7);
   free(bytes);
-  close_any(&ctx);
+  close_any(&any);
 }
 
 /* ---- all distances ---- */
 
 TEST(runs_at_all_distances) {
-  Any ctx;
   size_t const sizes[] = {2047, 2048, 5000, 300000, 600001};
   unsigned char *memory = malloc(600001 + 8192);
   assert_non_null(memory);
   unsigned char *page = memory + (-(uintptr_t)memory & 4095);
-  open_any(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, 600001 + 8192);
+  open_any(&any, "w+");
+  uint64_t offset = alloc(&any, 600001 + 8192);
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     for (size_t ahead = 0; ahead < 4096; ahead += ahead < 70 || ahead > 4020 ? 3 : 150) {
       size_t n = sizes[k];
       for (size_t i = 0; i < n; i++) page[ahead + i] = pattern(i + ahead);
-      put(&ctx, offset + 4096, page + ahead, n);
-      put(&ctx, offset + 4096 + n, "end", 3);
+      put(&any, offset + 4096, page + ahead, n);
+      put(&any, offset + 4096 + n, "end", 3);
       memset(page, 0, 600001 + 4096);
-      assert_int_equal(get(&ctx, offset + 4096, page + ahead, n), umemOK);
+      assert_int_equal(get(&any, offset + 4096, page + ahead, n), umemOK);
       for (size_t i = 0; i < n; i++)
         if (page[ahead + i] != pattern(i + ahead)) fail_msg("byte %zu of %zu", i, n);
       if (ahead) assert_int_equal(page[ahead - 1], 0);
       assert_int_equal(page[ahead + n], 0); /* bytes beyond stay */
     }
-  close_any(&ctx);
+  close_any(&any);
   free(memory);
 }
 
 /* Where the destination begins 1 to 31 bytes after the source, modulo a page, they come in pieces
  * by another place. */
 TEST(runs_at_slow_distances) {
-  Any ctx;
   unsigned char *page = NULL;
   assert_int_equal(posix_memalign((void **)&page, 4096, MiB), 0);
   memset(page, 1, MiB);
   umem_all_are_slow = true;
   runs_at_all_distances(state);
-  open_any(&ctx, "w+");
-  uint64_t offset = alloc(&ctx, MiB);
+  open_any(&any, "w+");
+  uint64_t offset = alloc(&any, MiB);
   for (size_t before = 0; before <= 32; before++) {
     write_count = 0;
-    put(&ctx, offset + before, page, 100000);
+    put(&any, offset + before, page, 100000);
     assert_int_equal(write_count, before > 0 && before < 32 ? 4 : 1);
     for (size_t i = 0; i + 1 < write_count; i++) /* the last piece is short */
       assert_true(((uintptr_t)writes[i].bytes - writes[i].offset) % 4096 == 64);
   }
   umem_all_are_slow = false;
-  close_any(&ctx);
+  close_any(&any);
   free(page);
 }
 

@@ -13,7 +13,6 @@ static int begin_small(void **state) {
   begin_system();
   write_there("/proc/meminfo", "MemTotal: 999999 kB\nMemAvailable: 32768 kB\nSwapFree: 16384 kB\n");
   umemInfo info = UMEM_INFO_INIT;
-  umemHost host;
   umemHost_ctor(&host);
   umem_get_info(&host, &info);
   assert_int_equal(info.available, 32 * MiB);
@@ -75,7 +74,6 @@ SMALL(ram_by_any_name) {
 /* Each gap of the place has fewer pages than are left, and both have more. */
 SMALL(gaps_of_a_pool_are_compared_together) {
   size_t const page = 2 * MiB;
-  umemHost host;
   umemPool pool;
   umemHost_ctor(&host);
   assert_int_equal(umemPool_ctor(&pool, &host, NULL), umemOK);
@@ -109,24 +107,23 @@ static off_t blocks_of(int fd) {
 /* Before, the kernel ended a process. */
 SMALL(a_descriptor_of_memory) {
   for (kind = kindFile; kind <= kindMMap; kind++) {
-    Any ctx;
     umemInfo info = UMEM_INFO_INIT;
     int fd = memfd_create("umem-test", MFD_CLOEXEC);
     assert_true(fd >= 0);
-    assert_int_equal(any_adopt(&ctx, fd), umemOK);
-    assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+    assert_int_equal(any_adopt(&any, fd), umemOK);
+    assert_int_equal(umem_get_info(&any, &info), umemOK);
     assert_true(info.available == 48 * MiB && info.capacity == UMEM_UNKNOWN);
-    uintptr_t some = umem_alloc(&ctx, 8 * MiB);
-    assert_true(some != umem_null(&ctx));
+    uintptr_t some = umem_alloc(&any, 8 * MiB);
+    assert_true(some != umem_null(&any));
     off_t before = blocks_of(fd);
-    expect_refused(&ctx, umem_alloc(&ctx, 64 * MiB), "50331648 free");
-    expect_refused(&ctx, umem_calloc(&ctx, 64, MiB), "50331648 free");
-    expect_refused(&ctx, umem_aligned_alloc(&ctx, 4096, 64 * MiB), "50331648 free");
-    expect_refused(&ctx, umem_realloc(&ctx, some, 8 * MiB, 64 * MiB), "50331648 free");
+    expect_refused(&any, umem_alloc(&any, 64 * MiB), "50331648 free");
+    expect_refused(&any, umem_calloc(&any, 64, MiB), "50331648 free");
+    expect_refused(&any, umem_aligned_alloc(&any, 4096, 64 * MiB), "50331648 free");
+    expect_refused(&any, umem_realloc(&any, some, 8 * MiB, 64 * MiB), "50331648 free");
     assert_int_equal(blocks_of(fd), before);
-    assert_int_equal(umem_set(&ctx, some, 1, 8 * MiB), umemOK);
-    umem_free(&ctx, some);
-    umem_dtor(&ctx);
+    assert_int_equal(umem_set(&any, some, 1, 8 * MiB), umemOK);
+    umem_free(&any, some);
+    umem_dtor(&any);
   }
 }
 
@@ -134,12 +131,11 @@ SMALL(a_file_of_a_tmpfs) {
   char place[256];
   if (access("/dev/shm", W_OK)) skip();
   for (kind = kindFile; kind <= kindMMap; kind++) {
-    Any ctx;
     temporary_name_in("/dev/shm", place, sizeof place);
-    assert_int_equal(any_ctor(&ctx, place, "w+"), umemOK);
-    expect_refused(&ctx, umem_alloc(&ctx, 64 * MiB), " free");
-    assert_true(umem_alloc(&ctx, MiB) != umem_null(&ctx));
-    umem_dtor(&ctx);
+    assert_int_equal(any_ctor(&any, place, "w+"), umemOK);
+    expect_refused(&any, umem_alloc(&any, 64 * MiB), " free");
+    assert_true(umem_alloc(&any, MiB) != umem_null(&any));
+    umem_dtor(&any);
     unlink(place);
   }
 }
@@ -147,13 +143,12 @@ SMALL(a_file_of_a_tmpfs) {
 /* Reserves nothing: that is what the option is for. */
 SMALL(a_sparse_file_of_memory_is_not_compared) {
   for (kind = kindFile; kind <= kindMMap; kind++) {
-    Any ctx;
     umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
     options.reserve = umemReserveNone;
-    assert_int_equal(any_adopt_with(&ctx, memfd_create("umem-test", MFD_CLOEXEC), &options),
+    assert_int_equal(any_adopt_with(&any, memfd_create("umem-test", MFD_CLOEXEC), &options),
                      umemOK);
-    assert_true(umem_alloc(&ctx, 64 * MiB) != umem_null(&ctx));
-    umem_dtor(&ctx);
+    assert_true(umem_alloc(&any, 64 * MiB) != umem_null(&any));
+    umem_dtor(&any);
   }
 }
 
@@ -186,7 +181,6 @@ static bool make_group(void) {
 static void fill_group(void *unused) {
   (void)unused;
   if (!write_group("cgroup.procs", "0")) _exit(child_not_permitted);
-  umemHost host;
   umemPool pool;
   umemHost_ctor(&host);
   EXPECT(umemPool_ctor(&pool, &host, NULL) == umemOK);
