@@ -2,8 +2,9 @@
  *
  * The library's sources are compiled into this program with -finstrument-functions and without
  * optimisation, so that each call of each function is seen. A line "TRACE NAME" begins a trace.
- * Each further line is the address of a function that the thread enters, in hexadecimal. The same
- * call is made once before: what it allocates for later ones is not traced. */
+ * Each further line is the address of a function that the thread enters, in hexadecimal, or "-"
+ * when it leaves one. Each call is made once before: what it allocates for later ones is not
+ * traced. */
 #include "fake/doubles.h"
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 enum { mostCalls = 100000, copied = 4096 };
 
-static void *calls[mostCalls];
+static void *calls[mostCalls]; /* NULL: the end of one */
 static size_t count;
 static _Thread_local bool traces;
 
@@ -26,7 +27,10 @@ void __cyg_profile_func_enter(void *called, void *site) {
   if (traces && count < mostCalls) calls[count++] = called;
 }
 
-void __cyg_profile_func_exit(void *called, void *site) { (void)called, (void)site; }
+void __cyg_profile_func_exit(void *called, void *site) {
+  (void)called, (void)site;
+  if (traces && count < mostCalls) calls[count++] = NULL;
+}
 
 static void begin(void) {
   count = 0;
@@ -36,7 +40,12 @@ static void begin(void) {
 static void end(char const *name) {
   traces = false;
   printf("TRACE %s\n", name);
-  for (size_t i = 0; i < count; i++) printf("%jx\n", (uintmax_t)(uintptr_t)calls[i]);
+  for (size_t i = 0; i < count; i++) {
+    if (calls[i])
+      printf("%jx\n", (uintmax_t)(uintptr_t)calls[i]);
+    else
+      puts("-");
+  }
 }
 
 static void *opened(char const *name) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How large the house is, and how far a reader walks in it: one table, and a budget that may not be exceeded.
 
-Usage: house.py [--traces PROGRAM] [--lower]
+Usage: house.py [--traces PROGRAM [--walk]] [--lower]
 
 Prints files, code lines (without blank lines and comments) and floors of c/src and each of its rooms, and sizes of the
 C++ headers and of the tests. The floors of a room are the longest chain of includes in it: a module that includes no
 other of its room is on the first. With --traces also prints how many functions, files and changes of room three calls
 need; PROGRAM is test/house/traces.c, which the target house_traces builds. A change of room is a function whose
-file is in another folder of c/src than that of the function entered before it.
+file is in another folder of c/src than that of the function entered before it. An inline function of a header that calls
+no other is a word, which a reader need not look up: it counts as a call only. --walk prints the functions in turn.
 
 test/style/house.tsv is the budget: a name, the largest allowed number, and the reason why it was raised last. --lower
 writes what is measured into it where that is less; numbers of lines are rounded up to hundreds. Raise a number by hand,
@@ -100,37 +101,56 @@ def static_sizes(root):
     return sizes, per_room
 
 
-def files_of(program, addresses):
-    """{address: the file of the function there, or None outside of the library}"""
+def places_of(program, addresses):
+    """{address: (the name of the function there, its file, or None outside of the library)}"""
     ordered = sorted(addresses)
-    told = subprocess.run(["addr2line", "-e", program], input="\n".join(ordered), capture_output=True, text=True, check=True)
-    paths = [Path(line.rsplit(":", 1)[0]).resolve() for line in told.stdout.splitlines()]
+    found = subprocess.run(["addr2line", "-f", "-e", program], input="\n".join(ordered), capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    paths = [Path(line.rsplit(":", 1)[0]).resolve() for line in found[1::2]]
     ours = (ROOT / "c/src", ROOT / "c/include")
-    return {address: path if any(one in path.parents for one in ours) else None for address, path in zip(ordered, paths)}
+    return {address: (name, path if any(one in path.parents for one in ours) else None)
+            for address, name, path in zip(ordered, found[::2], paths)}
 
 
 def traced(program):
-    """{trace: [addresses of the functions that it enters, in turn]}"""
-    told = subprocess.run([program], capture_output=True, text=True, check=True)
+    """{trace: [(address, whether it calls no other) of the functions that it enters, in turn]}"""
+    printed = subprocess.run([program], capture_output=True, text=True, check=True)
     found = {}
-    for line in told.stdout.splitlines():
+    for line, following in zip(lines := printed.stdout.splitlines(), lines[1:] + [""]):
         if line.startswith("TRACE "):
             calls = found.setdefault(line.removeprefix("TRACE "), [])
-        else:
-            calls.append(line)
+        elif line != "-":
+            calls.append((line, following == "-"))
     return found
 
 
-def trace_sizes(program):
-    sizes = {}
+def walks(program):
+    """{trace: [(function, its file, whether it is a word) for each function of the library, in turn]}"""
+    found = {}
     for name, calls in traced(program).items():
-        file_of = files_of(program, set(calls))
-        entered = [file_of[address] for address in calls if file_of[address]]
-        walked = [room_of(path, ROOT) for path in entered]
-        sizes[f"{name}: calls"] = len(entered)
-        sizes[f"{name}: files"] = len(set(entered))
+        place_of = places_of(program, {address for address, _ in calls})
+        steps = [(*place_of[address], is_leaf) for address, is_leaf in calls]
+        found[name] = [(function, path, is_leaf and path.suffix == ".h") for function, path, is_leaf in steps if path]
+    return found
+
+
+def trace_sizes(found):
+    sizes = {}
+    for name, walk in found.items():
+        paths = [path for _, path, is_word in walk if not is_word]
+        walked = [room_of(path, ROOT) for path in paths]
+        sizes[f"{name}: calls"] = len(walk)
+        sizes[f"{name}: files"] = len(set(paths))
         sizes[f"{name}: changes of room"] = sum(one != other for one, other in zip(walked, walked[1:]))
     return sizes
+
+
+def print_walks(found):
+    for name, walk in found.items():
+        print(f"{name}:")
+        for function, path, is_word in walk:
+            print(f"  {'' if is_word else f'{room_of(path, ROOT)}/{path.name}':<34}{function}")
+        print()
 
 
 def read_budget(path):
@@ -178,13 +198,17 @@ def excess(sizes, budget):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="house.py [--traces PROGRAM] [--lower]")
+    parser = argparse.ArgumentParser(usage="house.py [--traces PROGRAM [--walk]] [--lower]")
     parser.add_argument("--traces")
+    parser.add_argument("--walk", action="store_true")
     parser.add_argument("--lower", action="store_true")
     words = parser.parse_args()
     sizes, per_room = static_sizes(ROOT)
     if words.traces:
-        sizes.update(trace_sizes(words.traces))
+        found = walks(words.traces)
+        sizes.update(trace_sizes(found))
+        if words.walk:
+            print_walks(found)
     budget = read_budget(BUDGET) if BUDGET.exists() else {}
     if words.lower:
         budget = lowered(budget, sizes)

@@ -32,6 +32,17 @@ class House(unittest.TestCase):
         self.write("c/src/core/top.c", '/* "core/low.h" */\n#include "core/middle.h"\n#include "core/top.h"\n')
         self.assertEqual(house.floors("core", house.rooms(self.root)["core"]), 3)
 
+    def test_counts_walks_without_words_of_headers(self):
+        core, stores = house.ROOT / "c/src/core", house.ROOT / "c/src/stores"
+        walk = [("a", core / "a.c", False), ("can", core / "a.h", True), ("b", stores / "b.c", False),
+                ("null", core / "a.h", True), ("c", stores / "b.h", False), ("d", core / "a.c", False)]
+        self.assertEqual(house.trace_sizes({"x": walk}), {"x: calls": 6, "x: files": 3, "x: changes of room": 2})
+
+    def test_knows_calls_that_call_no_other(self):
+        program = self.write("program", "#!/bin/sh\nprintf 'TRACE x\\n1\\n2\\n-\\n3\\n-\\n-\\n'\n")
+        program.chmod(0o755)
+        self.assertEqual(house.traced(program), {"x": [("1", False), ("2", True), ("3", True)]})
+
     def test_the_budget_only_falls(self):
         path = self.write("budget", "What\tAt most\tWhy\na: files\t5\ta reason\nb: code lines\t300\t\nc: files\t2\t\n")
         budget = house.lowered(house.read_budget(path), {"a: files": 5, "b: code lines": 101, "c: files": 3, "d: files": 1})
