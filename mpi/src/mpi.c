@@ -197,6 +197,7 @@ static struct umemVtbl const mpi_vtbl = {
     .set = mpi_set,
     .copy_to = mpi_copy_to,
     .copy_from = mpi_copy_from,
+    .plan_copy = mpi_plan_copy,
     .copy_direct = mpi_copy_direct,
     .info = mpi_info,
     .realloc = mpi_realloc,

@@ -223,27 +223,50 @@ static void move_items(Strided const *copy) {
   if (error != MPI_SUCCESS) mpi_fail(copy->ctx, error, "a strided copy");
 }
 
-static bool copy_strided(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtual *other,
-                         uintptr_t other_adr, umemLayout const *layout) {
-  Mpi const *mpi = mpi_of(ctx);
-  Strided copy = {.ctx = ctx, .get = is_get, .adr = adr, .item_size = layout->item_size};
-  umemCapability const access = is_get ? umemCpuWritable : umemCpuReadable;
-  copy.bytes = pointer_of(mpi, other, other_adr, access);
-  copy.by_cpu = mpi_is(other) || other->capabilities & access;
-  if (!copy.bytes) return false;
-  copy.rank = layout->rank;
+/* The side whose window a copy goes through, and the other one. */
+typedef struct Sides {
+  umemVirtual *one, *other;
+  bool is_get; /* from the window */
+  uintptr_t adr, other_adr;
+} Sides;
+
+static Sides sides_of(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                      uintptr_t dst_adr) {
+  bool const is_get = ctx == src && !(mpi_is(dst) && mpi_here(mpi_of(src), src_adr));
+  return is_get ? (Sides){src, dst, true, src_adr, dst_adr}
+                : (Sides){dst, src, false, dst_adr, src_adr};
+}
+
+/* Whether datatypes of MPI can copy the items, between a window that is elsewhere and memory that
+ * MPI takes by its pointer. Fills in *copy. */
+static bool describe(Strided *copy, Sides const *sides, umemLayout const *layout) {
+  Mpi const *mpi = mpi_of(sides->one);
+  umemVirtual *other = sides->other;
+  if (mpi_here(mpi, sides->adr)) return false; /* umem copies by the method window */
+  *copy = (Strided){
+      .ctx = sides->one, .get = sides->is_get, .adr = sides->adr, .item_size = layout->item_size};
+  umemCapability const access = sides->is_get ? umemCpuWritable : umemCpuReadable;
+  copy->bytes = pointer_of(mpi, other, sides->other_adr, access);
+  copy->by_cpu = mpi_is(other) || other->capabilities & access;
+  if (!copy->bytes) return false;
+  copy->rank = layout->rank;
   for (int k = 0; k < layout->rank; k++) {
-    copy.extents[k] = layout->extents[k];
-    copy.here[k] = is_get ? layout->dst_strides[k] : layout->src_strides[k];
-    copy.there[k] = is_get ? layout->src_strides[k] : layout->dst_strides[k];
+    copy->extents[k] = layout->extents[k];
+    copy->here[k] = sides->is_get ? layout->dst_strides[k] : layout->src_strides[k];
+    copy->there[k] = sides->is_get ? layout->src_strides[k] : layout->dst_strides[k];
   }
-  if (!fits_datatypes(&copy)) return false;
-  if (!mpi_is_open(ctx) || !mpi_has(ctx, is_get ? "read" : "write", copy.adr, reach(&copy)))
-    return true;
-  if (mpi_is(other) && (!mpi_is_open(other) || !mpi_sync(other))) return true;
+  return fits_datatypes(copy);
+}
+
+static void copy_strided(Sides const *sides, umemLayout const *layout) {
+  Strided copy;
+  umemVirtual *ctx = sides->one, *other = sides->other;
+  if (!describe(&copy, sides, layout) || !mpi_is_open(ctx) ||
+      !mpi_has(ctx, copy.get ? "read" : "write", copy.adr, reach(&copy)))
+    return;
+  if (mpi_is(other) && (!mpi_is_open(other) || !mpi_sync(other))) return;
   if (is_settled(other) && !move_as_runs(&copy)) move_items(&copy);
   if (mpi_is(other)) mpi_sync(other);
-  return true;
 }
 
 /* ---- between two ranks ---- */
@@ -305,45 +328,54 @@ static void copy_windows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, 
   if (to) mpi_sync(dst);
 }
 
-/* A run of bytes between the window and a GPU, if MPI takes its addresses. */
-static bool copy_gpu(umemVirtual *ctx, bool is_get, uintptr_t adr, umemVirtual *other,
-                     uintptr_t other_adr, size_t nbytes) {
-  uint32_t const capabilities = other->capabilities;
-  if (!mpi_of(ctx)->window->cuda_aware || !(capabilities & umemDeviceAccessible) ||
-      capabilities & (umemCpuReadable | umemCpuWritable))
-    return false;
-  if (mpi_here(mpi_of(ctx), adr)) return false; /* CUDA copies that itself */
-  if (!is_settled(other)) return true;
-  if (is_get)
-    mpi_copy_to(ctx, adr, NULL, other_adr, nbytes);
+/* ---- the plan ---- */
+
+/* Whether MPI takes the addresses of a GPU for a run of bytes between it and a window that is
+ * elsewhere: CUDA copies to and from one here. */
+static bool takes_gpu(Sides const *sides) {
+  Mpi const *mpi = mpi_of(sides->one);
+  uint32_t const capabilities = sides->other->capabilities;
+  return mpi->window->cuda_aware && capabilities & umemDeviceAccessible &&
+         !(capabilities & (umemCpuReadable | umemCpuWritable)) && !mpi_here(mpi, sides->adr);
+}
+
+static void copy_gpu(Sides const *sides, size_t nbytes) {
+  if (!is_settled(sides->other)) return;
+  if (sides->is_get)
+    mpi_copy_to(sides->one, sides->adr, NULL, sides->other_adr, nbytes);
   else
-    mpi_copy_from(ctx, adr, NULL, other_adr, nbytes);
-  return true;
+    mpi_copy_from(sides->one, sides->adr, NULL, sides->other_adr, nbytes);
 }
 
 /* What a run between RAM and the window does not come to: it must not pay for the registers that
  * this function saves. */
-static __attribute__((noinline)) bool copy_in_full(umemVirtual *ctx, umemVirtual *src,
+static __attribute__((noinline)) bool plan_in_full(umemVirtual *ctx, umemVirtual *src,
                                                    uintptr_t src_adr, umemVirtual *dst,
                                                    uintptr_t dst_adr, umemLayout const *layout) {
-  bool const is_get = ctx == src && !(mpi_is(dst) && mpi_here(mpi_of(src), src_adr));
-  umemVirtual *one = is_get ? src : dst, *other = is_get ? dst : src;
-  if (!mpi_is(one)) return false;
-  uintptr_t const adr = is_get ? src_adr : dst_adr, other_adr = is_get ? dst_adr : src_adr;
-  if (layout->rank) {
-    if (mpi_here(mpi_of(one), adr)) return false; /* umem copies by the method window */
-    return copy_strided(one, is_get, adr, other, other_adr, layout);
-  }
-  if (mpi_is(src) && mpi_is(dst)) {
-    copy_windows(src, src_adr, dst, dst_adr, layout->item_size);
-    return true;
-  }
-  return copy_gpu(one, is_get, adr, other, other_adr, layout->item_size);
+  Sides const sides = sides_of(ctx, src, src_adr, dst, dst_adr);
+  Strided copy;
+  if (!mpi_is(sides.one)) return false;
+  if (layout->rank) return describe(&copy, &sides, layout);
+  return (mpi_is(src) && mpi_is(dst)) || takes_gpu(&sides);
 }
 
-bool mpi_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                     uintptr_t dst_adr, umemLayout const *layout) {
+bool mpi_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                   uintptr_t dst_adr, umemLayout const *layout) {
   if (!layout->rank && !mpi_of(ctx)->window->cuda_aware && !(mpi_is(src) && mpi_is(dst)))
     return false;
-  return copy_in_full(ctx, src, src_adr, dst, dst_adr, layout);
+  return plan_in_full(ctx, src, src_adr, dst, dst_adr, layout);
+}
+
+/* Looks at the plan again for a umem before 0.3, which does not know the method plan_copy. */
+bool mpi_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                     uintptr_t dst_adr, umemLayout const *layout) {
+  if (!mpi_plan_copy(ctx, src, src_adr, dst, dst_adr, layout)) return false;
+  Sides const sides = sides_of(ctx, src, src_adr, dst, dst_adr);
+  if (layout->rank)
+    copy_strided(&sides, layout);
+  else if (mpi_is(src) && mpi_is(dst))
+    copy_windows(src, src_adr, dst, dst_adr, layout->item_size);
+  else
+    copy_gpu(&sides, layout->item_size);
+  return true;
 }

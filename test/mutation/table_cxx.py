@@ -132,7 +132,7 @@ CXX_MUTANTS = [
     mpi("src/mpi_strided.c", "    slab.bytes += copy->here[outermost];\n", "", "each index is the first one", first=("ranks.allocate",)),
     mpi("src/mpi_strided.c", "    bytes *= copy->extents[k];\n    outermost", "    outermost", "items with gaps count as a run", first=("ranks.allocate", "model.allocate")),
     mpi("src/mpi_strided.c", "if (!copy->by_cpu || copy->item_size", "if (copy->item_size", "the CPU sorts items of a GPU", first=("gpu.create",)),
-    mpi("src/mpi_strided.c", "  if (!is_settled(other)) return true;\n  if (is_get)", "  if (is_get)",
+    mpi("src/mpi_strided.c", "  if (!is_settled(sides->other)) return;\n", "",
         "MPI reads a GPU before its work is done", first=("gpu.create",)),
     mpi("src/mpi_start.c", "if (least == INT_MAX) return true;", "if (well) return true;",
         "a rank goes on although another one has failed", first=("faults",)),

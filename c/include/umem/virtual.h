@@ -182,11 +182,13 @@ struct umemVtbl {
 
   /* Copies by a better route than through host memory. Returns true if it has done the copy, or has
    * recorded a failure of it. Returns false, and touches and records nothing, for all copies that
-   * it has no such route for. ctx is src or dst. umem has normalised layout: rank 0 is a contiguous
-   * run of item_size bytes. Otherwise no extent is 0 or 1, strides are never NULL, the strides of
-   * dst are not negative and decrease from the first to the last, and dimensions that are
-   * contiguous on both sides are merged. An adaptor calls umem_copy_strided here, with its upstream
-   * in place of itself. Only an adaptor gets copies whose sides overlap. Default: false. */
+   * it has no such route for. If ctx has the method plan_copy, umem calls this one only for copies
+   * that plan_copy has agreed to. ctx is src or dst. umem has normalised layout: rank 0 is a
+   * contiguous run of item_size bytes. Otherwise no extent is 0 or 1, strides are never NULL, the
+   * strides of dst are not negative and decrease from the first to the last, and dimensions that
+   * are contiguous on both sides are merged. An adaptor calls umem_copy_strided here, with its
+   * upstream in place of itself. Only an adaptor gets copies whose sides overlap.
+   * Default: false. */
   bool (*copy_direct)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                       uintptr_t dst_adr, umemLayout const *layout);
 
@@ -358,6 +360,16 @@ struct umemVtbl {
    * no failure for an address that it does not know. Default: that of the upstream, for the same
    * address; without one, nothing. */
   void (*leave)(umemVirtual *ctx, uintptr_t adr, bool aligned);
+
+  /* Returns whether ctx does this copy by copy_direct, which umem then calls with the same
+   * arguments. It only answers: it moves no byte, queues nothing, waits for nothing and records
+   * nothing, also not for a copy that copy_direct will refuse with a status. umem calls it once for
+   * a copy, for the source and then for the destination, and one side that agrees does the copy. If
+   * it is wrongly false, the bytes go through host memory. If it is wrongly true and copy_direct
+   * returns false, umem goes on as after false. Adaptors leave it NULL. Default: umem calls
+   * copy_direct, whose result is the answer. */
+  bool (*plan_copy)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                    uintptr_t dst_adr, umemLayout const *layout);
 };
 
 /* ---- construction ---- */

@@ -114,20 +114,17 @@ enum {
   umemCachedRun = 1 << 20 /* so do they with longer runs, past the caches */
 };
 
-static inline bool umem_is_ahead(uintptr_t dst, uintptr_t src) {
-  return (dst - src) % 4096 - 1 < 31;
-}
-
 /* For tests: every processor takes the way of AMD's. */
 extern bool umem_all_are_slow __attribute__((visibility("hidden")));
 
 /* Whether this processor copies slowly from src to dst: others than AMD's copy at all distances
  * alike. */
 static inline bool umem_is_slow(uintptr_t dst, uintptr_t src) {
+  bool is_ahead = (dst - src) % 4096 - 1 < 31;
 #ifdef __x86_64__
-  return umem_is_ahead(dst, src) && (umem_all_are_slow || __builtin_cpu_is("amd"));
+  return is_ahead && (umem_all_are_slow || __builtin_cpu_is("amd"));
 #else
-  return umem_all_are_slow && umem_is_ahead(dst, src);
+  return is_ahead && umem_all_are_slow;
 #endif
 }
 

@@ -1,5 +1,5 @@
-/* thread.c - starts threads, puts pthread_cancel off while umem runs, measures the rate of the
- * processor's counter by clock_gettime, and keeps a list of all locks for fork. */
+/* thread.c - starts threads, measures the rate of the processor's counter by clock_gettime, and
+ * keeps a list of all locks for fork. */
 #include "base/thread.h"
 
 #include <fcntl.h>
@@ -9,27 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ==== threads ====
- *
- * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory
- * there, and every such call is a point where POSIX may end the thread. Unwinding all of that would
- * have to be right in each context, a user's too. Instead the thread is not cancelled there at all;
- * the request remains pending and acts after umem. Contexts in RAM do not pay for it (umemPrompt):
- * what they call puts it off itself before it reaches such a point. test/fault/core/cancel_points.c
- * finds what forgets that. */
+/* ==== threads ==== */
 
 _Thread_local umemThread umem_thread;
-
-/* The member deferred changes last here, and first in umem_end_deferral: a signal handler that
- * comes between finds a thread that has put off nothing, and leaves it as it is. */
-void umem_defer_cancel(void) {
-  if (umem_thread.deferred || !umem_thread.function) return;
-  int before;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
-                         &before); /* fails for no argument but a wrong one */
-  umem_thread.cancel_state = before;
-  umem_thread.deferred = true;
-}
 
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument) {
   static int const own_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
@@ -172,10 +154,6 @@ void umemLock_destroy(umemLock *lock) {
   pthread_mutex_destroy(&lock->mutex);
 }
 
-/* These mutexes are of the default kind, initialised and never taken twice: locking cannot fail. */
-void umemLock_acquire(umemLock *lock) { pthread_mutex_lock(&lock->mutex); }
-void umemLock_release(umemLock *lock) { pthread_mutex_unlock(&lock->mutex); }
-bool umemLock_try(umemLock *lock) { return pthread_mutex_trylock(&lock->mutex) == 0; }
 void umemLock_wait(umemLock *lock, pthread_cond_t *condition) {
   umem_defer_cancel();
   pthread_cond_wait(condition, &lock->mutex);

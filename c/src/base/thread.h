@@ -106,9 +106,25 @@ static inline bool umem_is_single_threaded(void) {
 }
 
 /* Until the outermost public function that is running returns, pthread_cancel does not end this
- * thread: a thread that ended inside of umem would leave locks held, and its stack to helpers that
- * still use it. Does nothing where no function is running. */
-void umem_defer_cancel(void);
+ * thread. Does nothing where no function is running.
+ *
+ * Functions of umem that reach the system (a file, a driver, another thread) hold locks and memory
+ * there, and helpers may use the thread's stack; every such call is a point where POSIX may end the
+ * thread. Unwinding all of that would have to be right in each context, a user's too. Instead the
+ * thread is not cancelled there at all; the request remains pending and acts after umem. Contexts
+ * in RAM do not pay for it (umemPrompt): what they call puts it off itself before it reaches such a
+ * point. test/fault/core/cancel_points.c finds what forgets that.
+ *
+ * The member deferred changes last here, and first in umem_leave: a signal handler that comes
+ * between finds a thread that has put off nothing, and leaves it as it is. */
+static inline void umem_defer_cancel(void) {
+  umemThread *thread = &umem_thread;
+  if (thread->deferred || !thread->function) return;
+  int before;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* fails for wrong arguments only */
+  thread->cancel_state = before;
+  thread->deferred = true;
+}
 
 /* Starts a thread that runs work(argument), with all signals blocked but those of its own faults:
  * the program's signal handlers must not run in threads that it did not start. Returns 0, or an
@@ -130,11 +146,12 @@ typedef struct umemLock {
 void umemLock_init(umemLock *lock);    /* the lock must not move afterwards */
 void umemLock_destroy(umemLock *lock); /* unlocked */
 
-void umemLock_acquire(umemLock *lock);
-void umemLock_release(umemLock *lock);
+/* These mutexes are of the default kind, initialised and never taken twice: locking cannot fail. */
+static inline void umemLock_acquire(umemLock *lock) { pthread_mutex_lock(&lock->mutex); }
+static inline void umemLock_release(umemLock *lock) { pthread_mutex_unlock(&lock->mutex); }
 
 /* Acquires lock if it is free. Whether it did. */
-bool umemLock_try(umemLock *lock);
+static inline bool umemLock_try(umemLock *lock) { return pthread_mutex_trylock(&lock->mutex) == 0; }
 
 /* Waits for condition with lock, as pthread_cond_wait, for a thread that is not cancelled
  * meanwhile. */

@@ -91,8 +91,8 @@ umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const
   .decorates = true
 #define UMEM_ADAPTOR_OPENS(kind) .construct = umemAdaptor_open, .user = (void *)&(kind)
 
-/* The first step of the dtor of an adaptor with a method find or usage: from now on nobody calls
- * these. */
+/* The first step of the dtor of an adaptor with a method find or usage: from now on these
+ * are not called. */
 static inline void umemAdaptor_unlist(umemVirtual *ctx) {
   umemLive_remove(&((umemAdaptor *)umemAdaptor_impl(ctx))->live);
 }

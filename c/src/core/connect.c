@@ -14,7 +14,7 @@ static bool one_memory(umemVirtual *src, umemVirtual *dst) {
 
 static bool suffices(uintptr_t adr, size_t alignment) { return !(adr & (alignment - 1)); }
 
-/* 0 asks for none. */
+/* 0: none is wanted. */
 static bool valid_alignment(umemVirtual *dst, size_t *alignment) {
   if (!*alignment) *alignment = 1;
   if (umem_is_power_of_two(*alignment)) return true;
@@ -57,7 +57,7 @@ umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_
   if (shared && src_adr != dst_adr)
     return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
                             (uintmax_t)dst_adr, (uintmax_t)src_adr);
-  umem_finish(from); /* the connection ends even if these fail: nobody could free the block later */
+  umem_finish(from); /* the connection ends even if these fail: no one could free the block later */
   umem_finish(to);
   if (!shared) umem_aligned_free(to, dst_adr);
   return umem_result(before);

@@ -39,12 +39,18 @@ umemVirtual *umem_check_slowly(void const *ctx) {
   umemStatusType known = umem_get_status(self);
   if (known == umemOK || !self->vtbl_size) {
     umemVirtual_fail(self, umemValueError, "the context is not constructed: zeroed or destructed");
-  } else { /* the message of the failed constructor is there already: do not bury it under repetitions */
+  } else { /* with the message of the failed constructor, which is on self already */
     char reason[UMEM_MESSAGE_SIZE];
     umem_copy_message(self, reason);
     umemVirtual_fail(NULL, known, "the context is not constructed: %s", reason);
   }
   return NULL;
+}
+
+uintptr_t umem_lacks(umemVirtual *ctx, char const *method) {
+  umemVirtual_fail(ctx, umemNotImplementedError, "%s has no method %s", umem_get_device_name(ctx),
+                   method);
+  return umem_null_of(ctx);
 }
 
 /* ---- access ---- */
@@ -87,11 +93,8 @@ bool umem_both_within(void *src, size_t src_size, void *dst, size_t dst_size, si
 /* ---- layers of a stack ---- */
 
 umemVirtual *umem_innermost(umemVirtual *ctx) {
-  for (;;) {
-    umemVirtual *upstream = umem_upstream_of(ctx);
-    if (!upstream) return ctx;
-    ctx = upstream;
-  }
+  for (umemVirtual *upstream; (upstream = umem_upstream_of(ctx)) != NULL;) ctx = upstream;
+  return ctx;
 }
 
 void *umem_get_upstream(void *ctx) {
@@ -104,7 +107,7 @@ void *umem_get_upstream(void *ctx) {
   return upstream;
 }
 
-/* The layer whose memory it is: the innermost, or one over it that keeps its blocks apart. */
+/* The layer whose memory it is: the innermost, or one over it with blocks of its own. */
 static umemVirtual *owner_of_memory(umemVirtual *ctx) {
   for (;;) {
     umemVirtual *upstream = umem_upstream_of(ctx);

@@ -30,15 +30,6 @@ static inline umemVirtual *umem_check(void const *ctx) {
   return __builtin_expect(good, 1) ? self : umem_check_slowly(ctx);
 }
 
-/* umem_check for the methods alloc and free: also contexts with umemPromptBlocks do not put
- * cancellation off. */
-static inline umemVirtual *umem_check_blocks(void const *ctx) {
-  umemVirtual *self = (umemVirtual *)(uintptr_t)ctx;
-  bool good = self && self->vptr && umem_is_in_place(self) &&
-              (self->capabilities & (umemPrompt | umemPromptBlocks));
-  return __builtin_expect(good, 1) ? self : umem_check_slowly(ctx);
-}
-
 /* Whether this is a child of fork, and a block of ctx that was there in that generation is its
  * parent's still. */
 static inline bool umem_is_of_parent(umemVirtual const *ctx, unsigned generation) {
@@ -46,7 +37,7 @@ static inline bool umem_is_of_parent(umemVirtual const *ctx, unsigned generation
 }
 
 static inline uintptr_t umem_null_of(umemVirtual const *ctx) {
-  return umem_can(ctx, umemOffsets) ? UINTPTR_MAX : 0;
+  return ctx->capabilities & umemOffsets ? UINTPTR_MAX : 0;
 }
 
 /* Whether ctx is RAM that its own addresses point to: a genuine umemHost. */
@@ -59,6 +50,9 @@ static inline bool umem_cpu_reads(umemVirtual const *ctx) {
 static inline bool umem_cpu_writes(umemVirtual const *ctx) {
   return (ctx->capabilities & (umemCpuWritable | umemFaultable)) == umemCpuWritable;
 }
+
+/* Records that ctx has no such method. Returns the null of ctx. */
+uintptr_t umem_lacks(umemVirtual *ctx, char const *method);
 
 /* ---- access ---- */
 

@@ -206,6 +206,15 @@ static void move_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, ui
     umem_copy_items(src, src_adr, dst, dst_adr, layout);
 }
 
+/* A whole copy of items, for umem_step_hook. */
+static umemStep step_of(umemVirtual *src, umemVirtual *dst, umemLayout const *layout) {
+  return (umemStep){.src = src,
+                    .dst = dst,
+                    .way = umemWayItems,
+                    .nbytes = umem_count_items(layout) * layout->item_size,
+                    .is_copy = true};
+}
+
 typedef struct Copy {
   umemVirtual *src, *dst;
   uintptr_t src_adr, dst_adr;
@@ -222,12 +231,8 @@ static __attribute__((noinline)) void watch_items(umemVirtual *src, uintptr_t sr
                                                   umemVirtual *dst, uintptr_t dst_adr,
                                                   umemLayout const *layout) {
   Copy copy = {src, dst, src_adr, dst_adr, layout};
-  umem_step_hook(&(umemStep){.src = src,
-                             .dst = dst,
-                             .way = umemWayItems,
-                             .nbytes = umem_count_items(layout) * layout->item_size,
-                             .is_copy = true},
-                 move_job, &copy);
+  umemStep const step = step_of(src, dst, layout);
+  umem_step_hook(&step, move_job, &copy);
 }
 
 static inline __attribute__((always_inline)) void copy_normal(umemVirtual *src, uintptr_t src_adr,
@@ -397,13 +402,9 @@ static __attribute__((noinline)) void copy_overlapping(umemVirtual *src, uintptr
                .before = umem_thread.failures};
   umem_share_bytes(src, &src_adr, dst, &dst_adr);
   move.shift = (ptrdiff_t)(dst_adr - src_adr);
+  umemStep const step = step_of(src, dst, layout);
   if (umem_is_watched())
-    umem_step_hook(&(umemStep){.src = src,
-                               .dst = dst,
-                               .way = umemWayItems,
-                               .nbytes = umem_count_items(layout) * layout->item_size,
-                               .is_copy = true},
-                   copy_moving, &move);
+    umem_step_hook(&step, copy_moving, &move);
   else
     copy_moving(&move);
 }

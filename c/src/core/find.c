@@ -13,11 +13,11 @@ static bool check_found(void *ctx, umemFound const *found) {
   return !found || umem_can_write_sized(ctx, found, least, "found", "umemFound");
 }
 
-static umemFindForeign *ask_foreign; /* atomic; NULL: nobody knows memory of others */
+static umemFindForeign *ask_foreign; /* atomic; NULL: memory of others is unknown */
 
 void umemFind_ask(umemFindForeign *ask) { __atomic_store_n(&ask_foreign, ask, __ATOMIC_RELEASE); }
 
-/* Describes memory of other libraries, if somebody knows it. */
+/* Describes memory of other libraries, if ask_foreign knows it. */
 static void search_foreign(uintptr_t adr, umemFound *found) {
   umemFound foreign = UMEM_FOUND_INIT;
   umemFindForeign *ask = __atomic_load_n(&ask_foreign, __ATOMIC_ACQUIRE);
@@ -38,7 +38,7 @@ bool umem_find(uintptr_t adr, umemFound *found) {
   return true;
 }
 
-/* The live block of ctx around adr. */
+/* The live block of ctx that contains adr. */
 static bool search_in(umemVirtual *ctx, uintptr_t adr, umemFound *block) {
   umemSearch search;
   umemFound const none = UMEM_FOUND_INIT;

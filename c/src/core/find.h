@@ -8,7 +8,7 @@
  * it knows the memory. Records nothing. */
 typedef bool umemFindForeign(uintptr_t adr, umemFound *found);
 
-/* umem_find asks this one, too. */
+/* umem_find calls this one, too. */
 void umemFind_ask(umemFindForeign *ask);
 
 #endif

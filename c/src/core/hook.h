@@ -1,6 +1,6 @@
 /* hook.h - where the room watch hooks into copies, to find out how their bytes move.
  *
- * umem_watched is 0 while nobody wants to know: then a copy costs one branch on it. Otherwise
+ * umem_watched is 0 while no copy is watched: then a copy costs one branch on it. Otherwise
  * each transfer of a copy is done as a step: umem_step_hook calls the work of the step, and
  * notes how long it took (watch/watch.h). */
 #ifndef UMEM_CORE_HOOK_H
@@ -26,7 +26,7 @@ typedef enum umemWay {
 
 /* A transfer of nbytes from src to dst. */
 typedef struct umemStep {
-  umemVirtual *src, *dst; /* NULL: that of the step around this one */
+  umemVirtual *src, *dst; /* NULL: that of the outer step */
   umemWay way;
   size_t nbytes;
   unsigned workers;            /* threads that share it; 0: one */

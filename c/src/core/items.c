@@ -164,7 +164,7 @@ static bool copy_windows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, 
 
 /* Runs at least this long are copied one by one; shorter ones are packed first. */
 static size_t const long_run = 16 << 10;
-/* Bytes of a packed piece; it stays in the CPU's cache between reading and writing. */
+/* Bytes of a packed piece; it fits the CPU's cache between reading and writing. */
 static size_t const piece_bytes = 1 << 20;
 /* Reading a gap of this many bytes costs less than another call ("data sieving": R. Thakur, W.
  * Gropp, E. Lusk: "Data Sieving and Collective I/O in ROMIO", Frontiers 1999). */

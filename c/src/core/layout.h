@@ -30,8 +30,8 @@ bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t c
 size_t umem_count_items(umemLayout const *layout);
 
 /* The dimension to cut first, of these extents, when a layout in normal form does not fit: the one
- * whose items are farthest apart on the side where they are closer. Cutting it leaves the longest
- * runs on both sides. Never a dimension of one item, if there is another one. */
+ * with the largest distance between items, on the side where it is less. Cutting it leaves the
+ * longest runs on both sides. Never a dimension of one item, if there is another one. */
 int umem_widest(umemLayout const *layout, size_t const *extents);
 
 /* The two parts of a layout that is cut across dimension k, and how far the first item of the

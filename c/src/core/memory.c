@@ -10,20 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uintptr_t lacks(umemVirtual *ctx, char const *method) {
-  umemVirtual_fail(ctx, umemNotImplementedError, "%s has no method %s", umem_get_device_name(ctx),
-                   method);
-  return umem_null_of(ctx);
-}
-
 /* ---- allocation ---- */
+
+/* umem_check for the methods alloc and free: also contexts with umemPromptBlocks do not put
+ * cancellation off. */
+static inline umemVirtual *check_blocks(void *ctx) {
+  umemVirtual *self = ctx;
+  bool good = self && self->vptr && umem_is_in_place(self) &&
+              (self->capabilities & (umemPrompt | umemPromptBlocks));
+  return __builtin_expect(good, 1) ? self : umem_check_slowly(ctx);
+}
 
 __attribute__((noinline)) uintptr_t umem_alloc_in_full(void *ctx, size_t nbytes,
                                                        void const *caller) {
   UMEM_ENTER_AS("umem_alloc", caller);
-  umemVirtual *self = umem_check_blocks(ctx);
+  umemVirtual *self = check_blocks(ctx);
   if (!self) return umem_null(ctx);
-  if (!self->vptr->alloc) return lacks(self, "alloc");
+  if (!self->vptr->alloc) return umem_lacks(self, "alloc");
   uintptr_t adr = self->vptr->alloc(self, nbytes + !nbytes);
   return adr != umem_null_of(self) ? adr : umem_refused(self, umem_entry_.failures, nbytes);
 }
@@ -53,6 +56,20 @@ uintptr_t umem_alloc(void *ctx, size_t nbytes) {
   return umem_alloc_in_full(ctx, nbytes, __builtin_return_address(0));
 }
 
+uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
+  switch (request->how) {
+  case umemByAlloc:
+    break;
+  case umemByCalloc:
+    return umem_calloc(ctx, 1, request->nbytes);
+  case umemByAligned:
+    return umem_aligned_alloc(ctx, request->alignment, request->nbytes);
+  case umemByRealloc:
+    return umem_realloc(ctx, request->adr, request->old_size, request->nbytes);
+  }
+  return umem_alloc(ctx, request->nbytes);
+}
+
 uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
   uintptr_t adr = umem_alloc(ctx, nmemb * size);
   if (adr == umem_null_of(ctx) || umem_set(ctx, adr, 0, nmemb * size) == umemOK) return adr;
@@ -80,12 +97,12 @@ uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size) {
 
 __attribute__((noinline)) void umem_free_in_full(void *ctx, uintptr_t adr, void const *caller) {
   UMEM_ENTER_AS("umem_free", caller);
-  umemVirtual *self = umem_check_blocks(ctx);
+  umemVirtual *self = check_blocks(ctx);
   if (!self || adr == umem_null_of(self)) return;
   if (self->vptr->free)
     self->vptr->free(self, adr);
   else
-    lacks(self, "free");
+    umem_lacks(self, "free");
 }
 
 void umem_free(void *ctx, uintptr_t adr) {
@@ -266,9 +283,8 @@ umemStatusType umem_end_block(void *ctx, uintptr_t adr, bool aligned, bool keeps
                               unsigned generation) {
   UMEM_ENTER_AS(aligned ? "umem_aligned_free" : "umem_free", __builtin_return_address(0));
   umemVirtual *self = ctx;
-  bool stays =
-      self && (umem_is_of_parent(self, generation) || (keeps && umem_can(self, umemKeeps)));
-  if (!stays)
+  bool kept = self && (umem_is_of_parent(self, generation) || (keeps && umem_can(self, umemKeeps)));
+  if (!kept)
     umem_free_as(ctx, adr, aligned);
   else if (umem_is_in_place(self) && adr != umem_null_of(self))
     umemVirtual_leave(self, adr, aligned);

@@ -27,7 +27,7 @@ static inline bool umem_settle(umemVirtual *ctx) {
 
 /* umem_wait and umem_synchronize for contexts that the program has not named in this call. They
  * do not touch a capture into a graph, which another thread may have begun by now: ctx does not
- * become a part of it, and nobody waits for what it records. That is umemNotSupportedError. */
+ * become a part of it, and no thread waits for what it records. That is umemNotSupportedError. */
 umemStatusType umem_wait_apart(umemVirtual *ctx, umemVirtual *other);
 umemStatusType umem_synchronize_apart(umemVirtual *ctx);
 
@@ -36,7 +36,7 @@ umemStatusType umem_synchronize_apart(umemVirtual *ctx);
  * others. Records nothing, takes no lock. */
 bool umem_ask_captured(umemVirtual *ctx);
 static inline bool umem_is_captured(umemVirtual *ctx) {
-  return umem_can(ctx, umemOrdered) && umem_ask_captured(ctx);
+  return ctx->capabilities & umemOrdered && umem_ask_captured(ctx);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* plan.c - plans the copies of runs, and carries the plans out.
  *
- * A pair of contexts is asked once whether one of them copies by a route of its own
- * (copy_direct). If not, a plan says who moves the bytes: the source writes to the destination's
- * pointers, the destination reads from the source's, or both go through a buffer in chunks. The
- * callers have validated both sides. */
+ * A plan says who moves the bytes. First the source and then the destination answer, once each,
+ * whether they do the whole copy alone (plan_copy). If neither does, the capabilities of both
+ * decide: the source writes to the destination's pointers, the destination reads from the source's
+ * pointers, or both move chunks through a buffer. The callers have validated both sides. */
 #include "core/plan.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -35,8 +35,7 @@ void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void 
   if (src->vptr->copy_to)
     src->vptr->copy_to(src, src_adr, host, (uintptr_t)buffer, n);
   else
-    umemVirtual_fail(src, umemNotImplementedError, "%s has no method copy_to",
-                     umem_get_device_name(src));
+    umem_lacks(src, "copy_to");
 }
 
 void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
@@ -44,11 +43,10 @@ void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void
   if (dst->vptr->copy_from)
     dst->vptr->copy_from(dst, dst_adr, host, (uintptr_t)buffer, n);
   else
-    umemVirtual_fail(dst, umemNotImplementedError, "%s has no method copy_from",
-                     umem_get_device_name(dst));
+    umem_lacks(dst, "copy_from");
 }
 
-/* Fills or empties a buffer. */
+/* A buffer that is filled or emptied. */
 typedef struct Transfer {
   umemVirtual *ctx, *host;
   uintptr_t adr;
@@ -66,24 +64,27 @@ static bool transfer_job(void *job) {
   return true;
 }
 
-static void transfer(Transfer move) {
+static __attribute__((noinline)) void watch_transfer(Transfer move) {
   umemStep step = {.nbytes = move.nbytes, .to_buffer = move.fills, .from_buffer = !move.fills};
   step.src = move.fills ? move.ctx : move.host;
   step.dst = move.fills ? move.host : move.ctx;
-  if (umem_is_watched())
-    umem_step_hook(&step, transfer_job, &move);
-  else
-    transfer_job(&move);
+  umem_step_hook(&step, transfer_job, &move);
 }
 
 void umem_fill_buffer(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer,
                       size_t n) {
-  transfer((Transfer){src, host, src_adr, buffer, n, true});
+  if (umem_is_watched())
+    watch_transfer((Transfer){src, host, src_adr, buffer, n, true});
+  else
+    umem_read_run(src, src_adr, host, buffer, n);
 }
 
 void umem_empty_buffer(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
                        size_t n) {
-  transfer((Transfer){dst, host, dst_adr, (void *)(uintptr_t)buffer, n, false});
+  if (umem_is_watched())
+    watch_transfer((Transfer){dst, host, dst_adr, (void *)(uintptr_t)buffer, n, false});
+  else
+    umem_write_run(dst, dst_adr, host, buffer, n);
 }
 
 /* ---- the plan ---- */
@@ -102,7 +103,7 @@ typedef struct Plan {
 } Plan;
 
 enum {
-  chunk_bytes = 512 << 10, /* stays in the cache of a core between reading and writing */
+  chunk_bytes = 512 << 10, /* fits the cache of a core between reading and writing */
   least_chunk = 4 << 10,   /* a buffer of this size stands on the stack */
   sharing_threads = 2,
   share_from = 8 << 20 /* below this a thread costs more than it saves */
@@ -117,9 +118,7 @@ static void plan_buffers(Plan *plan, umemVirtual *src, umemVirtual *dst, size_t 
 
 /* Returns false, and records a status, if there is no host. */
 static inline bool make_plan(Plan *plan, umemVirtual *src, umemVirtual *dst, size_t nbytes) {
-  plan->host = umem_is_plain_host(dst)   ? dst
-               : umem_is_plain_host(src) ? src
-                                         : umem_host_between(src, dst);
+  plan->host = umem_host_between(src, dst);
   plan->mover = umem_cpu_writes(dst)  ? sourceMoves
                 : umem_cpu_reads(src) ? destinationMoves
                                       : buffersMove;
@@ -140,33 +139,32 @@ typedef struct Chunks {
   Side src, dst;
   umemVirtual *host;
   size_t nbytes, chunk;
-  size_t next; /* chunk that nobody has taken; atomic, as is over */
+  size_t next; /* the first chunk that no thread has taken; atomic, as is over */
   bool over;   /* a chunk has failed: take no other */
   char *buffers;
 } Chunks;
 
-/* To wait for an ordered context is to wait for all that is queued on it, so two threads would keep
- * step, both reading and then both writing. Therefore they take turns there. */
-static void lock(Side *side) {
-  if (side->turn && umem_can(side->ctx, umemOrdered)) pthread_mutex_lock(side->turn);
-}
-
-/* Only now is the buffer full, or free to be used again. */
-static void unlock(Side *side) {
-  if (!umem_can(side->ctx, umemOrdered)) return;
-  umem_finish(side->ctx);
+/* Fills the buffer from src, or empties it to dst. To wait for an ordered context is to wait for
+ * all that is queued on it, so two threads would keep step, both reading and then both writing.
+ * Therefore they take turns there. */
+static void move_side(Chunks const *chunks, Side const *side, size_t at, char *buffer,
+                      size_t nbytes) {
+  bool ordered = umem_can(side->ctx, umemOrdered);
+  if (ordered && side->turn) pthread_mutex_lock(side->turn);
+  if (side == &chunks->src)
+    umem_fill_buffer(side->ctx, side->adr + at, chunks->host, buffer, nbytes);
+  else
+    umem_empty_buffer(side->ctx, side->adr + at, chunks->host, buffer, nbytes);
+  if (!ordered) return;
+  umem_finish(side->ctx); /* only now is the buffer full, or free to be used again */
   if (side->turn) pthread_mutex_unlock(side->turn);
 }
 
-static bool copy_chunk(Chunks *chunks, size_t at, char *buffer, size_t nbytes) {
+static bool copy_chunk(Chunks const *chunks, size_t at, char *buffer, size_t nbytes) {
   uint64_t before = umem_thread.failures;
-  lock(&chunks->src);
-  umem_fill_buffer(chunks->src.ctx, chunks->src.adr + at, chunks->host, buffer, nbytes);
-  unlock(&chunks->src);
+  move_side(chunks, &chunks->src, at, buffer, nbytes);
   if (umem_thread.failures != before) return false;
-  lock(&chunks->dst);
-  umem_empty_buffer(chunks->dst.ctx, chunks->dst.adr + at, chunks->host, buffer, nbytes);
-  unlock(&chunks->dst);
+  move_side(chunks, &chunks->dst, at, buffer, nbytes);
   return umem_thread.failures == before;
 }
 
@@ -248,7 +246,7 @@ void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
   move_buffers(&plan, src, src_adr, dst, dst_adr, nbytes);
 }
 
-/* ---- by one side ---- */
+/* ---- by pointers of one side ---- */
 
 /* Writes to pointers of dst in the order of both queues, and after the work that a GPU may still
  * do there. */
@@ -268,42 +266,48 @@ static inline void move_destination(Plan const *plan, umemVirtual *src, uintptr_
   if (ordered) umem_wait(src, dst);
 }
 
-/* ---- any route ---- */
+/* ---- by one side alone ---- */
 
 typedef struct Copy {
-  umemVirtual *asked, *src, *dst; /* asked: src or dst */
+  umemVirtual *mover, *src, *dst; /* mover: src or dst */
   uintptr_t src_adr, dst_adr;
   umemLayout const *layout;
 } Copy;
 
-static bool ask_job(void *job) {
+static bool direct_job(void *job) {
   Copy const *copy = job;
-  return copy->asked->vptr->copy_direct(copy->asked, copy->src, copy->src_adr, copy->dst,
+  return copy->mover->vptr->copy_direct(copy->mover, copy->src, copy->src_adr, copy->dst,
                                         copy->dst_adr, copy->layout);
 }
 
-static __attribute__((noinline)) bool watch_ask(umemVirtual *self, umemVirtual *src,
-                                                uintptr_t src_adr, umemVirtual *dst,
-                                                uintptr_t dst_adr, umemLayout const *layout) {
+static __attribute__((noinline)) bool watch_direct(umemVirtual *self, umemVirtual *src,
+                                                   uintptr_t src_adr, umemVirtual *dst,
+                                                   uintptr_t dst_adr, umemLayout const *layout) {
   Copy copy = {self, src, dst, src_adr, dst_adr, layout};
   size_t nbytes = umem_count_items(layout) * layout->item_size;
-  return umem_step_hook(&(umemStep){.src = src, .dst = dst, .nbytes = nbytes}, ask_job, &copy);
+  return umem_step_hook(&(umemStep){.src = src, .dst = dst, .nbytes = nbytes}, direct_job, &copy);
 }
 
-/* Whether self, which is src or dst, copies by a route of its own. */
-static inline __attribute__((always_inline)) bool ask(umemVirtual *self, umemVirtual *src,
-                                                      uintptr_t src_adr, umemVirtual *dst,
-                                                      uintptr_t dst_adr, umemLayout const *layout) {
+/* Whether self, which is src or dst, does the copy. A context without plan_copy says so by doing
+ * it. */
+static inline __attribute__((always_inline)) bool does(umemVirtual *self, umemVirtual *src,
+                                                       uintptr_t src_adr, umemVirtual *dst,
+                                                       uintptr_t dst_adr,
+                                                       umemLayout const *layout) {
   if (!UMEM_SLOT(self, copy_direct)) return false;
-  if (umem_is_watched()) return watch_ask(self, src, src_adr, dst, dst_adr, layout);
+  bool plans = UMEM_SLOT(self, plan_copy);
+  if (plans && !self->vptr->plan_copy(self, src, src_adr, dst, dst_adr, layout)) return false;
+  if (umem_is_watched()) return watch_direct(self, src, src_adr, dst, dst_adr, layout);
   return self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
 }
 
 bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                       umemLayout const *layout) {
-  return ask(src, src, src_adr, dst, dst_adr, layout) ||
-         (dst != src && ask(dst, src, src_adr, dst, dst_adr, layout));
+  return does(src, src, src_adr, dst, dst_adr, layout) ||
+         (dst != src && does(dst, src, src_adr, dst, dst_adr, layout));
 }
+
+/* ---- runs ---- */
 
 static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_adr,
                                                umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <umem/base.h>
 
-/* Asks the source and then the destination to copy the layout by a route of its own (copy_direct
- * in virtual.h). Returns true if one of them has done so, or has recorded a failure. Returns
- * false, with nothing touched or recorded, if neither has such a route. */
+/* Lets the source, or else the destination, copy the layout alone, if it plans that (plan_copy and
+ * copy_direct in virtual.h). Returns true if one of them has done so, or has recorded a failure.
+ * Returns false, with nothing touched or recorded, if neither does. */
 bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                       umemLayout const *layout);
 
@@ -16,7 +16,8 @@ void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintpt
                    size_t nbytes);
 
 /* Copies a validated run of nbytes > 0 in chunks through a buffer in host memory, by the methods
- * copy_to and copy_from. For two sides of which the CPU can address neither. */
+ * copy_to and copy_from. For two sides of which the CPU can address neither: also for a method
+ * copy_direct that finds only when it copies that its own way is closed. */
 void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                         size_t nbytes);
 

@@ -44,7 +44,7 @@ static void do_pieces(Run *run) {
   }
 }
 
-/* Memory that nobody has touched yet comes to the node of the caller, as if the caller did all. */
+/* Memory that no thread has touched yet comes to the node of the caller, as if it did all. */
 static void do_near(void *job, unsigned thread) {
   (void)thread;
   Run *run = job;

@@ -1,4 +1,5 @@
-/* status.h - what the library itself asks of failures and their texts. */
+/* status.h - failures and their texts, for the library itself, and the entry and exit of public
+ * functions. */
 #ifndef UMEM_CORE_STATUS_H
 #define UMEM_CORE_STATUS_H
 
@@ -15,7 +16,7 @@
  * uses up none of the texts that were handed out to the program. */
 void umem_copy_message(umemVirtual const *ctx, char *text);
 
-/* A copy of text that stays valid as that of umem_get_message. */
+/* A copy of text that is valid as long as that of umem_get_message. */
 char const *umem_keep_text(char const *text);
 
 /* The system's words for error, as strerror. Uses buffer; thread-safe. */
@@ -57,19 +58,17 @@ static inline umemEntry umem_enter(char const *function, void const *caller) {
   return entry;
 }
 
-/* Lets the thread be cancelled again, if it could be when umem_defer_cancel was called. */
-static inline void umem_end_deferral(umemThread *thread) {
-  thread->deferred = false;
-  pthread_setcancelstate(thread->cancel_state, NULL);
-}
-
-/* Runs also when an exception of C++ passes: it closes the attempts that the exception has left. */
+/* Runs also when an exception of C++ passes: it closes the attempts that the exception has left.
+ * Lets the thread be cancelled again, if it could be when umem_defer_cancel was called. */
 static inline void umem_leave(umemEntry const *entry) {
   umemThread *thread = entry->thread;
   thread->attempt = entry->attempt;
   if (!entry->outermost) return;
   thread->function = NULL;
-  if (__builtin_expect(thread->deferred, 0)) umem_end_deferral(thread);
+  if (__builtin_expect(thread->deferred, 0)) {
+    thread->deferred = false; /* before: see umem_defer_cancel */
+    pthread_setcancelstate(thread->cancel_state, NULL);
+  }
 }
 
 /* First line of every public function that can fail. */

@@ -1,6 +1,6 @@
 /* threads.c - shares the pieces of jobs among the callers and a set of workers.
  *
- * One lock guards the jobs that have unclaimed pieces and the table of workers. A free thread
+ * One lock protects the jobs that have unclaimed pieces and the table of workers. A free thread
  * claims a piece under this lock: the caller from its own job until none is left, a worker from the
  * oldest job. A caller waits only for pieces that workers have claimed, and these never wait for
  * the caller. Therefore calls may be nested and come from many threads.
@@ -42,7 +42,7 @@ typedef struct Job {
 typedef struct Worker {
   pthread_t thread;
   bool taken;    /* this entry of the table is in use */
-  bool joinable; /* thread is set, and nobody has begun to join it */
+  bool joinable; /* thread is set, and no thread has begun to join it */
   bool leaving;  /* has left, or will when it wakes */
   bool busy;     /* runs a piece */
   bool has_data; /* its thread variables */
@@ -184,7 +184,7 @@ static bool help(Worker *self, Job *job) {
 
 /* A thread gets the variables of a library that was opened at run time when it first uses one,
  * by a malloc of glibc. The first malloc of a thread may take a mapping, too. What is tried here
- * is several times as much, and what is freed stays with malloc. One thread at a time: so no two
+ * is several times as much, and what is freed remains with malloc. One thread at a time: so no two
  * of them take what only one has tried. */
 static size_t const tried = 64 << 10;
 
@@ -205,7 +205,7 @@ static void leave(Worker *self) {
   self->leaving = true;
 }
 
-static bool stays(Worker *self) {
+static bool is_needed(Worker *self) {
   if (pool.hired > pool.keep) leave(self);
   return !self->leaving;
 }
@@ -214,7 +214,7 @@ static void *serve(void *argument) {
   Worker *self = argument;
   bool here = true;
   umemLock_acquire(&pool.lock);
-  while (here && stays(self)) {
+  while (here && is_needed(self)) {
     if (pool.oldest)
       here = help(self, pool.oldest);
     else

@@ -21,7 +21,7 @@ enum { tile_bytes = 32 << 10, rows_ahead = 6 };
  * a few sets of the cache. */
 enum { padded_from = 4 * line, buffer_bytes = tile_bytes + tile_bytes / 4 };
 
-/* An array of this size stays in the second cache. */
+/* An array of this size fits the second cache. */
 static size_t const cached_bytes = 256 << 10;
 /* An item of this size fills lines by itself. */
 static size_t const long_item = 256;
@@ -321,7 +321,7 @@ typedef struct Copy {
   umemLayout const *layout;
   char *dst;
   char const *src;
-  umemFaultableRange const *guards; /* or NULL */
+  umemFaultableRange const *ranges; /* or NULL */
   int axis;                         /* the dimension that is cut into pieces */
   unsigned pieces;
   bool failed; /* atomic */
@@ -340,13 +340,13 @@ static void copy_part(void *data) {
 }
 
 static bool copy_alone(char *dst, char const *src, umemLayout const *layout,
-                       umemFaultableRange const *guards) {
-  if (!guards) {
+                       umemFaultableRange const *ranges) {
+  if (!ranges) {
     umem_copy_tiles(dst, src, layout);
     return true;
   }
   Part part = {*layout, dst, src};
-  return umem_access_faultable(guards, copy_part, &part);
+  return umem_access_faultable(ranges, copy_part, &part);
 }
 
 static void copy_piece(void *job, unsigned piece) {
@@ -361,7 +361,7 @@ static void copy_piece(void *job, unsigned piece) {
   umemLayout part = *layout;
   part.extents = extents;
   if (!copy_alone(copy->dst + (ptrdiff_t)first * layout->dst_strides[k],
-                  copy->src + (ptrdiff_t)first * layout->src_strides[k], &part, copy->guards))
+                  copy->src + (ptrdiff_t)first * layout->src_strides[k], &part, copy->ranges))
     __atomic_store_n(&copy->failed, true, __ATOMIC_RELAXED);
 }
 
@@ -374,14 +374,15 @@ unsigned umem_pointer_workers(umemLayout const *layout) {
 }
 
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
-                        umemFaultableRange const guards[2]) {
-  size_t nbytes = umem_count_items(layout) * layout->item_size;
-  if (nbytes < 2 * piece_bytes) return copy_alone(dst, src, layout, guards);
-  Copy copy = {.layout = layout, .dst = dst, .src = src, .guards = guards};
-  copy.axis = umem_widest(layout, layout->extents);
-  copy.pieces = umem_parallel_pieces(nbytes, piece_bytes, umemParallelMost);
-  size_t extent = layout->extents[copy.axis];
-  if (copy.pieces > extent) copy.pieces = (unsigned)extent;
-  umem_parallel(copy.pieces, copy_piece, &copy);
+                        umemFaultableRange const ranges[2]) {
+  unsigned pieces = umem_pointer_workers(layout);
+  if (pieces == 1) return copy_alone(dst, src, layout, ranges);
+  Copy copy = {.layout = layout,
+               .dst = dst,
+               .src = src,
+               .ranges = ranges,
+               .axis = umem_widest(layout, layout->extents),
+               .pieces = pieces};
+  umem_parallel(pieces, copy_piece, &copy);
   return !copy.failed;
 }

@@ -12,11 +12,11 @@
  * allocation, no system call. */
 void umem_copy_tiles(char *dst, char const *src, umemLayout const *layout);
 
-/* Copies a layout in normal form of rank > 0, by several threads if it is long. With guards, on
+/* Copies a layout in normal form of rank > 0, by several threads if it is long. With ranges, of
  * dst and src, returns false when an access to one of these ranges raised SIGBUS, or when there
  * can be no guard: some of the items are copied then. */
 bool umem_copy_pointers(char *dst, char const *src, umemLayout const *layout,
-                        umemFaultableRange const guards[2]);
+                        umemFaultableRange const ranges[2]);
 
 /* How many threads umem_copy_pointers uses for layout. */
 unsigned umem_pointer_workers(umemLayout const *layout);

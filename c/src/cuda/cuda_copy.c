@@ -9,6 +9,8 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/layout.h"
+#include "core/order.h"
+#include "core/plan.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_rt.h"
@@ -66,11 +68,11 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
   bool ordered = umem_can(ctx, umemOrdered), is_long = nbytes > straight_most;
   bool pageable = (is_long || (ordered && !to_device)) && is_pageable(rt, host, nbytes);
   bool captured = pageable && ordered && umemCudaState_is_captured(state);
-  bool staged =
-      is_long && pageable && !captured && umemCuda_stage(ctx, state, adr, host, nbytes, direction);
+  bool staged = is_long && pageable && !captured &&
+                umemCuda_stage(ctx, state, adr, NULL, (uintptr_t)host, nbytes, direction);
   if (!staged) {
     if (pageable && ordered && !captured) captured = umemCudaState_is_captured(state); /* by now */
-    uint64_t begin = umem_route_clock();
+    uint64_t begin = umem_is_watched() ? umem_route_clock() : 0;
     int error =
         copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
     if (begin) umemCuda_note(ctx, NULL, to_device, umemWayDma, error ? 0 : nbytes, 1, begin);
@@ -472,29 +474,6 @@ static bool is_buffered(umemVirtual const *src, umemVirtual const *dst, umemLayo
   return layout->rank || !(umem_cpu_reads(src) || umem_cpu_writes(dst));
 }
 
-/* Whether the stream of ctx is being captured. Also true after a failure, which is recorded. */
-static bool is_captured(umemVirtual *ctx) {
-  umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!state || !umem_can(ctx, umemOrdered)) return false;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
-  bool captured = umemCudaState_is_captured(state);
-  umemCudaScope_leave(&scope);
-  return captured;
-}
-
-/* Refuses a copy through buffers in a capture, which would record it with them. */
-static bool refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
-  uint64_t before = umem_thread.failures;
-  bool captured = is_captured(ctx);
-  if (captured && umem_thread.failures == before)
-    umemVirtual_fail(ctx, umemNotSupportedError,
-                     "the stream is being captured into a graph: a copy between %s and %s in this "
-                     "layout needs buffers",
-                     umem_get_device_name(src), umem_get_device_name(dst));
-  return captured;
-}
-
 /* Whether the items fill a good part of what they span, in memory that only a GPU reaches: then
  * host memory takes all of it in a few transfers. */
 static bool is_dense(umemVirtual const *ctx, umemLayout const *layout, ptrdiff_t const *strides) {
@@ -525,32 +504,69 @@ static bool goes_in_boxes(Boxes *boxes, umemVirtual *src, umemVirtual *dst,
   if (!cut_boxes(boxes, layout)) return false;
   return boxes_pay(boxes, layout) || is_scattered(dst, layout) ||
          !is_dense(src, layout, layout->src_strides) ||
-         !is_dense(dst, layout, layout->dst_strides) || is_captured(src) || is_captured(dst);
+         !is_dense(dst, layout, layout->dst_strides) || umem_is_captured(src) ||
+         umem_is_captured(dst);
 }
 
-/* A long run between device memory and a context that neither a GPU nor the CPU can reach: cuFile
- * moves it, or the methods of that context fill or empty pinned memory, in several threads. False
- * when it is none, or there is no room for it. */
-static bool stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                  uintptr_t dst_adr, umemLayout const *layout) {
+/* Whether the copy is a long run between device memory and other, a context that neither a GPU nor
+ * the CPU can reach. */
+static bool is_staged(umemVirtual const *other, umemLayout const *layout) {
+  return !layout->rank && layout->item_size >= umemStagingFrom && umem_can(other, umemConcurrent) &&
+         !(other->capabilities & (umemOrdered | umemDeviceShared | umemDeviceAccessible));
+}
+
+/* Who moves the bytes of a copy. */
+typedef enum Mover {
+  umemMoves,    /* umem, by the methods copy_to and copy_from */
+  gpuMoves,     /* a copy engine */
+  stagingMoves, /* cuFile, or the methods of the other side, which fill or empty pinned memory */
+  nothingMoves  /* it needs buffers, with which a capture into a graph would record it */
+} Mover;
+
+/* Fills in *boxes for a copy of items by a GPU. */
+static Mover mover_of(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
+                      umemLayout const *layout, Boxes *boxes) {
+  umemVirtual *other = ctx == src ? dst : src;
+  if (UMEM_SLOT(other, upstream)) return umemMoves; /* it wants to see the copy */
+  if (is_ours(src, dst, layout) && (!layout->rank || goes_in_boxes(boxes, src, dst, layout)))
+    return gpuMoves;
+  if (!is_buffered(src, dst, layout)) return umemMoves;
+  if (umem_is_captured(ctx)) return nothingMoves;
+  return is_staged(other, layout) ? stagingMoves : umemMoves;
+}
+
+bool umemCuda_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                        uintptr_t dst_adr, umemLayout const *layout) {
+  (void)src_adr, (void)dst_adr;
+  Boxes boxes;
+  return mover_of(ctx, src, dst, layout, &boxes) != umemMoves;
+}
+
+static void refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
+  umemVirtual_fail(ctx, umemNotSupportedError,
+                   "the stream is being captured into a graph: a copy between %s and %s in this "
+                   "layout needs buffers",
+                   umem_get_device_name(src), umem_get_device_name(dst));
+}
+
+/* By cuFile if it can, else through pinned chunks in several threads, else through one buffer. */
+static void stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                  uintptr_t dst_adr, size_t nbytes) {
   bool to_device = ctx == dst;
   umemVirtual *other = to_device ? src : dst;
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (layout->rank || layout->item_size < umemStagingFrom) return false;
-  if (!umem_can(other, umemConcurrent) ||
-      other->capabilities & (umemOrdered | umemDeviceShared | umemDeviceAccessible))
-    return false;
   uintptr_t device_adr = to_device ? dst_adr : src_adr, other_adr = to_device ? src_adr : dst_adr;
   umemCudaDirection direction = to_device ? umemCudaToDevice : umemCudaToHost;
-  if (umemCudaGds_copy(ctx, device_adr, other, other_adr, layout->item_size, direction))
-    return true;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return true;
-  bool captured = umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state);
-  bool staged = !captured && umemCuda_stage_with(ctx, state, device_adr, other, other_adr,
-                                                 layout->item_size, direction);
+  if (umemCudaGds_copy(ctx, device_adr, other, other_adr, nbytes, direction)) return;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  bool staged = umemCuda_stage(ctx, state, device_adr, other, other_adr, nbytes, direction);
   umemCudaScope_leave(&scope);
-  return staged;
+  if (staged) return;
+  if (umem_is_captured(ctx)) /* by another thread, since the plan was made */
+    refuse_captured(ctx, src, dst);
+  else
+    umem_copy_buffered(src, src_adr, dst, dst_adr, nbytes);
 }
 
 static int start(Copy *copy, Boxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
@@ -591,13 +607,9 @@ static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
                     error ? 0 : umem_count_items(layout) * layout->item_size, 1, begin);
 }
 
-bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                          uintptr_t dst_adr, umemLayout const *layout) {
-  Boxes boxes;
-  if (UMEM_SLOT(ctx == src ? dst : src, upstream)) return false; /* it wants to see the copy */
-  if (!is_ours(src, dst, layout) || (layout->rank && !goes_in_boxes(&boxes, src, dst, layout)))
-    return is_buffered(src, dst, layout) &&
-           (stage(ctx, src, src_adr, dst, dst_adr, layout) || refuse_captured(ctx, src, dst));
+/* boxes: of a copy of items. */
+static void copy_by_gpu(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        umemLayout const *layout, Boxes const *boxes) {
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
   umemCudaState *state = umemCuda_state_of(leader);
@@ -607,16 +619,16 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                 device_of(dst, state)},
                false};
 
-  if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return true;
+  if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, leader, state->gpu)) return true;
+  if (!umemCudaScope_enter(&scope, leader, state->gpu)) return;
   if (!follow_legacy(&copy, other)) {
     umemCudaScope_leave(&scope);
-    return true;
+    return;
   }
   open_peer(&copy, src, dst);
   uint64_t begin = umem_route_clock();
-  int error = start(&copy, &boxes, src_adr, dst_adr, layout);
+  int error = start(&copy, boxes, src_adr, dst_adr, layout);
   if (!may_go_on(&copy, src, dst, error)) {
     int last = umemCudaState_finish(state);
     if (!error) error = last;
@@ -628,5 +640,23 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                              (uintmax_t)src_adr, (uintmax_t)dst_adr);
   umemCudaScope_leave(&scope);
   if (done && umem_can(other, umemOrdered) && umem_wait(other, leader) != umemOK) cut_short(&copy);
+}
+
+bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                          uintptr_t dst_adr, umemLayout const *layout) {
+  Boxes boxes;
+  switch (mover_of(ctx, src, dst, layout, &boxes)) {
+  case umemMoves:
+    return false; /* a capture that another thread began when the plan was made is over */
+  case gpuMoves:
+    copy_by_gpu(src, src_adr, dst, dst_adr, layout, &boxes);
+    break;
+  case stagingMoves:
+    stage(ctx, src, src_adr, dst, dst_adr, layout->item_size);
+    break;
+  case nothingMoves:
+    refuse_captured(ctx, src, dst);
+    break;
+  }
   return true;
 }

@@ -17,6 +17,8 @@ void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
 void umemCuda_info(umemVirtual *ctx, umemInfo *info);
 int umemCuda_dlpack_device(umemVirtual *ctx, int *id); /* of device memory */
 
+bool umemCuda_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                        uintptr_t dst_adr, umemLayout const *layout);
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
@@ -31,20 +33,16 @@ umemPages const *umemCuda_large_pages(umemVirtual *ctx);
 
 /* ---- cuda_stage.c: copies through pinned chunks, in several threads ---- */
 
-/* Copies nbytes between device memory and host memory that is not pinned, through pinned chunks and
- * in several threads, after the work queued on state's stream and before what is queued on it
- * later. Complete on return. direction: umemCudaToDevice or umemCudaToHost. Returns false, with
- * nothing touched or recorded, when there is no room for it, or it would not pay: the caller copies
- * in one call. Called in gpu's scope. */
-bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
-                    size_t nbytes, umemCudaDirection direction);
-
-/* As umemCuda_stage, between device memory and other, a concurrent context that is not ordered and
- * whose methods move its bytes to and from host memory, such as a file. They run in several
- * threads, outside of gpu's scope. What they record becomes the caller's failure. */
-bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
-                         umemVirtual *other, uintptr_t other_adr, size_t nbytes,
-                         umemCudaDirection direction);
+/* Copies nbytes between device memory and bytes that no GPU can reach, through pinned chunks and in
+ * several threads, after the work queued on state's stream and before what is queued on it later.
+ * Complete on return. other: NULL, for host memory that is not pinned, or a concurrent context that
+ * is not ordered and whose methods move its bytes to and from host memory, such as a file. They run
+ * outside of gpu's scope, and what they record becomes the caller's failure. direction:
+ * umemCudaToDevice or umemCudaToHost. Returns false, with nothing touched or recorded, when there
+ * is no room for it, it would not pay, or the stream is being captured. Called in gpu's scope. */
+bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
+                    umemVirtual *other, uintptr_t other_adr, size_t nbytes,
+                    umemCudaDirection direction);
 
 /* ---- cuda_gds.c: copies between files and GPUs by cuFile, without host memory ---- */
 
@@ -89,7 +87,8 @@ static inline void umemCuda_note(umemVirtual *ctx, umemRoutePlace const *other, 
 #define UMEM_CUDA_METHODS                                                                          \
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
-  .copy_direct = umemCuda_copy_direct, .realloc = umemCuda_realloc,                                \
-  .stream_wait = umemCuda_stream_wait, .find = umemCuda_find, .usage = umemCuda_usage
+  .plan_copy = umemCuda_plan_copy, .copy_direct = umemCuda_copy_direct,                            \
+  .realloc = umemCuda_realloc, .stream_wait = umemCuda_stream_wait, .find = umemCuda_find,         \
+  .usage = umemCuda_usage
 
 #endif

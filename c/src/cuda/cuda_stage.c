@@ -28,10 +28,9 @@ typedef struct Stage {
   umemCudaGpu *gpu;
   umemCudaDirection direction;
   char *device;       /* never dereferenced */
-  umemVirtual *other; /* whose methods move the bytes; NULL: host is pageable memory */
+  umemVirtual *other; /* whose methods move the bytes; NULL: they are in pageable memory */
   uintptr_t other_adr;
   umemVirtual *buffers; /* what chunks are to these methods: a umemHost */
-  char *host;
   size_t nbytes;
   size_t least, most; /* bytes of a piece, but for the last one */
   size_t next;        /* bytes of pieces that somebody has taken; atomic, as is over */
@@ -126,7 +125,7 @@ static umemRoutePlace const pinned = {.kind = "pinned", .ordinal = -1};
 static bool fill(Worker *worker, char *memory, Piece piece) {
   if (worker->stage->other) return call_other(worker, memory, piece);
   uint64_t begin = umem_route_clock();
-  memcpy(memory, worker->stage->host + piece.at, piece.nbytes);
+  memcpy(memory, (void const *)(worker->stage->other_adr + piece.at), piece.nbytes);
   umem_note_between(NULL, &pinned, umemWayMemcpy, piece.nbytes, worker->stage->count, begin);
   return true;
 }
@@ -134,7 +133,7 @@ static bool fill(Worker *worker, char *memory, Piece piece) {
 static bool empty(Worker *worker, char *memory, Piece piece) {
   if (worker->stage->other) return call_other(worker, memory, piece);
   uint64_t begin = umem_route_clock();
-  memcpy(worker->stage->host + piece.at, memory, piece.nbytes);
+  memcpy((void *)(worker->stage->other_adr + piece.at), memory, piece.nbytes);
   umem_note_between(&pinned, NULL, umemWayMemcpy, piece.nbytes, worker->stage->count, begin);
   return true;
 }
@@ -291,23 +290,11 @@ static bool copy(Stage *stage, umemCudaState const *state) {
   return staged;
 }
 
-bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr, void *host_adr,
-                    size_t nbytes, umemCudaDirection direction) {
-  if (nbytes < (direction == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost))
-    return false;
-  Stage stage = {.ctx = ctx,
-                 .gpu = state->gpu,
-                 .direction = direction,
-                 .device = (char *)device_adr,
-                 .host = host_adr,
-                 .nbytes = nbytes};
-  return copy(&stage, state);
-}
-
-bool umemCuda_stage_with(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
-                         umemVirtual *other, uintptr_t other_adr, size_t nbytes,
-                         umemCudaDirection direction) {
-  if (nbytes < umemStagingFrom) return false;
+bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
+                    umemVirtual *other, uintptr_t other_adr, size_t nbytes,
+                    umemCudaDirection direction) {
+  size_t least = direction == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost;
+  if (nbytes < (other ? (size_t)umemStagingFrom : least)) return false;
   Stage stage = {.ctx = ctx,
                  .gpu = state->gpu,
                  .direction = direction,

@@ -106,13 +106,6 @@ void umemCudaShared_forget(struct umemCudaState const *state, uintptr_t base) {
 /* All four types are {super, impl, ...}. */
 static void **impl_of(umemVirtual *ctx) { return &((umemCuda *)ctx)->impl; }
 
-/* The four have one method in common that no other context has. */
-umemCudaState *umemCuda_state_of(umemVirtual const *ctx) {
-  struct umemVtbl const *vptr = ctx->vptr;
-  bool ours = vptr && vptr->is_same_device == umemCuda_is_same_device;
-  return ours ? ((umemCuda const *)ctx)->impl : NULL;
-}
-
 /* Device memory is one for all contexts of a device; pinned and managed memory for all of its
  * kind. */
 bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other) {

@@ -9,6 +9,7 @@
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_scope.h"
 
+#include <umem/cuda.h>
 #include <umem/handle.h>
 #include <umem/host.h>
 
@@ -50,8 +51,15 @@ typedef struct umemCudaState {
   umemCudaIpc event_handle;
 } umemCudaState;
 
-/* The state of a constructed CUDA context; NULL for all other contexts. */
-umemCudaState *umemCuda_state_of(umemVirtual const *ctx);
+bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other);
+
+/* The state of a constructed CUDA context; NULL for all other contexts. The four types have this
+ * method in common, which no other context has. */
+static inline umemCudaState *umemCuda_state_of(umemVirtual const *ctx) {
+  struct umemVtbl const *vptr = ctx->vptr;
+  bool ours = vptr && vptr->is_same_device == umemCuda_is_same_device;
+  return ours ? ((umemCuda const *)ctx)->impl : NULL;
+}
 
 /* Constructs *ctx, of one of the four types, as a context of this kind on device, with impl of the
  * kind's impl_size, zero but for the umemCudaState that it begins with. Returns impl; NULL, with a
@@ -91,7 +99,6 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr);
 umemSearch umemCuda_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 bool umemCuda_usage(umemVirtual *ctx, umemUsage *usage);
 uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
-bool umemCuda_is_same_device(umemVirtual *ctx, umemVirtual *other);
 
 /* ==== streams and captures ==== */
 

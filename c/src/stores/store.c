@@ -204,40 +204,42 @@ static bool is_cached(umemStore *store, uint64_t offset, size_t size) {
   return umemStore_is_cached(store, offset) && umemStore_is_cached(store, offset + size - 1);
 }
 
-/* Returns how many bytes it has written; 0 if none, and the way through a buffer says why. */
-static size_t write_mapped(umemStore const *store, uint64_t offset, char const *bytes,
-                           size_t size) {
-  ssize_t written = pwrite(store->fd, bytes, size, (off_t)offset);
-  return written > 0 ? (size_t)written : 0;
-}
-
-/* Returns false if it has written nothing. What a short write leaves goes through a buffer. */
-static __attribute__((noinline)) bool copy_pair(umemVirtual *src, uintptr_t src_adr,
-                                                umemVirtual *dst, uintptr_t dst_adr, size_t size) {
-  umemStore *from = store_if_any(src), *to = store_if_any(dst);
-  if (!from || !to) return false;
-  if (from->direct == umemDirectOn || to->direct == umemDirectOn) return false;
-  uint64_t offset = umemStore_offset(from, src_adr), target = umemStore_offset(to, dst_adr), length;
+/* Returns how many bytes it has copied: less than size if the cache lacks some, if the write is
+ * short, or if something fails. */
+static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint64_t target,
+                          size_t size) {
+  uint64_t length;
   umemWindow window = {0};
-  if (umem_is_ahead((uintptr_t)target, (uintptr_t)offset)) return false;
+  if (umem_is_slow((uintptr_t)target, (uintptr_t)offset)) return 0;
   if (!umemStore_may_touch(to, target, size, umemWritable, &length) ||
       !is_cached(from, offset, size) ||
       !umemStore_window(from, offset, size, umemReadable, &window))
-    return false;
+    return 0;
   uint64_t begin = umem_route_clock();
-  size_t written = write_mapped(to, target, window.bytes, size);
+  ssize_t n = pwrite(to->fd, window.bytes, size, (off_t)target);
+  size_t written = n > 0 ? (size_t)n : 0;
   if (written) umem_note(umemWayPageCache, written, 1, begin);
-  if (window.release) window.release(src, &window);
-  if (written && written < size)
-    umem_copy_buffered(src, src_adr + written, dst, dst_adr + written, size - written);
+  if (window.release) window.release(from->ctx, &window);
   return written;
+}
+
+bool umemStoreContext_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                                umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  (void)src_adr, (void)dst_adr;
+  size_t size = layout->item_size;
+  if (ctx != src || layout->rank || size < pair_least || size > pair_most) return false;
+  umemStore const *from = store_of(src), *to = store_if_any(dst);
+  return to && from->direct != umemDirectOn && to->direct != umemDirectOn;
 }
 
 bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                   umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  umemStore *from = store_of(ctx), *to = store_of(dst);
   size_t size = layout->item_size;
-  return ctx == src && size >= pair_least && size <= pair_most && !layout->rank &&
-         copy_pair(src, src_adr, dst, dst_adr, size);
+  size_t done =
+      copy_mapped(from, umemStore_offset(from, src_adr), to, umemStore_offset(to, dst_adr), size);
+  if (done < size) umem_copy_buffered(src, src_adr + done, dst, dst_adr + done, size - done);
+  return true;
 }
 
 /* ---- mapping ----

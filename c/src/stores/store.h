@@ -58,6 +58,8 @@ void umemStoreContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *
                               uintptr_t dst_adr, size_t nbytes);
 void umemStoreContext_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *host,
                                 uintptr_t src_adr, size_t nbytes);
+bool umemStoreContext_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
+                                umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                   umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 void umemStoreContext_flush(umemVirtual *ctx);
@@ -81,8 +83,9 @@ bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3])
   .free = umemStoreContext_free, .aligned_alloc = umemStoreContext_aligned_alloc,                  \
   .aligned_origin = umemStoreContext_aligned_origin, .aligned_free = umemStoreContext_free,        \
   .set = umemStoreContext_set, .copy_to = umemStoreContext_copy_to,                                \
-  .copy_from = umemStoreContext_copy_from, .copy_direct = umemStoreContext_copy_direct,            \
-  .flush = umemStoreContext_flush, .trim = umemStoreContext_trim, .info = umemStoreContext_info,   \
+  .copy_from = umemStoreContext_copy_from, .plan_copy = umemStoreContext_plan_copy,                \
+  .copy_direct = umemStoreContext_copy_direct, .flush = umemStoreContext_flush,                    \
+  .trim = umemStoreContext_trim, .info = umemStoreContext_info,                                    \
   .realloc = umemStoreContext_realloc, .window = umemStoreContext_window,                          \
   .direct_file = umemStoreContext_direct_file, .share = umemStoreContext_share,                    \
   .attach = umemStoreContext_attach, .find = umemStoreContext_find,                                \

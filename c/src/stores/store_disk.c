@@ -1,7 +1,6 @@
 /* store_disk.c - what the file system and the page cache below a store can do. */
 #include "stores/store_disk.h"
 #include "base/files.h"
-#include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"
 #include "stores/store_file.h"
@@ -157,38 +156,6 @@ bool umemStore_check_place(umemStore *store, char const *path) {
     result = UMEM_AGAIN(statfs(folder, &disk));
   if (result == 0) return stores(store, &disk);
   return is_of_path(errno) || umemStore_fail(store, umemIOError, errno, "cannot examine");
-}
-
-/* ==== transfers through the page cache ==== */
-
-enum { shift = 64, write_piece = 32 << 10, read_piece = 256 << 10 };
-
-/* Where it is slow, reads to a place 64 bytes further on, and moves the bytes from there while the
- * cache has them. */
-ssize_t umemStore_pread_long(int fd, void *bytes, size_t size, off_t offset) {
-  if (!umem_is_slow((uintptr_t)bytes, (uintptr_t)offset))
-    return pread(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
-  char *first = (char *)bytes + shift;
-  ssize_t n = pread(fd, first, umem_lesser(size - shift, read_piece), offset);
-  if (n > 0) memmove(bytes, first, (size_t)n);
-  return n;
-}
-
-/* By way of a buffer that has the bytes 64 further on than the page cache, modulo the size of a
- * page. */
-static __attribute__((noinline)) ssize_t write_shifted(int fd, void const *bytes, size_t size,
-                                                       off_t offset) {
-  _Alignas(page_size) char buffer[page_size + shift + write_piece];
-  char *first = buffer + offset % page_size + shift;
-  size_t n = umem_lesser(size, write_piece);
-  memcpy(first, bytes, n);
-  return pwrite(fd, first, n, offset);
-}
-
-ssize_t umemStore_pwrite_long(int fd, void const *bytes, size_t size, off_t offset) {
-  return umem_is_slow((uintptr_t)offset, (uintptr_t)bytes)
-             ? write_shifted(fd, bytes, size, offset)
-             : pwrite(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
 }
 
 /* ==== transfers around it ==== */

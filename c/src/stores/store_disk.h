@@ -1,5 +1,5 @@
-/* store_disk.h - which file systems are refused, what the page cache has, and transfers through it
- * and around it. */
+/* store_disk.h - which file systems are refused, what the page cache has, and transfers around
+ * it. */
 #ifndef UMEM_STORE_DISK_H
 #define UMEM_STORE_DISK_H
 
@@ -37,24 +37,6 @@ bool umemStore_is_cached(umemStore *store, uint64_t offset);
 
 /* The first value of the member query, for a file system with this f_type. */
 int umemStore_first_query(uint32_t magic);
-
-/* ==== transfers through the page cache ==== */
-
-enum { umemStoreAheadFrom = 2 << 10 }; /* bytes; for fewer, another copy costs more */
-
-/* For umemStoreAheadFrom bytes and more, of which one call may transfer a part. */
-ssize_t umemStore_pread_long(int fd, void *bytes, size_t size, off_t offset);
-ssize_t umemStore_pwrite_long(int fd, void const *bytes, size_t size, off_t offset);
-
-static inline ssize_t umemStore_pread(int fd, void *bytes, size_t size, off_t offset) {
-  return size < umemStoreAheadFrom ? pread(fd, bytes, size, offset)
-                                   : umemStore_pread_long(fd, bytes, size, offset);
-}
-
-static inline ssize_t umemStore_pwrite(int fd, void const *bytes, size_t size, off_t offset) {
-  return size < umemStoreAheadFrom ? pwrite(fd, bytes, size, offset)
-                                   : umemStore_pwrite_long(fd, bytes, size, offset);
-}
 
 /* ==== transfers around it ==== */
 

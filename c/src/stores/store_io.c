@@ -1,5 +1,6 @@
 /* store_io.c - reads, writes and fills ranges of the file, and makes them durable. */
 #include "stores/store_io.h"
+#include "base/system.h"
 #include "base/files.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -15,6 +16,45 @@
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ==== calls of the system ==== */
+
+enum { ahead_from = 2 << 10 }; /* bytes; for fewer, another copy costs more */
+enum { shift = 64, page_size = 4096, write_piece = 32 << 10, slow_read_piece = 256 << 10 };
+
+/* Where it is slow, reads to a place 64 bytes further on, and moves the bytes from there while the
+ * cache has them. */
+static __attribute__((noinline)) ssize_t pread_shifted(int fd, void *bytes, size_t size,
+                                                       off_t offset) {
+  char *first = (char *)bytes + shift;
+  ssize_t n = pread(fd, first, umem_lesser(size - shift, slow_read_piece), offset);
+  if (n > 0) memmove(bytes, first, (size_t)n);
+  return n;
+}
+
+/* By way of a buffer that has the bytes 64 further on than the page cache, modulo the size of a
+ * page. */
+static __attribute__((noinline)) ssize_t pwrite_shifted(int fd, void const *bytes, size_t size,
+                                                        off_t offset) {
+  _Alignas(page_size) char buffer[page_size + shift + write_piece];
+  char *first = buffer + offset % page_size + shift;
+  size_t n = umem_lesser(size, write_piece);
+  memcpy(first, bytes, n);
+  return pwrite(fd, first, n, offset);
+}
+
+/* As pread and pwrite, of which one call may transfer a part. */
+static ssize_t read_call(int fd, void *bytes, size_t size, off_t offset) {
+  bool slow = size >= ahead_from && umem_is_slow((uintptr_t)bytes, (uintptr_t)offset);
+  return slow ? pread_shifted(fd, bytes, size, offset)
+              : pread(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
+}
+
+static ssize_t write_call(int fd, void const *bytes, size_t size, off_t offset) {
+  bool slow = size >= ahead_from && umem_is_slow((uintptr_t)offset, (uintptr_t)bytes);
+  return slow ? pwrite_shifted(fd, bytes, size, offset)
+              : pwrite(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
+}
 
 /* ==== reads ====
  *
@@ -95,8 +135,8 @@ static bool fail_past_end(Read const *read) {
 /* Reads [done, end) of the range. */
 static bool read_calls(Read const *read, size_t done, size_t end) {
   while (done < end) {
-    ssize_t n = umemStore_pread(read->store->fd, read->bytes + done, end - done,
-                                (off_t)(read->offset + done));
+    ssize_t n =
+        read_call(read->store->fd, read->bytes + done, end - done, (off_t)(read->offset + done));
     if (n > 0)
       done += (size_t)n;
     else if (n == 0)
@@ -291,7 +331,7 @@ static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offs
 /* size > 0 */
 static inline bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
   for (size_t done = 0;;) {
-    ssize_t n = umemStore_pwrite(store->fd, bytes + done, size - done, (off_t)(offset + done));
+    ssize_t n = write_call(store->fd, bytes + done, size - done, (off_t)(offset + done));
     if (n == (ssize_t)(size - done)) return true;
     if (n > 0)
       done += (size_t)n;

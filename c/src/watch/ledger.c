@@ -1,6 +1,6 @@
 /* ledger.c - sums up the routes of all copies of the process.
  *
- * The global lock guards the records. They are in one block, allocated when the ledger is first
+ * The global lock protects the records. They are in one block, allocated when the ledger is first
  * switched on. */
 #include "watch/watch.h"
 #include "base/number.h"
@@ -17,14 +17,13 @@
 
 typedef struct Record {
   umemLedgerRecord sum;
-  uint64_t key; /* of the legs, but for their figures */
+  uint64_t key; /* of the route, but for its figures */
   uint32_t leg_count;
-  umemRouteLeg legs[UMEM_ROUTE_LEGS]; /* the same, without figures */
+  umemRouteLeg entries[UMEM_ROUTE_LEGS]; /* of the route, without figures */
 } Record;
 
 static struct {
-  Record *
-      records; /* [UMEM_LEDGER_RECORDS + 1]; NULL until the first start; owned, until the library goes */
+  Record *records; /* [UMEM_LEDGER_RECORDS + 1]; NULL until the first start; owned, never freed */
   size_t count;
   bool on; /* atomic */
 } ledger;
@@ -108,8 +107,8 @@ static uint64_t mix_place(uint64_t key, umemRoutePlace const *place) {
 static uint64_t key_of(umemTrace const *trace) {
   uint64_t key = mix_place(mix_place(0xcbf29ce484222325, &trace->src), &trace->dst);
   for (uint32_t i = 0; i < trace->route.leg_count; i++) {
-    umemRouteLeg const *leg = &trace->route.legs[i];
-    key = mix(mix_place(mix_place(key, &leg->src), &leg->dst), leg->way);
+    umemRouteLeg const *entry = &trace->route.legs[i];
+    key = mix(mix_place(mix_place(key, &entry->src), &entry->dst), entry->way);
   }
   return key;
 }
@@ -117,7 +116,7 @@ static uint64_t key_of(umemTrace const *trace) {
 static bool is_same_route(Record const *record, umemRoute const *route) {
   if (record->leg_count != route->leg_count) return false;
   for (uint32_t i = 0; i < route->leg_count; i++) {
-    umemRouteLeg const *a = &record->legs[i], *b = &route->legs[i];
+    umemRouteLeg const *a = &record->entries[i], *b = &route->legs[i];
     if (!umem_is_same_place(&a->src, &b->src) || !umem_is_same_place(&a->dst, &b->dst) ||
         strcmp(a->way, b->way) != 0)
       return false;
@@ -125,18 +124,20 @@ static bool is_same_route(Record const *record, umemRoute const *route) {
   return true;
 }
 
-/* A route without legs has the ends of its call: a copy that failed before its first transfer. */
+/* A route without entries, of a copy that failed before its first transfer, has the ends of its
+ * call. */
 static void describe(Record *record, umemTrace const *trace) {
   umemRoute const *route = &trace->route;
   *record = (Record){.sum = UMEM_LEDGER_RECORD_INIT, .leg_count = route->leg_count};
   record->sum.src = trace->src;
   record->sum.dst = trace->dst;
   for (uint32_t i = 0; i < route->leg_count; i++) {
-    umemRouteLeg *leg = &record->legs[i];
-    *leg = (umemRouteLeg){.src = route->legs[i].src, .dst = route->legs[i].dst, .workers = 1};
-    strcpy(leg->way, route->legs[i].way);
+    umemRouteLeg *entry = &record->entries[i];
+    *entry = (umemRouteLeg){.src = route->legs[i].src, .dst = route->legs[i].dst, .workers = 1};
+    strcpy(entry->way, route->legs[i].way);
   }
-  umem_legs_text(record->legs, record->leg_count, record->sum.route, sizeof record->sum.route);
+  umem_entries_text(record->entries, record->leg_count, record->sum.route,
+                    sizeof record->sum.route);
 }
 
 /* With the lock held. */

@@ -1,6 +1,6 @@
 /* progress.c - copies that report how far they are, can be cancelled, and write down their route.
  *
- * Such a copy is a series of shorter ones, each through the router and, on ordered contexts, waited
+ * Such a copy is a series of shorter ones, each planned anew and, on ordered contexts, waited
  * for. Steps are long enough that what is lost between them is little. */
 #include "watch/watch.h"
 #include "base/thread.h"
@@ -36,13 +36,18 @@ static umemStatusType settle(Progress const *copy) {
   return umem_result(before);
 }
 
-static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
-  uint64_t before = umem_thread.failures;
+/* Queues nbytes after the first done ones. */
+static void move(Progress const *copy, size_t done, size_t nbytes) {
   if (copy->layout)
     umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout,
                      &copy->ranges);
   else
     umem_copy_any_run(copy->src, copy->src_adr + done, copy->dst, copy->dst_adr + done, nbytes);
+}
+
+static umemStatusType copy_step(Progress const *copy, size_t done, size_t nbytes) {
+  uint64_t before = umem_thread.failures;
+  move(copy, done, nbytes);
   return umem_thread.failures == before ? settle(copy) : umem_result(before);
 }
 
@@ -71,21 +76,12 @@ static umemStatusType copy_in_steps(Progress const *copy) {
   }
 }
 
-/* Without progress nothing is waited for. */
-static void copy_queued(Progress const *copy) {
-  if (copy->layout)
-    umem_copy_layout(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->layout,
-                     &copy->ranges);
-  else
-    umem_copy_any_run(copy->src, copy->src_adr, copy->dst, copy->dst_adr, copy->nbytes);
-}
-
-/* The copy itself, as the options ask for it. */
+/* The copy itself. Without progress nothing is waited for. */
 static void do_copy(Progress const *copy) {
   if (copy->options->progress)
     copy_in_steps(copy);
   else if (copy->nbytes)
-    copy_queued(copy);
+    move(copy, 0, copy->nbytes);
 }
 
 typedef struct Watch {

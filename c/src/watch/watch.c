@@ -1,4 +1,4 @@
-/* watch.c - notes the steps of copies as the legs of their routes. */
+/* watch.c - notes the steps of copies in their routes. */
 #include "watch/watch.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -83,41 +83,41 @@ void umem_notes_unlock(void) {
   umem_thread.in_texts = false;
 }
 
-/* The leg of these places and this way: an old one, or a new one behind those of the same
+/* The entry of these places and this way: an old one, or a new one behind those of the same
  * places. NULL: no room. */
 static umemRouteLeg *find(umemRoute *route, umemRoutePlace const *src, umemRoutePlace const *dst,
                           char const *way) {
   uint32_t at = route->leg_count;
   for (uint32_t i = 0; i < route->leg_count; i++) {
-    umemRouteLeg *leg = &route->legs[i];
-    if (!umem_is_same_place(&leg->src, src) || !umem_is_same_place(&leg->dst, dst)) continue;
-    if (!strcmp(leg->way, way)) return leg;
+    umemRouteLeg *entry = &route->legs[i];
+    if (!umem_is_same_place(&entry->src, src) || !umem_is_same_place(&entry->dst, dst)) continue;
+    if (!strcmp(entry->way, way)) return entry;
     at = i + 1;
   }
   if (route->leg_count == UMEM_ROUTE_LEGS) return NULL;
-  umemRouteLeg *leg = &route->legs[at];
-  memmove(leg + 1, leg, (route->leg_count++ - at) * sizeof *leg);
-  *leg = (umemRouteLeg){.src = *src, .dst = *dst};
-  strcpy(leg->way, way);
-  return leg;
+  umemRouteLeg *entry = &route->legs[at];
+  memmove(entry + 1, entry, (route->leg_count++ - at) * sizeof *entry);
+  *entry = (umemRouteLeg){.src = *src, .dst = *dst};
+  strcpy(entry->way, way);
+  return entry;
 }
 
 static void note(umemTrace *trace, umemRoutePlace const *src, umemRoutePlace const *dst,
                  umemWay way, size_t nbytes, unsigned workers, uint64_t nanoseconds) {
   if (!umem_notes_lock()) return;
-  umemRouteLeg *leg = find(&trace->route, src, dst, way_names[way]);
-  if (leg) {
-    leg->bytes += nbytes;
-    leg->seconds += (double)nanoseconds * 1e-9;
-    leg->calls++;
-    if (workers > leg->workers) leg->workers = workers;
+  umemRouteLeg *entry = find(&trace->route, src, dst, way_names[way]);
+  if (entry) {
+    entry->bytes += nbytes;
+    entry->seconds += (double)nanoseconds * 1e-9;
+    entry->calls++;
+    if (workers > entry->workers) entry->workers = workers;
   } else {
     trace->route.left_out++;
   }
   umem_notes_unlock();
 }
 
-/* Marks step, and those around it, as having a better note. */
+/* Marks step, and the outer ones, as having a better note. */
 static void mark(umemOpenStep *step) {
   for (; step; step = step->whole ? NULL : step->outer)
     __atomic_store_n(&step->noted, true, __ATOMIC_RELAXED);
@@ -166,13 +166,13 @@ static void close_inner(umemOpenStep *step) {
 /* Only those who move the bytes know the number of a GPU. */
 static void name_ends(umemTrace *trace) {
   for (uint32_t i = 0; i < trace->route.leg_count; i++) {
-    umemRouteLeg const *leg = &trace->route.legs[i];
-    if (!strcmp(leg->src.kind, trace->src.kind)) trace->src = leg->src;
-    if (!strcmp(leg->dst.kind, trace->dst.kind)) trace->dst = leg->dst;
+    umemRouteLeg const *entry = &trace->route.legs[i];
+    if (!strcmp(entry->src.kind, trace->src.kind)) trace->src = entry->src;
+    if (!strcmp(entry->dst.kind, trace->dst.kind)) trace->dst = entry->dst;
   }
 }
 
-/* The outermost step stands for the whole call, and is no leg of the route. */
+/* The outermost step stands for the whole call, and has no entry in the route. */
 static void close_trace(umemTrace *trace, bool failed) {
   name_ends(trace);
   trace->route.seconds = (double)(now() - trace->begin) * 1e-9;
@@ -272,31 +272,31 @@ static void add_place(Line *line, umemRoutePlace const *place) {
 }
 
 /* "16 workers, page cache"; nothing for what goes without saying. */
-static bool add_way(Line *line, umemRouteLeg const *leg, char const *before) {
-  bool plain = !strcmp(leg->way, "memcpy") || !strcmp(leg->way, "dma");
-  if (leg->workers > 1)
-    add(line, plain ? "%s%u workers" : "%s%u workers, %.23s", before, (unsigned)leg->workers,
-        leg->way);
+static bool add_way(Line *line, umemRouteLeg const *entry, char const *before) {
+  bool plain = !strcmp(entry->way, "memcpy") || !strcmp(entry->way, "dma");
+  if (entry->workers > 1)
+    add(line, plain ? "%s%u workers" : "%s%u workers, %.23s", before, (unsigned)entry->workers,
+        entry->way);
   else if (!plain)
-    add(line, "%s%.23s", before, leg->way);
-  return leg->workers > 1 || !plain;
+    add(line, "%s%.23s", before, entry->way);
+  return entry->workers > 1 || !plain;
 }
 
-size_t umem_legs_text(umemRouteLeg const *legs, uint32_t count, char *text, size_t size) {
+size_t umem_entries_text(umemRouteLeg const *entries, uint32_t count, char *text, size_t size) {
   Line line = {text, size, 0};
   if (size) *text = 0;
   for (uint32_t i = 0; i < count;) {
-    umemRouteLeg const *leg = &legs[i];
-    if (!i || !umem_is_same_place(&leg->src, &legs[i - 1].dst)) {
+    umemRouteLeg const *entry = &entries[i];
+    if (!i || !umem_is_same_place(&entry->src, &entries[i - 1].dst)) {
       if (i) add(&line, "; ");
-      add_place(&line, &leg->src);
+      add_place(&line, &entry->src);
     }
     bool said = false;
-    do said = add_way(&line, &legs[i], said ? " + " : " -> ") || said;
-    while (++i < count && umem_is_same_place(&legs[i].src, &leg->src) &&
-           umem_is_same_place(&legs[i].dst, &leg->dst));
+    do said = add_way(&line, &entries[i], said ? " + " : " -> ") || said;
+    while (++i < count && umem_is_same_place(&entries[i].src, &entry->src) &&
+           umem_is_same_place(&entries[i].dst, &entry->dst));
     add(&line, " -> ");
-    add_place(&line, &leg->dst);
+    add_place(&line, &entry->dst);
   }
   return line.used;
 }
@@ -307,5 +307,5 @@ size_t umemRoute_text(umemRoute const *route, char *text, size_t size) {
   uint32_t room = count ? (uint32_t)((route->size - least) / sizeof *route->legs) : 0;
   if (count > room) count = room;
   if (count > UMEM_ROUTE_LEGS) count = UMEM_ROUTE_LEGS;
-  return umem_legs_text(count ? route->legs : NULL, count, text, size);
+  return umem_entries_text(count ? route->legs : NULL, count, text, size);
 }

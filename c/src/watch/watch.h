@@ -1,11 +1,11 @@
 /* watch.h - what copies do with bytes, for umemRoute and the ledger.
  *
- * While somebody wants to know, the outermost call of a copy opens a trace, and each transfer
- * opens a step, which names two places (core/hook.h). A context that knows better how its bytes
- * move, a store or a GPU, notes that in the innermost open step of its thread, with the places
- * of that step or its own. A step in which nothing was noted notes itself when it closes. So a
- * context that only passes a copy on, an adaptor for example, adds nothing. umem_parallel hands
- * the caller's open step to the threads that help. */
+ * While a copy is watched, its outermost call opens a trace, and each transfer opens a step, which
+ * names two places (core/hook.h). A context that knows better how its bytes move, a store or a GPU,
+ * notes that in the innermost open step of its thread, with the places of that step or its own. A
+ * step in which nothing was noted notes itself when it closes. So a context that only passes a copy
+ * on, an adaptor for example, adds nothing. umem_parallel hands the caller's open step to the
+ * threads that help. */
 #ifndef UMEM_WATCH_WATCH_H
 #define UMEM_WATCH_WATCH_H
 
@@ -14,7 +14,7 @@
 
 #include "core/hook.h"
 
-/* What was noted of one call. The global lock guards route.legs while the copy runs. */
+/* What was noted of one call. The global lock protects its route while the copy runs. */
 typedef struct umemTrace {
   umemRoute route;
   umemRoutePlace src, dst; /* of the call */
@@ -66,8 +66,8 @@ static inline uint64_t umem_route_clock(void) {
 }
 
 /* Notes that nbytes were moved, which began at begin, as of umem_route_clock, and is done now;
- * 0: nobody watches. A place that is NULL is that of the open step. Records nothing, and never
- * fails. */
+ * 0: the copy is not watched. A place that is NULL is that of the open step. Records nothing, and
+ * never fails. */
 void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, umemWay way,
                        size_t nbytes, unsigned workers, uint64_t begin);
 static inline void umem_note(umemWay way, size_t nbytes, unsigned workers, uint64_t begin) {
@@ -84,7 +84,7 @@ bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b);
 bool umem_notes_lock(void);
 void umem_notes_unlock(void);
 
-/* umemRoute_text of these legs. */
-size_t umem_legs_text(umemRouteLeg const *legs, uint32_t count, char *text, size_t size);
+/* umemRoute_text of these entries. */
+size_t umem_entries_text(umemRouteLeg const *entries, uint32_t count, char *text, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* route.c - which methods the router calls, in which order, and with what: umem/virtual.h.
+/* route.c - which methods a copy calls, in which order, and with what: umem/virtual.h.
  *
  * That the right bytes arrive is for the contract to show. */
 
@@ -17,6 +17,7 @@ typedef struct Probe {
   umemHost host;
   char letter;       /* its name in the log */
   bool takes;        /* what copy_direct answers */
+  bool agrees;       /* what plan_copy answers */
   bool breaks;       /* whether reads and writes fail */
   umemLayout layout; /* a copy of the last one that copy_direct was offered, and of its arrays */
   size_t extents[UMEM_MAX_RANK];
@@ -24,7 +25,8 @@ typedef struct Probe {
   uintptr_t src_adr, dst_adr;
 } Probe;
 
-/* What all probes were asked for, in order: "a?" copy_direct of a, "a>" copy_to, "a<" copy_from. */
+/* Which methods of probes were called, in order: "a!" plan_copy of a, "a?" copy_direct, "a>"
+ * copy_to, "a<" copy_from. */
 static char calls[1000];
 
 static void note(umemVirtual *ctx, char what) {
@@ -72,17 +74,33 @@ static void probe_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *th
   read_or_write(ctx, '<', that, src_adr);
 }
 
+static bool probe_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                            uintptr_t dst_adr, umemLayout const *layout) {
+  (void)src, (void)src_adr, (void)dst, (void)dst_adr, (void)layout;
+  note(ctx, '!');
+  return ((Probe *)ctx)->agrees;
+}
+
+/* As a program that was compiled before there was plan_copy. */
 static void open_probe(Probe *probe, char letter) {
   static struct umemVtbl const vtbl = {
       .copy_to = probe_copy_to,
       .copy_from = probe_copy_from,
       .copy_direct = probe_copy_direct,
+      .plan_copy = probe_plan_copy,
   };
   memset(probe, 0, sizeof *probe);
   umemHost_ctor(&probe->host);
   umemVirtual_ctor(&probe->super, &probe->host);
   probe->super.vptr = &vtbl;
+  probe->super.vtbl_size = offsetof(struct umemVtbl, plan_copy);
   probe->letter = letter;
+}
+
+/* From now on the probe has the method plan_copy, too. */
+static void let_plan(Probe *probe, bool agrees) {
+  probe->super.vtbl_size = sizeof(struct umemVtbl);
+  probe->agrees = agrees;
 }
 
 static Probe a, b;
@@ -125,6 +143,37 @@ PROBE_TEST(then_the_destination) {
   assert_int_equal(umem_copy_from(&b, 8192, &a, 4096, 10), umemOK);
   assert_string_equal(calls, "a?b?");
   assert_true(b.src_adr == 4096 && b.dst_adr == 8192);
+}
+
+PROBE_TEST(who_plans_a_copy_does_it) {
+  let_plan(&a, true);
+  a.takes = true;
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
+  let_plan(&a, false);
+  let_plan(&b, true);
+  b.takes = true;
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
+  assert_string_equal(calls, "a!a?a!b!b?");
+}
+
+PROBE_TEST(who_plans_no_copy_is_not_called_for_it) {
+  let_plan(&a, false);
+  let_plan(&b, false);
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
+  assert_string_equal(calls, "a!b!a>b<");
+  size_t const extents[] = {2};
+  ptrdiff_t const strides[] = {100};
+  umemLayout const items = {sizeof items, 8, 1, extents, strides, NULL};
+  assert_int_equal(umem_copy_strided(&a, 4096, &b, 8192, &items), umemOK);
+  assert_null(strchr(calls, '?'));
+}
+
+/* A capture that another thread began when the plan was made may be over, for example. */
+PROBE_TEST(a_plan_that_fails_leaves_the_copy_to_others) {
+  let_plan(&a, true);
+  let_plan(&b, true);
+  assert_int_equal(umem_copy_to(&a, 4096, &b, 8192, 10), umemOK);
+  assert_string_equal(calls, "a!a?b!b?a>b<");
 }
 
 PROBE_TEST(what_the_cpu_can_write_is_read_into) {

@@ -64,7 +64,7 @@ static inline void reopen_bench(bool forget) {
 
 static inline bool stage(Bench *one, uintptr_t adr, void *host, size_t nbytes,
                          umemCudaDirection kind) {
-  return umemCuda_stage(&one->ctx.super, &one->state, adr, host, nbytes, kind);
+  return umemCuda_stage(&one->ctx.super, &one->state, adr, NULL, (uintptr_t)host, nbytes, kind);
 }
 
 /* The last call has failed as type, as a failure of the GPU's context. Forgets it. */

@@ -4,6 +4,7 @@
 #include "base/system.h"
 #include "file_help.h"
 
+#include "file_help.h"
 #include "wrap.h"
 
 /* ---- what the library writes ---- */
