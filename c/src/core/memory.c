@@ -56,20 +56,6 @@ uintptr_t umem_alloc(void *ctx, size_t nbytes) {
   return umem_alloc_in_full(ctx, nbytes, __builtin_return_address(0));
 }
 
-uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
-  switch (request->how) {
-  case umemByAlloc:
-    break;
-  case umemByCalloc:
-    return umem_calloc(ctx, 1, request->nbytes);
-  case umemByAligned:
-    return umem_aligned_alloc(ctx, request->alignment, request->nbytes);
-  case umemByRealloc:
-    return umem_realloc(ctx, request->adr, request->old_size, request->nbytes);
-  }
-  return umem_alloc(ctx, request->nbytes);
-}
-
 uintptr_t umemVirtual_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
   uintptr_t adr = umem_alloc(ctx, nmemb * size);
   if (adr == umem_null_of(ctx) || umem_set(ctx, adr, 0, nmemb * size) == umemOK) return adr;

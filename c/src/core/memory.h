@@ -70,7 +70,19 @@ typedef struct umemRequest {
 
 /* Makes the request of ctx, by its public function. Before calloc, nmemb * size has been
  * checked. */
-uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request);
+static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
+  switch (request->how) {
+  case umemByAlloc:
+    break;
+  case umemByCalloc:
+    return umem_calloc(ctx, 1, request->nbytes);
+  case umemByAligned:
+    return umem_aligned_alloc(ctx, request->alignment, request->nbytes);
+  case umemByRealloc:
+    return umem_realloc(ctx, request->adr, request->old_size, request->nbytes);
+  }
+  return umem_alloc(ctx, request->nbytes);
+}
 
 static inline void umem_free_as(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   if (aligned)
