@@ -13,7 +13,6 @@ static uintptr_t new_aligned_block(umemVirtual *ctx, size_t alignment, size_t si
 }
 
 SINGLE(honours_every_power_of_two) {
-  umemVirtual *ctx = place->ctx;
   unsigned char bytes[777];
   for (size_t alignment = 1; alignment <= largest_alignment; alignment *= 2) {
     uintptr_t adr = new_aligned_block(ctx, alignment, sizeof bytes);
@@ -26,7 +25,6 @@ SINGLE(honours_every_power_of_two) {
 }
 
 SINGLE(honours_it_for_every_size) {
-  umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t adr = new_aligned_block(ctx, 8192, *size);
     unsigned char *bytes = new_bytes(*size, *size);
@@ -39,7 +37,6 @@ SINGLE(honours_it_for_every_size) {
 
 /* Enough at once for the table of the default method to grow, freed in another order. */
 SINGLE(keeps_many_blocks_apart) {
-  umemVirtual *ctx = place->ctx;
   enum { count = 200, nbytes = 50 };
   uintptr_t adr[count], origin[count];
   unsigned char bytes[nbytes];
@@ -60,7 +57,6 @@ SINGLE(keeps_many_blocks_apart) {
 
 /* An address that was aligned once may begin an ordinary block later. */
 SINGLE(forgets_freed_blocks) {
-  umemVirtual *ctx = place->ctx;
   enum { count = 300 };
   uintptr_t adr[count];
   uintptr_t first = new_block(ctx, 16), aligned = new_aligned_block(ctx, 4096, 16);
@@ -72,7 +68,6 @@ SINGLE(forgets_freed_blocks) {
 }
 
 SINGLE(zero_bytes_are_one_aligned_byte) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t one = new_aligned_block(ctx, 256, 0), other = new_aligned_block(ctx, 256, 0);
   assert_true(one != other);
   put(ctx, one, "1", 1);
@@ -83,7 +78,6 @@ SINGLE(zero_bytes_are_one_aligned_byte) {
 }
 
 SINGLE(other_alignments_are_refused) {
-  umemVirtual *ctx = place->ctx;
   size_t const wrong[] = {0, 3, 6, 24, 4095, 4097, SIZE_MAX, SIZE_MAX / 2};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     expect_no_block(ctx, umem_aligned_alloc(ctx, wrong[i], 100), umemValueError);
@@ -92,7 +86,6 @@ SINGLE(other_alignments_are_refused) {
 
 /* The 2018 library added up, wrapped round, and said OK. */
 SINGLE(sums_that_overflow_are_memory_errors) {
-  umemVirtual *ctx = place->ctx;
   size_t const pairs[][2] = {{16, SIZE_MAX},
                              {4096, SIZE_MAX - 4095},
                              {1, SIZE_MAX},
@@ -109,7 +102,6 @@ SINGLE(sums_that_overflow_are_memory_errors) {
 /* Between the moderate ones and those that exceed all memory lie some that a context which touches
  * its blocks could only serve by using up the machine's. */
 SINGLE(huge_alignments_are_not_ignored) {
-  umemVirtual *ctx = place->ctx;
   int end = test_is_small() ? 24 : 63; /* valgrind's allocator dies of larger ones */
   for (int shift = 22; shift < end; shift = shift == 29 ? 44 : shift + 1) {
     uintptr_t adr = umem_aligned_alloc(ctx, (size_t)1 << shift, 16);
@@ -123,12 +115,10 @@ SINGLE(huge_alignments_are_not_ignored) {
 }
 
 SINGLE(null_has_no_origin) {
-  umemVirtual *ctx = place->ctx;
   expect_no_block(ctx, umem_aligned_origin(ctx, umem_null(ctx)), umemValueError);
 }
 
 SINGLE_WITH(a_second_aligned_free_is_refused, backendChecksFrees) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t other = new_aligned_block(ctx, 4096, 100);
   uintptr_t adr = new_aligned_block(ctx, 4096, 100);
   put(ctx, other, "kept", 4);

@@ -54,7 +54,6 @@ PAIR(a_new_block_is_a_copy) {
 }
 
 SINGLE(one_memory_needs_no_block) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = umem_aligned_alloc(ctx, 4096, nbytes);
   assert_ok(umem_set(ctx, adr, 1, nbytes));
   BackendRecords before = records_of(place);
@@ -71,7 +70,6 @@ SINGLE(one_memory_needs_no_block) {
 }
 
 SINGLE(too_little_alignment_makes_a_block) {
-  umemVirtual *ctx = place->ctx;
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 4);
   uintptr_t adr = umem_aligned_alloc(ctx, 4096, 200);

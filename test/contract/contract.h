@@ -27,20 +27,23 @@ typedef struct Place {
 typedef struct ContractTest {
   char const *name;
   /* one of the three */
-  void (*single)(Place const *place);
+  void (*single)(Place const *place, umemVirtual *ctx);
   void (*pair)(Place const *src, Place const *dst);
   void (*once)(void);
   /* rows without these are left out */
   unsigned capabilities, traits;
 } ContractTest;
 
-/* A test of one context, named place: SINGLE(name) { ... }. With _IF, of those that have the
- * capability; with _WITH, of those whose row has the trait. */
+#define UNUSED __attribute__((unused))
+
+/* A test of one context: SINGLE(name) { ... } has place, and ctx, which is place->ctx. With _IF, of
+ * those that have the capability; with _WITH, of those whose row has the trait. */
 #define SINGLE(function) SINGLE_FOR(function, 0, 0)
 #define SINGLE_IF(function, capability) SINGLE_FOR(function, capability, 0)
 #define SINGLE_WITH(function, trait) SINGLE_FOR(function, 0, trait)
 #define SINGLE_FOR(function, capability, trait)                                                    \
-  CONTRACT_TEST(function, single, (Place const *place), capability, trait)
+  CONTRACT_TEST(function, single, (Place const *place UNUSED, umemVirtual *ctx UNUSED),            \
+                capability, trait)
 
 /* Of two, named src and dst. */
 #define PAIR(function) PAIR_FOR(function, 0, 0)

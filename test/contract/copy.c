@@ -61,7 +61,6 @@ PAIR(copies_many_chunks) {
 }
 
 SINGLE(copies_inside_one_context) {
-  umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) check_copy(copyTo, ctx, 5, ctx, 9, *size);
   unsigned char bytes[200];
   fill_bytes(bytes, 200, 1);

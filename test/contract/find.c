@@ -32,7 +32,6 @@ static void expect_block(umemFound const *found, uintptr_t adr, size_t nbytes) {
 }
 
 SINGLE(each_byte_of_a_block_is_found) {
-  umemVirtual *ctx = place->ctx;
   size_t const sizes[] = {1, 100, 5000, 100000};
   bool keeps = keeps_records(ctx);
   assert_true(keeps || !finds_all(place));
@@ -60,39 +59,36 @@ SINGLE(each_byte_of_a_block_is_found) {
 
 SINGLE(the_byte_behind_a_block_is_not_in_it) {
   umemFound found = UMEM_FOUND_INIT, behind = UMEM_FOUND_INIT;
-  uintptr_t adr = new_block(place->ctx, 100), other = new_block(place->ctx, 100);
-  if (umem_find_in(place->ctx, adr, &found) &&
-      umem_find_in(place->ctx, found.adr + found.nbytes, &behind))
+  uintptr_t adr = new_block(ctx, 100), other = new_block(ctx, 100);
+  if (umem_find_in(ctx, adr, &found) && umem_find_in(ctx, found.adr + found.nbytes, &behind))
     assert_true(behind.adr == other);
-  umem_free(place->ctx, adr);
-  umem_free(place->ctx, other);
+  umem_free(ctx, adr);
+  umem_free(ctx, other);
 }
 
 SINGLE(an_aligned_block_is_found) {
   umemFound found = UMEM_FOUND_INIT;
   for (size_t alignment = 64; alignment <= 8192; alignment *= 128) {
-    uintptr_t adr = umem_aligned_alloc(place->ctx, alignment, 777);
-    assert_true(adr != umem_null(place->ctx));
+    uintptr_t adr = umem_aligned_alloc(ctx, alignment, 777);
+    assert_true(adr != umem_null(ctx));
     if (finds_all(place)) {
-      assert_true(umem_find_in(place->ctx, adr, &found));
+      assert_true(umem_find_in(ctx, adr, &found));
       expect_block(&found, adr, 777);
     }
-    umem_aligned_free(place->ctx, adr);
-    assert_false(umem_find_in(place->ctx, adr, NULL));
+    umem_aligned_free(ctx, adr);
+    assert_false(umem_find_in(ctx, adr, NULL));
   }
 }
 
 /* Other contexts of programs may have the same memory, and in it a block at offset 0. */
 SINGLE(no_block_is_at_null_nor_at_odd_addresses) {
-  uintptr_t const adrs[] = {umem_null(place->ctx), UINTPTR_MAX, UINTPTR_MAX - 1,
-                            UINTPTR_MAX / 2,       0,           1};
-  bool may_have_zero = place->ctx->capabilities & umemOffsets && !is_of_library(place->ctx);
+  uintptr_t const adrs[] = {umem_null(ctx), UINTPTR_MAX, UINTPTR_MAX - 1, UINTPTR_MAX / 2, 0, 1};
+  bool may_have_zero = ctx->capabilities & umemOffsets && !is_of_library(ctx);
   size_t const count = sizeof adrs / sizeof *adrs - (may_have_zero ? 2 : 0);
-  for (size_t i = 0; i < count; i++) assert_false(umem_find_in(place->ctx, adrs[i], NULL));
+  for (size_t i = 0; i < count; i++) assert_false(umem_find_in(ctx, adrs[i], NULL));
 }
 
 SINGLE(pointers_are_found_in_the_whole_process) {
-  umemVirtual *ctx = place->ctx;
   umemFound here = UMEM_FOUND_INIT, all = UMEM_FOUND_INIT;
   uintptr_t adr = new_block(ctx, 3000);
   bool offsets = ctx->capabilities & umemOffsets;
@@ -108,7 +104,6 @@ SINGLE(pointers_are_found_in_the_whole_process) {
 }
 
 SINGLE(a_context_has_a_label) {
-  umemVirtual *ctx = place->ctx;
   char label[UMEM_LABEL_SIZE + 1];
   assert_string_equal(umem_get_label(ctx), "");
   strcpy(label, "temperature");
@@ -134,7 +129,6 @@ SINGLE(a_context_has_a_label) {
 
 /* On a context that keeps none: refused. Otherwise the label comes and goes with the block. */
 SINGLE(a_block_has_a_label_where_a_layer_keeps_it) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_block(ctx, 100), null = umem_null(ctx);
   if (umem_set_block_label(ctx, adr, "pressure") != umemOK) {
     assert_true(expect_some_failure(ctx) == umemNotSupportedError);
@@ -178,15 +172,15 @@ ONCE(wrong_arguments_are_refused) {
 /* A program that was compiled with a shorter struct gets what fits. */
 SINGLE(a_shorter_struct_is_filled_as_far_as_it_goes) {
   umemFound found = UMEM_FOUND_INIT, full = UMEM_FOUND_INIT;
-  uintptr_t adr = new_block(place->ctx, 10);
+  uintptr_t adr = new_block(ctx, 10);
   found.size = offsetof(umemFound, name);
   found.name = "untouched";
-  if (umem_find_in(place->ctx, adr, &found)) {
-    assert_true(umem_find_in(place->ctx, adr, &full));
+  if (umem_find_in(ctx, adr, &found)) {
+    assert_true(umem_find_in(ctx, adr, &full));
     assert_true(found.adr == full.adr && found.ctx == full.ctx);
     assert_string_equal(found.name, "untouched");
   }
-  umem_free(place->ctx, adr);
+  umem_free(ctx, adr);
 }
 
 SUITE(find)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 SINGLE(a_new_context_is_ok) {
-  umemVirtual *ctx = place->ctx;
   assert_true(umem_is_ok(ctx));
   assert_int_equal(umem_get_status(ctx), umemOK);
   assert_string_equal(umem_get_message(ctx), "");
@@ -16,26 +15,25 @@ SINGLE(a_new_context_is_ok) {
 }
 
 SINGLE(null_follows_the_kind_of_address) {
-  bool offsets = place->ctx->capabilities & umemOffsets;
-  assert_true(umem_null(place->ctx) == (offsets ? UINTPTR_MAX : 0));
+  bool offsets = ctx->capabilities & umemOffsets;
+  assert_true(umem_null(ctx) == (offsets ? UINTPTR_MAX : 0));
 }
 
 SINGLE(a_context_has_a_name) {
-  char const *name = umem_get_device_name(place->ctx);
+  char const *name = umem_get_device_name(ctx);
   assert_non_null(name);
   assert_string_not_equal(name, "");
   assert_string_not_equal(name, "None");
 }
 
 SINGLE(the_end_comes_once) {
-  uintptr_t null = umem_null(place->ctx);
-  umem_dtor(place->ctx);
-  umem_dtor(place->ctx);
-  assert_true(umem_null(place->ctx) == null);
+  uintptr_t null = umem_null(ctx);
+  umem_dtor(ctx);
+  umem_dtor(ctx);
+  assert_true(umem_null(ctx) == null);
 }
 
 SINGLE_WITH(blocks_end_with_their_context, backendChecksFrees) {
-  umemVirtual *ctx = place->ctx;
   new_filled_block(ctx, 100, 1);
   assert_true(umem_aligned_alloc(ctx, 4096, 5000) != umem_null(ctx));
   assert_true(umem_calloc(ctx, 10, 10) != umem_null(ctx));
@@ -67,7 +65,7 @@ PAIR(two_contexts_of_a_kind_do_not_touch) {
 /* An adaptor has a context below it, of the same memory, unless it keeps its blocks apart; the
  * innermost has none. */
 SINGLE(layers_end_at_the_innermost) {
-  umemVirtual *ctx = place->ctx, *upstream;
+  umemVirtual *upstream;
   uint64_t before = umem_thread_failures();
   bool wrapped = place->row->traits & backendWrapped;
   assert_true((umem_get_upstream(ctx) != NULL) == wrapped);
@@ -85,9 +83,9 @@ SINGLE(layers_end_at_the_innermost) {
 SINGLE(the_upstream_of_none_is_refused) {
   assert_null(umem_get_upstream(NULL));
   expect_failure(NULL, umemValueError);
-  umem_dtor(place->ctx);
-  assert_null(umem_get_upstream(place->ctx));
-  expect_failure(place->ctx, umemValueError);
+  umem_dtor(ctx);
+  assert_null(umem_get_upstream(ctx));
+  expect_failure(ctx, umemValueError);
 }
 
 /* ---- umem_get_info ---- */
@@ -96,9 +94,9 @@ SINGLE(info_tells_what_is_known) {
   umemInfo info = UMEM_INFO_INIT;
   info.alignment = 12345, info.ordinal = 77, info.capacity = 0;
   memset(info.name, 'x', sizeof info.name);
-  assert_ok(umem_get_info(place->ctx, &info));
+  assert_ok(umem_get_info(ctx, &info));
   assert_true(info.size == sizeof info);
-  assert_true(info.alignment == place->ctx->alignment);
+  assert_true(info.alignment == ctx->alignment);
   assert_true(info.ordinal >= -1 && info.ordinal != 77);
   assert_non_null(memchr(info.name, 0, sizeof info.name));
   assert_true(info.capacity != 0 && info.page_size != 0);
@@ -110,10 +108,10 @@ SINGLE(info_tells_what_is_known) {
 SINGLE(info_names_the_stream) {
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
   info.stream = below.stream = 77;
-  assert_ok(umem_get_info(place->ctx, &info));
-  bool ordered = place->ctx->capabilities & umemOrdered;
+  assert_ok(umem_get_info(ctx, &info));
+  bool ordered = ctx->capabilities & umemOrdered;
   assert_true(ordered ? info.stream != 77 : info.stream == UMEM_UNKNOWN);
-  void *upstream = umem_get_upstream(place->ctx);
+  void *upstream = umem_get_upstream(ctx);
   if (!upstream) return;
   assert_ok(umem_get_info(upstream, &below));
   assert_true(info.stream == below.stream);
@@ -123,7 +121,7 @@ SINGLE(info_writes_no_more_than_its_size) {
   umemInfo info;
   memset(&info, 0xAA, sizeof info);
   info.size = offsetof(umemInfo, alignment);
-  assert_ok(umem_get_info(place->ctx, &info));
+  assert_ok(umem_get_info(ctx, &info));
   unsigned char const *bytes = (unsigned char const *)&info;
   for (size_t i = offsetof(umemInfo, alignment); i < sizeof info; i++)
     assert_int_equal(bytes[i], 0xAA);
@@ -138,17 +136,17 @@ SINGLE(info_serves_longer_structs) {
   } longer;
   memset(&longer, 0xAA, sizeof longer);
   longer.info.size = sizeof longer;
-  assert_ok(umem_get_info(place->ctx, &longer.info));
+  assert_ok(umem_get_info(ctx, &longer.info));
   for (size_t i = 0; i < sizeof longer.later; i++) assert_int_equal(longer.later[i], 0xAA);
-  assert_true(longer.info.alignment == place->ctx->alignment);
+  assert_true(longer.info.alignment == ctx->alignment);
 }
 
 SINGLE(info_refuses_wrong_arguments) {
-  expect_status(place->ctx, umem_get_info(place->ctx, NULL), umemValueError);
+  expect_status(ctx, umem_get_info(ctx, NULL), umemValueError);
   umemInfo info = UMEM_INFO_INIT;
   info.size = 3;
   info.ordinal = 77;
-  expect_status(place->ctx, umem_get_info(place->ctx, &info), umemValueError);
+  expect_status(ctx, umem_get_info(ctx, &info), umemValueError);
   assert_true(info.ordinal == 77);
 }
 

@@ -117,7 +117,7 @@ static void run_case(void **state) {
   watch_signals();
   crash_if_asked(one);
   if (one->test->single)
-    one->test->single(&one->places[0]);
+    one->test->single(&one->places[0], one->places[0].ctx);
   else if (one->test->pair)
     one->test->pair(&one->places[0], &one->places[1]);
   else

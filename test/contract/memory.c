@@ -14,7 +14,6 @@ enum { impossible_count = sizeof impossible / sizeof *impossible };
 static bool is_aligned(umemVirtual *ctx, uintptr_t adr) { return adr % ctx->alignment == 0; }
 
 SINGLE(allocates_every_size) {
-  umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t adr = new_filled_block(ctx, *size, *size);
     unsigned char *bytes = new_bytes(*size, *size);
@@ -26,7 +25,6 @@ SINGLE(allocates_every_size) {
 }
 
 SINGLE(blocks_are_disjoint) {
-  umemVirtual *ctx = place->ctx;
   enum { count = 40 };
   uintptr_t adr[count];
   unsigned char *bytes[count];
@@ -43,15 +41,14 @@ SINGLE(blocks_are_disjoint) {
 }
 
 SINGLE(library_aligns_to_16_at_least) {
-  uintptr_t adr = new_block(place->ctx, 1);
-  uintptr_t next = new_block(place->ctx, 1);
+  uintptr_t adr = new_block(ctx, 1);
+  uintptr_t next = new_block(ctx, 1);
   assert_true(adr % 16 == 0 && next % 16 == 0);
-  umem_free(place->ctx, adr);
-  umem_free(place->ctx, next);
+  umem_free(ctx, adr);
+  umem_free(ctx, next);
 }
 
 SINGLE(zero_bytes_are_one_byte) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t blocks[] = {new_block(ctx, 0), new_block(ctx, 0), umem_calloc(ctx, 0, 8),
                         umem_calloc(ctx, 8, 0)};
   unsigned char const numbers[] = {1, 2, 0, 0};
@@ -66,7 +63,6 @@ SINGLE(zero_bytes_are_one_byte) {
 }
 
 SINGLE(impossible_sizes_are_memory_errors) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t kept = new_filled_block(ctx, 100, 1);
   for (size_t i = 0; i < impossible_count; i++) {
     expect_no_block(ctx, umem_alloc(ctx, impossible[i]), umemMemoryError);
@@ -91,7 +87,6 @@ static void expect_no_room(umemVirtual *ctx, uintptr_t kept, size_t nbytes) {
 }
 
 SINGLE(more_than_is_left_is_refused) {
-  umemVirtual *ctx = place->ctx;
   size_t const large[] = {(size_t)1 << 40, (size_t)1 << 46, (size_t)1 << 62};
   umemInfo info = UMEM_INFO_INIT;
   umem_get_info(ctx, &info);
@@ -115,7 +110,6 @@ static bool is_zero(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 }
 
 SINGLE(calloc_reads_as_zero) {
-  umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t adr = umem_calloc(ctx, *size, 1);
     assert_true(adr != umem_null(ctx));
@@ -130,7 +124,6 @@ SINGLE(calloc_reads_as_zero) {
 
 /* Whatever stood there before. */
 SINGLE(calloc_zeroes_used_memory) {
-  umemVirtual *ctx = place->ctx;
   for (size_t const *size = test_sizes(); *size; size++) {
     uintptr_t dirty = new_filled_block(ctx, *size, 7);
     umem_free(ctx, dirty);
@@ -142,7 +135,6 @@ SINGLE(calloc_zeroes_used_memory) {
 }
 
 SINGLE(calloc_checks_the_product) {
-  umemVirtual *ctx = place->ctx;
   size_t const half = (size_t)1 << 32;
   size_t const pairs[][2] = {{SIZE_MAX, 2},    {2, SIZE_MAX},         {half, half},
                              {half + 1, half}, {SIZE_MAX / 2 + 2, 2}, {SIZE_MAX / 3 + 2, 3}};
@@ -153,9 +145,9 @@ SINGLE(calloc_checks_the_product) {
 
 SINGLE(free_ignores_null) {
   uint64_t before = umem_thread_failures();
-  umem_free(place->ctx, umem_null(place->ctx));
-  umem_aligned_free(place->ctx, umem_null(place->ctx));
-  umem_free_aligned(place->ctx, umem_null(place->ctx));
+  umem_free(ctx, umem_null(ctx));
+  umem_aligned_free(ctx, umem_null(ctx));
+  umem_free_aligned(ctx, umem_null(ctx));
   assert_true(umem_thread_failures() == before);
 }
 
@@ -168,7 +160,6 @@ static void expect_refused_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendChecksFrees) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 10000, 1), other = new_filled_block(ctx, 10000, 2);
   expect_refused_free(ctx, adr + 1);
   expect_refused_free(ctx, adr + 4096);
@@ -188,7 +179,6 @@ SINGLE_WITH(frees_of_what_is_no_block_are_refused, backendChecksFrees) {
 
 /* The 2018 library took an error of an earlier system call for its own. */
 SINGLE(a_stale_errno_fails_nothing) {
-  umemVirtual *ctx = place->ctx;
   int const stale[] = {EINTR, ENOMEM, ENOSPC, EIO, EINVAL, ERANGE};
   unsigned char bytes[64];
   for (size_t i = 0; i < sizeof stale / sizeof *stale; i++) {

@@ -8,7 +8,6 @@
 #include "fake/fake.h"
 
 SINGLE(can_always_be_asked) {
-  umemVirtual *ctx = place->ctx;
   unsigned char bytes[3000];
   fill_bytes(bytes, sizeof bytes, 1);
   uintptr_t gone = new_filled_block(ctx, 100000, 2), adr = new_filled_block(ctx, sizeof bytes, 1);
@@ -30,7 +29,6 @@ SINGLE(can_always_be_asked) {
 /* Nobody has begun to record the work of these queues, which is all that can keep others from
  * waiting. */
 SINGLE(no_work_is_recorded_for_later) {
-  umemVirtual *ctx = place->ctx;
   uint64_t before = umem_thread_failures();
   assert_false(umem_is_captured(ctx));
   uintptr_t adr = new_filled_block(ctx, 1000, 1);
@@ -125,7 +123,6 @@ PAIR(a_copy_comes_before_later_work) {
 /* Work on one context is done in the order of the calls, and all of it by umem_synchronize. */
 SINGLE(work_is_done_in_order) {
   enum { nbytes = 2000 };
-  umemVirtual *ctx = place->ctx;
   unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
   unsigned char *third = malloc(nbytes);
   uintptr_t a = new_block(ctx, nbytes), b = new_block(ctx, nbytes);
@@ -151,7 +148,6 @@ SINGLE(work_is_done_in_order) {
 /* Blocks are freed behind the work that uses them. */
 SINGLE(a_free_waits_for_its_turn) {
   enum { nbytes = 5000 };
-  umemVirtual *ctx = place->ctx;
   unsigned char *bytes = new_bytes(nbytes, 1), *found = calloc(nbytes, 1);
   uintptr_t adr = new_block(ctx, nbytes);
   assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
@@ -187,7 +183,6 @@ PAIR(connect_waits) {
 /* Also where nothing needs to be copied. */
 SINGLE(connect_waits_in_one_memory) {
   enum { nbytes = 5000 };
-  umemVirtual *ctx = place->ctx;
   unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t adr = new_block(ctx, nbytes);
   assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));

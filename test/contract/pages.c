@@ -95,67 +95,66 @@ static void expect_one_piece(Range *range, size_t first, size_t count, uint64_t 
 
 SINGLE_WITH(describes_its_pages, backendHasPages) {
   Range range;
-  if (!begin_range(&range, place->ctx, false)) return;
+  if (!begin_range(&range, ctx, false)) return;
   assert_true(range.page >= 64 << 10 && !(range.page & (range.page - 1)));
-  assert_ptr_equal(place->ctx->vptr->pages(place->ctx), range.pages);
+  assert_ptr_equal(ctx->vptr->pages(ctx), range.pages);
   end_range(&range);
 }
 
 /* A large page takes the place of 2 to 64 others. */
 SINGLE_WITH(describes_its_large_pages, backendHasPages) {
   Range range;
-  if (!begin_range(&range, place->ctx, true)) return;
+  if (!begin_range(&range, ctx, true)) return;
   size_t page = range.ranges->page_size, group = range.page / page;
   assert_true(range.page % page == 0 && group >= 2 && group <= 64 && !(group & (group - 1)));
-  assert_ptr_equal(place->ctx->vptr->large_pages(place->ctx), range.pages);
+  assert_ptr_equal(ctx->vptr->large_pages(ctx), range.pages);
   end_range(&range);
 }
 
 /* Small pages beside a large one, which moves between them. */
 SINGLE_WITH(large_pages_stand_between_others, backendHasPages) {
   Range range;
-  if (!begin_range(&range, place->ctx, true)) return;
+  if (!begin_range(&range, ctx, true)) return;
   umemPages const *large = range.pages, *small = range.ranges;
   size_t const n = small->page_size;
   uintptr_t const below = page(&range, 1) - n, moved = page(&range, 3), above = page(&range, 2);
-  assert_int_equal(small->map(place->ctx, below, n), n);
+  assert_int_equal(small->map(ctx, below, n), n);
   map(&range, 1, 1);
-  assert_int_equal(small->map(place->ctx, above, n), n);
-  assert_ok(umem_set(place->ctx, below, 5, n));
-  assert_ok(umem_set(place->ctx, above, 6, n));
-  assert_ok(umem_set(place->ctx, page(&range, 1) - 100, 7, range.page + 200)); /* all three */
+  assert_int_equal(small->map(ctx, above, n), n);
+  assert_ok(umem_set(ctx, below, 5, n));
+  assert_ok(umem_set(ctx, above, 6, n));
+  assert_ok(umem_set(ctx, page(&range, 1) - 100, 7, range.page + 200)); /* all three */
   move(&range, 1, 3, 1);
-  assert_ok(umem_set(place->ctx, moved, 8, 1000));
-  assert_ok(umem_synchronize(place->ctx));
+  assert_ok(umem_set(ctx, moved, 8, 1000));
+  assert_ok(umem_synchronize(ctx));
   unsigned char bytes[2] = {0};
-  get(place->ctx, page(&range, 1) - 101, bytes, 2);
+  get(ctx, page(&range, 1) - 101, bytes, 2);
   assert_true(bytes[0] == 5 && bytes[1] == 7);
-  get(place->ctx, above + 99, bytes, 2);
+  get(ctx, above + 99, bytes, 2);
   assert_true(bytes[0] == 7 && bytes[1] == 6);
-  assert_int_equal(small->unmap(place->ctx, below, n) + small->unmap(place->ctx, above, n), 2 * n);
-  assert_int_equal(large->unmap(place->ctx, moved, range.page), range.page);
+  assert_int_equal(small->unmap(ctx, below, n) + small->unmap(ctx, above, n), 2 * n);
+  assert_int_equal(large->unmap(ctx, moved, range.page), range.page);
   end_range(&range);
 }
 
 SINGLE_WITH(ranges_take_no_memory, backendHasPages) {
   Range range;
-  if (!begin_range(&range, place->ctx, false)) return;
+  if (!begin_range(&range, ctx, false)) return;
   size_t const large = (size_t)4 << 30; /* addresses that cost nothing */
-  uintptr_t one = range.pages->reserve(place->ctx, large);
-  uintptr_t other = range.pages->reserve(place->ctx, large);
-  assert_true(one != umem_null(place->ctx) && other != umem_null(place->ctx));
+  uintptr_t one = range.pages->reserve(ctx, large);
+  uintptr_t other = range.pages->reserve(ctx, large);
+  assert_true(one != umem_null(ctx) && other != umem_null(ctx));
   assert_true(one + large <= other || other + large <= one);
-  assert_true(range.pages->release(place->ctx, one, large));
-  assert_true(range.pages->release(place->ctx, other, large));
+  assert_true(range.pages->release(ctx, one, large));
+  assert_true(range.pages->release(ctx, other, large));
   end_range(&range);
 }
 
 SINGLE_WITH(too_large_ranges_fail, backendHasPages) {
   Range range;
-  if (!begin_range(&range, place->ctx, false)) return;
-  assert_true(range.pages->reserve(place->ctx, (size_t) - (intptr_t)range.page) ==
-              umem_null(place->ctx));
-  expect_some_failure(place->ctx);
+  if (!begin_range(&range, ctx, false)) return;
+  assert_true(range.pages->reserve(ctx, (size_t) - (intptr_t)range.page) == umem_null(ctx));
+  expect_some_failure(ctx);
   end_range(&range);
 }
 
@@ -289,11 +288,11 @@ EACH_SIZE(threads_map_pages_of_one_range) {
 
 /* Adaptors, for example, would not see the pages of their upstream. */
 SINGLE(only_those_contexts_have_pages) {
-  umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(place->ctx, pages);
-  umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(place->ctx, large_pages);
+  umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, pages);
+  umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(ctx, large_pages);
   if (place->row->traits & backendHasPages) return;
-  assert_true(!slot || !slot(place->ctx));
-  assert_true(!large_slot || !large_slot(place->ctx));
+  assert_true(!slot || !slot(ctx));
+  assert_true(!large_slot || !large_slot(ctx));
 }
 
 SUITE(pages)

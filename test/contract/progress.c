@@ -116,7 +116,7 @@ PAIR(reports_every_step) {
 }
 
 SINGLE(steps_may_be_single_bytes) {
-  Blocks blocks = open_blocks(place->ctx, place->ctx, 37, 1);
+  Blocks blocks = open_blocks(ctx, ctx, 37, 1);
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
   assert_int_equal(blocks.watch.calls, 38);
@@ -135,7 +135,7 @@ PAIR(umem_chooses_the_step) {
 }
 
 SINGLE(nothing_is_done_at_once) {
-  Blocks blocks = open_blocks(place->ctx, place->ctx, 0, 100);
+  Blocks blocks = open_blocks(ctx, ctx, 0, 100);
   blocks.watch.cancel_at = 0; /* there is nothing to cancel */
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
@@ -229,13 +229,12 @@ PAIR(small_options_are_refused) {
 
 /* Three steps fit into the block, the fourth does not. */
 SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
-  Blocks blocks = open_blocks(place->ctx, place->ctx, 2999, 1000);
+  Blocks blocks = open_blocks(ctx, ctx, 2999, 1000);
   unsigned char *bytes = new_bytes(5000, 1);
   blocks.watch.total = 5000;
   blocks.options.user = &blocks.watch;
   expect_status(
-      place->ctx,
-      umem_copy_to_with(&test_host, (uintptr_t)bytes, place->ctx, blocks.to, 5000, &blocks.options),
+      ctx, umem_copy_to_with(&test_host, (uintptr_t)bytes, ctx, blocks.to, 5000, &blocks.options),
       umemIndexError);
   assert_true(blocks.watch.right);
   assert_true(blocks.watch.last == 3000);
@@ -246,7 +245,6 @@ SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
 
 /* The whole range is looked at before the first byte moves. */
 SINGLE(bad_ranges_copy_nothing) {
-  umemVirtual *ctx = place->ctx;
   Blocks blocks = open_blocks(ctx, ctx, 5000, 10);
   umemCopyOptions *options = &blocks.options;
   options->user = &blocks.watch;

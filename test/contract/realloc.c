@@ -16,7 +16,6 @@ static uintptr_t resized(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_
 }
 
 SINGLE(keeps_what_fits) {
-  umemVirtual *ctx = place->ctx;
   for (size_t const *from = test_sizes(); *from; from++)
     for (size_t const *to = test_sizes(); *to; to++) {
       if (*from > 8192 && *to > 8192 && *from >= *to) continue; /* slow, and shows nothing new */
@@ -30,7 +29,6 @@ SINGLE(keeps_what_fits) {
 }
 
 SINGLE(leaves_other_blocks_alone) {
-  umemVirtual *ctx = place->ctx;
   unsigned char bytes[500];
   fill_bytes(bytes, 500, 9);
   uintptr_t low = new_filled_block(ctx, 500, 9);
@@ -47,7 +45,6 @@ SINGLE(leaves_other_blocks_alone) {
 }
 
 SINGLE(of_null_allocates) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = umem_realloc(ctx, umem_null(ctx), 0, 100);
   assert_true(adr != umem_null(ctx));
   assert_ok(umem_set(ctx, adr, 1, 100));
@@ -55,7 +52,6 @@ SINGLE(of_null_allocates) {
 }
 
 SINGLE(to_zero_is_to_one_byte) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = resized(ctx, new_filled_block(ctx, 100, 5), 100, 0);
   put(ctx, adr, "x", 1);
   adr = umem_realloc(ctx, adr, 0, 10);
@@ -65,7 +61,6 @@ SINGLE(to_zero_is_to_one_byte) {
 }
 
 SINGLE(of_a_calloc_block_works) {
-  umemVirtual *ctx = place->ctx;
   unsigned char const zeros[64] = {0};
   uintptr_t adr = umem_calloc(ctx, 8, 8);
   adr = umem_realloc(ctx, adr, 64, 6000);
@@ -74,7 +69,6 @@ SINGLE(of_a_calloc_block_works) {
 }
 
 SINGLE(a_failure_leaves_the_block) {
-  umemVirtual *ctx = place->ctx;
   size_t const impossible[] = {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, SIZE_MAX / 4};
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 5);
@@ -87,7 +81,6 @@ SINGLE(a_failure_leaves_the_block) {
 }
 
 SINGLE_WITH(of_what_is_no_block_is_refused, backendChecksFrees) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 100, 5), dead = new_block(ctx, 100);
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 5);
@@ -104,7 +97,6 @@ SINGLE_WITH(of_what_is_no_block_is_refused, backendChecksFrees) {
  * block. */
 SINGLE(a_size_larger_than_the_block_is_refused) {
   if (place->row->traits & backendTrustsSizes) return;
-  umemVirtual *ctx = place->ctx;
   size_t const wrong[] = {(size_t)1 << 30, (size_t)1 << 40, SIZE_MAX};
   size_t const sizes[] = {50, 100, 200, (size_t)1 << 22};
   unsigned char bytes[100];

@@ -165,17 +165,16 @@ ONCE(zeros_are_no_context) {
 }
 
 SINGLE(a_destructed_context_is_none) {
-  umem_set_status(place->ctx, umemIOError, "of its life"); /* says nothing of what it is now */
+  umem_set_status(ctx, umemIOError, "of its life"); /* says nothing of what it is now */
   umem_thread_clear();
-  umem_dtor(place->ctx);
-  assert_int_equal(umem_get_status(place->ctx), umemIOError);
-  refuses_everything(place->ctx, umemValueError);
-  assert_ok(umem_clear_status(place->ctx));
+  umem_dtor(ctx);
+  assert_int_equal(umem_get_status(ctx), umemIOError);
+  refuses_everything(ctx, umemValueError);
+  assert_ok(umem_clear_status(ctx));
 }
 
 /* Null addresses and no bytes do not make a context out of it. */
 SINGLE(a_destructed_context_refuses_no_ops_too) {
-  umemVirtual *ctx = place->ctx;
   umem_dtor(ctx);
   Refused refusal = {ctx, umemValueError, 0}, *refused = &refusal;
   REFUSES_SILENTLY(umem_free(ctx, umem_null(ctx)));
@@ -206,7 +205,7 @@ ONCE(constructors_refuse_NULL) {
 
 /* What was copied goes on as if there were no copy, and the copy speaks of itself alone. */
 SINGLE(a_copy_is_no_context) {
-  umemVirtual *ctx = place->ctx, copy;
+  umemVirtual copy;
   unsigned char bytes[100];
   fill_bytes(bytes, 100, 3);
   uintptr_t adr = new_filled_block(ctx, 100, 3);

@@ -60,7 +60,7 @@ PAIR(long_copies_too) { copy_and_check(src, dst, test_large_size() + 1); }
 
 /* Equal legs move the bytes for a context and for the one below it. */
 SINGLE(a_layer_adds_no_leg) {
-  umemVirtual *ctx = place->ctx, *upstream = umem_get_upstream(ctx);
+  umemVirtual *upstream = umem_get_upstream(ctx);
   size_t const nbytes = 1000;
   if (!upstream) return;
   umemRoute above, below;

@@ -18,7 +18,6 @@ static void check_set(umemVirtual *ctx, size_t size, size_t offset, int c, size_
 
 /* The 2018 library ignored the address on files. */
 SINGLE(fills_exactly_its_range) {
-  umemVirtual *ctx = place->ctx;
   check_set(ctx, 1, 0, 0xAB, 1);
   check_set(ctx, 100, 0, 0xAB, 100);
   check_set(ctx, 100, 1, 0xAB, 98);
@@ -29,11 +28,10 @@ SINGLE(fills_exactly_its_range) {
 
 SINGLE(fills_every_size) {
   for (size_t const *size = test_sizes(); *size; size++)
-    check_set(place->ctx, *size + 20, 10, 0x7E, *size);
+    check_set(ctx, *size + 20, 10, 0x7E, *size);
 }
 
 SINGLE(takes_the_low_byte) {
-  umemVirtual *ctx = place->ctx;
   check_set(ctx, 50, 10, 0x1FF, 30);
   check_set(ctx, 50, 10, -1, 30);
   check_set(ctx, 50, 10, 0x12345678, 30);
@@ -41,7 +39,6 @@ SINGLE(takes_the_low_byte) {
 }
 
 SINGLE(no_bytes_are_no_op_anywhere) {
-  umemVirtual *ctx = place->ctx;
   BackendRecords before = records_of(place);
   assert_ok(umem_set(ctx, umem_null(ctx), 1, 0));
   assert_ok(umem_set(ctx, 0, 1, 0));
@@ -51,7 +48,6 @@ SINGLE(no_bytes_are_no_op_anywhere) {
 }
 
 SINGLE(null_and_overflow_are_value_errors) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 100, 1);
   uintptr_t const places[] = {umem_null(ctx), adr + 50, UINTPTR_MAX - 5, adr + 99};
   size_t const sizes[] = {1, SIZE_MAX, 100, SIZE_MAX - 50};
@@ -65,7 +61,6 @@ SINGLE(null_and_overflow_are_value_errors) {
 }
 
 SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, 100, 1), dead = new_block(ctx, 5000);
   umem_free(ctx, dead);
   uintptr_t const places[] = {adr + 50, adr + ((uintptr_t)1 << 40), dead + 100, adr};

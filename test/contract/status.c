@@ -7,7 +7,6 @@
 #include <string.h>
 
 SINGLE(remains_until_cleared) {
-  umemVirtual *ctx = place->ctx;
   umem_alloc(ctx, SIZE_MAX);
   uintptr_t adr = new_filled_block(ctx, 100, 1); /* calls that succeed do not hide it */
   umem_free(ctx, adr);
@@ -22,7 +21,6 @@ SINGLE(remains_until_cleared) {
 }
 
 SINGLE(set_status_appends) {
-  umemVirtual *ctx = place->ctx;
   assert_int_equal(umem_set_status(ctx, umemIOError, "first"), umemIOError);
   assert_string_equal(umem_get_message(ctx), "first");
   assert_int_equal(umem_set_status(ctx, umemIOError, "second"), umemIOError);
@@ -37,7 +35,6 @@ SINGLE(set_status_appends) {
 
 /* Every function that returns a status reports on its own call, and not of an earlier one. */
 SINGLE(calls_tell_their_own_status) {
-  umemVirtual *ctx = place->ctx;
   umemInfo info = UMEM_INFO_INIT;
   unsigned char bytes[32];
   uintptr_t host = (uintptr_t)bytes;
@@ -71,7 +68,6 @@ SINGLE(calls_tell_their_own_status) {
 }
 
 SINGLE(messages_name_the_function) {
-  umemVirtual *ctx = place->ctx;
   umem_alloc(ctx, SIZE_MAX);
   assert_int_equal(strncmp(umem_thread_message(), "umem_alloc: ", 12), 0);
   expect_failure(ctx, umemMemoryError);
@@ -84,7 +80,6 @@ SINGLE(messages_name_the_function) {
 }
 
 SINGLE(the_message_of_the_context_is_that_of_the_thread) {
-  umemVirtual *ctx = place->ctx;
   umem_set(ctx, umem_null(ctx), 0, 10);
   assert_string_equal(umem_get_message(ctx), umem_thread_message());
   expect_failure(ctx, umemValueError);
@@ -92,7 +87,6 @@ SINGLE(the_message_of_the_context_is_that_of_the_thread) {
 
 /* However much fails: bounded, and the beginning is kept. */
 SINGLE(the_message_is_bounded) {
-  umemVirtual *ctx = place->ctx;
   umem_set_status(ctx, umemIOError, "the first cause");
   for (int i = 0; i < 200; i++) umem_alloc(ctx, SIZE_MAX - 64);
   char const *message = umem_get_message(ctx);
@@ -145,8 +139,7 @@ SINGLE_IF(failures_belong_to_their_thread, umemConcurrent) {
   pthread_t threads[2];
   pthread_barrier_t barrier;
   pthread_barrier_init(&barrier, NULL, 2);
-  Neighbour neighbours[2] = {{place->ctx, &barrier, true, false},
-                             {place->ctx, &barrier, false, false}};
+  Neighbour neighbours[2] = {{ctx, &barrier, true, false}, {ctx, &barrier, false, false}};
   for (int i = 0; i < 2; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, run_neighbour, &neighbours[i]), 0);
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
@@ -154,8 +147,8 @@ SINGLE_IF(failures_belong_to_their_thread, umemConcurrent) {
   assert_true(neighbours[0].right);
   assert_true(neighbours[1].right);
   assert_int_equal(umem_thread_status(), umemOK);
-  assert_int_equal(umem_get_status(place->ctx), umemMemoryError);
-  assert_ok(umem_clear_status(place->ctx));
+  assert_int_equal(umem_get_status(ctx), umemMemoryError);
+  assert_ok(umem_clear_status(ctx));
 }
 
 SUITE(status)

@@ -383,7 +383,6 @@ SINGLE(large_overlaps_are_moved_in_pieces) {
 /* Work that was queued before still reads and writes the host's bytes. */
 SINGLE(comes_behind_earlier_work) {
   enum { count = 1000, item = 4 };
-  umemVirtual *ctx = place->ctx;
   unsigned char *wanted = new_bytes(count * item, 1), *between = new_bytes(count * item, 2);
   uintptr_t from = new_filled_block(ctx, count * item, 1), to = new_block(ctx, count * item);
   uintptr_t gapped = new_filled_block(ctx, count * 2 * item, 3), host = (uintptr_t)between;

@@ -49,7 +49,6 @@ PAIR(a_part_can_be_brought_up_to_date) {
 }
 
 SINGLE(nothing_moves_in_one_memory) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t adr = new_filled_block(ctx, nbytes, 1);
   size_t before = records_of(place).moves;
   assert_ok(umem_sync_to(ctx, adr, ctx, adr, nbytes));
@@ -64,7 +63,6 @@ SINGLE(nothing_moves_in_one_memory) {
 }
 
 SINGLE(two_addresses_of_one_context_are_two) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t one = new_filled_block(ctx, nbytes, 1), other = new_filled_block(ctx, nbytes, 2);
   unsigned char *bytes = new_bytes(nbytes, 1);
   assert_ok(umem_sync_to(ctx, one, ctx, other, nbytes));
@@ -95,7 +93,6 @@ PAIR(has_the_errors_of_copies) {
 
 /* Where nothing would move. */
 SINGLE(has_the_errors_of_copies_in_one_memory) {
-  umemVirtual *ctx = place->ctx;
   uintptr_t null = umem_null(ctx);
   expect_status(ctx, umem_sync_to(ctx, null, ctx, null, 10), umemValueError);
   expect_status(ctx, umem_sync_from_safe(ctx, null, 10, ctx, null, 10, 10), umemValueError);

@@ -135,17 +135,13 @@ static void *fail_and_read(void *argument) {
 
 /* ---- the tests ---- */
 
-SINGLE_IF(many_threads_allocate_and_copy, umemConcurrent) {
-  run_workers(place->ctx, place->ctx, churn_rounds);
-}
+SINGLE_IF(many_threads_allocate_and_copy, umemConcurrent) { run_workers(ctx, ctx, churn_rounds); }
 
-SINGLE_IF(many_threads_use_everything, umemConcurrent) {
-  run_workers(place->ctx, place->ctx, use_everything);
-}
+SINGLE_IF(many_threads_use_everything, umemConcurrent) { run_workers(ctx, ctx, use_everything); }
 
 SINGLE_IF(many_threads_fail, umemConcurrent) {
-  run_workers(place->ctx, place->ctx, fail_and_read);
-  assert_ok(umem_clear_status(place->ctx));
+  run_workers(ctx, ctx, fail_and_read);
+  assert_ok(umem_clear_status(ctx));
 }
 
 PAIR_IF(many_threads_copy_across, umemConcurrent) { run_workers(src->ctx, dst->ctx, copy_across); }
