@@ -21,52 +21,43 @@ enum {
 
 /* ---- contexts ---- */
 
-/* RAM that is said to be far: neither short copies nor the CPU take a way around its methods. */
+/* A gate all of whose copies fail from one on. Neither short copies nor the CPU take a way around
+ * its methods. */
 typedef struct Far {
-  umemVirtual super;
-  umemHost host;
+  Gate gate;
   unsigned long calls; /* atomic */
   unsigned long fails; /* this one and all after it; 0: none */
 } Far;
 
-static bool far_works(Far *far) {
+static bool far_works(umemVirtual *ctx) {
+  Far *far = (Far *)ctx;
   unsigned long call = __atomic_add_fetch(&far->calls, 1, __ATOMIC_RELAXED);
   if (call % 7 == 3) usleep(50); /* others overtake it */
   if (!far->fails || call < far->fails) return true;
-  umemVirtual_fail(far, umemIOError, "the line is dead");
+  umemVirtual_fail(ctx, umemIOError, "the line is dead");
   return false;
 }
 
 static void far_copy_to(umemVirtual *ctx, uintptr_t src, umemVirtual *that, uintptr_t dst,
                         size_t nbytes) {
-  (void)that;
-  if (far_works((Far *)ctx)) memcpy((void *)dst, (void *)src, nbytes);
+  if (far_works(ctx)) gate_copy_to(ctx, src, that, dst, nbytes);
 }
 
 static void far_copy_from(umemVirtual *ctx, uintptr_t dst, umemVirtual *that, uintptr_t src,
                           size_t nbytes) {
-  (void)that;
-  if (far_works((Far *)ctx)) memcpy((void *)dst, (void *)src, nbytes);
-}
-
-static void far_dtor(umemVirtual *ctx) {
-  Far *far = (Far *)ctx;
-  umemVirtual_dtor(ctx);
-  umem_dtor(&far->host);
+  if (far_works(ctx)) gate_copy_from(ctx, dst, that, src, nbytes);
 }
 
 static void far_ctor(Far *far) {
-  static struct umemVtbl const vtbl = {.dtor = far_dtor,
+  static struct umemVtbl const vtbl = {.dtor = gate_dtor,
                                        .alloc = gate_alloc,
                                        .free = gate_free,
                                        .copy_to = far_copy_to,
                                        .copy_from = far_copy_from};
   memset(far, 0, sizeof *far);
-  umemHost_ctor(&far->host);
-  umemVirtual_ctor(&far->super, &far->host);
-  far->super.vptr = &vtbl;
-  far->super.name = "Far";
-  far->super.capabilities |= umemConcurrent;
+  gate_ctor(&far->gate);
+  far->gate.super.vptr = &vtbl;
+  far->gate.super.name = "Far";
 }
 
 /* What one thread of the test has. */
@@ -252,7 +243,7 @@ static umemVirtual *draw_context(Passage *passage, Far *far) {
   Line *line = passage->line;
   umemVirtual *mapped = maps_files() ? &line->mmap.super : &line->file.super;
   umemVirtual *const all[] = {&line->host.super,  &line->file.super,      mapped,
-                              &far->super,        &line->over_file.super, &line->plain.super,
+                              &far->gate.super,   &line->over_file.super, &line->plain.super,
                               &line->async.super, &line->managed.super};
   return all[draw(passage, sizeof all / sizeof *all)];
 }
@@ -296,8 +287,8 @@ static void draw_place(Passage *passage) {
   Line *line = passage->line;
   umemBlocksOptions *options = &passage->options;
   umemInfo info = UMEM_INFO_INIT;
-  umemVirtual *const places[] = {&line->host.super,  &line->far[0].super,   &line->managed.super,
-                                 &line->plain.super, &line->over_gpu.super, &line->async.super};
+  umemVirtual *const places[] = {&line->host.super,  &line->far[0].gate.super, &line->managed.super,
+                                 &line->plain.super, &line->over_gpu.super,    &line->async.super};
   size_t drawn = draw(passage, sizeof places / sizeof *places);
   options->place = places[drawn];
   if (drawn == 5) {

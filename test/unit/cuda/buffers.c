@@ -1,19 +1,10 @@
 /* buffers.c - the umemHost that CUDA contexts have for intermediate buffers, on a double of the
  * runtime; and what fork leaves of staging. */
+#include "cuda_help.h"
 
-#include <pthread.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
-
-#include "fake/cudart.h"
 #include "core/context.h"
+#include "cuda/cuda_methods.h"
 #include "cuda/cuda_pinned.h"
-#include "cuda/cuda_scope.h"
-#include "cases.h"
-
-enum { count = 8 };
 
 static umemCudaRt table; /* the double */
 
@@ -23,9 +14,8 @@ static umemHost ctx; /* that failures are recorded on */
 static umemCudaGpu *gpu;
 static umemCudaBuffers buffers;
 
-static int set_up(void **state) {
-  (void)state;
-  fake_cudart_reset();
+static int open_buffers(void **state) {
+  cuda_set_up(state);
   table = *fake_cudart();
   umemCudaRt_replace(&table);
   umemHost_ctor(&ctx);
@@ -35,37 +25,29 @@ static int set_up(void **state) {
   return 0;
 }
 
-static void close_buffers(void) {
+static void end_buffers(void) {
   umem_dtor(&buffers);
   umemCudaGpu_close(gpu);
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  close_buffers();
+static int close_buffers(void **state) {
+  end_buffers();
   umem_dtor(&ctx);
-  umemCuda_set_staging(0, 0);
   assert_int_equal(umem_thread_status(), umemOK);
-  char const *misuse = fake_cudart_misuse();
-  if (misuse) print_error("%s\n", misuse);
-  assert_null(misuse);
-  assert_true(fake_cudart_is_clean());
-  umemCudaRt_replace(NULL);
-  return 0;
+  return cuda_tear_down(state);
 }
 
 static bool is_pinned(uintptr_t adr) {
   umemCudaMemory kind = umemCudaUnregistered;
   int device;
-  umemCudaRt const *rt = fake_cudart();
   return !rt->pointer((void *)adr, &kind, &device) && kind == umemCudaPinned;
 }
 
-#define CASE(name) TEST_CASE_WITH(name, set_up, tear_down)
+#define BUFFER_TEST(name) TEST_CASE_WITH(name, open_buffers, close_buffers)
 
 /* ---- blocks ---- */
 
-CASE(test_it_is_a_plain_host) {
+BUFFER_TEST(it_is_a_plain_host) {
   umemHost other;
   umemHost_ctor(&other);
   assert_true(umem_is_plain_host(&buffers.host.super));
@@ -74,7 +56,7 @@ CASE(test_it_is_a_plain_host) {
   umem_dtor(&other);
 }
 
-CASE(test_sizes_that_chunks_serve) {
+BUFFER_TEST(sizes_that_chunks_serve) {
   size_t const sizes[] = {1, umemStagingBufferFrom - 1, umemStagingBufferFrom, umemStagingChunk,
                           umemStagingChunk + 1};
   bool const pinned[] = {false, false, true, true, false};
@@ -88,7 +70,7 @@ CASE(test_sizes_that_chunks_serve) {
   }
 }
 
-CASE(test_all_ways_to_allocate) {
+BUFFER_TEST(all_ways_to_allocate) {
   size_t nbytes = umemStagingChunk / 2;
   uintptr_t adr = umem_alloc(&buffers, nbytes);
   umem_set(&buffers, adr, 1, nbytes);
@@ -105,7 +87,7 @@ CASE(test_all_ways_to_allocate) {
   umem_aligned_free(&buffers, adr);
 }
 
-CASE(test_beyond_the_bound_memory_is_plain) {
+BUFFER_TEST(beyond_the_bound_memory_is_plain) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 2), umemOK);
   uintptr_t adr[4];
   for (int i = 0; i < 4; i++) {
@@ -121,7 +103,7 @@ CASE(test_beyond_the_bound_memory_is_plain) {
     if (i != 1) umem_free(&buffers, adr[i]);
 }
 
-CASE(test_where_nothing_can_be_pinned_memory_is_plain) {
+BUFFER_TEST(where_nothing_can_be_pinned_memory_is_plain) {
   assert_int_equal(umemCuda_set_staging(64 << 10, 0), umemOK);
   char const *const functions[] = {"host_alloc", "context_push", "context_current"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
@@ -134,7 +116,7 @@ CASE(test_where_nothing_can_be_pinned_memory_is_plain) {
     assert_int_equal(umem_thread_status(), umemOK);
     assert_int_equal(umem_get_status(&buffers), umemOK);
   }
-  assert_int_equal(fake_cudart()->last_error(), 0);
+  assert_int_equal(rt->last_error(), 0);
 }
 
 /* ---- threads ---- */
@@ -144,29 +126,20 @@ static void *use_buffers(void *argument) {
   for (unsigned i = 0; i < 200; i++) {
     size_t nbytes = (size_t)(1 + i % 5) << 16;
     unsigned char *bytes = (unsigned char *)umem_alloc(&buffers, nbytes);
-    if (!bytes) return NULL;
+    if (!bytes) return argument;
     bytes[0] = bytes[nbytes - 1] = value;
     if (i % 16 == 0) umem_aligned_free(&buffers, umem_aligned_alloc(&buffers, 64, nbytes));
     bool kept = bytes[0] == value && bytes[nbytes - 1] == value;
     umem_free(&buffers, (uintptr_t)bytes);
-    if (!kept) return NULL;
+    if (!kept) return argument;
   }
-  return argument;
+  return NULL;
 }
 
-CASE(test_threads) {
-  assert_int_equal(umemCuda_set_staging(256 << 10, count / 2), umemOK);
-  pthread_t threads[count];
-  unsigned char values[count];
-  for (unsigned i = 0; i < count; i++) {
-    values[i] = (unsigned char)i;
-    assert_int_equal(pthread_create(&threads[i], NULL, use_buffers, &values[i]), 0);
-  }
-  for (unsigned i = 0; i < count; i++) {
-    void *result;
-    assert_int_equal(pthread_join(threads[i], &result), 0);
-    assert_ptr_equal(result, &values[i]);
-  }
+BUFFER_TEST(threads_use_them) {
+  unsigned char values[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  assert_int_equal(umemCuda_set_staging(256 << 10, sizeof values / 2), umemOK);
+  run_at_once(sizeof values, use_buffers, values, 1);
 }
 
 /* ---- fork ---- */
@@ -179,24 +152,20 @@ static int use_in_child(uintptr_t inherited) {
   umem_free(&buffers, adr);
   umem_free(&buffers, inherited);
   if (umemCuda_set_staging(64 << 10, 0) != umemOK) return 2;
-  close_buffers();
+  end_buffers();
   return 0;
 }
 
-CASE(test_a_child_of_fork_calls_nothing) {
+BUFFER_TEST(a_child_of_fork_calls_nothing) {
   uintptr_t idle = umem_alloc(&buffers, umemStagingChunk);
   uintptr_t lent = umem_alloc(&buffers, umemStagingChunk);
   umem_free(&buffers, idle);
   pid_t child = fork();
-  assert_int_not_equal(child, -1);
   if (!child) {
     memset(&table, 0, sizeof table); /* whatever is called there ends it */
     _exit(use_in_child(lent));
   }
-  int status;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_int_equal(status_of(child), 0);
   assert_true(is_pinned(lent));
   umem_free(&buffers, lent);
 }

@@ -7,23 +7,17 @@
 /* Copies from one GPU to the other and back; whether they were direct. */
 static bool copies_are_direct(void *one, void *two) {
   enum { n = 3000 };
-  static unsigned char bytes[n], back[n];
-  umemHost host;
-  expect_ok(umemHost_ctor(&host));
   FakeCudartDone before = fake_cudart_done();
   uintptr_t a = block_of(one, n), b = block_of(two, n);
-  fill(bytes, n, 3);
-  expect_ok(umem_copy_from(one, a, &host, (uintptr_t)bytes, n));
+  put_bytes(one, a, n, 3);
   expect_ok(umem_copy_to(one, a, two, b, n));
   expect_ok(umem_synchronize(two));
   expect_ok(umem_set(one, a, 0, n));
   expect_ok(umem_copy_from(one, a, two, b, n));
   expect_ok(umem_wait(one, two));
-  expect_ok(umem_copy_to(one, a, &host, (uintptr_t)back, n));
-  assert_true(is_filled(back, n, 3));
+  assert_true(has_bytes(one, a, n, 3));
   umem_free(one, a);
   umem_free(two, b);
-  umem_dtor(&host);
   FakeCudartDone after = fake_cudart_done();
   unsigned long direct = after.direct_peer - before.direct_peer;
   assert_int_equal(direct + after.indirect_peer - before.indirect_peer, 2);
@@ -147,19 +141,14 @@ CUDA_TEST(contexts_know_their_gpu) {
 }
 
 CUDA_TEST(blocks_grow_and_shrink) {
-  static unsigned char bytes[5000], back[5000];
-  void *host = opened("host:");
   for (int kind = 0; kind < kinds; kind++) {
     void *any = opened_kind(kind, 0);
-    fill(bytes, sizeof bytes, 1);
     uintptr_t adr = block_of(any, 3000);
-    expect_ok(umem_copy_from(any, adr, host, (uintptr_t)bytes, 3000));
+    put_bytes(any, adr, 3000, 1);
     adr = umem_realloc(any, adr, 3000, 5000);
-    expect_ok(umem_copy_to(any, adr, host, (uintptr_t)back, 3000));
-    assert_true(is_filled(back, 3000, 1));
+    assert_true(has_bytes(any, adr, 3000, 1));
     adr = umem_realloc(any, adr, 5000, 10);
-    expect_ok(umem_copy_to(any, adr, host, (uintptr_t)back + 1, 10));
-    assert_true(is_filled(back + 1, 10, 1));
+    assert_true(has_bytes(any, adr, 10, 1));
     expect_report(umem_realloc(any, adr + 1, 9, 20), umemValueError, "is not a live block");
     expect_report(umem_realloc(any, adr, 10, (size_t)1 << 50), umemMemoryError, "");
     umem_free(any, adr); /* is as it was */

@@ -166,12 +166,9 @@ ORDER_TEST(chains_of_copies_are_ordered) {
       {&plain, &plain_1, &plain, NULL}, {&plain_1, &a, file, &plain, NULL},
   };
   for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
-    static unsigned char bytes[n], back[n];
-    fill(bytes, n, (unsigned)c);
     void *ctx = chains[c][0];
     uintptr_t adr = block_of(ctx, n);
-    expect_ok(umem_copy_from(ctx, adr, &host, (uintptr_t)bytes, n));
-    memset(bytes, 0, n); /* it has been read */
+    put_bytes(ctx, adr, n, (unsigned)c); /* what it is copied from is gone */
     for (size_t i = 1; chains[c][i]; i++) {
       void *next = chains[c][i];
       uintptr_t there = umem_alloc(next, n);
@@ -184,9 +181,7 @@ ORDER_TEST(chains_of_copies_are_ordered) {
       ctx = next;
       adr = there;
     }
-    expect_ok(umem_copy_to(ctx, adr, &host, (uintptr_t)back, n));
-    expect_ok(umem_synchronize(ctx));
-    if (!is_filled(back, n, (unsigned)c)) fail_msg("chain %zu", c);
+    if (!has_bytes(ctx, adr, n, (unsigned)c)) fail_msg("chain %zu", c);
     umem_free(ctx, adr);
     expect_no_misuse();
   }
@@ -264,13 +259,11 @@ ORDER_TEST(staged_copies_keep_their_place) {
 
 ORDER_TEST(unpinned_memory_is_done_with_on_return) {
   static size_t const sizes[] = {1, 100, n, 64 << 10, (64 << 10) + 1, 1 << 20, large};
-  static unsigned char bytes[large], back[large];
+  static unsigned char back[large];
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     size_t size = sizes[i];
     uintptr_t adr = block_of(&a, size);
-    fill(bytes, size, (unsigned)i);
-    expect_ok(umem_copy_from(&a, adr, &host, (uintptr_t)bytes, size));
-    memset(bytes, 0, size);
+    put_bytes(&a, adr, size, (unsigned)i);
     expect_ok(umem_copy_to(&a, adr, &host, (uintptr_t)back, size));
     if (!is_filled(back, size, (unsigned)i)) fail_msg("%zu bytes", size);
     umem_free(&a, adr);
@@ -453,7 +446,6 @@ ORDER_TEST(what_cannot_be_captured_leaves_the_capture_whole) {
 /* Captures of the program forbid "potentially unsafe" calls, also in threads and contexts that
  * have nothing to do with them. */
 ORDER_TEST(other_contexts_do_not_break_a_capture) {
-  static unsigned char bytes[large], back[large];
   uintptr_t mine = block_of(&a, n);
   ok(fake_cudart_begin_capture(stream_of(&a)));
   expect_ok(umem_set(&a, mine, 4, n));
@@ -461,12 +453,9 @@ ORDER_TEST(other_contexts_do_not_break_a_capture) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     void *ctx = others[i];
     uintptr_t adr = block_of(ctx, large), more = umem_calloc(ctx, 1, large);
-    fill(bytes, large, (unsigned)i);
-    expect_ok(umem_copy_from(ctx, adr, &host, (uintptr_t)bytes, large));
+    put_bytes(ctx, adr, large, (unsigned)i);
     expect_ok(umem_copy_from(ctx, more, ctx, adr, large));
-    expect_ok(umem_copy_to(ctx, more, &host, (uintptr_t)back, large));
-    assert_true(is_filled(back, large, (unsigned)i));
-    expect_ok(umem_synchronize(ctx));
+    assert_true(has_bytes(ctx, more, large, (unsigned)i));
     expect_ok(umem_trim(ctx, 0));
     umem_free(ctx, adr);
     umem_free(ctx, more);

@@ -10,52 +10,25 @@
 
 enum { large = umemStagingToDevice + (1 << 20), threads = 3 }; /* staged, by several threads */
 
-/* One of each kind, with live blocks. */
-typedef struct All {
-  umemHost host;
-  umemCuda cuda;
-  umemCudaHost pinned;
-  umemCudaManaged managed;
-  umemCudaAsync async;
-  void *ctx[4];
-  uintptr_t adr[4];
-} All;
-
-static All all;
+static umemHost host;
+static Any all[kinds]; /* one of each kind, with a live block */
+static uintptr_t adrs[kinds];
 static unsigned char bytes[large];
 
 /* Whether all of it went well. The helper threads have worked, and sleep. */
 static bool open_all(void) {
   umem_set_threads(threads);
-  if (umemHost_ctor(&all.host) || umemCuda_ctor(&all.cuda, 0) ||
-      umemCudaHost_ctor(&all.pinned, 0) || umemCudaManaged_ctor(&all.managed, 0, 0) ||
-      umemCudaAsync_ctor(&all.async, 0, UMEM_STREAM_NEW))
-    return false;
-  void *const ctx[] = {&all.cuda, &all.pinned, &all.managed, &all.async};
-  for (int i = 0; i < 4; i++) {
-    all.ctx[i] = ctx[i];
-    all.adr[i] = umem_alloc(ctx[i], large);
-    if (!all.adr[i] ||
-        umem_copy_from(ctx[i], all.adr[i], &all.host, (uintptr_t)bytes, large) != umemOK)
-      return false;
+  bool good = umemHost_ctor(&host) == umemOK;
+  for (int i = 0; i < kinds && good; i++) {
+    good = construct(&all[i], i, 0) == umemOK && (adrs[i] = umem_alloc(&all[i], large)) &&
+           umem_copy_from(&all[i], adrs[i], &host, (uintptr_t)bytes, large) == umemOK;
   }
-  return umem_set(&all.async, all.adr[3], 1, large) == umemOK; /* late */
+  return good && umem_set(&all[anAsync], adrs[anAsync], 1, large) == umemOK; /* late */
 }
 
 static void close_all(void) {
-  for (int i = 0; i < 4; i++) umem_dtor(all.ctx[i]);
-  umem_dtor(&all.host);
-}
-
-/* Runs job in a child and returns its exit status; -1 when it was killed. */
-static int in_child(int (*job)(void)) {
-  fflush(NULL);
-  pid_t child = fork();
-  if (child < 0) return -2;
-  if (!child) _exit(job());
-  int status = -1;
-  if (waitpid(child, &status, 0) != child) return -3;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  for (int i = 0; i < kinds; i++) umem_dtor(&all[i]);
+  umem_dtor(&host);
 }
 
 /* ---- fork ---- */
@@ -76,24 +49,25 @@ static int use_inherited(void) {
   umemCudaHost fresh_host;
   unsigned char byte = 0;
   umem_thread_clear();
-  for (int i = 0; i < 4; i++) {
-    void *ctx = all.ctx[i];
-    uintptr_t adr = all.adr[i];
-    bool pinned = ctx == &all.pinned, managed = ctx == &all.managed;
+  for (int i = 0; i < kinds; i++) {
+    void *ctx = &all[i];
+    uintptr_t adr = adrs[i];
     if (!REFUSES(umem_alloc(ctx, 8))) return 1;
     if (!REFUSES(umem_free(ctx, adr))) return 2;
     if (!REFUSES(umem_realloc(ctx, adr, large, 8))) return 3;
-    if (pinned) continue; /* the CPU can go on with it */
+    if (i == aHost) continue; /* the CPU can go on with it */
     if (!REFUSES(umem_set(ctx, adr, 0, large))) return 4;
     if (!REFUSES(umem_get_info(ctx, &info))) return 5;
     if (!REFUSES(umem_copy_to(ctx, adr, ctx, adr + 8, 8))) return 6;
-    if (managed) continue;
-    if (!REFUSES(umem_copy_to(ctx, adr, &all.host, (uintptr_t)&byte, 1))) return 7;
-    if (!REFUSES(umem_copy_from(ctx, adr, &all.host, (uintptr_t)bytes, large))) return 8;
+    if (i == aManaged) continue;
+    if (!REFUSES(umem_copy_to(ctx, adr, &host, (uintptr_t)&byte, 1))) return 7;
+    if (!REFUSES(umem_copy_from(ctx, adr, &host, (uintptr_t)bytes, large))) return 8;
   }
-  if (!REFUSES(umem_synchronize(&all.async)) || !REFUSES(umem_synchronize(&all.cuda))) return 9;
-  if (!REFUSES(umem_trim(&all.async, 0))) return 10;
-  if (!REFUSES(umem_wait(&all.async, &all.async) + umem_wait(&all.cuda, &all.async))) return 11;
+  if (!REFUSES(umem_synchronize(&all[anAsync])) || !REFUSES(umem_synchronize(&all[aCuda])))
+    return 9;
+  if (!REFUSES(umem_trim(&all[anAsync], 0))) return 10;
+  if (!REFUSES(umem_wait(&all[anAsync], &all[anAsync]) + umem_wait(&all[aCuda], &all[anAsync])))
+    return 11;
   if (umemCuda_ctor(&fresh, 0) != umemNotSupportedError) return 12;
   if (umemCuda_ctor(&fresh, 1) != umemNotSupportedError) return 13;
   if (umemCudaHost_ctor(&fresh_host, 0) != umemNotSupportedError) return 14;
@@ -109,14 +83,17 @@ static int use_inherited(void) {
 CUDA_TEST(a_child_of_fork_has_no_cuda) {
   assert_true(open_all());
   unsigned long calls = fake_cudart_calls();
-  assert_int_equal(in_child(use_inherited), 0);
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) _exit(use_inherited());
+  assert_int_equal(status_of(child), 0);
   assert_int_equal(fake_cudart_calls(), calls);
-  for (int i = 0; i < 4; i++) { /* and the parent goes on */
-    expect_ok(umem_set(all.ctx[i], all.adr[i], 2, large));
-    uintptr_t adr = block_of(all.ctx[i], 8);
-    umem_free(all.ctx[i], adr);
+  for (int i = 0; i < kinds; i++) { /* and the parent goes on */
+    expect_ok(umem_set(&all[i], adrs[i], 2, large));
+    uintptr_t adr = block_of(&all[i], 8);
+    umem_free(&all[i], adr);
   }
-  expect_ok(umem_synchronize(&all.async));
+  expect_ok(umem_synchronize(&all[anAsync]));
   close_all();
   assert_int_equal(umem_thread_status(), umemOK);
 }
@@ -128,16 +105,16 @@ CUDA_TEST(calls_while_the_runtime_unloads_are_told) {
   assert_true(open_all());
   fake_cudart_unload();
   char const *words = "driver shutting down";
-  for (int i = 0; i < 4; i++) {
-    expect_report(umem_alloc(all.ctx[i], 8), umemRuntimeError, words);
-    expect_report(umem_free(all.ctx[i], all.adr[i]), umemRuntimeError, words);
-    if (i == 1) continue;
-    expect_failure(umem_set(all.ctx[i], all.adr[i], 0, large), umemRuntimeError, words);
-    expect_failure(umem_get_info(all.ctx[i], &info), umemRuntimeError, words);
+  for (int i = 0; i < kinds; i++) {
+    expect_report(umem_alloc(&all[i], 8), umemRuntimeError, words);
+    expect_report(umem_free(&all[i], adrs[i]), umemRuntimeError, words);
+    if (i == aHost) continue;
+    expect_failure(umem_set(&all[i], adrs[i], 0, large), umemRuntimeError, words);
+    expect_failure(umem_get_info(&all[i], &info), umemRuntimeError, words);
   }
-  expect_failure(umem_copy_from(&all.cuda, all.adr[0], &all.host, (uintptr_t)bytes, large),
+  expect_failure(umem_copy_from(&all[aCuda], adrs[aCuda], &host, (uintptr_t)bytes, large),
                  umemRuntimeError, words);
-  expect_failure(umem_synchronize(&all.async), umemRuntimeError, words);
+  expect_failure(umem_synchronize(&all[anAsync]), umemRuntimeError, words);
   umemCuda fresh;
   expect_failure(umemCuda_ctor(&fresh, 2), umemNotSupportedError, "");
   close_all();
