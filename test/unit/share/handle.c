@@ -4,9 +4,6 @@
 
 #include "temporary.h"
 
-static umemHost host;
-static umemShm shm;
-
 /* Descriptors that a new program would get. */
 static int inherited_descriptors(void) {
   int count = 0;

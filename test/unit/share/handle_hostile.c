@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-static umemHost host;
-static umemShm shm;
 static umemHandle good; /* of a block in shm */
 
 static int open_all(void **state) {

@@ -34,35 +34,35 @@ TEST_CASE(a_name_leads_to_the_same_bytes) {
 }
 
 TEST_CASE(names_are_opened_as_asked) {
-  umemShm ctx, second;
+  umemShm second;
   char const *name = own_name("how");
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = MiB;
   options.how = umemShmOpen;
-  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemIOError);
+  assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemIOError);
   expect_failure(NULL, umemIOError, "No such file or directory");
   options.how = umemShmCreate;
   options.permissions = 0640;
   mode_t mask = umask(077);
-  assert_ok(umemShm_ctor_with(&ctx, name, &options));
+  assert_ok(umemShm_ctor_with(&shm, name, &options));
   umask(mask);
   struct stat st;
-  assert_int_equal(fstat(umemShm_descriptor(&ctx), &st), 0);
+  assert_int_equal(fstat(umemShm_descriptor(&shm), &st), 0);
   assert_int_equal(st.st_mode & 0777, 0640);
-  assert_int_equal(fcntl(umemShm_descriptor(&ctx), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  assert_int_equal(fcntl(umemShm_descriptor(&shm), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   expect_status(NULL, umemShm_ctor_with(&second, name, &options), umemIOError, "File exists");
   assert_int_equal(umemShm_ctor(&second, name, 2 * MiB), umemValueError);
   expect_failure(NULL, umemValueError, "it exists with another size");
   assert_ok(umemShm_ctor(&second, name, MiB));
   umem_dtor(&second);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   umemShm_remove(name);
   options.capacity = 0;
-  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemValueError);
+  assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemValueError);
   expect_failure(NULL, umemValueError, "what is created needs a size");
   for (unsigned i = 0; i < 4; i++) {
     char const *const bad[] = {"", "/", "a/b", ".."};
-    assert_int_equal(umemShm_ctor(&ctx, bad[i], MiB), umemValueError);
+    assert_int_equal(umemShm_ctor(&shm, bad[i], MiB), umemValueError);
     expect_failure(NULL, umemValueError, "is no name for shared memory");
   }
 }
@@ -92,7 +92,6 @@ TEST_CASE(a_name_of_a_failed_stack_goes) {
 
 /* A process that was killed while it made the segment leaves a beginning. */
 TEST_CASE(a_segment_that_was_begun_is_made_again) {
-  umemShm ctx;
   char const *name = own_name("begun");
   char path[128];
   for (int how = 0; how < 2; how++) {
@@ -102,12 +101,12 @@ TEST_CASE(a_segment_that_was_begun_is_made_again) {
     memcpy(header.magic, "umem segment\r\n", sizeof "umem segment\r\n");
     if (how) assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
     if (how) assert_int_equal(pwrite(fd, "junk", 4, 9000), 4);
-    assert_int_equal(umemShm_ctor(&ctx, name, 0), umemIOError);
+    assert_int_equal(umemShm_ctor(&shm, name, 0), umemIOError);
     umem_thread_clear();
-    assert_ok(umemShm_ctor(&ctx, name, MiB));
-    uintptr_t adr = umem_alloc(&ctx, MiB);
+    assert_ok(umemShm_ctor(&shm, name, MiB));
+    uintptr_t adr = umem_alloc(&shm, MiB);
     assert_true(adr != 0);
-    umem_dtor(&ctx);
+    umem_dtor(&shm);
     close(fd);
     umemShm_remove(name);
   }
@@ -115,7 +114,6 @@ TEST_CASE(a_segment_that_was_begun_is_made_again) {
 
 /* Another program may be about to give its new file a length. */
 TEST_CASE(an_empty_name_of_others_survives_a_failure) {
-  umemShm ctx;
   char const *name = own_name("empty");
   char const *path = path_of(name);
   int fd = open(path, O_CREAT | O_RDWR, 0600);
@@ -123,13 +121,13 @@ TEST_CASE(an_empty_name_of_others_survives_a_failure) {
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = MiB;
   options.blocks = SIZE_MAX;
-  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemValueError);
+  assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemValueError);
   umem_thread_clear();
   struct stat st;
   assert_int_equal(stat(path, &st), 0);
   assert_int_equal(st.st_size, 0);
   assert_int_equal(unlink(path), 0);
-  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemValueError);
+  assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemValueError);
   umem_thread_clear();
   assert_int_equal(access(path, F_OK), -1); /* a name that the call made itself goes */
   close(fd);
@@ -138,26 +136,25 @@ TEST_CASE(an_empty_name_of_others_survives_a_failure) {
 /* ---- what is no segment ---- */
 
 static void refuse_file(char const *path, char const *words) {
-  umemShm ctx;
-  expect_status(NULL, umemShm_adopt(&ctx, open(path, O_RDWR)), umemIOError, words);
+  umemShm own;
+  expect_status(NULL, umemShm_adopt(&own, open(path, O_RDWR)), umemIOError, words);
 }
 
 TEST_CASE(foreign_and_cut_segments_are_refused) {
-  umemShm ctx;
   char const *name = own_name("foreign");
   char const *path = path_of(name);
   int fd = open(path, O_CREAT | O_RDWR, 0600);
   assert_true(fd >= 0);
   assert_int_equal(pwrite(fd, "foreign", 7, 8000), 7);
   refuse_file(path, "it is no segment of umem");
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemIOError); /* and it is not overwritten */
+  assert_int_equal(umemShm_ctor(&shm, name, MiB), umemIOError); /* and it is not overwritten */
   expect_failure(NULL, umemIOError, "it is no segment of umem");
   assert_int_equal(ftruncate(fd, 100), 0);
   refuse_file(path, "it is too short");
   unlink(path);
   close(fd);
 
-  assert_ok(umemShm_ctor(&ctx, name, MiB));
+  assert_ok(umemShm_ctor(&shm, name, MiB));
   umemShmHeader good, bad;
   fd = open(path, O_RDWR);
   assert_int_equal(pread(fd, &good, sizeof good, 0), sizeof good);
@@ -177,11 +174,11 @@ TEST_CASE(foreign_and_cut_segments_are_refused) {
   assert_int_equal(pwrite(fd, &good, offsetof(umemShmHeader, lock), 0),
                    offsetof(umemShmHeader, lock));
   close(fd);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   umemShm_remove(name);
   int ends[2];
   assert_int_equal(pipe(ends), 0);
-  assert_int_equal(umemShm_adopt(&ctx, ends[0]), umemIOError);
+  assert_int_equal(umemShm_adopt(&shm, ends[0]), umemIOError);
   expect_failure(NULL, umemIOError, "no file that is open for reading and writing");
   close(ends[1]);
 }
@@ -189,15 +186,14 @@ TEST_CASE(foreign_and_cut_segments_are_refused) {
 /* Whatever stands in the tables, a call succeeds or fails, and reaches no other memory. */
 TEST_CASE(damaged_tables_crash_nothing) {
   unsigned const rounds = setting_small() ? 300 : 3000;
-  umemShm ctx;
   for (unsigned round = 0; round < rounds; round++) {
     uintptr_t adr[8];
-    open_small(&ctx, MiB, 16);
-    for (unsigned i = 0; i < 8; i++) adr[i] = umem_alloc(&ctx, 1 + below(5000));
-    umem_free(&ctx, adr[2]);
-    umem_free(&ctx, adr[5]);
+    open_small(&shm, MiB, 16);
+    for (unsigned i = 0; i < 8; i++) adr[i] = umem_alloc(&shm, 1 + below(5000));
+    umem_free(&shm, adr[2]);
+    umem_free(&shm, adr[5]);
     umemShmHeader *header =
-        mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+        mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&shm), 0);
     size_t const root = offsetof(umemShmHeader, root),
                  extents = 34 * sizeof(umemShmExtent) + 64 * 4;
     for (unsigned i = 0; i < 1 + below(6); i++) {
@@ -222,28 +218,28 @@ TEST_CASE(damaged_tables_crash_nothing) {
     for (unsigned i = 0; i < 20; i++) {
       uintptr_t *one = &adr[below(8)];
       uint64_t what = below(4);
-      if (what == 0) umem_free(&ctx, *one);
-      if (what == 1) *one = umem_alloc(&ctx, 1 + below(9000));
-      if (what == 2) umem_realloc(&ctx, *one, 1, 1 + below(9000));
-      if (what == 3) umem_aligned_alloc(&ctx, 4096, 1 + below(9000));
+      if (what == 0) umem_free(&shm, *one);
+      if (what == 1) *one = umem_alloc(&shm, 1 + below(9000));
+      if (what == 2) umem_realloc(&shm, *one, 1, 1 + below(9000));
+      if (what == 3) umem_aligned_alloc(&shm, 4096, 1 + below(9000));
     }
     umemShmBlock blocks[40];
-    umemShm_blocks(&ctx, blocks, 40);
-    umemShm_reclaim(&ctx, 0);
+    umemShm_blocks(&shm, blocks, 40);
+    umemShm_reclaim(&shm, 0);
     munmap(header, 64 << 10);
-    umem_dtor(&ctx);
+    umem_dtor(&shm);
     umem_thread_clear();
   }
-  open_small(&ctx, MiB, 16);
-  uintptr_t adr = umem_alloc(&ctx, 10);
+  open_small(&shm, MiB, 16);
+  uintptr_t adr = umem_alloc(&shm, 10);
   umemShmHeader *header =
-      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&shm), 0);
   header->root.damaged = 1;
-  umem_free(&ctx, adr);
-  expect_failure(&ctx, umemRuntimeError,
+  umem_free(&shm, adr);
+  expect_failure(&shm, umemRuntimeError,
                  "the tables of the shared memory without a name are damaged");
   munmap(header, 4096);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 /* What no death can leave is damage: blocks that overlap, or reach out of the data. */
@@ -274,40 +270,39 @@ TEST_CASE(impossible_tables_are_damaged) {
 /* ---- other processes ---- */
 
 TEST_CASE(a_dead_owner_leaves_its_blocks) {
-  umemShm ctx;
   umemShmBlock blocks[8];
-  open_small(&ctx, MiB, 0);
-  uintptr_t mine = umem_alloc(&ctx, 10);
+  open_small(&shm, MiB, 0);
+  uintptr_t mine = umem_alloc(&shm, 10);
   pid_t child = fork();
   if (!child) {
-    char *bytes = (char *)umem_alloc(&ctx, 100);
-    umem_alloc(&ctx, 200);
-    umem_free(&ctx, mine); /* blocks of others, too */
+    char *bytes = (char *)umem_alloc(&shm, 100);
+    umem_alloc(&shm, 200);
+    umem_free(&shm, mine); /* blocks of others, too */
     memcpy(bytes, "hello", 6);
-    bool good = umem_get_status(&ctx) == umemOK && umemShm_blocks(&ctx, blocks, 8) == 2 &&
+    bool good = umem_get_status(&shm) == umemOK && umemShm_blocks(&shm, blocks, 8) == 2 &&
                 !blocks[0].dead && blocks[0].pid == (uint32_t)getpid();
-    umem_dtor(&ctx);
+    umem_dtor(&shm);
     _exit(good ? 0 : 1);
   }
   assert_int_equal(child_wait(child), 0);
-  assert_int_equal(umemShm_blocks(&ctx, blocks, 1), 2);
-  assert_int_equal(umemShm_blocks(&ctx, blocks, 8), 2);
+  assert_int_equal(umemShm_blocks(&shm, blocks, 1), 2);
+  assert_int_equal(umemShm_blocks(&shm, blocks, 8), 2);
   size_t const k = blocks[0].nbytes == 100 ? 0 : 1;
   assert_int_equal(blocks[k].nbytes, 100);
   assert_int_equal(blocks[k].pid, child);
   assert_int_equal(blocks[k].dead, 1);
   assert_true(blocks[k].start > 0);
   assert_string_equal((char *)blocks[k].address, "hello");
-  assert_ok(umemShm_own(&ctx, blocks[k].address));
-  assert_int_equal(umemShm_own(&ctx, blocks[k].address + 1), umemValueError);
-  umem_clear_status(&ctx);
-  assert_int_equal(umemShm_reclaim(&ctx, child + 1), 0);
-  assert_int_equal(umemShm_reclaim(&ctx, child), 1); /* the other is ours now */
-  assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
-  assert_int_equal(umemShm_blocks(&ctx, blocks, 8), 1);
+  assert_ok(umemShm_own(&shm, blocks[k].address));
+  assert_int_equal(umemShm_own(&shm, blocks[k].address + 1), umemValueError);
+  umem_clear_status(&shm);
+  assert_int_equal(umemShm_reclaim(&shm, child + 1), 0);
+  assert_int_equal(umemShm_reclaim(&shm, child), 1); /* the other is ours now */
+  assert_int_equal(umemShm_reclaim(&shm, 0), 0);
+  assert_int_equal(umemShm_blocks(&shm, blocks, 8), 1);
   assert_int_equal(blocks[0].pid, getpid());
-  assert_ok(umem_get_status(&ctx));
-  umem_dtor(&ctx);
+  assert_ok(umem_get_status(&shm));
+  umem_dtor(&shm);
 }
 
 /* A writer that is killed leaves a block that nobody takes for whole, also after a repair. */
@@ -345,7 +340,6 @@ TEST_CASE(an_incomplete_block_stays_so_until_it_is_written) {
   expect_failure(&reader, umemValueError, "is not a live block");
   assert_int_equal(umemShm_complete(&reader, blocks[0].address), umemValueError);
   expect_failure(&reader, umemValueError, "is not a live block");
-  umemHost host;
   umemHost_ctor(&host);
   assert_int_equal(umemShm_complete((umemShm *)&host, 1), umemTypeError);
   assert_false(umemShm_is_complete((umemShm *)&host, 1));
@@ -359,138 +353,132 @@ TEST_CASE(an_incomplete_block_stays_so_until_it_is_written) {
 /* What other processes that live have allocated stays theirs, also while they wait, or are
  * stopped. */
 TEST_CASE(a_live_stranger_keeps_its_blocks) {
-  umemShm ctx;
   umemShmBlock block;
   int ends[2];
   char ready;
-  open_small(&ctx, MiB, 4);
+  open_small(&shm, MiB, 4);
   assert_int_equal(pipe(ends), 0);
   pid_t child = fork();
   if (!child) {
-    ready = umem_alloc(&ctx, 100) != 0;
+    ready = umem_alloc(&shm, 100) != 0;
     if (write(ends[1], &ready, 1) == 1) pause();
     _exit(1);
   }
   assert_int_equal(read(ends[0], &ready, 1), 1);
   for (int stopped = 0; stopped < 2; stopped++) {
-    assert_int_equal(umemShm_blocks(&ctx, &block, 1), 1);
+    assert_int_equal(umemShm_blocks(&shm, &block, 1), 1);
     assert_true(block.pid == (uint32_t)child && !block.dead);
-    assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
-    assert_int_equal(umemShm_reclaim(&ctx, child), 0);
+    assert_int_equal(umemShm_reclaim(&shm, 0), 0);
+    assert_int_equal(umemShm_reclaim(&shm, child), 0);
     kill(child, SIGSTOP);
   }
   kill(child, SIGKILL);
   assert_int_equal(child_wait(child), -SIGKILL);
-  assert_int_equal(umemShm_reclaim(&ctx, child), 1);
+  assert_int_equal(umemShm_reclaim(&shm, child), 1);
   close_both(ends);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 /* A number that is used again belongs to another process. */
 TEST_CASE(a_start_time_tells_processes_apart) {
-  umemShm ctx;
-  open_small(&ctx, MiB, 4);
-  uintptr_t adr = umem_alloc(&ctx, 10);
-  assert_int_equal(umemShm_reclaim(&ctx, getpid()), 0);
+  open_small(&shm, MiB, 4);
+  uintptr_t adr = umem_alloc(&shm, 10);
+  assert_int_equal(umemShm_reclaim(&shm, getpid()), 0);
   umemShmHeader *header =
-      mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&ctx), 0);
+      mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&shm), 0);
   umemShmExtent *extents = (umemShmExtent *)(void *)((char *)header + 4096);
   for (unsigned i = 0; i < 10; i++)
     if (extents[i].process) extents[i].process += UINT64_C(1) << 24;
   umemShmBlock block;
-  assert_int_equal(umemShm_blocks(&ctx, &block, 1), 1);
+  assert_int_equal(umemShm_blocks(&shm, &block, 1), 1);
   assert_int_equal(block.dead, 1);
   for (unsigned i = 0; i < 10; i++) extents[i].space ^= 1; /* another PID namespace: nobody knows */
-  assert_int_equal(umemShm_blocks(&ctx, &block, 1), 1);
+  assert_int_equal(umemShm_blocks(&shm, &block, 1), 1);
   assert_int_equal(block.dead, 0);
-  assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
+  assert_int_equal(umemShm_reclaim(&shm, 0), 0);
   for (unsigned i = 0; i < 10; i++) extents[i].space ^= 1;
-  assert_int_equal(umemShm_reclaim(&ctx, getpid()), 1);
-  umem_free(&ctx, adr);
-  expect_failure(&ctx, umemValueError, "is not a live block");
+  assert_int_equal(umemShm_reclaim(&shm, getpid()), 1);
+  umem_free(&shm, adr);
+  expect_failure(&shm, umemValueError, "is not a live block");
   munmap(header, 64 << 10);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 /* ---- limits ---- */
 
 TEST_CASE(what_does_not_fit_is_a_memory_error) {
-  umemShm ctx;
-  expect_status(NULL, umemShm_ctor(&ctx, NULL, (size_t)1 << 45), umemMemoryError, "cannot reserve");
-  assert_int_equal(umemShm_ctor(&ctx, own_name("large"), (size_t)1 << 45), umemMemoryError);
+  expect_status(NULL, umemShm_ctor(&shm, NULL, (size_t)1 << 45), umemMemoryError, "cannot reserve");
+  assert_int_equal(umemShm_ctor(&shm, own_name("large"), (size_t)1 << 45), umemMemoryError);
   umem_thread_clear();
   assert_int_equal(umemShm_remove(own_name("large")), umemIOError); /* nothing stays */
   umem_thread_clear();
-  expect_status(NULL, umemShm_ctor(&ctx, NULL, SIZE_MAX), umemValueError, "cannot have");
+  expect_status(NULL, umemShm_ctor(&shm, NULL, SIZE_MAX), umemValueError, "cannot have");
 
-  open_small(&ctx, MiB, 3);
-  uintptr_t a = umem_alloc(&ctx, 1);
-  umem_alloc(&ctx, 1);
-  assert_true(umem_alloc(&ctx, 2 * MiB) == 0);
-  expect_failure(&ctx, umemMemoryError, "no room for 2097152 bytes in the 1048576");
-  umem_alloc(&ctx, 1);
-  assert_true(umem_alloc(&ctx, 1) == 0);
-  expect_failure(&ctx, umemMemoryError, "no room for more than 3 blocks (option blocks)");
-  umem_free(&ctx, a);
-  assert_true(umem_alloc(&ctx, 1) != 0);
-  assert_true(umem_aligned_alloc(&ctx, (size_t)1 << 40, 1) == 0);
-  umem_clear_status(&ctx);
-  umem_dtor(&ctx);
+  open_small(&shm, MiB, 3);
+  uintptr_t a = umem_alloc(&shm, 1);
+  umem_alloc(&shm, 1);
+  assert_true(umem_alloc(&shm, 2 * MiB) == 0);
+  expect_failure(&shm, umemMemoryError, "no room for 2097152 bytes in the 1048576");
+  umem_alloc(&shm, 1);
+  assert_true(umem_alloc(&shm, 1) == 0);
+  expect_failure(&shm, umemMemoryError, "no room for more than 3 blocks (option blocks)");
+  umem_free(&shm, a);
+  assert_true(umem_alloc(&shm, 1) != 0);
+  assert_true(umem_aligned_alloc(&shm, (size_t)1 << 40, 1) == 0);
+  umem_clear_status(&shm);
+  umem_dtor(&shm);
 }
 
 TEST_CASE(nobody_can_cut_memory_without_a_name) {
-  umemShm ctx;
-  assert_ok(umemShm_ctor(&ctx, NULL, MiB));
-  int fd = umemShm_descriptor(&ctx);
+  assert_ok(umemShm_ctor(&shm, NULL, MiB));
+  int fd = umemShm_descriptor(&shm);
   assert_int_equal(ftruncate(fd, 0), -1);
   assert_int_equal(errno, EPERM);
   assert_int_equal(ftruncate(fd, (off_t)64 << 20), -1);
   struct stat st;
   assert_int_equal(fstat(fd, &st), 0);
   assert_true(st.st_blocks * 512 >= (blkcnt_t)MiB); /* and it is all reserved */
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 TEST_CASE(huge_pages_are_there_or_refused) {
-  umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = 1;
   options.pages = umemShmPagesAdvise;
-  assert_ok(umemShm_ctor_with(&ctx, NULL, &options));
-  umem_dtor(&ctx);
+  assert_ok(umemShm_ctor_with(&shm, NULL, &options));
+  umem_dtor(&shm);
   options.pages = umemShmPages2M;
-  umemStatusType status = umemShm_ctor_with(&ctx, NULL, &options);
+  umemStatusType status = umemShm_ctor_with(&shm, NULL, &options);
   if (status == umemOK) {
     umemInfo info = UMEM_INFO_INIT;
-    assert_ok(umem_get_info(&ctx, &info));
+    assert_ok(umem_get_info(&shm, &info));
     assert_int_equal(info.page_size, 2 * MiB);
-    umem_dtor(&ctx);
+    umem_dtor(&shm);
   } else {
     assert_true(status == umemMemoryError || status == umemNotSupportedError);
     assert_true(strlen(umem_thread_message()) > 0);
   }
   umem_thread_clear();
-  assert_int_equal(umemShm_ctor_with(&ctx, own_name("huge"), &options), umemNotSupportedError);
+  assert_int_equal(umemShm_ctor_with(&shm, own_name("huge"), &options), umemNotSupportedError);
   expect_failure(NULL, umemNotSupportedError, "a name has no pages of hugetlbfs");
 }
 
 TEST_CASE(blocks_grow_and_shrink_in_place) {
-  umemShm ctx;
-  open_small(&ctx, MiB, 8);
-  uintptr_t adr = umem_alloc(&ctx, 1000);
+  open_small(&shm, MiB, 8);
+  uintptr_t adr = umem_alloc(&shm, 1000);
   memset((void *)adr, 7, 1000);
-  assert_true(umem_realloc(&ctx, adr, 1000, 500000) == adr);
-  assert_true(umem_realloc(&ctx, adr, 500000, 100) == adr);
-  uintptr_t next = umem_alloc(&ctx, 64);
+  assert_true(umem_realloc(&shm, adr, 1000, 500000) == adr);
+  assert_true(umem_realloc(&shm, adr, 500000, 100) == adr);
+  uintptr_t next = umem_alloc(&shm, 64);
   assert_true(next == adr + 128);
-  uintptr_t moved = umem_realloc(&ctx, adr, 100, 5000);
+  uintptr_t moved = umem_realloc(&shm, adr, 100, 5000);
   assert_true(moved != adr && ((char *)moved)[99] == 7);
-  expect_no_block(&ctx, umem_realloc(&ctx, moved, 5001, 1), umemValueError, "5001");
-  umem_free(&ctx, next);
-  umem_free(&ctx, moved);
-  assert_true((adr = umem_alloc(&ctx, MiB)) != 0);
-  umem_free(&ctx, adr);
-  umem_dtor(&ctx);
+  expect_no_block(&shm, umem_realloc(&shm, moved, 5001, 1), umemValueError, "5001");
+  umem_free(&shm, next);
+  umem_free(&shm, moved);
+  assert_true((adr = umem_alloc(&shm, MiB)) != 0);
+  umem_free(&shm, adr);
+  umem_dtor(&shm);
 }
 
 int main(void) { return run_cases(NULL, NULL); }

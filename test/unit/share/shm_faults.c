@@ -97,10 +97,7 @@ static int mappings(void) {
 
 /* ---- what may fail: each returns whether it has succeeded, and leaves nothing ---- */
 
-static umemHost host;
-
 static bool makes_without_a_name(void) {
-  umemShm shm;
   if (umemShm_ctor(&shm, NULL, MiB) != umemOK) return false;
   bool good = umem_alloc(&shm, 100) != 0;
   umem_dtor(&shm);
@@ -108,7 +105,6 @@ static bool makes_without_a_name(void) {
 }
 
 static bool makes_a_name(void) {
-  umemShm shm;
   if (umemShm_ctor(&shm, own_name("fault"), MiB) != umemOK) {
     char path[128];
     snprintf(path, sizeof path, "/dev/shm/%s", own_name("fault"));
@@ -128,7 +124,6 @@ static bool makes_a_name(void) {
 
 /* Of an empty file of others, which has its length and its permissions after a failure. */
 static bool fills_an_empty_name(void) {
-  umemShm shm;
   struct stat st;
   char path[128];
   snprintf(path, sizeof path, "/dev/shm/%s", own_name("empty"));
@@ -149,7 +144,6 @@ static umemShm nameless;
 static uintptr_t there;
 
 static bool opens_a_name(void) {
-  umemShm shm;
   if (umemShm_ctor(&shm, own_name("served"), MiB) != umemOK) return false;
   umem_dtor(&shm);
   return true;
@@ -273,7 +267,6 @@ TEST_CASE(every_system_call_may_fail) {
 
 /* It is reserved in pieces of 1 GiB, and nothing is left for a last one. */
 TEST_CASE(a_segment_of_whole_gibibytes_is_made) {
-  umemShm shm;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.blocks = 1;
   options.capacity = 2048 * MiB - umemSegment_data(1, umemSegmentUsual);

@@ -12,6 +12,10 @@
 #include "failures.h"
 #include "settings.h"
 
+/* What most tests open and close, and RAM beside it. */
+static umemShm shm;
+static umemHost host __attribute__((unused));
+
 #define MiB ((size_t)1 << 20)
 
 static uint64_t random_state = 88172645463325252u;

@@ -26,7 +26,6 @@ typedef enum Call {
   call_count
 } Call;
 
-static umemShm shm;
 static umemShmHeader *header;
 static uintptr_t fixed[fixed_count], stepped;
 

@@ -11,11 +11,11 @@
 /* ---- room ---- */
 
 static void expect_no_memory(char const *name, size_t capacity, bool sparse, char const *words) {
-  umemShm ctx;
+  umemShm own;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = capacity;
   options.sparse = sparse;
-  EXPECT(umemShm_ctor_with(&ctx, name, &options) == umemMemoryError);
+  EXPECT(umemShm_ctor_with(&own, name, &options) == umemMemoryError);
   EXPECT(strstr(umem_thread_message(), words));
   umem_thread_clear();
 }
@@ -56,7 +56,7 @@ static int count_names(void) {
 }
 
 static void on_a_full_tmpfs(void) {
-  umemShm ctx, other;
+  umemShm other;
   struct stat st;
   char const *name = own_name("full");
   mount_small();
@@ -70,15 +70,15 @@ static void on_a_full_tmpfs(void) {
   EXPECT((st.st_mode & 0777) == 0640);
   close(fd);
   EXPECT(unlink(path_of(name)) == 0);
-  EXPECT(umemShm_ctor(&ctx, name, 512 << 10) == umemOK);
+  EXPECT(umemShm_ctor(&shm, name, 512 << 10) == umemOK);
   expect_no_memory("umem-test-second", 512 << 10, false, "No space left on device");
   EXPECT(count_names() == 1);
-  uintptr_t adr = umem_alloc(&ctx, 512 << 10); /* was reserved */
+  uintptr_t adr = umem_alloc(&shm, 512 << 10); /* was reserved */
   EXPECT(adr);
   memset((void *)adr, 1, 512 << 10);
   EXPECT(umemShm_ctor(&other, name, 0) == umemOK);
   umem_dtor(&other);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 TEST_CASE(a_full_file_system_is_a_memory_error) {
@@ -121,13 +121,12 @@ TEST_CASE(a_sparse_segment_has_room_for_its_tables) {
 }
 
 static void expect_room(size_t capacity, bool sparse, umemStatusType status) {
-  umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = capacity;
   options.blocks = 16;
   options.sparse = sparse;
-  assert_int_equal(umemShm_ctor_with(&ctx, NULL, &options), status);
-  if (status == umemOK) umem_dtor(&ctx);
+  assert_int_equal(umemShm_ctor_with(&shm, NULL, &options), status);
+  if (status == umemOK) umem_dtor(&shm);
   umem_thread_clear();
 }
 
@@ -189,23 +188,21 @@ TEST_CASE(groups_of_processes_have_limits) {
 /* ---- names and permissions ---- */
 
 TEST_CASE(the_longest_name_is_shared_too) {
-  umemShm ctx;
-  umemHost host;
   umemHandle handle;
   char name[260];
   memset(name, 'n', sizeof name);
   snprintf(name, 64, "%s", own_name("long"));
   name[strlen(name)] = '-';
   name[251] = 0;
-  expect_status(NULL, umemShm_ctor(&ctx, name, MiB), umemValueError, "1 to 250 bytes");
+  expect_status(NULL, umemShm_ctor(&shm, name, MiB), umemValueError, "1 to 250 bytes");
   memmove(name + 1, name, 250);
   *name = '/';
   name[251] = 0; /* "/" and 250 bytes */
   umemHost_ctor(&host);
-  assert_ok(umemShm_ctor(&ctx, name, MiB));
-  assert_ok(umem_share(&ctx, umem_alloc(&ctx, 9), 9, &handle));
+  assert_ok(umemShm_ctor(&shm, name, MiB));
+  assert_ok(umem_share(&shm, umem_alloc(&shm, 9), 9, &handle));
   assert_string_equal(handle.name, name);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   uintptr_t adr = umem_attach(&handle, &host); /* by the name */
   assert_true(adr != 0);
   assert_ok(umem_detach(&host, adr));

@@ -31,14 +31,13 @@ static uint32_t permissions;
 static gid_t group_of_stranger;
 
 static void make_as_stranger(void) {
-  umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   become(stranger, group_of_stranger);
   options.capacity = MiB;
   options.how = umemShmCreate;
   options.permissions = permissions;
-  EXPECT(umemShm_ctor_with(&ctx, name, &options) == umemOK);
-  EXPECT(umem_alloc(&ctx, 100));
+  EXPECT(umemShm_ctor_with(&shm, name, &options) == umemOK);
+  EXPECT(umem_alloc(&shm, 100));
 }
 
 static bool let_a_stranger_make(uint32_t mode, gid_t group) {
@@ -48,13 +47,13 @@ static bool let_a_stranger_make(uint32_t mode, gid_t group) {
 }
 
 static umemStatusType open_trusting(umemTrust trust, umemShmHow how) {
-  umemShm ctx;
+  umemShm own;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = MiB;
   options.how = how;
   options.trust = trust;
-  umemStatusType status = umemShm_ctor_with(&ctx, name, &options);
-  if (status == umemOK) umem_dtor(&ctx);
+  umemStatusType status = umemShm_ctor_with(&own, name, &options);
+  if (status == umemOK) umem_dtor(&own);
   return status;
 }
 
@@ -120,35 +119,33 @@ TEST_CASE(a_group_can_be_trusted) {
 /* What others may write is not the user's own any more, whoever has made it. */
 TEST_CASE(an_own_name_that_others_may_write_is_refused) {
   make_name(state);
-  umemShm ctx;
   static struct {
     mode_t mode;
     bool user, group;
   } const cases[] = {{0600, true, true},   {0644, true, true},   {0640, true, true},
                      {0620, false, true},  {0660, false, true},  {0602, false, false},
                      {0666, false, false}, {0622, false, false}, {0655, true, true}};
-  assert_ok(umemShm_ctor(&ctx, name, MiB));
+  assert_ok(umemShm_ctor(&shm, name, MiB));
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_int_equal(fchmod(umemShm_descriptor(&ctx), cases[i].mode), 0);
+    assert_int_equal(fchmod(umemShm_descriptor(&shm), cases[i].mode), 0);
     assert_int_equal(open_trusting(umemTrustDefault, umemShmOpen) == umemOK, cases[i].user);
     assert_int_equal(open_trusting(umemTrustGroup, umemShmOpen) == umemOK, cases[i].group);
     assert_ok(open_trusting(umemTrustAll, umemShmOpen));
     umem_thread_clear();
     umemShm other;
-    umemStatusType status = umemShm_adopt(&other, dup(umemShm_descriptor(&ctx)));
+    umemStatusType status = umemShm_adopt(&other, dup(umemShm_descriptor(&shm)));
     assert_int_equal(status == umemOK, cases[i].user);
     if (status == umemOK) umem_dtor(&other);
     umem_thread_clear();
   }
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   umemShm_remove(name);
 }
 
 TEST_CASE(a_second_name_of_a_file_is_refused) {
   make_name(state);
-  umemShm ctx;
   char second[600];
-  assert_ok(umemShm_ctor(&ctx, name, MiB));
+  assert_ok(umemShm_ctor(&shm, name, MiB));
   snprintf(second, sizeof second, "%s-2", path_of(name));
   assert_int_equal(link(path_of(name), second), 0);
   assert_int_equal(open_trusting(umemTrustUser, umemShmOpen), umemIOError);
@@ -161,7 +158,7 @@ TEST_CASE(a_second_name_of_a_file_is_refused) {
   assert_int_equal(umemShm_ctor(&other, second, 0), umemIOError); /* and links are not followed */
   umem_thread_clear();
   umemShm_remove(second);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   umemShm_remove(name);
 }
 
@@ -202,16 +199,14 @@ TEST_CASE(what_another_user_has_left_becomes_no_segment) {
 
 /* ---- descriptors and handles ---- */
 
-static umemHost host;
 static int ends[2];
 
 static void send_as_stranger(void) {
-  umemShm ctx;
   become(stranger, stranger);
-  EXPECT(umemShm_ctor(&ctx, permissions ? name : NULL, MiB) == umemOK);
-  uintptr_t adr = umem_alloc(&ctx, 100);
+  EXPECT(umemShm_ctor(&shm, permissions ? name : NULL, MiB) == umemOK);
+  uintptr_t adr = umem_alloc(&shm, 100);
   memset((void *)adr, 5, 100);
-  for (int i = 0; i < 3; i++) EXPECT(umem_send(ends[0], &ctx, adr, 100) == umemOK);
+  for (int i = 0; i < 3; i++) EXPECT(umem_send(ends[0], &shm, adr, 100) == umemOK);
 }
 
 TEST_CASE(what_another_user_sends_is_refused) {
@@ -238,17 +233,16 @@ TEST_CASE(what_another_user_sends_is_refused) {
 
 TEST_CASE(a_descriptor_of_another_user_needs_trust) {
   make_name(state);
-  umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   if (!let_a_stranger_make(0600, stranger)) skip();
-  assert_int_equal(umemShm_adopt(&ctx, open(path_of(name), O_RDWR)), umemIOError);
+  assert_int_equal(umemShm_adopt(&shm, open(path_of(name), O_RDWR)), umemIOError);
   expect_failure(NULL, umemIOError, "it belongs to another user");
   options.trust = umemTrustAll;
-  assert_ok(umemShm_adopt_with(&ctx, open(path_of(name), O_RDWR), &options));
-  umem_dtor(&ctx);
+  assert_ok(umemShm_adopt_with(&shm, open(path_of(name), O_RDWR), &options));
+  umem_dtor(&shm);
   options.trust = (umemTrust)4;
   int fd = open(path_of(name), O_RDWR);
-  assert_int_equal(umemShm_adopt_with(&ctx, fd, &options), umemValueError);
+  assert_int_equal(umemShm_adopt_with(&shm, fd, &options), umemValueError);
   assert_int_equal(fcntl(fd, F_GETFD), -1); /* taken over */
   umem_thread_clear();
   umemShm_remove(name);
@@ -256,11 +250,11 @@ TEST_CASE(a_descriptor_of_another_user_needs_trust) {
 
 /* Before it is mapped, so that the message says what is wrong with it. */
 TEST_CASE(a_descriptor_that_cannot_write_and_read_is_refused) {
-  umemShm ctx, other;
+  umemShm other;
   int const modes[] = {O_RDONLY, O_WRONLY, O_PATH};
-  assert_ok(umemShm_ctor(&ctx, NULL, MiB));
+  assert_ok(umemShm_ctor(&shm, NULL, MiB));
   char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", umemShm_descriptor(&ctx));
+  snprintf(path, sizeof path, "/proc/self/fd/%d", umemShm_descriptor(&shm));
   for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
     int fd = open(path, modes[i]);
     assert_true(fd >= 0);
@@ -268,7 +262,7 @@ TEST_CASE(a_descriptor_that_cannot_write_and_read_is_refused) {
     expect_failure(NULL, umemIOError, "no file that is open for reading and writing");
     assert_int_equal(fcntl(fd, F_GETFD), -1);
   }
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 /* A receiver would refuse it, because its owner could cut it off while others read. */
@@ -304,12 +298,11 @@ TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
 /* A program that was compiled before the option existed. */
 TEST_CASE(older_options_trust_the_user) {
   make_name(state);
-  umemShm ctx;
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.size = offsetof(umemShmOptions, trust);
   options.trust = umemTrustAll; /* is not looked at */
   if (!let_a_stranger_make(0666, stranger)) skip();
-  assert_int_equal(umemShm_ctor_with(&ctx, name, &options), umemIOError);
+  assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemIOError);
   expect_failure(NULL, umemIOError, "it belongs to another user");
   umemShm_remove(name);
 }

@@ -30,21 +30,20 @@ static void die_with_the_lock(void) {
 
 /* The second one dies while it would repair. */
 TEST_CASE(owners_may_die_one_after_the_other) {
-  umemShm ctx;
-  open_small(&ctx, MiB, 8);
-  map_header(&ctx);
-  uintptr_t adr = umem_alloc(&ctx, 100);
+  open_small(&shm, MiB, 8);
+  map_header(&shm);
+  uintptr_t adr = umem_alloc(&shm, 100);
   for (int deaths = 1; deaths < 4; deaths++) {
     for (int i = 0; i < deaths; i++) assert_true(in_child(die_with_the_lock));
-    uintptr_t other = umem_alloc(&ctx, 100);
+    uintptr_t other = umem_alloc(&shm, 100);
     assert_true(other && other != adr);
-    umem_free(&ctx, other);
-    assert_ok(umem_get_status(&ctx));
-    assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 1);
+    umem_free(&shm, other);
+    assert_ok(umem_get_status(&shm));
+    assert_int_equal(umemShm_blocks(&shm, NULL, 0), 1);
     assert_true(header->lock.holder == 0);
   }
   munmap(header, 4096);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 /* ---- processes that cannot see each other ---- */
@@ -60,10 +59,9 @@ static void enter_container(void) {
 }
 
 static void die_in_a_container(void) {
-  umemShm ctx;
   enter_container();
-  EXPECT(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
-  EXPECT(umem_alloc(&ctx, 100));
+  EXPECT(umemShm_adopt(&shm, dup(umemShm_descriptor(&shared))) == umemOK);
+  EXPECT(umem_alloc(&shm, 100));
   umemShmOwner self = umemShmOwner_self();
   EXPECT(umemShmLock_acquire(&header->lock, umemShmOwner_mark(self, true), -1, 1000) ==
          umemShmLockTaken);
@@ -87,10 +85,9 @@ TEST_CASE(a_death_in_another_container_is_noticed) {
 static int gate[2];
 
 static void stay_in_a_container(void) {
-  umemShm ctx;
   char byte;
   enter_container();
-  EXPECT(umemShm_adopt(&ctx, dup(umemShm_descriptor(&shared))) == umemOK);
+  EXPECT(umemShm_adopt(&shm, dup(umemShm_descriptor(&shared))) == umemOK);
   EXPECT(umemShmLock_acquire(&header->lock, umemShmOwner_mark(umemShmOwner_self(), true), -1,
                              1000) == umemShmLockTaken);
   EXPECT(write(gate[1], "r", 1) == 1);
@@ -196,53 +193,50 @@ static void expect_two_seconds(umemShm *ctx) {
 
 /* Calls that need the tables fail after two seconds; all others do not wait. */
 TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
-  umemShm ctx;
-  umemHost host;
   umemFound found = UMEM_FOUND_INIT;
   umemInfo info = UMEM_INFO_INIT;
   umemHandle handle;
   char text[512];
   umemHost_ctor(&host);
-  open_small(&ctx, MiB, 8);
-  map_header(&ctx);
-  uintptr_t adr = umem_alloc(&ctx, 100);
+  open_small(&shm, MiB, 8);
+  map_header(&shm);
+  uintptr_t adr = umem_alloc(&shm, 100);
   pid_t child = start_and_stop(take_the_lock);
   assert_true(umem_find(adr + 99, &found) && found.adr == adr && found.nbytes == 100);
-  assert_false(umem_find_in(&ctx, adr + 100, NULL));
-  assert_ok(umem_get_info(&ctx, &info));
+  assert_false(umem_find_in(&shm, adr + 100, NULL));
+  assert_ok(umem_get_info(&shm, &info));
   umem_describe_contexts(text, sizeof text);
   assert_non_null(strstr(text, "Shm 128 bytes"));
-  assert_ok(umem_share(&ctx, adr, 100, &handle));
+  assert_ok(umem_share(&shm, adr, 100, &handle));
   assert_true(umem_attach(&handle, &host) == adr);
   assert_ok(umem_detach(&host, adr));
   skips_time = true;
-  assert_true(umem_alloc(&ctx, 10) == 0);
-  expect_two_seconds(&ctx);
-  umem_free(&ctx, adr);
-  expect_two_seconds(&ctx);
-  assert_true(umem_realloc(&ctx, adr, 100, 200) == 0);
-  expect_two_seconds(&ctx);
-  assert_int_equal(umemShm_blocks(&ctx, NULL, 0), 0);
-  expect_two_seconds(&ctx);
-  assert_int_equal(umemShm_reclaim(&ctx, 0), 0);
-  expect_two_seconds(&ctx);
-  assert_int_equal(umemShm_own(&ctx, adr), umemRuntimeError);
-  expect_two_seconds(&ctx);
+  assert_true(umem_alloc(&shm, 10) == 0);
+  expect_two_seconds(&shm);
+  umem_free(&shm, adr);
+  expect_two_seconds(&shm);
+  assert_true(umem_realloc(&shm, adr, 100, 200) == 0);
+  expect_two_seconds(&shm);
+  assert_int_equal(umemShm_blocks(&shm, NULL, 0), 0);
+  expect_two_seconds(&shm);
+  assert_int_equal(umemShm_reclaim(&shm, 0), 0);
+  expect_two_seconds(&shm);
+  assert_int_equal(umemShm_own(&shm, adr), umemRuntimeError);
+  expect_two_seconds(&shm);
   skips_time = false;
   end_child(child);
-  umem_free(&ctx, adr); /* it was live all the time */
-  assert_ok(umem_get_status(&ctx));
+  umem_free(&shm, adr); /* it was live all the time */
+  assert_ok(umem_get_status(&shm));
   munmap(header, 4096);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   umem_dtor(&host);
 }
 
 /* Whatever stands in the lock, no call waits longer than two seconds, and all is well when the word
  * is gone. */
 TEST_CASE(nonsense_in_the_lock_stops_nobody_for_ever) {
-  umemShm ctx;
-  open_small(&ctx, MiB, 8);
-  map_header(&ctx);
+  open_small(&shm, MiB, 8);
+  map_header(&shm);
   uint64_t const self = own_mark(), init = umemShmOwner_mark((umemShmOwner){1, 1}, false);
   uint64_t const words[] = {1,
                             UINT64_MAX,
@@ -251,7 +245,7 @@ TEST_CASE(nonsense_in_the_lock_stops_nobody_for_ever) {
                             init,
                             self ^ UINT64_C(1) << 50,
                             self & ~UINT64_C(0x7fffff),
-                            (uint64_t)(uintptr_t)&ctx,
+                            (uint64_t)(uintptr_t)&shm,
                             0x80000000,
                             UINT64_C(1) << 63};
   for (unsigned i = 0; i < 200; i++) {
@@ -260,19 +254,19 @@ TEST_CASE(nonsense_in_the_lock_stops_nobody_for_ever) {
     __atomic_store_n(&header->lock.waiters, (uint32_t)next_random(), __ATOMIC_SEQ_CST);
     skips_time = true;
     skipped = 0;
-    uintptr_t adr = umem_alloc(&ctx, 100);
+    uintptr_t adr = umem_alloc(&shm, 100);
     assert_in_range(skipped, 0, 2100);
     skips_time = false;
-    if (!adr) expect_two_seconds(&ctx);
+    if (!adr) expect_two_seconds(&shm);
     __atomic_store_n(&header->lock.holder, 0, __ATOMIC_SEQ_CST);
-    if (!adr) adr = umem_alloc(&ctx, 100);
+    if (!adr) adr = umem_alloc(&shm, 100);
     assert_true(adr);
-    umem_free(&ctx, adr);
+    umem_free(&shm, adr);
     assert_true(header->lock.holder == 0);
-    assert_ok(umem_get_status(&ctx));
+    assert_ok(umem_get_status(&shm));
   }
   munmap(header, 4096);
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
 }
 
 /* Someone else's word is not removed by one who has lost the lock. */
@@ -324,17 +318,16 @@ static void lock_the_file(void) {
 
 /* A name that another process is about to make, and does not. */
 TEST_CASE(a_name_that_is_not_completed_is_an_error) {
-  umemShm ctx;
   temporary_word(name, sizeof name, "stopped");
   pid_t child = start_and_stop(lock_the_file);
   skips_time = true;
-  assert_int_equal(umemShm_ctor(&ctx, name, MiB), umemIOError);
+  assert_int_equal(umemShm_ctor(&shm, name, MiB), umemIOError);
   skips_time = false;
   expect_failure(NULL, umemIOError, "cannot lock shared memory /umem-test-");
   assert_int_equal(pauses, 30000); /* of a millisecond */
   end_child(child);
-  assert_ok(umemShm_ctor(&ctx, name, MiB));
-  umem_dtor(&ctx);
+  assert_ok(umemShm_ctor(&shm, name, MiB));
+  umem_dtor(&shm);
   umemShm_remove(name);
 }
 
@@ -344,15 +337,14 @@ static pid_t start_maker(int const ends[2]) {
   pid_t child = fork();
   assert_true(child >= 0);
   if (child) return child;
-  umemShm ctx;
   char one;
   close(ends[1]);
   if (read(ends[0], &one, 1) != 0) _exit(2); /* until the parent closes its end */
-  if (umemShm_ctor(&ctx, name, MiB) != umemOK || !umem_alloc(&ctx, 100)) {
+  if (umemShm_ctor(&shm, name, MiB) != umemOK || !umem_alloc(&shm, 100)) {
     fprintf(stderr, "%s\n", umem_thread_message());
     _exit(1);
   }
-  umem_dtor(&ctx);
+  umem_dtor(&shm);
   _exit(0);
 }
 
@@ -362,7 +354,6 @@ TEST_CASE(processes_that_make_a_name_at_once_have_one_segment) {
   unsigned const rounds = setting_small() ? 10 : 60;
   temporary_word(name, sizeof name, "together");
   for (unsigned round = 0; round < rounds; round++) {
-    umemShm ctx;
     pid_t child[makers];
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -370,10 +361,10 @@ TEST_CASE(processes_that_make_a_name_at_once_have_one_segment) {
     close(ends[1]); /* now */
     close(ends[0]);
     for (int i = 0; i < makers; i++) assert_int_equal(child_wait(child[i]), 0);
-    assert_ok(umemShm_ctor(&ctx, name, 0));
-    assert_int_equal(umemShm_blocks(&ctx, NULL, 0), makers);
+    assert_ok(umemShm_ctor(&shm, name, 0));
+    assert_int_equal(umemShm_blocks(&shm, NULL, 0), makers);
     assert_ok(umemShm_remove(name));
-    umem_dtor(&ctx);
+    umem_dtor(&shm);
   }
 }
 
@@ -384,27 +375,26 @@ TEST_CASE(a_maker_that_is_killed_bars_no_name) {
   unsigned left = 0, whole = 0;
   temporary_word(name, sizeof name, "killed");
   for (unsigned round = 0; round < rounds; round++) {
-    umemShm ctx;
     struct stat st;
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
-      umemShm_ctor(&ctx, name, 8 * MiB);
+      umemShm_ctor(&shm, name, 8 * MiB);
       pause();
     }
     nanosleep(&(struct timespec){0, (long)below(3000000)}, NULL);
     end_child(child);
     if (stat(path_of(name), &st) == 0) left++;
-    umemStatusType status = umemShm_ctor(&ctx, name, MiB);
+    umemStatusType status = umemShm_ctor(&shm, name, MiB);
     if (status == umemValueError) { /* it was whole */
       umem_thread_clear();
       whole++;
-      assert_ok(umemShm_ctor(&ctx, name, 8 * MiB));
+      assert_ok(umemShm_ctor(&shm, name, 8 * MiB));
     } else {
       assert_ok(status);
-      assert_true(umem_alloc(&ctx, MiB) != 0);
+      assert_true(umem_alloc(&shm, MiB) != 0);
     }
-    umem_dtor(&ctx);
+    umem_dtor(&shm);
     assert_ok(umemShm_remove(name));
   }
   print_message("%u names were left, %u of them whole\n", left, whole);
