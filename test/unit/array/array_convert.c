@@ -181,51 +181,46 @@ TEST(every_context_is_as_the_model) { assert_true(for_each_backend(compare) > 0)
 
 /* ---- large ones ---- */
 
+static void *element(umemArray const *array, int64_t i, int64_t j) {
+  int64_t at = i * umemArray_stride(array, 0) + j * umemArray_stride(array, 1);
+  return (void *)(umemArray_address(array) + (uintptr_t)at);
+}
+
+/* From int32 to double, with one to eight threads. */
+static void convert_in_threads(umemArray *dst, umemArray *src) {
+  int64_t rows = umemArray_extent(src, 0), columns = umemArray_extent(src, 1);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++)
+      *(int32_t *)element(src, i, j) = (int32_t)(i * columns + j) * 3 - 7;
+  for (unsigned threads = 1; threads <= 8; threads++) {
+    assert_ok(umem_set_threads(threads));
+    umemArray_clear(dst, &status);
+    umemArray_convert(dst, src, 0, 0, rows * columns, &status);
+    assert_ok(status);
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < columns; j++)
+        assert_true(*(double *)element(dst, i, j) == *(int32_t *)element(src, i, j));
+  }
+  assert_ok(umem_set_threads(0));
+}
+
 /* Many threads and blocks; rows with gaps and a transpose. */
 TEST(large_arrays_convert) {
-  enum { rows = 1100, columns = 1500 };
-  int64_t const shape[] = {rows, columns}, turned[] = {columns, rows};
-  umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
-  umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, turned, NULL, &status);
-  int32_t *from = umemArray_host_pointer(ints, true, &status);
-  double *to = umemArray_host_pointer(doubles, true, &status);
-  for (int i = 0; i < rows * columns; i++) from[i] = i * 3 - 7;
+  umemArray *ints = umemArray_create(&host, umemInt32, SHAPE(1100, 1500), NULL, &status);
+  umemArray *doubles = umemArray_zeros(&host, umemDouble, SHAPE(1500, 1100), NULL, &status);
   umemArray *all = umemArray_permute(doubles, NULL, &status);
   umemArray *dst = umemArray_slice(all, 1, 100, 1300, 1, &status);
   umemArray *src = umemArray_slice(ints, 1, 1399, 1300, -1, &status);
-  for (unsigned threads = 1; threads <= 8; threads++) {
-    assert_ok(umem_set_threads(threads));
-    umemArray_clear(doubles, &status);
-    umemArray_convert(dst, src, 0, 0, rows * 1300, &status);
-    assert_ok(status);
-    for (int i = 0; i < rows; i++)
-      for (int j = 0; j < 1300; j++)
-        assert_true(to[(100 + j) * rows + i] == from[i * columns + 1399 - j]);
-  }
-  assert_ok(umem_set_threads(0));
+  convert_in_threads(dst, src);
   RELEASE(src, dst, all, doubles, ints);
 }
 
 /* Rows of both sides, shared among threads that get unequal parts. */
 TEST(large_rows_convert) {
-  enum { rows = 900, columns = 1501 };
-  int64_t const shape[] = {rows, columns};
-  umemArray *ints = umemArray_create(&host, umemInt32, 2, shape, NULL, &status);
-  umemArray *doubles = umemArray_zeros(&host, umemDouble, 2, shape, NULL, &status);
-  umemArray *back = umemArray_slice(ints, 1, columns - 1, columns, -1, &status);
-  int32_t *from = umemArray_host_pointer(ints, true, &status);
-  double const *to = umemArray_host_pointer(doubles, false, &status);
-  for (int i = 0; i < rows * columns; i++) from[i] = i * 3 - 7;
-  for (unsigned threads = 1; threads <= 8; threads++) {
-    assert_ok(umem_set_threads(threads));
-    umemArray_clear(doubles, &status);
-    umemArray_convert(doubles, back, 0, 0, rows * columns, &status);
-    assert_ok(status);
-    for (int i = 0; i < rows; i++)
-      for (int j = 0; j < columns; j++)
-        assert_true(to[i * columns + j] == from[i * columns + columns - 1 - j]);
-  }
-  assert_ok(umem_set_threads(0));
+  umemArray *ints = umemArray_create(&host, umemInt32, SHAPE(900, 1501), NULL, &status);
+  umemArray *doubles = umemArray_zeros(&host, umemDouble, SHAPE(900, 1501), NULL, &status);
+  umemArray *back = umemArray_slice(ints, 1, 1500, 1501, -1, &status);
+  convert_in_threads(doubles, back);
   RELEASE(back, doubles, ints);
 }
 

@@ -9,16 +9,13 @@ static umemFixed small, middle;
 static umemStats rest;
 static umemBinning ctx;
 
-static void open_over(void *upstream,
-                      umemStatusType (*construct)(umemBinning *, void *, umemBin const *, size_t)) {
+static void open_bins(void *upstream) {
   umemBin const bins[] = {{100, &small}, {1000, &middle}};
   assert_ok(umemFixed_ctor(&small, upstream, 100, NULL));
   assert_ok(umemFixed_ctor(&middle, upstream, 1000, NULL));
   assert_ok(umemStats_ctor(&rest, upstream));
-  assert_ok(construct(&ctx, &rest, bins, 2));
+  assert_ok(umemBinning_ctor(&ctx, &rest, bins, 2));
 }
-
-static void open_bins(void *upstream) { open_over(upstream, umemBinning_ctor); }
 
 static size_t in_small(void) { return (size_t)stats_of(&small).blocks; }
 static size_t in_middle(void) { return (size_t)stats_of(&middle).blocks; }

@@ -13,8 +13,7 @@ static void expect_refused_free(umemFixed *ctx, uintptr_t adr) {
 /* ---- blocks ---- */
 
 FIXED_TEST(gives_blocks_of_one_size) {
-  umemFixedOptions options = {sizeof options, 64, 0, 10 * 128, 0};
-  assert_ok(umemFixed_ctor(&fixed, &fake, 100, &options));
+  open_fixed(&fake, 100, 64, 0, 10 * 128, 0);
   assert_string_equal(umem_get_device_name(&fixed), "Fixed");
   assert_int_equal(fixed.super.alignment, 64);
   uintptr_t adr[25];
@@ -93,10 +92,9 @@ FIXED_TEST(aligns_as_far_as_blocks_go) {
 /* Each is live at the address that was given out, and nowhere else. */
 FIXED_TEST(aligned_blocks_are_blocks) {
   enum { count = 12, room = 3 * 64 };
-  umemFixedOptions options = {sizeof options, 64, 0, 0, count * room};
   uintptr_t adr[count];
   unsigned moved = 0;
-  assert_ok(umemFixed_ctor(&fixed, &offsets, room, &options));
+  open_fixed(&offsets, room, 64, 0, 0, count * room);
   for (int i = 0; i < count; i++) {
     adr[i] = umem_aligned_alloc(&fixed, 128, i ? room - 64 : 0);
     assert_true(adr[i] != UINTPTR_MAX && adr[i] % 128 == 0);
@@ -155,9 +153,8 @@ FIXED_TEST(wrong_frees_are_refused) {
 
 /* Behind the last block of a chunk, on the same page. */
 FIXED_TEST(frees_behind_a_chunk_are_refused) {
-  umemFixedOptions options = {sizeof options, 16, 0, 10 * 64, 0};
   uintptr_t adr[10];
-  assert_ok(umemFixed_ctor(&fixed, &offsets, 64, &options));
+  open_fixed(&offsets, 64, 16, 0, 10 * 64, 0);
   for (int i = 0; i < 10; i++) adr[i] = umem_alloc(&fixed, 64);
   for (int i = 1; i < 50; i++) expect_refused_free(&fixed, adr[9] + (uintptr_t)i * 64);
   expect_no_block(&fixed, umem_realloc(&fixed, adr[9] + 64, 1, 2), umemValueError,
@@ -167,9 +164,8 @@ FIXED_TEST(frees_behind_a_chunk_are_refused) {
 /* ---- chunks ---- */
 
 FIXED_TEST(trims_to_what_is_kept) {
-  umemFixedOptions options = {sizeof options, 0, 0, 8 * 1024, 0};
   uintptr_t adr[80];
-  assert_ok(umemFixed_ctor(&fixed, &fake, 1024, &options));
+  open_fixed(&fake, 1024, 0, 0, 8 * 1024, 0);
   for (int i = 0; i < 80; i++) adr[i] = umem_alloc(&fixed, 1);
   assert_int_equal(stats_of(&fixed).chunks, 10);
   assert_ok(umem_trim(&fixed, 0));
@@ -402,8 +398,7 @@ TEST(agrees_with_a_model) {
 FIXED_TEST(holds_many_chunks) {
   enum { count = 200 };
   uintptr_t adr[count];
-  umemFixedOptions options = {sizeof options, 0, 0, 1, 0};
-  assert_ok(umemFixed_ctor(&fixed, &offsets, 100000, &options));
+  open_fixed(&offsets, 100000, 0, 0, 1, 0);
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < count; i++) adr[i] = umem_alloc(&fixed, 100000);
     assert_int_equal(stats_of(&fixed).chunks, count);

@@ -281,9 +281,8 @@ FIXED_TEST(the_last_memory_comes_in_few_chunks) {
 
 /* Once there is memory again, chunks become large without a trim, too. */
 FIXED_TEST(chunks_grow_again) {
-  umemFixedOptions options = {sizeof options, 0, 0, 64 * block_size, 0};
   assert_ok(umemLimit_ctor(&limit, &host, 1000 * block_size));
-  assert_ok(umemFixed_ctor(&fixed, &limit, block_size, &options));
+  open_fixed(&limit, block_size, 0, 0, 64 * block_size, 0);
   uintptr_t rest = umem_alloc(&limit, 999 * block_size);
   assert_true(umem_alloc(&fixed, 1));
   umem_free(&limit, rest);
@@ -315,8 +314,7 @@ FIXED_TEST(initial_bytes_are_asked_for_at_once) {
 FIXED_TEST(an_initial_chunk_may_be_large) {
   enum { blocks = 100 };
   uintptr_t adr[blocks];
-  umemFixedOptions options = {sizeof options, 64, 77 * 64 - 1, 8 * 64, 0};
-  assert_ok(umemFixed_ctor(&fixed, &offsets, 64, &options));
+  open_fixed(&offsets, 64, 64, 77 * 64 - 1, 8 * 64, 0);
   assert_int_equal(blocks_in(&offsets), 1);
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < blocks; i++) {

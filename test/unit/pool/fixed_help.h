@@ -16,6 +16,12 @@ static inline umemFixedStats stats_of(umemFixed *ctx) {
 
 static umemFixed fixed;
 
+static inline void open_fixed(void *upstream, size_t block, size_t alignment, size_t initial,
+                              size_t growth, size_t maximum) {
+  umemFixedOptions options = {sizeof options, alignment, initial, growth, maximum};
+  assert_ok(umemFixed_ctor(&fixed, upstream, block, &options));
+}
+
 static inline int close_fixed(void **state) {
   if (fixed.super.vptr) end(&fixed);
   if (blocks_in(&fake) || blocks_in(&offsets)) fail_msg("chunks are left");

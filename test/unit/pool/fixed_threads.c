@@ -50,8 +50,7 @@ static void expect_nothing_left(void) {
 
 /* Of small chunks, so that they come and go. */
 static void open_small_chunks(size_t maximum) {
-  umemFixedOptions options = {sizeof options, 16, 0, 8 * block_size, maximum};
-  assert_ok(umemFixed_ctor(&fixed, &host, block_size, &options));
+  open_fixed(&host, block_size, 16, 0, 8 * block_size, maximum);
 }
 
 FIXED_TEST(blocks_pass_between_threads) {
@@ -104,9 +103,7 @@ static void *take_and_return(void *number) {
 }
 
 FIXED_TEST(nobody_is_given_what_another_has) {
-  umemFixedOptions options = {sizeof options, 16, few * block_size, few * block_size,
-                              few * block_size};
-  assert_ok(umemFixed_ctor(&fixed, &host, block_size, &options));
+  open_fixed(&host, block_size, 16, few * block_size, few * block_size, few * block_size);
   lowest = umem_alloc(&fixed, 1); /* of the one chunk */
   umem_free(&fixed, lowest);
   in_threads(take_and_return);

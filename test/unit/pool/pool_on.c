@@ -3,23 +3,20 @@
 
 /* ---- construction ---- */
 
-TEST_OF_VIEWS(a_view_is_a_context_of_its_queue) {
-  for (int ordered = 0; ordered < 2; ordered++) {
-    open_shared(ordered, 0);
-    assert_string_equal(umem_get_device_name(&s.a), "PoolOn");
-    assert_true(s.a.super.capabilities & umemOrdered);
-    assert_true(s.a.super.capabilities & umemConcurrent);
-    assert_int_equal(s.a.super.alignment, clockGrain);
-    assert_ptr_equal(queue_under(&s.a), &s.queue[0]);
-    assert_true(umem_is_same_device(&s.a, &s.b) && umem_is_same_device(&s.pool, &s.a));
-    assert_int_equal(clocks_allocated(s.clocks), 0); /* and it costs nothing */
-    assert_int_equal(clocks_waits(s.clocks), 0);
-    umemInfo info = UMEM_INFO_INIT;
-    assert_ok(umem_get_info(&s.a, &info));
-    assert_int_equal(info.alignment, clockGrain);
-    assert_ok(umem_set(&s.a, umem_alloc(&s.a, 100), 0, 100)); /* by its own queue */
-    close_shared();
-  }
+TEST_OF_BOTH(a_view_is_a_context_of_its_queue) {
+  open_shared(is_ordered, 0);
+  assert_string_equal(umem_get_device_name(&s.a), "PoolOn");
+  assert_true(s.a.super.capabilities & umemOrdered);
+  assert_true(s.a.super.capabilities & umemConcurrent);
+  assert_int_equal(s.a.super.alignment, clockGrain);
+  assert_ptr_equal(queue_under(&s.a), &s.queue[0]);
+  assert_true(umem_is_same_device(&s.a, &s.b) && umem_is_same_device(&s.pool, &s.a));
+  assert_int_equal(clocks_allocated(s.clocks), 0); /* and it costs nothing */
+  assert_int_equal(clocks_waits(s.clocks), 0);
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_get_info(&s.a, &info));
+  assert_int_equal(info.alignment, clockGrain);
+  assert_ok(umem_set(&s.a, umem_alloc(&s.a, 100), 0, 100)); /* by its own queue */
 }
 
 TEST_OF_VIEWS(what_cannot_be_constructed) {
@@ -115,26 +112,23 @@ TEST_OF_VIEWS(one_wait_is_enough) {
 }
 
 /* With a maximum: as many blocks as the first, whoever had them before and in whatever sizes. */
-TEST_OF_VIEWS(nobody_hoards) {
+TEST_OF_BOTH(nobody_hoards) {
   enum { most = 4000 };
   static uintptr_t adr[most];
-  for (int ordered = 0; ordered < 2; ordered++) {
-    open_shared(ordered, 4 * mebi);
-    void *views[] = {&s.a, &s.b, &s.c, &s.pool};
-    size_t const sizes[] = {256, 5000, 300, 60000, 100000, mebi, 4 * mebi, 2000};
-    for (size_t i = 0; i < 32; i++) {
-      void *view = views[i % 4];
-      size_t size = sizes[(i * 3) % 8], n = 0;
-      while (n < most && (adr[n] = umem_alloc(view, size)) != 0) {
-        clock_use(queue_under(view), adr[n], size);
-        n++;
-      }
-      if (n < most) expect_failure(view, umemMemoryError, "at most 4194304");
-      assert_true(n == most || n * size > 3000 * kibi);
-      if (!ordered && view == &s.pool) assert_true(umem_is_ok(&s.pool));
-      while (n) umem_free(view, adr[--n]);
+  open_shared(is_ordered, 4 * mebi);
+  void *views[] = {&s.a, &s.b, &s.c, &s.pool};
+  size_t const sizes[] = {256, 5000, 300, 60000, 100000, mebi, 4 * mebi, 2000};
+  for (size_t i = 0; i < 32; i++) {
+    void *view = views[i % 4];
+    size_t size = sizes[(i * 3) % 8], n = 0;
+    while (n < most && (adr[n] = umem_alloc(view, size)) != 0) {
+      clock_use(queue_under(view), adr[n], size);
+      n++;
     }
-    close_shared();
+    if (n < most) expect_failure(view, umemMemoryError, "at most 4194304");
+    assert_true(n == most || n * size > 3000 * kibi);
+    if (!is_ordered && view == &s.pool) assert_true(umem_is_ok(&s.pool));
+    while (n) umem_free(view, adr[--n]);
   }
 }
 
@@ -156,28 +150,25 @@ TEST_OF_VIEWS(little_waits_in_many_views) {
 }
 
 /* A span from which two have taken, and to which two have freed. */
-TEST_OF_VIEWS(mixed_spans_are_waited_for) {
+TEST_OF_BOTH(mixed_spans_are_waited_for) {
   enum { size = 4096, count = 16 }; /* a span of one page */
-  for (int ordered = 0; ordered < 2; ordered++) {
-    uintptr_t adr[count];
-    open_shared(ordered, 64 * kibi);
-    for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
-    for (int i = 0; i < 8; i++) umem_free(&s.a, adr[i]);
-    empty_caches(&s.a);
-    for (int i = 8; i < 14; i++) free_elsewhere(&s.a, &s.b, adr[i], size);
-    empty_caches(&s.b);
-    unsigned long waits = clocks_waits(s.clocks);
-    for (int i = 0; i < 14; i++) adr[i] = new_used(&s.c, size);
-    assert_int_equal(clocks_waits(s.clocks), waits + 2);
-    expect_no_block(&s.b, umem_alloc(&s.b, size), umemMemoryError, "no room for 4096 bytes");
-    for (int i = 0; i < 14; i++) umem_free(&s.c, adr[i]);
-    FREE(&s.a, adr[14], adr[15]);
-    empty_caches(&s.c);
-    empty_caches(&s.a); /* all of it is free, of a and of c */
-    assert_ok(umem_trim(&s.pool, 0));
-    assert_int_equal(stats_of(&s.pool).reserved, 0);
-    close_shared();
-  }
+  uintptr_t adr[count];
+  open_shared(is_ordered, 64 * kibi);
+  for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
+  for (int i = 0; i < 8; i++) umem_free(&s.a, adr[i]);
+  empty_caches(&s.a);
+  for (int i = 8; i < 14; i++) free_elsewhere(&s.a, &s.b, adr[i], size);
+  empty_caches(&s.b);
+  unsigned long waits = clocks_waits(s.clocks);
+  for (int i = 0; i < 14; i++) adr[i] = new_used(&s.c, size);
+  assert_int_equal(clocks_waits(s.clocks), waits + 2);
+  expect_no_block(&s.b, umem_alloc(&s.b, size), umemMemoryError, "no room for 4096 bytes");
+  for (int i = 0; i < 14; i++) umem_free(&s.c, adr[i]);
+  FREE(&s.a, adr[14], adr[15]);
+  empty_caches(&s.c);
+  empty_caches(&s.a); /* all of it is free, of a and of c */
+  assert_ok(umem_trim(&s.pool, 0));
+  assert_int_equal(stats_of(&s.pool).reserved, 0);
 }
 
 /* The large block of one, too large to have a descriptor of its own, freed by another. */
@@ -196,28 +187,25 @@ TEST_OF_VIEWS(a_range_goes_to_whom_it_is_freed_by) {
 
 /* ---- ends ---- */
 
-TEST_OF_VIEWS(a_view_leaves_its_memory_to_the_pool) {
-  for (int ordered = 0; ordered < 2; ordered++) {
-    uintptr_t live[some];
-    open_shared(ordered, 4 * mebi);
-    for (size_t i = 0; i < some; i++) {
-      uintptr_t adr = new_used(&s.a, some_sizes[i]);
-      live[i] = new_used(&s.a, some_sizes[i]);
-      umem_free(&s.a, adr);
-    }
-    DESTRUCT(&s.a, &s.queue[0]);
-    assert_int_equal(stats_of(&s.pool).blocks, some);
-    for (size_t i = 0; i < some; i++) { /* for the next ones */
-      uintptr_t adr = umem_alloc(&s.pool, some_sizes[i]);
-      clock_use(&s.base, adr, some_sizes[i]);
-      umem_free(&s.pool, adr);
-      umem_free(&s.b, new_used(&s.b, some_sizes[i]));
-    }
-    for (size_t i = 0; i < some; i++) umem_free(&s.pool, live[i]);
-    assert_ok(umem_trim(&s.pool, 0));
-    assert_int_equal(stats_of(&s.pool).reserved, 0);
-    close_shared();
+TEST_OF_BOTH(a_view_leaves_its_memory_to_the_pool) {
+  uintptr_t live[some];
+  open_shared(is_ordered, 4 * mebi);
+  for (size_t i = 0; i < some; i++) {
+    uintptr_t adr = new_used(&s.a, some_sizes[i]);
+    live[i] = new_used(&s.a, some_sizes[i]);
+    umem_free(&s.a, adr);
   }
+  DESTRUCT(&s.a, &s.queue[0]);
+  assert_int_equal(stats_of(&s.pool).blocks, some);
+  for (size_t i = 0; i < some; i++) { /* for the next ones */
+    uintptr_t adr = umem_alloc(&s.pool, some_sizes[i]);
+    clock_use(&s.base, adr, some_sizes[i]);
+    umem_free(&s.pool, adr);
+    umem_free(&s.b, new_used(&s.b, some_sizes[i]));
+  }
+  for (size_t i = 0; i < some; i++) umem_free(&s.pool, live[i]);
+  assert_ok(umem_trim(&s.pool, 0));
+  assert_int_equal(stats_of(&s.pool).reserved, 0);
 }
 
 /* Another view gets the name of one that has ended, but not its order. */

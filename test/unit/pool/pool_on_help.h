@@ -15,6 +15,7 @@ typedef struct Shared {
 } Shared;
 
 static Shared s;
+static bool is_ordered; /* of TEST_OF_BOTH */
 
 static inline void open_shared(bool ordered, size_t maximum) {
   s.clocks = clocks_create();
@@ -38,6 +39,15 @@ static inline void close_shared(void) {
   s.clocks = NULL;
 }
 
+static inline int begin_ordered(void **state) {
+  is_ordered = true;
+  return have_host(state);
+}
+static inline int begin_unordered(void **state) {
+  is_ordered = false;
+  return have_host(state);
+}
+
 static inline int close_views(void **state) {
   if (s.clocks) close_shared();
   return close_all(state);
@@ -45,6 +55,12 @@ static inline int close_views(void **state) {
 
 /* The test opens s, and need not close it. */
 #define TEST_OF_VIEWS(name) TEST_CASE_WITH(name, have_host, close_views)
+
+/* Once over an upstream that is ordered, and once over one that is not, as is_ordered says. */
+#define TEST_OF_BOTH(name)                                                                         \
+  static void name(void **state);                                                                  \
+  TEST_CASE_AGAIN(name, unordered, begin_unordered, close_views, NULL)                             \
+  TEST_CASE_WITH(name, begin_ordered, close_views)
 
 static inline void *queue_under(void *view) {
   umemVirtual *ctx = view;

@@ -193,23 +193,15 @@ static uintptr_t counted_alloc(umemVirtual *ctx, size_t nbytes) {
   umemVirtual_fail(ctx, umemMemoryError, "no block of %zu bytes here", nbytes);
   return 0;
 }
-static void counted_free(umemVirtual *ctx, uintptr_t adr) {
-  (void)ctx;
-  (void)adr;
-}
-static uintptr_t counted_reserve(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx;
+static void counted_free(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED) {}
+static uintptr_t counted_reserve(umemVirtual *ctx UNUSED, size_t nbytes) {
   counted.next += nbytes + page;
   return counted.next - nbytes - page;
 }
-static bool counted_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  (void)ctx;
-  (void)adr;
-  (void)nbytes;
+static bool counted_release(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED, size_t nbytes UNUSED) {
   return true;
 }
-static size_t counted_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  (void)adr;
+static size_t counted_map(umemVirtual *ctx, uintptr_t adr UNUSED, size_t nbytes) {
   size_t wanted = nbytes / page, room = counted.capacity - counted.mapped;
   size_t done = wanted < room ? wanted : room;
   if (done < wanted) umemVirtual_fail(ctx, umemMemoryError, "no page here");
@@ -217,22 +209,15 @@ static size_t counted_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   if (counted.mapped > counted.peak) counted.peak = counted.mapped;
   return done * page;
 }
-static size_t counted_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  (void)ctx;
-  (void)adr;
+static size_t counted_unmap(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED, size_t nbytes) {
   counted.mapped -= nbytes / page;
   return nbytes;
 }
-static size_t counted_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {
-  (void)ctx;
-  (void)from;
-  (void)to;
+static size_t counted_move(umemVirtual *ctx UNUSED, uintptr_t from UNUSED, uintptr_t to UNUSED,
+                           size_t nbytes) {
   return nbytes;
 }
-static umemPages const *counted_pages(umemVirtual *ctx) {
-  (void)ctx;
-  return &counted.pages;
-}
+static umemPages const *counted_pages(umemVirtual *ctx UNUSED) { return &counted.pages; }
 
 static void open_counted(size_t capacity) {
   static struct umemVtbl const table = {
