@@ -1,9 +1,6 @@
 /* access.c - contexts that may only be read, or only be written. */
 #include "contract.h"
-#include "settings.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { nbytes = 10000 };

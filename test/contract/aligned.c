@@ -1,8 +1,6 @@
 /* aligned.c - umem/memory.h: umem_aligned_alloc, umem_aligned_origin, umem_aligned_free. */
 #include "contract.h"
 
-#include <stdlib.h>
-
 static size_t const largest_alignment = (size_t)1 << 21;
 
 static uintptr_t new_aligned_block(umemVirtual *ctx, size_t alignment, size_t size) {

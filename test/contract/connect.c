@@ -2,8 +2,6 @@
 #include "contract.h"
 #include "faulty.h"
 
-#include <stdlib.h>
-
 enum { nbytes = 5000 };
 
 /* Whether an address of src is one of dst as well, as umem/connect.h defines it. */

@@ -11,11 +11,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "backends.h"
+#include "settings.h"
 
 /* ---- declaring tests ---- */
 

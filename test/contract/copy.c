@@ -1,9 +1,6 @@
 /* copy.c - umem/copy.h: umem_copy_to and umem_copy_from. */
 #include "contract.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef enum Direction { copyTo, copyFrom } Direction;
 
 static umemStatusType copy(Direction direction, umemVirtual *src, uintptr_t src_adr,

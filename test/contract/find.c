@@ -1,8 +1,6 @@
 /* find.c - umem/find.h: whose address is it, and labels, on every context. */
 #include "contract.h"
 
-#include <string.h>
-
 #include "core/context.h"
 
 /* Whether a layer keeps records of its blocks. */

@@ -2,7 +2,6 @@
  * move. */
 #include "contract.h"
 
-#include <string.h>
 #include <unistd.h>
 
 static size_t const giga = (size_t)1 << 30;

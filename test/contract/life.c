@@ -4,8 +4,6 @@
  * Whoever opened a context closes it too: umem_dtor is then called for a second time. */
 #include "contract.h"
 
-#include <string.h>
-
 SINGLE(a_new_context_is_ok) {
   assert_true(umem_is_ok(ctx));
   assert_int_equal(umem_get_status(ctx), umemOK);

@@ -12,15 +12,11 @@
 #include "contract.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <umem/base.h>
 
 #include "core/status.h"
 #include "fake/doubles.h"
 #include "pairs.h"
-#include "settings.h"
 #include "watch.h"
 
 static ContractSuite const *const suites[] = {

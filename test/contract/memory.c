@@ -2,9 +2,6 @@
 #include "contract.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
-#include "settings.h"
 
 /* Sizes that no memory has. */
 static size_t const impossible[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 15, SIZE_MAX - 4096,

@@ -1,9 +1,6 @@
 /* order.c - umem/context.h: order and durability. */
 #include "contract.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/order.h"
 #include "fake/fake.h"
 

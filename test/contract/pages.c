@@ -2,8 +2,6 @@
 #include "contract.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/context.h"
 

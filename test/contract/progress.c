@@ -1,10 +1,6 @@
 /* progress.c - umem/copy.h: umem_copy_to_with. */
 #include "contract.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* What the callback is to do, and what it was passed. */
 typedef struct Watch {
   umemVirtual *dst; /* where it looks for the bytes that are reported; NULL: it does not look */

@@ -1,8 +1,6 @@
 /* realloc.c - umem/memory.h: umem_realloc. */
 #include "contract.h"
 
-#include <stdlib.h>
-
 /* Resizes a block that holds the bytes of a seed, and checks those that are kept. */
 static uintptr_t resized(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t moved = umem_realloc(ctx, adr, old_size, new_size);

@@ -2,10 +2,6 @@
  * else: NULL, all zero, destructed, and after a failed constructor. */
 #include "contract.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { any_failure = -1 };
 
 /* ctx is the one that is none; wanted is the status each call must have, or any_failure. */

@@ -1,9 +1,6 @@
 /* route.c - umem/copy.h: every copy names its route, and the bytes of its legs. */
 #include "contract.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool is_same_place(umemRoutePlace const *one, umemRoutePlace const *other) {
   return one->ordinal == other->ordinal && !strcmp(one->kind, other->kind);
 }

@@ -1,8 +1,6 @@
 /* safe.c - umem/copy.h and umem/connect.h: the functions that check bounds. */
 #include "contract.h"
 
-#include <string.h>
-
 typedef umemStatusType ToFunction(void *src, uintptr_t src_adr, size_t src_size, void *dst,
                                   uintptr_t dst_adr, size_t dst_size, size_t nbytes);
 

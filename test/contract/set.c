@@ -1,9 +1,6 @@
 /* set.c - umem/memory.h: umem_set. */
 #include "contract.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Sets a part of a block of size bytes and compares all of it with what memset makes. */
 static void check_set(umemVirtual *ctx, size_t size, size_t offset, int c, size_t nbytes) {
   uintptr_t adr = new_filled_block(ctx, size, 3);

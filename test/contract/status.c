@@ -3,8 +3,6 @@
 #include "contract.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 SINGLE(remains_until_cleared) {
   umem_alloc(ctx, SIZE_MAX);

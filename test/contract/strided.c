@@ -1,10 +1,5 @@
 /* strided.c - umem/copy.h: umem_copy_strided, against a loop over the items. */
 #include "contract.h"
-#include "settings.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A layout with room for its arrays. A side without strides is in C order. */
 typedef struct Section {
@@ -73,19 +68,21 @@ typedef struct Sides {
   Side src, dst;
 } Sides;
 
-static Sides open_sides(Place const *src, Place const *dst) {
-  return (Sides){{.ctx = src->ctx}, {.ctx = dst->ctx}};
-}
-
 static void close_side(Side *side) {
   if (side->room) umem_free(side->ctx, side->adr);
   free(side->bytes);
 }
 
-static void close_sides(Sides *sides) {
-  close_side(&sides->src);
-  close_side(&sides->dst);
-}
+/* A test of sections between two places: SECTIONS(name) { ... } has sides, src and dst. */
+#define SECTIONS(name)                                                                             \
+  static void name##_of(Sides *sides, Place const *src, Place const *dst);                         \
+  PAIR(name) {                                                                                     \
+    Sides sides = {{.ctx = src->ctx}, {.ctx = dst->ctx}};                                          \
+    name##_of(&sides, src, dst);                                                                   \
+    close_side(&sides.src);                                                                        \
+    close_side(&sides.dst);                                                                        \
+  }                                                                                                \
+  static void name##_of(Sides *sides UNUSED, Place const *src UNUSED, Place const *dst UNUSED)
 
 /* Makes room for a section and fills it with the bytes of seed. */
 static void fill_side(Side *side, Section const *section, ptrdiff_t const *strides, uint64_t seed) {
@@ -122,16 +119,13 @@ static void check_section(Sides *sides, Section const *wanted) {
 
 /* ---- named sections ---- */
 
-PAIR(copies_plain_runs) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(copies_plain_runs) {
   for (size_t size = 1; size < 5000; size = 3 * size + 1)
-    check_section(&sides, &(Section){.item_size = size});
-  close_sides(&sides);
+    check_section(sides, &(Section){.item_size = size});
 }
 
 /* A 3D array of 6 x 7 x 8 items on both sides: its rows, columns and faces. */
-PAIR(copies_rows_columns_and_faces) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(copies_rows_columns_and_faces) {
   size_t const items[] = {1, 2, 4, 8, 16, 3, 12, 7};
   for (size_t i = 0; i < sizeof items / sizeof *items; i += test_is_small() ? 3 : 1) {
     ptrdiff_t z = (ptrdiff_t)items[i], y = 8 * z, x = 7 * y;
@@ -148,72 +142,60 @@ PAIR(copies_rows_columns_and_faces) {
         {items[i], 3, {6, 7, 8}, {0}, {0}, 1, 1},
     };
     for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
-      check_section(&sides, &sections[k]);
+      check_section(sides, &sections[k]);
   }
-  close_sides(&sides);
 }
 
-PAIR(transposes) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(transposes) {
   size_t const items[] = {1, 2, 4, 8, 16, 5};
   for (size_t i = 0; i < sizeof items / sizeof *items; i += test_is_small() ? 3 : 1) {
     ptrdiff_t item = (ptrdiff_t)items[i];
-    check_section(&sides, &(Section){items[i], 2, {13, 9}, {item, 13 * item}, {0}, 0, 1});
-    check_section(&sides,
+    check_section(sides, &(Section){items[i], 2, {13, 9}, {item, 13 * item}, {0}, 0, 1});
+    check_section(sides,
                   &(Section){items[i], 3, {4, 5, 6}, {0}, {item, 4 * item, 20 * item}, 1, 0});
   }
-  close_sides(&sides);
 }
 
 /* All eight combinations of signs on each side: arrays walked backwards. A short case has each sign
  * on each side. */
-PAIR(strides_have_any_sign) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(strides_have_any_sign) {
   for (int signs = 0; signs < 64; signs += test_is_small() ? 7 : 1) {
     Section section = {4, 3, {3, 4, 5}, {100, 24, 4}, {120, 30, 6}, 0, 0};
     for (int k = 0; k < 3; k++) {
       if (signs >> k & 1) section.src[k] = -section.src[k];
       if (signs >> (3 + k) & 1) section.dst[k] = -section.dst[k];
     }
-    check_section(&sides, &section);
+    check_section(sides, &section);
   }
-  close_sides(&sides);
 }
 
 /* The source may be read more than once. */
-PAIR(one_item_may_go_to_many) {
-  Sides sides = open_sides(src, dst);
-  check_section(&sides, &(Section){8, 1, {20}, {0}, {0}, 0, 1});
-  check_section(&sides, &(Section){4, 2, {5, 6}, {0, 4}, {40, 4}, 0, 0});
-  check_section(&sides, &(Section){4, 2, {5, 6}, {4, 0}, {0}, 0, 1});
-  check_section(&sides, &(Section){4, 2, {9, 6}, {4, 4}, {0}, 0, 1}); /* windows */
-  close_sides(&sides);
+SECTIONS(one_item_may_go_to_many) {
+  check_section(sides, &(Section){8, 1, {20}, {0}, {0}, 0, 1});
+  check_section(sides, &(Section){4, 2, {5, 6}, {0, 4}, {40, 4}, 0, 0});
+  check_section(sides, &(Section){4, 2, {5, 6}, {4, 0}, {0}, 0, 1});
+  check_section(sides, &(Section){4, 2, {9, 6}, {4, 4}, {0}, 0, 1}); /* windows */
 }
 
-PAIR(dimensions_of_one_do_not_count) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(dimensions_of_one_do_not_count) {
   Section section = {2, 5, {1, 3, 1, 4, 1}, {-9999, 40, 12345, 6, 77}, {1 << 20, 50, 3, -8, -1},
                      0, 0};
-  check_section(&sides, &section);
-  check_section(&sides, &(Section){3, 2, {1, 1}, {5, 6}, {7, 8}, 0, 0});
-  close_sides(&sides);
+  check_section(sides, &section);
+  check_section(sides, &(Section){3, 2, {1, 1}, {5, 6}, {7, 8}, 0, 0});
 }
 
-PAIR(takes_the_largest_rank) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(takes_the_largest_rank) {
   Section section = {.item_size = 3, .rank = UMEM_MAX_RANK, .dst_dense = true};
   for (int k = 0; k < UMEM_MAX_RANK; k++) {
     section.extents[k] = k % 4 == 0 ? 2 : 1; /* eight dimensions of two */
     section.src[k] = 5 << k / 4;
   }
-  check_section(&sides, &section);
-  close_sides(&sides);
+  check_section(sides, &section);
 }
 
 /* More bytes than any internal buffer, in short and in long runs, with small and with large gaps.
  * Where the tests are slow, the lengths of its names choose two for each pair. */
-PAIR(copies_large_sections) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(copies_large_sections) {
   size_t n = test_large_size() / 8192;
   size_t half = test_large_size() * 3 / 8;
   Section const sections[] = {
@@ -226,8 +208,7 @@ PAIR(copies_large_sections) {
   };
   size_t chosen = (strlen(src->row->name) + strlen(dst->row->name)) % 3;
   for (size_t k = 0; k < sizeof sections / sizeof *sections; k++)
-    if (!setting_small() || k % 3 == chosen) check_section(&sides, &sections[k]);
-  close_sides(&sides);
+    if (!setting_small() || k % 3 == chosen) check_section(sides, &sections[k]);
 }
 
 /* ---- random sections ---- */
@@ -266,14 +247,12 @@ static Section random_section(void) {
   return section;
 }
 
-PAIR(copies_random_sections) {
-  Sides sides = open_sides(src, dst);
+SECTIONS(copies_random_sections) {
   random_state = 1;
   for (int i = 0; i < (test_is_small() ? 15 : 60); i++) {
     Section section = random_section();
-    check_section(&sides, &section);
+    check_section(sides, &section);
   }
-  close_sides(&sides);
 }
 
 /* ---- sides that overlap ---- */

@@ -1,10 +1,7 @@
 /* support.c - the helpers of contract.h. */
 #include "contract.h"
-#include "settings.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 umemHost test_host;
 

@@ -1,9 +1,6 @@
 /* sync.c - umem/connect.h: umem_sync_to and umem_sync_from. The safe forms are in safe.c. */
 #include "contract.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { nbytes = 6000 };
 
 /* Works on the paired address, then on the first, and brings the other up to date each time. */

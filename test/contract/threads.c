@@ -2,8 +2,6 @@
 #include "contract.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { thread_count = 4, largest = 3000 };
 

@@ -1,8 +1,6 @@
 /* virtual.c - umem/virtual.h: what those who write contexts are promised. */
 #include "contract.h"
 
-#include <string.h>
-
 #include "fake/wrapped.h"
 #include "fake/fake.h"
 

@@ -1,6 +1,8 @@
 /* fault.c - umem/fault.h. */
 #include "adaptor_help.h"
 
+static umemFault fault; /* of the test */
+
 /* A plan in which the nth of these calls fails. */
 static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t nth) {
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
@@ -11,7 +13,6 @@ static umemFaultPlan plan_of(unsigned calls, umemStatusType status, uint64_t nth
 }
 
 TEST(nothing_fails_without_a_plan) {
-  umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   for (int i = 0; i < 2; i++) {
     assert_ok(umemFault_ctor(&fault, &fake, i ? &plan : NULL));
@@ -23,7 +24,6 @@ TEST(nothing_fails_without_a_plan) {
 }
 
 TEST(the_nth_call_fails) {
-  umemFault fault;
   umemFaultPlan plan = plan_of(umemFaultAllocations, umemMemoryError, 3);
   assert_ok(umemFault_ctor(&fault, &fake, &plan));
   uintptr_t one = umem_alloc(&fault, 10), other = umem_aligned_alloc(&fault, 64, 10);
@@ -43,7 +43,6 @@ TEST(the_nth_call_fails) {
 }
 
 TEST(several_in_a_row_fail) {
-  umemFault fault;
   umemFaultPlan plan = plan_of(umemFaultAlloc, umemIOError, 2);
   plan.times = 3;
   assert_ok(umemFault_ctor(&fault, &host, &plan));
@@ -174,22 +173,21 @@ TEST(every_kind_of_call_can_fail) {
 
 /* ---- at random ---- */
 
-static size_t run(umemFault *fault, bool failed[1000]) {
+static size_t run(umemFault *ctx, bool failed[1000]) {
   size_t count = 0;
   for (int i = 0; i < 1000; i++) {
-    uintptr_t adr = umem_alloc(fault, 10);
+    uintptr_t adr = umem_alloc(ctx, 10);
     failed[i] = adr == 0;
     count += failed[i];
-    umem_free(fault, adr);
+    umem_free(ctx, adr);
   }
-  umem_clear_status(fault);
+  umem_clear_status(ctx);
   umem_thread_clear();
   return count;
 }
 
 TEST(a_random_share_fails) {
   static bool first[1000], second[1000];
-  umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   plan.share = 0.25;
   plan.seed = 1;
@@ -270,7 +268,6 @@ TEST(every_single_fault_is_survived) {
 /* ---- plans ---- */
 
 static void refuse(umemFaultPlan plan, char const *words) {
-  umemFault fault;
   expect_status(&fault, umemFault_ctor(&fault, &fake, &plan), umemValueError, words);
   assert_int_equal(umemFault_adopt(&fault, &fake, &plan), umemValueError);
   assert_non_null(fake.super.vptr);
@@ -305,7 +302,6 @@ TEST(plans_are_checked) {
   refuse(plan, "a share of -1");
   plan = good, plan.share = __builtin_nan("");
   refuse(plan, "is not from 0 to 1");
-  umemFault fault;
   assert_ok(umemFault_ctor(&fault, &fake, NULL));
   end(&fault);
   assert_int_equal(umemFault_set_plan(&fault, NULL), umemValueError);

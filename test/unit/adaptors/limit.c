@@ -1,8 +1,9 @@
 /* limit.c - umem/limit.h. */
 #include "adaptor_help.h"
 
+static umemLimit limit; /* of the test */
+
 TEST(counts_what_was_asked_for) {
-  umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &fake, 1000));
   assert_int_equal(umemLimit_used(&limit), 0);
   uintptr_t one = umem_alloc(&limit, 100), other = umem_calloc(&limit, 10, 20);
@@ -23,7 +24,6 @@ TEST(counts_what_was_asked_for) {
 }
 
 TEST(refuses_what_is_beyond) {
-  umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &offsets, 1000));
   uintptr_t adr = umem_alloc(&limit, 900);
   expect_no_block(
@@ -48,7 +48,6 @@ TEST(refuses_what_is_beyond) {
 
 /* What fails further down leaves no trace in the figure. */
 TEST(a_failed_call_changes_nothing) {
-  umemLimit limit;
   size_t const huge = SIZE_MAX / 2;
   assert_ok(umemLimit_ctor(&limit, &fake, SIZE_MAX));
   uintptr_t adr = umem_alloc(&limit, 100);
@@ -77,7 +76,6 @@ static void refuse_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 TEST(a_refused_free_keeps_the_block) {
-  umemLimit limit;
   struct umemVtbl const *methods = fake.super.vptr;
   struct umemVtbl stubborn = *methods;
   stubborn.free = refuse_free;
@@ -95,7 +93,6 @@ TEST(a_refused_free_keeps_the_block) {
 
 /* Blocks that came from upstream, and blocks that went there. */
 TEST(knows_its_own_blocks_only) {
-  umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &host, 1000));
   uintptr_t foreign = umem_alloc(&host, 5000);
   foreign = umem_realloc(&limit, foreign, 5000, 6000);
@@ -122,7 +119,7 @@ TEST(knows_its_own_blocks_only) {
 }
 
 TEST(info_has_the_lesser) {
-  umemLimit limit, wide;
+  umemLimit wide;
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
   assert_ok(umemLimit_ctor(&limit, &fake, 1000));
   assert_ok(umemLimit_ctor(&wide, &fake, SIZE_MAX));
@@ -144,7 +141,6 @@ TEST(info_has_the_lesser) {
 TEST(remembers_many_blocks) {
   enum { count = 50000 };
   static uintptr_t adr[count];
-  umemLimit limit;
   size_t total = 0;
   assert_ok(umemLimit_ctor(&limit, &host, SIZE_MAX));
   for (size_t i = 0; i < count; i++, total += i) adr[i] = umem_alloc(&limit, i + 1);

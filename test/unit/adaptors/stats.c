@@ -1,9 +1,11 @@
 /* stats.c - umem/stats.h. */
 #include "adaptor_help.h"
 
-static umemStatsFigures figures_of(umemStats *stats) {
+static umemStats stats; /* of the test */
+
+static umemStatsFigures figures_of(umemStats *ctx) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-  assert_ok(umemStats_get(stats, &figures));
+  assert_ok(umemStats_get(ctx, &figures));
   assert_int_equal(figures.size, sizeof figures);
   return figures;
 }
@@ -21,7 +23,6 @@ static umemStatsFigures figures_of(umemStats *stats) {
   } while (0)
 
 TEST(counts_every_form_of_allocation) {
-  umemStats stats;
   assert_ok(umemStats_ctor(&stats, &offsets));
   assert_figures(figures_of(&stats), 0, 0, 0, 0, 0, 0);
   uintptr_t one = umem_alloc(&stats, 100);
@@ -44,7 +45,6 @@ TEST(counts_every_form_of_allocation) {
 }
 
 TEST(failures_count_nothing) {
-  umemStats stats;
   size_t const huge = SIZE_MAX / 2;
   assert_ok(umemStats_ctor(&stats, &fake));
   uintptr_t adr = umem_alloc(&stats, 100);
@@ -91,7 +91,6 @@ TEST(an_address_that_comes_back_at_once_is_another_block) {
 }
 
 TEST(scopes_nest) {
-  umemStats stats;
   umemStatsFigures scope = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   uintptr_t before = umem_alloc(&stats, 1000);
@@ -117,7 +116,6 @@ TEST(scopes_nest) {
 }
 
 TEST(reset_forgets_the_past) {
-  umemStats stats;
   umemStatsFigures scope = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   uintptr_t kept = umem_alloc(&stats, 30), before = umem_alloc(&stats, 70);
@@ -135,7 +133,6 @@ TEST(reset_forgets_the_past) {
 }
 
 TEST(structs_may_be_older_or_newer) {
-  umemStats stats;
   umemStatsFigures figures;
   struct {
     umemStatsFigures figures;
@@ -165,7 +162,6 @@ TEST(structs_may_be_older_or_newer) {
 }
 
 TEST(an_ended_context_tells_nothing) {
-  umemStats stats;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   end(&stats);
@@ -210,7 +206,6 @@ TEST(threads_are_counted_together) {
 
 TEST(figures_carry_the_label) {
   umemHost ram;
-  umemStats stats;
   umemPool pool;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umemPoolStats of_pool = UMEM_POOL_STATS_INIT;

@@ -3,17 +3,18 @@
 
 #include <stdio.h>
 
-static umemTrackBlock block_at(umemTrack *track, uintptr_t adr) {
+static umemTrack track; /* of the test */
+
+static umemTrackBlock block_at(umemTrack *ctx, uintptr_t adr) {
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
-  assert_true(umemTrack_find(track, adr, &block));
-  assert_ptr_equal(block.ctx, track);
+  assert_true(umemTrack_find(ctx, adr, &block));
+  assert_ptr_equal(block.ctx, ctx);
   return block;
 }
 
 /* ---- who owns an address ---- */
 
 TEST(knows_the_block_of_inner_addresses) {
-  umemTrack track;
   size_t nbytes;
   assert_ok(umemTrack_ctor(&track, &offsets, NULL));
   uintptr_t one = umem_alloc(&track, 100), other = umem_calloc(&track, 10, 30);
@@ -49,7 +50,6 @@ TEST(knows_the_block_of_inner_addresses) {
 TEST(walks_in_order_of_address) {
   enum { count = 1000 };
   static uintptr_t adr[count];
-  umemTrack track;
   assert_ok(umemTrack_ctor(&track, &host, NULL));
   for (size_t i = 0; i < count; i++) adr[i] = umem_alloc(&track, i + 1);
   for (size_t i = 0; i < count; i += 3) umem_free(&track, adr[i]), adr[i] = 0;
@@ -103,7 +103,6 @@ TEST(the_process_knows_who_owns_an_address) {
 
 /* Over libc, which would crash. */
 TEST(wrong_frees_reach_nobody) {
-  umemTrack track;
   assert_ok(umemTrack_ctor(&track, &host, NULL));
   uintptr_t adr = umem_alloc(&track, 100), aligned = umem_aligned_alloc(&track, 64, 100);
   char words[100];
@@ -137,7 +136,6 @@ TEST(wrong_frees_reach_nobody) {
 }
 
 TEST(failures_change_nothing) {
-  umemTrack track;
   size_t nbytes;
   size_t const huge = SIZE_MAX / 2;
   struct umemVtbl const *methods = fake.super.vptr;
@@ -169,7 +167,6 @@ TEST(failures_change_nothing) {
 /* What came from upstream is not ours; what went there behind our back makes way. */
 TEST(other_blocks_make_way) {
   umemFile file;
-  umemTrack track;
   size_t nbytes;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   assert_ok(umemTrack_ctor(&track, &file, NULL));
@@ -247,7 +244,6 @@ __attribute__((noinline)) uintptr_t allocate_here(void *ctx, size_t nbytes) {
 }
 
 TEST(leaks_are_a_failure_at_the_end) {
-  umemTrack track;
   char words[200];
   assert_ok(umemTrack_ctor(&track, &fake, NULL));
   uintptr_t gone = umem_alloc(&track, 5), one = umem_alloc(&track, 100);
@@ -271,7 +267,6 @@ TEST(leaks_are_a_failure_at_the_end) {
 }
 
 TEST(call_sites_are_kept_when_asked_for) {
-  umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = 12;
   assert_ok(umemTrack_ctor(&track, &host, &options));
@@ -306,7 +301,6 @@ static bool returns_into(void const *at, uintptr_t function) {
 TEST(call_sites_are_the_programs) {
   enum { layer_count = 12 };
   umemStats layers[layer_count];
-  umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   for (options.frames = 1; options.frames <= 3; options.frames++) {
     assert_ok(umemTrack_ctor(&track, &host, &options));
@@ -328,7 +322,6 @@ TEST(call_sites_are_the_programs) {
 
 /* Long sites are cut, and the rest of the message is still there. */
 TEST(deep_call_sites_fit_the_message) {
-  umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = UMEM_TRACK_FRAMES;
   assert_ok(umemTrack_ctor(&track, &host, &options));
@@ -341,7 +334,6 @@ TEST(deep_call_sites_fit_the_message) {
 }
 
 TEST(options_are_checked) {
-  umemTrack track;
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = UMEM_TRACK_FRAMES + 1;
   assert_int_equal(umemTrack_ctor(&track, &fake, &options), umemValueError);
@@ -355,7 +347,6 @@ TEST(options_are_checked) {
 }
 
 TEST(structs_may_be_older) {
-  umemTrack track;
   umemTrackBlock block;
   assert_ok(umemTrack_ctor(&track, &host, NULL));
   uintptr_t adr = umem_alloc(&track, 100);
