@@ -4,15 +4,20 @@
 static umemCudaManaged managed;
 static umemCudaPrefetch ctx;
 
-static void open_prefetch(void) {
+static int open_prefetch(void **state) {
+  cuda_set_up(state);
   expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
   expect_ok(umemCudaPrefetch_ctor(&ctx, &managed));
+  return 0;
 }
 
-static void close_prefetch(void) {
+static int close_prefetch(void **state) {
   umem_dtor(&ctx);
   umem_dtor(&managed);
+  return cuda_tear_down(state);
 }
+
+#define PREFETCH_TEST(name) TEST_CASE_WITH(name, open_prefetch, close_prefetch)
 
 /* The last range that was prefetched, and whereto. */
 static struct {
@@ -35,52 +40,42 @@ static int see(void const *adr, size_t nbytes, int device, void *stream) {
   } while (0)
 
 CUDA_TEST(every_new_block_is_prefetched) {
-  umemCudaRt table = *fake_cudart();
+  static umemCudaRt table;
+  table = *fake_cudart();
   table.prefetch = see;
   umemCudaRt_replace(&table);
-  open_prefetch();
-  uintptr_t one = block_of(&ctx, 100);
+  void *over = opened("cuda-prefetch+cuda-managed:0"), *host = opened("host:");
+  uintptr_t one = block_of(over, 100);
   assert_seen(one, 100);
   assert_int_equal(seen.device, 0);
-  uintptr_t other = umem_calloc(&ctx, 20, 10);
+  uintptr_t other = umem_calloc(over, 20, 10);
   assert_seen(other, 200);
-  uintptr_t aligned = umem_aligned_alloc(&ctx, 4096, 300);
+  uintptr_t aligned = umem_aligned_alloc(over, 4096, 300);
   assert_true(aligned % 4096 == 0);
   assert_seen(aligned, 300);
-  other = umem_realloc(&ctx, other, 200, 5000);
+  other = umem_realloc(over, other, 200, 5000);
   assert_seen(other, 5000);
   assert_int_equal(fake_cudart_calls_of("prefetch"), 4);
   unsigned char bytes[200];
-  umemHost host;
-  expect_ok(umemHost_ctor(&host));
-  expect_ok(umem_copy_to(&ctx, other, &host, (uintptr_t)bytes, 200));
+  expect_ok(umem_copy_to(over, other, host, (uintptr_t)bytes, 200));
   for (int i = 0; i < 200; i++) assert_int_equal(bytes[i], 0);
-  umem_free(&ctx, one);
-  umem_free(&ctx, other);
-  umem_aligned_free(&ctx, aligned);
-  expect_ok(umem_get_status(&ctx));
+  umem_free(over, one);
+  umem_free(over, other);
+  umem_aligned_free(over, aligned);
+  expect_ok(umem_get_status(over));
   assert_int_equal(fake_cudart_live().managed, 0);
-  umem_dtor(&host);
-  close_prefetch();
 }
 
 CUDA_TEST(layers_may_lie_between) {
-  umemLimit limit;
-  expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
-  expect_ok(umemLimit_ctor(&limit, &managed, 1000));
-  expect_ok(umemCudaPrefetch_ctor(&ctx, &limit));
-  umem_free(&ctx, block_of(&ctx, 100));
-  umem_free(&ctx, block_of(&ctx, 100));
+  void *one = opened("cuda-prefetch+limit+cuda-managed:0?limit=1000");
+  umem_free(one, block_of(one, 100));
+  umem_free(one, block_of(one, 100));
   assert_int_equal(fake_cudart_calls_of("prefetch"), 2);
-  expect_report(umem_alloc(&ctx, 1001), umemMemoryError, "1001 more bytes");
+  expect_report(umem_alloc(one, 1001), umemMemoryError, "1001 more bytes");
   assert_int_equal(fake_cudart_calls_of("prefetch"), 2);
-  umem_dtor(&ctx);
-  umem_dtor(&limit);
-  umem_dtor(&managed);
 }
 
-CUDA_TEST(a_refused_hint_leaves_no_block) {
-  open_prefetch();
+PREFETCH_TEST(a_refused_hint_leaves_no_block) {
   fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
   expect_report(umem_alloc(&ctx, 100), umemValueError,
                 "umem_alloc: cannot prefetch 100 bytes at 0x");
@@ -97,15 +92,13 @@ CUDA_TEST(a_refused_hint_leaves_no_block) {
   expect_ok(umem_thread_status());
   expect_ok(umem_get_status(&ctx));
   umem_free(&ctx, adr);
-  close_prefetch();
 }
 
 CUDA_TEST(does_without_where_there_is_no_such_hint) {
   fake_cudart_machine()->device[0].no_concurrent_managed = true;
-  open_prefetch();
-  umem_free(&ctx, block_of(&ctx, 100));
+  void *one = opened("cuda-prefetch+cuda-managed:0");
+  umem_free(one, block_of(one, 100));
   assert_int_equal(fake_cudart_calls_of("prefetch"), 0);
-  close_prefetch();
 }
 
 CUDA_TEST(other_memory_is_refused) {
