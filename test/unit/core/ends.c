@@ -9,18 +9,11 @@
 
 #include <umem.h>
 
+#include "child.h"
 #include "temporary.h"
 #include "workers.h"
 
 enum { nbytes = 8000, elements = nbytes / 8, name_size = 512 };
-
-#define CHILD_EXPECTS(condition)                                                                   \
-  do {                                                                                             \
-    if (condition) break;                                                                          \
-    fprintf(stderr, "line %d: in a child: not %s; the last message is \"%s\"\n", __LINE__,         \
-            #condition, umem_thread_message());                                                    \
-    _exit(1);                                                                                      \
-  } while (0)
 
 /* Names of contexts over memory that a child has together with its parent; %s is the path of a
  * file. */
@@ -80,14 +73,14 @@ static void end_all_in_child(void *ctx, umemArray *array, umemArray *view) {
   umemArray_release(view);
   umemArray_release(array);
   umemArray *own = make_array(ctx, 2);
-  if (own) CHILD_EXPECTS(umemArray_address(own) != umem_null(ctx));
+  if (own) EXPECT(umemArray_address(own) != umem_null(ctx));
   uintptr_t adr = umemArray_address(own);
   umemArray_release(own);
   own = make_array(ctx, 3);
-  CHILD_EXPECTS(umemArray_address(own) == adr || umem_find_layer(ctx, "debug"));
+  EXPECT(umemArray_address(own) == adr || umem_find_layer(ctx, "debug"));
   umemArray_release(own);
-  CHILD_EXPECTS(umem_thread_failures() == before);
-  CHILD_EXPECTS(umem_close(ctx) == umemOK);
+  EXPECT(umem_thread_failures() == before);
+  EXPECT(umem_close(ctx) == umemOK);
   _exit(0);
 }
 
@@ -182,8 +175,8 @@ TEST_CASE(a_child_frees_its_copy_of_ram) {
   if (!child) {
     size_t left = 0;
     umemArray_release(array);
-    CHILD_EXPECTS(umemTrack_count(ctx, &left) == 0 && left == 0);
-    CHILD_EXPECTS(umem_alloc(ctx, nbytes));
+    EXPECT(umemTrack_count(ctx, &left) == 0 && left == 0);
+    EXPECT(umem_alloc(ctx, nbytes));
     _exit(0);
   }
   assert_int_equal(status_of(child), 0);

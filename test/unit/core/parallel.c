@@ -406,7 +406,7 @@ static int fork_and_use(void) {
     use_in_child(forks);
   }
   assert_int_equal(umem_fork_count(), forks);
-  return exit_of(child);
+  return child_wait(child);
 }
 
 TEST_BOTH(a_child_works_on_its_own_thread) {
@@ -473,7 +473,7 @@ TEST_BOTH(a_piece_may_fork) {
     assert_int_equal(pthread_key_create(&job.key, exit_with_thread), 0);
     parallel(3, fork_in_piece, &job);
     if (getpid() != parent) _exit(umem_thread_status() == umemRuntimeError ? came_back : 1);
-    assert_int_equal(exit_of(job.child), piece ? thread_ended : came_back);
+    assert_int_equal(child_wait(job.child), piece ? thread_ended : came_back);
     assert_int_equal(umem_thread_status(), umemOK);
     pthread_key_delete(job.key);
   }
@@ -530,7 +530,7 @@ static int end_in_child(void) {
   umem_parallel(4, note, &deed_log);
   pid_t child = fork();
   if (child == 0) exit(7);
-  return exit_of(child);
+  return child_wait(child);
 }
 
 static struct {
@@ -565,7 +565,7 @@ TEST(a_process_exits_at_any_time) {
     for (int round = 0; round < exits; round++) {
       pid_t child;
       assert_int_equal(posix_spawn(&child, program, NULL, NULL, arguments, environ), 0);
-      int status = exit_of(child);
+      int status = child_wait(child);
       if (status != deeds[i].status) fail_msg("exit %s: %d", deeds[i].name, status);
     }
   }

@@ -12,6 +12,7 @@
 #include <umem.h>
 
 #include "unit/tasks.h"
+#include "child.h"
 #include "workers.h"
 
 enum { pieces_most = 100 };
@@ -63,12 +64,6 @@ static inline int begin(void **state) {
 static inline int end(void **state) {
   (void)state;
   return umem_set_threads(0) != umemOK;
-}
-
-/* Waits for a child: its exit status, or minus the signal that killed it. */
-static inline int exit_of(pid_t child) {
-  int status = status_of(child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 #endif

@@ -3,29 +3,13 @@
 #ifndef UMEM_TEST_CHILD_HELP_H
 #define UMEM_TEST_CHILD_HELP_H
 
+#include "child.h"
 #include "workers.h"
 #include "wrap.h"
 
-#include <stdio.h>
-#include <umem.h>
+static inline void call_function(void *run) { (*(void (**)(void))run)(); }
 
-/* In the child. */
-#define REQUIRE(condition)                                                                         \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, umem_thread_message());           \
-      _exit(1);                                                                                    \
-    }                                                                                              \
-  } while (0)
-
-static inline void in_a_process(void (*run)(void)) {
-  pid_t child = fork();
-  if (child == 0) {
-    run();
-    _exit(0);
-  }
-  assert_int_equal(status_of(child), 0);
-}
+static inline void in_a_process(void (*run)(void)) { assert_true(child_run(call_function, &run)); }
 
 /* A test whose body runs in a process. */
 #define PROCESS_TEST(name)                                                                         \
