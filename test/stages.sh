@@ -163,7 +163,8 @@ stage_asan() {
 # The programs of test/unit and test/fault whose sources, or the headers beside them, start threads or let the library
 # start them: their names behind unit_ and fault_.
 programs_of_threads() {
-  local starts='pthread_create|worker_count|(adaptor|open|parallel|staging)_help\.h'
+  local starts='pthread_create|start_thread|\b(begin_)?in_threads?\b|run_at_once|check_threads|worker_count'
+  starts+='|(adaptor|open|parallel|staging)_help\.h'
   local others='fault_(beside|cuda_nth|nth)' # of few threads and of many runs, which the stage asan has
   others+='|fault_cancel_points'             # hooks what sanitizers hook
   others+='|unit_(cuda_driver|cufile_rt)'    # replace dlsym, which sanitizers need themselves
