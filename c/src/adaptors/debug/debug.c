@@ -113,7 +113,7 @@ static bool get_block(umemVirtual *ctx, umemRequest const *request, umemDebugBlo
   return false;
 }
 
-static uintptr_t allocate(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t allocate_block(umemVirtual *ctx, umemRequest const *request) {
   umemDebugTable *table = table_of(ctx);
   umemDebugBlock block;
   void **traces = NULL;
@@ -145,7 +145,7 @@ static bool begin_free(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t wan
 }
 
 /* Whether freed blocks of this size are kept before they are given back. */
-static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
+static bool is_kept_after_free(umemDebugImpl const *debug, umemDebugBlock const *block) {
   return debug->table.most_count && block->extent <= debug->table.most_bytes;
 }
 
@@ -153,13 +153,13 @@ static bool waits(umemDebugImpl const *debug, umemDebugBlock const *block) {
  * something is wrong. */
 static bool is_sound(umemVirtual *ctx, umemDebugBlock *block) {
   umemDebugImpl const *debug = umemDebug_impl(ctx);
-  if (!debug->at_once && waits(debug, block)) return true;
+  if (!debug->at_once && is_kept_after_free(debug, block)) return true;
   return umemDebug_inspect(ctx, block, 1) && umemDebug_report(ctx, block, 1);
 }
 
 /* The inside of a block whose bytes were moved elsewhere must remain as it is when upstream
  * cannot fill it: then it is kept as it is. */
-static bool poison(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bool *done) {
+static bool poison_block(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bool *done) {
   umemAttempt held;
   umemAttempt_begin(&held);
   *done = umemDebug_poison(ctx, block);
@@ -173,7 +173,7 @@ static bool poison(umemVirtual *ctx, umemDebugBlock const *block, bool moved, bo
  * changed. */
 static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) {
   umemDebugTable *table = table_of(ctx);
-  if (!waits(umemDebug_impl(ctx), block)) {
+  if (!is_kept_after_free(umemDebug_impl(ctx), block)) {
     if (!umemDebugTable_passes(table, block)) return true;
     if (!give_back(ctx, block)) return false;
     umemDebugTable_gone(table, block);
@@ -181,7 +181,7 @@ static bool put_away(umemVirtual *ctx, umemDebugBlock const *block, bool moved) 
   }
   bool poisoned;
   if (!make_room(ctx, block->extent)) return false;
-  if (poison(ctx, block, moved, &poisoned)) {
+  if (poison_block(ctx, block, moved, &poisoned)) {
     umemDebugTable_keep_block(table, block, poisoned);
     return true;
   }
@@ -209,7 +209,8 @@ static void debug_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
 /* ---- realloc: always to another place, so that what still writes to the old one is found ---- */
 
 /* Copies what a block that is freeing holds to the new one at moved, and puts it away. */
-static bool move(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved, size_t new_size) {
+static bool move_bytes(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved,
+                       size_t new_size) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   uint64_t before = umem_thread.failures;
   size_t kept = block->nbytes < new_size ? block->nbytes : new_size;
@@ -218,7 +219,7 @@ static bool move(umemVirtual *ctx, umemDebugBlock const *block, uintptr_t moved,
 }
 
 /* Frees a block that the program has not seen. */
-static void discard(umemVirtual *ctx, uintptr_t adr) {
+static void discard_block(umemVirtual *ctx, uintptr_t adr) {
   umemDebugBlock block;
   if (!begin_free(ctx, adr, false, 0, true, &block) ||
       !umemDebugTable_passes(table_of(ctx), &block))
@@ -229,27 +230,27 @@ static void discard(umemVirtual *ctx, uintptr_t adr) {
     umemDebugTable_revive(table_of(ctx), &block);
 }
 
-static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t resize_block(umemVirtual *ctx, umemRequest const *request) {
   umemDebugBlock block;
   uintptr_t null = umem_null_of(ctx), moved = null;
   umemRequest const new = {umemByAlloc, request->nbytes, 1, 0, 0};
   if (!begin_free(ctx, request->adr, false, request->old_size, true, &block)) return null;
-  if (is_sound(ctx, &block)) moved = allocate(ctx, &new);
-  if (moved != null && move(ctx, &block, moved, request->nbytes)) return moved;
+  if (is_sound(ctx, &block)) moved = allocate_block(ctx, &new);
+  if (moved != null && move_bytes(ctx, &block, moved, request->nbytes)) return moved;
   umemDebugTable_revive(table_of(ctx), &block);
-  if (moved != null) discard(ctx, moved);
+  if (moved != null) discard_block(ctx, moved);
   return null;
 }
 
 static uintptr_t debug_ask(umemVirtual *ctx, umemRequest const *request) {
-  return request->how == umemByRealloc ? resize(ctx, request) : allocate(ctx, request);
+  return request->how == umemByRealloc ? resize_block(ctx, request) : allocate_block(ctx, request);
 }
 UMEM_ADAPTOR_ALLOCATES(debug_ask)
 
 /* ---- bytes ---- */
 
 /* Whether the caller may touch [adr, adr + nbytes). False with a status otherwise. */
-static bool allows(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+static bool allows_access(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   umemDebugFault finding = UMEM_DEBUG_FAULT_INIT;
   if (umemDebugTable_allow(table_of(ctx), adr, nbytes, &finding)) return true;
   umemDebug_refuse(ctx, &finding);
@@ -257,17 +258,18 @@ static bool allows(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 }
 
 static void debug_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  if (allows(ctx, adr, nbytes)) umemAdaptor_set(ctx, adr, c, nbytes);
+  if (allows_access(ctx, adr, nbytes)) umemAdaptor_set(ctx, adr, c, nbytes);
 }
 
 static void debug_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                           size_t nbytes) {
-  if (allows(ctx, src_adr, nbytes)) umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
+  if (allows_access(ctx, src_adr, nbytes)) umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
 }
 
 static void debug_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
                             uintptr_t src_adr, size_t nbytes) {
-  if (allows(ctx, dst_adr, nbytes)) umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
+  if (allows_access(ctx, dst_adr, nbytes))
+    umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
 }
 
 /* Whether the caller may touch all from the lowest to the highest byte of a layout. False with a
@@ -282,7 +284,7 @@ static bool allows_layout(umemVirtual *ctx, uintptr_t adr, umemLayout const *lay
     else
       high += reach;
   }
-  return allows(ctx, low, high - low + layout->item_size);
+  return allows_access(ctx, low, high - low + layout->item_size);
 }
 
 static bool debug_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,

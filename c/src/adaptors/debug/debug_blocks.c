@@ -16,7 +16,7 @@ static void count_kept(umemDebugTable *table, size_t extent, bool more) {
   table->kept_bytes += more ? extent : -extent;
 }
 
-static void append(umemDebugTable *table, uint32_t slot) {
+static void append_kept(umemDebugTable *table, uint32_t slot) {
   umemSpan *spans = table->records.index.spans;
   spans[slot].list_before = table->newest;
   spans[slot].list_after = 0;
@@ -101,8 +101,8 @@ static umemDebugRecord *record_with(umemDebugTable const *table, uintptr_t adr) 
 static bool is_freed(umemDebugRecord const *record) { return record->state != umemDebugLive; }
 
 /* Fills in what is known of the block. */
-static void describe(umemDebugTable const *table, umemDebugRecord const *record,
-                     umemDebugFault *finding) {
+static void describe_block(umemDebugTable const *table, umemDebugRecord const *record,
+                           umemDebugFault *finding) {
   finding->adr = umemDebugBlock_adr(&record->block);
   finding->nbytes = record->block.nbytes;
   finding->number = record->head.number;
@@ -140,7 +140,7 @@ bool umemDebugTable_begin(umemDebugTable *table, uintptr_t adr, bool aligned, si
     if (frames) memcpy(record->traces + table->frames, trace, frames * sizeof *trace);
     *block = record->block;
   } else if (record) {
-    describe(table, record, finding);
+    describe_block(table, record, finding);
     finding->offset = (int64_t)(adr - finding->adr);
     if (finding->kind == umemDebugWrongSize) finding->wrong = wanted;
   } else {
@@ -161,7 +161,7 @@ void umemDebugTable_revive(umemDebugTable *table, umemDebugBlock const *block) {
 }
 
 /* Whether count more blocks of so many bytes in all can be kept. */
-static bool fits(umemDebugTable const *table, size_t count, size_t bytes) {
+static bool fits_among_kept(umemDebugTable const *table, size_t count, size_t bytes) {
   return table->kept_count + count <= table->most_count && bytes <= table->most_bytes &&
          table->kept_bytes <= table->most_bytes - bytes;
 }
@@ -184,9 +184,9 @@ bool umemDebugTable_admit(umemDebugTable *table, size_t extent, bool eighth, ume
   if (more_bytes < extent) more_bytes = extent;
   *count = 0;
   umemLock_acquire(&table->records.lock);
-  bool admitted = fits(table, 1, extent);
+  bool admitted = fits_among_kept(table, 1, extent);
   if (!admitted) {
-    while (*count < room && !fits(table, more_blocks, more_bytes) &&
+    while (*count < room && !fits_among_kept(table, more_blocks, more_bytes) &&
            take_oldest(table, &oldest[*count]))
       ++*count;
     admitted = !*count; /* others look at all of them: it becomes more for a while */
@@ -207,7 +207,7 @@ void umemDebugTable_keep_block(umemDebugTable *table, umemDebugBlock const *bloc
   uint32_t slot = slot_of(table, block);
   if (slot) {
     end_life(table, slot);
-    append(table, slot);
+    append_kept(table, slot);
     record_at(table, slot)->block.poisoned = poisoned;
   } else {
     count_kept(table, block->extent, false);
@@ -221,7 +221,7 @@ bool umemDebugTable_passes(umemDebugTable *table, umemDebugBlock const *block) {
   bool passes = !slot || !record_at(table, slot)->pins;
   if (!passes) {
     end_life(table, slot);
-    append(table, slot);
+    append_kept(table, slot);
     count_kept(table, block->extent, true);
   }
   umemLock_release(&table->records.lock);
@@ -240,7 +240,7 @@ void umemDebugTable_put_back(umemDebugTable *table, umemDebugBlock const *block)
   umemLock_acquire(&table->records.lock);
   uint32_t slot = slot_of(table, block);
   if (slot) {
-    append(table, slot);
+    append_kept(table, slot);
     count_kept(table, block->extent, true);
   }
   umemLock_release(&table->records.lock);
@@ -293,7 +293,7 @@ bool umemDebugTable_take_finding(umemDebugTable *table, umemDebugBlock const *bl
   bool first = record && !record->reported[part];
   if (first) {
     record->reported[part] = true;
-    describe(table, record, finding);
+    describe_block(table, record, finding);
     if (record->state == umemDebugFreeing) { /* the call that reports frees nothing */
       finding->freed = false;
       finding->freed_frames = 0;
@@ -328,7 +328,7 @@ bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
         before || (size_t)offset > record->block.nbytes ? 0 : record->block.nbytes - (size_t)offset;
     allowed = !freed && !before && nbytes <= room;
     if (!allowed) {
-      describe(table, record, finding);
+      describe_block(table, record, finding);
       finding->kind = umemDebugBadAccess;
       finding->offset = freed || before ? offset : offset + (int64_t)room;
     }

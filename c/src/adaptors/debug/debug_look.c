@@ -73,8 +73,8 @@ static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
 }
 
 /* Compares the n bytes of block from offset on, which are at bytes now. */
-static void compare(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
-                    unsigned char expected, size_t n) {
+static void compare_bytes(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
+                          unsigned char expected, size_t n) {
   umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugZones : umemDebugInside;
   umemDebugOverwritten *overwritten = &block->overwritten[part];
   if (is_all(bytes, expected, n)) return;
@@ -120,20 +120,20 @@ static void copy_stretch(Look *look) {
 }
 
 /* Waits for all copies, also those before one that has failed: they write to the buffer. */
-static void finish(Look *look) {
+static void finish_look(Look *look) {
   copy_stretch(look);
   umem_synchronize(umemAdaptor_upstream(look->ctx));
   for (unsigned i = 0; i < look->count && !look_failed(look); i++) {
     Piece const *piece = &look->pieces[i];
-    compare(piece->block, piece->offset, look->buffer + piece->at, piece->expected, piece->n);
+    compare_bytes(piece->block, piece->offset, look->buffer + piece->at, piece->expected, piece->n);
   }
   look->used = look->copied = look->count = 0;
 }
 
-static void look_at(Look *look, umemDebugBlock *block, int64_t offset, unsigned char expected,
-                    size_t n) {
+static void look_at_bytes(Look *look, umemDebugBlock *block, int64_t offset, unsigned char expected,
+                          size_t n) {
   for (size_t part; n && !look_failed(look); offset += (int64_t)part, n -= part) {
-    if (look->used == look->size || look->count == most_pieces) finish(look);
+    if (look->used == look->size || look->count == most_pieces) finish_look(look);
     uintptr_t adr = umemDebugBlock_adr(block) + (uintptr_t)offset;
     Piece const *last = look->count ? &look->pieces[look->count - 1] : NULL;
     bool goes_on = last && last->block == block && last->offset + (int64_t)last->n == offset;
@@ -149,16 +149,16 @@ static void look_at(Look *look, umemDebugBlock *block, int64_t offset, unsigned 
 
 static void look_at_block(Look *look, umemDebugBlock *block) {
   size_t front = front_zone(umemDebug_impl(look->ctx), block);
-  look_at(look, block, -(int64_t)front, UMEM_DEBUG_GUARD, front);
-  if (block->poisoned) look_at(look, block, 0, UMEM_DEBUG_FREED, block->nbytes);
-  look_at(look, block, (int64_t)block->nbytes, UMEM_DEBUG_GUARD, tail_zone(block));
+  look_at_bytes(look, block, -(int64_t)front, UMEM_DEBUG_GUARD, front);
+  if (block->poisoned) look_at_bytes(look, block, 0, UMEM_DEBUG_FREED, block->nbytes);
+  look_at_bytes(look, block, (int64_t)block->nbytes, UMEM_DEBUG_GUARD, tail_zone(block));
 }
 
 static void look_through(umemVirtual *ctx, unsigned char *buffer, size_t size,
                          umemDebugBlock *blocks, unsigned count) {
   Look look = {.ctx = ctx, .before = umem_thread.failures, .buffer = buffer, .size = size};
   for (unsigned i = 0; i < count && !look_failed(&look); i++) look_at_block(&look, &blocks[i]);
-  finish(&look);
+  finish_look(&look);
 }
 
 static __attribute__((noinline)) void look_with_little(umemVirtual *ctx, umemDebugBlock *blocks,
@@ -172,9 +172,10 @@ static __attribute__((noinline)) void look_with_little(umemVirtual *ctx, umemDeb
 static void look_directly(umemDebugImpl const *debug, umemDebugBlock *block) {
   unsigned char const *adr = (unsigned char const *)umemDebugBlock_adr(block);
   size_t front = front_zone(debug, block);
-  compare(block, -(int64_t)front, adr - front, UMEM_DEBUG_GUARD, front);
-  if (block->poisoned) compare(block, 0, adr, UMEM_DEBUG_FREED, block->nbytes);
-  compare(block, (int64_t)block->nbytes, adr + block->nbytes, UMEM_DEBUG_GUARD, tail_zone(block));
+  compare_bytes(block, -(int64_t)front, adr - front, UMEM_DEBUG_GUARD, front);
+  if (block->poisoned) compare_bytes(block, 0, adr, UMEM_DEBUG_FREED, block->nbytes);
+  compare_bytes(block, (int64_t)block->nbytes, adr + block->nbytes, UMEM_DEBUG_GUARD,
+                tail_zone(block));
 }
 
 bool umemDebug_inspect(umemVirtual *ctx, umemDebugBlock *blocks, unsigned count) {

@@ -32,7 +32,7 @@ static uint32_t thread_number(umemLogFile const *file, umemThread *thread) {
 /* All but the number, and then that: each store is seen after those before it, so that whoever
  * reads the number before and after the rest has read one record. Member by member: a processor
  * that reads a word of which it has just written parts waits for these. */
-static inline void fill(umemLogSlot *slot, umemLogRecord const *record) {
+static inline void fill_slot(umemLogSlot *slot, umemLogRecord const *record) {
   umemLogRecord *to = (umemLogRecord *)(void *)slot;
 #define FILL(member) __atomic_store_n(&to->member, record->member, __ATOMIC_RELEASE)
   FILL(time);
@@ -54,7 +54,7 @@ static inline void fill(umemLogSlot *slot, umemLogRecord const *record) {
 
 /* Makes slot, which held the number seen, that of a record that is being written. Without other
  * threads this, and the next number, need no locked instruction. */
-static inline bool take(umemLogSlot *slot, uint64_t seen, bool alone) {
+static inline bool take_slot(umemLogSlot *slot, uint64_t seen, bool alone) {
   if (alone) {
     bool same = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED) == seen;
     if (same) __atomic_store_n(&slot->words[0], UMEM_LOG_BUSY, __ATOMIC_RELEASE);
@@ -74,20 +74,20 @@ static inline uint64_t next_number(umemLogHeader *header, bool alone) {
 
 /* Until the commit, which moves header, contexts and ring, they are written under the lock.
  * Whether it was taken. */
-static inline bool hold(umemLogFile const *file) {
+static inline bool lock_if_building(umemLogFile const *file) {
   if (__builtin_expect(!__atomic_load_n(&file->building, __ATOMIC_ACQUIRE), 1)) return false;
   umemLock_acquire(&umem_log_lock);
   return true;
 }
 
-static inline void release(bool held) {
+static inline void unlock_if(bool held) {
   if (__builtin_expect(held, 0)) umemLock_release(&umem_log_lock);
 }
 
 /* A slot that holds a later record, or is being written by a thread that has slept for a whole
  * round of the ring, is left alone: this record is older than all that the ring holds. */
 void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *record) {
-  bool held = hold(file);
+  bool held = lock_if_building(file);
   record->time = umemClock_now(&thread->clock);
   bool alone = umem_is_single_threaded();
   uint64_t before = next_number(file->header, alone);
@@ -96,15 +96,15 @@ void umemLogFile_put(umemLogFile *file, umemThread *thread, umemLogRecord *recor
   record->number = before + 1;
   uint64_t seen = __atomic_load_n(&slot->words[0], __ATOMIC_RELAXED);
   record->thread = thread_number(file, thread);
-  if (seen <= before && take(slot, seen, alone)) fill(slot, record);
-  release(held);
+  if (seen <= before && take_slot(slot, seen, alone)) fill_slot(slot, record);
+  unlock_if(held);
 }
 
 void umemLogFile_amend(umemLogFile *file, umemLogRecord *record) {
-  bool held = hold(file);
+  bool held = lock_if_building(file);
   umemLogSlot *slot = &file->ring[(record->number - 1) & file->mask];
-  if (take(slot, record->number, umem_is_single_threaded())) fill(slot, record);
-  release(held);
+  if (take_slot(slot, record->number, umem_is_single_threaded())) fill_slot(slot, record);
+  unlock_if(held);
 }
 
 /* ---- contexts in the file ---- */
@@ -122,10 +122,10 @@ static uint32_t take_number(umemLogFile *file) {
 
 /* Enters a context. Its number; 0, with a status on ctx, when there are too many. */
 static uint16_t enter_name(umemLogFile *file, umemVirtual *ctx, umemLogContext const *context) {
-  bool held = hold(file);
+  bool held = lock_if_building(file);
   uint32_t number = take_number(file);
   if (number) file->contexts[number] = *context;
-  release(held);
+  unlock_if(held);
   if (!number)
     umemVirtual_fail(ctx, umemMemoryError, "the log has had its %d contexts",
                      umemLog_context_count - 1);
@@ -134,16 +134,16 @@ static uint16_t enter_name(umemLogFile *file, umemVirtual *ctx, umemLogContext c
 
 /* Writes the name of the context anew: all bytes that umemLogContext has for it. */
 static void rename_layer(umemLogFile *file, uint16_t number, char const *name) {
-  bool held = hold(file);
+  bool held = lock_if_building(file);
   memcpy(file->contexts[number].name, name, sizeof file->contexts[number].name);
-  release(held);
+  unlock_if(held);
 }
 
 /* Notes that the context of this number has ended. */
 static void note_end(umemLogFile *file, uint16_t number) {
-  bool held = hold(file);
+  bool held = lock_if_building(file);
   file->contexts[number].ended = umemLog_end();
-  release(held);
+  unlock_if(held);
 }
 
 /* ---- the context ---- */
@@ -168,28 +168,28 @@ static bool writes(umemVirtual *ctx) {
   return umemLogFile_is_ours(log->file) && !__atomic_load_n(&log->finished, __ATOMIC_RELAXED);
 }
 
-static inline void put(umemVirtual *ctx, umemLogRecord *record) {
+static inline void put_record(umemVirtual *ctx, umemLogRecord *record) {
   umemLogFile_put(log_of(ctx)->file, &umem_thread, record);
 }
 
 /* What the calling thread has failed with since before, or umemOK. */
 static uint8_t status_since(uint64_t before) { return (uint8_t)umem_result(before); }
 
-static void amend(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
+static void amend_record(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
   record->status = status_since(before);
   umemLogFile_amend(log_of(ctx)->file, record);
 }
 
 /* A set or copy begins, and has ended. */
-static void begin(umemVirtual *ctx, umemLogRecord *record) {
+static void begin_record(umemVirtual *ctx, umemLogRecord *record) {
   record->flags = umemLogUnfinished;
-  put(ctx, record);
+  put_record(ctx, record);
 }
 
-static void end(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
+static void end_record(umemVirtual *ctx, umemLogRecord *record, uint64_t before) {
   record->flags = 0;
   record->duration = umemLog_now() - record->time;
-  amend(ctx, record, before);
+  amend_record(ctx, record, before);
 }
 
 /* ---- allocation: upstream is called here, and not by umemAdaptor_ask, to be faster ---- */
@@ -200,7 +200,7 @@ static uintptr_t log_realloc(umemVirtual *ctx, umemRequest const *request) {
   uint16_t number = log_of(ctx)->number;
   umemLogRecord old = {
       .kind = umemLogResizeBegin, .ctx = number, .adr = request->adr, .size = request->old_size};
-  put(ctx, &old);
+  put_record(ctx, &old);
   uintptr_t moved = umemAdaptor_ask(ctx, request);
   umemLogRecord new = {.kind = umemLogResizeEnd,
                        .ctx = number,
@@ -208,7 +208,7 @@ static uintptr_t log_realloc(umemVirtual *ctx, umemRequest const *request) {
                        .size = request->nbytes,
                        .other_adr = request->adr,
                        .status = status_since(before)};
-  put(ctx, &new);
+  put_record(ctx, &new);
   return moved;
 }
 
@@ -224,7 +224,7 @@ UMEM_ADAPTOR_INLINE uintptr_t log_ask(umemVirtual *ctx, umemRequest const *reque
                           .flags = flags[request->how],
                           .log2_alignment = (uint8_t)__builtin_ctzll(request->alignment)};
   if (__builtin_expect(umemAdaptor_failed(ctx, before), 0)) record.status = status_since(before);
-  if (writes(ctx)) put(ctx, &record);
+  if (writes(ctx)) put_record(ctx, &record);
   return adr;
 }
 UMEM_ADAPTOR_ALLOCATES(log_ask)
@@ -238,9 +238,10 @@ UMEM_ADAPTOR_INLINE void log_free(umemVirtual *ctx, uintptr_t adr, bool aligned)
                           .flags = aligned ? umemLogAligned : 0};
   uint64_t before = umem_thread.failures;
   bool puts = writes(ctx);
-  if (puts) put(ctx, &record);
+  if (puts) put_record(ctx, &record);
   umem_free_as(umemAdaptor_upstream(ctx), adr, aligned);
-  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0) && puts) amend(ctx, &record, before);
+  if (__builtin_expect(umemAdaptor_failed(ctx, before), 0) && puts)
+    amend_record(ctx, &record, before);
 }
 UMEM_ADAPTOR_FREES(log_free)
 
@@ -257,9 +258,9 @@ static void log_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
                           .size = nbytes,
                           .value = (uint8_t)c};
   uint64_t before = umem_thread.failures;
-  begin(ctx, &record);
+  begin_record(ctx, &record);
   umemAdaptor_set(ctx, adr, c, nbytes);
-  end(ctx, &record, before);
+  end_record(ctx, &record, before);
 }
 
 static struct umemVtbl const log_vtbl;
@@ -299,14 +300,14 @@ static Copy begin_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, um
                                 .other_adr = dst_adr,
                                 .size = nbytes};
   partner = src == ctx ? to : from;
-  begin(ctx, &copy.record);
+  begin_record(ctx, &copy.record);
   return copy;
 }
 
 static void end_copy(umemVirtual *ctx, Copy *copy) {
   if (!copy->put) return;
   partner = copy->partner;
-  end(ctx, &copy->record, copy->before);
+  end_record(ctx, &copy->record, copy->before);
 }
 
 static void log_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
@@ -336,7 +337,8 @@ static bool log_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_ad
 /* ---- construction and end ---- */
 
 /* Appends to name, which has used bytes. False when there is no more room. */
-static bool append(char *name, size_t size, size_t *used, char const *format, char const *text) {
+static bool append_text(char *name, size_t size, size_t *used, char const *format,
+                        char const *text) {
   int length = snprintf(name + *used, size - *used, format, text);
   if (length < 0 || (size_t)length >= size - *used) return false;
   *used += (size_t)length;
@@ -350,13 +352,13 @@ static void name_chain(umemVirtual *log, char *name, size_t size) {
   char label[UMEM_LABEL_SIZE];
   memset(name, 0, size);
   umemExtra_label(log, label);
-  if (*label) fits = append(name, size, &used, "\"%s\": ", label);
+  if (*label) fits = append_text(name, size, &used, "\"%s\": ", label);
   char const *between = "%s";
   for (umemVirtual *ctx = umemAdaptor_upstream(log); fits && ctx && ctx->vptr;
        ctx = umem_below(ctx), between = " over %s") {
-    fits = append(name, size, &used, between, umem_get_device_name(ctx));
+    fits = append_text(name, size, &used, between, umem_get_device_name(ctx));
     umemExtra_label(ctx, label);
-    if (fits && *label) fits = append(name, size, &used, " \"%s\"", label);
+    if (fits && *label) fits = append_text(name, size, &used, " \"%s\"", label);
   }
 }
 
@@ -370,7 +372,7 @@ static uint64_t stream_of(umemVirtual *ctx) {
   return info.stream == UMEM_UNKNOWN ? 0 : info.stream;
 }
 
-static uint16_t enter(umemVirtual *ctx, umemLogFile *file) {
+static uint16_t enter_context(umemVirtual *ctx, umemLogFile *file) {
   umemLogContext context = {.begun = umemLog_now(),
                             .alignment = ctx->alignment,
                             .type = (uint32_t)ctx->type,
@@ -389,7 +391,7 @@ static void log_labelled(umemVirtual *ctx) {
   rename_layer(log->file, log->number, name);
 }
 
-static void stop(umemVirtual *ctx) {
+static void stop_log(umemVirtual *ctx) {
   Log *log = log_of(ctx);
   if (!writes(ctx)) return;
   log_labelled(ctx);
@@ -400,13 +402,13 @@ static void stop(umemVirtual *ctx) {
 /* Threads that still run write no records after this, except those that they have begun. */
 static void log_finish(umemVirtual *ctx) {
   Log *log = log_of(ctx);
-  stop(ctx);
+  stop_log(ctx);
   if (!log->left) log->left = umemLogFile_leave(log->file);
 }
 
 static void log_dtor(umemVirtual *ctx) {
   Log *log = log_of(ctx);
-  stop(ctx);
+  stop_log(ctx);
   umemLogFile_close(log->file, log->left);
   umemAdaptor_dtor(ctx);
 }
@@ -457,7 +459,7 @@ static bool log_start(umemVirtual *ctx, void const *given) {
   if (!filename) return false;
   log->file = umemLogFile_open(ctx, filename, max_bytes, wish->commits);
   if (!log->file) return false;
-  log->number = enter(ctx, log->file);
+  log->number = enter_context(ctx, log->file);
   if (!log->number) umemLogFile_close(log->file, false);
   return log->number;
 }

@@ -193,7 +193,7 @@ static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
 }
 
 /* Reads what is in the file, and whether it may become a new log. */
-static bool look(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
+static bool look_at_file(int fd, umemVirtual *ctx, char const *filename, umemLogBefore *before) {
   int error = disk_look(fd, before);
   if (error) return fail_with_words(ctx, "read", filename, error);
   if (disk_is_log(before)) return true;
@@ -208,7 +208,7 @@ static void set_parts(umemLogFile *file, void *base) {
   file->ring = (umemLogSlot *)((char *)base + umemLog_ring_at);
 }
 
-static bool map(umemLogFile *file, umemVirtual *ctx) {
+static bool map_file(umemLogFile *file, umemVirtual *ctx) {
   void *base = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
   if (base == MAP_FAILED) return fail_with_words(ctx, "map", file->filename, errno);
   set_parts(file, base);
@@ -226,7 +226,7 @@ static bool put_aside(umemLogFile *file, umemVirtual *ctx) {
   return true;
 }
 
-static void unmap(umemLogFile *file) {
+static void unmap_file(umemLogFile *file) {
   munmap(file->header, file->length);
   if (file->there) munmap(file->there, file->length);
 }
@@ -245,7 +245,7 @@ static umemLogHeader new_header(umemLogFile const *file) {
 
 /* The space is there before the first record: a full disk that is found while writing to the
  * mapping would kill. */
-static bool reserve(umemLogFile *file, umemVirtual *ctx) {
+static bool reserve_space(umemLogFile *file, umemVirtual *ctx) {
   char const *what = "write";
   int error = disk_mark(file->fd, &file->before);
   if (!error) {
@@ -259,41 +259,43 @@ static bool reserve(umemLogFile *file, umemVirtual *ctx) {
 
 /* All behind the header. The first write to a page costs a microsecond or more: here, and not in
  * the first records. */
-static void clear(umemLogFile const *file, umemLogHeader *header) {
+static void clear_records(umemLogFile const *file, umemLogHeader *header) {
   memset((char *)header + sizeof *header, 0, file->length - sizeof *header);
 }
 
 /* Prepares the file of the descriptor, which is locked, for a log without records. One that is
  * new is written now; one that is there, at the commit. */
-static bool prepare(umemLogFile *file, umemVirtual *ctx) {
+static bool prepare_file(umemLogFile *file, umemVirtual *ctx) {
   bool is_new = file->draft.folder >= 0;
-  if (!map(file, ctx)) return false;
-  if ((is_new || put_aside(file, ctx)) && reserve(file, ctx)) {
-    if (is_new) clear(file, file->header);
+  if (!map_file(file, ctx)) return false;
+  if ((is_new || put_aside(file, ctx)) && reserve_space(file, ctx)) {
+    if (is_new) clear_records(file, file->header);
     *file->header = new_header(file);
     return true;
   }
-  unmap(file);
+  unmap_file(file);
   return false;
 }
 
 static bool begin_log(umemLogFile *file, umemVirtual *ctx) {
-  if (!look(file->fd, ctx, file->filename, &file->before) ||
+  if (!look_at_file(file->fd, ctx, file->filename, &file->before) ||
       !is_allowed(ctx, file->filename, file->length))
     return false;
   if (!disk_has_room(file->fd, file->length))
     return fail_with_words(ctx, "reserve the space of", file->filename, ENOSPC);
-  return prepare(file, ctx);
+  return prepare_file(file, ctx);
 }
 
 /* ---- the commit ---- */
 
 /* Whether file waits for its beginning in this process. */
-static bool waits(umemLogFile const *file) { return file->building && umemLogFile_is_ours(file); }
+static bool waits_for_beginning(umemLogFile const *file) {
+  return file->building && umemLogFile_is_ours(file);
+}
 
 /* Under the lock. Returns an errno; the file is as it was then. */
 static int get_ready(umemLogFile *file) {
-  if (!waits(file) || file->draft.named) return 0;
+  if (!waits_for_beginning(file) || file->draft.named) return 0;
   return file->there ? disk_rehearse(file->fd, &file->before) : umemNewFile_publish(&file->draft);
 }
 
@@ -309,7 +311,7 @@ static int begin_anew(umemLogFile *file, bool insists) {
   int error = disk_begin(file->fd, &header, file->length, &file->before);
   if (error && !insists) return error;
   if (error) memcpy(there, &header, sizeof header);
-  clear(file, there);
+  clear_records(file, there);
   memcpy((char *)there + umemLog_contexts_at, file->contexts,
          (contexts + 1) * sizeof *file->contexts);
   memcpy((char *)there + umemLog_ring_at, file->ring, slots * sizeof *file->ring);
@@ -323,7 +325,7 @@ static int begin_anew(umemLogFile *file, bool insists) {
 
 /* Under the lock. As begin_anew. */
 static int begin_now(umemLogFile *file, bool insists) {
-  if (!waits(file)) return 0;
+  if (!waits_for_beginning(file)) return 0;
   int error = file->there ? begin_anew(file, insists) : 0;
   if (error) return error;
   umemNewFile_end(&file->draft);
@@ -351,7 +353,7 @@ void umemLogFile_begin(umemLogFile *file) {
 /* ---- opening and closing ---- */
 
 /* The umemLogFile of that file in this process, with a user more; or NULL. */
-static umemLogFile *find(struct stat const *about) {
+static umemLogFile *find_file(struct stat const *about) {
   for (umemLogFile *file = newest; file; file = file->older)
     if (file->device == about->st_dev && file->inode == about->st_ino &&
         umemLogFile_is_ours(file)) {
@@ -388,8 +390,9 @@ static uint64_t capacity_of(uint64_t max_bytes) {
 
 /* A new umemLogFile for fd, which it owns from then on, as it owns draft, NULL for a file that
  * is there; or NULL. */
-static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNewFile const *draft,
-                          struct stat const *about, uint64_t max_bytes) {
+static umemLogFile *begin_file(umemVirtual *ctx, char const *filename, int fd,
+                               umemNewFile const *draft, struct stat const *about,
+                               uint64_t max_bytes) {
   if (!lock_file(fd, ctx, filename)) return NULL;
   size_t name_size = strlen(filename) + 1;
   umemLogFile *file = calloc(1, sizeof *file + name_size);
@@ -412,7 +415,7 @@ static umemLogFile *begin(umemVirtual *ctx, char const *filename, int fd, umemNe
 }
 
 /* Of a file that is open: what kind of file, and which. */
-static bool examine(int fd, umemVirtual *ctx, char const *filename, struct stat *about) {
+static bool examine_file(int fd, umemVirtual *ctx, char const *filename, struct stat *about) {
   if (fstat(fd, about) != 0) return fail_with_words(ctx, "open", filename, errno);
   if (S_ISREG(about->st_mode)) return true;
   return UMEM_FAIL(ctx, umemIOError, "cannot write the log \"%s\": it is no regular file",
@@ -430,7 +433,7 @@ static bool check_owner(int fd, umemVirtual *ctx, char const *filename) {
                    filename);
 }
 
-static umemLogFile *keep(umemLogFile *file) {
+static umemLogFile *add_file(umemLogFile *file) {
   if (!file) return NULL;
   file->older = newest;
   return newest = file;
@@ -439,8 +442,10 @@ static umemLogFile *keep(umemLogFile *file) {
 /* Takes a user away; the last one ends the file. */
 static void leave_file(umemLogFile *file, bool left);
 
-/* file, committed if that is wanted now; else NULL with a status. taken: as of make, or NULL. */
-static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits, bool *taken) {
+/* file, committed if that is wanted now; else NULL with a status. taken: as of make_file, or
+ * NULL. */
+static umemLogFile *commit_or_leave(umemLogFile *file, umemVirtual *ctx, bool commits,
+                                    bool *taken) {
   int error = file && commits ? get_ready(file) : 0;
   if (!error && file && commits) error = begin_now(file, false);
   if (!error) return file;
@@ -458,25 +463,25 @@ static umemLogFile *committed(umemLogFile *file, umemVirtual *ctx, bool commits,
 static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int fd,
                                    uint64_t max_bytes, bool commits) {
   struct stat about;
-  bool known = examine(fd, ctx, filename, &about) && check_owner(fd, ctx, filename);
-  umemLogFile *file = known ? find(&about) : NULL;
+  bool known = examine_file(fd, ctx, filename, &about) && check_owner(fd, ctx, filename);
+  umemLogFile *file = known ? find_file(&about) : NULL;
   if (known && !file) {
-    file = begin(ctx, filename, fd, NULL, &about, max_bytes);
-    if (file) return committed(keep(file), ctx, commits, NULL);
+    file = begin_file(ctx, filename, fd, NULL, &about, max_bytes);
+    if (file) return commit_or_leave(add_file(file), ctx, commits, NULL);
   }
   close(fd);
-  return committed(file, ctx, commits, NULL);
+  return commit_or_leave(file, ctx, commits, NULL);
 }
 
-static void abandon(umemNewFile *draft) {
+static void abandon_draft(umemNewFile *draft) {
   if (draft->fd >= 0) close(draft->fd);
   umemNewFile_end(draft);
 }
 
 /* A log with a name that nothing has; NULL with a status otherwise, or with *taken if something
  * has it by now. */
-static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_bytes, bool commits,
-                         bool *taken) {
+static umemLogFile *make_file(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
+                              bool commits, bool *taken) {
   umemNewFile draft;
   struct stat about;
   umemLogFile *file = NULL;
@@ -485,13 +490,13 @@ static umemLogFile *make(umemVirtual *ctx, char const *filename, uint64_t max_by
   if (error) {
     fail_with_words(ctx, "open", filename, error);
   } else if ((file = find_draft(&draft))) {
-    abandon(&draft);
-    return committed(file, ctx, commits, taken);
-  } else if (examine(draft.fd, ctx, filename, &about)) {
-    file = begin(ctx, filename, draft.fd, &draft, &about, max_bytes);
+    abandon_draft(&draft);
+    return commit_or_leave(file, ctx, commits, taken);
+  } else if (examine_file(draft.fd, ctx, filename, &about)) {
+    file = begin_file(ctx, filename, draft.fd, &draft, &about, max_bytes);
   }
-  if (!file) abandon(&draft);
-  return committed(keep(file), ctx, commits, taken);
+  if (!file) abandon_draft(&draft);
+  return commit_or_leave(add_file(file), ctx, commits, taken);
 }
 
 /* A link to nothing is not followed to make a file: another user may have set it. */
@@ -519,7 +524,7 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
       break;
     }
     if (is_link(ctx, filename)) return NULL;
-    umemLogFile *file = make(ctx, filename, max_bytes, commits, &taken);
+    umemLogFile *file = make_file(ctx, filename, max_bytes, commits, &taken);
     if (file || !taken) return file;
   }
   fail_with_words(ctx, "open", filename, error);
@@ -541,7 +546,7 @@ umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t m
 
 /* No context writes any more: completes the file, so that it may become a new log. Undoes what
  * was not committed. In a child of fork the lock and the header are the parent's. */
-static void complete(umemLogFile *file) {
+static void complete_file(umemLogFile *file) {
   umemLogFile **link = &newest;
   while (*link != file) link = &(*link)->older;
   *link = file->older;
@@ -556,9 +561,9 @@ static void complete(umemLogFile *file) {
 static void leave_file(umemLogFile *file, bool left) {
   file->users--;
   file->left -= left;
-  if (file->users == file->left && !file->complete) complete(file);
+  if (file->users == file->left && !file->complete) complete_file(file);
   if (file->users) return;
-  unmap(file);
+  unmap_file(file);
   umemNewFile_end(&file->draft);
   close(file->fd);
   free(file);
@@ -576,7 +581,7 @@ bool umemLogFile_leave(umemLogFile *file) {
   int tries = 0;
   while (!umemLock_try(&umem_log_lock))
     if (++tries == most_tries || nanosleep(&nap, NULL) < 0) return false;
-  if (++file->left == file->users) complete(file);
+  if (++file->left == file->users) complete_file(file);
   umemLock_release(&umem_log_lock);
   return true;
 }
