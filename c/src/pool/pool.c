@@ -360,9 +360,8 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
   if (!options->initial) return true;
   umemPoolFailure failure = {.reason = umemPoolAtMaximum, .reserved = 0};
   size_t most = core->maximum ? core->maximum & ~(size_t)(umemPoolUnit - 1) : PTRDIFF_MAX / 2;
-  size_t size = options->initial < most
-                    ? (options->initial + umemPoolUnit - 1) & ~(size_t)(umemPoolUnit - 1)
-                    : most;
+  size_t rounded = (size_t)umemPoolUnits_of(options->initial) << umemPoolUnitShift;
+  size_t size = options->initial < most ? rounded : most;
   umemLock_acquire(&core->lock);
   bool taken = size && umemPoolPages_suit(core->own, umemPoolPage) &&
                umemPoolPages_grow(core->own, size, umemPoolPage, (umemPoolExtra){0, 0}, &failure);

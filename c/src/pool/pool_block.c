@@ -298,8 +298,8 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
 
 /* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its
  * caller has no registers to save. */
-static __attribute__((noinline)) void keep_block(umemVirtual *ctx, size_t class,
-                                                 umemPoolEntry entry) {
+static __attribute__((noinline)) void put_block(umemVirtual *ctx, size_t class,
+                                                umemPoolEntry entry) {
   umemPoolCache *cache = umemPoolCache_last();
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   if (__builtin_expect(!umemPoolCache_keep(cache, impl->serial, class, entry), 0))
@@ -316,7 +316,7 @@ void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr) {
   else if (__builtin_expect(!umemPoolBlock_claim(core, adr, &location), 0))
     fail_wrong(ctx, adr);
   else
-    keep_block(ctx, location.word & umemPoolClassMask, (umemPoolEntry){adr, location.live});
+    put_block(ctx, location.word & umemPoolClassMask, (umemPoolEntry){adr, location.live});
 }
 
 /* The first class that may hold size bytes; umemPoolClasses for none. */

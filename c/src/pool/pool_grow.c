@@ -387,11 +387,6 @@ static size_t unmoved_bytes(umemPoolGrower const *grower) {
   return (size_t)(more < allowed ? more : allowed);
 }
 
-static umemPoolExtra extra_of(umemPoolGrower const *grower) {
-  if (grower->growth != umemPoolGrowWell) return (umemPoolExtra){0, 0};
-  return (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
-}
-
 static void coalesce_all(umemPoolCore *core) {
   for (umemPoolFreeList *list = core->lists; list; list = list->next)
     if (!list->ending) umemPoolLarge_coalesce(list);
@@ -415,7 +410,9 @@ static bool add_pages(umemPoolGrower *grower) {
     if (umemGrowth_await(&core->growing, &core->lock)) failure->reason = umemPoolChanged;
     return false;
   }
-  umemPoolExtra extra = extra_of(grower), none = {0, 0};
+  umemPoolExtra none = {0, 0}, extra = none;
+  if (grower->growth == umemPoolGrowWell)
+    extra = (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
   coalesce_all(core);
   bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure);
   if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(core)))) {

@@ -500,17 +500,13 @@ static void end_sources(Filler *filler) {
   }
 }
 
-static void fill_gaps(Filler *filler) {
+/* Whether all gaps have got memory. */
+static bool fill_gaps(Filler *filler) {
   umemPoolPaging *paging = filler->paging;
   end_sources(filler);
   for (size_t i = 0; i < paging->gap_count; i++)
     while (paging->gaps[i].done < paging->gaps[i].pages)
-      if (!fill_some(filler, &paging->gaps[i])) return;
-}
-
-static bool is_filled(umemPoolPaging const *paging) {
-  for (size_t i = 0; i < paging->gap_count; i++)
-    if (paging->gaps[i].done < paging->gaps[i].pages) return false;
+      if (!fill_some(filler, &paging->gaps[i])) return false;
   return true;
 }
 
@@ -540,9 +536,9 @@ static bool map_open(Filler *filler, size_t nbytes, umemPoolFailure *failure) {
   umemGrowthRequest request;
   failure->reason = umemPoolUpstreamFailed;
   umemGrowth_open(&core->growing, &core->lock, &request, nbytes, true, &failure->attempt);
-  if (umem_check(core->upstream) && has_left(filler)) fill_gaps(filler);
+  bool filled = umem_check(core->upstream) && has_left(filler) && fill_gaps(filler);
   umemGrowth_close(&core->growing, &core->lock, &request, &failure->attempt);
-  return is_filled(filler->paging);
+  return filled;
 }
 
 /* The pieces of the place are taken, and no others yet. */

@@ -270,10 +270,6 @@ static void write_site(char const *what, void *const *trace, unsigned frames, ch
   snprintf(text + used, size - used, "; %s by %s", what, site);
 }
 
-static umemStatusType type_of(umemDebugKind kind) {
-  return kind <= umemDebugBadAccess ? umemIndexError : umemValueError;
-}
-
 void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *finding) {
   umemDebugImpl *debug = umemDebug_impl(ctx);
   finding->ctx = ctx;
@@ -284,7 +280,8 @@ void umemDebug_refuse(umemVirtual *ctx, umemDebugFault *finding) {
   write_finding(finding, text, sizeof text);
   write_site("allocated", finding->allocated_at, finding->allocated_frames, text, sizeof text);
   write_site("freed", finding->freed_at, finding->freed_frames, text, sizeof text);
-  umemVirtual_fail(ctx, type_of(finding->kind), "%s", text);
+  bool is_access = finding->kind <= umemDebugBadAccess;
+  umemVirtual_fail(ctx, is_access ? umemIndexError : umemValueError, "%s", text);
 }
 
 bool umemDebug_report(umemVirtual *ctx, umemDebugBlock const *blocks, unsigned count) {

@@ -444,8 +444,7 @@ static void leave_file(umemLogFile *file, bool left);
 
 /* file, committed if that is wanted now; else NULL with a status. taken: as of make_file, or
  * NULL. */
-static umemLogFile *commit_or_leave(umemLogFile *file, umemVirtual *ctx, bool commits,
-                                    bool *taken) {
+static umemLogFile *commit_file(umemLogFile *file, umemVirtual *ctx, bool commits, bool *taken) {
   int error = file && commits ? get_ready(file) : 0;
   if (!error && file && commits) error = begin_now(file, false);
   if (!error) return file;
@@ -467,10 +466,10 @@ static umemLogFile *share_or_begin(umemVirtual *ctx, char const *filename, int f
   umemLogFile *file = known ? find_file(&about) : NULL;
   if (known && !file) {
     file = begin_file(ctx, filename, fd, NULL, &about, max_bytes);
-    if (file) return commit_or_leave(add_file(file), ctx, commits, NULL);
+    if (file) return commit_file(add_file(file), ctx, commits, NULL);
   }
   close(fd);
-  return commit_or_leave(file, ctx, commits, NULL);
+  return commit_file(file, ctx, commits, NULL);
 }
 
 static void abandon_draft(umemNewFile *draft) {
@@ -491,12 +490,12 @@ static umemLogFile *make_file(umemVirtual *ctx, char const *filename, uint64_t m
     fail_with_words(ctx, "open", filename, error);
   } else if ((file = find_draft(&draft))) {
     abandon_draft(&draft);
-    return commit_or_leave(file, ctx, commits, taken);
+    return commit_file(file, ctx, commits, taken);
   } else if (examine_file(draft.fd, ctx, filename, &about)) {
     file = begin_file(ctx, filename, draft.fd, &draft, &about, max_bytes);
   }
   if (!file) abandon_draft(&draft);
-  return commit_or_leave(add_file(file), ctx, commits, taken);
+  return commit_file(add_file(file), ctx, commits, taken);
 }
 
 /* A link to nothing is not followed to make a file: another user may have set it. */
