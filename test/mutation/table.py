@@ -203,7 +203,7 @@ MUTANTS = [
       "a descriptor that cannot write is mapped", first=("unit.shm_trust",)),
     c("stores/store_room.c", "  if (!store->takes_ram || ", "  if (true || ", "a file in memory takes all of it", first=("unit.room_left",)),
     c("blocks/blocks_pump.c", "bool serves = umem_worker_has_data();", "bool serves = true;", "glibc ends the process of blocks", first=("unit.dlopen",)),
-    c("blocks/blocks_pump.c", "    leg->has_left = true;", "    (void)0;", "blocks wait for a thread that has left", first=("unit.dlopen",)),
+    c("blocks/blocks_pump.c", "    task->has_left = true;", "    (void)0;", "blocks wait for a thread that has left", first=("unit.dlopen",)),
     c("core/threads.c", "  bool has = room != NULL;", "  bool has = true;", "glibc ends the process", first=("unit.dlopen",)),
     c("blocks/blocks_plan.c", "return true;\n  umemSlots_release(slots);\n  return false;", "return true;\n  return false;", "a beginning that fails leaves an array", first=("unit.stop",)),
     c("core/tiles.c", "      extents[k] = rest < tiling->tile[k] ? rest : tiling->tile[k];", "      extents[k] = tiling->tile[k];",
@@ -434,7 +434,7 @@ MUTANTS = [
       "a block whose free failed is forgotten"),
 
     # ---- adaptors ----
-    c("adaptors/meter.c", "if (more > limit->maximum - used) {", "if (more >= limit->maximum - used) {", "the limit cannot be reached"),
+    c("adaptors/meter.c", "if (more > limit->maximum - used)", "if (more >= limit->maximum - used)", "the limit cannot be reached"),
     c("adaptors/meter.c", "  retract(meter_of(ctx), nbytes - done);\n", "", "pages that could not be mapped count",
       first=("unit.pool_pages_fail",)),
     c("adaptors/meter.c", "  count_pages(meter_of(ctx), below, done, false);\n", "", "unmapped pages count", first=("unit.pool_pages_fail",)),

@@ -325,8 +325,7 @@ static bool guarded_start(umemVirtual *ctx, void const *options) {
   ctx->space[0] = (uintptr_t)ctx;     /* no other context has its blocks */
   ctx->space[1] = 0;
   if (umemGuardedBlocks_init(&impl->blocks, ctx)) return true;
-  umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
-  return false;
+  return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
 }
 
 static struct umemVtbl const guarded_vtbl = {

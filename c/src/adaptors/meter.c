@@ -307,13 +307,11 @@ static bool limit_admit(umemVirtual *ctx, Meter *meter, size_t more) {
   Limit *limit = (Limit *)meter;
   size_t used = used_by(limit);
   do {
-    if (more > limit->maximum - used) {
-      umemVirtual_fail(
+    if (more > limit->maximum - used)
+      return UMEM_FAIL(
           ctx, umemMemoryError,
           "no room for %zu more bytes: %zu of the %zu that the limit allows are in use", more, used,
           limit->maximum);
-      return false;
-    }
   } while (!__atomic_compare_exchange_n(&limit->used, &used, used + more, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
   return true;

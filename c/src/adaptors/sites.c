@@ -2,6 +2,7 @@
  * dynamic linker. */
 #include "adaptors/sites.h"
 #include "base/thread.h"
+#include "core/status.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -84,8 +85,7 @@ bool umemSite_reserve(umemRecords *records, umemVirtual *ctx, unsigned sites, un
     return true;
   }
   free(*traces);
-  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return false;
+  return UMEM_FAIL(ctx, umemMemoryError, "no memory to remember a block");
 }
 
 void umemSite_release(umemRecords *records, void **traces) {

@@ -191,14 +191,12 @@ static bool may_leave(umemVirtual *ctx, uintptr_t adr, bool aligned, size_t want
     refuse_unknown(ctx, adr);
     return false;
   case other_form:
-    umemVirtual_fail(ctx, umemValueError,
+    return UMEM_FAIL(ctx, umemValueError,
                      "the block at 0x%" PRIxPTR " is %sof umem_aligned_alloc: free it with %s", adr,
                      aligned ? "not " : "", aligned ? "umem_free" : "umem_aligned_free");
-    return false;
   case other_size:
-    umemVirtual_fail(ctx, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu", adr,
+    return UMEM_FAIL(ctx, umemValueError, "the block at 0x%" PRIxPTR " has %zu bytes, not %zu", adr,
                      nbytes, wanted);
-    return false;
   }
   return false;
 }
@@ -361,10 +359,8 @@ static bool track_start(umemVirtual *ctx, void const *given) {
   Track *track = track_of(ctx);
   ctx->capabilities &= ~(uint32_t)umemPrompt; /* the search for the caller may load a library */
   if (!umemSite_check(ctx, options->frames)) return false;
-  if (!umemRecords_init(&track->records, sizeof(Record), end_record)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory for a context");
-    return false;
-  }
+  if (!umemRecords_init(&track->records, sizeof(Record), end_record))
+    return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
   track->frames = options->frames;
   track->ctx = (umemTrack *)ctx;
   umemLock_acquire_global();

@@ -29,8 +29,8 @@ static void copy_staged(umemArraySide from, umemArraySide to, int64_t count, siz
 }
 
 /* All elements are read before the first is written. */
-static void copy_apart(umemArraySide const *from, umemArraySide const *to, int64_t count,
-                       size_t item_size) {
+static void copy_through_ram(umemArraySide const *from, umemArraySide const *to, int64_t count,
+                             size_t item_size) {
   umemVirtual *host = to->ctx->host;
   uint64_t before = umem_thread.failures;
   uintptr_t adr = umem_alloc(host, (size_t)count * item_size);
@@ -46,7 +46,7 @@ void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, i
                            size_t item_size) {
   bool one_copy = from->is_run && to->is_run;
   if (!one_copy && umem_array_sides_meet(from, item_size, to, item_size, count))
-    copy_apart(from, to, count, item_size);
+    copy_through_ram(from, to, count, item_size);
   else if (to->is_run)
     umem_array_gather(from, to->ctx, umem_array_run_address(to, item_size), count, item_size);
   else if (from->is_run)

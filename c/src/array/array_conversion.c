@@ -163,7 +163,9 @@ enum {
 typedef struct Rows {
   umemConversion const *conversion;
   umemArrayAxes const *from, *to; /* of one shape */
-  int inner; /* the dimension of the innermost loop: the last one, or that before it if the last one is short */
+  /* The dimension of the innermost loop: the last one, or that before it if the last one is
+   * short. */
+  int inner;
   int cut; /* the dimension that the pieces share */
   unsigned pieces;
 } Rows;

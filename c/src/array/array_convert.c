@@ -168,8 +168,8 @@ static void join(umemArraySide *from, umemArraySide *to, umemArray const *src,
 /* ---- overlap ---- */
 
 /* By way of RAM for all elements: reads the last before it writes the first. */
-static void convert_apart(umemConversion const *conversion, umemArraySide const *from,
-                          umemArraySide const *to, int64_t count) {
+static void convert_through_ram(umemConversion const *conversion, umemArraySide const *from,
+                                umemArraySide const *to, int64_t count) {
   umemVirtual *host = to->ctx->host;
   size_t size = conversion->dst_size, nbytes;
   uint64_t before = umem_thread.failures;
@@ -225,7 +225,7 @@ static void convert(umemArray *dst, umemArray *src, int64_t dst_offset, int64_t 
   umemArraySide from, to;
   make_sides(&from, &to, src, dst, src_offset, dst_offset, count);
   if (umem_array_sides_meet(&from, src->item_size, &to, dst->item_size, count))
-    convert_apart(&conversion, &from, &to, count);
+    convert_through_ram(&conversion, &from, &to, count);
   else if (conversion.count)
     convert_sides(&conversion, &from, &to, count);
   else

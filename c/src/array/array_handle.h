@@ -42,8 +42,8 @@ typedef enum umemArrayEnd {
 
 struct umemArray {
   size_t users; /* atomic: references to this handle, those of its views included */
-  umemArray *
-      owner; /* the handle that frees the memory: retained, or this one, which is then not counted */
+  /* The handle that frees the memory: retained, or this one, which is then not counted. */
+  umemArray *owner;
   umemVirtual *ctx; /* borrowed */
   uintptr_t adr;    /* of index (0, ..., 0) */
   umemElementType type;

@@ -124,11 +124,11 @@ typedef struct umemArrayMaker {
   void (*make)(struct umemArrayMaker const *self, int64_t first, int64_t count, void *out,
                void *scratch);
   size_t item_size; /* of an element */
-  int64_t
-      chunk; /* elements that a call without room of its own in the array makes at most, at least 1 */
+  /* Elements that a call without room of its own in the array makes at most, at least 1. */
+  int64_t chunk;
   size_t scratch; /* bytes, which may be 0 */
-  bool
-      whole; /* calls are as long as the chunk even where the array has shorter rows without gaps */
+  /* Calls are as long as the chunk even where the array has shorter rows without gaps. */
+  bool whole;
 } umemArrayMaker;
 
 /* Bytes of a chunk that stays in the first cache, and of one with some whole columns, which stays

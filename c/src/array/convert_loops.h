@@ -2,7 +2,8 @@
  * types, and their table.
  *
  * CONVERT_TABLE is its name, LOOPS_TARGET the attribute of each function. With LOOPS_HALVES the
- * file has f16_to_f32 and f32_to_f16 already. Addresses need no alignment, so the types have none. */
+ * file has f16_to_f32 and f32_to_f16 already. Addresses need no alignment, so the types have
+ * none. */
 #include <float.h>
 #include <string.h>
 

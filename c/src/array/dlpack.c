@@ -13,7 +13,7 @@
 static bool has_streams(int32_t code) { return code == umemDLCUDA || code == umemDLCUDAManaged; }
 
 /* The device of tensors in memory of ctx, with the number of the GPU also for managed memory. Its
- * code is umemDLDefault if there can be none. Asks no driver. */
+ * code is umemDLDefault if there can be none. Queries no driver. */
 static umemDLDevice device_of(umemVirtual *ctx) {
   int id = 0;
   umemDLDevice device = {umemDLDefault, 0};

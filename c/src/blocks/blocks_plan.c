@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/status.h"
 #include "core/layout.h"
 #include "core/order.h"
 #include "watch/watch.h"
@@ -27,8 +28,7 @@ enum { reading_depth = 3, writing_depth = 4, device_depth = 5 };
 /* ---- what is given ---- */
 
 static bool refuse(void *ctx, umemStatusType type, char const *reason) {
-  umemVirtual_fail(ctx, type, "%s", reason);
-  return false;
+  return UMEM_FAIL(ctx, type, "%s", reason);
 }
 
 /* The bytes [start, end) that the rows touch. */
@@ -48,12 +48,10 @@ static bool check_rows(umemRows *rows, size_t count, umemCapability access, char
               umem_span_of(rows->nbytes, 1, &count, &rows->stride, &reach) &&
               (reach.low >= 0 || rows->adr >= (uintptr_t)-reach.low) &&
               rows->adr <= UINTPTR_MAX - (uintptr_t)reach.high;
-  if (!fits || rows->adr == umem_null_of(ctx)) {
-    umemVirtual_fail(
+  if (!fits || rows->adr == umem_null_of(ctx))
+    return UMEM_FAIL(
         ctx, umemValueError, "%zu rows of %zu bytes, %td bytes apart, at %ju are no %s in %s",
         count, rows->nbytes, rows->stride, (uintmax_t)rows->adr, side, umem_get_device_name(ctx));
-    return false;
-  }
   *span = (Span){rows->adr + (uintptr_t)reach.low, rows->adr + (uintptr_t)reach.high};
   return true;
 }
@@ -470,10 +468,8 @@ static bool take_queues(umemSlots *slots) {
   umemBlocksOptions *given = &slots->plan.given;
   size_t count = given->queue_count ? given->queue_count : 1;
   slots->queues = calloc(count, sizeof *slots->queues);
-  if (!slots->queues) {
-    umemVirtual_fail(given->place, umemMemoryError, "no memory for %zu queues", count);
-    return false;
-  }
+  if (!slots->queues)
+    return UMEM_FAIL(given->place, umemMemoryError, "no memory for %zu queues", count);
   slots->queue_count = count;
   slots->queues[0] = given->place;
   for (size_t i = 0; i < given->queue_count; i++) slots->queues[i] = given->queues[i];

@@ -1,8 +1,8 @@
 /* blocks_pump.c - moves blocks between an array and a place, by several threads if there are some.
  *
- * Reading and writing are two legs. A block may be read when its slot is free, and written when it
+ * Reading and writing are two tasks. A block may be read when its slot is free, and written when it
  * was given back (and, where it replaces ghost rows of later blocks, when these have been read). A
- * leg has a thread of its own, or the calling thread does its blocks while it waits for the next
+ * task has a thread of its own, or the calling thread does its blocks while it waits for the next
  * block. So the same conditions hold with any number of threads.
  *
  * The thread that reads shares the blocks with the workers of all copies. Only one thread writes,
@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/status.h"
 #include "core/threads.h"
 
 #include <stdlib.h>
@@ -352,7 +353,7 @@ bool umemPump_is_lost(umemPump const *pump) {
   return pump->forks != umem_fork_count() && (pump->reading.has_thread || pump->writing.has_thread);
 }
 
-/* ---- when a leg may run: under the lock ---- */
+/* ---- when a task may run: under the lock ---- */
 
 static bool has_destination(umemPump const *pump) { return pump->slots.plan.given.destination.ctx; }
 
@@ -373,7 +374,7 @@ static bool writes_are_over(umemPump const *pump) {
   return all_is_written(pump) && (pump->stopping || pump->writes.failed);
 }
 
-/* ---- a leg ---- */
+/* ---- a task ---- */
 
 static void write_block(umemPump *pump, bool one) {
   (void)one; /* it always is */
@@ -398,19 +399,19 @@ static void write_block(umemPump *pump, bool one) {
   pthread_cond_broadcast(&pump->changed);
 }
 
-/* Without its thread variables the thread leaves the leg to the calling thread. */
+/* Without its thread variables the thread leaves the task to the calling thread. */
 static void *serve(void *argument) {
-  umemLeg *leg = argument;
-  umemPump *pump = leg->pump;
+  umemPumpTask *task = argument;
+  umemPump *pump = task->pump;
   bool serves = umem_worker_has_data();
   umemLock_acquire(&pump->lock);
   if (!serves) {
-    leg->has_left = true;
+    task->has_left = true;
     pthread_cond_broadcast(&pump->changed);
   }
-  while (serves && !leg->is_over(pump)) {
-    if (leg->can_run(pump))
-      leg->run(pump, false);
+  while (serves && !task->is_over(pump)) {
+    if (task->can_run(pump))
+      task->run(pump, false);
     else
       pthread_cond_wait(&pump->changed, &pump->lock.mutex);
   }
@@ -418,13 +419,13 @@ static void *serve(void *argument) {
   return NULL;
 }
 
-/* Does a step of a leg that has no thread; if there is none to do, waits for a change. */
+/* Does a step of a task that has no thread; if there is none to do, waits for a change. */
 static void run_or_wait(umemPump *pump) {
-  umemLeg *const legs[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
-  for (size_t i = 0; i < sizeof legs / sizeof *legs; i++) {
-    bool served = legs[i]->has_thread && !legs[i]->has_left;
-    if (served || !legs[i]->can_run(pump)) continue;
-    legs[i]->run(pump, true);
+  umemPumpTask *const tasks[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
+  for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+    bool served = tasks[i]->has_thread && !tasks[i]->has_left;
+    if (served || !tasks[i]->can_run(pump)) continue;
+    tasks[i]->run(pump, true);
     return;
   }
   umemLock_wait(&pump->lock, &pump->changed);
@@ -528,12 +529,12 @@ static bool is_concurrent(umemPump const *pump) {
 }
 
 /* Where the thread cannot be started, the calling thread does its part. */
-static void start_thread(umemPump *pump, umemLeg *leg) {
+static void start_thread(umemPump *pump, umemPumpTask *task) {
   pthread_t thread;
-  if (umem_thread_start(&thread, serve, leg) != 0) return;
+  if (umem_thread_start(&thread, serve, task) != 0) return;
   umemLock_acquire(&pump->lock); /* the thread is under way already */
-  leg->thread = thread;
-  leg->has_thread = true;
+  task->thread = thread;
+  task->has_thread = true;
   umemLock_release(&pump->lock);
 }
 
@@ -565,10 +566,7 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   bool fits = !__builtin_mul_overflow(plan->depth, sizeof(umemSlotState), &nbytes) &&
               !__builtin_add_overflow(nbytes, sizeof(umemPump), &nbytes);
   umemPump *pump = fits ? calloc(1, nbytes) : NULL;
-  if (!pump) {
-    umemVirtual_fail(plan->given.place, umemMemoryError, "no memory for blocks");
-    return NULL;
-  }
+  if (!pump) return UMEM_FAIL_NULL(plan->given.place, umemMemoryError, "no memory for blocks");
   pump->function = function;
   pump->forks = umem_fork_count();
   if (!umemSlots_take(&pump->slots, plan)) {
@@ -577,10 +575,10 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   }
   umemLock_init(&pump->lock);
   pthread_cond_init(&pump->changed, NULL);
-  pump->reading =
-      (umemLeg){.pump = pump, .can_run = can_read, .is_over = reads_are_over, .run = run_reads};
-  pump->writing =
-      (umemLeg){.pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
+  pump->reading = (umemPumpTask){
+      .pump = pump, .can_run = can_read, .is_over = reads_are_over, .run = run_reads};
+  pump->writing = (umemPumpTask){
+      .pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
   bool concurrent = is_concurrent(pump);
   begin_reads(pump, concurrent);
   start_threads(pump, concurrent);

@@ -47,7 +47,7 @@ typedef struct umemSlotState {
 } umemSlotState;
 
 /* A thread of umem that reads, or one that writes. */
-typedef struct umemLeg {
+typedef struct umemPumpTask {
   struct umemPump *pump;
   bool (*can_run)(struct umemPump const *pump);
   bool (*is_over)(struct umemPump const *pump);
@@ -55,10 +55,10 @@ typedef struct umemLeg {
   bool has_thread; /* else the calling thread does it; under the lock, as is has_left */
   bool has_left;   /* the thread could not serve */
   pthread_t thread;
-} umemLeg;
+} umemPumpTask;
 
 /* A block is in its slot from the beginning of its reading to the end of its writing. One lock
- * guards the numbers below. What is in a slot belongs to the threads that read or write the block,
+ * protects the numbers below. What is in a slot belongs to the threads that read or write the block,
  * or to the program. */
 typedef struct umemPump {
   umemSlots slots;
@@ -66,7 +66,7 @@ typedef struct umemPump {
   unsigned forks;       /* umem_fork_count() of the process that began */
   umemLock lock;
   pthread_cond_t changed;
-  umemLeg reading, writing;
+  umemPumpTask reading, writing;
   umemReads reads;
   umemWrites writes;
   size_t given; /* blocks that the program got */

@@ -3,7 +3,7 @@
  *
  * Each page is an allocation of the driver's own, because the driver maps and unmaps allocations
  * only as a whole. The driver keeps the records: umem releases a page as soon as it is mapped, so
- * that the page ends when it is unmapped, and asks the driver for it again to move it.
+ * that the page ends when it is unmapped, and gets it from the driver again to move it.
  *
  * The driver needs about as long to map, move or unmap an allocation of 32 MiB as one of 2 MiB (40,
  * 45 and 30 us on an H100, driver 580). So there are large pages of 16 others.

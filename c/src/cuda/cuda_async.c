@@ -186,11 +186,9 @@ static struct umemVtbl const async_vtbl = {
 static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
   umemCudaGpu *gpu = async->state.gpu;
   int device = gpu->device;
-  if (stream == umemCudaPerThreadHandle) {
-    umemVirtual_fail(ctx, umemNotSupportedError,
+  if (stream == umemCudaPerThreadHandle)
+    return UMEM_FAIL(ctx, umemNotSupportedError,
                      "cudaStreamPerThread is another stream in each thread: give one that is made");
-    return false;
-  }
   if (stream == UMEM_STREAM_NEW) {
     int error = gpu->rt->stream_create(&async->state.stream);
     async->owns_stream = !error;
@@ -202,9 +200,8 @@ static bool open_stream(umemVirtual *ctx, Async *async, uintptr_t stream) {
                       "0x%jx is no stream", (uintmax_t)stream))
     return false;
   if (device == gpu->device) return true;
-  umemVirtual_fail(ctx, umemValueError, "the stream belongs to GPU %d, not %d", device,
+  return UMEM_FAIL(ctx, umemValueError, "the stream belongs to GPU %d, not %d", device,
                    gpu->device);
-  return false;
 }
 
 static bool check_sharing(umemVirtual *ctx, umemCudaGpu *gpu) {

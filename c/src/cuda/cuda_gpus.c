@@ -35,17 +35,15 @@ static bool version_is_enough(umemVirtual *ctx, umemCudaRt const *rt) {
   int driver = 0, runtime = 0;
   if (rt->driver_version(&driver) || rt->runtime_version(&runtime) || !driver) {
     char const *why = rt->absence();
-    umemVirtual_fail(ctx, umemNotSupportedError,
+    return UMEM_FAIL(ctx, umemNotSupportedError,
                      "there is no CUDA driver%s%s: is a GPU there, and NVIDIA's driver installed?",
                      why ? ", " : "", why ? why : "");
-    return false;
   }
   if (driver / 1000 >= runtime / 1000) return true; /* minor versions are compatible */
-  umemVirtual_fail(ctx, umemNotSupportedError,
+  return UMEM_FAIL(ctx, umemNotSupportedError,
                    "the driver serves CUDA %d.%d, too old for the runtime %d.%d of umem: update "
                    "NVIDIA's driver",
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-  return false;
 }
 
 /* Whether device exists; false with a status otherwise. */
@@ -101,9 +99,8 @@ static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
 /* Whether gpu was opened by this process; false with a status otherwise. */
 static bool is_of_this_process(umemVirtual *ctx, umemCudaGpu const *gpu) {
   if (!umemCudaGpu_is_inherited(gpu)) return true;
-  umemVirtual_fail(ctx, umemNotSupportedError,
+  return UMEM_FAIL(ctx, umemNotSupportedError,
                    "CUDA does not work in a child of fork of a process that has used it");
-  return false;
 }
 
 /* One user more of a GPU that has some, or one less where others remain: what loops do each time.

@@ -216,9 +216,8 @@ static bool prefetch_start(umemVirtual *ctx, void const *none) {
   umemVirtual *innermost = umem_innermost(ctx);
   ((Prefetch *)umemAdaptor_impl(ctx))->managed = umemCuda_state_of(innermost);
   if (innermost->vptr == umem_cuda_managed_kind.scheme.vtbl) return true;
-  umemVirtual_fail(ctx, umemTypeError, "below is %s memory, not managed memory of CUDA",
+  return UMEM_FAIL(ctx, umemTypeError, "below is %s memory, not managed memory of CUDA",
                    umem_get_device_name(innermost));
-  return false;
 }
 
 static struct umemVtbl const prefetch_vtbl = {

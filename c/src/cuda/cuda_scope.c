@@ -6,6 +6,7 @@
  * caller had. */
 #include "cuda/cuda_scope.h"
 #include "core/context.h"
+#include "core/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -108,12 +109,10 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
   umemCudaRt const *rt = gpu->rt;
   *scope = (umemCudaScope){ctx, gpu, false, 2 /* cudaStreamCaptureModeRelaxed */};
-  if (umemCudaGpu_is_inherited(gpu)) {
-    umemVirtual_fail(ctx, umemNotSupportedError,
+  if (umemCudaGpu_is_inherited(gpu))
+    return UMEM_FAIL(ctx, umemNotSupportedError,
                      "CUDA does not work in a child of fork, and this %s was constructed before it",
                      umem_get_device_name(ctx));
-    return false;
-  }
   void *current = NULL;
   int error = rt->context_current(&current);
   if (!error && current != gpu->context) {

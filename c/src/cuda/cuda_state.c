@@ -4,6 +4,7 @@
 #include "cuda/cuda_state.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/status.h"
 #include "core/realloc.h"
 #include "cuda/cuda_scope.h"
 
@@ -371,10 +372,9 @@ static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *othe
   bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
   if (inside || (mine == umemCudaNoCapture && !(umem_thread.apart && theirs != umemCudaNoCapture)))
     return true;
-  umemVirtual_fail(ctx, umemNotSupportedError,
+  return UMEM_FAIL(ctx, umemNotSupportedError,
                    "%s stream is being captured into a graph: it cannot wait for work outside",
                    mine == umemCudaNoCapture ? "the other" : "the");
-  return false;
 }
 
 /* Records the point up to which the work of state is queued, in an event of its GPU. */

@@ -438,21 +438,21 @@ bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
 /* ---- opening ---- */
 
 static bool lock_file(int fd) {
-  struct timespec const pause = {0, 1000000};
+  struct timespec const interval = {0, 1000000};
   for (int waited = 0; UMEM_AGAIN(flock(fd, LOCK_EX | LOCK_NB)) != 0; waited++) {
     if (errno != EWOULDBLOCK) return false;
     if (waited == open_milliseconds) {
       errno = ETIMEDOUT;
       return false;
     }
-    nanosleep(&pause, NULL);
+    nanosleep(&interval, NULL);
   }
   return true;
 }
 
 /* Opens what exists. Takes fd over. */
-static bool adopt(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t length,
-                  size_t capacity) {
+static bool take_over(umemVirtual *ctx, umemShmSegment *segment, int fd, uint64_t length,
+                      size_t capacity) {
   umemShmHeader header;
   char const *wrong = umemSegment_check(fd, &header, length);
   umemStatusType type = umemIOError;
@@ -492,7 +492,7 @@ bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd,
   }
   char const *why = umemSegment_distrust(&st, trust_of(options));
   if (why) return distrust(ctx, segment, fd, why);
-  return adopt(ctx, segment, fd, (uint64_t)st.st_size, 0);
+  return take_over(ctx, segment, fd, (uint64_t)st.st_size, 0);
 }
 
 /* Whether the first bytes say that a segment was begun and not completed. */
@@ -557,7 +557,7 @@ static bool open_locked(umemVirtual *ctx, umemShmSegment *segment, int fd, bool 
     return distrust(ctx, segment, fd, "another user has made this name, and no segment of it");
   if (fresh && options->how != umemShmOpen)
     return make_named(ctx, segment, fd, is_new, options, st->st_mode);
-  return adopt(ctx, segment, fd, (uint64_t)st->st_size, options->capacity);
+  return take_over(ctx, segment, fd, (uint64_t)st->st_size, options->capacity);
 }
 
 /* Sets *is_new to whether this call has made the name. */
