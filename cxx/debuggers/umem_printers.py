@@ -147,15 +147,15 @@ class Array:
     def host_address(self):
         """The address of the first element for the CPU, a ghost cell if there are any; 0 if there is none."""
         if bool(self.mirror["is_shared_"]):
-            return int(self.mirror["adr_"])
+            return int(self.mirror["device_"]["adr"])
         if str(self.mirror["current_"]).endswith("device"):
             return 0
-        return int(self.mirror["host_block_"]["adr_"])
+        return int(self.mirror["host_"]["adr"])
 
     def to_string(self):
         if not int(self.mirror):
             return f"{self.title}, empty"
-        text = f"{self.title} of {shape_in_words(self.extents)} on {context_name(self.mirror['device_'])}"
+        text = f"{self.title} of {shape_in_words(self.extents)} on {context_name(self.mirror['device_']['context'])}"
         text += ghosts_in_words(*self.ghosts)
         text += ", column-major" if self.is_column_major else ""
         side = str(self.mirror["current_"]).rpartition("::")[2]

@@ -15,8 +15,6 @@
 
 #include <umem/buffer.hpp>
 
-#include <limits>
-
 namespace umem {
 namespace detail {
 
@@ -41,29 +39,24 @@ public:
     check_alignment(alignment);
     if (context_.can(umemOrdered)) {
       /* Work that is still queued may use these bytes: the CPU must wait. */
-      Buffer block(context_, nbytes, beyond_natural(alignment));
+      Buffer block(context_, nbytes, beyond_natural(context_, alignment));
       context_.synchronize();
       return reinterpret_cast<void *>(block.release());
     }
-    return reinterpret_cast<void *>(context_.allocate(nbytes, beyond_natural(alignment)));
+    return reinterpret_cast<void *>(context_.allocate(nbytes, beyond_natural(context_, alignment)));
   }
 
   /* Records and reports a failure as ~Buffer does. In a child of fork it frees nothing in memory
    * that the child shares with its parent (umemShared), if the parent has made this object or the
    * one that it is a copy of. */
   void deallocate(void *block, std::size_t alignment) const noexcept {
-    end_block(context_, reinterpret_cast<address>(block), beyond_natural(alignment), false,
-              generation_);
+    end_block(context_, reinterpret_cast<address>(block), beyond_natural(context_, alignment),
+              false, generation_);
   }
 
   Context const &context() const noexcept { return context_; }
 
 private:
-  /* The alignment to request: 0 if every block has it. */
-  std::size_t beyond_natural(std::size_t alignment) const noexcept {
-    return alignment > context_.alignment() ? alignment : 0;
-  }
-
   Context context_;
   unsigned generation_ = umem_generation();
 };
@@ -88,10 +81,7 @@ public:
   /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
    * std::bad_alloc. */
   [[nodiscard]] Type *allocate(std::size_t n) {
-    if (n > std::numeric_limits<std::size_t>::max() / sizeof(Type))
-      detail::raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n,
-                         sizeof(Type));
-    return static_cast<Type *>(memory_.allocate(n * sizeof(Type), alignof(Type)));
+    return static_cast<Type *>(memory_.allocate(detail::bytes_of<Type>(n), alignof(Type)));
   }
 
   void deallocate(Type *block, std::size_t) noexcept { memory_.deallocate(block, alignof(Type)); }

@@ -32,6 +32,14 @@
 #include <umem/array_lock.hpp>
 
 namespace umem {
+namespace detail {
+
+/* Where a copy is if the program names no context. */
+inline Context const &context_of_copies(Context const &original) {
+  return original.can(umemShared) ? pointers() : original;
+}
+
+} // namespace detail
 
 /* Type: arithmetic, complex, half, or any other trivially copyable type. Type const is a read-only
  * array, for elements that exist already: files opened with mode "r", foreign memory, a finished

@@ -2,7 +2,7 @@
  * standard library, behind iterators.
  *
  *     auto u = umem::array_of({{1., 2.}, {3., 4.}});             // an Array<double, 2> in RAM
- *     auto v = umem::array_of(vector, umem::Cuda());             // the elements of a std::vector, a span, ...
+ *     auto v = umem::array_of(vector, umem::Cuda());             // of a std::vector, a span, ...
  *     auto w = umem::array_of(vector, umem::Extents{3, 4}, gpu); // in C order
  *     auto x = umem::array_of(set.begin(), set.end());           // of any iterators
  *     auto y = umem::array_of<float, 4>({{{{1, 2}}}});           // any type and rank
@@ -79,7 +79,12 @@ template <class Type, int Rank> Type *write_list(NestedList<Type, Rank> const &l
   return to;
 }
 
-/* ---- iterators and ranges ---- */
+/* ---- arrays of C, iterators and ranges ---- */
+
+template <class List, std::size_t... Nth>
+constexpr Extents<sizeof...(Nth)> extents_of_c_array(std::index_sequence<Nth...>) {
+  return {std::extent_v<List, Nth>...};
+}
 
 template <class Iter, class = void> inline constexpr bool is_iterator = false;
 template <class Iter>
@@ -103,9 +108,28 @@ inline constexpr bool
                                         decltype(std::declval<Container const &>().size())>> =
         std::is_pointer_v<decltype(std::declval<Container const &>().data())>;
 
+/* A range whose elements do not follow each other in memory, such as a std::list. What has a rank
+ * may be where the CPU cannot read it. */
+template <class Container, class = void> inline constexpr bool is_range_of_others = false;
 template <class Container>
-using element_of =
-    std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<Container const &>().data())>>;
+inline constexpr bool is_range_of_others<
+    Container, std::void_t<decltype(std::begin(std::declval<Container const &>())),
+                           decltype(std::end(std::declval<Container const &>()))>> =
+    !is_in_memory<Container> && !has_rank<Container> && !std::is_array_v<Container> &&
+    !is_numbers<Container>;
+
+/* The type of the elements of either; none of what is neither. */
+template <class Container, class = void> struct ElementOf {};
+template <class Container> struct ElementOf<Container, std::enable_if_t<is_in_memory<Container>>> {
+  using type =
+      std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<Container const &>().data())>>;
+};
+template <class Container>
+struct ElementOf<Container, std::enable_if_t<is_range_of_others<Container>>> {
+  using type = typename std::iterator_traits<decltype(std::begin(
+      std::declval<Container const &>()))>::value_type;
+};
+template <class Container> using element_of = typename ElementOf<Container>::type;
 
 template <int Rank> void check_count(index_t count, Extents<Rank> const &extents) {
   if (count != checked_product(extents))
@@ -131,20 +155,6 @@ Array<Type, Rank> array_from_lists(NestedList<Type, Rank> const &values, Context
   return array_from<Type, Rank>(list.size() > 0 ? list.host(read)->data : nullptr, list.extents(),
                                 std::move(context), options);
 }
-
-/* A range whose elements do not follow each other in memory, such as a std::list. What has a rank
- * may be where the CPU cannot read it. */
-template <class Container, class = void> inline constexpr bool is_range_of_others = false;
-template <class Container>
-inline constexpr bool is_range_of_others<
-    Container, std::void_t<decltype(std::begin(std::declval<Container const &>())),
-                           decltype(std::end(std::declval<Container const &>()))>> =
-    !is_in_memory<Container> && !has_rank<Container> && !std::is_array_v<Container> &&
-    !is_numbers<Container>;
-
-template <class Container>
-using element_of_range = typename std::iterator_traits<decltype(std::begin(
-    std::declval<Container const &>()))>::value_type;
 
 } // namespace detail
 
@@ -179,41 +189,15 @@ Array<Type, Rank> array_of(detail::NestedList<Type, Rank> const &values,
 
 /* ---- of arrays of C ---- */
 
-template <class Type, std::size_t n>
-Array<Type, 1> array_of(Type const (&list)[n], Context context = detail::pointers(),
-                        ArrayOptions<1> const &options = {}) {
-  return detail::array_from<Type, 1>(list, {n}, std::move(context), options);
-}
-template <class Type, std::size_t m, std::size_t n>
-Array<Type, 2> array_of(Type const (&list)[m][n], Context context = detail::pointers(),
-                        ArrayOptions<2> const &options = {}) {
-  return detail::array_from<Type, 2>(list[0], {m, n}, std::move(context), options);
-}
-template <class Type, std::size_t l, std::size_t m, std::size_t n>
-Array<Type, 3> array_of(Type const (&list)[l][m][n], Context context = detail::pointers(),
-                        ArrayOptions<3> const &options = {}) {
-  return detail::array_from<Type, 3>(list[0][0], {l, m, n}, std::move(context), options);
-}
-
-/* ---- of a std::vector, std::array, std::span, std::string, ...: what has data() and size()
- * ---- */
-
-template <class Container, class = std::enable_if_t<detail::is_in_memory<Container>>>
-Array<detail::element_of<Container>, 1> array_of(Container const &elements,
-                                                 Context context = detail::pointers(),
-                                                 ArrayOptions<1> const &options = {}) {
-  return detail::array_from<detail::element_of<Container>, 1>(
-      elements.data(), {static_cast<index_t>(elements.size())}, std::move(context), options);
-}
-
-/* In C order; umem::value_error unless there are as many elements as extents want. */
-template <class Container, int Rank, class = std::enable_if_t<detail::is_in_memory<Container>>>
-Array<detail::element_of<Container>, Rank>
-array_of(Container const &elements, Extents<Rank> const &extents,
-         Context context = detail::pointers(), ArrayOptions<Rank> const &options = {}) {
-  detail::check_count(static_cast<index_t>(elements.size()), extents);
-  return detail::array_from<detail::element_of<Container>, Rank>(elements.data(), extents,
-                                                                 std::move(context), options);
+template <class Row, std::size_t n, class Type = std::remove_all_extents_t<Row>,
+          int Rank = 1 + static_cast<int>(std::rank_v<Row>)>
+Array<Type, Rank> array_of(Row const (&list)[n], Context context = detail::pointers(),
+                           ArrayOptions<Rank> const &options = {}) {
+  return detail::array_from<Type, Rank>(
+      reinterpret_cast<Type const *>(list),
+      detail::extents_of_c_array<Row[n]>(
+          std::make_index_sequence<static_cast<std::size_t>(Rank)>()),
+      std::move(context), options);
 }
 
 /* ---- of [first, last), of any input iterators ---- */
@@ -244,21 +228,30 @@ Array<Type, Rank> array_of(Iter first, Iter last, Extents<Rank> const &extents,
   return detail::array_from<Type, Rank>(guard->data, extents, std::move(context), options);
 }
 
-/* ---- of other ranges, such as a std::list or a std::vector<bool> ---- */
+/* ---- of a std::vector, std::array, std::span, std::string, ...: what has data() and size(); and
+ * of other ranges, such as a std::list or a std::vector<bool> ---- */
 
-template <class Container, class = std::enable_if_t<detail::is_range_of_others<Container>>,
-          class = void>
-Array<detail::element_of_range<Container>, 1> array_of(Container const &elements,
-                                                       Context context = detail::pointers(),
-                                                       ArrayOptions<1> const &options = {}) {
-  return array_of(std::begin(elements), std::end(elements), std::move(context), options);
+template <class Container, class Type = detail::element_of<Container>>
+Array<Type, 1> array_of(Container const &elements, Context context = detail::pointers(),
+                        ArrayOptions<1> const &options = {}) {
+  if constexpr (detail::is_in_memory<Container>)
+    return detail::array_from<Type, 1>(elements.data(), {static_cast<index_t>(elements.size())},
+                                       std::move(context), options);
+  else
+    return array_of(std::begin(elements), std::end(elements), std::move(context), options);
 }
-template <class Container, int Rank,
-          class = std::enable_if_t<detail::is_range_of_others<Container>>, class = void>
-Array<detail::element_of_range<Container>, Rank>
-array_of(Container const &elements, Extents<Rank> const &extents,
-         Context context = detail::pointers(), ArrayOptions<Rank> const &options = {}) {
-  return array_of(std::begin(elements), std::end(elements), extents, std::move(context), options);
+
+/* In C order; umem::value_error unless there are as many elements as extents want. */
+template <class Container, int Rank, class Type = detail::element_of<Container>>
+Array<Type, Rank> array_of(Container const &elements, Extents<Rank> const &extents,
+                           Context context = detail::pointers(),
+                           ArrayOptions<Rank> const &options = {}) {
+  if constexpr (detail::is_in_memory<Container>) {
+    detail::check_count(static_cast<index_t>(elements.size()), extents);
+    return detail::array_from<Type, Rank>(elements.data(), extents, std::move(context), options);
+  } else {
+    return array_of(std::begin(elements), std::end(elements), extents, std::move(context), options);
+  }
 }
 
 } // namespace umem

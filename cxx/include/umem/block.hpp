@@ -11,8 +11,8 @@
  * the loop goes on, which gives it back: then it is written, if there is a destination.
  *
  *     umem::blocks(array, place, options)                 reads: block.in() has elements T const
- *     umem::blocks(array, umem::write, place, options)    changes the array: block.in() has elements T
- *     umem::blocks(from, to, place, options)              block.in() has those of from; the loop writes block.out()
+ *     umem::blocks(array, umem::write, place, options)    changes it: block.in() has elements T
+ *     umem::blocks(from, to, place, options)              reads block.in(), writes block.out()
  *
  * If the body of the loop leaves by break or an exception, the block that it has is not written;
  * those before it are. Failures of reading and writing are thrown by the step to the next block

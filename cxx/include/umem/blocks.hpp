@@ -2,11 +2,13 @@
  * memory.
  *
  *     double total = umem::sum(umem::blocks(x, place, options));
- *     double dot = umem::transform_reduce(umem::blocks(x, place, options), umem::blocks(y, place, options), 0.0,
- *                                         umem::plus(), umem::multiplies());
+ *     double dot = umem::transform_reduce(umem::blocks(x, place, options),
+ *                                         umem::blocks(y, place, options), 0.0, umem::plus(),
+ *                                         umem::multiplies());
  *     umem::for_each(umem::blocks(x, umem::write, place, options), Scale{2});
  *     umem::transform(umem::blocks(x, y, place, options), Square());
- *     double change = umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(), Jacobi());
+ *     double change = umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(),
+ *                                 Jacobi());
  *
  * Each is a loop over block.hpp's blocks, whose elements it hands to the function of the same name
  * in for_each.hpp, transform.hpp, reduce.hpp or sweep.hpp; see these for functors, places and
@@ -145,7 +147,7 @@ template <class In, int Rank> auto max(Blocks<In, void, Rank, Rank> &&blocks) {
  *
  *     struct Jacobi {
  *       umem::View<double const, 2> u;
- *       UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const { ... }
+ *       UMEM_FUNCTION double operator()(double &value, umem::index_t i, umem::index_t j) const;
  *     };
  *     umem::sweep(umem::blocks(u, next, place, options), 1, 0.0, umem::maximum(),
  *                 [](umem::View<double const, 2> const &in) { return Jacobi{in}; });

@@ -35,6 +35,18 @@ inline void check_alignment(std::size_t alignment) {
     raise_text(umemValueError, "the alignment of %zu is no power of two", alignment);
 }
 
+/* The bytes of n elements of Type. */
+template <class Type> std::size_t bytes_of(std::size_t n) {
+  if (n > SIZE_MAX / sizeof(Type))
+    raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n, sizeof(Type));
+  return n * sizeof(Type);
+}
+
+/* The alignment to request from a context: 0 if all its blocks have it. */
+inline std::size_t beyond_natural(Context const &context, std::size_t alignment) noexcept {
+  return alignment > context.alignment() ? alignment : 0;
+}
+
 /* adr as a pointer. Throws unless the context has all of capabilities, which say how the CPU may
  * use it. */
 inline void *pointer_to(Context const &context, address adr, unsigned capabilities) {

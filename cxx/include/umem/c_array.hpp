@@ -111,9 +111,7 @@ template <class Type> void check_array(umemArray const *array, int rank) {
 
 /* pointer: umemArray_host_pointer or umemArray_device_pointer. */
 template <class Type, class Pointer> Type *pointer_of(umemArray *array, Pointer *pointer) {
-  umemStatusType status = umemOK;
-  void *data = pointer(array, !std::is_const_v<Type>, &status);
-  check_status(status);
+  void *data = status_call(pointer, array, !std::is_const_v<Type>);
   if (reinterpret_cast<std::uintptr_t>(data) % alignof(Type) != 0)
     throw value_error("the first element of the array is not aligned as its type");
   return static_cast<Type *>(data);

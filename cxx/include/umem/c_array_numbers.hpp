@@ -1,7 +1,7 @@
 /* umem/c_array_numbers.hpp - conversion and random numbers of C, in C++, by the rules of C.
  *
  *     umem::Array<double, 2> u({100, 200}, umem::Cuda());
- *     umem::random_normal(u, 0, 1, 7);                     // seed 7: the same numbers on every context
+ *     umem::random_normal(u, 0, 1, 7);           // seed 7: the same numbers on every context
  *     umem::convert_elements(u, halves);                   // rounded once, to the nearest number
  *
  * Each function takes a umemArray, a umem::CArray, or any operand of a loop: a umem::Array, a part,
@@ -30,10 +30,8 @@ void with_c_array_at(Location const &at, Part<Type, Rank> const &part, Function 
     shape[k] = part.extents().at[k];
     strides[k] = part.strides().at[k] * static_cast<index_t>(sizeof(Type));
   }
-  umemStatusType status = umemOK;
-  CArray const array(umemArray_borrow(at.context->c_context(), at.adr, element_type<Type>, Rank,
-                                      shape, strides, &status));
-  check_status(status);
+  CArray const array(status_call(umemArray_borrow, at.context->c_context(), at.adr,
+                                 element_type<Type>, Rank, shape, strides));
   functor(array.get());
 }
 
@@ -79,27 +77,23 @@ void write_c_array(Operand &elements, bool all, Function const &functor) {
 /* convert: umemArray_convert or umemArray_convert_wrapping. */
 template <class Operand, class Other, class Functor>
 void convert_range(Operand const &in, index_t in_offset, Other &out, index_t out_offset,
-                   index_t count, Functor const &convert) {
+                   index_t count, Functor *convert) {
   read_c_array(in, [&](umemArray *from) {
     write_c_array(out, false, [&](umemArray *to) {
-      umemStatusType status = umemOK;
-      convert(to, from, out_offset, in_offset, count, &status);
-      check_status(status);
+      status_call(convert, to, from, out_offset, in_offset, count);
     });
   });
 }
 
 template <class Operand, class Other, class Functor>
-void convert_all(Operand const &in, Other &out, Functor const &convert) {
+void convert_all(Operand const &in, Other &out, Functor *convert) {
   read_c_array(in, [&](umemArray *from) {
     write_c_array(out, true, [&](umemArray *to) {
-      umemStatusType status = umemOK;
       std::int64_t const count = umemArray_elements(from);
       if (from && to && count != umemArray_elements(to))
         throw value_error(std::to_string(count) + " elements cannot become " +
                           std::to_string(umemArray_elements(to)));
-      convert(to, from, 0, 0, count, &status);
-      check_status(status);
+      status_call(convert, to, from, 0, 0, count);
     });
   });
 }
@@ -139,9 +133,7 @@ void convert_elements(Operand const &in, Other &&out, wrapping_t) {
 template <class Operand>
 void random_uniform(Operand &&array, double low, double high, std::uint64_t seed) {
   detail::write_c_array(array, true, [&](umemArray *to) {
-    umemStatusType status = umemOK;
-    umemArray_random_uniform(to, low, high, seed, &status);
-    detail::check_status(status);
+    detail::status_call(umemArray_random_uniform, to, low, high, seed);
   });
 }
 
@@ -150,9 +142,7 @@ void random_uniform(Operand &&array, double low, double high, std::uint64_t seed
 template <class Operand>
 void random_normal(Operand &&array, double mean, double deviation, std::uint64_t seed) {
   detail::write_c_array(array, true, [&](umemArray *to) {
-    umemStatusType status = umemOK;
-    umemArray_random_normal(to, mean, deviation, seed, &status);
-    detail::check_status(status);
+    detail::status_call(umemArray_random_normal, to, mean, deviation, seed);
   });
 }
 

@@ -3,7 +3,7 @@
  *
  *     if (umem::all_close(next, u)) break;
  *     umem::all_equal(umem::on_host, view, array.part())
- *     EXPECT_EQ(umem::difference(found, expected), "");  // else it says which element differs, and by how much
+ *     EXPECT_EQ(umem::difference(found, expected), "");  // else it says which element differs
  *
  * See for_each.hpp for places, operands and failures; without a place the loop runs on that of the
  * first operand, and difference on the host. The extents are equal, or all_equal and all_close
@@ -93,7 +93,7 @@ template <class Same> struct Differs {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 template <class PlaceType, class Operand, class Other, class Same>
-index_t count_differing(char const *function, PlaceType const &place, Operand const &one,
+index_t count_differing(Called const &function, PlaceType const &place, Operand const &one,
                         Other const &two, Same const &same) {
   return reduce_uses<index_t>(function, place, index_t(0), plus(), Differs<Same>{same},
                               use(one, read), use(two, read));
@@ -119,14 +119,8 @@ std::string first_difference(Operand const &one, Other const &two, Same const &s
     auto other = elements(y).begin();
     for (auto const &value : elements(x)) {
       if (!same(value, *other) && count++ == 0) {
-        Extents<rank_of<Operand>> at = first;
-        index_t rest = number;
-        for (int k = rank_of<Operand> - 1; k >= 0; k--) {
-          at[k] = rest % first[k];
-          rest /= first[k];
-        }
-        text = std::string("element ") + in_words(at).text + ": " + text_of(value) + " and " +
-               text_of(*other);
+        text = std::string("element ") + in_words(indices_at(number, first)).text + ": " +
+               text_of(value) + " and " + text_of(*other);
       }
       ++other;
       ++number;
@@ -148,7 +142,6 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
  * the nearest double counts, for all_close and difference, too. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 bool all_equal(PlaceType const &place, Operand const &one, Other const &two) {
-  UMEM_TRACE("umem::all_equal");
   return detail::count_differing("all_equal", place, one, two, detail::IsEqual()) == 0;
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>
@@ -160,7 +153,6 @@ bool all_equal(Operand const &one, Other const &two) {
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 bool all_close(PlaceType const &place, Operand const &one, Other const &two,
                Tolerance const &tolerance = {}) {
-  UMEM_TRACE("umem::all_close");
   return detail::count_differing("all_close", place, one, two, detail::IsClose{tolerance}) == 0;
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>

@@ -12,8 +12,10 @@
 #include <umem/extents.hpp>
 #include <umem/context.hpp>
 #include <umem/detail/checks.hpp>
+#include <umem/detail/array_side.hpp>
 #include <umem/array_mirror.hpp>
 #include <umem/part.hpp>
+#include <umem/detail/open_memory.hpp>
 #include <umem/detail/operand.hpp>
 #include <umem/detail/host_loops.hpp>
 #include <umem/print.hpp>

@@ -70,7 +70,7 @@ public:
   std::string draft() const;
 
   /* Makes a file of replace() durable and gives it its name: umemFile_commit. */
-  void commit() const;
+  void commit() const { detail::check_status(umemFile_commit(c_struct())); }
 
   UMEM_KIND_OF_CONTEXT(File, "file")
 };
@@ -88,10 +88,14 @@ public:
   static MMap adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
 
   /* The offset in the file of the byte at adr; umem::index_error outside of the mapping. */
-  address offset(address adr) const;
+  address offset(address adr) const {
+    return detail::checked_call(umemMMap_offset, c_struct(), adr);
+  }
 
   /* The address of the byte at an offset in the file; umem::index_error past its end. */
-  address at_offset(address file_offset) const;
+  address at_offset(address file_offset) const {
+    return detail::checked_call(umemMMap_address, c_struct(), file_offset);
+  }
 
   UMEM_KIND_OF_CONTEXT(MMap, "mmap")
 };
@@ -117,32 +121,42 @@ public:
   static Shm adopt(int fd, umemShmOptions const &options);
 
   /* Removes a name. Processes that have the segment keep it. */
-  static void remove(std::string const &name);
+  static void remove(std::string const &name) {
+    detail::check_status(umemShm_remove(detail::c_path(name)));
+  }
 
   /* The descriptor of the segment, which this context keeps. */
   int descriptor() const noexcept { return umemShm_descriptor(c_struct()); }
 
   /* The offset of the byte at adr, which is the same in all processes; umem::index_error outside of
    * the segment. */
-  address offset(address adr) const;
+  address offset(address adr) const {
+    return detail::checked_call(umemShm_offset, c_struct(), adr);
+  }
 
   /* The address of the byte at an offset. */
-  address at_offset(address segment_offset) const;
+  address at_offset(address segment_offset) const {
+    return detail::checked_call(umemShm_address, c_struct(), segment_offset);
+  }
 
   /* All live blocks, in no order: umemShm_blocks. */
   std::vector<umemShmBlock> blocks() const;
 
   /* Frees the blocks of a process that has ended, 0: of all; returns how many: umemShm_reclaim. */
-  std::size_t reclaim(int pid = 0) const;
+  std::size_t reclaim(int pid = 0) const {
+    return detail::checked_call(umemShm_reclaim, c_struct(), pid);
+  }
 
   /* Makes the block at adr one of this process. */
-  void own(address adr) const;
+  void own(address adr) const { detail::check_status(umemShm_own(c_struct(), adr)); }
 
   /* Says that the block that holds the byte at adr is written: umemShm_complete. */
-  void complete(address adr) const;
+  void complete(address adr) const { detail::check_status(umemShm_complete(c_struct(), adr)); }
 
   /* Whether the block that holds the byte at adr is complete: umemShm_is_complete. */
-  bool is_complete(address adr) const;
+  bool is_complete(address adr) const {
+    return detail::checked_call(umemShm_is_complete, c_struct(), adr);
+  }
 
   UMEM_KIND_OF_CONTEXT(Shm, "shm")
 };
@@ -178,7 +192,7 @@ public:
                      umemCudaAsyncOptions const *options = nullptr);
 
   /* The cudaStream_t. */
-  std::uintptr_t stream() const;
+  std::uintptr_t stream() const { return detail::checked_call(umemCudaAsync_stream, c_context()); }
 
   UMEM_KIND_OF_CONTEXT(CudaAsync, "cuda-async")
 };
@@ -304,8 +318,6 @@ UMEM_INLINE std::string File::draft() const {
   return path;
 }
 
-UMEM_INLINE void File::commit() const { detail::check_status(umemFile_commit(c_struct())); }
-
 UMEM_INLINE MMap::MMap(std::string const &path, char const *mode, umemFileOptions const &options)
     : Context(make<umemMMap>([name = detail::c_path(path), mode, &options](umemMMap *ctx) {
         return umemMMap_ctor_with(ctx, name, mode, &options);
@@ -315,14 +327,6 @@ UMEM_INLINE MMap MMap::scratch() { return MMap(make_by(umemMMap_ctor, nullptr, "
 
 UMEM_INLINE MMap MMap::adopt(int fd, umemFileOptions const &options) {
   return MMap(make_by(umemMMap_adopt_with, fd, &options));
-}
-
-UMEM_INLINE address MMap::offset(address adr) const {
-  return detail::checked_call(umemMMap_offset, c_struct(), adr);
-}
-
-UMEM_INLINE address MMap::at_offset(address file_offset) const {
-  return detail::checked_call(umemMMap_address, c_struct(), file_offset);
 }
 
 UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(umemShm_ctor, nullptr, capacity)) {}
@@ -343,18 +347,6 @@ UMEM_INLINE Shm Shm::adopt(int fd, umemShmOptions const &options) {
   return Shm(make_by(umemShm_adopt_with, fd, &options));
 }
 
-UMEM_INLINE void Shm::remove(std::string const &name) {
-  detail::check_status(umemShm_remove(detail::c_path(name)));
-}
-
-UMEM_INLINE address Shm::offset(address adr) const {
-  return detail::checked_call(umemShm_offset, c_struct(), adr);
-}
-
-UMEM_INLINE address Shm::at_offset(address segment_offset) const {
-  return detail::checked_call(umemShm_address, c_struct(), segment_offset);
-}
-
 UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
   std::vector<umemShmBlock> found;
   std::uint64_t before = umem_thread_failures();
@@ -366,20 +358,6 @@ UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
     found.resize(count);
     return found;
   }
-}
-
-UMEM_INLINE std::size_t Shm::reclaim(int pid) const {
-  return detail::checked_call(umemShm_reclaim, c_struct(), pid);
-}
-
-UMEM_INLINE void Shm::own(address adr) const { detail::check_status(umemShm_own(c_struct(), adr)); }
-
-UMEM_INLINE void Shm::complete(address adr) const {
-  detail::check_status(umemShm_complete(c_struct(), adr));
-}
-
-UMEM_INLINE bool Shm::is_complete(address adr) const {
-  return detail::checked_call(umemShm_is_complete, c_struct(), adr);
 }
 
 UMEM_INLINE Cuda::Cuda(int device) : Context(make_by(umemCuda_ctor, device)) {}
@@ -394,10 +372,6 @@ UMEM_INLINE CudaAsync::CudaAsync(int device, std::uintptr_t stream,
     : Context(make<umemCudaAsync>([=](umemCudaAsync *ctx) {
         return umemCudaAsync_ctor_with(ctx, device, stream, options);
       })) {}
-
-UMEM_INLINE std::uintptr_t CudaAsync::stream() const {
-  return detail::checked_call(umemCudaAsync_stream, c_context());
-}
 
 } // namespace umem
 

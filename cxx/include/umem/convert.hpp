@@ -173,7 +173,6 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 template <bool wraps, class PlaceType, class Operand, class Other>
 void convert_to(PlaceType const &place, Operand const &in, Other &out) {
-  UMEM_TRACE("umem::convert");
   transform_uses("convert", place, Converted<value_of<Other>, wraps>(), use(out, discard),
                  use(in, read));
 }

@@ -2,7 +2,7 @@
  * block are elements of which other one. Geometry alone: exchange.hpp copies the elements between
  * arrays of one process.
  *
- *     umem::Decomposition<2> grid({1000, 800}, {2, 4}, {0, 1});       // 2 x 4 blocks, periodic in dimension 1
+ *     umem::Decomposition<2> grid({1000, 800}, {2, 4}, {0, 1}); // 2 x 4, periodic in dimension 1
  *     auto two = umem::Decomposition<2>::at({{0, 40, 64}, {0, 96}});  // rows [0, 40) and [40, 64)
  *
  * Blocks have numbers 0, 1, ... in C order of their positions. */
@@ -89,12 +89,7 @@ public:
   Extents<Rank> position(index_t block) const {
     if (block < 0 || block >= size())
       detail::raise_text(umemIndexError, "there is no block %td of %td", block, size());
-    Extents<Rank> result;
-    for (int k = Rank - 1; k >= 0; k--) {
-      result.at[k] = block % blocks_.at[k];
-      block /= blocks_.at[k];
-    }
-    return result;
+    return detail::indices_at(block, blocks_);
   }
   index_t number(Extents<Rank> const &position) const {
     for (int k = 0; k < Rank; k++)
@@ -155,10 +150,9 @@ public:
       GhostCopy<Rank> copy{0, {}, block, {}};
       Extents<Rank> from;
       bool is_own = true;
-      index_t rest = n;
-      for (int k = Rank - 1; k >= 0; k--) {
-        Piece const &piece = pieces[slot(k)][static_cast<std::size_t>(rest % counts.at[k])];
-        rest /= counts.at[k];
+      Extents<Rank> const which = detail::indices_at(n, counts);
+      for (int k = 0; k < Rank; k++) {
+        Piece const &piece = pieces[slot(k)][static_cast<std::size_t>(which.at[k])];
         from.at[k] = piece.block;
         copy.source.begin.at[k] = piece.source;
         copy.source.end.at[k] = piece.source + piece.count;

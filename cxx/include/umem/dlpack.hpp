@@ -1,7 +1,7 @@
 /* umem/dlpack.hpp - arrays exchanged with other libraries, in C++: see umem/dlpack.h.
  *
  *     umem::DLPackTensor tensor = umem::to_dlpack(u, umem::write);   // u: an umem::Array
- *     consume(tensor.release());                                     // calls the deleter when it is done
+ *     consume(tensor.release());                            // calls the deleter when it is done
  *
  *     auto v = umem::from_dlpack<double, 1>(umem::Host(), umem::DLPackTensor(produce())); */
 #ifndef UMEM_DLPACK_HPP
@@ -51,35 +51,26 @@ using UnversionedDLPackTensor = DLPackOwner<umemDLManagedTensor>;
 /* umemArray_to_dlpack. Throws for its errors. */
 inline DLPackTensor to_dlpack(CArray const &array,
                               umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
-  umemStatusType status = umemOK;
-  DLPackTensor tensor(umemArray_to_dlpack(array.get(), &options, &status));
-  detail::check_status(status);
-  return tensor;
+  return DLPackTensor(detail::status_call(umemArray_to_dlpack, array.get(), &options));
 }
 
 /* umemArray_to_dlpack_unversioned. Throws for its errors. */
 inline UnversionedDLPackTensor
 to_dlpack_unversioned(CArray const &array,
                       umemDLPackOptions const &options = UMEM_DLPACK_OPTIONS_INIT) {
-  umemStatusType status = umemOK;
-  UnversionedDLPackTensor tensor(umemArray_to_dlpack_unversioned(array.get(), &options, &status));
-  detail::check_status(status);
-  return tensor;
+  return UnversionedDLPackTensor(
+      detail::status_call(umemArray_to_dlpack_unversioned, array.get(), &options));
 }
 
 /* umemArray_from_dlpack; ctx as there. Throws for its errors, and then tensor still owns the
  * tensor. */
 inline CArray from_dlpack(void *ctx, DLPackTensor &tensor) {
-  umemStatusType status = umemOK;
-  CArray array(umemArray_from_dlpack(ctx, tensor.get(), &status));
-  detail::check_status(status);
+  CArray array(detail::status_call(umemArray_from_dlpack, ctx, tensor.get()));
   static_cast<void>(tensor.release()); /* the array has taken it over */
   return array;
 }
 inline CArray from_dlpack(void *ctx, UnversionedDLPackTensor &tensor) {
-  umemStatusType status = umemOK;
-  CArray array(umemArray_from_dlpack_unversioned(ctx, tensor.get(), &status));
-  detail::check_status(status);
+  CArray array(detail::status_call(umemArray_from_dlpack_unversioned, ctx, tensor.get()));
   static_cast<void>(tensor.release());
   return array;
 }

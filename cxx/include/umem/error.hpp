@@ -115,15 +115,13 @@ UMEM_DEFINE_ERROR(assert_error, umemAssertError, std::runtime_error);
 /* A lock, or a guard that contradicts this access, keeps the array. */
 class UMEM_EXCEPTION locked_error : public runtime_error {
 public:
-  explicit locked_error(char const *message) : runtime_error(message) {}
-  explicit locked_error(std::string const &message) : runtime_error(message) {}
+  using runtime_error::runtime_error;
 };
 
 /* The array is empty: it was moved from, or default-constructed. */
 class UMEM_EXCEPTION moved_from_error : public value_error {
 public:
-  explicit moved_from_error(char const *message) : value_error(message) {}
-  explicit moved_from_error(std::string const &message) : value_error(message) {}
+  using value_error::value_error;
 };
 
 /* Throws the exception of status, which is not umemOK. */
@@ -194,6 +192,20 @@ Result checked_call(Result (*function)(Parameters...), Args... args) {
   Result const result = function(args...);
   check_since(before);
   return result;
+}
+
+/* What a function of C returns that writes its status to its last parameter; throws if it fails. */
+template <class Result, class... Parameters, class... Args>
+Result status_call(Result (*function)(Parameters...), Args... args) {
+  umemStatusType status = umemOK;
+  if constexpr (std::is_void_v<Result>) {
+    function(args..., &status);
+    check_status(status);
+  } else {
+    Result const result = function(args..., &status);
+    check_status(status);
+    return result;
+  }
 }
 
 } // namespace detail

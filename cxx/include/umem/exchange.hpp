@@ -2,7 +2,7 @@
  * neighbours, in one process.
  *
  *     auto halves = umem::Decomposition<2>::at({{0, 40, 64}, {0, 96}});
- *     std::vector<umem::Array<double, 2>> u = ...;      // one array for each block, in RAM, on GPUs, in files
+ *     std::vector<umem::Array<double, 2>> u = ...; // one for each block, in RAM, on GPUs, in files
  *     umem::exchange_ghosts(halves, u);
  *
  * Each array has the extents of its block, and ghost cells of its own. The copies are those of

@@ -106,6 +106,16 @@ UMEM_FUNCTION constexpr bool has_product(Extents<Rank> const &extents, index_t c
   return empty ? count == 0 : product == count;
 }
 
+/* The indices of the element with this number in C order. */
+template <int Rank> Extents<Rank> indices_at(index_t number, Extents<Rank> const &extents) {
+  Extents<Rank> at;
+  for (int k = Rank - 1; k >= 0; k--) {
+    at.at[k] = number % extents.at[k];
+    number /= extents.at[k];
+  }
+  return at;
+}
+
 /* Numbers as "(3, 4)"; for messages. Those that leave no room for the rest are cut: "(3, 4,
  * ...)". */
 struct InWords {

@@ -43,7 +43,6 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* Every element becomes value. */
 template <class PlaceType, class Operand, class Value, class = detail::if_place<PlaceType>>
 void fill(PlaceType const &place, Operand &&elements, Value const &value) {
-  UMEM_TRACE("umem::fill");
   using Type = detail::value_of<detail::bare_t<Operand>>;
   detail::loop("fill", place, detail::SetTo<Type>{static_cast<Type>(value)},
                detail::use(elements, discard));
@@ -55,20 +54,15 @@ void fill(Operand &&elements, Value const &value) {
 
 /* start, start + step, start + 2 * step, ... in C order. Each element is computed from its
  * number, with the arithmetic of the element type. */
-template <class PlaceType, class Operand, class Value, class Step,
+template <class PlaceType, class Operand, class Value, class Step = int,
           class = detail::if_place<PlaceType>>
-void iota(PlaceType const &place, Operand &&elements, Value const &start, Step const &step) {
-  UMEM_TRACE("umem::iota");
+void iota(PlaceType const &place, Operand &&elements, Value const &start, Step const &step = 1) {
   using Type = detail::value_of<detail::bare_t<Operand>>;
   constexpr int Rank = detail::rank_of<detail::bare_t<Operand>>;
   Extents<Rank> const extents = detail::extents_of(elements);
   detail::Count<Type, Rank> count{static_cast<Type>(start), static_cast<Type>(step),
                                   c_strides(extents)};
   detail::loop_indexed<index_t>("iota", place, count, nullptr, detail::use(elements, discard));
-}
-template <class PlaceType, class Operand, class Value, class = detail::if_place<PlaceType>>
-void iota(PlaceType const &place, Operand &&elements, Value const &start) {
-  iota(place, elements, start, 1);
 }
 template <class Operand, class Value, class Step = int, class = detail::if_operand<Operand>>
 void iota(Operand &&elements, Value const &start, Step const &step = 1) {

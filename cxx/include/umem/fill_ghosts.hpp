@@ -1,7 +1,7 @@
 /* umem/fill_ghosts.hpp - gives ghost cells their values: what is beyond the boundary.
  *
  *     umem::fill_ghosts(u, umem::periodic);
- *     umem::fill_ghosts(u, {umem::reflect, umem::constant(0.0)});              // one rule for each dimension
+ *     umem::fill_ghosts(u, {umem::reflect, umem::constant(0.0)}); // one rule for each dimension
  *     umem::fill_ghosts(u, {umem::sides(umem::constant(1.0), umem::edge), umem::periodic});
  *
  * The rules are those of numpy.pad. For ghost cells around the elements a b c d of a row:
@@ -10,7 +10,7 @@
  *     periodic      b c d | a b c d | a b c     "wrap"
  *     constant(v)   v v v | a b c d | v v v     "constant"
  *     edge          a a a | a b c d | d d d     "edge"
- *     reflect       d c b | a b c d | c b a     "reflect": the first and last elements are the mirrors
+ *     reflect       d c b | a b c d | c b a     "reflect": the outermost elements are the mirrors
  *     symmetric     c b a | a b c d | d c b     "symmetric": the mirrors are between the cells
  *
  * More ghost cells than elements repeat this. The dimensions are filled one after the other, each
@@ -252,7 +252,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
  * umem::value_error if there are no elements in a dimension whose ghost cells repeat elements. */
 template <class PlaceType, class Arg, class = detail::if_place<PlaceType>>
 void fill_ghosts(PlaceType const &place, Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
-  UMEM_TRACE("umem::fill_ghosts");
+  detail::Called const function("fill_ghosts");
   auto const used = detail::use(elements, write);
   static_assert(decltype(used)::writes, "fill_ghosts: the elements are read-only");
   if constexpr (decltype(used)::writes) {
@@ -278,7 +278,7 @@ void fill_ghosts(Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
   constexpr bool is_array = detail::kind_of<Operand> == detail::OperandKind::array;
   if constexpr (is_array || detail::kind_of<Operand> == detail::OperandKind::part) {
     if (!detail::loops_reach(elements.context())) {
-      UMEM_TRACE("umem::fill_ghosts");
+      detail::Called const function("fill_ghosts");
       auto fill = [&](auto const &part) {
         detail::check_ghost_rules(part.extents(), part.ghosts(), rules);
         detail::fill_part(part, rules);

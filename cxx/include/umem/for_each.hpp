@@ -1,8 +1,9 @@
 /* umem/for_each.hpp - a function called for every element, or for every index, on host or GPU.
  *
  *     umem::for_each(array, [](double &x) { x += 1; });
- *     umem::for_each([=](double &z, double x, double y) { z = a * x + y; }, z, x, y);  // on the GPU if z is there
- *     umem::for_each(umem::on_host, [](double &z, double x, umem::index_t i) { z = x * i; }, z, view);
+ *     umem::for_each([=](double &z, double x, double y) { z = a * x + y; }, z, x, y); // where z is
+ *     umem::for_each(umem::on_host, [](double &z, double x, umem::index_t i) { z = x * i; },
+ *                    z, view);
  *     umem::for_each_indexed(array, umem::interior(array), AddIndex());
  *
  * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any
@@ -50,14 +51,66 @@
 #ifndef UMEM_FOR_EACH_HPP
 #define UMEM_FOR_EACH_HPP
 
-#include <umem/detail/device.hpp>
 #include <umem/detail/host_loops.hpp>
 #include <umem/detail/operand.hpp>
+#include <umem/detail/trace.hpp>
 #include <umem/range.hpp>
+
+#if defined(__CUDACC__)
+#include <umem/detail/launch.cuh>
+#include <umem/detail/map_kernels.cuh>
+#endif
 
 namespace umem {
 
 namespace detail {
+
+inline namespace UMEM_LAUNCH_NAMESPACE {
+
+/* In files that nvcc compiles, map_kernels.cuh, sweep_kernels.cuh, along_kernels.cuh and reduce.cuh
+ * have the functions that launch kernels; in others these here throw. */
+#if defined(__CUDACC__)
+
+/* Throws if a loop needs kernels that this file does not have. Called before anything is
+ * changed. */
+template <class PlaceType> void check_kernels(PlaceType const &) noexcept {}
+
+#else
+
+[[noreturn]] inline void raise_no_kernels() {
+  throw not_supported_error(
+      "work on a GPU needs kernels: compile this file with nvcc, or name umem::on_host");
+}
+
+template <class PlaceType> void check_kernels(PlaceType const &place) {
+  if (is_device(place)) raise_no_kernels();
+}
+
+template <class... Operands> void device_map(Operands const &...) { raise_no_kernels(); }
+template <class Index, class... Operands> void device_indices(Operands const &...) {
+  raise_no_kernels();
+}
+template <class Index, class... Operands> void device_indexed(Operands const &...) {
+  raise_no_kernels();
+}
+template <class... Operands> void device_along(Operands const &...) { raise_no_kernels(); }
+template <class Result, class... Operands> Result device_reduce(Operands const &...) {
+  raise_no_kernels();
+}
+template <class Index, class Op, class Function, class Result, class... Operands>
+Result device_index_reduce(DevicePlace const &, Op const &, Function const &, Result const &,
+                           Operands const &...) {
+  raise_no_kernels();
+}
+template <class Index, class Op, class Function, class Result, class... Operands>
+Result device_sweep(DevicePlace const &, Op const &, Function const &, Result const &,
+                    Operands const &...) {
+  raise_no_kernels();
+}
+
+#endif
+
+} // namespace UMEM_LAUNCH_NAMESPACE
 
 /* Throws umem::value_error if an index type cannot hold the indices of a range. */
 template <class Index, int Rank> void check_index_type(Range<Rank> const &range) {
@@ -209,16 +262,16 @@ template <class... Uses> constexpr void check_ranks() {
 
 /* f(element of each use) */
 template <class PlaceType, class Function, class... Uses>
-void loop(char const *function, PlaceType const &place, Function const &f, Uses const &...uses) {
+void loop(Called const &function, PlaceType const &place, Function const &f, Uses const &...uses) {
   check_ranks<Uses...>();
   if constexpr (are_allowed<Uses...>()) {
     auto where = settled(place, uses...);
     check_kernels(where); /* before old elements are discarded */
-    check_extents(function, extents_of(uses)...);
+    check_extents(function.name, extents_of(uses)...);
     with_views(
         where,
         [&](auto const &...views) __attribute__((always_inline)) {
-          check_apart(function, first_operand<Function>, views...);
+          check_apart(function.name, first_operand<Function>, views...);
           map(where, f, views...);
         },
         uses...);
@@ -228,24 +281,24 @@ void loop(char const *function, PlaceType const &place, Function const &f, Uses 
 /* f(element of each use, i, j, ...), for all elements or, if range is not null, those with these
  * indices. RangeType: a pointer to a Range, or std::nullptr_t. */
 template <class Index, class PlaceType, class Function, class RangeType, class Used, class... More>
-UMEM_ALWAYS_INLINE void loop_indexed(char const *function, PlaceType const &place,
+UMEM_ALWAYS_INLINE void loop_indexed(Called const &function, PlaceType const &place,
                                      Function const &f, RangeType range, Used const &first,
                                      More const &...others) {
   constexpr bool has_range = !std::is_null_pointer_v<RangeType>;
   auto where = settled(place, first, others...);
   check_kernels(where);
   check_ranks<Used, More...>();
-  if constexpr (!has_range) check_extents(function, extents_of(first), extents_of(others)...);
+  if constexpr (!has_range) check_extents(function.name, extents_of(first), extents_of(others)...);
   with_views(
       where,
       [&](auto const &view, auto const &...views) __attribute__((always_inline)) {
         if constexpr (has_range) {
           check_range(view, *range);
           (check_range(views, *range), ...);
-          check_apart(function, 1, in_range(view, *range), in_range(views, *range)...);
+          check_apart(function.name, 1, in_range(view, *range), in_range(views, *range)...);
           map_indexed<Index>(where, f, *range, view, views...);
         } else {
-          check_apart(function, 1, view, views...);
+          check_apart(function.name, 1, view, views...);
           map_indexed<Index>(where, f, Range<Used::rank>(view.extents), view, views...);
         }
       },
@@ -255,8 +308,8 @@ UMEM_ALWAYS_INLINE void loop_indexed(char const *function, PlaceType const &plac
 /* f(element of each use, and indices if it takes them) */
 template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
           class... Uses>
-UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place, Function const &f,
-                                    RangeType range, Uses const &...uses) {
+UMEM_ALWAYS_INLINE void for_each_of(Called const &function, PlaceType const &place,
+                                    Function const &f, RangeType range, Uses const &...uses) {
   check_ranks<Uses...>();
   static_assert(is_index<Index> && std::is_signed_v<Index>,
                 "the type of indices is a signed integer");
@@ -275,7 +328,7 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place
     with_views(
         where,
         [&](auto const &...views) {
-          check_apart(function, 1, in_range(views, *range)...);
+          check_apart(function.name, 1, in_range(views, *range)...);
           map(where, f, in_range(views, *range)...);
         },
         uses...);
@@ -285,18 +338,19 @@ UMEM_ALWAYS_INLINE void for_each_of(char const *function, PlaceType const &place
 /* Chooses the uses of the operands, and loops over them. */
 template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
           std::size_t... Nth, class... Operands>
-UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<Nth...>, char const *function,
-                                         PlaceType const &place, Function const &f, RangeType range,
+UMEM_ALWAYS_INLINE void for_each_operand(std::index_sequence<Nth...>, PlaceType const &place,
+                                         Function const &f, RangeType range,
                                          Operands &...operands) {
+  Called const function(indexed ? "for_each_indexed" : "for_each");
   for_each_of<Index, indexed>(function, place, f, range,
                               use_in_loop<Function, Nth>(operands, range == nullptr)...);
 }
 template <class Index, bool indexed, class PlaceType, class Function, class RangeType,
           class... Operands>
-UMEM_ALWAYS_INLINE void for_each_call(char const *function, PlaceType const &place,
-                                      Function const &f, RangeType range, Operands &...operands) {
-  for_each_operand<Index, indexed>(std::index_sequence_for<Operands...>(), function, place, f,
-                                   range, operands...);
+UMEM_ALWAYS_INLINE void for_each_call(PlaceType const &place, Function const &f, RangeType range,
+                                      Operands &...operands) {
+  for_each_operand<Index, indexed>(std::index_sequence_for<Operands...>(), place, f, range,
+                                   operands...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -322,25 +376,21 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class PlaceType, class Function, class... Operands,
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 void for_each(PlaceType const &place, Function f, Operands &&...operands) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", place, f, nullptr, operands...);
+  detail::for_each_call<index_t, false>(place, f, nullptr, operands...);
 }
 template <class Function, class... Operands,
           class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
 void for_each(Function f, Operands &&...operands) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, operands...);
+  detail::for_each_call<index_t, false>(detail::AtHome(), f, nullptr, operands...);
 }
 template <class PlaceType, class Operand, class Function,
           class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
 void for_each(PlaceType const &place, Operand &&elements, Function f) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", place, f, nullptr, elements);
+  detail::for_each_call<index_t, false>(place, f, nullptr, elements);
 }
 template <class Operand, class Function, class = std::enable_if_t<detail::is_loop_operand<Operand>>>
 void for_each(Operand &&elements, Function f) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, nullptr, elements);
+  detail::for_each_call<index_t, false>(detail::AtHome(), f, nullptr, elements);
 }
 
 /* Calls f for the elements whose indices are in range: a Range<Rank>, Extents or {begin, end}.
@@ -350,26 +400,22 @@ template <class PlaceType, class Function, int Rank, class... Operands,
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 void for_each(PlaceType const &place, Function f, Range<Rank> const &range,
               Operands &&...operands) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", place, f, &range, operands...);
+  detail::for_each_call<index_t, false>(place, f, &range, operands...);
 }
 template <class Function, int Rank, class... Operands,
           class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
 void for_each(Function f, Range<Rank> const &range, Operands &&...operands) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, &range, operands...);
+  detail::for_each_call<index_t, false>(detail::AtHome(), f, &range, operands...);
 }
 template <class PlaceType, class Operand, class Function,
           class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
 void for_each(PlaceType const &place, Operand &&elements, detail::range_of<Operand> const &range,
               Function f) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", place, f, &range, elements);
+  detail::for_each_call<index_t, false>(place, f, &range, elements);
 }
 template <class Operand, class Function, class = std::enable_if_t<detail::is_loop_operand<Operand>>>
 void for_each(Operand &&elements, detail::range_of<Operand> const &range, Function f) {
-  UMEM_TRACE("umem::for_each");
-  detail::for_each_call<index_t, false>("for_each", detail::AtHome(), f, &range, elements);
+  detail::for_each_call<index_t, false>(detail::AtHome(), f, &range, elements);
 }
 
 /* ---- elements with their indices ---- */
@@ -381,26 +427,22 @@ template <class Index = index_t, class PlaceType, class Function, class... Opera
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,
                                          Operands &&...operands) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, operands...);
+  detail::for_each_call<Index, true>(place, f, nullptr, operands...);
 }
 template <class Index = index_t, class Function, class... Operands,
           class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(Function f, Operands &&...operands) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, operands...);
+  detail::for_each_call<Index, true>(detail::AtHome(), f, nullptr, operands...);
 }
 template <class Index = index_t, class PlaceType, class Operand, class Function,
           class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Operand &&elements, Function f) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", place, f, nullptr, elements);
+  detail::for_each_call<Index, true>(place, f, nullptr, elements);
 }
 template <class Index = index_t, class Operand, class Function,
           class = std::enable_if_t<detail::is_loop_operand<Operand>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(Operand &&elements, Function f) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, nullptr, elements);
+  detail::for_each_call<Index, true>(detail::AtHome(), f, nullptr, elements);
 }
 
 /* Calls f for the elements whose indices are in range, as for_each does. */
@@ -408,29 +450,25 @@ template <class Index = index_t, class PlaceType, class Function, int Rank, clas
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,
                                          Range<Rank> const &range, Operands &&...operands) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, operands...);
+  detail::for_each_call<Index, true>(place, f, &range, operands...);
 }
 template <class Index = index_t, class Function, int Rank, class... Operands,
           class = std::enable_if_t<detail::is_functor_and_operands<Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(Function f, Range<Rank> const &range,
                                          Operands &&...operands) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, operands...);
+  detail::for_each_call<Index, true>(detail::AtHome(), f, &range, operands...);
 }
 template <class Index = index_t, class PlaceType, class Operand, class Function,
           class = std::enable_if_t<detail::is_place_and_operand<PlaceType, Operand>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Operand &&elements,
                                          detail::range_of<Operand> const &range, Function f) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", place, f, &range, elements);
+  detail::for_each_call<Index, true>(place, f, &range, elements);
 }
 template <class Index = index_t, class Operand, class Function,
           class = std::enable_if_t<detail::is_loop_operand<Operand>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(Operand &&elements, detail::range_of<Operand> const &range,
                                          Function f) {
-  UMEM_TRACE("umem::for_each_indexed");
-  detail::for_each_call<Index, true>("for_each_indexed", detail::AtHome(), f, &range, elements);
+  detail::for_each_call<Index, true>(detail::AtHome(), f, &range, elements);
 }
 
 /* ---- indices alone ---- */
@@ -440,7 +478,7 @@ UMEM_ALWAYS_INLINE void for_each_indexed(Operand &&elements, detail::range_of<Op
 template <class Index = index_t, class PlaceType, int Rank, class Function>
 UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Range<Rank> const &range,
                                        Function f) {
-  UMEM_TRACE("umem::for_each_index");
+  detail::Called const function("for_each_index");
   if constexpr (detail::takes_indices<Index, Function, Rank>()) {
     auto where = detail::as_place(place);
     using Where = decltype(where);

@@ -50,15 +50,13 @@ struct Identity {
   }
 };
 
-template <class Type, class = void> struct Accumulator { using type = Type; };
-template <class Type> struct Accumulator<Type, std::enable_if_t<std::is_integral_v<Type>>> {
-  using type = std::conditional_t<std::is_signed_v<Type> || std::is_same_v<Type, bool>,
-                                  std::int64_t, std::uint64_t>;
+template <class Type, class = void> struct Accumulator {
+  using Integer = std::conditional_t<std::is_signed_v<Type> || std::is_same_v<Type, bool>,
+                                     std::int64_t, std::uint64_t>;
+  using Other = std::conditional_t<is_short_float<Type>, float,
+                                   std::conditional_t<std::is_same_v<Type, float>, double, Type>>;
+  using type = std::conditional_t<std::is_integral_v<Type>, Integer, Other>;
 };
-template <class Type> struct Accumulator<Type, std::enable_if_t<is_short_float<Type>>> {
-  using type = float;
-};
-template <> struct Accumulator<float> { using type = double; };
 
 /* For complex numbers of any library: the same template, of the accumulator of their parts, if
  * one can be made of them. */

@@ -3,7 +3,7 @@
  *     umem::save_npy("u.npy", array);
  *     auto u = umem::load_npy<double, 2>("u.npy", umem::Cuda());
  *     umem::load_npy_into("u.npy", array.part().slice(0, 0, 3));      // into elements that exist
- *     auto m = umem::map_npy<double const, 2>("large.npy");           // the file itself, without a copy
+ *     auto m = umem::map_npy<double const, 2>("large.npy");      // the file itself, without a copy
  *
  * npy_c_array.hpp has the same for types and ranks that are known at run time.
  *
@@ -152,24 +152,15 @@ private:
   std::unique_ptr<unsigned char[]> buffer_;
 };
 
-/* Whether elements follow one another in C order without gaps. Strides along extents of 1 do not
- * count. */
-template <int Rank>
-bool is_in_c_order(Extents<Rank> const &extents, Extents<Rank> const &strides) noexcept {
-  index_t stride = 1;
-  for (int k = Rank - 1; k >= 0; k--) {
-    if (extents.at[k] > 1 && strides.at[k] != stride) return false;
-    stride *= extents.at[k];
-  }
-  return true;
+/* Whether elements follow one another in C order without gaps; there are some. */
+template <class Type, int Rank> bool is_in_c_order(Part<Type, Rank> const &part) noexcept {
+  return View<Type, Rank>(nullptr, part.extents(), part.strides()).is_contiguous();
 }
 
 /* Whether a file of a part is in Fortran order: where the part is so without gaps, and is not in C
  * order, too. */
 template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> const &part) {
-  if (part.size() == 0 || is_in_c_order(part.extents(), part.strides())) return false;
-  auto const reversed = part.transpose();
-  return is_in_c_order(reversed.extents(), reversed.strides());
+  return part.size() > 0 && !is_in_c_order(part) && is_in_c_order(part.transpose());
 }
 
 } // namespace detail
@@ -355,10 +346,10 @@ inline void check_mapped(std::size_t offset, std::size_t alignment) {
 } // namespace detail
 
 /* The elements of a file in place: an array on a umem::MMap of the file. Nothing is read before it
- * is used, and pages that nobody uses take no memory. Type const opens the file to read. Other Type
- * open it with mode "r+": writes to the elements change the file, and are durable after flush().
- * The array has the order of the file: umem::column_major for Fortran's. Map bool as unsigned char,
- * since the bytes of a file may be no bool.
+ * is used, and pages that are not used take no memory. Type const opens the file to read. Other
+ * Type open it with mode "r+": writes to the elements change the file, and are durable after
+ * flush(). The array has the order of the file: umem::column_major for Fortran's. Map bool as
+ * unsigned char, since the bytes of a file may be no bool.
  *
  * Throws as load_npy; umem::value_error where the elements are not aligned in the file;
  * umem::io_error if another context has it open to write. See MMap for files that others make
@@ -376,8 +367,7 @@ template <class Type, int Rank> Array<Type, Rank> map_npy(std::string const &pat
     auto const part =
         detail::find_npy_part<Type, Rank>(mapped.file, mapped.size, mapped.begin, type);
     ArrayOptions<Rank> options;
-    if (part.size() > 0 && !detail::is_in_c_order(part.extents(), part.strides()))
-      options.order = column_major;
+    if (part.size() > 0 && !detail::is_in_c_order(part)) options.order = column_major;
     address const first = detail::PartMembers::memory(part).adr;
     detail::check_mapped(first - mapped.begin, alignof(Type));
     auto block = mapped.block();

@@ -1,9 +1,9 @@
 /* umem/npy_c_array.hpp - .npy files whose type and rank are known at run time.
  *
  *     umem::CArray u = umem::load_npy("u.npy", umem::Cuda());         // any type, any rank
- *     umem::CArray m = umem::map_npy("large.npy", umem::read);        // the file itself, without a copy
- *     umem::load_npy_converted("floats.npy", doubles);                // into an array of another type
- *     umem::visit(m, umem::read, [](auto const &view) { ... });       // a DynamicView<float const>, for example
+ *     umem::CArray m = umem::map_npy("large.npy", umem::read);        // the file itself, no copy
+ *     umem::load_npy_converted("floats.npy", doubles);                // into another type
+ *     umem::visit(m, umem::read, [](auto const &view) { ... });       // a DynamicView of its type
  *     umem::save_npy("v.npy", u);
  *
  * A umem::CArray (c_array.hpp) knows its type, shape and strides: a file in Fortran order makes one
@@ -85,11 +85,8 @@ inline CArray c_array_on(std::shared_ptr<Buffer> const &block, Context const &co
 
 /* A umemArray of elements of a file, borrowed. */
 inline CArray c_array_in(Context const &file, NpyElements const &elements, address adr) {
-  umemStatusType status = umemOK;
-  CArray array(umemArray_borrow(file.c_context(), adr, elements.type, elements.rank(),
-                                elements.shape.data(), elements.strides.data(), &status));
-  check_status(status);
-  return array;
+  return CArray(status_call(umemArray_borrow, file.c_context(), adr, elements.type, elements.rank(),
+                            elements.shape.data(), elements.strides.data()));
 }
 
 /* The bytes of a file as bools: those other than 0 become 1. */
@@ -176,9 +173,7 @@ template <class Access> CArray map_npy(std::string const &path, Access) {
 inline void save_npy(std::string const &path, CArray const &array) {
   umemArray *const from = array.get();
   if (!from) throw value_error("save_npy: the array is NULL");
-  umemStatusType status = umemOK;
-  CArray const transposed(umemArray_permute(from, nullptr, &status));
-  detail::check_status(status);
+  CArray const transposed(detail::status_call(umemArray_permute, from, nullptr));
   bool const fortran_order =
       !umemArray_is_c_contiguous(from) && umemArray_is_c_contiguous(transposed.get());
   Shape const shape(umemArray_shape(from), umemArray_shape(from) + umemArray_rank(from));
@@ -189,11 +184,10 @@ inline void save_npy(std::string const &path, CArray const &array) {
   std::size_t const nbytes = umemArray_nbytes(from);
   address const adr = file.allocate(header.size() + nbytes);
   copy(header.data(), file, adr, header.size());
-  CArray const to(umemArray_borrow(file.c_context(), adr + header.size(), umemArray_type(from),
-                                   umemArray_rank(from), umemArray_shape(stored), nullptr,
-                                   &status));
-  umemArray_assign(to.get(), stored, &status);
-  detail::check_status(status);
+  CArray const to(detail::status_call(umemArray_borrow, file.c_context(), adr + header.size(),
+                                      umemArray_type(from), umemArray_rank(from),
+                                      umemArray_shape(stored), nullptr));
+  detail::status_call(umemArray_assign, to.get(), stored);
   file.commit();
 }
 

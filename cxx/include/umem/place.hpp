@@ -3,7 +3,7 @@
  *     umem::for_each(umem::on_host, view, f);            // in this thread
  *     umem::for_each(umem::on_host_threads(8), view, f); // in up to eight threads
  *     umem::for_each(umem::on_device(stream), view, f);  // in a kernel, queued on a CUDA stream
- *     umem::for_each(context, view, f);                  // on the GPU of the context, or in this thread
+ *     umem::for_each(context, view, f);                  // on its GPU, or in this thread
  *     umem::for_each(array, f);                          // the same for the context of the array
  *
  * Kernels need a file that nvcc compiles; in other files a device place throws

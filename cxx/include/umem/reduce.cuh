@@ -3,7 +3,6 @@
 #ifndef UMEM_REDUCE_CUH
 #define UMEM_REDUCE_CUH
 
-#include <umem/detail/device.hpp>
 #include <umem/detail/map_kernels.cuh>
 #include <umem/detail/sweep_kernels.cuh>
 

@@ -55,13 +55,13 @@ Result reduce_all(PlaceType const &place, Op op, Function f, Result const &init,
 
 /* Reduces the elements of uses. */
 template <class Result, class PlaceType, class Op, class Function, class... Uses>
-Result reduce_uses(char const *function, PlaceType const &place, Result const &init, Op op,
+Result reduce_uses(Called const &function, PlaceType const &place, Result const &init, Op op,
                    Function f, Uses const &...uses) {
   auto where = settled(place, uses...);
   check_ranks<Uses...>();
   if constexpr (are_allowed<Uses...>() && joins<Op, Result>() &&
                 takes_elements<called_by<Function>, typename Uses::value_type...>()) {
-    check_extents(function, extents_of(uses)...);
+    check_extents(function.name, extents_of(uses)...);
     return with_views(
         where,
         [&](auto const &...views) { return reduce_all<Result>(where, op, f, init, views...); },
@@ -73,11 +73,11 @@ Result reduce_uses(char const *function, PlaceType const &place, Result const &i
 
 /* The smallest or largest element; init: what is larger or smaller than all. */
 template <class PlaceType, class Operand, class Op>
-auto extreme(char const *function, PlaceType const &place, Operand const &elements, Op op,
+auto extreme(Called const &function, PlaceType const &place, Operand const &elements, Op op,
              bool largest) {
   using Type = value_of<Operand>;
   if (extents_of(elements).product() == 0)
-    raise_text(umemValueError, "%s of no elements", function);
+    raise_text(umemValueError, "%s of no elements", function.name);
   return reduce_uses<Type>(function, place, limit_of<Type>(!largest), op, Identity(),
                            use(elements, read));
 }
@@ -94,7 +94,6 @@ template <class PlaceType, class Operand, class Result, class Op, class Function
           class = detail::if_place<PlaceType>>
 Result transform_reduce(PlaceType const &place, Operand const &elements, Result init, Op op,
                         Function f) {
-  UMEM_TRACE("umem::transform_reduce");
   return detail::reduce_uses<Result>("transform_reduce", place, init, op, f,
                                      detail::use(elements, read));
 }
@@ -110,7 +109,6 @@ template <class PlaceType, class Operand, class Other, class Result, class Op, c
           class = detail::if_place<PlaceType>>
 Result transform_reduce(PlaceType const &place, Operand const &one, Other const &two, Result init,
                         Op op, Function f) {
-  UMEM_TRACE("umem::transform_reduce");
   return detail::reduce_uses<Result>("transform_reduce", place, init, op, f, detail::use(one, read),
                                      detail::use(two, read));
 }
@@ -125,7 +123,6 @@ Result transform_reduce(Operand const &one, Other const &two, Result init, Op op
 template <class PlaceType, class Operand, class Result, class Op,
           class = detail::if_place<PlaceType>>
 Result reduce(PlaceType const &place, Operand const &elements, Result init, Op op) {
-  UMEM_TRACE("umem::reduce");
   return detail::reduce_uses<Result>("reduce", place, init, op, detail::Identity(),
                                      detail::use(elements, read));
 }
@@ -138,7 +135,6 @@ Result reduce(Operand const &elements, Result init, Op op) {
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto sum(PlaceType const &place, Operand const &elements) {
   using Result = accumulator<detail::value_of<Operand>>;
-  UMEM_TRACE("umem::sum");
   return detail::reduce_uses<Result>("sum", place, Result(), plus(), detail::Identity(),
                                      detail::use(elements, read));
 }
@@ -149,7 +145,6 @@ template <class Operand, class = detail::if_operand<Operand>> auto sum(Operand c
 /* The smallest and the largest element; umem::value_error where there are none. */
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto min(PlaceType const &place, Operand const &elements) {
-  UMEM_TRACE("umem::min");
   return detail::extreme("min", place, elements, minimum(), false);
 }
 template <class Operand, class = detail::if_operand<Operand>> auto min(Operand const &elements) {
@@ -157,7 +152,6 @@ template <class Operand, class = detail::if_operand<Operand>> auto min(Operand c
 }
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto max(PlaceType const &place, Operand const &elements) {
-  UMEM_TRACE("umem::max");
   return detail::extreme("max", place, elements, maximum(), true);
 }
 template <class Operand, class = detail::if_operand<Operand>> auto max(Operand const &elements) {

@@ -226,10 +226,11 @@ void check_along(char const *function, Extents<Rank> const &in, int axis,
 }
 
 /* Throws umem::value_error if dimension axis has no elements. */
-template <class Operand> void check_some_along(char const *function, Operand const &in, int axis) {
+template <class Operand>
+void check_some_along(Called const &function, Operand const &in, int axis) {
   auto const extents = extents_of(in);
   if (axis >= 0 && axis < rank_of<Operand> && extents[axis] == 0)
-    raise_text(umemValueError, "%s of no elements", function);
+    raise_text(umemValueError, "%s of no elements", function.name);
 }
 
 template <class Function, class... Types> constexpr bool takes_along() {
@@ -244,7 +245,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 /* out(...) = op over init and f(element of each input) for all n of dimension axis. */
 template <class PlaceType, class Other, class Result, class Op, class Function, class Operand,
           class... More>
-void reduce_dimension(char const *function, PlaceType const &place, int axis, Other &out,
+void reduce_dimension(Called const &function, PlaceType const &place, int axis, Other &out,
                       Result const &init, Op op, Function f, Operand const &in,
                       More const &...others) {
   static_assert(rank_of<Operand> == rank_of<std::remove_const_t<Other>> + 1,
@@ -266,8 +267,8 @@ void reduce_dimension(char const *function, PlaceType const &place, int axis, Ot
     auto where = settled(place, uses...);
     auto const extents = extents_of(in);
     check_kernels(where);
-    (check_extents(function, extents, extents_of(others)), ...);
-    check_along(function, extents, axis, extents_of(out));
+    (check_extents(function.name, extents, extents_of(others)), ...);
+    check_along(function.name, extents, axis, extents_of(out));
     with_views(where, body(where), uses...);
   };
   if constexpr (fits && joins<Op, Result>())
@@ -277,7 +278,7 @@ void reduce_dimension(char const *function, PlaceType const &place, int axis, Ot
 
 /* The smallest or largest elements. */
 template <class PlaceType, class Operand, class Other, class Op>
-void extremes_along(char const *function, PlaceType const &place, Operand const &in, int axis,
+void extremes_along(Called const &function, PlaceType const &place, Operand const &in, int axis,
                     Other &out, Op op, bool largest) {
   check_some_along(function, in, axis);
   reduce_dimension(function, place, axis, out, limit_of<value_of<Operand>>(!largest), op,
@@ -297,7 +298,6 @@ template <class PlaceType, class Operand, class Other, class Result, class Op, c
           class = detail::if_place<PlaceType>>
 void transform_reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&out,
                             Result init, Op op, Function f) {
-  UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
 }
 template <class Operand, class Other, class Result, class Op, class Function,
@@ -313,7 +313,6 @@ template <class PlaceType, class Operand, class Other, class Output, class Resul
           class Function, class = detail::if_place<PlaceType>>
 void transform_reduce_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                             Output &&out, Result init, Op op, Function f) {
-  UMEM_TRACE("umem::transform_reduce_along");
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
 }
 template <class Operand, class Other, class Output, class Result, class Op, class Function,
@@ -328,7 +327,6 @@ template <class PlaceType, class Operand, class Other, class Result, class Op,
           class = detail::if_place<PlaceType>>
 void reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Result init,
                   Op op) {
-  UMEM_TRACE("umem::reduce_along");
   detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
 template <class Operand, class Other, class Result, class Op, class = detail::if_operand<Operand>>
@@ -341,7 +339,6 @@ void reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op) 
 /* The sums; 0 over no elements. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void sum_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  UMEM_TRACE("umem::sum_along");
   detail::reduce_dimension("sum_along", place, axis, out, accumulator<detail::value_of<Operand>>(),
                            plus(), detail::Identity(), in);
 }
@@ -353,7 +350,6 @@ void sum_along(Operand const &in, int axis, Other &&out) {
 /* The smallest and the largest elements; umem::value_error if dimension axis has no elements. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void min_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  UMEM_TRACE("umem::min_along");
   detail::extremes_along("min_along", place, in, axis, out, minimum(), false);
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>
@@ -362,7 +358,6 @@ void min_along(Operand const &in, int axis, Other &&out) {
 }
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void max_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  UMEM_TRACE("umem::max_along");
   detail::extremes_along("max_along", place, in, axis, out, maximum(), true);
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>

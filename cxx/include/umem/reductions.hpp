@@ -26,9 +26,9 @@ namespace umem {
 namespace detail {
 
 /* Throws umem::value_error if there are no elements. */
-template <class Operand> void check_some(char const *function, Operand const &elements) {
+template <class Operand> void check_some(Called const &function, Operand const &elements) {
   for (index_t extent : extents_of(elements))
-    if (extent == 0) throw value_error(std::string(function) + " of no elements");
+    if (extent == 0) throw value_error(std::string(function.name) + " of no elements");
 }
 
 template <class Operand> constexpr void check_order() {
@@ -69,17 +69,11 @@ Extents<rank_of<Operand>> position_of_extreme(PlaceType const &place, Operand co
         return device_index_reduce<index_t>(device, op, invoke, last_extreme<Type>(largest_value),
                                             Extents<Rank>(), view.extents);
       });
-  Extents<Rank> at, extents = extents_of(elements);
-  index_t number = found.number;
-  for (int k = Rank - 1; k >= 0; k--) {
-    at.at[k] = number % extents.at[k];
-    number /= extents.at[k];
-  }
-  return at;
+  return indices_at(found.number, extents_of(elements));
 }
 
 template <bool largest_value, class PlaceType, class Operand>
-Extents<rank_of<Operand>> arg_extreme(char const *function, PlaceType const &place,
+Extents<rank_of<Operand>> arg_extreme(Called const &function, PlaceType const &place,
                                       Operand const &elements) {
   check_order<Operand>();
   if constexpr (is_complex<value_of<Operand>>) {
@@ -112,7 +106,7 @@ bool any_of(PlaceType const &place, Operand const &elements, Function f) {
 }
 
 template <bool conjugates, class PlaceType, class Operand, class Other>
-auto dot_product(char const *function, PlaceType const &place, Operand const &one,
+auto dot_product(Called const &function, PlaceType const &place, Operand const &one,
                  Other const &two) {
   using Result = product_sum<value_of<Operand>, value_of<Other>>;
   return reduce_uses<Result>(function, place, Result(), plus(), ProductOf<Result, conjugates>(),
@@ -130,7 +124,6 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
  * umem::value_error if there are no elements. */
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 Extents<detail::rank_of<Operand>> argmin(PlaceType const &place, Operand const &elements) {
-  UMEM_TRACE("umem::argmin");
   return detail::arg_extreme<false>("argmin", place, elements);
 }
 template <class Operand, class = detail::if_operand<Operand>>
@@ -139,7 +132,6 @@ Extents<detail::rank_of<Operand>> argmin(Operand const &elements) {
 }
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 Extents<detail::rank_of<Operand>> argmax(PlaceType const &place, Operand const &elements) {
-  UMEM_TRACE("umem::argmax");
   return detail::arg_extreme<true>("argmax", place, elements);
 }
 template <class Operand, class = detail::if_operand<Operand>>
@@ -151,11 +143,11 @@ Extents<detail::rank_of<Operand>> argmax(Operand const &elements) {
  * elements. */
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 MinMax<detail::value_of<Operand>> minmax(PlaceType const &place, Operand const &elements) {
-  UMEM_TRACE("umem::minmax");
+  detail::Called const function("minmax");
   using Type = detail::value_of<Operand>;
   constexpr int Rank = detail::rank_of<Operand>;
   detail::check_order<Operand>();
-  detail::check_some("minmax", elements);
+  detail::check_some(function, elements);
   return detail::reduce_view(
       place, elements,
       [](HostPlace const &host, View<Type const, Rank> const &view) {
@@ -179,7 +171,6 @@ MinMax<detail::value_of<Operand>> minmax(Operand const &elements) {
 /* For how many elements f(element) is true. */
 template <class PlaceType, class Operand, class Function, class = detail::if_place<PlaceType>>
 index_t count_if(PlaceType const &place, Operand const &elements, Function f) {
-  UMEM_TRACE("umem::count_if");
   return detail::reduce_uses<index_t>("count_if", place, index_t(0), plus(),
                                       detail::CountOf<index_t, Function>{f},
                                       detail::use(elements, read));
@@ -191,45 +182,29 @@ index_t count_if(Operand const &elements, Function f) {
 
 /* Whether f(element) is true for any element, false if there are none. On the host the loop ends
  * soon after it has found one. Without f: whether any element is not zero; NaN is not zero. */
-template <class PlaceType, class Operand, class Function, class = detail::if_place<PlaceType>>
-bool any(PlaceType const &place, Operand const &elements, Function f) {
-  UMEM_TRACE("umem::any");
+template <class PlaceType, class Operand, class Function = detail::IsTrue,
+          class = detail::if_place<PlaceType>>
+bool any(PlaceType const &place, Operand const &elements, Function f = {}) {
+  detail::Called const function("any");
   return detail::any_of(place, elements, f);
 }
-template <class Operand, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand> && !detail::is_operand<Function>>,
+template <class Operand, class Function = detail::IsTrue, class = detail::if_operand<Operand>,
           class = void>
-bool any(Operand const &elements, Function f) {
+bool any(Operand const &elements, Function f = {}) {
   return any(detail::AtHome(), elements, f);
-}
-template <class PlaceType, class Operand,
-          class = std::enable_if_t<detail::is_place<PlaceType> && detail::is_operand<Operand>>>
-bool any(PlaceType const &place, Operand const &elements) {
-  return any(place, elements, detail::IsTrue());
-}
-template <class Operand, class = detail::if_operand<Operand>> bool any(Operand const &elements) {
-  return any(detail::AtHome(), elements, detail::IsTrue());
 }
 
 /* Whether f(element) is true for all elements, true if there are none; else as any. */
-template <class PlaceType, class Operand, class Function, class = detail::if_place<PlaceType>>
-bool all(PlaceType const &place, Operand const &elements, Function f) {
-  UMEM_TRACE("umem::all");
+template <class PlaceType, class Operand, class Function = detail::IsTrue,
+          class = detail::if_place<PlaceType>>
+bool all(PlaceType const &place, Operand const &elements, Function f = {}) {
+  detail::Called const function("all");
   return !detail::any_of(place, elements, detail::Negated<Function>{f});
 }
-template <class Operand, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand> && !detail::is_operand<Function>>,
+template <class Operand, class Function = detail::IsTrue, class = detail::if_operand<Operand>,
           class = void>
-bool all(Operand const &elements, Function f) {
+bool all(Operand const &elements, Function f = {}) {
   return all(detail::AtHome(), elements, f);
-}
-template <class PlaceType, class Operand,
-          class = std::enable_if_t<detail::is_place<PlaceType> && detail::is_operand<Operand>>>
-bool all(PlaceType const &place, Operand const &elements) {
-  return all(place, elements, detail::IsTrue());
-}
-template <class Operand, class = detail::if_operand<Operand>> bool all(Operand const &elements) {
-  return all(detail::AtHome(), elements, detail::IsTrue());
 }
 
 /* ---- products and norms ---- */
@@ -239,7 +214,6 @@ template <class Operand, class = detail::if_operand<Operand>> bool all(Operand c
  * so vdot(x, x) is the square of the norm. umem::value_error if the extents differ. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 auto dot(PlaceType const &place, Operand const &one, Other const &two) {
-  UMEM_TRACE("umem::dot");
   return detail::dot_product<false>("dot", place, one, two);
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>
@@ -248,7 +222,6 @@ auto dot(Operand const &one, Other const &two) {
 }
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 auto vdot(PlaceType const &place, Operand const &one, Other const &two) {
-  UMEM_TRACE("umem::vdot");
   return detail::dot_product<true>("vdot", place, one, two);
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>
@@ -261,13 +234,13 @@ auto vdot(Operand const &one, Other const &two) {
  * The squares may be too large or too small for a double: then a second pass scales them. */
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 detail::norm_of<detail::value_of<Operand>> norm(PlaceType const &place, Operand const &elements) {
-  UMEM_TRACE("umem::norm");
+  detail::Called const function("norm");
   using Type = detail::value_of<Operand>;
   using Result = detail::norm_of<Type>;
   using Plain = detail::Squares<Result>;
   auto add = [&](auto zero) {
     using Square = decltype(zero);
-    return detail::reduce_uses<Square>("norm", place, zero, plus(),
+    return detail::reduce_uses<Square>(function, place, zero, plus(),
                                        detail::SquareOf<Result, Square>(),
                                        detail::use(elements, read));
   };

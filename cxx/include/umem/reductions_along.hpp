@@ -2,7 +2,7 @@
  * element of the output, which has one dimension less.
  *
  *     umem::Array<umem::index_t, 1> best({rows});
- *     umem::argmax_along(scores, 1, best);                  // for each row, the column of its largest element
+ *     umem::argmax_along(scores, 1, best);                  // for each row, a column
  *     umem::norm_along(umem::on_host, vectors, 1, lengths); // one norm for each row
  *
  * See for_each.hpp for places, operands and failures, reduce_along.hpp for outputs, and
@@ -19,7 +19,7 @@ namespace detail {
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 template <bool largest_value, class PlaceType, class Operand, class Other>
-void arg_along(char const *function, PlaceType const &place, Operand const &in, int axis,
+void arg_along(Called const &function, PlaceType const &place, Operand const &in, int axis,
                Other &out) {
   using Type = value_of<Operand>;
   static_assert(!is_complex<Type>, "complex numbers have no smallest and largest one");
@@ -31,7 +31,7 @@ void arg_along(char const *function, PlaceType const &place, Operand const &in, 
 }
 
 template <bool conjugates, class PlaceType, class Operand, class Other, class Output>
-void dot_products(char const *function, PlaceType const &place, Operand const &one,
+void dot_products(Called const &function, PlaceType const &place, Operand const &one,
                   Other const &two, int axis, Output &out) {
   using Result = product_sum<value_of<Operand>, value_of<Other>>;
   reduce_dimension(function, place, axis, out, Result(), plus(), ProductOf<Result, conjugates>(),
@@ -49,7 +49,6 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
  * umem::value_error if dimension axis has no elements. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void argmin_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  UMEM_TRACE("umem::argmin_along");
   detail::arg_along<false>("argmin_along", place, in, axis, out);
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>
@@ -58,7 +57,6 @@ void argmin_along(Operand const &in, int axis, Other &&out) {
 }
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void argmax_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  UMEM_TRACE("umem::argmax_along");
   detail::arg_along<true>("argmax_along", place, in, axis, out);
 }
 template <class Operand, class Other, class = detail::if_operand<Operand>>
@@ -72,9 +70,9 @@ template <class PlaceType, class Operand, class Other, class Output,
           class = detail::if_place<PlaceType>>
 void minmax_along(PlaceType const &place, Operand const &in, int axis, Other &&smallest,
                   Output &&largest) {
-  UMEM_TRACE("umem::minmax_along");
-  detail::extremes_along("minmax_along", place, in, axis, smallest, minimum(), false);
-  detail::extremes_along("minmax_along", place, in, axis, largest, maximum(), true);
+  detail::Called const function("minmax_along");
+  detail::extremes_along(function, place, in, axis, smallest, minimum(), false);
+  detail::extremes_along(function, place, in, axis, largest, maximum(), true);
 }
 template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
 void minmax_along(Operand const &in, int axis, Other &&smallest, Output &&largest) {
@@ -87,7 +85,6 @@ void minmax_along(Operand const &in, int axis, Other &&smallest, Output &&larges
 template <class PlaceType, class Operand, class Other, class Function,
           class = detail::if_place<PlaceType>>
 void count_if_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
-  UMEM_TRACE("umem::count_if_along");
   detail::reduce_dimension("count_if_along", place, axis, out, index_t(0), plus(),
                            detail::CountOf<index_t, Function>{f}, in);
 }
@@ -98,10 +95,9 @@ void count_if_along(Operand const &in, int axis, Other &&out, Function f) {
 
 /* Whether f(element) is true for any element, or for all; without f, whether the elements are not
  * zero. */
-template <class PlaceType, class Operand, class Other, class Function,
+template <class PlaceType, class Operand, class Other, class Function = detail::IsTrue,
           class = detail::if_place<PlaceType>>
-void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
-  UMEM_TRACE("umem::any_along");
+void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f = {}) {
   detail::reduce_dimension("any_along", place, axis, out, 0, maximum(),
                            detail::CountOf<int, Function>{f}, in);
 }
@@ -110,14 +106,9 @@ template <class Operand, class Other, class Function = detail::IsTrue,
 void any_along(Operand const &in, int axis, Other &&out, Function f = {}) {
   any_along(detail::AtHome(), in, axis, out, f);
 }
-template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
-void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  any_along(place, in, axis, out, detail::IsTrue());
-}
-template <class PlaceType, class Operand, class Other, class Function,
+template <class PlaceType, class Operand, class Other, class Function = detail::IsTrue,
           class = detail::if_place<PlaceType>>
-void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f) {
-  UMEM_TRACE("umem::all_along");
+void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f = {}) {
   detail::reduce_dimension("all_along", place, axis, out, 1, minimum(),
                            detail::CountOf<int, Function>{f}, in);
 }
@@ -125,10 +116,6 @@ template <class Operand, class Other, class Function = detail::IsTrue,
           class = detail::if_operand<Operand>>
 void all_along(Operand const &in, int axis, Other &&out, Function f = {}) {
   all_along(detail::AtHome(), in, axis, out, f);
-}
-template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
-void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  all_along(place, in, axis, out, detail::IsTrue());
 }
 
 /* ---- products and norms ---- */
@@ -139,7 +126,6 @@ template <class PlaceType, class Operand, class Other, class Output,
           class = detail::if_place<PlaceType>>
 void dot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                Output &&out) {
-  UMEM_TRACE("umem::dot_along");
   detail::dot_products<false>("dot_along", place, one, two, axis, out);
 }
 template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
@@ -150,7 +136,6 @@ template <class PlaceType, class Operand, class Other, class Output,
           class = detail::if_place<PlaceType>>
 void vdot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                 Output &&out) {
-  UMEM_TRACE("umem::vdot_along");
   detail::dot_products<true>("vdot_along", place, one, two, axis, out);
 }
 template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
@@ -161,7 +146,6 @@ void vdot_along(Operand const &one, Other const &two, int axis, Output &&out) {
 /* The roots of the sums of squares, without overflow. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void norm_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
-  UMEM_TRACE("umem::norm_along");
   using Type = detail::value_of<Operand>;
   using Square = detail::squares_of<Type>;
   detail::reduce_dimension("norm_along", place, axis, out, Square{}, plus(),

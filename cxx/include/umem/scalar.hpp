@@ -22,7 +22,7 @@ public:
 
   /* Throws as Buffer does. */
   explicit Scalar(Context const &context, Type const &value)
-      : buffer_(context, sizeof(Type), detail::alignment_of<Type>(context)) {
+      : buffer_(context, sizeof(Type), detail::beyond_natural(context, alignof(Type))) {
     set_value(value);
   }
 

@@ -1,13 +1,14 @@
 /* umem/slice.hpp - which elements of each dimension a part has.
  *
- *     auto face = u.part(umem::full_extent, umem::range(1, umem::end - 1), 3);  // of rank 3: the face has rank 2
+ *     auto face = u.part(umem::full_extent, umem::range(1, umem::end - 1), 3); // of rank 2
  *     auto every_second = u.part(umem::range(0, umem::end, 2), umem::full_extent, umem::end - 1);
  *
  * View, Part, Array and guards have a function part, which takes one slice per dimension:
  *
- *     an integer, umem::end - 1            the elements with this index; the part has one dimension less
+ *     an integer, umem::end - 1            the elements with this index, without this dimension
  *     umem::range(first, last)             first <= index < last
- *     umem::range(first, last, step)       first, first + step, ... up to, but not including, last; step may be negative
+ *     umem::range(first, last, step)       first, first + step, ... up to, but not including,
+ *                                          last; step may be negative
  *     umem::full_extent                    all, with the ghost cells of the dimension
  *
  * Slices of std::submdspan mean the same here: pairs of integers, std::strided_slice, integral

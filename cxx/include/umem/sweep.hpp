@@ -60,12 +60,6 @@ Result reduce_indices(PlaceType const &place, Range<Rank> const &range, Result c
       });
 }
 
-/* op over init and f(value, i, j, ...) for the elements of a view. */
-template <class Index, class Type, int Rank, class Result, class Op, class Function>
-Result sweep_view(DevicePlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
-                  Result const &init, Op op, Function f) {
-  return device_sweep<Index>(place, op, f, init, view, range.begin, range.end);
-}
 /* A view in column-major order. The loop is no part of its caller, and gets copies: so compilers
  * keep f in registers in the loop over rows. */
 template <class Index, class Type, int Rank, class Result, class Op, class Function>
@@ -74,9 +68,10 @@ template <class Index, class Type, int Rank, class Result, class Op, class Funct
   auto part = host_sweep_columns<Index, Result>(place, op, f, view, range.begin, range.end);
   return part.any ? static_cast<Result>(op(init, part.value)) : init;
 }
+/* op over init and f(value, i, j, ...) for the elements of a view. */
 template <class Index, class Type, int Rank, class Result, class Op, class Function>
-Result sweep_view(HostPlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
-                  Result const &init, Op op, Function f) {
+Result sweep_on_host(HostPlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                     Result const &init, Op op, Function f) {
   check_for_host<Op, Function>();
   if constexpr (Rank > 1) {
     if (view.strides.at[0] == 1 && view.strides.at[Rank - 1] != 1)
@@ -84,12 +79,6 @@ Result sweep_view(HostPlace const &place, View<Type, Rank> const &view, Range<Ra
   }
   auto part = host_sweep<Index, Result>(place, op, f, view, range.begin, range.end);
   return part.any ? static_cast<Result>(op(init, part.value)) : init;
-}
-template <class Index, class Type, int Rank, class Result, class Op, class Function>
-Result sweep_view(Place const &place, View<Type, Rank> const &view, Range<Rank> const &range,
-                  Result const &init, Op op, Function f) {
-  return place.is_device() ? sweep_view<Index>(place.device(), view, range, init, op, f)
-                           : sweep_view<Index>(place.host(), view, range, init, op, f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -102,7 +91,7 @@ template <class Index = index_t, class PlaceType, int Rank, class Result, class 
           class = detail::if_place<PlaceType>>
 Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, Result init, Op op,
                              Function f) {
-  UMEM_TRACE("umem::for_each_index_reduce");
+  detail::Called const function("for_each_index_reduce");
   detail::check_index_type<Index>(range);
   if constexpr (detail::is_sweep<Index, Rank, Result, Op, Function>())
     return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
@@ -124,7 +113,7 @@ template <class Index = index_t, class PlaceType, class Operand, class Result, c
           class Function, class = detail::if_place<PlaceType>>
 Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operand> const &range,
              Result init, Op op, Function f) {
-  UMEM_TRACE("umem::sweep");
+  detail::Called const function("sweep");
   using Extents = decltype(range.begin);
   bool is_all = range.begin == Extents() && range.end == detail::extents_of(elements);
   auto written = detail::use(elements, discard, is_all);
@@ -138,7 +127,15 @@ Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operan
         where,
         [&](auto const &view) {
           detail::check_range(view, range);
-          return detail::sweep_view<Index>(where, view, range, init, op, f);
+          return detail::on_side(
+              where,
+              [&](HostPlace const &host) {
+                return detail::sweep_on_host<Index>(host, view, range, init, op, f);
+              },
+              [&](DevicePlace const &device) {
+                return detail::device_sweep<Index>(device, op, f, init, view, range.begin,
+                                                   range.end);
+              });
         },
         written);
   else

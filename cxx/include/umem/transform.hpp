@@ -52,7 +52,7 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class Function> inline constexpr int first_operand<Assign<Function>> = 0;
 
 template <class PlaceType, class Function, class Output, class... Uses>
-void transform_uses(char const *function, PlaceType const &place, Function const &f,
+void transform_uses(Called const &function, PlaceType const &place, Function const &f,
                     Output const &out, Uses const &...uses) {
   if constexpr (takes_elements<Function, typename Uses::value_type...>())
     loop(function, place, Assign<Function>{f}, out, uses...);
@@ -67,7 +67,6 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 template <class PlaceType, class Operand, class Other, class Function,
           class = detail::if_place<PlaceType>>
 void transform(PlaceType const &place, Operand const &in, Other &&out, Function f) {
-  UMEM_TRACE("umem::transform");
   detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(in, read));
 }
 template <class Operand, class Other, class Function, class = detail::if_operand<Operand>>
@@ -80,7 +79,6 @@ template <class PlaceType, class Operand, class Other, class Output, class Funct
           class = detail::if_place<PlaceType>>
 void transform(PlaceType const &place, Operand const &one, Other const &two, Output &&out,
                Function f) {
-  UMEM_TRACE("umem::transform");
   detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(one, read),
                          detail::use(two, read));
 }

@@ -15,18 +15,6 @@
 namespace umem {
 namespace detail {
 
-/* The bytes of n elements of Type. */
-template <class Type> std::size_t bytes_of(std::size_t n) {
-  if (n > std::numeric_limits<std::size_t>::max() / sizeof(Type))
-    raise_text(umemMemoryError, "%zu elements of %zu bytes exceed any memory", n, sizeof(Type));
-  return n * sizeof(Type);
-}
-
-/* The alignment to request from context for blocks of Type: 0 if its natural one suffices. */
-template <class Type> std::size_t alignment_of(Context const &context) {
-  return alignof(Type) > context.alignment() ? alignof(Type) : 0;
-}
-
 template <class Range> using data_of = decltype(std::data(std::declval<Range &>()));
 
 /* Whether std::data of a Range points to objects of type Type (which may be const). */
@@ -51,12 +39,13 @@ public:
   /* n elements that are not initialised. Throws as Buffer does, and umem::memory_error if the
    * number of bytes overflows. */
   explicit Vector(Context const &context, std::size_t n)
-      : buffer_(context, detail::bytes_of<Type>(n), detail::alignment_of<Type>(context)) {}
+      : buffer_(context, detail::bytes_of<Type>(n),
+                detail::beyond_natural(context, alignof(Type))) {}
 
   /* n elements of which every byte is zero. */
   static Vector zeroed(Context const &context, std::size_t n) {
-    return Vector(
-        Buffer::zeroed(context, detail::bytes_of<Type>(n), detail::alignment_of<Type>(context)));
+    return Vector(Buffer::zeroed(context, detail::bytes_of<Type>(n),
+                                 detail::beyond_natural(context, alignof(Type))));
   }
 
   /* A copy of the elements of a std::vector, std::array, C array, ... */

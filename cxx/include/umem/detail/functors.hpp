@@ -13,34 +13,24 @@ namespace umem::detail {
 
 /* ---- parameters ---- */
 
-template <class Function> struct ParametersOf { using type = std::tuple<>; };
-template <class Result, class... Args> struct ParametersOf<Result (*)(Args...)> {
-  using type = std::tuple<Args...>;
-};
-template <class Result, class... Args> struct ParametersOf<Result (*)(Args...) noexcept> {
-  using type = std::tuple<Args...>;
-};
+/* Of a function, with or without noexcept. */
+template <class Result, class... Args> std::tuple<Args...> parameters_in(Result (*)(Args...));
 template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...)> {
-  using type = std::tuple<Args...>;
-};
+std::tuple<Args...> parameters_in(Result (Class::*)(Args...));
 template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...) const> {
-  using type = std::tuple<Args...>;
-};
-template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...) noexcept> {
-  using type = std::tuple<Args...>;
-};
-template <class Class, class Result, class... Args>
-struct ParametersOf<Result (Class::*)(Args...) const noexcept> {
-  using type = std::tuple<Args...>;
-};
+std::tuple<Args...> parameters_in(Result (Class::*)(Args...) const);
+std::tuple<> parameters_in(...);
 
-template <class Function, class = void> struct OwnParameters : ParametersOf<Function> {};
+template <class Function, class = void> struct OwnParameters {
+  using type = decltype(parameters_in(std::declval<Function>()));
+};
 template <class Function>
-struct OwnParameters<Function, std::void_t<decltype(&Function::operator())>>
-    : ParametersOf<decltype(&Function::operator())> {};
+struct OwnParameters<Function, std::void_t<decltype(&Function::operator())>> {
+  using type = decltype(parameters_in(&Function::operator()));
+};
+struct NoParameters {
+  using type = std::tuple<>;
+};
 
 /* Whether nvcc shows the parameters to code of the GPU alone, as those of __device__ lambdas. */
 template <class Function> constexpr bool hides_parameters() {
@@ -54,7 +44,7 @@ template <class Function> constexpr bool hides_parameters() {
 /* Empty where they are not known: of templates, of functors with several call operators, and of
  * those that hide them. */
 template <class Function>
-using parameters_of = typename std::conditional_t<hides_parameters<Function>(), ParametersOf<void>,
+using parameters_of = typename std::conditional_t<hides_parameters<Function>(), NoParameters,
                                                   OwnParameters<Function>>::type;
 
 /* Whether parameter Nth of Function can only be read: a value or a reference to const. */

@@ -146,17 +146,12 @@ template <class Result, bool conjugates> struct ProductOf {
 
 /* ---- norms ---- */
 
-template <class Type, class = void> struct NormOf { using type = accumulator<Type>; };
-template <class Type> struct NormOf<Type, std::enable_if_t<std::is_integral_v<Type>>> {
-  using type = double;
-};
-template <class Type> struct NormOf<Type, std::enable_if_t<is_complex<Type>>> {
-  using type = complex_part_t<accumulator<Type>>;
-};
-
 /* The type of norms of Type: that of its sums, but double for integers, and a real number for
  * complex ones. */
-template <class Type> using norm_of = typename NormOf<Type>::type;
+template <class Type>
+using norm_of = std::conditional_t<
+    std::is_integral_v<Type>, double,
+    std::conditional_t<is_complex<Type>, complex_part_t<accumulator<Type>>, accumulator<Type>>>;
 
 /* functor of the square, or of the squares of both parts of a complex number, added. */
 template <class Result, class Square> struct SquareOf {

@@ -1,8 +1,9 @@
 /* umem/detail/operand.hpp - what loops, copies and reductions work on: arrays, locks, parts, views
  * and guards, each with what the call does to it.
  *
- *     auto where = settled(place, out, in);             // or place_for(use(out, discard), use(in, read))
- *     with_views(where, [&](auto const &to, auto const &from) { ... }, use(out, discard), use(in, read));
+ *     auto where = settled(place, out, in);      // or place_for(use(out, discard), use(in, read))
+ *     with_views(where, [&](auto const &to, auto const &from) { ... },
+ *                use(out, discard), use(in, read));
  *
  * A call takes one guard of each array, with the strongest access that its operands ask for, on the
  * side where it runs. A part of an array whose other side alone is current is worked on in a buffer
@@ -11,12 +12,9 @@
 #define UMEM_DETAIL_OPERAND_HPP
 
 #include <umem/detail/functors.hpp>
-#include <umem/place_guard.hpp>
+#include <umem/detail/open_memory.hpp>
 
 namespace umem::detail {
-
-/* The access of a loop to the memory of an array or part, apart from the type of the
- * elements and the number of dimensions. */
 
 /* Throws umem::value_error if kernels cannot use the memory of a context. A kernel on another
  * stream than that of the context must finish before anything else uses the memory. */
@@ -24,79 +22,6 @@ void settle_kernels(DevicePlace &place, Context const &context);
 
 /* Whether kernels of a GPU can use memory of a context. */
 bool kernels_reach_memory(DevicePlace const &gpu, Context const &context);
-
-/* Where the elements of a part are, in bytes from the beginning of its array. */
-struct Reach {
-  index_t first = 0, end = 0; /* no element is before the first byte, nor after the end */
-  index_t step = 0;           /* the elements are multiples of it apart; 0: there is one */
-
-  /* False only if no byte is in both. */
-  bool may_overlap(Reach const &other) const noexcept;
-};
-
-/* A call's access to the memory of an operand. The program first makes all operands of the call,
- * then gives them guards with share_guards, then opens them. */
-class OpenMemory {
-public:
-  OpenMemory(OpenMemory const &) = delete;
-  OpenMemory &operator=(OpenMemory const &) = delete;
-
-  /* Operands that are read open before those that are written, last those that lose their old
-   * elements. */
-  bool is_open_at(Access when) const noexcept {
-    return when == (wants_buffer_ || !memory_.mirror ? access_ : held_);
-  }
-
-  void begin() noexcept { has_begun_ = true; }
-
-protected:
-  OpenMemory(PartMemory const &memory, bool is_part, bool writes)
-      : memory_(memory), is_part_(is_part), writes_(writes) {}
-  ~OpenMemory();
-
-  /* Decides which access the operand needs, and whether to a buffer. cells: the elements with their
-   * ghost cells, which a range may reach into; discards: the loop gives all elements values. */
-  void plan(Place const &place, ItemLayout const &cells, bool discards, bool has_ghosts);
-
-  /* Makes the elements ready at a place. */
-  void open_elements(Place const &place, ItemLayout const &items, ItemLayout const &cells,
-                     std::size_t alignment);
-
-  /* Takes back what is in a buffer. */
-  void finish_elements(ItemLayout const &cells);
-
-  /* The address of element (0, ..., 0) or, in a buffer, of the first cell. */
-  address first() const noexcept { return first_; }
-  bool has_buffer() const noexcept { return static_cast<bool>(buffer_); }
-
-private:
-  friend void share_guards(OpenMemory *const *all, int count) noexcept;
-
-  void look_at_part(bool on_device, ItemLayout const &cells);
-  void open_memory(Place const &place, ItemLayout const &items);
-  void open_buffer(ItemLayout const &cells, std::size_t alignment);
-  void copy_buffer(ItemLayout const &cells, bool to_buffer);
-  void release(bool revert) noexcept;
-
-  PartMemory memory_;
-  bool is_part_, writes_;
-  bool is_empty_ = false, loads_ = true;
-  Access access_ = Access::read; /* what this operand needs */
-  bool reverts_ = false;         /* whether a loop that fails leaves the side current that was */
-  bool wants_buffer_ = false;
-  Reach reach_;
-
-  Access held_ = Access::read; /* that of the guard: what all operands in the array need */
-  Side side_ = Side::host;
-  bool is_held_ = false, has_begun_ = false, is_done_ = false;
-  Buffer buffer_;
-  address first_ = 0;
-};
-
-/* Of the operands in one array, the first takes a guard with the access that all need together, the
- * others guards to read. They get buffers only if all can have one, and if no element would be in
- * two, of which one is written. */
-void share_guards(OpenMemory *const *all, int count) noexcept;
 
 /* ---- which types are operands ---- */
 
@@ -153,22 +78,15 @@ template <class Arg> bool is_of_host(Arg const &guard) {
 
 /* ---- extents, before anything is opened ---- */
 
-template <class Type, int Rank> Extents<Rank> extents_of(View<Type, Rank> const &view) {
-  return view.extents;
-}
-template <class Type, int Rank, Side side>
-Extents<Rank> extents_of(Guard<Type, Rank, side> const &guard) {
-  return guard.view().extents;
-}
-template <class Type, int Rank> Extents<Rank> extents_of(PlaceGuard<Type, Rank> const &guard) {
-  return guard.view().extents;
-}
-template <class Type, int Rank> Extents<Rank> extents_of(Part<Type, Rank> const &part) {
-  return part.extents();
-}
-template <class Type, int Rank> Extents<Rank> extents_of(ArrayAccess<Type, Rank> const &array) {
-  array.context(); /* throws for a moved-from array */
-  return array.extents();
+template <class Operand, class = if_operand<Operand>> auto extents_of(Operand const &operand) {
+  if constexpr (kind_of<Operand> == OperandKind::view) {
+    return operand.extents;
+  } else if constexpr (kind_of<Operand> == OperandKind::guard) {
+    return operand.view().extents;
+  } else {
+    static_cast<void>(operand.context()); /* throws for a moved-from array */
+    return operand.extents();
+  }
 }
 
 /* ---- what a call does to an operand ---- */
@@ -357,19 +275,6 @@ using view_in_loop =
     std::conditional_t<Used::discards, FreshView<typename Used::element_type, Used::rank>,
                        View<typename Used::element_type, Used::rank>>;
 
-template <class Type, int Rank>
-View<Type, Rank> const &view_of(View<Type, Rank> const &view) noexcept {
-  return view;
-}
-template <class Type, int Rank, Side side>
-View<Type, Rank> const &view_of(Guard<Type, Rank, side> const &guard) noexcept {
-  return guard.view();
-}
-template <class Type, int Rank>
-View<Type, Rank> const &view_of(PlaceGuard<Type, Rank> const &guard) noexcept {
-  return guard.view();
-}
-
 /* A view or a guard. */
 template <class Used> class ViewSlot {
 public:
@@ -381,7 +286,12 @@ public:
     if constexpr (Used::kind == OperandKind::guard)
       if (when == Access::read) queue_before(place, used_.operand.context());
   }
-  view_in_loop<Used> view() const noexcept { return {view_of(used_.operand)}; }
+  view_in_loop<Used> view() const noexcept {
+    if constexpr (Used::kind == OperandKind::view)
+      return {used_.operand};
+    else
+      return {used_.operand.view()};
+  }
   void finish() noexcept {}
 
 private:
@@ -449,8 +359,8 @@ private:
   }
 
   StridedLayout<Rank> layout_;
-  bool
-      is_reversed_; /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array */
+  /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array. */
+  bool is_reversed_;
 };
 
 template <class Used>
@@ -537,153 +447,6 @@ UMEM_INLINE bool kernels_reach_memory(DevicePlace const &gpu, Context const &con
   if (context.can(umemCpuReadable)) return true; /* pinned or managed */
   Place home(context);
   return home.is_device() && home.device().device == gpu.device;
-}
-
-/* ---- where elements are ---- */
-
-UMEM_INLINE bool Reach::may_overlap(Reach const &other) const noexcept {
-  if (end <= other.first || other.end <= first) return false;
-  index_t divisor = step, rest = other.step; /* Euclid's algorithm */
-  while (rest) divisor = std::exchange(rest, divisor % rest);
-  return divisor == 0 || (first - other.first) % divisor == 0;
-}
-
-UMEM_INLINE Reach reach_of(ItemLayout const &items) noexcept {
-  auto size = static_cast<index_t>(items.item_size);
-  Reach reach{items.offset * size, (items.offset + 1) * size};
-  for (int k = 0; k < items.rank; k++) {
-    index_t extent = items.extents[k], step = items.strides[k] * size;
-    if (extent < 2 || step == 0) continue;
-    (step < 0 ? reach.first : reach.end) += step * (extent - 1);
-    index_t divisor = step < 0 ? -step : step;
-    while (reach.step) divisor = std::exchange(reach.step, divisor % reach.step);
-    reach.step = divisor;
-  }
-  return reach;
-}
-
-/* ---- one guard for each array ---- */
-
-UMEM_INLINE void share_guards(OpenMemory *const *all, int count) noexcept {
-  for (int i = 0; i < count; i++) {
-    OpenMemory &one = *all[i];
-    Mirror *mirror = one.memory_.mirror.get();
-    one.held_ = one.access_;
-    bool buffers = one.wants_buffer_, reverts = one.reverts_, is_first = true;
-    for (int j = 0; mirror && j < count; j++) {
-      OpenMemory const &other = *all[j];
-      if (j == i || other.memory_.mirror.get() != mirror) continue;
-      is_first = is_first && i < j;
-      reverts = reverts || other.reverts_;
-      if (one.held_ != Access::read || other.access_ != Access::read) one.held_ = Access::write;
-    }
-    if (!is_first) {
-      one.held_ = Access::read;
-      continue;
-    }
-    for (int j = i; mirror && j < count; j++)
-      for (int k = i; all[j]->memory_.mirror.get() == mirror && k < count; k++) {
-        OpenMemory const &a = *all[j], &b = *all[k];
-        if (b.memory_.mirror.get() != mirror) continue;
-        bool writes = a.access_ != Access::read || b.access_ != Access::read;
-        buffers =
-            buffers && b.wants_buffer_ && (j == k || !writes || !a.reach_.may_overlap(b.reach_));
-      }
-    for (int j = i; mirror && j < count; j++)
-      if (all[j]->memory_.mirror.get() == mirror) all[j]->wants_buffer_ = buffers;
-    one.reverts_ = reverts;
-  }
-}
-
-/* ---- one operand ---- */
-
-UMEM_INLINE OpenMemory::~OpenMemory() { release(!has_begun_ || (!is_done_ && reverts_)); }
-
-UMEM_INLINE void OpenMemory::release(bool revert) noexcept {
-  if (!is_held_) return;
-  is_held_ = false;
-  if (revert && held_ != Access::read) memory_.mirror->undo_overwrite(side_);
-  memory_.mirror->release(side_, held_);
-}
-
-UMEM_INLINE void OpenMemory::plan(Place const &place, ItemLayout const &cells, bool discards,
-                                  bool has_ghosts) {
-  bool on_device = is_on_device_side(place, memory_.context());
-  loads_ = !discards || has_ghosts;
-  reverts_ = discards || on_device;
-  if (writes_) access_ = loads_ ? Access::write : Access::discard;
-  if (is_part_) look_at_part(on_device, cells);
-}
-
-UMEM_INLINE void OpenMemory::look_at_part(bool on_device, ItemLayout const &cells) {
-  Mirror const *mirror = memory_.mirror.get();
-  std::size_t nbytes = count_of(cells) * cells.item_size;
-  bool is_smaller = mirror && nbytes < mirror->nbytes();
-  if (writes_ && is_smaller) access_ = Access::write; /* what is beside the part stays */
-  is_empty_ = nbytes == 0;
-  if (is_empty_) memory_.mirror.reset(); /* nothing is accessed */
-  if (on_device || is_empty_) return;
-  Context const &context = memory_.context();
-  bool is_for_cpu = context.can(umemCpuReadable) && (!writes_ || context.can(umemCpuWritable));
-  wants_buffer_ = mirror ? is_smaller && mirror->current() == Side::device : !is_for_cpu;
-  if (wants_buffer_) reach_ = reach_of(cells);
-}
-
-UMEM_INLINE void OpenMemory::open_elements(Place const &place, ItemLayout const &items,
-                                           ItemLayout const &cells, std::size_t alignment) {
-  if (is_empty_) return;
-  if (wants_buffer_)
-    open_buffer(cells, alignment);
-  else
-    open_memory(place, items);
-}
-
-UMEM_INLINE void OpenMemory::open_memory(Place const &place, ItemLayout const &items) {
-  first_ = memory_.adr;
-  bool on_device = place.is_device();
-  if (memory_.mirror) {
-    side_ = is_on_device_side(place, memory_.context()) ? Side::device : Side::host;
-    first_ = memory_.mirror->acquire(side_, held_, memory_.key);
-    is_held_ = true;
-  } else if (!on_device && memory_.context().can(umemOrdered)) {
-    memory_.context().synchronize();
-  }
-  queue_before(place, memory_.context()); /* also after the transfer */
-  first_ += static_cast<address>(items.offset) * items.item_size;
-}
-
-/* Between the cells and a buffer that holds them without gaps, in C order. */
-UMEM_INLINE void OpenMemory::copy_buffer(ItemLayout const &cells, bool to_buffer) {
-  index_t strides[UMEM_MAX_RANK], stride = 1;
-  for (int k = cells.rank - 1; k >= 0; k--) {
-    strides[k] = stride;
-    stride *= cells.extents[k];
-  }
-  PartMemory buffer(nullptr, 0, buffer_.context(), buffer_.adr());
-  ItemLayout in_buffer{cells.extents, strides, cells.rank, 0, cells.item_size};
-  if (to_buffer)
-    copy_part(memory_, cells, buffer, in_buffer);
-  else
-    copy_part(buffer, in_buffer, memory_, cells);
-}
-
-UMEM_INLINE void OpenMemory::open_buffer(ItemLayout const &cells, std::size_t alignment) {
-  Mirror *mirror = memory_.mirror.get();
-  Context host = mirror ? mirror->mirror_context() : pointers();
-  if (mirror && writes_) mirror->check_destination(memory_.key);
-  if (mirror) mirror->check_readable(Side::host, memory_.key);
-  if (writes_ && !memory_.context().can(umemWritable))
-    raise_text(umemNotSupportedError, "a part on a read-only %s cannot be written",
-               memory_.context().name());
-  buffer_ =
-      Buffer(host, count_of(cells) * cells.item_size, alignment > host.alignment() ? alignment : 0);
-  if (loads_) copy_buffer(cells, true);
-  first_ = buffer_.adr();
-}
-
-UMEM_INLINE void OpenMemory::finish_elements(ItemLayout const &cells) {
-  if (writes_ && buffer_) copy_buffer(cells, false);
-  is_done_ = true;
 }
 
 } // namespace umem::detail

@@ -2,10 +2,11 @@
  *
  *     auto a = u.device(umem::read), b = v.device(umem::read);
  *     auto c = w.device(umem::write);
- *     umem::set_stream(handle, c);                   // the calls below are queued where the work of w is
+ *     umem::set_stream(handle, c);                   // the calls below follow the work of w
  *     auto p = umem::to_gemm(*a, *b, *c);            // umem/blas.hpp
- *     cublasDgemm(handle, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p.m,
- *                 p.n, p.k, &one, p.a, p.lda, p.b, p.ldb, &zero, p.c, p.ldc);
+ *     cublasDgemm(handle, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+ *                 p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, p.m, p.n, p.k,
+ *                 &one, p.a, p.lda, p.b, p.ldb, &zero, p.c, p.ldc);
  *
  * umem.hpp does not include this header. It needs the header cublas_v2.h of the CUDA toolkit. */
 #ifndef UMEM_WITH_CUBLAS_HPP

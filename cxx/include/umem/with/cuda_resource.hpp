@@ -55,7 +55,7 @@ public:
   /* For work on any stream, which may begin at once. */
   void *allocate(std::size_t nbytes, std::size_t alignment) {
     check_alignment(alignment);
-    address const adr = context_.allocate(nbytes, beyond_natural(alignment));
+    address const adr = context_.allocate(nbytes, beyond_natural(context_, alignment));
     if (context_.can(umemOrdered)) or_free(adr, alignment, [&] { context_.synchronize(); });
     return reinterpret_cast<void *>(adr);
   }
@@ -70,10 +70,11 @@ public:
     check_alignment(alignment);
     if (pool_) {
       if (Lane *lane = lane_of(number); lane->view)
-        return reinterpret_cast<void *>(lane->view->allocate(nbytes, beyond_natural(alignment)));
+        return reinterpret_cast<void *>(
+            lane->view->allocate(nbytes, beyond_natural(context_, alignment)));
       return allocate(nbytes, alignment);
     }
-    address const adr = context_.allocate(nbytes, beyond_natural(alignment));
+    address const adr = context_.allocate(nbytes, beyond_natural(context_, alignment));
     if (context_.can(umemOrdered) && !is_own(number))
       or_free(adr, alignment, [&] { lane_of(number)->queue.wait(context_); });
     return reinterpret_cast<void *>(adr);
@@ -154,12 +155,8 @@ private:
     return &found->second; /* stays where it is until forget() */
   }
 
-  std::size_t beyond_natural(std::size_t alignment) const noexcept {
-    return alignment > context_.alignment() ? alignment : 0;
-  }
-
   void free(Context const &from, void *block, std::size_t alignment) const noexcept {
-    if (beyond_natural(alignment))
+    if (beyond_natural(context_, alignment))
       umem_aligned_free(from.c_context(), reinterpret_cast<address>(block));
     else
       umem_free(from.c_context(), reinterpret_cast<address>(block));
@@ -200,8 +197,9 @@ template <class Property> constexpr unsigned capability_of() {
  *
  * Blocks for a stream, and frees in its order:
  *
- *   a pool on a GPU      has a umemPoolOn for each stream: a free does not wait, and the block is used again in the
- *                        order of the stream; another stream takes it by one event
+ *   a pool on a GPU      has a umemPoolOn for each stream: a free does not wait, and the block is
+ *                        used again in the order of the stream; another stream takes it by one
+ *                        event
  *   an ordered context   has a stream of its own: for others it waits, and they wait, by events
  *   all others           a free waits for the stream on the host
  *

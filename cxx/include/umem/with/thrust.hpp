@@ -23,27 +23,17 @@
 #include <cuda_runtime_api.h>
 #endif
 
-#include <limits>
-
 namespace umem {
 namespace detail {
 
-/* The alignment to request from a context for elements of type Type; 0 is that of every block. */
-template <class Type> std::size_t beyond_natural(Context const &context) noexcept {
-  return alignof(Type) > context.alignment() ? alignof(Type) : 0;
-}
-
 /* The address of n elements of Type. */
 template <class Type> address allocate_elements(Context const &context, std::size_t n) {
-  if (n > std::numeric_limits<std::size_t>::max() / sizeof(Type))
-    throw memory_error(std::to_string(n) + " elements of " + std::to_string(sizeof(Type)) +
-                       " bytes exceed any memory");
-  return context.allocate(n * sizeof(Type), beyond_natural<Type>(context));
+  return context.allocate(bytes_of<Type>(n), beyond_natural(context, alignof(Type)));
 }
 
 /* Records and reports a failure as ~Buffer does. */
 template <class Type> void deallocate_elements(Context const &context, address adr) noexcept {
-  if (beyond_natural<Type>(context))
+  if (beyond_natural(context, alignof(Type)))
     umem_aligned_free(context.c_context(), adr);
   else
     umem_free(context.c_context(), adr);
