@@ -2,20 +2,11 @@
  * library, on every context that the CPU can use. */
 #include "places.h"
 
-#include <umem/allocator.hpp>
 #include <umem/memory_resource.hpp>
 
-#include <cstdint>
-#include <functional>
 #include <list>
 #include <map>
-#include <memory>
 #include <memory_resource>
-#include <new>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 
@@ -209,10 +200,8 @@ TEST(Allocator, of_an_empty_handle_is_an_error) {
 }
 
 TEST(Allocator, of_a_file_that_is_only_read_is_an_error) {
-  char path[BACKEND_PATH_SIZE];
-  ASSERT_TRUE(backend_temp_file(path));
-  EXPECT_THROW(Allocator<int>(umem::MMap(path, "r")), umem::not_supported_error);
-  std::remove(path);
+  TempFile file;
+  EXPECT_THROW(Allocator<int>(umem::MMap(file.path, "r")), umem::not_supported_error);
 }
 
 } // namespace

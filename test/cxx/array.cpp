@@ -2,23 +2,7 @@
  * memory. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
-#include <umem/shape.hpp>
-
-#include <cstdio>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
-
 namespace {
-
-using umem::Array;
-using umem::Extents;
-using umem::Side;
-using Doubles = Array<double, 2>;
 
 static_assert(std::is_nothrow_move_constructible_v<Doubles>);
 static_assert(std::is_nothrow_swappable_v<Doubles>);
@@ -27,12 +11,6 @@ static_assert(std::is_copy_constructible_v<Doubles> && std::is_copy_assignable_v
 static_assert(!std::is_convertible_v<Extents<2>, Doubles>, "no array by accident");
 static_assert(std::is_nothrow_constructible_v<Array<double const, 2>, Doubles &&>);
 static_assert(!std::is_constructible_v<Doubles, Array<double const, 2> &&>, "no way to write");
-
-umem::ArrayOptions<2> with_ghosts(umem::index_t below, umem::index_t left) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {below, left};
-  return options;
-}
 
 class ArrayTest : public EachPlace {};
 FOR_EACH_PLACE(ArrayTest);
@@ -88,8 +66,7 @@ TEST_P(ArrayTest, begins_with_zeros_or_a_value_if_told_so) {
   for_each_rank([&](auto rank) {
     constexpr int N = rank.value;
     auto extents = first_of<N>(3, 2, 2, 3, 1);
-    umem::ArrayOptions<N> options;
-    options.ghosts = first_of<N>(1, 0, 2, 0, 1);
+    umem::ArrayOptions<N> options{first_of<N>(1, 0, 2, 0, 1)};
     { Array<int, N>::full(extents, -1, place, options); } /* junk in the memory */
     auto zeros = Array<int, N>::zeros(extents, place, options);
     auto full = Array<std::complex<float>, N>::full(extents, {1, 2}, place, options);
@@ -188,8 +165,7 @@ TEST_P(ArrayTest, cannot_be_of_extents_that_make_no_sense) {
   EXPECT_THROW(Doubles({1, 1}, place, with_ghosts(most / 2, 0)), umem::value_error);
   EXPECT_THROW(Doubles({0, most / 4}, place, with_ghosts(1, 0)), umem::value_error);
   EXPECT_THROW(Doubles({0, most}, place, with_ghosts(0, 1)), umem::value_error);
-  umem::ArrayOptions<2> too_many;
-  too_many.ghosts = {{0, most / 2}, {0, most / 2 + 1}};
+  umem::ArrayOptions<2> too_many{{{0, most / 2}, {0, most / 2 + 1}}};
   EXPECT_THROW(Doubles({1, 1}, place, too_many), umem::value_error);
   EXPECT_THROWS(Doubles({1, 1}, place, with_ghosts(0, -1)), umem::value_error,
                 "a number of ghost cells of (0, -1) is negative");
@@ -425,8 +401,7 @@ TEST(Array, is_made_from_braces) {
 }
 
 TEST(Array, needs_a_mirror_that_the_cpu_can_use) {
-  umem::ArrayOptions<1> options;
-  options.host = umem::File::scratch();
+  umem::ArrayOptions<1> options{{}, umem::File::scratch()};
   EXPECT_THROW((Array<int, 1>(3, umem::Host(), options)), umem::not_supported_error);
 }
 
@@ -441,12 +416,7 @@ TEST(Array, exceptions_of_its_own_are_of_their_kind) {
 
 /* ---- files ---- */
 
-class ArrayFile : public testing::Test {
-protected:
-  void SetUp() override { ASSERT_TRUE(backend_temp_file(path)); }
-  void TearDown() override { std::remove(path); }
-  char path[BACKEND_PATH_SIZE];
-};
+class ArrayFile : public testing::Test, protected TempFile {};
 
 TEST_F(ArrayFile, holds_what_the_host_wrote) {
   { number(*std::make_unique<Doubles>(Extents<2>{2, 3}, umem::File(path, "w+"))); }

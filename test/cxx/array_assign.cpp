@@ -3,32 +3,12 @@
  * source, unless the target lost ghost cells or alignment by that. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
-
-#include <algorithm>
-#include <cstdio>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 namespace {
-
-using umem::Array;
-using umem::Extents;
-using umem::Side;
-using Doubles = Array<double, 2>;
 
 static_assert(std::is_copy_assignable_v<Doubles> && std::is_move_assignable_v<Doubles>);
 static_assert(!std::is_nothrow_move_assignable_v<Doubles>,
               "guards may live, and the elements may have to be copied");
 static_assert(std::is_nothrow_swappable_v<Doubles>);
-
-umem::ArrayOptions<2> with_ghosts(umem::index_t below, umem::index_t left) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {below, left};
-  return options;
-}
 
 /* The ways to write an assignment; after the second the source is empty. */
 void copy_assign(Doubles &target, Doubles &source) {
@@ -434,37 +414,33 @@ static_assert(std::is_copy_assignable_v<umem::Part<int, 2>>);
 static_assert(!std::is_assignable_v<umem::Part<int, 2>, umem::Part<int, 2>>);
 
 TEST(ArrayAssignFile, reaches_the_file_that_the_target_is_on) {
-  char path[BACKEND_PATH_SIZE];
-  ASSERT_TRUE(backend_temp_file(path));
+  TempFile file;
   {
-    Doubles on_file({2, 3}, umem::File(path, "w+"));
+    Doubles on_file({2, 3}, umem::File(file.path, "w+"));
     Doubles source({2, 3}, umem::Host(), with_ghosts(1, 1));
     number(source);
     on_file = source;
   }
-  Array<double const, 2> found({2, 3}, umem::File(path, "r"));
+  Array<double const, 2> found({2, 3}, umem::File(file.path, "r"));
   EXPECT_EQ(found.get(0, 0), 7);
   EXPECT_EQ(found.get(1, 2), 14);
-  std::remove(path);
 }
 
 /* One variable for one file after the other. */
 TEST(ArrayAssignFile, of_an_array_on_another_file_leaves_the_first_alone) {
-  char paths[2][BACKEND_PATH_SIZE];
+  TempFile files[2];
   Doubles array;
   for (int n = 0; n < 2; n++) {
-    ASSERT_TRUE(backend_temp_file(paths[n]));
-    array = Doubles({2, 3}, umem::File(paths[n], "w+"));
+    array = Doubles({2, 3}, umem::File(files[n].path, "w+"));
     number(array, n == 0 ? 1 : 100);
   }
   Array<double const, 2> found;
   for (int n = 0; n < 2; n++) {
-    array = Doubles({2, 3}, umem::File(paths[n], "r+"));
+    array = Doubles({2, 3}, umem::File(files[n].path, "r+"));
     expect_numbered(array, n == 0 ? 1 : 100);
-    found = Array<double const, 2>({2, 3}, umem::File(paths[n], "r"));
+    found = Array<double const, 2>({2, 3}, umem::File(files[n].path, "r"));
     expect_numbered(found, n == 0 ? 1 : 100);
   }
-  for (char const *path : paths) std::remove(path);
 }
 
 } // namespace

@@ -3,22 +3,14 @@
 #include "arrays.hpp"
 
 #include <umem/adaptors.hpp>
-#include <umem/convert.hpp>
 #include <umem/detail/operand.hpp>
-#include <umem/fill.hpp>
 #include <umem/reduce_along.hpp>
-#include <umem/transform.hpp>
-
-#include <cstdlib>
-#include <stdexcept>
 
 /* Of fake/cudart.h, which is no C++. */
 extern "C" void fake_cudart_fail(unsigned long nth, int error);
 
 namespace {
 
-using umem::Array;
-using umem::Side;
 using Doubles = Array<double, 1>;
 
 struct Failure : std::runtime_error {
@@ -185,8 +177,7 @@ TEST_P(FailingCall, of_cuda_leaves_the_host_current) {
 TEST_P(FailingCall, to_allocate_the_mirror_leaves_the_device_current) {
   if (!has_mirror()) GTEST_SKIP() << "there is no mirror";
   umem::Fault host((umem::Host()));
-  umem::ArrayOptions<1> options;
-  options.host = host;
+  umem::ArrayOptions<1> options{{}, host};
   Doubles in(10, umem::Host());
   number(in);
   auto out = numbered(Side::device, options);

@@ -2,17 +2,8 @@
  * whom, on every context. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
-
-#include <type_traits>
-#include <utility>
-
 namespace {
 
-using umem::Array;
-using umem::Side;
-using umem::View;
-using Doubles = Array<double, 2>;
 using ReadGuard = umem::HostGuard<double const, 2>;
 using WriteGuard = umem::HostGuard<double, 2>;
 
@@ -201,8 +192,7 @@ TEST_P(ArrayGuardTest, outlives_its_array) {
 }
 
 TEST_P(ArrayGuardTest, is_a_view) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 0};
+  umem::ArrayOptions<2> options{{1, 0}};
   Doubles array({2, 3}, place, options);
   auto guard = array.host(umem::write);
   View<double, 2> view = guard;
@@ -282,8 +272,7 @@ TEST_P(ArrayGuardTest, is_copied_before_it_is_written_again) {
     expect_ones_copied(here, other);
     expect_ones_copied(there, place);
     if (!other.can(umemCpuReadable | umemCpuWritable)) return;
-    umem::ArrayOptions<2> options;
-    options.host = other;
+    umem::ArrayOptions<2> options{{}, other};
     Doubles mirrored({50, 40}, place, options);
     expect_ones_copied(mirrored, place);
     expect_ones_copied(mirrored, other);
@@ -390,8 +379,7 @@ TEST_F(FailingTransfer, does_not_undo_what_was_written_after_it) {
 
 TEST_F(FailingTransfer, of_a_copy_of_what_a_guard_writes_is_told_at_once) {
   Doubles array({20, 30}), other({20, 30}, device);
-  umem::ArrayOptions<2> options;
-  options.host = open_place(*backend_by_name("fake-managed"));
+  umem::ArrayOptions<2> options{{}, open_place(*backend_by_name("fake-managed"))};
   Doubles mirrored({20, 30}, device, options);
   auto writer = mirrored.host(umem::discard);
   fail_next();
@@ -410,8 +398,7 @@ TEST_F(FailingTransfer, keeps_an_element_from_being_half_set) {
 
 TEST_P(ArrayGuardTest, mirrors_in_any_memory_of_the_cpu) {
   for (char const *name : {"cuda-host", "cuda-managed", "fake-managed", "mmap-scratch"}) {
-    umem::ArrayOptions<2> options;
-    options.host = open_place(*backend_by_name(name));
+    umem::ArrayOptions<2> options{{}, open_place(*backend_by_name(name))};
     if (!options.host) continue;
     Doubles array({50, 40}, place, options);
     EXPECT_EQ(array.host_context(), is_shared() ? place : options.host);

@@ -1,15 +1,8 @@
 /* array_lock.cpp - locks of umem::Array, on every context. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
-
-#include <type_traits>
-#include <utility>
-
 namespace {
 
-using umem::Array;
-using Doubles = Array<double, 2>;
 using Lock = umem::ArrayLock<double, 2>;
 
 static_assert(std::is_nothrow_move_constructible_v<Lock> &&

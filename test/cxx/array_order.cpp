@@ -4,33 +4,19 @@
 #include "npy_folder.hpp"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
-#include <umem/copy.hpp>
-#include <umem/fill.hpp>
 #include <umem/fill_ghosts.hpp>
-#include <umem/for_each.hpp>
 #include <umem/npy.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/reductions.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
-
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using umem::Array;
-using umem::Extents;
 using umem::full_extent;
 using umem::Order;
 using umem::range;
-using umem::Side;
-using Doubles = Array<double, 2>;
 
 constexpr Order each_order[] = {umem::row_major, umem::column_major};
 
@@ -65,8 +51,7 @@ protected:
   }
 
   umem::ArrayOptions<2> ghosts(Order order) const {
-    umem::ArrayOptions<2> options;
-    options.ghosts = {{1, 0}, {0, 2}};
+    umem::ArrayOptions<2> options{{{1, 0}, {0, 2}}};
     options.order = order;
     return options;
   }
@@ -445,8 +430,7 @@ TEST_P(ArrayOrder, of_failures_leaves_an_array_as_it_was) {
     for (bool of_host : {false, true}) {
       umem::Fault fault(place), host((umem::Host()));
       umem::Fault const &failing = of_host ? host : fault;
-      umem::ArrayOptions<2> options;
-      options.host = host;
+      umem::ArrayOptions<2> options{{}, host};
       bool failed = true;
       for (std::uint64_t nth = 1; failed; nth++) {
         ASSERT_LT(nth, 50u);

@@ -2,17 +2,7 @@
  * ThreadSanitizer sees the races. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
-#include <umem/copy.hpp>
-
-#include <atomic>
-#include <thread>
-#include <vector>
-
 namespace {
-
-using umem::Array;
-using Doubles = Array<double, 2>;
 
 /* Calls f(number) in some threads that begin together; what it throws is a failure. */
 template <class Function> void in_threads(Function const &function) {

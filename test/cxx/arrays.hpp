@@ -5,11 +5,7 @@
 #include "places.h"
 #include "typed.hpp"
 
-#include <umem/array.hpp>
-
-#include <complex>
-#include <cstdint>
-#include <vector>
+using Doubles = Array<double, 2>;
 
 /* Whether both sides of an array are the memory of its context. */
 inline bool shares_memory(umem::Context const &context) {
@@ -60,6 +56,11 @@ void expect_numbered(umem::ArrayAccess<T, N> const &array, umem::index_t first =
   for_each_cell(array, [&](auto const &at, umem::index_t n) {
     EXPECT_EQ((*guard)(at), element<Value>(first + n));
   });
+}
+
+/* So many ghost cells before and after the rows, and left and right of them. */
+inline umem::ArrayOptions<2> with_ghosts(umem::index_t rows, umem::index_t columns) {
+  return {umem::Extents<2>{rows, columns}};
 }
 
 /* The bytes of the memory itself, behind the array's back. */

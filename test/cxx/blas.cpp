@@ -3,14 +3,6 @@
 
 #include <umem/blas.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <type_traits>
-#include <vector>
-
-using umem::View;
-
 /* c = alpha op(a) op(b) + beta c in column-major order, as in the reference BLAS. */
 template <class T, class Int> void gemm(T alpha, umem::BlasGemm<T, Int> const &p, T beta) {
   EXPECT_GE(p.lda, std::max<Int>(1, p.transpose_a ? p.k : p.m));

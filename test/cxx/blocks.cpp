@@ -1,24 +1,15 @@
 /* blocks.cpp - umem/block.hpp and umem/blocks.hpp: blocks of arrays, loops over them, and stencils
  * across their borders. */
-#include <umem.hpp>
 #include <umem/adaptors.hpp>
 #include <umem/blocks.hpp>
 
+#include "kernels_functors.hpp"
 #include "places.h"
-
-#include <cmath>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace {
 
-using umem::Array;
 using umem::BlocksOptions;
 using umem::index_t;
-using umem::View;
 
 BlocksOptions of_rows(index_t rows, index_t ghosts = 0) {
   BlocksOptions options;
@@ -35,13 +26,6 @@ template <class A> void fill(A &&array) {
     for (index_t j = 0; j < u.extent(1); j++) u(i, j) = value(i, j);
 }
 
-struct Jacobi {
-  View<double const, 2> u;
-  double operator()(double &value, index_t i, index_t j) const {
-    value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
-    return std::fabs(value - u(i, j));
-  }
-};
 struct MakeJacobi {
   Jacobi operator()(View<double const, 2> const &u) const { return {u}; }
 };

@@ -1,17 +1,6 @@
 /* buffer.cpp - umem::Buffer, and umem::Connection, on every context. */
 #include "places.h"
 
-#include <umem/buffer.hpp>
-#include <umem/connection.hpp>
-
-#include <array>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 namespace {
 
 using umem::Buffer;
@@ -286,10 +275,9 @@ TEST(Buffer, that_cannot_be_freed_tells_the_hook) {
 }
 
 TEST(Buffer, of_a_file_that_is_only_read_has_data_to_read) {
-  char path[BACKEND_PATH_SIZE];
-  ASSERT_TRUE(backend_temp_file(path));
-  { Buffer::zeroed(umem::File(path, "w"), 64).copy_from("umem...", 8); }
-  Buffer buffer(umem::MMap(path, "r"), 8);
+  TempFile file;
+  { Buffer::zeroed(umem::File(file.path, "w"), 64).copy_from("umem...", 8); }
+  Buffer buffer(umem::MMap(file.path, "r"), 8);
   EXPECT_STREQ(static_cast<char const *>(std::as_const(buffer).data()), "umem...");
   EXPECT_THROW(buffer.data(), umem::not_supported_error);
   EXPECT_THROW(buffer.set(0), umem::not_supported_error);
@@ -297,7 +285,6 @@ TEST(Buffer, of_a_file_that_is_only_read_has_data_to_read) {
   umem::address next = Buffer(buffer.context(), 8).adr();
   EXPECT_THROW(Buffer::zeroed(buffer.context(), 8, 8), umem::not_supported_error);
   EXPECT_EQ(Buffer(buffer.context(), 8).adr(), next) << "nothing stays allocated";
-  std::remove(path);
 }
 
 } // namespace

@@ -2,13 +2,8 @@
 #include "typed.hpp"
 
 #include <umem/c_array.hpp>
-#include <umem/fill.hpp>
-
-#include <vector>
 
 using umem::CArray;
-using umem::Extents;
-using umem::View;
 
 namespace {
 

@@ -4,17 +4,7 @@
 
 #include <umem/array_of.hpp>
 #include <umem/c_array_numbers.hpp>
-#include <umem/copy.hpp>
 #include <umem/compare.hpp>
-
-#include <cmath>
-#include <complex>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <random>
-#include <vector>
 
 using umem::CArray;
 
@@ -222,8 +212,7 @@ TEST(CArrayNumbers, are_the_same_in_parts_views_guards_and_files) {
       EXPECT_EQ(array.get(1, 5), -7);
     }
   };
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 2};
+  umem::ArrayOptions<2> options{{1, 2}};
   for (umem::Context const &context :
        {umem::Context(umem::Host()), umem::Context(umem::File::scratch()),
         umem::Context(umem::Cuda())}) {

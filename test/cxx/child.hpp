@@ -2,9 +2,8 @@
 #ifndef TEST_CXX_CHILD_HPP
 #define TEST_CXX_CHILD_HPP
 
-#include <cstdio>
-#include <cstdlib>
-#include <string>
+#include "tests.hpp"
+
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,18 +5,10 @@
 #include <umem/array_of.hpp>
 #include <umem/compare.hpp>
 
-#include <array>
-#include <complex>
-#include <cstdint>
-#include <limits>
 #include <list>
-#include <string>
-#include <vector>
 
 namespace {
 
-using umem::Array;
-using umem::Extents;
 using umem::Tolerance;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -106,6 +98,16 @@ TEST(ArrayOf, has_the_elements_of_containers) {
   EXPECT_THROW(umem::array_of(numbers, Extents{-3, -2}), umem::value_error);
 }
 
+TEST(ArrayOf, has_the_elements_of_arrays_of_c) {
+  double const row[] = {1, 2, 3};
+  EXPECT_EQ(umem::difference(umem::array_of(row), umem::array_of({1., 2., 3.})), "");
+  int const deep[2][1][3][2] = {{{{1, 2}, {3, 4}, {5, 6}}}, {{{7, 8}, {9, 10}, {11, 12}}}};
+  auto u = umem::array_of(deep);
+  static_assert(std::is_same_v<decltype(u), Array<int, 4>>);
+  EXPECT_EQ(u.extents(), (Extents<4>{2, 1, 3, 2}));
+  EXPECT_EQ(u.get(1, 0, 2, 1), 12);
+}
+
 TEST(ArrayOf, has_the_elements_of_iterators) {
   std::list<int> const list = {7, 8, 9};
   EXPECT_EQ(umem::difference(umem::array_of(list.begin(), list.end()), umem::array_of({7, 8, 9})),
@@ -123,8 +125,7 @@ FOR_EACH_PLACE(ArrayOfOn);
 TEST_P(ArrayOfOn, copies_to_every_context) {
   std::vector<Item> items;
   for (int n = 0; n < 12; n++) items.push_back(element<Item>(n));
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 2};
+  umem::ArrayOptions<2> options{{1, 2}};
   auto u = umem::array_of(items, Extents{3, 4}, place, options);
   EXPECT_TRUE(u.context() == place);
   EXPECT_EQ(u.ghosts(), (umem::Ghosts<2>{1, 2}));

@@ -2,19 +2,7 @@
 #include "places.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/context.hpp>
-#include <umem/find.hpp>
-#include <umem/handle.hpp>
-#include <umem/place.hpp>
 #include <umem/virtual.h>
-
-#include <cstring>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,15 +1,9 @@
 /* default_end.cpp - objects that end after main, and use a default context until then: with the
  * static library, and with the shared one. */
-#include <umem/array.hpp>
-#include <umem/buffer.hpp>
+#include "tests.hpp"
+
 #include <umem/open.hpp>
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
 #include <unistd.h>
 
 #include "../temporary.h"

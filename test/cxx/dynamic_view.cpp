@@ -1,14 +1,8 @@
 /* dynamic_view.cpp - views of a rank known at run time. */
 #include "typed.hpp"
 
-#include <umem/dynamic_view.hpp>
-
-#include <vector>
-
 using umem::DynamicView;
-using umem::Extents;
 using umem::Shape;
-using umem::View;
 
 template <class T> class DynamicViewOf : public testing::Test {};
 TYPED_TEST_SUITE(DynamicViewOf, ElementTypes);

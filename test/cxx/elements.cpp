@@ -1,20 +1,9 @@
 /* elements.cpp - iterators over the elements of views and guards. */
 #include "typed.hpp"
 
-#include <umem/array.hpp>
-#include <umem/elements.hpp>
-#include <umem/place_guard.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <iterator>
 #include <numeric>
-#include <type_traits>
-#include <vector>
 
 using umem::elements;
-using umem::Extents;
-using umem::View;
 
 template <class T> class ElementsOf : public testing::Test {};
 TYPED_TEST_SUITE(ElementsOf, ElementTypes);

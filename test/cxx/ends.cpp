@@ -3,24 +3,12 @@
 #include "child.hpp"
 
 #include <umem/adaptors.hpp>
-#include <umem/allocator.hpp>
-#include <umem/array.hpp>
 #include <umem/blocks.hpp>
 #include <umem/c_array.hpp>
-#include <umem/connection.hpp>
 #include <umem/open.hpp>
 #include <umem/pool.hpp>
-#include <umem/scalar.hpp>
-#include <umem/vector.hpp>
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "../temporary.h"
 

@@ -1,14 +1,7 @@
 /* error.cpp - failures become exceptions: the right one, catchable by each of its names. */
 #include "places.h"
 
-#include <umem/error.hpp>
 #include <umem/npy.hpp>
-
-#include <cstring>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
 
 namespace {
 

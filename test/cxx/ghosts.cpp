@@ -3,22 +3,16 @@
 #include "arrays.hpp"
 #include "kernels.hpp"
 
-#include <umem.hpp>
 #include <umem/exchange.hpp>
 #include <umem/fill_ghosts.hpp>
 #include <umem/reduce.hpp>
 
-#include <vector>
-
 namespace {
 
-using umem::Array;
 using umem::Decomposition;
-using umem::Extents;
 using umem::GhostKind;
 using umem::index_t;
 using umem::Range;
-using umem::View;
 
 template <int N> using Rules = umem::GhostRules<int, N>;
 
@@ -153,8 +147,7 @@ class GhostsOnPlaces : public EachPlace {};
 FOR_EACH_PLACE(GhostsOnPlaces);
 
 TEST_P(GhostsOnPlaces, AreFilledWhereTheArrayIs) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {{2, 1}, {1, 2}};
+  umem::ArrayOptions<2> options{{{2, 1}, {1, 2}}};
   for (Rules<2> const &rules : all_rules()) {
     Array<int, 2> u({4, 5}, place, options);
     number(u);
@@ -243,8 +236,7 @@ TEST(Exchange, FillsEdgesAndCornersFromAllNeighbours) {
         Decomposition<2>::at({{0, 1, 1, 6}, {0, 4, 5}}, {0, 1})})
     for (umem::Ghosts<2> ghosts :
          {umem::Ghosts<2>(1, 1), umem::Ghosts<2>({2, 0}, {0, 3}), umem::Ghosts<2>(4, 7)}) {
-      umem::ArrayOptions<2> options;
-      options.ghosts = ghosts;
+      umem::ArrayOptions<2> options{ghosts};
       std::vector<Array<int, 2>> blocks;
       for (index_t n = 0; n < grid.size(); n++)
         blocks.emplace_back(grid.extents(n), umem::Host(), options);
@@ -256,8 +248,7 @@ TEST(Exchange, FillsEdgesAndCornersFromAllNeighbours) {
 
 TEST_P(GhostsOnPlaces, AreExchangedBetweenPlaces) {
   Decomposition<2> const grid({6, 7}, {2, 2}, {0, 1});
-  umem::ArrayOptions<2> options;
-  options.ghosts = {{1, 2}, {2, 1}};
+  umem::ArrayOptions<2> options{{{1, 2}, {2, 1}}};
   std::vector<Array<int, 2>> blocks;
   for (index_t n = 0; n < grid.size(); n++)
     blocks.emplace_back(grid.extents(n), n % 2 ? umem::Context(umem::Host()) : place, options);
@@ -275,8 +266,7 @@ TEST(Exchange, FillsWhatIsOutsideOfTheBox) {
   for (Rules<2> const &rules : all_rules()) {
     if (rules.below[1].kind == GhostKind::periodic || rules.below[0].kind == GhostKind::periodic)
       continue;
-    umem::ArrayOptions<2> options;
-    options.ghosts = ghosts;
+    umem::ArrayOptions<2> options{ghosts};
     auto box = Array<int, 2>::full(extents, -1, umem::Host(), options);
     auto grid = Decomposition<2>::at({{0, 1, 4, 5}, {0, 3, 6}});
     std::vector<Array<int, 2>> blocks;
@@ -306,8 +296,7 @@ TEST(Exchange, FillsWhatIsOutsideOfTheBox) {
 
 TEST(Exchange, RefusesWhatDoesNotFitBeforeItCopies) {
   auto grid = Decomposition<2>({4, 2}, {2, 1});
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 0};
+  umem::ArrayOptions<2> options{{1, 0}};
   std::vector<Array<int, 2>> blocks;
   for (int n = 0; n < 2; n++) blocks.emplace_back(Extents<2>{2, 2}, umem::Host(), options);
   number_blocks(grid, blocks);

@@ -2,26 +2,15 @@
 #include "places.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
-#include <umem/for_each.hpp>
-#include <umem/part.hpp>
-#include <umem/place_guard.hpp>
 #include <umem/pool.hpp>
 #include <umem/reductions.hpp>
-#include <umem/transform.hpp>
-
-#include <gtest/gtest.h>
 
 #include <csignal>
-#include <string>
-#include <utility>
 
 namespace {
 
-using umem::Array;
 using umem::Guarded;
 using umem::Host;
-using umem::Side;
 
 /* Also where a sanitizer has a handler of its own. */
 void handle_by_default() { std::signal(SIGSEGV, SIG_DFL); }

@@ -2,16 +2,11 @@
  * the compiler has it. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
 #include <umem/c_array_numbers.hpp>
-#include <umem/convert.hpp>
-#include <umem/for_each.hpp>
 #include <umem/npy.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
-
-#include <gtest/gtest.h>
 
 #if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
 #define HAS_CUDA_TYPES 1
@@ -21,20 +16,9 @@
 #define HAS_CUDA_TYPES 0
 #endif
 
-#include <cmath>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
-#include <limits>
-#include <sstream>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
-
-using umem::Array;
 
 /* Calls f(Type<T>()) for those types that there are. */
 template <class F> void for_each_half(F const &f) {
@@ -180,23 +164,21 @@ template <class T> void expect_text_of_half() {
 }
 
 template <class T> void expect_files_of_half() {
-  char path[BACKEND_PATH_SIZE];
-  ASSERT_TRUE(backend_temp_file(path));
+  TempFile file;
   Array<T, 2> array = numbered<T>(umem::Host());
-  umem::save_npy(path, array);
-  Array<T, 2> read = umem::load_npy<T, 2>(path, umem::Host());
+  umem::save_npy(file.path, array);
+  Array<T, 2> read = umem::load_npy<T, 2>(file.path, umem::Host());
   for (umem::index_t i = 0; i < 3; i++)
     for (umem::index_t j = 0; j < 4; j++)
       EXPECT_EQ(static_cast<float>(read.get(i, j)), static_cast<float>(array.get(i, j)));
-  EXPECT_THROW((umem::load_npy<short, 2>(path)), umem::type_error);
+  EXPECT_THROW((umem::load_npy<short, 2>(file.path)), umem::type_error);
   umem_thread_clear();
 
-  std::ifstream stream(path, std::ios::binary);
+  std::ifstream stream(file.path, std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(stream), {});
   EXPECT_NE(bytes.find("'descr': '<f2'"), std::string::npos);
   ASSERT_GT(bytes.size(), 24u);
   EXPECT_EQ(bytes.substr(bytes.size() - 24, 4), std::string("\x00\x40\x00\x41", 4)); /* 2, 2.5 */
-  std::remove(path);
 }
 
 struct Double {

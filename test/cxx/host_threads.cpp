@@ -1,33 +1,22 @@
 /* host_threads.cpp - loops that the threads of the library share: how many there are, what the
  * threads inherit, and what happens if the system refuses a thread or memory. This file has its own
  * pthread_create and operator new, which fail from a call on that the tests name. */
-#include <umem/buffer.hpp>
+#include "tests.hpp"
+
 #include <umem/detail/host_loops.hpp>
-#include <umem/for_each.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/threads.h>
-#include <umem/transform.hpp>
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cfenv>
-#include <chrono>
-#include <cstdint>
-#include <cstdlib>
 #include <mutex>
-#include <new>
 #include <set>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace {
 

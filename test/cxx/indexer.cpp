@@ -1,13 +1,7 @@
 /* indexer.cpp - numbers of elements and their indices. */
 #include "typed.hpp"
 
-#include <umem/indexer.hpp>
-
-#include <limits>
-
-using umem::Extents;
 using umem::Indexer;
-using umem::View;
 
 template <class Int> class IndexerOf : public testing::Test {};
 using Integers = testing::Types<std::int32_t, std::int64_t>;

@@ -210,12 +210,6 @@ template <class T> void check_type() {
 
 /* ---- along one dimension, with a function ---- */
 
-struct HalfOf {
-  template <class T> UMEM_FUNCTION double operator()(T const &x) const {
-    return 0.5 * static_cast<double>(x);
-  }
-};
-
 /* d: on the GPU, h: in RAM. */
 template <class T, int N> void check_along(View<T, N> const &d, View<T, N> const &h) {
   auto const gpu = umem::on_device();

@@ -5,13 +5,6 @@
 
 #include "typed.hpp"
 
-#include <umem/place.hpp>
-#include <umem/view.hpp>
-
-#include <string>
-#include <type_traits>
-#include <vector>
-
 /* Arithmetic types, as the loops compute with them. One is enough where only accesses to memory
  * matter. */
 #if defined(UMEM_TEST_ONE_TYPE)

@@ -2,22 +2,12 @@
  * GPUs need kernels and say so. */
 #include "arrays.hpp"
 
-#include <umem/convert.hpp>
-#include <umem/fill.hpp>
-#include <umem/for_each.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
-
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using umem::Array;
 using umem::index_t;
 
 class KernelsOnArrays : public EachPlace {

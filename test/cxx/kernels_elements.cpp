@@ -1,18 +1,10 @@
 /* kernels_elements.cpp - for_each, transform, fill, iota and convert on the host, against plain
  * loops. */
 #include "kernels.hpp"
+#include "kernels_functors.hpp"
 
-#include <umem/convert.hpp>
 #include <umem/detail/divider.hpp>
-#include <umem/fill.hpp>
-#include <umem/for_each.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <stdexcept>
-#include <utility>
 
 namespace {
 
@@ -20,12 +12,6 @@ using umem::index_t; /* here, since POSIX has a function of that name */
 
 template <class T> class Elements : public testing::Test {};
 TYPED_TEST_SUITE(Elements, NumberTypes);
-
-struct AddIndex {
-  template <class T, class... I> UMEM_FUNCTION void operator()(T &element, I... i) const {
-    element = static_cast<T>(element + static_cast<T>((index_t(i) + ... + index_t(0))));
-  }
-};
 
 /* Does one thing with umem and the same plainly on a copy; all memory must come out equal, what no
  * view shows too. */

@@ -6,16 +6,7 @@
 
 #include "kernels.hpp"
 
-#include <umem/fill.hpp>
 #include <umem/fill_ghosts.hpp>
-#include <umem/for_each.hpp>
-#include <umem/transform.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 extern "C" {
 #include "fake/cudart.h"
@@ -26,7 +17,6 @@ namespace {
 using umem::discard;
 using umem::index_t;
 using umem::read;
-using umem::View;
 
 constexpr umem::HostPlace host = umem::on_host;
 

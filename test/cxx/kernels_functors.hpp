@@ -1,4 +1,4 @@
-/* kernels_functors.hpp - what the kernels of kernels.cu compute. */
+/* kernels_functors.hpp - what loops of the tests compute, on host and GPU. */
 #ifndef TEST_CXX_KERNELS_FUNCTORS_HPP
 #define TEST_CXX_KERNELS_FUNCTORS_HPP
 
@@ -7,7 +7,7 @@
 
 struct AddIndex {
   template <class T, class... I> UMEM_FUNCTION void operator()(T &x, I... i) const {
-    x = static_cast<T>(x + static_cast<T>((i + ...)));
+    x = static_cast<T>(x + static_cast<T>((umem::index_t(i) + ... + umem::index_t(0))));
   }
 };
 struct Increment {
@@ -49,8 +49,13 @@ struct Add {
   }
 };
 struct Product {
-  template <class A> UMEM_FUNCTION double operator()(A const &a, A const &b) const {
+  template <class A, class B> UMEM_FUNCTION double operator()(A const &a, B const &b) const {
     return static_cast<double>(a) * static_cast<double>(b);
+  }
+};
+struct HalfOf {
+  template <class T> UMEM_FUNCTION double operator()(T const &x) const {
+    return 0.5 * static_cast<double>(x);
   }
 };
 template <class T, int N> struct SetByIndex {

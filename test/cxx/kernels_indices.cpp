@@ -2,21 +2,11 @@
  * ends of the type and the lengths of what loops work in, against plain loops. */
 #include "kernels.hpp"
 
-#include <umem/for_each.hpp>
 #include <umem/functional.hpp>
 #include <umem/sweep.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace {
 
-using umem::Extents;
 using umem::index_t; /* here, since POSIX has a function of that name */
 using umem::Range;
 

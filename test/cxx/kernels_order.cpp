@@ -3,14 +3,9 @@
 #include "arrays.hpp"
 
 #include <umem/detail/operand.hpp>
-#include <umem/place.hpp>
-#include <umem/place_guard.hpp>
-
-#include <vector>
 
 namespace {
 
-using umem::Array;
 using umem::DevicePlace;
 using Doubles = Array<double, 1>;
 

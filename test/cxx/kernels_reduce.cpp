@@ -1,23 +1,13 @@
 /* kernels_reduce.cpp - reductions and sweeps on the host, against plain loops. */
 #include "kernels.hpp"
+#include "kernels_functors.hpp"
 
-#include <umem/array.hpp>
 #include <umem/compare.hpp>
-#include <umem/convert.hpp>
-#include <umem/fill.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/reductions.hpp>
 #include <umem/reductions_along.hpp>
 #include <umem/sweep.hpp>
-
-#include <atomic>
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <random>
-#include <stdexcept>
-#include <utility>
 
 namespace {
 
@@ -233,17 +223,6 @@ TEST(Reduce, ComplexNumbers) {
 
 /* ---- along one dimension ---- */
 
-struct HalfOf {
-  template <class T> UMEM_FUNCTION double operator()(T const &x) const {
-    return 0.5 * static_cast<double>(x);
-  }
-};
-struct Product {
-  template <class A, class B> UMEM_FUNCTION double operator()(A const &a, B const &b) const {
-    return static_cast<double>(a) * static_cast<double>(b);
-  }
-};
-
 /* Of halves, as floats, and of products with other numbers, which may lie in another way. */
 template <class T> void expect_transformed() {
   with_everything<T>([](auto place, auto view, std::vector<T> &) {
@@ -402,14 +381,6 @@ TEST(Reduce, OverIndices) {
   });
 }
 
-struct Jacobi {
-  umem::View<double const, 2> u;
-  double operator()(double &value, index_t i, index_t j) const {
-    value = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
-    return std::fabs(value - u(i, j));
-  }
-};
-
 TEST(Sweep, WritesAndReduces) {
   with_places([](auto place) {
     for (bool transposed : {false, true}) {
@@ -489,32 +460,22 @@ TEST(Refusals, NameTheFunctionThatWasCalled) {
   EXPECT_REFUSAL(for_each_indexed(
                      umem::on_host, [](int &, int, umem::index_t, umem::index_t) {}, a, b),
                  "for_each_indexed: the extents (2, 3) and (3, 2) differ");
-  EXPECT_REFUSAL(reduce_along(umem::on_host, a, 1, out, 0, umem::plus()),
-                 "reduce_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(sum_along(umem::on_host, a, 1, out),
-                 "sum_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(sum_along(umem::on_host, a, 1, out),
-                 "sum_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(min_along(umem::on_host, a, 1, out),
-                 "min_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(max_along(umem::on_host, a, 1, out),
-                 "max_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(minmax_along(umem::on_host, a, 1, out, out),
-                 "minmax_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(argmin_along(umem::on_host, a, 1, out),
-                 "argmin_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(argmax_along(umem::on_host, a, 1, out),
-                 "argmax_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(any_along(umem::on_host, a, 1, out),
-                 "any_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(all_along(umem::on_host, a, 1, out),
-                 "all_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(dot_along(umem::on_host, a, a, 1, out),
-                 "dot_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(vdot_along(umem::on_host, a, a, 1, out),
-                 "vdot_along: the extents (2, 3) without dimension 1 are not (4,)");
-  EXPECT_REFUSAL(norm_along(umem::on_host, a, 1, out),
-                 "norm_along: the extents (2, 3) without dimension 1 are not (4,)");
+#define EXPECT_REFUSAL_OF(function, ...)                                                           \
+  EXPECT_REFUSAL(function(umem::on_host, __VA_ARGS__),                                             \
+                 #function ": the extents (2, 3) without dimension 1 are not (4,)")
+  EXPECT_REFUSAL_OF(reduce_along, a, 1, out, 0, umem::plus());
+  EXPECT_REFUSAL_OF(sum_along, a, 1, out);
+  EXPECT_REFUSAL_OF(min_along, a, 1, out);
+  EXPECT_REFUSAL_OF(max_along, a, 1, out);
+  EXPECT_REFUSAL_OF(minmax_along, a, 1, out, out);
+  EXPECT_REFUSAL_OF(argmin_along, a, 1, out);
+  EXPECT_REFUSAL_OF(argmax_along, a, 1, out);
+  EXPECT_REFUSAL_OF(any_along, a, 1, out);
+  EXPECT_REFUSAL_OF(all_along, a, 1, out);
+  EXPECT_REFUSAL_OF(dot_along, a, a, 1, out);
+  EXPECT_REFUSAL_OF(vdot_along, a, a, 1, out);
+  EXPECT_REFUSAL_OF(norm_along, a, 1, out);
+#undef EXPECT_REFUSAL_OF
   umem::View<int, 2> const none(nullptr, {2, 0});
   EXPECT_REFUSAL(minmax_along(umem::on_host, none, 1, out, out), "minmax_along of no elements");
   EXPECT_REFUSAL(argmax(umem::on_host, none), "argmax of no elements");

@@ -2,29 +2,18 @@
 #include "places.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/context.hpp>
-#include <umem/handle.hpp>
 
-#include <cstdio>
-#include <cstring>
 #include <fcntl.h>
-#include <stdexcept>
-#include <string>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace {
 
 /* A file for one test. */
-class FileTest : public testing::Test {
+class FileTest : public testing::Test, protected TempFile {
 protected:
-  void SetUp() override { ASSERT_TRUE(backend_temp_file(path)); }
-  void TearDown() override { std::remove(path); }
-
   template <class Place> void write_and_read() {
     {
       Place file(path, "w");
@@ -69,8 +58,6 @@ protected:
     Place file(path, "r");
     EXPECT_EQ(bytes_at(file, file.allocate(4), 4), "umem");
   }
-
-  char path[BACKEND_PATH_SIZE];
 };
 
 TEST_F(FileTest, modes_of_files) { write_and_read<umem::File>(); }

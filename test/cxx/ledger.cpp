@@ -1,9 +1,7 @@
 /* ledger.cpp - umem/ledger.hpp: routes and the ledger. */
 #include <umem/ledger.hpp>
 
-#include <gtest/gtest.h>
-
-#include <umem/buffer.hpp>
+#include "tests.hpp"
 
 namespace {
 

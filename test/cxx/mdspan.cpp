@@ -3,12 +3,6 @@
 
 #include <umem/mdspan.hpp>
 
-#include <type_traits>
-#include <vector>
-
-using umem::Extents;
-using umem::View;
-
 #if UMEM_HAS_MDSPAN
 
 /* Files that choose another mdspan call another function. */

@@ -3,21 +3,11 @@
 #include "arrays.hpp"
 #include "npy_files.hpp"
 
-#include <umem/buffer.hpp>
 #include <umem/npy.hpp>
 #include <umem/npy_c_array.hpp>
 
-#include <complex>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <vector>
-
 namespace {
 
-using umem::Array;
-using umem::Extents;
 using umem::load_npy;
 using umem::save_npy;
 
@@ -33,8 +23,7 @@ TEST_P(NpyTest, comes_back_as_it_was) {
     if constexpr (!std::is_same_v<T, Item>)
       for_each_rank([&](auto rank) {
         constexpr int N = rank.value;
-        umem::ArrayOptions<N> ghosts;
-        ghosts.ghosts = first_of<N>(1, 0, 2, 1, 0);
+        umem::ArrayOptions<N> ghosts{first_of<N>(1, 0, 2, 1, 0)};
         Array<T, N> array(first_of<N>(2, 3, 4, 1, 2), place, ghosts);
         number(array);
         save_npy(file.path, array);
@@ -397,8 +386,7 @@ TEST_P(NpyTest, is_loaded_into_elements_that_exist) {
     bool const is_c = order[0] == 'F';
     write_bytes(file.path,
                 file_of(1, dictionary("<i4", order, "(2, 3)"), numbers<std::int32_t>(6)));
-    umem::ArrayOptions<2> ghosts;
-    ghosts.ghosts = {1, 1};
+    umem::ArrayOptions<2> ghosts{{1, 1}};
     auto array = Array<std::int32_t, 2>::full({4, 3}, -1, place, ghosts);
     umem::load_npy_into(file.path, array.part().slice(0, 0, 4, 2));
     EXPECT_EQ(array.get(2, 0), is_c ? 4 : 2);

@@ -3,8 +3,7 @@
 #define TEST_CXX_NPY_FILES_HPP
 
 #include <fstream>
-#include <iterator>
-#include <string>
+#include "tests.hpp"
 
 inline std::string bytes_of(std::string const &path) {
   std::ifstream stream(path, std::ios::binary);

@@ -8,10 +8,7 @@
 #include <umem/npy.hpp>
 
 #include <dirent.h>
-#include <gtest/gtest.h>
 #include <set>
-#include <stdexcept>
-#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 

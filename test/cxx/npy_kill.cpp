@@ -3,14 +3,10 @@
  * calls. */
 #include "npy_folder.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <elf.h>
 #include <fcntl.h>
-#include <functional>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -18,8 +14,6 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <thread>
-#include <vector>
 
 namespace {
 

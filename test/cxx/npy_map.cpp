@@ -5,13 +5,8 @@
 #include <umem/npy.hpp>
 #include <umem/npy_c_array.hpp>
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 namespace {
 
-using umem::Array;
 using umem::load_npy;
 using umem::save_npy;
 

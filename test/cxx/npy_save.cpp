@@ -6,15 +6,12 @@
 #include <umem/adaptors.hpp>
 #include <umem/npy.hpp>
 
-#include <atomic>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <thread>
 
 namespace {
 
-using umem::Array;
 using umem::load_npy;
 using umem::save_npy;
 

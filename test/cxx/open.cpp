@@ -3,20 +3,12 @@
 #include "temporary.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
-#include <umem/buffer.hpp>
 #include <umem/limit.h>
 #include <umem/open.hpp>
 #include <umem/pool.hpp>
 
-#include <cstdint>
-#include <cstdio>
 #include <fstream>
-#include <memory>
-#include <string>
-#include <type_traits>
 #include <unistd.h>
-#include <utility>
 
 namespace {
 
@@ -107,12 +99,10 @@ TEST(LayerTest, has_its_class_for_each_adaptor) {
   expect_of<umem::Fault>(umem::Fault(host), [](auto const &h) { EXPECT_EQ(h.failures(), 0u); });
   expect_of<umem::Retry>(umem::Retry(host, [](umem::RetryRequest const &) { return false; }));
   expect_of<umem::CudaPrefetch>(umem::CudaPrefetch(umem::CudaManaged()));
-  char log[BACKEND_PATH_SIZE];
-  ASSERT_TRUE(backend_temp_file(log));
-  expect_of<umem::Log>(umem::Log(host, log), [](auto const &h) { EXPECT_EQ(h.number(), 1u); });
-  std::remove(log);
-  umem::Log const own(host, log, 0, true); /* each process has its file */
-  EXPECT_EQ(std::remove((std::string(log) + '.' + std::to_string(getpid())).c_str()), 0);
+  TempFile log;
+  expect_of<umem::Log>(umem::Log(host, log.path), [](auto const &h) { EXPECT_EQ(h.number(), 1u); });
+  umem::Log const own(host, log.path, 0, true); /* each process has its file */
+  EXPECT_EQ(std::remove((std::string(log.path) + '.' + std::to_string(getpid())).c_str()), 0);
 }
 
 TEST(LayerTest, has_its_class_for_each_pool) {

@@ -3,41 +3,19 @@
 #include "arrays.hpp"
 
 #include <umem/blocks.hpp>
-#include <umem/convert.hpp>
-#include <umem/copy.hpp>
-#include <umem/fill.hpp>
-#include <umem/for_each.hpp>
 #include <umem/ledger.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
-
-#include <algorithm>
-#include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <functional>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using umem::Array;
 using umem::discard;
 using umem::index_t; /* here, since POSIX has a function of that name */
 using umem::Part;
 using umem::read;
-using umem::Side;
-using umem::View;
 using umem::write;
-using Doubles = Array<double, 2>;
 
 constexpr umem::HostPlace here = umem::on_host;
 

@@ -1,19 +1,9 @@
 /* part.cpp - umem::Part: parts of arrays, and strided copies between any two contexts. */
 #include "arrays.hpp"
 
-#include <umem/array.hpp>
-#include <umem/part.hpp>
-
-#include <limits>
-#include <type_traits>
-#include <vector>
-
 namespace {
 
-using umem::Array;
-using umem::Extents;
 using umem::Part;
-using umem::View;
 
 static_assert(std::is_convertible_v<Part<int, 2>, Part<int const, 2>>);
 static_assert(!std::is_convertible_v<Part<int const, 2>, Part<int, 2>>);
@@ -68,8 +58,7 @@ template <class F> void for_each_way(F const &f) {
 }
 
 umem::ArrayOptions<3> with_ghosts() {
-  umem::ArrayOptions<3> options;
-  options.ghosts = {1, 2, 0};
+  umem::ArrayOptions<3> options{{1, 2, 0}};
   return options;
 }
 
@@ -214,8 +203,7 @@ TEST_P(PartTest, comes_after_what_was_queued_elsewhere) {
 TEST_P(PartTest, goes_to_and_from_a_mirror_that_queues_work) {
   for_each_ordered([&](umem::Context const &queue) {
     if (!queue.can(umemCpuReadable | umemCpuWritable)) return;
-    umem::ArrayOptions<2> options;
-    options.host = queue;
+    umem::ArrayOptions<2> options{{}, queue};
     Array<int, 2> array({40, 60}, place, options), row({1, 60});
     number(row);
     number(array, 5000);
@@ -265,8 +253,7 @@ TEST_P(PartTest, is_written_before_a_newer_host_side_is_written_back) {
 }
 
 TEST_P(PartTest, turns_ghost_cells_around_an_empty_interior) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 0};
+  umem::ArrayOptions<2> options{{1, 0}};
   Array<int, 2> array({0, 4}, place, options), model({0, 4}, umem::Host(), options);
   number(array);
   number(model);

@@ -1,19 +1,11 @@
 /* place_guard.cpp - access to arrays on the side where loops run, on every context. */
 #include "arrays.hpp"
 
-#include <umem/for_each.hpp>
-#include <umem/place_guard.hpp>
 #include <umem/reduce.hpp>
-
-#include <type_traits>
-#include <utility>
 
 namespace {
 
-using umem::Array;
 using umem::PlaceGuard;
-using umem::Side;
-using Doubles = Array<double, 2>;
 
 static_assert(!std::is_copy_constructible_v<PlaceGuard<double, 2>>);
 static_assert(std::is_nothrow_move_constructible_v<PlaceGuard<double, 2>>);

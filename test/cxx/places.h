@@ -8,14 +8,9 @@
 #ifndef UMEM_TEST_CXX_PLACES_H
 #define UMEM_TEST_CXX_PLACES_H
 
-#include <umem/context.hpp>
+#include "tests.hpp"
 
 #include <cctype>
-#include <cstdio>
-#include <gtest/gtest.h>
-#include <memory>
-#include <string>
-#include <vector>
 
 extern "C" {
 #include "backends.h"
@@ -104,6 +99,8 @@ inline std::string bytes_at(umem::Context const &context, umem::address adr, std
 /* The name of a file that does not exist yet; removed at the end. */
 struct TempFile {
   TempFile() { EXPECT_TRUE(backend_temp_file(path)); }
+  TempFile(TempFile const &) = delete;
+  TempFile &operator=(TempFile const &) = delete;
   ~TempFile() { std::remove(path); }
   char path[BACKEND_PATH_SIZE];
 };

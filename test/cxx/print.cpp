@@ -2,24 +2,12 @@
 #include "arrays.hpp"
 #include "comma.h"
 
-#include <umem/array.hpp>
 #include <umem/print.hpp>
 
 #include <clocale>
-#include <cmath>
-#include <complex>
-#include <cstdint>
-#include <limits>
 #include <locale>
-#include <sstream>
-#include <string>
-#include <vector>
 
 namespace {
-
-using umem::Array;
-using umem::Extents;
-using umem::View;
 
 double const nan = std::numeric_limits<double>::quiet_NaN();
 double const infinity = std::numeric_limits<double>::infinity();
@@ -161,8 +149,7 @@ TEST(Print, sums_up_many_elements) {
 }
 
 TEST(Print, leaves_ghosts_out_and_follows_strides) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 1};
+  umem::ArrayOptions<2> options{{1, 1}};
   auto array = Array<int, 2>::full({2, 2}, 9, umem::Host(), options);
   auto part = array.host(umem::write);
   part(0, 0) = 1;

@@ -4,22 +4,12 @@
 #include "kernels.hpp"
 #include "places.h"
 
-#include <umem.hpp>
 #include <umem/reductions.hpp>
 #include <umem/reductions_along.hpp>
 
-#include <atomic>
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <vector>
-
 namespace {
 
-using umem::Array;
-using umem::Extents;
 using umem::index_t;
-using umem::View;
 
 struct AboveFour {
   template <class T> UMEM_FUNCTION bool operator()(T const &x) const { return x > T(4); }
@@ -249,8 +239,7 @@ class ReductionsOnPlaces : public EachPlace {};
 FOR_EACH_PLACE(ReductionsOnPlaces);
 
 TEST_P(ReductionsOnPlaces, TakeArraysAndTheirParts) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {{1, 0}, {0, 2}};
+  umem::ArrayOptions<2> options{{{1, 0}, {0, 2}}};
   Array<int, 2> u({4, 5}, place, options);
   {
     auto guard = u.host(umem::discard);

@@ -2,20 +2,7 @@
 #include "places.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
-#include <umem/buffer.hpp>
 #include <umem/pool.hpp>
-
-#include <cstdio>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 
@@ -25,16 +12,6 @@ static_assert(std::is_nothrow_move_constructible_v<umem::Pool>);
 static_assert(std::is_copy_constructible_v<umem::Retry>);
 static_assert(!std::is_convertible_v<Context, umem::Stats>);
 static_assert(!std::is_constructible_v<umem::Retry, Context, void (*)(int)>);
-
-/* A file of a new name, which goes at the end. */
-struct TempFile {
-  TempFile() { EXPECT_TRUE(backend_temp_file(path)); }
-  TempFile(TempFile const &) = delete;
-  TempFile &operator=(TempFile const &) = delete;
-  ~TempFile() { std::remove(path); }
-
-  char path[BACKEND_PATH_SIZE];
-};
 
 bool gives_up(umem::RetryRequest const &) { return false; }
 

@@ -2,15 +2,7 @@
 #include "places.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
-#include <umem/buffer.hpp>
 #include <umem/pool.hpp>
-#include <umem/vector.hpp>
-
-#include <memory>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace {
 

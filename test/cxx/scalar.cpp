@@ -1,13 +1,6 @@
 /* scalar.cpp - umem::Scalar on every context. */
 #include "places.h"
 
-#include <umem/scalar.hpp>
-
-#include <complex>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-
 namespace {
 
 using umem::Scalar;

@@ -1,13 +1,6 @@
 /* shape.cpp - extents, and shapes of a rank known at run time. */
 #include "typed.hpp"
 
-#include <umem/shape.hpp>
-
-#include <limits>
-#include <utility>
-#include <vector>
-
-using umem::Extents;
 using umem::Shape;
 
 static constexpr umem::index_t most = std::numeric_limits<umem::index_t>::max();

@@ -2,22 +2,13 @@
  * elements. */
 #include "typed.hpp"
 
-#include <umem/part.hpp>
-#include <umem/view.hpp>
-
-#include <limits>
 #include <optional>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 
-using umem::Extents;
 using umem::full_extent;
 using umem::range;
-using umem::View;
 
 constexpr umem::index_t most = std::numeric_limits<umem::index_t>::max();
 

@@ -2,19 +2,11 @@
  * throws nothing, what converts and what does not. */
 #include "typed.hpp"
 
-#include <umem/dynamic_view.hpp>
-#include <umem/indexer.hpp>
-#include <umem/shape.hpp>
-#include <umem/view.hpp>
-
-#include <array>
 #include <strings.h>
 
 using umem::DynamicView;
-using umem::Extents;
 using umem::Indexer;
 using umem::Shape;
-using umem::View;
 
 template <class T>
 inline constexpr bool is_plain = std::is_trivially_copyable_v<T> &&std::is_standard_layout_v<T>

@@ -1,21 +1,12 @@
 /* strided_layout.cpp - View and Part do the same: each operation, with each argument near its
  * limits, gives the same extents, strides, ghost cells and elements of both, or the same
  * exception. */
-#include <umem/array.hpp>
-#include <umem/indexer.hpp>
-#include <umem/part.hpp>
-#include <umem/view.hpp>
-
-#include <gtest/gtest.h>
-#include <string>
-#include <vector>
+#include "tests.hpp"
 
 namespace {
 
-using umem::Extents;
 using umem::index_t;
 using umem::Part;
-using umem::View;
 
 /* What copies of an array's elements hold, as Part copies them and as View shows them. */
 template <int N> std::vector<int> elements_of(Part<int, N> const &part) {
@@ -108,8 +99,7 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
 }
 
 TEST(StridedLayout, IsTheSameForViewAndPart) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {{1, 2}, {2, 1}};
+  umem::ArrayOptions<2> options{{{1, 2}, {2, 1}}};
   umem::Array<int, 2> array({3, 4}, umem::Host(), options);
   {
     auto guard = array.host(umem::write);

@@ -1,18 +1,10 @@
 /* thrown.cpp - exceptions that leave a function of the program which umem calls: what may pass
  * comes out of umem's function, and nothing of the interrupted call is left. */
-#include <umem/context.hpp>
+#include "tests.hpp"
+
 #include <umem/open.hpp>
 
-#include <umem.h>
-
-#include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
-#include <cstdlib>
-#include <gtest/gtest.h>
-#include <string>
-#include <thread>
 #include <unistd.h>
 
 #include "../temporary.h"

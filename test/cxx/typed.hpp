@@ -2,14 +2,7 @@
 #ifndef TEST_CXX_TYPED_HPP
 #define TEST_CXX_TYPED_HPP
 
-#include <umem/extents.hpp>
-
-#include <gtest/gtest.h>
-
-#include <complex>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
+#include "tests.hpp"
 
 /* An element type of a user. */
 struct Item {

@@ -1,16 +1,7 @@
 /* vector.cpp - umem::Vector on every context. */
 #include "places.h"
 
-#include <umem/vector.hpp>
-
-#include <array>
-#include <complex>
-#include <cstdint>
 #include <numeric>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -1,13 +1,6 @@
 /* view.cpp - elements of views: order in memory, ghost cells, checked access. */
 #include "typed.hpp"
 
-#include <umem/view.hpp>
-
-#include <vector>
-
-using umem::Extents;
-using umem::View;
-
 /* Memory of count elements, each different. */
 template <class T> std::vector<T> numbered(umem::index_t count) {
   std::vector<T> memory;

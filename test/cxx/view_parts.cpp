@@ -2,14 +2,6 @@
  * element of the view each index of the result means. */
 #include "typed.hpp"
 
-#include <umem/view.hpp>
-
-#include <limits>
-#include <vector>
-
-using umem::Extents;
-using umem::View;
-
 /* A view of 0 ghost cells in even dimensions and 2 in odd ones, on memory of its own. */
 template <class T, int N> struct Subject {
   std::vector<T> memory = std::vector<T>(40000);

@@ -5,17 +5,12 @@
 #include "places.h"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
 #include <umem/with/cuda_resource.hpp>
 #if __has_include(<cublas_v2.h>)
 #include <umem/with/cublas.hpp>
 #endif
 
 #include <cuda/std/version>
-
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 extern "C" {
 #include "fake/cudart.h"

@@ -2,15 +2,9 @@
 #include "typed.hpp"
 
 #include <umem/adaptors.hpp>
-#include <umem/array.hpp>
 #include <umem/with/eigen.hpp>
 
 #include <Eigen/LU>
-
-#include <type_traits>
-#include <vector>
-
-using umem::View;
 
 /* That a map has the elements of a view at the same addresses. */
 template <class M, class T> void expect_same(M const &map, View<T, 2> const &view) {
@@ -48,8 +42,7 @@ TEST(WithEigen, maps_have_the_elements_of_views_of_any_strides) {
 }
 
 TEST(WithEigen, columns_without_gaps_have_the_maps_of_eigens_own_matrices) {
-  umem::ArrayOptions<2> options;
-  options.ghosts = {1, 2};
+  umem::ArrayOptions<2> options{{1, 2}};
   options.order = umem::column_major;
   umem::Array<double, 2> array = umem::Array<double, 2>::full({3, 4}, 1, umem::Host(), options);
   auto guard = array.host(umem::write);

@@ -1,13 +1,8 @@
 /* with_kokkos.cpp - views and guards as views of Kokkos, and back. */
 #include "typed.hpp"
 
-#include <umem/array.hpp>
 #include <umem/with/kokkos.hpp>
 
-#include <type_traits>
-#include <vector>
-
-using umem::View;
 using OnCpu = Kokkos::DefaultHostExecutionSpace;
 
 class WithKokkos : public testing::Test {

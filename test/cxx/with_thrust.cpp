@@ -2,8 +2,6 @@
  * what needs a GPU is in kernels_thrust.cu. */
 #include "places.h"
 
-#include <umem/array.hpp>
-#include <umem/elements.hpp>
 #include <umem/pool.hpp>
 #include <umem/with/thrust.hpp>
 
@@ -15,11 +13,6 @@
 #include <thrust/sort.h>
 #include <thrust/unique.h>
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-using umem::View;
 template <class T> using Vector = thrust::device_vector<T, umem::ThrustAllocator<T>>;
 
 TEST(WithThrust, algorithms_take_the_elements_of_views) {

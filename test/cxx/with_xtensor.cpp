@@ -1,19 +1,13 @@
 /* with_xtensor.cpp - views and guards as tensors of xtensor, and back. */
 #include "typed.hpp"
 
-#include <umem/array.hpp>
 #include <umem/with/xtensor.hpp>
 
-#include <type_traits>
-#include <utility>
-#include <vector>
 #if __has_include(<xtensor/xview.hpp>)
 #include <xtensor/xview.hpp>
 #else
 #include <xtensor/views/xview.hpp>
 #endif
-
-using umem::View;
 
 TEST(WithXtensor, tensors_have_the_elements_of_views_of_any_strides) {
   std::vector<double> memory(300);

@@ -1,0 +1,38 @@
+/* tests.hpp - what most tests of the C++ headers include: GoogleTest, umem.hpp and headers of the
+ * standard library. It is precompiled. The stage gcc of test/run compiles each header of umem
+ * alone. */
+#ifndef TEST_CXX_TESTS_HPP
+#define TEST_CXX_TESTS_HPP
+
+#include <gtest/gtest.h>
+#include <umem.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <complex>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <new>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using umem::Array;
+using umem::Extents;
+using umem::Side;
+using umem::View;
+
+#endif
