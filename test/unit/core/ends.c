@@ -152,7 +152,7 @@ TEST_CASE(a_child_gives_back_nothing_that_a_context_has) {
 }
 
 /* Debug looks at a block that stays when its owner ends. */
-TEST_CASE(a_write_behind_a_block_that_stays_is_found) {
+TEST_CASE(a_write_behind_a_block_that_is_kept_is_found) {
   char path[name_size];
   void *ctx = open_name("debug+mmap:%s?mode=w+", path);
   umemArray *array = make_array(ctx, 1);

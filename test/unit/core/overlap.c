@@ -225,7 +225,7 @@ TEST_CASE(programs_can_ask) {
   umem_thread_clear();
 }
 
-TEST_CASE(files_of_one_folder_are_apart) {
+TEST_CASE(files_of_one_folder_do_not_overlap) {
   umemFile one, other, again;
   umemLayout const run = {.size = sizeof run, .item_size = 8};
   assert_int_equal(umemFile_ctor(&one, path, "w+"), umemOK);

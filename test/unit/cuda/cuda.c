@@ -19,7 +19,7 @@ static void expect_none(int kind, int device, umemStatusType type, char const *w
   assert_int_equal(status, type);
 }
 
-CUDA_TEST(machines_without_cuda_are_told) {
+CUDA_TEST(machines_without_cuda_are_reported) {
   for (int kind = 0; kind < kinds; kind++) {
     fake_cudart_machine()->driver_version = 0;
     expect_none(kind, 0, umemNotSupportedError, "there is no CUDA driver");
@@ -67,7 +67,7 @@ CUDA_TEST(drivers_without_pools_too) {
   assert_int_equal(fake_cudart_calls_of("malloc"), 1);
 }
 
-CUDA_TEST(gpus_without_managed_memory_are_told) {
+CUDA_TEST(gpus_without_managed_memory_are_reported) {
   fake_cudart_machine()->device[1].no_managed = true;
   expect_none(aManaged, 1, umemNotSupportedError, "GPU 1, Fake GPU 1, has no managed memory");
 }
@@ -161,7 +161,7 @@ CUDA_TEST(pools_keep_and_give_back) {
 
 /* ---- errors ---- */
 
-CUDA_TEST(exhausted_memory_is_told_with_figures) {
+CUDA_TEST(exhausted_memory_is_reported_with_figures) {
   for (int device = 0; device < 2; device++)
     fake_cudart_machine()->device[device].capacity = 1000000;
   for (int kind = 0; kind < kinds; kind++) {
@@ -178,7 +178,7 @@ CUDA_TEST(exhausted_memory_is_told_with_figures) {
   }
 }
 
-CUDA_TEST(freeing_what_is_not_live_is_told) {
+CUDA_TEST(freeing_what_is_not_live_is_reported) {
   Any any, other;
   for (int kind = 0; kind < kinds; kind++) {
     expect_ok(construct(&any, kind, 0));
@@ -256,7 +256,7 @@ static void expect_crash(void *ctx, int kind, uintptr_t adr, umemHost *host) {
   expect_failure(umem_trim(ctx, 0), umemRuntimeError, words);
 }
 
-CUDA_TEST(a_crashed_kernel_is_told_apart) {
+CUDA_TEST(a_crashed_kernel_has_a_message_of_its_own) {
   void *host = opened("host:");
   for (int kind = 0; kind < kinds; kind++) {
     Any any, other;

@@ -54,7 +54,7 @@ static void fill_table(void *ctx) {
   no_cells = true;
 }
 
-CUDA_TEST(a_block_that_could_not_be_freed_stays_live) {
+CUDA_TEST(a_block_that_could_not_be_freed_remains_live) {
   uintptr_t adr[full];
   void *ctx = opened("cuda:0");
   for (int i = 0; i < full; i++) adr[i] = block_of(ctx, 100);

@@ -90,7 +90,7 @@ LATER_TEST(failures_keep_the_order) {
 }
 
 /* A copy that is recorded is not done before the graph is launched: nobody waits for it. */
-LATER_TEST(a_recorded_copy_is_waited_for_by_nobody) {
+LATER_TEST(a_recorded_copy_makes_nothing_wait) {
   void *graph = NULL;
   void *cuda = opened("cuda:0");
   uintptr_t there = block_of(cuda, n), mine = block_of(stream, n);

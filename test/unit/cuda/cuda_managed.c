@@ -259,7 +259,7 @@ MANAGED_TEST(another_gpu_copies_after_kernels) {
 
 /* A block may be freed when the kernel is queued that uses it last: what umemDebug writes there
  * comes after the kernel. */
-MANAGED_TEST(guards_come_after_kernels) {
+MANAGED_TEST(red_zones_come_after_kernels) {
   umemPool pool;
   umemDebug debug;
   for (int stream = 0; stream < streams; stream++) {

@@ -100,7 +100,7 @@ CUDA_TEST(a_child_of_fork_has_no_cuda) {
 
 /* ---- the end of the runtime ---- */
 
-CUDA_TEST(calls_while_the_runtime_unloads_are_told) {
+CUDA_TEST(calls_while_the_runtime_unloads_fail_with_the_reason) {
   umemInfo info = UMEM_INFO_INIT;
   assert_true(open_all());
   fake_cudart_unload();

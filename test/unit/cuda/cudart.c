@@ -69,7 +69,7 @@ TEST(contexts_are_pushed_and_popped_by_thread) {
   assert_true(fake_cudart_had_context(2));
 }
 
-TEST(a_context_that_nobody_asked_for_is_found) {
+TEST(a_context_that_no_call_has_made_is_found) {
   void *adr = new_block(1);
   expect_misuse("malloc: made a context on device 0");
   assert_true(fake_cudart_had_context(0));
@@ -257,7 +257,7 @@ DEVICE_TEST(any_call_can_fail) {
   assert_string_equal(rt->error_string(umemCudaOutOfMemory), "out of memory");
 }
 
-DEVICE_TEST(a_crash_stays) {
+DEVICE_TEST(a_crash_lasts) {
   int device = -1;
   void *adr = new_block(1);
   fake_cudart_break(0, umemCudaIllegalAddress);

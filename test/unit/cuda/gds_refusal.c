@@ -64,7 +64,7 @@ PAIR_TEST(where_detours_are_allowed) {
   }
 }
 
-PAIR_TEST(a_driver_of_the_program_stays_open) {
+PAIR_TEST(a_driver_of_the_program_remains_open) {
   fake_cufile_machine()->open_by_program = 1;
   fake_cufile_machine()->properties.controls = umemCufileAllowsCompat;
   expect_no_session();

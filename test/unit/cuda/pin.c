@@ -123,7 +123,7 @@ PIN_TEST(impossible_sizes_are_memory_errors) {
   assert_null(adr);
 }
 
-PIN_TEST(pages_that_stay_registered_stay_mapped) {
+PIN_TEST(pages_that_remain_registered_remain_mapped) {
   void *adr = NULL;
   ok(umemCuda_pin(rt, &adr, large, umemCudaPortable));
   fake_cudart_fail_in("host_unregister", 1, umemCudaInvalidValue);
