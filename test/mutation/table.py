@@ -419,7 +419,7 @@ MUTANTS = [
       first=("unit.range_model",)),
     c("pool/pool_pages.c", "  if (piece->done) umemPoolSpace_set", "  if (piece->done && gap) umemPoolSpace_set", "a page that has moved counts twice", first=("unit.pool_pages",)),
     c("pool/pool_pages.c", "  if (from < to)\n", "  if (from < to && gap)\n", "pages that could not move are lost",
-      first=("unit.pool_pages",)),
+      first=("unit.pool_pages_fail",)),
     c("pool/pool_pages.c", "  if (from < to)\n", "  if (from < to && !gap)\n", "pages of a place that was not filled are lost",
       first=("unit.pool_pages",)),
     c("pool/pool_space.c", "if (best->space && missing >= best->missing) return;", "if (best->space) return;",
