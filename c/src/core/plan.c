@@ -118,7 +118,7 @@ static void plan_buffers(Plan *plan, umemVirtual *src, umemVirtual *dst, size_t 
 
 /* Returns false, and records a status, if there is no host. */
 static inline bool make_plan(Plan *plan, umemVirtual *src, umemVirtual *dst, size_t nbytes) {
-  plan->host = umem_host_between(src, dst);
+  plan->host = umem_is_plain_host(dst) ? dst : umem_host_between(src, dst);
   plan->mover = umem_cpu_writes(dst)  ? sourceMoves
                 : umem_cpu_reads(src) ? destinationMoves
                                       : buffersMove;
