@@ -7,26 +7,30 @@
  *     compute(a, &status);
  *     umemArray_release(a);
  *
- * An array is an address on a context with a type, a shape and strides. It goes through a C interface as one pointer,
- * also between languages. The struct is opaque and counts its references.
+ * An array is an address on a context with a type, a shape and strides. It goes through a C
+ * interface as one pointer, also between languages. The struct is opaque and counts its references.
  *
- *   rank       0 ... UMEM_MAX_RANK dimensions. Rank 0 is one element. The last dimension is the fastest in C order.
- *   strides    bytes from element to element along each dimension, of any sign; NULL is C order without gaps.
- *              Other orders, also that of Fortran, are other strides. Elements may share bytes, for example with a
- *              stride of 0: after a write, such bytes have the value of one of these elements.
- *   ownership  umemArray_create owns its memory. umemArray_borrow leaves it with the caller. umemArray_take takes it
- *              over. Views (umemArray_alias, _slice, _select, _permute, _reshape) share the memory of the array that
- *              they were made from and keep it alive; they may outlive that handle.
- *   contexts   An array borrows its context, which must live until the memory is freed: until the last array that
- *              shares it is released.
- *   status     Functions that can fail take a pointer to the status of a sequence of calls, which begins as umemOK.
- *              The first failure is stored there. Every later call with that status does nothing and returns NULL or
- *              false, so a program may check once at the end. The failure is also that of the thread
- *              (umem_thread_message). A NULL pointer is allowed: the call is then on its own.
- *   order      As for copies: on a umemOrdered context contents change in the order of its queue, and the host must
- *              not look before umem_synchronize.
- *   threads    Many threads may use, retain and release one array; umemArray_set_read_only and writes to the elements
- *              take turns.
+ *   rank       0 ... UMEM_MAX_RANK dimensions. Rank 0 is one element. The last dimension is the
+ *              fastest in C order.
+ *   strides    bytes from element to element along each dimension, of any sign; NULL is C order
+ *              without gaps. Other orders, also that of Fortran, are other strides. Elements may
+ *              share bytes, for example with a stride of 0: after a write, such bytes have the
+ *              value of one of these elements.
+ *   ownership  umemArray_create owns its memory. umemArray_borrow leaves it with the caller.
+ *              umemArray_take takes it over. Views (umemArray_alias, _slice, _select, _permute,
+ *              _reshape) share the memory of the array that they were made from and keep it alive;
+ *              they may outlive that handle.
+ *   contexts   An array borrows its context, which must live until the memory is freed: until the
+ *              last array that shares it is released.
+ *   status     Functions that can fail take a pointer to the status of a sequence of calls, which
+ *              begins as umemOK. The first failure is stored there. Every later call with that
+ *              status does nothing and returns NULL or false, so a program may check once at the
+ *              end. The failure is also that of the thread (umem_thread_message). A NULL pointer is
+ *              allowed: the call is then on its own.
+ *   order      As for copies: on a umemOrdered context contents change in the order of its queue,
+ *              and the host must not look before umem_synchronize.
+ *   threads    Many threads may use, retain and release one array; umemArray_set_read_only and
+ *              writes to the elements take turns.
  *
  * Errors of all functions with a status: umemValueError for an array that is NULL. */
 #ifndef UMEM_ARRAY_H
@@ -101,8 +105,8 @@ UMEM_EXTERN void umemArray_set_keeps(umemArray *array, bool keeps);
 /* In which order the elements of a copy follow one another in memory. */
 typedef enum umemArrayOrder {
   umemOrderC = 0, /* the last dimension fastest */
-  umemOrderKeep =
-      1 /* as in the original: its dimensions by the size of their strides. Gaps and signs are not kept */
+  /* as in the original: its dimensions by the size of their strides. Gaps and signs are not kept */
+  umemOrderKeep = 1
 } umemArrayOrder;
 
 /* A new array on ctx with the elements of array: a deep copy, writable. Release it with

@@ -2,21 +2,24 @@
  *
  *     umemArray_convert(doubles, halves, 0, 0, umemArray_elements(halves), &status);
  *
- * Both types are real, or both are complex, and have the same number of lanes. Real types: bool, integers of 8 to 64
- * bits, float16, bfloat16, float32, float64. Complex numbers, of float16, float32 or float64, are converted part by
- * part, and vectors lane by lane. A real type and a complex one have no conversion, nor have other types, float8 for
- * example, which are stored only. Between equal types of any kind the bytes are copied.
+ * Both types are real, or both are complex, and have the same number of lanes. Real types: bool,
+ * integers of 8 to 64 bits, float16, bfloat16, float32, float64. Complex numbers, of float16,
+ * float32 or float64, are converted part by part, and vectors lane by lane. A real type and a
+ * complex one have no conversion, nor have other types, float8 for example, which are stored only.
+ * Between equal types of any kind the bytes are copied.
  *
- *   to integers      floating-point numbers are rounded toward zero. Numbers out of range become the nearest number in
- *                    range, infinities included; NaN becomes 0. With umemArray_convert_wrapping they wrap instead.
- *   to floats        the nearest number, of two the one whose last bit is 0: one rounding, whatever the types are. What
- *                    is too large becomes infinity. Subnormal numbers, signed zeros, infinities and NaN stay what
- *                    they are; of NaN the payload is not defined.
- *   to bool          0 and -0 are false, all else is true, NaN too. A source of bool may have any byte but 0 for
- *                    true. It becomes 1.
+ *   to integers      floating-point numbers are rounded toward zero. Numbers out of range become
+ *                    the nearest number in range, infinities included; NaN becomes 0. With
+ *                    umemArray_convert_wrapping they wrap instead.
+ *   to floats        the nearest number, of two the one whose last bit is 0: one rounding, whatever
+ *                    the types are. What is too large becomes infinity. Subnormal numbers, signed
+ *                    zeros, infinities and NaN stay what they are; of NaN the payload is not
+ *                    defined.
+ *   to bool          0 and -0 are false, all else is true, NaN too. A source of bool may have any
+ *                    byte but 0 for true. It becomes 1.
  *
- * This holds in the default floating-point environment; where the thread flushes subnormal numbers to zero they are
- * zero. */
+ * This holds in the default floating-point environment; where the thread flushes subnormal numbers
+ * to zero they are zero. */
 #ifndef UMEM_ARRAY_CONVERT_H
 #define UMEM_ARRAY_CONVERT_H
 

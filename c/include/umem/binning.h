@@ -1,23 +1,25 @@
 /* umem/binning.h - a context that sends each request to one of several contexts, by its size.
  *
  *     umemBin const bins[] = {{256, &small}, {65536, &middle}};   // umemFixed, umemPool, ...
- *     umemBinning_ctor(&ctx, &cuda, bins, 2);                     // larger requests: to cuda itself
+ *     umemBinning_ctor(&ctx, &cuda, bins, 2);  // larger requests: to cuda itself
  *
- *   requests   A request goes to the first bin whose largest size suffices, or else to the upstream. If the
- *              alignment is larger than the natural one of a bin, the request counts there as size + alignment
- *              - 1 bytes, so that it fits into a block of umemFixed. If a bin is out of memory, the request
- *              fails; it does not go to the next bin.
- *   frees      A free goes to the bin that the block came from. A table in RAM records which one this is. A free
- *              or resize of an address that is not a live block of ctx fails with umemValueError and changes
- *              nothing. umem_realloc stays in the bin if the new size belongs there; otherwise it copies.
- *   one memory All contexts must use the same memory (umem_is_same_device), because copies and sets go to the
- *              upstream, whichever bin a block came from. So do umem_wait, umem_synchronize, umem_flush and
- *              umem_get_info. If addresses are offsets, or work is ordered, all contexts must also be, or be
- *              over, one and the same context: then one context keeps the records, and there is one queue.
+ *   requests   A request goes to the first bin whose largest size suffices, or else to the
+ *              upstream. If the alignment is larger than the natural one of a bin, the request
+ *              counts there as size + alignment - 1 bytes, so that it fits into a block of
+ *              umemFixed. If a bin is out of memory, the request fails; it does not go to the next
+ *              bin.
+ *   frees      A free goes to the bin that the block came from. A table in RAM records which one
+ *              this is. A free or resize of an address that is not a live block of ctx fails with
+ *              umemValueError and changes nothing. umem_realloc stays in the bin if the new size
+ *              belongs there; otherwise it copies.
+ *   one memory All contexts must use the same memory (umem_is_same_device), because copies and sets
+ *              go to the upstream, whichever bin a block came from. So do umem_wait,
+ *              umem_synchronize, umem_flush and umem_get_info. If addresses are offsets, or work is
+ *              ordered, all contexts must also be, or be over, one and the same context: then one
+ *              context keeps the records, and there is one queue.
  *   failures   A failure of a bin is recorded on ctx, not on the bin.
  *   trim       umem_trim trims all contexts, each down to about keep bytes.
- *   threads    ctx is concurrent if all contexts are.
- */
+ *   threads    ctx is concurrent if all contexts are. */
 #ifndef UMEM_BINNING_H
 #define UMEM_BINNING_H
 

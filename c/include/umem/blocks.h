@@ -3,44 +3,48 @@
  *     umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
  *     options.source = (umemRows){&file, adr, 8 * columns, 0};    // rows of the array, in a file
  *     options.count = rows;
- *     options.place = &gpu;                                       // where the program works on them
+ *     options.place = &gpu;  // where the program works on them
  *     options.budget = 1 << 30;                                   // bytes that this may take there
  *     umemBlocks blocks;
  *     umemBlock block = UMEM_BLOCK_INIT;
  *     umemBlocks_ctor(&blocks, &options);
  *     while (umemBlocks_next(&blocks, &block)) {
- *       ...                                 // block.rows rows from row block.first on, at block.adr
+ *       ...  // block.rows rows from row block.first on, at block.adr
  *     }
  *     umemStatusType status = umemBlocks_end(&blocks);            // umemOK, or what has failed
  *
- * An array is a number of rows of equal size: the elements of a vector, the rows of a matrix, the planes of a
- * grid. umem cuts it into blocks of rows, reads them one after the other from the source into memory of the
- * place, hands each to the program, and writes it to the destination, if there is one. While the program works
- * on a block, umem reads the next blocks and writes those before it.
+ * An array is a number of rows of equal size: the elements of a vector, the rows of a matrix, the
+ * planes of a grid. umem cuts it into blocks of rows, reads them one after the other from the
+ * source into memory of the place, hands each to the program, and writes it to the destination, if
+ * there is one. While the program works on a block, umem reads the next blocks and writes those
+ * before it.
  *
- *   memory     The constructor allocates one block of memory on the place, never more than the budget, and
- *              umemBlocks_end frees it. Copies between contexts that need buffers (router) take these as always.
- *   order      The rows of a block are there when umemBlocks_next returns it. What the program has then queued
- *              on the place is done before umem writes the block, or reads another one into its memory. The
- *              rows of the destination are there when umemBlocks_next returns false.
- *   threads    One thread of umem reads and one writes, if umem_set_threads allows two or three threads (it counts
- *              the calling thread, too) and every context is umemConcurrent. The threads that share long copies
- *              help to read: each takes the next piece of a block. One thread is left to the program, or half of
- *              them if the CPU can write to the place. umemBlocks_next itself reads and writes if there is no thread
- *              for that, or if blocks of less than 256 KiB pass between RAM and files. The threads block all signals.
- *              One thread at a time may call the functions of a umemBlocks, except umemBlocks_cancel.
- *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or umemBlocks_end,
- *              with the block in the message: "umemBlocks_next: writing block 7 of 16 (rows 700 to 799): ...".
- *              umem then reads no further block. The destination has the rows of all blocks before the one that
- *              could not be written; the rows of that one are unspecified, and umem does not write later ones.
- *              After any other failure the destination has the rows of all blocks that the program has given
- *              back.
- *   fork       A child of fork has none of the threads: if there were any, umemBlocks_next records umemRuntimeError
- *              there, and umemBlocks_end frees the memory and writes nothing.
+ *   memory     The constructor allocates one block of memory on the place, never more than the
+ *              budget, and umemBlocks_end frees it. Copies between contexts that need buffers
+ *              (router) take these as always.
+ *   order      The rows of a block are there when umemBlocks_next returns it. What the program has
+ *              then queued on the place is done before umem writes the block, or reads another one
+ *              into its memory. The rows of the destination are there when umemBlocks_next returns
+ *              false.
+ *   threads    One thread of umem reads and one writes, if umem_set_threads allows two or three
+ *              threads (it counts the calling thread, too) and every context is umemConcurrent. The
+ *              threads that share long copies help to read: each takes the next piece of a block.
+ *              One thread is left to the program, or half of them if the CPU can write to the
+ *              place. umemBlocks_next itself reads and writes if there is no thread for that, or if
+ *              blocks of less than 256 KiB pass between RAM and files. The threads block all
+ *              signals. One thread at a time may call the functions of a umemBlocks, except
+ *              umemBlocks_cancel.
+ *   failures   Failures of a thread of umem become those of the next call of umemBlocks_next or
+ *              umemBlocks_end, with the block in the message: "umemBlocks_next: writing block 7 of
+ *              16 (rows 700 to 799): ...". umem then reads no further block. The destination has
+ *              the rows of all blocks before the one that could not be written; the rows of that
+ *              one are unspecified, and umem does not write later ones. After any other failure the
+ *              destination has the rows of all blocks that the program has given back.
+ *   fork       A child of fork has none of the threads: if there were any, umemBlocks_next records
+ *              umemRuntimeError there, and umemBlocks_end frees the memory and writes nothing.
  *
- * Until umemBlocks_end the contexts and the source and destination must live, and no one else may write to the
- * source or use the destination.
- */
+ * Until umemBlocks_end the contexts and the source and destination must live, and no one else may
+ * write to the source or use the destination. */
 #ifndef UMEM_BLOCKS_H
 #define UMEM_BLOCKS_H
 
@@ -81,10 +85,10 @@ typedef struct umemBlocksOptions {
   void *const *queues;
   size_t queue_count;
 
-  size_t
-      budget; /* the most bytes that all blocks take on the place; 0: 64 MiB, or if rows is set, any */
-  size_t
-      rows; /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
+  /* the most bytes that all blocks take on the place; 0: 64 MiB, or if rows is set, any */
+  size_t budget;
+  /* of a block, its ghost rows not counted; 0: umem chooses. The last block may have fewer */
+  size_t rows;
   /* Blocks in memory at once. 0: umem chooses 3 without a destination (5 if the CPU cannot write to
    * the place) and 4 with one, more where ghost rows are replaced, fewer where the budget has no
    * room for them. */

@@ -12,16 +12,18 @@
 
 #include <umem/context.h>
 
-/* Returns an address in dst for the nbytes at src_adr. dst_alignment: a power of two, or 0 for any alignment.
+/* Returns an address in dst for the nbytes at src_adr. dst_alignment: a power of two, or 0 for any
+ * alignment.
  *
- * - If both contexts use the same memory, or if src's addresses are pointers and dst is a plain Host, the result
- *   is src_adr itself, provided that it is a multiple of dst_alignment. What the program may not write through src,
- *   it may not write here. A umemGuarded does not share its memory with a Host.
- * - Otherwise the result is a new block of nbytes in dst, at a multiple of dst_alignment, which holds a copy of the
- *   bytes.
+ * - If both contexts use the same memory, or if src's addresses are pointers and dst is a plain
+ *   Host, the result is src_adr itself, provided that it is a multiple of dst_alignment. What the
+ *   program may not write through src, it may not write here. A umemGuarded does not share its
+ *   memory with a Host.
+ * - Otherwise the result is a new block of nbytes in dst, at a multiple of dst_alignment, which
+ *   holds a copy of the bytes.
  *
- * Waits for the queued work of both contexts. End the connection with umem_disconnect.
- * Errors: as umem_aligned_alloc and umem_copy_to. The result is then umem_null(dst), and nothing stays
+ * Waits for the queued work of both contexts. End the connection with umem_disconnect. Errors: as
+ * umem_aligned_alloc and umem_copy_to. The result is then umem_null(dst), and nothing stays
  * allocated. */
 UMEM_EXTERN uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
                                    size_t dst_alignment);

@@ -58,10 +58,9 @@ typedef enum umemCapability {
   umemOrdered = 1 << 5,          /* work is queued and may finish later; see umem_synchronize */
   umemConcurrent = 1 << 6,       /* many threads may use it at once */
   umemOffsets = 1 << 7,          /* addresses are offsets: 0 is valid, UINTPTR_MAX is null */
-  umemFaultable =
-      1 << 8, /* an access through a pointer may raise a signal: SIGBUS if another process makes a
-                                    mapped file shorter, SIGSEGV for closed pages of a umemGuarded. umem's own copies
-                                    use methods */
+  /* an access through a pointer may raise a signal: SIGBUS if another process makes a mapped file
+   * shorter, SIGSEGV for closed pages of a umemGuarded. umem's own copies use methods */
+  umemFaultable = 1 << 8,
   umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
                                     is 0, means out of memory, and umem records that */
   umemSeesHost = 1 << 10, /* reserved: no context has it */

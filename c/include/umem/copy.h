@@ -94,8 +94,8 @@ typedef struct umemRoutePlace {
  * several threads work on one leg. */
 typedef struct umemRouteLeg {
   umemRoutePlace src, dst;
-  char way
-      [24]; /* "page cache", "direct I/O", "window", "memcpy", "dma", ...: see doc/concepts/router.rst */
+  /* "page cache", "direct I/O", "window", "memcpy", "dma", ...: see doc/concepts/router.rst */
+  char way[24];
   uint64_t bytes;       /* that arrived; a failed transfer counts none */
   double seconds;       /* that threads spent in this leg, summed over the threads */
   uint32_t workers;     /* threads, at least 1: the most that shared the leg at a time */

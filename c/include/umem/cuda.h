@@ -1,26 +1,29 @@
 /* umem/cuda.h - memory of NVIDIA GPUs, and host memory that they use.
  *
- * The types are always declared. In a build without CUDA, without a driver or without a GPU the constructors fail
- * with umemNotSupportedError, and the message contains the reason. Each call on the context then returns this status.
+ * The types are always declared. In a build without CUDA, without a driver or without a GPU the
+ * constructors fail with umemNotSupportedError, and the message contains the reason. Each call on
+ * the context then returns this status.
  *
  * What holds for all four kinds of contexts:
  *
- *   addresses  are those of CUDA. Kernels use them as pointers. The CPU can use those of umemCudaHost, and those of
- *              umemCudaManaged if the hardware allows it. Copies and sets also accept memory that umem did not
- *              allocate (cudaMalloc).
- *   current    After every call the caller's current device and CUDA context are the same as before. Only the GPUs
- *              that the program names get a CUDA context.
- *   failures   The message contains the text of CUDA. umemMemoryError: out of memory; the message contains the free
- *              and the total bytes. umemValueError: an address, a device or a stream that CUDA refuses, and a free
- *              of an address that is not a live block. umemRuntimeError: all else. When a kernel has crashed, CUDA
- *              does not work any more in this process; the message says so. umem clears CUDA's last error.
- *   threads    All functions except constructors and destructors may be called from many threads at once.
- *   fork       CUDA does not work in a child of a process that has used it. There, calls that need CUDA fail with
- *              umemNotSupportedError, and a destructor frees no memory of GPUs.
+ *   addresses  are those of CUDA. Kernels use them as pointers. The CPU can use those of
+ *              umemCudaHost, and those of umemCudaManaged if the hardware allows it. Copies and
+ *              sets also accept memory that umem did not allocate (cudaMalloc).
+ *   current    After every call the caller's current device and CUDA context are the same as
+ *              before. Only the GPUs that the program names get a CUDA context.
+ *   failures   The message contains the text of CUDA. umemMemoryError: out of memory; the message
+ *              contains the free and the total bytes. umemValueError: an address, a device or a
+ *              stream that CUDA refuses, and a free of an address that is not a live block.
+ *              umemRuntimeError: all else. When a kernel has crashed, CUDA does not work any more
+ *              in this process; the message says so. umem clears CUDA's last error.
+ *   threads    All functions except constructors and destructors may be called from many threads at
+ *              once.
+ *   fork       CUDA does not work in a child of a process that has used it. There, calls that need
+ *              CUDA fail with umemNotSupportedError, and a destructor frees no memory of GPUs.
  *
- * umem copies long arrays between a GPU and host memory that is not pinned through pinned chunks, which several
- * threads fill or empty. The copy has the same order on the context's stream as one cudaMemcpy.
- */
+ * umem copies long arrays between a GPU and host memory that is not pinned through pinned chunks,
+ * which several threads fill or empty. The copy has the same order on the context's stream as one
+ * cudaMemcpy. */
 #ifndef UMEM_CUDA_H
 #define UMEM_CUDA_H
 
@@ -29,13 +32,16 @@
 /* ---- device memory ---- */
 
 /* Device memory of one GPU, in the order of CUDA's legacy default stream. Its blocks come from
- * cudaMalloc, at multiples of 256 bytes. The work of a call is done when it returns, except for two kinds of copies:
+ * cudaMalloc, at multiples of 256 bytes. The work of a call is done when it returns, except for two
+ * kinds of copies:
  *
- * - Copies from and to a umemCudaAsync are queued on its stream. Later work on the legacy stream comes after them.
- * - Short copies from host memory that is not pinned may arrive on the GPU just after the call, as with cudaMemcpy.
- *   Later work on the legacy stream, and all copies and sets of umem between device memories, come after them. Before
- *   you launch a kernel on a stream that does not wait for the legacy stream, call umem_synchronize, or let a
- *   umemCudaAsync of that stream wait for ctx (umem_wait). */
+ * - Copies from and to a umemCudaAsync are queued on its stream. Later work on the legacy stream
+ *   comes after them.
+ * - Short copies from host memory that is not pinned may arrive on the GPU just after the call, as
+ *   with cudaMemcpy. Later work on the legacy stream, and all copies and sets of umem between
+ *   device memories, come after them. Before you launch a kernel on a stream that does not wait for
+ *   the legacy stream, call umem_synchronize, or let a umemCudaAsync of that stream wait for ctx
+ *   (umem_wait). */
 typedef struct umemCuda {
   umemVirtual super;
   void *impl; /* owned */

@@ -6,39 +6,45 @@
 
 /* A umemDebug passes every call on to another context, upstream. In addition it
  *
- * - puts guard bytes, UMEM_DEBUG_GUARD, around each block. The guard in front is as long as the options
- *   say, rounded up to keep the alignment. The guard behind begins right after the requested bytes;
+ * - puts guard bytes, UMEM_DEBUG_GUARD, around each block. The guard in front is as long as the
+ *   options say, rounded up to keep the alignment. The guard behind begins right after the
+ *   requested bytes;
  * - fills new blocks with UMEM_DEBUG_NEW, but not those of calloc;
- * - fills freed blocks with UMEM_DEBUG_FREED and keeps them. If it keeps more than the options allow, it gives
- *   the oldest back to upstream. If upstream is out of memory, it gives all of them back and makes the request
- *   once more;
- * - refuses sets and copies that touch a guard or a freed block: they fail with umemIndexError and touch nothing;
- * - refuses a free or resize of an address that is not a live block, a second free, a free by the wrong function
- *   and a resize with the wrong old size: they fail with umemValueError and change nothing.
+ * - fills freed blocks with UMEM_DEBUG_FREED and keeps them. If it keeps more than the options
+ *   allow, it gives the oldest back to upstream. If upstream is out of memory, it gives all of them
+ *   back and makes the request once more;
+ * - refuses sets and copies that touch a guard or a freed block: they fail with umemIndexError and
+ *   touch nothing;
+ * - refuses a free or resize of an address that is not a live block, a second free, a free by the
+ *   wrong function and a resize with the wrong old size: they fail with umemValueError and change
+ *   nothing.
  *
- * An overwritten byte is a finding. ctx reports it as umemIndexError, once for the bytes around a block and once
- * for the bytes inside. The message contains the offset of the byte, its value, and with the option frames the
- * functions that allocated and freed the block. ctx looks for overwritten bytes
+ * An overwritten byte is a finding. ctx reports it as umemIndexError, once for the bytes around a
+ * block and once for the bytes inside. The message contains the offset of the byte, its value, and
+ * with the option frames the functions that allocated and freed the block. ctx looks for
+ * overwritten bytes
  *
  * - around a block when it is freed or resized,
  * - around and in a freed block when ctx gives it back to upstream,
- * - in all blocks in umemDebug_check and umem_dtor, and in the freed blocks that umem_trim gives back.
+ * - in all blocks in umemDebug_check and umem_dtor, and in the freed blocks that umem_trim gives
+ *   back.
  *
- * If the CPU cannot access the memory (a GPU, a file), or if upstream is ordered, ctx fills blocks by umem_set, in
- * order. It checks them in batches, when it gives an eighth of the kept blocks back to upstream: it copies them to
- * the host in order, waits once, and compares. There it finds a wrong write around a block only after the free.
+ * If the CPU cannot access the memory (a GPU, a file), or if upstream is ordered, ctx fills blocks
+ * by umem_set, in order. It checks them in batches, when it gives an eighth of the kept blocks back
+ * to upstream: it copies them to the host in order, waits once, and compares. There it finds a
+ * wrong write around a block only after the free.
  *
- * A call that reports a wrong write does nothing else: a free leaves its block live, an allocation returns
- * null, umem_trim keeps the rest. The same call succeeds when the program makes it again.
+ * A call that reports a wrong write does nothing else: a free leaves its block live, an allocation
+ * returns null, umem_trim keeps the rest. The same call succeeds when the program makes it again.
  *
- * Blocks larger than kept_bytes have guards, but ctx neither fills nor keeps them. umem_dtor gives blocks that are
- * still live back to upstream; this is not an error. To find leaks, put a umemTrack over ctx, not below it. A
- * umemDebug over RAM that UMEM_DEFAULT names checks all blocks at the end of the process (default.h). In a child of
- * fork, ctx neither fills nor checks memory that the child shares with its parent, such as a file, and gives none back
- * to upstream.
+ * Blocks larger than kept_bytes have guards, but ctx neither fills nor keeps them. umem_dtor gives
+ * blocks that are still live back to upstream; this is not an error. To find leaks, put a umemTrack
+ * over ctx, not below it. A umemDebug over RAM that UMEM_DEFAULT names checks all blocks at the end
+ * of the process (default.h). In a child of fork, ctx neither fills nor checks memory that the
+ * child shares with its parent, such as a file, and gives none back to upstream.
  *
- * All threads share one lock. ctx holds it for a look-up, and not while upstream works. The record of a block takes
- * about 180 bytes of RAM, and 16 for each frame.
+ * All threads share one lock. ctx holds it for a look-up, and not while upstream works. The record
+ * of a block takes about 180 bytes of RAM, and 16 for each frame.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemDebug {

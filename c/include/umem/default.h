@@ -1,9 +1,9 @@
-/* umem/default.h - default contexts, for parts of a program that name no place: one for the process, and one for
- * each GPU.
+/* umem/default.h - default contexts, for parts of a program that name no place: one for the
+ * process, and one for each GPU.
  *
- * The environment variable UMEM_DEFAULT contains the name of the first one, as for umem_open. If it is not set or
- * empty, the name is "host:". The default of a GPU has the same layers and options, on this GPU. If the variable
- * names no GPU, or is not set, the default of GPU N is "cuda:N":
+ * The environment variable UMEM_DEFAULT contains the name of the first one, as for umem_open. If it
+ * is not set or empty, the name is "host:". The default of a GPU has the same layers and options,
+ * on this GPU. If the variable names no GPU, or is not set, the default of GPU N is "cuda:N":
  *
  *     UMEM_DEFAULT              umem_default()       umem_default_of(1)
  *     -                         host:                cuda:1
@@ -12,28 +12,30 @@
  *
  * In the last row umem_default_of(0) returns the same context as umem_default().
  *
- * - umem reads UMEM_DEFAULT and opens a default context at the first call that returns it. If it cannot be opened,
- *   the call records a status, and the next call tries again. Programs that run with more rights than their user
- *   (setuid) do not read the variable.
- * - The library owns the contexts that it has opened. They live as long as the process: do not destruct or close
- *   them.
- * - When the process ends by exit or by a return from main, the library finishes the contexts that it has opened: a
- *   umemLog completes its file, a umemTrack reports live blocks, and a umemDebug over RAM checks all blocks for
- *   wrong writes. This comes after all functions of atexit and all destructors of C++ objects; these, and threads
- *   that still run, may use the defaults. The library frees nothing, does not call CUDA, and does not change the exit
- *   status. After that a umemLog records nothing.
- * - The library writes each report to the standard error output, as a line that begins with "umem: ", because no
- *   call can return it. It does not call the failure hook, because objects that the hook uses may have ended.
- * - After _exit, quick_exit, abort or a signal, the library finishes nothing. A child of fork finishes only contexts
- *   that it has opened itself. dlclose of the library finishes the defaults, too, and does not free them. To end a
- *   context earlier, or to get the status of its end, set a context of umem_open as the default, and close it.
- * - The program still owns a context that it sets. The context must live until the program sets another one, and
- *   until nothing uses it any more.
+ * - umem reads UMEM_DEFAULT and opens a default context at the first call that returns it. If it
+ *   cannot be opened, the call records a status, and the next call tries again. Programs that run
+ *   with more rights than their user (setuid) do not read the variable.
+ * - The library owns the contexts that it has opened. They live as long as the process: do not
+ *   destruct or close them.
+ * - When the process ends by exit or by a return from main, the library finishes the contexts that
+ *   it has opened: a umemLog completes its file, a umemTrack reports live blocks, and a umemDebug
+ *   over RAM checks all blocks for wrong writes. This comes after all functions of atexit and all
+ *   destructors of C++ objects; these, and threads that still run, may use the defaults. The
+ *   library frees nothing, does not call CUDA, and does not change the exit status. After that a
+ *   umemLog records nothing.
+ * - The library writes each report to the standard error output, as a line that begins with "umem:
+ *   ", because no call can return it. It does not call the failure hook, because objects that the
+ *   hook uses may have ended.
+ * - After _exit, quick_exit, abort or a signal, the library finishes nothing. A child of fork
+ *   finishes only contexts that it has opened itself. dlclose of the library finishes the defaults,
+ *   too, and does not free them. To end a context earlier, or to get the status of its end, set a
+ *   context of umem_open as the default, and close it.
+ * - The program still owns a context that it sets. The context must live until the program sets
+ *   another one, and until nothing uses it any more.
  * - A child of fork has the same defaults, and may use them as far as their kind allows it.
  * - The next call of any thread uses a changed default.
  *
- * Threads: any, at any time.
- */
+ * Threads: any, at any time. */
 #ifndef UMEM_DEFAULT_H
 #define UMEM_DEFAULT_H
 

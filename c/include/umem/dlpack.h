@@ -1,28 +1,31 @@
 /* umem/dlpack.h - arrays exchanged with NumPy, PyTorch, CuPy, JAX and others, by DLPack.
  *
  *     umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, NULL, &status);
- *     consume(tensor);                                   // calls tensor->deleter(tensor) once, when it is done
+ *     consume(tensor);  // calls tensor->deleter(tensor) once, when it is done
  *
  *     umemArray *array = umemArray_from_dlpack(&host, tensor, &status);
  *     ...
- *     umemArray_release(array);                          // the last release calls the producer's deleter
+ *     umemArray_release(array);  // the last release calls the producer's deleter
  *
- * The structs are those of the DLPack specification, version 1.1, with names of umem: cast a pointer from one to the
- * other. One file may include this header and an installed dlpack.h.
+ * The structs are those of the DLPack specification, version 1.1, with names of umem: cast a
+ * pointer from one to the other. One file may include this header and an installed dlpack.h.
  *
- *   export    Shares the memory. The tensor has its own reference to the array, so the program may release its
- *             handles. The context of the array must live until the consumer has called the deleter. The consumer
- *             calls it exactly once, in any thread. If no other array uses the memory, the deleter frees it in the
- *             order of the context. If the consumer has queued work on another stream, this work must be complete
- *             before that, or the context must wait for it.
- *   import    Shares the memory, too. The caller names a context of this memory, because umem keeps no contexts of its
- *             own. The context must live until the last array that shares the memory is released. This release waits
- *             for the work that is queued on the context, and calls the deleter, in its thread. If the import fails, the tensor still belongs to the caller, who calls the
- *             deleter, also if umem does not know the version.
- *   strides   DLPack counts strides in elements, umem in bytes. An exported tensor has strides, and byte_offset 0.
- *             Tensors without strides (C order) and with a byte_offset can be imported.
- *   alignment Arrays that umem allocates begin at multiples of 64 bytes, on GPUs of 256. Some libraries copy arrays
- *             that are not aligned.
+ *   export    Shares the memory. The tensor has its own reference to the array, so the program may
+ *             release its handles. The context of the array must live until the consumer has called
+ *             the deleter. The consumer calls it exactly once, in any thread. If no other array
+ *             uses the memory, the deleter frees it in the order of the context. If the consumer
+ *             has queued work on another stream, this work must be complete before that, or the
+ *             context must wait for it.
+ *   import    Shares the memory, too. The caller names a context of this memory, because umem keeps
+ *             no contexts of its own. The context must live until the last array that shares the
+ *             memory is released. This release waits for the work that is queued on the context,
+ *             and calls the deleter, in its thread. If the import fails, the tensor still belongs
+ *             to the caller, who calls the deleter, also if umem does not know the version.
+ *   strides   DLPack counts strides in elements, umem in bytes. An exported tensor has strides, and
+ *             byte_offset 0. Tensors without strides (C order) and with a byte_offset can be
+ *             imported.
+ *   alignment Arrays that umem allocates begin at multiples of 64 bytes, on GPUs of 256. Some
+ *             libraries copy arrays that are not aligned.
  *
  * Threads: as for the array. */
 #ifndef UMEM_DLPACK_H

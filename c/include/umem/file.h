@@ -4,52 +4,59 @@
 
 #include <umem/base.h>
 
-/* The bytes of one regular file. Addresses are byte offsets (umemOffsets: 0 is a valid address, UINTPTR_MAX is
- * null). A file that holds one array contains exactly the bytes of this array. Concurrent, not ordered.
+/* The bytes of one regular file. Addresses are byte offsets (umemOffsets: 0 is a valid address,
+ * UINTPTR_MAX is null). A file that holds one array contains exactly the bytes of this array.
+ * Concurrent, not ordered.
  *
  * umem protects existing files:
- * - Only umem_calloc, umem_set, umem_realloc and copies change bytes, and only inside live blocks: outside of them
- *   they fail with umemIndexError. umem_alloc and umem_free change no byte. A copy may read any byte of the file.
+ * - Only umem_calloc, umem_set, umem_realloc and copies change bytes, and only inside live blocks:
+ *   outside of them they fail with umemIndexError. umem_alloc and umem_free change no byte. A copy
+ *   may read any byte of the file.
  * - The file never becomes shorter than it was when it was opened, except by the modes w and w+.
- * - A call that fails never makes the file shorter, even if another process appends to it at the same time. It may
- *   leave the file longer.
- * - If another process makes the file shorter, copies and sets of bytes that a live block has lost fail with umemIOError
- *   until the block is freed, also when an allocation or another process has made the file longer again. The other bytes
- *   can be used on. umem notices the cut when a read passes the end, when a block is allocated, and before a write.
- * - One writer: umem locks a file that it opens for writing (flock). The constructor of a second writer fails. The
- *   lock lasts until the context is destructed, also in children of fork that still have it. Such a child may use
- *   the context, and gives no space back. Let only one of the two allocate: they have separate tables of blocks, and
- *   would use the same offsets twice.
+ * - A call that fails never makes the file shorter, even if another process appends to it at the
+ *   same time. It may leave the file longer.
+ * - If another process makes the file shorter, copies and sets of bytes that a live block has lost
+ *   fail with umemIOError until the block is freed, also when an allocation or another process has
+ *   made the file longer again. The other bytes can be used on. umem notices the cut when a read
+ *   passes the end, when a block is allocated, and before a write.
+ * - One writer: umem locks a file that it opens for writing (flock). The constructor of a second
+ *   writer fails. The lock lasts until the context is destructed, also in children of fork that
+ *   still have it. Such a child may use the context, and gives no space back. Let only one of the
+ *   two allocate: they have separate tables of blocks, and would use the same offsets twice.
  *
- * The offsets of blocks depend only on the sequence of sizes, alignments and frees, not on the mode. So a program that
- * wrote a file finds the same addresses when it runs again with mode "r". Blocks begin at multiples of 16. The first
- * block begins at 0, with modes a and a+ at the end of the file, rounded up.
+ * The offsets of blocks depend only on the sequence of sizes, alignments and frees, not on the
+ * mode. So a program that wrote a file finds the same addresses when it runs again with mode "r".
+ * Blocks begin at multiples of 16. The first block begins at 0, with modes a and a+ at the end of
+ * the file, rounded up.
  *
- * A block gets its disk space when it is allocated, also over a hole of an existing file. So a full disk is a
- * umemMemoryError of the allocation, and not an incomplete array later. First umem checks how many bytes are free
- * (statvfs), and fails if there are too few. Of a file in memory (tmpfs, or a descriptor of memfd_create) it also
- * compares what a block of 4 MiB and more takes with what the machine and the control groups of the process have left,
- * as umemHost does. Then it calls fallocate. On a file system without fallocate it writes
- * zeros past the end, and into holes if nobody else has the file open. If others have it open, or the descriptor was
- * taken over, a block over such a hole fails with umemNotSupportedError. With umemReserveNone umem reserves nothing:
- * if the disk is full, a copy fails with umemIOError, and a write through a pointer of a umemMMap raises SIGBUS. Mode
- * r needs no space. Reserved space does not help on file systems that copy on write, if a snapshot or another file
- * shares the bytes: there a write takes new space.
+ * A block gets its disk space when it is allocated, also over a hole of an existing file. So a full
+ * disk is a umemMemoryError of the allocation, and not an incomplete array later. First umem checks
+ * how many bytes are free (statvfs), and fails if there are too few. Of a file in memory (tmpfs, or
+ * a descriptor of memfd_create) it also compares what a block of 4 MiB and more takes with what the
+ * machine and the control groups of the process have left, as umemHost does. Then it calls
+ * fallocate. On a file system without fallocate it writes zeros past the end, and into holes if
+ * nobody else has the file open. If others have it open, or the descriptor was taken over, a block
+ * over such a hole fails with umemNotSupportedError. With umemReserveNone umem reserves nothing: if
+ * the disk is full, a copy fails with umemIOError, and a write through a pointer of a umemMMap
+ * raises SIGBUS. Mode r needs no space. Reserved space does not help on file systems that copy on
+ * write, if a snapshot or another file shares the bytes: there a write takes new space.
  *
- * In a folder where everybody may make files (sticky and writable for all, as /tmp) a constructor that writes refuses a
- * file, and a symbolic link to it, that belongs to another user than the effective one and the owner of the folder.
+ * In a folder where everybody may make files (sticky and writable for all, as /tmp) a constructor
+ * that writes refuses a file, and a symbolic link to it, that belongs to another user than the
+ * effective one and the owner of the folder.
  *
- * A block beyond the process's limit of file size (RLIMIT_FSIZE) fails with umemMemoryError, too; umem does not
- * notice a limit that is lowered later.
+ * A block beyond the process's limit of file size (RLIMIT_FSIZE) fails with umemMemoryError, too;
+ * umem does not notice a limit that is lowered later.
  *
- * umem_get_info returns the size and the free bytes of the disk; of a file in memory no more free bytes than the machine
- * has left, with swap. With mode "r" it returns the length of the file, and
+ * umem_get_info returns the size and the free bytes of the disk; of a file in memory no more free
+ * bytes than the machine has left, with swap. With mode "r" it returns the length of the file, and
  * how much of it has no block.
  *
- * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where no block is, but
- * not into bytes that were there when the file was opened, nor into bytes that umem has seen others append. It makes
- * the file shorter only if nobody else has the file open, because others could append at the same time. It does
- * nothing for a descriptor that was taken over, because this may have duplicates. */
+ * umem_flush makes data, and the name of a new file, durable. umem_trim(ctx, 0) punches holes where
+ * no block is, but not into bytes that were there when the file was opened, nor into bytes that
+ * umem has seen others append. It makes the file shorter only if nobody else has the file open,
+ * because others could append at the same time. It does nothing for a descriptor that was taken
+ * over, because this may have duplicates. */
 typedef struct umemFile {
   umemVirtual super;
   void *impl; /* owned */
@@ -79,8 +86,8 @@ typedef enum umemDirect {
 /* Whether a later block of a named file may take the bytes of an array that has ended, while the
  * file is open. What umem_free frees is always reused, and so is everything in a scratch file. */
 typedef enum umemReuse {
-  umemReuseAuto =
-      0, /* what a umemArray has released; not what an object of C++ or Python has left when it ended */
+  /* what a umemArray has released; not what an object of C++ or Python has left when it ended */
+  umemReuseAuto = 0,
   umemReuseYes, /* all of it */
   umemReuseNo   /* none of it: what was written stays */
 } umemReuse;
@@ -101,22 +108,25 @@ typedef struct umemFileOptions {
 
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
- *   "r"   read. Blocks are ranges of the bytes of the file, up to its end, which its writer may have moved
- *         meanwhile (beyond: umemMemoryError). umem_realloc moves no bytes here: the writer has done so.
+ *   "r"   read. Blocks are ranges of the bytes of the file, up to its end, which its writer may
+ *         have moved meanwhile (beyond: umemMemoryError). umem_realloc moves no bytes here: the
+ *         writer has done so.
  *   "r+"  read and write. Blocks are ranges of the bytes there are; past the end the file grows.
  *   "w"   write, "w+" read and write. The file is created, or emptied.
  *   "a"   write, "a+" read and write. The file is created if missing; blocks start at its end.
  *
- * filename NULL with mode "w+" makes a scratch file without a name, in $TMPDIR or /tmp. The file ends with the
- * context, and a free gives the disk space back at once.
+ * filename NULL with mode "w+" makes a scratch file without a name, in $TMPDIR or /tmp. The file
+ * ends with the context, and a free gives the disk space back at once.
  *
- * A constructor that fails changes no byte and no length of an existing file, because it empties the file
- * last, and removes a file that it has created. If a later call fails, such as the constructor of an adaptor
- * over this context, the file stays empty; umem_open constructs the whole stack before it empties the file.
+ * A constructor that fails changes no byte and no length of an existing file, because it empties
+ * the file last, and removes a file that it has created. If a later call fails, such as the
+ * constructor of an adaptor over this context, the file stays empty; umem_open constructs the whole
+ * stack before it empties the file.
  *
  * Errors: umemValueError for a bad mode or an empty name; umemIOError with the system's text for a
- * file that cannot be opened, is not a regular file, is another user's in a folder of all users, is on a file system
- * that stores nothing (/proc, /sys and other interfaces of the kernel), or has a writer already; umemMemoryError. */
+ * file that cannot be opened, is not a regular file, is another user's in a folder of all users, is
+ * on a file system that stores nothing (/proc, /sys and other interfaces of the kernel), or has a
+ * writer already; umemMemoryError. */
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
 /* Does what umemFile_ctor does, with options; NULL: the defaults. Errors: also umemValueError for
@@ -138,24 +148,26 @@ UMEM_EXTERN umemStatusType umemFile_adopt(umemFile *ctx, int fd);
 UMEM_EXTERN umemStatusType umemFile_adopt_with(umemFile *ctx, int fd,
                                                umemFileOptions const *options);
 
-/* Opens a new, empty file, as with mode "w+". umemFile_commit replaces filename by this file. At every instant
- * filename leads to the complete old file or to the complete new one, even if the process is killed or the power
- * fails. Without a commit, umem_dtor(ctx) removes the new file.
+/* Opens a new, empty file, as with mode "w+". umemFile_commit replaces filename by this file. At
+ * every instant filename leads to the complete old file or to the complete new one, even if the
+ * process is killed or the power fails. Without a commit, umem_dtor(ctx) removes the new file.
  *
- * - A symbolic link stays, and its target is replaced, or created if it does not exist. Other hard links of the old
- *   file, and open descriptors and mappings of it, still lead to the old file. So you can copy from the old file.
- * - The new file has the access permissions (rwx, POSIX access list) that the old one has at this call, and
- *   its owner and group if the system permits it. If it cannot keep the group, its group may do what all others may,
- *   and the access list is lost. Without an old file, the umask decides. Bits such as setuid, and other extended
- *   attributes, are lost. Until the commit only the owner can open the new file.
- * - umem makes the new file in the folder of the old one, so the disk holds both for a while and the folder
- *   must be writable. On a file system with nameless files (O_TMPFILE), a killed process leaves nothing
- *   behind, except a complete file ".umem-..." if it is killed inside of the commit. On others it may leave
- *   an incomplete ".umem-..." that only the owner can open. The name ends with a random number, and never leads to a
- *   file or a link that was there before.
+ * - A symbolic link stays, and its target is replaced, or created if it does not exist. Other hard
+ *   links of the old file, and open descriptors and mappings of it, still lead to the old file. So
+ *   you can copy from the old file.
+ * - The new file has the access permissions (rwx, POSIX access list) that the old one has at this
+ *   call, and its owner and group if the system permits it. If it cannot keep the group, its group
+ *   may do what all others may, and the access list is lost. Without an old file, the umask
+ *   decides. Bits such as setuid, and other extended attributes, are lost. Until the commit only
+ *   the owner can open the new file.
+ * - umem makes the new file in the folder of the old one, so the disk holds both for a while and
+ *   the folder must be writable. On a file system with nameless files (O_TMPFILE), a killed process
+ *   leaves nothing behind, except a complete file ".umem-..." if it is killed inside of the commit.
+ *   On others it may leave an incomplete ".umem-..." that only the owner can open. The name ends
+ *   with a random number, and never leads to a file or a link that was there before.
  *
- * Errors: as umemFile_ctor; umemIOError too for a filename that may not be written, and for a folder
- * in which no file can be made. */
+ * Errors: as umemFile_ctor; umemIOError too for a filename that may not be written, and for a
+ * folder in which no file can be made. */
 UMEM_EXTERN umemStatusType umemFile_replace(umemFile *ctx, char const *filename);
 
 /* Does what umemFile_replace does, with options; NULL: the defaults. */

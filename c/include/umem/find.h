@@ -1,27 +1,29 @@
-/* umem/find.h - whose address is it: the block around an address, labels, and how much each context has in use.
+/* umem/find.h - whose address is it: the block around an address, labels, and how much each context
+ * has in use.
  *
  *     umemFound found = UMEM_FOUND_INIT;
  *     if (umem_find((uintptr_t)p, &found))
  *       printf("%zu bytes into a block of %s\n", (uintptr_t)p - found.adr, found.name);
  *
- * This makes no allocation slower: umem looks at the records that contexts keep anyway. A Host without options keeps no
- * records of its blocks, nor do Retry, Fault and Log over it. Put a umemTrack over such a Host to find its blocks.
+ * This makes no allocation slower: umem looks at the records that contexts keep anyway. A Host
+ * without options keeps no records of its blocks, nor do Retry, Fault and Log over it. Put a
+ * umemTrack over such a Host to find its blocks.
  *
- *     | context                  | finds                                              | found.nbytes      |
- *     |--------------------------|----------------------------------------------------|-------------------|
- *     | Track, Debug             | any byte of a block                                | as requested      |
- *     | Guarded over RAM         | any byte of a block                                | as requested      |
- *     | File, MMap               | any byte of a block                                | as requested      |
- *     | Cuda and its kin, Shm    | any byte of a block; compares all blocks           | as requested      |
- *     | Host with options        | any byte of a block; compares all blocks           | as requested      |
- *     | Pool, Fixed              | any byte of a block                                | rounded up        |
- *     | Mpi                      | any byte of a block of any rank                    | in whole units    |
- *     | Limit, Stats             | the first byte; any byte if the context below does | as requested      |
- *     | Binning                  | what its bins and its upstream find                | as theirs         |
+ *   | context               | finds                                              | found.nbytes |
+ *   |-----------------------|----------------------------------------------------|--------------|
+ *   | Track, Debug          | any byte of a block                                | as requested |
+ *   | Guarded over RAM      | any byte of a block                                | as requested |
+ *   | File, MMap            | any byte of a block                                | as requested |
+ *   | Cuda and its kin, Shm | any byte of a block; compares all blocks           | as requested |
+ *   | Host with options     | any byte of a block; compares all blocks           | as requested |
+ *   | Pool, Fixed           | any byte of a block                                | rounded up   |
+ *   | Mpi                   | any byte of a block of any rank                    | whole units  |
+ *   | Limit, Stats          | the first byte; any byte if the context below does | as requested |
+ *   | Binning               | what its bins and its upstream find                | as theirs    |
  *
- * Threads: every function here may be called from any thread. Do not call them from a method of a context or from a
- * callback that runs while the library works on a context: a search waits until the locks of the contexts are free.
- */
+ * Threads: every function here may be called from any thread. Do not call them from a method of a
+ * context or from a callback that runs while the library works on a context: a search waits until
+ * the locks of the contexts are free. */
 #ifndef UMEM_FIND_H
 #define UMEM_FIND_H
 

@@ -4,25 +4,29 @@
  *     umemFixed_ctor(&nodes, &cuda, 800, NULL);
  *     uintptr_t adr = umem_alloc(&nodes, 800);    // or any smaller size: always a whole block
  *
- * An adaptor. It allocates chunks of many blocks from its upstream, and keeps freed blocks for later requests.
- * umem_trim and umem_dtor give chunks back to the upstream. Addresses, copies and sets are those of the upstream.
+ * An adaptor. It allocates chunks of many blocks from its upstream, and keeps freed blocks for
+ * later requests. umem_trim and umem_dtor give chunks back to the upstream. Addresses, copies and
+ * sets are those of the upstream.
  *
- *   sizes      A request for more than a block fails with umemMemoryError, and does not reach the upstream.
- *              umem_realloc never moves a block.
- *   alignment  The natural alignment is that of the options; the size of a block is rounded up to a multiple of
- *              it. umem_aligned_alloc accepts a larger alignment in two cases: it is at most 64 KiB and the size of
- *              a block is a multiple of it, or size + alignment - 1 bytes fit into a block.
- *   records    are in RAM, outside of the chunks: 4 bytes for each block. A free of an address that is not a live
- *              block fails with umemValueError and changes nothing.
- *   threads    ctx is concurrent if the upstream is. Any thread may free a block. Allocation and free take no lock,
- *              unless they need a chunk. While one thread allocates a chunk from the upstream, other threads that
- *              need a chunk wait for it. Functions that the upstream calls in this time, as umemRetry does, may use
- *              ctx, but must not wait for a thread that needs a chunk.
- *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue.
- *   fork       A child may use ctx as far as it may use the upstream. If both use the same bytes (umemShared), only one
- *              of them may allocate, and the child gives no chunk of its parent back. A block that another thread of the
- *              parent was allocating or freeing at that moment stays unused in the child.
- */
+ *   sizes      A request for more than a block fails with umemMemoryError, and does not reach the
+ *              upstream. umem_realloc never moves a block.
+ *   alignment  The natural alignment is that of the options; the size of a block is rounded up to a
+ *              multiple of it. umem_aligned_alloc accepts a larger alignment in two cases: it is at
+ *              most 64 KiB and the size of a block is a multiple of it, or size + alignment - 1
+ *              bytes fit into a block.
+ *   records    are in RAM, outside of the chunks: 4 bytes for each block. A free of an address that
+ *              is not a live block fails with umemValueError and changes nothing.
+ *   threads    ctx is concurrent if the upstream is. Any thread may free a block. Allocation and
+ *              free take no lock, unless they need a chunk. While one thread allocates a chunk from
+ *              the upstream, other threads that need a chunk wait for it. Functions that the
+ *              upstream calls in this time, as umemRetry does, may use ctx, but must not wait for a
+ *              thread that needs a chunk.
+ *   order      On an ordered upstream, blocks are freed and allocated again in the order of its
+ *              queue.
+ *   fork       A child may use ctx as far as it may use the upstream. If both use the same bytes
+ *              (umemShared), only one of them may allocate, and the child gives no chunk of its
+ *              parent back. A block that another thread of the parent was allocating or freeing at
+ *              that moment stays unused in the child. */
 #ifndef UMEM_FIXED_H
 #define UMEM_FIXED_H
 
@@ -40,9 +44,9 @@ typedef struct umemFixedOptions {
   size_t size;      /* sizeof(umemFixedOptions) as the caller was compiled */
   size_t alignment; /* of every block, a power of two. Default: that of the upstream */
   size_t initial;   /* the constructor allocates so many bytes, as one chunk. Default: none */
-  size_t
-      growth; /* approximate size of each chunk; a chunk holds at least a block. Default: 1 MiB. If the
-                       upstream cannot allocate such a chunk, umem tries smaller ones */
+  /* approximate size of each chunk; a chunk holds at least a block. Default: 1 MiB. If the upstream
+   * cannot allocate such a chunk, umem tries smaller ones */
+  size_t growth;
   size_t maximum; /* the most that ctx ever holds. Default: no bound */
 } umemFixedOptions;
 

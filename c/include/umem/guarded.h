@@ -67,15 +67,16 @@ UMEM_EXTERN umemStatusType umemGuarded_protect(void *ctx, uintptr_t adr, size_t 
  * umemValueError if no live block begins at adr. */
 UMEM_EXTERN umemGuardedAccess umemGuarded_access(void *ctx, uintptr_t adr);
 
-/* From now on, or no longer, SIGSEGV for an address in memory of a umemGuarded first prints a line on stderr:
+/* From now on, or no longer, SIGSEGV for an address in memory of a umemGuarded first prints a line
+ * on stderr:
  *
- *     umem: SIGSEGV at byte 16 of the block "temperature" of 800 bytes at 0x7f0c5a2e4ce0 of a Guarded "gpu": it is
- *     closed: ...
+ *     umem: SIGSEGV at byte 16 of the block "temperature" of 800 bytes at 0x7f0c5a2e4ce0 of a
+ *     Guarded "gpu": it is closed: ...
  *
- * With the labels of the block and of the context (find.h), if they have some. Then umem installs the handler that was
- * there before again, and repeats the access: the default one ends the process. So umem reports one access for each
- * call. Without a call umem installs no handler. A program that installs a handler of its own calls this function
- * afterwards. on: whether to report.
+ * With the labels of the block and of the context (find.h), if they have some. Then umem installs
+ * the handler that was there before again, and repeats the access: the default one ends the
+ * process. So umem reports one access for each call. Without a call umem installs no handler. A
+ * program that installs a handler of its own calls this function afterwards. on: whether to report.
  * Errors: umemRuntimeError if the system refuses. */
 UMEM_EXTERN umemStatusType umemGuarded_report(bool on);
 

@@ -50,7 +50,8 @@ typedef enum umemHandleKind {
 typedef enum umemTrust {
   umemTrustDefault = 0, /* umemTrustUser, unless the options of a Shm say more */
   umemTrustUser,        /* what belongs to the effective user, and what nobody else may write */
-  umemTrustGroup, /* also what belongs to the group of a file, if the user is in it; nobody else may write it */
+  /* also what belongs to the group of a file, if the user is in it; nobody else may write it */
+  umemTrustGroup,
   umemTrustAll /* what anybody may have made */
 } umemTrust;
 
@@ -94,20 +95,21 @@ UMEM_EXTERN umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbyt
 
 /* Returns the address in ctx of the bytes of handle. ctx is one of these:
  *
- * - a context that has these bytes itself: the same segment or file. Returns its own address of them; in the process
- *   that has shared them this is the original address.
- * - a Cuda or a CudaAsync, for memory of a GPU. A block is opened once for each GPU that uses it: umem_attach returns the
- *   same address for all its handles.
- * - a Host without options, for all other memory. The bytes are mapped, and the pointer is valid until umem_detach. A segment or file is
- *   mapped once: if it is already mapped in this process, by a Shm or an earlier umem_attach, the address is in that
- *   mapping. There is a second mapping only for bytes that a file has got since, and for writing to what was attached
- *   for reading.
+ * - a context that has these bytes itself: the same segment or file. Returns its own address of
+ *   them; in the process that has shared them this is the original address.
+ * - a Cuda or a CudaAsync, for memory of a GPU. A block is opened once for each GPU that uses it:
+ *   umem_attach returns the same address for all its handles.
+ * - a Host without options, for all other memory. The bytes are mapped, and the pointer is valid
+ *   until umem_detach. A segment or file is mapped once: if it is already mapped in this process,
+ *   by a Shm or an earlier umem_attach, the address is in that mapping. There is a second mapping
+ *   only for bytes that a file has got since, and for writing to what was attached for reading.
  *
- * Pair each call with one umem_detach. Returns umem_null(ctx), and records a status, after a failure.
- * Errors: umemValueError for a handle that is malformed, needs a descriptor, or that CUDA cannot open; umemIOError if the
- * segment is not there any more, or is another one, and if a block of this process is freed; umemTypeError if ctx is of
- * another kind; umemNotSupportedError if the GPU of ctx cannot reach the memory, and while the stream of ctx is
- * captured; umemMemoryError. After a failure nothing is attached. */
+ * Pair each call with one umem_detach. Returns umem_null(ctx), and records a status, after a
+ * failure. Errors: umemValueError for a handle that is malformed, needs a descriptor, or that CUDA
+ * cannot open; umemIOError if the segment is not there any more, or is another one, and if a block
+ * of this process is freed; umemTypeError if ctx is of another kind; umemNotSupportedError if the
+ * GPU of ctx cannot reach the memory, and while the stream of ctx is captured; umemMemoryError.
+ * After a failure nothing is attached. */
 UMEM_EXTERN uintptr_t umem_attach(umemHandle const *handle, void *ctx);
 
 /* Attaches with the descriptor that belongs to the handle; -1 for none. umem takes it over, also

@@ -4,25 +4,27 @@
 
 #include <umem/base.h>
 
-/* A umemLog passes every call on to another context, upstream, and writes a record of each allocation, free, resize,
- * set and copy to a file. A record contains the thread, the time, the address, the size, the context, the other side
- * of a copy, and the status of a failure. The program umem-trace summarises the file, converts it for viewers, or
- * repeats the calls.
+/* A umemLog passes every call on to another context, upstream, and writes a record of each
+ * allocation, free, resize, set and copy to a file. A record contains the thread, the time, the
+ * address, the size, the context, the other side of a copy, and the status of a failure. The
+ * program umem-trace summarises the file, converts it for viewers, or repeats the calls.
  *
- * - The file is a ring in mapped memory. Records survive when the program is killed, but not when the machine
- *   loses power. The file never grows: new records overwrite the oldest.
- * - The name of a context in the file is that of its layers with their labels: "Pool \"fields\" over Host". A label of the
- *   umemLog itself precedes it. Labels of the layers below that come after the constructor are written when ctx ends.
- * - All umemLogs of a process whose options name the same file write to it together; a copy between two of
- *   them is one record with both. The first umemLog begins the file anew; the last one that ends completes
- *   it.
- * - umem writes the record of a free before it calls upstream, and the record of an allocation after that call. So in
- *   the order of the records an address never belongs to two blocks. It writes the record of a set or copy at the
- *   beginning, and the duration afterwards; on an ordered context this is the time for queuing the work.
- * - umem takes no lock for a record. A record takes less than 40 ns; reading the clock is half of that. A set or copy
- *   reads the clock twice.
- * - A child of fork writes nothing: there the context only passes calls on. It may construct a umemLog of its
- *   own, on another file, such as one with each_process.
+ * - The file is a ring in mapped memory. Records survive when the program is killed, but not when
+ *   the machine loses power. The file never grows: new records overwrite the oldest.
+ * - The name of a context in the file is that of its layers with their labels: "Pool \"fields\"
+ *   over Host". A label of the umemLog itself precedes it. Labels of the layers below that come
+ *   after the constructor are written when ctx ends.
+ * - All umemLogs of a process whose options name the same file write to it together; a copy between
+ *   two of them is one record with both. The first umemLog begins the file anew; the last one that
+ *   ends completes it.
+ * - umem writes the record of a free before it calls upstream, and the record of an allocation
+ *   after that call. So in the order of the records an address never belongs to two blocks. It
+ *   writes the record of a set or copy at the beginning, and the duration afterwards; on an ordered
+ *   context this is the time for queuing the work.
+ * - umem takes no lock for a record. A record takes less than 40 ns; reading the clock is half of
+ *   that. A set or copy reads the clock twice.
+ * - A child of fork writes nothing: there the context only passes calls on. It may construct a
+ *   umemLog of its own, on another file, such as one with each_process.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemLog {
@@ -36,9 +38,9 @@ typedef struct umemLogOptions {
   size_t size;          /* sizeof(umemLogOptions) as the caller was compiled */
   char const *filename; /* must be given; borrowed for the call */
   uint64_t max_bytes;   /* of the file, at least 65536; 0 for UMEM_LOG_BYTES */
-  uint32_t
-      each_process; /* not 0: a "." and the number of the process go behind filename. So processes with the same
-                          * options, such as those of one UMEM_DEFAULT, do not write one file */
+  /* not 0: a "." and the number of the process go behind filename. So processes with the same
+   * options, such as those of one UMEM_DEFAULT, do not write one file */
+  uint32_t each_process;
   uint32_t reserved; /* zero; not read */
 } umemLogOptions;
 

@@ -48,14 +48,14 @@ UMEM_EXTERN void umem_aligned_free(void *ctx, uintptr_t adr);
 /* Another name of umem_aligned_free. */
 UMEM_EXTERN void umem_free_aligned(void *ctx, uintptr_t adr);
 
-/* What an object calls at its end for the block that it owned, in C++, in Python, and in a umemArray: umem_free, or
- * umem_aligned_free if aligned is true. But the block stays allocated
- * - in a child of fork, if ctx is umemShared and the parent had the block: its memory is that of the parent.
- *   generation: the umem_generation() of when the object got the block;
+/* What an object calls at its end for the block that it owned, in C++, in Python, and in a
+ * umemArray: umem_free, or umem_aligned_free if aligned is true. But the block stays allocated
+ * - in a child of fork, if ctx is umemShared and the parent had the block: its memory is that of
+ *   the parent. generation: the umem_generation() of when the object got the block;
  * - if keeps is true and ctx is umemKeeps: what was written to a named file stays.
- * Adaptors forget a block that stays: a umemTrack does not report it as a leak. A program that wants to free the block in
- * any case calls umem_free.
- * Returns the status of this call. Errors: as umem_free. */
+ * Adaptors forget a block that stays: a umemTrack does not report it as a leak. A program that
+ * wants to free the block in any case calls umem_free. Returns the status of this call. Errors: as
+ * umem_free. */
 UMEM_EXTERN umemStatusType umem_end_block(void *ctx, uintptr_t adr, bool aligned, bool keeps,
                                           unsigned generation);
 

@@ -6,19 +6,21 @@
 
 struct umemFileOptions; /* umem/file.h */
 
-/* A file that is mapped into memory: addresses are pointers. So a program can use a file as an array, and share it
- * with other processes that map it. Modes, offsets of blocks, disk space, locks and existing bytes are as in
- * umem/file.h. Concurrent, not ordered.
+/* A file that is mapped into memory: addresses are pointers. So a program can use a file as an
+ * array, and share it with other processes that map it. Modes, offsets of blocks, disk space, locks
+ * and existing bytes are as in umem/file.h. Concurrent, not ordered.
  *
- * - Blocks never move while the context lives, because the constructor reserves address space for growth. umem_alloc
- *   beyond this space fails with umemMemoryError.
- * - The largest alignment is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped. A request for a
- *   larger one fails with umemMemoryError.
+ * - Blocks never move while the context lives, because the constructor reserves address space for
+ *   growth. umem_alloc beyond this space fails with umemMemoryError.
+ * - The largest alignment is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped. A
+ *   request for a larger one fails with umemMemoryError.
  * - With mode "r" the CPU can only read the memory.
- * - An access of the program through a pointer raises SIGBUS (umemFaultable) if another process has made the file
- *   shorter, or if the disk is full and no space was reserved (umemReserveNone, or copy on write: see umem/file.h).
- *   umem's own sets and contiguous copies use the file descriptor, and its strided copies handle the signal.
- * - Two mappings of one file are different memory for umem_is_same_device, because their addresses differ.
+ * - An access of the program through a pointer raises SIGBUS (umemFaultable) if another process has
+ *   made the file shorter, or if the disk is full and no space was reserved (umemReserveNone, or
+ *   copy on write: see umem/file.h). umem's own sets and contiguous copies use the file descriptor,
+ *   and its strided copies handle the signal.
+ * - Two mappings of one file are different memory for umem_is_same_device, because their addresses
+ *   differ.
  * - umem_dtor unmaps the file: afterwards no address of the context is valid. */
 typedef struct umemMMap {
   umemVirtual super;

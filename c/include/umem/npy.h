@@ -2,21 +2,23 @@
  *
  *     umemNpyHeader header = UMEM_NPY_HEADER_INIT;
  *     if (umem_npy_read_header(&file, 0, size, &header) == umemOK)
- *       array = umemArray_borrow(&file, header.offset, header.type, header.rank, header.shape, header.strides, &status);
+ *       array = umemArray_borrow(&file, header.offset, header.type, header.rank, header.shape,
+ *                               header.strides, &status);
  *
  * A file begins with a header, and the elements follow it:
  *
- *     "\x93NUMPY"  major  minor  length of the text (2 bytes, from version 2.0 on 4)  text  elements
+ *     "\x93NUMPY"  major  minor  length of the text (2 bytes, from 2.0 on 4)  text  elements
  *
  * The text is a dictionary of Python: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } .
  *
- * umem reads what NumPy and other programs write, of versions 1.0, 2.0 and 3.0, with the meaning that NumPy gives it:
- * keys in any order and quotes of both kinds; "f8", "=f8", "d" and "float64" for "<f8"; numbers with an L behind them, as
- * Python 2 wrote them, up to version 2.0; and bytes behind the elements, which are left alone. It refuses other spellings,
- * such as 0x10, although Python knows them, and all that NumPy refuses.
+ * umem reads what NumPy and other programs write, of versions 1.0, 2.0 and 3.0, with the meaning
+ * that NumPy gives it: keys in any order and quotes of both kinds; "f8", "=f8", "d" and "float64"
+ * for "<f8"; numbers with an L behind them, as Python 2 wrote them, up to version 2.0; and bytes
+ * behind the elements, which are left alone. It refuses other spellings, such as 0x10, although
+ * Python knows them, and all that NumPy refuses.
  *
- * Files can come from anywhere. Every part of a header is checked before it is used. The text has at most 10000 bytes, as
- * in NumPy. Nothing is allocated. */
+ * Files can come from anywhere. Every part of a header is checked before it is used. The text has
+ * at most 10000 bytes, as in NumPy. Nothing is allocated. */
 #ifndef UMEM_NPY_H
 #define UMEM_NPY_H
 

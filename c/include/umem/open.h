@@ -1,4 +1,5 @@
-/* umem/open.h - constructs a context from a text, such as a line of a configuration file or an environment variable.
+/* umem/open.h - constructs a context from a text, such as a line of a configuration file or an
+ * environment variable.
  *
  *     void *ctx = umem_open("pool+cuda:0?max=8G");
  *     if (!ctx) puts(umem_thread_message());
@@ -11,16 +12,18 @@
  *
  *   layers   the schemes of contexts that go over others: pool, limit, stats, ... At most 16.
  *   place    the argument of the innermost scheme: a path, the number of a GPU, or nothing.
- *   option   KEY=VALUE. If more than one layer has an option of this name, the key must begin with the name of
- *            the layer: pool.max=8G. If two layers have the same name, a number selects one: limit.2.limit=1M.
+ *   option   KEY=VALUE. If more than one layer has an option of this name, the key must begin with
+ *            the name of the layer: pool.max=8G. If two layers have the same name, a number selects
+ *            one: limit.2.limit=1M.
  *   sizes    are in bytes: digits, then optionally K, M, G or T for powers of 1024.
  *   shares   are from 0 to 1, with a point whatever the locale of the program is: share=0.25.
- *   %XX      in a place or a value is the byte with this hexadecimal number: "%3F" for "?", "%26" for
- *            "&", "%25" for "%" itself. All other characters stand for themselves, also "+" and " ".
+ *   %XX      in a place or a value is the byte with this hexadecimal number: "%3F" for "?", "%26"
+ *            for "&", "%25" for "%" itself. All other characters stand for themselves, also "+" and
+ *            " ".
  *
- * A name can create, overwrite and empty any file that the process may write ("file:PATH?mode=w", a log's
- * file=PATH), and take any memory. For a name that does not come from the user of the program use
- * umem_open_with, which allows only some schemes and folders.
+ * A name can create, overwrite and empty any file that the process may write ("file:PATH?mode=w", a
+ * log's file=PATH), and take any memory. For a name that does not come from the user of the program
+ * use umem_open_with, which allows only some schemes and folders.
  *
  * umem/scheme.h declares how a program adds schemes, and umem_scheme, which lists them. */
 #ifndef UMEM_OPEN_H
@@ -66,17 +69,19 @@ typedef struct umemOpenOptions {
     sizeof(umemOpenOptions), NULL, NULL, 0, { 0, 0, 0, 0 }                                         \
   }
 
-/* As umem_open, for a name that may use only some schemes and folders (options: borrowed for the call; NULL:
- * all). umem opens or creates files only in an allowed folder, even if a path contains ".." or symbolic links, and
- * follows a link only to a file in an allowed folder. A refused name changes no file.
+/* As umem_open, for a name that may use only some schemes and folders (options: borrowed for the
+ * call; NULL: all). umem opens or creates files only in an allowed folder, even if a path contains
+ * ".." or symbolic links, and follows a link only to a file in an allowed folder. A refused name
+ * changes no file.
  *
  * - A hard link in an allowed folder is allowed, also if the file has another name elsewhere.
  * - Scratch files have no name and are in no folder. To forbid them, do not allow their schemes.
- * - If folders is not NULL, schemes that the program has registered are allowed only if schemes names them.
- *   umem checks their options of the kind umemPathOption; they check other files that they open.
+ * - If folders is not NULL, schemes that the program has registered are allowed only if schemes
+ *   names them. umem checks their options of the kind umemPathOption; they check other files that
+ *   they open.
  *
- * Errors: as umem_open; umemValueError for a scheme or a file that is not allowed, and for options with a
- * wrong size; umemIOError for a folder that cannot be opened. */
+ * Errors: as umem_open; umemValueError for a scheme or a file that is not allowed, and for options
+ * with a wrong size; umemIOError for a folder that cannot be opened. */
 UMEM_EXTERN void *umem_open_with(char const *name, umemOpenOptions const *options);
 
 /* Destructs all layers of ctx, a context of umem_open, outermost first, and frees them. If the end

@@ -4,48 +4,54 @@
  *     umemPool_ctor(&pool, &cuda, NULL);
  *     uintptr_t adr = umem_alloc(&pool, 800);    // no call of the GPU's driver
  *
- * A pool is an adaptor. It allocates large chunks from its upstream, or maps pages of it, and allocates blocks inside of
- * these. It keeps freed blocks for later requests. The pool gives memory back to the upstream in umem_trim, when the
- * upstream is out of memory, and when the pool ends. Addresses, copies and sets are those of the upstream.
+ * A pool is an adaptor. It allocates large chunks from its upstream, or maps pages of it, and
+ * allocates blocks inside of these. It keeps freed blocks for later requests. The pool gives memory
+ * back to the upstream in umem_trim, when the upstream is out of memory, and when the pool ends.
+ * Addresses, copies and sets are those of the upstream.
  *
- *   sizes      A block of up to 64 KiB has the size of one of 44 classes, four for each power of two, and
- *              comes from a span, which holds blocks of one class. A larger block is a number of units of 4
- *              KiB.
- *   threads    The pool is concurrent if the upstream is. Any thread may free a block. Each thread has a cache of
- *              freed blocks of up to 64 KiB: at most 64 of a class, and at most 64 KiB or four blocks, whichever is
- *              more; twice as many of a class that the thread allocates and frees in turns. So threads seldom need the
- *              pool's lock. The blocks of a cache count for the maximum. When its thread ends, when an allocation of any
- *              thread finds no other memory, and in umem_trim, they become free memory of the pool. (Where the system
- *              has no membarrier(2), only a thread itself empties its cache.)
- *   waiting    If a thread finds no memory while another thread allocates a chunk from the upstream, it waits for
- *              this chunk. The functions that the upstream calls in this time (that of a umemRetry, for example) may
- *              use the pool, but must not wait for another thread that allocates from it.
- *   alignment  The natural alignment is that of the upstream, but at least 16 bytes. umem_aligned_alloc
- *              accepts any power of two. A block with an alignment above 64 KiB has a chunk of its own, which the
- *              pool gives back when the block is freed.
- *   records    The pool keeps its records in RAM, outside of the chunks. umem_free, umem_realloc and
- *              umem_aligned_origin of an address that is not a live block of the pool fail with umemValueError and
- *              change nothing. The pool does not notice a write outside of a block but inside of a chunk.
- *   order      On an ordered upstream, blocks are freed and allocated again in the order of its queue. For
- *              many queues there are views: umem/pool_on.h.
- *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync without a maximum size;
- *              umemLimit and umemStats over these; see umemPages in umem/virtual.h), the pool reserves large ranges of
- *              addresses, and maps pages of 2 MiB where a block needs them. Before it asks for much more memory than
- *              was ever in use at once, it moves pages of which all is free: so it holds little more than that. It
- *              waits for the work of the queues that may use a page before it moves the page or gives it back. If pages
- *              cannot be mapped, and in the order of a queue that is being captured, it allocates chunks. It always
- *              does with the option umemPoolChunks: cudaIpcGetMemHandle accepts blocks of chunks alone. The options
- *              count in whole pages.
- *              Pages of a umemHost are compared with what the machine has left, as its blocks are: so a pool refuses
- *              what its upstream would refuse.
- *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small blocks need a
- *              chunk of at least 64 KiB; if the upstream uses the default umemVirtual_aligned_alloc, this takes 128
- *              KiB of it. Before a request fails, the pool asks the upstream for a chunk at most four times: for
- *              different sizes, or after it has given memory back.
- *   fork       A child may use the pool as far as it may use the upstream. If both use the same bytes (umemShared), only one
- *              of them may allocate, and the child gives no chunk of its parent back. Blocks in the caches of the
- *              parent's other threads stay unused in the child.
- */
+ *   sizes      A block of up to 64 KiB has the size of one of 44 classes, four for each power of
+ *              two, and comes from a span, which holds blocks of one class. A larger block is a
+ *              number of units of 4 KiB.
+ *   threads    The pool is concurrent if the upstream is. Any thread may free a block. Each thread
+ *              has a cache of freed blocks of up to 64 KiB: at most 64 of a class, and at most 64
+ *              KiB or four blocks, whichever is more; twice as many of a class that the thread
+ *              allocates and frees in turns. So threads seldom need the pool's lock. The blocks of
+ *              a cache count for the maximum. When its thread ends, when an allocation of any
+ *              thread finds no other memory, and in umem_trim, they become free memory of the pool.
+ *              (Where the system has no membarrier(2), only a thread itself empties its cache.)
+ *   waiting    If a thread finds no memory while another thread allocates a chunk from the
+ *              upstream, it waits for this chunk. The functions that the upstream calls in this
+ *              time (that of a umemRetry, for example) may use the pool, but must not wait for
+ *              another thread that allocates from it.
+ *   alignment  The natural alignment is that of the upstream, but at least 16 bytes.
+ *              umem_aligned_alloc accepts any power of two. A block with an alignment above 64 KiB
+ *              has a chunk of its own, which the pool gives back when the block is freed.
+ *   records    The pool keeps its records in RAM, outside of the chunks. umem_free, umem_realloc
+ *              and umem_aligned_origin of an address that is not a live block of the pool fail with
+ *              umemValueError and change nothing. The pool does not notice a write outside of a
+ *              block but inside of a chunk.
+ *   order      On an ordered upstream, blocks are freed and allocated again in the order of its
+ *              queue. For many queues there are views: umem/pool_on.h.
+ *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync
+ *              without a maximum size; umemLimit and umemStats over these; see umemPages in
+ *              umem/virtual.h), the pool reserves large ranges of addresses, and maps pages of 2
+ *              MiB where a block needs them. Before it asks for much more memory than was ever in
+ *              use at once, it moves pages of which all is free: so it holds little more than that.
+ *              It waits for the work of the queues that may use a page before it moves the page or
+ *              gives it back. If pages cannot be mapped, and in the order of a queue that is being
+ *              captured, it allocates chunks. It always does with the option umemPoolChunks:
+ *              cudaIpcGetMemHandle accepts blocks of chunks alone. The options count in whole
+ *              pages. Pages of a umemHost are compared with what the machine has left, as its
+ *              blocks are: so a pool refuses what its upstream would refuse.
+ *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small
+ *              blocks need a chunk of at least 64 KiB; if the upstream uses the default
+ *              umemVirtual_aligned_alloc, this takes 128 KiB of it. Before a request fails, the
+ *              pool asks the upstream for a chunk at most four times: for different sizes, or after
+ *              it has given memory back.
+ *   fork       A child may use the pool as far as it may use the upstream. If both use the same
+ *              bytes (umemShared), only one of them may allocate, and the child gives no chunk of
+ *              its parent back. Blocks in the caches of the parent's other threads stay unused in
+ *              the child. */
 #ifndef UMEM_POOL_H
 #define UMEM_POOL_H
 
@@ -68,16 +74,16 @@ typedef enum umemPoolMemory {
 /* Options of the constructors, in bytes but for spare. 0 is the default. */
 typedef struct umemPoolOptions {
   size_t size; /* sizeof(umemPoolOptions) as the caller was compiled */
-  size_t
-      initial; /* the constructor allocates so many bytes, in whole pages of 4096 bytes: rounded up, but not beyond
-                     maximum. Default: none */
-  size_t
-      growth; /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB
-                     and at most 64 MiB. With pages: so many bytes are mapped at once; if these are a large page of the
-                     upstream (32 MiB on a GPU) or more, in large pages, which takes less time. Default: what is needed,
-                     in the smallest pages */
-  size_t
-      maximum; /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
+  /* the constructor allocates so many bytes, in whole pages of 4096 bytes: rounded up, but not
+   * beyond maximum. Default: none */
+  size_t initial;
+  /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB and at most
+   * 64 MiB. With pages: so many bytes are mapped at once; if these are a large page of the upstream
+   * (32 MiB on a GPU) or more, in large pages, which takes less time. Default: what is needed, in
+   * the smallest pages */
+  size_t growth;
+  /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
+  size_t maximum;
   umemPoolMemory memory;
   /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has
    * less than so many beyond those, it asks for new pages rather than move free ones, which takes
@@ -139,8 +145,8 @@ typedef struct umemPoolRegion {
   size_t size;   /* sizeof(umemPoolRegion) as the caller was compiled; set it before the call */
   uintptr_t adr; /* of the first byte */
   uint64_t nbytes;
-  uint64_t
-      used; /* bytes of large blocks and of spans, also of spans in which no block is live any more */
+  /* bytes of large blocks and of spans, also of spans in which no block is live any more */
+  uint64_t used;
   uint64_t largest_free; /* bytes of the largest range of it that is free */
   uint64_t ranges;       /* large blocks and spans */
   uint64_t

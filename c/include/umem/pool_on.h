@@ -6,37 +6,40 @@
  *     umemPoolOn view[8];           umemPoolOn_ctor(&view[i], &pool, &queue[i]);
  *     uintptr_t adr = umem_alloc(&view[3], n);     // to be used by the work of stream 3
  *     ...                                          // kernels on stream 3
- *     umem_free(&view[3], adr);                    // the kernels may still run: the call does not wait
+ *     umem_free(&view[3], adr);  // the kernels may still run: the call does not wait
  *
- * A view is a context. Its blocks are those of the pool. Its copies and sets are those of its queue, which is its
- * upstream (umem_get_upstream). The constructor of a view takes no memory from the pool's upstream. Allocation and
- * free do not call the queue, except as described under sharing.
+ * A view is a context. Its blocks are those of the pool. Its copies and sets are those of its
+ * queue, which is its upstream (umem_get_upstream). The constructor of a view takes no memory from
+ * the pool's upstream. Allocation and free do not call the queue, except as described under
+ * sharing.
  *
- *   order      Work that was queued before a free through the view may still use the block. Later work of the same
- *              queue may use the memory again.
- *   live       A live block belongs to the pool. Any view of the pool, and the pool itself, may free it. The free is
- *              then in the order of this view. If other queues have used the block, wait for their work before the
- *              free, or make the queue of this view wait with umem_wait.
- *              If there is no RAM to record that a block of more than 64 KiB moves to another view, umem_free fails
- *              with umemMemoryError, and the block stays live.
- *   sharing    Each view has its own free memory. If this does not suffice, the view takes memory from another view,
- *              or memory that was freed through the pool, before the pool allocates another chunk. The queue of the
- *              view then waits (umem_wait) for the work that the other queue has at that moment. Before an
- *              allocation fails, the view takes the free memory of all other views.
- *   the pool   The pool itself is in the order of its upstream. If the upstream is not ordered (Cuda), only work on
- *              the legacy default stream may still use a block when you free it through the pool; a view that takes
- *              the block waits for this work. When the pool takes memory from a view, it waits for its queue.
- *   captures   While a CUDA stream is captured into a graph, its view allocates from its own free memory, and from
- *              new chunks if the pool's upstream is not ordered; otherwise the allocation fails with
- *              umemNotSupportedError. No other view takes memory from it. A block that the graph uses must live as
- *              long as the graph. Begin and end the capture while no other thread allocates from the pool
- *              or its views, or trims or ends one of them: such a call may ask CUDA for the state of the
- *              stream, and CUDA's driver can crash if another thread begins or ends the capture at that moment.
+ *   order      Work that was queued before a free through the view may still use the block. Later
+ *              work of the same queue may use the memory again.
+ *   live       A live block belongs to the pool. Any view of the pool, and the pool itself, may
+ *              free it. The free is then in the order of this view. If other queues have used the
+ *              block, wait for their work before the free, or make the queue of this view wait with
+ *              umem_wait. If there is no RAM to record that a block of more than 64 KiB moves to
+ *              another view, umem_free fails with umemMemoryError, and the block stays live.
+ *   sharing    Each view has its own free memory. If this does not suffice, the view takes memory
+ *              from another view, or memory that was freed through the pool, before the pool
+ *              allocates another chunk. The queue of the view then waits (umem_wait) for the work
+ *              that the other queue has at that moment. Before an allocation fails, the view takes
+ *              the free memory of all other views.
+ *   the pool   The pool itself is in the order of its upstream. If the upstream is not ordered
+ *              (Cuda), only work on the legacy default stream may still use a block when you free
+ *              it through the pool; a view that takes the block waits for this work. When the pool
+ *              takes memory from a view, it waits for its queue.
+ *   captures   While a CUDA stream is captured into a graph, its view allocates from its own free
+ *              memory, and from new chunks if the pool's upstream is not ordered; otherwise the
+ *              allocation fails with umemNotSupportedError. No other view takes memory from it. A
+ *              block that the graph uses must live as long as the graph. Begin and end the capture
+ *              while no other thread allocates from the pool or its views, or trims or ends one of
+ *              them: such a call may ask CUDA for the state of the stream, and CUDA's driver can
+ *              crash if another thread begins or ends the capture at that moment.
  *   threads    A view is concurrent if the pool and the queue are. Views over a context that is not
  *              concurrent must not be used at the same time as their pool.
- *   trim       umem_trim of a view moves its free memory to the pool's own free list. umem_trim of the pool gives
- *              back the free memory of all views.
- */
+ *   trim       umem_trim of a view moves its free memory to the pool's own free list. umem_trim of
+ *              the pool gives back the free memory of all views. */
 #ifndef UMEM_POOL_ON_H
 #define UMEM_POOL_ON_H
 

@@ -1,7 +1,7 @@
 /* umem/scheme.h - gives a kind of context a name that umem_open understands.
  *
  *     static umemOption const options[] = {
- *         {.name = "size", .kind = umemSizeOption, .required = true, .help = "bytes of the arena"}};
+ *         {.name = "size", .kind = umemSizeOption, .required = true, .help = "bytes"}};
  *
  *     static umemStatusType open_arena(void *ctx, void *upstream, umemOptionValue const *place,
  *                                      umemOptionValue const *options, void *user) {
@@ -12,8 +12,7 @@
  *         .context_size = sizeof(umemArena), .options = options, .option_count = 1,
  *         .construct = open_arena, .help = "one piece of RAM"};
  *
- *     umem_register_scheme(&arena);   // from now on: umem_open("pool+arena:?size=1G")
- */
+ *     umem_register_scheme(&arena);   // from now on: umem_open("pool+arena:?size=1G") */
 #ifndef UMEM_SCHEME_H
 #define UMEM_SCHEME_H
 

@@ -4,36 +4,43 @@
 
 #include <umem/base.h>
 
-/* Blocks in a segment of shared memory. Addresses are pointers in this process; other processes may have the segment at
- * other addresses (see umemShm_offset, and umem_share in umem/handle.h). Concurrent, not ordered.
+/* Blocks in a segment of shared memory. Addresses are pointers in this process; other processes may
+ * have the segment at other addresses (see umemShm_offset, and umem_share in umem/handle.h).
+ * Concurrent, not ordered.
  *
- * A segment has a name, under which other processes open it, or none: then they receive it (umem_send), or are forked.
- * Its size is fixed when it is created. All processes allocate from it and free in it, also blocks of each other.
+ * A segment has a name, under which other processes open it, or none: then they receive it
+ * (umem_send), or are forked. Its size is fixed when it is created. All processes allocate from it
+ * and free in it, also blocks of each other.
  *
- * - The tables of the blocks are in the segment. They survive a process that is killed, at whatever instruction: each
- *   block is then live or free, and none is lost or handed out twice. The next call in any process repairs what the dead
- *   one has left.
- * - A block belongs to the process that has allocated it. If this process ends, its blocks stay live, because others may
- *   use them: umemShm_blocks lists them and umemShm_reclaim frees them. umem_dtor frees no blocks either.
- * - A segment without a name ends with the last process that has it. A segment with a name stays until umemShm_remove, or
- *   until the machine restarts.
- * - Memory is reserved when the segment is created: if there is not enough, the constructor fails with
- *   umemMemoryError, and leaves no name. With the option sparse only the tables are reserved, and an access to a block
- *   raises SIGBUS when memory is out. A segment counts as a file: it cannot be longer than RLIMIT_FSIZE.
- * - Natural alignment is 64 bytes. The largest is 1 GiB, or 64 KiB if less than 1 GiB of address space can be mapped.
+ * - The tables of the blocks are in the segment. They survive a process that is killed, at whatever
+ *   instruction: each block is then live or free, and none is lost or handed out twice. The next
+ *   call in any process repairs what the dead one has left.
+ * - A block belongs to the process that has allocated it. If this process ends, its blocks stay
+ *   live, because others may use them: umemShm_blocks lists them and umemShm_reclaim frees them.
+ *   umem_dtor frees no blocks either.
+ * - A segment without a name ends with the last process that has it. A segment with a name stays
+ *   until umemShm_remove, or until the machine restarts.
+ * - Memory is reserved when the segment is created: if there is not enough, the constructor fails
+ *   with umemMemoryError, and leaves no name. With the option sparse only the tables are reserved,
+ *   and an access to a block raises SIGBUS when memory is out. A segment counts as a file: it
+ *   cannot be longer than RLIMIT_FSIZE.
+ * - Natural alignment is 64 bytes. The largest is 1 GiB, or 64 KiB if less than 1 GiB of address
+ *   space can be mapped.
  * - Two contexts of one process with the same segment have the same addresses.
- * - umem opens only a segment that belongs to the effective user and that nobody else may write. So another user cannot
- *   prepare a name for this one. The option trust allows more: segments of the group, or of everybody. umem never makes a
- *   segment of a file that another user has made.
- * - Who may write the segment can damage the bytes of blocks, the tables and the lock. umem checks every number that it
- *   reads there, and follows no pointer: damage makes calls fail with umemRuntimeError, and umem accesses no other
- *   memory. Nobody can make a segment without a name shorter; a named one can be cut by every process that may write it,
- *   and accesses then raise SIGBUS.
+ * - umem opens only a segment that belongs to the effective user and that nobody else may write. So
+ *   another user cannot prepare a name for this one. The option trust allows more: segments of the
+ *   group, or of everybody. umem never makes a segment of a file that another user has made.
+ * - Who may write the segment can damage the bytes of blocks, the tables and the lock. umem checks
+ *   every number that it reads there, and follows no pointer: damage makes calls fail with
+ *   umemRuntimeError, and umem accesses no other memory. Nobody can make a segment without a name
+ *   shorter; a named one can be cut by every process that may write it, and accesses then raise
+ *   SIGBUS.
  *
- * A call waits while another process is in a call. It fails with umemRuntimeError after two seconds, and in tables with
- * more than ten million records after the time that their repair may take: that process was stopped, or somebody has
- * destroyed the lock. If a process ends in a call, the next call in another one repairs the tables, also in another
- * PID namespace. Only a child of fork that uses the segment of its parent needs its own namespace for that. */
+ * A call waits while another process is in a call. It fails with umemRuntimeError after two
+ * seconds, and in tables with more than ten million records after the time that their repair may
+ * take: that process was stopped, or somebody has destroyed the lock. If a process ends in a call,
+ * the next call in another one repairs the tables, also in another PID namespace. Only a child of
+ * fork that uses the segment of its parent needs its own namespace for that. */
 typedef struct umemShm {
   umemVirtual super;
   void *impl; /* owned */
@@ -50,8 +57,10 @@ typedef enum umemShmHow {
 /* The size of the pages of the memory. */
 typedef enum umemShmPages {
   umemShmPagesDefault = 0,
-  umemShmPagesAdvise, /* asks the kernel for transparent huge pages; it may refuse without a failure */
-  umemShmPages2M, /* pages of hugetlbfs, which the administrator has set aside; only without a name */
+  /* asks the kernel for transparent huge pages; it may refuse without a failure */
+  umemShmPagesAdvise,
+  /* pages of hugetlbfs, which the administrator has set aside; only without a name */
+  umemShmPages2M,
   umemShmPages1G
 } umemShmPages;
 
@@ -115,8 +124,8 @@ UMEM_EXTERN uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset);
 typedef struct umemShmBlock {
   uintptr_t address; /* in this process */
   size_t nbytes;     /* that were asked for */
-  uint64_t
-      start; /* when the owner has started, in ticks since the machine has: the field 22 of /proc/PID/stat */
+  /* when the owner has started, in ticks since the machine has: the field 22 of /proc/PID/stat */
+  uint64_t start;
   uint32_t pid;  /* of the process to which it belongs, in the PID namespace of that process */
   uint32_t dead; /* 1: that process has ended. 0: it lives, or is in another PID namespace */
 } umemShmBlock;

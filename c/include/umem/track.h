@@ -5,19 +5,21 @@
 
 #include <umem/base.h>
 
-/* A umemTrack passes every call on to another context, upstream, and keeps a table of the live blocks that were
- * allocated through it:
+/* A umemTrack passes every call on to another context, upstream, and keeps a table of the live
+ * blocks that were allocated through it:
  *
- * - It refuses a free or resize of an address that is not a live block, a second free, a free by the wrong function
- *   (umem_free for a block of umem_aligned_alloc, or the other way round) and a resize with the wrong old size. These
- *   calls fail with umemValueError and do not reach upstream.
- * - If blocks are live at its end, umem_dtor records a umemRuntimeError on ctx and the thread. The message contains
- *   the number of blocks and bytes, and where the oldest blocks were allocated. The blocks stay live in upstream. A
- *   umemTrack that UMEM_DEFAULT names reports them at the end of the process (default.h).
+ * - It refuses a free or resize of an address that is not a live block, a second free, a free by
+ *   the wrong function (umem_free for a block of umem_aligned_alloc, or the other way round) and a
+ *   resize with the wrong old size. These calls fail with umemValueError and do not reach upstream.
+ * - If blocks are live at its end, umem_dtor records a umemRuntimeError on ctx and the thread. The
+ *   message contains the number of blocks and bytes, and where the oldest blocks were allocated.
+ *   The blocks stay live in upstream. A umemTrack that UMEM_DEFAULT names reports them at the end
+ *   of the process (default.h).
  * - umemTrack_find and umemTrack_owner find the block that contains an address.
  *
- * All threads share one lock. ctx holds it for a look-up, and not while upstream works. A look-up takes at most 16
- * steps. The record of a block takes about 90 bytes of RAM, and 8 for each frame of its call site.
+ * All threads share one lock. ctx holds it for a look-up, and not while upstream works. A look-up
+ * takes at most 16 steps. The record of a block takes about 90 bytes of RAM, and 8 for each frame
+ * of its call site.
  *
  * Threads: as many as upstream allows. */
 typedef struct umemTrack {

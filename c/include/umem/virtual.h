@@ -63,8 +63,8 @@ typedef struct umemCopyPiece {
    * memory. The bytes are written after the work that is queued on dst when next returns the
    * piece. */
   umemVirtual *dst;
-  uintptr_t
-      copy; /* the number of its copy. A thread needs to wait for dst only once for all pieces of a copy */
+  /* the number of its copy. A thread needs to wait for dst only once for all pieces of a copy */
+  uintptr_t copy;
 } umemCopyPiece;
 
 /* Hands out the pieces of copies, one copy after the other (see the method copy_pieces). Each
