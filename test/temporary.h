@@ -41,7 +41,8 @@ static inline bool temporary_is_left(char const *name) {
          errno == ESRCH;
 }
 
-/* Only what belongs to this user. */
+/* Only what belongs to this user, and has not changed for ten minutes: in a PID namespace of its
+ * own, as the tests of MPI have, a process sees no others, and takes them for ended. */
 static inline void temporary_sweep(char const *folder) {
   char path[1024];
   struct stat st;
@@ -50,7 +51,7 @@ static inline void temporary_sweep(char const *folder) {
   for (struct dirent const *entry; (entry = readdir(opened));) {
     if (!temporary_is_left(entry->d_name)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (lstat(path, &st) == 0 && st.st_uid == geteuid())
+    if (lstat(path, &st) == 0 && st.st_uid == geteuid() && st.st_mtime < time(NULL) - 600)
       nftw(path, temporary_remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
   }
   closedir(opened);

@@ -55,7 +55,8 @@ static inline void run_at_once(unsigned count, void *(*work)(void *element), voi
   pthread_t threads[threads_at_once];
   unsigned wrong = 0;
   assert_in_range(count, 1, threads_at_once);
-  for (unsigned i = 0; i < count; i++) threads[i] = start_thread(work, (char *)array + i * step);
+  for (unsigned i = 0; i < count; i++)
+    threads[i] = start_thread(work, step ? (char *)array + i * step : array);
   for (unsigned i = 0; i < count; i++) wrong += join_thread(threads[i]) != NULL;
   assert_int_equal(wrong, 0);
 }

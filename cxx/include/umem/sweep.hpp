@@ -70,8 +70,8 @@ template <class Index, class Type, int Rank, class Result, class Op, class Funct
 }
 /* op over init and f(value, i, j, ...) for the elements of a view. */
 template <class Index, class Type, int Rank, class Result, class Op, class Function>
-Result sweep_on_host(HostPlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
-                     Result const &init, Op op, Function f) {
+Result sweep_view(HostPlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                  Result const &init, Op op, Function f) {
   check_for_host<Op, Function>();
   if constexpr (Rank > 1) {
     if (view.strides.at[0] == 1 && view.strides.at[Rank - 1] != 1)
@@ -79,6 +79,18 @@ Result sweep_on_host(HostPlace const &place, View<Type, Rank> const &view, Range
   }
   auto part = host_sweep<Index, Result>(place, op, f, view, range.begin, range.end);
   return part.any ? static_cast<Result>(op(init, part.value)) : init;
+}
+/* Overloads, not functions of on_side: a place that is a device never instantiates the host's. */
+template <class Index, class Type, int Rank, class Result, class Op, class Function>
+Result sweep_view(DevicePlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                  Result const &init, Op op, Function f) {
+  return device_sweep<Index>(place, op, f, init, view, range.begin, range.end);
+}
+template <class Index, class Type, int Rank, class Result, class Op, class Function>
+Result sweep_view(Place const &place, View<Type, Rank> const &view, Range<Rank> const &range,
+                  Result const &init, Op op, Function f) {
+  return place.is_device() ? sweep_view<Index>(place.device(), view, range, init, op, f)
+                           : sweep_view<Index>(place.host(), view, range, init, op, f);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -127,15 +139,7 @@ Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operan
         where,
         [&](auto const &view) {
           detail::check_range(view, range);
-          return detail::on_side(
-              where,
-              [&](HostPlace const &host) {
-                return detail::sweep_on_host<Index>(host, view, range, init, op, f);
-              },
-              [&](DevicePlace const &device) {
-                return detail::device_sweep<Index>(device, op, f, init, view, range.begin,
-                                                   range.end);
-              });
+          return detail::sweep_view<Index>(where, view, range, init, op, f);
         },
         written);
   else

@@ -226,27 +226,38 @@ static void make(char *made, size_t size, char const *parent, long process, char
   snprintf(made, size, "%s/umem-test-%ld-%s", parent, process, what);
 }
 
-/* A test that was killed has left a file, a folder with a file, and shared memory. */
+/* As if nothing had changed it for an hour. */
+static void make_old(char const *path) {
+  struct timespec const hour_ago = {.tv_sec = time(NULL) - 3600};
+  struct timespec const times[2] = {hour_ago, hour_ago};
+  assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* A test that was killed has left a file, a folder with a file, and shared memory. What has just
+ * changed stays: the process may be one of another PID namespace. */
 TEST(a_test_removes_what_killed_ones_have_left) {
-  char file[300], inner[320], live[300], segment[300];
+  char file[300], inner[320], live[300], young[300], segment[300];
   pid_t child = fork();
   if (!child) _exit(0);
   assert_int_equal(status_of(child), 0);
   make(file, sizeof file, folder, child, "file");
   make(live, sizeof live, folder, getpid(), "file");
+  make(young, sizeof young, folder, child, "young");
   make(segment, sizeof segment, "/dev/shm", child, "segment");
   assert_int_equal(mkdir(file, 0700), 0);
   snprintf(inner, sizeof inner, "%s/in", file);
-  char const *const all[] = {inner, live, segment};
-  for (int i = 0; i < 3; i++) {
+  char const *const all[] = {inner, live, segment, young};
+  for (int i = 0; i < 4; i++) {
     int fd = open(all[i], O_CREAT | O_EXCL | O_WRONLY, 0600);
     assert_true(fd >= 0 && close(fd) == 0);
   }
+  make_old(file), make_old(live), make_old(segment);
   temporary_sweep(folder);
   temporary_sweep("/dev/shm");
   assert_int_equal(access(file, F_OK), -1);
   assert_int_equal(access(segment, F_OK), -1);
   assert_int_equal(unlink(live), 0);
+  assert_int_equal(unlink(young), 0);
 }
 
 int main(void) {
