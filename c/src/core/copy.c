@@ -402,11 +402,12 @@ static __attribute__((noinline)) void copy_overlapping(umemVirtual *src, uintptr
                .before = umem_thread.failures};
   umem_share_bytes(src, &src_adr, dst, &dst_adr);
   move.shift = (ptrdiff_t)(dst_adr - src_adr);
-  umemStep const step = step_of(src, dst, layout);
-  if (umem_is_watched())
+  if (umem_is_watched()) {
+    umemStep const step = step_of(src, dst, layout);
     umem_step_hook(&step, copy_moving, &move);
-  else
+  } else {
     copy_moving(&move);
+  }
 }
 
 /* ---- any layout ---- */

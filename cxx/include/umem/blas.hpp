@@ -5,8 +5,7 @@
  *     auto p = umem::to_gemm(*a, *b, *c);            // c = alpha a b + beta c
  *     cblas_dgemm(CblasColMajor, p.transpose_a ? CblasTrans : CblasNoTrans,
  *                 p.transpose_b ? CblasTrans : CblasNoTrans, p.m, p.n, p.k,
- *                 1.0, p.a, p.lda, p.b, p.ldb, 0.0, p.c,
- *                 p.ldc);
+ *                 1.0, p.a, p.lda, p.b, p.ldb, 0.0, p.c, p.ldc);
  *
  * BLAS knows matrices in column-major order with a leading dimension. These functions say which
  * such matrix is in the memory of a view, and whether it is the transpose. Nothing is copied, and
