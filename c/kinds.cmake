@@ -3,14 +3,14 @@
 #     #include <umem/file.h> /* file */
 #
 # adds the kind "file", which some source defines as the umemKind umem_file_kind.
-set(umem_door "${CMAKE_CURRENT_SOURCE_DIR}/include/umem.h")
+set(umem_list_of_kinds "${CMAKE_CURRENT_SOURCE_DIR}/include/umem.h")
 set(umem_kinds "${CMAKE_CURRENT_BINARY_DIR}/kinds.c")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${umem_door}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${umem_list_of_kinds}")
 
 set(declarations "")
 set(addresses "")
 set(kind_line "^#include <umem/[a-z_]+\\.h> +/\\* ([-a-z0-9 ]+) \\*/$")
-file(STRINGS "${umem_door}" lines REGEX "${kind_line}")
+file(STRINGS "${umem_list_of_kinds}" lines REGEX "${kind_line}")
 foreach(line IN LISTS lines)
   string(REGEX REPLACE "${kind_line}" "\\1" names "${line}")
   separate_arguments(names)
@@ -21,7 +21,7 @@ foreach(line IN LISTS lines)
   endforeach()
 endforeach()
 if(NOT addresses)
-  message(FATAL_ERROR "${umem_door} lists no kind of context")
+  message(FATAL_ERROR "${umem_list_of_kinds} lists no kind of context")
 endif()
 
 file(

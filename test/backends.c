@@ -246,12 +246,12 @@ static umemVirtual *open_wrapped_cuda(void) { return open_wrapped("cuda-async");
 /* ---- the table ---- */
 
 enum {
-  records = backendKeepsRecords | backendChecksFrees,
-  trusting = backendTestOnly | backendTrustsSizes,
-  test_records = records | backendTestOnly,
-  wrapped = backendWrapped | backendTestOnly,
-  gpu = backendChecksFrees | backendMayLack,
-  over_many = wrapped | backendChecksFrees
+  records = backendKeepsRecords | backendChecksFrees, /* knows its blocks and their sizes */
+  trusting = backendTestOnly | backendTrustsSizes,    /* knows none */
+  test_records = records | backendTestOnly,           /* of a kind of the tests */
+  wrapped = backendWrapped | backendTestOnly,         /* goes over another context */
+  gpu = backendChecksFrees | backendMayLack,          /* this machine may have none */
+  over_many = wrapped | backendChecksFrees            /* a stack that umem_open makes */
 };
 
 /* Rows of contexts that umem_open makes: ROW(identifier, name, what is opened, traits, memory). */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks who includes whom, and that nothing decides by the kind of a context.
 
-The kinds come from the door c/include/umem.h: each header that it includes beside umem/base.h is that
+The kinds come from their list, c/include/umem.h: each header that it includes beside umem/base.h is that
 of a context, or of something that no other header needs and that is kept apart likewise (threads, blocks).
 c/src is made of rooms, and ENTERS says which rooms the files of a room may include headers from. In a room
 X.c and X_*.[ch] belong to the context X of umem/X.h. An engine of ENGINES serves several contexts: those with its
@@ -48,7 +48,7 @@ ENGINES = {"pool", "store"}
 # Modules of several small contexts -> these.
 HOLDS = {"meter": {"limit", "stats"}}
 
-# Contexts, and what else the door names, that stand on others: they may include the headers of those.
+# Contexts, and what else the list of kinds names, that stand on others: they may include the headers of those.
 STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"},
              "array_convert": {"array"}, "array_random": {"array"}, "npy": {"element"},
              "dlpack": {"array", "element"}}
@@ -89,11 +89,11 @@ class Tree:
         self.cxx = self.files("cxx/include", "*.hpp") + self.files("cxx/include", "*.cuh")
         self.cxx_names = {str(path.relative_to(root / "cxx/include")) for path in self.cxx}
         self.public_names = {self.public_name(path) for path in self.public}
-        self.door = root / "c/include/umem.h"
-        self.base = self.included_from(self.door) & {"umem/base.h"}
+        self.kinds_header = root / "c/include/umem.h"
+        self.base = self.included_from(self.kinds_header) & {"umem/base.h"}
         if self.base:
             self.base |= self.included_from(root / "c/include/umem/base.h")
-        self.context_headers = self.included_from(self.door) - self.base
+        self.context_headers = self.included_from(self.kinds_header) - self.base
         self.contexts = {Path(name).stem for name in self.context_headers}
         self.users = {engine: self.users_of(engine) for engine in ENGINES}
 
@@ -176,7 +176,7 @@ def public_headers_include_the_base(tree):
     problems = []
     for path in tree.public:
         name = tree.public_name(path)
-        if path == tree.door:
+        if path == tree.kinds_header:
             continue
         if name in tree.context_headers:
             allowed = {"umem/base.h"} | {f"umem/{m}.h" for m in STANDS_ON.get(path.stem, set())}
@@ -191,12 +191,12 @@ def public_headers_include_the_base(tree):
 
 
 def public_headers_are_reachable(tree):
-    """Each public header is included by the door or by umem/base.h."""
+    """Each public header is included by umem.h or by umem/base.h."""
     known = tree.base | tree.context_headers
     return [
         f"{tree.where(path, 1)}: included by neither umem.h nor umem/base.h"
         for path in tree.public
-        if path != tree.door and tree.public_name(path) not in known
+        if path != tree.kinds_header and tree.public_name(path) not in known
     ]
 
 
@@ -280,7 +280,7 @@ def cuda_is_called_through_the_table(tree):
 
 
 def cxx_headers_include_what_is_public(tree):
-    """A C++ header includes C++ headers other than the door, public C headers and the standard library,
+    """A C++ header includes C++ headers other than umem.h, public C headers and the standard library,
     all by <>. One that is no .cuh includes the CUDA toolkit's headers only where nvcc compiles it, or
     after __has_include, or for profilers where the program asks for them. One of the folder `with` may include
     headers of others; none but these includes one of that folder."""

@@ -2,7 +2,7 @@
  *
  * One constant umemKind beside its methods describes each kind. Its constructors make contexts
  * from it, umem_open reads options by it, functions for this kind alone check their context with
- * it, and umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h. / */
+ * it, and umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h. */
 #ifndef UMEM_KIND_H
 #define UMEM_KIND_H
 
@@ -38,7 +38,8 @@ typedef struct umemKind {
   /* Of adaptors: the blocks are those of another context, which umem_find returns in its place. */
   bool is_view;
 
-  /* Of adaptors: see umemAdaptor_construct. NULL: nothing to do. */
+  /* Of adaptors and stores: adds what this kind alone needs; see umemAdaptor_construct and
+   * umemStore_construct, which hands no options. NULL: nothing to do. */
   bool (*start)(umemVirtual *ctx, void const *options);
 } umemKind;
 

@@ -90,7 +90,7 @@ typedef struct umemStore {
   uint64_t identity[2]; /* device and inode */
   char *base;           /* of pointers: where the file is mapped, NULL without a mapping */
   uint64_t alignment;   /* of pointers: base is a multiple of it */
-  uint64_t limit;       /* blocks must end here */
+  uint64_t limit;       /* blocks must end here, and so does the mapping */
 
   umemLock turns[umemStoreTurns]; /* of threads that read from the disk through the cache */
 
