@@ -1,4 +1,5 @@
-# stages.sh - what test/run runs. Sourced by it, with $root, $build and $python set, and $jobs before a stage runs.
+# stages.sh - what test/run runs. Sourced by it, with $root, $build and $python set; $logs and $jobs are set before a
+# stage runs.
 #
 # A stage is a function stage_NAME that runs in the root of the tree. It fails by its exit status, and
 # reports each check by a line "ok - NAME" or "not ok - NAME". Stages run side by side, but for those that use the
@@ -19,7 +20,7 @@
 # - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
 #   C++ headers what arm64_cxx names.
 # - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
-#   with Clang's sanitizers, and runs them.
+#   over the library of the stage asan, and runs them.
 # - cuda: a build without CUDA, and of the build of gcc what is about CUDA; the examples and the tests on GPUs as nvcc
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
@@ -33,12 +34,14 @@ source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
-# The longest first: the short ones fill what is left of the processors.
-all_stages=(gcc asan tsan arm64 clang install examples bench cuda mpi valgrind tidy python docs cppcheck symbols includes format)
-quick_stages=(short symbols includes format)
+# The longest first, and mpi as soon as it may begin: the short ones fill what is left of the processors. Of the quick
+# ones the longest is the last: it alone uses all processors to its end.
+all_stages=(gcc asan mpi tsan arm64 install clang docs bench tidy valgrind examples cppcheck cuda python symbols includes
+  format)
+quick_stages=(symbols includes format short)
 
 # Stages that share a folder below $build run one after the other, in the order above.
-declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc)
+declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [asan]=asan [examples]=asan)
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
@@ -56,7 +59,7 @@ declare -A stage_needs=(
   [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
-  [examples]="gcc clang clang-runtime g++ cmake make python"
+  [examples]="gcc make clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
   [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [python]="gcc g++ python-package"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
@@ -73,7 +76,7 @@ declare -A stage_wants=(
 # $jobs: how many processes a stage may run at a time; test/run sets it.
 export PYTHONDONTWRITEBYTECODE=1
 
-# What the programs of each preset are, an option a line. The stages examples and install build the examples.
+# What the programs of each preset are, an option a line.
 declare -A preset_options=(
   [gcc]="-DUMEM_TEST_FEW_TYPES=ON
     -DUMEM_TEST_PCH=ON
@@ -89,6 +92,7 @@ declare -A preset_options=(
   [asan]="-DUMEM_TEST_CXX_PROGRAMS=MEMORY
     -DUMEM_TEST_PCH=ON
     -DUMEM_TEST_CXX_TOGETHER=ON
+    -DUMEM_BUILD_EXAMPLES=ON
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
   [tsan]="-DUMEM_TEST_CXX_PROGRAMS=THREADS
     -DUMEM_TEST_PCH=ON
@@ -96,15 +100,24 @@ declare -A preset_options=(
     -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0"
 )
 
-# Builds a preset of CMakePresets.json below $build; or of that only some targets.
-build_preset() {
-  local preset=$1 options=() targets=()
-  shift
-  [ $# = 0 ] || targets=(--target "$@")
+# Configures a preset of CMakePresets.json below $build, in each run once: what has changed since, CMake sees when it
+# builds.
+configure_preset() {
+  local preset=$1 configured=$logs/$1.configured options=()
+  [ ! -e "$configured" ] || return 0
   readarray -t options < <(sed 's/^ *//; /^$/d' <<< "${preset_options[$preset]-}")
   # Its NumPy exchanges arrays with umem.
   [ ! -x "$python/bin/python" ] || options+=("-DPython3_EXECUTABLE=$python/bin/python")
   cmake --preset "$preset" -B "$build/$preset" -DUMEM_BUILD_EXAMPLES=OFF "${options[@]}"
+  touch "$configured"
+}
+
+# Builds a preset, or of that only some targets.
+build_preset() {
+  local preset=$1 targets=()
+  shift
+  [ $# = 0 ] || targets=(--target "$@")
+  configure_preset "$preset"
   cmake --build "$build/$preset" --parallel "$jobs" "${targets[@]}"
 }
 
@@ -131,8 +144,8 @@ stage_gcc() {
 }
 
 # Of what GCC's programs test, what most changes would break: the library in C, on a sample of the pairs, and some
-# programs of the C++ headers. Without what takes seconds: sweeps in which each call fails in turn, copies of long files,
-# and the program umem.
+# programs of the C++ headers, all of which C++17 reads. Without what takes seconds: sweeps in which each call fails in
+# turn, copies of long files, and the program umem.
 short_cxx=(array_guard context npy_save open view)
 short_leaves_out='^fault\.(blocks_cuda|cancel_points|cuda_nth|direct|gds_nth|log|nth|nth_ledger|shm_words|space)$'
 short_leaves_out+='|^unit\.(debug_sound|file_direct|gds|gds_refusal|log_trace|pool_pages_fail|pool_random|staging.*)$'
@@ -140,7 +153,7 @@ stage_short() {
   small_tests
   build_preset gcc test/{compat,contract,fault,unit}/all "${short_cxx[@]/#/cxx_}"
   run_tests "$build/gcc" ctest --exclude-regex "$short_leaves_out" \
-    --tests-regex "^(compat|fault|unit)\\.|^contract|^cxx\\.($(IFS='|' && echo "${short_cxx[*]}")|together.*)\$"
+    --tests-regex "^(compat|fault|unit)\\.|^contract|^cxx\\.($(IFS='|' && echo "${short_cxx[*]}")|together\\.c\\+\\+17)\$"
 }
 
 # The stage asan runs Clang's other programs, which it compiles with the same warnings.
@@ -382,20 +395,21 @@ stage_tidy() {
   python3 test/style/tidy.py "$build/tidy" "$build/tidy/units" "$jobs"
 }
 
-# The C++ headers are one unit, and the programs in C++ another. The tests of the C++ headers are left out: cppcheck
-# does not know the macros of GoogleTest.
+# The C++ headers are one unit, the programs in C++ another, and the benchmarks a third. The tests of the C++ headers are
+# left out: cppcheck does not know the macros of GoogleTest.
 stage_cppcheck() {
   local units=$build/cppcheck in_c programs
   mkdir -p "$units"
   readarray -t in_c < <(find c/src test examples doc -name '*.c')
   readarray -t programs < <(find test examples doc -name '*.cpp' -not -path 'test/cxx/*')
   python3 test/style/cxx_units.py "$units/headers.cpp" "$units/programs.cpp" "${programs[@]}"
+  python3 test/style/cxx_units.py "$units/headers.cpp" "$units/bench.cpp" bench/*.cpp
   check "cppcheck finds nothing" \
     cppcheck --quiet --std=c11 --std=c++17 --enable=warning,performance,portability --inline-suppr \
     --suppress=missingIncludeSystem --suppress=uninitdata --suppress=normalCheckLevelMaxBranches --error-exitcode=1 -j "$jobs" \
     --suppressions-list=test/style/cppcheck.supp \
     -D_GNU_SOURCE -D__cpp_exceptions -Ic/include -Icxx/include -Ic/src -Itest -Idoc/examples/your-own \
-    "${in_c[@]}" bench "$units/headers.cpp" "$units/programs.cpp"
+    "${in_c[@]}" "$units"/{headers,programs,bench}.cpp
 }
 
 stage_docs() {
@@ -411,10 +425,10 @@ stage_docs() {
   check "the pages fit into a browser, wide and narrow, light and dark" "$python/bin/python" doc/check_browser.py "$build/doc"
 }
 
-# Clang compiles the sanitizers' code in half of GCC's time; g++ brings the C++ library.
+# The programs of nvcc do not run here: the stage cuda compiles them.
 stage_examples() {
-  CC=clang CXX=clang++ UMEM_TEST_BUILD=$build UMEM_PYTHON=$python/bin/python test/examples/run 2>&1 |
-    sed -E 's/^(.*) \.\.\. ok$/ok - \1/; s/^(.*) \.\.\. (FAIL|ERROR)$/not ok - \1/'
+  build_preset asan examples/all
+  UMEM_PYTHON=$python/bin/python test/examples/run.py "$build/asan/examples" 2>&1
 }
 
 # What the README has users install is what this stage needs; g++ brings gcc along.

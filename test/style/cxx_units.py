@@ -21,10 +21,19 @@ def headers():
     return "".join(f"#include <{path.relative_to(HEADERS)}>\n" for path in paths)
 
 
+def includes(file):
+    """The names that a file includes, those beside it as paths: other folders may have files of
+    these names."""
+    def path(name):
+        beside = file.parent / name[1:-1]
+        return f'"{beside}"' if name[0] == '"' and beside.exists() else name
+
+    return {path(name) for name in INCLUDE.findall(file.read_text())}
+
+
 def programs(files):
     """The text of a unit of these programs. Each has a namespace of its own, behind the headers of all."""
-    names = sorted({name for file in files for name in INCLUDE.findall(file.read_text())})
-    text = "".join(f"#include {name}\n" for name in names)
+    text = "".join(f"#include {name}\n" for name in sorted(set().union(*map(includes, files))))
     for i, file in enumerate(files):
         text += f'namespace program_{i} {{\n#include "{file}"\n}}\n'
     return text
