@@ -20,13 +20,13 @@
 # - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
 #   C++ headers what arm64_cxx names.
 # - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
-#   over the library of the stage asan, and runs them.
+#   over the library of the stage asan, and runs them. packages: Debian's, and the recipes of others.
 # - cuda: a build without CUDA, and of the build of gcc what is about CUDA; the examples and the tests on GPUs as nvcc
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
-# - mpi: the component for MPI, with MPICH and with Open MPI, over the library of the stage gcc; a part of the tests with
-#   the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
+# - mpi: the component for MPI with MPICH, over the library of the stage gcc. mpis: with Open MPI; a part of the tests
+#   with the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers; tidy the files of the program umem
 #   by themselves.
 
@@ -34,14 +34,17 @@ source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
-# The longest first, and mpi as soon as it may begin: the short ones fill what is left of the processors. Of the quick
-# ones the longest is the last: it alone uses all processors to its end.
-all_stages=(gcc asan mpi tsan arm64 install clang docs bench tidy valgrind examples cppcheck cuda python symbols includes
-  format)
+# What each change must pass, within 25 minutes on two processors: every test once as users build it and once with
+# sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones fill what
+# is left of the processors. Of the quick ones the longest is the last: it alone uses all processors to its end.
+all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes format)
 quick_stages=(symbols includes format short)
+# Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
+nightly_stages=(gcc asan mpi tsan mpis arm64 install clang docs bench tidy valgrind packages examples cppcheck cuda python
+  symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
-declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [asan]=asan [examples]=asan)
+declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [asan]=asan [examples]=asan)
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
@@ -54,13 +57,15 @@ declare -A stage_needs=(
   [includes]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
-  [mpi]="gcc clang clang-runtime g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package mpi-abi"
+  [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich"
+  [mpis]="gcc clang clang-runtime g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package mpi-abi"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
   [examples]="gcc make clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
   [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
+  [packages]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [python]="gcc g++ python-package"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
@@ -70,7 +75,9 @@ declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
   [docs]="browser"
   [mpi]="ip"
-  [install]="abidiff debian-tools"
+  [mpis]="ip"
+  [install]="abidiff"
+  [packages]="debian-tools"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
@@ -367,16 +374,26 @@ test_mpi_abi() {
 
 needs_abi_alone() { [ "$(readelf -d "$1" | grep -o 'libmpi[a-z_]*\.so[.0-9]*')" = libmpi_abi.so.1 ]; }
 
-# Ranks use all processors, so the tests run one after the other.
+# The component and all its tests with one MPI. Ranks use all processors, so the tests run one after the other.
+test_mpi() {
+  build_mpi "$1" "$build/mpi-$1" &&
+    cmake --build "$build/mpi-$1" --parallel "$jobs" &&
+    jobs=1 run_tests "$build/mpi-$1" ctest
+}
+
+build_for_mpi() { build_preset gcc umem_static umem_shared umem_program_texts contract_suites; }
+
 stage_mpi() {
-  local mpi status=0
   small_tests
-  build_preset gcc umem_static umem_shared umem_program_texts contract_suites
-  for mpi in mpich openmpi; do
-    build_mpi "$mpi" "$build/mpi-$mpi"
-    cmake --build "$build/mpi-$mpi" --parallel "$jobs"
-    jobs=1 run_tests "$build/mpi-$mpi" ctest || status=$?
-  done
+  build_for_mpi
+  test_mpi mpich
+}
+
+stage_mpis() {
+  local status=0
+  small_tests
+  build_for_mpi
+  test_mpi openmpi || status=1
   test_mpi_abi || status=1
   test_mpi_with_sanitizers || status=1
   check "programs find the component in the package" mpi/test/install/run "$build" || status=1
@@ -444,13 +461,18 @@ stage_install() {
   check "the packages of the README suffice" readme_installs_needs || status=1
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
   test/guide/run "$build/guide" || status=1
-  python3 test/install/recipes.py "$build/recipes" || status=1
   if has abidiff; then
     # test/install/run has built this one, with -g and without CUDA.
     test/abi/check.py "$build/install/spaced out/build/c/libumem.so" || status=1
   else
     echo "skipped - the interface of version 0.1.0: there is no abidiff"
   fi
+  return $status
+}
+
+stage_packages() {
+  local status=0
+  python3 test/install/recipes.py "$build/recipes" || status=1
   if has debian-tools; then
     check "Debian's packages build, their tests pass, and lintian finds nothing" \
       env DEB_BUILD_OPTIONS="noopt parallel=$jobs" packaging/debian_package "$build/debian" --source-option=-z1 || status=1

@@ -26,7 +26,7 @@ def row(stage="gcc", date="2026-11-24", compilers="GCC 12.2", commit="abc"):
 
 def stages():
     text = (ROOT / "test/stages.sh").read_text()
-    return set(re.search(r"^all_stages=\(([^)]*)\)", text, re.MULTILINE)[1].split())
+    return set(re.search(r"^nightly_stages=\(([^)]*)\)", text, re.MULTILINE)[1].split())
 
 
 class Platforms(unittest.TestCase):
