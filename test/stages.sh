@@ -9,11 +9,11 @@
 # - gcc: all programs of C, on all pairs of contexts; the tests and examples of the C++ headers with few types of
 #   elements and without bounds checks, one group of loops optimised; each header alone; what nvcc compiles, for one
 #   virtual GPU.
-# - asan: all programs of C on a sample of the pairs, without the sweep of faults with the ledger, and those of the C++
-#   headers that are about memory, not optimised, with few types of elements, loops with one and three ranks; the
-#   fuzzers. This is also where Clang's warnings of all of this are errors.
-# - tsan: of test/unit, test/fault and test/cxx the programs that use threads, and those suites of the contract in which
-#   threads meet, and of others each context by itself.
+# - asan: all programs of C on a sample of the pairs, without the sweep of faults with the ledger; the examples, the
+#   program umem and the fuzzers. This is also where Clang's warnings of all of this are errors. asan_cxx: the programs
+#   of the C++ headers that are about memory, not optimised, with few types of elements, loops with one and three ranks.
+# - tsan: of test/unit and test/fault the programs that use threads, and those suites of the contract in which threads
+#   meet, and of others each context by itself. tsan_cxx: the programs of the C++ headers that use threads.
 # - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of
 #   the C++ headers, with all types of elements; their machine code; programs with libc++. Clang's other programs run
 #   in asan alone.
@@ -34,24 +34,28 @@ source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
 
-# What each change must pass, within 25 minutes on two processors: every test once as users build it and once with
-# sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones fill what
-# is left of the processors. Of the quick ones the longest is the last: it alone uses all processors to its end.
+# What each change must pass, within 25 minutes on two processors: every test once as users build it, those of C again
+# with sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones
+# fill what is left of the processors. Of the quick ones the longest is the last: it alone uses all processors to its
+# end.
 all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
-nightly_stages=(gcc asan mpi tsan mpis arm64 install clang docs bench tidy valgrind packages examples cppcheck cuda python
-  symbols includes format)
+nightly_stages=(gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 install clang docs bench tidy valgrind packages examples
+  cppcheck cuda python symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
-declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [asan]=asan [examples]=asan)
+declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc
+  [asan]=asan [asan_cxx]=asan [examples]=asan [tsan]=tsan [tsan_cxx]=tsan)
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [gcc]="gcc g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json gtest python3 python zsh"
   [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [asan_cxx]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
+  [tsan_cxx]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [valgrind]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 valgrind"
   [format]="python"
   [includes]="python3"
@@ -170,14 +174,24 @@ stage_clang() {
   run_tests "$build/clang" ctest --tests-regex '^contract|^cxx\.'
 }
 
-stage_asan() {
+set_up_asan() {
   small_tests
   export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1
   export UBSAN_OPTIONS=print_stacktrace=1
   export UMEM_TEST_CASES=100000
-  build_preset asan
+}
+
+stage_asan() {
+  set_up_asan
+  build_preset asan {c,tool,doc,examples}/all test/{compat,compile,contract,examples,exchange,fault,fuzz,tool,unit}/all
   # With the ledger on, the sweep of faults uses the same memory as without.
-  run_tests "$build/asan" ctest --exclude-regex '^fault\.nth_ledger$'
+  run_tests "$build/asan" ctest --label-exclude '^cxx$' --exclude-regex '^fault\.nth_ledger$'
+}
+
+stage_asan_cxx() {
+  set_up_asan
+  build_preset asan test/cxx/all
+  run_tests "$build/asan" ctest --label-regex '^cxx$'
 }
 
 # The programs of test/unit and test/fault whose sources, or the headers beside them, start threads or let the library
@@ -193,19 +207,24 @@ programs_of_threads() {
     grep -vxE "$others" | sort
 }
 
-stage_tsan() {
+# Older ThreadSanitizers do not find room in an address space that newer kernels have shuffled.
+unshuffled=()
+set_up_tsan() {
   small_tests
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-  # Older ThreadSanitizers do not find room in an address space that newer kernels have shuffled.
-  local unshuffled=(setarch "$(uname -m)" --addr-no-randomize)
+  unshuffled=(setarch "$(uname -m)" --addr-no-randomize)
   "${unshuffled[@]}" true || unshuffled=()
+}
+
+stage_tsan() {
+  set_up_tsan
   local programs
   readarray -t programs < <(programs_of_threads)
-  build_preset tsan contract test/cxx/all "${programs[@]}"
+  build_preset tsan contract "${programs[@]}"
   local names=("${programs[@]/#fault_/fault\\.}")
   names=("${names[@]/#unit_/unit\\.}")
   # The suites of the contract in which threads meet: those of the test, or the library's in long copies.
-  names+=('contract\.(large|order|pages|progress|sync|threads)' 'cxx\..*')
+  names+=('contract\.(large|order|pages|progress|sync|threads)')
   run_tests "$build/tsan" "${unshuffled[@]}" ctest --tests-regex "^($(IFS='|' && echo "${names[*]}"))\$"
   # Short copies are made by the calling thread, whatever the pair.
   local suite
@@ -213,6 +232,12 @@ stage_tsan() {
     check "contract.$suite, each context by itself" \
       "${unshuffled[@]}" "$build/tsan/test/contract/contract" single "$suite*"
   done
+}
+
+stage_tsan_cxx() {
+  set_up_tsan
+  build_preset tsan test/cxx/all
+  run_tests "$build/tsan" "${unshuffled[@]}" ctest --label-regex '^cxx$'
 }
 
 stage_valgrind() {
