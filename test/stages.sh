@@ -183,7 +183,7 @@ set_up_asan() {
 
 stage_asan() {
   set_up_asan
-  build_preset asan {c,tool,doc,examples}/all test/{compat,compile,contract,examples,exchange,fault,fuzz,tool,unit}/all
+  build_preset asan {c,tool,doc,examples}/all test/{compat,contract,examples,exchange,fault,fuzz,tool,unit}/all
   # With the ledger on, the sweep of faults uses the same memory as without.
   run_tests "$build/asan" ctest --label-exclude '^cxx$' --exclude-regex '^fault\.nth_ledger$'
 }
