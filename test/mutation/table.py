@@ -184,7 +184,7 @@ MUTANTS = [
     c("blocks/blocks_pump.c", "  if (!umem_is_watched()) return;\n", "  return;\n", "a block is as many copies as it has pieces",
       first=("unit.counted",)),
     c("blocks/blocks_pump.c", "  umem_thread.step = NULL; /* of another block */\n", "", "the next block is no copy of its own",
-      first=("unit.counted",)),
+      first=("unit.feed",)),
     c("cuda/cuda_gds.c", "umemWayGds, good ? size : 0,", "umemWayGds, size,", "what cuFile has not moved counts", first=("unit.gds",)),
 
     # ---- copies of items ----
