@@ -631,11 +631,11 @@ MUTANTS = [
     c("cuda/cuda_driver.c", "*kind = managed ? umemCudaManagedMemory : (umemCudaMemory)type;", "*kind = (umemCudaMemory)type;",
       "managed memory is taken for device memory", first=("unit.cuda_driver",)),
     c("cuda/cuda_state.c", "  if (ordered && behind->stream) return false;\n", "  if (ordered || behind) return false;\n",
-      "a captured stream of the consumer waits for nothing"),
+      "a captured stream of the consumer waits for nothing", first=("unit.dlpack_streams",)),
     c("cuda/cuda_state.c", "  if (ordered && behind->stream) return false;\n", "  if (ordered) return false;\n",
-      "the legacy stream waits for a capture"),
-    c("cuda/cuda_state.c", "stream == umemCudaLegacyHandle ? NULL : (void *)stream};", "NULL};",
-      "the legacy stream waits for every consumer"),
+      "the legacy stream waits for a capture", first=("unit.dlpack_streams",)),
+    c("cuda/cuda_state.c", "stream == umemCudaLegacyHandle ? NULL : (void *)stream};", "stream == umemCudaLegacyHandle ? NULL : NULL};",
+      "the legacy stream waits for every consumer", first=("unit.dlpack_streams",)),
 
     # ---- blocks that stay ----
     c("core/memory.c", "umem_is_of_parent(self, generation) || (keeps", "(keeps",
