@@ -141,7 +141,8 @@ MUTANTS = [
       "labels that come late are not in the log", first=("unit.log",)),
 
     # ---- core ----
-    c("core/plan.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read"),
+    c("core/plan.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read",
+      first=("contract.order",)),
     c("core/copy.c", "bool up = move->shift < 0;", "bool up = move->shift > 0;",
       "a move overwrites what it has not read", first=("unit.overlap",)),
     c("stores/store.c", "  where[2] = umemStore_offset(store, adr);\n", "  where[2] = adr;\n",
@@ -307,8 +308,8 @@ MUTANTS = [
     c("cuda/cuda_copy.c", "(size_t)(span.high - span.low) / sparse <= nbytes", "nbytes / sparse", "host memory takes the gaps of sparse items"),
     c("cuda/cuda_copy.c", " || umem_is_captured(src) ||\n         umem_is_captured(dst);", ";", "a capture refuses boxes that it could record"),
     c("cuda/cuda_copy.c", "    box->depth = extents[last - 1];", "    box->depth = extents[last];", "the wrong extent"),
-    c("cuda/cuda_gds.c", "bool captured = umem_can(transfer->ctx, umemOrdered) && umemCudaState_is_captured(state);",
-      "bool captured = false;", "registers a file with cuFile for a stream in a capture", first=("unit.gds_refusal",)),
+    c("cuda/cuda_copy.c", "  if (umem_is_captured(ctx)) return nothingMoves;\n", "",
+      "registers a file with cuFile for a stream in a capture", first=("unit.gds_refusal",)),
     c("cuda/cuda.c", "  error = rt->page_map(at(adr), size, page);\n  UMEM_CUDA_TRY_TWICE(rt, page_release(page));\n",
       "  error = rt->page_map(at(adr), size, page);\n", "a page never ends", first=("unit.cuda_pages",)),
     c("cuda/cuda.c", "  unmap_new(state, to + done, both - done, size);\n", "", "a page that did not leave is in two places",

@@ -357,15 +357,15 @@ static bool move(Transfer *transfer, umemCudaState const *state) {
   return ready && (!transfer->over || transfer->failed);
 }
 
-/* Whether the stream is not captured, and the pages were moved or a failure recorded. */
+/* Whether the pages were moved or a failure recorded. The stream was not captured when the copy was
+ * planned. */
 static bool move_in_scope(Transfer *transfer, umemCudaState const *state) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, transfer->ctx, transfer->gpu)) {
     stop(transfer, true);
     return true;
   }
-  bool captured = umem_can(transfer->ctx, umemOrdered) && umemCudaState_is_captured(state);
-  bool moved = !captured && move(transfer, state);
+  bool moved = move(transfer, state);
   umemCudaScope_leave(&scope);
   return moved;
 }
