@@ -684,9 +684,9 @@ MUTANTS = [
     c("core/copy.c", "  if (failed(move) || umem_finish(move->src) != umemOK) return;", "  if (failed(move)) return;",
       "a buffer is written back before it is read", first=("unit.overlap",)),
     c("core/copy.c", "    if (!layout->src_strides[k]) strides[k] = 0;\n", "    (void)strides;\n",
-      "an item that goes to many is read from behind the buffer", first=("contract.strided",)),
+      "an item that goes to many is read from behind the buffer", first=("unit.overlap",)),
     c("core/copy.c", "bool ready = !move->room || umem_finish(move->dst) == umemOK;", "bool ready = true;",
-      "a buffer is filled before earlier work of the destination is done", first=("contract.strided",)),
+      "a buffer is filled before earlier work of the destination is done", first=("unit.overlap",)),
 
     # ---- numbers and headers ----
     c("array/convert_loops.h", "  if (!(length < 0x1p127)) return 0;\n", "",

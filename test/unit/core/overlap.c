@@ -162,6 +162,21 @@ TEST_CASE(rows_that_take_turns_are_read_first) {
   test_free(items);
 }
 
+/* ---- a row that goes to many ---- */
+
+/* The first of them writes over its end. It is in the buffer once. */
+TEST_CASE(a_row_goes_to_rows_that_overlap_it) {
+  enum { n = 1000, rows = 3, all = n / 2 + rows * n };
+  size_t const extents[] = {rows, n};
+  ptrdiff_t const again[] = {0, 8}, apart[] = {n * 8, 8};
+  umemLayout const layout = {sizeof layout, 8, 2, extents, again, apart};
+  int64_t items[all];
+  for (int64_t i = 0; i < all; i++) items[i] = i;
+  uintptr_t adr = (uintptr_t)items;
+  assert_int_equal(umem_copy_strided(&host, adr, &host, adr + n / 2 * 8, &layout), umemOK);
+  for (int64_t i = 0; i < all; i++) assert_int_equal(items[i], i < n / 2 ? i : (i - n / 2) % n);
+}
+
 /* ---- two queues over one memory ---- */
 
 /* What one queue reads into the buffer is there before the other one writes it back. */
@@ -197,6 +212,28 @@ TEST_CASE(a_buffer_waits_for_what_fills_it) {
                    umemOK);
   assert_int_equal(umem_synchronize(&queue), umemOK);
   assert_memory_equal(moved, matrix, sizeof moved);
+  umem_free(&device, adr);
+  umem_dtor(&queue);
+  umem_dtor(&device);
+}
+
+/* What was queued before to write the destination writes the source, too. */
+TEST_CASE(the_source_is_read_after_earlier_work_of_the_destination) {
+  enum { n = 2500 };
+  int64_t items[n] = {0}, moved[n - 1];
+  FakeAsync device, queue;
+  assert_int_equal(fake_async_ctor(&device), umemOK);
+  assert_int_equal(fake_async_ctor_on(&queue, &device), umemOK);
+  uintptr_t adr = umem_alloc(&device, sizeof items);
+  assert_int_equal(umem_copy_to(&host, (uintptr_t)items, &device, adr, sizeof items), umemOK);
+  assert_int_equal(umem_synchronize(&device), umemOK);
+  for (int i = 0; i < n; i++) items[i] = 1 + i;
+  assert_int_equal(umem_copy_to(&host, (uintptr_t)items, &queue, adr, sizeof items), umemOK);
+  assert_int_equal(umem_copy_to(&device, adr, &queue, adr + sizeof *items, sizeof moved), umemOK);
+  assert_int_equal(umem_copy_to(&queue, adr + sizeof *items, &host, (uintptr_t)moved, sizeof moved),
+                   umemOK);
+  assert_int_equal(umem_synchronize(&queue), umemOK);
+  assert_memory_equal(moved, items, sizeof moved);
   umem_free(&device, adr);
   umem_dtor(&queue);
   umem_dtor(&device);
