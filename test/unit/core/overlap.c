@@ -11,6 +11,7 @@
 
 #include "fake/fake.h"
 #include "cases.h"
+#include "failures.h"
 #include "wrap.h"
 
 /* ---- what the library allocates ---- */
@@ -98,9 +99,9 @@ static umemHost host;
 static void put(unsigned char *bytes) {
   umemFile file;
   for (size_t i = 0; i < length; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 24);
-  assert_int_equal(umemFile_ctor(&file, path, "w"), umemOK);
+  assert_ok(umemFile_ctor(&file, path, "w"));
   uintptr_t adr = umem_alloc(&file, length);
-  assert_int_equal(umem_copy_to(&host, (uintptr_t)bytes, &file, adr, length), umemOK);
+  assert_ok(umem_copy_to(&host, (uintptr_t)bytes, &file, adr, length));
   umem_dtor(&file);
 }
 
@@ -110,11 +111,11 @@ static void check_shift(void *src, void *dst, unsigned char *bytes, int up) {
   umemFile file;
   memmove(bytes + to, bytes + from, n);
   uintptr_t of = umem_alloc(src, length), at = umem_alloc(dst, length);
-  assert_int_equal(umem_copy_to(src, of + from, dst, at + to, n), umemOK);
+  assert_ok(umem_copy_to(src, of + from, dst, at + to, n));
   umem_dtor(src);
   umem_dtor(dst);
-  assert_int_equal(umemFile_ctor(&file, path, "r"), umemOK);
-  assert_int_equal(umem_copy_to(&file, 0, &host, (uintptr_t)found, length), umemOK);
+  assert_ok(umemFile_ctor(&file, path, "r"));
+  assert_ok(umem_copy_to(&file, 0, &host, (uintptr_t)found, length));
   assert_memory_equal(found, bytes, length);
   umem_dtor(&file);
   unlink(path);
@@ -128,13 +129,13 @@ TEST_CASE(contexts_of_one_file_are_one_memory) {
     umemMMap map, second;
     put(bytes);
     if (way & 1)
-      assert_int_equal(umemFile_ctor(&file, path, "r"), umemOK);
+      assert_ok(umemFile_ctor(&file, path, "r"));
     else
-      assert_int_equal(umemMMap_ctor(&map, path, "r"), umemOK);
+      assert_ok(umemMMap_ctor(&map, path, "r"));
     if (way & 2)
-      assert_int_equal(umemFile_ctor(&other, path, "r+"), umemOK);
+      assert_ok(umemFile_ctor(&other, path, "r+"));
     else
-      assert_int_equal(umemMMap_ctor(&second, path, "r+"), umemOK);
+      assert_ok(umemMMap_ctor(&second, path, "r+"));
     check_shift(way & 1 ? (void *)&file : &map, way & 2 ? (void *)&other : &second, bytes,
                 way >> 2);
   }
@@ -154,7 +155,7 @@ TEST_CASE(rows_that_take_turns_are_read_first) {
   for (int up = 0; up < 2; up++) {
     for (int64_t i = 0; i < all; i++) items[i] = i;
     uintptr_t from = (uintptr_t)(items + !up), to = (uintptr_t)(items + up);
-    assert_int_equal(umem_copy_strided(&host, from, &host, to, &layout), umemOK);
+    assert_ok(umem_copy_strided(&host, from, &host, to, &layout));
     for (int64_t k = 0; k < 2; k++)
       for (int64_t i = 0; i < n; i++)
         assert_int_equal(items[up + k * second + i * step], !up + k * second + i * step);
@@ -173,11 +174,30 @@ TEST_CASE(a_row_goes_to_rows_that_overlap_it) {
   int64_t items[all];
   for (int64_t i = 0; i < all; i++) items[i] = i;
   uintptr_t adr = (uintptr_t)items;
-  assert_int_equal(umem_copy_strided(&host, adr, &host, adr + n / 2 * 8, &layout), umemOK);
+  assert_ok(umem_copy_strided(&host, adr, &host, adr + n / 2 * 8, &layout));
   for (int64_t i = 0; i < all; i++) assert_int_equal(items[i], i < n / 2 ? i : (i - n / 2) % n);
 }
 
 /* ---- two queues over one memory ---- */
+
+static FakeAsync device, queue;
+
+static uintptr_t open_queues(size_t nbytes) {
+  assert_ok(fake_async_ctor(&device));
+  assert_ok(fake_async_ctor_on(&queue, &device));
+  return umem_alloc(&device, nbytes);
+}
+
+static void write_device(uintptr_t adr, void const *bytes, size_t nbytes) {
+  assert_ok(umem_copy_to(&host, (uintptr_t)bytes, &device, adr, nbytes));
+  assert_ok(umem_synchronize(&device));
+}
+
+static void close_queues(uintptr_t adr) {
+  umem_free(&device, adr);
+  umem_dtor(&queue);
+  umem_dtor(&device);
+}
 
 /* What one queue reads into the buffer is there before the other one writes it back. */
 TEST_CASE(a_buffer_waits_for_what_fills_it) {
@@ -187,56 +207,41 @@ TEST_CASE(a_buffer_waits_for_what_fills_it) {
   ptrdiff_t const rows[] = {n * sizeof *matrix, sizeof *matrix};
   ptrdiff_t const columns[] = {sizeof *matrix, n * sizeof *matrix};
   umemLayout const layout = {sizeof layout, sizeof *matrix, 2, extents, rows, columns};
-  FakeAsync device, queue;
-  assert_int_equal(fake_async_ctor(&device), umemOK);
-  assert_int_equal(fake_async_ctor_on(&queue, &device), umemOK);
-  uintptr_t adr = umem_alloc(&device, sizeof matrix);
+  uintptr_t adr = open_queues(sizeof matrix);
   for (int i = 0; i < n * n; i++) matrix[i] = i;
-  assert_int_equal(umem_copy_to(&host, (uintptr_t)matrix, &device, adr, sizeof matrix), umemOK);
-  assert_int_equal(umem_synchronize(&device), umemOK);
-  assert_int_equal(umem_copy_strided(&device, adr, &queue, adr, &layout), umemOK);
-  assert_int_equal(umem_synchronize(&queue), umemOK);
-  assert_int_equal(umem_copy_to(&queue, adr, &host, (uintptr_t)matrix, sizeof matrix), umemOK);
-  assert_int_equal(umem_synchronize(&queue), umemOK);
+  write_device(adr, matrix, sizeof matrix);
+  assert_ok(umem_copy_strided(&device, adr, &queue, adr, &layout));
+  assert_ok(umem_synchronize(&queue));
+  assert_ok(umem_copy_to(&queue, adr, &host, (uintptr_t)matrix, sizeof matrix));
+  assert_ok(umem_synchronize(&queue));
   for (int i = 0; i < n * n; i++) {
     int moved_from = i % n * n + i / n;
     assert_true(matrix[i] == moved_from);
   }
   double moved[n * n - 1]; /* other numbers: a buffer of before may hold those above */
   for (int i = 0; i < n * n; i++) matrix[i] = -1 - i;
-  assert_int_equal(umem_copy_to(&host, (uintptr_t)matrix, &device, adr, sizeof matrix), umemOK);
-  assert_int_equal(umem_synchronize(&device), umemOK);
-  assert_int_equal(umem_copy_to(&device, adr, &queue, adr + sizeof *moved, sizeof moved), umemOK);
-  assert_int_equal(umem_synchronize(&queue), umemOK);
-  assert_int_equal(umem_copy_to(&queue, adr + sizeof *moved, &host, (uintptr_t)moved, sizeof moved),
-                   umemOK);
-  assert_int_equal(umem_synchronize(&queue), umemOK);
+  write_device(adr, matrix, sizeof matrix);
+  assert_ok(umem_copy_to(&device, adr, &queue, adr + sizeof *moved, sizeof moved));
+  assert_ok(umem_synchronize(&queue));
+  assert_ok(umem_copy_to(&queue, adr + sizeof *moved, &host, (uintptr_t)moved, sizeof moved));
+  assert_ok(umem_synchronize(&queue));
   assert_memory_equal(moved, matrix, sizeof moved);
-  umem_free(&device, adr);
-  umem_dtor(&queue);
-  umem_dtor(&device);
+  close_queues(adr);
 }
 
 /* What was queued before to write the destination writes the source, too. */
 TEST_CASE(the_source_is_read_after_earlier_work_of_the_destination) {
   enum { n = 2500 };
   int64_t items[n] = {0}, moved[n - 1];
-  FakeAsync device, queue;
-  assert_int_equal(fake_async_ctor(&device), umemOK);
-  assert_int_equal(fake_async_ctor_on(&queue, &device), umemOK);
-  uintptr_t adr = umem_alloc(&device, sizeof items);
-  assert_int_equal(umem_copy_to(&host, (uintptr_t)items, &device, adr, sizeof items), umemOK);
-  assert_int_equal(umem_synchronize(&device), umemOK);
+  uintptr_t adr = open_queues(sizeof items);
+  write_device(adr, items, sizeof items);
   for (int i = 0; i < n; i++) items[i] = 1 + i;
-  assert_int_equal(umem_copy_to(&host, (uintptr_t)items, &queue, adr, sizeof items), umemOK);
-  assert_int_equal(umem_copy_to(&device, adr, &queue, adr + sizeof *items, sizeof moved), umemOK);
-  assert_int_equal(umem_copy_to(&queue, adr + sizeof *items, &host, (uintptr_t)moved, sizeof moved),
-                   umemOK);
-  assert_int_equal(umem_synchronize(&queue), umemOK);
+  assert_ok(umem_copy_to(&host, (uintptr_t)items, &queue, adr, sizeof items));
+  assert_ok(umem_copy_to(&device, adr, &queue, adr + sizeof *items, sizeof moved));
+  assert_ok(umem_copy_to(&queue, adr + sizeof *items, &host, (uintptr_t)moved, sizeof moved));
+  assert_ok(umem_synchronize(&queue));
   assert_memory_equal(moved, items, sizeof moved);
-  umem_free(&device, adr);
-  umem_dtor(&queue);
-  umem_dtor(&device);
+  close_queues(adr);
 }
 
 /* ---- the question of a program ---- */
@@ -265,9 +270,9 @@ TEST_CASE(programs_can_ask) {
 TEST_CASE(files_of_one_folder_do_not_overlap) {
   umemFile one, other, again;
   umemLayout const run = {.size = sizeof run, .item_size = 8};
-  assert_int_equal(umemFile_ctor(&one, path, "w+"), umemOK);
-  assert_int_equal(umemFile_ctor(&other, "unit_overlap_2.bin", "w+"), umemOK);
-  assert_int_equal(umemFile_ctor(&again, path, "r"), umemOK);
+  assert_ok(umemFile_ctor(&one, path, "w+"));
+  assert_ok(umemFile_ctor(&other, "unit_overlap_2.bin", "w+"));
+  assert_ok(umemFile_ctor(&again, path, "r"));
   uintptr_t adr = umem_alloc(&one, 100);
   assert_int_equal(umem_alloc(&other, 100), adr);
   assert_false(umem_copy_overlaps(&one, adr, &other, adr + 4, &run));
@@ -298,7 +303,7 @@ TEST_CASE(without_a_buffer_nothing_changes) {
   assert_memory_equal(matrix, old, n * n * sizeof *matrix);
   umem_clear_status(&host);
   umem_thread_clear();
-  assert_int_equal(umem_copy_strided(&host, adr, &host, adr, &layout), umemOK);
+  assert_ok(umem_copy_strided(&host, adr, &host, adr, &layout));
   for (int i = 0; i < n * n; i++) assert_true(matrix[i] == old[i % n * n + i / n]);
   test_free(matrix);
   test_free(old);
