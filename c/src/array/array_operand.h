@@ -148,8 +148,7 @@ void umem_array_make(umemArraySide const *to, int64_t count, umemArrayMaker cons
 int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_size,
                         uintptr_t *adr);
 
-/* Copies count elements of RAM to bytes without gaps, in the calling
- * thread. */
+/* Copies count elements of RAM to bytes without gaps, in the calling thread. */
 void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, void *out,
                      size_t item_size);
 

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 umemSink *umem_sink;
 
@@ -17,11 +16,7 @@ static char const *const way_names[] = {
     [umemWayPeer] = "peer",     [umemWayGds] = "GPUDirect Storage",
 };
 
-static uint64_t now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time); /* fails for no argument but a wrong one */
-  return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
+static uint64_t now(void) { return umemClock_read(CLOCK_MONOTONIC); }
 
 uint64_t umem_watched_clock(void) { return umem_thread.step ? now() : 0; }
 

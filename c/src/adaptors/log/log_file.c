@@ -510,9 +510,8 @@ static bool is_link(umemVirtual *ctx, char const *filename) {
 
 static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                                     bool commits) {
-  enum {
-    most_tries = 100
-  }; /* each time another process has made the file meanwhile, or removed it */
+  /* Each time another process has made the file meanwhile, or removed it. */
+  enum { most_tries = 100 };
   int error = EEXIST;
   for (int i = 0; i < most_tries; i++) {
     bool taken;
