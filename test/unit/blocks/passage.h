@@ -17,8 +17,20 @@ static inline void begin(umemBlocksOptions const *options) {
   block = (umemBlock)UMEM_BLOCK_INIT;
   assert_ok(umemBlocks_ctor(&blocks, options));
 }
-static inline bool next(void) { return umemBlocks_next(&blocks, &block); }
-static inline umemStatusType end(void) { return umemBlocks_end(&blocks); }
+
+/* A call of umem that hangs ends the program. */
+static inline bool next(void) {
+  alarm(seconds);
+  bool more = umemBlocks_next(&blocks, &block);
+  alarm(0);
+  return more;
+}
+static inline umemStatusType end(void) {
+  alarm(seconds);
+  umemStatusType status = umemBlocks_end(&blocks);
+  alarm(0);
+  return status;
+}
 
 /* The passage has stopped for this failure of the thread, and its end reports no other. */
 static inline void expect_stop_at(umemStatusType type, char const *words, int line) {

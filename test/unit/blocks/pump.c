@@ -213,7 +213,6 @@ TEST(a_child_of_fork_has_no_threads) {
   work(0);
   pid_t child = fork();
   if (!child) {
-    alarm(seconds);
     bool right = !next() && umem_thread_status() == umemRuntimeError &&
                  strstr(umem_thread_message(), "umemBlocks_next: forked in the middle") != NULL &&
                  !next() && end() == umemRuntimeError;
@@ -249,7 +248,6 @@ TEST_ON(one_thread, a_child_of_one_thread_goes_on) {
   work(0);
   pid_t child = fork();
   if (!child) {
-    alarm(seconds);
     size_t number = 1;
     while (next()) work(number++);
     _exit(!(number == blocks_in_all && end() == umemOK && bench.destination[count - 1] == -139));
