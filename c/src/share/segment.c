@@ -154,9 +154,10 @@ static void give_unused(umemShmTable *table, uint32_t number, umemShmExtent *ext
 
 /* ---- the order ---- */
 
-static void link_after(umemShmTable *table, uint32_t before, uint32_t number, uint32_t after) {
+/* Puts the extent of this number between two others, 0 for none. */
+static void link_between(umemShmTable *table, uint32_t before, uint32_t number,
+                         umemShmExtent *extent, uint32_t after) {
   umemShmExtent *previous = at(table, before), *next = at(table, after);
-  umemShmExtent *extent = at(table, number);
   set32(&extent->before, previous ? before : 0);
   set32(&extent->after, next ? after : 0);
   set32(previous ? &previous->after : &table->root->first, number);
@@ -178,7 +179,7 @@ static bool add_free(umemShmTable *table, uint32_t before, uint32_t after, uint6
   if (!extent) return false;
   set64(&extent->offset, offset);
   set64(&extent->size, size);
-  link_after(table, before, number, after);
+  link_between(table, before, number, extent, after);
   commit(&extent->state, is_free);
   enter_bin(table, number, extent);
   return true;
@@ -232,8 +233,8 @@ static void forget_derived(umemShmTable *table) {
 }
 
 /* Puts a live extent behind what is there up to end. */
-static bool put_behind(umemShmTable *table, uint32_t number, uint32_t *last, uint64_t *end) {
-  umemShmExtent *extent = at(table, number);
+static bool put_behind(umemShmTable *table, uint32_t number, umemShmExtent *extent, uint32_t *last,
+                       uint64_t *end) {
   uint64_t offset = get64(&extent->offset), span = span_of(get64(&extent->size));
   if (offset < *end) return false;
   if (offset > *end) {
@@ -241,7 +242,7 @@ static bool put_behind(umemShmTable *table, uint32_t number, uint32_t *last, uin
     if (!add_free(table, *last, 0, *end, offset - *end)) return false;
     *last = gap;
   }
-  link_after(table, *last, number, 0);
+  link_between(table, *last, number, extent, 0);
   enter_index(table, number, extent);
   table->root->live++;
   table->root->bytes += span;
@@ -261,7 +262,7 @@ bool umemShmTable_rebuild(umemShmTable *table) {
     umemShmExtent *extent = at(table, number);
     if (!extent || steps == table->count) break;
     uint32_t after = get32(&extent->after);
-    good = put_behind(table, number, &last, &end);
+    good = put_behind(table, number, extent, &last, &end);
     number = after;
   }
   good = good && !number && end <= table->capacity;

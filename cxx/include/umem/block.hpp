@@ -345,12 +345,12 @@ public:
   Extents<Rank> const &extents() const noexcept { return source_.extents(); }
   Place const &place() const noexcept { return passage_->where().place; }
 
-  /* See umem::blocks. */
+  /* See umem::blocks. destination: null for none */
   Blocks(Part<std::remove_const_t<In> const, Rank> source,
-         std::optional<Part<out_element_type, OutRank>> destination,
-         detail::BlocksPlace const &place, BlocksOptions const &options)
-      : source_(std::move(source)), destination_(std::move(destination)),
-        passage_(std::make_unique<detail::Passage>(place, options)) {
+         Part<out_element_type, OutRank> const *destination, detail::BlocksPlace const &place,
+         BlocksOptions const &options)
+      : source_(std::move(source)), passage_(std::make_unique<detail::Passage>(place, options)) {
+    if (destination) destination_.emplace(*destination);
     if (destination_ && destination_->extents()[0] != source_.extents()[0])
       throw value_error("blocks of " + std::to_string(source_.extents()[0]) +
                         " rows to an array of " + std::to_string(destination_->extents()[0]));
@@ -399,7 +399,7 @@ auto blocks(Operand const &array, detail::BlocksPlace const &place,
   using Type = typename decltype(source)::element_type;
   constexpr int Rank = decltype(source)::rank;
   using BlocksType = Blocks<Type, void, Rank, Rank>;
-  return BlocksType(std::move(source), std::nullopt, place, options);
+  return BlocksType(std::move(source), nullptr, place, options);
 }
 
 /* Blocks for a loop that changes elements of the array in them. Ghost rows hold the old
@@ -412,7 +412,7 @@ auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,
   constexpr int Rank = decltype(destination)::rank;
   static_assert(!std::is_const_v<Type>, "blocks: the elements cannot be written");
   using BlocksType = Blocks<Type, void, Rank, Rank>;
-  return BlocksType(detail::source_part(array), std::move(destination), place, options);
+  return BlocksType(detail::source_part(array), &destination, place, options);
 }
 
 /* Blocks of an array, from which the loop makes those of another one with as many rows, which may
@@ -429,7 +429,7 @@ auto blocks(Operand const &from, Other &&to, detail::BlocksPlace const &place,
   static_assert(!std::is_const_v<OtherType>,
                 "blocks: the elements of the destination cannot be written");
   using Result = Blocks<Type, OtherType, decltype(source)::rank, decltype(destination)::rank>;
-  return Result(std::move(source), std::move(destination), place, options);
+  return Result(std::move(source), &destination, place, options);
 }
 
 } // namespace umem
