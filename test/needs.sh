@@ -120,7 +120,6 @@ install_needs() {
   return 1
 }
 
-# Whether the system has a package to install.
 # Whether the system has these packages.
 is_known() { apt-cache show "$@" > /dev/null 2>&1; }
 
@@ -140,11 +139,13 @@ install_wanted() {
 }
 
 install_packages() {
-  local log=$1 packages=() need
+  local log=$1 packages=() names need name
   shift
   for need; do
     read -ra names <<< "$(package_of "$need")"
-    packages+=("${names[@]}")
+    for name in "${names[@]}"; do
+      [[ " ${packages[*]} " == *" $name "* ]] || packages+=("$name")
+    done
   done
   if ! command -v apt-get > /dev/null; then
     echo "Missing: $*. This is no Debian or Ubuntu: install what its packages ${packages[*]} hold."

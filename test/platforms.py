@@ -38,7 +38,10 @@ def commit():
     if given:
         return given
     git = ["git", "-C", str(ROOT)]
-    found = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+    try:
+        found = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unknown"
     if found.returncode:
         return "unknown"
     changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True).stdout

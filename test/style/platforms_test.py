@@ -5,6 +5,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
@@ -44,6 +45,10 @@ class Platforms(unittest.TestCase):
         self.assertEqual([one[2:5] for one in rows],
                          [("gcc", "GCC 12.2, CUDA 13.0", "2"), ("arm64", "", "1"), ("gcc", "GCC 12.2, CUDA 13.0", "2")])
         self.assertEqual(rows[1][1], "aarch64 (qemu)")
+
+    def test_no_git_is_an_unknown_commit(self):
+        with mock.patch.dict("os.environ", {"PATH": str(self.folder)}):
+            self.assertEqual(platforms.commit(), "unknown")
 
     def test_the_latest_of_a_kind_stays(self):
         rows = [row(date="2026-11-23", commit="old"), row(commit="new"), row(date="2026-11-22", compilers="Clang 14.0"),
