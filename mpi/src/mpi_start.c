@@ -88,7 +88,9 @@ static bool has_room(uint64_t sum) {
   if (sum <= left) return true;
   umemVirtual_fail(NULL, umemMemoryError,
                    "%s: %" PRIu64 " bytes for the ranks of this machine, but /dev/shm has only "
-                   "%" PRIu64 " left; the option memory=create does not need it",
+                   "%" PRIu64
+                   " left; with the option memory=create only MPI itself needs it, about "
+                   "5 MB for each rank",
                    start, sum, left);
   return false;
 }
