@@ -1,7 +1,7 @@
 /* order.c - umem/context.h: order and durability. */
 #include "contract.h"
 
-#include "core/order.h"
+#include "core/context.h"
 #include "fake/fake.h"
 
 SINGLE(can_always_be_asked) {

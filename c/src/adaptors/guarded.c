@@ -6,7 +6,6 @@
 #include "core/live.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/realloc.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 #include "array/array_handle.h"
 #include "array/array_operand.h"
 #include "core/context.h"
-#include "core/order.h"
 #include "core/status.h"
 
 #include <stdlib.h>

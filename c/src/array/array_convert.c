@@ -7,7 +7,6 @@
 #include "array/array_operand.h"
 #include "array/array_conversion.h"
 #include "core/context.h"
-#include "core/order.h"
 #include "core/status.h"
 
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "array/array_handle.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/status.h"
 
 #include <stdio.h>
@@ -161,7 +160,7 @@ void umem_array_end_memory(umemArray const *owner) {
                    __atomic_load_n(&owner->keeps, __ATOMIC_RELAXED), owner->generation);
     break;
   case umemArrayReleases: {
-    if (queues(owner->ctx)) umem_synchronize_apart(owner->ctx);
+    if (queues(owner->ctx)) umem_synchronize_uncaptured(owner->ctx);
     UMEM_STEP_ASIDE(running);
     owner->release(owner->user);
   }

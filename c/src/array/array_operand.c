@@ -6,7 +6,6 @@
 #include "core/context.h"
 #include "core/copy.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/status.h"
 #include "core/threads.h"
 #include "core/tiles.h"

@@ -1,7 +1,6 @@
 /* dlpack.c - exchanges arrays with other libraries by DLPack, in both directions. */
 #include "array/array_handle.h"
 #include "core/context.h"
-#include "core/order.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -121,7 +120,7 @@ static bool order(umemArray *array, int32_t code, int64_t stream) {
   umemVirtual *layer = UMEM_LAYER_WITH(ctx, stream_wait);
   if (!layer) return umem_synchronize(ctx) == umemOK;
   layer->vptr->stream_wait(layer, stream == UMEM_DLPACK_DEFAULT_STREAM ? 1 : (uintptr_t)stream);
-  return umem_adopt_from(layer, ctx, before) == umemOK;
+  return umem_record_on_layers(layer, ctx, before) == umemOK;
 }
 
 /* Finds out what is to be exported. False, and a status, if nothing can be. */

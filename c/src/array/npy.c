@@ -6,7 +6,6 @@
 
 #include "core/status.h"
 #include "core/context.h"
-#include "core/order.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -82,7 +82,7 @@ typedef struct umemThread {
   /* Threads that copy side by side, this one included, and share the workers; 0 or 1: alone. */
   unsigned sharers;
   bool in_hook;
-  bool apart;       /* see umem_wait_apart in core/order.h */
+  bool uncaptured;  /* see umem_wait_uncaptured in core/context.h */
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */
   bool deferred;    /* the outermost function has put off cancellation */
   int cancel_state; /* what that was before */

@@ -6,7 +6,6 @@
 #include "core/context.h"
 #include "core/status.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "watch/watch.h"
 
 #include <stdlib.h>
@@ -459,7 +458,7 @@ bool umemSlots_write(umemSlots const *slots, size_t number) {
 }
 
 bool umemSlots_order(umemSlots const *slots, size_t number) {
-  return umem_wait_apart(umemSlots_queue(slots, number), slots->plan.given.place) == umemOK;
+  return umem_wait_uncaptured(umemSlots_queue(slots, number), slots->plan.given.place) == umemOK;
 }
 
 /* ---- memory ---- */
@@ -484,7 +483,7 @@ static bool take_memory(umemSlots *slots) {
   size_t nbytes = slots->plan.depth * slots->plan.slot_bytes;
   if (nbytes) slots->memory = umem_alloc(place, nbytes);
   for (size_t i = 0; i < slots->queue_count && umem_thread.failures == before; i++)
-    if (slots->queues[i] != place) umem_wait_apart(slots->queues[i], place);
+    if (slots->queues[i] != place) umem_wait_uncaptured(slots->queues[i], place);
   return umem_thread.failures == before;
 }
 
@@ -502,7 +501,7 @@ static void order_free(umemSlots *slots) {
   umemAttempt forgotten; /* the failure has been reported */
   umemAttempt_begin(&forgotten);
   for (size_t i = 0; i < slots->queue_count; i++)
-    if (slots->queues[i] != place) umem_wait_apart(place, slots->queues[i]);
+    if (slots->queues[i] != place) umem_wait_uncaptured(place, slots->queues[i]);
   umemAttempt_end(&forgotten);
 }
 

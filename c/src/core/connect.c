@@ -3,7 +3,6 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/order.h"
 
 /* Whether an address of src can serve as one of dst. Also false, with a status, where that
  * is not known: no caller may then take them for two memories. */
@@ -47,20 +46,19 @@ uintptr_t umem_connect(void *src, uintptr_t src_adr, size_t nbytes, void *dst,
 umemStatusType umem_disconnect(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                size_t dst_alignment) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_check(src);
   umemVirtual *to = umem_check(dst);
-  if (!from || !to || !valid_alignment(to, &dst_alignment)) return umem_result(before);
+  if (!from || !to || !valid_alignment(to, &dst_alignment)) return UMEM_RESULT();
   if (dst_adr == umem_null_of(to)) return umemOK;
   bool shared = one_memory(from, to) && suffices(src_adr, dst_alignment);
-  if (umem_thread.failures != before) return umem_result(before);
+  if (UMEM_RESULT() != umemOK) return UMEM_RESULT();
   if (shared && src_adr != dst_adr)
     return umemVirtual_fail(to, umemValueError, "the address %ju is not paired with %ju",
                             (uintmax_t)dst_adr, (uintmax_t)src_adr);
   umem_finish(from); /* the connection ends even if these fail: no one could free the block later */
   umem_finish(to);
   if (!shared) umem_aligned_free(to, dst_adr);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 /* Equal addresses are one memory, whichever of the two connect returned. Where nothing moves, this

@@ -1,5 +1,5 @@
 /* context.c - checks a context before a call uses it, makes contexts from the descriptions of their
- * kinds, ends them, and answers questions about any of them.
+ * kinds, ends them, answers questions about any of them, and waits for their work.
  *
  * The quick halves of the checks are in context.h: only what is refused, or puts cancellation off,
  * comes here. */
@@ -296,5 +296,86 @@ umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   umemVirtual *layer = UMEM_LAYER_WITH(self, info);
   if (layer) layer->vptr->info(layer, &known);
   umem_write_sized(info, &known, sizeof known);
-  return umem_adopt_from(layer, self, before);
+  return umem_record_on_layers(layer, self, before);
+}
+
+/* ---- order of queued work, durability, unused storage ---- */
+
+umemStatusType umem_synchronize(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_check(ctx);
+  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, synchronize) : NULL;
+  if (layer) layer->vptr->synchronize(layer);
+  return umem_record_on_layers(layer, self, before);
+}
+
+umemStatusType umem_finish_work(umemVirtual *ctx) {
+  umemStatusType status = umem_synchronize(ctx);
+  if (status == umemOK) return umemOK;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umem_synchronize(ctx);
+  umemAttempt_end(&forgotten);
+  return status;
+}
+
+umemStatusType umem_wait(void *ctx, void *other) {
+  UMEM_ENTER();
+  umemVirtual *self = umem_check(ctx);
+  umemVirtual *that = umem_check(other);
+  if (!self || !that) return UMEM_RESULT();
+  if (!(that->capabilities & (umemOrdered | umemDeviceShared))) return umemOK;
+  bool one = umem_innermost(self) == umem_innermost(that);
+  if (one || UMEM_RESULT() != umemOK) return UMEM_RESULT();
+  void (*slot)(umemVirtual *, umemVirtual *) = UMEM_SLOT(self, wait);
+  if (slot)
+    slot(self, that);
+  else
+    umem_synchronize(that);
+  return UMEM_RESULT();
+}
+
+/* Until the end of the block, also when an exception of a hook passes. */
+static void end_uncaptured(bool const *outer) { umem_thread.uncaptured = *outer; }
+#define UNCAPTURED()                                                                               \
+  __attribute__((cleanup(end_uncaptured), unused)) bool const outer_ = umem_thread.uncaptured;     \
+  umem_thread.uncaptured = true
+
+umemStatusType umem_wait_uncaptured(umemVirtual *ctx, umemVirtual *other) {
+  UNCAPTURED();
+  return umem_wait(ctx, other);
+}
+
+umemStatusType umem_synchronize_uncaptured(umemVirtual *ctx) {
+  UNCAPTURED();
+  return umem_synchronize(ctx);
+}
+
+bool umem_ask_captured(umemVirtual *ctx) {
+  umem_defer_cancel();   /* pools ask here beside the public functions */
+  umemAttempt forgotten; /* a device that is lost reports that in the next call that needs it */
+  umemAttempt_begin(&forgotten);
+  umemVirtual *layer = UMEM_LAYER_WITH(ctx, is_captured);
+  bool captured = layer && layer->vptr->is_captured(layer);
+  umemAttempt_end(&forgotten);
+  return captured;
+}
+
+umemStatusType umem_flush(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_check(ctx);
+  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, flush) : NULL;
+  if (layer) layer->vptr->flush(layer);
+  return umem_record_on_layers(layer, self, before);
+}
+
+umemStatusType umem_trim(void *ctx, size_t keep) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  umemVirtual *self = umem_check(ctx);
+  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, trim) : NULL;
+  if (layer) layer->vptr->trim(layer, keep);
+  return umem_record_on_layers(layer, self, before);
 }

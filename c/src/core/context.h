@@ -1,5 +1,5 @@
-/* context.h - the checks at the start of a call, the methods and layers of a context, and its
- * beginning and end. */
+/* context.h - the checks at the start of a call, the methods and layers of a context, the order of
+ * its work, and its beginning and end. */
 #ifndef UMEM_CORE_CONTEXT_H
 #define UMEM_CORE_CONTEXT_H
 
@@ -105,6 +105,41 @@ static inline umemVirtual *umem_layer_with(umemVirtual *ctx, size_t offset) {
 
 /* umem_is_same_device for two constructed contexts. */
 bool umem_is_one_memory(umemVirtual *one, umemVirtual *other);
+
+/* ---- order: how work of contexts waits for other work ---- */
+
+/* umem_synchronize before umem frees or uses memory that queued work may use. If it fails, waits
+ * once more: the error may be about the call, and the work go on. The first failure is recorded. */
+umemStatusType umem_finish_work(umemVirtual *ctx);
+
+/* umem_finish_work if ctx has the method synchronize or an upstream. Otherwise there is nothing to
+ * wait for. */
+static inline umemStatusType umem_finish(umemVirtual *ctx) {
+  bool queues = UMEM_SLOT(ctx, synchronize) || UMEM_SLOT(ctx, upstream);
+  return queues ? umem_finish_work(ctx) : umemOK;
+}
+
+/* Before the CPU touches memory of ctx for umem: returns when the GPU work that may use it is
+ * done. Returns false, and records a status, when that fails. */
+static inline bool umem_settle(umemVirtual *ctx) {
+  if (!umem_can(ctx, umemDeviceShared)) return true;
+  bool cpu = ctx->capabilities & (umemCpuReadable | umemCpuWritable);
+  return !cpu || umem_synchronize(ctx) == umemOK;
+}
+
+/* umem_wait and umem_synchronize for contexts that the program has not named in this call. They
+ * do not touch a capture into a graph, which another thread may have begun by now: ctx does not
+ * become a part of it, and no thread waits for what it records. That is umemNotSupportedError. */
+umemStatusType umem_wait_uncaptured(umemVirtual *ctx, umemVirtual *other);
+umemStatusType umem_synchronize_uncaptured(umemVirtual *ctx);
+
+/* Whether the work of ctx is at the moment recorded for later instead of queued (see is_captured
+ * in virtual.h): nothing outside of that recording can then be ordered after it, nor it after
+ * others. Records nothing, takes no lock. */
+bool umem_ask_captured(umemVirtual *ctx);
+static inline bool umem_is_captured(umemVirtual *ctx) {
+  return ctx->capabilities & umemOrdered && umem_ask_captured(ctx);
+}
 
 /* ---- construction ---- */
 

@@ -10,7 +10,6 @@
 #include "core/status.h"
 #include "core/items.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/ram.h"
 
 /* ---- overlap ---- */

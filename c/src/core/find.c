@@ -70,9 +70,8 @@ static bool check_label(umemVirtual *ctx, char const **label) {
 
 umemStatusType umem_set_label(void *ctx, char const *label) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_check(ctx);
-  if (!self || !check_label(self, &label)) return umem_result(before);
+  if (!self || !check_label(self, &label)) return UMEM_RESULT();
   umemLock_acquire_global();
   umemExtra *extra = *label || self->base ? umemExtra_make(self) : NULL;
   if (extra) strcpy(extra->label, label);
@@ -116,7 +115,7 @@ umemStatusType umem_set_block_label(void *ctx, uintptr_t adr, char const *label)
   if (!self || !check_label(self, &label)) return umem_result(before);
   umemVirtual *layer = layer_for_label(self, adr);
   if (layer) layer->vptr->set_block_label(layer, adr, label);
-  return layer ? umem_adopt_from(layer, self, before) : umem_result(before);
+  return layer ? umem_record_on_layers(layer, self, before) : umem_result(before);
 }
 
 /* The outermost layer with a label for the block, which may be below the one that has it. */

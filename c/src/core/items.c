@@ -6,7 +6,6 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/hook.h"
 #include "core/plan.h"
 #include "core/tiles.h"

@@ -5,7 +5,6 @@
 #include "core/context.h"
 #include "core/status.h"
 #include "core/live.h"
-#include "core/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,13 +135,11 @@ void umemVirtual_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 umemStatusType umem_set(void *ctx, uintptr_t adr, int c, size_t nbytes) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_check(ctx);
-  if (!self || !nbytes || !umem_validate(self, adr, nbytes, umemWritable))
-    return umem_result(before);
+  if (!self || !nbytes || !umem_validate(self, adr, nbytes, umemWritable)) return UMEM_RESULT();
   void (*slot)(umemVirtual *, uintptr_t, int, size_t) = self->vptr->set;
   (slot ? slot : umemVirtual_set)(self, adr, c, nbytes);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 /* ---- alignment ---- */

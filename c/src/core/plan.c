@@ -9,7 +9,6 @@
 #include "core/context.h"
 #include "core/hook.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/threads.h"
 
 #include <pthread.h>

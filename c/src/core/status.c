@@ -244,10 +244,10 @@ umemStatusType umemVirtual_adopt(umemVirtual *ctx, uint64_t before) {
   return umem_thread.last;
 }
 
-umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before) {
+umemStatusType umem_record_on_layers(umemVirtual *from, umemVirtual *ctx, uint64_t before) {
   if (umem_thread.failures == before) return umemOK;
   umemVirtual *layer = ctx && ctx != from ? umem_below(ctx) : NULL;
-  if (layer) umem_adopt_from(from, layer, before);
+  if (layer) umem_record_on_layers(from, layer, before);
   return umemVirtual_adopt(ctx, before);
 }
 

@@ -25,7 +25,7 @@ char const *umem_system_words(int error, char *buffer, size_t size);
 /* umemVirtual_adopt for ctx and each layer between it and from, innermost first. from: the
  * context that has done the work for them, ctx itself or one below it; NULL: none has, so all
  * layers down to the innermost one. */
-umemStatusType umem_adopt_from(umemVirtual *from, umemVirtual *ctx, uint64_t before);
+umemStatusType umem_record_on_layers(umemVirtual *from, umemVirtual *ctx, uint64_t before);
 
 /* Writes text and a newline to the standard error output: the only output of the library, for
  * what no call can return. A failure has no effect, nor has a reader that has gone (SIGPIPE). */
@@ -106,7 +106,7 @@ static inline umemThread umem_step_aside(void) {
   umemThread running = umem_thread;
   umem_thread.function = NULL;
   umem_thread.attempt = NULL;
-  umem_thread.apart = false;
+  umem_thread.uncaptured = false;
   umem_thread.deferred = false;
   umem_thread.step = NULL;
   return running;

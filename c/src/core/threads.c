@@ -415,7 +415,6 @@ static void call_body(void *job, unsigned piece) {
 umemStatusType umem_parallel_for(unsigned count, umemParallelBody *body, void *data) {
   UMEM_ENTER();
   if (!body) return umemVirtual_fail(NULL, umemValueError, "the function to call is NULL");
-  uint64_t before = umem_thread.failures;
   if (count) umem_parallel_loop(count, call_body, &(Body){body, data});
-  return umem_result(before);
+  return UMEM_RESULT();
 }

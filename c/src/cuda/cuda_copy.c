@@ -9,7 +9,6 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/order.h"
 #include "core/plan.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_pinned.h"
@@ -101,8 +100,8 @@ static void finish_all(umemVirtual *ctx, umemCudaState *state) {
     umemCudaGpu_settle(state->gpu, ctx);
     return;
   }
-  int error =
-      umem_thread.apart ? umemCudaState_finish_uncaptured(state, ctx) : umemCudaState_finish(state);
+  int error = umem_thread.uncaptured ? umemCudaState_finish_uncaptured(state, ctx)
+                                     : umemCudaState_finish(state);
   umemCuda_check(ctx, state->gpu, error, "work on the stream has failed");
 }
 

@@ -370,7 +370,8 @@ static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *othe
       rt->stream_capture(other->stream, &theirs, &their_id))
     rt->last_error();
   bool inside = mine != umemCudaNoCapture && theirs != umemCudaNoCapture && my_id == their_id;
-  if (inside || (mine == umemCudaNoCapture && !(umem_thread.apart && theirs != umemCudaNoCapture)))
+  if (inside ||
+      (mine == umemCudaNoCapture && !(umem_thread.uncaptured && theirs != umemCudaNoCapture)))
     return true;
   return UMEM_FAIL(ctx, umemNotSupportedError,
                    "%s stream is being captured into a graph: it cannot wait for work outside",
@@ -415,7 +416,7 @@ static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaStat
   if (state->gpu == other->gpu && !state->stream) return;
   if (!umemCudaState_is_captured(state))
     umemCudaGpu_precedes(other->gpu, ctx, state->stream);
-  else if (umem_thread.apart)
+  else if (umem_thread.uncaptured)
     umemCuda_refuse_capture(ctx, "it cannot wait for work outside");
 }
 

@@ -297,7 +297,6 @@ umemStatusType umem_close(void *ctx) {
   if (!opened)
     return umemVirtual_fail(NULL, umemValueError,
                             "the context is none of umem_open, or was closed before");
-  uint64_t before = umem_thread.failures;
   delete_opened(opened);
-  return umem_result(before);
+  return UMEM_RESULT();
 }

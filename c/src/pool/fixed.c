@@ -276,11 +276,10 @@ umemKind const umem_fixed_kind = {
 
 umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!umemKind_check(ctx, &umem_fixed_kind)) return umem_result(before);
+  if (!umemKind_check(ctx, &umem_fixed_kind)) return UMEM_RESULT();
   if (!umem_can_write_sized(ctx, stats, offsetof(umemFixedStats, blocks_held), "stats",
                             "umemFixedStats"))
-    return umem_result(before);
+    return UMEM_RESULT();
   umemFixedStats known = UMEM_FIXED_STATS_INIT;
   measure_list(list_of(&ctx->super), &known);
   umem_write_sized(stats, &known, sizeof known);

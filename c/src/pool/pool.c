@@ -7,7 +7,6 @@
 #include "core/adaptor.h"
 #include "core/context.h"
 #include "core/live.h"
-#include "core/order.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_space.h"
@@ -102,8 +101,8 @@ static bool finish_list(umemPoolFreeList *list) {
     if (follows) return true;
   }
   umemLock_release(&list->core->lock);
-  bool finished = umem_synchronize_apart(list->queue) == umemOK;
-  if (!finished) finished = umem_synchronize_apart(list->queue) == umemOK;
+  bool finished = umem_synchronize_uncaptured(list->queue) == umemOK;
+  if (!finished) finished = umem_synchronize_uncaptured(list->queue) == umemOK;
   umemLock_acquire(&list->core->lock);
   return finished;
 }
@@ -569,11 +568,10 @@ static uint64_t largest_free(umemPoolCore *core) {
 
 umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  if (!umemKind_check(ctx, &umem_pool_kind)) return umem_result(before);
+  if (!umemKind_check(ctx, &umem_pool_kind)) return UMEM_RESULT();
   if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
                             "umemPoolStats"))
-    return umem_result(before);
+    return UMEM_RESULT();
   umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
   umemPoolStats known = UMEM_POOL_STATS_INIT;
   umemExtra_label(&ctx->super, known.label);

@@ -15,7 +15,6 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/order.h"
 
 #include <stdlib.h>
 
@@ -241,7 +240,7 @@ static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
 static bool follow_upstream(umemPoolFreeList *list, umemPoolFailure *failure) {
   if (!umemPoolQueue_must_follow_upstream(list) && !umemPoolQueue_should_follow_upstream(list))
     return true;
-  if (umem_wait_apart(list->queue, list->core->upstream) == umemOK) return true;
+  if (umem_wait_uncaptured(list->queue, list->core->upstream) == umemOK) return true;
   failure->reason = umemPoolNotOrdered;
   return false;
 }

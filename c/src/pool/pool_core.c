@@ -5,7 +5,7 @@
  * view of the queue ends only when there are none. */
 #include "pool/pool_core.h"
 #include "base/thread.h"
-#include "core/order.h"
+#include "core/context.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -182,9 +182,9 @@ void umemPoolQueue_await_users(umemPoolFreeList *list) {
 static bool order_after(umemPoolFreeList *list, umemPoolFreeList *other) {
   uint64_t before = umem_thread.failures;
   if (umemPoolQueue_is_ordered(list))
-    umem_wait_apart(list->queue, other->queue);
+    umem_wait_uncaptured(list->queue, other->queue);
   else
-    umem_synchronize_apart(other->queue);
+    umem_synchronize_uncaptured(other->queue);
   return umem_thread.failures == before;
 }
 
@@ -207,7 +207,7 @@ bool umemPoolQueue_finish(umemPoolFreeList *list) {
                      "the stream is being captured into a graph: it cannot be waited for");
   add_user(list);
   umemLock_release(&core->lock);
-  bool finished = umem_synchronize_apart(list->queue) == umemOK;
+  bool finished = umem_synchronize_uncaptured(list->queue) == umemOK;
   umemLock_acquire(&core->lock);
   remove_user(list);
   return finished;

@@ -7,7 +7,6 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/order.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_span.h"

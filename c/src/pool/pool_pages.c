@@ -15,7 +15,6 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/order.h"
 #include "core/ram.h"
 #include "pool/pool_space.h"
 
@@ -618,8 +617,8 @@ void umemPoolPages_release(umemPoolCore *core, size_t keep) {
 static void finish_all(umemPoolCore *core) {
   for (umemPoolFreeList *list = core->lists; list; list = list->next)
     if (list->in_use && !umemPoolQueue_is_blocked(list) &&
-        umem_synchronize_apart(list->queue) != umemOK)
-      umem_synchronize_apart(list->queue);
+        umem_synchronize_uncaptured(list->queue) != umemOK)
+      umem_synchronize_uncaptured(list->queue);
 }
 
 void umemPoolPages_end(umemPoolCore *core) {

@@ -102,7 +102,7 @@ umemStatusType umem_share_with(void *ctx, uintptr_t adr, size_t nbytes, umemHand
   if (layer->vptr->share(layer, adr, nbytes, handle, fd)) return umemOK;
   memset(handle, 0, sizeof *handle);
   *fd = -1;
-  return layer == self ? umem_result(before) : umem_adopt_from(layer, self, before);
+  return layer == self ? umem_result(before) : umem_record_on_layers(layer, self, before);
 }
 
 umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle) {
@@ -250,12 +250,12 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd, ume
   }
   if (umem_thread.failures != before) {
     drop(fd);
-    umem_adopt_from(layer, self, before);
+    umem_record_on_layers(layer, self, before);
     return null;
   }
   if (umem_is_plain_host(innermost) && !is_of_gpu(handle)) {
     adr = attach_mapped(innermost, handle, fd, trust);
-    if (!adr && innermost != self) umem_adopt_from(innermost, self, before);
+    if (!adr && innermost != self) umem_record_on_layers(innermost, self, before);
     return adr;
   }
   drop(fd);
@@ -304,7 +304,7 @@ umemStatusType umem_detach(void *ctx, uintptr_t adr) {
   umemVirtual *layer = UMEM_LAYER_WITH(self, attach);
   bool own = layer && adr != umem_null_of(self);
   if (own && UMEM_SLOT(layer, detach)) own = layer->vptr->detach(layer, adr);
-  if (umem_thread.failures != before) return umem_adopt_from(layer, self, before);
+  if (umem_thread.failures != before) return umem_record_on_layers(layer, self, before);
   if (own || (umem_is_plain_host(innermost) && umemMapped_detach(adr))) return umemOK;
   return umemVirtual_fail(self, umemValueError, "nothing is attached at 0x%jx", (uintmax_t)adr);
 }

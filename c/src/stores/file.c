@@ -23,28 +23,7 @@ umemKind const umem_file_kind = {
     UMEM_STORE_OPTIONS,
 };
 
-umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode) {
-  UMEM_ENTER();
-  return umemFile_ctor_with(ctx, filename, mode, NULL);
-}
-
-umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
-                                  umemFileOptions const *options) {
-  UMEM_ENTER();
-  umemStoreWish wish = {.filename = filename, .mode = mode, .options = options};
-  return umemStore_construct(ctx, &umem_file_kind, &wish);
-}
-
-umemStatusType umemFile_adopt(umemFile *ctx, int fd) {
-  UMEM_ENTER();
-  return umemFile_adopt_with(ctx, fd, NULL);
-}
-
-umemStatusType umemFile_adopt_with(umemFile *ctx, int fd, umemFileOptions const *options) {
-  UMEM_ENTER();
-  umemStoreWish wish = {.source = umemStoreTakesOver, .fd = fd, .options = options};
-  return umemStore_construct(ctx, &umem_file_kind, &wish);
-}
+UMEM_STORE_CTORS(umemFile, umem_file_kind)
 
 umemStatusType umemFile_replace(umemFile *ctx, char const *filename) {
   UMEM_ENTER();
@@ -60,14 +39,12 @@ umemStatusType umemFile_replace_with(umemFile *ctx, char const *filename,
 
 umemStatusType umemFile_draft(umemFile *ctx, char *path, size_t size) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   if (umemKind_check(ctx, &umem_file_kind)) umemReplace_show(ctx->impl, path, size);
-  return umem_result(before);
+  return UMEM_RESULT();
 }
 
 umemStatusType umemFile_commit(umemFile *ctx) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   if (umemKind_check(ctx, &umem_file_kind)) umemReplace_commit(ctx->impl);
-  return umem_result(before);
+  return UMEM_RESULT();
 }

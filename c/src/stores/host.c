@@ -388,10 +388,9 @@ umemStatusType umemHost_ctor_with(umemHost *ctx, umemHostOptions const *given) {
   umemHostOptions wish = defaults;
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   umem_construct(&ctx->super, &umem_host_kind, ctx);
-  uint64_t before = umem_thread.failures;
   if (!umem_read_sized(ctx, &wish, sizeof wish, given, "umemHostOptions")) {
     umem_construct_failed(&ctx->super);
-    return umem_result(before);
+    return UMEM_RESULT();
   }
   if (wish.nodes || wish.policy != umemHostPolicyDefault || wish.pages != umemHostPagesDefault)
     return umemHostNodes_ctor(ctx, &wish, umemHost_ctor);

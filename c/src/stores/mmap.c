@@ -29,28 +29,7 @@ umemKind const umem_mmap_kind = {
 
 /* ---- constructors ---- */
 
-umemStatusType umemMMap_ctor(umemMMap *ctx, char const *filename, char const *mode) {
-  UMEM_ENTER();
-  return umemMMap_ctor_with(ctx, filename, mode, NULL);
-}
-
-umemStatusType umemMMap_ctor_with(umemMMap *ctx, char const *filename, char const *mode,
-                                  umemFileOptions const *options) {
-  UMEM_ENTER();
-  umemStoreWish wish = {.filename = filename, .mode = mode, .options = options};
-  return umemStore_construct(ctx, &umem_mmap_kind, &wish);
-}
-
-umemStatusType umemMMap_adopt(umemMMap *ctx, int fd) {
-  UMEM_ENTER();
-  return umemMMap_adopt_with(ctx, fd, NULL);
-}
-
-umemStatusType umemMMap_adopt_with(umemMMap *ctx, int fd, umemFileOptions const *options) {
-  UMEM_ENTER();
-  umemStoreWish wish = {.source = umemStoreTakesOver, .fd = fd, .options = options};
-  return umemStore_construct(ctx, &umem_mmap_kind, &wish);
-}
+UMEM_STORE_CTORS(umemMMap, umem_mmap_kind)
 
 /* ---- offsets in the file ---- */
 

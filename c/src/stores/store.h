@@ -1,13 +1,14 @@
 /* store.h - the engine for kinds of contexts over one file: their methods, construction and names.
  *
  * A kind of store has a public struct of {umemVirtual super; void *impl; ...}, a table of methods
- * that is UMEM_STORE_METHODS, a umemKind, and constructors that call umemStore_construct. With
- * umemOffsets in the capabilities of the kind, addresses are offsets in the file. With
- * umemFaultable they are pointers, and the engine maps the file. */
+ * that is UMEM_STORE_METHODS, a umemKind, and constructors: UMEM_STORE_CTORS, or others that call
+ * umemStore_construct. With umemOffsets in the capabilities of the kind, addresses are offsets in
+ * the file. With umemFaultable they are pointers, and the engine maps the file. */
 #ifndef UMEM_STORE_H
 #define UMEM_STORE_H
 
 #include "core/kind.h"
+#include "core/status.h"
 #include "stores/store_file.h"
 
 /* Where the bytes of a new context come from. */
@@ -27,6 +28,29 @@ typedef struct umemStoreWish {
  * adds what the kind alone needs, before the file is locked. The caller keeps a descriptor when
  * this fails. */
 umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWish const *wish);
+
+/* Defines the four constructors of a kind: by the name of a file, and by a descriptor that it takes
+ * over; each also with options. */
+#define UMEM_STORE_CTORS(type, kind)                                                               \
+  umemStatusType type##_ctor_with(type *ctx, char const *filename, char const *mode,               \
+                                  umemFileOptions const *options) {                                \
+    UMEM_ENTER();                                                                                  \
+    umemStoreWish wish = {.filename = filename, .mode = mode, .options = options};                 \
+    return umemStore_construct(ctx, &(kind), &wish);                                               \
+  }                                                                                                \
+  umemStatusType type##_adopt_with(type *ctx, int fd, umemFileOptions const *options) {            \
+    UMEM_ENTER();                                                                                  \
+    umemStoreWish wish = {.source = umemStoreTakesOver, .fd = fd, .options = options};             \
+    return umemStore_construct(ctx, &(kind), &wish);                                               \
+  }                                                                                                \
+  umemStatusType type##_ctor(type *ctx, char const *filename, char const *mode) {                  \
+    UMEM_ENTER();                                                                                  \
+    return type##_ctor_with(ctx, filename, mode, NULL);                                            \
+  }                                                                                                \
+  umemStatusType type##_adopt(type *ctx, int fd) {                                                 \
+    UMEM_ENTER();                                                                                  \
+    return type##_adopt_with(ctx, fd, NULL);                                                       \
+  }
 
 /* ---- addresses ---- */
 

@@ -114,42 +114,40 @@ static bool read_options(umemVirtual *src, umemCopyOptions *full, umemCopyOption
   return true;
 }
 
-static umemStatusType copy_with(Progress *copy, umemCopyOptions const *full, uint64_t before) {
+static void copy_with(Progress *copy, umemCopyOptions const *full) {
   copy->options = full;
   if (full->route)
     do_watched(copy);
   else
     do_copy(copy);
-  return umem_result(before);
 }
 
 umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                  size_t nbytes, umemCopyOptions const *options) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_check(src);
   umemVirtual *to = umem_check(dst);
   umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
-  if (!from || !to || !read_options(from, &full, options)) return umem_result(before);
+  if (!from || !to || !read_options(from, &full, options)) return UMEM_RESULT();
   if (nbytes && !(umem_validate(from, src_adr, nbytes, umemReadable) &&
                   umem_validate(to, dst_adr, nbytes, umemWritable)))
-    return umem_result(before);
+    return UMEM_RESULT();
   Progress copy = {
       .src = from, .dst = to, .src_adr = src_adr, .dst_adr = dst_adr, .nbytes = nbytes};
-  return copy_with(&copy, &full, before);
+  copy_with(&copy, &full);
+  return UMEM_RESULT();
 }
 
 umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
                                       umemLayout const *layout, umemCopyOptions const *options) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
   umemVirtual *from = umem_check(src);
   umemVirtual *to = umem_check(dst);
   umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
   umemRanges ranges;
   if (!from || !to || !read_options(from, &full, options) ||
       !umem_check_strided(from, src_adr, to, dst_adr, layout, &ranges))
-    return umem_result(before);
+    return UMEM_RESULT();
   size_t nbytes = umem_count_items(layout) * layout->item_size;
   Progress copy = {.src = from,
                    .dst = to,
@@ -158,5 +156,6 @@ umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, u
                    .nbytes = nbytes,
                    .layout = layout,
                    .ranges = ranges};
-  return copy_with(&copy, &full, before);
+  copy_with(&copy, &full);
+  return UMEM_RESULT();
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <umem.h>
 
-#include "core/order.h"
+#include "core/context.h"
 #include "cases.h"
 
 /* ---- a context that counts its calls ---- */

@@ -8,7 +8,7 @@
 
 #include "backends.h"
 #include "fake/fake.h"
-#include "core/order.h"
+#include "core/context.h"
 #include "cuda/cuda_pinned.h"
 
 enum { n = 5000, large = umemStagingToDevice + (1 << 20) }; /* large is staged, both ways */
