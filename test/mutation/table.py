@@ -308,6 +308,8 @@ MUTANTS = [
     c("cuda/cuda_copy.c", "(size_t)(span.high - span.low) / sparse <= nbytes", "nbytes / sparse", "host memory takes the gaps of sparse items"),
     c("cuda/cuda_copy.c", " || umem_is_captured(src) ||\n         umem_is_captured(dst);", ";", "a capture refuses boxes that it could record"),
     c("cuda/cuda_copy.c", "    box->depth = extents[last - 1];", "    box->depth = extents[last];", "the wrong extent"),
+    c("cuda/cuda_gds.c", "if (!error && umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state))", "if (false)",
+      "cuFile waits for a stream in a capture, which breaks", first=("unit.gds_refusal",)),
     c("cuda/cuda_copy.c", "  if (umem_is_captured(ctx)) return nothingMoves;\n", "",
       "registers a file with cuFile for a stream in a capture", first=("unit.gds_refusal",)),
     c("cuda/cuda.c", "  error = rt->page_map(at(adr), size, page);\n  UMEM_CUDA_TRY_TWICE(rt, page_release(page));\n",
