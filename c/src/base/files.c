@@ -2,6 +2,8 @@
  * are complete. */
 #include "base/files.h"
 
+#include "base/system.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

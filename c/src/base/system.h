@@ -1,5 +1,6 @@
 /* system.h - what files and calls of the kernel report: memory that is left, memory nodes,
- * processors near them; and copies that some processors do slowly. */
+ * processors near them; calls that a C library may lack; and copies that some processors do
+ * slowly. */
 #ifndef UMEM_SYSTEM_H
 #define UMEM_SYSTEM_H
 
@@ -12,6 +13,32 @@
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ==== calls of Linux that a C library may lack ====
+ *
+ * glibc has all of them; the build defines UMEM_LACKS_... where another one, such as musl, does
+ * not. */
+
+#if defined UMEM_LACKS_PREADV2 || defined UMEM_LACKS_RENAMEAT2
+#include <linux/fs.h> /* RWF_NOWAIT, RENAME_NOREPLACE */
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#endif
+
+#ifdef UMEM_LACKS_PREADV2
+static inline ssize_t preadv2(int fd, struct iovec const *pieces, int count, off_t at, int flags) {
+  return syscall(SYS_preadv2, fd, pieces, count, at, 0, flags);
+}
+static inline ssize_t pwritev2(int fd, struct iovec const *pieces, int count, off_t at, int flags) {
+  return syscall(SYS_pwritev2, fd, pieces, count, at, 0, flags);
+}
+#endif
+
+#ifdef UMEM_LACKS_RENAMEAT2
+static inline int renameat2(int from, char const *old, int to, char const *name, unsigned flags) {
+  return (int)syscall(SYS_renameat2, from, old, to, name, flags);
+}
+#endif
 
 /* ==== files of the kernel ==== */
 

@@ -86,7 +86,11 @@ char const *umem_get_status_name(umemStatusType type) {
 }
 
 char const *umem_system_words(int error, char *buffer, size_t size) {
-  return strerror_r(error, buffer, size); /* the GNU form: returns the text, thread-safe */
+#ifdef __GLIBC__
+  return strerror_r(error, buffer, size); /* the GNU form returns the text */
+#else
+  return strerror_r(error, buffer, size) == 0 ? buffer : "unknown error";
+#endif
 }
 
 /* ---- recording ---- */

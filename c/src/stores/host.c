@@ -44,7 +44,7 @@ static void fail(umemVirtual *ctx, char const *what, size_t nbytes, uintptr_t ad
   char text[128];
   umemVirtual_fail(ctx, error == ENOMEM || error == EAGAIN ? umemMemoryError : umemRuntimeError,
                    "cannot %s %zu bytes at 0x%jx: %s", what, nbytes, (uintmax_t)adr,
-                   strerror_r(error, text, sizeof text));
+                   umem_system_words(error, text, sizeof text));
 }
 
 /* Addresses without memory: at adr in place of what is there, or anywhere if adr is NULL. NULL with

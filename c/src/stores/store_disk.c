@@ -2,6 +2,7 @@
 #include "stores/store_disk.h"
 #include "base/files.h"
 #include "base/number.h"
+#include "base/system.h"
 #include "core/status.h"
 #include "stores/store_file.h"
 
