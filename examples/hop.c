@@ -100,6 +100,7 @@ bool hop(Route *route, Block from, Block to, unsigned char const *original, size
          check(to, &ram, original, size, RIGHT, why);
     if (ok && seconds[0] < 1e-3 * (double)HOP_SHORT_MS) times = HOP_TIMES;
   }
+  route->is_short |= times > 1;
   umem_dtor(&ram);
   route->failed = !ok;
   if (!ok) return false;

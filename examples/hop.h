@@ -20,6 +20,7 @@ typedef struct Route {
   uint64_t bytes; /* copied and found identical */
   double seconds; /* of the copies alone, each piece once */
   bool failed;    /* nothing more is tried on this route */
+  bool is_short;  /* a copy took less than HOP_SHORT_MS */
 } Route;
 
 enum {

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLUMNS = 80 }; /* of a terminal */
+enum { COLUMNS = 80 };     /* of a terminal */
+enum { SMALL = 32 << 20 }; /* bytes that caches may hold */
 
 static char const *plural(size_t count) { return count == 1 ? "" : "s"; }
 
@@ -55,6 +56,20 @@ static void report_route(Route const *route, bool identical) {
   printf("  %s\n", identical ? "yes" : "NO");
 }
 
+/* What a reader must know about the times in the table. */
+static void report_notes(Route const *routes, size_t count, uint64_t size) {
+  bool is_short = false;
+  for (size_t i = 0; i < count; ++i) is_short |= routes[i].is_short;
+  putchar('\n');
+  if (is_short)
+    printf("A copy shorter than %d ms is timed %d times, and the median counts.\n", HOP_SHORT_MS,
+           HOP_TIMES);
+  if (size < SMALL)
+    puts("A small array like this shows the speed of calls and caches, not of the places.");
+  else
+    puts("Files stay in the page cache, in RAM: their GB/s are not those of the disk.");
+}
+
 size_t report_table(Route const *routes, size_t count, uint64_t size) {
   size_t bad = 0;
   clear_progress();
@@ -64,9 +79,7 @@ size_t report_table(Route const *routes, size_t count, uint64_t size) {
     report_route(&routes[i], identical);
     if (!identical) ++bad;
   }
-  printf("\nA copy shorter than %d ms is timed %d times, and the median counts; its GB/s show\n"
-         "  the speed of calls and caches rather than that of the places.\n",
-         HOP_SHORT_MS, HOP_TIMES);
+  report_notes(routes, count, size);
   return bad;
 }
 

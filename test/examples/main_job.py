@@ -59,7 +59,13 @@ class ShippedData(InFolder):
         self.assertEqual(sum(line.startswith("left out: ") for line in lines), len(reasons))
 
     def test_says_what_the_times_are(self):
-        self.assertRegex(self.stage(CELL).stdout, r"\n\nA copy shorter than 1 ms is timed 5 times, ")
+        small = self.stage(CELL).stdout
+        self.assertRegex(small, r"\n\nA copy shorter than 1 ms is timed 5 times, ")
+        self.assertIn("\nA small array like this shows the speed of calls and caches", small)
+        numpy.save(self.folder / "in.npy", numpy.zeros(4 << 20))
+        large = self.stage("in.npy").stdout
+        self.assertIn("\nFiles stay in the page cache, in RAM", large)
+        self.assertNotIn("small array like this", large)
 
     def test_counts_one_as_one(self):
         for shape, words in [
