@@ -23,6 +23,14 @@ def test_the_version_is_that_of_the_library():
     assert re.fullmatch(r"\d+\.\d+\.\d+", umem.__version__)
 
 
+def test_pip_installs_what_the_first_program_needs():
+    from importlib.metadata import requires
+
+    needed = {re.match(r"[\w-]+", line)[0] for line in requires("umem") or []}
+    assert "numpy" in needed
+    assert needed <= {"numpy", "nanobind-backend"}, "the page about the package names all that it needs"
+
+
 def test_the_module_has_no_code_for_a_fixed_address():
     """Some compilers make such code unless they are asked for another; no shared library can have it."""
     rules = Path(os.environ.get("UMEM_TEST_LIBRARY", "")).parent.parent / "build.ninja"
