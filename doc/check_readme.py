@@ -2,7 +2,8 @@
 """Checks that each block of code in README.md is part of a file that the tests build or run.
 
 The file is named in a comment of HTML on the line before the block. The block's lines must stand in
-that file, one after the other; the indentation of the whole may differ.
+that file, one after the other; the indentation of the whole may differ. README.md has at most MOST_WORDS words, counted as
+wc does, and its links lead to files.
 """
 import pathlib
 import re
@@ -10,6 +11,8 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+MOST_WORDS = 900
+LINK = re.compile(r"\]\(([^)#:]+)\)")
 BLOCK = re.compile(r"^(?:<!-- (?P<file>\S+) -->\n)?```\w*\n(?P<code>.*?)^```$", re.M | re.S)
 
 
@@ -33,6 +36,12 @@ def complaints(readme):
             yield f"README.md:{line}: there is no file {name}"
         elif not contains((ROOT / name).read_text(encoding="utf-8"), block["code"]):
             yield f"README.md:{line}: this block is not a part of {name}"
+    words = len(readme.split())
+    if words > MOST_WORDS:
+        yield f"README.md has {words} words, and may have {MOST_WORDS}: move something to a page"
+    for name in LINK.findall(readme):
+        if not (ROOT / name).exists():
+            yield f"README.md: a link leads to {name}, which is not there"
 
 
 def main():

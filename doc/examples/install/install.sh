@@ -1,8 +1,8 @@
 # The commands of the page "Install and use". The folder umem holds the sources.
 
 # [build]
-cmake -S umem -B build
-cmake --build build
+cmake -S umem -B build -DUMEM_BUILD_EXAMPLES=OFF
+cmake --build build --parallel "$(nproc)"
 cmake --install build --prefix "$HOME/opt/umem"
 # [/build]
 
