@@ -132,7 +132,8 @@ bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_a
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   umemVirtual *from = src == ctx ? upstream : src, *to = dst == ctx ? upstream : dst;
-  PASS_ON(umem_copy_strided(from, src_adr, to, dst_adr, layout));
+  PASS_ON(layout->rank ? umem_copy_strided(from, src_adr, to, dst_adr, layout)
+                       : umem_copy_to(from, src_adr, to, dst_adr, layout->item_size));
   return true;
 }
 

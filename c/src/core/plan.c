@@ -300,10 +300,15 @@ static inline __attribute__((always_inline)) bool does(umemVirtual *self, umemVi
   return self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
 }
 
-bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                      umemLayout const *layout) {
+static inline bool one_does(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                            uintptr_t dst_adr, umemLayout const *layout) {
   return does(src, src, src_adr, dst, dst_adr, layout) ||
          (dst != src && does(dst, src, src_adr, dst, dst_adr, layout));
+}
+
+bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout) {
+  return one_does(src, src_adr, dst, dst_adr, layout);
 }
 
 /* ---- runs ---- */
@@ -312,7 +317,7 @@ static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_a
                                                umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
   if (UMEM_SLOT(src, copy_direct) || UMEM_SLOT(dst, copy_direct)) {
     umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
-    if (umem_copy_direct(src, src_adr, dst, dst_adr, &layout)) return;
+    if (one_does(src, src_adr, dst, dst_adr, &layout)) return;
   }
   Plan plan;
   if (!make_plan(&plan, src, dst, nbytes)) return;
