@@ -20,7 +20,8 @@
 # - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
 #   C++ headers what arm64_cxx names.
 # - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
-#   over the library of the stage asan, and runs them. packages: Debian's, and the recipes of others.
+#   over the library of the stage asan, and runs them. packages: Debian's, and the recipes of others. fresh: the
+#   README's commands on fresh systems.
 # - cuda: a build without CUDA, and of the build of gcc what is about CUDA; the examples and the tests on GPUs as nvcc
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
@@ -33,6 +34,7 @@
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 source "$root/test/arm64/stage.sh"
+source "$root/test/fresh/stage.sh"
 
 # What each change must pass, within 25 minutes on two processors: every test once as users build it, those of C again
 # with sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones
@@ -41,7 +43,7 @@ source "$root/test/arm64/stage.sh"
 all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
-nightly_stages=(gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 install clang docs bench tidy valgrind packages examples
+nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 install clang docs bench tidy valgrind packages examples
   cppcheck cuda python symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
@@ -59,6 +61,7 @@ declare -A stage_needs=(
   [valgrind]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 valgrind"
   [format]="python"
   [includes]="python3"
+  [fresh]="python3"
   [symbols]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [cuda]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
   [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich"
@@ -82,6 +85,7 @@ declare -A stage_wants=(
   [mpis]="ip"
   [install]="abidiff"
   [packages]="debian-tools"
+  [fresh]="debootstrap ubuntu-keyring"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
