@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Opens each page of the documentation in Chromium, 1300 and 400 pixels wide, light and dark.
 
-The search must find each how-to and each command by the words of its title.
+The search must find each how-to and each command by the words of its title, and by each phrase of PHRASES a page that is
+about it, among the first three answers.
 
-A page fails if it is wider than the window, if a picture is missing or has no size, if the words of a picture are hard to
+A page fails if it is wider than the window, if a window of 1300 pixels cuts a line of code, also in tabs, if a picture is missing or has no size, if the words of a picture are hard to
 tell from the background, or if the browser's console has an error.
 
 Usage: check_browser.py FOLDER     the folder that doc/build wrote
@@ -17,6 +18,9 @@ import time
 import urllib.parse
 from pathlib import Path
 
+# What readers look for, and a page that the search must have among its first three answers.
+PHRASES = {"memory map": "contexts/mmap", "cancel": "howto/show-progress", "shared memory": "contexts/shm", "s3": "faq",
+           "np.memmap": "python/coming-from"}
 WIDTHS, THEMES = (1300, 400), ("light", "dark")
 LOOK = """
 const said = [], page = document.documentElement, width = window.innerWidth;
@@ -25,6 +29,15 @@ if (page.scrollWidth > width) {
       && !e.closest('.sidebar-drawer, .toc-drawer, pre, figure.picture, .table-wrapper, label'));
   const last = wide.pop();
   said.push(`is ${page.scrollWidth} pixels wide: ${last ? last.outerHTML.slice(0, 120) : ''}`);
+}
+if (width >= 1300) {
+  const hidden = document.head.appendChild(document.createElement('style'));
+  hidden.textContent = '.tab-set > .tab-content { display: block !important; }';
+  for (const code of document.querySelectorAll('pre'))
+    if (code.scrollWidth > code.clientWidth + 1)
+      said.push(`cuts code of ${code.scrollWidth} pixels at ${code.clientWidth}: `
+          + code.textContent.split('\\n').reduce((one, other) => other.length > one.length ? other : one));
+  hidden.remove();
 }
 for (const image of document.images)
   if (!image.complete || image.naturalWidth === 0) said.push(`lacks the image ${image.src}`);
@@ -97,17 +110,32 @@ def titles(folder):
             yield page, html.unescape(re.sub("<[^>]*>", "", found[1]))
 
 
-def search_for(browser, folder, page, title):
-    """What is wrong with the answer of the search to a title."""
-    browser.get((folder / "search.html").as_uri() + "?q=" + urllib.parse.quote_plus(title))
-    for _ in range(50):
-        links = browser.execute_script("return [...document.querySelectorAll('#search-results a')].map(a => a.href)")
-        if any(urllib.parse.urlsplit(link).path == page.as_posix() for link in links):
+def answers(browser, folder, words, enough):
+    """The paths of the pages that the search answers with, once enough(paths) holds or it has ended."""
+    browser.get((folder / "search.html").as_uri() + "?q=" + urllib.parse.quote_plus(words))
+    paths = []
+    for _ in range(50 if (folder / "search.html").exists() else 1):
+        links = browser.execute_script("return [...document.querySelectorAll('#search-results li > a')].map(a => a.href)")
+        paths = [urllib.parse.unquote(urllib.parse.urlsplit(link).path) for link in links]
+        if enough(paths):
             break
         time.sleep(0.1)
-    else:
-        yield f"the search does not find it by its title, {title}"
     browser.get_log("browser")  # a page that is a file cannot read the texts of others
+    return paths
+
+
+def search_for(browser, folder, page, title):
+    """What is wrong with the answer of the search to a title."""
+    if page.as_posix() not in answers(browser, folder, title, lambda paths: page.as_posix() in paths):
+        yield f"the search does not find it by its title, {title}"
+
+
+def search_for_phrases(browser, folder):
+    """Each page that the search does not answer a phrase with, and what is wrong."""
+    for phrase, name in PHRASES.items():
+        page = folder / f"{name}.html"
+        if page.as_posix() not in answers(browser, folder, phrase, lambda paths: len(paths) >= 3)[:3]:
+            yield page, f"it is not among the first three answers to {phrase}"
 
 
 def main():
@@ -125,6 +153,9 @@ def main():
             for complaint in look_at(browser, page):
                 failed += 1
                 print(f"{page.relative_to(folder)}: {complaint}")
+        for page, complaint in search_for_phrases(browser, folder):
+            failed += 1
+            print(f"{page.relative_to(folder)}: {complaint}")
         for page, title in titles(folder):
             for complaint in search_for(browser, folder, page, title):
                 failed += 1

@@ -4,7 +4,8 @@
 Checks that each public name in Doxygen's XML stands on exactly one page, with a text, and that no
 page holds code of its own: what a reader may copy is a file that the tests build and run. Such files
 are in doc/examples, in a folder named as a page that shows them; those of C++ are in doc/examples/cxx. Each program
-in C or C++ is on a page. Each how-to begins with a program of at most 40 lines.
+in C or C++ is on a page. Each how-to begins with a program of at most 40 lines, and has a tab for Python. No page has more
+than 2500 words.
 
 The names of C++ come in groups, one for each header (doxygen-filter), which pages show as a whole.
 """
@@ -161,6 +162,8 @@ def programs_on_no_page(doc, pages):
 
 
 HOWTO_LINES = 40
+# MPI's component shares nothing with Python but places by name; a context is a struct of C.
+WITHOUT_PYTHON = {"many-processes", "write-a-context"}
 
 
 def long_howtos(doc):
@@ -169,14 +172,28 @@ def long_howtos(doc):
         if page.stem == "index":
             continue
         lines = page.read_text(encoding="utf-8").splitlines()
-        start = next((n for n, line in enumerate(lines) if line.startswith(".. literalinclude::")), None)
+        start = next((n for n, line in enumerate(lines) if line.strip().startswith(".. literalinclude::")), None)
         if start is None or ":language: c" not in lines[start + 1] or lines[start + 2].strip():
             yield f"{page}: this does not begin with a whole program in C or C++"
             continue
+        tabs = [line.split(":: ")[1] for line in lines if line.startswith(".. tab:: ")]
+        if "Python" not in tabs and page.stem not in WITHOUT_PYTHON:
+            yield f"{page}: this has no tab for Python"
         program = page.parent / lines[start].split()[-1]
         length = len(program.read_text(encoding="utf-8").splitlines())
         if length > HOWTO_LINES:
             yield f"{program}: a program of {length} lines; a how-to has at most {HOWTO_LINES}"
+
+
+PAGE_WORDS = 2500
+
+
+def long_pages(pages):
+    """The pages with more words than a reader takes in at once: divide them."""
+    for page in pages:
+        words = len(page.read_text(encoding="utf-8").split())
+        if words > PAGE_WORDS:
+            yield f"{page}: {words} words; a page has at most {PAGE_WORDS}"
 
 
 def main():
@@ -187,6 +204,7 @@ def main():
         *folders_of_no_page(doc, pages),
         *programs_on_no_page(doc, pages),
         *long_howtos(doc),
+        *long_pages(pages),
     ]
     for failure in failures:
         print(f"doc/check_pages.py: {failure}", file=sys.stderr)

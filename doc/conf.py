@@ -16,7 +16,7 @@ project = "umem"
 copyright = "the umem developers"
 version = release = re.search(r'UMEM_VERSION "(.+)"', _config).group(1)
 
-extensions = ["breathe", "myst_parser", "pictures.directive", "sources", "sphinx_copybutton", "sphinx_inline_tabs"]
+extensions = ["breathe", "myst_parser", "pictures.directive", "snippets", "sources", "sphinx_copybutton", "sphinx_inline_tabs"]
 exclude_patterns = ["examples"]
 myst_heading_anchors = 3
 source_suffix = {".rst": "restructuredtext"}

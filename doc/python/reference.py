@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes doc/python/reference.rst from the docstrings of the installed package umem:
+"""Writes doc/python/reference.rst, and a page for each class and for the functions of each section in the folder
+doc/python/reference, from the docstrings of the installed package umem:
 
     python doc/python/reference.py
 
@@ -13,7 +14,7 @@ import types
 
 import umem
 
-# The sections of the page, with the names of umem in each.
+# The sections of the reference, with the names of umem in each.
 SECTIONS = {
     "Arrays": "Array Ghosts empty zeros full arange asarray from_dlpack save load DType dtype",
     "Places": "Place Info host open default Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
@@ -28,12 +29,13 @@ SECTIONS = {
     "Errors": "Error MemoryError OSError ValueError TypeError IndexError NotImplementedError NotSupportedError "
               "RuntimeError CancelledError AssertionError set_failure_hook",
 }
-HEAD = """..
+MADE = """..
    doc/python/reference.py writes this page.
 
 .. py:currentmodule:: umem
 
-Reference of Python
+"""
+HEAD = MADE + """Reference of Python
 ===================
 
 All names are in the module ``umem``. Sizes are in bytes; where a size is a text, ``K``, ``M``, ``G`` and ``T`` stand for
@@ -139,19 +141,59 @@ def entry_of(name):
     return entry("function", name + signature(value, False), doc_of(value))
 
 
-def page():
-    """The text of the page."""
+def text_of(lines):
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).rstrip() + "\n"
+
+
+def is_class(name):
+    value = getattr(umem, name, None)
+    return isinstance(value, type) and not issubclass(value, Exception)
+
+
+def titled(title, names):
+    """A page with a title and the entries of the names."""
+    lines = [*MADE.splitlines(), title, "=" * len(title), ""]
+    for name in names:
+        lines += [*entry_of(name), ""]
+    return text_of(lines)
+
+
+def pages():
+    """{name of a file below this folder: its text}"""
     names = {name for text in SECTIONS.values() for name in text.split()}
     missing = set(umem.__all__) - names - {"ledger", "trace"}
     if missing:
         raise SystemExit(f"doc/python/reference.py: no section has {', '.join(sorted(missing))}")
-    lines = HEAD.splitlines()
+    made, lines = {}, HEAD.splitlines()
     for title, text in SECTIONS.items():
-        lines += ["", title, "-" * len(title), ""]
-        for name in text.split():
-            lines += [*entry_of(name), ""]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).rstrip() + "\n"
+        classes = [name for name in text.split() if is_class(name)]
+        others = [name for name in text.split() if not is_class(name)]
+        lines += ["", title, "-" * len(title), "", ".. toctree::", "   :maxdepth: 1", ""]
+        if others:
+            stem = title.lower().replace(" ", "-")
+            lines.append(f"   reference/{stem}")
+            kind = "Exceptions of Python" if title == "Errors" else f"Functions: {title[0].lower()}{title[1:]}"
+            made[f"reference/{stem}.rst"] = titled(kind, others)
+        for name in classes:
+            lines.append(f"   reference/{name}")
+            made[f"reference/{name}.rst"] = titled(f"umem.{name}", [name])
+        if others:
+            roles = ("exc" if isinstance(getattr(umem, name, None), type) else "func" for name in others)
+            lines += ["", ", ".join(f":py:{role}:`{name}`" for role, name in zip(roles, others))]
+    made["reference.rst"] = text_of(lines)
+    return made
+
+
+def main():
+    here = pathlib.Path(__file__).parent
+    made = pages()
+    (here / "reference").mkdir(exist_ok=True)
+    for old in (here / "reference").glob("*.rst"):
+        if f"reference/{old.name}" not in made:
+            old.unlink()
+    for name, text in made.items():
+        (here / name).write_text(text)
 
 
 if __name__ == "__main__":
-    pathlib.Path(__file__).with_suffix(".rst").write_text(page())
+    main()

@@ -18,6 +18,8 @@ ON_GPUS = {"coming_from_gpu": None, "use_in_cupy": "cupy", "use_in_torch": "torc
            "cuda_core": "cuda.core"}
 NEEDED = {"dask_shared": "dask", "dataloader": "torch"}
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+# Tabs of the how-tos, which get the file data.txt, and the pages of the cookbook.
+TASKS = sorted([*(DOC / "examples/howto").glob("*.py"), *(EXAMPLES / "cookbook").glob("*.py")])
 
 START = """if True:
     import ctypes, os, runpy, sys
@@ -50,6 +52,23 @@ def test_a_program_prints_what_the_page_shows(name, tmp_path):
     assert done.stdout == (EXAMPLES / f"{name}.out").read_text()
 
 
+@pytest.mark.parametrize("program", TASKS, ids=lambda path: path.stem)
+def test_a_task_prints_what_the_page_shows(program, tmp_path):
+    """Where its messages differ from those of the program in C or C++, they are in a file of its own."""
+    pytest.importorskip("numpy")
+    own = program.with_suffix(".py.out")
+    expected = own if own.exists() else program.with_suffix(".out")
+    done = subprocess.run([sys.executable, program, DOC / "examples/howto/data.txt"], capture_output=True, text=True,
+                          timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected.read_text()
+
+
+def test_each_task_is_on_a_page():
+    pages = "".join(page.read_text() for page in [*(DOC / "howto").glob("*.rst"), DOC / "python/cookbook.rst"])
+    assert [task.name for task in TASKS if f"/{task.parent.name}/{task.name}" not in pages] == []
+
+
 def test_the_tables_show_lines_of_programs():
     page = (DOC / "python/coming-from.rst").read_text()
     lines = "\n".join((EXAMPLES / f"coming_from_{name}.py").read_text() for name in ("numpy", "gpu")).splitlines()
@@ -65,5 +84,6 @@ def test_the_reference_is_that_of_the_docstrings():
     spec = importlib.util.spec_from_file_location("reference", DOC / "python/reference.py")
     reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(reference)
-    assert reference.page() == (DOC / "python/reference.rst").read_text(), \
-        "the docstrings have changed: write doc/python/reference.rst again, with doc/python/reference.py"
+    written = {str(page.relative_to(DOC / "python")): page.read_text()
+               for page in [DOC / "python/reference.rst", *(DOC / "python/reference").glob("*.rst")]}
+    assert reference.pages() == written, "the docstrings have changed: run doc/python/reference.py"

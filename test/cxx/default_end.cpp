@@ -52,7 +52,7 @@ TEST(DefaultEndDeathTest, completes_the_log_with_their_records) {
   ASSERT_GE(fd, 0);
   EXPECT_EXIT(run("log+host:?file=" + std::string(path), leave_to_the_end),
               testing::ExitedWithCode(0), "^$");
-  std::uint64_t ended = 0, next = 0; /* see doc/contexts/log.rst */
+  std::uint64_t ended = 0, next = 0; /* see doc/contexts/log-format.rst */
   EXPECT_EQ(pread(fd, &ended, sizeof ended, 48), 8);
   EXPECT_EQ(pread(fd, &next, sizeof next, 128), 8);
   EXPECT_NE(ended, 0u);

@@ -16,6 +16,10 @@ PAGES = {
     "pale.html": (PICTURE.format(size=200, colour="#ddd"), "light, 1300 pixels: has words of contrast"),
     "dark.html": (PICTURE.format(size=200, colour="black"), "dark, 1300 pixels: has words of contrast"),
     "howto/lost.html": ("<h1>Find me<a></a></h1>", "the search does not find it by its title, Find me"),
+    "code.html": ('<pre style="width: 300px; overflow: auto">' + "x" * 200 + "</pre>", "1300 pixels: cuts code of"),
+    "tab.html": ('<div class="tab-set"><div class="tab-content" style="display: none"><pre style="width: 99px; overflow: auto">'
+                 + "x" * 200 + "</pre></div></div>", "1300 pixels: cuts code of"),
+    "contexts/shm.html": ("<p>not found", "it is not among the first three answers to shared memory"),
     "error.html": ("<script>throw new Error('broken')</script>", "console:"),
 }
 STYLE = "<style>body { background: white } @media (prefers-color-scheme: dark) { body { background: black } }</style>"

@@ -1,4 +1,5 @@
-/* Which side of a connection does the program use? A device without a GPU, whose memory traps what comes too late. */
+/* Which side of a connection does the program use? A device without a GPU, whose memory traps what
+ * comes too late. */
 #include <stdio.h>
 #include <umem.h>
 

@@ -1,4 +1,5 @@
-/* An array that all threads use is spread over the nodes; the part of each thread is on the node where it runs. */
+/* An array that all threads use is spread over the nodes; the part of each thread is on the node
+ * where it runs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <umem.h>

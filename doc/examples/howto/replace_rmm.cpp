@@ -1,4 +1,4 @@
-/* What a program of RMM uses, with umem: a pool over a GPU, statistics, a limit, a log and buffers on a stream. */
+/* What a program of RMM uses, with umem: a pool over a GPU, statistics, a limit, a log, buffers. */
 #include <umem.hpp>
 #include <umem/adaptors.hpp>
 #include <umem/buffer.hpp>

@@ -1,5 +1,5 @@
-/* Loads a file to a GPU, or to RAM where there is none. Replaces malloc, pread, cudaMemcpy and free, in pieces and in
- * threads by hand. */
+/* Loads a file to a GPU, or to RAM where there is none. Replaces malloc, pread, cudaMemcpy and free,
+ * in pieces and in threads by hand. */
 #include <stdio.h>
 #include <umem.h>
 

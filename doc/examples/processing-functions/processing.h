@@ -9,8 +9,9 @@ extern "C" {
 #endif
 
 /* [declaration] */
-/* out = one + other, element by element. The three arrays have one shape, any strides, and each any real type; the
- * sums are made of doubles, and are rounded to the type of out. They may be on any contexts. */
+/* out = one + other, element by element. The three arrays have one shape, any strides, and each any
+ * real type; the sums are made of doubles, and are rounded to the type of out. They may be on any
+ * contexts. */
 void vector_add(umemArray *out, umemArray *one, umemArray *other, umemStatusType *status);
 /* [/declaration] */
 

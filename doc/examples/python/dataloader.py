@@ -9,7 +9,7 @@ import umem
 
 
 class Rows(Dataset):
-    """The rows of an array. A worker that is spawned gets its handle, and one that is forked has it already."""
+    """The rows of an array. A spawned worker gets its handle; a forked one has it already."""
 
     def __init__(self, array):
         self.array = array

@@ -11,6 +11,7 @@ def squares(place, n):
     return array
 
 
-places = [umem.Host(), umem.File("squares.bin", "w+"), umem.MMap("mapped.bin", "w+")]  # from here on no line names one
+# From here on no line names a place.
+places = [umem.Host(), umem.File("squares.bin", "w+"), umem.MMap("mapped.bin", "w+")]
 for place in places:
     print(f"{type(place).__name__}: {squares(place, 1000)[999].item():.0f}")

@@ -1,4 +1,4 @@
-"""Laplace's equation on a square, by Jacobi's method: NumPy's expressions on the elements of an array of umem.
+"""Laplace's equation on a square, by Jacobi's method, in expressions of NumPy on an array of umem.
 
 u is 0 on three sides, and sin(pi y) on the fourth. Each step replaces each inner point by the mean of its neighbours,
 until no point changes by 1e-5 or more.

@@ -243,7 +243,7 @@ static void use_default(void) {
     void *library = open_library(), *ctx = umem.get_default();
     if (!ctx || !umem.alloc(ctx, 10)) _exit(4);
     if (i && !umem.alloc(ctx, 10)) _exit(5);
-    if (word_of_log(48)) _exit(6); /* when it ended: doc/contexts/log.rst */
+    if (word_of_log(48)) _exit(6); /* when it ended: doc/contexts/log-format.rst */
     if (dlclose(library) || dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD)) _exit(7);
     if (!word_of_log(48) || word_of_log(128) != (i ? 2 : 1)) _exit(8);
   }

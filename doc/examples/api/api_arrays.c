@@ -1,0 +1,221 @@
+/* Parts of this program are the examples of umemArray and umemBlocks in the reference of C: a part
+ * stands at each function that the comment before it names. */
+#undef NDEBUG
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <umem.h>
+
+static void make(umemHost *ram, umemStatusType *status) {
+  /* [umemArray_zeros umemArray_full umemArray_release] */
+  int64_t const shape[] = {3, 4};
+  double const half = 0.5;
+  umemArray *a = umemArray_full(ram, umemDouble, 2, shape, NULL, &half, status);
+  umemArray *b = umemArray_zeros(ram, umemDouble, 2, shape, NULL, status);
+  if (*status != umemOK) fprintf(stderr, "%s\n", umem_thread_message()); /* of all calls above */
+  umemArray_release(a), umemArray_release(b);                            /* NULL, too */
+  /* [/] */
+
+  /* [umemArray_borrow] */
+  double mine[12] = {0}; /* must live longer than the array */
+  umemArray *c = umemArray_borrow(ram, (uintptr_t)mine, umemDouble, 2, shape, NULL, status);
+  umemArray_fill(c, &half, status);
+  umemArray_release(c);
+  assert(*status == umemOK && mine[11] == half);
+  /* [/] */
+
+  /* [umemArray_create umemArray_retain] */
+  umemArray *d = umemArray_create(ram, umemFloat, 2, shape, NULL, status);
+  umemArray *same = umemArray_retain(d); /* each of both has to be released */
+  umemArray_release(d);
+  umemArray_release(same);
+  /* [/] */
+}
+
+static void views(umemHost *ram, umemStatusType *status) {
+  int64_t const shape[] = {3, 4};
+  umemArray *a = umemArray_zeros(ram, umemDouble, 2, shape, NULL, status);
+  /* [umemArray_slice umemArray_select umemArray_permute umemArray_reshape umemArray_alias] */
+  umemArray *row = umemArray_select(a, 0, 1, status);       /* shape (4) */
+  umemArray *even = umemArray_slice(a, 1, 0, 2, 2, status); /* columns 0 and 2 */
+  umemArray *flipped = umemArray_permute(a, NULL, status);  /* shape (4, 3) */
+  umemArray *flat = umemArray_reshape(a, 1, &(int64_t){12}, status);
+  umemArray *alias = umemArray_alias(a, status); /* the same shape; all have the same memory */
+  /* [/] */
+
+  /* [umemArray_rank umemArray_shape umemArray_strides umemArray_extent umemArray_stride] */
+  assert(umemArray_rank(even) == 2 && umemArray_shape(even)[1] == 2);
+  assert(umemArray_extent(even, 0) == 3 && umemArray_stride(even, 1) == 16); /* bytes */
+  assert(umemArray_strides(even)[0] == 32);
+  /* [/] */
+
+  /* [umemArray_elements umemArray_nbytes umemArray_type umemArray_context umemArray_address] */
+  assert(umemArray_elements(a) == 12 && umemArray_nbytes(a) == 96);
+  assert(umemArray_type(a) == umemDouble && umemArray_context(a) == ram);
+  assert(umemArray_address(row) == umemArray_address(a) + 32);
+  /* [/] */
+
+  /* [umemArray_is_c_contiguous umemArray_is_same_type umemArray_is_same_shape] */
+  assert(umemArray_is_c_contiguous(flat) && !umemArray_is_c_contiguous(even));
+  assert(umemArray_is_same_type(a, even) && !umemArray_is_same_shape(a, even));
+  /* [/] */
+
+  /* [umemArray_is_same_place umemArray_is_matching] */
+  assert(umemArray_is_same_place(a, even));
+  assert(umemArray_is_matching(a, alias, true)); /* type, shape and place */
+  /* [/] */
+
+  /* [umemArray_is_floating_point umemArray_is_complex umemArray_is_double umemArray_is_complex4] */
+  assert(umemArray_is_floating_point(a) && umemArray_is_double(a));
+  assert(!umemArray_is_complex(a) && !umemArray_is_complex4(a));
+  /* [/] */
+
+  /* [umemArray_set_read_only umemArray_is_read_only] */
+  umemArray_set_read_only(alias, true, status);
+  assert(umemArray_is_read_only(alias) && !umemArray_is_read_only(a));
+  /* [/] */
+  umemArray_release(alias), umemArray_release(flat), umemArray_release(flipped);
+  umemArray_release(even), umemArray_release(row), umemArray_release(a);
+}
+
+static void contents(umemHost *ram, umemFile *file, umemStatusType *status) {
+  int64_t const shape[] = {3, 4};
+  double const half = 0.5;
+  umemArray *a = umemArray_zeros(ram, umemDouble, 2, shape, NULL, status);
+  /* [umemArray_fill umemArray_clear umemArray_host_pointer] */
+  umemArray_clear(a, status);                                 /* all bytes 0 */
+  umemArray_fill(a, &half, status);                           /* on every place */
+  double const *x = umemArray_host_pointer(a, false, status); /* NULL if the CPU cannot read it */
+  assert(x && x[11] == 0.5);
+  /* [/] */
+
+  /* [umemArray_copy umemArray_assign umemArray_copy_contents] */
+  umemArray *kept = umemArray_copy(a, file, umemOrderC, status); /* a new array in a file */
+  umemArray_assign(a, kept, status);                             /* all elements, back */
+  umemArray_copy_contents(a, kept, 8, 0, 4, status);             /* elements 0 ... 3 to 8 ... 11 */
+  assert(*status == umemOK);
+  /* [/] */
+
+  /* [umemArray_random_uniform umemArray_random_normal] */
+  umemArray_random_uniform(a, -1, 1, 42, status); /* seed 42: the same numbers on each place */
+  umemArray_random_normal(kept, 0, 1, 42, status);
+  /* [/] */
+
+  /* [umemArray_convert] */
+  umemArray *bytes = umemArray_zeros(ram, umemInt8, 2, shape, NULL, status);
+  umemArray_fill(a, &(double){300}, status);
+  umemArray_convert(bytes, a, 0, 0, umemArray_elements(a), status); /* 300 becomes 127 */
+  int8_t const *n = umemArray_host_pointer(bytes, false, status);
+  assert(n && n[0] == 127);
+  /* [/] */
+  umemArray_release(bytes), umemArray_release(kept), umemArray_release(a);
+}
+
+/* [umemArray_check_writeable umemArray_check_location umemArray_check_type
+ * umemArray_check_same_shape] */
+static void add(umemArray *out, umemArray *in, umemStatusType *status) {
+  umemArray_check_writeable(out, status);
+  umemArray_check_location(out, umemCpuReadable | umemCpuWritable, status);
+  umemArray_check_type(out, umemDouble, status);
+  umemArray_check_same_shape(in, out, status); /* the message names both arrays */
+  if (*status != umemOK) return;               /* whatever has failed */
+  /* [/] */
+  /* [umemArray_check_rank umemArray_check_extent umemArray_check_shape
+   * umemArray_check_same_type] */
+  umemArray_check_rank(out, 2, status);
+  umemArray_check_extent(out, 1, 4, status); /* four columns */
+  int64_t const shape[] = {3, 4};
+  umemArray_check_shape(out, 2, shape, status);
+  umemArray_check_same_type(in, out, status);
+  /* [/] */
+  /* [umemArray_check_c_contiguity umemArray_check_same_extent] */
+  umemArray_check_c_contiguity(in, status);
+  umemArray_check_same_extent(in, 1, out, 1, status); /* as many columns */
+  /* [/] */
+}
+
+static void checks(umemHost *ram, umemStatusType *status) {
+  umemArray *a = umemArray_zeros(ram, umemDouble, 2, (int64_t[]){3, 4}, NULL, status);
+  add(a, a, status);
+  assert(*status == umemOK);
+  umemArray_release(a);
+}
+
+static void elements(void) {
+  /* [umem_element_size umem_element_name umem_element_by_name] */
+  char name[40];
+  umem_element_name(umemDouble, name, sizeof name);
+  assert(umem_element_by_name(name) == umemDouble && umem_element_size(umemDouble) == 8);
+  /* [/] */
+
+  /* [umem_element_is_floating_point umem_element_is_complex umem_element_code umem_element_bits
+   * umem_element_lanes] */
+  assert(umem_element_is_floating_point(umemDouble) && !umem_element_is_complex(umemDouble));
+  assert(umem_element_code(umemDouble) == umemCodeFloat);
+  assert(umem_element_bits(umemDouble) == 64 && umem_element_lanes(umemDouble) == 1);
+  /* [/] */
+}
+
+static void dlpack(umemHost *ram, umemStatusType *status) {
+  umemArray *a = umemArray_zeros(ram, umemDouble, 1, (int64_t[]){8}, NULL, status);
+  /* [umemArray_to_dlpack umemArray_from_dlpack] */
+  umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, NULL, status);
+  umemArray *b = umemArray_from_dlpack(ram, tensor, status);    /* the same memory, no copy */
+  if (!b && tensor && tensor->deleter) tensor->deleter(tensor); /* it is still ours */
+  umemArray_release(b);                                         /* calls the deleter */
+  /* [/] */
+
+  /* [umemArray_to_dlpack_unversioned umemArray_from_dlpack_unversioned] */
+  umemDLManagedTensor *old = umemArray_to_dlpack_unversioned(a, NULL, status);
+  umemArray *c = umemArray_from_dlpack_unversioned(ram, old, status);
+  if (!c && old && old->deleter) old->deleter(old);
+  umemArray_release(c);
+  /* [/] */
+  umemArray_release(a);
+}
+
+/* [umemBlocks_run] */
+static int add_up(void *sum, umemBlock const *block) {
+  for (size_t i = 0; i < block->rows; i++) *(double *)sum += ((double const *)block->adr)[i];
+  return 0; /* go on */
+}
+static umemStatusType sum_all(umemBlocksOptions const *options, double *sum) {
+  return umemBlocks_run(options, add_up, sum, NULL);
+}
+/* [/] */
+
+static void blocks(umemHost *ram, umemFile *file) {
+  umemRows const rows = {file, umem_calloc(file, 1000, sizeof(double)), sizeof(double), 0};
+  /* [umemBlocks_ctor umemBlocks_next umemBlocks_end umemBlocks_info] */
+  umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
+  options.source = rows, options.count = 1000, options.place = ram, options.rows = 100;
+  umemBlocks all;
+  umemBlock block = UMEM_BLOCK_INIT;
+  umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
+  umemBlocks_ctor(&all, &options);
+  if (umemBlocks_info(&all, &info) == umemOK) printf("%zu blocks\n", info.blocks);
+  while (umemBlocks_next(&all, &block)) assert(((double *)block.adr)[block.rows - 1] == 0);
+  umemStatusType status = umemBlocks_end(&all); /* the first failure of all calls */
+  /* [/] */
+  double sum = 1;
+  assert(status == umemOK && sum_all(&options, &sum) == umemOK && sum == 1);
+  umem_free(file, rows.adr);
+}
+
+int main(void) {
+  umemHost ram;
+  umemFile file;
+  umemStatusType status = umemOK;
+  umemHost_ctor(&ram);
+  umemFile_ctor(&file, NULL, "w+");
+  make(&ram, &status);
+  views(&ram, &status);
+  contents(&ram, &file, &status);
+  checks(&ram, &status);
+  elements();
+  dlpack(&ram, &status);
+  blocks(&ram, &file);
+  umem_dtor(&file);
+  umem_dtor(&ram);
+  return status != umemOK;
+}
