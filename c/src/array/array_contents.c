@@ -31,14 +31,14 @@ static void copy_staged(umemArraySide from, umemArraySide to, int64_t count, siz
 static void copy_through_ram(umemArraySide const *from, umemArraySide const *to, int64_t count,
                              size_t item_size) {
   umemVirtual *host = to->ctx->host;
-  uint64_t before = umem_thread.failures;
+  uint64_t before = umem_thread.failures, unfinished = umem_unfinished_so_far();
   uintptr_t adr = umem_alloc(host, (size_t)count * item_size);
   if (adr == umem_null_of(host)) return;
   umem_array_gather(from, host, adr, count, item_size);
   if (umem_finish(from->ctx) == umemOK && umem_thread.failures == before)
     umem_array_scatter(host, adr, to, count, item_size);
   umem_finish(to->ctx);
-  umem_free(host, adr);
+  umem_free_buffer(host, adr, unfinished);
 }
 
 void umem_array_copy_range(umemArraySide const *from, umemArraySide const *to, int64_t count,

@@ -230,13 +230,14 @@ bool umem_array_take_buffer(umemArrayBuffer *buffer, umemVirtual *from, umemVirt
   int64_t room = (int64_t)((near ? near_buffer : far_buffer) / item_size);
   buffer->elements = count < room ? count : room + !room;
   buffer->host = from->host;
+  buffer->unfinished = umem_unfinished_so_far();
   buffer->adr = umem_alloc(from->host, (size_t)buffer->elements * item_size);
   return buffer->adr != umem_null_of(buffer->host);
 }
 
 void umem_array_give_buffer(umemArrayBuffer const *buffer, umemVirtual *ctx) {
   umem_finish(ctx);
-  umem_free(buffer->host, buffer->adr);
+  umem_free_buffer(buffer->host, buffer->adr, buffer->unfinished);
 }
 
 /* ---- pieces ---- */

@@ -96,7 +96,8 @@ bool umem_array_check_range(umemArray const *array, char const *which, int64_t o
 typedef struct umemArrayBuffer {
   umemVirtual *host;
   uintptr_t adr;
-  int64_t elements; /* at least 1, at most those that were asked for */
+  int64_t elements;    /* at least 1, at most those that were asked for */
+  uint64_t unfinished; /* work, when it was taken */
 } umemArrayBuffer;
 
 /* Allocates a buffer for count elements from one context to the other, or fewer. False, and a

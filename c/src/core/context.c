@@ -310,13 +310,16 @@ umemStatusType umem_synchronize(void *ctx) {
   return umem_record_on_layers(layer, self, before);
 }
 
+uint64_t umem_unfinished;
+
 umemStatusType umem_finish_work(umemVirtual *ctx) {
   umemStatusType status = umem_synchronize(ctx);
   if (status == umemOK) return umemOK;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  umem_synchronize(ctx);
+  umemStatusType again = umem_synchronize(ctx);
   umemAttempt_end(&forgotten);
+  if (again == umemNotSupportedError) __atomic_fetch_add(&umem_unfinished, 1, __ATOMIC_RELAXED);
   return status;
 }
 

@@ -119,6 +119,20 @@ static inline umemStatusType umem_finish(umemVirtual *ctx) {
   return queues ? umem_finish_work(ctx) : umemOK;
 }
 
+/* How often the process could not wait because the stream was being captured, which another thread
+ * had begun: what was queued before goes on. Atomic. */
+extern uint64_t umem_unfinished __attribute__((visibility("hidden")));
+
+static inline uint64_t umem_unfinished_so_far(void) {
+  return __atomic_load_n(&umem_unfinished, __ATOMIC_RELAXED);
+}
+
+/* Frees a buffer for queued work, which was taken when umem_unfinished was before. If work may
+ * still use it, the buffer stays for ever. */
+static inline void umem_free_buffer(umemVirtual *host, uintptr_t adr, uint64_t before) {
+  if (umem_unfinished_so_far() == before) umem_free(host, adr);
+}
+
 /* Before the CPU touches memory of ctx for umem: returns when the GPU work that may use it is
  * done. Returns false, and records a status, when that fails. */
 static inline bool umem_settle(umemVirtual *ctx) {

@@ -348,6 +348,7 @@ static bool copy_moving(void *job) {
   Move *move = job;
   umemLayout const *layout = move->layout;
   size_t nbytes = buffered_bytes(layout);
+  uint64_t unfinished = umem_unfinished_so_far();
   bool short_shift = (size_t)(move->shift < 0 ? -move->shift : move->shift) < least_piece;
   if (move->overlap == umemOverlapAll)
     move->room = nbytes;
@@ -368,7 +369,7 @@ static bool copy_moving(void *job) {
     copy_buffered(move, 0, 0, layout);
   else if (ready)
     copy_in_order(move, 0, layout);
-  if (move->room) umem_free(move->host, move->buffer);
+  if (move->room) umem_free_buffer(move->host, move->buffer, unfinished);
   return true;
 }
 

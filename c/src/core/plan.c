@@ -103,7 +103,7 @@ typedef struct Plan {
 
 enum {
   chunk_bytes = 512 << 10, /* fits the cache of a core between reading and writing */
-  least_chunk = 4 << 10,   /* a buffer of this size stands on the stack */
+  least_chunk = 4 << 10,   /* without queues a buffer of this size stands on the stack */
   sharing_threads = 2,
   share_from = 8 << 20 /* below this a thread costs more than it saves */
 };
@@ -207,7 +207,7 @@ static __attribute__((noinline)) void copy_short(Chunks *chunks) {
 
 static __attribute__((noinline)) void copy_long(Chunks *chunks, Plan *plan) {
   pthread_mutex_t turns[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
-  uint64_t before = umem_thread.failures;
+  uint64_t before = umem_thread.failures, unfinished = umem_unfinished_so_far();
   chunks->buffers = take_buffers(plan);
   if (!chunks->buffers) {
     umemVirtual_adopt(chunks->src.ctx, before);
@@ -221,7 +221,7 @@ static __attribute__((noinline)) void copy_long(Chunks *chunks, Plan *plan) {
   } else {
     copy_chunks(chunks, 0);
   }
-  umem_free(plan->host, (uintptr_t)chunks->buffers);
+  umem_free_buffer(plan->host, (uintptr_t)chunks->buffers, unfinished);
 }
 
 static __attribute__((noinline)) void move_buffers(Plan *plan, umemVirtual *src, uintptr_t src_adr,
@@ -231,7 +231,8 @@ static __attribute__((noinline)) void move_buffers(Plan *plan, umemVirtual *src,
                    .dst = {dst, dst_adr, NULL},
                    .host = plan->host,
                    .nbytes = nbytes};
-  if (nbytes <= least_chunk)
+  bool queued = umem_can(src, umemOrdered) || umem_can(dst, umemOrdered);
+  if (nbytes <= least_chunk && !queued)
     copy_short(&chunks);
   else
     copy_long(&chunks, plan);

@@ -11,6 +11,10 @@
 #include "core/context.h"
 #include "cuda/cuda_pinned.h"
 
+/* Of LeakSanitizer, where that is. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
+
 enum { n = 5000, large = umemStagingToDevice + (1 << 20) }; /* large is staged, both ways */
 
 static umemHost host;
@@ -504,6 +508,37 @@ ORDER_TEST(a_context_may_end_while_it_is_captured) {
   ok(rt->free((void *)adr));
   ok(rt->stream_destroy(stream));
   leave(0);
+}
+
+/* ---- a capture that another thread begins ---- */
+
+static void begin_capture(void *stream) { ok(fake_cudart_begin_capture_in(stream, 2)); }
+
+/* While a copy waits for its buffer: what was queued before still writes there, in memory that the
+ * program may have by then. */
+ORDER_TEST(a_buffer_stays_if_its_work_cannot_be_waited_for) {
+  size_t const sizes[] = {1000, 13000};
+  void *graph;
+  Fake far;
+  expect_ok(fake_ctor(&far));
+  for (size_t i = 0; i < 2; i++) {
+    uintptr_t from = umem_alloc(&a, sizes[i]), to = umem_alloc(&far, sizes[i]);
+    expect_ok(umem_set(&a, from, 1, sizes[i]));
+    expect_ok(umem_synchronize(&a));
+    fake_cudart_before("stream_synchronize", 1, begin_capture, stream_of(&a));
+    if (__lsan_disable) __lsan_disable();
+    expect_failure(umem_copy_to(&a, from, &far, to, sizes[i]), umemNotSupportedError, "captured");
+    if (__lsan_enable) __lsan_enable();
+    unsigned char *next = (unsigned char *)umem_calloc(&host, sizes[i], 1);
+    fake_cudart_end_capture(stream_of(&a), &graph); /* the wait has broken it */
+    umem_clear_status(&a);
+    expect_ok(umem_synchronize(&a));
+    for (size_t k = 0; k < sizes[i]; k++) assert_int_equal(next[k], 0);
+    umem_free(&host, (uintptr_t)next);
+    umem_free(&a, from);
+    umem_free(&far, to);
+  }
+  umem_dtor(&far);
 }
 
 /* All of it once as drivers are so far, and once with copies of pageable memory as late as the
