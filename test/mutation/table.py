@@ -553,7 +553,7 @@ MUTANTS = [
       "a buffer is read before it is filled"),
     c("array/array_contents.c", "umem_wait(self, src->ctx) == umemOK && umem_wait(self, dst->ctx) == umemOK", "umem_wait(self, dst->ctx) == umemOK",
       "a queue does not wait for the source"),
-    c("array/array_operand.c", "  umem_finish(ctx);\n  umem_free(buffer", "  (void)ctx;\n  umem_free(buffer",
+    c("array/array_operand.c", "  umem_finish(ctx);\n  umem_free_buffer(buffer", "  (void)ctx;\n  umem_free_buffer(buffer",
       "a buffer is freed before it is read"),
     c("array/array_operand.c", "src, s / extent + 1,", "src, s / extent,", "a row ends with the begin of its own row"),
     c("array/array_operand.c", "enum { most_shifts = 4 };", "enum { most_shifts = 40 };", "a box for each element"),
@@ -731,7 +731,7 @@ MUTANTS = [
       "oversubscribe does not allow more", first=("unit.cuda_room",)),
 
     # ---- what only a sanitizer or valgrind sees ----
-    c("core/plan.c", "  umem_free(plan->host, (uintptr_t)chunks->buffers);\n", "", "a leak", preset="asan"),
+    c("core/plan.c", "  umem_free_buffer(plan->host, (uintptr_t)chunks->buffers, unfinished);\n", "  (void)unfinished;\n", "a leak", preset="asan"),
     c("core/items.c", "  free(buffer);\n  return true;", "  return true;", "a leak", preset="asan"),
     c("base/index.c", "slots->available += capacity - slots->capacity;", "slots->available += capacity;", "writes behind an array", preset="asan"),
     c("adaptors/meter.c", "  umemLock_acquire(&stats->lock);\n  write_figures(figures, &stats->life.figures, label);\n  umemLock_release(&stats->lock);",
