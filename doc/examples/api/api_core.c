@@ -152,7 +152,7 @@ static void find(umemHost *ram) {
   /* [/] */
 
   /* [umemTrack_find umemTrack_owner umemTrack_next umemTrack_count] */
-  umemTrackBlock block;
+  umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
   for (uintptr_t from = 0; umemTrack_next(&track, from, &block); from = block.adr + 1)
     printf("%zu bytes\n", block.nbytes);
   assert(umemTrack_find(&track, adr + 50, &block) && umemTrack_owner(adr + 50, &block));
