@@ -18,7 +18,7 @@ cmake --build with_source/build
 
 # [pkg-config]
 export PKG_CONFIG_PATH="$HOME/opt/umem/lib/pkgconfig"
-cc first.c -o first $(pkg-config --cflags --libs umem) -Wl,-rpath,"$HOME/opt/umem/lib"
+cc first.c -o first_shared $(pkg-config --cflags --libs umem) -Wl,-rpath,"$HOME/opt/umem/lib"
 # [/pkg-config]
 
 # [static]
