@@ -28,6 +28,7 @@
 #   those that take a place, for places of GPUs, too.
 # - mpi: the component for MPI with MPICH, over the library of the stage gcc. mpis: with Open MPI; a part of the tests
 #   with the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
+# - nvcc: what it says of the C++ headers. docs: the pages; browser: whether they fit into one, and its search.
 # - tidy, cppcheck: programs in C++ as one unit, as most of the time goes to headers; tidy the files of the program umem
 #   by themselves.
 
@@ -43,12 +44,12 @@ source "$root/test/fresh/stage.sh"
 all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
-nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 install clang docs bench tidy valgrind packages examples
-  cppcheck cuda python symbols includes format)
+nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 install clang docs browser bench tidy valgrind packages
+  examples nvcc cppcheck cuda python symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
-declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc
-  [asan]=asan [asan_cxx]=asan [examples]=asan [tsan]=tsan [tsan_cxx]=tsan)
+declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [nvcc]=gcc
+  [asan]=asan [asan_cxx]=asan [examples]=asan [tsan]=tsan [tsan_cxx]=tsan [docs]=doc [browser]=doc)
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
@@ -70,6 +71,8 @@ declare -A stage_needs=(
   [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"
+  [browser]="doxygen python"
+  [nvcc]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3"
   [examples]="gcc make clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
   [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [packages]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
@@ -80,7 +83,7 @@ declare -A stage_needs=(
 # What a stage uses where a system has it: test/run installs what it can. Without it tests are skipped by name.
 declare -A stage_wants=(
   [gcc]="eigen xtensor kokkos cblas gdb"
-  [docs]="browser"
+  [browser]="browser"
   [mpi]="ip"
   [mpis]="ip"
   [install]="abidiff"
@@ -152,10 +155,21 @@ run_tests() {
 # valgrind make everything several times slower.
 small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
 
+only_nvcc='^cxx\.(refused\.nvcc|nvcc\.)' # what nvcc says of headers
 stage_gcc() {
   python3 test/ctest_results_test.py
   build_preset gcc
-  run_tests "$build/gcc" ctest
+  run_tests "$build/gcc" ctest --exclude-regex "$only_nvcc"
+}
+
+stage_nvcc() {
+  if ! find_nvcc; then
+    check "there is no nvcc" true
+    echo "skipped - what nvcc says of the headers"
+    return
+  fi
+  configure_preset gcc
+  run_tests "$build/gcc" ctest --tests-regex "$only_nvcc"
 }
 
 # Of what GCC's programs test, what most changes would break: the library in C, on a sample of the pairs, and some
@@ -463,7 +477,17 @@ stage_docs() {
   PATH=$python/bin:$PATH
   check "the tables of parameters have what the comments and the words say" python3 test/style/parameters_test.py
   check "the check of links finds defects" python3 test/style/check_html_test.py
-  check "the documentation builds without warnings" doc/build "$build/doc"
+  check "the documentation builds without warnings" build_docs
+}
+
+# In each run once.
+build_docs() {
+  [ -e "$logs/doc.configured" ] || doc/build "$build/doc" && touch "$logs/doc.configured"
+}
+
+stage_browser() {
+  PATH=$python/bin:$PATH
+  check "the documentation builds without warnings" build_docs
   if ! has browser; then
     echo "skipped - the pages in a browser: there is no Chromium with its driver"
     return
