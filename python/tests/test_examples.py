@@ -39,11 +39,22 @@ def test_laplace_by_the_sweep_of_the_cxx_headers(tmp_path):
     if not umem_library or not shutil.which("g++"):
         pytest.skip("needs g++ and UMEM_TEST_LIBRARY, the library in C")
     root = EXAMPLES.parent
-    folder, library = root / "doc/examples/python/sweep", tmp_path / "laplace_sweep.so"
-    subprocess.run(["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library,
-                    f"-I{root}/c/include", f"-I{root}/cxx/include", folder / "laplace_sweep.cpp", umem_library,
-                    "-lpthread", "-ldl"], check=True)
-    done = subprocess.run([sys.executable, folder / "laplace_sweep.py", library], capture_output=True, text=True)
+    folder = root / "doc/examples/python/sweep"
+    shutil.copy(folder / "laplace_sweep.cpp", tmp_path)
+    # Says what that of an installed umem would say of the tree and this library.
+    config = tmp_path / "pkg-config"
+    config.write_text(f"""#!/bin/sh
+case "$*" in
+  "--cflags --libs umem") echo -I{root}/c/include -I{root}/cxx/include {umem_library} -lpthread -ldl ;;
+  "--variable=libdir umem") dirname {umem_library} ;;
+  *) exit 1 ;;
+esac
+""")
+    config.chmod(0o755)
+    subprocess.run(["sh", "-e", folder / "laplace_sweep.sh"], cwd=tmp_path, check=True,
+                   env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    done = subprocess.run([sys.executable, folder / "laplace_sweep.py", "./laplace_sweep.so"], cwd=tmp_path,
+                          capture_output=True, text=True)
     assert done.stdout == (folder / "laplace_sweep.out").read_text(), done.stderr
 
 

@@ -39,6 +39,7 @@ class Docs(Case):
         try:
             self.run_script("shm.sh")
             self.assertEqual((self.folder / "copy.bin").read_bytes(), (self.folder / "a.bin").read_bytes())
+            self.assertEqual(list(Path("/dev/shm").glob("*umem-cp-*")), [])
         finally:
             for path in Path("/dev/shm").glob("*umem-cp-*"):
                 path.unlink()

@@ -33,7 +33,7 @@ int main(void) {
   double *table = (double *)umem_calloc(spread, rows, sizeof(double));
   parts = (double *)umem_calloc(near, (size_t)threads * rows, sizeof(double)); /* touches no page */
   /* [/spread] */
-  if (!table || !parts) return puts(umem_thread_message());
+  if (!table || !parts) return puts(umem_thread_message()), 1;
   pthread_t running[threads];
   for (int t = 0; t < threads; t++) pthread_create(&running[t], NULL, fill, parts + t * rows);
   for (int t = 0; t < threads; t++) pthread_join(running[t], NULL);

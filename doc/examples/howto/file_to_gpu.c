@@ -12,7 +12,7 @@ static void *open_gpu(void) {
 int main(int argc, char **argv) {
   char const *name = argc > 1 ? argv[1] : "data.bin";
   umemFile file;
-  if (umemFile_ctor(&file, name, "r") != umemOK) return puts(umem_thread_message());
+  if (umemFile_ctor(&file, name, "r") != umemOK) return puts(umem_thread_message()), 1;
   umemInfo info = UMEM_INFO_INIT;
   umem_get_info(&file, &info);
   size_t const nbytes = info.capacity; /* the length of the file */
@@ -20,7 +20,8 @@ int main(int argc, char **argv) {
   void *gpu = open_gpu();
   uintptr_t bytes = umem_alloc(&file, nbytes); /* the first block of a file is its first bytes */
   uintptr_t there = umem_alloc(gpu, nbytes);
-  if (umem_copy_to(&file, bytes, gpu, there, nbytes) != umemOK) return puts(umem_thread_message());
+  if (umem_copy_to(&file, bytes, gpu, there, nbytes) != umemOK)
+    return puts(umem_thread_message()), 1;
 
   umemHost ram;
   umemHost_ctor(&ram);

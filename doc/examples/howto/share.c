@@ -9,7 +9,7 @@ enum { n = 1 << 20, workers = 8 };
 
 int main(void) {
   umemShm shm; /* without a name: the children inherit it */
-  if (umemShm_ctor(&shm, NULL, 16 << 20) != umemOK) return puts(umem_thread_message());
+  if (umemShm_ctor(&shm, NULL, 16 << 20) != umemOK) return puts(umem_thread_message()), 1;
   double *x = (double *)umem_alloc(&shm, n * sizeof *x);
   double *sums = (double *)umem_calloc(&shm, workers, sizeof *sums);
   for (int i = 0; i < n; i++) x[i] = 0.5;

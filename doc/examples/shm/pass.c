@@ -14,7 +14,7 @@ static int sum(int socket) {
   umemHandle handle;
   umemHost_ctor(&host);
   double *x = (double *)umem_receive(socket, &host, &handle);
-  if (!x) return puts(umem_thread_message());
+  if (!x) return puts(umem_thread_message()), 1;
   for (uint64_t i = 1; i < handle.length / sizeof *x; i++) x[0] += x[i];
   umem_detach(&host, (uintptr_t)x);
   umem_dtor(&host);
@@ -29,7 +29,7 @@ int main(void) {
   if (!child) _exit(sum(ends[1]));
   /* [sender] */
   umemShm shm;
-  if (umemShm_ctor(&shm, NULL, 1 << 20) != umemOK) return puts(umem_thread_message());
+  if (umemShm_ctor(&shm, NULL, 1 << 20) != umemOK) return puts(umem_thread_message()), 1;
   double *x = (double *)umem_alloc(&shm, n * sizeof *x);
   for (int i = 0; i < n; i++) x[i] = i;
   umem_send(ends[0], &shm, (uintptr_t)x, n * sizeof *x);

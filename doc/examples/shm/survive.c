@@ -9,7 +9,7 @@
 
 int main(void) {
   umemShm shm;
-  if (umemShm_ctor(&shm, NULL, 1 << 20) != umemOK) return puts(umem_thread_message());
+  if (umemShm_ctor(&shm, NULL, 1 << 20) != umemOK) return puts(umem_thread_message()), 1;
   pid_t child = fork();
   if (!child) {
     strcpy((char *)umem_alloc(&shm, 100), "half of the work");

@@ -7,4 +7,6 @@ set -e
 umem cp a.bin "shm:umem-cp-$$?size=8M"
 # and back
 umem cp "shm:umem-cp-$$" copy.bin
+# it stays in RAM until somebody removes it
+rm "/dev/shm/umem-cp-$$"
 # [/shm]
