@@ -56,7 +56,8 @@ static void context(umemHost *ram) {
 
   /* [umem_get_info umem_trim] */
   umemInfo info = UMEM_INFO_INIT;
-  if (umem_get_info(stack, &info) == umemOK && info.capacity) printf("%zu bytes\n", info.capacity);
+  if (umem_get_info(stack, &info) == umemOK && info.capacity != UMEM_UNKNOWN)
+    printf("%.1f GB\n", (double)info.capacity / 1e9);
   umem_trim(stack, 0); /* unused memory of the pool goes back */
   /* [/] */
 
