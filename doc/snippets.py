@@ -1,8 +1,8 @@
 """Examples of functions of C in the reference: parts of the programs in examples/api, which the tests compile and run.
 
 A part begins with a comment of names in brackets, `/* [umem_alloc umem_free] */`, and ends with `/* [/] */`. It stands at each
-function and macro of these names, which it calls. A name that no page describes is an error, and so is a function without a
-part, unless the file LACKING has it: those that need a GPU, MPI or a class of one's own have programs on their pages.
+function and macro of these names, which it calls. A name that no page describes is an error, and so are a function without
+a part and a part of more than LONGEST lines of code, unless LONGER has its first function.
 """
 import pathlib
 import re
@@ -13,9 +13,18 @@ from sphinx.util import logging
 
 FOLDER = pathlib.Path(__file__).parent / "examples/api"
 PART = re.compile(r"^ */\* \[(\w[\w\s*]*)\] \*/\n(.*?)^ */\* \[/\] \*/$", re.M | re.S)
-LACKING = FOLDER / "lacking.txt"
+LONGEST = 6
+LONGER = {"umemBlocks_run", "umemRetry_ctor"}  # a function of the program, and the call that gets it
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 _log = logging.getLogger(__name__)
+
+
+def _check_length(program, names, text):
+    lines = sum(1 for line in COMMENT.sub("", text).splitlines() if line.strip())
+    if (lines > LONGEST) != (names[0] in LONGER):
+        raise ValueError(f"{program}: the part {names[0]} has {lines} lines of code; {LONGEST} are the most, "
+                         f"but for those in LONGER, which have more")
 
 
 def parts():
@@ -23,7 +32,9 @@ def parts():
     found = {}
     for program in sorted(FOLDER.glob("*.c")):
         for part in PART.finditer(program.read_text(encoding="utf-8")):
-            for name in re.findall(r"\w+", part[1]):
+            names = re.findall(r"\w+", part[1])
+            _check_length(program, names, part[2])
+            for name in names:
                 if name in found or not re.search(rf"\b{name}\(", part[2]):
                     raise ValueError(f"{program}: {name} has two parts, or its part has no call of it")
                 found[name] = part[2]
@@ -46,13 +57,10 @@ def _add(app, doctree):
 
 def _check(app, env):
     names = {name for names in getattr(env, "umem_described", {}).values() for name in names if name[:1].islower()}
-    lacking = set(LACKING.read_text(encoding="utf-8").split())
     for name in sorted(set(app.umem_parts) - names):
         _log.warning("examples/api: no page describes %s", name)
-    for name in sorted(names - set(app.umem_parts) - lacking):
+    for name in sorted(names - set(app.umem_parts)):
         _log.warning("%s has no example: add it to a program of examples/api", name)
-    for name in sorted(lacking & set(app.umem_parts) | lacking - names):
-        _log.warning("examples/api/lacking.txt: remove %s", name)
 
 
 def _start(app):

@@ -3,6 +3,7 @@
 #undef NDEBUG
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <umem.h>
 
@@ -30,6 +31,15 @@ static void make(umemHost *ram, umemStatusType *status) {
   umemArray_release(d);
   umemArray_release(same);
   /* [/] */
+
+  /* [umemArray_take] */
+  double *x = calloc(4, sizeof *x);
+  umemArray *e =
+      umemArray_take(ram, (uintptr_t)x, umemDouble, 1, (int64_t[]){4}, NULL, free, x, status);
+  if (!e) free(x);      /* a failure takes nothing over */
+  umemArray_release(e); /* calls free(x) */
+  /* [/] */
+  assert(*status == umemOK);
 }
 
 static void views(umemHost *ram, umemStatusType *status) {
@@ -108,7 +118,26 @@ static void contents(umemHost *ram, umemFile *file, umemStatusType *status) {
   int8_t const *n = umemArray_host_pointer(bytes, false, status);
   assert(n && n[0] == 127);
   /* [/] */
+
+  /* [umemArray_convert_wrapping] */
+  umemArray_convert_wrapping(bytes, a, 0, 0, umemArray_elements(a), status);
+  int8_t const *wrapped = umemArray_host_pointer(bytes, false, status);
+  assert(*status == umemOK && wrapped[0] == 44); /* 300 - 256 */
+  /* [/] */
   umemArray_release(bytes), umemArray_release(kept), umemArray_release(a);
+}
+
+static void keep(umemStatusType *status) {
+  umemFile file;
+  umemFile_ctor(&file, "column.bin", "w+");
+  /* [umemArray_set_keeps] */
+  umemArray *column = umemArray_zeros(&file, umemDouble, 1, (int64_t[]){100}, NULL, status);
+  umemArray_set_keeps(column, true); /* of a file with a name: no later block takes its bytes */
+  umemArray_release(column);
+  if (*status != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
+  /* [/] */
+  assert(umem_alloc(&file, 1) >= 800);
+  umem_dtor(&file);
 }
 
 /* [umemArray_check_writeable umemArray_check_location umemArray_check_type
@@ -134,11 +163,56 @@ static void add(umemArray *out, umemArray *in, umemStatusType *status) {
   /* [/] */
 }
 
+/* [umemArray_check_writeable_at umemArray_check_location_at umemArray_check_type_at
+ * umemArray_check_same_shape_at] */
+/* For another language: file and line of its caller, and the names of the arrays there. */
+static void add_at(umemArray *out, umemArray *in, umemStatusType *status, char const *file, int n) {
+  umemArray_check_writeable_at(out, status, "out", "add", file, n);
+  umemArray_check_location_at(out, umemCpuWritable, status, "out", "add", file, n);
+  umemArray_check_type_at(out, umemDouble, status, "out", "add", file, n);
+  umemArray_check_same_shape_at(in, out, status, "out", "in", "add", file, n);
+  if (*status != umemOK) return; /* the message begins with "add: line n of file" */
+  /* [/] */
+  /* [umemArray_check_rank_at umemArray_check_extent_at umemArray_check_shape_at
+   * umemArray_check_same_type_at] */
+  umemArray_check_rank_at(out, 2, status, "out", "add", file, n);
+  umemArray_check_extent_at(out, 1, 4, status, "out", "add", file, n); /* four columns */
+  umemArray_check_shape_at(out, 2, (int64_t[]){3, 4}, status, "out", "add", file, n);
+  umemArray_check_same_type_at(in, out, status, "out", "in", "add", file, n);
+  if (*status != umemOK) return; /* whatever has failed */
+  /* [/] */
+  /* [umemArray_check_c_contiguity_at umemArray_check_same_extent_at] */
+  umemArray_check_c_contiguity_at(in, status, "in", "add", file, n);
+  umemArray_check_same_extent_at(in, 1, out, 1, status, "out", "in", "add", file, n);
+  if (*status != umemOK) return;
+  /* [/] */
+}
+
 static void checks(umemHost *ram, umemStatusType *status) {
   umemArray *a = umemArray_zeros(ram, umemDouble, 2, (int64_t[]){3, 4}, NULL, status);
   add(a, a, status);
+  add_at(a, a, status, "add.f90", 7);
   assert(*status == umemOK);
+  umemStatusType refused = umemOK;
+  umemArray_set_read_only(a, true, status);
+  add_at(a, a, &refused, "add.f90", 7);
+  assert(refused == umemNotSupportedError && strstr(umem_thread_message(), "line 7 of add.f90"));
+  umem_thread_clear();
   umemArray_release(a);
+}
+
+static void npy(umemHost *ram) {
+  static char const text[] = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }\n";
+  char file[10 + sizeof text - 1 + 96] = "\x93NUMPY\x01";
+  file[8] = sizeof text - 1;
+  memcpy(file + 10, text, sizeof text - 1);
+  /* [umem_npy_read_header] */
+  umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+  umemStatusType status = umem_npy_read_header(ram, (uintptr_t)file, sizeof file, &header);
+  if (status != umemOK) return (void)puts(umem_get_message(ram)); /* what is wrong with the file */
+  printf("%s, %d dimensions, from byte %d on\n", header.descr, header.rank, (int)header.offset);
+  /* [/] */
+  assert(header.type == umemDouble && header.shape[1] == 4);
 }
 
 static void elements(void) {
@@ -186,19 +260,34 @@ static umemStatusType sum_all(umemBlocksOptions const *options, double *sum) {
 
 static void blocks(umemHost *ram, umemFile *file) {
   umemRows const rows = {file, umem_calloc(file, 1000, sizeof(double)), sizeof(double), 0};
-  /* [umemBlocks_ctor umemBlocks_next umemBlocks_end umemBlocks_info] */
+  /* [umemBlocks_ctor umemBlocks_info] */
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   options.source = rows, options.count = 1000, options.place = ram, options.rows = 100;
   umemBlocks all;
-  umemBlock block = UMEM_BLOCK_INIT;
   umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
-  umemBlocks_ctor(&all, &options);
+  umemStatusType status = umemBlocks_ctor(&all, &options);
   if (umemBlocks_info(&all, &info) == umemOK) printf("%zu blocks\n", info.blocks);
+  /* [/] */
+  assert(status == umemOK && info.blocks == 10);
+
+  /* [umemBlocks_next umemBlocks_end] */
+  umemBlock block = UMEM_BLOCK_INIT;
   while (umemBlocks_next(&all, &block)) assert(((double *)block.adr)[block.rows - 1] == 0);
-  umemStatusType status = umemBlocks_end(&all); /* the first failure of all calls */
+  status = umemBlocks_end(&all); /* the first failure of all calls, also of the constructor */
+  if (status != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
   /* [/] */
   double sum = 1;
   assert(status == umemOK && sum_all(&options, &sum) == umemOK && sum == 1);
+
+  assert(umemBlocks_ctor(&all, &options) == umemOK);
+  /* [umemBlocks_cancel] */
+  while (umemBlocks_next(&all, &block))
+    if (block.number == 3)
+      umemBlocks_cancel(&all); /* any thread may; the next call returns false */
+  if (umemBlocks_end(&all) == umemCancelledError) printf("cancelled\n");
+  /* [/] */
+  assert(umem_get_status(ram) == umemCancelledError && block.number == 3);
+  umem_clear_status(ram), umem_thread_clear();
   umem_free(file, rows.adr);
 }
 
@@ -211,7 +300,9 @@ int main(void) {
   make(&ram, &status);
   views(&ram, &status);
   contents(&ram, &file, &status);
+  keep(&status);
   checks(&ram, &status);
+  npy(&ram);
   elements();
   dlpack(&ram, &status);
   blocks(&ram, &file);

@@ -113,6 +113,15 @@ static void copies(umemHost *ram, umemFile *file) {
   umem_copy_strided(ram, (uintptr_t)x, ram, (uintptr_t)y, &layout);
   assert(y[0] == 1 && y[1] == 3);
   /* [/] */
+
+  /* [umem_copy_strided_with] */
+  umemRoute taken = UMEM_ROUTE_INIT;
+  umemCopyOptions with = UMEM_COPY_OPTIONS_INIT;
+  with.route = &taken; /* is filled in */
+  if (umem_copy_strided_with(ram, (uintptr_t)x, ram, (uintptr_t)y, &layout, &with) != umemOK)
+    fprintf(stderr, "%s\n", umem_thread_message());
+  /* [/] */
+  assert(taken.bytes == 2 * sizeof(double));
   umem_free(file, adr);
 }
 
@@ -227,10 +236,13 @@ static void threads(void) {
 
 static void ledger(umemHost *ram) {
   char one[1000] = "", other[1000];
-  /* [umem_ledger_start umem_ledger_stop umem_ledger_read umem_ledger_clear] */
+  /* [umem_ledger_start umem_ledger_stop] */
   umem_ledger_start();
   umem_copy_to(ram, (uintptr_t)one, ram, (uintptr_t)other, sizeof one);
   umem_ledger_stop();
+  /* [/] */
+
+  /* [umem_ledger_read umem_ledger_clear] */
   umemLedgerRecord records[8] = {UMEM_LEDGER_RECORD_INIT};
   size_t count = 8;
   umem_ledger_read(records, &count);
@@ -241,6 +253,30 @@ static void ledger(umemHost *ram) {
   /* [umem_ledger_is_on umem_ledger_print] */
   if (!umem_ledger_is_on()) umem_ledger_print(STDERR_FILENO); /* a table of the records */
   /* [/] */
+}
+
+static void attach(umemHost *ram) {
+  char name[40];
+  snprintf(name, sizeof name, "umem-doc-core-%d", (int)getpid());
+  umemShm shm;
+  assert(umemShm_ctor(&shm, name, 1 << 20) == umemOK);
+  uintptr_t adr = umem_calloc(&shm, 100, 1);
+  /* [umem_attach] */
+  umemHandle handle; /* shm has a name, so that no descriptor is needed */
+  if (umem_share(&shm, adr, 100, &handle) != umemOK) return (void)puts(umem_get_message(&shm));
+  uintptr_t there = umem_attach(&handle, ram); /* usually in another process */
+  if (there == umem_null(ram)) return (void)puts(umem_get_message(ram));
+  if (umem_detach(ram, there) != umemOK) puts(umem_get_message(ram));
+  /* [/] */
+
+  /* [umem_attach_trusting] */
+  uintptr_t group = umem_attach_trusting(&handle, -1, ram, umemTrustGroup); /* also of its group */
+  if (group == umem_null(ram)) return (void)puts(umem_get_message(ram));
+  if (umem_detach(ram, group) != umemOK) puts(umem_get_message(ram));
+  /* [/] */
+  assert(umem_is_ok(ram) && umemShm_remove(name) == umemOK);
+  umem_free(&shm, adr);
+  umem_dtor(&shm);
 }
 
 static void share(umemHost *ram) {
@@ -270,6 +306,16 @@ static void share(umemHost *ram) {
   /* [/] */
   close(ends[0]), close(ends[1]);
 
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) return;
+  assert(umem_send(ends[0], &shm, adr, 100) == umemOK);
+  /* [umem_receive_trusting] */
+  uintptr_t theirs = umem_receive_trusting(ends[1], ram, &handle, umemTrustGroup);
+  if (theirs == umem_null(ram)) fprintf(stderr, "%s\n", umem_get_message(ram)); /* not trusted */
+  umem_detach(ram, theirs);
+  /* [/] */
+  assert(umem_is_ok(ram));
+  close(ends[0]), close(ends[1]);
+
   /* [umemShm_offset umemShm_address] */
   uintptr_t offset = umemShm_offset(&shm, adr); /* the same in all processes */
   assert(umemShm_address(&shm, offset) == adr);
@@ -291,6 +337,7 @@ int main(void) {
   status(&ram);
   threads();
   ledger(&ram);
+  attach(&ram);
   share(&ram);
   umem_dtor(&file);
   umem_dtor(&ram);
