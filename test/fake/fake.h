@@ -58,4 +58,7 @@ umemStatusType fake_managed_ctor(FakeAsync *ctx);
 /* The next piece of work that is queued fails with type when its turn comes. */
 void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
 
+/* How much work is queued and not done. */
+uint64_t fake_async_queued(FakeAsync *ctx);
+
 #endif

@@ -199,6 +199,13 @@ void fake_async_fail_next(FakeAsync *ctx, umemStatusType type) {
   pthread_mutex_unlock(&ctx->queue->mutex);
 }
 
+uint64_t fake_async_queued(FakeAsync *ctx) {
+  pthread_mutex_lock(&ctx->queue->mutex);
+  uint64_t left = ctx->queue->queued - ctx->queue->done;
+  pthread_mutex_unlock(&ctx->queue->mutex);
+  return left;
+}
+
 /* ---- construction ---- */
 
 static struct FakeQueue *queue_create(void) {

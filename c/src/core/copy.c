@@ -290,7 +290,7 @@ static void copy_buffered(Move const *move, ptrdiff_t offset, ptrdiff_t dst_offs
   gather.extents = extents;
   gather.dst_strides = scatter.src_strides = strides;
   copy_part(move, move->src, offset, NULL, 0, &gather);
-  if (failed(move) || umem_finish(move->src) != umemOK) return;
+  if (umem_finish(move->src) != umemOK || failed(move)) return; /* work may go on after a failure */
   copy_part(move, NULL, 0, move->dst, dst_offset, &scatter);
   umem_finish(move->dst);
 }

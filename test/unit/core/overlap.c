@@ -244,6 +244,36 @@ TEST_CASE(the_source_is_read_after_earlier_work_of_the_destination) {
   close_queues(adr);
 }
 
+/* Queues a part of what is to be read, and fails. */
+static bool read_a_part(umemVirtual *self, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                        uintptr_t dst_adr, umemLayout const *layout) {
+  if (src != self || dst->type != umemHostDevice) return false;
+  self->vptr->copy_to(self, src_adr, dst, dst_adr, layout->item_size);
+  umemVirtual_fail(self, umemIOError, "cannot read the rest");
+  return true;
+}
+
+/* A read that fails may have been given to the queue in part: this writes to the buffer. */
+TEST_CASE(a_buffer_stays_until_its_work_is_done) {
+  enum { n = 8, step = 16 };
+  size_t const extents[] = {n};
+  ptrdiff_t const up[] = {step}, down[] = {-step};
+  umemLayout const layout = {sizeof layout, sizeof(double), 1, extents, up, down};
+  uintptr_t adr = open_queues((size_t)n * step);
+  struct umemVtbl const *plain = device.super.super.vptr;
+  struct umemVtbl failing = *plain;
+  failing.copy_direct = read_a_part;
+  device.super.super.vptr = queue.super.super.vptr = &failing;
+  umemStatusType status = umem_copy_strided(&device, adr, &queue, adr + (n - 1) * step, &layout);
+  device.super.super.vptr = queue.super.super.vptr = plain;
+  assert_int_equal(status, umemIOError);
+  assert_int_equal(status, umemIOError);
+  assert_int_equal(fake_async_queued(&device), 0);
+  umem_clear_status(&device);
+  umem_thread_clear();
+  close_queues(adr);
+}
+
 /* ---- the question of a program ---- */
 
 TEST_CASE(programs_can_ask) {
