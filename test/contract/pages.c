@@ -226,6 +226,37 @@ EACH_SIZE(others_keep_their_bytes) {
   free(bytes);
 }
 
+static void expect_zeros(Range const *range, size_t first, size_t count) {
+  umemVirtual *ctx = range->ctx;
+  size_t const nbytes = count * range->page;
+  unsigned char *bytes = malloc(nbytes);
+  assert_non_null(bytes);
+  get(ctx, page(range, first), bytes, nbytes);
+  assert_true(bytes[0] == 0 && !memcmp(bytes, bytes + 1, nbytes - 1));
+  free(bytes);
+}
+
+/* Also pages that have been mapped before; the others keep their bytes. */
+SINGLE_WITH(pages_that_are_promised_as_zeros_are_zero, backendHasPages) {
+  Range range;
+  umemVirtual *layer = UMEM_LAYER_WITH(ctx, zero_pages);
+  if (!layer || !begin_range(&range, ctx, false)) return;
+  map(&range, 0, 4);
+  expect_zeros(&range, 0, 4);
+  assert_ok(umem_set(ctx, page(&range, 0), 7, 4 * range.page));
+  unmap(&range, 3, 1);
+  map(&range, 3, 1);
+  expect_zeros(&range, 3, 1);
+  assert_true(layer->vptr->zero_pages(layer, page(&range, 1), 2 * range.page));
+  expect_zeros(&range, 1, 3);
+  unsigned char last = 0;
+  get(ctx, page(&range, 1) - 1, &last, 1);
+  assert_int_equal(last, 7);
+  assert_ok(umem_set(ctx, page(&range, 1), 8, 2 * range.page));
+  unmap(&range, 0, 4);
+  end_range(&range);
+}
+
 PAIR_WITH(pages_are_copied_like_blocks, backendHasPages) {
   enum { n = 50000 };
   Range range;

@@ -96,6 +96,8 @@ static bool paged_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 
 enum { alone = 255 }; /* see PagedRange */
 
+static struct umemVtbl const zeros_vtbl;
+
 static bool give(Paged *self, PagedRange *range, size_t page, size_t size, bool counts) {
   size_t const count = size / pagedSize;
   if (counts && self->capacity && self->pages + count > self->capacity) return false;
@@ -104,7 +106,8 @@ static bool give(Paged *self, PagedRange *range, size_t page, size_t size, bool 
     range->has[page + i] = (unsigned char)(count == 1 ? alone : 1 + i);
   }
   mprotect(range->bytes + page * pagedSize, size, PROT_READ | PROT_WRITE);
-  memset(range->bytes + page * pagedSize, 0xA5, size);
+  memset(range->bytes + page * pagedSize, counts && self->super.vptr == &zeros_vtbl ? 0 : 0xA5,
+         size);
   self->pages += count;
   if (self->pages > self->pages_peak && counts) self->pages_peak = self->pages;
   return true;
@@ -188,6 +191,20 @@ static umemPages const *paged_large_pages(umemVirtual *ctx) {
   return paged_of(ctx)->no_large ? NULL : &pages;
 }
 
+static bool paged_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  Paged *self = paged_of(ctx);
+  size_t page;
+  if (self->keeps) return false;
+  pthread_mutex_lock(&self->mutex);
+  PagedRange *range = range_at(self, adr, nbytes, pagedSize, &page);
+  for (size_t i = 0; range && i < nbytes / pagedSize; i++)
+    if (range->has[page + i] != alone) misuse(self, "a page without memory becomes zero", adr);
+  leave(self);
+  madvise((void *)adr, nbytes, MADV_DONTNEED);
+  self->zeroed_bytes += nbytes;
+  return range;
+}
+
 /* ---- the other methods ---- */
 
 static uintptr_t paged_alloc(umemVirtual *ctx, size_t nbytes) {
@@ -210,7 +227,7 @@ static void paged_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 static void paged_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  (void)ctx;
+  __atomic_add_fetch(&paged_of(ctx)->set_bytes, nbytes, __ATOMIC_RELAXED);
   memset((void *)adr, c, nbytes);
 }
 
@@ -235,16 +252,14 @@ static void paged_dtor(umemVirtual *ctx) {
   pthread_mutex_destroy(&paged_of(ctx)->mutex);
 }
 
+#define METHODS                                                                                    \
+  .dtor = paged_dtor, .alloc = paged_alloc, .free = paged_free, .set = paged_set,                  \
+  .copy_to = paged_copy_to, .copy_from = paged_copy_from, .info = paged_info, .pages = paged_pages
+
+static struct umemVtbl const vtbl = {METHODS, .large_pages = paged_large_pages};
+static struct umemVtbl const zeros_vtbl = {METHODS, .zero_pages = paged_zero_pages};
+
 umemStatusType paged_ctor(Paged *ctx) {
-  static struct umemVtbl const vtbl = {.dtor = paged_dtor,
-                                       .alloc = paged_alloc,
-                                       .free = paged_free,
-                                       .set = paged_set,
-                                       .copy_to = paged_copy_to,
-                                       .copy_from = paged_copy_from,
-                                       .info = paged_info,
-                                       .pages = paged_pages,
-                                       .large_pages = paged_large_pages};
   memset(ctx, 0, sizeof *ctx);
   umemStatusType status = umemHost_ctor(&ctx->host);
   umemVirtual_ctor(&ctx->super, &ctx->host);
@@ -253,6 +268,11 @@ umemStatusType paged_ctor(Paged *ctx) {
   ctx->super.capabilities |= umemConcurrent | umemCpuReadable | umemCpuWritable;
   pthread_mutex_init(&ctx->mutex, NULL);
   return status;
+}
+
+void paged_promise_zeros(Paged *ctx, bool keeps) {
+  ctx->super.vptr = &zeros_vtbl;
+  ctx->keeps = keeps;
 }
 
 /* ---- for tests ---- */

@@ -3,8 +3,8 @@
  * Each wrong call is kept as a misuse: two pages at one place, none where there must be one, a
  * range that is ended with pages in it. Pages without memory cannot be read or written, and new
  * ones are full of junk. Chosen calls fail. A block of alloc is memory of malloc. If a test wants
- * so, it has large pages, which only their own methods may unmap and move. Thread-safe, except for
- * the settings. */
+ * so, it has large pages, which only their own methods may unmap and move; or its new pages are
+ * full of zeros, as it then promises. Thread-safe, except for the settings. */
 #ifndef UMEM_TEST_FAKE_PAGED_H
 #define UMEM_TEST_FAKE_PAGED_H
 
@@ -47,11 +47,13 @@ typedef struct Paged {
   size_t pages, pages_peak, blocks; /* with memory; of alloc */
   char misuse[128];
   unsigned long calls[paged_call_count];
+  size_t set_bytes, zeroed_bytes; /* by set; by zero_pages */
   /* settings */
   size_t capacity;   /* pages; 0: as many as are asked for */
   size_t longest;    /* bytes of a range; 0: any */
   bool no_alloc;     /* alloc fails */
   bool no_large;     /* there are no large pages */
+  bool keeps;        /* zero_pages fails */
   PagedCall failing; /* which call fails, */
   unsigned long fails_at,
       fails_after; /* the nth and, after that, so many pages have been done; 0: none */
@@ -61,6 +63,9 @@ typedef struct Paged {
 } Paged;
 
 umemStatusType paged_ctor(Paged *ctx);
+
+/* With zeros in new pages, and the method zero_pages, which `keeps` lets fail. No large pages. */
+void paged_promise_zeros(Paged *ctx, bool keeps);
 
 /* Nothing is left. */
 bool paged_is_clean(Paged *ctx);

@@ -43,6 +43,10 @@
  *              cudaIpcGetMemHandle accepts blocks of chunks alone. The options count in whole
  *              pages. Pages of a umemHost are compared with what the machine has left, as its
  *              blocks are: so a pool refuses what its upstream would refuse.
+ *   zeros      umem_calloc writes no zeros to pages of RAM that no block has had before: it takes
+ *              no time, and the pages take no memory until the program writes to them. Where a
+ *              block was, it writes zeros; but in 32 MiB or more it gives the memory back to the
+ *              system, and takes other memory as for new pages, because malloc does so, too.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small
  *              blocks need a chunk of at least 64 KiB; if the upstream uses the default
  *              umemVirtual_aligned_alloc, this takes 128 KiB of it. Before a request fails, the

@@ -370,6 +370,15 @@ struct umemVtbl {
    * copy_direct, whose result is the answer. */
   bool (*plan_copy)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                     uintptr_t dst_adr, umemLayout const *layout);
+
+  /* Makes all bytes of pages that have memory zero, without writing them: takes the memory back,
+   * and gives the pages other memory when they are written. Of the pages of the method pages, not
+   * of large ones. A context with this method also promises that the bytes of pages are zero after
+   * map, but not after move: a pool then does not write zeros to them in umem_calloc. If it does
+   * not keep this promise, umem_calloc returns blocks with other bytes. Returns false, and records
+   * nothing, if it cannot: the caller then sets the bytes. Adaptors leave it NULL: umem calls that
+   * of the upstream. Default: the bytes of pages are undefined after map. */
+  bool (*zero_pages)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
 };
 
 /* ---- construction ---- */

@@ -10,6 +10,7 @@
 #include "core/realloc.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
+#include "pool/pool_space.h"
 #include "pool/pool_span.h"
 
 #include <inttypes.h>
@@ -207,7 +208,9 @@ static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- large blocks ---- */
 
-static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
+/* *space: the one that the block is in, NULL where it is in a chunk. */
+static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment,
+                                umemPoolSpace **space) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return umem_null_of(ctx);
@@ -223,10 +226,16 @@ static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
   request.alignment = alignment;
   umemLock_acquire(&core->lock);
   bool found = find_block(&request);
+  *space = found ? umemPoolSpace_of(core, request.entry.adr >> umemPoolUnitShift) : NULL;
   umemLock_release(&core->lock);
   if (found) return request.entry.adr;
   umemPoolBlock_record_failure(ctx, &request.failure, size);
   return umem_null_of(ctx);
+}
+
+static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
+  umemPoolSpace *space;
+  return alloc_large_in(ctx, size, alignment, &space);
 }
 
 static void free_large(umemVirtual *ctx, uintptr_t adr) {
@@ -306,6 +315,43 @@ static __attribute__((noinline)) void put_block(umemVirtual *ctx, size_t class,
     umemPoolBlock_make_room(impl->list, (unsigned)class, entry);
 }
 
+/* ---- zeros ---- */
+
+/* A block of so many used bytes gets other memory, as one of malloc does: to write zeros takes as
+ * long as to touch new pages, and keeps the memory of arrays that are hardly touched. */
+enum { replaced_least = 32 << 20 };
+
+static bool write_zeros(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
+  return begin == end || umem_set(ctx, begin, 0, end - begin) == umemOK;
+}
+
+/* Not while queued work may write to them, and no large pages. */
+static bool may_replace(umemVirtual *ctx, size_t nbytes) {
+  bool queues = ctx->capabilities & (umemOrdered | umemDeviceShared);
+  return nbytes >= replaced_least && !queues && !umemPoolImpl_of(ctx)->core->group;
+}
+
+/* Makes used bytes of a new block zero. */
+static bool zero_used(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
+  umemPoolCore *core = umemPoolImpl_of(ctx)->core;
+  size_t const mask = core->pages->page_size - 1;
+  uintptr_t first = (begin + mask) & ~mask, last = end & ~mask;
+  if (last <= first || !may_replace(ctx, last - first) ||
+      !core->zeroing->vptr->zero_pages(core->zeroing, first, last - first))
+    return write_zeros(ctx, begin, end);
+  return write_zeros(ctx, begin, first) && write_zeros(ctx, last, end);
+}
+
+/* Makes a new block zero, but for what is zero already. space: as in alloc_large_in. */
+static bool zero_block(umemVirtual *ctx, umemPoolSpace const *space, uintptr_t adr, size_t nbytes) {
+  uintptr_t begin = adr, end = adr + nbytes, used_end;
+  umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
+  if (!space || !space->fresh) return write_zeros(ctx, adr, end);
+  for (; umemPoolSpace_next_used(core, space, &begin, end, &used_end); begin = used_end)
+    if (!zero_used(ctx, begin, used_end)) return false;
+  return true;
+}
+
 /* ---- methods ---- */
 
 void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr) {
@@ -330,6 +376,16 @@ uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes) {
   unsigned class = class_for(ctx, nbytes);
   if (__builtin_expect(class == umemPoolClasses, 0)) return alloc_large(ctx, nbytes, umemPoolUnit);
   return alloc_small(ctx, cache, class);
+}
+
+uintptr_t umemPoolBlock_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  umemPoolSpace *space = NULL;
+  size_t nbytes = nmemb * size;
+  uintptr_t adr = nbytes > umemPoolSmall ? alloc_large_in(ctx, nbytes, umemPoolUnit, &space)
+                                         : umemPoolBlock_alloc(ctx, nbytes);
+  if (adr == umem_null_of(ctx) || zero_block(ctx, space, adr, nbytes)) return adr;
+  umemPoolBlock_free(ctx, adr);
+  return umem_null_of(ctx);
 }
 
 /* Uses the smallest class whose blocks are all at multiples of alignment: at the latest the next

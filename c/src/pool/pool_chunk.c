@@ -15,6 +15,7 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "pool/pool_space.h"
 
 #include <stdlib.h>
 
@@ -155,7 +156,8 @@ static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
   return !word || umemPoolClass_of(word) == umemPoolLargeClass;
 }
 
-static umemStatusType count_free(umemPoolCore *core, uint64_t units) {
+static umemStatusType count_free(umemPoolCore *core, uintptr_t adr, uint64_t units) {
+  umemPoolSpace_note_freed(core, adr, units);
   core->large_count--;
   core->large_units -= units;
   return umemOK;
@@ -171,7 +173,7 @@ static umemStatusType free_described(umemPoolFreeList *list, umemPoolLarge *bloc
     block->live = true;
     return umemMemoryError;
   }
-  return count_free(list->core, units);
+  return count_free(list->core, block->adr, units);
 }
 
 umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr) {
@@ -181,7 +183,7 @@ umemStatusType umemPoolLarge_free(umemPoolFreeList *list, uintptr_t adr) {
   if (block) return free_described(list, block);
   umemPoolFreeList *home = outside_spans(core, adr) ? umemPoolRange_home(core, adr, &units) : NULL;
   if (!home) return umemValueError;
-  return umemPoolRange_free(list, home, adr) ? count_free(core, units) : umemMemoryError;
+  return umemPoolRange_free(list, home, adr) ? count_free(core, adr, units) : umemMemoryError;
 }
 
 uint64_t umemPoolLarge_containing(umemPoolCore *core, uintptr_t adr, uintptr_t *start) {

@@ -144,6 +144,8 @@ typedef struct umemPoolCore {
   umemPages const *pages;         /* of the upstream; NULL: it has none. Never changes */
   umemPages const *large;         /* its large pages; NULL: it has none. Never changes */
   size_t group;                   /* pages that take the place of a large one; 0: there are none */
+  umemVirtual *zeroing;           /* the layer of the upstream that has the method zero_pages, so
+                                     that new pages are zero; NULL: there is none. Never changes */
   umemPoolSpace *spaces;          /* owned; where pages are mapped */
   unsigned growths_without_pages; /* growths that are yet to ask for no pages */
   unsigned
@@ -468,6 +470,7 @@ umemPoolGrowth umemPoolGrow_reclaim(umemPoolFreeList *list, umemPoolFailure cons
 /* ==== pool_block.c: methods for blocks, which pools and views share. Without the lock ==== */
 
 uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes);
+uintptr_t umemPoolBlock_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
 uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size);
 uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr);
 uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size);
@@ -475,7 +478,7 @@ void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
 umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
 #define UMEM_POOL_BLOCKS                                                                           \
-  .alloc = umemPoolBlock_alloc, .free = umemPoolBlock_free,                                        \
+  .alloc = umemPoolBlock_alloc, .calloc = umemPoolBlock_calloc, .free = umemPoolBlock_free,        \
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
   .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .find = umemPoolBlock_find
 

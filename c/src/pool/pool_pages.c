@@ -350,6 +350,7 @@ void umemPoolPages_init(umemPoolCore *core) {
   umemPages const *pages = method ? method(core->upstream) : NULL;
   if (!pages || pages->page_size < umemPoolPage) return;
   core->pages = pages;
+  core->zeroing = UMEM_LAYER_WITH(core->upstream, zero_pages);
   method = UMEM_SLOT(core->upstream, large_pages);
   umemPages const *large = method ? method(core->upstream) : NULL;
   size_t group = large ? large->page_size / pages->page_size : 0;
@@ -452,6 +453,7 @@ static bool map_some(Filler *filler, Piece *gap, size_t page, size_t count, bool
   size_t done = methods->map(filler->core->upstream, address_in(gap, filler->size, gap->done),
                              count * filler->size) /
                 filler->size;
+  if (!large) umemPoolSpace_set_fresh(filler->paging->place.space, page, done);
   gap->done += done;
   filler->fresh -= done;
   return done == count;

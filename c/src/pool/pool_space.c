@@ -42,10 +42,12 @@ static size_t usual_count(umemPoolCore const *core, size_t pages) {
 
 static umemPoolSpace *new_record(umemPoolCore const *core, size_t count) {
   size_t words = (count + 63) / 64, of_groups = core->group ? (count / core->group + 64) / 64 : 0;
-  umemPoolSpace *space = calloc(1, sizeof *space + (words + of_groups) * sizeof *space->mapped);
+  size_t all = words + of_groups + (core->zeroing ? words : 0);
+  umemPoolSpace *space = calloc(1, sizeof *space + all * sizeof *space->mapped);
   if (!space) return NULL;
   space->count = count;
   space->large = space->mapped + words;
+  if (core->zeroing) space->fresh = space->large + of_groups;
   return space;
 }
 
@@ -83,17 +85,26 @@ umemPoolSpace *umemPoolSpace_of(umemPoolCore const *core, uint64_t unit) {
 
 /* ---- pages ---- */
 
-size_t umemPoolSpace_next(umemPoolSpace const *space, size_t page, bool mapped) {
-  size_t end = mapped ? space->top : space->count;
+/* The first page of [page, end) whose bit is value; end or more where there is none. */
+static size_t next_bit(uint64_t const *bits, size_t page, size_t end, bool value) {
   while (page < end) {
-    uint64_t word = mapped ? space->mapped[page / 64] : ~space->mapped[page / 64];
-    word >>= page % 64;
-    if (word) {
-      page += (size_t)__builtin_ctzll(word);
-      break;
-    }
+    uint64_t word = __atomic_load_n(&bits[page / 64], __ATOMIC_RELAXED);
+    word = (value ? word : ~word) >> page % 64;
+    if (word) return page + (size_t)__builtin_ctzll(word);
     page = (page / 64 + 1) * 64;
   }
+  return page;
+}
+
+/* The bits of the pages [page, end) that are in the same word as page. */
+static uint64_t bits_of_word(size_t page, size_t end) {
+  size_t count = end - page / 64 * 64;
+  return (count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX) & UINT64_MAX << page % 64;
+}
+
+size_t umemPoolSpace_next(umemPoolSpace const *space, size_t page, bool mapped) {
+  size_t end = mapped ? space->top : space->count;
+  page = next_bit(space->mapped, page, end, mapped);
   return page < end ? page : space->count;
 }
 
@@ -107,6 +118,11 @@ size_t umemPoolSpace_missing(umemPoolSpace const *space, size_t first, size_t en
   return missing;
 }
 
+static void clear_fresh(umemPoolSpace *space, size_t first, size_t end) {
+  for (size_t page = first; space->fresh && page < end; page = (page / 64 + 1) * 64)
+    __atomic_and_fetch(&space->fresh[page / 64], ~bits_of_word(page, end), __ATOMIC_RELAXED);
+}
+
 void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, size_t count,
                        bool mapped) {
   uint64_t nbytes = (uint64_t)count * core->pages->page_size;
@@ -116,10 +132,39 @@ void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, s
     else
       space->mapped[page / 64] &= ~(UINT64_C(1) << page % 64);
   if (mapped && space->top < first + count) space->top = first + count;
+  if (!mapped) clear_fresh(space, first, first + count);
   if (mapped)
     umemPoolCore_add_reserved(core, nbytes);
   else
     core->reserved -= nbytes;
+}
+
+/* ---- zeros ---- */
+
+void umemPoolSpace_set_fresh(umemPoolSpace *space, size_t first, size_t count) {
+  size_t end = first + count;
+  for (size_t page = first; space->fresh && page < end; page = (page / 64 + 1) * 64)
+    __atomic_or_fetch(&space->fresh[page / 64], bits_of_word(page, end), __ATOMIC_RELAXED);
+}
+
+void umemPoolSpace_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units) {
+  uint64_t start = (uint64_t)adr >> umemPoolUnitShift;
+  umemPoolSpace *space = core->zeroing ? umemPoolSpace_of(core, start) : NULL;
+  if (!space) return;
+  size_t last = umemPoolSpace_page(core, space, start + units - 1);
+  clear_fresh(space, umemPoolSpace_page(core, space, start), last + 1);
+}
+
+bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *space, uintptr_t *begin,
+                             uintptr_t end, uintptr_t *used_end) {
+  uintptr_t const start = (uintptr_t)(space->start << umemPoolUnitShift);
+  size_t const size = core->pages->page_size, most = (end - start + size - 1) / size;
+  size_t first = (*begin - start) / size, page = next_bit(space->fresh, first, most, false);
+  if (*begin >= end || page >= most) return false;
+  size_t next = next_bit(space->fresh, page, most, true);
+  if (page > first) *begin = start + page * size;
+  *used_end = next < most ? start + next * size : end;
+  return true;
 }
 
 /* ---- large pages ---- */

@@ -17,6 +17,8 @@ struct umemPoolSpace {
   size_t count;
   size_t top;        /* pages from here on never had memory */
   uint64_t *large;   /* a bit for each group, atomic: where it has memory, that is a large page */
+  uint64_t *fresh;   /* a bit for each page, atomic: it was zero when it was mapped, and no block in
+                        it was freed since. NULL: pages are not zero when they are mapped */
   uint64_t mapped[]; /* a bit for each page: it has memory */
 };
 
@@ -55,6 +57,17 @@ size_t umemPoolSpace_missing(umemPoolSpace const *space, size_t first, size_t en
 /* Notes that pages have memory, or have none any more. */
 void umemPoolSpace_set(umemPoolCore *core, umemPoolSpace *space, size_t first, size_t count,
                        bool mapped);
+
+/* Notes that pages which were mapped are zero. Without the lock, by the one thread that maps. */
+void umemPoolSpace_set_fresh(umemPoolSpace *space, size_t first, size_t count);
+
+/* Notes that these units, of a range that becomes free, may have any contents. */
+void umemPoolSpace_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units);
+
+/* Finds the first part of [*begin, end), a new block in the space, that may have other bytes than
+ * zeros, in whole pages: sets *begin and *used_end. False where all is zero. Without the lock. */
+bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *space, uintptr_t *begin,
+                             uintptr_t end, uintptr_t *used_end);
 
 /* Notes whether the memory of the group of this page is a large one. The group has none yet.
  * Without the lock, by the one thread that maps. */
