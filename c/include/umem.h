@@ -1,10 +1,10 @@
 /* umem.h - one set of calls for arrays in RAM, files and GPUs.
  *
  * Read in this order: context.h (what a context is), memory.h (allocate and free), copy.h and
- * connect.h (move and pair), status.h (failures), then the header of the place you want, or open.h
- * to let a text name it. blocks.h is for arrays larger than memory, ledger.h for those who want to
- * know what copies cost, threads.h for those who count threads, virtual.h for those who add a
- * place, scheme.h to give it a name. */
+ * connect.h (move and pair), transfer.h (copies that go on), status.h (failures), then the header
+ * of the place you want, or open.h to let a text name it. blocks.h is for arrays larger than
+ * memory, ledger.h for those who want to know what copies cost, threads.h for those who count
+ * threads, virtual.h for those who add a place, scheme.h to give it a name. */
 #ifndef UMEM_H
 #define UMEM_H
 

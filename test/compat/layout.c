@@ -246,7 +246,8 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, leave, 288);
   OFFSET(struct umemVtbl, plan_copy, 296);
   OFFSET(struct umemVtbl, zero_pages, 304);
-  assert_true(sizeof(struct umemVtbl) >= 312); /* methods may be appended */
+  OFFSET(struct umemVtbl, mark, 312);
+  assert_true(sizeof(struct umemVtbl) >= 320); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {
@@ -258,6 +259,11 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemPages, unmap, 32);
   OFFSET(umemPages, move, 40);
   assert_int_equal(sizeof(umemPages), 48);
+
+  OFFSET(umemMark, reached, 0);
+  OFFSET(umemMark, release, 8);
+  OFFSET(umemMark, own, 16);
+  assert_int_equal(sizeof(umemMark), 32);
 
   OFFSET(umemInfo, size, 0);
   OFFSET(umemInfo, capacity, 8);

@@ -193,6 +193,20 @@ int cudart_event_synchronize(void *event) {
   return error;
 }
 
+/* Work goes on while the host looks: one query for each piece of it. */
+int cudart_event_query(void *event) {
+  int error = umemCudaSuccess;
+  Event *one = cudart_event(event, &error);
+  if (one && one->capture) {
+    error = one->capture->ended ? umemCudaInvalidValue : umemCudaCapturedEvent;
+    if (!one->capture->ended) one->capture->broken = true;
+  } else if (one && one->stream && one->stream->done < one->until) {
+    cudart_demand(one->stream, one->stream->done + 1);
+    error = umemCudaNotReady;
+  }
+  return error;
+}
+
 /* A stream that waits for captured work is captured with it. */
 static int wait_captured(Stream *stream, Event const *event) {
   if (event->capture->ended) return umemCudaInvalidValue; /* as on an H100, CUDA 13.0 */

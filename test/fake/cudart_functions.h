@@ -111,6 +111,7 @@ FUNCTION(event_create, (void **event), (event), needContext, events, 1)
 FUNCTION(event_destroy, (void *event), (event), needContext, events, -1)
 FUNCTION(event_record, (void *event, void *stream), (event, stream), needContext, nothing, 0)
 FUNCTION(event_synchronize, (void *event), (event), needContext, nothing, 0)
+FUNCTION(event_query, (void *event), (event), needContext, nothing, 0)
 
 /* ---- other processes ---- */
 

@@ -395,6 +395,7 @@ FUNCTION(cuEventCreate, void **event, unsigned flags) {
 FUNCTION(cuEventDestroy_v2, void *event) { return rt->event_destroy(event); }
 FUNCTION(cuEventRecord, void *event, void *stream) { return rt->event_record(event, stream); }
 FUNCTION(cuEventSynchronize, void *event) { return rt->event_synchronize(event); }
+FUNCTION(cuEventQuery, void *event) { return rt->event_query(event); }
 
 /* ---- other processes ---- */
 

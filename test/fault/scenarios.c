@@ -169,10 +169,22 @@ static void require_peer(Trial *t, uintptr_t adr, unsigned char const *bytes, si
   REQUIRE(t, !memcmp(after, bytes, nbytes));
 }
 
-static void run_to_peer(Trial *t) {
+typedef umemStatusType Copy(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                            size_t nbytes);
+
+static umemStatusType transfer(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                               size_t nbytes) {
+  umemTransfer *transfer = NULL;
+  umemStatusType status = umem_start(src, src_adr, dst, dst_adr, nbytes, NULL, &transfer);
+  if (status == umemOK) status = umemTransfer_wait(transfer);
+  umemTransfer_release(transfer);
+  return status;
+}
+
+static void copy_to_peer(Trial *t, Copy *copy) {
   uintptr_t adr = trial_block(t, before, middle);
   uintptr_t other = peer_block(t, middle);
-  if (STEP(t, umem_copy_to(t->ctx, adr + margin, t->peer, other + margin, inner)))
+  if (STEP(t, copy(t->ctx, adr + margin, t->peer, other + margin, inner)))
     require_peer(t, other + margin, before + margin, inner);
   require_peer(t, other, staged, margin);
   require_peer(t, other + margin + inner, staged + margin + inner, margin);
@@ -181,16 +193,26 @@ static void run_to_peer(Trial *t) {
   trial_free(t, t->ctx, adr);
 }
 
-static void run_from_peer(Trial *t) {
+static void run_to_peer(Trial *t) { copy_to_peer(t, umem_copy_to); }
+static void run_transfer_to_peer(Trial *t) { copy_to_peer(t, transfer); }
+
+static void copy_from_peer(Trial *t, Copy *copy) {
   uintptr_t adr = trial_block(t, before, middle);
   uintptr_t other = peer_block(t, middle);
-  if (STEP(t, umem_copy_from(t->ctx, adr + margin, t->peer, other + margin, inner)))
+  if (STEP(t, copy(t->peer, other + margin, t->ctx, adr + margin, inner)))
     REQUIRE(t, trial_holds(t, adr + margin, staged + margin, inner));
   require_margins(t, adr);
   require_peer(t, other, staged, middle);
   trial_free(t, t->peer, other);
   trial_free(t, t->ctx, adr);
 }
+
+static umemStatusType copy_from(void *src, uintptr_t src_adr, void *dst, uintptr_t dst_adr,
+                                size_t nbytes) {
+  return umem_copy_from(dst, dst_adr, src, src_adr, nbytes);
+}
+static void run_from_peer(Trial *t) { copy_from_peer(t, copy_from); }
+static void run_transfer_from_peer(Trial *t) { copy_from_peer(t, transfer); }
 
 /* ---- strided copies: every third item of 40 bytes, 16 in a row, rows backwards ---- */
 
@@ -374,6 +396,8 @@ Scenario const scenarios[] = {
     {"inside", NULL, both, scenarioUses, run_inside},
     {"to file", "file", umemReadable, scenarioUses, run_to_peer},
     {"from file", "file", umemWritable, scenarioUses, run_from_peer},
+    {"transfer to file", "file", umemReadable, scenarioUses, run_transfer_to_peer},
+    {"transfer from file", "file", umemWritable, scenarioUses, run_transfer_from_peer},
     {"to mmap", "mmap", umemReadable, scenarioUses, run_to_peer},
     {"from mmap", "mmap", umemWritable, scenarioUses, run_from_peer},
     {"to fake", "fake", umemReadable, scenarioUses, run_to_peer},

@@ -174,6 +174,18 @@ MUTANTS = [
       "a buffer is used again before it is written"),
 
     # ---- routes and the ledger ----
+    c("watch/transfer.c", "umemTransfer *next = brief && !(turn && lengthy) ? brief : lengthy;",
+      "umemTransfer *next = lengthy ? lengthy : brief;", "short transfers wait for long ones", first=("unit.transfer",)),
+    c("watch/transfer.c", "if (all.long_pieces + 1 >= servers_allowed()) return self->piece;", "",
+      "all servers do long pieces", first=("unit.transfer",)),
+    c("watch/transfer.c", "      self->failure.ctx = self->failure.adopter = NULL;\n", "",
+      "a failure names a context that has ended", first=("unit.transfer",)),
+    c("watch/transfer.c", "  if (state_of(self) == ended) signal_descriptor(self);\n", "",
+      "the descriptor of a transfer that has ended never shows it", first=("unit.transfer",)),
+    c("watch/transfer.c", "    if (!put_in_line(self)) wait_until(self, for_ever);\n", "    put_in_line(self);\n",
+      "a transfer that no thread serves never ends without a wait", first=("fault.nth",)),
+    c("core/context.c", "  if (__atomic_load_n(&umem_transfers, __ATOMIC_RELAXED)) umem_leave_hook(self);\n", "",
+      "a context ends under its transfers", first=("unit.transfer",)),
     c("watch/watch.c", "  mark(step->outer);\n", "", "a step is noted by those around it, too"),
     c("core/threads.c", "  umem_thread.step = job->step;\n", "", "what helpers move is in no route", first=("unit.trace",)),
     c("watch/ledger.c", "sum->bytes += failed ? 0 : trace->route.bytes;", "sum->bytes += trace->route.bytes;",

@@ -14,6 +14,7 @@
 #include <umem/open.h>
 #include <umem/scheme.h>
 #include <umem/status.h>
+#include <umem/transfer.h>
 #include <umem/virtual.h>
 
 #endif

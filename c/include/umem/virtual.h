@@ -41,6 +41,16 @@ typedef struct umemWindow {
   uintptr_t own[4]; /* for ctx */
 } umemWindow;
 
+/* A place in the queue of a context (see the method mark). Any thread may use it, one at a time. */
+typedef struct umemMark {
+  /* Returns whether the work before the mark is done. If waits is true, it returns when it is. If
+   * that work has failed, it records the failure and returns true. */
+  bool (*reached)(umemVirtual *ctx, struct umemMark *mark, bool waits);
+  /* Ends the mark. ctx is the context that has set it, as for reached. */
+  void (*release)(umemVirtual *ctx, struct umemMark *mark);
+  uintptr_t own[2]; /* for ctx */
+} umemMark;
+
 /* Bytes of a context that are in a file, for a device that transfers them itself (see the method
  * direct_file). */
 typedef struct umemDirectFile {
@@ -214,10 +224,10 @@ struct umemVtbl {
 
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as
    * ctx. If this table has NULL for synchronize, flush, trim, info, is_captured, dlpack_device,
-   * stream_wait or locate, umem calls the method of the upstream. The constructor of the adaptor
-   * copies the upstream's capabilities (except umemSilent, because an adaptor records failures),
-   * alignment and space. With umemSeparate and another space it is a memory of its own. Default:
-   * NULL, ctx is not an adaptor. */
+   * stream_wait, locate or mark, umem calls the method of the upstream. The constructor of the
+   * adaptor copies the upstream's capabilities (except umemSilent, because an adaptor records
+   * failures), alignment and space. With umemSeparate and another space it is a memory of its own.
+   * Default: NULL, ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. If it fails, the block must stay as it was. If ctx
@@ -379,6 +389,12 @@ struct umemVtbl {
    * nothing, if it cannot: the caller then sets the bytes. Adaptors leave it NULL: umem calls that
    * of the upstream. Default: the bytes of pages are undefined after map. */
   bool (*zero_pages)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
+
+  /* For umemOrdered contexts: marks the end of the work that is queued on ctx so far, and sets all
+   * members of *mark but those of own that it does not need. Returns false after a failure.
+   * Transfers (transfer.h) find out by it when their copy is done. Adaptors leave it NULL: umem
+   * calls that of the upstream. Default: umem calls synchronize. */
+  bool (*mark)(umemVirtual *ctx, umemMark *mark);
 };
 
 /* ---- construction ---- */

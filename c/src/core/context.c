@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "base/number.h"
 #include "base/thread.h"
+#include "core/hook.h"
 #include "core/status.h"
 #include "core/kind.h"
 #include "core/live.h"
@@ -262,11 +263,15 @@ void umemVirtual_dtor(umemVirtual *ctx) {
   ctx->base = NULL;
 }
 
+unsigned umem_transfers;
+void (*umem_leave_hook)(umemVirtual *ctx);
+
 void umem_dtor(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = ctx;
   umem_defer_cancel(); /* the end of a context in RAM may reach the system, too */
   if (!self || !self->vptr || !umem_check(self)) return;
+  if (__atomic_load_n(&umem_transfers, __ATOMIC_RELAXED)) umem_leave_hook(self);
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);
   umem_construct_failed(self);

@@ -1,4 +1,5 @@
-/* hook.h - where the room watch hooks into copies, to find out how their bytes move.
+/* hook.h - where the room watch hooks into copies, to find out how their bytes move, and into the
+ * end of contexts, which waits for transfers.
  *
  * umem_watched is 0 while no copy is watched: then a copy costs one branch on it. Otherwise
  * each transfer of a copy is done as a step: umem_step_hook calls the work of the step, and
@@ -44,6 +45,11 @@ extern unsigned umem_watched __attribute__((visibility("hidden")));
 /* Returns what work(job) returns. Call it only while umem_is_watched. */
 extern bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job)
     __attribute__((visibility("hidden")));
+
+/* How many transfers there are that name contexts; atomic. While there is one, a context that ends
+ * calls umem_leave_hook first: it returns when no transfer needs ctx. */
+extern unsigned umem_transfers __attribute__((visibility("hidden")));
+extern void (*umem_leave_hook)(umemVirtual *ctx) __attribute__((visibility("hidden")));
 
 static inline bool umem_is_watched(void) {
   return __builtin_expect(__atomic_load_n(&umem_watched, __ATOMIC_RELAXED) != 0, 0);

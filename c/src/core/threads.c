@@ -24,6 +24,10 @@
 /* By default copies use at most default_most threads: more gain nothing. */
 enum { default_most = umemParallelMost, workers_most = umemParallelThreadsMost - 1 };
 
+/* By default there may be so many workers where the process has fewer processors: those in the
+ * background mostly wait for storage. */
+enum { least_workers = 3 };
+
 typedef struct Job {
   umemPiece *work;
   void *argument;
@@ -55,6 +59,9 @@ static struct {
   Worker workers[workers_most];
   unsigned hired, busy; /* workers that are not leaving; those of them that run a piece */
   unsigned keep;        /* workers beyond this number leave after their piece */
+  /* Calls of umem_parallel_background that no worker has begun: all of one user. */
+  unsigned background;
+  void (*background_work)(void), (*background_lost)(void);
 } pool = {.work = PTHREAD_COND_INITIALIZER, .keep = workers_most};
 
 static unsigned wanted_threads; /* as set, 0 for the default; atomic */
@@ -200,6 +207,21 @@ bool umem_worker_has_data(void) {
   return has;
 }
 
+/* A worker begins what no caller waits for. Returns whether it can go on. */
+static bool do_background(Worker *self) {
+  self->busy = true;
+  pool.busy++;
+  pool.background--;
+  if (!self->has_data) take_data(self);
+  void (*work)(void) = self->has_data ? pool.background_work : pool.background_lost;
+  umemLock_release(&pool.lock);
+  work();
+  umemLock_acquire(&pool.lock);
+  self->busy = false;
+  pool.busy--;
+  return self->has_data;
+}
+
 static void leave(Worker *self) {
   if (!self->leaving) pool.hired--;
   self->leaving = true;
@@ -214,8 +236,10 @@ static void *serve(void *argument) {
   Worker *self = argument;
   bool here = true;
   umemLock_acquire(&pool.lock);
-  while (here && is_needed(self)) {
-    if (pool.oldest)
+  while (here && (pool.background || is_needed(self))) {
+    if (pool.background)
+      here = do_background(self);
+    else if (pool.oldest)
       here = help(self, pool.oldest);
     else
       pthread_cond_wait(&pool.work, &pool.lock.mutex);
@@ -301,7 +325,7 @@ void umem_parallel_set(unsigned count) {
 static void begin_child(void) {
   pthread_cond_init(&pool.work, NULL);
   pool.oldest = NULL;
-  pool.hired = pool.busy = pool.keep = 0;
+  pool.hired = pool.busy = pool.keep = pool.background = 0;
   memset(pool.workers, 0, sizeof pool.workers);
   __atomic_store_n(&wanted_threads, 1, __ATOMIC_RELAXED);
 }
@@ -313,7 +337,8 @@ __attribute__((constructor(101))) static void open_pool(void) {
   pthread_atfork(NULL, NULL, begin_child);
 }
 
-__attribute__((destructor)) static void close_pool(void) { umem_parallel_set(1); }
+/* After what works in the background has ended: that has no priority. */
+__attribute__((destructor(102))) static void close_pool(void) { umem_parallel_set(1); }
 
 /* ---- a job ---- */
 
@@ -381,6 +406,33 @@ void umem_parallel_loop(unsigned pieces, umemPiece *work, void *data) {
     work(data, 0);
   else
     run(pieces, work, data, umem_parallel_loop_threads());
+}
+
+/* ---- without a caller ---- */
+
+unsigned umem_parallel_workers(void) {
+  unsigned wanted = __atomic_load_n(&wanted_threads, __ATOMIC_RELAXED);
+  if (wanted) return wanted - 1;
+  static unsigned known; /* atomic: to count them takes longer than to start a transfer */
+  unsigned count = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (!count) __atomic_store_n(&known, count = processors(), __ATOMIC_RELAXED);
+  return count > least_workers ? count - 1 : least_workers;
+}
+
+/* A worker that is busy begins later. */
+bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
+  umemLock_acquire(&pool.lock);
+  pool.background_work = work;
+  pool.background_lost = lost;
+  pool.background++;
+  if (pool.hired - pool.busy >= pool.background)
+    pthread_cond_signal(&pool.work);
+  else if (pool.hired < umem_parallel_workers() && pool.hired < pool.keep)
+    hire();
+  bool served = pool.hired > 0;
+  if (!served && pool.background) pool.background--;
+  umemLock_release(&pool.lock);
+  return served;
 }
 
 /* ---- public functions ---- */

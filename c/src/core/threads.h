@@ -42,6 +42,14 @@ unsigned umem_parallel_threads(void);
 /* How many threads a loop of the program may use: what was set, or all processors. */
 unsigned umem_parallel_loop_threads(void);
 
+/* How many workers there may be for umem_parallel_background, which no calling thread helps. */
+unsigned umem_parallel_workers(void);
+
+/* Lets a worker call work() once, which goes on without a caller, and may use umem_parallel. If the
+ * worker gets no thread variables, it calls lost() instead, which must use none. Returns false if
+ * there is no worker and none can be started: neither is called then. No other lock may be held. */
+bool umem_parallel_background(void (*work)(void), void (*lost)(void));
+
 /* Whether the calling thread, which umem has started, has its thread variables. Call it before
  * the thread uses the first one, and end the thread if they cannot be had: glibc would end the
  * process. No other lock may be held. */

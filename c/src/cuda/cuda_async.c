@@ -173,6 +173,7 @@ static struct umemVtbl const async_vtbl = {
     .trim = async_trim,
     .info = async_info,
     .is_captured = async_is_captured,
+    .mark = umemCuda_mark,
     .copy_pieces = umemCuda_copy_pieces,
     .dlpack_device = umemCuda_dlpack_device,
     .pages = async_pages,

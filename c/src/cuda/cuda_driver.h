@@ -167,7 +167,8 @@ typedef struct umemCuAccess {
   SLOT(stream_synchronize, cuStreamSynchronize)                                                    \
   SLOT(event_destroy, cuEventDestroy_v2)                                                           \
   SLOT(event_record, cuEventRecord)                                                                \
-  SLOT(event_synchronize, cuEventSynchronize)
+  SLOT(event_synchronize, cuEventSynchronize)                                                      \
+  SLOT(event_query, cuEventQuery)
 
 /* Those that cuda_driver.c calls: FUNCTION(name here, name in the library, parameters) */
 #define UMEM_CU_FUNCTIONS(FUNCTION)                                                                \

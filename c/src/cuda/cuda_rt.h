@@ -301,6 +301,7 @@ typedef struct umemCudaRt {
   int (*event_destroy)(void *event);
   int (*event_record)(void *event, void *stream);
   int (*event_synchronize)(void *event);
+  int (*event_query)(void *event); /* umemCudaNotReady: not reached yet */
 
   /* ---- other processes (cudaIpc..., cudaMemPoolExport..., cudaMemPoolImport...) ---- */
   int (*ipc_memory)(umemCudaIpc *handle, void *adr); /* of the allocation that begins at adr */

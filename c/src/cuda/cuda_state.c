@@ -445,6 +445,42 @@ void umemCuda_wait(umemVirtual *ctx, umemVirtual *other) {
     umem_synchronize(other);
 }
 
+/* ---- marks: events that a transfer keeps ---- */
+
+static bool mark_reached(umemVirtual *ctx, umemMark *mark, bool waits) {
+  umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
+  void *event = (void *)mark->own[0];
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return true;
+  int error = waits ? gpu->rt->event_synchronize(event) : gpu->rt->event_query(event);
+  bool reached = error != umemCudaNotReady;
+  if (reached) umemCuda_check(ctx, gpu, error, "queued work has failed");
+  umemCudaScope_leave(&scope);
+  return reached;
+}
+
+static void mark_release(umemVirtual *ctx, umemMark *mark) {
+  umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, gpu)) return;
+  umemCudaGpu_give_event(gpu, (void *)mark->own[0]);
+  umemCudaScope_leave(&scope);
+}
+
+/* An event that was recorded in a capture, which another thread may have begun, says nothing. */
+bool umemCuda_mark(umemVirtual *ctx, umemMark *out) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  void *event = umemCudaGpu_take_event(state->gpu, ctx);
+  bool marked = event && mark(ctx, state, event) &&
+                !umemCuda_refuse_capture(ctx, "no mark can be set in its queue");
+  if (event && !marked) umemCudaGpu_give_event(state->gpu, event);
+  *out = (umemMark){mark_reached, mark_release, {(uintptr_t)event}};
+  umemCudaScope_leave(&scope);
+  return marked;
+}
+
 /* ---- streams of the program ---- */
 
 /* What can_wait does not see. Without a stream of ctx its kernels are on the legacy stream, for

@@ -123,6 +123,7 @@ enum { umemCudaLegacyHandle = 1, umemCudaPerThreadHandle = 2 };
 
 /* For contexts of a stream. */
 void umemCuda_wait(umemVirtual *ctx, umemVirtual *other);
+bool umemCuda_mark(umemVirtual *ctx, umemMark *out);
 
 void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream);
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* socketpair */
 #undef NDEBUG
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -123,6 +124,46 @@ static void copies(umemHost *ram, umemFile *file) {
   /* [/] */
   assert(taken.bytes == 2 * sizeof(double));
   umem_free(file, adr);
+}
+
+static void transfers(umemHost *ram, umemFile *file) {
+  enum { nbytes = 8 << 20 };
+  uintptr_t x = umem_calloc(ram, 1, nbytes), adr = umem_alloc(file, nbytes);
+  /* [umem_start umemTransfer_wait umemTransfer_release] */
+  umemTransfer *write;
+  umem_start(ram, x, file, adr, nbytes, NULL, &write);
+  /* ... work on other arrays ... */
+  if (umemTransfer_wait(write) != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
+  umemTransfer_release(write);
+  /* [/] */
+
+  /* [umem_start_strided umemTransfer_poll umemTransfer_wait_for] */
+  size_t const rows[1] = {1024};
+  umemLayout const layout = {sizeof layout, 4096, 1, rows, (ptrdiff_t[]){8192}, NULL};
+  umemTransfer *pack; /* the first half of each row of 8 KiB */
+  umem_start_strided(ram, x, file, adr, &layout, NULL, &pack);
+  while (!umemTransfer_wait_for(pack, 10000000)) printf("10 ms have passed\n");
+  assert(umemTransfer_poll(pack));
+  /* [/] */
+  assert(umemTransfer_release(pack) == umemOK);
+
+  umem_start(file, adr, ram, x, nbytes, NULL, &write);
+  /* [umemTransfer_descriptor umemTransfer_progress] */
+  struct pollfd one = {umemTransfer_descriptor(write), POLLIN, 0};
+  uint64_t done, total;
+  while (poll(&one, 1, 100) == 0 && umemTransfer_progress(write, &done, &total) == umemOK)
+    printf("%.0f %%\n", 100.0 * (double)done / (double)total);
+  /* [/] */
+  umemTransfer_release(write);
+
+  umem_start(ram, x, file, adr, nbytes, NULL, &write);
+  /* [umemTransfer_cancel] */
+  umemTransfer_cancel(write);
+  if (umemTransfer_wait(write) == umemCancelledError) printf("%s\n", umem_thread_message());
+  /* [/] */
+  umemTransfer_release(write);
+  umem_clear_status(file);
+  umem_free(ram, x), umem_free(file, adr);
 }
 
 static void connect_blocks(umemHost *ram, umemFile *file) {
@@ -332,6 +373,7 @@ int main(void) {
   memory(&ram);
   context(&ram);
   copies(&ram, &file);
+  transfers(&ram, &file);
   connect_blocks(&ram, &file);
   find(&ram);
   status(&ram);

@@ -7,7 +7,7 @@
 
 /* ---- a system in place of the real one ---- */
 
-enum { functions = 80, most_functions = 100 }; /* that umem uses */
+enum { functions = 81, most_functions = 100 }; /* that umem uses */
 
 static struct {
   bool library;           /* is there */
@@ -159,6 +159,7 @@ static void call_all(void) {
   EXPECT(rt->stream_capture(NULL, &capture, &wide) == none && capture == umemCudaNoCapture);
   EXPECT(rt->event_create(&adr) == none && rt->event_destroy(NULL) == none);
   EXPECT(rt->event_record(NULL, NULL) == none && rt->event_synchronize(NULL) == none);
+  EXPECT(rt->event_query(NULL) == none);
   EXPECT(rt->uuid(&wide, 0) == none && rt->bus_id((char[8]){""}, 8, 0) == none);
   EXPECT(rt->range(NULL, &first, &size) == none && rt->ipc_memory(&ipc, NULL) == none);
   EXPECT(rt->ipc_open(&adr, &ipc) == none && rt->ipc_close(NULL) == none);

@@ -6,6 +6,8 @@
  * far, and once with copies of pageable memory as late as the manual allows. */
 #include "cuda_help.h"
 
+#include <poll.h>
+
 #include "backends.h"
 #include "fake/fake.h"
 #include "core/context.h"
@@ -508,6 +510,125 @@ ORDER_TEST(a_context_may_end_while_it_is_captured) {
   ok(rt->free((void *)adr));
   ok(rt->stream_destroy(stream));
   leave(0);
+}
+
+/* ---- transfers ---- */
+
+static umemTransfer *start_to_page(umemCudaAsync *ctx, uintptr_t adr) {
+  umemTransfer *transfer = NULL;
+  expect_ok(umem_start(ctx, adr, &pinned, (uintptr_t)page, n, NULL, &transfer));
+  assert_non_null(transfer);
+  return transfer;
+}
+
+static uint64_t done_of(umemTransfer *transfer) {
+  uint64_t done = 1;
+  expect_ok(umemTransfer_progress(transfer, &done, NULL));
+  return done;
+}
+
+/* Between what is queued before and after it. */
+ORDER_TEST(a_transfer_is_queued) {
+  uintptr_t adr = block_of(&a, n);
+  expect_ok(umem_set(&a, adr, 1, n));
+  umemTransfer *transfer = start_to_page(&a, adr);
+  expect_ok(umem_set(&a, adr, 2, n));
+  assert_true(is_late(&a));
+  assert_true(page_is(0));
+  assert_int_equal(done_of(transfer), 0);
+  assert_false(umemTransfer_poll(transfer));
+  umemTransfer_cancel(transfer); /* it goes on */
+  while (!umemTransfer_poll(transfer)) continue;
+  assert_true(page_is(1));
+  assert_int_equal(done_of(transfer), n);
+  expect_ok(umemTransfer_wait(transfer));
+  expect_ok(umemTransfer_release(transfer));
+  transfer = start_to_page(&a, adr);
+  while (!umemTransfer_wait_for(transfer, 1)) continue;
+  assert_true(page_is(2));
+  expect_ok(umemTransfer_release(transfer));
+  expect_ok(umem_set(&a, adr, 3, n));
+  transfer = start_to_page(&a, adr);
+  expect_ok(umemTransfer_wait(transfer));
+  assert_true(page_is(3));
+  expect_ok(umemTransfer_release(transfer));
+}
+
+ORDER_TEST(later_work_sees_the_bytes_of_a_transfer) {
+  umemTransfer *transfer;
+  void *file = opened("file:");
+  uintptr_t in_file = umem_alloc(file, n), adr = block_of(&a, n);
+  expect_ok(umem_set(file, in_file, 5, n));
+  expect_ok(umem_set(&a, adr, 1, n));
+  expect_ok(umem_start(file, in_file, &a, adr, n, NULL, &transfer));
+  to_page(&a, adr);
+  expect_ok(umem_synchronize(&a));
+  assert_true(page_is(5));
+  expect_ok(umemTransfer_release(transfer));
+}
+
+/* A thread of umem looks how far the queue is. */
+ORDER_TEST(a_descriptor_shows_the_end_of_a_queued_transfer) {
+  uintptr_t adr = block_of(&a, n);
+  expect_ok(umem_set(&a, adr, 1, n));
+  umemTransfer *transfer = start_to_page(&a, adr);
+  struct pollfd end = {umemTransfer_descriptor(transfer), POLLIN, 0};
+  assert_int_equal(poll(&end, 1, 60000), 1);
+  assert_true(page_is(1));
+  expect_ok(umemTransfer_release(transfer));
+  transfer = start_to_page(&a, adr);
+  assert_true(umemTransfer_descriptor(transfer) >= 0);
+  while (!umemTransfer_wait_for(transfer, 1)) continue;
+  expect_ok(umemTransfer_release(transfer));
+}
+
+ORDER_TEST(a_context_waits_for_transfers_in_its_queue) {
+  umemCudaAsync ctx;
+  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
+  uintptr_t adr = block_of(&ctx, n);
+  expect_ok(umem_set(&ctx, adr, 1, n));
+  umemTransfer *transfer = start_to_page(&ctx, adr);
+  umem_dtor(&ctx);
+  assert_true(umemTransfer_poll(transfer));
+  assert_true(page_is(1));
+  expect_ok(umemTransfer_release(transfer));
+}
+
+ORDER_TEST(transfers_are_no_part_of_a_capture) {
+  umemTransfer *transfer;
+  uintptr_t adr = block_of(&a, n);
+  expect_ok(umem_synchronize(&a));
+  ok(fake_cudart_begin_capture(stream_of(&a)));
+  expect_failure(umem_start(&a, adr, &pinned, (uintptr_t)page, n, NULL, &transfer),
+                 umemNotSupportedError, "captured");
+  expect_failure(umem_start(&host, (uintptr_t)page, &a, adr, n, NULL, &transfer),
+                 umemNotSupportedError, "captured");
+  assert_null(transfer);
+  expect_ok(umem_set(&a, adr, 6, n));
+  to_page(&a, adr);
+  launch(end_capture());
+  assert_true(page_is(6));
+}
+
+/* Without a mark the start waits; what is found wrong later belongs to the transfer. */
+ORDER_TEST(failures_of_marks) {
+  uintptr_t adr = block_of(&a, n);
+  static char const *const calls[] = {"event_create", "event_record", "stream_capture"};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    expect_ok(umem_set(&a, adr, (int)i, n));
+    fake_cudart_fail_in(calls[i], 1, umemCudaOutOfMemory);
+    umemTransfer *transfer = start_to_page(&a, adr);
+    fake_cudart_fail_in(calls[i], 0, 0);
+    expect_ok(umemTransfer_wait(transfer));
+    assert_true(page_is((int)i));
+    expect_ok(umemTransfer_release(transfer));
+  }
+  umemTransfer *transfer = start_to_page(&a, adr);
+  fake_cudart_fail_in("event_query", 1, umemCudaLaunchFailure);
+  assert_true(umemTransfer_poll(transfer));
+  expect_failure(umemTransfer_wait(transfer), umemRuntimeError, "queued work has failed");
+  expect_ok(umemTransfer_release(transfer));
+  umem_clear_status(&a);
 }
 
 /* ---- a capture that another thread begins ---- */

@@ -1,0 +1,434 @@
+/* transfer.c - umem/transfer.h: what holds beside the bytes: fairness, the end of contexts, of the
+ * process and of its parent, failures, descriptors, and copies in queues. */
+#include <poll.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <umem.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "failures.h"
+#include "fake/fake.h"
+#include "workers.h"
+
+extern char **environ;
+
+enum { small = 100000, large = 24 << 20 };
+
+static umemHost ram;
+static umemFile file;
+static uintptr_t source, target; /* in RAM, of `large` bytes; in the file, of as many */
+static unsigned char *bytes;
+
+static int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  umem_set_threads(0);
+  bool opened = umemHost_ctor(&ram) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK;
+  source = umem_alloc(&ram, large);
+  target = umem_alloc(&file, large);
+  bytes = (unsigned char *)source;
+  for (size_t i = 0; i < large; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 8));
+  return opened && source && target != UINTPTR_MAX ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  umem_free(&ram, source);
+  umem_dtor(&file);
+  umem_dtor(&ram);
+  umem_set_threads(0);
+  return umem_thread_status() == umemOK ? 0 : -1;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+static umemTransfer *start(size_t nbytes) {
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(&ram, source, &file, target, nbytes, NULL, &transfer));
+  assert_non_null(transfer);
+  return transfer;
+}
+
+static void expect_written(size_t nbytes) {
+  unsigned char *found = malloc(nbytes);
+  assert_non_null(found);
+  assert_ok(umem_copy_to(&file, target, &ram, (uintptr_t)found, nbytes));
+  assert_memory_equal(found, bytes, nbytes);
+  free(found);
+}
+
+/* ---- a file that is as slow as a test wants ---- */
+
+/* Reads of it wait while `held`, and note in which thread they are. */
+typedef struct Slow {
+  umemVirtual super;
+  umemHost host;
+  unsigned reads; /* atomic, as all that follows */
+  bool held, fails;
+  size_t most; /* bytes of the largest read */
+} Slow;
+
+static uintptr_t slow_alloc(umemVirtual *ctx, size_t nbytes) { return (void)ctx, (void)nbytes, 64; }
+
+static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  Slow *self = (Slow *)ctx;
+  (void)src_adr, (void)that;
+  __atomic_fetch_add(&self->reads, 1, __ATOMIC_RELAXED);
+  if (nbytes > __atomic_load_n(&self->most, __ATOMIC_RELAXED))
+    __atomic_store_n(&self->most, nbytes, __ATOMIC_RELAXED);
+  while (__atomic_load_n(&self->held, __ATOMIC_ACQUIRE)) usleep(100);
+  if (__atomic_load_n(&self->fails, __ATOMIC_ACQUIRE))
+    umemVirtual_fail(ctx, umemIOError, "it is broken");
+  else
+    memset((void *)dst_adr, 7, nbytes);
+}
+
+static void slow_ctor(Slow *self) {
+  static struct umemVtbl const vtbl = {.alloc = slow_alloc, .copy_to = slow_copy_to};
+  memset(self, 0, sizeof *self);
+  assert_ok(umemHost_ctor(&self->host));
+  umemVirtual_ctor(&self->super, &self->host);
+  self->super.vptr = &vtbl;
+  self->super.name = "Slow";
+  self->super.capabilities |= umemConcurrent;
+}
+
+static void slow_dtor(Slow *self) {
+  umem_dtor(self);
+  umem_dtor(&self->host);
+}
+
+static umemTransfer *start_slow_at(Slow *slow, uintptr_t to, size_t nbytes) {
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(slow, 64, &ram, to, nbytes, NULL, &transfer));
+  return transfer;
+}
+
+static umemTransfer *start_slow(Slow *slow, size_t nbytes) {
+  return start_slow_at(slow, source, nbytes);
+}
+
+static void hold(Slow *slow, bool held) { __atomic_store_n(&slow->held, held, __ATOMIC_RELEASE); }
+
+static void await_reads(Slow *slow, unsigned count) {
+  while (__atomic_load_n(&slow->reads, __ATOMIC_ACQUIRE) < count) usleep(100);
+}
+
+/* ---- it goes on by itself ---- */
+
+TEST(a_start_does_not_wait) {
+  Slow slow;
+  slow_ctor(&slow);
+  hold(&slow, true);
+  umemTransfer *transfer = start_slow(&slow, small);
+  assert_false(umemTransfer_poll(transfer));
+  await_reads(&slow, 1);
+  assert_false(umemTransfer_wait_for(transfer, 1000000));
+  hold(&slow, false);
+  assert_ok(umemTransfer_wait(transfer));
+  assert_int_equal(bytes[small - 1], 7);
+  assert_ok(umemTransfer_release(transfer));
+  slow_dtor(&slow);
+}
+
+TEST(a_short_copy_in_ram_is_done_at_once) {
+  umemTransfer *transfer;
+  char to[64] = "";
+  assert_ok(umem_start(&ram, source, &ram, (uintptr_t)to, sizeof to, NULL, &transfer));
+  assert_memory_equal(to, bytes, sizeof to);
+  assert_true(umemTransfer_poll(transfer));
+  assert_ok(umemTransfer_release(transfer));
+}
+
+TEST(without_threads_a_start_copies) {
+  assert_ok(umem_set_threads(1));
+  umemTransfer *transfer = start(large);
+  assert_true(umemTransfer_poll(transfer));
+  expect_written(large);
+  assert_ok(umemTransfer_release(transfer));
+}
+
+/* The one worker is held up: who waits copies. */
+TEST(a_wait_needs_no_free_worker) {
+  Slow slow;
+  slow_ctor(&slow);
+  assert_ok(umem_set_threads(2));
+  hold(&slow, true);
+  umemTransfer *held = start_slow(&slow, small);
+  await_reads(&slow, 1);
+  umemTransfer *transfer = start(small);
+  assert_ok(umemTransfer_wait(transfer));
+  expect_written(small);
+  assert_ok(umemTransfer_release(transfer));
+  transfer = start(large);
+  assert_ok(umemTransfer_release(transfer));
+  expect_written(large);
+  hold(&slow, false);
+  assert_ok(umemTransfer_release(held));
+  slow_dtor(&slow);
+}
+
+/* A loop whose bodies wait for transfers keeps all workers. */
+static void start_and_wait(void *data, unsigned piece) {
+  umemTransfer *transfer = NULL;
+  size_t at = piece * (size_t)small;
+  bool *right = data;
+  right[piece] =
+      umem_start(&ram, source + at, &file, target + at, small, NULL, &transfer) == umemOK &&
+      umemTransfer_release(transfer) == umemOK;
+}
+
+/* A wait with a limit, too, at its end. */
+static void start_and_wait_shortly(void *data, unsigned piece) {
+  umemTransfer *transfer = NULL;
+  size_t at = piece * (size_t)small;
+  bool *right = data;
+  right[piece] =
+      umem_start(&ram, source + at, &file, target + at, small, NULL, &transfer) == umemOK;
+  while (right[piece] && !umemTransfer_wait_for(transfer, 1000000)) continue;
+  right[piece] = umemTransfer_release(transfer) == umemOK && right[piece];
+}
+
+TEST(bodies_of_a_loop_may_wait) {
+  enum { pieces = 40 };
+  bool right[pieces] = {false};
+  assert_ok(umem_set_threads(3));
+  assert_ok(umem_parallel_for(pieces, start_and_wait, right));
+  for (unsigned i = 0; i < pieces; i++) assert_true(right[i]);
+  assert_ok(umem_parallel_for(pieces, start_and_wait_shortly, right));
+  for (unsigned i = 0; i < pieces; i++) assert_true(right[i]);
+  expect_written(pieces * small);
+}
+
+TEST(ten_thousand_may_be_in_flight) {
+  enum { count = 10000, nbytes = 64 };
+  umemTransfer **all = calloc(count, sizeof *all);
+  assert_non_null(all);
+  for (size_t i = 0; i < count; i++)
+    assert_ok(
+        umem_start(&ram, source + i * nbytes, &file, target + i * nbytes, nbytes, NULL, &all[i]));
+  for (size_t i = 0; i < count; i++) assert_ok(umemTransfer_release(all[i]));
+  expect_written((size_t)count * nbytes);
+  free(all);
+}
+
+/* ---- fairness ---- */
+
+/* All servers have long transfers to do; a short one is done before they are. */
+TEST(short_ones_are_served_while_long_ones_go_on) {
+  enum { count = 8 };
+  umemTransfer *lengthy[count];
+  for (size_t i = 0; i < count; i++)
+    assert_ok(umem_start(&ram, source, &file, target, large, NULL, &lengthy[i]));
+  umemTransfer *brief;
+  char to[small];
+  assert_ok(umem_start(&ram, source, &ram, (uintptr_t)to, sizeof to, NULL, &brief));
+  while (!umemTransfer_poll(brief)) usleep(100);
+  size_t left = 0;
+  for (size_t i = 0; i < count; i++) left += !umemTransfer_poll(lengthy[i]);
+  assert_true(left > 0);
+  for (size_t i = 0; i < count; i++) assert_ok(umemTransfer_release(lengthy[i]));
+  assert_ok(umemTransfer_release(brief));
+}
+
+/* With one worker no piece is long. */
+TEST(a_lone_server_does_short_pieces) {
+  Slow slow;
+  slow_ctor(&slow);
+  assert_ok(umem_set_threads(2));
+  hold(&slow, true);
+  umemTransfer *transfer = start_slow(&slow, large);
+  await_reads(&slow, 1);
+  assert_true(slow.most <= 1 << 20);
+  hold(&slow, false);
+  assert_ok(umemTransfer_release(transfer));
+  slow_dtor(&slow);
+}
+
+/* ---- cancelling ---- */
+
+TEST(what_is_cancelled_says_what_is_done) {
+  Slow slow;
+  uint64_t done, total;
+  slow_ctor(&slow);
+  assert_ok(umem_set_threads(2));
+  hold(&slow, true);
+  umemTransfer *first = start_slow(&slow, large);
+  await_reads(&slow, 1);
+  umemTransfer *second = start_slow(&slow, small);
+  umemTransfer_cancel(second); /* no thread has begun it */
+  assert_true(umemTransfer_poll(second));
+  umemTransfer_cancel(first);
+  assert_false(umemTransfer_poll(first));
+  hold(&slow, false);
+  expect_status(&ram, umemTransfer_wait(first), umemCancelledError, "umem_start: cancelled after");
+  assert_ok(umemTransfer_progress(first, &done, &total));
+  assert_true(done > 0 && done < total && total == large);
+  assert_int_equal(bytes[done - 1], 7);
+  assert_ok(umemTransfer_progress(second, &done, NULL));
+  assert_true(done == 0);
+  assert_ok(umemTransfer_release(first));
+  assert_ok(umemTransfer_release(second)); /* what the program has cancelled is no failure */
+  slow_dtor(&slow);
+}
+
+/* ---- failures ---- */
+
+static unsigned hooked;
+
+static void count_failures(void *ctx, umemStatusType type, char const *message, void *data) {
+  (void)ctx, (void)type, (void)message, (void)data;
+  __atomic_fetch_add(&hooked, 1, __ATOMIC_RELAXED);
+}
+
+TEST(a_failure_goes_to_who_waits) {
+  Slow slow;
+  slow_ctor(&slow);
+  slow.fails = true;
+  umem_set_failure_hook(count_failures, NULL);
+  hooked = 0;
+  umemTransfer *transfer = start_slow(&slow, small);
+  while (!umemTransfer_poll(transfer)) usleep(100);
+  assert_int_equal(hooked, 0);
+  assert_true(umem_is_ok(&slow));
+  expect_status(&slow, umemTransfer_wait(transfer), umemIOError, "umem_start: it is broken");
+  assert_int_equal(hooked, 1);
+  assert_ok(umemTransfer_release(transfer));
+  assert_int_equal(hooked, 1);
+  transfer = start_slow(&slow, small);
+  expect_status(&slow, umemTransfer_release(transfer), umemIOError, "it is broken");
+  assert_int_equal(hooked, 2);
+  umem_set_failure_hook(NULL, NULL);
+  slow_dtor(&slow);
+}
+
+TEST(a_failure_outlives_its_context) {
+  Slow slow;
+  slow_ctor(&slow);
+  slow.fails = true;
+  umemTransfer *transfer = start_slow(&slow, small);
+  while (!umemTransfer_poll(transfer)) usleep(100);
+  slow_dtor(&slow);
+  memset(&slow, 0xee, sizeof slow);
+  expect_status(NULL, umemTransfer_wait(transfer), umemIOError, "it is broken");
+  assert_ok(umemTransfer_release(transfer));
+}
+
+/* ---- the end of a context ---- */
+
+static void *release_hold(void *slow) {
+  usleep(20000);
+  hold(slow, false);
+  return NULL;
+}
+
+TEST(a_context_waits_for_its_transfers) {
+  Slow slow;
+  slow_ctor(&slow);
+  assert_ok(umem_set_threads(2));
+  hold(&slow, true);
+  umemTransfer *first = start_slow(&slow, small);
+  umemTransfer *second = start_slow_at(&slow, source + small, small);
+  await_reads(&slow, 1);
+  pthread_t thread = start_thread(release_hold, &slow);
+  umem_dtor(&slow);
+  assert_true(umemTransfer_poll(first) && umemTransfer_poll(second));
+  assert_ok(umemTransfer_release(first));
+  assert_ok(umemTransfer_release(second));
+  join_thread(thread);
+  umem_dtor(&slow.host);
+}
+
+/* ---- descriptors ---- */
+
+static bool is_readable(int fd, int milliseconds) {
+  struct pollfd one = {fd, POLLIN, 0};
+  return poll(&one, 1, milliseconds) == 1 && one.revents & POLLIN;
+}
+
+TEST(a_descriptor_shows_the_end) {
+  Slow slow;
+  slow_ctor(&slow);
+  hold(&slow, true);
+  umemTransfer *transfer = start_slow(&slow, small);
+  int fd = umemTransfer_descriptor(transfer);
+  assert_true(fd >= 0);
+  assert_int_equal(umemTransfer_descriptor(transfer), fd);
+  assert_false(is_readable(fd, 1));
+  hold(&slow, false);
+  assert_true(is_readable(fd, 60000));
+  assert_true(umemTransfer_poll(transfer));
+  assert_ok(umemTransfer_release(transfer));
+  transfer = start(small);
+  assert_ok(umemTransfer_wait(transfer));
+  assert_true(is_readable(umemTransfer_descriptor(transfer), 0));
+  assert_ok(umemTransfer_release(transfer));
+  slow_dtor(&slow);
+}
+
+/* ---- queues ---- */
+
+TEST(a_context_without_marks_is_waited_for) {
+  FakeAsync queue;
+  umemTransfer *transfer;
+  assert_ok(fake_async_ctor(&queue));
+  uintptr_t adr = umem_alloc(&queue, small);
+  assert_ok(umem_start(&ram, source, &queue, adr, small, NULL, &transfer));
+  assert_true(umemTransfer_poll(transfer));
+  assert_ok(umemTransfer_release(transfer));
+  umem_free(&queue, adr);
+  umem_dtor(&queue);
+}
+
+/* ---- fork ---- */
+
+static void use_in_child(void *argument) {
+  umemTransfer *transfer = argument;
+  uint64_t done;
+  EXPECT(umemTransfer_poll(transfer) && umemTransfer_wait_for(transfer, 1));
+  EXPECT(umemTransfer_wait(transfer) == umemRuntimeError);
+  EXPECT(strstr(umem_thread_message(), "parent") != NULL);
+  EXPECT(umemTransfer_progress(transfer, &done, NULL) == umemOK);
+  EXPECT(umemTransfer_descriptor(transfer) == -1);
+  umemTransfer_cancel(transfer);
+  EXPECT(umemTransfer_release(transfer) == umemOK);
+  umem_free(&ram, source);
+  umem_dtor(&ram);
+  EXPECT(umemHost_ctor(&ram) == umemOK);
+  char from[small] = "x", to[small];
+  EXPECT(umem_start(&ram, (uintptr_t)from, &ram, (uintptr_t)to, small, NULL, &transfer) == umemOK);
+  EXPECT(umemTransfer_wait(transfer) == umemOK && !memcmp(from, to, small));
+  EXPECT(umemTransfer_release(transfer) == umemOK);
+}
+
+TEST(a_child_has_no_transfers) {
+  Slow slow;
+  slow_ctor(&slow);
+  hold(&slow, true);
+  umemTransfer *transfer = start_slow(&slow, small);
+  await_reads(&slow, 1);
+  if (!UNDER_THREAD_SANITIZER) child_run(use_in_child, transfer);
+  hold(&slow, false);
+  assert_ok(umemTransfer_release(transfer));
+  slow_dtor(&slow);
+}
+
+/* ---- exit ---- */
+
+static void exit_with_transfers(void *argument) {
+  umemTransfer *transfer;
+  (void)argument;
+  for (int i = 0; i < 50; i++)
+    EXPECT(umem_start(&ram, source, &file, target, large, NULL, &transfer) == umemOK);
+  exit(0);
+}
+
+TEST(exit_waits_for_no_transfer) {
+  if (!UNDER_SANITIZER) child_run(exit_with_transfers, NULL);
+}
+
+int main(void) { return run_cases(NULL, NULL); }
