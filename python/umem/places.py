@@ -358,8 +358,8 @@ class Pool(Place):
         "pages", the default, takes as little memory as possible, where the upstream can map pages. "chunks" take less
         time for large blocks of sizes that vary.
     spare : int, optional
-        With pages, in percent of the most bytes that were ever in use at once: as long as the pool has less than so many
-        beyond those, it asks for new pages rather than move free ones, which takes longer. Default: 1.6.
+        With pages, in percent of the most bytes that were ever in use at once: a pool that moves pages may have so many
+        beyond those, to move fewer. With 0 it has at most 1.6 percent, and takes longer. Default: 10.
     """
 
     _kind = "pool"

@@ -15,13 +15,24 @@ typedef struct Range {
   size_t page;
 } Range;
 
-/* Of large pages, if wanted. False where there are none. */
-static bool begin_range(Range *range, umemVirtual *ctx, bool large) {
-  umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, pages);
+enum { orders = 7 }; /* a page takes the place of up to 64 others */
+
+/* Those that take the place of 1 << order others. */
+static umemPages const *larger_pages(umemVirtual *ctx, umemPages const *pages, unsigned order) {
   umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(ctx, large_pages);
+  umemPages const *(*sized_slot)(umemVirtual *, size_t) = UMEM_SLOT(ctx, sized_pages);
+  umemPages const *large = large_slot ? large_slot(ctx) : NULL;
+  size_t const size = pages->page_size << order;
+  if (!order || !large || size >= large->page_size)
+    return order ? large && size == large->page_size ? large : NULL : pages;
+  return sized_slot ? sized_slot(ctx, size) : NULL;
+}
+
+/* Of pages of this order. False where there are none. */
+static bool begin_range(Range *range, umemVirtual *ctx, unsigned order) {
+  umemPages const *(*slot)(umemVirtual *) = UMEM_SLOT(ctx, pages);
   *range = (Range){.ctx = ctx, .ranges = slot ? slot(ctx) : NULL};
-  range->pages = range->ranges;
-  if (large) range->pages = large_slot ? large_slot(ctx) : NULL;
+  range->pages = range->ranges ? larger_pages(ctx, range->ranges, order) : NULL;
   if (!range->pages) return false;
   range->page = range->pages->page_size;
   range->adr = range->ranges->reserve(ctx, room * range->page);
@@ -34,11 +45,11 @@ static void end_range(Range *range) {
   assert_true(range->ranges->release(range->ctx, range->adr, room * range->page));
 }
 
-/* A test of a range of pages, and of one of large pages where there are some. */
+/* A test of a range of pages of each size. */
 static void with_each_size(Place const *place, void (*test)(Range *)) {
   Range range;
-  for (int large = 0; large < 2; large++)
-    if (begin_range(&range, place->ctx, large)) {
+  for (unsigned order = 0; order < orders; order++)
+    if (begin_range(&range, place->ctx, order)) {
       test(&range);
       end_range(&range);
     }
@@ -93,7 +104,7 @@ static void expect_one_piece(Range *range, size_t first, size_t count, uint64_t 
 
 SINGLE_WITH(describes_its_pages, backendHasPages) {
   Range range;
-  if (!begin_range(&range, ctx, false)) return;
+  if (!begin_range(&range, ctx, 0)) return;
   assert_true(range.page >= 64 << 10 && !(range.page & (range.page - 1)));
   assert_ptr_equal(ctx->vptr->pages(ctx), range.pages);
   end_range(&range);
@@ -101,43 +112,46 @@ SINGLE_WITH(describes_its_pages, backendHasPages) {
 
 /* A large page takes the place of 2 to 64 others. */
 SINGLE_WITH(describes_its_large_pages, backendHasPages) {
-  Range range;
-  if (!begin_range(&range, ctx, true)) return;
-  size_t page = range.ranges->page_size, group = range.page / page;
-  assert_true(range.page % page == 0 && group >= 2 && group <= 64 && !(group & (group - 1)));
-  assert_ptr_equal(ctx->vptr->large_pages(ctx), range.pages);
-  end_range(&range);
+  umemPages const *(*large_slot)(umemVirtual *) = UMEM_SLOT(ctx, large_pages);
+  umemPages const *pages = ctx->vptr->pages(ctx), *large = large_slot ? large_slot(ctx) : NULL;
+  if (!large) return;
+  size_t const page = pages->page_size, group = large->page_size / page;
+  assert_true(large->page_size % page == 0 && group >= 2 && group <= 64 && !(group & (group - 1)));
+  assert_ptr_equal(large_slot(ctx), large);
+  for (unsigned order = 1; order < orders; order++) {
+    umemPages const *others = larger_pages(ctx, pages, order);
+    assert_true(!others || others->page_size == page << order);
+    assert_ptr_equal(larger_pages(ctx, pages, order), others);
+  }
 }
 
 /* Small pages beside a large one, which moves between them. */
-SINGLE_WITH(large_pages_stand_between_others, backendHasPages) {
-  Range range;
-  if (!begin_range(&range, ctx, true)) return;
-  umemPages const *large = range.pages, *small = range.ranges;
+EACH_SIZE(large_pages_stand_between_others) {
+  umemVirtual *ctx = range->ctx;
+  umemPages const *large = range->pages, *small = range->ranges;
   size_t const n = small->page_size;
-  uintptr_t const below = page(&range, 1) - n, moved = page(&range, 3), above = page(&range, 2);
+  uintptr_t const below = page(range, 1) - n, moved = page(range, 3), above = page(range, 2);
   assert_int_equal(small->map(ctx, below, n), n);
-  map(&range, 1, 1);
+  map(range, 1, 1);
   assert_int_equal(small->map(ctx, above, n), n);
   assert_ok(umem_set(ctx, below, 5, n));
   assert_ok(umem_set(ctx, above, 6, n));
-  assert_ok(umem_set(ctx, page(&range, 1) - 100, 7, range.page + 200)); /* all three */
-  move(&range, 1, 3, 1);
+  assert_ok(umem_set(ctx, page(range, 1) - 100, 7, range->page + 200)); /* all three */
+  move(range, 1, 3, 1);
   assert_ok(umem_set(ctx, moved, 8, 1000));
   assert_ok(umem_synchronize(ctx));
   unsigned char bytes[2] = {0};
-  get(ctx, page(&range, 1) - 101, bytes, 2);
+  get(ctx, page(range, 1) - 101, bytes, 2);
   assert_true(bytes[0] == 5 && bytes[1] == 7);
   get(ctx, above + 99, bytes, 2);
   assert_true(bytes[0] == 7 && bytes[1] == 6);
   assert_int_equal(small->unmap(ctx, below, n) + small->unmap(ctx, above, n), 2 * n);
-  assert_int_equal(large->unmap(ctx, moved, range.page), range.page);
-  end_range(&range);
+  assert_int_equal(large->unmap(ctx, moved, range->page), range->page);
 }
 
 SINGLE_WITH(ranges_take_no_memory, backendHasPages) {
   Range range;
-  if (!begin_range(&range, ctx, false)) return;
+  if (!begin_range(&range, ctx, 0)) return;
   size_t const large = (size_t)4 << 30; /* addresses that cost nothing */
   uintptr_t one = range.pages->reserve(ctx, large);
   uintptr_t other = range.pages->reserve(ctx, large);
@@ -150,7 +164,7 @@ SINGLE_WITH(ranges_take_no_memory, backendHasPages) {
 
 SINGLE_WITH(too_large_ranges_fail, backendHasPages) {
   Range range;
-  if (!begin_range(&range, ctx, false)) return;
+  if (!begin_range(&range, ctx, 0)) return;
   assert_true(range.pages->reserve(ctx, (size_t) - (intptr_t)range.page) == umem_null(ctx));
   expect_some_failure(ctx);
   end_range(&range);
@@ -260,7 +274,7 @@ SINGLE_WITH(pages_that_are_promised_as_zeros_are_zero, backendHasPages) {
 PAIR_WITH(pages_are_copied_like_blocks, backendHasPages) {
   enum { n = 50000 };
   Range range;
-  if (!begin_range(&range, src->ctx, false)) return;
+  if (!begin_range(&range, src->ctx, 0)) return;
   unsigned char *bytes = new_bytes(n, 13);
   map(&range, 0, 1);
   map(&range, 1, 1);

@@ -94,7 +94,9 @@ static bool paged_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 
 /* ---- pages; size: of one, which may be large ---- */
 
-enum { alone = 255 }; /* see PagedRange */
+/* Of part i of a page of so many others: see PagedRange. */
+static unsigned char number_of(size_t count, size_t i) { return (unsigned char)(count + i); }
+_Static_assert(pagedGroup == 4, "1, then 2 and 3, then 4 to 7");
 
 static struct umemVtbl const zeros_vtbl;
 
@@ -103,7 +105,7 @@ static bool give(Paged *self, PagedRange *range, size_t page, size_t size, bool 
   if (counts && self->capacity && self->pages + count > self->capacity) return false;
   for (size_t i = 0; i < count; i++) {
     if (range->has[page + i]) misuse(self, "a page is mapped twice", page + i);
-    range->has[page + i] = (unsigned char)(count == 1 ? alone : 1 + i);
+    range->has[page + i] = number_of(count, i);
   }
   mprotect(range->bytes + page * pagedSize, size, PROT_READ | PROT_WRITE);
   memset(range->bytes + page * pagedSize, counts && self->super.vptr == &zeros_vtbl ? 0 : 0xA5,
@@ -116,7 +118,7 @@ static bool give(Paged *self, PagedRange *range, size_t page, size_t size, bool 
 static void take(Paged *self, PagedRange *range, size_t page, size_t size) {
   size_t const count = size / pagedSize;
   for (size_t i = 0; i < count; i++) {
-    if (range->has[page + i] != (count == 1 ? alone : 1 + i))
+    if (range->has[page + i] != number_of(count, i))
       misuse(self, "no page of this size is there", page + i);
     range->has[page + i] = 0;
   }
@@ -176,6 +178,7 @@ static size_t move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes
     return move(ctx, from, to, nbytes, size, move_call);                                           \
   }
 METHODS_OF(paged, pagedSize, pagedMap, pagedUnmap, pagedMove)
+METHODS_OF(middle, pagedMiddle, pagedMapLarge, pagedUnmapLarge, pagedMoveLarge)
 METHODS_OF(large, pagedLarge, pagedMapLarge, pagedUnmapLarge, pagedMoveLarge)
 
 static umemPages const *paged_pages(umemVirtual *ctx) {
@@ -198,11 +201,18 @@ static bool paged_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   pthread_mutex_lock(&self->mutex);
   PagedRange *range = range_at(self, adr, nbytes, pagedSize, &page);
   for (size_t i = 0; range && i < nbytes / pagedSize; i++)
-    if (range->has[page + i] != alone) misuse(self, "a page without memory becomes zero", adr);
+    if (range->has[page + i] != number_of(1, 0))
+      misuse(self, "a page without memory becomes zero", adr);
   leave(self);
   madvise((void *)adr, nbytes, MADV_DONTNEED);
   self->zeroed_bytes += nbytes;
   return range;
+}
+
+static umemPages const *paged_sized_pages(umemVirtual *ctx, size_t page_size) {
+  static umemPages const pages = {
+      .page_size = pagedMiddle, .map = middle_map, .unmap = middle_unmap, .move = middle_move};
+  return page_size == pagedMiddle && !paged_of(ctx)->no_middle ? &pages : NULL;
 }
 
 /* ---- the other methods ---- */
@@ -256,7 +266,8 @@ static void paged_dtor(umemVirtual *ctx) {
   .dtor = paged_dtor, .alloc = paged_alloc, .free = paged_free, .set = paged_set,                  \
   .copy_to = paged_copy_to, .copy_from = paged_copy_from, .info = paged_info, .pages = paged_pages
 
-static struct umemVtbl const vtbl = {METHODS, .large_pages = paged_large_pages};
+static struct umemVtbl const vtbl = {METHODS, .large_pages = paged_large_pages,
+                                     .sized_pages = paged_sized_pages};
 static struct umemVtbl const zeros_vtbl = {METHODS, .zero_pages = paged_zero_pages};
 
 umemStatusType paged_ctor(Paged *ctx) {

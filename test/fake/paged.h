@@ -2,9 +2,10 @@
  *
  * Each wrong call is kept as a misuse: two pages at one place, none where there must be one, a
  * range that is ended with pages in it. Pages without memory cannot be read or written, and new
- * ones are full of junk. Chosen calls fail. A block of alloc is memory of malloc. If a test wants
- * so, it has large pages, which only their own methods may unmap and move; or its new pages are
- * full of zeros, as it then promises. Thread-safe, except for the settings. */
+ * ones are full of junk. Chosen calls fail. A block of alloc is memory of malloc. It has large
+ * pages, and middle ones, which count as large: only their own methods may unmap and move them. If
+ * a test wants so, its new pages are full of zeros, as it then promises. Thread-safe, except for
+ * the settings. */
 #ifndef UMEM_TEST_FAKE_PAGED_H
 #define UMEM_TEST_FAKE_PAGED_H
 
@@ -16,6 +17,7 @@ enum {
   pagedSize = 64 << 10,
   pagedGroup = 4, /* pages of a large one */
   pagedLarge = pagedGroup * pagedSize,
+  pagedMiddle = 2 * pagedSize,
   pagedRanges = 64
 };
 
@@ -35,8 +37,7 @@ typedef enum PagedCall {
 typedef struct PagedRange {
   unsigned char *bytes; /* NULL: there is none */
   size_t size;
-  unsigned char
-      *has; /* [page]; owned: 0, or 1 and the page's number in a large one; 255: it is none */
+  unsigned char *has; /* [page]; owned: 0, or a number for each part of a page of each size */
 } PagedRange;
 
 typedef struct Paged {
@@ -54,6 +55,7 @@ typedef struct Paged {
   bool no_alloc;     /* alloc fails */
   bool no_large;     /* there are no large pages */
   bool keeps;        /* zero_pages fails */
+  bool no_middle;    /* there are no middle pages */
   PagedCall failing; /* which call fails, */
   unsigned long fails_at,
       fails_after; /* the nth and, after that, so many pages have been done; 0: none */

@@ -35,14 +35,15 @@
  *   pages      If the upstream can map memory page by page (umemHost, umemCuda, umemCudaAsync
  *              without a maximum size; umemLimit and umemStats over these; see umemPages in
  *              umem/virtual.h), the pool reserves large ranges of addresses, and maps pages of 2
- *              MiB where a block needs them. Before it asks for much more memory than was ever in
- *              use at once, it moves pages of which all is free: so it holds little more than that.
- *              It waits for the work of the queues that may use a page before it moves the page or
- *              gives it back. If pages cannot be mapped, and in the order of a queue that is being
- *              captured, it allocates chunks. It always does with the option umemPoolChunks:
- *              cudaIpcGetMemHandle accepts blocks of chunks alone. The options count in whole
- *              pages. Pages of a umemHost are compared with what the machine has left, as its
- *              blocks are: so a pool refuses what its upstream would refuse.
+ *              MiB and more where a block needs them. Before it asks for much more memory than was
+ *              ever in use at once, it moves pages of which all is free: so it holds little more
+ *              than that, as the option spare says. It waits for the work of the queues that may
+ *              use a page before it moves the page or gives it back. If pages cannot be mapped, and
+ *              in the order of a queue that is being captured, it allocates chunks. It always does
+ *              with the option umemPoolChunks: cudaIpcGetMemHandle accepts blocks of chunks alone.
+ *              The options count in whole pages. Pages of a umemHost are compared with what the
+ *              machine has left, as its blocks are: so a pool refuses what its upstream would
+ *              refuse.
  *   zeros      umem_calloc writes no zeros to pages of RAM that no block has had before: it takes
  *              no time, and the pages take no memory until the program writes to them. Where a
  *              block was, it writes zeros; but in 32 MiB or more it gives the memory back to the
@@ -75,7 +76,7 @@ typedef enum umemPoolMemory {
   umemPoolChunks /* chunks: large blocks of sizes that vary cost less time, and more memory */
 } umemPoolMemory;
 
-/* Options of the constructors, in bytes but for spare. 0 is the default. */
+/* Options of the constructors, in bytes but for spare. 0 is the default, but for spare. */
 typedef struct umemPoolOptions {
   size_t size; /* sizeof(umemPoolOptions) as the caller was compiled */
   /* the constructor allocates so many bytes, in whole pages of 4096 bytes: rounded up, but not
@@ -89,16 +90,19 @@ typedef struct umemPoolOptions {
   /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
   size_t maximum;
   umemPoolMemory memory;
-  /* With pages, in percent of the most bytes that were ever in use at once: as long as the pool has
-   * less than so many beyond those, it asks for new pages rather than move free ones, which takes
-   * longer. Within the maximum, and only as long as the upstream has some. At most 1000. Default:
-   * 1/64, 1.6 percent, on a GPU only when the pool has often moved pages */
+  /* With pages: the time that large blocks of sizes that vary may cost. In percent of the most
+   * bytes that were ever in use at once: how much more the pool may have before it moves free
+   * pages, which takes longer than to use new ones. It takes 1.6 percent at once, and then a page
+   * for each one that it has moved; each as large as suits the block. Within the maximum, and only
+   * as long as the upstream has some. At most 1000. UMEM_POOL_OPTIONS_INIT and constructors without
+   * options: 10. 0: 1.6 percent, on a GPU only when the pool has often moved pages, and the
+   * smallest pages */
   size_t spare;
 } umemPoolOptions;
 
 /* The defaults. */
 #define UMEM_POOL_OPTIONS_INIT                                                                     \
-  { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages, 0 }
+  { sizeof(umemPoolOptions), 0, 0, 0, umemPoolPages, 10 }
 
 /* upstream: any context; borrowed, it must live longer than ctx. options: borrowed for the call;
  * NULL: the defaults. Errors: umemValueError when upstream is NULL or ctx itself, when the size of

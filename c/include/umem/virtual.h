@@ -395,6 +395,11 @@ struct umemVtbl {
    * Transfers (transfer.h) find out by it when their copy is done. Adaptors leave it NULL: umem
    * calls that of the upstream. Default: umem calls synchronize. */
   bool (*mark)(umemVirtual *ctx, umemMark *mark);
+
+  /* Returns the methods for pages of exactly page_size bytes, a size between that of the method
+   * pages and that of large_pages, as large_pages does for the largest; NULL if ctx has none of
+   * this size. Default: NULL. */
+  umemPages const *(*sized_pages)(umemVirtual *ctx, size_t page_size);
 };
 
 /* ---- construction ---- */

@@ -38,6 +38,9 @@ typedef struct MeterHooks {
   void (*resized)(Meter *meter, size_t old_size, size_t new_size);
 } MeterHooks;
 
+/* The sizes of pages: 1 << order of the smallest. */
+enum { meter_page_sizes = 7 };
+
 /* Pages of one size. */
 typedef struct MeterPages {
   umemPages own;
@@ -48,7 +51,7 @@ struct Meter {
   umemAdaptor adaptor;
   MeterHooks const *hooks;
   umemNumbers sizes; /* of live blocks */
-  MeterPages pages, large_pages;
+  MeterPages pages[meter_page_sizes];
 };
 
 static Meter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
@@ -198,7 +201,7 @@ static uintptr_t meter_reserve(umemVirtual *ctx, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
   uintptr_t adr = umem_null_of(ctx);
-  if (upstream) adr = meter_of(ctx)->pages.below->reserve(upstream, nbytes);
+  if (upstream) adr = meter_of(ctx)->pages->below->reserve(upstream, nbytes);
   umemAdaptor_failed(ctx, before);
   return adr;
 }
@@ -206,7 +209,7 @@ static uintptr_t meter_reserve(umemVirtual *ctx, size_t nbytes) {
 static bool meter_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   uint64_t before = umem_thread.failures;
   umemVirtual *upstream = upstream_of(ctx);
-  bool released = upstream && meter_of(ctx)->pages.below->release(upstream, adr, nbytes);
+  bool released = upstream && meter_of(ctx)->pages->below->release(upstream, adr, nbytes);
   umemAdaptor_failed(ctx, before);
   return released;
 }
@@ -240,27 +243,39 @@ static size_t move_of(umemVirtual *ctx, umemPages const *below, uintptr_t from, 
   return done;
 }
 
-/* The methods of the pages that the meter has at this member. */
-#define METHODS_OF(name, member)                                                                   \
-  static size_t name##_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                       \
-    return map_of(ctx, meter_of(ctx)->member.below, adr, nbytes);                                  \
+/* The methods of pages of 1 << order others. */
+#define METHODS_OF(order)                                                                          \
+  static size_t map_##order(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                      \
+    return map_of(ctx, meter_of(ctx)->pages[order].below, adr, nbytes);                            \
   }                                                                                                \
-  static size_t name##_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                     \
-    return unmap_of(ctx, meter_of(ctx)->member.below, adr, nbytes);                                \
+  static size_t unmap_##order(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                    \
+    return unmap_of(ctx, meter_of(ctx)->pages[order].below, adr, nbytes);                          \
   }                                                                                                \
-  static size_t name##_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {       \
-    return move_of(ctx, meter_of(ctx)->member.below, from, to, nbytes);                            \
+  static size_t move_##order(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {      \
+    return move_of(ctx, meter_of(ctx)->pages[order].below, from, to, nbytes);                      \
   }
-METHODS_OF(meter, pages)
-METHODS_OF(large, large_pages)
+METHODS_OF(0)
+METHODS_OF(1)
+METHODS_OF(2)
+METHODS_OF(3)
+METHODS_OF(4)
+METHODS_OF(5)
+METHODS_OF(6)
 
 /* Several pools may call it at the same time. */
-static umemPages const *start_pages(MeterPages *pages, umemPages const *below,
-                                    umemPages const *methods) {
-  if (!below) return NULL;
+static umemPages const *start_pages(Meter *meter, int order, umemPages const *below) {
+  static umemPages const methods[meter_page_sizes] = {
+      {0, meter_reserve, meter_release, map_0, unmap_0, move_0},
+      {.map = map_1, .unmap = unmap_1, .move = move_1},
+      {.map = map_2, .unmap = unmap_2, .move = move_2},
+      {.map = map_3, .unmap = unmap_3, .move = move_3},
+      {.map = map_4, .unmap = unmap_4, .move = move_4},
+      {.map = map_5, .unmap = unmap_5, .move = move_5},
+      {.map = map_6, .unmap = unmap_6, .move = move_6}};
+  MeterPages *pages = &meter->pages[order];
   umemLock_acquire_global();
   if (!pages->below) {
-    pages->own = *methods;
+    pages->own = methods[order];
     pages->own.page_size = below->page_size;
     pages->below = below;
   }
@@ -269,27 +284,37 @@ static umemPages const *start_pages(MeterPages *pages, umemPages const *below,
 }
 
 static umemPages const *meter_pages(umemVirtual *ctx) {
-  static umemPages const methods = {.reserve = meter_reserve,
-                                    .release = meter_release,
-                                    .map = meter_map,
-                                    .unmap = meter_unmap,
-                                    .move = meter_move};
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, pages);
-  return start_pages(&meter_of(ctx)->pages, method ? method(upstream) : NULL, &methods);
+  umemPages const *below = method ? method(upstream) : NULL;
+  return below ? start_pages(meter_of(ctx), 0, below) : NULL;
+}
+
+/* Those of below, which are larger than those of the method pages. */
+static umemPages const *larger_pages(umemVirtual *ctx, umemPages const *below) {
+  umemPages const *pages = below ? meter_pages(ctx) : NULL;
+  for (int order = 1; pages && order < meter_page_sizes; order++)
+    if (pages->page_size << order == below->page_size)
+      return start_pages(meter_of(ctx), order, below);
+  return NULL;
 }
 
 static umemPages const *meter_large_pages(umemVirtual *ctx) {
-  static umemPages const methods = {.map = large_map, .unmap = large_unmap, .move = large_move};
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, large_pages);
-  return start_pages(&meter_of(ctx)->large_pages, method ? method(upstream) : NULL, &methods);
+  return larger_pages(ctx, method ? method(upstream) : NULL);
+}
+
+static umemPages const *meter_sized_pages(umemVirtual *ctx, size_t page_size) {
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  umemPages const *(*method)(umemVirtual *, size_t) = UMEM_SLOT(upstream, sized_pages);
+  return larger_pages(ctx, method ? method(upstream, page_size) : NULL);
 }
 
 #define METER_METHODS                                                                              \
-  .pages = meter_pages, .large_pages = meter_large_pages, .find = meter_find,                      \
-  UMEM_ADAPTOR_ALLOCATION_BY(meter_ask), UMEM_ADAPTOR_FREE_BY(meter_free), UMEM_ADAPTOR_BYTES,     \
-  UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS
+  .pages = meter_pages, .large_pages = meter_large_pages, .sized_pages = meter_sized_pages,        \
+  .find = meter_find, UMEM_ADAPTOR_ALLOCATION_BY(meter_ask), UMEM_ADAPTOR_FREE_BY(meter_free),     \
+  UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS
 
 /* ---- Limit: at most so many bytes ---- */
 

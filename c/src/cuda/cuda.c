@@ -5,8 +5,9 @@
  * only as a whole. The driver keeps the records: umem releases a page as soon as it is mapped, so
  * that the page ends when it is unmapped, and gets it from the driver again to move it.
  *
- * The driver needs about as long to map, move or unmap an allocation of 32 MiB as one of 2 MiB (40,
- * 45 and 30 us on an H100, driver 580). So there are large pages of 16 others.
+ * The driver needs about as long to map or to move an allocation of 32 MiB as one of 2 MiB (50 to
+ * 60 us on an H100, driver 580; 30 of these to allow the GPU to use it). So there are larger pages,
+ * of 2, 4, 8 and 16 others.
  *
  * The access that cudaDeviceEnablePeerAccess gives does not include such memory. So all GPUs that
  * can reach the memory of this one may use each page, as if a program had enabled that access.
@@ -21,7 +22,7 @@
 
 /* ==== pages ==== */
 
-enum { pages_of_large = 16, asked_from = 64 << 20 };
+enum { asked_from = 64 << 20 };
 
 /* ---- in the scope ---- */
 
@@ -125,7 +126,7 @@ static uintptr_t pages_reserve(umemVirtual *ctx, size_t nbytes) {
   umemCudaScope scope;
   void *adr = NULL;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
-  int error = state->gpu->rt->range_reserve(&adr, nbytes, state->pages.page_size);
+  int error = state->gpu->rt->range_reserve(&adr, nbytes, state->pages->page_size);
   if (!umemCuda_check(ctx, state->gpu, error, "cannot reserve %zu bytes of addresses", nbytes))
     adr = NULL;
   umemCudaScope_leave(&scope);
@@ -169,19 +170,22 @@ static size_t move_in_scope(umemVirtual *ctx, uintptr_t from, uintptr_t to, size
   return done;
 }
 
-/* The methods for pages of the size that this member of the state says. */
-#define METHODS_OF(member)                                                                         \
-  static size_t member##_map(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                     \
-    return map_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->member.page_size);               \
+/* The methods for pages of 1 << order others. */
+#define METHODS_OF(order)                                                                          \
+  static size_t map_##order(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                      \
+    return map_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);         \
   }                                                                                                \
-  static size_t member##_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                   \
-    return unmap_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->member.page_size);             \
+  static size_t unmap_##order(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                    \
+    return unmap_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);       \
   }                                                                                                \
-  static size_t member##_move(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {     \
-    return move_in_scope(ctx, from, to, nbytes, umemCuda_state_of(ctx)->member.page_size);         \
+  static size_t move_##order(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {      \
+    return move_in_scope(ctx, from, to, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);   \
   }
-METHODS_OF(pages)
-METHODS_OF(large_pages)
+METHODS_OF(0)
+METHODS_OF(1)
+METHODS_OF(2)
+METHODS_OF(3)
+METHODS_OF(4)
 
 /* ---- the first question ---- */
 
@@ -203,6 +207,12 @@ static uint64_t users_of(umemCudaGpu *gpu) {
 
 /* Under the lock. What fails is tried again at the next question. */
 static void learn(umemCudaState *state) {
+  static umemPages const methods[umemCudaPageSizes] = {
+      {0, pages_reserve, pages_release, map_0, unmap_0, move_0},
+      {.map = map_1, .unmap = unmap_1, .move = move_1},
+      {.map = map_2, .unmap = unmap_2, .move = move_2},
+      {.map = map_3, .unmap = unmap_3, .move = move_3},
+      {.map = map_4, .unmap = unmap_4, .move = move_4}};
   umemCudaGpu *gpu = state->gpu;
   int for_bus = 0;
   uint64_t users = users_of(gpu);
@@ -213,26 +223,31 @@ static void learn(umemCudaState *state) {
   if (!users) return;
   state->page_users = users;
   state->pages_for_bus = for_bus;
-  state->pages =
-      (umemPages){gpu->page_size, pages_reserve, pages_release, pages_map, pages_unmap, pages_move};
-  state->large_pages = (umemPages){.page_size = gpu->page_size * pages_of_large,
-                                   .map = large_pages_map,
-                                   .unmap = large_pages_unmap,
-                                   .move = large_pages_move};
+  for (int order = 0; order < umemCudaPageSizes; order++) {
+    state->pages[order] = methods[order];
+    state->pages[order].page_size = gpu->page_size << order;
+  }
 }
 
 umemPages const *umemCuda_pages(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   if (!state->gpu->page_size || umemCudaGpu_is_inherited(state->gpu)) return NULL;
   umemLock_acquire(&state->lock);
-  if (!state->pages.page_size) learn(state);
-  bool known = state->pages.page_size;
+  if (!state->pages->page_size) learn(state);
+  bool known = state->pages->page_size;
   umemLock_release(&state->lock);
-  return known ? &state->pages : NULL;
+  return known ? state->pages : NULL;
 }
 
 umemPages const *umemCuda_large_pages(umemVirtual *ctx) {
-  return umemCuda_pages(ctx) ? &umemCuda_state_of(ctx)->large_pages : NULL;
+  return umemCuda_pages(ctx) ? &umemCuda_state_of(ctx)->pages[umemCudaPageSizes - 1] : NULL;
+}
+
+umemPages const *umemCuda_sized_pages(umemVirtual *ctx, size_t page_size) {
+  umemPages const *pages = umemCuda_pages(ctx);
+  for (int order = 0; pages && order < umemCudaPageSizes; order++)
+    if (pages[order].page_size == page_size) return &pages[order];
+  return NULL;
 }
 
 /* ==== the kind ==== */
@@ -269,6 +284,7 @@ static struct umemVtbl const cuda_vtbl = {
     .dlpack_device = umemCuda_dlpack_device,
     .pages = umemCuda_pages,
     .large_pages = umemCuda_large_pages,
+    .sized_pages = umemCuda_sized_pages,
     .share = umemCuda_share,
     .attach = umemCuda_attach,
     .detach = umemCuda_detach,

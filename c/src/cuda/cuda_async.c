@@ -107,6 +107,10 @@ static umemPages const *async_large_pages(umemVirtual *ctx) {
   return async_pages(ctx) ? umemCuda_large_pages(ctx) : NULL;
 }
 
+static umemPages const *async_sized_pages(umemVirtual *ctx, size_t page_size) {
+  return async_pages(ctx) ? umemCuda_sized_pages(ctx, page_size) : NULL;
+}
+
 static void async_open_to(umemCudaState *state, int device) {
   Async *async = (Async *)state;
   uint64_t bit = (uint64_t)1 << device;
@@ -178,6 +182,7 @@ static struct umemVtbl const async_vtbl = {
     .dlpack_device = umemCuda_dlpack_device,
     .pages = async_pages,
     .large_pages = async_large_pages,
+    .sized_pages = async_sized_pages,
     .share = umemCuda_share,
     .attach = umemCuda_attach,
     .detach = umemCuda_detach,

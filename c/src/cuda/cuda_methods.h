@@ -30,6 +30,7 @@ bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
 umemPages const *umemCuda_pages(umemVirtual *ctx);
 umemPages const *umemCuda_large_pages(umemVirtual *ctx);
+umemPages const *umemCuda_sized_pages(umemVirtual *ctx, size_t page_size);
 
 /* ---- cuda_stage.c: copies through pinned chunks, in several threads ---- */
 

@@ -33,6 +33,8 @@ typedef struct umemCudaSource {
   bool (*describe)(umemVirtual *ctx, uintptr_t base, umemHandle *handle, int *fd);
 } umemCudaSource;
 
+enum { umemCudaPageSizes = 5 };
+
 /* The impl of a CUDA context points to one, or to a struct that begins with one. */
 typedef struct umemCudaState {
   umemCudaGpu *gpu;
@@ -42,12 +44,12 @@ typedef struct umemCudaState {
   umemCudaBuffers buffers; /* for intermediate buffers: RAM that is pinned where it pays */
   umemLock lock;           /* protects blocks */
   umemTable blocks;        /* live: address to bytes */
-  umemPages pages;         /* page_size is 0 before they were asked for (cuda.c) */
-  umemPages large_pages;   /* of 16 others; as pages */
-  uint64_t page_users;     /* bit d: device d may use them */
-  bool pages_for_bus;      /* the bus reaches them */
-  bool shares;             /* some blocks have been shared (cuda_share.c); atomic */
-  void *event;             /* owned; NULL: nothing has been shared yet */
+  /* [order]: of 1 << order of the smallest; page_size is 0 before they were asked for (cuda.c) */
+  umemPages pages[umemCudaPageSizes];
+  uint64_t page_users; /* bit d: device d may use them */
+  bool pages_for_bus;  /* the bus reaches them */
+  bool shares;         /* some blocks have been shared (cuda_share.c); atomic */
+  void *event;         /* owned; NULL: nothing has been shared yet */
   umemCudaIpc event_handle;
 } umemCudaState;
 

@@ -412,9 +412,9 @@ static umemOption const named_options[] = {
                       "that it ever holds at once; default: no bound"),
     UMEM_OPTION_WORD(umemPoolOptions, memory, "memory", "pages chunks",
                      "pages, where there are some, take the least; default: pages"),
-    UMEM_OPTION_NOT_0(
+    UMEM_OPTION(
         umemPoolOptions, spare, "spare", umemNumberOption,
-        "percent that it may have beyond what was in use before it moves pages; default: 1.6"),
+        "percent that it may have beyond what was in use, to move fewer pages; default: 10"),
 };
 _Static_assert(umemPoolPages == 0 && umemPoolChunks == 1, "the indices of the words of memory");
 

@@ -328,7 +328,7 @@ static bool write_zeros(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
 /* Not while queued work may write to them, and no large pages. */
 static bool may_replace(umemVirtual *ctx, size_t nbytes) {
   bool queues = ctx->capabilities & (umemOrdered | umemDeviceShared);
-  return nbytes >= replaced_least && !queues && !umemPoolImpl_of(ctx)->core->group;
+  return nbytes >= replaced_least && !queues && umemPoolImpl_of(ctx)->core->orders == 1;
 }
 
 /* Makes used bytes of a new block zero. */

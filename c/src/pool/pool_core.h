@@ -65,6 +65,7 @@ enum {
   umemPoolClassMask = 63,   /* the class in a word of the page map, beside a descriptor's address */
   umemPoolSpareMost = 1000, /* percent */
   umemPoolBatchMost = 32,   /* blocks of the largest batch */
+  umemPoolOrders = 7,       /* sizes of pages: the largest takes the place of 64 others */
   umemPoolQuickSizes = 257  /* freed large blocks of fewer units go to quick lists */
 };
 
@@ -136,14 +137,16 @@ typedef struct umemPoolCore {
   uint8_t class_of[umemPoolSmall / umemPoolGrain + 1]; /* [size / 16, rounded up] */
 
   umemLock lock;
-  pthread_cond_t no_users;        /* of some free list */
-  unsigned condition_lineage;     /* umem_fork_count() when the condition was made */
-  umemPoolFreeList *own;          /* the pool's; owned, as all are */
-  umemPoolFreeList *lists;        /* all, own last */
-  umemPoolChunk *chunks;          /* owned */
-  umemPages const *pages;         /* of the upstream; NULL: it has none. Never changes */
-  umemPages const *large;         /* its large pages; NULL: it has none. Never changes */
-  size_t group;                   /* pages that take the place of a large one; 0: there are none */
+  pthread_cond_t no_users;    /* of some free list */
+  unsigned condition_lineage; /* umem_fork_count() when the condition was made */
+  umemPoolFreeList *own;      /* the pool's; owned, as all are */
+  umemPoolFreeList *lists;    /* all, own last */
+  umemPoolChunk *chunks;      /* owned */
+  umemPages const *pages;     /* of the upstream; NULL: it has none. Never changes */
+  /* [order]: those of pages that take the place of 1 << order others; [0] is pages. NULL: it has
+   * none of this size. Never changes */
+  umemPages const *sizes[umemPoolOrders];
+  unsigned orders;                /* the largest order that there is, plus 1. Never changes */
   umemVirtual *zeroing;           /* the layer of the upstream that has the method zero_pages, so
                                      that new pages are zero; NULL: there is none. Never changes */
   umemPoolSpace *spaces;          /* owned; where pages are mapped */

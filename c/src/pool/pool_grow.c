@@ -272,14 +272,18 @@ void umemPoolTransfer_all(umemPoolFreeList *list) {
  * takes milliseconds in a pool of very many pieces. */
 enum { growths_to_wait = 256 };
 
-/* By default one page in so many may be new although others could move. Not for some time after the
- * upstream had none, as it takes a GPU's driver long to find that out. */
+/* One page in so many may be new although others could move. Not for some time after the upstream
+ * had none, as it takes a GPU's driver long to find that out. */
 enum { spare_share = 64 };
 
-/* Nor, on a GPU, in a pool that seldom moves pages: at most one in so many of the pages that it
- * has, and one in so many of those that its large blocks had. There the memory is worth more than
- * the time. */
+/* Without the option spare a pool on a GPU that seldom moves pages has none: at most one in so many
+ * of the pages that it has, and one in so many of those that its large blocks had. There the memory
+ * is worth more than the time. */
 enum { moved_share = 32, moved_share_served = 2048 };
+
+/* Of the bytes that spare allows, so many percent are used before pages move. The rest is for what
+ * no move can spare: free memory in a part of a page. */
+enum { used_of_spare = 90 };
 
 static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
 
@@ -355,18 +359,24 @@ static size_t ample_bytes(umemPoolGrower const *grower) {
   return more <= umemPoolCore_allowance(core) ? more : 0;
 }
 
-/* What the pool has moved beyond the share that it may move before it takes memory instead. */
-static uint64_t earned_bytes(umemPoolCore const *core) {
-  uint64_t seldom = core->reserved / moved_share +
-                    ((core->served_units / moved_share_served) << umemPoolUnitShift);
+/* What the pool has moved beyond so many bytes. */
+static uint64_t moved_beyond(umemPoolCore const *core, uint64_t seldom) {
   return core->moved > seldom ? core->moved - seldom : 0;
 }
 
-/* What the pool may have beyond so many bytes in use. */
+/* What the pool may have beyond so many bytes in use: for each page that it moves another one, so
+ * that a pool that never moves any has no more. */
 static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
-  if (core->spare) return used / 100 * core->spare + used % 100 * core->spare / 100;
-  uint64_t most = used / spare_share, earned = earned_bytes(core);
-  return most < earned || is_touched_later(core) ? most : earned;
+  uint64_t share = used / spare_share;
+  if (core->spare) {
+    uint64_t most = used / (100 * 100) * (core->spare * used_of_spare);
+    uint64_t earned = share + moved_beyond(core, core->reserved / spare_share);
+    return most < earned ? most : earned;
+  }
+  uint64_t earned =
+      moved_beyond(core, core->reserved / moved_share +
+                             ((core->served_units / moved_share_served) << umemPoolUnitShift));
+  return share < earned || is_touched_later(core) ? share : earned;
 }
 
 /* To move pages takes longer than to map new ones: each leaves a gap, which is filled again later.

@@ -28,8 +28,8 @@ typedef struct Piece {
   uint64_t start, units;
   size_t pages;
   size_t done; /* pages, from the first on: of a gap that have memory, of a source that have none */
-  bool large;  /* a source of large pages */
-  bool ends;   /* a source whose memory goes back to the upstream */
+  unsigned order; /* of the pages of a source */
+  bool ends;      /* a source whose memory goes back to the upstream */
 } Piece;
 
 /* What a thread maps, and moves for it, while the lock is open. */
@@ -43,6 +43,8 @@ struct umemPoolPaging {
   Piece *seen;    /* what may become sources: room */
   Piece pieces[];
 };
+
+static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
 static uintptr_t address_in(Piece const *piece, size_t page_size, size_t page) {
   return (uintptr_t)(piece->start << umemPoolUnitShift) + page * page_size;
@@ -75,9 +77,9 @@ static bool next_source(Walk *walk, Piece *piece) {
   umemRangeItem item;
   umemPoolRun run;
   for (;;) {
-    if (walk->space && umemPoolSpace_next_run(core, walk->space, &walk->page, walk->end, &run)) {
+    if (walk->space && umemPoolSpace_next_run(walk->space, &walk->page, walk->end, &run)) {
       uint64_t start = umemPoolSpace_unit(core, walk->space, run.first);
-      *piece = (Piece){walk->home, start, run.count * units, run.count, 0, run.large, false};
+      *piece = (Piece){walk->home, start, run.count * units, run.count, 0, run.order, false};
       return true;
     }
     if (!umemRange_next_free(walk->home->range, units, &walk->cursor, &item)) return false;
@@ -242,17 +244,15 @@ static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
   return pages;
 }
 
-/* Makes up to so many pages sources: of what was seen and is left, in turn, the upper part of each
- * piece. The lower one remains beside what is below. */
-static size_t take_some(umemPoolPaging *paging, size_t pages, bool large, bool ends) {
-  size_t taken = 0, step = large ? paging->list->core->group : 1;
+/* Makes up to so many pages of this order sources: of what was seen and is left, in turn, the upper
+ * part of each piece. The lower one remains beside what is below. */
+static size_t take_some(umemPoolPaging *paging, size_t pages, unsigned order, bool ends) {
+  uint64_t const units = umemPoolSpace_units(paging->list->core);
+  size_t taken = 0;
   for (size_t i = 0; i < paging->seen_count && taken < pages; i++) {
     Piece *seen = &paging->seen[i], piece = *seen;
-    size_t count = seen->pages < pages - taken ? seen->pages : pages - taken;
-    uint64_t units = umemPoolSpace_units(paging->list->core);
-    if (seen->large != large) continue;
-    count -= count % step;
-    if (!count) continue;
+    size_t count = lesser(seen->pages, pages - taken) >> order << order;
+    if (seen->order != order || !count) continue;
     piece.start += (seen->pages - count) * units;
     piece.pages = count;
     piece.units = count * units;
@@ -266,43 +266,37 @@ static size_t take_some(umemPoolPaging *paging, size_t pages, bool large, bool e
   return taken;
 }
 
-/* How many pages of the gaps can be large ones. */
-static size_t room_for_large(umemPoolPaging const *paging) {
+/* How many pages of the gaps can be in pages of this order. */
+static size_t room_for(umemPoolPaging const *paging, unsigned order) {
   umemPoolCore const *core = paging->list->core;
   size_t room = 0;
-  for (size_t i = 0; core->group && i < paging->gap_count; i++) {
+  for (size_t i = 0; i < paging->gap_count; i++) {
     Piece const *gap = &paging->gaps[i];
     size_t page = umemPoolSpace_page(core, paging->place.space, gap->start);
-    size_t end = page + gap->pages, first = (page + core->group - 1) / core->group * core->group;
-    if (end >= first + core->group) room += (end - first) / core->group * core->group;
+    size_t first = umemPoolSpace_align(page, order), end = page + gap->pages;
+    if (end > first) room += (end - first) >> order << order;
   }
   return room;
 }
 
-/* As many pages or more: whole groups of them. */
-static size_t in_groups(umemPoolCore const *core, size_t pages) {
-  return core->group ? (pages + core->group - 1) / core->group * core->group : pages;
-}
-
 /* Takes so many pages as sources, the highest pieces first: large pages while the gaps have room
- * for whole ones, then small pages. If these are not enough, it takes further large pages, whose
- * memory goes back to the upstream; it then may take more pages, up to a group. Sources for a place
- * are of its list, and then of lists that are not blocked. Without a place all are of the list, and
- * their memory goes back. */
+ * for whole ones, then smaller ones. If these are not enough, it takes further large pages, whose
+ * memory goes back to the upstream; it then may take more pages, up to a large one. Sources for a
+ * place are of its list, and then of lists that are not blocked. Without a place all are of the
+ * list, and their memory goes back. */
 static void take_pages(umemPoolPaging *paging, size_t pages) {
   umemPoolCore const *core = paging->list->core;
-  size_t seen = look_at(paging, paging->list);
+  bool const moves = paging->place.space;
+  size_t seen = look_at(paging, paging->list), taken = 0;
   for (umemPoolFreeList *home = core->lists; home && seen < pages; home = home->next)
     if (home != paging->list && may_give_pages(paging, home)) seen += look_at(paging, home);
-  if (!paging->place.space) {
-    size_t taken = take_some(paging, pages, true, true);
-    take_some(paging, pages - taken, false, true);
-    return;
+  for (unsigned order = core->orders; order-- > 0 && taken < pages;) {
+    size_t most = umemPoolSpace_align(pages, moves ? order : 0);
+    if (moves) most = lesser(most, room_for(paging, order));
+    if (most > taken) taken += take_some(paging, most - taken, order, !moves);
   }
-  size_t most = in_groups(core, pages), room = room_for_large(paging);
-  size_t taken = take_some(paging, room < most ? room : most, true, false);
-  if (taken < pages) taken += take_some(paging, pages - taken, false, false);
-  if (taken < pages) take_some(paging, in_groups(core, pages - taken), true, true);
+  for (unsigned order = 1; moves && order < core->orders && taken < pages; order++)
+    taken += take_some(paging, umemPoolSpace_align(pages - taken, order), order, true);
 }
 
 /* The pages of the sources that end, or that are moved. */
@@ -343,20 +337,25 @@ static void finish_sources(umemPoolPaging *paging) {
 
 /* ---- the pages of a pool ---- */
 
-enum { most_of_group = 64 };
-
 void umemPoolPages_init(umemPoolCore *core) {
-  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(core->upstream, pages);
-  umemPages const *pages = method ? method(core->upstream) : NULL;
+  umemVirtual *upstream = core->upstream;
+  umemPages const *(*method)(umemVirtual *) = UMEM_SLOT(upstream, pages);
+  umemPages const *(*large)(umemVirtual *) = UMEM_SLOT(upstream, large_pages);
+  umemPages const *(*sized)(umemVirtual *, size_t) = UMEM_SLOT(upstream, sized_pages);
+  umemPages const *pages = method ? method(upstream) : NULL;
   if (!pages || pages->page_size < umemPoolPage) return;
-  core->pages = pages;
-  core->zeroing = UMEM_LAYER_WITH(core->upstream, zero_pages);
-  method = UMEM_SLOT(core->upstream, large_pages);
-  umemPages const *large = method ? method(core->upstream) : NULL;
-  size_t group = large ? large->page_size / pages->page_size : 0;
-  if (group < 2 || group > most_of_group) return;
-  core->large = large;
-  core->group = group;
+  umemPages const *largest = large ? large(upstream) : NULL;
+  core->pages = core->sizes[0] = pages;
+  core->orders = 1;
+  core->zeroing = UMEM_LAYER_WITH(upstream, zero_pages);
+  for (unsigned order = 1; order < umemPoolOrders && largest; order++) {
+    size_t size = pages->page_size << order;
+    if (size == largest->page_size)
+      core->sizes[order] = largest;
+    else if (sized && size < largest->page_size)
+      core->sizes[order] = sized(upstream, size);
+    if (core->sizes[order]) core->orders = order + 1;
+  }
 }
 
 /* In a child of fork no thread goes on mapping what one of the parent has begun to map. */
@@ -371,9 +370,23 @@ bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment) {
 
 /* ---- the place ---- */
 
-/* Large pages are faster to map and to move, but free memory in a part of one is stuck there. */
-static bool may_be_large(umemPoolCore const *core) {
-  return core->group && core->growth >= core->large->page_size;
+/* New pages are as large as a part of the block that they are for; or of the pool, but then no
+ * larger than the block. */
+enum { part_of_block = 6, part_of_pool = 256 };
+
+/* The largest order of new pages for a block of so many bytes. Large pages are faster to map and to
+ * move, but free memory in a part of one is stuck there. So there are none in place of pages that
+ * could have moved but for that: spare is false then. */
+static unsigned order_for(umemPoolCore const *core, size_t size, bool spare) {
+  size_t most = core->growth;
+  if (core->spare && spare) {
+    size_t of_block = size / part_of_block, of_pool = (size_t)(core->used_peak / part_of_pool);
+    size_t wanted = of_block > of_pool ? of_block : lesser(of_pool, size);
+    if (wanted > most) most = wanted;
+  }
+  unsigned order = core->orders - 1;
+  while (order && (!core->sizes[order] || core->sizes[order]->page_size > most)) order--;
+  return order;
 }
 
 static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t step) {
@@ -385,58 +398,81 @@ static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t
   return place;
 }
 
-/* Adds gaps behind the place, for later requests; with large pages, up to where a group ends. */
-static void extend_place(umemPoolCore const *core, umemPoolPlace *place, size_t pages) {
+/* Adds gaps behind the place, for later requests. */
+static void extend_place(umemPoolPlace *place, size_t pages) {
   umemPoolSpace const *space = place->space;
   if (!pages || umemPoolSpace_has(space, place->last)) return;
   size_t next = umemPoolSpace_next(space, place->last, true), end = place->last + 1;
   size_t last = next - end > pages ? end + pages : next;
-  size_t group_end = may_be_large(core) ? umemPoolSpace_next_group(core, last - 1) : last;
-  size_t allowed = umemPoolCore_allowance(core) / core->pages->page_size;
-  if (group_end <= next && place->missing + (group_end - end) <= allowed) last = group_end;
   place->missing += last - end;
   place->last = last - 1;
 }
 
+/* Free pages of this order or a larger one. */
+static size_t count_free(umemPoolCore const *core, unsigned order) {
+  size_t pages = 0;
+  Piece piece;
+  for (umemPoolFreeList *list = core->lists; list; list = list->next)
+    for (Walk walk = {.home = list}; next_source(&walk, &piece);)
+      if (piece.order >= order) pages += piece.pages;
+  return pages;
+}
+
+/* Makes the place begin and end with whole pages of this order, where these are gaps. */
+static umemPoolPlace in_whole_pages(umemPoolPlace place, unsigned order) {
+  umemPoolSpace const *space = place.space;
+  size_t begin = place.first >> order << order, end = umemPoolSpace_align(place.last + 1, order);
+  if (umemPoolSpace_next(space, begin, true) > place.first) {
+    place.missing += place.first - begin;
+    place.first = begin;
+  }
+  if (end <= space->count && umemPoolSpace_next(space, place.last, true) >= end) {
+    place.missing += end - 1 - place.last;
+    place.last = end - 1;
+  }
+  return place;
+}
+
+/* Fills large pages of this order, or of the largest one below for which so many pages that may be
+ * new, and others that can be moved, suffice. */
+static void widen_place(umemPoolCore const *core, umemPoolPlace *place, unsigned order,
+                        size_t more) {
+  for (; order; order--) {
+    umemPoolPlace wide = in_whole_pages(*place, order);
+    if (wide.missing > more + count_free(core, order)) continue;
+    *place = wide;
+    return;
+  }
+}
+
 /* ---- mapping; without the lock ---- */
 
-/* Fills the gaps of a paging, in ascending order. Where a group begins and is all in the gap, a
- * large page comes first. */
+/* Fills the gaps of a paging, in ascending order. Where a large page fits, it comes first. */
 typedef struct Filler {
   umemPoolPaging *paging;
   umemPoolCore *core;
-  size_t size;    /* of a page */
-  size_t fresh;   /* so many pages may be new, */
-  bool large;     /* also as large ones */
-  bool stuck;     /* a move has failed: there is no other */
-  size_t next[2]; /* sources of pages and of large ones: those before it are done */
+  size_t size;                 /* of a page */
+  size_t fresh;                /* so many pages may be new, */
+  unsigned order;              /* of this order or a smaller one */
+  bool stuck;                  /* a move has failed: there is no other */
+  size_t next[umemPoolOrders]; /* sources of each order: those before it are done */
 } Filler;
 
-static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
-
-/* A source that has pages of this size; NULL where there is none. */
-static Piece *source_of(Filler *filler, bool large) {
+/* A source that has pages of this order; NULL where there is none. */
+static Piece *source_of(Filler *filler, unsigned order) {
   umemPoolPaging const *paging = filler->paging;
-  for (size_t *i = &filler->next[large]; *i < paging->source_count && !filler->stuck; ++*i) {
+  for (size_t *i = &filler->next[order]; *i < paging->source_count && !filler->stuck; ++*i) {
     Piece *source = &paging->sources[*i];
-    if (!source->ends && source->large == large && source->done < source->pages) return source;
+    if (!source->ends && source->order == order && source->done < source->pages) return source;
   }
   return NULL;
 }
 
-/* Notes the size of pages before they get memory. */
-static void note_size(Filler const *filler, size_t page, size_t count, bool large) {
-  umemPoolCore const *core = filler->core;
-  for (size_t end = page + count; core->group && page < end;
-       page = umemPoolSpace_next_group(core, page))
-    umemPoolSpace_set_large(core, filler->paging->place.space, page, large);
-}
-
 /* Moves up to so many pages of the source to the gap, whose next page this is. */
 static void move_some(Filler *filler, Piece *gap, size_t page, Piece *source, size_t most) {
-  umemPages const *methods = umemPoolSpace_methods(filler->core, source->large);
+  umemPages const *methods = filler->core->sizes[source->order];
   size_t count = lesser(most, source->pages - source->done);
-  note_size(filler, page, count, source->large);
+  umemPoolSpace_set_order(filler->paging->place.space, page, count, source->order);
   size_t done =
       methods->move(filler->core->upstream, address_in(source, filler->size, source->done),
                     address_in(gap, filler->size, gap->done), count * filler->size) /
@@ -447,43 +483,41 @@ static void move_some(Filler *filler, Piece *gap, size_t page, Piece *source, si
 }
 
 /* Whether all of them have got memory. */
-static bool map_some(Filler *filler, Piece *gap, size_t page, size_t count, bool large) {
-  umemPages const *methods = umemPoolSpace_methods(filler->core, large);
-  note_size(filler, page, count, large);
+static bool map_some(Filler *filler, Piece *gap, size_t page, size_t count, unsigned order) {
+  umemPages const *methods = filler->core->sizes[order];
+  umemPoolSpace_set_order(filler->paging->place.space, page, count, order);
   size_t done = methods->map(filler->core->upstream, address_in(gap, filler->size, gap->done),
                              count * filler->size) /
                 filler->size;
-  if (!large) umemPoolSpace_set_fresh(filler->paging->place.space, page, done);
+  if (!order) umemPoolSpace_set_fresh(filler->paging->place.space, page, done);
   gap->done += done;
   filler->fresh -= done;
   return done == count;
 }
 
-/* Gives memory to the next pages of the gap. False if there is no more. After a move that has
- * failed new memory serves, as far as it is allowed. */
+/* Gives memory to the next pages of the gap: of the largest order that fits there, moved ones
+ * first, up to where a page of a larger order could begin. False if there is no more. After a move
+ * that has failed new memory serves, as far as it is allowed. */
 static bool fill_some(Filler *filler, Piece *gap) {
   umemPoolCore const *core = filler->core;
-  size_t const group = core->group, left = gap->pages - gap->done;
   size_t page = umemPoolSpace_page(core, filler->paging->place.space, gap->start) + gap->done;
-  size_t to_group = group ? lesser(left, umemPoolSpace_next_group(core, page) - page) : left;
-  bool whole = group && !(page % group) && left >= group; /* groups, from here on */
-  Piece *large = source_of(filler, true), *small = source_of(filler, false);
-  size_t most = large ? to_group : left;
-  if (large && whole) {
-    move_some(filler, gap, page, large, left - left % group);
+  size_t most = gap->pages - gap->done;
+  for (unsigned order = core->orders; order-- > 0;) {
+    bool is_new = order <= filler->order && filler->fresh >> order && core->sizes[order];
+    Piece *source = source_of(filler, order);
+    if (!source && !is_new) continue;
+    size_t next = umemPoolSpace_align(page, order) - page;
+    if (next || !(most >> order)) {
+      if (next) most = lesser(most, next);
+      continue;
+    }
+    if (source)
+      move_some(filler, gap, page, source, most >> order << order);
+    else
+      return map_some(filler, gap, page, lesser(most, filler->fresh) >> order << order, order);
     return true;
   }
-  if (small) {
-    move_some(filler, gap, page, small, most);
-    return true;
-  }
-  if (!filler->fresh) return false;
-  if (whole && filler->large && filler->fresh >= group) {
-    size_t count = lesser(left, filler->fresh);
-    return map_some(filler, gap, page, count - count % group, true);
-  }
-  if (filler->large && !whole) most = to_group;
-  return map_some(filler, gap, page, lesser(most, filler->fresh), false);
+  return false;
 }
 
 /* Unmaps these sources before anything is mapped, so that the pool never has more than its
@@ -493,7 +527,7 @@ static void end_sources(Filler *filler) {
   for (size_t i = 0; i < paging->source_count; i++) {
     Piece *piece = &paging->sources[i];
     if (!piece->ends) continue;
-    umemPages const *methods = umemPoolSpace_methods(filler->core, piece->large);
+    umemPages const *methods = filler->core->sizes[piece->order];
     piece->done = methods->unmap(filler->core->upstream, address_in(piece, filler->size, 0),
                                  piece->pages * filler->size) /
                   filler->size;
@@ -543,10 +577,10 @@ static bool map_open(Filler *filler, size_t nbytes, umemPoolFailure *failure) {
 }
 
 /* The pieces of the place are taken, and no others yet. */
-static bool grow_place(umemPoolPaging *paging, size_t unmoved, umemPoolFailure *failure) {
+static bool grow_place(umemPoolPaging *paging, size_t unmoved, unsigned order,
+                       umemPoolFailure *failure) {
   umemPoolCore *core = paging->list->core;
-  Filler filler = {
-      .paging = paging, .core = core, .size = core->pages->page_size, .large = may_be_large(core)};
+  Filler filler = {.paging = paging, .core = core, .size = core->pages->page_size, .order = order};
   umemGrowthRequest request;
   umemGrowth_begin(&core->growing, &request, 0, true);
   take_sources(paging, unmoved);
@@ -568,11 +602,15 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, u
   umemPoolPlace place = find_place(list, umemPoolUnits_of(size), umemPoolStep_of(alignment));
   umemAttempt_end(&failure->attempt);
   if (!place.space) return false;
-  extend_place(core, &place, extra.ample / core->pages->page_size);
+  size_t const page_size = core->pages->page_size, unmoved = extra.unmoved / page_size;
+  size_t const allowed = (size_t)umemPoolCore_allowance(core) / page_size;
+  unsigned order = order_for(core, size, unmoved);
+  extend_place(&place, extra.ample / page_size);
+  widen_place(core, &place, order, extra.ample ? allowed : lesser(unmoved, allowed));
   failure->reason = umemPoolNoRecords;
   umemPoolPaging *paging = begin_paging(list, &place);
   if (!paging) return false;
-  bool grown = grow_place(paging, extra.unmoved / core->pages->page_size, failure);
+  bool grown = grow_place(paging, unmoved, order, failure);
   end_paging(paging);
   return grown;
 }

@@ -41,13 +41,12 @@ static size_t usual_count(umemPoolCore const *core, size_t pages) {
 }
 
 static umemPoolSpace *new_record(umemPoolCore const *core, size_t count) {
-  size_t words = (count + 63) / 64, of_groups = core->group ? (count / core->group + 64) / 64 : 0;
-  size_t all = words + of_groups + (core->zeroing ? words : 0);
-  umemPoolSpace *space = calloc(1, sizeof *space + all * sizeof *space->mapped);
+  size_t words = (count + 63) / 64, all = core->zeroing ? 2 * words : words;
+  umemPoolSpace *space = calloc(1, sizeof *space + all * sizeof *space->mapped + count);
   if (!space) return NULL;
   space->count = count;
-  space->large = space->mapped + words;
-  if (core->zeroing) space->fresh = space->large + of_groups;
+  space->orders = (unsigned char *)(space->mapped + all);
+  if (core->zeroing) space->fresh = space->mapped + words;
   return space;
 }
 
@@ -167,39 +166,25 @@ bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *spac
   return true;
 }
 
-/* ---- large pages ---- */
+/* ---- orders ---- */
 
-void umemPoolSpace_set_large(umemPoolCore const *core, umemPoolSpace *space, size_t page,
-                             bool large) {
-  size_t group = page / core->group;
-  uint64_t *word = &space->large[group / 64], bit = UINT64_C(1) << group % 64;
-  if (large)
-    __atomic_or_fetch(word, bit, __ATOMIC_RELAXED);
-  else
-    __atomic_and_fetch(word, ~bit, __ATOMIC_RELAXED);
+void umemPoolSpace_set_order(umemPoolSpace *space, size_t first, size_t count, unsigned order) {
+  for (size_t page = first; page < first + count; page++)
+    __atomic_store_n(&space->orders[page], (unsigned char)order, __ATOMIC_RELAXED);
 }
 
-/* Where the pages of this size end that begin at page. */
-static size_t end_of_run(umemPoolCore const *core, umemPoolSpace const *space, size_t page,
-                         size_t end, bool large) {
-  if (!core->group) return end;
-  while (page < end && umemPoolSpace_is_large(core, space, page) == large) {
-    size_t next = umemPoolSpace_next_group(core, page);
-    if (next > end) return large ? page : end;
-    page = next;
-  }
-  return page;
+static unsigned order_of(umemPoolSpace const *space, size_t page) {
+  return __atomic_load_n(&space->orders[page], __ATOMIC_RELAXED);
 }
 
-bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space, size_t *page,
-                            size_t end, umemPoolRun *run) {
+bool umemPoolSpace_next_run(umemPoolSpace const *space, size_t *page, size_t end,
+                            umemPoolRun *run) {
   while (*page < end) {
-    size_t first = *page;
-    bool large = umemPoolSpace_is_large(core, space, first);
-    bool whole = !large || !(first % core->group);
-    size_t last = whole ? end_of_run(core, space, first, end, large) : first;
-    *page = last > first ? last : umemPoolSpace_next_group(core, first);
-    *run = (umemPoolRun){first, last - first, large};
+    unsigned order = order_of(space, *page);
+    size_t size = (size_t)1 << order, first = umemPoolSpace_align(*page, order), last = first;
+    while (last < end && end - last >= size && order_of(space, last) == order) last += size;
+    *page = last > first || first > *page ? last : first + size;
+    *run = (umemPoolRun){first, last - first, order};
     if (last > first) return true;
   }
   return false;
@@ -303,9 +288,8 @@ static void end_space(umemPoolCore *core, umemPoolSpace *space) {
   umemPoolRun run;
   for (size_t page = 0, end; (page = umemPoolSpace_next(space, page, true)) < space->count;) {
     end = umemPoolSpace_next(space, page, false);
-    while (umemPoolSpace_next_run(core, space, &page, end, &run))
-      umemPoolSpace_methods(core, run.large)
-          ->unmap(core->upstream, adr + run.first * size, run.count * size);
+    while (umemPoolSpace_next_run(space, &page, end, &run))
+      core->sizes[run.order]->unmap(core->upstream, adr + run.first * size, run.count * size);
   }
   core->pages->release(core->upstream, adr, (space->count + 1) * size);
   free(space);

@@ -8,15 +8,15 @@
 /* A range of addresses. Memory of its pages is free in a list, or live. Pages without memory, the
  * gaps, are in no list.
  *
- * The pages are counted in groups of core->group. The memory of a group is a large page, or pages
- * that came one by one. A large page is mapped, moved and given back as a whole. */
+ * Memory may come in larger pages, of 1 << order others. Such a page begins at a multiple of its
+ * size, and is mapped, moved and given back as a whole. */
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
   /* Pages that may get memory. One more has none, so that two spaces are never neighbours. */
   size_t count;
-  size_t top;        /* pages from here on never had memory */
-  uint64_t *large;   /* a bit for each group, atomic: where it has memory, that is a large page */
+  size_t top;            /* pages from here on never had memory */
+  unsigned char *orders; /* [page], atomic: where it has memory, the order of that */
   uint64_t *fresh;   /* a bit for each page, atomic: it was zero when it was mapped, and no block in
                         it was freed since. NULL: pages are not zero when they are mapped */
   uint64_t mapped[]; /* a bit for each page: it has memory */
@@ -69,39 +69,25 @@ void umemPoolSpace_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units)
 bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *space, uintptr_t *begin,
                              uintptr_t end, uintptr_t *used_end);
 
-/* Notes whether the memory of the group of this page is a large one. The group has none yet.
- * Without the lock, by the one thread that maps. */
-void umemPoolSpace_set_large(umemPoolCore const *core, umemPoolSpace *space, size_t page,
-                             bool large);
+/* Notes the order of pages that have no memory yet. Without the lock, by the one thread that
+ * maps. */
+void umemPoolSpace_set_order(umemPoolSpace *space, size_t first, size_t count, unsigned order);
 
-/* Whether the memory of this page, which has some, is a part of a large one. */
-static inline bool umemPoolSpace_is_large(umemPoolCore const *core, umemPoolSpace const *space,
-                                          size_t page) {
-  if (!core->group) return false;
-  size_t group = page / core->group;
-  return __atomic_load_n(&space->large[group / 64], __ATOMIC_RELAXED) >> group % 64 & 1;
+/* The first page from `page` on that begins one of this order. */
+static inline size_t umemPoolSpace_align(size_t page, unsigned order) {
+  size_t const mask = ((size_t)1 << order) - 1;
+  return (page + mask) & ~mask;
 }
 
-/* The first page of the next group. */
-static inline size_t umemPoolSpace_next_group(umemPoolCore const *core, size_t page) {
-  return (page / core->group + 1) * core->group;
-}
-
-/* Pages side by side that all have memory of one size. */
+/* Pages side by side that all have memory of one order, all of each. */
 typedef struct umemPoolRun {
-  size_t first, count; /* pages */
-  bool large;          /* large ones, all of each */
+  size_t first, count; /* pages of order 0 */
+  unsigned order;
 } umemPoolRun;
-
-/* The methods for them. */
-static inline umemPages const *umemPoolSpace_methods(umemPoolCore const *core, bool large) {
-  return large ? core->large : core->pages;
-}
 
 /* Fills in the first run of [*page, end), where all pages have memory, and sets *page to its end.
  * Leaves out large pages that are not all in it. False at the end. */
-bool umemPoolSpace_next_run(umemPoolCore const *core, umemPoolSpace const *space, size_t *page,
-                            size_t end, umemPoolRun *run);
+bool umemPoolSpace_next_run(umemPoolSpace const *space, size_t *page, size_t end, umemPoolRun *run);
 
 /* ---- places ---- */
 

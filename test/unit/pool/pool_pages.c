@@ -196,18 +196,19 @@ static unsigned long moves_for(size_t nbytes) {
   return paged.calls[pagedMove] - before;
 }
 
-PAGES_TEST(spare_pages_are_new_before_others_move) {
-  open_sparing(0, 25); /* of 40 pages */
-  assert_true(moves_for(10 * page) == 0 && reserved() == 50 * page);
-  umem_dtor(&pool);
-  open_sparing(0, 25);
-  assert_true(moves_for(12 * page) > 0 && reserved() == 50 * page);
-  umem_dtor(&pool);
-  open_sparing(45 * page, 25);
-  assert_true(moves_for(10 * page) > 0 && reserved() <= 45 * page);
-  umem_dtor(&pool);
-  open_sparing(0, 1000);
-  assert_true(moves_for(12 * page) == 0 && reserved() == 52 * page);
+/* A pool that moves pages takes new ones, too, up to so many percent more than was in use, or to
+ * its maximum. Then the moves end for which that suffices. */
+PAGES_TEST(moved_pages_bring_new_ones) {
+  size_t const spares[] = {10, 25, 25, 1000}, most[] = {0, 0, 45 * page, 0};
+  size_t const pages[] = {43, 49, 45, 60};
+  for (int i = 0; i < 4; i++) {
+    open_sparing(most[i], spares[i]);
+    assert_true(moves_for(10 * page) > 0 && reserved() == 40 * page);
+    for (int round = 0; round < 3; round++) moves_for((size_t)(11 + round) * page);
+    assert_true(reserved() > 40 * page && reserved() <= pages[i] * page);
+    if (spares[i] == 1000) assert_int_equal(moves_for(9 * page), 0);
+    umem_dtor(&pool);
+  }
 }
 
 PAGES_TEST(wrong_spares_are_refused) {

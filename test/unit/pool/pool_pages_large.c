@@ -6,7 +6,11 @@ enum { group = pagedGroup, large = pagedLarge };
 
 static unsigned long calls(PagedCall call) { return paged.calls[call]; }
 
-static void open_large(size_t maximum) { open_pool(&pool, &paged, 0, large, maximum); }
+/* Pages of two sizes. */
+static void open_large(size_t maximum) {
+  paged.no_middle = true;
+  open_pool(&pool, &paged, 0, large, maximum);
+}
 
 static void close_empty(uintptr_t const *adr, size_t count) {
   free_blocks(&pool, adr, count);
@@ -18,6 +22,7 @@ static void close_empty(uintptr_t const *adr, size_t count) {
 
 PAGES_TEST(only_a_large_growth_gets_large_pages) {
   size_t const growths[] = {0, large - 1, large};
+  paged.no_middle = true;
   for (size_t i = 0; i < 3; i++) {
     memset(paged.calls, 0, sizeof paged.calls);
     open_pool(&pool, &paged, 0, growths[i], 0);
@@ -152,6 +157,7 @@ PAGES_TEST(adaptors_count_large_pages) {
   umemLimit limit;
   umemStats stats;
   umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
+  paged.no_middle = true;
   assert_ok(umemLimit_ctor(&limit, &paged, 4 * large));
   assert_ok(umemStats_ctor(&stats, &limit));
   open_pool(&pool, &stats, 0, large, 0);
@@ -178,7 +184,7 @@ enum { most_blocks = 32, most_pages = 150 };
 
 /* The bytes of all blocks stay. The pool's figure is what there is, and never above its maximum.
  * longest: of a range. */
-static void use_at_random(size_t longest) {
+static void use_at_random(size_t longest, bool middle) {
   static Block blocks[most_blocks];
   uint64_t seed = 21, refused = 0;
   uint64_t const rounds = setting_small() ? 1500 : setting_operations(4000);
@@ -186,6 +192,11 @@ static void use_at_random(size_t longest) {
   paged.no_alloc = true;
   paged.longest = longest;
   open_large(most_pages * page);
+  if (middle) {
+    umem_dtor(&pool);
+    paged.no_middle = false;
+    open_pool(&pool, &paged, 0, large, most_pages * page);
+  }
   for (uint64_t round = 0; round < rounds; round++) {
     Block *block = &blocks[below(&seed, most_blocks)];
     if (block->adr) {
@@ -211,10 +222,13 @@ static void use_at_random(size_t longest) {
   close_empty(NULL, 0);
 }
 
-/* Also where ranges end with pages that are no whole group, and pages move from range to range. */
+/* Also where ranges end with pages that are no whole large one, and pages move from range to range,
+ * and with pages of a third size. */
 PAGES_TEST(blocks_keep_their_bytes) {
-  use_at_random(0);
-  use_at_random(51 * page);
+  for (int middle = 0; middle < 2; middle++) {
+    use_at_random(0, middle);
+    use_at_random(51 * page, middle);
+  }
 }
 
 int main(void) { return run_cases(NULL, NULL); }
