@@ -302,6 +302,19 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemCopyOptions, step, 24);
   OFFSET(umemCopyOptions, route, 32);
   assert_true(sizeof(umemCopyOptions) >= 40);
+  OFFSET(umemCopyItem, src_adr, 8);
+  OFFSET(umemCopyItem, dst, 16);
+  OFFSET(umemCopyItem, dst_adr, 24);
+  OFFSET(umemCopyItem, nbytes, 32);
+  assert_int_equal(sizeof(umemCopyItem), 40); /* they stand in an array */
+  OFFSET(umemCopyManyOptions, size, 0);
+  OFFSET(umemCopyManyOptions, done, 8);
+  OFFSET(umemCopyManyOptions, failed, 16);
+  OFFSET(umemCopyManyOptions, route, 24);
+  assert_true(sizeof(umemCopyManyOptions) >= 32);
+  OFFSET(umemCopyRun, nbytes, 16);
+  OFFSET(umemCopyRun, state, 24);
+  assert_int_equal(sizeof(umemCopyRun), 32);
   OFFSET(umemRoute, size, 0);
   OFFSET(umemRoute, bytes, 8);
   OFFSET(umemRoute, seconds, 16);

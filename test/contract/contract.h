@@ -88,7 +88,7 @@ typedef struct ContractSuite {
 extern ContractSuite const life_suite, refusal_suite, memory_suite, aligned_suite, realloc_suite,
     set_suite, copy_suite, safe_suite, strided_suite, connect_suite, sync_suite, status_suite,
     order_suite, threads_suite, large_suite, access_suite, virtual_suite, progress_suite,
-    route_suite, pages_suite, find_suite, transfer_suite;
+    many_suite, route_suite, pages_suite, find_suite, transfer_suite;
 
 /* ---- sizes ---- */
 

@@ -275,6 +275,63 @@ static void run_gather_to_peer(Trial *t) {
   trial_free(t, t->ctx, adr);
 }
 
+/* ---- lists: neighbours, a gap, and a target before all others ---- */
+
+enum { list_items = 4, list_piece = inner / 8 };
+static size_t const list_from[list_items] = {margin, margin + list_piece, margin + 4 * list_piece,
+                                             margin + 6 * list_piece};
+static size_t const list_to[list_items] = {margin + 2 * list_piece, margin + 3 * list_piece,
+                                           margin + 5 * list_piece, margin};
+
+/* What the bits say is done is done, and bytes of no target have not changed. */
+static void require_list(Trial *t, uint8_t done, unsigned char const *source) {
+  static bool of_target[middle];
+  memset(of_target, 0, sizeof of_target);
+  for (size_t i = 0; i < list_items; i++) {
+    memset(of_target + list_to[i], 1, list_piece);
+    if (done >> i & 1) REQUIRE(t, !memcmp(after + list_to[i], source + list_from[i], list_piece));
+  }
+  for (size_t i = 0; i < middle; i++)
+    if (!of_target[i]) REQUIRE(t, after[i] == staged[i]);
+}
+
+static void copy_list(Trial *t, umemVirtual *src, uintptr_t from, umemVirtual *dst, uintptr_t to,
+                      uint8_t *done) {
+  umemCopyItem list[list_items];
+  size_t failed = 77;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  for (size_t i = 0; i < list_items; i++)
+    list[i] = (umemCopyItem){src, from + list_from[i], dst, to + list_to[i], list_piece};
+  if (STEP(t, umem_copy_many(list, list_items, &options)))
+    REQUIRE(t, *done == 0xf && failed == list_items);
+  else
+    REQUIRE(t, failed == list_items || !(*done >> failed & 1));
+}
+
+static void run_list_to_peer(Trial *t) {
+  uint8_t done = 0xff;
+  uintptr_t adr = trial_block(t, before, middle), other = peer_block(t, middle);
+  copy_list(t, t->ctx, adr, t->peer, other, &done);
+  inject_pause();
+  REQUIRE(t, umem_copy_to(t->peer, other, &t->host, (uintptr_t)after, middle) == umemOK);
+  inject_resume();
+  require_list(t, done, before);
+  trial_free(t, t->peer, other);
+  trial_free(t, t->ctx, adr);
+}
+
+static void run_list_from_host(Trial *t) {
+  uint8_t done = 0xff;
+  fill(staged, middle, 9);
+  uintptr_t adr = trial_block(t, staged, middle);
+  copy_list(t, &t->host.super, (uintptr_t)before, t->ctx, adr, &done);
+  trial_peek(t, adr, after, middle);
+  require_list(t, done, before);
+  trial_free(t, t->ctx, adr);
+}
+
 /* ---- pairs ---- */
 
 static void pair(Trial *t, void *dst, size_t alignment) {
@@ -406,6 +463,9 @@ Scenario const scenarios[] = {
     {"gather", NULL, umemReadable | usesWindows, scenarioUses, run_gather},
     {"gather to file", "file", umemReadable | usesWindows, scenarioUses, run_gather_to_peer},
     {"gather to fake", "fake", umemReadable | usesWindows, scenarioUses, run_gather_to_peer},
+    {"list from host", NULL, umemWritable, scenarioUses, run_list_from_host},
+    {"list to file", "file", umemReadable, scenarioUses, run_list_to_peer},
+    {"list to fake", "fake", umemReadable, scenarioUses, run_list_to_peer},
     {"connect", NULL, umemReadable, scenarioUses, run_connect},
     {"connect file", "file", umemReadable, scenarioUses, run_connect_peer},
     {"connect fake", "fake", umemReadable, scenarioUses, run_connect_peer},

@@ -169,4 +169,50 @@ UMEM_EXTERN umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, 
                                                   uintptr_t dst_adr, umemLayout const *layout,
                                                   umemCopyOptions const *options);
 
+/* ---- lists of copies ---- */
+
+/* One copy of a list. */
+typedef struct umemCopyItem {
+  void *src; /* context of the source, borrowed for the call */
+  uintptr_t src_adr;
+  void *dst; /* and of the destination */
+  uintptr_t dst_adr;
+  size_t nbytes; /* 0: a no-op at any address */
+} umemCopyItem;
+
+/* Options of umem_copy_many. Start from UMEM_COPY_MANY_OPTIONS_INIT. */
+typedef struct umemCopyManyOptions {
+  size_t size; /* sizeof(umemCopyManyOptions) as the caller was compiled */
+  /* Where the call says what it has copied, also after a failure: bit i % 8 of byte i / 8 is 1 if
+   * item i is in its destination or, on an ordered context, queued. Where it is 0, the bytes of the
+   * destination are unspecified. (count + 7) / 8 bytes, borrowed for the call. NULL for none. */
+  uint8_t *done;
+  /* Where the call writes the index of the item that has failed; count if none has, or if the
+   * failure is none of an item. NULL for none. */
+  size_t *failed;
+  umemRoute *route; /* as in umemCopyOptions, of the whole list */
+} umemCopyManyOptions;
+
+/* What umemCopyManyOptions start as. */
+#define UMEM_COPY_MANY_OPTIONS_INIT                                                                \
+  { sizeof(umemCopyManyOptions), NULL, NULL, NULL }
+
+/* Copies count items in one call, in any order: from item to item the contexts may differ. umem
+ * joins items that are neighbours on both sides, reads a file in its order and with several
+ * threads, and lets a GPU copy all its items at once. Each item is ordered in the queues of its
+ * contexts as a umem_copy_to at the time of the call is.
+ *
+ * No item may write bytes that another item reads or writes: umem checks that, as far as it knows
+ * which contexts have the same bytes, and all other arguments before it copies the first byte. An
+ * item may overlap itself, as in umem_copy_to.
+ *
+ * Errors are those of umem_copy_to, recorded on the context that failed, with a message that names
+ * the item; umemValueError for items that overlap, recorded on the context whose bytes they are;
+ * umemMemoryError without some 100 bytes for each item, recorded on the source of the first. The
+ * thread alone records umemValueError for a list that is NULL or too long, and for options whose
+ * size is too small to be true. After a failure the call copies no further item: the options say
+ * which are done. */
+UMEM_EXTERN umemStatusType umem_copy_many(umemCopyItem const *items, size_t count,
+                                          umemCopyManyOptions const *options);
+
 #endif

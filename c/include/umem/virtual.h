@@ -96,6 +96,20 @@ typedef struct umemFeed {
   void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
 } umemFeed;
 
+/* How far a run of a list is. */
+typedef enum umemCopyRunState {
+  umemRunWaits, /* not begun, or it is unknown how far it is */
+  umemRunDone,  /* copied or, on an ordered context, queued */
+  umemRunFailed /* with a failure that was recorded */
+} umemCopyRunState;
+
+/* A run of bytes of a list of copies (see the method copy_runs). */
+typedef struct umemCopyRun {
+  uintptr_t src_adr, dst_adr;
+  size_t nbytes; /* greater than 0 */
+  umemCopyRunState state;
+} umemCopyRun;
+
 /* Memory that is mapped into ranges of addresses page by page (see the method pages). A page of a
  * range has either memory or none. All addresses and sizes are multiples of page_size, and sizes
  * are greater than 0. Each call is about addresses of one range, but move may be from one range to
@@ -400,6 +414,15 @@ struct umemVtbl {
    * pages and that of large_pages, as large_pages does for the largest; NULL if ctx has none of
    * this size. Default: NULL. */
   umemPages const *(*sized_pages)(umemVirtual *ctx, size_t page_size);
+
+  /* Copies those of count > 0 runs from src to dst that wait, in any order (umem_copy_many). ctx is
+   * one of the two. No run has a byte of a target, not even of its own. Sets the state of each run
+   * that it has copied, and of one that fails, after which it copies no others. Returns true if all
+   * are copied or a failure is recorded. Returns false, and has recorded nothing, to leave the rest
+   * to umem, which copies run by run. An adaptor passes the runs on to its upstream, or leaves this
+   * NULL to see each run in copy_direct. Default: false. */
+  bool (*copy_runs)(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                    size_t count);
 };
 
 /* ---- construction ---- */

@@ -2,6 +2,7 @@
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/plan.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -134,6 +135,14 @@ bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_a
   umemVirtual *from = src == ctx ? upstream : src, *to = dst == ctx ? upstream : dst;
   PASS_ON(layout->rank ? umem_copy_strided(from, src_adr, to, dst_adr, layout)
                        : umem_copy_to(from, src_adr, to, dst_adr, layout->item_size));
+  return true;
+}
+
+bool umemAdaptor_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                           size_t count) {
+  umemVirtual *upstream = umemAdaptor_upstream(ctx);
+  umemVirtual *from = src == ctx ? upstream : src, *to = dst == ctx ? upstream : dst;
+  PASS_ON(if (umem_check(upstream)) umem_copy_runs(from, to, runs, count));
   return true;
 }
 

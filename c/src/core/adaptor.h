@@ -128,6 +128,9 @@ void umemAdaptor_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *tha
  * layer sees the copy and contexts without an adaptor keep their plans. */
 bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
+/* Hands the runs to the upstream. */
+bool umemAdaptor_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                           size_t count);
 void umemAdaptor_wait(umemVirtual *ctx, umemVirtual *other);
 umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx);
 
@@ -137,7 +140,7 @@ void umemAdaptor_leave(umemVirtual *ctx, uintptr_t adr, bool aligned);
 #define UMEM_ADAPTOR_FREE .free = umemAdaptor_free, .aligned_free = umemAdaptor_aligned_free
 #define UMEM_ADAPTOR_BYTES                                                                         \
   .set = umemAdaptor_set, .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from,      \
-  .copy_direct = umemAdaptor_copy_direct
+  .copy_direct = umemAdaptor_copy_direct, .copy_runs = umemAdaptor_copy_runs
 #define UMEM_ADAPTOR_ORDER .wait = umemAdaptor_wait
 /* In the table of every adaptor. synchronize, flush, trim and info, left NULL, are the
  * upstream's. */

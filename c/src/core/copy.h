@@ -1,5 +1,5 @@
-/* copy.h - copies of items with strides, and whether the two sides of a copy have bytes in
- * common. */
+/* copy.h - copies of items with strides and of lists of runs, and whether the two sides of a copy
+ * have bytes in common. */
 #ifndef UMEM_CORE_COPY_H
 #define UMEM_CORE_COPY_H
 
@@ -81,5 +81,10 @@ umem_copy_any_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr
   else
     umem_copy_run(src, src_adr, dst, dst_adr, nbytes);
 }
+
+/* ---- lists of runs (many.c) ---- */
+
+/* Does what umem_copy_many does with a list. done and failed are those of its options, or NULL. */
+void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed);
 
 #endif

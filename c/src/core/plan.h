@@ -21,6 +21,11 @@ void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintpt
 void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                         size_t nbytes);
 
+/* Copies validated runs, of which none has a byte of the target of another one or of its own, from
+ * src to dst in any order. Sets their states. After a failure, which is recorded, one of them is
+ * umemRunFailed, unless the context that copies them cannot say which. */
+void umem_copy_runs(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count);
+
 /* ---- the two ends of a copy through host memory ---- */
 
 /* Returns the genuine umemHost for a copy between src and dst: dst itself if it is one, so that

@@ -159,3 +159,46 @@ umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst, u
   copy_with(&copy, &full);
   return UMEM_RESULT();
 }
+
+/* ---- lists ---- */
+
+typedef struct Many {
+  umemCopyItem const *items;
+  size_t count;
+  umemCopyManyOptions options;
+} Many;
+
+static void copy_many(Many const *many) {
+  umem_copy_list(many->items, many->count, many->options.done, many->options.failed);
+}
+
+/* The places are those of the first item. */
+static void copy_many_watched(Many const *many) {
+  __attribute__((cleanup(end_watch))) Watch watch;
+  watch.route = many->options.route;
+  size_t nbytes = 0;
+  for (size_t i = 0; i < many->count; i++) nbytes += many->items[i].nbytes;
+  umem_trace_open_for(&watch.trace, &watch.step, many->items->src, many->items->dst, nbytes);
+  copy_many(many);
+}
+
+umemStatusType umem_copy_many(umemCopyItem const *items, size_t count,
+                              umemCopyManyOptions const *options) {
+  UMEM_ENTER();
+  umem_defer_cancel();
+  umemRoute none = UMEM_ROUTE_INIT;
+  Many many = {items, count, UMEM_COPY_MANY_OPTIONS_INIT};
+  if (!umem_read_sized(NULL, &many.options, sizeof many.options, options, "umemCopyManyOptions"))
+    return UMEM_RESULT();
+  umemRoute *route = many.options.route;
+  if (route && !umem_can_write_sized(NULL, route, offsetof(umemRoute, legs), "route", "umemRoute"))
+    return UMEM_RESULT();
+  if (route) umem_write_sized(route, &none, sizeof none);
+  bool watches = route && count && items && umem_check(items->src) && umem_check(items->dst);
+  if (UMEM_RESULT() != umemOK) return UMEM_RESULT();
+  if (watches)
+    copy_many_watched(&many);
+  else
+    copy_many(&many);
+  return UMEM_RESULT();
+}

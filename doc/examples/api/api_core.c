@@ -123,6 +123,13 @@ static void copies(umemHost *ram, umemFile *file) {
     fprintf(stderr, "%s\n", umem_thread_message());
   /* [/] */
   assert(taken.bytes == 2 * sizeof(double));
+
+  /* [umem_copy_many] */
+  umemCopyItem const items[] = {{file, adr, ram, (uintptr_t)&y[2], 8},       /* the first number */
+                                {file, adr + 24, ram, (uintptr_t)&y[0], 8}}; /* and the last */
+  if (umem_copy_many(items, 2, NULL) != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
+  assert(y[2] == 1 && y[0] == 4);
+  /* [/] */
   umem_free(file, adr);
 }
 

@@ -1,0 +1,361 @@
+/* many.c - umem/copy.h: umem_copy_many. */
+#include "contract.h"
+
+/* Pieces of random lengths between two blocks, in random order, with gaps and neighbours, and what
+ * the target holds before and after. */
+typedef struct Pieces {
+  umemVirtual *src, *dst;
+  size_t nbytes, count;
+  uintptr_t from, to;
+  unsigned char *source, *expected;
+  umemCopyItem *items;
+  uint64_t state;
+} Pieces;
+
+static size_t random_below(Pieces *it, size_t most) {
+  it->state = it->state * 6364136223846793005u + 1442695040888963407u;
+  return (size_t)(it->state >> 33) % most;
+}
+
+static void swap(Pieces *it, size_t i, size_t k) {
+  umemCopyItem item = it->items[i];
+  it->items[i] = it->items[k];
+  it->items[k] = item;
+}
+
+/* Sets the pieces of the target to those of the source that a random order gives them. */
+static void cut(Pieces *it, size_t longest) {
+  size_t at = 0;
+  for (it->count = 0; at < it->nbytes; it->count++) {
+    size_t length = random_below(it, longest + 1);
+    if (length > it->nbytes - at) length = it->nbytes - at;
+    it->items[it->count] = (umemCopyItem){it->src, it->from + at, it->dst, it->to + at, length};
+    at += length + (random_below(it, 3) ? 0 : random_below(it, 50));
+  }
+  for (size_t i = it->count; i > 1; i--) swap(it, i - 1, random_below(it, i));
+  for (size_t i = 0; i + 1 < it->count; i += 2) { /* some targets change their sources */
+    umemCopyItem *one = &it->items[i], *other = &it->items[i + 1];
+    if (one->nbytes != other->nbytes && random_below(it, 2)) continue;
+    if (one->nbytes > other->nbytes) one->nbytes = other->nbytes;
+    other->nbytes = one->nbytes;
+    uintptr_t adr = one->src_adr;
+    one->src_adr = other->src_adr;
+    other->src_adr = adr;
+  }
+  for (size_t i = 0; i < it->count; i++)
+    memcpy(it->expected + (it->items[i].dst_adr - it->to),
+           it->source + (it->items[i].src_adr - it->from), it->items[i].nbytes);
+}
+
+static Pieces new_pieces(umemVirtual *src, umemVirtual *dst, size_t nbytes, size_t longest,
+                         uint64_t seed) {
+  Pieces it = {.src = src, .dst = dst, .nbytes = nbytes, .state = seed};
+  it.source = new_bytes(nbytes, seed);
+  it.expected = new_bytes(nbytes, seed + 1);
+  it.from = new_block(src, nbytes);
+  it.to = new_block(dst, nbytes);
+  it.items = calloc(nbytes + 1, sizeof *it.items);
+  assert_non_null(it.items);
+  put(src, it.from, it.source, nbytes);
+  put(dst, it.to, it.expected, nbytes);
+  cut(&it, longest);
+  return it;
+}
+
+static void end_pieces(Pieces *it) {
+  assert_holds(it->dst, it->to, it->expected, it->nbytes);
+  assert_holds(it->src, it->from, it->source, it->nbytes);
+  umem_free(it->src, it->from);
+  umem_free(it->dst, it->to);
+  free(it->items);
+  free(it->source);
+  free(it->expected);
+}
+
+static bool has_bit(uint8_t const *done, size_t i) { return done[i / 8] >> i % 8 & 1; }
+
+static void copy_pieces(Place const *src, Place const *dst, size_t nbytes, size_t longest) {
+  for (uint64_t seed = 1; seed < 4; seed++) {
+    Pieces it = new_pieces(src->ctx, dst->ctx, nbytes, longest, seed);
+    uint8_t *done = calloc(it.count / 8 + 1, 1);
+    size_t failed = 77;
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    assert_non_null(done);
+    options.done = done;
+    options.failed = &failed;
+    assert_ok(umem_copy_many(it.items, it.count, &options));
+    assert_int_equal(failed, it.count);
+    for (size_t i = 0; i < it.count; i++) assert_true(has_bit(done, i));
+    settle(src->ctx, dst->ctx);
+    free(done);
+    end_pieces(&it);
+  }
+}
+
+PAIR(copies_short_pieces) { copy_pieces(src, dst, 3000, 40); }
+
+PAIR(copies_pieces_of_pages) { copy_pieces(src, dst, test_large_size() / 4, 12000); }
+
+PAIR(copies_long_pieces) { copy_pieces(src, dst, test_large_size() * 3, test_large_size()); }
+
+/* Both ways at once, and within each of the two. */
+PAIR(contexts_differ_from_item_to_item) {
+  enum { size = 500 };
+  unsigned char bytes[size];
+  umemVirtual *places[] = {src->ctx, dst->ctx};
+  for (uint64_t way = 0; way < 4; way++) {
+    umemVirtual *one = places[way & 1], *other = places[way >> 1];
+    uintptr_t a = new_filled_block(one, size, 1), b = new_filled_block(other, size, 2);
+    uintptr_t c = new_block(one, size), d = new_block(other, size), e = new_block(other, size);
+    umemCopyItem const items[] = {
+        {one, a, other, d, size}, {other, b, one, c, size}, {other, b, other, e, size}};
+    assert_ok(umem_copy_many(items, 3, NULL));
+    settle(one, other);
+    fill_bytes(bytes, size, 1);
+    assert_holds(other, d, bytes, size);
+    fill_bytes(bytes, size, 2);
+    assert_holds(one, c, bytes, size);
+    assert_holds(other, e, bytes, size);
+    umem_free(one, a), umem_free(one, c);
+    umem_free(other, b), umem_free(other, d), umem_free(other, e);
+  }
+}
+
+/* The test waits for nothing between these. */
+PAIR(a_list_keeps_the_order_of_queues) {
+  enum { nbytes = 3000, half = nbytes / 2 };
+  unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
+  uintptr_t a = new_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
+  uintptr_t c = new_block(src->ctx, nbytes);
+  umemCopyItem const there[] = {{src->ctx, a + half, dst->ctx, b + half, nbytes - half},
+                                {src->ctx, a, dst->ctx, b, half - 10},
+                                {src->ctx, a + half - 10, dst->ctx, b + half - 10, 10}};
+  umemCopyItem const back[] = {{dst->ctx, b, src->ctx, c + half, half},
+                               {dst->ctx, b + half, src->ctx, c, half}};
+  assert_ok(umem_copy_to(&test_host, (uintptr_t)first, src->ctx, a, nbytes));
+  assert_ok(umem_copy_many(there, 3, NULL));
+  assert_ok(umem_wait(src->ctx, dst->ctx)); /* a may still be read */
+  assert_ok(umem_copy_to(&test_host, (uintptr_t)second, src->ctx, a, nbytes));
+  assert_ok(umem_copy_many(back, 2, NULL));
+  assert_ok(umem_wait(dst->ctx, src->ctx)); /* b may still be read, or written */
+  assert_ok(umem_set(dst->ctx, b, 0, nbytes));
+  umem_free(dst->ctx, b);
+  settle(src->ctx, dst->ctx);
+  assert_holds(src->ctx, a, second, nbytes);
+  assert_holds(src->ctx, c, first + half, half);
+  assert_holds(src->ctx, c + half, first, half);
+  umem_free(src->ctx, a);
+  umem_free(src->ctx, c);
+  free(first);
+  free(second);
+}
+
+ONCE(no_items_are_a_no_op) {
+  size_t failed = 77;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.failed = &failed;
+  assert_ok(umem_copy_many(NULL, 0, &options));
+  assert_int_equal(failed, 0);
+}
+
+PAIR(items_of_no_bytes_are_done) {
+  uint8_t done[2] = {0x55, 0x55};
+  umemCopyItem items[9];
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  for (size_t i = 0; i < 9; i++)
+    items[i] = (umemCopyItem){src->ctx, umem_null(src->ctx), dst->ctx, 0, 0};
+  BackendRecords before = records_of(dst);
+  assert_ok(umem_copy_many(items, 9, &options));
+  assert_int_equal(done[0], 0xff);
+  assert_int_equal(done[1], 1);
+  assert_int_equal(records_of(dst).moves, before.moves);
+}
+
+/* ---- refused lists: nothing has changed ---- */
+
+enum { refused_size = 100 };
+
+/* The list, whose other items are good, is refused for item 1. */
+static void expect_refused(umemCopyItem const *items, size_t count, umemVirtual *at_fault,
+                           umemStatusType type) {
+  uint8_t done[1] = {0xff};
+  size_t failed = 77;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  assert_int_equal(umem_copy_many(items, count, &options), type);
+  assert_non_null(strstr(umem_thread_message(), "umem_copy_many: item 1: "));
+  expect_failure(at_fault, type);
+  assert_int_equal(failed, 1);
+  assert_int_equal(done[0], 0);
+}
+
+PAIR(bad_addresses_refuse_the_list) {
+  uintptr_t from = new_filled_block(src->ctx, refused_size, 1);
+  uintptr_t to = new_filled_block(dst->ctx, refused_size, 2);
+  umemCopyItem items[] = {{src->ctx, from, dst->ctx, to, 10},
+                          {src->ctx, from + 10, dst->ctx, to + 10, 10},
+                          {src->ctx, from + 20, dst->ctx, to + 20, 10}};
+  umemCopyItem const good = items[1];
+  items[1].src_adr = umem_null(src->ctx);
+  expect_refused(items, 3, src->ctx, umemValueError);
+  items[1] = good;
+  items[1].dst_adr = umem_null(dst->ctx);
+  expect_refused(items, 3, dst->ctx, umemValueError);
+  items[1] = good;
+  items[1].src_adr = UINTPTR_MAX - 5;
+  expect_refused(items, 3, src->ctx, umemValueError);
+  items[1] = good;
+  items[1].nbytes = SIZE_MAX - 5;
+  expect_refused(items, 3, src->ctx, umemValueError);
+  items[1] = good;
+  items[1].dst = NULL;
+  expect_refused(items, 3, NULL, umemValueError);
+  unsigned char bytes[refused_size];
+  fill_bytes(bytes, refused_size, 2);
+  assert_holds(dst->ctx, to, bytes, refused_size);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+PAIR(targets_that_overlap_refuse_the_list) {
+  uintptr_t from = new_filled_block(src->ctx, refused_size, 1);
+  uintptr_t to = new_filled_block(dst->ctx, refused_size, 2);
+  umemCopyItem items[] = {{src->ctx, from, dst->ctx, to + 20, 10},
+                          {src->ctx, from + 50, dst->ctx, to + 29, 10}};
+  expect_refused(items, 2, dst->ctx, umemValueError);
+  items[1].dst_adr = to + 11;
+  expect_refused(items, 2, dst->ctx, umemValueError);
+  items[1].dst_adr = to;
+  items[1].nbytes = 50;
+  expect_refused(items, 2, dst->ctx, umemValueError);
+  unsigned char bytes[refused_size];
+  fill_bytes(bytes, refused_size, 2);
+  assert_holds(dst->ctx, to, bytes, refused_size);
+  items[1].nbytes = 20; /* up to the first byte of the other */
+  assert_ok(umem_copy_many(items, 2, NULL));
+  settle(src->ctx, dst->ctx);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+SINGLE(sources_that_others_overwrite_refuse_the_list) {
+  uintptr_t adr = new_filled_block(ctx, refused_size, 1);
+  umemCopyItem items[] = {{ctx, adr, ctx, adr + 50, 10}, {ctx, adr + 59, ctx, adr + 80, 10}};
+  expect_refused(items, 2, ctx, umemValueError);
+  items[1].src_adr = adr + 41;
+  expect_refused(items, 2, ctx, umemValueError);
+  items[1] = (umemCopyItem){ctx, adr + 40, ctx, adr, 30};
+  items[0].src_adr = adr + 90;
+  expect_refused(items, 2, ctx, umemValueError);
+  unsigned char bytes[refused_size];
+  fill_bytes(bytes, refused_size, 1);
+  assert_holds(ctx, adr, bytes, refused_size);
+  umem_free(ctx, adr);
+}
+
+SINGLE(an_item_may_overlap_itself) {
+  unsigned char bytes[refused_size];
+  uintptr_t adr = new_filled_block(ctx, refused_size, 1);
+  umemCopyItem const items[] = {{ctx, adr + 50, ctx, adr + 53, 20},
+                                {ctx, adr + 10, ctx, adr + 3, 20},
+                                {ctx, adr + 80, ctx, adr + 80, 20}};
+  assert_ok(umem_copy_many(items, 3, NULL));
+  assert_ok(umem_synchronize(ctx));
+  fill_bytes(bytes, refused_size, 1);
+  memmove(bytes + 53, bytes + 50, 20);
+  memmove(bytes + 3, bytes + 10, 20);
+  assert_holds(ctx, adr, bytes, refused_size);
+  umem_free(ctx, adr);
+}
+
+/* What fails only when it is copied: the bitmap is true of all others. */
+PAIR(a_failure_names_the_item) {
+  enum { count = 20, size = 10 };
+  if (!(src->row->traits & backendKeepsRecords)) return;
+  uintptr_t from = new_filled_block(src->ctx, count * size, 1);
+  uintptr_t to = new_filled_block(dst->ctx, count * size, 2);
+  umemCopyItem items[count];
+  uint8_t done[3] = {0};
+  size_t failed = 77;
+  unsigned char bytes[count * size], expected[count * size];
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  for (size_t i = 0; i < count; i++)
+    items[i] =
+        (umemCopyItem){src->ctx, from + i * size, dst->ctx, to + (count - 1 - i) * size, size};
+  items[7].src_adr = from + ((uintptr_t)1 << 40);
+  assert_int_equal(umem_copy_many(items, count, &options), umemIndexError);
+  assert_non_null(strstr(umem_thread_message(), "umem_copy_many: item 7: "));
+  expect_failure(src->ctx, umemIndexError);
+  settle(src->ctx, dst->ctx);
+  assert_int_equal(failed, 7);
+  fill_bytes(bytes, sizeof bytes, 1);
+  fill_bytes(expected, sizeof expected, 2);
+  for (size_t i = 0; i < count; i++)
+    if (has_bit(done, i)) {
+      assert_int_not_equal(i, 7);
+      assert_holds(dst->ctx, items[i].dst_adr, bytes + i * size, size);
+    }
+  assert_holds(dst->ctx, items[7].dst_adr, expected + (count - 8) * size, size);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+/* Neighbours are one run; the failure is that of one of them. */
+PAIR(a_failure_among_neighbours_names_the_item) {
+  enum { count = 9, size = 8, whole = count * size };
+  if (!(dst->row->traits & backendKeepsRecords)) return;
+  uintptr_t from = new_filled_block(src->ctx, whole, 1);
+  uintptr_t to = new_block(dst->ctx, 6 * size);
+  umemCopyItem items[count];
+  uint8_t done[2] = {0};
+  size_t failed = 77;
+  unsigned char bytes[whole];
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  for (size_t i = 0; i < count; i++)
+    items[i] = (umemCopyItem){src->ctx, from + i * size, dst->ctx, to + i * size, size};
+  assert_int_equal(umem_copy_many(items, count, &options), umemIndexError);
+  expect_failure(dst->ctx, umemIndexError);
+  settle(src->ctx, dst->ctx);
+  assert_true(failed >= 6 && failed < count);
+  fill_bytes(bytes, whole, 1);
+  for (size_t i = 0; i < failed; i++) assert_true(has_bit(done, i));
+  assert_holds(dst->ctx, to, bytes, 6 * size);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+ONCE(arguments_that_make_no_sense_are_refused) {
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  assert_int_equal(umem_copy_many(NULL, 1, NULL), umemValueError);
+  expect_failure(NULL, umemValueError);
+  options.size = 3;
+  assert_int_equal(umem_copy_many(NULL, 0, &options), umemValueError);
+  expect_failure(NULL, umemValueError);
+}
+
+PAIR(a_list_names_its_route) {
+  enum { size = 1000 };
+  umemRoute route = UMEM_ROUTE_INIT;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.route = &route;
+  uintptr_t from = new_filled_block(src->ctx, size, 1), to = new_block(dst->ctx, size);
+  umemCopyItem const items[] = {{src->ctx, from, dst->ctx, to + 500, 300},
+                                {src->ctx, from + 600, dst->ctx, to, 400}};
+  assert_ok(umem_copy_many(items, 2, &options));
+  settle(src->ctx, dst->ctx);
+  assert_true(route.leg_count > 0);
+  assert_true(route.bytes == 700);
+  umemRouteLeg const *first = &route.legs[0];
+  assert_true(first->bytes == 700);
+  assert_true(umemRoute_text(&route, NULL, 0) > 0);
+  umem_free(src->ctx, from);
+  umem_free(dst->ctx, to);
+}
+
+SUITE(many)

@@ -1,0 +1,306 @@
+/* many.c - umem_copy_many: which calls of a context a list becomes, who makes them, and what is
+ * known after a failure. */
+#include "cases.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <umem.h>
+#include <unistd.h>
+
+/* ---- a context that has offsets, counts its calls, and can fail at one of them ---- */
+
+enum { room = 8 << 20, most_calls = 1000 };
+
+typedef struct Store {
+  umemVirtual super;
+  umemHost host;
+  unsigned char *bytes;
+  size_t calls;                   /* atomic */
+  uintptr_t at[most_calls];       /* address of each of the first */
+  size_t lengths[most_calls];     /* and its bytes */
+  pthread_t threads[most_calls];  /* and its caller */
+  uintptr_t fails_from, fails_to; /* reads of these bytes fail */
+  size_t fails;                   /* so often at most */
+} Store;
+
+static bool note(Store *store, uintptr_t adr, size_t nbytes) {
+  size_t call = __atomic_fetch_add(&store->calls, 1, __ATOMIC_RELAXED);
+  if (call < most_calls) {
+    store->at[call] = adr;
+    store->lengths[call] = nbytes;
+    store->threads[call] = pthread_self();
+  }
+  bool bad = adr < store->fails_to && store->fails_from < adr + nbytes && store->fails;
+  if (!bad) return true;
+  store->fails--;
+  umemVirtual_fail(&store->super, umemIOError, "the call fails");
+  return false;
+}
+
+static void store_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                          size_t nbytes) {
+  Store *store = (Store *)ctx;
+  (void)that;
+  if (note(store, src_adr, nbytes)) memcpy((void *)dst_adr, store->bytes + src_adr, nbytes);
+}
+
+static void store_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                            uintptr_t src_adr, size_t nbytes) {
+  Store *store = (Store *)ctx;
+  (void)that;
+  if (note(store, dst_adr, nbytes)) memcpy(store->bytes + dst_adr, (void const *)src_adr, nbytes);
+}
+
+static struct umemVtbl const store_vtbl = {.copy_to = store_copy_to, .copy_from = store_copy_from};
+
+static Store store;
+static unsigned char memory[room];
+static umemHost host;
+
+static unsigned char byte_at(size_t i) { return (unsigned char)(i * 2654435761u >> 17); }
+
+static void construct(unsigned capabilities) {
+  memset(&store, 0, sizeof store);
+  assert_int_equal(umemHost_ctor(&store.host), umemOK);
+  assert_int_equal(umemHost_ctor(&host), umemOK);
+  umemVirtual_ctor(&store.super, &store.host);
+  store.super.vptr = &store_vtbl;
+  store.super.capabilities |= umemOffsets | capabilities;
+  store.bytes = malloc(room);
+  assert_non_null(store.bytes);
+  for (size_t i = 0; i < room; i++) store.bytes[i] = byte_at(i);
+  memset(memory, 0, room);
+}
+
+static void destruct(void) {
+  free(store.bytes);
+  umem_dtor(&store);
+  umem_dtor(&store.host);
+  umem_dtor(&host);
+}
+
+static umemCopyItem read_of(size_t from, size_t to, size_t nbytes) {
+  return (umemCopyItem){&store, from, &host, (uintptr_t)memory + to, nbytes};
+}
+
+static void assert_read(umemCopyItem const *item) {
+  unsigned char const *bytes = (unsigned char const *)item->dst_adr;
+  for (size_t i = 0; i < item->nbytes; i++) assert_int_equal(bytes[i], byte_at(item->src_adr + i));
+}
+
+/* ---- calls ---- */
+
+TEST_CASE(neighbours_are_one_call_in_the_order_of_the_source) {
+  construct(0);
+  umemCopyItem const items[] = {read_of(300, 0, 10), read_of(120, 60, 40), read_of(110, 50, 10),
+                                read_of(0, 200, 7),  read_of(160, 100, 5), read_of(165, 110, 5)};
+  assert_int_equal(umem_copy_many(items, 6, NULL), umemOK);
+  uintptr_t const at[] = {0, 110, 165, 300};
+  size_t const lengths[] = {7, 55, 5, 10};
+  assert_int_equal(store.calls, 4);
+  assert_memory_equal(store.at, at, sizeof at);
+  assert_memory_equal(store.lengths, lengths, sizeof lengths);
+  for (size_t i = 0; i < 6; i++) assert_read(&items[i]);
+  destruct();
+}
+
+TEST_CASE(writes_are_in_the_order_of_the_target) {
+  construct(umemConcurrent);
+  umemCopyItem items[100];
+  for (size_t i = 0; i < 100; i++)
+    items[i] =
+        (umemCopyItem){&host, (uintptr_t)memory + i * 100, &store, (i * 37 % 100) * 8000, 99};
+  assert_int_equal(umem_copy_many(items, 100, NULL), umemOK);
+  assert_int_equal(store.calls, 100);
+  for (size_t i = 0; i < 100; i++) {
+    assert_int_equal(store.at[i], i * 8000);
+    assert_true(pthread_equal(store.threads[i], pthread_self())); /* files take one writer */
+  }
+  destruct();
+}
+
+/* Far apart, so that none has a neighbour. */
+enum { piece = 8000, pieces = room / 2 / piece };
+
+static void scatter(umemCopyItem items[pieces]) {
+  for (size_t i = 0; i < pieces; i++)
+    items[i] = read_of((i * 211 % pieces) * 2 * piece, i * piece, piece);
+}
+
+static size_t count_bits(uint8_t const *done, size_t count) {
+  size_t bits = 0;
+  for (size_t i = 0; i < count; i++) bits += done[i / 8] >> i % 8 & 1;
+  return bits;
+}
+
+TEST_CASE(threads_share_a_list_of_a_concurrent_context) {
+  static umemCopyItem items[pieces];
+  uint8_t done[pieces / 8 + 1];
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  construct(umemConcurrent);
+  umem_set_threads(4);
+  scatter(items);
+  assert_int_equal(umem_copy_many(items, pieces, &options), umemOK);
+  assert_int_equal(store.calls, pieces);
+  assert_int_equal(count_bits(done, pieces), pieces);
+  for (size_t i = 0; i < pieces; i++) assert_read(&items[i]);
+  destruct();
+  construct(0); /* not concurrent */
+  assert_int_equal(umem_copy_many(items, pieces, NULL), umemOK);
+  for (size_t i = 0; i < pieces; i++) assert_true(pthread_equal(store.threads[i], pthread_self()));
+  umem_set_threads(0);
+  destruct();
+}
+
+TEST_CASE(a_long_item_among_short_ones_is_whole) {
+  construct(umemConcurrent);
+  umem_set_threads(4);
+  umemCopyItem items[100];
+  for (size_t i = 0; i < 99; i++) items[i] = read_of(i * 10000, i * 9000, 9000);
+  items[99] = read_of(2 << 20, 2 << 20, 5 << 20);
+  assert_int_equal(umem_copy_many(items, 100, NULL), umemOK);
+  for (size_t i = 0; i < 100; i++) assert_read(&items[i]);
+  umem_set_threads(0);
+  destruct();
+}
+
+/* ---- failures ---- */
+
+static void check_failed(umemCopyItem const *items, size_t count, size_t bad, uint8_t const *done,
+                         size_t failed) {
+  assert_int_equal(failed, bad);
+  assert_int_equal(umem_get_status(&store), umemIOError);
+  assert_int_equal(umem_thread_status(), umemIOError);
+  char text[60];
+  snprintf(text, sizeof text, "umem_copy_many: item %zu: the call fails", bad);
+  assert_string_equal(umem_thread_message(), text);
+  assert_string_equal(umem_get_message(&store), text);
+  for (size_t i = 0; i < count; i++)
+    if (done[i / 8] >> i % 8 & 1) {
+      assert_int_not_equal(i, bad);
+      assert_read(&items[i]);
+    }
+  umem_clear_status(&store);
+  umem_thread_clear();
+}
+
+TEST_CASE(a_failure_in_any_thread_names_its_item) {
+  static umemCopyItem items[pieces];
+  uint8_t done[pieces / 8 + 1];
+  size_t failed;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  umem_set_threads(4);
+  for (size_t bad = 0; bad < pieces; bad += 37) {
+    construct(umemConcurrent);
+    scatter(items);
+    store.fails_from = items[bad].src_adr + 5;
+    store.fails_to = store.fails_from + 1;
+    store.fails = 1;
+    assert_int_equal(umem_copy_many(items, pieces, &options), umemIOError);
+    check_failed(items, pieces, bad, done, failed);
+    destruct();
+  }
+  umem_set_threads(0);
+}
+
+/* The run is copied again, item by item, to find out which of them it was. */
+TEST_CASE(a_failure_of_a_run_names_its_item) {
+  uint8_t done[2];
+  size_t failed;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  umemCopyItem items[10];
+  for (size_t i = 0; i < 10; i++) items[i] = read_of((9 - i) * 100, (9 - i) * 100, 100);
+  for (size_t bad = 0; bad < 10; bad++) {
+    construct(0);
+    store.fails_from = items[bad].src_adr + 99;
+    store.fails_to = store.fails_from + 1;
+    store.fails = SIZE_MAX;
+    assert_int_equal(umem_copy_many(items, 10, &options), umemIOError);
+    check_failed(items, 10, bad, done, failed);
+    assert_int_equal(count_bits(done, 10), 9 - bad);
+    destruct();
+  }
+}
+
+/* What fails once is a failure, although each item can be copied then. */
+TEST_CASE(a_failure_that_does_not_come_again_is_one) {
+  uint8_t done[1];
+  size_t failed;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  umemCopyItem const items[] = {read_of(0, 0, 10), read_of(10, 10, 10), read_of(20, 20, 10)};
+  construct(0);
+  store.fails_to = 30;
+  store.fails = 1;
+  assert_int_equal(umem_copy_many(items, 3, &options), umemIOError);
+  check_failed(items, 3, 0, done, failed);
+  assert_int_equal(done[0], 6);
+  destruct();
+}
+
+/* ---- overlaps ---- */
+
+/* As many as a real list, in random order, against a model of their bytes. */
+TEST_CASE(overlaps_are_found_in_long_lists) {
+  enum { count = 3000, length = 100 };
+  static umemCopyItem items[count];
+  uint64_t seed = 1;
+  construct(0);
+  for (size_t trial = 0; trial < 50; trial++) {
+    for (size_t i = 0; i < count; i++) items[i] = read_of(i, i * 2 * length, length);
+    for (size_t i = count; i > 1; i--) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      size_t k = (size_t)(seed >> 33) % i;
+      umemCopyItem item = items[i - 1];
+      items[i - 1] = items[k];
+      items[k] = item;
+    }
+    size_t one = (size_t)(seed >> 20) % count, other = (one + 1 + trial) % count;
+    assert_int_equal(umem_copy_many(items, count, NULL), umemOK);
+    items[one].dst_adr = items[other].dst_adr + (trial & 1 ? length - 1 : 0) - (trial & 2 ? 1 : 0);
+    size_t calls = store.calls;
+    assert_int_equal(umem_copy_many(items, count, NULL), umemValueError);
+    assert_int_equal(store.calls, calls);
+    char text[30];
+    snprintf(text, sizeof text, "item %zu: its target", one > other ? one : other);
+    assert_non_null(strstr(umem_thread_message(), text));
+    umem_clear_status(&host);
+  }
+  umem_thread_clear();
+  destruct();
+}
+
+/* A file, and a mapping of it. */
+TEST_CASE(one_file_in_two_contexts_is_one_memory) {
+  umemFile file;
+  umemMMap map;
+  char path[] = "/tmp/umem-many-XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0 && ftruncate(fd, 4096) == 0);
+  assert_int_equal(umemFile_ctor(&file, path, "r+"), umemOK);
+  assert_int_equal(umemMMap_ctor(&map, path, "r"), umemOK);
+  uintptr_t in_file = umem_alloc(&file, 4096), in_map = umem_alloc(&map, 4096);
+  umemCopyItem items[] = {{&map, in_map, &file, in_file + 100, 50},
+                          {&map, in_map + 149, &file, in_file + 300, 10}};
+  assert_int_equal(umem_copy_many(items, 2, NULL), umemValueError);
+  assert_non_null(strstr(umem_thread_message(), "item 1: its source has bytes of the target of"));
+  umem_clear_status(&map);
+  items[1].src_adr++;
+  assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
+  umem_free(&map, in_map);
+  umem_free(&file, in_file);
+  umem_dtor(&map);
+  umem_dtor(&file);
+  umem_thread_clear();
+  close(fd);
+  unlink(path);
+}
+
+int main(void) { return run_cases(NULL, NULL); }
