@@ -2,7 +2,8 @@
 # stage runs.
 #
 # A stage is a function stage_NAME that runs in the root of the tree. It fails by its exit status, and
-# reports each check by a line "ok - NAME" or "not ok - NAME". Stages run side by side, but for those that use the
+# reports each check by a line "ok - NAME", "not ok - NAME" or "skipped - NAME: REASON". A stage of which nothing is left
+# but the latter is skipped itself, and test/run prints the reasons. Stages run side by side, but for those that use the
 # same build folder.
 #
 # What runs where:
@@ -164,8 +165,7 @@ stage_gcc() {
 
 stage_nvcc() {
   if ! find_nvcc; then
-    check "there is no nvcc" true
-    echo "skipped - what nvcc says of the headers"
+    echo "skipped - what nvcc says of the headers: there is no nvcc"
     return
   fi
   configure_preset gcc
@@ -553,8 +553,7 @@ install_package() {
 
 stage_python() {
   if [ ! -x "$package_python/bin/python" ]; then
-    check "the Python of this machine is older than 3.11, which the package needs" true
-    echo "skipped - the tests of the Python package"
+    echo "skipped - the Python package: it needs Python 3.11, and this machine has an older one"
     return
   fi
   local status=0
