@@ -4,8 +4,8 @@
 Checks that each public name in Doxygen's XML stands on exactly one page, with a text, and that no
 page holds code of its own: what a reader may copy is a file that the tests build and run. Such files
 are in doc/examples, in a folder named as a page that shows them; those of C++ are in doc/examples/cxx. Each program
-in C or C++ is on a page. Each how-to begins with a program of at most 40 lines, and has a tab for Python. No page has more
-than 2500 words.
+in C or C++ is on a page. Each how-to begins with a program of at most 40 lines, and has a tab for each of C, C++ and Python
+that can do it. No page has more than 2500 words.
 
 The names of C++ come in groups, one for each header (doxygen-filter), which pages show as a whole.
 """
@@ -162,8 +162,8 @@ def programs_on_no_page(doc, pages):
 
 
 HOWTO_LINES = 40
-# MPI's component shares nothing with Python but places by name; a context is a struct of C.
-WITHOUT_PYTHON = {"many-processes", "write-a-context"}
+# The languages of a how-to that cannot do it: RMM has no C, and a context is a struct of C.
+LACKS = {"replace-rmm": {"C"}, "write-a-context": {"C++", "Python"}}
 
 
 def long_howtos(doc):
@@ -176,9 +176,10 @@ def long_howtos(doc):
         if start is None or ":language: c" not in lines[start + 1] or lines[start + 2].strip():
             yield f"{page}: this does not begin with a whole program in C or C++"
             continue
-        tabs = [line.split(":: ")[1] for line in lines if line.startswith(".. tab:: ")]
-        if "Python" not in tabs and page.stem not in WITHOUT_PYTHON:
-            yield f"{page}: this has no tab for Python"
+        tabs = {line.split(":: ")[1] for line in lines if line.startswith(".. tab:: ")} or {"C"}
+        missing = {"C", "C++", "Python"} - tabs
+        if missing != LACKS.get(page.stem, set()):
+            yield f"{page}: this lacks {missing}; LACKS says which languages a how-to has no tab for"
         program = page.parent / lines[start].split()[-1]
         length = len(program.read_text(encoding="utf-8").splitlines())
         if length > HOWTO_LINES:

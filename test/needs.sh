@@ -35,7 +35,6 @@ has() {
     kokkos) has_header Kokkos_Core.hpp || has_header Kokkos_Core.hpp -I/usr/include/trilinos ;;
     cblas) has_header cblas.h ;;
     debian-tools) command -v dh && command -v lintian ;;
-    ubuntu-keyring) [ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ] ;;
     browser) command -v chromium && command -v chromedriver ;;
     mpich | openmpi) command -v "mpicc.$1" && command -v "mpirun.$1" ;;
     valgrind) valgrind --error-exitcode=1 true ;; # also fails without the symbols of libc

@@ -89,7 +89,7 @@ declare -A stage_wants=(
   [mpis]="ip"
   [install]="abidiff"
   [packages]="debian-tools"
-  [fresh]="debootstrap ubuntu-keyring"
+  [fresh]="debootstrap"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.
