@@ -211,6 +211,14 @@ MUTANTS = [
     c("cuda/cuda_gds.c", "umemWayGds, good ? size : 0,", "umemWayGds, size,", "what cuFile has not moved counts", first=("unit.gds",)),
 
     # ---- copies of items ----
+    c("watch/progress.c", "  size_t done = lanes->failed ? 0 : lanes->next;", "  size_t done = lanes->next;",
+      "steps behind a failure are reported", first=("unit.progress",)),
+    c("watch/progress.c", "done = umem_lesser(done, lanes->at[k]);", "done = umem_lesser(done, lanes->at[0]);",
+      "what the other lane still copies is reported", first=("unit.progress",)),
+    c("watch/progress.c", "    if (!lane && !report_steps(lanes)) return;", "    if (!report_steps(lanes)) return;",
+      "another thread than the caller's reports", first=("unit.progress",)),
+    c("watch/progress.c", "  if (overlaps(copy)) step = SIZE_MAX;\n", "",
+      "a piece overwrites what a later one reads", first=("unit.progress", "contract.copy")),
     c("core/tiles.c", "  nest->dst[last] = nest->dst[last - 1], nest->dst[last - 1] = dst;", "  nest->dst[last] = nest->dst[last - 1], nest->dst[last - 1] = src;",
       "rows of a tile that change places lose their stride", first=("unit.tiles",)),
     c("stores/store_open.c", "    if (errno == EWOULDBLOCK) nanosleep(&nap, NULL);\n", "    (void)nap;\n", "a lease is not waited for", first=("unit.file_owner",)),

@@ -136,9 +136,11 @@ typedef struct umemCopyOptions {
   size_t size; /* sizeof(umemCopyOptions) as the caller was compiled */
   /* Called in the calling thread: with done 0 before the first byte, then after every step bytes,
    * at last with done equal to total. The done first bytes are in the destination, also where a
-   * context is ordered. It returns whether to go on: false cancels the copy or, when all is done,
-   * changes nothing. It may call umem; its failures are not those of the copy. A C++ exception may
-   * leave it and ends the copy (see doc/concepts/callbacks.rst). NULL for none. */
+   * context is ordered. From 16 MiB on, other threads copy on during a call, and quick steps are
+   * reported several at a time, about every 10 ms. It returns whether to go on: false cancels the
+   * copy or, when all is done, changes nothing. It may call umem; its failures are not those of the
+   * copy. A C++ exception may leave it and ends the copy (see doc/concepts/callbacks.rst). NULL for
+   * none. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;  /* borrowed, handed to progress */
   size_t step; /* bytes from call to call; 0 lets umem choose (64 MiB) */
@@ -156,15 +158,15 @@ typedef struct umemCopyOptions {
  * options is a plain umem_copy_to. With progress set, all is complete on return, also where a
  * context is ordered. Besides the errors above: umemValueError, recorded on src, for options whose
  * size is too small to be true, or a route whose size is; umemCancelledError, recorded on dst, when
- * progress returned false: the first done bytes are there, the others as before. After any failure
- * umem does not call progress again. */
+ * progress returned false: the first done bytes are there. Below 16 MiB the others are as before;
+ * of a longer copy some may be there, too. After any failure umem does not call progress again. */
 UMEM_EXTERN umemStatusType umem_copy_to_with(void *src, uintptr_t src_adr, void *dst,
                                              uintptr_t dst_adr, size_t nbytes,
                                              umemCopyOptions const *options);
 
-/* Does for umem_copy_strided what umem_copy_to_with does for umem_copy_to. The items are copied in
- * one step: umem calls progress before the first byte, which can cancel the copy, and when all is
- * done. done and total are bytes of items. */
+/* Does for umem_copy_strided what umem_copy_to_with does for umem_copy_to. done and total are bytes
+ * of items, which are copied in parts, in no order that a program can rely on. Where both sides
+ * overlap, all is one step. */
 UMEM_EXTERN umemStatusType umem_copy_strided_with(void *src, uintptr_t src_adr, void *dst,
                                                   uintptr_t dst_adr, umemLayout const *layout,
                                                   umemCopyOptions const *options);
