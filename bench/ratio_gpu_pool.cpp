@@ -68,13 +68,13 @@ std::string live_text(std::size_t live) {
 /* Replaces a live block by another one of a random size. */
 class Replaced {
 public:
-  Replaced(Effort const &effort, Sizes const &sizes, std::size_t live)
-      : sizes_(sizes), live_(fitting(std::min(live, effort.gpu_live))),
+  Replaced(Effort const &effort, Sizes const &sizes, std::size_t live, std::string note = "")
+      : sizes_(sizes), note_(std::move(note)), live_(fitting(std::min(live, effort.gpu_live))),
         steps_(mixed_steps(drawn_steps, live_, sizes)) {}
 
   std::string text() const {
     return size_text(sizes_.least) + "-" + size_text(sizes_.most) + ", " + live_text(live_) +
-           " live";
+           " live" + note_;
   }
   double bytes() const { return sizes_.mean() * static_cast<double>(live_); }
 
@@ -101,6 +101,7 @@ private:
   }
 
   Sizes sizes_;
+  std::string note_;
   std::size_t live_;
   std::vector<Step> steps_;
 };
@@ -216,6 +217,24 @@ Work growing(OrderedGpu const &gpu, std::size_t size) {
   };
 }
 
+/* Sizes that vary, as many of each power of two: the default, without options, has no cliff for
+ * large blocks. RMM's pool begins with 12 GiB, so that it never grows. */
+void measure_varying(Effort const &effort, std::vector<Ratio> &rows) {
+  constexpr double no_cliff = 1 / 1.5;
+  std::string const note = " of each power of two";
+  for (Replaced const &pattern : {Replaced(effort, {256, 64 * kibibyte, true}, 1000, note),
+                                  Replaced(effort, {64 * kibibyte, mebibyte, true}, few, note),
+                                  Replaced(effort, {256, 64 * mebibyte, true}, 256, note),
+                                  Replaced(effort, {mebibyte, 64 * mebibyte, true}, 64, note)}) {
+    GpuPool pool("pool(cuda)");
+    measure_beside(effort, rows, pattern, pool, OrderedGpu(), no_cliff);
+#ifdef UMEM_BENCH_RMM
+    RmmPool rmm(12 * gibibyte);
+    measure_beside(effort, rows, pattern, pool, rmm, no_cliff);
+#endif
+  }
+}
+
 void measure_driver(Effort const &effort, std::vector<Ratio> &rows) {
   std::size_t const size = gibibyte;
   OrderedGpu ordered;
@@ -239,7 +258,7 @@ void measure_gpu_pool(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pattern(effort, rows, Passed(), {{}, {}, true});
   measure_pattern(effort, rows, Lifetimes(), {{}, {}, true});
   for (char const *name :
-       {"pool+cuda:0?spare=12", "pool+cuda:0?growth=32M", "pool+cuda:0?memory=chunks"})
+       {"pool+cuda:0?spare=0", "pool+cuda:0?spare=30", "pool+cuda:0?memory=chunks"})
     measure_beside(effort, rows, Lifetimes(), NamedPool(name), OrderedGpu(), {});
   measure_driver(effort, rows);
 }
@@ -248,6 +267,7 @@ void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, mebibyte}, few), {4, 5, true});
   measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, 512 * kibibyte, true}, 100'000),
                   {4, {}, false});
+  measure_varying(effort, rows);
 }
 
 void measure_gpu_pool_many(Effort const &effort, std::vector<Ratio> &rows) {

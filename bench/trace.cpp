@@ -16,8 +16,8 @@ public:
   using Block = std::uint32_t;
   using Blocks = std::vector<Block>;
 
-  Writer(std::string name, std::uint64_t divisor, std::size_t count)
-      : divisor_(static_cast<double>(divisor)), count_(count) {
+  Writer(std::string name, std::uint64_t divisor, std::size_t count, std::uint64_t seed = 1)
+      : divisor_(static_cast<double>(divisor)), count_(count), random_(seed) {
     trace_.name = std::move(name);
   }
 
@@ -79,7 +79,7 @@ private:
   std::uint64_t live_ = 0;
   std::vector<std::uint64_t> sizes_;
   Blocks unused_;
-  std::mt19937_64 random_{1}; /* its numbers are the same in every library */
+  std::mt19937_64 random_; /* its numbers are the same in every library */
 };
 
 using Block = Writer::Block;
@@ -303,6 +303,33 @@ void slow_growth(Writer &w) {
   }
 }
 
+/* Random lifetimes: a block takes the place of one of so many, all the time. */
+void replace_blocks(Writer &w, std::size_t live, double least, double most) {
+  Blocks blocks;
+  while (w.goes_on()) {
+    if (blocks.size() == live) {
+      std::swap(blocks[w.below(live)], blocks.back());
+      w.free(blocks.back());
+      blocks.pop_back();
+    }
+    blocks.push_back(w.alloc(w.log_uniform(least, most)));
+  }
+}
+
+/* Sizes from 256 bytes to 64 MiB, and from 1 to 64 MiB; from four seeds. */
+void add_random(std::vector<Trace> &all, std::uint64_t divisor, std::size_t count) {
+  for (std::uint64_t seed = 1; seed <= 4; seed++) {
+    Writer writer("random sizes " + std::to_string(seed), divisor, count, seed);
+    replace_blocks(writer, 256, 256 / mebi, 64);
+    all.push_back(writer.finish());
+  }
+  for (std::uint64_t seed = 1; seed <= 4; seed++) {
+    Writer writer("large sizes " + std::to_string(seed), divisor, count, seed);
+    replace_blocks(writer, 64, 1, 64);
+    all.push_back(writer.finish());
+  }
+}
+
 } // namespace
 
 std::vector<Trace> traces(std::uint64_t divisor, std::size_t count) {
@@ -321,6 +348,7 @@ std::vector<Trace> traces(std::uint64_t divisor, std::size_t count) {
     kind.write(writer);
     all.push_back(writer.finish());
   }
+  add_random(all, divisor, count);
   return all;
 }
 

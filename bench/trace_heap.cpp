@@ -12,7 +12,7 @@
 namespace bench {
 namespace {
 
-constexpr std::uint64_t unit = 2 << 20, large_unit = 32 << 20;
+constexpr std::uint64_t unit = 2 << 20;
 
 /* A context whose blocks are addresses alone, as of a GPU: nothing reads or writes them. */
 struct Addresses {
@@ -112,8 +112,8 @@ private:
 
 /* A pool with memory by pages, which counts them. Few addresses, as those of a GPU of 80 GB. */
 struct PagedAddresses {
-  Addresses base; /* first */
-  umemPages pages, large;
+  Addresses base;     /* first */
+  umemPages pages[5]; /* of 2 to 32 MiB */
   PageCounts counts;
 };
 
@@ -148,20 +148,30 @@ template <std::uint64_t Size> umemPages methods_for() {
 void start_paged(PagedAddresses &self) {
   start_addresses(self.base);
   static umemVtbl const table = [](umemVtbl made) {
-    made.pages = [](umemVirtual *ctx) -> umemPages const * { return &paged_of(ctx)->pages; };
-    made.large_pages = [](umemVirtual *ctx) -> umemPages const * { return &paged_of(ctx)->large; };
+    made.pages = [](umemVirtual *ctx) -> umemPages const * { return paged_of(ctx)->pages; };
+    made.large_pages = [](umemVirtual *ctx) -> umemPages const * {
+      return &paged_of(ctx)->pages[4];
+    };
+    made.sized_pages = [](umemVirtual *ctx, std::size_t size) -> umemPages const * {
+      for (umemPages const &pages : paged_of(ctx)->pages)
+        if (pages.page_size == size) return &pages;
+      return nullptr;
+    };
     made.info = [](umemVirtual *, umemInfo *info) { info->capacity = std::uint64_t{80} << 30; };
     return made;
   }(*self.base.super.vptr);
   self.base.super.vptr = &table;
-  self.pages = methods_for<unit>();
-  self.large = methods_for<large_unit>();
-  self.pages.reserve = [](umemVirtual *ctx, std::size_t size) {
+  self.pages[0] = methods_for<unit>();
+  self.pages[1] = methods_for<2 * unit>();
+  self.pages[2] = methods_for<4 * unit>();
+  self.pages[3] = methods_for<8 * unit>();
+  self.pages[4] = methods_for<16 * unit>();
+  self.pages->reserve = [](umemVirtual *ctx, std::size_t size) {
     std::uintptr_t adr = addresses_of(ctx)->next;
     addresses_of(ctx)->next += size + unit;
     return adr;
   };
-  self.pages.release = [](umemVirtual *, std::uintptr_t, std::size_t) { return true; };
+  self.pages->release = [](umemVirtual *, std::uintptr_t, std::size_t) { return true; };
 }
 
 class PoolOfPages : public TraceHeap {

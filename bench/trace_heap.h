@@ -30,7 +30,7 @@ using TraceHeaps =
 
 /* Options of a pool: those of umemPoolOptions. */
 struct PoolWish {
-  std::size_t spare = 0, growth = 0;
+  std::size_t spare = 10, growth = 0;
 };
 
 /* umem's pool over addresses without memory, which are handed out in units of 2 MiB as cudaMalloc

@@ -23,8 +23,6 @@ namespace {
 
 using namespace bench;
 
-constexpr std::size_t large_growth = 32 << 20; /* with large pages */
-
 struct Column {
   std::string name;
   TraceHeaps heaps;
@@ -63,12 +61,12 @@ std::vector<Column> columns(bool gpu) {
   std::vector<Column> all = {
       {"pool", pool_of_addresses, true},
       {"pool(pages)", pool_of_pages(), true, true},
-      {"same, growth=32M", pool_of_pages({0, large_growth}), true, true},
+      {"same, spare=0", pool_of_pages({0, 0}), true, true},
       {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), true},
       {"best fit", best_fit, true}};
 #ifdef UMEM_BENCH_CUDA
-  if (gpu) all.push_back({"cuda, growth=32M", pool_over("cuda:0", {0, large_growth}), false});
-  if (gpu) all.push_back({"pool, spare=6", pool_over("cuda:0", {6, 0}), false});
+  if (gpu) all.push_back({"pool, spare=0", pool_over("cuda:0", {0, 0}), false});
+  if (gpu) all.push_back({"pool, spare=30", pool_over("cuda:0", {30, 0}), false});
   if (gpu) all.push_back({"cudaMallocAsync", cuda_pool, false});
 #endif
   return all;
