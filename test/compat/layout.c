@@ -264,7 +264,8 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemMark, reached, 0);
   OFFSET(umemMark, release, 8);
   OFFSET(umemMark, own, 16);
-  assert_int_equal(sizeof(umemMark), 32);
+  OFFSET(umemMark, wait, 32);
+  assert_int_equal(sizeof(umemMark), 40);
 
   OFFSET(umemInfo, size, 0);
   OFFSET(umemInfo, capacity, 8);

@@ -20,6 +20,7 @@ struct Clocks {
   size_t allocated;
   unsigned long waits;
   unsigned failing;
+  unsigned allowed; /* bit q: calls on queue q */
   bool forgets;
   char race[200];
 };
@@ -77,6 +78,8 @@ void clock_use(ClockQueue *ctx, uintptr_t adr, size_t nbytes) {
 /* ---- methods ---- */
 
 static ClockQueue *of(umemVirtual *ctx) { return (ClockQueue *)ctx; }
+
+static void clock_wait(umemVirtual *ctx, umemVirtual *other);
 
 static bool fits(Clocks const *clocks, size_t at, size_t count) {
   if (at + count > units) return false;
@@ -137,6 +140,12 @@ static void clock_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintp
   clock_use(of(ctx), adr, nbytes);
 }
 
+/* Notes a call on a queue with marks that nobody may use now. Under the mutex. */
+static void touch(Clocks *clocks, umemVirtual *ctx) {
+  if (ctx->vptr->mark && of(ctx)->number >= 0 && !(clocks->allowed >> of(ctx)->number & 1))
+    note(clocks, "a call", 0, of(ctx)->number, of(ctx)->number);
+}
+
 /* Whether this wait works. Under the mutex. */
 static bool may_wait(Clocks *clocks) {
   clocks->waits++;
@@ -148,6 +157,7 @@ static bool may_wait(Clocks *clocks) {
 static void clock_synchronize(umemVirtual *ctx) {
   Clocks *clocks = of(ctx)->clocks;
   pthread_mutex_lock(&clocks->mutex);
+  touch(clocks, ctx);
   bool waits = of(ctx)->number < 0 || may_wait(clocks);
   if (waits && of(ctx)->number >= 0 && !clocks->forgets)
     join(&clocks->host, &clocks->queue[of(ctx)->number]);
@@ -157,11 +167,14 @@ static void clock_synchronize(umemVirtual *ctx) {
 
 static void clock_wait(umemVirtual *ctx, umemVirtual *other) {
   Clocks *clocks = of(ctx)->clocks;
-  if (other->vptr != ctx->vptr || of(ctx)->number < 0) {
+  bool is_queue = other->vptr && other->vptr->wait == clock_wait;
+  if (!is_queue || of(ctx)->number < 0) {
     umem_synchronize(other);
     return;
   }
   pthread_mutex_lock(&clocks->mutex);
+  touch(clocks, ctx);
+  touch(clocks, other);
   bool waits = may_wait(clocks);
   if (waits && !clocks->forgets)
     join(&clocks->queue[of(ctx)->number], &clocks->queue[of(other)->number]);
@@ -169,21 +182,71 @@ static void clock_wait(umemVirtual *ctx, umemVirtual *other) {
   if (!waits) umemVirtual_fail(ctx, umemRuntimeError, "waiting has failed");
 }
 
+/* ---- marks ---- */
+
+static bool mark_reached(umemVirtual *ctx, umemMark *mark, bool waits) {
+  Clocks *clocks = of(ctx)->clocks;
+  pthread_mutex_lock(&clocks->mutex);
+  waits = may_wait(clocks) && waits;
+  if (waits && !clocks->forgets) join(&clocks->host, (Clock *)mark->own[0]);
+  pthread_mutex_unlock(&clocks->mutex);
+  if (!waits) umemVirtual_fail(ctx, umemRuntimeError, "waiting has failed");
+  return true;
+}
+
+static bool mark_wait(umemVirtual *ctx, umemMark *mark, umemVirtual *later) {
+  Clocks *clocks = of(ctx)->clocks;
+  if (!later->vptr || later->vptr->wait != clock_wait || of(later)->number < 0) {
+    uint64_t before = umem_thread_failures();
+    return mark_reached(ctx, mark, true) && umem_thread_failures() == before;
+  }
+  pthread_mutex_lock(&clocks->mutex);
+  touch(clocks, later);
+  bool waits = may_wait(clocks);
+  if (waits && !clocks->forgets) join(&clocks->queue[of(later)->number], (Clock *)mark->own[0]);
+  pthread_mutex_unlock(&clocks->mutex);
+  if (!waits) umemVirtual_fail(later, umemRuntimeError, "waiting has failed");
+  return waits;
+}
+
+static void mark_release(umemVirtual *ctx, umemMark *mark) {
+  (void)ctx;
+  free((void *)mark->own[0]);
+}
+
+/* A mark has a clock. */
+static bool clock_mark(umemVirtual *ctx, umemMark *mark) {
+  Clocks *clocks = of(ctx)->clocks;
+  pthread_mutex_lock(&clocks->mutex);
+  touch(clocks, ctx);
+  bool works = !clocks->failing;
+  if (!works) clocks->failing--;
+  Clock *clock = (Clock *)mark->own[0];
+  if (works && !clock) clock = calloc(1, sizeof *clock);
+  if (works && clock) *clock = clocks->queue[of(ctx)->number];
+  pthread_mutex_unlock(&clocks->mutex);
+  if (works && clock && !mark->reached)
+    *mark = (umemMark){mark_reached, mark_release, {(uintptr_t)clock}, mark_wait};
+  if (works && clock) return true;
+  umemVirtual_fail(ctx, umemRuntimeError, "marking has failed");
+  return false;
+}
+
 /* ---- construction ---- */
 
+#define METHODS                                                                                    \
+  .alloc = clock_alloc, .free = clock_free, .aligned_alloc = clock_aligned_alloc,                  \
+  .aligned_origin = clock_origin, .aligned_free = clock_free, .set = clock_set,                    \
+  .copy_to = clock_copy, .copy_from = clock_copy, .synchronize = clock_synchronize,                \
+  .wait = clock_wait
+
+void clock_queue_have_marks(ClockQueue *ctx) {
+  static struct umemVtbl const vtbl = {METHODS, .mark = clock_mark};
+  ctx->super.vptr = &vtbl;
+}
+
 umemStatusType clock_queue_ctor(ClockQueue *ctx, Clocks *clocks, int number) {
-  static struct umemVtbl const vtbl = {
-      .alloc = clock_alloc,
-      .free = clock_free,
-      .aligned_alloc = clock_aligned_alloc,
-      .aligned_origin = clock_origin,
-      .aligned_free = clock_free,
-      .set = clock_set,
-      .copy_to = clock_copy,
-      .copy_from = clock_copy,
-      .synchronize = clock_synchronize,
-      .wait = clock_wait,
-  };
+  static struct umemVtbl const vtbl = {METHODS};
   umemVirtual_ctor(&ctx->super, NULL);
   ctx->super.vptr = &vtbl;
   ctx->super.type = umemUserDevice;
@@ -199,6 +262,7 @@ umemStatusType clock_queue_ctor(ClockQueue *ctx, Clocks *clocks, int number) {
 Clocks *clocks_create(void) {
   Clocks *clocks = calloc(1, sizeof *clocks);
   if (clocks) pthread_mutex_init(&clocks->mutex, NULL);
+  if (clocks) clocks->allowed = ~0U;
   return clocks;
 }
 
@@ -216,5 +280,11 @@ unsigned long clocks_waits(Clocks *clocks) { return clocks->waits; }
 void clocks_forget_waits(Clocks *clocks) { clocks->forgets = true; }
 
 void clocks_fail_waits(Clocks *clocks, unsigned count) { clocks->failing = count; }
+
+void clocks_allow(Clocks *clocks, unsigned queues) {
+  pthread_mutex_lock(&clocks->mutex);
+  clocks->allowed = queues;
+  pthread_mutex_unlock(&clocks->mutex);
+}
 
 size_t clocks_allocated(Clocks *clocks) { return clocks->allocated; }

@@ -35,6 +35,9 @@ typedef struct ClockQueue {
 
 umemStatusType clock_queue_ctor(ClockQueue *ctx, Clocks *clocks, int number);
 
+/* From now on ctx has the method mark, before it is used. */
+void clock_queue_have_marks(ClockQueue *ctx);
+
 /* Work of ctx that uses [adr, adr + nbytes). umem_set and copies do the same. */
 void clock_use(ClockQueue *ctx, uintptr_t adr, size_t nbytes);
 
@@ -49,6 +52,10 @@ void clocks_forget_waits(Clocks *clocks);
 
 /* The next count waits fail. */
 void clocks_fail_waits(Clocks *clocks, unsigned count);
+
+/* Bit q: whether calls on queue q are allowed now, if it has marks; all are at first. Another one
+ * counts as a race. */
+void clocks_allow(Clocks *clocks, unsigned queues);
 
 /* Bytes that are allocated. */
 size_t clocks_allocated(Clocks *clocks);

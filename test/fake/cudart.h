@@ -147,6 +147,11 @@ uint64_t fake_cudart_resident(int device);
 
 /* ---- graphs ---- */
 
+/* From now on each call of the calling thread that names stream is a misuse, or no longer: another
+ * thread uses it. CUDA's driver can crash in such a call while the other thread begins or ends a
+ * capture. */
+void fake_cudart_bar(void *stream, bool barred);
+
 /* Captures stream in global mode, or in a cudaStreamCaptureMode: 0 global, 1 thread-local, 2
  * relaxed. */
 int fake_cudart_begin_capture(void *stream);

@@ -193,6 +193,11 @@ static Stream *per_thread_stream(int *error) {
   return *own;
 }
 
+static void check_thread(Stream const *stream) {
+  if (stream->is_barred && pthread_equal(stream->barred, pthread_self()))
+    cudart_misuse("a stream that is another thread's");
+}
+
 Stream *cudart_stream(void *handle, int *error) {
   if (!handle || handle == FAKE_STREAM_LEGACY) return legacy_stream(error);
   if (handle == FAKE_STREAM_PER_THREAD) return per_thread_stream(error);
@@ -203,9 +208,19 @@ Stream *cudart_stream(void *handle, int *error) {
     *error = umemCudaInvalidHandle;
     return NULL;
   }
+  check_thread(stream);
   *error = cudart_state.device[stream->device].broken;
   cudart_note_device(stream->device);
   return *error ? NULL : stream;
+}
+
+void fake_cudart_bar(void *stream, bool barred) {
+  cudart_lock();
+  Stream *one = cudart_state.streams;
+  while (one && one != stream) one = one->next;
+  if (one) one->is_barred = barred;
+  if (one) one->barred = pthread_self();
+  cudart_unlock();
 }
 
 int cudart_stream_create(void **stream) {

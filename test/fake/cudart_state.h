@@ -97,6 +97,8 @@ typedef struct Graph {
 typedef struct Stream {
   struct Stream *next;
   bool legacy, per_thread, destroyed;
+  bool is_barred; /* for the thread barred */
+  pthread_t barred;
   bool blocking; /* it and the legacy stream wait for each other */
   int device;
   uint64_t queued, done; /* counts of work */

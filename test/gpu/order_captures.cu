@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 extern "C" {
@@ -271,44 +270,53 @@ struct Views {
   }
 };
 
-/* A thread captures the queue of a view again and again; another takes from that view meanwhile. It
- * does not while the capture begins or ends: a driver (580.159.04) crashed when one thread called
- * cudaStreamEndCapture and another asked for the state of the stream, or recorded an event on
- * it. */
-std::string captures_beside_takers() {
+/* How long two threads run side by side. A driver (580.159.04) crashes within seconds when one of
+ * them begins or ends captures of a stream that the other one uses. */
+constexpr std::chrono::seconds beside{20};
+
+/* What the thread that takes does until the other one has ended: it allocates, frees and trims, and
+ * makes no call on the stream that is captured. */
+void take_until(Views &views, bool free_elsewhere, std::atomic<bool> const &ended,
+                std::atomic<unsigned> &taken, std::string &problem) {
+  for (unsigned round = 0; !ended; round++) try {
+      std::size_t const size = round % 3 ? (1 + round % 4) * Views::least : 64 + round % 50'000;
+      umem::address const block = views.other.allocate(size);
+      views.other.set(block, new_byte, size);
+      if (free_elsewhere && round % 8 == 0) {
+        views.other.synchronize(); /* the other queue has not used the block */
+        views.view.deallocate(block);
+      } else {
+        views.other.deallocate(block);
+      }
+      if (round % 100 == 0) views.pool.trim();
+      taken++;
+    } catch (umem::memory_error const &) { /* the other has it */
+    } catch (std::exception const &error) {
+      problem = std::string("in the other thread: ") + error.what();
+      return;
+    }
+}
+
+/* A thread captures the queue of a view again and again; another takes from that view meanwhile,
+ * also while the capture begins or ends. */
+std::string captures_beside_takers(bool free_elsewhere) {
   using Clock = std::chrono::steady_clock;
   Views views;
-  std::mutex edge;
   std::atomic<bool> ended{false};
   std::atomic<unsigned> taken{0};
   std::string taker_problem, wrong;
-  std::thread taker([&] {
-    for (unsigned round = 0; !ended; round++) try {
-        std::lock_guard<std::mutex> lock(edge);
-        umem::Buffer block(views.other, (1 + round % 4) * Views::least);
-        block.set(new_byte);
-        taken++;
-      } catch (umem::memory_error const &) {        /* the other has it */
-      } catch (umem::not_supported_error const &) { /* what is free belongs to the capture */
-      } catch (std::exception const &error) {
-        taker_problem = std::string("in the other thread: ") + error.what();
-        return;
-      }
-  });
+  std::thread taker([&] { take_until(views, free_elsewhere, ended, taken, taker_problem); });
   unsigned captures = 0;
-  auto const end = Clock::now() + std::chrono::seconds(4);
+  auto const end = Clock::now() + beside / 2;
   try {
     while (wrong.empty() && Clock::now() < end) {
       try { /* so that there is something free */
         umem::Buffer block(views.view, (1 + captures % 4) * Views::least);
       } catch (umem::memory_error const &) {
       }
-      std::unique_lock<std::mutex> lock(edge);
       Graph graph(handle_of(views.queue), cudaStreamCaptureModeRelaxed);
-      lock.unlock();
       views.view.set(views.live.adr(), new_byte, 100);
-      std::this_thread::sleep_for(std::chrono::microseconds(captures % 100));
-      static_cast<void>(lock.lock());
+      if (captures % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(captures % 100));
       wrong = graph.end(1);
       captures++;
     }
@@ -454,7 +462,10 @@ int main() {
       test(std::string("a view while its stream is captured, ") + mode.name,
            [&] { return capture_of_a_view(mode); });
     }
-    test("captures of a view's stream while another view takes", captures_beside_takers);
+    test("captures of a view's stream while another view takes",
+         [] { return captures_beside_takers(false); });
+    test("captures of a view's stream while another view takes and frees to it",
+         [] { return captures_beside_takers(true); });
     test("captures that begin while another view takes",
          [] { return captures_between_calls(false); });
     test("captures that begin while the pool takes", [] { return captures_between_calls(true); });

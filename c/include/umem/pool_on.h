@@ -21,25 +21,39 @@
  *              umem_wait. If there is no RAM to record that a block of more than 64 KiB moves to
  *              another view, umem_free fails with umemMemoryError, and the block stays live.
  *   sharing    Each view has its own free memory. If this does not suffice, the view takes memory
- *              from another view, or memory that was freed through the pool, before the pool
- *              allocates another chunk. The queue of the view then waits (umem_wait) for the work
- *              that the other queue has at that moment. Before an allocation fails, the view takes
- *              the free memory of all other views.
+ *              that another view has marked, or that was freed through the pool, before the pool
+ *              allocates another chunk. The queue of the view then waits for the mark. Before an
+ *              allocation fails, the view takes all memory that other views have marked. The
+ *              message names the view that keeps most of what it has not marked.
+ *   marks      No call on a view uses the queue of another view. A view marks its free memory in
+ *              its own calls (CUDA: it records an event on its stream): in umem_trim,
+ *              umem_synchronize and umem_dtor of the view; and in allocations and frees that need
+ *              the pool's lock, if the view has freed a sixteenth of the pool, and at least 64 KiB,
+ *              since its last mark, or if another view has looked for memory in vain. umem_free
+ *              marks only in the thread that allocated through the view last; if no thread has,
+ *              in the first that frees through this view and allocates through no other. Blocks in
+ *              the caches of threads are not marked, except by umem_trim and umem_synchronize, and
+ *              after an allocation of another view was about to fail. What a view has not marked
+ *              stays with this view.
+ *              A queue without the method mark (umem/virtual.h) needs none: other views wait for
+ *              the queue itself (umem_wait), at any time.
  *   the pool   The pool itself is in the order of its upstream. If the upstream is not ordered
  *              (Cuda), only work on the legacy default stream may still use a block when you free
- *              it through the pool; a view that takes the block waits for this work. When the pool
- *              takes memory from a view, it waits for its queue.
+ *              it through the pool; a view that takes the block waits for this work. If it is
+ *              ordered, calls on any view may use its queue. When the pool takes memory from a
+ *              view, it waits for the mark.
  *   captures   While a CUDA stream is captured into a graph, its view allocates from its own free
  *              memory, and from new chunks if the pool's upstream is not ordered; otherwise the
- *              allocation fails with umemNotSupportedError. No other view takes memory from it. A
- *              block that the graph uses must live as long as the graph. Begin and end the capture
- *              while no other thread allocates from the pool or its views, or trims or ends one of
- *              them: such a call may ask CUDA for the state of the stream, and CUDA's driver can
- *              crash if another thread begins or ends the capture at that moment.
+ *              allocation fails with umemNotSupportedError. What the view frees meanwhile is marked
+ *              after the capture. A block that the graph uses must live as long as the graph. Other
+ *              threads may use the pool and its other views at any time, also while the capture
+ *              begins or ends. They must not end the pool, nor use this view or its queue then,
+ *              but for umem_free in a thread that does not allocate through this view. Do not
+ *              capture the stream of the pool's upstream while other threads use the pool.
  *   threads    A view is concurrent if the pool and the queue are. Views over a context that is not
  *              concurrent must not be used at the same time as their pool.
  *   trim       umem_trim of a view moves its free memory to the pool's own free list. umem_trim of
- *              the pool gives back the free memory of all views. */
+ *              the pool gives back the free memory of all views that they have marked. */
 #ifndef UMEM_POOL_ON_H
 #define UMEM_POOL_ON_H
 

@@ -41,14 +41,20 @@ typedef struct umemWindow {
   uintptr_t own[4]; /* for ctx */
 } umemWindow;
 
-/* A place in the queue of a context (see the method mark). Any thread may use it, one at a time. */
+/* A place in the queue of a context (see the method mark). Any thread may use it, one at a time;
+ * but any number of threads may call wait, also while the mark moves. No function makes a call on
+ * the queue of ctx, the context that has set the mark. */
 typedef struct umemMark {
   /* Returns whether the work before the mark is done. If waits is true, it returns when it is. If
    * that work has failed, it records the failure and returns true. */
   bool (*reached)(umemVirtual *ctx, struct umemMark *mark, bool waits);
-  /* Ends the mark. ctx is the context that has set it, as for reached. */
+  /* Ends the mark. What waits for it goes on waiting. */
   void (*release)(umemVirtual *ctx, struct umemMark *mark);
   uintptr_t own[2]; /* for ctx */
+  /* Later work of the context `later` starts after the work before the mark. If later cannot wait
+   * for it otherwise, the calling thread waits. Returns false after a failure. NULL: the caller
+   * uses reached. */
+  bool (*wait)(umemVirtual *ctx, struct umemMark *mark, umemVirtual *later);
 } umemMark;
 
 /* Bytes of a context that are in a file, for a device that transfers them itself (see the method
@@ -404,10 +410,14 @@ struct umemVtbl {
    * of the upstream. Default: the bytes of pages are undefined after map. */
   bool (*zero_pages)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
 
-  /* For umemOrdered contexts: marks the end of the work that is queued on ctx so far, and sets all
-   * members of *mark but those of own that it does not need. Returns false after a failure.
-   * Transfers (transfer.h) find out by it when their copy is done. Adaptors leave it NULL: umem
-   * calls that of the upstream. Default: umem calls synchronize. */
+  /* For umemOrdered contexts: marks the end of the work that is queued on ctx so far. *mark is
+   * zero, and gets all members but those of own that it does not need; or it is a mark of ctx,
+   * which moves. Returns false, and *mark is as before, after a failure, and with
+   * umemNotSupportedError while ctx is captured (is_captured). Transfers (transfer.h) find out by
+   * it when their copy is done. A view of a pool on ctx (pool_on.h) sets a mark in its own calls,
+   * and another view that takes memory of it waits for this mark: so it makes no call on the queue.
+   * Adaptors leave it NULL: umem calls that of the upstream. Default: umem calls synchronize; and
+   * another view calls umem_wait for ctx. */
   bool (*mark)(umemVirtual *ctx, umemMark *mark);
 
   /* Returns the methods for pages of exactly page_size bytes, a size between that of the method

@@ -462,21 +462,43 @@ static bool mark_reached(umemVirtual *ctx, umemMark *mark, bool waits) {
 static void mark_release(umemVirtual *ctx, umemMark *mark) {
   umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return;
+  if (umemCudaGpu_is_inherited(gpu) || !umemCudaScope_enter(&scope, ctx, gpu)) return;
   umemCudaGpu_give_event(gpu, (void *)mark->own[0]);
   umemCudaScope_leave(&scope);
 }
 
-/* An event that was recorded in a capture, which another thread may have begun, says nothing. */
+/* Uses the stream of later alone. */
+static bool mark_wait(umemVirtual *ctx, umemMark *mark, umemVirtual *later) {
+  umemCudaState *state = umemCuda_state_of(later);
+  uint64_t before = umem_thread.failures;
+  umemCudaScope scope;
+  if (!state || !umem_can(later, umemOrdered)) {
+    mark_reached(ctx, mark, true);
+    return umem_thread.failures == before;
+  }
+  if (!umemCudaScope_enter(&scope, later, state->gpu)) return false;
+  if (!umemCuda_refuse_capture(later, "it cannot wait for work outside"))
+    umemCuda_check(later, state->gpu,
+                   state->gpu->rt->stream_wait(state->stream, (void *)mark->own[0]),
+                   "cannot wait for another stream");
+  umemCudaScope_leave(&scope);
+  return umem_thread.failures == before;
+}
+
+/* An event that was recorded in a capture, which another thread may have begun, says nothing. One
+ * that says something already is not recorded in a capture. */
 bool umemCuda_mark(umemVirtual *ctx, umemMark *out) {
   umemCudaState *state = umemCuda_state_of(ctx);
+  char const *advice = "no mark can be set in its queue";
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
-  void *event = umemCudaGpu_take_event(state->gpu, ctx);
-  bool marked = event && mark(ctx, state, event) &&
-                !umemCuda_refuse_capture(ctx, "no mark can be set in its queue");
-  if (event && !marked) umemCudaGpu_give_event(state->gpu, event);
-  *out = (umemMark){mark_reached, mark_release, {(uintptr_t)event}};
+  void *kept = (void *)out->own[0], *event = kept;
+  bool refused = kept && umemCuda_refuse_capture(ctx, advice);
+  if (!kept) event = umemCudaGpu_take_event(state->gpu, ctx);
+  bool marked =
+      !refused && event && mark(ctx, state, event) && !umemCuda_refuse_capture(ctx, advice);
+  if (event && !kept && !marked) umemCudaGpu_give_event(state->gpu, event);
+  if (marked && !kept) *out = (umemMark){mark_reached, mark_release, {(uintptr_t)event}, mark_wait};
   umemCudaScope_leave(&scope);
   return marked;
 }

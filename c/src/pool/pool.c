@@ -48,8 +48,9 @@ static umemPoolFreeList *add_list(umemPoolCore *core) {
   return list;
 }
 
-/* A free list in the order of queue; NULL without memory, or when queue is not constructed. */
-static umemPoolFreeList *new_list(umemPoolCore *core, umemVirtual *queue) {
+/* A free list in the order of queue, for view, or NULL for the pool. Returns NULL without memory,
+ * or when queue is not constructed. */
+static umemPoolFreeList *new_list(umemPoolCore *core, umemVirtual *queue, umemVirtual const *view) {
   static uint64_t last_serial;
   uint64_t before = umem_thread.failures;
   umemVirtual *innermost = umem_innermost(queue);
@@ -62,8 +63,10 @@ static umemPoolFreeList *new_list(umemPoolCore *core, umemVirtual *queue) {
   list->number = new_number(core, list->serial);
   list->queue = queue;
   list->innermost = innermost;
+  list->view = view;
   list->in_use = true;
   list->ending = false;
+  umemPoolMark_begin(list);
   return list;
 }
 
@@ -96,7 +99,7 @@ static bool finish_list(umemPoolFreeList *list) {
   if (umemPoolQueue_is_ordered(own) && !umemPoolQueue_is_blocked(own)) {
     umemAttempt attempt;
     umemAttempt_begin(&attempt);
-    bool follows = umemPoolQueue_follow(own, list);
+    bool follows = umemPoolMark_set(list) && umemPoolQueue_follow(own, list);
     umemAttempt_end(&attempt);
     if (follows) return true;
   }
@@ -118,6 +121,8 @@ static void end_list(umemPoolFreeList *list) {
   umemPoolLarge_coalesce(list);
   bool finished = finish_list(list);
   umemPoolQueue_await_users(list);
+  umemPoolMark_end(list);
+  list->view = NULL;
   list->in_use = false;
   list->unusable = !finished;
   list->queue = core->own->queue;
@@ -131,7 +136,11 @@ static void end_list(umemPoolFreeList *list) {
 /* When the pool ends. The lists themselves go with the core: views that have outlived the pool hold
  * them. */
 static void end_all_lists(umemPoolCore *core) {
-  for (umemPoolFreeList *list = core->lists; list; list = list->next) umemPoolCache_end_all(list);
+  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
+    umemPoolCache_end_all(list);
+    umemPoolQueue_await_users(list);
+    umemPoolMark_end(list);
+  }
   umemPoolCache_free_batches(core);
   for (umemPoolFreeList *list = core->lists; list; list = list->next) {
     umemRange_destroy(list->range);
@@ -277,6 +286,7 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemPoolLarge_coalesce(own);
   if (umemPoolFreeList_has_others(own) && core->reserved > keep && !umemPoolQueue_is_blocked(own))
     umemPoolTransfer_all(own);
+  if (core->reserved > keep) umemPoolMark_want(own, umemPoolWantThreads);
   umemPoolChunk_release(core, keep);
   umemPoolPages_release(core, keep);
   umemPoolBlock_unlock(ctx, &held);
@@ -349,7 +359,8 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->spare = options->spare;
   if (options->memory == umemPoolPages) umemPoolPages_init(core);
   umemPoolSpan_init_classes(core);
-  core->own = new_list(core, upstream);
+  core->mark_time = 2;
+  core->own = new_list(core, upstream, NULL);
   if (core->own && umemPageMap_init(&core->map)) return core;
   end_core(core);
   return NULL;
@@ -439,17 +450,32 @@ static void on_trim(umemVirtual *ctx, size_t keep) {
   if (!umemPoolBlock_has_pool(ctx)) return;
   umemAttempt held;
   umemPoolBlock_lock(ctx, &held);
-  umemPoolCache_drain_threads(core, impl->list);
-  umemPoolCache_drain(impl->list);
-  umemPoolLarge_coalesce(impl->list);
-  uint64_t units = umemRange_totals(impl->list->range).free_bytes;
   bool blocked = umemPoolQueue_is_blocked(impl->list) || umemPoolQueue_is_blocked(core->own);
-  if (!blocked && units << umemPoolUnitShift > keep)
+  bool marked = umemPoolTransfer_mark_all(impl->list, blocked);
+  uint64_t units = umemRange_totals(impl->list->range).free_bytes;
+  if (!blocked && marked && units << umemPoolUnitShift > keep)
     blocked = !umemPoolTransfer_from(core->own, impl->list);
   if (blocked)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "a stream is being captured into a graph: trim before or after it");
   umemPoolBlock_unlock(ctx, &held);
+}
+
+/* What is free when the queue is waited for is marked, too. */
+static void on_synchronize(umemVirtual *ctx) {
+  umemPoolImpl const *impl = umemPoolImpl_of(ctx);
+  umemPoolCore *core = impl->core;
+  uint64_t before = umem_thread.failures;
+  if (impl->list->mark.is_needed && !__atomic_load_n(&core->ended, __ATOMIC_ACQUIRE)) {
+    umemAttempt forgotten;
+    umemAttempt_begin(&forgotten);
+    umemLock_acquire(&core->lock);
+    if (!core->ended) umemPoolTransfer_mark_all(impl->list, false);
+    umemLock_release(&core->lock);
+    umemAttempt_end(&forgotten);
+  }
+  umem_synchronize(umemAdaptor_upstream(ctx));
+  umemAdaptor_failed(ctx, before);
 }
 
 /* The view ends, whatever fails. */
@@ -467,6 +493,7 @@ static void on_dtor(umemVirtual *ctx) {
 
 static struct umemVtbl const on_vtbl = {
     .dtor = on_dtor,
+    .synchronize = on_synchronize,
     .trim = on_trim,
     .upstream = umemAdaptor_upstream_method,
     UMEM_POOL_BLOCKS,
@@ -512,7 +539,7 @@ static bool open_list(umemVirtual *ctx, umemPoolImpl *impl, umemVirtual *queue) 
   umemAttempt held;
   umemAttempt_begin(&held);
   umemLock_acquire(&impl->core->lock);
-  impl->list = new_list(impl->core, queue);
+  impl->list = new_list(impl->core, queue, ctx);
   umemLock_release(&impl->core->lock);
   umemAttempt_end(&held);
   if (impl->list) {

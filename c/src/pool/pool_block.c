@@ -7,6 +7,7 @@
  * something went back to it, or for less. At last pages go back. */
 #include "pool/pool_core.h"
 #include "core/context.h"
+#include "core/live.h"
 #include "core/realloc.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
@@ -14,6 +15,8 @@
 #include "pool/pool_span.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 /* ---- search; under the lock, which may be open meanwhile ---- */
 
@@ -125,8 +128,22 @@ static bool give_pages_back(umemPoolCore *core) {
   return core->reserved != before;
 }
 
-/* Finds the block. False, and why in request->failure, when it cannot. */
-static bool find_block(Request *request) {
+/* Notes the view that holds most of what it has not marked. */
+static void note_unmarked(umemPoolFreeList const *list, umemPoolFailure *failure) {
+  umemPoolFreeList const *most = NULL;
+  char label[UMEM_LABEL_SIZE];
+  for (umemPoolFreeList const *other = list->core->lists; other; other = other->next)
+    if (other->view && other->mark.is_old && !umemPoolMark_is_needless(list, other) &&
+        (!most || other->mark.nbytes > most->mark.nbytes))
+      most = other;
+  if (!most || !umemPoolFailure_is_of_memory(failure)) return;
+  umemExtra_label(most->view, label);
+  snprintf(failure->hint, sizeof failure->hint,
+           "; another view%s%s%s keeps %ju free bytes that it has not marked since",
+           *label ? " \"" : "", label, *label ? "\"" : "", (uintmax_t)most->mark.nbytes);
+}
+
+static bool try_all(Request *request) {
   umemPoolFailure *failure = &request->failure;
   failure->reason = umemPoolNoRecords;
   if (keep_trying(request, umemPoolGrowWell, umemPoolGrowByOthers)) return true;
@@ -135,6 +152,14 @@ static bool find_block(Request *request) {
     return true;
   return umemPoolFailure_is_of_memory(failure) && give_pages_back(request->list->core) &&
          keep_trying(request, umemPoolGrowLeast, umemPoolGrowLeast);
+}
+
+/* Finds the block. False, and why in request->failure, when it cannot. */
+static bool find_block(Request *request) {
+  request->failure.hint[0] = 0;
+  bool found = try_all(request);
+  if (!found) note_unmarked(request->list, &request->failure);
+  return found;
 }
 
 /* ---- failures; without the lock ---- */
@@ -173,11 +198,20 @@ void umemPoolBlock_unlock(umemVirtual *ctx, umemAttempt *held) {
 static void record_maximum(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes) {
   size_t maximum = umemPoolImpl_of(ctx)->core->maximum;
   bool fits = nbytes <= maximum - failure->reserved;
-  umemVirtual_fail(
-      ctx, umemMemoryError, "no room for %zu bytes: the pool holds %ju of at most %zu bytes%s",
-      nbytes, (uintmax_t)failure->reserved, maximum, fits ? ", in whole pages of 4096 bytes" : "");
+  umemVirtual_fail(ctx, umemMemoryError,
+                   "no room for %zu bytes: the pool holds %ju of at most %zu bytes%s%s", nbytes,
+                   (uintmax_t)failure->reserved, maximum,
+                   fits ? ", in whole pages of 4096 bytes" : "", failure->hint);
 }
 _Static_assert(umemPoolUnit == 4096, "as the message says");
+
+/* The failure of the upstream, with the hint. */
+static void record_upstream(umemVirtual *ctx, umemPoolFailure const *failure) {
+  umemAttempt attempt = failure->attempt;
+  size_t length = strlen(attempt.text);
+  snprintf(attempt.text + length, sizeof attempt.text - length, "%s", failure->hint);
+  umemPoolBlock_record_held(ctx, &attempt);
+}
 
 void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failure, size_t nbytes) {
   switch (failure->reason) {
@@ -196,7 +230,7 @@ void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failu
   case umemPoolChanged: /* is tried again */
   case umemPoolUpstreamFailed:
   case umemPoolNotOrdered:
-    umemPoolBlock_record_held(ctx, &failure->attempt);
+    record_upstream(ctx, failure);
     break;
   }
 }
@@ -225,6 +259,7 @@ static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment,
   request.size = size;
   request.alignment = alignment;
   umemLock_acquire(&core->lock);
+  umemPoolTransfer_mark(impl->list, false);
   bool found = find_block(&request);
   *space = found ? umemPoolSpace_of(core, request.entry.adr >> umemPoolUnitShift) : NULL;
   umemLock_release(&core->lock);
@@ -246,6 +281,7 @@ static void free_large(umemVirtual *ctx, uintptr_t adr) {
   umemPoolBlock_lock(ctx, &held);
   umemStatusType status = umemPoolLarge_free(impl->list, adr);
   if (impl->list == core->own) umemPoolChunk_release_special(core);
+  umemPoolTransfer_mark(impl->list, true);
   umemPoolBlock_unlock(ctx, &held);
   if (status == umemValueError) fail_wrong(ctx, adr);
   if (status == umemMemoryError)
@@ -275,6 +311,7 @@ static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsign
   request.size = size;
   request.alignment = size & -size; /* blocks of a span are at multiples of it */
   umemLock_acquire(&core->lock);
+  umemPoolTransfer_mark(impl->list, false);
   request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
   bool found = find_block(&request);
   umemLock_release(&core->lock);
@@ -302,6 +339,7 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
   } else {
     umemPoolSpan_put(list, &entry, 1);
   }
+  umemPoolTransfer_mark(list, true);
   umemLock_release(&core->lock);
 }
 

@@ -33,8 +33,9 @@ struct umemPoolLarge {
   umemPoolFreeList *home;     /* whose range it is a part of */
   uintptr_t adr;
   uint64_t units;
+  uint64_t time; /* when it became free last: see pool_mark.c */
   bool live;
-  char pad[line - 4 * sizeof(uint64_t) - sizeof(bool)];
+  char pad[line - 5 * sizeof(uint64_t) - sizeof(bool)];
 };
 _Static_assert(sizeof(umemPoolLarge) == line, "its address leaves room for the class");
 
@@ -74,10 +75,14 @@ static bool describe_block(umemPoolFreeList *list, uintptr_t adr, uint64_t units
   return true;
 }
 
-/* Makes the range of block, which is not live, free for the list. False, with nothing changed,
- * without RAM for the record. */
+/* Makes the range of block, which became free for the list at its time, a free range. False, with
+ * nothing changed, without RAM for the record. */
 static bool coalesce_block(umemPoolFreeList *list, umemPoolLarge *block) {
-  if (!umemPoolRange_free(list, block->home, block->adr)) return false;
+  uint64_t start = block->adr >> umemPoolUnitShift;
+  bool covered = umemPoolMark_covers(list, block->time);
+  if (!(covered ? umemRange_hand(block->home->range, start, list->range)
+                : umemPoolRange_free(list, block->home, block->adr)))
+    return false;
   umemPageMap_set(&list->core->map, (uint64_t)block->adr >> umemPageShift, 1, 0);
   put_block_away(list->core, block);
   return true;
@@ -98,6 +103,7 @@ static umemPoolLarge *take_quick(umemPoolFreeList *list, uint64_t units) {
   list->quick[units] = block->next;
   list->quick_counts[units]--;
   list->quick_units -= units;
+  umemPoolMark_forget_bytes(list, units << umemPoolUnitShift, block->time);
   return block;
 }
 
@@ -167,8 +173,10 @@ static umemStatusType free_described(umemPoolFreeList *list, umemPoolLarge *bloc
   uint64_t units = block->units;
   if (!block->live) return umemValueError;
   block->live = false;
+  block->time = umemPoolMark_now(list);
   if (list->quick_counts[units] < quick_most) {
     put_quick(list, block);
+    umemPoolMark_note_bytes(list, units << umemPoolUnitShift);
   } else if (!coalesce_block(list, block)) {
     block->live = true;
     return umemMemoryError;
@@ -226,12 +234,17 @@ static bool has_room_for_chunk(umemPoolCore *core) {
   return true;
 }
 
+/* Whether the list must wait for the upstream before it uses a new chunk. */
+static bool is_in_order_of_upstream(umemPoolFreeList const *list) {
+  return umemPoolQueue_must_follow_upstream(list) || umemPoolQueue_should_follow_upstream(list);
+}
+
 /* Records a new chunk, all free for the list. False without memory. */
 static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
   umemPoolCore *core = list->core;
-  if (!has_room_for_chunk(core) || !umemRange_add(list->range, chunk.adr >> umemPoolUnitShift,
-                                                  chunk.size >> umemPoolUnitShift, false))
-    return false;
+  uint64_t start = chunk.adr >> umemPoolUnitShift, units = chunk.size >> umemPoolUnitShift;
+  if (!has_room_for_chunk(core) || !umemRange_add(list->range, start, units, false)) return false;
+  if (list->mark.is_needed && is_in_order_of_upstream(list)) umemPoolMark_note(list, start, units);
   core->chunks[core->chunk_count++] = chunk;
   core->special_count += chunk.special;
   umemPoolCore_add_reserved(core, chunk.size);
@@ -240,8 +253,7 @@ static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
 
 /* Memory of an ordered upstream is free in its order. Whether the list may use it; else why not. */
 static bool follow_upstream(umemPoolFreeList *list, umemPoolFailure *failure) {
-  if (!umemPoolQueue_must_follow_upstream(list) && !umemPoolQueue_should_follow_upstream(list))
-    return true;
+  if (!is_in_order_of_upstream(list)) return true;
   if (umem_wait_uncaptured(list->queue, list->core->upstream) == umemOK) return true;
   failure->reason = umemPoolNotOrdered;
   return false;

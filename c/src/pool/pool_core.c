@@ -125,10 +125,14 @@ bool umemPoolQueue_is_blocked(umemPoolFreeList const *list) {
   return list->unusable || umem_is_captured(list->innermost);
 }
 
-uint64_t umemPoolQueue_blocked(umemPoolCore const *core) {
+bool umemPoolQueue_is_closed(umemPoolFreeList const *list) {
+  return list->mark.is_needed ? list->unusable : umemPoolQueue_is_blocked(list);
+}
+
+uint64_t umemPoolQueue_closed(umemPoolCore const *core) {
   uint64_t bits = 0;
   for (umemPoolFreeList *list = core->lists; list; list = list->next)
-    if (umemPoolQueue_is_blocked(list)) bits |= umemPoolQueue_bit(list);
+    if (umemPoolQueue_is_closed(list)) bits |= umemPoolQueue_bit(list);
   return bits;
 }
 
@@ -181,6 +185,7 @@ void umemPoolQueue_await_users(umemPoolFreeList *list) {
 /* Blocks of a list that is not ordered are used at once. */
 static bool order_after(umemPoolFreeList *list, umemPoolFreeList *other) {
   uint64_t before = umem_thread.failures;
+  if (other->mark.is_needed) return umemPoolMark_wait(other, list->innermost);
   if (umemPoolQueue_is_ordered(list))
     umem_wait_uncaptured(list->queue, other->queue);
   else
@@ -191,6 +196,7 @@ static bool order_after(umemPoolFreeList *list, umemPoolFreeList *other) {
 bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other) {
   umemPoolCore *core = list->core;
   if (list->innermost == other->innermost || !leaves_work(other)) return true;
+  if (other->mark.is_needed && !other->mark.is_set) return true;
   add_user(other);
   umemLock_release(&core->lock);
   bool follows = order_after(list, other);
@@ -199,17 +205,19 @@ bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other) {
   return follows;
 }
 
-bool umemPoolQueue_finish(umemPoolFreeList *list) {
+bool umemPoolQueue_finish(umemPoolFreeList *list, umemPoolFreeList *home) {
   umemPoolCore *core = list->core;
-  if (!leaves_work(list)) return true;
-  if (umemPoolQueue_is_blocked(list))
+  bool by_mark = !umemPoolMark_is_needless(list, home);
+  if (!leaves_work(home) || (by_mark && !home->mark.is_set)) return true;
+  if (!by_mark && umemPoolQueue_is_blocked(home))
     return UMEM_FAIL(NULL, umemNotSupportedError,
                      "the stream is being captured into a graph: it cannot be waited for");
-  add_user(list);
+  add_user(home);
   umemLock_release(&core->lock);
-  bool finished = umem_synchronize_uncaptured(list->queue) == umemOK;
+  bool finished =
+      by_mark ? umemPoolMark_wait(home, NULL) : umem_synchronize_uncaptured(home->queue) == umemOK;
   umemLock_acquire(&core->lock);
-  remove_user(list);
+  remove_user(home);
   return finished;
 }
 

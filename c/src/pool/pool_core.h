@@ -14,6 +14,7 @@
  *   pool_span.c       cuts spans into small blocks, and knows which of these are free
  *   pool_chunk.c      takes chunks from the upstream and gives them back; large blocks, and the
  *                     quick lists of those that are freed
+ *   pool_mark.c       what other queues may take of a free list without a call on its queue
  *   pool_space.c      ranges of addresses of the upstream, which of their pages have memory, and
  *                     where a range fits
  *   pool_core.c       the core: references to it, the memory of its records, ranges of free lists,
@@ -52,6 +53,8 @@
 #include "core/adaptor.h"
 #include "core/context.h"
 #include "pool/growth.h"
+
+#include <umem/find.h>
 
 enum {
   umemPoolUnitShift = 12, /* large blocks and chunks are counted in units */
@@ -102,6 +105,34 @@ typedef struct umemPoolFreeClass {
   uint32_t depot_count;
 } umemPoolFreeClass;
 
+enum { umemPoolMarkRanges = 64 };
+
+/* How much a list should mark at its next call. */
+typedef enum umemPoolWanted {
+  umemPoolWantNothing,
+  umemPoolWantFree,   /* what is free */
+  umemPoolWantKept,   /* also what the calling thread and the depot keep */
+  umemPoolWantThreads /* also what all threads keep */
+} umemPoolWanted;
+
+/* Up to where the queue of a list is marked, and what became free since: see pool_mark.c. */
+typedef struct umemPoolMark {
+  bool is_needed;        /* if not, other lists wait for the queue itself */
+  bool is_set;           /* if not, nothing must be waited for */
+  umemMark mark;         /* owned; of the innermost context */
+  uint64_t time;         /* of the core, when it was set */
+  uint64_t thread;       /* that may set it in umem_free; 0: none has allocated yet */
+  uint64_t nbytes;       /* that became free since then, or a bit more */
+  bool is_old;           /* something became free since then */
+  umemPoolWanted wanted; /* by other lists */
+  unsigned count;
+  struct {
+    uint64_t start, end;
+  } ranges
+      [umemPoolMarkRanges]; /* in rising order, in units: hold all ranges of the list that became
+                                   free since then */
+} umemPoolMark;
+
 /* What is free for one queue. Under the lock, except for members that never change. */
 typedef struct umemPoolFreeList {
   struct umemPoolFreeList *next; /* of the core */
@@ -115,6 +146,8 @@ typedef struct umemPoolFreeList {
   bool unusable;  /* its queue has ended and could not be waited for: nothing of it is used again */
   unsigned users; /* calls of others that use its queue now */
   unsigned lineage; /* umem_fork_count() when users was set */
+  umemPoolMark mark;
+  umemVirtual const *view; /* that uses the list, borrowed; NULL: the pool, or none */
   umemRange *range; /* owned; in units: what is free. Spans and large blocks are live ranges */
   bool has_whole;   /* spans all of whose blocks are free, because no RAM was left to free them */
   umemPoolFreeClass classes[umemPoolClasses];
@@ -157,6 +190,7 @@ typedef struct umemPoolCore {
   umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
   uint64_t chunk_serial; /* chunks that there were */
+  uint64_t mark_time;    /* rises with each mark */
   umemPoolClass classes[umemPoolClasses];
   umemPoolSlab *slabs;          /* the memory of all descriptors; owned */
   umemPoolBatch *empty_batches; /* owned */
@@ -180,6 +214,7 @@ typedef struct umemPoolFailure {
   } reason;
   uint64_t reserved;   /* umemPoolAtMaximum: bytes that the pool has */
   umemAttempt attempt; /* umemPoolUpstreamFailed, umemPoolNotOrdered: what was recorded */
+  char hint[3 * UMEM_LABEL_SIZE]; /* what else the message says; "" at first */
 } umemPoolFailure;
 
 /* Whether the pool is out of memory, and nothing else is wrong. */
@@ -278,12 +313,18 @@ typedef enum umemPoolResult {
  * range of the list suits. */
 bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr);
 
+/* Notes that units from start on are free in the list since its last mark: see pool_mark.c. */
+void umemPoolMark_note(umemPoolFreeList *list, uint64_t start, uint64_t units);
+
 /* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes
  * nothing, if no such range begins at adr, or if there is no RAM for the records, which cannot
  * happen if list is home. */
 static inline uint64_t umemPoolRange_free(umemPoolFreeList *list, umemPoolFreeList *home,
                                           uintptr_t adr) {
-  return umemRange_hand(home->range, adr >> umemPoolUnitShift, list->range);
+  uint64_t start = adr >> umemPoolUnitShift;
+  uint64_t units = umemRange_hand(home->range, start, list->range);
+  if (units && list->mark.is_needed) umemPoolMark_note(list, start, units);
+  return units;
 }
 
 /* The list whose live range that is not held begins at adr, and its units; NULL when there is
@@ -297,11 +338,16 @@ static inline uint64_t umemPoolRange_largest(umemPoolFreeList const *list) {
 /* ==== pool_core.c: the order of free lists. Under the lock ==== */
 
 /* Whether the queue of list and other queues cannot wait for each other: the queue is being
- * captured, or it has ended before another queue could wait for it. */
+ * captured, or it has ended before another queue could wait for it. Makes a call on the queue: only
+ * for the list of the view that is called, and the pool's own. */
 bool umemPoolQueue_is_blocked(umemPoolFreeList const *list);
 
-/* The bits of all lists that are blocked. */
-uint64_t umemPoolQueue_blocked(umemPoolCore const *core);
+/* Whether other lists can take nothing from this one at the moment. Makes a call on its queue only
+ * if the list needs no marks. */
+bool umemPoolQueue_is_closed(umemPoolFreeList const *list);
+
+/* The bits of the lists from which nothing can be taken. */
+uint64_t umemPoolQueue_closed(umemPoolCore const *core);
 
 /* 64 bits distinguish the lists. If there are more lists, some share a bit, and a list that waits
  * for one of these waits for all. */
@@ -309,18 +355,18 @@ static inline uint64_t umemPoolQueue_bit(umemPoolFreeList const *list) {
   return UINT64_C(1) << list->number;
 }
 
-/* Makes the queue of list wait for the work that the queue of other has now. Releases the lock for
- * some time; neither list ends in this time. Returns false, and records a failure, if that
- * fails. */
+/* Makes the queue of list wait for the last mark of other, or, if other needs no marks, for the
+ * work that its queue has now. Releases the lock for some time; neither list ends in this time.
+ * Returns false, and records a failure, if that fails. */
 bool umemPoolQueue_follow(umemPoolFreeList *list, umemPoolFreeList *other);
 
 /* Makes it wait for the queues of all lists of these bits. */
 bool umemPoolQueue_follow_all(umemPoolFreeList *list, uint64_t bits);
 
-/* Waits until the work that may use what is free in list is done. Releases the lock for this time;
- * the list does not end in it. Returns false, and records a failure, if that fails or the list is
- * blocked. */
-bool umemPoolQueue_finish(umemPoolFreeList *list);
+/* Waits until the work is done that may use what list may take of home. Releases the lock for this
+ * time; the lists do not end in it. Returns false, and records a failure, if that fails or home is
+ * closed. */
+bool umemPoolQueue_finish(umemPoolFreeList *list, umemPoolFreeList *home);
 
 /* Whether the queue of list must wait for an ordered upstream before it uses new memory. */
 bool umemPoolQueue_must_follow_upstream(umemPoolFreeList const *list);
@@ -338,6 +384,76 @@ bool umemPoolQueue_has_users(umemPoolFreeList const *list);
 static inline bool umemPoolQueue_is_ordered(umemPoolFreeList const *list) {
   return umem_can(list->queue, umemOrdered);
 }
+
+/* ==== pool_mark.c: what other lists may take. Under the lock ==== */
+
+/* For a list that begins to serve a queue, and one whose queue is no longer used. */
+void umemPoolMark_begin(umemPoolFreeList *list);
+void umemPoolMark_end(umemPoolFreeList *list);
+
+/* Sets the mark to the end of what is queued: only in calls of the view of the list. Returns false,
+ * and records a failure, if that fails; true if the list needs no marks. */
+bool umemPoolMark_set(umemPoolFreeList *list);
+
+/* Later work of the context `later`, or if that is NULL the calling thread, waits for the mark of
+ * the other list, which is set. Without the lock; the list does not end meanwhile. Returns false,
+ * and records a failure, if that fails. */
+bool umemPoolMark_wait(umemPoolFreeList *other, umemVirtual *later);
+
+/* Whether the calling thread may set the mark of the list, although it only frees. Otherwise
+ * another thread may be using the queue. */
+bool umemPoolMark_is_mine(umemPoolFreeList *list);
+
+/* The calling thread allocates through the view of the list, or waits for its queue. */
+void umemPoolMark_claim(umemPoolFreeList *list);
+
+/* The time of what becomes free now. */
+static inline uint64_t umemPoolMark_now(umemPoolFreeList const *list) {
+  return list->core->mark_time;
+}
+
+/* Notes bytes that become free in the list, other than as a range. */
+static inline void umemPoolMark_note_bytes(umemPoolFreeList *list, uint64_t nbytes) {
+  list->mark.is_old = true;
+  list->mark.nbytes += nbytes;
+}
+
+/* Forgets bytes that became free at this time, because they are in use again. */
+static inline void umemPoolMark_forget_bytes(umemPoolFreeList *list, uint64_t nbytes,
+                                             uint64_t time) {
+  if (list->mark.time <= time && list->mark.nbytes >= nbytes) list->mark.nbytes -= nbytes;
+}
+
+/* Whether the mark of the list is behind what became free at this time. */
+static inline bool umemPoolMark_covers(umemPoolFreeList const *list, uint64_t time) {
+  umemPoolMark const *mark = &list->mark;
+  return !mark->is_needed || mark->time > time;
+}
+
+/* Whether list may take all that is free in from: marks are of no account between them. */
+static inline bool umemPoolMark_is_needless(umemPoolFreeList const *list,
+                                            umemPoolFreeList const *from) {
+  return !from->mark.is_needed || list->innermost == from->innermost;
+}
+
+/* A walk through what list may take of the free ranges of from. Begins with the two, and zeros. */
+typedef struct umemPoolMarked {
+  umemPoolFreeList const *list, *from;
+  uint32_t cursor;
+  uint64_t at, end; /* what is left of the free range that was found last */
+} umemPoolMarked;
+
+/* Fills in start and extent of another one of at least so many units. False at the end. Nothing may
+ * change until then. */
+bool umemPoolMarked_next(umemPoolMarked *walk, uint64_t least, umemRangeItem *item);
+
+/* The largest range that list may take of from; extent is 0 when there is none of so many units. */
+umemRangeItem umemPoolMarked_largest(umemPoolFreeList const *list, umemPoolFreeList const *from,
+                                     uint64_t least);
+
+/* Lists that the list cannot take from, because something of theirs is not marked, should mark that
+ * much in their next calls. */
+void umemPoolMark_want(umemPoolFreeList *list, umemPoolWanted wanted);
 
 /* ==== pool_chunk.c: chunks of the upstream. Under the lock ==== */
 
@@ -426,6 +542,14 @@ void umemPoolPages_end(umemPoolCore *core);
 /* ==== pool_grow.c: more free memory for a list. Under the lock ====
  *
  * All but umemPoolTransfer_at_end release the lock for some time. */
+
+/* Marks what became free in the list, if that is much or other lists want it. Only in calls of its
+ * view; frees: the call frees blocks, and allocates none. */
+void umemPoolTransfer_mark(umemPoolFreeList *list, bool frees);
+
+/* Makes all free that the threads and the list keep, and marks it unless the queue is blocked.
+ * Returns whether it is marked; if not, and the queue is not blocked, records a failure. */
+bool umemPoolTransfer_mark_all(umemPoolFreeList *list, bool blocked);
 
 /* Moves spans of the class with free blocks to the list. False when there are none. */
 bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class);

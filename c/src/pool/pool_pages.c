@@ -62,13 +62,18 @@ static umemPoolSpace *whole_pages(umemPoolCore const *core, umemRangeItem const 
   return space;
 }
 
-/* A walk through the pages of a list of which all is free. Begins with the list, and zeros. */
+/* A walk through the pages of home of which all is free, and may be used for the list. Begins with
+ * the two, and zeros. */
 typedef struct Walk {
   umemPoolFreeList *home;
-  uint32_t cursor;
+  umemPoolMarked ranges;
   umemPoolSpace *space; /* of the free range that was found last */
   size_t page, end;     /* what is left of that */
 } Walk;
+
+static Walk begin_walk(umemPoolFreeList const *list, umemPoolFreeList *home) {
+  return (Walk){.home = home, .ranges = {.list = list, .from = home}};
+}
 
 /* Fills in the next ones, of one size. False at the end. */
 static bool next_source(Walk *walk, Piece *piece) {
@@ -82,7 +87,7 @@ static bool next_source(Walk *walk, Piece *piece) {
       *piece = (Piece){walk->home, start, run.count * units, run.count, 0, run.order, false};
       return true;
     }
-    if (!umemRange_next_free(walk->home->range, units, &walk->cursor, &item)) return false;
+    if (!umemPoolMarked_next(&walk->ranges, units, &item)) return false;
     walk->space = whole_pages(core, &item, &walk->page, &walk->end);
   }
 }
@@ -91,16 +96,16 @@ static bool next_source(Walk *walk, Piece *piece) {
 static bool may_give_pages(umemPoolPaging const *paging, umemPoolFreeList const *home) {
   if (home == paging->list) return true;
   bool others = paging->place.space && (home->in_use || home == home->core->own);
-  return others && !home->ending && !umemPoolQueue_is_blocked(home);
+  return others && !home->ending && !umemPoolQueue_is_closed(home);
 }
 
 /* At most so many pieces of free pages there are: a pool may have very many free ranges that are
  * smaller than a page. */
-static size_t count_sources(umemPoolCore const *core) {
+static size_t count_sources(umemPoolFreeList const *list) {
   size_t count = 0;
   Piece piece;
-  for (umemPoolFreeList *list = core->lists; list; list = list->next)
-    for (Walk walk = {.home = list}; next_source(&walk, &piece);) count++;
+  for (umemPoolFreeList *home = list->core->lists; home; home = home->next)
+    for (Walk walk = begin_walk(list, home); next_source(&walk, &piece);) count++;
   return count;
 }
 
@@ -165,7 +170,7 @@ static void abandon_paging(umemPoolCore *core) {
 /* ---- begin ---- */
 
 static umemPoolPaging *new_paging(umemPoolFreeList *list, umemPoolPlace const *place) {
-  size_t gaps = place ? count_gaps(place) : 0, room = count_sources(list->core) + 2;
+  size_t gaps = place ? count_gaps(place) : 0, room = count_sources(list) + 2;
   umemPoolPaging *paging = malloc(sizeof *paging + (gaps + 3 * room) * sizeof *paging->pieces);
   if (!paging) return NULL;
   *paging = (umemPoolPaging){.lineage = umem_fork_count(), .list = list, .room = room};
@@ -235,7 +240,7 @@ static int compare_pieces(void const *one, void const *other) {
 static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
   size_t first = paging->seen_count, pages = 0;
   Piece piece;
-  for (Walk walk = {.home = home};
+  for (Walk walk = begin_walk(paging->list, home);
        paging->seen_count < paging->room && next_source(&walk, &piece);) {
     paging->seen[paging->seen_count++] = piece;
     pages += piece.pages;
@@ -322,7 +327,7 @@ static void finish_sources(umemPoolPaging *paging) {
   size_t kept = 0;
   for (size_t i = 0; i < paging->source_count; i++) {
     umemPoolFreeList *home = paging->sources[i].home;
-    if (!home || is_done(paging->sources, i) || umemPoolQueue_finish(home)) continue;
+    if (!home || is_done(paging->sources, i) || umemPoolQueue_finish(paging->list, home)) continue;
     for (size_t j = i; j < paging->source_count; j++) {
       Piece *piece = &paging->sources[j];
       if (piece->home != home) continue;

@@ -149,6 +149,7 @@ umemPoolResult umemPoolSpan_add(umemPoolFreeList *list, unsigned class) {
   free_all_bits(span, shape->count);
   span->free_count = shape->count;
   span->list = span->home = list;
+  span->time = list->mark.is_old ? umemPoolMark_now(list) : 0;
   __atomic_store_n(&span->page, page, __ATOMIC_RELEASE);
   umemPageMap_set(&core->map, page, shape->pages, (uintptr_t)span | class);
   link_span(core, class, span);
@@ -179,6 +180,12 @@ void umemPoolSpan_remove_whole(umemPoolFreeList *list) {
       after = span->after;
       if (span->free_count == list->core->shapes[i].count) remove_span(list, i, span);
     }
+}
+
+void umemPoolSpan_note(umemPoolFreeList *list, umemPoolSpan *span) {
+  umemPoolShape const *shape = &list->core->shapes[class_of(list->core, span)];
+  span->time = umemPoolMark_now(list);
+  umemPoolMark_note_bytes(list, (uint64_t)span->free_count * shape->size);
 }
 
 /* A queue that has freed a block to a detached span may have ended since. The pool's own list is
@@ -257,6 +264,8 @@ static void put_entry(umemPoolFreeList *list, umemPoolEntry const *entry) {
   umemPoolSpan_bits(span)[index / 64] |= UINT64_C(1) << index % 64;
   core->classes[class].out--;
   core->small_out -= shape->size;
+  span->time = umemPoolMark_now(list);
+  umemPoolMark_note_bytes(list, shape->size);
   if (!span->free_count++) {
     span->list = list;
     link_span(core, class, span);

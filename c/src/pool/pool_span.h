@@ -22,8 +22,8 @@ struct umemPoolSpan {
   uint64_t queues;        /* of a mixed span: queues to wait for, as bits of umemPoolQueue_bit */
   uint32_t room;          /* bytes in live */
   uint32_t free_count;
-  uint64_t page; /* the first one; atomic */
-  uint64_t cache_line_padding;
+  uint64_t page;        /* the first one; atomic */
+  uint64_t time;        /* when one of its blocks became free last: see pool_mark.c */
   unsigned char live[]; /* atomic, one for each block; begins a line */
 };
 _Static_assert(sizeof(umemPoolSpan) == 64, "a line");
@@ -61,6 +61,9 @@ uint32_t umemPoolSpan_take(umemPoolFreeList *list, unsigned class, umemPoolEntry
 
 /* Makes blocks of any class free in their spans, in the order of the list. */
 void umemPoolSpan_put(umemPoolFreeList *list, umemPoolEntry const *entries, uint32_t count);
+
+/* Notes that the free blocks of a detached span become those of the list now. */
+void umemPoolSpan_note(umemPoolFreeList *list, umemPoolSpan *span);
 
 /* Frees the ranges of spans without live blocks that could not be freed before, because there was
  * no RAM. */

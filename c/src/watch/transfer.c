@@ -639,6 +639,7 @@ static bool mark_queue(umemTransfer *self) {
   umemVirtual *layer = UMEM_LAYER_WITH(queue, mark);
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
+  self->mark = (umemMark){.reached = NULL};
   bool marked = layer && layer->vptr->mark(layer, &self->mark);
   umemAttempt_end(&attempt);
   if (marked) self->marked = layer;

@@ -1,9 +1,12 @@
 /* pool_on_capture.c - views of a pool while another thread begins a capture of one's stream: before
- * any call that umem makes meanwhile. Nobody else is drawn into the capture, nobody waits for it,
- * and it stays whole.
+ * any call that umem makes meanwhile. No other call uses this stream, nobody else is drawn into the
+ * capture, nobody waits for it, and it stays whole.
  *
  * On a double of the runtime, where a test can come between two calls. */
 #include "pool_cuda_help.h"
+#include "settings.h"
+
+#include <sched.h>
 
 enum { n = 1 << 20, small = 4096, in_span = 16 };
 
@@ -74,7 +77,9 @@ static bool play(Scene const *scene, char const *function, unsigned long nth, bo
   scene->prepare();
   capture.begun = false;
   fake_cudart_before(function, nth, over_at_once ? begin_and_end : begin_in_thread, NULL);
+  fake_cudart_bar(stream_of(&a), true);
   scene->act();
+  fake_cudart_bar(stream_of(&a), false);
   fake_cudart_before(NULL, 0, NULL, NULL);
   bool was_one = capture.begun;
   if (was_one) {
@@ -99,7 +104,7 @@ ON_EACH(nobody_is_drawn_in) {
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
       for (int over = 0; over < 2; over++)
         for (unsigned long nth = 1; play(&scenes[s], functions[f], nth, over); nth++) moments++;
-  assert_true(moments > 100);
+  if (moments < 60) fail_msg("%lu moments", moments);
 }
 
 /* What a program asks for itself draws in, as CUDA does. */
@@ -110,6 +115,60 @@ ON_TEST(who_waits_for_a_captured_stream_is_drawn_in) {
   expect_ok(umem_wait(&a, &b));
   end_in_thread();
   assert_true(capture.is_whole);
+}
+
+/* ---- two threads ---- */
+
+enum { captures = 300, most_pages = 24 };
+
+static bool stop; /* atomic */
+
+/* Captures the stream of a again and again, and uses the view of it in between. Never makes a call
+ * on the stream of b. */
+static void *capture_often(void *unused) {
+  (void)unused;
+  unsigned whole = 0;
+  fake_cudart_bar(stream_of(&b), true);
+  for (unsigned i = 0; i < (setting_small() ? captures / 4 : captures); i++) {
+    void *graph = NULL;
+    uintptr_t adr = umem_alloc(&on_a, (size_t)(1 + i % 4) * n), tiny = umem_alloc(&on_a, small);
+    int error = fake_cudart_begin_capture_in(stream_of(&a), 2);
+    if (adr && i % 3) umem_set(&on_a, adr, 1, small);
+    umem_free(&on_a, i % 2 ? adr : tiny);
+    sched_yield();
+    if (!error) error = fake_cudart_end_capture(stream_of(&a), &graph);
+    umem_free(&on_a, i % 2 ? tiny : adr);
+    whole += !error && graph;
+    umem_clear_status(&on_a); /* it may be out of memory */
+  }
+  umem_thread_clear();
+  fake_cudart_bar(stream_of(&b), false);
+  __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+  return whole == (setting_small() ? captures / 4 : captures) ? &stop : NULL;
+}
+
+/* No call on b, and none on the pool, uses the stream of a; and memory passes all the same. */
+ON_EACH(views_of_two_threads_use_their_own_streams) {
+  unsigned got = 0, i = 0;
+  open_over(upstream, n, most_pages * n);
+  stop = false;
+  fake_cudart_bar(stream_of(&a), true);
+  pthread_t thread = start_thread(capture_often, NULL);
+  for (; !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); i++) {
+    size_t size = i % 5 ? (size_t)(1 + i % 20) * n : small;
+    uintptr_t adr = umem_alloc(i % 7 ? (void *)&on_b : &pool, size);
+    if (adr && i % 7) expect_ok(umem_set(&on_b, adr, 2, size));
+    if (adr) umem_free(i % 7 ? (void *)&on_b : &pool, adr);
+    if (i % 64 == 0) expect_ok(umem_trim(&pool, i % 128 ? SIZE_MAX : 0));
+    got += adr != 0;
+    umem_clear_status(&on_b);
+    umem_clear_status(&pool);
+    umem_thread_clear();
+  }
+  assert_non_null(join_thread(thread));
+  fake_cudart_bar(stream_of(&a), false);
+  if (got < i / 2) fail_msg("%u of %u requests were served", got, i);
+  close_all();
 }
 
 /* ---- staging ---- */

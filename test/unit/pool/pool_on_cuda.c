@@ -59,6 +59,7 @@ IN_BOTH_EACH(a_block_changes_streams_in_order) {
     uintptr_t adr = block_of(&on_a, size);
     expect_ok(umem_set(&on_a, adr, 1, size));
     umem_free(&on_a, adr);
+    if (size < n) expect_ok(umem_trim(&on_a, SIZE_MAX)); /* too little to be marked by itself */
     for (uintptr_t got = 0; got != adr;) {
       got = block_of(&on_b, size);
       expect_ok(umem_set(&on_b, got, 2, size));
@@ -196,20 +197,119 @@ IN_BOTH_EACH(a_captured_view_gives_what_it_has) {
   umem_free(&on_a, block_of(&on_a, 8 * n));
 }
 
-IN_CHUNKS_EACH(nobody_takes_from_a_captured_view) {
+/* This thread makes no call on the stream of a from begin to end, as another one may capture it. */
+static void leave_stream(void) { fake_cudart_bar(stream_of(&a), true); }
+static void return_to_stream(void) { fake_cudart_bar(stream_of(&a), false); }
+
+/* It is marked. */
+IN_BOTH_EACH(what_was_freed_before_a_capture_passes) {
+  size_t const sizes[] = {small, n, 8 * n};
+  for (size_t k = 0; k < 3; k++) {
+    open_all(upstream, sizes[k] < n ? 64 << 10 : sizes[k]);
+    uintptr_t adr = block_of(&on_a, sizes[k]);
+    umem_free(&on_a, adr);
+    if (sizes[k] < n) expect_ok(umem_synchronize(&on_a));
+    begin_capture();
+    leave_stream();
+    for (uintptr_t got = 0; got != adr;) got = block_of(&on_b, sizes[k]);
+    expect_ok(umem_synchronize(&b)); /* it has not become a part of the capture */
+    return_to_stream();
+    end_capture();
+    close_all();
+  }
+}
+
+IN_CHUNKS_EACH(what_is_freed_in_a_capture_stays) {
   open_all(upstream, 2 * n);
+  umem_set_label(&on_a, "captured");
   uintptr_t adr = block_of(&on_a, n);
-  umem_free(&on_a, adr);
   begin_capture();
+  umem_free(&on_a, adr);
+  leave_stream();
   umem_free(&on_b, block_of(&on_b, n));
   assert_int_equal(reserved(), 2 * n);
-  expect_report(umem_alloc(&on_b, 2 * n), umemMemoryError, "no room for 2097152 bytes");
+  expect_report(
+      umem_alloc(&on_b, 2 * n), umemMemoryError,
+      "no room for 2097152 bytes: the pool holds 1048576 of at most 2097152 bytes; another "
+      "view \"captured\" keeps 1048576 free bytes that it has not marked since");
   expect_ok(umem_trim(&pool, 0));
   assert_int_equal(reserved(), n); /* of a */
-  expect_ok(umem_synchronize(&b)); /* it has not become a part of the capture */
+  expect_ok(umem_synchronize(&b));
+  return_to_stream();
   end_capture();
+  umem_free(&on_a, block_of(&on_a, n)); /* which another view has looked for in vain */
   umem_free(&on_b, block_of(&on_b, 2 * n));
 }
+
+/* ---- marks ---- */
+
+static unsigned long records(void) { return fake_cudart_calls_of("event_record"); }
+
+/* One for many frees; none for blocks that are allocated and freed in turns. */
+IN_BOTH(few_marks_are_set) {
+  uintptr_t adr[64];
+  open_all(&gpu, 0);
+  for (int i = 0; i < 64; i++) adr[i] = block_of(&on_a, n);
+  unsigned long before = records();
+  for (int i = 0; i < 64; i++) umem_free(&on_a, adr[i]);
+  unsigned long set = records() - before;
+  if (set < 10 || set > 16) fail_msg("%lu marks", set);
+  before = records();
+  for (int i = 0; i < 10000; i++) umem_free(&on_a, block_of(&on_a, small));
+  for (int i = 0; i < 10000; i++) umem_free(&on_a, block_of(&on_a, n));
+  for (int i = 0; i < 10000; i++) umem_free(&on_a, block_of(&on_a, 3 * n));
+  assert_true(records() - before <= 1);
+}
+
+/* Until the view marks it, which its next call does if another view has looked for it. */
+IN_BOTH_EACH(what_is_not_marked_stays) {
+  uintptr_t adr[16];
+  open_all(upstream, 16 * n);
+  for (int i = 0; i < 16; i++) adr[i] = block_of(&on_a, n);
+  umem_free(&on_a, adr[0]); /* a sixteenth: is marked */
+  umem_free(&on_a, block_of(&on_a, 17 * small));
+  leave_stream();
+  umem_free(&on_b, block_of(&on_b, n / 2));
+  expect_report(umem_alloc(&on_b, n), umemMemoryError, "no room for 1048576 bytes");
+  umem_clear_status(&on_b);
+  return_to_stream();
+  umem_free(&on_a, adr[1]);
+  leave_stream();
+  umem_free(&on_b, block_of(&on_b, n));
+  return_to_stream();
+}
+
+/* A thread that only frees sets no mark: another one may capture the stream. */
+static void *free_all(void *blocks) {
+  leave_stream();
+  for (uintptr_t *adr = blocks; *adr; adr++) umem_free(&on_a, *adr);
+  return blocks;
+}
+
+IN_BOTH_EACH(who_only_frees_does_not_use_the_stream) {
+  uintptr_t adr[16] = {0};
+  open_all(upstream, 15 * n);
+  for (int i = 0; i < 15; i++) adr[i] = block_of(&on_a, n);
+  assert_non_null(join_thread(start_thread(free_all, adr)));
+  expect_report(umem_alloc(&on_b, n), umemMemoryError, "keeps 15728640 free bytes");
+  umem_clear_status(&on_b);
+  umem_free(&on_a, block_of(&on_a, n));
+  umem_free(&on_b, block_of(&on_b, n));
+}
+
+/* The work that it waits for is that of the mark, and no later one. */
+IN_BOTH(later_work_is_not_waited_for) {
+  open_all(&gpu, n);
+  uintptr_t adr = block_of(&on_a, n), other = block_of(&gpu, small);
+  umem_free(&on_a, adr);
+  expect_ok(umem_set(&a, other, 1, small));
+  assert_int_equal(block_of(&on_b, n), adr);
+  expect_ok(umem_synchronize(&b));
+  assert_true(fake_cudart_is_late(stream_of(&a)));
+  umem_free(&gpu, other);
+}
+
+/* ---- spans ---- */
 
 /* Blocks freed while a is captured, in a span that b has free blocks of too. */
 IN_BOTH_EACH(captured_frees_keep_nobody_waiting) {
@@ -246,6 +346,7 @@ IN_BOTH_EACH(captured_frees_are_out_of_reach) {
   expect_report(umem_alloc(&on_b, small), umemMemoryError, "no room for 4096 bytes");
   expect_ok(umem_synchronize(&b));
   end_capture();
+  expect_ok(umem_synchronize(&on_a));
   for (int i = 0; i < in_span - 1; i++) block_of(&on_b, small);
 }
 

@@ -29,6 +29,7 @@ typedef struct Model {
   umemPool pool;
   bool ordered; /* base is */
   bool failing; /* now and then waiting fails */
+  bool marks;   /* the queues have some: a call on one view must not use the queue of another */
   size_t maximum;
   Block blocks[most_live];
   size_t count;
@@ -55,6 +56,14 @@ static ClockQueue *queue_of(Model *model, size_t i) {
   return i == pool_itself ? &model->base : &model->queue[model->order[i]];
 }
 
+/* The next calls are those of this view, or of the pool. */
+static void call_of(Model *model, size_t who) {
+  ClockQueue *queue = queue_of(model, who);
+  clocks_allow(model->clocks, queue->number < 0 ? 1U : 1U << queue->number | 1U);
+}
+
+static void call_of_all(Model *model) { clocks_allow(model->clocks, ~0U); }
+
 /* ---- live blocks ---- */
 
 static void mark(Model *model, Block const *block, bool taken) {
@@ -75,6 +84,7 @@ static void use(Model *model, size_t who, Block *block) {
 /* What a program does before another queue uses, or frees, the block. */
 static void order(Model *model, size_t who, Block const *block) {
   ClockQueue *queue = queue_of(model, who);
+  call_of_all(model);
   for (size_t i = 0; i <= views; i++) {
     ClockQueue *other = i == views ? &model->base : &model->queue[i];
     if (other == queue || other->number < 0 || !(block->users >> other->number & 1)) continue;
@@ -103,6 +113,7 @@ static void do_alloc(Model *model) {
   void *ctx = context(model, who);
   bool fails = model->failing && !below(&model->random, 4);
   if (fails) clocks_fail_waits(model->clocks, 1 + (unsigned)below(&model->random, 3));
+  call_of(model, who);
   uintptr_t adr = below(&model->random, 20)
                       ? umem_alloc(ctx, size)
                       : umem_aligned_alloc(ctx, (size_t)1 << below(&model->random, 18), size);
@@ -140,6 +151,7 @@ static void do_free(Model *model) {
   Block *block = &model->blocks[at];
   size_t who = who_frees(model, block);
   order(model, who, block);
+  call_of(model, who);
   umem_free(context(model, who), block->adr);
   CHECK(umem_is_ok(context(model, who)));
   mark(model, block, false);
@@ -149,18 +161,22 @@ static void do_free(Model *model) {
 
 static void do_wrong_free(Model *model) {
   uintptr_t adr = model->freed[below(&model->random, 64)];
-  void *ctx = context(model, anyone(model));
+  size_t who = anyone(model);
+  void *ctx = context(model, who);
   if (!adr) return;
   for (size_t i = 0; i < model->count; i++)
     if (model->blocks[i].adr == adr) return;
   uint64_t before = umem_thread_failures();
+  call_of(model, who);
   umem_free(ctx, adr);
   CHECK(umem_thread_failures() == before + 1 && umem_thread_status() == umemValueError);
   forgive(model, ctx);
 }
 
 static void do_trim(Model *model) {
-  void *ctx = context(model, anyone(model));
+  size_t who = anyone(model);
+  void *ctx = context(model, who);
+  call_of(model, who);
   if (model->failing) clocks_fail_waits(model->clocks, (unsigned)below(&model->random, 3));
   umemStatusType status = umem_trim(ctx, below(&model->random, 4) ? 0 : 1 << 20);
   clocks_fail_waits(model->clocks, 0);
@@ -171,6 +187,7 @@ static void do_trim(Model *model) {
 static void do_reopen(Model *model) {
   size_t i = below(&model->random, views);
   if (model->failing) clocks_fail_waits(model->clocks, (unsigned)below(&model->random, 2));
+  call_of(model, i);
   umem_dtor(&model->view[i]);
   clocks_fail_waits(model->clocks, 0);
   forgive(model, &model->view[i]);
@@ -208,7 +225,7 @@ static void operate(Model *model) {
 
 /* ---- runs ---- */
 
-static Model *new_model(uint64_t seed, bool ordered, size_t maximum) {
+static Model *new_model(uint64_t seed, bool ordered, size_t maximum, bool marks) {
   Model *model = calloc(1, sizeof *model);
   assert_non_null(model);
   model->clocks = clocks_create();
@@ -216,10 +233,13 @@ static Model *new_model(uint64_t seed, bool ordered, size_t maximum) {
   model->seed = model->random = seed;
   model->ordered = ordered;
   model->maximum = maximum;
+  model->marks = marks;
   assert_ok(clock_queue_ctor(&model->base, model->clocks, ordered ? 0 : -1));
+  if (marks) clock_queue_have_marks(&model->base); /* as all queues of one memory */
   open_pool(&model->pool, &model->base, 0, 1 << 20, maximum);
   for (int i = 0; i < views; i++) {
     assert_ok(clock_queue_ctor(&model->queue[i], model->clocks, i + 1));
+    if (marks) clock_queue_have_marks(&model->queue[i]);
     model->order[i] = (size_t)i;
     assert_ok(umemPoolOn_ctor(&model->view[i], &model->pool, &model->queue[i]));
   }
@@ -235,8 +255,9 @@ static void end_model(Model *model) {
   free(model);
 }
 
-static void run(uint64_t seed, bool ordered, size_t maximum, bool failing, uint64_t count) {
-  Model *model = new_model(seed, ordered, maximum);
+static void run_with(uint64_t seed, bool ordered, size_t maximum, bool failing, bool marks,
+                     uint64_t count) {
+  Model *model = new_model(seed, ordered, maximum, marks);
   model->failing = failing;
   for (; model->operation < count; model->operation++) {
     operate(model);
@@ -247,9 +268,20 @@ static void run(uint64_t seed, bool ordered, size_t maximum, bool failing, uint6
   do_check(model);
   model->failing = false;
   while (model->count) do_free(model);
+  for (size_t i = 0; i < views; i++) {
+    call_of(model, i);
+    assert_ok(umem_trim(&model->view[i], 0));
+  }
   expect_nothing_left(&model->pool);
+  call_of_all(model);
   assert_null(clocks_race(model->clocks));
   end_model(model);
+}
+
+/* With and without marks. */
+static void run(uint64_t seed, bool ordered, size_t maximum, bool failing, uint64_t count) {
+  run_with(seed, ordered, maximum, failing, false, count / 2);
+  run_with(seed, ordered, maximum, failing, true, count / 2);
 }
 
 TEST_CASE(over_what_is_not_ordered) { run(1, false, 0, false, operations() / 10); }
@@ -268,8 +300,8 @@ TEST_CASE(with_waits_that_fail) {
 
 /* The test itself: where waiting has no effect, a race is found. */
 TEST_CASE(a_wait_left_out_is_found) {
-  for (uint64_t seed = 1; seed <= 4; seed++) {
-    Model *model = new_model(seed, seed & 1, seed & 2 ? 6 << 20 : 0);
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    Model *model = new_model(seed, seed & 1, seed & 2 ? 6 << 20 : 0, seed > 4);
     clocks_forget_waits(model->clocks);
     for (; model->operation < 50000 && !clocks_race(model->clocks); model->operation++)
       if (below(&model->random, 3) && model->count < most_live)
