@@ -123,7 +123,8 @@ nb::typed<nb::tuple, int, int> device_of(Array &array) {
 /* ---- import ---- */
 
 PyObject *find_place; /* function of (device code, number) that returns the place of such memory */
-PyObject *is_immutable; /* function of an object that has given a tensor without flags */
+PyObject *is_immutable;   /* function of an object that has given a tensor without flags */
+PyObject *find_read_only; /* function of an object that has given no tensor, as those lack flags */
 
 /* The place of a tensor that names none. */
 nb::object place_of_device(umemDLDevice device) {
@@ -227,7 +228,16 @@ nb::object stream_of(nb::handle place) {
 }
 
 nb::object share(nb::handle object, nb::handle place) {
-  return take_capsule(object, ask(object, stream_of(place)), place);
+  nb::object capsule;
+  try {
+    capsule = ask(object, stream_of(place));
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_BufferError) || !place.is_none()) throw;
+    nb::object array = nb::handle(find_read_only)(object);
+    if (array.is_none()) throw;
+    return array;
+  }
+  return take_capsule(object, capsule, place);
 }
 
 nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
@@ -263,8 +273,9 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
         "umem.NotSupportedError, which is also a BufferError\n"
         "    umem has no place for this memory, or it is not that of the place.\n"
         "umem.TypeError\n    object has no DLPack, or elements of a type that umem does not have.");
-  m.def("_set_imports", [](nb::object places, nb::object immutable) {
+  m.def("_set_imports", [](nb::object places, nb::object immutable, nb::object read_only) {
     find_place = places.release().ptr();
     is_immutable = immutable.release().ptr();
+    find_read_only = read_only.release().ptr();
   });
 }

@@ -114,6 +114,10 @@ def pairs(draw):
     return made
 
 
+with numpy.errstate(all="ignore"):  # of complex numbers NumPy 1.26 compares finite ones alone
+    KNOWS_INFINITY = not numpy.allclose(numpy.full(1, complex("nan")), numpy.full(1, complex("inf")), 0, 0, True)
+
+
 @some
 @given(pairs(), st.booleans(), st.sampled_from([(0, 0), (1e-5, 1e-8), (0.2, 0), (0, 0.2)]))
 def test_comparisons_are_those_of_numpy(arrays, equal_nan, tolerance):
@@ -126,7 +130,8 @@ def test_comparisons_are_those_of_numpy(arrays, equal_nan, tolerance):
             if one.dtype.kind in "fc" or other.dtype.kind in "fc":
                 wide = one.astype("complex128"), other.astype("complex128")
                 found = umem.all_close(first, second, *tolerance, equal_nan)
-                assert found == numpy.allclose(*wide, *tolerance, equal_nan)
+                if KNOWS_INFINITY or all(numpy.isfinite(array).all() for array in wide):
+                    assert found == numpy.allclose(*wide, *tolerance, equal_nan)
 
 
 def test_nan_in_either_part_is_no_number():

@@ -20,6 +20,18 @@ def address(array):
 
 # ---- NumPy ----
 
+def _takes_version():
+    try:
+        return bool(numpy.zeros(1).__dlpack__(max_version=(1, 0)))
+    except TypeError:
+        return False
+
+
+# What numpy.from_dlpack can do: NumPy has a version of DLPack with flags from 2.1 on, and arrays that it imports are
+# writable from 2.2.5 on.
+HAS_FLAGS = _takes_version()
+IMPORTS_WRITABLE = numpy.from_dlpack(numpy.zeros(1)).flags.writeable
+
 @pytest.mark.parametrize("take", [numpy.from_dlpack, numpy.asarray, lambda a: a.numpy(), lambda a: a.__array__(),
                                   lambda a: numpy.asarray(memoryview(a)),
                                   lambda a: numpy.asarray(type("I", (), {"__array_interface__": a.__array_interface__,
@@ -30,8 +42,11 @@ def test_numpy_uses_the_memory_of_umem(take, dtype):
     view = array[1::2, 5::-2]
     found = take(view)
     assert (found.dtype, found.shape, found.strides, address(found)) == (dtype, (2, 3), view.strides, view.address)
-    found[1, 1] = 1
-    assert array[3, 3].item() == 1
+    if take is numpy.from_dlpack and not IMPORTS_WRITABLE:
+        array[3, 3] = 1
+    else:
+        found[1, 1] = 1
+    assert found[1, 1] == 1 and array[3, 3].item() == 1
     del array, view
     gc.collect()
     assert found[1, 1] == 1
@@ -68,8 +83,12 @@ def test_arrays_of_every_form_pass_through():
 def test_read_only_arrays_stay_read_only():
     array = umem.zeros(3)
     array.read_only = True
-    assert not numpy.from_dlpack(array).flags.writeable and not numpy.asarray(array).flags.writeable
-    assert memoryview(array).readonly
+    assert not numpy.asarray(array).flags.writeable and memoryview(array).readonly
+    if HAS_FLAGS:
+        assert not numpy.from_dlpack(array).flags.writeable
+    else:
+        with pytest.raises(BufferError):
+            numpy.from_dlpack(array)
     owner = numpy.arange(3)
     owner.flags.writeable = False
     for found in (umem.from_dlpack(owner), umem.asarray(owner), umem.asarray(b"abc")):
@@ -88,12 +107,41 @@ def test_a_place_that_cannot_be_written_gives_read_only_arrays(tmp_path):
     assert array.read_only and not array.numpy().flags.writeable and array.numpy().tolist() == [1, 2]
 
 
-def test_copies_are_copies():
+@pytest.mark.skipif(not HAS_FLAGS, reason="this NumPy cannot ask for a copy")
+def test_numpy_asks_for_a_copy():
     array = umem.arange(3)
     found = numpy.from_dlpack(array, copy=True)
-    found[:] = 9
-    assert array.tolist() == [0, 1, 2] and numpy.array(array, copy=True).tolist() == [0, 1, 2]
-    assert array.numpy(copy=True).base is None
+    array.fill(9)
+    assert found.tolist() == [0, 1, 2]
+
+
+class OldProducer:
+    """An array as NumPy before 2.1 has it."""
+
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+    def __dlpack__(self, stream=None):
+        if not self.array.flags.writeable:
+            raise BufferError("Cannot export readonly array")
+        return umem.asarray(self.array).__dlpack__()
+
+
+def test_read_only_arrays_of_producers_without_flags():
+    owner = numpy.arange(3)
+    assert not umem.from_dlpack(OldProducer(owner)).read_only
+    owner.flags.writeable = False
+    found = umem.from_dlpack(OldProducer(owner))
+    assert found.read_only and found.address == address(owner) and found.tolist() == [0, 1, 2]
+    copied = umem.from_dlpack(OldProducer(owner), copy=True)
+    assert not copied.read_only and copied.address != address(owner)
+    with pytest.raises(BufferError, match="readonly"):
+        umem.from_dlpack(OldProducer(owner), place=umem.host())
+
+
+def test_copies_are_copies():
+    array = umem.arange(3)
+    assert numpy.array(array, copy=True).tolist() == [0, 1, 2] and array.numpy(copy=True).base is None
     owner = numpy.arange(3)
     for made in (umem.from_dlpack(owner, copy=True), umem.asarray(owner, copy=True), umem.asarray(owner, "float32")):
         made.fill(9)

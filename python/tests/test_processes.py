@@ -432,7 +432,7 @@ def test_views_of_others_keep_the_memory():
     place.close()
     with pytest.raises(umem.ValueError, match="closed"):
         array.tolist()
-    view[1] = 5  # the memory lives as long as what looks at it
+    again[1] = 5  # the memory lives as long as what looks at it
     assert again.tolist() == view.tolist() == [0, 5, 2]
     mapped = lambda: sum("memfd:umem" in line for line in open("/proc/self/maps"))
     before = mapped()

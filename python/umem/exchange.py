@@ -139,6 +139,14 @@ def _from_interface(value: Any, interface: dict[str, Any], place: Place) -> Arra
     return _core._borrow(place, address, kind, shape, strides, value, bool(read_only))
 
 
+def _find_read_only(value: Any) -> Array | None:
+    """The array of an object in RAM that is read-only, which a version of DLPack without flags cannot export."""
+    interface = getattr(value, "__array_interface__", None)
+    if interface is None or not interface["data"] or not interface["data"][1]:
+        return None
+    return _from_interface(value, interface, _core._host())
+
+
 def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | None) -> Array:
     """The array comes after the work that is queued on the stream of the interface."""
     if place is None or not place.capabilities & DEVICE_ACCESSIBLE:
@@ -185,4 +193,4 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
     return fail(f"{type(value).__name__} cannot be an array", 5)
 
 
-_core._set_imports(_device_place, _is_immutable)
+_core._set_imports(_device_place, _is_immutable, _find_read_only)
