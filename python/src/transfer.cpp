@@ -3,6 +3,8 @@
 #include "callbacks.h"
 #include "module.h"
 
+#include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,22 +38,40 @@ static Dict route_dict(umemRoute const &route) {
   return d;
 }
 
-/* The bytes of both arrays, item by item. */
-static void copy_items(umemArray *dst, umemArray *src, umemCopyOptions const &options,
-                       umemStatusType *status) {
+/* Which bytes of two arrays belong together. */
+struct Items {
   size_t extents[UMEM_MAX_RANK];
   ptrdiff_t from[UMEM_MAX_RANK], to[UMEM_MAX_RANK];
-  int rank = umemArray_rank(src);
-  for (int k = 0; k < rank; k++) {
-    extents[k] = static_cast<size_t>(umemArray_extent(src, k));
-    from[k] = umemArray_stride(src, k);
-    to[k] = umemArray_stride(dst, k);
+  umemLayout layout;
+
+  Items(umemArray *dst, umemArray *src)
+      : layout{sizeof layout,
+               umem_element_size(umemArray_type(src)),
+               umemArray_rank(src),
+               extents,
+               from,
+               to} {
+    for (int k = 0; k < layout.rank; k++) {
+      extents[k] = static_cast<size_t>(umemArray_extent(src, k));
+      from[k] = umemArray_stride(src, k);
+      to[k] = umemArray_stride(dst, k);
+    }
   }
-  umemLayout layout = {
-      sizeof layout, umem_element_size(umemArray_type(src)), rank, extents, from, to};
-  *status =
-      umem_copy_strided_with(umemArray_context(src), umemArray_address(src), umemArray_context(dst),
-                             umemArray_address(dst), &layout, &options);
+};
+
+/* Whether there are bytes to copy, and they can be. */
+static bool check_copy(umemArray *to, umemArray *from, char const *function,
+                       umemStatusType *status) {
+  umemArray_check_writeable_at(to, status, "the destination", function, "Python", 0);
+  umemArray_check_same_type_at(to, from, status, "the source", "the destination", function,
+                               "Python", 0);
+  umemArray_check_same_shape_at(to, from, status, "the source", "the destination", function,
+                                "Python", 0);
+  return !*status && umemArray_elements(to) != 0;
+}
+
+static bool are_runs(umemArray *to, umemArray *from) {
+  return umemArray_is_c_contiguous(to) && umemArray_is_c_contiguous(from);
 }
 
 static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
@@ -64,22 +84,94 @@ static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
   options.user = &progress;
   options.step = step;
   options.route = &route;
-  bool runs = umemArray_is_c_contiguous(to) && umemArray_is_c_contiguous(from);
+  void *src_ctx = umemArray_context(from), *dst_ctx = umemArray_context(to);
+  uintptr_t src_adr = umemArray_address(from), dst_adr = umemArray_address(to);
   array_call(false, [&](umemStatusType *status) {
-    umemArray_check_writeable_at(to, status, "the destination", "umem.copy", "Python", 0);
-    umemArray_check_same_type_at(to, from, status, "the source", "the destination", "umem.copy",
-                                 "Python", 0);
-    umemArray_check_same_shape_at(to, from, status, "the source", "the destination", "umem.copy",
-                                  "Python", 0);
-    if (*status || umemArray_elements(to) == 0) return;
-    if (runs)
+    if (!check_copy(to, from, "umem.copy", status)) return;
+    Items items(to, from);
+    if (are_runs(to, from))
       *status =
-          umem_copy_to_with(umemArray_context(from), umemArray_address(from), umemArray_context(to),
-                            umemArray_address(to), umemArray_nbytes(from), &options);
+          umem_copy_to_with(src_ctx, src_adr, dst_ctx, dst_adr, umemArray_nbytes(from), &options);
     else
-      copy_items(to, from, options, status);
+      *status = umem_copy_strided_with(src_ctx, src_adr, dst_ctx, dst_adr, &items.layout, &options);
   });
   return route_dict(route);
+}
+
+/* ---- transfers ---- */
+
+/* The C++ part of a umem.Transfer. */
+struct Transfer {
+  umemTransfer *handle = nullptr; /* NULL: there was nothing to copy */
+  std::optional<Hold> dst, src;   /* their memory stays until the transfer has ended */
+
+  Transfer() = default;
+  Transfer(Transfer const &) = delete;
+  Transfer &operator=(Transfer const &) = delete;
+  ~Transfer() {
+    uint64_t before = umem_thread_failures();
+    {
+      Unlock unlock(!umemTransfer_poll(handle));
+      umemTransfer_release(handle);
+    }
+    if (umem_thread_failures() != before) report_failure("umem.Transfer");
+  }
+};
+
+static void start(Transfer *self, Array &dst, Array &src) {
+  new (self) Transfer;
+  try {
+    umemArray *to = self->dst.emplace(dst, true).get(), *from = self->src.emplace(src).get();
+    void *src_ctx = umemArray_context(from), *dst_ctx = umemArray_context(to);
+    uintptr_t src_adr = umemArray_address(from), dst_adr = umemArray_address(to);
+    bool keeps_gil = is_short(self->dst->context(), umemArray_nbytes(to)) &&
+                     is_short(self->src->context(), umemArray_nbytes(to));
+    array_call(keeps_gil, [&](umemStatusType *status) {
+      if (!check_copy(to, from, "umem.start", status)) return;
+      Items items(to, from);
+      if (are_runs(to, from))
+        *status = umem_start(src_ctx, src_adr, dst_ctx, dst_adr, umemArray_nbytes(from), nullptr,
+                             &self->handle);
+      else
+        *status = umem_start_strided(src_ctx, src_adr, dst_ctx, dst_adr, &items.layout, nullptr,
+                                     &self->handle);
+    });
+  } catch (...) {
+    self->~Transfer();
+    throw;
+  }
+}
+
+/* In steps, between which Ctrl-C is looked for. */
+static bool wait(Transfer &self, nb::handle timeout) {
+  double const step = 0.05;
+  double rest = timeout.is_none() ? HUGE_VAL : nb::cast<double>(timeout);
+  bool ended = umemTransfer_poll(self.handle);
+  while (!ended && rest > 0) {
+    double seconds = rest < step ? rest : step;
+    {
+      Unlock unlock;
+      ended = umemTransfer_wait_for(self.handle, static_cast<uint64_t>(seconds * 1e9));
+    }
+    rest -= seconds;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  if (!ended || !self.handle) return ended;
+  Call call;
+  umemTransfer_wait(self.handle);
+  call.end();
+  return true;
+}
+
+static nb::typed<nb::tuple, int, int> progress(Transfer &self) {
+  uint64_t done = 0, total = 0;
+  if (self.handle) umemTransfer_progress(self.handle, &done, &total);
+  return nb::make_tuple(done, total);
+}
+
+static int descriptor(Transfer &self) {
+  if (!self.handle) raise(umemValueError, "a transfer of no bytes has no descriptor");
+  return unlocked([&] { return umemTransfer_descriptor(self.handle); });
 }
 
 /* ---- the ledger ---- */
@@ -105,6 +197,27 @@ static DictList read_ledger() {
 }
 
 void bind_transfers(nb::module_ &m) {
+  nb::class_<Transfer>(m, "Transfer", "A copy that goes on: see umem.start.")
+      .def("__init__", start, nb::arg("dst"), nb::arg("src"))
+      .def("wait", wait, nb::arg("timeout").none() = nb::none(),
+           nb::sig("def wait(self, timeout: float | None = None) -> bool"),
+           "Waits until the copy has ended, or for at most timeout seconds. Whether it has "
+           "ended.\n\n"
+           "Raises the failure of the copy; umem.CancelledError if it was cancelled before its "
+           "last byte.\n"
+           "After Ctrl-C the copy goes on.")
+      .def(
+          "cancel", [](Transfer &self) { umemTransfer_cancel(self.handle); },
+          "Ends the copy after what a thread is copying now. Does not wait for that. progress "
+          "says what is done.")
+      .def("fileno", descriptor,
+           "A descriptor that select and epoll show as readable when the copy has ended. Do not "
+           "close it.")
+      .def_prop_ro(
+          "done", [](Transfer &self) { return umemTransfer_poll(self.handle); },
+          "Whether the copy has ended, also if it has failed. Does not wait.")
+      .def_prop_ro("progress", progress,
+                   "(bytes that are copied, bytes in all). The first ones are copied first.");
   m.def("_copy", copy, nb::arg("dst"), nb::arg("src"), nb::arg("progress").none(), nb::arg("step"));
   m.def("_ledger_read", read_ledger);
   m.def("_ledger_start", [] { unlocked([] { umem_ledger_start(); }); });

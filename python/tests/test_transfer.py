@@ -1,7 +1,11 @@
-"""Copies with progress, blocks, the ledger."""
+"""Copies with progress, blocks, the ledger, transfers."""
+import asyncio
+import gc
 import io
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -306,3 +310,137 @@ def test_the_ledger_is_a_dict():
     assert (record["calls"], record["failed"], record["bytes"]) == (2, 0, 16000) and record["seconds"] > 0
     umem.ledger.clear()
     assert umem.ledger.read() == {}
+
+
+# ---- copies that go on ----
+
+def pair_on(place, count=16000):
+    return umem.arange(count, dtype="int32"), umem.zeros(count, "int32", place)
+
+
+def test_a_started_copy_ends(place):
+    src, dst = pair_on(place)
+    transfer = umem.start(dst, src)
+    assert transfer.wait() and transfer.done and transfer.progress == (64000, 64000)
+    assert dst.tolist() == src.tolist()
+    assert transfer.wait(0)
+    for copied in (umem.start(dst[:0], src[:0]), umem.start(dst[::2], src[1::2])):
+        with copied:
+            pass
+        assert copied.done
+    assert dst[::2].tolist() == src[1::2].tolist()
+
+
+def test_arrays_live_as_long_as_their_transfer():
+    with umem.File() as place:
+        transfers = [umem.start(umem.zeros(50000, "int32", place), umem.full(50000, i, "int32")) for i in range(20)]
+        assert all(transfer.wait() for transfer in transfers)
+    transfer = umem.start(umem.empty(100000), umem.zeros(100000))
+    assert "800000 bytes" in repr(transfer)
+
+
+def test_a_start_is_checked_at_once():
+    with pytest.raises(umem.ValueError, match="umem.start"):
+        umem.start(umem.zeros(3), umem.zeros(4))
+    with pytest.raises(umem.TypeError, match="umem.start"):
+        umem.start(umem.zeros(3), umem.zeros(3, "int32"))
+
+
+def failing_transfer(tmp_path):
+    place = umem.File(tmp_path / "short.bin", "w+")
+    src = umem.zeros(200000, "uint8", place)
+    os.truncate(tmp_path / "short.bin", 1000)
+    return umem.start(umem.empty(200000, "uint8"), src)
+
+
+def test_a_failure_is_raised_by_wait(tmp_path):
+    transfer = failing_transfer(tmp_path)
+    for _ in range(2):
+        with pytest.raises(umem.OSError, match="umem_start: .*short.bin"):
+            transfer.wait()
+    with pytest.raises(umem.OSError), failing_transfer(tmp_path):
+        pass
+
+
+def test_a_failure_that_no_one_waits_for_is_unraisable(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(args.exc_type))
+    transfer = failing_transfer(tmp_path)
+    while not transfer.done:
+        time.sleep(0.001)
+    del transfer
+    gc.collect()
+    assert seen == [umem.OSError]
+
+
+def test_a_cancelled_transfer_says_what_is_done():
+    src, dst = umem.full(1 << 26, 3, "uint8"), umem.zeros(1 << 26, "uint8")
+    transfer = umem.start(dst, src)
+    transfer.cancel()
+    try:
+        transfer.wait()
+    except umem.CancelledError:
+        assert transfer.progress[0] < 1 << 26
+    done = transfer.progress[0]
+    assert dst.numpy()[:done].all()
+
+
+def test_transfers_are_awaited():
+    async def copies():
+        src = umem.arange(300000)
+        with umem.File() as place:
+            dst = [umem.zeros(300000, "int64", place) for _ in range(8)]
+            transfers = [umem.start(there, src) for there in dst]
+            await asyncio.gather(*(asyncio.ensure_future(t) for t in transfers), *(asyncio.ensure_future(t) for t in transfers))
+            assert all(there.tolist() == src.tolist() for there in dst[::7])
+            async with umem.start(dst[0], umem.zeros(300000, "int64")) as transfer:
+                assert transfer.progress[1] == 2400000
+            assert transfer.done and not dst[0].numpy(copy=True).any()
+
+    asyncio.run(copies())
+
+
+def test_an_awaited_failure_is_raised(tmp_path):
+    async def fail():
+        await failing_transfer(tmp_path)
+
+    with pytest.raises(umem.OSError):
+        asyncio.run(fail())
+
+
+def test_a_task_that_is_cancelled_cancels_its_copy():
+    async def run():
+        src, dst = umem.full(1 << 26, 3, "uint8"), umem.zeros(1 << 26, "uint8")
+        transfer = umem.start(dst, src)
+        task = asyncio.ensure_future(transfer)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises((asyncio.CancelledError, umem.CancelledError)):
+            await task
+            raise umem.CancelledError("it was quicker")
+        assert transfer.done
+        with pytest.raises(KeyError):
+            async with umem.start(dst, src) as transfer:
+                raise KeyError
+        assert transfer.done
+
+    asyncio.run(run())
+
+
+def test_a_wait_is_interrupted_by_ctrl_c():
+    script = """
+import os, signal, threading, umem
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+src, dst = umem.zeros(1 << 28, "uint8"), umem.zeros(1 << 28, "uint8")
+transfers = [umem.start(dst, src) for _ in range(40)]
+signal.setitimer(signal.ITIMER_REAL, 0.01)
+try:
+    for transfer in transfers:
+        transfer.wait()
+except KeyboardInterrupt:
+    print("interrupted")
+for transfer in transfers:
+    transfer.cancel()
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert found.stdout == "interrupted\n" and not found.stderr, found.stderr

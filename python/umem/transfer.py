@@ -1,15 +1,17 @@
 """Copies with progress, blocks of arrays larger than memory, threads, failures, and the ledger of all copies."""
 from __future__ import annotations
 
+import os
 
 from . import _core
 from ._options import fail, size
 from .array import Array
+from .errors import Error
 from .places import Place, Size
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from types import TracebackType
     from typing import Any
 
@@ -57,6 +59,84 @@ def copy(dst: Array, src: Array, *, progress: Any = None, step: Size = 0) -> dic
         progress has returned False. What it raises itself arrives as it is.
     """
     return _core._copy(dst, src, _as_function(progress), size(step, "step"))
+
+
+class Transfer(_core.Transfer):
+    """A copy that goes on while the program does other work: see umem.start.
+
+    `await` and `async with` wait for it without a thread; a task that is cancelled cancels the copy, and waits for its end.
+    At the end of `with` the copy has ended, too: it is cancelled if the block raises. The object keeps both arrays, and waits
+    when nothing refers to it any more. A failure that no one has waited for goes to sys.unraisablehook.
+    """
+
+    async def _end(self, cancels: bool = True) -> None:
+        import asyncio  # takes longer to import than umem
+        loop = asyncio.get_running_loop()
+        if self.done:
+            return
+        ended = loop.create_future()
+        descriptor = os.dup(self.fileno())  # several tasks may wait
+        loop.add_reader(descriptor, lambda: ended.done() or ended.set_result(None))
+        try:
+            await ended
+        except asyncio.CancelledError:
+            if cancels:
+                self.cancel()
+                await self._end(False)
+            raise
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+
+    async def _wait(self) -> None:
+        await self._end()
+        self.wait()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._wait().__await__()
+
+    async def __aenter__(self) -> Transfer:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        if kind is None:
+            await self
+        else:
+            self.cancel()
+            await self._end()
+
+    def __enter__(self) -> Transfer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if kind is not None:
+            self.cancel()
+        try:
+            self.wait()
+        except Error:
+            if kind is None:
+                raise
+
+    def __repr__(self) -> str:
+        done, total = self.progress
+        return f"<umem.Transfer: {done} of {total} bytes{', ended' if self.done else ''}>"
+
+
+def start(dst: Array, src: Array) -> Transfer:
+    """Begins to copy all elements of src to dst, of the same type and shape, on any two places, and returns at once.
+
+    Wait for the end by `transfer.wait()`, `await transfer`, or a with block. Until then do not write to src, nor use dst.
+    Short copies between arrays in RAM are done at once. An array on a CudaAsync is copied in the order of its stream.
+    Any number of copies may go on at the same time.
+
+    Parameters
+    ----------
+    dst, src : Array
+        Their memory may overlap: src is then read before dst is written.
+    """
+    return Transfer(dst, src)
 
 
 class Block:
