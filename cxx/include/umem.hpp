@@ -5,9 +5,9 @@
  * umem/fill_ghosts.hpp, umem/format.hpp, umem/ledger.hpp, umem/mdspan.hpp,
  * umem/memory_resource.hpp, umem/npy.hpp, umem/npy_c_array.hpp, umem/open.hpp, umem/pool.hpp,
  * umem/print.hpp, umem/reduce.hpp (reduce.cuh with nvcc), umem/reduce_along.hpp,
- * umem/reductions.hpp, umem/reductions_along.hpp, umem/sweep.hpp and those for libraries of others
- * in the folder umem/with are apart, since they include what takes long to compile or what not
- * every standard library has, or are for some programs only. */
+ * umem/reductions.hpp, umem/reductions_along.hpp, umem/sweep.hpp, umem/transfer.hpp and those for
+ * libraries of others in the folder umem/with are apart, since they include what takes long to
+ * compile or what not every standard library has, or are for some programs only. */
 #ifndef UMEM_HPP
 #define UMEM_HPP
 

@@ -67,7 +67,7 @@ bool share_elements(void const *one, ItemLayout const &of_one, void const *other
 /* umem::copy of parts: see part.hpp. A copy that writes every byte of an array goes to its device
  * side, unless keep_side is true. */
 void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
-               ItemLayout const &to, bool keep_side = false);
+               ItemLayout const &to, bool keep_side = false, umemTransfer **transfer = nullptr);
 
 } // namespace detail
 /* Type const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
@@ -307,9 +307,11 @@ UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void 
                             reinterpret_cast<address>(other), &layout);
 }
 
-/* Queues the copy, and orders later work of both arrays after it. */
+/* Queues the copy, and orders later work of both arrays after it. transfer: NULL, or where the
+ * handle of a copy is stored that only begins. */
 inline void copy_between(PartMemory const &src, Location const &from, ItemLayout const &in,
-                         PartMemory const &dst, Location const &to, ItemLayout const &out) {
+                         PartMemory const &dst, Location const &to, ItemLayout const &out,
+                         umemTransfer **transfer) {
   std::size_t extents[UMEM_MAX_RANK];
   std::ptrdiff_t in_strides[UMEM_MAX_RANK], out_strides[UMEM_MAX_RANK];
   auto size = static_cast<std::ptrdiff_t>(in.item_size);
@@ -318,19 +320,24 @@ inline void copy_between(PartMemory const &src, Location const &from, ItemLayout
     in_strides[k] = in.strides[k] * size;
     out_strides[k] = out.strides[k] * size;
   }
-  copy(*from.context, from.adr, *to.context, to.adr,
-       umemLayout{sizeof(umemLayout), in.item_size, in.rank, extents, in_strides, out_strides});
+  umemLayout const layout = {sizeof layout, in.item_size, in.rank,
+                             extents,       in_strides,   out_strides};
+  if (transfer)
+    check_status(umem_start_strided(from.context->c_context(), from.adr, to.context->c_context(),
+                                    to.adr, &layout, nullptr, transfer));
+  else
+    copy(*from.context, from.adr, *to.context, to.adr, layout);
   if (src.mirror && dst.mirror) {
     dst.mirror->wait_for(to.side, *from.context);
     src.mirror->wait_for(from.side, *to.context); /* may throw */
-  } else {
+  } else if (!transfer) {
     if (from.context->can(umemOrdered)) from.context->synchronize();
     if (to.context->can(umemOrdered)) to.context->synchronize();
   }
 }
 
 UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
-                           ItemLayout const &to, bool keep_side) {
+                           ItemLayout const &to, bool keep_side, umemTransfer **transfer) {
   if (!std::equal(from.extents, from.extents + from.rank, to.extents))
     raise_text(umemValueError, "a copy of extents %s to extents %s",
                InWords(from.extents, from.extents + from.rank).text,
@@ -341,8 +348,9 @@ UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMe
   bool all = !keep_side && dst.mirror && count * to.item_size == dst.mirror->nbytes();
   Location destination = dst.destination(to, all);
   try {
-    copy_between(src, source, from, dst, destination, to);
+    copy_between(src, source, from, dst, destination, to, transfer);
   } catch (...) {
+    if (transfer) umemTransfer_release(std::exchange(*transfer, nullptr));
     if (dst.mirror) dst.mirror->undo_overwrite(destination.side);
     throw;
   }

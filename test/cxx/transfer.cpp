@@ -1,0 +1,104 @@
+/* transfer.cpp - umem/transfer.hpp: copies that go on. */
+#include <umem/transfer.hpp>
+
+#include "arrays.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+namespace {
+
+using umem::Transfer;
+
+static_assert(!std::is_copy_constructible_v<Transfer>);
+static_assert(std::is_nothrow_move_constructible_v<Transfer>);
+
+class TransferTest : public EachPlace {};
+FOR_EACH_PLACE(TransferTest);
+
+TEST_P(TransferTest, copies_the_elements_of_arrays) {
+  umem::Array<int, 2> from({300, 40}, umem::Host()), to({300, 40}, place);
+  {
+    auto guard = from.host(umem::discard);
+    auto u = *guard;
+    for (umem::index_t i = 0; i < 300; i++)
+      for (umem::index_t j = 0; j < 40; j++) u(i, j) = static_cast<int>(100 * i + j);
+  }
+  int calls = 0;
+  Transfer transfer = umem::start(from, to);
+  transfer.then([&] { calls += 1; }).then([&] { calls *= 10; });
+  transfer.wait();
+  transfer.wait();
+  EXPECT_EQ(calls, 10);
+  EXPECT_TRUE(transfer.is_done());
+  EXPECT_EQ(transfer.done_bytes(), 48000u);
+  EXPECT_EQ(transfer.nbytes(), 48000u);
+  EXPECT_EQ(to.get({299, 39}), 29939);
+  umem::Array<int, 1> column({300}, place);
+  umem::start(from.part().select(1, 7), column).wait();
+  EXPECT_EQ(column.get({4}), 407);
+}
+
+TEST_P(TransferTest, an_array_may_end_before_its_transfer) {
+  Transfer transfer;
+  EXPECT_TRUE(transfer.is_done());
+  transfer.wait();
+  for (int i = 0; i < 20; i++) {
+    umem::Array<int, 1> from({50000}, umem::Host()), to({50000}, place);
+    umem::fill(from, i);
+    transfer = umem::start(from, to);
+  }
+  while (!transfer.wait_for(std::chrono::microseconds(100))) continue;
+  transfer.wait();
+}
+
+TEST(Transfer, is_checked_at_once) {
+  umem::Array<int, 1> one({3}, umem::Host()), other({4}, umem::Host());
+  EXPECT_THROW(umem::start(one, other), umem::value_error);
+  umem::Host host;
+  EXPECT_THROW(umem::start(host, 0, host, 64, 10), umem::value_error);
+  EXPECT_THROW(Transfer().then([] {}), umem::value_error);
+  EXPECT_THROW(Transfer().descriptor(), umem::value_error);
+}
+
+TEST(Transfer, has_a_descriptor) {
+  umem::Array<char, 1> from({1 << 20}, umem::File::scratch()), to({1 << 20}, umem::Host());
+  Transfer transfer = umem::start(from, to);
+  pollfd end = {transfer.descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, 60000), 1);
+  EXPECT_TRUE(transfer.is_done());
+}
+
+TEST(Transfer, throws_its_failure) {
+  umem::Host host;
+  char to[100000];
+  std::string path = testing::TempDir() + "umem_transfer_" + std::to_string(getpid());
+  umem::File file(path.c_str(), "w+");
+  umem::address adr = file.allocate(sizeof to);
+  ASSERT_EQ(truncate(path.c_str(), 100), 0);
+  Transfer transfer = umem::start(file, adr, host, reinterpret_cast<umem::address>(to), sizeof to);
+  EXPECT_THROW(transfer.wait(), umem::io_error);
+  EXPECT_THROW(transfer.wait(), umem::io_error);
+  testing::internal::CaptureStderr();
+  { Transfer lost = umem::start(file, adr, host, reinterpret_cast<umem::address>(to), sizeof to); }
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("umem::Transfer"), std::string::npos);
+  umem_clear_status(file.c_context());
+  umem_thread_clear();
+  remove(path.c_str());
+}
+
+TEST(Transfer, is_cancelled) {
+  umem::Array<char, 1> from({1 << 26}, umem::Host()), to({1 << 26}, umem::Host());
+  umem::fill(from, char(3));
+  Transfer transfer = umem::start(from, to);
+  transfer.cancel();
+  try {
+    transfer.wait();
+    EXPECT_EQ(transfer.done_bytes(), transfer.nbytes());
+  } catch (umem::cancelled_error const &) {
+    EXPECT_LT(transfer.done_bytes(), transfer.nbytes());
+  }
+  umem_thread_clear();
+}
+
+} // namespace
