@@ -77,6 +77,7 @@ typedef struct Lanes {
   size_t step;     /* from report to report, in bytes */
   size_t reported; /* all steps up to here; of the caller alone, as is cancelled */
   bool cancelled;
+  unsigned count; /* of lanes */
   umemLock lock;
   size_t piece;          /* bytes of the next one: a number of steps */
   size_t next;           /* the first byte that no lane has taken */
@@ -84,11 +85,13 @@ typedef struct Lanes {
   bool over, failed;     /* over: take no other piece */
 } Lanes;
 
-/* The first piece is shorter, so that two lanes do not end theirs together. */
+/* Lanes must not end their pieces together, but the copy: the first piece is shorter, and the last
+ * ones are. */
 static bool take_piece(Lanes *lanes, unsigned lane, size_t *at, size_t *nbytes) {
   umemLock_acquire(&lanes->lock);
   size_t rest = lanes->copy->nbytes - lanes->next, piece = lanes->piece;
-  if (!lanes->next) piece -= piece / lanes->step / 2 * lanes->step;
+  if (!lanes->next || (lanes->count > 1 && rest / 2 < piece))
+    piece = umem_greater(umem_lesser(rest, piece) / 2 / lanes->step, 1) * lanes->step;
   bool more = rest && !lanes->over;
   *at = lanes->at[lane] = more ? lanes->next : SIZE_MAX;
   *nbytes = umem_lesser(rest, piece);
@@ -151,9 +154,19 @@ static void stop_lanes(Lanes **lanes) {
   umemLock_release(&(*lanes)->lock);
 }
 
+static void share_no_more(unsigned *sharers) { umem_thread.sharers = *sharers; }
+
+/* Whether the copy goes through pinned buffers, of which there are few. */
+static bool is_staged(umemVirtual const *ctx) {
+  return ctx->host && umem_can(ctx->host, umemDeviceAccessible);
+}
+
 /* The caller has lane 0, and reports. */
 static void run_lane(void *job, unsigned lane) {
   Lanes *lanes = job;
+  __attribute__((cleanup(share_no_more))) unsigned sharers = umem_thread.sharers;
+  bool staged = is_staged(lanes->copy->src) || is_staged(lanes->copy->dst);
+  if (staged && lanes->count > 1) umem_thread.sharers = lanes->count;
   if (lane) {
     copy_pieces(lanes, lane);
     return;
@@ -167,7 +180,8 @@ static void copy_run(Lanes *lanes) {
   bool queues = (src->capabilities | dst->capabilities) & umemOrdered;
   bool both = src->capabilities & dst->capabilities & umemConcurrent;
   bool shares = lanes->copy->nbytes >= long_copy && lanes->step < lanes->copy->nbytes;
-  umem_parallel(shares && both && !queues ? most_lanes : 1, run_lane, lanes);
+  if (shares && both && !queues && umem_parallel_threads() > 1) lanes->count = most_lanes;
+  umem_parallel(lanes->count, run_lane, lanes);
 }
 
 /* ---- items: one part after the other ---- */
@@ -201,7 +215,7 @@ static umemStatusType copy_in_steps(Progress const *copy) {
   umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
   if (settled != umemOK) return settled;
   __attribute__((cleanup(destroy_lock)))
-  Lanes lanes = {.copy = copy, .step = step, .piece = step, .at = {SIZE_MAX, SIZE_MAX}};
+  Lanes lanes = {.copy = copy, .step = step, .count = 1, .piece = step, .at = {SIZE_MAX, SIZE_MAX}};
   umemLock_init(&lanes.lock);
   while (copy->nbytes >= long_copy && lanes.piece < least_piece) lanes.piece *= 2;
   uint64_t before = umem_thread.failures;
