@@ -11,7 +11,7 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/GPU-ratios.txt; those of
-pool, fixed, typed, strided, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/CPU-pool.txt, ..., and
+pool, fixed, typed, strided, transfers, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/CPU-pool.txt, ..., and
 FOLDER/GPU-pool.txt.
 """
 import json
@@ -200,7 +200,7 @@ def read_kernels(text):
 
 
 # Of umem_ratios: all, or one of its groups.
-groups = ("ratios", "pool", "fixed", "typed", "strided", "blocks", "routes", "ram", "python", "gpu", "gpu-pool", "gpu-file")
+groups = ("ratios", "pool", "fixed", "typed", "strided", "transfers", "blocks", "routes", "ram", "python", "gpu", "gpu-pool", "gpu-file")
 
 
 def main():

@@ -1,0 +1,145 @@
+/* ratio_transfers.cpp - what a transfer with a handle costs (umem/transfer.h), and how far it
+ * overlaps with work of the program and with other transfers. Work is a sleep: it takes no
+ * processor from the threads that copy. */
+#include "ratio.h"
+
+#include "place.h"
+
+#include <umem.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace bench {
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+/* A file with bytes, which are cached, and memory for them. */
+class FileAndMemory {
+public:
+  explicit FileAndMemory(std::size_t size)
+      : file_(row_named("file")), ram_(row_named("host")), in_file(file_.context(), size),
+        one(ram_.context(), size), other(ram_.context(), size) {}
+
+  umemTransfer *start(std::size_t at, std::size_t nbytes, std::uintptr_t to) const {
+    umemTransfer *transfer = nullptr;
+    check(
+        umem_start(file_.context(), in_file + at, ram_.context(), to, nbytes, nullptr, &transfer));
+    return transfer;
+  }
+  void copy(std::size_t at, std::size_t nbytes, std::uintptr_t to) const {
+    check(umem_copy_to(file_.context(), in_file + at, ram_.context(), to, nbytes));
+  }
+
+private:
+  Place file_, ram_;
+
+public:
+  Block in_file, one, other;
+};
+
+void end(umemTransfer *transfer) { check(umemTransfer_release(transfer)); }
+
+/* ---- short ones ---- */
+
+void add_start(Effort const &effort, std::vector<Ratio> &rows) {
+  constexpr int count = 10000;
+  Place place(row_named("host"));
+  void *ram = place.context();
+  Block from(ram, 64), to(ram, 64);
+  auto start = [&] {
+    for (int i = 0; i < count; i++) {
+      umemTransfer *transfer;
+      check(umem_start(ram, from, ram, to, 64, nullptr, &transfer));
+      end(transfer);
+    }
+  };
+  auto copy = [&] {
+    for (int i = 0; i < count; i++) check(umem_copy_to(ram, from, ram, to, 64));
+  };
+  Samples samples = alternate(effort.short_rounds, {[&] { return seconds_of(start) / count; },
+                                                    [&] { return seconds_of(copy) / count; }});
+  rows.push_back({"start and release of 64 B in RAM", "the copy", Measure::nanoseconds, 2000,
+                  samples[0], samples[1], 0});
+}
+
+void add_many(Effort const &effort, std::vector<Ratio> &rows) {
+  constexpr std::size_t count = 10000, nbytes = 4096;
+  FileAndMemory all(count * nbytes);
+  std::vector<umemTransfer *> transfers(count);
+  auto start = [&] {
+    for (std::size_t i = 0; i < count; i++)
+      transfers[i] = all.start(i * nbytes, nbytes, all.one + i * nbytes);
+    for (umemTransfer *transfer : transfers) end(transfer);
+  };
+  auto copy = [&] {
+    for (std::size_t i = 0; i < count; i++) all.copy(i * nbytes, nbytes, all.one + i * nbytes);
+  };
+  Samples samples = alternate(effort.short_rounds, {[&] { return seconds_of(start) / count; },
+                                                    [&] { return seconds_of(copy) / count; }});
+  rows.push_back({"10,000 in flight of 4 KiB, cached file to RAM, each", "a copy",
+                  Measure::nanoseconds, 3000, samples[0], samples[1], 0});
+}
+
+/* ---- long ones ---- */
+
+void add_two(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
+             std::size_t part, std::size_t parts) {
+  std::uintptr_t const to[2] = {all.one, all.other};
+  auto start = [&] {
+    umemTransfer *two[2] = {nullptr, nullptr};
+    for (std::size_t i = 0; i < parts; i++) {
+      end(two[i % 2]);
+      two[i % 2] = all.start(i * part, part, to[i % 2]);
+    }
+    end(two[0]);
+    end(two[1]);
+  };
+  auto copy = [&] {
+    for (std::size_t i = 0; i < parts; i++) all.copy(i * part, part, to[i % 2]);
+  };
+  Samples samples = alternate(
+      effort.long_rounds, {[&] { return seconds_of(start); }, [&] { return seconds_of(copy); }});
+  rows.push_back({std::to_string(parts) + " parts of a cached file to RAM, two in flight",
+                  "one copy after the other", Measure::speedup, 0.97, samples[0], samples[1],
+                  part * parts});
+}
+
+/* The next part arrives while the program works, as long as the copy takes. */
+void add_ahead(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
+               std::size_t part, std::size_t parts) {
+  std::chrono::duration<double> const work(seconds_of([&] { all.copy(0, part, all.one); }) * 1.2);
+  auto ahead = [&] {
+    umemTransfer *next = all.start(0, part, all.one);
+    for (std::size_t i = 0; i < parts; i++) {
+      end(next);
+      next = i + 1 < parts ? all.start((i + 1) * part, part, i % 2 ? all.one : all.other) : nullptr;
+      std::this_thread::sleep_for(work);
+    }
+  };
+  auto alone = [&] {
+    all.copy(0, part, all.one);
+    for (std::size_t i = 0; i < parts; i++) std::this_thread::sleep_for(work);
+  };
+  Samples samples = alternate(
+      effort.long_rounds, {[&] { return seconds_of(ahead); }, [&] { return seconds_of(alone); }});
+  rows.push_back({std::to_string(parts) + " parts read while the program works on the one before",
+                  "the first read and the work", Measure::speedup, 0.95, samples[0], samples[1],
+                  0});
+}
+
+} // namespace
+
+void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
+  constexpr std::size_t parts = 8;
+  std::size_t part = effort.block / 8 < mebibyte ? mebibyte : effort.block / 8;
+  add_start(effort, rows);
+  add_many(effort, rows);
+  FileAndMemory all(parts * part);
+  add_two(effort, rows, all, part, parts);
+  add_ahead(effort, rows, all, part, parts);
+}
+
+} // namespace bench
