@@ -28,7 +28,7 @@
  *   marks      No call on a view uses the queue of another view. A view marks its free memory in
  *              its own calls (CUDA: it records an event on its stream): in umem_trim,
  *              umem_synchronize and umem_dtor of the view; and in allocations and frees that need
- *              the pool's lock, if the view has freed a sixteenth of the pool, and at least 64 KiB,
+ *              the pool's lock, if the view has freed a sixteenth of the pool, and at least 1 MiB,
  *              since its last mark, or if another view has looked for memory in vain. umem_free
  *              marks only in the thread that allocated through the view last; if no thread has,
  *              in the first that frees through this view and allocates through no other. Blocks in

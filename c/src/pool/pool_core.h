@@ -123,6 +123,7 @@ typedef struct umemPoolMark {
   uint64_t time;         /* of the core, when it was set */
   uint64_t thread;       /* that may set it in umem_free; 0: none has allocated yet */
   uint64_t nbytes;       /* that became free since then, or a bit more */
+  uint64_t enough;       /* so many are marked, although no other list wants them */
   bool is_old;           /* something became free since then */
   umemPoolWanted wanted; /* by other lists */
   unsigned count;
@@ -404,6 +405,9 @@ bool umemPoolMark_wait(umemPoolFreeList *other, umemVirtual *later);
  * another thread may be using the queue. */
 bool umemPoolMark_is_mine(umemPoolFreeList *list);
 
+/* The number of the calling thread, or 0: it never had any. No other thread ever has it. */
+extern _Thread_local uint64_t umem_pool_thread __attribute__((visibility("hidden")));
+
 /* The calling thread allocates through the view of the list, or waits for its queue. */
 void umemPoolMark_claim(umemPoolFreeList *list);
 
@@ -543,9 +547,18 @@ void umemPoolPages_end(umemPoolCore *core);
  *
  * All but umemPoolTransfer_at_end release the lock for some time. */
 
-/* Marks what became free in the list, if that is much or other lists want it. Only in calls of its
- * view; frees: the call frees blocks, and allocates none. */
-void umemPoolTransfer_mark(umemPoolFreeList *list, bool frees);
+/* Marks what is free in the list, and as much of what it keeps as other lists want. */
+void umemPoolTransfer_mark_now(umemPoolFreeList *list);
+
+/* Does this if enough became free or other lists want it. Only in calls of the view of the list;
+ * frees: the call frees blocks, and allocates none. */
+static inline void umemPoolTransfer_mark(umemPoolFreeList *list, bool frees) {
+  umemPoolMark const *mark = &list->mark;
+  if (!mark->is_needed) return;
+  if (!frees && mark->thread != umem_pool_thread) umemPoolMark_claim(list);
+  if (__builtin_expect(mark->nbytes < mark->enough && !mark->wanted, 1)) return;
+  if (!frees || umemPoolMark_is_mine(list)) umemPoolTransfer_mark_now(list);
+}
 
 /* Makes all free that the threads and the list keep, and marks it unless the queue is blocked.
  * Returns whether it is marked; if not, and the queue is not blocked, records a failure. */

@@ -350,10 +350,6 @@ void umemPoolTransfer_all(umemPoolFreeList *list) {
 
 /* ---- for other lists ---- */
 
-/* A share of the pool so large is marked although no other list has looked for it. */
-enum { marked_share = 16 };
-static uint64_t const marked_least = 64 << 10;
-
 /* Makes free what the list keeps, as far as other lists have looked for it. */
 static void drain_wanted(umemPoolFreeList *list, umemPoolWanted wanted) {
   if (wanted >= umemPoolWantThreads) umemPoolCache_drain_threads(list->core, list);
@@ -370,17 +366,10 @@ static bool set_mark(umemPoolFreeList *list) {
   return set;
 }
 
-void umemPoolTransfer_mark(umemPoolFreeList *list, bool frees) {
-  umemPoolMark *mark = &list->mark;
-  if (!mark->is_needed) return;
-  if (!frees) umemPoolMark_claim(list);
-  uint64_t share = list->core->reserved / marked_share;
-  bool is_much = mark->nbytes >= marked_least && mark->nbytes >= share;
-  if (!is_much && !mark->wanted) return;
-  if (frees && !umemPoolMark_is_mine(list)) return;
+void umemPoolTransfer_mark_now(umemPoolFreeList *list) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  drain_wanted(list, mark->wanted);
+  drain_wanted(list, list->mark.wanted);
   set_mark(list);
   umemAttempt_end(&forgotten);
 }

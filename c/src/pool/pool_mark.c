@@ -24,11 +24,15 @@
 
 /* ---- marks ---- */
 
+/* A share of the pool so large is marked although no other list wants it. */
+enum { enough_share = 16 };
+static uint64_t const enough_least = 1 << 20;
+
 void umemPoolMark_begin(umemPoolFreeList *list) {
   umemPoolFreeList const *own = list->core->own;
   bool is_needed = own && own->innermost != list->innermost && UMEM_SLOT(list->innermost, mark) &&
                    umemPoolQueue_is_ordered(list);
-  list->mark = (umemPoolMark){.is_needed = is_needed, .time = 1};
+  list->mark = (umemPoolMark){.is_needed = is_needed, .time = 1, .enough = enough_least};
 }
 
 void umemPoolMark_end(umemPoolFreeList *list) {
@@ -45,6 +49,8 @@ bool umemPoolMark_set(umemPoolFreeList *list) {
   mark->time = ++list->core->mark_time;
   mark->is_old = false;
   mark->nbytes = mark->count = 0;
+  mark->enough = list->core->reserved / enough_share;
+  if (mark->enough < enough_least) mark->enough = enough_least;
   mark->wanted = umemPoolWantNothing;
   return true;
 }
@@ -66,17 +72,15 @@ void umemPoolMark_want(umemPoolFreeList *list, umemPoolWanted wanted) {
 
 /* ---- threads ---- */
 
-/* Of the calling thread; another thread never has it. */
+_Thread_local uint64_t umem_pool_thread;
+
 static uint64_t number_of_thread(void) {
   static uint64_t last;
-  static _Thread_local uint64_t number;
-  if (!number) number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-  return number;
+  if (!umem_pool_thread) umem_pool_thread = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  return umem_pool_thread;
 }
 
-void umemPoolMark_claim(umemPoolFreeList *list) {
-  if (list->mark.is_needed) list->mark.thread = number_of_thread();
-}
+void umemPoolMark_claim(umemPoolFreeList *list) { list->mark.thread = number_of_thread(); }
 
 /* If no thread has allocated yet, it is the first that frees, unless it allocates through another
  * view. */
