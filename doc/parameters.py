@@ -8,8 +8,9 @@ from the comment in the header, and what is moved into a row is left out of the 
   - a paragraph that begins with "Returns", or with what is returned ("The number of ...", "Whether ..."), is the row of
     the result; in other paragraphs each sentence that begins with "Returns" is.
 
-Other rows come from the files of doc/words, which say what a name means in all functions. A parameter without a row, a
-result without one, and a line of these files that no function needs, are errors.
+Other rows come from the files of doc/words, which say what a name means in all functions. The text "-" there means that the
+name says everything: there is no row. A parameter that has neither, a result without a row, a row that only repeats the name
+of its parameter, and a line of these files that no function needs, are errors.
 """
 import fnmatch
 import itertools
@@ -25,7 +26,16 @@ END = re.compile(r"(?<!\.)\.(?=\s|$)(?!\s+\.)\s*")
 # What a paragraph begins with that is itself the description of a result.
 RESULT = re.compile(r"Returns (?!at once)|(?:Whether|How many|For how many|Where|On which node|Bytes|Dimension|All dimensions|Elements"
                     r"|Indices|Extents|Rows|A|An|The(?! same(?: as| with| for| of| over| in| at| without| queued| on|[,.;:])))\b")
+# What names of parameters are short for.
+LONG = {"ctx": "context", "src": "source", "dst": "destination", "i": "index", "comm": "communicator", "adr": "address",
+        "fd": "descriptor", "other": "other one", "n": "number", "nbytes": "bytes", "g": "function", "kind_": "rule"}
 INLINE = {"ref", "computeroutput", "emphasis", "bold", "ulink"}
+
+
+def repeats(name, text):
+    """Whether the text of a row says no more than the name of the parameter: "the context" of ctx."""
+    said = re.sub(r"^(the|an?|how many) ", "", text.strip().rstrip(".").lower())
+    return said.replace(" ", "_") in (name.lower(), LONG.get(name, name).replace(" ", "_"))
 
 
 class Words:
@@ -192,6 +202,8 @@ class Function:
                 self.rows[name] = inherited[self.header, self.name]
                 continue
             text = text or self.words.find(self.header, self.name, name, own=False)
+            if text == "-" and name != "result":
+                continue
             if text is None and name == "result":
                 text = self.words.find(self.header, self.name, f"result {self.type}", own=False)
             if text is None:
@@ -256,6 +268,10 @@ def main():
             missing = list(function.complete(inherited, links))
             failures += [f"{function.header}: {function.name}: {name} ({function.type if name == 'result' else 'parameter'})"
                          f" has no meaning, neither in its comment nor in doc/words" for name in missing]
+            texts = {name: "".join(piece if isinstance(piece, str) else "".join(piece.itertext()) for piece in row)
+                     for name, row in function.rows.items()}
+            failures += [f"{function.header}: {function.name}: the row of {name} only repeats its name: say more, or -"
+                         for name in function.parameters if repeats(name, texts.get(name, ""))]
             if "result" in function.rows:
                 inherited.setdefault((function.header, function.name), first_sentence(function.rows["result"]))
             if function.rows:

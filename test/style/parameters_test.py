@@ -70,6 +70,20 @@ class Parameters(unittest.TestCase):
         _, missing, _ = table(member("f", "int", ["n", "m"], "Does it."), "m: how much\n")
         self.assertEqual(missing, ["n", "result"])
 
+    def test_has_no_row_for_a_name_that_says_everything(self):
+        rows, missing, _ = table(member("f", "void", ["ctx", "n"], "Does it."), "ctx: -\nn: at least 1\n")
+        self.assertEqual((rows, missing), ({"n": "At least 1."}, []))
+        self.assertTrue(all(parameters.repeats(*row) for row in [("ctx", "the context."), ("array", "An array"), ("n", "the number")]))
+        self.assertFalse(parameters.repeats("ctx", "the context of the source."))
+
+    def test_fails_for_a_row_that_repeats_the_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = ElementTree.Element("doxygen")
+            root.append(member("f", "void", ["array"], "Does it. array: the array."))
+            ElementTree.ElementTree(root).write(Path(folder) / "a_8h.xml")
+            done = subprocess.run([sys.executable, PROGRAM, folder], stderr=subprocess.PIPE, text=True)
+        self.assertIn("f: the row of array only repeats its name", done.stderr)
+
     def test_fails_for_a_function_and_for_lines_that_nobody_needs(self):
         with tempfile.TemporaryDirectory() as folder:
             root = ElementTree.Element("doxygen")
