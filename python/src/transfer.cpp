@@ -4,6 +4,7 @@
 #include "module.h"
 
 #include <cmath>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -174,6 +175,61 @@ static int descriptor(Transfer &self) {
   return unlocked([&] { return umemTransfer_descriptor(self.handle); });
 }
 
+/* ---- lists ---- */
+
+namespace {
+
+/* One pair of arrays of a list. */
+struct Pair {
+  Hold dst, src;
+  Pair(Array &to, Array &from) : dst(to, true), src(from) {}
+};
+
+/* The runs of both arrays from dimension k on. umem_copy_many joins those that are neighbours. */
+void list_runs(umemArray *to, umemArray *from, int k, uintptr_t to_adr, uintptr_t from_adr,
+               std::vector<umemCopyItem> &items) {
+  size_t run = umem_element_size(umemArray_type(from));
+  int rank = umemArray_rank(from);
+  bool dense = true;
+  for (int i = rank - 1; i >= k && dense; i--) {
+    int64_t extent = umemArray_extent(from, i), stride = static_cast<int64_t>(run);
+    dense =
+        extent == 1 || (umemArray_stride(from, i) == stride && umemArray_stride(to, i) == stride);
+    run *= static_cast<size_t>(extent);
+  }
+  if (dense) {
+    items.push_back({umemArray_context(from), from_adr, umemArray_context(to), to_adr, run});
+    return;
+  }
+  for (int64_t i = 0; i < umemArray_extent(from, k); i++)
+    list_runs(to, from, k + 1, to_adr + static_cast<uintptr_t>(umemArray_stride(to, k) * i),
+              from_adr + static_cast<uintptr_t>(umemArray_stride(from, k) * i), items);
+}
+
+} // namespace
+
+static Dict copy_many(nb::list pairs) {
+  std::deque<Pair> held;
+  for (nb::handle pair : pairs) {
+    nb::tuple both = nb::cast<nb::tuple>(pair);
+    held.emplace_back(array_of(both[0]), array_of(both[1]));
+  }
+  umemRoute route = UMEM_ROUTE_INIT;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.route = &route;
+  array_call(false, [&](umemStatusType *status) {
+    std::vector<umemCopyItem> items;
+    for (Pair &pair : held) {
+      umemArray *to = pair.dst.get(), *from = pair.src.get();
+      if (check_copy(to, from, "umem.copy_many", status))
+        list_runs(to, from, 0, umemArray_address(to), umemArray_address(from), items);
+      if (*status) return;
+    }
+    *status = umem_copy_many(items.data(), items.size(), &options);
+  });
+  return route_dict(route);
+}
+
 /* ---- the ledger ---- */
 
 static DictList read_ledger() {
@@ -219,6 +275,7 @@ void bind_transfers(nb::module_ &m) {
       .def_prop_ro("progress", progress,
                    "(bytes that are copied, bytes in all). The first ones are copied first.");
   m.def("_copy", copy, nb::arg("dst"), nb::arg("src"), nb::arg("progress").none(), nb::arg("step"));
+  m.def("_copy_many", copy_many, nb::arg("pairs"));
   m.def("_ledger_read", read_ledger);
   m.def("_ledger_start", [] { unlocked([] { umem_ledger_start(); }); });
   m.def("_ledger_stop", umem_ledger_stop);

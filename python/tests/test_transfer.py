@@ -36,6 +36,33 @@ def test_a_copy_of_arrays_with_gaps(place):
     assert dst.tolist() == src[:, ::2].tolist() and calls == [(0, 96), (96, 96)]
 
 
+def test_many_pieces_are_copied_in_one_call(place):
+    src, dst = umem.arange(60).reshape(10, 6), umem.zeros((10, 6), "int64", place)
+    wide = umem.zeros((10, 12), "int64", place)
+    rows = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]
+    found = umem.copy_many([(dst[i], src[row]) for i, row in enumerate(rows)] + [(wide[:, 1::2], src)])
+    assert dst.tolist() == [src[row].tolist() for row in rows]
+    assert wide[:, 1::2].tolist() == src.tolist() and not any(sum(wide[:, ::2].tolist(), []))
+    assert found["bytes"] == 960 and "->" in found["route"]
+    back = umem.zeros((10, 6), "int64")
+    umem.copy_many((back[row], dst[i]) for i, row in enumerate(rows))
+    assert back.tolist() == src.tolist()
+
+
+def test_a_list_that_makes_no_sense_changes_nothing(place):
+    src, dst = umem.arange(10), umem.zeros(10, "int64", place)
+    with pytest.raises(umem.ValueError, match="item 1: its target has bytes of the target of item 0"):
+        umem.copy_many([(dst[:4], src[:4]), (dst[3:7], src[:4])])
+    with pytest.raises(umem.ValueError, match=r"umem.copy_many: .*its destination has shape \(3,\), expected \(4,\)"):
+        umem.copy_many([(dst[:4], src[:4]), (dst[4:7], src[:4])])
+    with pytest.raises(umem.TypeError):
+        umem.copy_many([(dst[:4], src[:4].astype("int8"))])
+    with pytest.raises(TypeError):
+        umem.copy_many([(dst[:4], [1, 2, 3, 4])])
+    assert not any(dst.tolist())
+    assert umem.copy_many([])["bytes"] == 0
+
+
 def test_a_bar_is_moved():
     class Bar:
         total, done, calls = None, 0, 0

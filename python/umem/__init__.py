@@ -11,7 +11,7 @@
 
 Places: Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
-arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, start, blocks, ledger. Logs: trace. Every
+arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, copy_many, start, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
@@ -35,14 +35,14 @@ from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
     Retry, Shm, default, open,
 )
-from .transfer import Block, Blocks, Transfer, blocks, copy, get_threads, set_failure_hook, set_threads, start
+from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start
 
 __all__ = [
     "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
     "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "IndexError",
     "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
     "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "Transfer", "TypeError", "Use", "ValueError", "all_close", "all_equal", "arange", "asarray",
-    "blocks", "copy", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host",
+    "blocks", "copy", "copy_many", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host",
     "ledger", "list_when_out_of_memory", "load", "open", "save", "set_failure_hook", "set_threads", "start", "trace", "use_in_cupy", "use_in_numba",
     "use_in_numpy", "use_in_torch", "zeros",
 ]

@@ -94,7 +94,7 @@ static void copy_pieces(Place const *src, Place const *dst, size_t nbytes, size_
 
 PAIR(copies_short_pieces) { copy_pieces(src, dst, 3000, 40); }
 
-PAIR(copies_pieces_of_pages) { copy_pieces(src, dst, test_large_size() / 4, 12000); }
+PAIR(copies_pieces_of_pages) { copy_pieces(src, dst, test_large_size() / 2, 10000); }
 
 PAIR(copies_long_pieces) { copy_pieces(src, dst, test_large_size() * 3, test_large_size()); }
 

@@ -161,6 +161,61 @@ TEST_P(PartTest, goes_where_the_elements_are) {
   EXPECT_EQ(array.get(3, 5), 9);
 }
 
+TEST_P(PartTest, many_are_copied_in_one_call) {
+  for (char const *name : {"host", "fake-offset", "fake-async", "cuda-async", "file-scratch"}) {
+    SCOPED_TRACE(name);
+    umem::Context other = open_place(*backend_by_name(name));
+    if (!other) continue;
+    umem::index_t const rows = 12, columns = 7;
+    Array<int, 2> u({rows, columns}, place), v({rows, columns}, other);
+    auto w = Array<int, 2>::zeros({rows, columns}, place);
+    number(u);
+    number(v, 5000);
+    v.sync_to_device();
+    v.release_host();
+    std::vector<std::pair<Part<int const, 1>, Part<int, 1>>> pairs;
+    for (umem::index_t i = 0; i < rows;
+         i++) { /* the rows in another order, but for the last cell */
+      auto to = v.part().select(0, i * 5 % rows);
+      pairs.emplace_back(u.part().select(0, i).slice(0, 0, 6), to.slice(0, 0, 6));
+    }
+    for (umem::index_t j = 0; j < columns; j++) /* columns, which have gaps */
+      pairs.emplace_back(u.part().select(1, j), w.part().select(1, columns - 1 - j));
+    umem::copy_many(pairs);
+    for (umem::index_t i = 0; i < rows; i++)
+      for (umem::index_t j = 0; j < columns; j++) {
+        EXPECT_EQ(v.get(i * 5 % rows, j),
+                  j < 6 ? u.get(i, j) : v.get(0, 6) + i * 5 % rows * columns);
+        EXPECT_EQ(w.get(i, columns - 1 - j), u.get(i, j));
+      }
+  }
+}
+
+TEST_P(PartTest, many_that_make_no_sense_change_nothing) {
+  Array<int, 1> u(10, place), v(10, place);
+  number(u);
+  number(v, 100);
+  auto part = [](Array<int, 1> &array, umem::index_t begin, umem::index_t end) {
+    return array.part().slice(0, begin, end);
+  };
+  EXPECT_THROW(umem::copy_many(std::vector{std::pair(part(u, 0, 4), part(v, 0, 4)),
+                                           std::pair(part(u, 4, 8), part(v, 4, 7))}),
+               umem::value_error);
+  EXPECT_THROW(umem::copy_many(std::vector{std::pair(part(u, 0, 4), part(v, 0, 4)),
+                                           std::pair(part(u, 4, 8), part(v, 3, 7))}),
+               umem::value_error);
+  EXPECT_THROW(umem::copy_many(std::vector{std::pair(part(u, 0, 4), part(v, 0, 4)),
+                                           std::pair(part(v, 3, 5), part(u, 7, 9))}),
+               umem::value_error);
+  for (umem::index_t i = 0; i < 10; i++) EXPECT_EQ(v.get(i), 100 + i);
+  umem::copy_many(std::vector<std::pair<Part<int, 1>, Part<int, 1>>>());
+  std::vector<int> memory(4);
+  umem::copy_many(
+      std::vector{std::pair(part(u, 2, 6), View<int, 1>(memory.data(), Extents<1>(4)))});
+  EXPECT_EQ(memory[3], u.get(5));
+  umem_clear_status(place.c_context());
+}
+
 /* Calls f with a context of each kind that queues work. */
 template <class F> void for_each_ordered(F const &f) {
   for (char const *name : {"fake-async", "fake-managed", "cuda-async", "cuda-async-1"}) {

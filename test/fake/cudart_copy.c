@@ -193,6 +193,19 @@ int cudart_memcpy_box_peer_async(umemCudaBox const *box, int dst_device, int src
   return error ? error : peer_copy_late(box, dst_device, src_device, stream);
 }
 
+int cudart_memcpy_batch_async(void *const *dst, void const *const *src, size_t const *nbytes,
+                              size_t count, void *stream) {
+  int error = umemCudaSuccess;
+  Stream *on = cudart_stream(stream, &error);
+  if (!stream || (on && on->capture)) {
+    cudart_misuse("copies together on the legacy stream or in a capture");
+    return umemCudaInvalidValue;
+  }
+  for (size_t i = 0; i < count && !error; i++)
+    error = cudart_memcpy_async(dst[i], src[i], nbytes[i], umemCudaAnyDirection, stream);
+  return error;
+}
+
 int cudart_memset_async(void *adr, int c, size_t nbytes, void *stream) {
   int error = umemCudaSuccess;
   Stream *on = cudart_stream(stream, &error);

@@ -95,6 +95,10 @@ FUNCTION(memcpy_box_async, (umemCudaBox const *box, umemCudaDirection kind, void
 FUNCTION(memcpy_box_peer_async,
          (umemCudaBox const *box, int dst_device, int src_device, void *stream),
          (box, dst_device, src_device, stream), needContext, nothing, 0)
+FUNCTION(memcpy_batch_async,
+         (void *const *dst, void const *const *src, size_t const *nbytes, size_t count,
+          void *stream),
+         (dst, src, nbytes, count, stream), needContext, nothing, 0)
 FUNCTION(memset_async, (void *adr, int c, size_t nbytes, void *stream), (adr, c, nbytes, stream),
          needContext, nothing, 0)
 

@@ -16,6 +16,7 @@
 #include "cuda/cuda_state.h"
 #include "watch/watch.h"
 
+#include <stdlib.h>
 #include <umem/copy.h>
 
 /* Up to here the runtime copies pageable memory in the command itself, faster than umem can ask
@@ -350,7 +351,9 @@ typedef struct Copy {
   umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
   umemCudaState *state;
   Way way;
-  bool packed; /* its rows were packed on the GPU */
+  bool packed;             /* its rows were packed on the GPU */
+  umemCopyRun const *runs; /* of a list, or NULL */
+  size_t count;
 } Copy;
 
 static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
@@ -361,6 +364,44 @@ static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size
              ? way->rt->memcpy_async(dst, src, nbytes, way->direction, way->stream)
              : way->rt->memcpy_peer_async(dst, way->dst_device, src, way->src_device, nbytes,
                                           way->stream);
+}
+
+/* On a stream that takes copies together, or one by one. */
+static int start_runs(Copy const *copy, void *stream, bool together) {
+  Way const *way = &copy->way;
+  umemCudaBatch batch = {.count = 0};
+  int error = 0;
+  for (size_t i = 0; i < copy->count && !error; i++) {
+    umemCopyRun const *run = &copy->runs[i];
+    if (way->src_device != way->dst_device) {
+      error = copy_run(copy, run->src_adr, run->dst_adr, run->nbytes);
+      continue;
+    }
+    batch.dst[batch.count] = (void *)run->dst_adr;
+    batch.src[batch.count] = (void const *)run->src_adr;
+    batch.nbytes[batch.count++] = run->nbytes;
+    if (batch.count == umemCudaBatchMost || i + 1 == copy->count)
+      error = umemCudaBatch_start(way->rt, &batch, way->direction, stream, together);
+  }
+  return error;
+}
+
+/* The legacy stream takes no copies together: those of a channel do, after its work. They are done
+ * on return. */
+static int start_list(Copy const *copy) {
+  void *stream = copy->way.stream;
+  if (stream) return start_runs(copy, stream, !umemCudaState_is_captured(copy->state));
+  umemCudaRt const *rt = copy->way.rt;
+  umemCudaChannel *channel = umemCudaChannel_take(copy->state->gpu);
+  if (!channel) return start_runs(copy, NULL, false);
+  int error = rt->event_record(channel->events[0], NULL);
+  if (!error) error = rt->stream_wait(channel->stream, channel->events[0]);
+  channel->in_flight[0] = true;
+  channel->broken = error;
+  if (!error) error = start_runs(copy, channel->stream, true);
+  int last = umemCudaChannel_finish(channel);
+  umemCudaChannel_give(channel);
+  return error ? error : last;
 }
 
 /* ---- which copies are ours ---- */
@@ -571,6 +612,7 @@ static void stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
 static int start(Copy *copy, Boxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
                  umemLayout const *layout) {
   int error;
+  if (copy->runs) return start_list(copy);
   if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
   copy->packed = copy_narrow(copy->leader, &copy->way, layout, src_adr, dst_adr, &error);
   if (copy->packed) return error;
@@ -606,9 +648,11 @@ static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
                     error ? 0 : umem_count_items(layout) * layout->item_size, 1, begin);
 }
 
-/* boxes: of a copy of items. */
+/* boxes: of a copy of items. runs: of a list of count runs, or NULL; layout is one of all their
+ * bytes. */
 static void copy_by_gpu(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                        umemLayout const *layout, Boxes const *boxes) {
+                        umemLayout const *layout, Boxes const *boxes, umemCopyRun const *runs,
+                        size_t count) {
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
   umemCudaState *state = umemCuda_state_of(leader);
@@ -616,7 +660,9 @@ static void copy_by_gpu(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
                state,
                {state->gpu->rt, state->stream, direction_of(src, dst), device_of(src, state),
                 device_of(dst, state)},
-               false};
+               false,
+               runs,
+               count};
 
   if (umem_can(other, umemOrdered) && umem_wait(leader, other) != umemOK) return;
   umemCudaScope scope;
@@ -648,7 +694,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
   case umemMoves:
     return false; /* a capture that another thread began when the plan was made is over */
   case gpuMoves:
-    copy_by_gpu(src, src_adr, dst, dst_adr, layout, &boxes);
+    copy_by_gpu(src, src_adr, dst, dst_adr, layout, &boxes, NULL, 0);
     break;
   case stagingMoves:
     stage(ctx, src, src_adr, dst, dst_adr, layout->item_size);
@@ -658,4 +704,66 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
     break;
   }
   return true;
+}
+
+/* ==== lists of runs ==== */
+
+/* Where copies of a list wait for one another no longer than this many bytes take, one thread
+ * passes them on as fast. */
+static size_t const least_staged = 1 << 20;
+
+static void set_done(umemCopyRun *runs, size_t count) {
+  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
+}
+
+/* Through pinned chunks. Returns false if there is no room for that, or if it does not pay. */
+static bool stage_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                       size_t count) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemVirtual *other = ctx == src ? dst : src;
+  umemCudaScope scope;
+  uint64_t before = umem_thread.failures;
+  size_t *ends = malloc(count * sizeof *ends), sum = 0;
+  for (size_t i = 0; ends && i < count; i++) ends[i] = sum += runs[i].nbytes;
+  bool staged = false;
+  if (ends && sum >= least_staged && umemCudaScope_enter(&scope, ctx, state->gpu)) {
+    uintptr_t host = ctx == src ? runs[0].dst_adr : runs[0].src_adr;
+    bool called = !is_host(other);
+    if (called || is_pageable(state->gpu->rt, (void *)host, runs[0].nbytes))
+      staged =
+          umemCuda_stage_runs(ctx, state, called ? other : NULL, &(umemCudaRuns){runs, ends, count},
+                              ctx == dst ? umemCudaToDevice : umemCudaToHost);
+    umemCudaScope_leave(&scope);
+  }
+  free(ends);
+  if (umem_thread.failures != before) return true;
+  if (staged) set_done(runs, count);
+  return staged;
+}
+
+/* Whether the bytes of other pass through pinned chunks: of a context whose methods move them, or
+ * of RAM. */
+static bool is_staged_list(umemVirtual *ctx, umemVirtual *other, bool reads) {
+  umemLayout const run = {.size = sizeof run, .item_size = umemStagingFrom};
+  if (umem_is_captured(ctx) || umem_can(ctx, umemCpuReadable)) return false;
+  if (is_host(other)) return reads ? umem_cpu_reads(other) : umem_cpu_writes(other);
+  return is_staged(other, &run);
+}
+
+bool umemCuda_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                        size_t count) {
+  umemVirtual *other = ctx == src ? dst : src;
+  umemLayout all = {.size = sizeof all};
+  if (count < 2 || UMEM_SLOT(other, upstream)) return false;
+  for (size_t i = 0; i < count; i++) {
+    if (runs[i].state != umemRunWaits) return false;
+    all.item_size += runs[i].nbytes;
+  }
+  if (is_ours(src, dst, &all)) {
+    uint64_t before = umem_thread.failures;
+    copy_by_gpu(src, runs[0].src_adr, dst, runs[0].dst_adr, &all, NULL, runs, count);
+    if (umem_thread.failures == before) set_done(runs, count);
+    return true;
+  }
+  return is_staged_list(ctx, other, ctx == dst) && stage_runs(ctx, src, dst, runs, count);
 }

@@ -298,6 +298,16 @@ static int copy_box_peer_async(umemCudaBox const *box, int dst_device, int src_d
   return error ? error : driver.copy_3d_peer_async(&all, stream);
 }
 
+static umemCuCopyBatch *copy_batch; /* NULL: the driver has none */
+
+static int copy_batch_async(void *const *dst, void const *const *src, size_t const *nbytes,
+                            size_t count, void *stream) {
+  umemCuBatch attributes = {.order = umemCuInStreamOrder};
+  size_t first = 0, failed;
+  if (!copy_batch) return umemCudaNotSupported;
+  return copy_batch(dst, src, nbytes, count, &attributes, &first, 1, &failed, stream);
+}
+
 static int set_async(void *adr, int c, size_t nbytes, void *stream) {
   return driver.set_async(adr, (unsigned char)c, nbytes, stream);
 }
@@ -387,6 +397,7 @@ static umemCudaRt table = {
     .memcpy_peer_async = copy_peer_async,
     .memcpy_box_async = copy_box_async,
     .memcpy_box_peer_async = copy_box_peer_async,
+    .memcpy_batch_async = copy_batch_async,
     .memset_async = set_async,
     .stream_create = stream_create,
     .stream_device = stream_device,
@@ -441,7 +452,10 @@ static void find_library(void) {
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   char const *error = handle ? NULL : dlerror();
   if (!handle) snprintf(found.absence, sizeof found.absence, "%s", error ? error : library);
-  if (!handle || !find_all(handle)) lose_all();
+  if (!handle || !find_all(handle))
+    lose_all();
+  else
+    find_one(handle, "cuMemcpyBatchAsync", &copy_batch);
 }
 
 umemCudaRt const *umemCudaDriver_get(umemCufileRt const *(*cufile)(void)) {

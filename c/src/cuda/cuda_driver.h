@@ -127,6 +127,20 @@ typedef struct umemCuAccess {
   int flags;
 } umemCuAccess;
 
+/* CUmemcpyAttributes */
+typedef struct umemCuBatch {
+  int order; /* in which sources are read: CUmemcpySrcAccessOrder */
+  umemCuLocation src, dst;
+  unsigned flags;
+} umemCuBatch;
+
+enum { umemCuInStreamOrder = 1 }; /* CU_MEMCPY_SRC_ACCESS_ORDER_STREAM */
+
+/* cuMemcpyBatchAsync of CUDA 12.8, which older drivers lack. */
+typedef int umemCuCopyBatch(void *const *dst, void const *const *src, size_t const *nbytes,
+                            size_t count, umemCuBatch *attributes, size_t *first_of_attribute,
+                            size_t attribute_count, size_t *failed, void *stream);
+
 /* ---- functions ---- */
 
 /* They have the names of their binary interfaces, with "_v2" where CUDA has changed one: a driver

@@ -22,6 +22,9 @@ bool umemCuda_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, u
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout);
 
+bool umemCuda_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                        size_t count);
+
 /* ---- cuda_stage.c: to device memory, piece by piece ---- */
 
 bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
@@ -44,6 +47,17 @@ umemPages const *umemCuda_sized_pages(umemVirtual *ctx, size_t page_size);
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
                     umemVirtual *other, uintptr_t other_adr, size_t nbytes,
                     umemCudaDirection direction);
+
+/* Runs that are copied as if they followed one another. */
+typedef struct umemCudaRuns {
+  umemCopyRun const *runs;
+  size_t const *ends; /* of each: its bytes and those of all before it */
+  size_t count;       /* greater than 0 */
+} umemCudaRuns;
+
+/* umemCuda_stage for several runs, of any length. */
+bool umemCuda_stage_runs(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
+                         umemCudaRuns const *runs, umemCudaDirection direction);
 
 /* ---- cuda_gds.c: copies between files and GPUs by cuFile, without host memory ---- */
 
@@ -89,7 +103,7 @@ static inline void umemCuda_note(umemVirtual *ctx, umemRoutePlace const *other, 
   .is_same_device = umemCuda_is_same_device, .alloc = umemCuda_alloc, .free = umemCuda_free,       \
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
   .plan_copy = umemCuda_plan_copy, .copy_direct = umemCuda_copy_direct,                            \
-  .realloc = umemCuda_realloc, .stream_wait = umemCuda_stream_wait, .find = umemCuda_find,         \
-  .usage = umemCuda_usage
+  .copy_runs = umemCuda_copy_runs, .realloc = umemCuda_realloc,                                    \
+  .stream_wait = umemCuda_stream_wait, .find = umemCuda_find, .usage = umemCuda_usage
 
 #endif

@@ -417,6 +417,34 @@ void umemCuda_release_staging(umemCudaGpu *gpu) {
 
 /* ---- transfers ---- */
 
+int umemCudaBatch_start(umemCudaRt const *rt, umemCudaBatch *batch, umemCudaDirection direction,
+                        void *stream, bool together) {
+  size_t copies = batch->count;
+  batch->count = 0;
+  int error = umemCudaNotSupported;
+  if (together && copies > 1)
+    error = rt->memcpy_batch_async(batch->dst, batch->src, batch->nbytes, copies, stream);
+  if (error != umemCudaNotSupported) return error;
+  error = umemCudaSuccess;
+  for (size_t i = 0; i < copies && !error; i++)
+    error = rt->memcpy_async(batch->dst[i], batch->src[i], batch->nbytes[i], direction, stream);
+  return error;
+}
+
+int umemCudaChannel_add(umemCudaChannel *channel, unsigned b, umemCudaBatch *parts,
+                        umemCudaDirection direction) {
+  channel->in_flight[b] = true;
+  int error = umemCudaBatch_start(channel->gpu->rt, parts, direction, channel->stream, true);
+  if (error) channel->broken = true;
+  return error;
+}
+
+int umemCudaChannel_end(umemCudaChannel *channel, unsigned b) {
+  int error = channel->gpu->rt->event_record(channel->events[b], channel->stream);
+  if (error) channel->broken = true;
+  return error;
+}
+
 int umemCudaChannel_start(umemCudaChannel *channel, unsigned b, void *adr, size_t nbytes,
                           umemCudaDirection direction) {
   umemCudaRt const *rt = channel->gpu->rt;
@@ -425,8 +453,8 @@ int umemCudaChannel_start(umemCudaChannel *channel, unsigned b, void *adr, size_
   int error =
       rt->memcpy_async(out ? adr : chunk, out ? chunk : adr, nbytes, direction, channel->stream);
   channel->in_flight[b] = true;
-  if (!error) error = rt->event_record(channel->events[b], channel->stream);
-  if (error) channel->broken = true;
+  if (!error) return umemCudaChannel_end(channel, b);
+  channel->broken = true;
   return error;
 }
 

@@ -25,6 +25,22 @@
 int umemCuda_pin(umemCudaRt const *rt, void **adr, size_t nbytes, unsigned flags);
 int umemCuda_unpin(umemCudaRt const *rt, void *adr, size_t nbytes, unsigned flags);
 
+/* ==== copies that are queued together ==== */
+
+enum { umemCudaBatchMost = 256 };
+
+typedef struct umemCudaBatch {
+  size_t count;
+  void *dst[umemCudaBatchMost];
+  void const *src[umemCudaBatchMost];
+  size_t nbytes[umemCudaBatchMost];
+} umemCudaBatch;
+
+/* Queues the copies of batch, which becomes empty, on a stream. together: the stream is neither the
+ * legacy one nor captured. Returns the runtime's error. */
+int umemCudaBatch_start(umemCudaRt const *rt, umemCudaBatch *batch, umemCudaDirection direction,
+                        void *stream, bool together);
+
 /* ==== chunks ==== */
 
 /* The figures of staging, from sweeps on an H200 and an H100 (PCIe 5, 16 cores, 2 MiB to 1 GiB). */
@@ -89,6 +105,12 @@ void umemCudaChannel_give(umemCudaChannel *channel);
  * runtime's error. */
 int umemCudaChannel_start(umemCudaChannel *channel, unsigned b, void *adr, size_t nbytes,
                           umemCudaDirection direction);
+
+/* A transfer of chunk b in parts: any number of calls for parts of it, and one that ends it. Return
+ * the runtime's error. */
+int umemCudaChannel_add(umemCudaChannel *channel, unsigned b, umemCudaBatch *parts,
+                        umemCudaDirection direction);
+int umemCudaChannel_end(umemCudaChannel *channel, unsigned b);
 
 /* Returns when the transfer of chunk b, if any, is done. */
 int umemCudaChannel_settle(umemCudaChannel *channel, unsigned b);

@@ -287,6 +287,11 @@ typedef struct umemCudaRt {
   int (*memcpy_box_async)(umemCudaBox const *box, umemCudaDirection direction, void *stream);
   int (*memcpy_box_peer_async)(umemCudaBox const *box, int dst_device, int src_device,
                                void *stream);
+  /* count copies in one call, in any order between them, on a stream that is neither the legacy one
+   * nor captured; all memory is known to CUDA. umemCudaNotSupported: the driver has no such call
+   * (before CUDA 12.8), and has not begun. */
+  int (*memcpy_batch_async)(void *const *dst, void const *const *src, size_t const *nbytes,
+                            size_t count, void *stream);
   int (*memset_async)(void *adr, int c, size_t nbytes, void *stream);
 
   /* ---- streams and events ---- */

@@ -27,9 +27,8 @@ typedef struct Stage {
   umemVirtual *ctx;
   umemCudaGpu *gpu;
   umemCudaDirection direction;
-  char *device;       /* never dereferenced */
   umemVirtual *other; /* whose methods move the bytes; NULL: they are in pageable memory */
-  uintptr_t other_adr;
+  umemCudaRuns const *runs;
   umemVirtual *buffers; /* what chunks are to these methods: a umemHost */
   size_t nbytes;
   size_t least, most; /* bytes of a piece, but for the last one */
@@ -40,7 +39,7 @@ typedef struct Stage {
   umemCudaChannel *channels[umemStagingChannels];
 } Stage;
 
-/* Bytes of the copy; none when there are no more. */
+/* Bytes of the copy, whose runs follow one another; none when there are no more. */
 typedef struct Piece {
   size_t at, nbytes;
 } Piece;
@@ -63,6 +62,52 @@ static Piece take_piece(Stage *stage) {
   } while (!__atomic_compare_exchange_n(&stage->next, &at, at + length, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
   return (Piece){at, length};
+}
+
+/* ---- the runs of a piece ---- */
+
+/* Bytes of a piece that are without a gap on one side. */
+typedef struct Stretch {
+  uintptr_t adr;
+  size_t nbytes;
+} Stretch;
+
+/* Where a piece is gone through. */
+typedef struct Walk {
+  size_t run, left; /* the run, and the bytes that are left of the piece */
+  size_t skipped;   /* of the run, before them */
+} Walk;
+
+static Walk walk_of(Stage const *stage, Piece piece) {
+  size_t low = 0, high = stage->runs->count - 1;
+  while (low < high) { /* the first run that ends behind the beginning of the piece */
+    size_t middle = low + (high - low) / 2;
+    if (stage->runs->ends[middle] > piece.at)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  size_t begin = low ? stage->runs->ends[low - 1] : 0;
+  return (Walk){low, piece.nbytes, piece.at - begin};
+}
+
+static uintptr_t adr_of(Stage const *stage, size_t run, bool of_device) {
+  umemCopyRun const *it = &stage->runs->runs[run];
+  return of_device == (stage->direction == umemCudaToDevice) ? it->dst_adr : it->src_adr;
+}
+
+/* The next bytes, as far as the runs are neighbours on this side. */
+static Stretch next_stretch(Stage const *stage, Walk *walk, bool of_device) {
+  umemCopyRun const *runs = stage->runs->runs;
+  Stretch stretch = {adr_of(stage, walk->run, of_device) + walk->skipped, 0};
+  do {
+    size_t n = umem_lesser(walk->left, runs[walk->run].nbytes - walk->skipped);
+    stretch.nbytes += n;
+    walk->left -= n;
+    walk->skipped = 0;
+    if (walk->left) walk->run++;
+  } while (walk->left && adr_of(stage, walk->run, of_device) == stretch.adr + stretch.nbytes);
+  return stretch;
 }
 
 /* ---- one channel; in its thread ---- */
@@ -105,44 +150,70 @@ static bool succeeded(Stage *stage, int error) {
                         stage->gpu->device);
 }
 
+static umemRoutePlace const pinned = {.kind = "pinned", .ordinal = -1};
+
 /* Calls the other context outside of the scope, because its methods may use CUDA too. */
 static bool call_other(Worker *worker, char *memory, Piece piece) {
   Stage *stage = worker->stage;
   uint64_t before = umem_thread.failures;
   leave(worker);
-  if (stage->direction == umemCudaToDevice)
-    umem_fill_buffer(stage->other, stage->other_adr + piece.at, stage->buffers, memory,
-                     piece.nbytes);
-  else
-    umem_empty_buffer(stage->other, stage->other_adr + piece.at, stage->buffers, memory,
-                      piece.nbytes);
+  for (Walk walk = walk_of(stage, piece); walk.left && umem_thread.failures == before;) {
+    Stretch to = next_stretch(stage, &walk, false);
+    if (stage->direction == umemCudaToDevice)
+      umem_fill_buffer(stage->other, to.adr, stage->buffers, memory, to.nbytes);
+    else
+      umem_empty_buffer(stage->other, to.adr, stage->buffers, memory, to.nbytes);
+    memory += to.nbytes;
+  }
   bool good = umem_thread.failures == before || stop(stage);
   return enter(worker) && good;
 }
 
-static umemRoutePlace const pinned = {.kind = "pinned", .ordinal = -1};
-
-static bool fill(Worker *worker, char *memory, Piece piece) {
-  if (worker->stage->other) return call_other(worker, memory, piece);
+/* Moves the bytes of a piece between the other side and a chunk. */
+static bool move(Worker *worker, char *memory, Piece piece) {
+  Stage *stage = worker->stage;
+  bool out = stage->direction == umemCudaToDevice;
+  if (stage->other) return call_other(worker, memory, piece);
   uint64_t begin = umem_route_clock();
-  memcpy(memory, (void const *)(worker->stage->other_adr + piece.at), piece.nbytes);
-  umem_note_between(NULL, &pinned, umemWayMemcpy, piece.nbytes, worker->stage->count, begin);
+  for (Walk walk = walk_of(stage, piece); walk.left;) {
+    Stretch to = next_stretch(stage, &walk, false);
+    memcpy(out ? memory : (void *)to.adr, out ? (void const *)to.adr : memory, to.nbytes);
+    memory += to.nbytes;
+  }
+  umem_note_between(out ? NULL : &pinned, out ? &pinned : NULL, umemWayMemcpy, piece.nbytes,
+                    stage->count, begin);
   return true;
 }
 
-static bool empty(Worker *worker, char *memory, Piece piece) {
-  if (worker->stage->other) return call_other(worker, memory, piece);
-  uint64_t begin = umem_route_clock();
-  memcpy((void *)(worker->stage->other_adr + piece.at), memory, piece.nbytes);
-  umem_note_between(&pinned, NULL, umemWayMemcpy, piece.nbytes, worker->stage->count, begin);
-  return true;
+/* Starts the transfers of a piece whose runs have gaps on the GPU. */
+static int start_parts(Worker *worker, unsigned b, Walk walk) {
+  Stage *stage = worker->stage;
+  char *memory = worker->channel->chunks[b]->memory;
+  bool out = stage->direction == umemCudaToDevice;
+  umemCudaBatch parts = {.count = 0};
+  int error = umemCudaSuccess;
+  while (walk.left && !error) {
+    Stretch to = next_stretch(stage, &walk, true);
+    size_t i = parts.count++;
+    parts.dst[i] = out ? (void *)to.adr : memory;
+    parts.src[i] = out ? memory : (void const *)to.adr;
+    parts.nbytes[i] = to.nbytes;
+    memory += to.nbytes;
+    if (parts.count == umemCudaBatchMost || !walk.left)
+      error = umemCudaChannel_add(worker->channel, b, &parts, stage->direction);
+  }
+  return error ? error : umemCudaChannel_end(worker->channel, b);
 }
 
 static bool start(Worker *worker, unsigned b, Piece piece) {
   Stage *stage = worker->stage;
   worker->moving[b] = (Transfer){piece.nbytes, umem_route_clock()};
-  return succeeded(stage, umemCudaChannel_start(worker->channel, b, stage->device + piece.at,
-                                                piece.nbytes, stage->direction));
+  Walk const begin = walk_of(stage, piece);
+  Walk walk = begin;
+  Stretch all = next_stretch(stage, &walk, true);
+  if (walk.left) return succeeded(stage, start_parts(worker, b, begin));
+  return succeeded(stage, umemCudaChannel_start(worker->channel, b, (void *)all.adr, all.nbytes,
+                                                stage->direction));
 }
 
 /* The transfer of chunk b has ended. */
@@ -164,7 +235,7 @@ static bool settle(Worker *worker, unsigned b) {
 static bool send(Worker *worker) {
   Piece piece;
   for (unsigned b = 0; (piece = take_piece(worker->stage)).nbytes; b = 1 - b)
-    if (!settle(worker, b) || !fill(worker, worker->channel->chunks[b]->memory, piece) ||
+    if (!settle(worker, b) || !move(worker, worker->channel->chunks[b]->memory, piece) ||
         !start(worker, b, piece))
       return false;
   return true;
@@ -172,7 +243,7 @@ static bool send(Worker *worker) {
 
 static bool drain(Worker *worker, unsigned b, Piece piece) {
   return !piece.nbytes ||
-         (settle(worker, b) && empty(worker, worker->channel->chunks[b]->memory, piece));
+         (settle(worker, b) && move(worker, worker->channel->chunks[b]->memory, piece));
 }
 
 /* Whether all pieces that the channel took have arrived. */
@@ -290,20 +361,27 @@ static bool copy(Stage *stage, umemCudaState const *state) {
   return staged;
 }
 
-bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
-                    umemVirtual *other, uintptr_t other_adr, size_t nbytes,
-                    umemCudaDirection direction) {
-  size_t least = direction == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost;
-  if (nbytes < (other ? (size_t)umemStagingFrom : least)) return false;
+bool umemCuda_stage_runs(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
+                         umemCudaRuns const *runs, umemCudaDirection direction) {
   Stage stage = {.ctx = ctx,
                  .gpu = state->gpu,
                  .direction = direction,
-                 .device = (char *)device_adr,
                  .other = other,
-                 .other_adr = other_adr,
+                 .runs = runs,
                  .buffers = &state->buffers.host.super,
-                 .nbytes = nbytes};
+                 .nbytes = runs->ends[runs->count - 1]};
   return copy(&stage, state);
+}
+
+bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
+                    umemVirtual *other, uintptr_t other_adr, size_t nbytes,
+                    umemCudaDirection direction) {
+  bool out = direction == umemCudaToDevice;
+  size_t least = out ? umemStagingToDevice : umemStagingToHost;
+  if (nbytes < (other ? (size_t)umemStagingFrom : least)) return false;
+  umemCopyRun const run = {out ? other_adr : device_adr, out ? device_adr : other_adr, nbytes,
+                           umemRunWaits};
+  return umemCuda_stage_runs(ctx, state, other, &(umemCudaRuns){&run, &nbytes, 1}, direction);
 }
 
 /* ==== the method copy_pieces: blocks of a program, in the order that it wants them ====

@@ -38,6 +38,34 @@ void copy(Operand const &src, Other &&dst) {
   copy(From(detail::as_part(src)), to);
 }
 
+/* Does the copies of a list in one call (umem_copy_many), in any order: pairs of a source and a
+ * destination, each as in umem::copy.
+ *
+ *     umem::copy_many(std::vector{std::pair(u.part().select(0, 7), v.part().select(0, 0)),
+ *                                 std::pair(u.part().select(0, 3), v.part().select(0, 1))});
+ *
+ * The places of the arrays may differ from pair to pair. Throws what umem::copy throws, and
+ * umem::value_error if a copy writes elements that another one reads or writes: then nothing has
+ * changed. After another failure the elements of the destinations are unspecified. A message names
+ * the run of elements that has failed. Arrays know afterwards which side is current, as after
+ * umem::copy. */
+template <class Pairs> void copy_many(Pairs const &pairs) {
+  detail::PartCopies copies;
+  for (auto const &[src, dst] : pairs) {
+    auto from = detail::as_part(src);
+    auto to = detail::as_part(dst);
+    using To = decltype(to);
+    static_assert(To::rank == decltype(from)::rank, "copy_many: both have the same rank");
+    static_assert(!std::is_const_v<typename To::element_type>,
+                  "copy_many: the elements of the destination are read-only");
+    static_assert(std::is_same_v<typename To::element_type, typename decltype(from)::value_type>,
+                  "copy_many: both have one type of element");
+    copies.add(detail::PartMembers::memory(from), detail::PartMembers::items(from),
+               detail::PartMembers::memory(to), detail::PartMembers::items(to));
+  }
+  copies.run();
+}
+
 } // namespace umem
 
 #endif

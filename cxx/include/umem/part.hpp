@@ -13,6 +13,8 @@
 #include <umem/array_mirror.hpp>
 #include <umem/view.hpp>
 
+#include <vector>
+
 namespace umem {
 namespace detail {
 
@@ -68,6 +70,26 @@ bool share_elements(void const *one, ItemLayout const &of_one, void const *other
  * side, unless keep_side is true. */
 void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
                ItemLayout const &to, bool keep_side = false, umemTransfer **transfer = nullptr);
+
+/* The copies of umem::copy_many: see copy.hpp. */
+class PartCopies {
+public:
+  /* Throws, and adds nothing, if the extents differ. */
+  void add(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
+           ItemLayout const &to);
+  void run() const;
+
+private:
+  struct Item {
+    PartMemory src, dst;
+    std::vector<std::size_t> extents;
+    std::vector<std::ptrdiff_t> from, to; /* strides in bytes, of src and dst */
+    ItemLayout src_items, dst_items;      /* of which extents and strides are not used */
+  };
+  static void list_runs(Item const &item, std::size_t k, address src_adr, address dst_adr,
+                        std::vector<umemCopyItem> &runs, umemCopyItem const &model);
+  std::vector<Item> items_;
+};
 
 } // namespace detail
 /* Type const: copies only read the elements. Parts of an array keep its memory alive. A copy reads
@@ -307,6 +329,19 @@ UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void 
                             reinterpret_cast<address>(other), &layout);
 }
 
+/* Orders later work of both arrays after a copy that is queued, or has begun. waits: after one of
+ * memory that belongs to no array. */
+inline void order_after(PartMemory const &src, Location const &from, PartMemory const &dst,
+                        Location const &to, bool waits = true) {
+  if (src.mirror && dst.mirror) {
+    dst.mirror->wait_for(to.side, *from.context);
+    src.mirror->wait_for(from.side, *to.context); /* may throw */
+  } else if (waits) {
+    if (from.context->can(umemOrdered)) from.context->synchronize();
+    if (to.context->can(umemOrdered)) to.context->synchronize();
+  }
+}
+
 /* Queues the copy, and orders later work of both arrays after it. transfer: NULL, or where the
  * handle of a copy is stored that only begins. */
 inline void copy_between(PartMemory const &src, Location const &from, ItemLayout const &in,
@@ -327,21 +362,19 @@ inline void copy_between(PartMemory const &src, Location const &from, ItemLayout
                                     to.adr, &layout, nullptr, transfer));
   else
     copy(*from.context, from.adr, *to.context, to.adr, layout);
-  if (src.mirror && dst.mirror) {
-    dst.mirror->wait_for(to.side, *from.context);
-    src.mirror->wait_for(from.side, *to.context); /* may throw */
-  } else if (!transfer) {
-    if (from.context->can(umemOrdered)) from.context->synchronize();
-    if (to.context->can(umemOrdered)) to.context->synchronize();
-  }
+  order_after(src, from, dst, to, !transfer);
 }
 
-UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
-                           ItemLayout const &to, bool keep_side, umemTransfer **transfer) {
+inline void check_same_extents(ItemLayout const &from, ItemLayout const &to) {
   if (!std::equal(from.extents, from.extents + from.rank, to.extents))
     raise_text(umemValueError, "a copy of extents %s to extents %s",
                InWords(from.extents, from.extents + from.rank).text,
                InWords(to.extents, to.extents + to.rank).text);
+}
+
+UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
+                           ItemLayout const &to, bool keep_side, umemTransfer **transfer) {
+  check_same_extents(from, to);
   std::size_t count = count_of(from);
   if (count == 0) return;
   Location source = src.source(from);
@@ -352,6 +385,59 @@ UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMe
   } catch (...) {
     if (transfer) umemTransfer_release(std::exchange(*transfer, nullptr));
     if (dst.mirror) dst.mirror->undo_overwrite(destination.side);
+    throw;
+  }
+}
+
+UMEM_INLINE void PartCopies::add(PartMemory const &src, ItemLayout const &from,
+                                 PartMemory const &dst, ItemLayout const &to) {
+  check_same_extents(from, to);
+  if (count_of(from) == 0) return;
+  Item item{src, dst, {}, {}, {}, from, to};
+  auto size = static_cast<std::ptrdiff_t>(from.item_size);
+  for (int k = 0; k < from.rank; k++) {
+    item.extents.push_back(static_cast<std::size_t>(from.extents[k]));
+    item.from.push_back(from.strides[k] * size);
+    item.to.push_back(to.strides[k] * size);
+  }
+  items_.push_back(std::move(item));
+}
+
+/* Adds the elements of the dimensions from k on. umem_copy_many joins those that are
+ * neighbours. */
+UMEM_INLINE void PartCopies::list_runs(Item const &item, std::size_t k, address src_adr,
+                                       address dst_adr, std::vector<umemCopyItem> &runs,
+                                       umemCopyItem const &model) {
+  std::size_t run = item.src_items.item_size;
+  bool dense = true;
+  for (std::size_t i = item.extents.size(); i-- > k && dense; run *= item.extents[i])
+    dense = item.extents[i] == 1 ||
+            (item.from[i] == static_cast<std::ptrdiff_t>(run) && item.to[i] == item.from[i]);
+  if (dense) {
+    runs.push_back({model.src, src_adr, model.dst, dst_adr, run});
+    return;
+  }
+  for (std::size_t i = 0; i < item.extents[k]; i++)
+    list_runs(item, k + 1, src_adr + static_cast<address>(item.from[k]) * i,
+              dst_adr + static_cast<address>(item.to[k]) * i, runs, model);
+}
+
+UMEM_INLINE void PartCopies::run() const {
+  std::vector<Location> from, to;
+  std::vector<umemCopyItem> runs;
+  try {
+    for (Item const &item : items_) from.push_back(item.src.source(item.src_items));
+    for (std::size_t i = 0; i < items_.size(); i++) {
+      to.push_back(items_[i].dst.destination(items_[i].dst_items, false));
+      list_runs(items_[i], 0, from[i].adr, to[i].adr, runs,
+                {from[i].context->c_context(), 0, to[i].context->c_context(), 0, 0});
+    }
+    check_status(umem_copy_many(runs.data(), runs.size(), nullptr));
+    for (std::size_t i = 0; i < items_.size(); i++)
+      order_after(items_[i].src, from[i], items_[i].dst, to[i]);
+  } catch (...) {
+    for (std::size_t i = 0; i < to.size(); i++)
+      if (items_[i].dst.mirror) items_[i].dst.mirror->undo_overwrite(to[i].side);
     throw;
   }
 }

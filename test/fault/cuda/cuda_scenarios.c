@@ -64,6 +64,33 @@ static void copy_to_peer(Trial *trial) { there_and_back(trial, trial->peer, midd
 static void copy_large_to_peer(Trial *trial) { there_and_back(trial, trial->peer, large); }
 static void copy_inside(Trial *trial) { there_and_back(trial, trial->ctx, small); }
 
+/* Two runs to ctx and back, each by one list; without queues through pinned memory, if they are
+ * long. */
+static void list_with(Trial *trial, umemVirtual *with, size_t nbytes) {
+  umemVirtual *ctx = trial->ctx;
+  size_t const half = nbytes / 2, gap = 10;
+  uintptr_t adr = block_of(trial, ctx, nbytes, 0);
+  uintptr_t from = block_of(trial, with, nbytes, 7), to = block_of(trial, with, nbytes, 0);
+  umemCopyItem const in[] = {{with, from, ctx, adr + half, half},
+                             {with, from + half, ctx, adr, half - gap}};
+  umemCopyItem const out[] = {{ctx, adr + half, with, to, half},
+                              {ctx, adr, with, to + half, half - gap}};
+  bool good = STEP(trial, umem_copy_many(in, 2, NULL));
+  if (good) good = STEP(trial, umem_copy_many(out, 2, NULL));
+  if (good) good = STEP(trial, umem_synchronize(ctx));
+  finish(trial);
+  if (good) {
+    unsigned char const *back = read_back(trial, with, to, nbytes - gap);
+    for (size_t i = 0; i < nbytes - gap; i++) REQUIRE(trial, back[i] == byte_of(i, 7));
+  }
+  drop(trial, with, from);
+  drop(trial, with, to);
+  drop(trial, ctx, adr);
+}
+
+static void list_with_peer(Trial *trial) { list_with(trial, trial->peer, middle); }
+static void list_with_host(Trial *trial) { list_with(trial, &trial->host.super, large); }
+
 /* Every second byte pair of rows. */
 static void strided_with(Trial *trial, umemVirtual *with) {
   size_t const extents[] = {8, 30}; /* more boxes go through host memory */
@@ -343,6 +370,9 @@ Scenario const cuda_scenarios[] = {
     {"copy large", copy_large, NULL, scenarioIsLong},
     {"copy largest", copy_largest, NULL, scenarioIsLong},
     {"copy inside", copy_inside, NULL, scenarioPlain},
+    {"list", list_with_host, NULL, scenarioHasOtherWay},
+    {"list with pinned memory", list_with_peer, "cuda-host", scenarioHasOtherWay},
+    {"list with a stream", list_with_peer, "cuda-async", scenarioHasOtherWay},
     {"copy strided", copy_strided, NULL, scenarioPlain},
     {"copy narrow rows", copy_narrow, NULL, scenarioHasOtherWay},
     {"connect", connect_and_sync, NULL, scenarioPlain},
