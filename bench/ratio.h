@@ -69,6 +69,7 @@ void measure_fixed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_typed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_converted(Effort const &effort, std::vector<Ratio> &rows); /* a part of typed */
 void measure_log(Effort const &effort, std::vector<Ratio> &rows);
+void measure_many(Effort const &effort, std::vector<Ratio> &rows);
 
 /* Several groups may have one name: they are chosen together. */
 struct Group {

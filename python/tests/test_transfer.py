@@ -53,7 +53,7 @@ def test_a_list_that_makes_no_sense_changes_nothing(place):
     src, dst = umem.arange(10), umem.zeros(10, "int64", place)
     with pytest.raises(umem.ValueError, match="item 1: its target has bytes of the target of item 0"):
         umem.copy_many([(dst[:4], src[:4]), (dst[3:7], src[:4])])
-    with pytest.raises(umem.ValueError, match=r"umem.copy_many: .*its destination has shape \(3,\), expected \(4,\)"):
+    with pytest.raises(umem.ValueError, match=r"umem.copy_many: .*the destination has shape \(3,\), expected \(4,\)"):
         umem.copy_many([(dst[:4], src[:4]), (dst[4:7], src[:4])])
     with pytest.raises(umem.TypeError):
         umem.copy_many([(dst[:4], src[:4].astype("int8"))])

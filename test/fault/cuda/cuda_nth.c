@@ -38,10 +38,12 @@ static char const *const optional[] = {
     "host_free", "host_unregister", "stream_destroy", "event_destroy", "pool_destroy",
     "primary_release"};
 
-/* A driver that supports no pools is one of those that have none. */
+/* A driver that does not support these is one of those that have none. */
+static char const *const of_later_drivers[] = {"pool_create", "memcpy_batch_async"};
+
 static bool may_be_silent(char const *failed, int error) {
   return IS_ONE_OF(optional, failed) ||
-         (!strcmp(failed, "pool_create") && error == umemCudaNotSupported);
+         (IS_ONE_OF(of_later_drivers, failed) && error == umemCudaNotSupported);
 }
 
 /* Those after which a destructor may leave something: it could not be destroyed, */

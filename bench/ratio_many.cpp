@@ -1,0 +1,103 @@
+/* ratio_many.cpp - lists of short copies (umem_copy_many) to RAM: from RAM beside a loop of memcpy,
+ * from a file that the page cache has beside pread on as many threads. The pieces are in random
+ * order in the source, with gaps as long as they are. */
+#include "ratio.h"
+
+#include "by_hand.h"
+#include "by_hand_threads.h"
+#include "place.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <umem/threads.h>
+
+namespace bench {
+namespace {
+
+/* Pieces of a source and a target, each of 2 * count * length bytes. */
+struct Pieces {
+  std::size_t length;
+  std::vector<std::size_t> from; /* offset of each in the source; in the target they are in order */
+
+  Pieces(std::size_t count, std::size_t length_) : length(length_), from(count) {
+    std::iota(from.begin(), from.end(), std::size_t{0});
+    std::shuffle(from.begin(), from.end(), std::mt19937(1));
+    for (std::size_t &offset : from) offset *= 2 * length;
+  }
+
+  std::size_t span() const { return 2 * from.size() * length; }
+
+  std::vector<umemCopyItem> items(void *src, std::uintptr_t src_adr, void *dst,
+                                  std::uintptr_t dst_adr) const {
+    std::vector<umemCopyItem> list;
+    for (std::size_t i = 0; i < from.size(); i++)
+      list.push_back({src, src_adr + from[i], dst, dst_adr + 2 * i * length, length});
+    return list;
+  }
+};
+
+Timed timed_list(std::vector<umemCopyItem> const &list) {
+  return
+      [&] { return seconds_of([&] { check(umem_copy_many(list.data(), list.size(), nullptr)); }); };
+}
+
+void measure_memory(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
+  Place host(row_named("host"));
+  Block src(host.context(), pieces.span()), dst(host.context(), pieces.span());
+  auto list = pieces.items(host.context(), src, host.context(), dst);
+  auto loop = [&] {
+    return seconds_of([&] {
+      for (umemCopyItem const &item : list)
+        std::memcpy(reinterpret_cast<void *>(item.dst_adr),
+                    reinterpret_cast<void const *>(item.src_adr), item.nbytes);
+    });
+  };
+  Samples samples = alternate(rounds, {timed_list(list), loop});
+  rows.push_back({"list of pieces of " + std::to_string(pieces.length) + " bytes, host to host",
+                  "a loop of memcpy", Measure::slowdown, std::nullopt, samples[0], samples[1],
+                  pieces.span() / 2});
+}
+
+void measure_file(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
+  Place file(row_named("file")), host(row_named("host"));
+  Block src(file.context(), pieces.span()), dst(host.context(), pieces.span());
+  auto list = pieces.items(file.context(), src, host.context(), dst);
+  umemInfo info = UMEM_INFO_INIT;
+  check(umem_get_info(file.context(), &info));
+  by_hand::Descriptor fd(info.name, O_RDONLY);
+  unsigned threads = umem_get_threads();
+  auto reads = [&] {
+    return seconds_of([&] {
+      by_hand::in_threads(threads, list.size(), list.size() / threads + 1,
+                          [&](unsigned, std::size_t begin, std::size_t count) {
+                            for (std::size_t i = begin; i < begin + count; i++)
+                              by_hand::read(fd, reinterpret_cast<void *>(list[i].dst_adr),
+                                            list[i].nbytes, static_cast<off_t>(list[i].src_adr));
+                          });
+    });
+  };
+  Samples samples = alternate(rounds, {timed_list(list), reads});
+  rows.push_back({"list of pieces of " + std::to_string(pieces.length) + " bytes, file to host",
+                  "pread, " + std::to_string(threads) + " threads", Measure::slowdown,
+                  pieces.length == 4096 ? std::optional<double>(1.2) : std::nullopt, samples[0],
+                  samples[1], pieces.span() / 2});
+}
+
+} // namespace
+
+void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
+  std::size_t count = effort.sizes.back() < (std::size_t{64} << 20) ? 100 : 10000;
+  for (std::size_t length : {64, 4096, 32768}) {
+    Pieces pieces(count, length);
+    measure_memory(effort.short_rounds, pieces, rows);
+    measure_file(effort.short_rounds, pieces, rows);
+  }
+}
+
+} // namespace bench
