@@ -399,7 +399,7 @@ MUTANTS = [
     c("pool/pool_span.c", "  span->time = umemPoolMark_now(list);\n  umemPoolMark_note_bytes(list, (uint64_t)span", "  umemPoolMark_note_bytes(list, (uint64_t)span",
       "a span passes on before a queue has waited for it", first=("unit.pool_on_random",)),
     c("pool/pool_mark.c", "  mark->ranges[best].end = mark->ranges[best + 1].end;\n", "", "a range is forgotten where there are many",
-      first=("unit.pool_on_random",)),
+      first=("unit.pool_on_cuda",)),
     c("pool/pool_core.c", "  return list->mark.is_needed ? list->unusable : umemPoolQueue_is_blocked(list);", "  return umemPoolQueue_is_blocked(list);",
       "the state of another view's stream is queried", first=("unit.pool_on_capture",)),
     c("pool/pool_mark.c", "  if (mark->thread) return mark->thread == mine;\n", "", "a thread that only frees uses the stream", first=("unit.pool_on_cuda",)),

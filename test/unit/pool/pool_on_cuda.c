@@ -297,6 +297,39 @@ IN_BOTH_EACH(who_only_frees_does_not_use_the_stream) {
   umem_free(&on_b, block_of(&on_b, n));
 }
 
+/* More ranges than the view notes one by one. */
+IN_BOTH(many_frees_are_not_forgotten) {
+  enum { most = 300, size = 17 * small };
+  static uintptr_t adr[most + 1], freed[most + 1];
+  size_t count = 0, i = 0;
+  open_all(&gpu, 16 * n);
+  while (count < most && (adr[count] = umem_alloc(&on_a, size)) != 0) count++;
+  umem_clear_status(&on_a);
+  umem_thread_clear();
+  assert_true(count > 200 && count < most);
+  memset(freed, 0, sizeof freed);
+  for (i = 0; i < count / 2; i++) freed[i] = adr[2 * i];
+  assert_non_null(join_thread(start_thread(free_all, freed)));
+  expect_report(umem_alloc(&on_b, size), umemMemoryError, "free bytes that it has not marked");
+  umem_clear_status(&on_b);
+  expect_ok(umem_synchronize(&on_a));
+  for (i = 0; i < count / 2; i++) block_of(&on_b, size);
+}
+
+/* A mark that cannot move in a capture remains what it was. */
+IN_BOTH_EACH(a_capture_spoils_no_mark) {
+  open_all(upstream, 8 * n);
+  uintptr_t adr = block_of(&on_a, 2 * n), other = block_of(&on_a, 6 * n);
+  umem_free(&on_a, adr);
+  begin_capture();
+  umem_free(&on_a, other);
+  leave_stream();
+  umem_free(&on_b, block_of(&on_b, 2 * n));
+  expect_ok(umem_synchronize(&b)); /* it has not become a part of the capture */
+  return_to_stream();
+  end_capture();
+}
+
 /* The work that it waits for is that of the mark, and no later one. */
 IN_BOTH(later_work_is_not_waited_for) {
   open_all(&gpu, n);
