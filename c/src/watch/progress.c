@@ -164,7 +164,7 @@ static bool is_staged(umemVirtual const *ctx) {
 /* The caller has lane 0, and reports. */
 static void run_lane(void *job, unsigned lane) {
   Lanes *lanes = job;
-  __attribute__((cleanup(share_no_more))) unsigned sharers = umem_thread.sharers;
+  __attribute__((cleanup(share_no_more), unused)) unsigned sharers = umem_thread.sharers;
   bool staged = is_staged(lanes->copy->src) || is_staged(lanes->copy->dst);
   if (staged && lanes->count > 1) umem_thread.sharers = lanes->count;
   if (lane) {
