@@ -199,6 +199,7 @@ static struct umemVtbl const mpi_vtbl = {
     .copy_from = mpi_copy_from,
     .plan_copy = mpi_plan_copy,
     .copy_direct = mpi_copy_direct,
+    .copy_runs = mpi_copy_runs,
     .info = mpi_info,
     .realloc = mpi_realloc,
     .window = mpi_window,

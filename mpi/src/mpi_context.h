@@ -66,6 +66,8 @@ void mpi_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr
                  size_t nbytes);
 void mpi_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
                    size_t nbytes);
+bool mpi_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                   size_t count);
 void mpi_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
 bool mpi_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                    uintptr_t dst_adr, umemLayout const *layout);

@@ -19,26 +19,33 @@ static bool complete(umemVirtual *ctx, int error, char const *what) {
   return flushed == MPI_SUCCESS || mpi_fail(ctx, flushed, "MPI_Win_flush");
 }
 
-static void get(umemVirtual *ctx, uintptr_t src_adr, unsigned char *dst, size_t nbytes) {
-  Mpi const *mpi = mpi_of(ctx);
+/* Begin to get and to put. Return MPI's error. */
+static int begin_get(Mpi const *mpi, uintptr_t src_adr, unsigned char *dst, size_t nbytes) {
   int error = MPI_SUCCESS;
   for (size_t done = 0; done < nbytes && error == MPI_SUCCESS; done += piece) {
     int const n = (int)lesser(nbytes - done, piece);
     error = MPI_Get(dst + done, n, MPI_BYTE, mpi->rank, (MPI_Aint)(src_adr + done), n, MPI_BYTE,
                     mpi->window->data);
   }
-  complete(ctx, error, "MPI_Get");
+  return error;
 }
 
-static void put(umemVirtual *ctx, uintptr_t dst_adr, unsigned char const *src, size_t nbytes) {
-  Mpi const *mpi = mpi_of(ctx);
+static int begin_put(Mpi const *mpi, uintptr_t dst_adr, unsigned char const *src, size_t nbytes) {
   int error = MPI_SUCCESS;
   for (size_t done = 0; done < nbytes && error == MPI_SUCCESS; done += piece) {
     int const n = (int)lesser(nbytes - done, piece);
     error = MPI_Put(src + done, n, MPI_BYTE, mpi->rank, (MPI_Aint)(dst_adr + done), n, MPI_BYTE,
                     mpi->window->data);
   }
-  complete(ctx, error, "MPI_Put");
+  return error;
+}
+
+static void get(umemVirtual *ctx, uintptr_t src_adr, unsigned char *dst, size_t nbytes) {
+  complete(ctx, begin_get(mpi_of(ctx), src_adr, dst, nbytes), "MPI_Get");
+}
+
+static void put(umemVirtual *ctx, uintptr_t dst_adr, unsigned char const *src, size_t nbytes) {
+  complete(ctx, begin_put(mpi_of(ctx), dst_adr, src, nbytes), "MPI_Put");
 }
 
 void mpi_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
@@ -63,6 +70,39 @@ void mpi_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintp
     memmove(here, (void const *)src_adr, nbytes);
     mpi_sync(ctx);
   }
+}
+
+/* Whether MPI can read (puts), or write, memory of other by its addresses, and nothing is queued
+ * there. */
+static bool is_memory(umemVirtual const *other, bool puts) {
+  unsigned const access = puts ? umemCpuReadable : umemCpuWritable;
+  unsigned const never = umemFaultable | umemOrdered | umemDeviceShared | umemOffsets;
+  return (other->capabilities & (access | never)) == access &&
+         !umem_get_upstream((void *)(uintptr_t)other);
+}
+
+/* Gets or puts all runs, and waits for them once. */
+bool mpi_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
+                   size_t count) {
+  bool puts = ctx == dst;
+  Mpi const *mpi = mpi_of(ctx);
+  int error = MPI_SUCCESS;
+  size_t begun = 0;
+  if (!is_memory(puts ? src : dst, puts) || mpi_here(mpi, puts ? runs->dst_adr : runs->src_adr))
+    return false;
+  if (!mpi_is_open(ctx)) return true;
+  for (; begun < count && error == MPI_SUCCESS; begun++) {
+    umemCopyRun *run = &runs[begun];
+    uintptr_t there = puts ? run->dst_adr : run->src_adr;
+    if (run->state != umemRunWaits) continue;
+    if (!mpi_has(ctx, puts ? "write" : "read", there, run->nbytes)) break;
+    error = puts ? begin_put(mpi, there, (unsigned char const *)run->src_adr, run->nbytes)
+                 : begin_get(mpi, there, (unsigned char *)run->dst_adr, run->nbytes);
+  }
+  if (begun < count && error == MPI_SUCCESS) runs[begun].state = umemRunFailed;
+  if (!complete(ctx, error, puts ? "MPI_Put" : "MPI_Get")) return true;
+  for (size_t i = 0; i < begun; i++) runs[i].state = umemRunDone;
+  return true;
 }
 
 /* One buffer of the value, again and again. */

@@ -225,6 +225,31 @@ static void neighbours_use_memory_without_mpi(void) {
   end();
 }
 
+/* To ranks of other machines each run is one call, and all are waited for once. */
+static void lists_are_waited_for_once(void) {
+  enum { count = 10, length = 50 };
+  unsigned char bytes[count * length], back[count * length];
+  umemCopyItem items[count];
+  begin();
+  fill_random(bytes, sizeof bytes, (uint64_t)rank);
+  for (int r = 0; r < ranks; r++) {
+    if (r == rank) continue;
+    for (int puts = 1; puts >= 0; puts--) {
+      for (size_t i = 0; i < count; i++) {
+        uintptr_t const there = slot_of(rank) + i * 2 * length;
+        items[i] =
+            puts ? (umemCopyItem){&host, (uintptr_t)bytes + i * length, &all[r], there, length}
+                 : (umemCopyItem){&all[r], there, &host, (uintptr_t)back + i * length, length};
+      }
+      calls = 0;
+      CHECK_OK(umem_copy_many(items, count, NULL));
+      CHECK(calls == (are_neighbours(r, rank) ? 0 : count + 1));
+    }
+    CHECK(!memcmp(bytes, back, sizeof back));
+  }
+  end();
+}
+
 /* The value that rank r writes to a part in a round. */
 static uint64_t mark(int r, int where, int round) {
   return (uint64_t)round << 32 | (uint64_t)r << 16 | (uint64_t)where;
@@ -335,6 +360,7 @@ int main(int argc, char **argv) {
   objects = 0;
   CHECK(ranks > 1 && is_apart());
   neighbours_use_memory_without_mpi();
+  lists_are_waited_for_once();
   all_see_what_others_write();
   parts_are_copied_to_parts();
   room_is_that_of_a_machine();

@@ -122,6 +122,12 @@ SAME(umemCuReadWrite, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 _Static_assert(sizeof(umemCuAddress) == sizeof(CUdeviceptr), "CUdeviceptr");
 
 #define SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #theirs)
+#if CUDA_VERSION >= 12080
+SIZE(umemCuBatch, CUmemcpyAttributes);
+_Static_assert(offsetof(umemCuBatch, dst) == offsetof(CUmemcpyAttributes, dstLocHint), "dst");
+_Static_assert(offsetof(umemCuBatch, flags) == offsetof(CUmemcpyAttributes, flags), "flags");
+_Static_assert((int)umemCuInStreamOrder == (int)CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, "order");
+#endif
 #define AT(ours, member, theirs, path)                                                             \
   _Static_assert(offsetof(ours, member) == offsetof(theirs, path), #path);                         \
   _Static_assert(sizeof((ours){0}.member) == sizeof((theirs){0}.path), "size of " #path)
