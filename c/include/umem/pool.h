@@ -83,9 +83,8 @@ typedef struct umemPoolOptions {
    * beyond maximum. Default: none */
   size_t initial;
   /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB and at most
-   * 64 MiB. With pages: so many bytes are mapped at once; if these are a large page of the upstream
-   * (32 MiB on a GPU) or more, in large pages, which takes less time. Default: what is needed, in
-   * the smallest pages */
+   * 64 MiB. With pages, where it has no use that spare has not: so many bytes are mapped at once,
+   * in pages of up to as many. Default: what is needed, in pages that suit the block, see spare */
   size_t growth;
   /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
   size_t maximum;

@@ -413,13 +413,12 @@ static void extend_place(umemPoolPlace *place, size_t pages) {
   place->last = last - 1;
 }
 
-/* Free pages of this order or a larger one. */
-static size_t count_free(umemPoolCore const *core, unsigned order) {
+/* Free pages of the list of this order or a larger one. */
+static size_t count_free(umemPoolFreeList *list, unsigned order) {
   size_t pages = 0;
   Piece piece;
-  for (umemPoolFreeList *list = core->lists; list; list = list->next)
-    for (Walk walk = {.home = list}; next_source(&walk, &piece);)
-      if (piece.order >= order) pages += piece.pages;
+  for (Walk walk = {.home = list}; next_source(&walk, &piece);)
+    if (piece.order >= order) pages += piece.pages;
   return pages;
 }
 
@@ -439,12 +438,11 @@ static umemPoolPlace in_whole_pages(umemPoolPlace place, unsigned order) {
 }
 
 /* Fills large pages of this order, or of the largest one below for which so many pages that may be
- * new, and others that can be moved, suffice. */
-static void widen_place(umemPoolCore const *core, umemPoolPlace *place, unsigned order,
-                        size_t more) {
+ * new, and others of the list, suffice. */
+static void widen_place(umemPoolFreeList *list, umemPoolPlace *place, unsigned order, size_t more) {
   for (; order; order--) {
     umemPoolPlace wide = in_whole_pages(*place, order);
-    if (wide.missing > more + count_free(core, order)) continue;
+    if (wide.missing > more + count_free(list, order)) continue;
     *place = wide;
     return;
   }
@@ -611,7 +609,7 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, u
   size_t const allowed = (size_t)umemPoolCore_allowance(core) / page_size;
   unsigned order = order_for(core, size, unmoved);
   extend_place(&place, extra.ample / page_size);
-  widen_place(core, &place, order, extra.ample ? allowed : lesser(unmoved, allowed));
+  widen_place(list, &place, order, extra.ample ? allowed : lesser(unmoved, allowed));
   failure->reason = umemPoolNoRecords;
   umemPoolPaging *paging = begin_paging(list, &place);
   if (!paging) return false;
