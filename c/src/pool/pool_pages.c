@@ -417,7 +417,7 @@ static void extend_place(umemPoolPlace *place, size_t pages) {
 static size_t count_free(umemPoolFreeList *list, unsigned order) {
   size_t pages = 0;
   Piece piece;
-  for (Walk walk = {.home = list}; next_source(&walk, &piece);)
+  for (Walk walk = begin_walk(list, list); next_source(&walk, &piece);)
     if (piece.order >= order) pages += piece.pages;
   return pages;
 }
