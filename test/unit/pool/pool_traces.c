@@ -42,7 +42,8 @@ static size_t random_between(unsigned least, unsigned most) {
 static void replace(Random const *random) {
   for (size_t i = 0; i < random->blocks; i++)
     if (!live[i]) get(i, random_between(random->least, random->most));
-  get(below(&seed, random->blocks), random_between(random->least, random->most));
+  size_t const nbytes = random_between(random->least, random->most);
+  get(below(&seed, random->blocks), nbytes);
 }
 
 /* Activations as long as the sequence of the step, until backward comes to their layer; the weights
