@@ -242,7 +242,7 @@ stage_tsan() {
   local names=("${programs[@]/#fault_/fault\\.}")
   names=("${names[@]/#unit_/unit\\.}")
   # The suites of the contract in which threads meet: those of the test, or the library's in long copies.
-  names+=('contract\.(large|order|pages|progress|sync|threads)')
+  names+=('contract\.(large|order|pages|progress|sync|threads|transfer)')
   run_tests "$build/tsan" "${unshuffled[@]}" ctest --tests-regex "^($(IFS='|' && echo "${names[*]}"))\$"
   # Short copies are made by the calling thread, whatever the pair.
   local suite

@@ -2,57 +2,39 @@
 #include <stdio.h>
 #include <umem.h>
 
-enum { files = 4, count = 1 << 20 };
+enum { files = 4, count = 1 << 20, nbytes = count * sizeof(float) };
 
-static char const *name_of(int number) {
-  static char name[20];
-  snprintf(name, sizeof name, "part%d.bin", number);
-  return name;
-}
-
-/* Writes file number k, full of ones. */
-static int write_file(umemHost *ram, int number, float *numbers) {
-  umemFile file;
-  for (int i = 0; i < count; i++) numbers[i] = 1;
-  if (umemFile_ctor(&file, name_of(number), "w") != umemOK) return 1;
-  uintptr_t adr = umem_alloc(&file, count * sizeof(float));
-  umemStatusType status = umem_copy_to(ram, (uintptr_t)numbers, &file, adr, count * sizeof(float));
-  umem_dtor(&file);
-  return status != umemOK;
-}
-
-/* Begins to read a file. NULL after a failure. */
-static umemTransfer *start_read(umemFile *file, int number, umemHost *ram, float *numbers) {
-  umemTransfer *read = NULL;
-  if (umemFile_ctor(file, name_of(number), "r") != umemOK) return NULL;
-  uintptr_t adr = umem_alloc(file, count * sizeof(float));
-  umem_start(file, adr, ram, (uintptr_t)numbers, count * sizeof(float), NULL, &read);
-  return read;
+static double sum_of(float const *numbers) {
+  double sum = 0;
+  for (int i = 0; i < count; i++) sum += numbers[i];
+  return sum;
 }
 
 int main(void) {
   umemHost ram;
+  umemFile file[files];
   umemHost_ctor(&ram);
-  float *numbers[2]; /* the numbers of one file, and those of the next */
-  for (int i = 0; i < 2; i++) numbers[i] = (float *)umem_alloc(&ram, count * sizeof(float));
-  for (int k = 0; k < files; k++)
-    if (write_file(&ram, k, numbers[0])) return puts(umem_thread_message()), 1;
+  float *now = (float *)umem_alloc(&ram, nbytes), *next = (float *)umem_alloc(&ram, nbytes);
+  for (int i = 0; i < count; i++) now[i] = 1;
+  for (int k = 0; k < files; k++) { /* without a name: put that of yours in place of NULL */
+    umemFile_ctor(&file[k], NULL, "w+");
+    umem_alloc(&file[k], nbytes); /* its address is 0: the first byte of the file */
+    umem_copy_to(&ram, (uintptr_t)now, &file[k], 0, nbytes);
+  }
 
   double sum = 0;
-  umemFile file[2];
-  umemTransfer *read[2];
-  read[0] = start_read(&file[0], 0, &ram, numbers[0]);
+  umemTransfer *read;
+  umem_start(&file[0], 0, &ram, (uintptr_t)now, nbytes, NULL, &read);
   for (int k = 0; k < files; k++) {
-    int now = k % 2, next = 1 - now;
-    if (umemTransfer_wait(read[now]) != umemOK) return puts(umem_thread_message()), 1;
-    umemTransfer_release(read[now]);
-    if (k + 1 < files) read[next] = start_read(&file[next], k + 1, &ram, numbers[next]);
-    for (int i = 0; i < count; i++) sum += numbers[now][i];
-    umem_dtor(&file[now]);
+    if (umemTransfer_wait(read) != umemOK) return puts(umem_thread_message()), 1;
+    umemTransfer_release(read);
+    if (k + 1 < files) umem_start(&file[k + 1], 0, &ram, (uintptr_t)next, nbytes, NULL, &read);
+    sum += sum_of(now); /* while the next one is read */
+    float *other = now;
+    now = next, next = other;
   }
   printf("%d files, the sum is %.0f\n", files, sum);
 
-  for (int i = 0; i < 2; i++) umem_free(&ram, (uintptr_t)numbers[i]);
-  umem_dtor(&ram);
-  return 0;
+  for (int k = 0; k < files; k++) umem_dtor(&file[k]);
+  umem_free(&ram, (uintptr_t)now), umem_free(&ram, (uintptr_t)next), umem_dtor(&ram);
 }
