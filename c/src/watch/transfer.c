@@ -341,10 +341,15 @@ static void serve_once(umemTransfer *self, size_t most) {
     push(self);
 }
 
+/* Whether there are more servers than umem_set_threads allows by now. One goes on, for those who
+ * only poll. */
+static bool is_superfluous(void) { return all.running > umem_greater(1, servers_allowed()); }
+
 static void serve(void) {
   umemLock_acquire(&all.lock);
   all.running++;
-  for (umemTransfer *next; (next = claim_next()) != NULL;) serve_once(next, begin_piece(next));
+  for (umemTransfer *next; !is_superfluous() && (next = claim_next()) != NULL;)
+    serve_once(next, begin_piece(next));
   all.running--;
   all.servers--;
   pthread_cond_broadcast(&all.fewer);
