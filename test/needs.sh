@@ -57,6 +57,7 @@ package_of() {
     abidiff) echo abigail-tools ;;
     debian-tools) echo debhelper lintian ;;
     browser) echo chromium-driver ;; # brings Chromium along
+    musl-gcc) echo musl-tools ;;
     mpich) echo mpich libmpich-dev ;;
     openmpi) echo openmpi-bin libopenmpi-dev ;;
     ip) echo iproute2 ;;

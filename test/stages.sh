@@ -20,6 +20,7 @@
 #   in asan alone.
 # - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
 #   C++ headers what arm64_cxx names.
+# - musl: the library in C and its tests with musl, by Debian's musl-gcc.
 # - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
 #   over the library of the stage asan, and runs them. packages: Debian's, and the recipes of others. fresh: the
 #   README's commands on fresh systems.
@@ -35,7 +36,9 @@
 
 source "$root/test/check.sh"
 source "$root/test/cuda.sh"
+source "$root/test/cmocka.sh"
 source "$root/test/arm64/stage.sh"
+source "$root/test/musl/stage.sh"
 source "$root/test/fresh/stage.sh"
 
 # What each change must pass, within 25 minutes on two processors: every test once as users build it, those of C again
@@ -45,7 +48,7 @@ source "$root/test/fresh/stage.sh"
 all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
-nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 install clang docs browser bench tidy valgrind packages
+nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
   examples nvcc cppcheck cuda python symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
@@ -69,6 +72,7 @@ declare -A stage_needs=(
   [mpi]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich"
   [mpis]="gcc clang clang-runtime g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 mpich openmpi python-package mpi-abi"
   [arm64]="gcc cmake ninja pkg-config python3 arm64-gcc arm64-g++ qemu-aarch64 gtest-source cmocka"
+  [musl]="gcc g++ cmake ninja pkg-config gtest python3 musl-gcc"
   [tidy]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python3 clang-tidy"
   [cppcheck]="cppcheck"
   [docs]="doxygen python"

@@ -10,40 +10,6 @@
 arm64=$build/arm64
 arm64_toolchain=$root/test/arm64/toolchain.cmake
 
-# apt with lists and sources of its own: the sources of packages of the repository that CMocka comes from.
-arm64_apt() {
-  apt-get -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$arm64/apt/sources" \
-    -o Dir::State::Lists="$arm64/apt/lists" -o Dir::Cache="$arm64/apt/cache" "$@"
-}
-
-# Sets up arm64_apt, from the file in which this system names that repository.
-describe_sources() {
-  local index entry file
-  index=$(apt-cache madison libcmocka-dev | sed -n '1s/^[^|]*|[^|]*| *//p')
-  entry=$(apt-get indextargets --format '$(DESCRIPTION)|$(SOURCESENTRY)' 'Created-By: Packages' |
-    awk -F '|' -v index_="$index" '$1 == index_ { print $2; exit }')
-  file=${entry%:*}
-  if [ ! -e "$file" ]; then
-    echo "apt does not say which repository holds libcmocka-dev"
-    return 1
-  fi
-  rm -rf "$arm64/apt"
-  mkdir -p "$arm64/apt/sources" "$arm64/apt/lists/partial" "$arm64/apt/cache/archives/partial"
-  sed -E 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$file" > "$arm64/apt/sources/${file##*/}"
-}
-
-# Sets cmocka_source to a folder with CMocka's sources.
-fetch_cmocka() {
-  local archives
-  describe_sources
-  arm64_apt update
-  (cd "$arm64/apt" && arm64_apt source --download-only --tar-only cmocka)
-  archives=("$arm64"/apt/cmocka_*.orig.tar.*z*)
-  (cd "$arm64/apt" && cmake -E tar xf "${archives[0]}")
-  cmocka_source=$(find "$arm64/apt" -maxdepth 1 -type d -name 'cmocka-*')
-  [ -e "$cmocka_source/CMakeLists.txt" ]
-}
-
 # Builds a library for ARM64 and installs it into $arm64/prefix: name, folder of its sources, options. Without
 # optimisation, which for GoogleTest takes longer than its tests.
 install_arm64() {
@@ -60,7 +26,7 @@ install_arm64() {
 install_arm64_libraries() {
   [ ! -e "$arm64/prefix/complete" ] || return 0
   local cmocka_source
-  fetch_cmocka
+  fetch_cmocka "$arm64"
   install_arm64 cmocka "$cmocka_source" -DWITH_EXAMPLES=OFF
   install_arm64 googletest /usr/src/googletest -DBUILD_GMOCK=OFF
   touch "$arm64/prefix/complete"

@@ -192,17 +192,28 @@ static size_t portion(size_t size) {
   return 1 + (size_t)((mix ^ mix >> 29) % size);
 }
 
-/* Functions that return -1 when they fail. The C library has some under two names. */
+/* Functions that return -1 when they fail. glibc has some under two names; of musl the second is a
+ * macro. */
 #define FAILS(call, type, name, parameters, arguments)                                             \
   WRAP(fails(call), (type)-1, type, name, parameters, arguments)
+#ifdef __GLIBC__
 #define FAILS64(call, type, name, parameters, arguments)                                           \
   FAILS(call, type, name, parameters, arguments)                                                   \
   FAILS(call, type, name##64, parameters, arguments)
+#else
+#define FAILS64 FAILS
+#endif
 
 /* A function of two names that does what shared does with __real_NAME and the arguments. */
+#define ONE(type, name, parameters, shared, ...)                                                   \
+  WRAPPED(type, name, parameters) { return shared(__real_##name, __VA_ARGS__); }
+#ifdef __GLIBC__
 #define BOTH(type, name, parameters, shared, ...)                                                  \
-  WRAPPED(type, name, parameters) { return shared(__real_##name, __VA_ARGS__); }                   \
-  WRAPPED(type, name##64, parameters) { return shared(__real_##name##64, __VA_ARGS__); }
+  ONE(type, name, parameters, shared, __VA_ARGS__)                                                 \
+  ONE(type, name##64, parameters, shared, __VA_ARGS__)
+#else
+#define BOTH ONE
+#endif
 
 /* ---- memory ---- */
 
@@ -272,7 +283,9 @@ static bool cannot_open(int flags) {
     return cannot_open(flags) ? -1 : __real_##name(path, flags, mode);                             \
   }
 OPENS(open)
+#ifdef __GLIBC__
 OPENS(open64)
+#endif
 
 #define OPENS_AT(name)                                                                             \
   WRAPPED(int, name, (int folder, char const *path, int flags, ...)) {                             \
@@ -280,7 +293,9 @@ OPENS(open64)
     return cannot_open(flags) ? -1 : __real_##name(folder, path, flags, mode);                     \
   }
 OPENS_AT(openat)
+#ifdef __GLIBC__
 OPENS_AT(openat64)
+#endif
 
 FAILS64(callTemporary, int, mkostemp, (char *path, int flags), (path, flags))
 FAILS(callLink, int, link, (char const *path, char const *name), (path, name))
@@ -329,10 +344,12 @@ static ssize_t move_pieces(MovePieces *real, InjectCall call, int fd, struct iov
           (int fd, struct iovec const *pieces, int count, off_t offset, int flags)) {              \
     return move_pieces(__real_##name, call, fd, pieces, count, offset, flags);                     \
   }
+#ifdef __GLIBC__ /* musl lacks them: umem calls the kernel */
 MOVES(callWrite, pwritev2)
 MOVES(callWrite, pwritev64v2)
 MOVES(callPeek, preadv2)
 MOVES(callPeek, preadv64v2)
+#endif
 
 static int reserve(int (*real)(int, int, off_t, off_t), int fd, int mode, off_t offset,
                    off_t size) {

@@ -5,9 +5,12 @@
 #include <malloc.h>
 #include <stddef.h>
 
-/* Bytes; 0 where a sanitizer has replaced malloc, which finds leaks itself. */
+/* Bytes; 0 where a sanitizer has replaced malloc, which finds leaks itself, and with musl, which
+ * does not count. */
 static inline size_t used_bytes(void) {
-#if defined(__GLIBC_PREREQ) && __GLIBC_PREREQ(2, 33)
+#ifndef __GLIBC__
+  return 0;
+#elif __GLIBC_PREREQ(2, 33)
   return mallinfo2().uordblks;
 #else
   return (unsigned)mallinfo().uordblks;

@@ -350,7 +350,7 @@ static bool read_list(char const *text, cpu_set_t *set) {
     char *end;
     unsigned long first = strtoul(text, &end, 10), last = first;
     if (*end == '-' && isdigit((unsigned char)end[1])) last = strtoul(end + 1, &end, 10);
-    for (unsigned long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++) CPU_SET(cpu, set);
+    for (unsigned long cpu = first; cpu <= last && cpu < 8 * sizeof *set; cpu++) CPU_SET(cpu, set);
     if (*end != ',') return (!*end || *end == '\n') && CPU_COUNT(set) > 0;
     text = end + 1;
   }

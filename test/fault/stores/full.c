@@ -96,9 +96,9 @@ static bool is_grown_and_read(Place const *place) {
 
 static void limit(int resource, rlim_t value) {
   struct rlimit old;
-  EXPECT(getrlimit((__rlimit_resource_t)resource, &old) == 0);
+  EXPECT(getrlimit(resource, &old) == 0);
   old.rlim_cur = value;
-  EXPECT(setrlimit((__rlimit_resource_t)resource, &old) == 0);
+  EXPECT(setrlimit(resource, &old) == 0);
 }
 
 /* ---- RLIMIT_FSIZE, beyond which the kernel kills with SIGXFSZ ---- */

@@ -230,7 +230,7 @@ static void check_failure(Failure const *failure, bool reads) {
 /* In the middle of a copy: function, file and cause. */
 PAIR_TEST(failures_name_their_cause) {
   Failure const failures[] = {
-      {EIO, umemIOError, false, "Input/output error"},
+      {EIO, umemIOError, false, strerror(EIO)},
       {ENOSPC, umemIOError, false, "No space left on device"},
       {umemCufileIOError, umemIOError, false, "input/output error (cuFile error 5044)"},
       {umemCufileNvfsError, umemIOError, false, "nvidia-fs has failed (cuFile error 5010)"},

@@ -155,11 +155,15 @@ static size_t addresses(void) {
 
 /* Leaves malloc nothing free but what the system gives. */
 static void empty_malloc(void) {
+#ifdef __GLIBC__
   mallopt(M_TOP_PAD, 0);
+#endif
   for (size_t size = 64 << 10; size >= 512; size /= 2)
     for (int i = 0; i < 64; i++)
       if (!malloc(size)) _exit(3); /* cppcheck-suppress leakReturnValNotUsed */
+#ifdef __GLIBC__
   malloc_trim(0);
+#endif
 }
 
 static int go_on(void *data, umemBlock const *block) {

@@ -297,7 +297,9 @@ __attribute__((destructor(101))) static void let_thread_go_on(void) {
 
 static void exit_before_a_thread(void) {
   pthread_t thread;
+#ifdef M_PERTURB
   mallopt(M_PERTURB, 0x5a);
+#endif
   sem_init(&goes_on, 0, 0);
   sem_init(&is_done, 0, 0);
   for (int i = 0; i < many_pools; i++)

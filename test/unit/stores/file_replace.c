@@ -26,7 +26,9 @@ static bool lacks_nameless, lacks_proc;
     return -1;                                                                                     \
   }
 OPENS_AT(openat)
+#ifndef openat64 /* of musl a macro for openat */
 OPENS_AT(openat64)
+#endif
 
 WRAPPED(int, access, (char const *name, int how)) {
   if (!lacks_proc || strncmp(name, "/proc/", 6)) return __real_access(name, how);

@@ -2,6 +2,7 @@
 #include "log_help.h"
 #include "fake/doubles.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -359,7 +360,7 @@ LOG_TEST(a_link_to_nothing_is_refused) {
   assert_int_equal(access(path, F_OK), -1);
   assert_int_equal(unlink(link_name), 0);
   assert_int_equal(symlink(link_name, link_name), 0);
-  expect_refusal(umemIOError, "Too many levels of symbolic links");
+  expect_refusal(umemIOError, strerror(ELOOP));
   unlink(link_name);
 }
 
