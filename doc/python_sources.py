@@ -4,7 +4,8 @@ import ast
 import re
 
 # The files of python/src that define the methods and properties of a class.
-BOUND = {"Array": ("array*.cpp", "dlpack.cpp"), "Place": ("place*.cpp",), "Blocks": ("blocks.cpp",)}
+BOUND = {"Array": ("array*.cpp", "dlpack.cpp"), "Place": ("place*.cpp",), "Blocks": ("blocks.cpp",),
+         "Transfer": ("transfer.cpp",)}
 BINDING = re.compile(r"\bdef(?:_prop_r[ow])?\(\s*\"(\w+)\"")
 
 
