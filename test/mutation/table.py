@@ -488,6 +488,8 @@ MUTANTS = [
       first=("unit.pool_pages",)),
     c("pool/pool_space.c", "  if (mapped && space->top < first + count) space->top = first + count;\n",
       "  if (mapped) space->top = first + count;\n", "pages above the last ones are forgotten", first=("unit.pool_pages",)),
+    c("pool/pool_grow.c", "enum { growth_share = 4 };", "enum { growth_share = 1 };",
+      "a pool over chunks takes far more than it needs", first=("unit.pool_chunks",)),
     c("pool/pool_space.c", "  if (!mapped) clear_fresh(space, first, first + count);\n", "",
       "a used page counts as fresh where a fresh one was", first=("unit.pool_zeros",)),
     c("pool/pool_span.c", "  umemPoolSpace_note_freed(core, (uintptr_t)(page << umemPageShift),\n",

@@ -82,9 +82,10 @@ typedef struct umemPoolOptions {
   /* the constructor allocates so many bytes, in whole pages of 4096 bytes: rounded up, but not
    * beyond maximum. Default: none */
   size_t initial;
-  /* least size of each further chunk. Default: as large as the pool, but at least 1 MiB and at most
-   * 64 MiB. With pages, where it has no use that spare has not: so many bytes are mapped at once,
-   * in pages of up to as many. Default: what is needed, in pages that suit the block, see spare */
+  /* least size of each further chunk. Default: as large as the pool up to 4 MiB, then a quarter of
+   * the pool, but at least 1 MiB and at most 64 MiB. With pages, where it has no use that spare has
+   * not: so many bytes are mapped at once, in pages of up to as many. Default: what is needed, in
+   * pages that suit the block, see spare */
   size_t growth;
   /* the most that the pool ever holds, which is whole pages of 4096 bytes. Default: no bound */
   size_t maximum;

@@ -399,7 +399,11 @@ enum { moved_share = 32, moved_share_served = 2048 };
  * no move can spare: free memory in a part of a page. */
 enum { used_of_spare = 90 };
 
-static size_t const growth_least = 1 << 20, growth_most = 64 << 20;
+/* By default a chunk is as large as the pool as long as that is small, and then so large a part of
+ * it. With larger chunks a growing pool holds memory that it does not need; with smaller ones it
+ * has free memory in many pieces. */
+enum { growth_share = 4 };
+static size_t const growth_least = 1 << 20, growth_whole = 4 << 20, growth_most = 64 << 20;
 
 /* ---- steps: whether one has made memory free ---- */
 
@@ -419,12 +423,16 @@ static bool take_from_others(umemPoolGrower *grower) {
                           umemPoolStep_of(grower->alignment));
 }
 
+static size_t usual_growth(umemPoolCore const *core) {
+  uint64_t whole = core->reserved < growth_whole ? core->reserved : growth_whole;
+  uint64_t part = core->reserved / growth_share, growth = part > whole ? part : whole;
+  return growth < growth_least ? growth_least : growth > growth_most ? growth_most : (size_t)growth;
+}
+
 /* The best size of a chunk for size bytes. */
 static size_t best_size(umemPoolCore const *core, size_t size, size_t alignment) {
   if (alignment > umemPoolPage) return size;
-  size_t growth = core->growth;
-  if (!growth) growth = core->reserved < growth_most ? (size_t)core->reserved : growth_most;
-  if (!core->growth && growth < growth_least) growth = growth_least;
+  size_t growth = core->growth ? core->growth : usual_growth(core);
   growth = (growth + umemPoolPage - 1) & ~(size_t)(umemPoolPage - 1);
   return size > growth ? size : growth;
 }

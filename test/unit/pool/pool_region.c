@@ -195,7 +195,7 @@ TEST_OF_CHUNKS(a_view_that_grows_frees_a_chunk_of_the_pool) {
   umemPoolOn view;
   assert_ok(umemPoolOn_ctor(&view, &pool, &plain));
   uintptr_t large = new_block(&pool, 32 * mebi), medium = new_block(&pool, 900 * kibi);
-  expect_held(&pool, 64 * mebi, 2);
+  expect_held(&pool, 40 * mebi, 2);
   umem_free(&pool, medium);
   uintptr_t adr = umem_alloc(&view, 64 * mebi);
   assert_true(adr && stats_of(&pool).reserved == 96 * mebi);
