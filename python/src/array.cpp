@@ -322,7 +322,8 @@ static void bind_questions(nb::class_<Array> &type) {
 
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
   bind_make(m);
-  bind_index(type);
+  bind_index(m, type);
+  bind_gather(m);
   bind_values(m, type);
   bind_copies(m, type);
   bind_compare(m);

@@ -173,6 +173,8 @@ void fill_array(Array &array, nb::handle number);
 
 /* array_index.cpp */
 nb::object index_array(Array &array, nb::handle key);
+/* Sets the elements that a key with masks or lists of integers chooses; false for other keys. */
+bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value);
 
 /* array_buffer.cpp: the buffer protocol. */
 int get_array_buffer(PyObject *self, Py_buffer *view, int flags);
@@ -181,7 +183,8 @@ void release_array_buffer(PyObject *self, Py_buffer *view);
 /* The methods of array_make.cpp, array_index.cpp, array_value.cpp and array_copy.cpp. */
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type);
 void bind_make(nb::module_ &m);
-void bind_index(nb::class_<Array> &type);
+void bind_index(nb::module_ &m, nb::class_<Array> &type);
+void bind_gather(nb::module_ &m);
 void bind_values(nb::module_ &m, nb::class_<Array> &type);
 void bind_copies(nb::module_ &m, nb::class_<Array> &type);
 void bind_compare(nb::module_ &m);

@@ -120,6 +120,7 @@ static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
 static PyObject *make_source; /* function that makes an array of a value that is none */
 
 static void set_items(nb::handle self, nb::handle key, nb::handle value) {
+  if (write_chosen_items(self, key, value)) return;
   nb::object part = index_array(array_of(self), key);
   Array &dst = array_of(part);
   if (Array *src = find_array(value)) {
@@ -142,6 +143,9 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
            "file, "
            "shared memory or\n"
            "another process: a result never lands in a file that nobody has named.")
+      .def(
+          "_place_of_result", [](Array &array) { return place_of_result(array, nb::none()); },
+          nb::sig("def _place_of_result(self) -> PlaceType"))
       .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: PlaceType) -> ArrayType"),
            "The array on a place: itself if it is there already, else a new one in C order.")
       .def(

@@ -53,9 +53,8 @@ static void apply_slice(Views &view, int dim, nb::handle part) {
 static void apply_index(Views &view, int dim, nb::handle part) {
   if (PyBool_Check(part.ptr()) || !PyIndex_Check(part.ptr()))
     raise(umemTypeError,
-          "an index is an integer, a slice, an ellipsis or None, not %s: for others use the NumPy "
-          "array of "
-          "host()",
+          "an index is an integer, a slice, an ellipsis, None, or a mask or list of integers, not "
+          "%s",
           nb::type_name(part.type()).c_str());
   int64_t index = to_index(part, "an index"), extent = umemArray_extent(view.now(), dim);
   if (index < -extent || index >= extent)
@@ -165,11 +164,45 @@ static int64_t length(nb::handle self) {
   return umemArray_extent(look.get(), 0);
 }
 
-void bind_index(nb::class_<Array> &type) {
-  type.def(
-          "__getitem__",
-          [](nb::handle self, nb::handle key) { return index_array(array_of(self), key); },
-          nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
+/* ---- masks and lists of integers ---- */
+
+static PyObject *read_chosen, *write_chosen; /* functions of (array, key) and (array, key, value) */
+
+/* Whether a part of a key chooses elements one by one: all but integers, slices, ... and None. */
+static bool is_chosen(nb::handle part) {
+  PyObject *o = part.ptr();
+  if (PyBool_Check(o) || PyList_Check(o) || PyTuple_Check(o)) return true;
+  if (PyLong_Check(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None) return false;
+  nb::object shape = nb::getattr(part, "shape", nb::none());
+  if (!PyTuple_Check(shape.ptr())) return false;
+  return PyTuple_Size(shape.ptr()) != 0 || kind_of_number(part) == truthNumber;
+}
+
+static bool has_chosen(nb::handle key) {
+  if (!PyTuple_Check(key.ptr())) return is_chosen(key);
+  for (nb::handle part : nb::borrow<nb::tuple>(key))
+    if (is_chosen(part)) return true;
+  return false;
+}
+
+static nb::object get_items(nb::handle self, nb::handle key) {
+  if (has_chosen(key)) return nb::handle(read_chosen)(self, key);
+  return index_array(array_of(self), key);
+}
+
+bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value) {
+  if (!has_chosen(key)) return false;
+  nb::object none = nb::handle(write_chosen)(self, key, value);
+  return true;
+}
+
+void bind_index(nb::module_ &m, nb::class_<Array> &type) {
+  m.def("_set_indices", [](nb::object read, nb::object write) {
+    read_chosen = read.release().ptr();
+    write_chosen = write.release().ptr();
+  });
+  type.def("__getitem__", get_items, nb::arg("key").none(),
+           nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
       .def("__len__", length)
       .def("reshape", reshape, nb::arg("shape"),
            nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> ArrayType"),

@@ -185,7 +185,7 @@ def test_shapes_and_axes_are_those_of_numpy(shape, random):
 
 
 @pytest.mark.parametrize("key, error", [(5, IndexError), (-5, IndexError), ((1, 2, 3), IndexError), (1.5, TypeError),
-                                        ("a", TypeError), (True, TypeError), ([0, 1], TypeError),
+                                        ("a", TypeError), (["a"], TypeError),
                                         ((Ellipsis, Ellipsis), IndexError), ((None,) * 40, IndexError)])
 def test_wrong_indices(key, error):
     with pytest.raises(error):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from . import _core, dtypes, exchange
+from . import _core, _indices, dtypes, exchange
 from ._lists import to_list
 from ._options import fail
 from .places import CPU_READABLE, DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Array(_core.Array):
     """An array on a place. Make one with `umem.empty`, `zeros`, `full`, `arange`, `asarray`, `load`, `from_dlpack`.
 
-    Indices and slices give views of the same memory. An index of all dimensions gives an array without dimensions:
+    Integers and slices give views of the same memory. Masks and lists of integers give a new array where copy() would put
+    it, as in NumPy, and `a[mask] = 3` sets what they name; one call of umem moves all elements. An index of all dimensions gives an array without dimensions:
     `a[1, 2].item()` is its number, and `a[1, 2] = 3` sets it. An array keeps its place alive, and views the memory.
 
     An array equals itself alone: `a == b` raises umem.TypeError for any other object but None. See umem.all_equal and all_close.
@@ -48,6 +49,31 @@ class Array(_core.Array):
     def T(self) -> Array:
         """A view with the dimensions reversed."""
         return self.transpose()
+
+    def take(self, indices: Any, axis: int | None = None, out: Array | None = None) -> Array:
+        """The elements at indices, as a new array where copy() would put it: `a[indices]` along one dimension.
+
+        Parameters
+        ----------
+        indices : array or list of integers
+            Negative ones count from the end.
+        axis : int, optional
+            The dimension. Default: the indices are those of all elements in C order.
+        out : Array, optional
+            Where the result goes: of its shape and type, on any place.
+        """
+        source = self if axis is not None else self.reshape(-1) if self.is_contiguous else self.copy().reshape(-1)
+        axis = 0 if axis is None else axis + source.ndim if axis < 0 else axis
+        if not 0 <= axis < source.ndim:
+            fail(f"axis {axis} is outside of {source.ndim} dimensions", 6)
+        return _indices.Selection(source, (slice(None),) * axis + (indices,)).read(out)
+
+    def put(self, indices: Any, values: Any) -> None:
+        """Sets the elements at indices, which are those of all elements in C order, to values.
+
+        Raises umem.ValueError where the strides allow no view in one dimension.
+        """
+        _indices.Selection(self.reshape(-1), (indices,)).write(values)
 
     def __iter__(self) -> Iterator[Array]:
         return (self[i] for i in range(len(self)))

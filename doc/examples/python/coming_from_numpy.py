@@ -6,6 +6,7 @@ import umem
 place = umem.File("a.bin", "w+")
 x = np.arange(12.0).reshape(3, 4)
 a = umem.zeros((3, 4), "f8", place)
+y = umem.empty((2, 4))
 
 umem.zeros((3, 4), "f8", place)
 umem.full((3, 4), 7, "f8", place)
@@ -16,6 +17,11 @@ a[1:, ::2]
 a.T
 a[1, 2].item()
 a[1] = 5
+a[[2, 0]]
+a[x > 5]
+a[x > 5] = 0
+a.take([2, 0], 0, y)
+a.put([1, 3], 7)
 a.astype("f4")
 a.copy()
 umem.copy(a, umem.asarray(x))
