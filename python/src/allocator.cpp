@@ -10,9 +10,15 @@ bool has_gil() noexcept {
   return Py_IsInitialized() && check && check();
 }
 
-Allocator::Allocator(Context *context, umemInfo const &info, bool keeps_sizes)
+/* Whether the place finds its blocks itself, with their sizes. */
+static bool finds_blocks(Context const *context) {
+  auto ctx = static_cast<umemVirtual *>(context->ctx);
+  return ctx->vtbl_size > offsetof(struct umemVtbl, find) && ctx->vptr->find;
+}
+
+Allocator::Allocator(Context *context, umemInfo const &info, bool resizes)
     : context_(context->use()), device_(info.ordinal), stream_(info.stream),
-      keeps_sizes_(keeps_sizes) {}
+      keeps_sizes_(resizes && !finds_blocks(context)) {}
 
 Allocator::~Allocator() {
   Unlock unlock(!context_->quick && has_gil());
@@ -193,11 +199,18 @@ void *Allocator::allocate(size_t nbytes, int device, uintptr_t stream) {
   return finish(adr, nbytes, begin);
 }
 
+/* A pool writes zeros to many bytes without the GIL. */
 void *Allocator::allocate_zeros(size_t count, size_t nbytes) {
-  Unlock unlock(!context_->quick && has_gil());
+  Unlock unlock(!is_short(context_, count * nbytes) && has_gil());
   Mark begin;
   uintptr_t adr = umem_calloc(context_->ctx, count, nbytes);
   return finish(adr, count * nbytes, begin);
+}
+
+/* The bytes of the block at adr that a resize must keep; 0 if no block begins there. */
+static size_t size_at(void *ctx, uintptr_t adr) {
+  umemFound found = UMEM_FOUND_INIT;
+  return umem_find_in(ctx, adr, &found) && found.adr == adr ? found.nbytes : 0;
 }
 
 /* Once the place has freed the old block, another thread may get its address: so its entry leaves
@@ -209,22 +222,23 @@ void *Allocator::resize(void *adr, size_t nbytes) {
   auto old = reinterpret_cast<uintptr_t>(adr);
   decltype(sizes_)::node_type entry;
   decltype(of_children_)::node_type generation;
+  size_t size = keeps_sizes_ ? 0 : size_at(context_->ctx, old);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     entry = sizes_.extract(old);
-    if (entry) resized_++;
+    if (entry) size = entry.mapped(), resized_++;
     generation = of_children_.extract(old);
   }
-  if (!entry) {
+  if (!size && !entry) {
     record(umemValueError, "no live block begins at the address that is to be resized");
     return nullptr;
   }
-  uintptr_t moved = umem_realloc(context_->ctx, old, entry.mapped(), nbytes);
+  uintptr_t moved = umem_realloc(context_->ctx, old, size, nbytes);
   bool failed = moved == umem_null(context_->ctx);
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    resized_--;
-    if (!failed) entry.key() = moved, entry.mapped() = nbytes;
+    if (entry) resized_--;
+    if (entry && !failed) entry.key() = moved, entry.mapped() = nbytes;
     sizes_.insert(std::move(entry));
     if (generation && !failed) generation.key() = moved;
     try {

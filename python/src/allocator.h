@@ -19,7 +19,7 @@ class Allocator {
   Context *context_; /* a user of it */
   int64_t device_;   /* of the memory; -1: any */
   uint64_t stream_;  /* UMEM_UNKNOWN: none */
-  bool keeps_sizes_;
+  bool keeps_sizes_; /* the place does not know them */
   unsigned generation_ = umem_generation();
   std::unique_ptr<Queues> queues_; /* NULL: blocks are in the order of the place */
   std::mutex mutex_;               /* for what follows */
@@ -52,8 +52,8 @@ public:
   enum : uintptr_t { no_stream = UINTPTR_MAX };
   bool raises = false; /* whether the caller raises failures: those of callbacks wait for it */
 
-  /* keeps_sizes: for resize(). info: of the context. */
-  Allocator(Context *context, umemInfo const &info, bool keeps_sizes);
+  /* resizes: resize() is called. info: of the context. */
+  Allocator(Context *context, umemInfo const &info, bool resizes);
   void use() { owners_.fetch_add(1, std::memory_order_relaxed); }
   void drop() {
     if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

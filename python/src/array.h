@@ -139,11 +139,6 @@ Array &array_of(nb::handle object);
 umemElementType element_of(nb::handle dtype);
 nb::object dtype_of(umemElementType type);
 
-/* Whether a call with so many bytes on this context is so short that it keeps the GIL. */
-inline bool is_short(Context const *context, size_t nbytes) {
-  return context->quick && nbytes <= 65536;
-}
-
 /* Runs a call with a status, without the GIL unless it is short, and raises its failure. */
 template <class F> void array_call(bool keeps_gil, F &&function) {
   Call call;

@@ -110,9 +110,16 @@ static char const *kind_of(void *ctx) {
   return umem_get_device_name(ctx);
 }
 
+bool is_plain_ram(Context const *context) {
+  void *layer = context->ctx;
+  if (!strcmp(context->kind, "host")) return true;
+  while (layer && !strcmp(kind_of(layer), "pool")) layer = umem_get_upstream(layer);
+  return layer && !strcmp(kind_of(layer), "host");
+}
+
 static void name_kind(Context *context) {
   context->kind = kind_of(context->ctx);
-  context->quick = !strcmp(context->kind, "host");
+  context->quick = is_plain_ram(context);
 }
 
 static nb::object upstream_of(Place &place) {

@@ -25,7 +25,7 @@ class Context {
 public:
   void *ctx = nullptr;
   char const *kind = "";   /* the name of its scheme; static */
-  bool quick = false;      /* plain RAM: short calls keep the GIL */
+  bool quick = false;      /* plain RAM, also in pools: short calls keep the GIL */
   bool permanent = false;  /* lives as long as the process */
   Array *arrays = nullptr; /* of this place; under tables */
   PyObject *self =
@@ -91,6 +91,15 @@ Place &place_of(nb::handle object);
 
 /* The place that means RAM where none is named: one for the process. Borrowed. */
 nb::handle default_host();
+
+/* Whether the place is RAM, or pools over RAM: no call waits for a device, a file, or a function of
+ * Python. */
+bool is_plain_ram(Context const *context);
+
+/* Whether a call with so many bytes on this context is so short that it keeps the GIL. */
+inline bool is_short(Context const *context, size_t nbytes) {
+  return context->quick && nbytes <= 65536;
+}
 
 /* A new Python object over context, which it takes over. upstream: the place below, or None. */
 nb::object wrap_context(Context *context, nb::handle upstream);

@@ -119,7 +119,7 @@ static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb:
   if (!upstream.is_none()) use.emplace(place_of(upstream).open());
   Context *below = use ? use->get() : nullptr;
   Context *context = construct(kind, below, place, options, parts);
-  context->quick = !strcmp(context->kind, "host");
+  context->quick = is_plain_ram(context);
   (new (self.p) Place)->begin(context, self.h.ptr());
   nb::setattr(self.h, "_upstream", upstream);
 }

@@ -359,8 +359,19 @@ static __attribute__((noinline)) void put_block(umemVirtual *ctx, size_t class,
  * long as to touch new pages, and keeps the memory of arrays that are hardly touched. */
 enum { replaced_least = 32 << 20 };
 
+/* Whether the CPU can write to a new block at once, and no adaptor has to see that. */
+static bool is_plain_ram(umemVirtual *ctx) {
+  umemPoolFreeList const *list = umemPoolImpl_of(ctx)->list;
+  unsigned const others = umemOrdered | umemDeviceShared | umemFaultable | umemOffsets;
+  return umem_can(ctx, umemCpuWritable) && !(ctx->capabilities & others) &&
+         list->queue == list->innermost;
+}
+
 static bool write_zeros(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
-  return begin == end || umem_set(ctx, begin, 0, end - begin) == umemOK;
+  if (end - begin > umemPoolSmall || !is_plain_ram(ctx))
+    return umem_set(ctx, begin, 0, end - begin) == umemOK;
+  memset((void *)begin, 0, end - begin);
+  return true;
 }
 
 /* Not while queued work may write to them, and no large pages. */
