@@ -159,14 +159,19 @@ void *umemCudaGpu_take_event(umemCudaGpu *gpu, umemVirtual *ctx) {
   return umemCuda_check(ctx, gpu, error, "cannot create an event") ? event : NULL;
 }
 
-void umemCudaGpu_give_event(umemCudaGpu *gpu, void *event) {
-  for (int i = 0; i < umemCudaIdleEvents && event; i++) {
+bool umemCudaGpu_keep_event(umemCudaGpu *gpu, void *event) {
+  for (int i = 0; i < umemCudaIdleEvents; i++) {
     void *none = NULL;
     if (__atomic_compare_exchange_n(&gpu->events[i], &none, event, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
-      event = NULL;
+      return true;
   }
-  if (event && gpu->rt->event_destroy(event)) gpu->rt->last_error();
+  return false;
+}
+
+void umemCudaGpu_give_event(umemCudaGpu *gpu, void *event) {
+  bool destroys = event && !umemCudaGpu_keep_event(gpu, event);
+  if (destroys && gpu->rt->event_destroy(event)) gpu->rt->last_error();
 }
 
 /* An event that stands for all that precedes the end of the legacy stream; NULL with a status. */

@@ -111,7 +111,11 @@ void umemCudaScope_leave(umemCudaScope *scope);
  * with a status on ctx, when there is none. Called in gpu's scope. */
 void *umemCudaGpu_take_event(umemCudaGpu *gpu, umemVirtual *ctx);
 
-/* Takes the event back; whatever waits for it goes on waiting. In the scope of any GPU. */
+/* Takes the event back, if there is room for one that is idle; whatever waits for it goes on
+ * waiting. Calls nothing of CUDA. */
+bool umemCudaGpu_keep_event(umemCudaGpu *gpu, void *event);
+
+/* Takes the event back, or destroys it. In the scope of any GPU. NULL is ignored. */
 void umemCudaGpu_give_event(umemCudaGpu *gpu, void *event);
 
 /* Destroys the events of gpu that are idle: before its context ends. In no scope. */

@@ -462,8 +462,11 @@ static bool mark_reached(umemVirtual *ctx, umemMark *mark, bool waits) {
 static void mark_release(umemVirtual *ctx, umemMark *mark) {
   umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
   umemCudaScope scope;
-  if (umemCudaGpu_is_inherited(gpu) || !umemCudaScope_enter(&scope, ctx, gpu)) return;
-  umemCudaGpu_give_event(gpu, (void *)mark->own[0]);
+  void *event = (void *)mark->own[0];
+  if (umemCudaGpu_is_inherited(gpu) || umemCudaGpu_keep_event(gpu, event) ||
+      !umemCudaScope_enter(&scope, ctx, gpu))
+    return;
+  umemCudaGpu_give_event(gpu, event);
   umemCudaScope_leave(&scope);
 }
 

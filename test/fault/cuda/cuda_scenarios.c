@@ -64,6 +64,29 @@ static void copy_to_peer(Trial *trial) { there_and_back(trial, trial->peer, midd
 static void copy_large_to_peer(Trial *trial) { there_and_back(trial, trial->peer, large); }
 static void copy_inside(Trial *trial) { there_and_back(trial, trial->ctx, small); }
 
+/* Asks at once, too, whether the copy is done. */
+static bool transfer(Trial *trial, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                     uintptr_t dst_adr) {
+  umemTransfer *started = NULL;
+  if (!STEP(trial, umem_start(src, src_adr, dst, dst_adr, small, NULL, &started))) return false;
+  umemTransfer_poll(started);
+  bool good = STEP(trial, umemTransfer_wait(started));
+  umemTransfer_release(started);
+  return good;
+}
+
+static void transfer_with_peer(Trial *trial) {
+  umemVirtual *ctx = trial->ctx, *with = trial->peer;
+  uintptr_t adr = block_of(trial, ctx, small, 0);
+  uintptr_t from = block_of(trial, with, small, 7), to = block_of(trial, with, small, 0);
+  bool good = transfer(trial, with, from, ctx, adr) && transfer(trial, ctx, adr, with, to);
+  finish(trial);
+  if (good) require_filled(trial, with, to, small, 7);
+  drop(trial, with, from);
+  drop(trial, with, to);
+  drop(trial, ctx, adr);
+}
+
 /* Two runs to ctx and back, each by one list; without queues through pinned memory, if they are
  * long. */
 static void list_with(Trial *trial, umemVirtual *with, size_t nbytes) {
@@ -373,6 +396,7 @@ Scenario const cuda_scenarios[] = {
     {"list", list_with_host, NULL, scenarioPlain},
     {"list with pinned memory", list_with_peer, "cuda-host", scenarioPlain},
     {"list with a stream", list_with_peer, "cuda-async", scenarioPlain},
+    {"transfer", transfer_with_peer, "cuda-async", scenarioPlain},
     {"copy strided", copy_strided, NULL, scenarioPlain},
     {"copy narrow rows", copy_narrow, NULL, scenarioHasOtherWay},
     {"connect", connect_and_sync, NULL, scenarioPlain},
