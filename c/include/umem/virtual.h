@@ -395,9 +395,10 @@ struct umemVtbl {
    * arguments. It only answers: it moves no byte, queues nothing, waits for nothing and records
    * nothing, also not for a copy that copy_direct will refuse with a status. umem calls it once for
    * a copy, for the source and then for the destination, and one side that agrees does the copy. If
-   * it is wrongly false, the bytes go through host memory. If it is wrongly true and copy_direct
-   * returns false, umem goes on as after false. Adaptors leave it NULL. Default: umem calls
-   * copy_direct, whose result is the answer. */
+   * neither does, umem may ask a side with the method window about a copy between it and host
+   * memory, before it opens a window. If the answer is wrongly false, the bytes go through host
+   * memory. If it is wrongly true and copy_direct returns false, umem goes on as after false.
+   * Adaptors leave it NULL. Default: umem calls copy_direct, whose result is the answer. */
   bool (*plan_copy)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                     uintptr_t dst_adr, umemLayout const *layout);
 

@@ -257,15 +257,21 @@ static bool read_direct(Sides *sides, uintptr_t src_adr, uintptr_t buffer,
   return true;
 }
 
-/* Reads in the order of the source, and then sorts the items into packed: in the order of packed
- * a run may be no more than an item. items is the layout between both. */
-static void read_items(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items) {
+/* items with the source as destination, by falling strides of the source. */
+static void sort_by_source(umemNormalLayout *sorted, umemLayout const *items, uintptr_t *src_adr,
+                           uintptr_t *packed) {
   umemLayout turned = *items;
   turned.src_strides = items->dst_strides;
   turned.dst_strides = items->src_strides;
+  umem_normalise(sorted, &turned, packed, src_adr);
+}
+
+/* Reads in the order of the source, and then sorts the items into packed: in the order of packed
+ * a run may be no more than an item. items is the layout between both. */
+static void read_items(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLayout const *items) {
   uintptr_t to = packed, first = src_adr, from = first, buffer = sides->ordered;
   umemNormalLayout sorted, runs, back;
-  umem_normalise(&sorted, &turned, &to, &first); /* by falling strides of the source */
+  sort_by_source(&sorted, items, &first, &to);
   from = first;
   order_by_source(&runs, &sorted.layout, &from, &buffer);
   bool differs = runs.layout.item_size != items->item_size || runs.layout.rank != items->rank;
@@ -291,6 +297,34 @@ static void read_items(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemLa
   umem_copy_tiles((char *)to, (char const *)gathered, &back.layout);
 }
 
+/* ---- runs that their context reads or writes by itself, rather than through a window ---- */
+
+static bool plans(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                  uintptr_t dst_adr, umemLayout const *layout) {
+  return layout->rank && ctx->vptr->plan_copy(ctx, src, src_adr, dst, dst_adr, layout);
+}
+
+/* Whether src does so with the runs of a layout in the order of src. */
+static bool reads_runs(umemVirtual *src, uintptr_t src_adr, umemLayout const *layout) {
+  if (!UMEM_SLOT(src, window) || !UMEM_SLOT(src, plan_copy) || !src->host) return false;
+  umemNormalLayout sorted, runs;
+  uintptr_t packed = 0, buffer = 0;
+  sort_by_source(&sorted, layout, &src_adr, &packed);
+  order_by_source(&runs, &sorted.layout, &src_adr, &buffer);
+  return plans(src, src, src_adr, src->host, buffer, &runs.layout);
+}
+
+/* Whether dst does so with the items of a layout. */
+static bool writes_runs(umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
+  if (!UMEM_SLOT(dst, window) || !UMEM_SLOT(dst, plan_copy) || !dst->host) return false;
+  umemNormalLayout n;
+  uintptr_t packed = 0;
+  umemLayout scatter = *layout;
+  scatter.src_strides = NULL;
+  umem_normalise(&n, &scatter, &packed, &dst_adr);
+  return plans(dst, dst->host, packed, dst, dst_adr, &n.layout);
+}
+
 /* Gathers the source's items into packed, in the order of layout. */
 static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const *layout) {
   umemNormalLayout n;
@@ -301,7 +335,8 @@ static void pack(Sides *sides, uintptr_t src_adr, char *packed, umemLayout const
   if (umem_cpu_reads(sides->src)) {
     umem_finish(sides->src);
     umem_copy_tiles((char *)to, (char const *)src_adr, &n.layout);
-  } else if (n.layout.rank && copy_windows(sides->src, src_adr, sides->host, to, &n.layout)) {
+  } else if (n.layout.rank && !reads_runs(sides->src, src_adr, &n.layout) &&
+             copy_windows(sides->src, src_adr, sides->host, to, &n.layout)) {
     umem_finish(sides->src);
   } else {
     read_items(sides, src_adr, to, &n.layout);
@@ -317,8 +352,9 @@ static void unpack(Sides *sides, uintptr_t dst_adr, char const *packed, umemLayo
   umem_normalise(&n, &scatter, &from, &dst_adr);
   if (umem_cpu_writes(sides->dst))
     umem_copy_tiles((char *)dst_adr, (char const *)from, &n.layout);
-  else if (!n.layout.rank || !(copy_windows(sides->host, from, sides->dst, dst_adr, &n.layout) ||
-                               umem_copy_direct(sides->host, from, sides->dst, dst_adr, &n.layout)))
+  else if (!n.layout.rank ||
+           !(umem_copy_direct(sides->host, from, sides->dst, dst_adr, &n.layout) ||
+             copy_windows(sides->host, from, sides->dst, dst_adr, &n.layout)))
     for_each_run(sides, from, dst_adr, &n.layout, 0, write_one);
   umem_finish(sides->dst); /* packed is used again */
 }
@@ -380,7 +416,8 @@ void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uint
     if (!failed(&sides)) umem_copy_pointers((char *)dst_adr, (char const *)src_adr, layout, NULL);
     return;
   }
-  if (copy_windows(src, src_adr, dst, dst_adr, layout)) return;
+  bool by_runs = reads_runs(src, src_adr, layout) || writes_runs(dst, dst_adr, layout);
+  if (!by_runs && copy_windows(src, src_adr, dst, dst_adr, layout)) return;
   if (layout->item_size >= long_run) {
     for_each_run(&sides, src_adr, dst_adr, layout, 0, copy_one);
     return;

@@ -4,11 +4,14 @@
  * in the mapping; the functions below check the rest. */
 #include "stores/store.h"
 #include "base/files.h"
+#include "base/number.h"
 #include "base/system.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/layout.h"
 #include "core/plan.h"
 #include "core/status.h"
+#include "core/threads.h"
 #include "watch/watch.h"
 #include "stores/store_disk.h"
 #include "stores/store_io.h"
@@ -17,6 +20,7 @@
 #include "stores/store_space.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -223,19 +227,154 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
   return written;
 }
 
+/* ---- runs that are far from each other ----
+ *
+ * Through a mapping each of them would take a page fault, and where the cache lacks it the kernel
+ * would read all that it reads ahead. One call reads or writes each run. The kernel learns of the
+ * runs that come next, so that the disk has many of them to read at a time. */
+
+/* From the beginning of a run to that of the next one, at least; bytes of a run, at most. */
+static size_t const far_from = 16 << 10, far_most = 1 << 20;
+enum { announced_runs = 256, sampled_runs = 4 };
+static size_t const announced_bytes = 8 << 20;
+/* What a thread of its own is worth. */
+static size_t const far_part = 2 << 20;
+
+typedef struct Runs {
+  umemVirtual *ctx;
+  bool reads;
+  uintptr_t adr; /* of the first run, in ctx */
+  char *memory;  /* and in memory */
+  umemLayout const *layout;
+  ptrdiff_t const *here, *there; /* strides in ctx and in memory */
+  size_t count;
+  unsigned pieces;
+  bool over; /* a run has failed: take no other; atomic */
+} Runs;
+
+/* Whether less than half of the pages between the first run and the last one belong to runs. */
+static bool are_far(umemLayout const *layout, ptrdiff_t const *strides) {
+  size_t const page = 4096;
+  size_t nearest = SIZE_MAX;
+  for (int k = 0; k < layout->rank; k++) {
+    size_t stride = (size_t)(strides[k] < 0 ? -strides[k] : strides[k]);
+    nearest = umem_lesser(nearest, stride);
+  }
+  return nearest >= far_from && layout->item_size <= far_most &&
+         nearest / 2 >= layout->item_size + page;
+}
+
+/* How far a run is from the first one. */
+static ptrdiff_t distance_of(Runs const *runs, ptrdiff_t const *strides, size_t run) {
+  ptrdiff_t distance = 0;
+  for (int k = runs->layout->rank - 1; k >= 0; run /= runs->layout->extents[k--])
+    distance += (ptrdiff_t)(run % runs->layout->extents[k]) * strides[k];
+  return distance;
+}
+
+static uint64_t place_of_run(Runs const *runs, size_t run) {
+  return umemStore_offset(store_of(runs->ctx),
+                          runs->adr + (uintptr_t)distance_of(runs, runs->here, run));
+}
+
+/* As far as some of them say. */
+static bool are_cached(Runs const *runs, size_t first, size_t end) {
+  umemStore *store = store_of(runs->ctx);
+  size_t stride = (end - first - 1) / (sampled_runs - 1) + 1;
+  for (size_t run = first; run < end; run += stride)
+    if (!umemStore_is_cached(store, place_of_run(runs, run))) return false;
+  return umemStore_is_cached(store, place_of_run(runs, end - 1));
+}
+
+/* Advice only. A write needs the pages of which it leaves a part. */
+static void announce(Runs const *runs, size_t first, size_t end) {
+  int fd = store_of(runs->ctx)->fd;
+  size_t size = runs->layout->item_size;
+  if (first >= end || are_cached(runs, first, end)) return;
+  for (size_t run = first; run < end; run++) {
+    off_t offset = (off_t)place_of_run(runs, run);
+    posix_fadvise(fd, offset, runs->reads ? (off_t)size : 1, POSIX_FADV_WILLNEED);
+    if (!runs->reads) posix_fadvise(fd, offset + (off_t)size - 1, 1, POSIX_FADV_WILLNEED);
+  }
+}
+
+static bool copy_far_run(Runs const *runs, size_t run) {
+  uint64_t before = umem_thread.failures;
+  uintptr_t adr = runs->adr + (uintptr_t)distance_of(runs, runs->here, run);
+  uintptr_t memory = (uintptr_t)(runs->memory + distance_of(runs, runs->there, run));
+  if (runs->reads)
+    umemStoreContext_copy_to(runs->ctx, adr, NULL, memory, runs->layout->item_size);
+  else
+    umemStoreContext_copy_from(runs->ctx, adr, NULL, memory, runs->layout->item_size);
+  return umem_thread.failures == before;
+}
+
+/* The work of one thread. */
+static void copy_far_piece(void *job, unsigned piece) {
+  Runs *runs = job;
+  size_t each = runs->count / runs->pieces, more = runs->count % runs->pieces;
+  size_t run = piece * each + umem_lesser(piece, more), end = run + each + (piece < more);
+  size_t batch = umem_lesser(announced_runs, announced_bytes / runs->layout->item_size);
+  size_t known = umem_lesser(end, run + batch);
+  announce(runs, run, known);
+  for (size_t next = run; run < end && !__atomic_load_n(&runs->over, __ATOMIC_RELAXED); run++) {
+    if (run == next) {
+      next = known;
+      known = umem_lesser(end, known + batch);
+      announce(runs, next, known);
+    }
+    if (!copy_far_run(runs, run)) __atomic_store_n(&runs->over, true, __ATOMIC_RELAXED);
+  }
+}
+
+/* Writes of one file exclude each other in the kernel. */
+static void copy_far(Runs *runs) {
+  size_t nbytes = runs->count * runs->layout->item_size;
+  runs->pieces = runs->reads ? umem_parallel_pieces(nbytes, far_part, umemParallelMost) : 1;
+  if (runs->pieces > runs->count) runs->pieces = (unsigned)runs->count;
+  umem_parallel(runs->pieces, copy_far_piece, runs);
+}
+
+/* Whether the runs are far, and the CPU can address the other side, which is no adaptor. */
+static bool plans_far(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
+                      umemLayout const *layout) {
+  bool reads = ctx == src;
+  umemVirtual *other = reads ? dst : src;
+  bool plain = !(other->capabilities & (umemOrdered | umemDeviceShared)) &&
+               (reads ? umem_cpu_writes(other) : umem_cpu_reads(other));
+  return plain && !UMEM_SLOT(other, upstream) &&
+         are_far(layout, reads ? layout->src_strides : layout->dst_strides);
+}
+
+/* ---- plans ---- */
+
 bool umemStoreContext_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                 umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   (void)src_adr, (void)dst_adr;
   size_t size = layout->item_size;
-  if (ctx != src || layout->rank || size < pair_least || size > pair_most) return false;
+  if (layout->rank) return plans_far(ctx, src, dst, layout);
+  if (ctx != src || size < pair_least || size > pair_most) return false;
   umemStore const *from = store_of(src), *to = store_if_any(dst);
   return to && from->direct != umemDirectOn && to->direct != umemDirectOn;
 }
 
 bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                   umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
-  umemStore *from = store_of(ctx), *to = store_of(dst);
   size_t size = layout->item_size;
+  if (layout->rank) {
+    bool reads = ctx == src;
+    Runs runs = {.ctx = ctx,
+                 .reads = reads,
+                 .adr = reads ? src_adr : dst_adr,
+                 .memory = (char *)(reads ? dst_adr : src_adr),
+                 .layout = layout,
+                 .here = reads ? layout->src_strides : layout->dst_strides,
+                 .there = reads ? layout->dst_strides : layout->src_strides,
+                 .count = umem_count_items(layout)};
+    copy_far(&runs);
+    return true;
+  }
+  umemStore *from = store_of(src), *to = store_of(dst);
   size_t done =
       copy_mapped(from, umemStore_offset(from, src_adr), to, umemStore_offset(to, dst_adr), size);
   if (done < size) umem_copy_buffered(src, src_adr + done, dst, dst_adr + done, size - done);

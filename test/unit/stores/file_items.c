@@ -336,6 +336,127 @@ TEST(a_child_copies_items_too) {
   close_any(&any);
 }
 
+/* ---- items that are far from each other ---- */
+
+/* How many pages of the file at path the cache has. */
+static size_t cached_pages(size_t size) {
+  size_t const page = 4096;
+  unsigned char *present = malloc(size / page);
+  int fd = open_path(O_RDONLY);
+  void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+  assert_true(present && bytes != MAP_FAILED && mincore(bytes, size, present) == 0);
+  size_t count = 0;
+  for (size_t i = 0; i < size / page; i++) count += present[i] & 1;
+  munmap(bytes, size);
+  close(fd);
+  free(present);
+  return count;
+}
+
+/* Takes the file out of the cache. False where the file system keeps all of it there. */
+static bool make_cold(size_t size) {
+  int fd = open_path(O_RDWR);
+  bool dropped = fdatasync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0;
+  close(fd);
+  return dropped && cached_pages(size) == 0;
+}
+
+static size_t const far_size = 16 * MiB;
+
+TEST(far_items_bring_their_pages_alone) {
+  Items const all[] = {
+      {8, 16, 1 * MiB}, {8, 256, 64 * KiB}, {5000, 64, 256 * KiB}, {20000, 255, 64 * KiB}};
+  unsigned char *bytes = calloc(255, 20000);
+  assert_non_null(bytes);
+  make_file(far_size);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (!make_cold(far_size)) {
+      print_message("skipped: %s keeps its files in the cache\n", folder);
+      break;
+    }
+    open_any(&any, "r");
+    assert_int_equal(gather(&any, 100, bytes, all[i]), umemOK);
+    check_items(bytes, all[i], 100);
+    close_any(&any);
+    size_t needed = all[i].count * ((all[i].item + 4095) / 4096 + 1);
+    size_t cached = cached_pages(far_size);
+    if (cached > needed + 16) fail_msg("%zu pages were read, %zu needed", cached, needed);
+  }
+  free(bytes);
+}
+
+/* Columns that follow one another in the file, and not in memory. */
+TEST(far_columns_bring_their_pages_alone) {
+  size_t const extents[] = {4, 16};
+  ptrdiff_t const across[] = {8, 1 * MiB};
+  umemLayout const layout = {sizeof layout, 8, 2, extents, across, NULL};
+  unsigned char bytes[4 * 16 * 8];
+  make_file(far_size);
+  bool cold = make_cold(far_size);
+  open_any(&any, "r");
+  assert_int_equal(umem_copy_strided(&any, at(&any, 0), &host, (uintptr_t)bytes, &layout), umemOK);
+  for (size_t i = 0; i < sizeof bytes; i++)
+    assert_int_equal(bytes[i], pattern(i / 128 * 8 + i % 128 / 8 * MiB + i % 8));
+  close_any(&any);
+  if (cold) assert_true(cached_pages(far_size) <= 2 * 16 + 16);
+}
+
+/* By two strides, the lesser one first, into one block and from there to the next items. */
+TEST(far_items_have_any_rank) {
+  enum { planes = 3, lines = 5 };
+  size_t const extents[] = {lines, planes};
+  ptrdiff_t const strides[] = {256 * KiB, 5 * MiB};
+  umemLayout const read = {sizeof read, 8, 2, extents, strides, NULL};
+  umemLayout const written = {sizeof written, 8, 2, extents, NULL, strides};
+  unsigned char bytes[planes * lines * 8], found[sizeof bytes];
+  make_file(far_size);
+  open_any(&any, "r+");
+  assert_int_equal(alloc(&any, far_size), 0);
+  assert_int_equal(umem_copy_strided(&any, at(&any, 7), &host, (uintptr_t)bytes, &read), umemOK);
+  for (size_t i = 0; i < sizeof bytes; i++) {
+    size_t row = i / 8 / planes, plane = i / 8 % planes;
+    assert_int_equal(bytes[i], pattern(7 + row * 256 * KiB + plane * 5 * MiB + i % 8));
+  }
+  assert_int_equal(umem_copy_strided(&host, (uintptr_t)bytes, &any, at(&any, 99), &written),
+                   umemOK);
+  for (size_t i = 0; i < planes * lines; i++) {
+    size_t where = 99 + i / planes * 256 * KiB + i % planes * 5 * MiB;
+    assert_int_equal(get(&any, where, found + i * 8, 8), umemOK);
+  }
+  assert_memory_equal(bytes, found, sizeof bytes);
+  close_any(&any);
+}
+
+TEST(far_items_are_written_alone) {
+  Items const items = {8, 16, 1 * MiB};
+  unsigned char bytes[8 * 16];
+  memset(bytes, 0xEE, sizeof bytes);
+  open_any(&any, "w+");
+  uint64_t block = alloc(&any, far_size);
+  assert_true(block == 0);
+  unsigned char *all = malloc(far_size);
+  assert_non_null(all);
+  for (size_t i = 0; i < far_size; i++) all[i] = pattern(i);
+  put(&any, block, all, far_size);
+  free(all);
+  bool cold = make_cold(far_size);
+  assert_int_equal(scatter(&any, 100, bytes, items), umemOK);
+  if (cold && kind == kindFile) assert_true(cached_pages(far_size) <= 2 * items.count + 16);
+  check_gaps(far_size, 100, items);
+  close_any(&any);
+}
+
+/* The first failure ends the copy; the failure is that of a run. */
+TEST(far_items_past_the_end_are_refused) {
+  unsigned char bytes[8 * 17];
+  make_file(far_size);
+  open_any(&any, "r");
+  assert_int_equal(gather(&any, 100, bytes, (Items){8, 17, 1 * MiB}), umemIndexError);
+  umem_clear_status(&any);
+  umem_thread_clear();
+  close_any(&any);
+}
+
 /* ---- large permutations ---- */
 
 /* A transposed array of more bytes than a window, between two files. */
