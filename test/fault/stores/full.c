@@ -94,7 +94,13 @@ static bool is_grown_and_read(Place const *place) {
   return place->mode && !place->adopts && !place->fresh && strchr(place->mode, '+');
 }
 
-static void limit(int resource, rlim_t value) {
+#ifdef __GLIBC__
+typedef __rlimit_resource_t Resource;
+#else
+typedef int Resource;
+#endif
+
+static void limit(Resource resource, rlim_t value) {
   struct rlimit old;
   EXPECT(getrlimit(resource, &old) == 0);
   old.rlim_cur = value;
