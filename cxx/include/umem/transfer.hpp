@@ -67,17 +67,17 @@ public:
     return fd;
   }
 
-  /* Lets wait call f(), in the thread that waits, when the copy has ended without a failure; after
-   * the functions that were added before. What f throws leaves wait. */
-  template <class Function> Transfer &then(Function f) {
+  /* Lets wait call function(), in the thread that waits, when the copy has ended without a failure;
+   * after the functions that were added before. What it throws leaves wait. */
+  template <class Function> Transfer &then(Function function) {
     if (!state_) throw value_error("then: there is no copy");
     if (auto before = std::move(state_->calls))
-      state_->calls = [before, f] {
+      state_->calls = [before, function] {
         before();
-        f();
+        function();
       };
     else
-      state_->calls = f;
+      state_->calls = function;
     return *this;
   }
 
