@@ -32,7 +32,7 @@ breathe_show_include = False
 nitpicky = True
 nitpick_ignore = [
     ("c:identifier", name)
-    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint32_t", "uint64_t", "uintptr_t", "MPI_Comm")
+    for name in ("int32_t", "int64_t", "ptrdiff_t", "size_t", "uint8_t", "uint32_t", "uint64_t", "uintptr_t", "MPI_Comm")
 ]
 # Nor those of C, of the standard library, of umem::detail and of other libraries in C++.
 nitpick_ignore_regex = [
