@@ -276,7 +276,8 @@ void bind_transfers(nb::module_ &m) {
                    "(bytes that are copied, bytes in all). The first ones are copied first.");
   m.def("_copy", copy, nb::arg("dst"), nb::arg("src"), nb::arg("progress").none(), nb::arg("step"));
   m.def("_copy_many", copy_many, nb::arg("pairs"),
-        nb::sig("def _copy_many(pairs: list[tuple[Array, Array]]) -> dict[str, typing.Any]"));
+        nb::sig("def _copy_many(pairs: collections.abc.Sequence[tuple[Array, Array]]) -> "
+                "dict[str, typing.Any]"));
   m.def("_ledger_read", read_ledger);
   m.def("_ledger_start", [] { unlocked([] { umem_ledger_start(); }); });
   m.def("_ledger_stop", umem_ledger_stop);

@@ -111,7 +111,11 @@ class Transfer(_core.Transfer):
             return
         ended = loop.create_future()
         descriptor = os.dup(self.fileno())  # several tasks may wait
-        loop.add_reader(descriptor, lambda: ended.done() or ended.set_result(None))
+
+        def end() -> None:
+            if not ended.done():
+                ended.set_result(None)
+        loop.add_reader(descriptor, end)
         try:
             await ended
         except asyncio.CancelledError:
