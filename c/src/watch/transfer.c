@@ -174,10 +174,11 @@ static int dimension_of_piece(umemTransfer const *self, size_t most, size_t *ste
 }
 
 static void count_steps(umemTransfer *self, int k, size_t steps) {
-  self->at[k] += steps;
-  for (; k > 0 && self->at[k] == self->layout.extents[k]; k--) {
-    self->at[k] = 0;
-    self->at[k - 1]++;
+  size_t *at = self->at;
+  at[k] += steps;
+  for (; k > 0 && at[k] == self->layout.extents[k]; k--) {
+    at[k] = 0;
+    at[k - 1]++;
   }
 }
 

@@ -162,7 +162,7 @@ PAGES_TEST(a_used_page_at_a_fresh_address_is_written) {
   FREE(&pool, used[0], used[2]);
   uintptr_t one = zeros(&pool, 4 * page);
   assert_int_equal(paged.calls[pagedMove], 1);
-  FREE(&pool, one, used[1]);
+  FREE(&pool, used[1], one);
 }
 
 /* ---- large blocks that were used ---- */
