@@ -125,7 +125,7 @@ void measure_lives(Effort const &effort, Contest &contest) {
 }
 
 /* In a pool of its own, and not compared with other libraries: each would hold 2 GiB. */
-void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
+void measure_million(Effort const &effort, std::vector<Ratio> &rows) {
   Pool pool;
   std::vector<Step> steps = mixed_steps(4 * steps_per_round, many),
                     few_steps = mixed_steps(4 * steps_per_round, few);
@@ -149,7 +149,7 @@ void measure_pool(Effort const &effort, std::vector<Ratio> &rows) {
     measure_threads(effort, contest);
     measure_lives(effort, contest);
   }
-  measure_many(effort, rows);
+  measure_million(effort, rows);
 }
 
 } // namespace bench

@@ -85,6 +85,28 @@ void add_many(Effort const &effort, std::vector<Ratio> &rows) {
 
 /* ---- long ones ---- */
 
+/* A copy that reports, beside one that does not. */
+void add_progress(Effort const &effort, std::vector<Ratio> &rows, std::size_t nbytes) {
+  for (std::size_t step : {std::size_t{0}, mebibyte})
+    for (char const *kind : {"file", "host"}) {
+      Place source(row_named(kind)), ram(row_named("host"));
+      Block from(source.context(), nbytes), to(ram.context(), nbytes);
+      auto copy = [&](bool (*progress)(void *, std::uint64_t, std::uint64_t)) {
+        umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+        options.progress = progress;
+        options.step = step;
+        check(umem_copy_to_with(source.context(), from, ram.context(), to, nbytes, &options));
+      };
+      auto reported = [&] { copy([](void *, std::uint64_t, std::uint64_t) { return true; }); };
+      auto plain = [&] { copy(nullptr); };
+      Samples samples = alternate(effort.long_rounds, {[&] { return seconds_of(reported); },
+                                                       [&] { return seconds_of(plain); }});
+      rows.push_back(
+          {std::string(kind) + " to RAM with progress, steps of " + (step ? "1 MiB" : "64 MiB"),
+           "the copy without", Measure::speedup, 0.98, samples[0], samples[1], nbytes});
+    }
+}
+
 void add_two(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
              std::size_t part, std::size_t parts) {
   std::uintptr_t const to[2] = {all.one, all.other};
@@ -139,6 +161,7 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
   add_many(effort, rows);
   FileAndMemory all(parts * part);
   add_two(effort, rows, all, part, parts);
+  add_progress(effort, rows, parts * part);
   add_ahead(effort, rows, all, part, parts);
 }
 

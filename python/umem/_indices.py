@@ -42,7 +42,8 @@ class Selection:
     Attributes
     ----------
     shape : tuple of int
-        That of the elements: the shape of the lists stands where they are in the key if they are neighbours there, else first.
+        That of the elements. The lists have one shape together. It stands where they stand in the key, or first if they
+        are not neighbours there.
     """
 
     def __init__(self, array: Array, key: Any) -> None:

@@ -137,6 +137,31 @@ TEST_F(Thrown, by_progress_comes_out_of_the_copy) {
   EXPECT_STREQ(to, "bytes");
 }
 
+/* Threads share a long copy: none of them writes any more when the exception has arrived. */
+TEST_F(Thrown, by_progress_ends_all_threads_of_a_long_copy) {
+  umem::Host host;
+  std::vector<char> from(40 << 20, 'x'), to(from.size());
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.step = 1 << 20;
+  options.progress = throws_in_the_middle;
+  auto copy = [&] {
+    return umem_copy_to_with(host.c_context(), reinterpret_cast<std::uintptr_t>(from.data()),
+                             host.c_context(), reinterpret_cast<std::uintptr_t>(to.data()),
+                             to.size(), &options);
+  };
+  umem_set_threads(4);
+  for (int i = 0; i < 10; i++) {
+    EXPECT_EQ(number_thrown_by(copy), 3);
+    std::fill(to.begin(), to.end(), 'y');
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(std::count(to.begin(), to.end(), 'y'), static_cast<std::ptrdiff_t>(to.size()));
+  }
+  options.progress = nullptr;
+  EXPECT_EQ(copy(), umemOK);
+  EXPECT_EQ(to, from);
+  umem_set_threads(0);
+}
+
 int reported;
 
 void throws_when_armed(void *, umemStatusType, char const *, void *) {
