@@ -263,13 +263,8 @@ static void do_watched(Progress const *copy) {
 
 /* Whether what the options ask for can be done; fills in *full. */
 static bool read_options(umemVirtual *src, umemCopyOptions *full, umemCopyOptions const *options) {
-  umemRoute none = UMEM_ROUTE_INIT;
-  if (!umem_read_sized(src, full, sizeof *full, options, "umemCopyOptions")) return false;
-  if (!full->route) return true;
-  if (!umem_can_write_sized(src, full->route, offsetof(umemRoute, legs), "route", "umemRoute"))
-    return false;
-  umem_write_sized(full->route, &none, sizeof none); /* for a copy that is refused */
-  return true;
+  return umem_read_sized(src, full, sizeof *full, options, "umemCopyOptions") &&
+         umem_route_clear(src, full->route);
 }
 
 static void copy_with(Progress *copy, umemCopyOptions const *full) {
@@ -349,15 +344,12 @@ umemStatusType umem_copy_many(umemCopyItem const *items, size_t count,
                               umemCopyManyOptions const *options) {
   UMEM_ENTER();
   umem_defer_cancel();
-  umemRoute none = UMEM_ROUTE_INIT;
   Many many = {items, count, UMEM_COPY_MANY_OPTIONS_INIT};
   if (!umem_read_sized(NULL, &many.options, sizeof many.options, options, "umemCopyManyOptions"))
     return UMEM_RESULT();
-  umemRoute *route = many.options.route;
-  if (route && !umem_can_write_sized(NULL, route, offsetof(umemRoute, legs), "route", "umemRoute"))
-    return UMEM_RESULT();
-  if (route) umem_write_sized(route, &none, sizeof none);
-  bool watches = route && count && items && umem_check(items->src) && umem_check(items->dst);
+  if (!umem_route_clear(NULL, many.options.route)) return UMEM_RESULT();
+  bool watches =
+      many.options.route && count && items && umem_check(items->src) && umem_check(items->dst);
   if (UMEM_RESULT() != umemOK) return UMEM_RESULT();
   if (watches)
     copy_many_watched(&many);

@@ -23,6 +23,10 @@ typedef struct umemTrace {
   uint64_t failures;       /* of the thread, before */
 } umemTrace;
 
+/* Empties the route that the options of a call name, for a call that is refused. Returns false,
+ * with a status on ctx, if it cannot be written. NULL is ignored. */
+bool umem_route_clear(umemVirtual *ctx, umemRoute *route);
+
 /* Gets each trace of a whole copy when the copy has ended: the ledger, while it is on. NULL
  * otherwise; atomic. Records nothing: a copy does not fail because of the ledger. */
 typedef void umemSink(umemTrace const *trace, bool failed);

@@ -1,0 +1,152 @@
+/* transfer.h - what the files of transfers have in common: the handle, its bytes (transfer_copy.c)
+ * and the threads that serve it (transfer_serve.c). */
+#ifndef UMEM_WATCH_TRANSFER_H
+#define UMEM_WATCH_TRANSFER_H
+
+#include "watch/watch.h"
+
+#include <pthread.h>
+#include <umem/transfer.h>
+#include <umem/virtual.h>
+
+#include "base/thread.h"
+#include "core/status.h"
+
+/* What a transfer that is watched needs beside. */
+typedef struct umemTransferWatch {
+  umemTrace trace;
+  umemOpenStep step;
+  umemRoute *route; /* of the program, borrowed; or NULL */
+} umemTransferWatch;
+
+typedef enum umemTransferState {
+  umemTransferInLine, /* waits for a server */
+  umemTransferMoving, /* a thread copies */
+  umemTransferQueued, /* the copy is in the queue of a context */
+  umemTransferEnded
+} umemTransferState;
+
+/* The lock of transfer_serve.c protects all members but those that are atomic. A transfer belongs
+ * to the thread that has set its state to moving, which reads and writes the rest without the
+ * lock. */
+struct umemTransfer {
+  char const *function; /* that has started it */
+  umemVirtual *src, *dst;
+  uintptr_t src_adr, dst_adr;
+  size_t nbytes;
+  umemLayout layout;        /* rank 0: a run. Its arrays follow the struct */
+  size_t at[UMEM_MAX_RANK]; /* index of the first item that is not copied yet */
+  bool whole;               /* is one piece */
+  size_t piece;             /* bytes of a short piece */
+  umemTransferWatch *watch; /* owned; NULL: it is not watched */
+  unsigned forks;           /* umem_fork_count() at the start */
+  umemTransferState state;  /* atomic */
+  bool cancelled, seen;     /* atomic; seen: a call has returned the failure */
+  uint64_t done;            /* bytes; atomic */
+  bool is_long;             /* a server does a long piece */
+  umemMark mark;            /* of the queued copy */
+  umemVirtual *marked;      /* the context that has the mark, or NULL */
+  int fd;                   /* owned; -1: none */
+  umemAttempt failure;      /* its contexts are NULL when one of them has ended */
+  pthread_cond_t changed;   /* of the state */
+  bool listed;
+  struct umemTransfer *before, *after; /* in its line */
+  struct umemTransfer *newer, *older;  /* in the list */
+};
+
+/* In a child of fork, a transfer of the parent counts as ended. */
+static inline bool umemTransfer_is_here(umemTransfer const *self) {
+  return self->forks == umem_fork_count();
+}
+
+static inline umemTransferState umemTransfer_state(umemTransfer const *self) {
+  return __atomic_load_n(&self->state, __ATOMIC_ACQUIRE);
+}
+
+static inline bool umemTransfer_has_ended(umemTransfer const *self) {
+  return umemTransfer_state(self) == umemTransferEnded || !umemTransfer_is_here(self);
+}
+
+static inline bool umemTransfer_is_cancelled(umemTransfer const *self) {
+  return __atomic_load_n(&self->cancelled, __ATOMIC_RELAXED);
+}
+
+static inline bool umemTransfer_has_failed(umemTransfer const *self) {
+  return umemAttempt_failed(&self->failure);
+}
+
+/* ---- the bytes: transfer_copy.c. Without the lock, in the thread it belongs to ---- */
+
+/* What a start is given. */
+typedef struct umemTransferStart {
+  char const *function;
+  umemVirtual *src, *dst;
+  uintptr_t src_adr, dst_adr;
+  umemLayout const *layout; /* copied */
+  umemCopyOptions options;
+} umemTransferStart;
+
+/* Returns a transfer of nbytes that belongs to the calling thread; NULL, with a status, without
+ * memory. */
+umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes);
+
+/* Frees the handle. No other thread may know it. */
+void umemTransfer_discard(umemTransfer *self);
+
+/* Copies all bytes, or queues the copy. The failures are those of the calling thread. Returns
+ * whether all is well. */
+bool umemTransfer_copy_all(umemTransfer *self);
+
+/* Copies about `most` bytes, and keeps the failure. */
+void umemTransfer_copy_piece(umemTransfer *self, size_t most);
+
+/* Whether a piece could overwrite what a later one reads. */
+bool umemTransfer_overlaps(umemTransfer const *self);
+
+/* Sets a mark behind the copy that is queued, or else waits for it. Returns false after a
+ * failure. */
+bool umemTransfer_mark(umemTransfer *self);
+
+/* Returns whether the queue has done the copy, or that has failed; then releases the mark. If waits
+ * is true, it returns when that is so. */
+bool umemTransfer_is_reached(umemTransfer *self, bool waits);
+
+/* Completes the failure and the route of a transfer that ends. Also with the lock. */
+void umemTransfer_close(umemTransfer *self);
+
+/* ---- the threads: transfer_serve.c. Takes the lock ---- */
+
+void umemTransfer_init_condition(pthread_cond_t *condition);
+
+/* Whether there are threads for transfers. */
+bool umemTransfer_is_served(void);
+
+/* Lets servers do a transfer, or does it in the calling thread if none can be started. */
+void umemTransfer_serve(umemTransfer *self);
+
+/* Lists a transfer whose copy is queued, and marked. */
+void umemTransfer_list_queued(umemTransfer *self);
+
+static uint64_t const umemTransfer_for_ever = UINT64_MAX;
+
+/* Returns whether the transfer has ended when it has, or at the deadline, of CLOCK_MONOTONIC in
+ * nanoseconds. May copy meanwhile. */
+bool umemTransfer_wait_until(umemTransfer *self, uint64_t deadline);
+
+/* Looks once how far the queue is that has the copy, if one has it. */
+void umemTransfer_look(umemTransfer *self);
+
+/* umemTransfer_cancel. */
+void umemTransfer_stop(umemTransfer *self);
+
+/* Opens the descriptor, if there is none. Servers then look how far a queue is. Returns 0 or
+ * errno. */
+int umemTransfer_open_descriptor(umemTransfer *self);
+
+/* Forgets a transfer that has ended: its thread uses it no more when this returns. */
+void umemTransfer_leave(umemTransfer *self);
+
+/* A copy of the failure of a transfer that has ended. */
+umemAttempt umemTransfer_failure(umemTransfer *self);
+
+#endif

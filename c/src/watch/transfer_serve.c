@@ -1,0 +1,413 @@
+/* transfer_serve.c - the threads that serve transfers, and those that wait for one.
+ *
+ * A transfer waits in a line for servers: up to four workers of core/threads.c, which take the
+ * first transfer of a line, do a piece of it, and put it back to the end. Who waits for a transfer
+ * that is in a line does its pieces, too; so nothing depends on a free worker. A copy that is
+ * queued on a context is in no line, unless it has a descriptor: then servers look how far the
+ * queue is.
+ *
+ * There are two lines. Short transfers are served first. All servers but one do long pieces of long
+ * transfers, which keep the threads of a copy busy; the last one does pieces of about a
+ * millisecond, so that it is soon free for others.
+ *
+ * One lock protects the lines, the list, and what watch/transfer.h says. No other lock is taken
+ * under this one, but the global one. */
+#include "watch/transfer.h"
+#include "base/number.h"
+#include "core/context.h"
+#include "core/threads.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+  most_servers = 4,
+  turns = 8, /* of these, one is for a long transfer if short ones wait, too */
+  exit_seconds = 5
+};
+static size_t const short_below = 1 << 20, least_piece = 256 << 10, shared_piece = 64 << 20,
+                    longest_piece = 256 << 20;
+static uint64_t const short_time = 1000000, between_queries = 100000; /* ns */
+
+typedef struct Line {
+  umemTransfer *first, *last;
+  size_t count;
+} Line;
+
+static struct {
+  umemLock lock;
+  Line brief, lengthy;
+  umemTransfer *newest; /* list of all that have not ended, or whose failure names a context */
+  unsigned servers;     /* that run, or were asked for */
+  unsigned running;     /* those that have begun */
+  unsigned long_pieces; /* that servers do now */
+  unsigned turn;
+  pthread_cond_t fewer; /* a transfer has ended, or a server */
+  bool closed;          /* the process exits; atomic */
+} all;
+
+/* ---- lines and the list: with the lock ---- */
+
+static Line *line_of(umemTransfer const *self) {
+  return self->nbytes < short_below ? &all.brief : &all.lengthy;
+}
+
+static void push(umemTransfer *self) {
+  Line *line = line_of(self);
+  self->after = NULL;
+  self->before = line->last;
+  *(line->last ? &line->last->after : &line->first) = self;
+  line->last = self;
+  line->count++;
+  __atomic_store_n(&self->state, umemTransferInLine, __ATOMIC_RELEASE);
+}
+
+/* Takes it out of its line, for the calling thread. */
+static umemTransfer *claim(umemTransfer *self) {
+  Line *line = line_of(self);
+  *(self->before ? &self->before->after : &line->first) = self->after;
+  *(self->after ? &self->after->before : &line->last) = self->before;
+  line->count--;
+  __atomic_store_n(&self->state, umemTransferMoving, __ATOMIC_RELEASE);
+  return self;
+}
+
+static umemTransfer *claim_next(void) {
+  umemTransfer *brief = all.brief.first, *lengthy = all.lengthy.first;
+  bool turn = all.turn++ % turns == 0;
+  umemTransfer *next = brief && !(turn && lengthy) ? brief : lengthy;
+  return next ? claim(next) : NULL;
+}
+
+static void add(umemTransfer *self) {
+  self->newer = NULL;
+  self->older = all.newest;
+  if (all.newest) all.newest->newer = self;
+  all.newest = self;
+  self->listed = true;
+  __atomic_fetch_add(&umem_transfers, 1, __ATOMIC_RELAXED);
+}
+
+static void remove_from_list(umemTransfer *self) {
+  if (!self->listed) return;
+  *(self->newer ? &self->newer->older : &all.newest) = self->older;
+  if (self->older) self->older->newer = self->newer;
+  self->listed = false;
+  __atomic_fetch_sub(&umem_transfers, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_over(umemTransfer const *self) {
+  return umemTransfer_has_failed(self) || self->done == self->nbytes ||
+         umemTransfer_is_cancelled(self);
+}
+
+static void signal_descriptor(umemTransfer const *self) {
+  uint64_t const one = 1;
+  if (self->fd >= 0) (void)!write(self->fd, &one, sizeof one); /* no more than one is written */
+}
+
+/* With the lock, in the thread that has claimed it; that must not touch it afterwards. */
+static void end(umemTransfer *self) {
+  umemTransfer_close(self);
+  if (!umemTransfer_has_failed(self)) remove_from_list(self);
+  __atomic_store_n(&self->state, umemTransferEnded, __ATOMIC_RELEASE);
+  signal_descriptor(self);
+  pthread_cond_broadcast(&self->changed);
+  pthread_cond_broadcast(&all.fewer);
+}
+
+/* ---- servers ---- */
+
+static unsigned servers_allowed(void) {
+  bool closed = __atomic_load_n(&all.closed, __ATOMIC_RELAXED);
+  unsigned workers = closed ? 0 : umem_parallel_workers();
+  return workers < most_servers ? workers : most_servers;
+}
+
+/* How many bytes a server copies now, until it looks for others. With the lock. */
+static size_t begin_piece(umemTransfer *self) {
+  if (self->nbytes < short_below) return self->nbytes;
+  if (all.long_pieces + 1 >= servers_allowed()) return self->piece;
+  all.long_pieces++;
+  self->is_long = true;
+  return all.lengthy.count ? shared_piece : longest_piece;
+}
+
+static void end_piece(umemTransfer *self) {
+  if (self->is_long) all.long_pieces--;
+  self->is_long = false;
+}
+
+static void adapt_piece(umemTransfer *self, uint64_t nanoseconds) {
+  if (nanoseconds > short_time && self->piece > least_piece) self->piece /= 2;
+  if (nanoseconds < short_time / 4 && self->piece < shared_piece) self->piece *= 2;
+}
+
+/* Does a short or a long piece of what the thread has claimed. Releases the lock meanwhile. */
+static void serve_once(umemTransfer *self, size_t most) {
+  bool over = false;
+  umemLock_release(&all.lock);
+  if (self->marked) {
+    over = umemTransfer_is_reached(self, false);
+    if (!over) nanosleep(&(struct timespec){0, (long)between_queries}, NULL);
+  } else if (!umemTransfer_is_cancelled(self)) {
+    uint64_t begin = umemClock_read(CLOCK_MONOTONIC);
+    umemTransfer_copy_piece(self, most);
+    if (most == self->piece) adapt_piece(self, umemClock_read(CLOCK_MONOTONIC) - begin);
+  }
+  umemLock_acquire(&all.lock);
+  end_piece(self);
+  if (self->marked ? over : is_over(self))
+    end(self);
+  else
+    push(self);
+}
+
+/* Whether there are more servers than umem_set_threads allows by now. One goes on, for those who
+ * only poll. */
+static bool is_superfluous(void) { return all.running > umem_greater(1, servers_allowed()); }
+
+static void serve(void) {
+  umemLock_acquire(&all.lock);
+  all.running++;
+  for (umemTransfer *next; !is_superfluous() && (next = claim_next()) != NULL;)
+    serve_once(next, begin_piece(next));
+  all.running--;
+  all.servers--;
+  pthread_cond_broadcast(&all.fewer);
+  umemLock_release(&all.lock);
+}
+
+/* Instead of serve, in a worker that may use no thread variable. */
+static void lose_server(void) {
+  umemLock_acquire(&all.lock);
+  all.servers--;
+  for (umemTransfer *self; !all.servers && (self = claim_next()) != NULL;) {
+    self->failure.type = umemMemoryError;
+    self->failure.ctx = self->dst;
+    strcpy(self->failure.text, "umem_start: no memory for a thread");
+    __atomic_store_n(&self->state, umemTransferEnded, __ATOMIC_RELEASE);
+    signal_descriptor(self);
+    pthread_cond_broadcast(&self->changed);
+  }
+  pthread_cond_broadcast(&all.fewer);
+  umemLock_release(&all.lock);
+}
+
+/* Whether one more server would begin earlier than those that there are. With the lock. */
+static bool needs_server(void) {
+  size_t waiting = all.brief.count + all.lengthy.count;
+  return waiting && all.servers < servers_allowed() &&
+         (all.servers == all.long_pieces || waiting > all.servers);
+}
+
+/* Returns whether there is a server, if one is needed. Without the lock. */
+static bool call_server(void) {
+  umemLock_acquire(&all.lock);
+  bool needed = needs_server();
+  all.servers += needed;
+  umemLock_release(&all.lock);
+  if (needed && !umem_parallel_background(serve, lose_server)) {
+    umemLock_acquire(&all.lock);
+    all.servers--;
+    umemLock_release(&all.lock);
+  }
+  umemLock_acquire(&all.lock);
+  bool served = all.servers || !(all.brief.count + all.lengthy.count);
+  umemLock_release(&all.lock);
+  return served;
+}
+
+/* ---- waiting ---- */
+
+static uint64_t now(void) { return umemClock_read(CLOCK_MONOTONIC); }
+
+/* With the lock. */
+static void wait_for_change(pthread_cond_t *changed, uint64_t deadline) {
+  uint64_t const second = 1000000000;
+  umem_defer_cancel();
+  if (deadline == umemTransfer_for_ever) {
+    pthread_cond_wait(changed, &all.lock.mutex);
+    return;
+  }
+  struct timespec const until = {(time_t)(deadline / second), (long)(deadline % second)};
+  pthread_cond_timedwait(changed, &all.lock.mutex, &until);
+}
+
+/* The calling thread looks how far the queue is. With the lock, which it releases meanwhile. */
+static void advance_queue(umemTransfer *self, bool waits) {
+  if (umemTransfer_state(self) == umemTransferInLine)
+    claim(self);
+  else
+    __atomic_store_n(&self->state, umemTransferMoving, __ATOMIC_RELEASE);
+  umemLock_release(&all.lock);
+  bool over = umemTransfer_is_reached(self, waits);
+  if (!over) nanosleep(&(struct timespec){0, (long)between_queries}, NULL);
+  umemLock_acquire(&all.lock);
+  if (over) {
+    end(self);
+  } else if (self->fd >= 0) {
+    push(self);
+  } else {
+    __atomic_store_n(&self->state, umemTransferQueued, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&self->changed);
+  }
+}
+
+/* Brings a transfer forward that has not ended: the calling thread copies, or waits for the one
+ * that does. A copy may take longer than until the deadline. So only a server does it before. With
+ * the lock, which it releases meanwhile. */
+static void advance(umemTransfer *self, uint64_t deadline) {
+  bool copies = deadline == umemTransfer_for_ever || (!all.running && now() >= deadline);
+  if (umemTransfer_state(self) == umemTransferQueued ||
+      (self->marked && umemTransfer_state(self) == umemTransferInLine))
+    advance_queue(self, deadline == umemTransfer_for_ever);
+  else if (umemTransfer_state(self) == umemTransferInLine && copies)
+    serve_once(claim(self), deadline == umemTransfer_for_ever ? longest_piece : self->piece);
+  else
+    wait_for_change(&self->changed, deadline);
+}
+
+bool umemTransfer_wait_until(umemTransfer *self, uint64_t deadline) {
+  bool late = false;
+  umem_defer_cancel();
+  umemLock_acquire(&all.lock);
+  while (!umemTransfer_has_ended(self) && !late) {
+    late = now() >= deadline;
+    advance(self, deadline);
+  }
+  bool over = umemTransfer_has_ended(self);
+  umemLock_release(&all.lock);
+  if (!over) call_server(); /* what the calling thread has put back */
+  return over;
+}
+
+/* ---- the end of a context, of the process, and of its parent ---- */
+
+static umemTransfer *transfer_of(umemVirtual const *ctx) {
+  umemTransfer *self = all.newest;
+  while (self && self->src != ctx && self->dst != ctx) self = self->older;
+  return self;
+}
+
+/* A transfer may be released by another thread as soon as it has ended: so nothing is known of it
+ * after the wait. */
+static void leave_context(umemVirtual *ctx) {
+  umemLock_acquire(&all.lock);
+  for (umemTransfer *self; (self = transfer_of(ctx)) != NULL;) {
+    if (umemTransfer_state(self) == umemTransferEnded) {
+      self->failure.ctx = self->failure.adopter = NULL;
+      remove_from_list(self);
+    } else if (umemTransfer_state(self) == umemTransferMoving) {
+      wait_for_change(&all.fewer, umemTransfer_for_ever);
+    } else {
+      advance(self, umemTransfer_for_ever);
+    }
+  }
+  umemLock_release(&all.lock);
+}
+
+static void begin_child(void) {
+  all.brief = all.lengthy = (Line){NULL, NULL, 0};
+  all.newest = NULL;
+  all.servers = all.long_pieces = 0;
+  pthread_cond_init(&all.fewer, NULL);
+  __atomic_store_n(&umem_transfers, 0, __ATOMIC_RELAXED);
+}
+
+void umemTransfer_init_condition(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+__attribute__((constructor(101))) static void open_all(void) {
+  umemLock_init(&all.lock);
+  umemTransfer_init_condition(&all.fewer);
+  umem_leave_hook = leave_context;
+  pthread_atfork(NULL, NULL, begin_child);
+}
+
+/* A piece that a broken file system holds up does not hold up the end of the process. */
+__attribute__((destructor)) static void close_all(void) {
+  umemLock_acquire(&all.lock);
+  __atomic_store_n(&all.closed, true, __ATOMIC_RELAXED);
+  for (umemTransfer *self = all.newest; self; self = self->older)
+    __atomic_store_n(&self->cancelled, true, __ATOMIC_RELAXED);
+  for (umemTransfer *self; (self = claim_next()) != NULL;) end(self);
+  uint64_t deadline = now() + exit_seconds * UINT64_C(1000000000);
+  while (all.servers && now() < deadline) wait_for_change(&all.fewer, deadline);
+  umemLock_release(&all.lock);
+}
+
+/* ---- what transfer.c needs ---- */
+
+bool umemTransfer_is_served(void) { return servers_allowed() > 0; }
+
+void umemTransfer_serve(umemTransfer *self) {
+  self->piece = short_below;
+  self->whole = self->nbytes < short_below || umemTransfer_overlaps(self);
+  umemLock_acquire(&all.lock);
+  add(self);
+  push(self);
+  bool served = all.servers && !needs_server();
+  umemLock_release(&all.lock);
+  if (!served && !call_server()) umemTransfer_wait_until(self, umemTransfer_for_ever);
+}
+
+void umemTransfer_list_queued(umemTransfer *self) {
+  umemLock_acquire(&all.lock);
+  add(self);
+  __atomic_store_n(&self->state, umemTransferQueued, __ATOMIC_RELEASE);
+  umemLock_release(&all.lock);
+}
+
+/* With the lock. */
+static int open_descriptor(umemTransfer *self) {
+  self->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (self->fd < 0) return errno;
+  if (umemTransfer_state(self) == umemTransferEnded) signal_descriptor(self);
+  if (umemTransfer_state(self) == umemTransferQueued) push(self);
+  return 0;
+}
+
+int umemTransfer_open_descriptor(umemTransfer *self) {
+  umemLock_acquire(&all.lock);
+  int error = self->fd < 0 ? open_descriptor(self) : 0;
+  umemLock_release(&all.lock);
+  if (!error && !call_server()) umemTransfer_wait_until(self, umemTransfer_for_ever);
+  return error;
+}
+
+/* No other thread may know that the queue has done the copy. */
+void umemTransfer_look(umemTransfer *self) {
+  umem_defer_cancel();
+  umemLock_acquire(&all.lock);
+  if (umemTransfer_state(self) == umemTransferQueued) advance_queue(self, false);
+  umemLock_release(&all.lock);
+}
+
+void umemTransfer_stop(umemTransfer *self) {
+  umemLock_acquire(&all.lock);
+  if (!self->marked) __atomic_store_n(&self->cancelled, true, __ATOMIC_RELAXED);
+  if (!self->marked && umemTransfer_state(self) == umemTransferInLine) end(claim(self));
+  umemLock_release(&all.lock);
+}
+
+/* The thread that has ended it holds the lock as long as it uses it. */
+void umemTransfer_leave(umemTransfer *self) {
+  umemLock_acquire(&all.lock);
+  remove_from_list(self);
+  umemLock_release(&all.lock);
+}
+
+umemAttempt umemTransfer_failure(umemTransfer *self) {
+  umemLock_acquire(&all.lock);
+  umemAttempt failure = self->failure;
+  umemLock_release(&all.lock);
+  return failure;
+}
