@@ -190,6 +190,8 @@ MUTANTS = [
       "umemTransfer *next = lengthy ? lengthy : brief;", "short transfers wait for long ones", first=("unit.transfer",)),
     c("watch/transfer_serve.c", "if (all.long_pieces + 1 >= servers_allowed()) return self->piece;", "",
       "all servers do long pieces", first=("unit.transfer",)),
+    c("watch/transfer_serve.c", "    if (other->number > self->first_number) continue;", "",
+      "a transfer ends others that its queue has not done", first=("unit.cuda_order",)),
     c("watch/transfer_serve.c", "      self->failure.ctx = self->failure.adopter = NULL;\n", "",
       "a failure names a context that has ended", first=("unit.transfer",)),
     c("watch/transfer_serve.c",

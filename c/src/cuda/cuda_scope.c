@@ -153,7 +153,8 @@ void umemCudaScope_leave(umemCudaScope *scope) {
 void *umemCudaGpu_take_event(umemCudaGpu *gpu, umemVirtual *ctx) {
   void *event = NULL;
   for (int i = 0; i < umemCudaIdleEvents && !event; i++)
-    event = __atomic_exchange_n(&gpu->events[i], NULL, __ATOMIC_ACQ_REL);
+    if (__atomic_load_n(&gpu->events[i], __ATOMIC_RELAXED))
+      event = __atomic_exchange_n(&gpu->events[i], NULL, __ATOMIC_ACQ_REL);
   if (event) return event;
   int error = gpu->rt->event_create(&event);
   return umemCuda_check(ctx, gpu, error, "cannot create an event") ? event : NULL;
@@ -162,7 +163,8 @@ void *umemCudaGpu_take_event(umemCudaGpu *gpu, umemVirtual *ctx) {
 bool umemCudaGpu_keep_event(umemCudaGpu *gpu, void *event) {
   for (int i = 0; i < umemCudaIdleEvents; i++) {
     void *none = NULL;
-    if (__atomic_compare_exchange_n(&gpu->events[i], &none, event, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_load_n(&gpu->events[i], __ATOMIC_RELAXED) &&
+        __atomic_compare_exchange_n(&gpu->events[i], &none, event, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
       return true;
   }

@@ -14,7 +14,7 @@
 
 enum {
   umemCudaMostDevices = 64,
-  umemCudaIdleEvents = 8,
+  umemCudaIdleEvents = 256, /* kept, as many as a stream has transfers under way */
   umemCudaCaptureTries = 8 /* how often umem repeats what a capture has disturbed */
 };
 

@@ -378,12 +378,17 @@ static bool can_wait(umemVirtual *ctx, umemCudaState *state, umemCudaState *othe
                    mine == umemCudaNoCapture ? "the other" : "the");
 }
 
-/* Records the point up to which the work of state is queued, in an event of its GPU. */
+/* Records the point up to which the work of state is queued, in an event of its GPU, in whose scope
+ * it is called. */
+static bool record(umemVirtual *ctx, umemCudaState *state, void *event) {
+  return umemCuda_check(ctx, state->gpu, state->gpu->rt->event_record(event, state->stream),
+                        "cannot record an event");
+}
+
 static bool mark(umemVirtual *ctx, umemCudaState *state, void *event) {
   umemCudaScope scope;
   if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
-  bool marked = umemCuda_check(ctx, state->gpu, state->gpu->rt->event_record(event, state->stream),
-                               "cannot record an event");
+  bool marked = record(ctx, state, event);
   umemCudaScope_leave(&scope);
   return marked;
 }
@@ -499,7 +504,7 @@ bool umemCuda_mark(umemVirtual *ctx, umemMark *out) {
   bool refused = kept && umemCuda_refuse_capture(ctx, advice);
   if (!kept) event = umemCudaGpu_take_event(state->gpu, ctx);
   bool marked =
-      !refused && event && mark(ctx, state, event) && !umemCuda_refuse_capture(ctx, advice);
+      !refused && event && record(ctx, state, event) && !umemCuda_refuse_capture(ctx, advice);
   if (event && !kept && !marked) umemCudaGpu_give_event(state->gpu, event);
   if (marked && !kept) *out = (umemMark){mark_reached, mark_release, {(uintptr_t)event}, mark_wait};
   umemCudaScope_leave(&scope);

@@ -41,6 +41,7 @@ static void end_here(umemTransfer *self) {
 
 /* Queues the copy, or does it. */
 static bool queue_copy(umemTransfer *self) {
+  self->first_number = umemTransfer_count_queued();
   if (!umemTransfer_copy_all(self) || !umemTransfer_mark(self)) return false;
   if (self->marked)
     umemTransfer_list_queued(self);

@@ -44,11 +44,14 @@ struct umemTransfer {
   bool cancelled, seen;     /* atomic; seen: a call has returned the failure */
   uint64_t done;            /* bytes; atomic */
   bool is_long;             /* a server does a long piece */
-  umemMark mark;            /* of the queued copy */
-  umemVirtual *marked;      /* the context that has the mark, or NULL */
-  int fd;                   /* owned; -1: none */
-  umemAttempt failure;      /* its contexts are NULL when one of them has ended */
-  pthread_cond_t changed;   /* of the state */
+  /* Of a queued copy: its own, and how many were queued when its mark was not yet set. So the
+   * marks of those up to first_number are before its own, if they are in one queue. */
+  uint64_t number, first_number;
+  umemMark mark;          /* of the queued copy */
+  umemVirtual *marked;    /* the context that has the mark, or NULL */
+  int fd;                 /* owned; -1: none */
+  umemAttempt failure;    /* its contexts are NULL when one of them has ended */
+  pthread_cond_t changed; /* of the state */
   bool listed;
   struct umemTransfer *before, *after; /* in its line */
   struct umemTransfer *newer, *older;  /* in the list */
@@ -111,6 +114,9 @@ bool umemTransfer_mark(umemTransfer *self);
  * is true, it returns when that is so. */
 bool umemTransfer_is_reached(umemTransfer *self, bool waits);
 
+/* For a mark that the queue has reached: releases it. */
+void umemTransfer_release_mark(umemTransfer *self);
+
 /* Completes the failure and the route of a transfer that ends. Also with the lock. */
 void umemTransfer_close(umemTransfer *self);
 
@@ -123,6 +129,9 @@ bool umemTransfer_is_served(void);
 
 /* Lets servers do a transfer, or does it in the calling thread if none can be started. */
 void umemTransfer_serve(umemTransfer *self);
+
+/* How many copies were queued so far. */
+uint64_t umemTransfer_count_queued(void);
 
 /* Lists a transfer whose copy is queued, and marked. */
 void umemTransfer_list_queued(umemTransfer *self);

@@ -195,14 +195,18 @@ static bool query_mark(umemTransfer *self, bool waits) {
   return reached || waits || umemTransfer_has_failed(self);
 }
 
-bool umemTransfer_is_reached(umemTransfer *self, bool waits) {
-  if (!query_mark(self, waits)) return false;
+void umemTransfer_release_mark(umemTransfer *self) {
   UMEM_ENTER_AS(self->function, NULL);
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   self->mark.release(self->marked, &self->mark);
   umemAttempt_end(&forgotten);
   if (!umemTransfer_has_failed(self)) __atomic_store_n(&self->done, self->nbytes, __ATOMIC_RELAXED);
+}
+
+bool umemTransfer_is_reached(umemTransfer *self, bool waits) {
+  if (!query_mark(self, waits)) return false;
+  umemTransfer_release_mark(self);
   return true;
 }
 

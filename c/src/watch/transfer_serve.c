@@ -24,7 +24,9 @@
 
 enum {
   most_servers = 4,
-  turns = 8, /* of these, one is for a long transfer if short ones wait, too */
+  turns = 8,           /* of these, one is for a long transfer if short ones wait, too */
+  starts_to_look = 32, /* at a queue */
+  most_seen = 256,     /* transfers of the list at a look */
   exit_seconds = 5
 };
 static size_t const short_below = 1 << 20, least_piece = 256 << 10, shared_piece = 64 << 20,
@@ -44,6 +46,7 @@ static struct {
   unsigned running;     /* those that have begun */
   unsigned long_pieces; /* that servers do now */
   unsigned turn;
+  uint64_t queued;      /* copies so far; atomic */
   pthread_cond_t fewer; /* a transfer has ended, or a server */
   bool closed;          /* the process exits; atomic */
 } all;
@@ -116,6 +119,70 @@ static void end(umemTransfer *self) {
   signal_descriptor(self);
   pthread_cond_broadcast(&self->changed);
   pthread_cond_broadcast(&all.fewer);
+}
+
+/* ---- copies that are queued: with the lock ---- */
+
+/* For the calling thread. */
+static void claim_queued(umemTransfer *self) {
+  if (umemTransfer_state(self) == umemTransferInLine)
+    claim(self);
+  else
+    __atomic_store_n(&self->state, umemTransferMoving, __ATOMIC_RELEASE);
+}
+
+/* What the thread has claimed goes on waiting for its queue. */
+static void put_back(umemTransfer *self) {
+  if (self->fd >= 0) {
+    push(self);
+    return;
+  }
+  __atomic_store_n(&self->state, umemTransferQueued, __ATOMIC_RELEASE);
+  pthread_cond_broadcast(&self->changed);
+}
+
+/* A transfer of the list, from `from` on to older ones, whose copy is in the queue of ctx. NULL if
+ * none is near. */
+static umemTransfer *next_queued(umemTransfer *from, umemVirtual const *ctx) {
+  for (unsigned seen = 0; from && seen < most_seen; seen++, from = from->older)
+    if (from->marked == ctx && umemTransfer_state(from) == umemTransferQueued) return from;
+  return NULL;
+}
+
+/* Ends one that its queue has done, which belongs to the calling thread, and those that the queue
+ * has therefore done before. Releases the lock meanwhile. */
+static void end_queued(umemTransfer *self) {
+  umemTransfer *other = umemTransfer_has_failed(self) ? NULL : self, *earlier = NULL;
+  while (other && (other = next_queued(other->older, self->marked)) != NULL) {
+    if (other->number > self->first_number) continue; /* its mark may be the later one */
+    claim_queued(other);
+    other->after = earlier;
+    earlier = other;
+  }
+  end(self);
+  umemLock_release(&all.lock);
+  for (other = earlier; other; other = other->after) umemTransfer_release_mark(other);
+  umemLock_acquire(&all.lock);
+  while ((other = earlier) != NULL) {
+    earlier = other->after;
+    end(other);
+  }
+}
+
+/* Looks how far the queue is, and ends what it has done. Then a program that starts many copies
+ * before it waits for one needs no more marks than are under way. Releases the lock meanwhile. */
+static void end_some(umemVirtual const *ctx) {
+  umemTransfer *self = all.newest;
+  for (unsigned i = 0; self && i < starts_to_look; i++) self = next_queued(self->older, ctx);
+  if (!self) return;
+  claim_queued(self);
+  umemLock_release(&all.lock);
+  bool over = umemTransfer_is_reached(self, false);
+  umemLock_acquire(&all.lock);
+  if (over)
+    end_queued(self);
+  else
+    put_back(self);
 }
 
 /* ---- servers ---- */
@@ -238,22 +305,15 @@ static void wait_for_change(pthread_cond_t *changed, uint64_t deadline) {
 
 /* The calling thread looks how far the queue is. With the lock, which it releases meanwhile. */
 static void advance_queue(umemTransfer *self, bool waits) {
-  if (umemTransfer_state(self) == umemTransferInLine)
-    claim(self);
-  else
-    __atomic_store_n(&self->state, umemTransferMoving, __ATOMIC_RELEASE);
+  claim_queued(self);
   umemLock_release(&all.lock);
   bool over = umemTransfer_is_reached(self, waits);
   if (!over) nanosleep(&(struct timespec){0, (long)between_queries}, NULL);
   umemLock_acquire(&all.lock);
-  if (over) {
-    end(self);
-  } else if (self->fd >= 0) {
-    push(self);
-  } else {
-    __atomic_store_n(&self->state, umemTransferQueued, __ATOMIC_RELEASE);
-    pthread_cond_broadcast(&self->changed);
-  }
+  if (over)
+    end_queued(self);
+  else
+    put_back(self);
 }
 
 /* Brings a transfer forward that has not ended: the calling thread copies, or waits for the one
@@ -363,8 +423,14 @@ void umemTransfer_list_queued(umemTransfer *self) {
   umemLock_acquire(&all.lock);
   add(self);
   __atomic_store_n(&self->state, umemTransferQueued, __ATOMIC_RELEASE);
+  self->number = __atomic_add_fetch(&all.queued, 1, __ATOMIC_RELEASE);
+  bool looks = self->number % starts_to_look == 0;
+  if (looks) end_some(self->marked);
   umemLock_release(&all.lock);
+  if (looks) call_server(); /* what was put back may have a descriptor */
 }
+
+uint64_t umemTransfer_count_queued(void) { return __atomic_load_n(&all.queued, __ATOMIC_ACQUIRE); }
 
 /* With the lock. */
 static int open_descriptor(umemTransfer *self) {
@@ -388,7 +454,9 @@ void umemTransfer_look(umemTransfer *self) {
   umem_defer_cancel();
   umemLock_acquire(&all.lock);
   if (umemTransfer_state(self) == umemTransferQueued) advance_queue(self, false);
+  bool waits = self->fd >= 0 && !umemTransfer_has_ended(self);
   umemLock_release(&all.lock);
+  if (waits) call_server();
 }
 
 void umemTransfer_stop(umemTransfer *self) {

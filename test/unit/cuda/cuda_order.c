@@ -610,6 +610,60 @@ ORDER_TEST(transfers_are_no_part_of_a_capture) {
   assert_true(page_is(6));
 }
 
+/* Each enters the GPU three times, to look for a capture, to copy, and to set a mark. The events of
+ * those that are done serve again. The queue of the double moves when it is waited for. */
+ORDER_TEST(short_transfers_take_few_calls) {
+  enum { many = 800, most_behind = 40, most_calls = 3 * 5 + 5 };
+  umemTransfer *transfers[many];
+  uintptr_t adr = block_of(&a, n);
+  unsigned long before = fake_cudart_calls(), created = fake_cudart_calls_of("event_create");
+  for (int i = 0; i < many; i++) {
+    transfers[i] = start_to_page(&a, adr);
+    if (i % most_behind == 0) expect_ok(umem_synchronize(&a));
+  }
+  expect_ok(umem_synchronize(&a));
+  for (int i = 0; i < many; i++) {
+    expect_ok(umemTransfer_wait(transfers[i]));
+    assert_int_equal(done_of(transfers[i]), n);
+    expect_ok(umemTransfer_release(transfers[i]));
+  }
+  assert_in_range(fake_cudart_calls() - before, many, most_calls * many);
+  assert_in_range(fake_cudart_calls_of("event_create") - created, 1, 3 * most_behind);
+}
+
+/* Starts a transfer of a value that its page does not have yet. */
+static void *start_beside(void *transfer) {
+  uintptr_t adr = block_of(&a, 1);
+  expect_ok(umem_set(&a, adr, 7, 1));
+  expect_ok(umem_start(&a, adr, &pinned, (uintptr_t)page, 1, NULL, transfer));
+  return NULL;
+}
+
+static void start_in_another_thread(void *transfer) {
+  join_thread(start_thread(start_beside, transfer));
+}
+
+/* Another thread queues a copy behind the mark of a transfer, before that is known to the others:
+ * the end of the transfer says nothing of this copy. */
+ORDER_TEST(a_transfer_ends_only_those_with_earlier_marks) {
+  uintptr_t adr = block_of(&a, n);
+  umemTransfer *later = NULL;
+  expect_ok(umem_synchronize(&a));
+  unsigned long looks = fake_cudart_calls_of("stream_capture");
+  expect_ok(umemTransfer_release(start_to_page(&a, adr)));
+  looks = fake_cudart_calls_of("stream_capture") - looks;
+  fake_cudart_before("stream_capture", looks, start_in_another_thread, &later);
+  umemTransfer *transfer = start_to_page(&a, adr);
+  assert_non_null(later);
+  while (!umemTransfer_poll(transfer)) continue;
+  assert_true(is_late(&a));
+  assert_int_equal(done_of(later), 0);
+  expect_ok(umemTransfer_wait(later));
+  assert_int_equal(page[0], 7);
+  expect_ok(umemTransfer_release(later));
+  expect_ok(umemTransfer_release(transfer));
+}
+
 /* Without a mark the start waits; what is found wrong later belongs to the transfer. */
 ORDER_TEST(failures_of_marks) {
   uintptr_t adr = block_of(&a, n);
