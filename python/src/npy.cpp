@@ -50,11 +50,13 @@ static void write(char const *path, umemFileOptions const &options, nb::bytes co
 
 /* reserve and direct: numbers of the words that the options of a file have, as those of the
  * enumerations are. */
-static void save(nb::bytes path, nb::bytes header, nb::handle array, int reserve, int direct) {
+static void save(nb::bytes path, nb::bytes header, nb::handle array, int reserve, int direct,
+                 bool durable) {
   Hold hold(array_of(array));
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.reserve = static_cast<umemReserve>(reserve);
   options.direct = static_cast<umemDirect>(direct);
+  options.durable = durable ? umemDurableAuto : umemDurableNo;
   umemHost *ram = static_cast<umemHost *>(place_of(default_host()).context->ctx);
   unlocked([&] { write(path.c_str(), options, header, ram, hold.get()); });
 }
@@ -93,5 +95,5 @@ void bind_npy(nb::module_ &m) {
         nb::sig("def _read_npy_header(place: PlaceType, path: str) -> tuple[int, tuple[int, ...], "
                 "tuple[int, ...], int, int, str]"));
   m.def("_save", save, nb::arg("path"), nb::arg("header"), nb::arg("array").none(),
-        nb::arg("reserve"), nb::arg("direct"));
+        nb::arg("reserve"), nb::arg("direct"), nb::arg("durable"));
 }

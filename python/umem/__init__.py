@@ -23,8 +23,11 @@ from .array import Array, Ghosts
 from .compare import all_close, all_equal
 from .dtypes import DType, dtype
 from .errors import (
-    AssertionError, CancelledError, Error, IndexError, MemoryError, NotImplementedError, NotSupportedError, OSError,
-    RuntimeError, TypeError, ValueError,
+    AssertionError as AssertionError, CancelledError as CancelledError, Error as Error,
+    FileExistsError as FileExistsError, FileNotFoundError as FileNotFoundError, IndexError as IndexError,
+    MemoryError as MemoryError, NotImplementedError as NotImplementedError, NotSupportedError as NotSupportedError,
+    OSError as OSError, PermissionError as PermissionError, RuntimeError as RuntimeError, TypeError as TypeError,
+    ValueError as ValueError,
 )
 from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
 from .make import arange, asarray, full
@@ -33,18 +36,19 @@ from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy,
 from .others.use import Use
 from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
-    Retry, Shm, default, open,
+    Retry, Shm, default, open as open,
 )
 from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start
 
+# Without open and the exceptions, which would take the place of Python's after `from umem import *`.
 __all__ = [
-    "Array", "AssertionError", "Binning", "Block", "Blocks", "CancelledError", "Cuda", "CudaAsync", "CudaHost",
-    "CudaManaged", "CudaPrefetch", "DType", "Debug", "Error", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "IndexError",
-    "Info", "Limit", "Log", "MMap", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "Place",
-    "Pool", "PoolOn", "Retry", "RuntimeError", "Shm", "Stats", "Track", "Transfer", "TypeError", "Use", "ValueError", "all_close", "all_equal", "arange", "asarray",
-    "blocks", "copy", "copy_many", "cuda_core_resource", "default", "describe_places", "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host",
-    "ledger", "list_when_out_of_memory", "load", "open", "save", "set_failure_hook", "set_threads", "start", "trace", "use_in_cupy", "use_in_numba",
-    "use_in_numpy", "use_in_torch", "zeros",
+    "Array", "Binning", "Block", "Blocks", "Cuda", "CudaAsync", "CudaHost", "CudaManaged", "CudaPrefetch", "DType",
+    "Debug", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
+    "Place", "Pool", "PoolOn", "Retry", "Shm", "Stats", "Track", "Transfer", "Use", "all_close", "all_equal", "arange",
+    "asarray", "blocks", "copy", "copy_many", "cuda_core_resource", "default", "describe_places", "dtype", "empty",
+    "find", "find_foreign", "from_dlpack", "full", "get_threads", "host", "ledger", "list_when_out_of_memory", "load",
+    "save", "set_failure_hook", "set_threads", "start", "trace", "use_in_cupy", "use_in_numba", "use_in_numpy",
+    "use_in_torch", "zeros",
 ]
 
 _core._set_places({cls._kind: cls for cls in (

@@ -16,7 +16,33 @@ if TYPE_CHECKING:
 
 _TYPE = 5  # umemTypeError
 _PLAIN = {"_host", "_kind_of_number", "_raise", "empty", "zeros", "__getitem__", "__len__", "__setitem__"}
-_PUBLIC = {"umem._core.": "", "ArrayType": "Array", "PlaceType": "Place", "HostType": "Host", ", /": ""}
+_PUBLIC = {"umem._core.": "", "ArrayType": "Array", "PlaceType": "Place", "HostType": "Host"}
+
+
+class _Signed:
+    """What inspect.signature asks for the parameters of a function of the binding."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._function(*args, **named)
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        texts = getattr(self._function, "__nb_signature__", None)
+        if not texts:
+            return signature(self._function)
+        text, _, defaults = texts[0]
+        for i, value in enumerate(defaults or ()):
+            text = text.replace(f"\\{i}", repr(value))
+        for private, public in _PUBLIC.items():
+            text = text.replace(private, public)
+        made: dict[str, Any] = {}
+        exec(f"from __future__ import annotations\n{text}: ...", made)
+        return signature(made[self._function.__name__])
 
 
 def _caller() -> str:
@@ -29,13 +55,20 @@ def _caller() -> str:
     return name.partition(".<")[0].removesuffix(".__init__")
 
 
-def _expected(function: Any) -> str:
-    """The parameters of a function of the binding, as a program knows them."""
-    line: str = function.__doc__.splitlines()[0]
-    text = line[line.index("(") + 1:line.rindex(") ->")].removeprefix("self").removeprefix(", ")
-    for private, public in _PUBLIC.items():
-        text = text.replace(private, public)
-    return text
+def _expected(function: Any, caller: str) -> str:
+    """The parameters of the function that the program has called."""
+    from inspect import signature
+
+    public: Any = sys.modules["umem"]
+    for part in caller.split("."):
+        public = getattr(public, part, None)
+    try:
+        found = signature(public or _Signed(function))
+    except (TypeError, ValueError):
+        found = signature(_Signed(function))
+    parameters = [str(one).replace("'", "") for one in found.parameters.values()
+                  if one.name != "self" and one.kind is not one.VAR_POSITIONAL]
+    return ", ".join(parameters)
 
 
 def _refuse(function: Any, name: str, owner: type | None, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -45,7 +78,8 @@ def _refuse(function: Any, name: str, owner: type | None, args: tuple[Any, ...],
             _core._raise(_TYPE, f"umem.{name} is called with {of} in place of a umem.{owner.__name__}")
         args = args[1:]
     given = [type(value).__name__ for value in args] + [f"{key}={type(value).__name__}" for key, value in named.items()]
-    _core._raise(_TYPE, f"umem.{_caller() or name} got ({', '.join(given)}), and expects ({_expected(function)})")
+    called = _caller() or name
+    _core._raise(_TYPE, f"umem.{called} got ({', '.join(given)}), and expects ({_expected(function, called)})")
 
 
 def _in_words(function: Any, name: str, owner: type | None) -> Callable[..., Any]:
@@ -59,6 +93,7 @@ def _in_words(function: Any, name: str, owner: type | None) -> Callable[..., Any
 
     for attribute in ("__name__", "__qualname__", "__doc__", "__nb_signature__", "__module__"):
         setattr(call, attribute, getattr(function, attribute))
+    call.__wrapped__ = _Signed(function)  # type: ignore[attr-defined]
     return call
 
 

@@ -6,16 +6,20 @@ from contextlib import contextmanager
 from . import _core, _indices, dtypes, exchange
 from ._lists import to_list
 from ._options import fail
-from .places import CPU_READABLE, DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
+from .places import DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, NoReturn
+    from types import TracebackType
+    from typing import Any, Literal, NoReturn
 
     import numpy
 
     NumpyArray = numpy.ndarray[Any, Any]
+    Mode = Literal["r", "w", "rw"]
+
+_MODES = "r", "w", "rw"
 
 
 class Array(_core.Array):
@@ -139,8 +143,7 @@ class Array(_core.Array):
         found: NumpyArray = exchange.to_numpy(self, copy)
         return found
 
-    @contextmanager
-    def host(self, mode: str = "rw") -> Iterator[NumpyArray]:
+    def host(self, mode: Mode = "rw") -> _HostAccess:
         """The elements as a NumPy array, for a with block.
 
         Where the CPU cannot use the memory, it is a copy, which is brought back when the block ends, unless the block
@@ -151,14 +154,9 @@ class Array(_core.Array):
         mode : {"r", "w", "rw"}
             "r": only to read. "w": the old elements are not needed. "rw": both.
         """
-        with self._at(_core._host(), mode, CPU_READABLE) as array:
-            found = exchange.to_numpy(array, False)
-            if mode == "r":
-                found.flags.writeable = False
-            yield found
+        return _HostAccess(self, mode, _core._host(), self._is_host)
 
-    @contextmanager
-    def device(self, place: Place | None = None, mode: str = "rw") -> Iterator[Array]:
+    def device(self, place: Place | None = None, mode: Mode = "rw") -> _Access:
         """The array for a GPU, with `__cuda_array_interface__` and DLPack, for a with block.
 
         The array itself where a GPU can use the memory and no other place is named; else a copy on the place, which is
@@ -174,39 +172,7 @@ class Array(_core.Array):
         if place is None:
             capabilities = 0 if self.place is None else self.place.capabilities
             place = self.place if capabilities & DEVICE_ACCESSIBLE else Cuda(0)
-        with self._at(place, mode, DEVICE_ACCESSIBLE) as array:
-            yield array
-
-    @contextmanager
-    def _at(self, place: Place, mode: str, capability: int) -> Iterator[Array]:
-        if mode not in ("r", "w", "rw"):
-            fail(f"mode is {mode!r}; known are 'r', 'w', 'rw'")
-        if "w" in mode and self.read_only:
-            fail("the array is read-only: mode 'r' can be used", 8)
-        if self.place is place or (capability == CPU_READABLE and self._is_host):
-            yield self
-            return
-        with self._guard(mode) as inner:
-            array = _core.empty(inner.shape, inner.dtype, place) if mode == "w" else inner.to(place)
-            if place.capabilities & ORDERED:
-                place.synchronize()
-            yield array
-            if "w" in mode:
-                inner[...] = array
-                inner.place.synchronize()
-
-    @contextmanager
-    def _guard(self, mode: str) -> Iterator[Array]:
-        """Keeps others from writing the array, or from any access to it."""
-        if mode != "r":
-            with self.lock() as locked:
-                yield locked
-            return
-        self._read(1)
-        try:
-            yield self
-        finally:
-            self._read(-1)
+        return _Access(self, mode, place, self.place is place)
 
     @contextmanager
     def lock(self) -> Iterator[Array]:
@@ -251,6 +217,66 @@ class Array(_core.Array):
         if self.released:
             return "<umem.Array: released>"
         return f"<umem.Array: shape {self.shape}, {self.dtype}, {self.place!r}>"
+
+
+class _Access:
+    """An array on a place, for a with block: see Array.host and Array.device."""
+
+    __slots__ = ("_array", "_copy", "_inner", "_mode", "_place", "_shares")
+    _copy: Array
+    _inner: Array
+
+    def __init__(self, array: Array, mode: str, place: Place, shares: bool) -> None:
+        if mode not in _MODES:
+            fail(f"mode is {mode!r}; known are 'r', 'w', 'rw'")
+        if mode != "r" and array.read_only:
+            fail("the array is read-only: mode 'r' can be used", 8)
+        self._array, self._mode, self._place, self._shares = array, mode, place, shares
+
+    def __enter__(self) -> Any:
+        return self._array if self._shares else self._begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._shares:
+            return
+        try:
+            if kind is None and self._mode != "r":
+                self._inner[...] = self._copy
+                self._inner.place.synchronize()
+        finally:
+            self._end()
+
+    def _begin(self) -> Array:
+        """Keeps others from writing the array, or from any access to it, and copies it."""
+        array, place, reads = self._array, self._place, self._mode == "r"
+        if reads:
+            array._read(1)
+        self._inner = inner = array if reads else array._with_key(array._lock())
+        try:
+            self._copy = copy = inner.to(place) if self._mode != "w" else _core.empty(inner.shape, inner.dtype, place)
+            if place.capabilities & ORDERED:
+                place.synchronize()
+            return copy
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        if self._mode == "r":
+            self._array._read(-1)
+        else:
+            self._array._unlock()
+
+
+class _HostAccess(_Access):
+    __slots__ = ()
+
+    def __enter__(self) -> NumpyArray:
+        found: NumpyArray = exchange.to_numpy(self._array if self._shares else self._begin(), False)
+        if self._mode == "r":
+            found.flags.writeable = False
+        return found
 
 
 class Ghosts:

@@ -8,8 +8,8 @@ import os
 from . import _core
 
 __all__ = [
-    "AssertionError", "CancelledError", "Error", "IndexError", "MemoryError", "NotImplementedError",
-    "NotSupportedError", "OSError", "RuntimeError", "TypeError", "ValueError",
+    "AssertionError", "CancelledError", "Error", "FileExistsError", "FileNotFoundError", "IndexError", "MemoryError",
+    "NotImplementedError", "NotSupportedError", "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",
 ]
 
 
@@ -26,7 +26,7 @@ class Error(Exception):
 
 
 class MemoryError(Error, builtins.MemoryError):
-    """Out of memory (RAM, disk or GPU), or the size is impossible."""
+    """Out of memory (RAM or GPU), or the size is impossible. A full disk is a umem.OSError with its `errno`."""
 
     status = "MemoryError"
 
@@ -46,6 +46,18 @@ class OSError(Error, builtins.OSError):
         return str(self._message) if hasattr(self, "_message") else super().__str__()
 
     _message: str
+
+
+class FileNotFoundError(OSError, builtins.FileNotFoundError):
+    """A file, a folder or the name of shared memory is not there."""
+
+
+class FileExistsError(OSError, builtins.FileExistsError):
+    """A file, or the name of shared memory, is there already."""
+
+
+class PermissionError(OSError, builtins.PermissionError):
+    """The system does not let this user open or change a file."""
 
 
 class ValueError(Error, builtins.ValueError):
@@ -107,21 +119,37 @@ def _file_name(shown: str) -> str:
     return os.fsdecode(re.sub(rb"\\x([0-9a-f]{2})", lambda byte: bytes.fromhex(byte[1].decode()), os.fsencode(shown)))
 
 
-def _system_error(message: str) -> OSError:
-    """Finds the number and the file name of a message that ends in the system's text."""
+def _number(message: str) -> int | None:
+    """The errno of a message that ends in the system's words, and perhaps figures in brackets."""
+    import re
+
+    text = re.sub(r" \([^()]*\)$", "", message)
+    return next((n for n in errno.errorcode if text.endswith(": " + os.strerror(n))), None)
+
+
+_by_number: dict[int | None, type[OSError]] = {
+    errno.ENOENT: FileNotFoundError, errno.EEXIST: FileExistsError, errno.EACCES: PermissionError,
+    errno.EPERM: PermissionError,
+}
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+
+
+def _system_error(number: int | None, message: str) -> OSError:
+    """The exception of the system's number, with the file that the message names; of a long name it shows the end only."""
     import re
 
     quoted = re.search(r'"([^"]*)"', message)
-    number = next((n for n in errno.errorcode if message.endswith(": " + os.strerror(n))), None)
-    error = OSError(number, message, _file_name(quoted.group(1)) if quoted else None)
+    name = _file_name(quoted.group(1)) if quoted and not quoted.group(1).startswith("...") else None
+    error = _by_number.get(number, OSError)(number, message, name)
     error._message = message
     return error
 
 
 def _make(status: int, message: str) -> Error:
-    """The exception that stands for a status of C."""
+    """The exception that stands for a status of C. A full disk, which C reports as a lack of memory, is one of the system."""
     cls = _by_name.get(_core._status_name(status), RuntimeError)
-    return _system_error(message) if cls is OSError else cls(message)
+    number = _number(message) if cls in (OSError, MemoryError) else None
+    return _system_error(number, message) if cls is OSError or number in _FULL else cls(message)
 
 
 _core._set_exceptions(_make)

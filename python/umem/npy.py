@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from . import _core, _options, dtypes
+from . import _core, _options, dtypes, exchange
 from ._options import fail
 from .array import Array
 from .places import File, MMap, Path, Place
@@ -16,8 +16,6 @@ _MAGIC = b"\x93NUMPY"
 
 
 def _header(array: Array) -> bytes:
-    if not isinstance(array, Array):
-        fail(f"a umem.Array is expected, not {type(array).__name__}: save(path, umem.asarray(array))", 5)
     kind = array.dtype.kind
     if kind == "V":
         fail(f"a .npy file has no elements of {array.dtype}", 5)
@@ -27,7 +25,8 @@ def _header(array: Array) -> bytes:
     return _MAGIC + b"\1\0" + len(text).to_bytes(2, "little") + text
 
 
-def save(path: Path, array: Array, *, reserve: str | None = None, direct: str | None = None) -> None:
+def save(path: Path, array: Any, *, durable: bool = False, reserve: str | None = None,
+         direct: str | None = None) -> None:
     """Writes an array of any place to a .npy file.
 
     The file appears, or replaces an old one, when it is complete: whatever fails or interrupts the call leaves the old
@@ -36,7 +35,9 @@ def save(path: Path, array: Array, *, reserve: str | None = None, direct: str | 
     Parameters
     ----------
     path : str or os.PathLike
-    array : Array
+    array : Array, or what umem.asarray takes
+    durable : bool
+        Wait until the disk has the file, so that it outlives a power cut. That takes as long as the disk does.
     reserve : {"auto", "none"}, optional
         Disk space before the first byte is written, or as the bytes are.
     direct : {"auto", "on", "off"}, optional
@@ -45,12 +46,13 @@ def save(path: Path, array: Array, *, reserve: str | None = None, direct: str | 
     Raises
     ------
     umem.OSError
-        The file cannot be written.
+        The file cannot be written, or the disk is full.
     umem.TypeError
         NumPy has no elements of this type.
     """
-    words = _options.words("file", {"reserve": reserve, "direct": direct})
-    _core._save(_options.path(path), _header(array), array, *words)
+    reserves, directs = _options.words("file", {"reserve": reserve, "direct": direct})
+    given = exchange.find(array)[0]
+    _core._save(_options.path(path), _header(given), given, reserves, directs, durable)
 
 
 def load(path: Path, place: Place | None = None, *, mode: str = "r") -> Array:

@@ -338,7 +338,9 @@ static void structs_of_arguments(void **state) {
   OFFSET(umemFileOptions, size, 0);
   OFFSET(umemFileOptions, reserve, 8);
   OFFSET(umemFileOptions, direct, 16);
-  assert_true(sizeof(umemFileOptions) >= 24);
+  OFFSET(umemFileOptions, reuse, 24);
+  OFFSET(umemFileOptions, durable, 32);
+  assert_true(sizeof(umemFileOptions) >= 40);
   OFFSET(umemFixedOptions, size, 0);
   OFFSET(umemFixedOptions, alignment, 8);
   OFFSET(umemFixedOptions, initial, 16);

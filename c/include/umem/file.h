@@ -92,6 +92,15 @@ typedef enum umemReuse {
   umemReuseNo   /* none of it: what was written stays */
 } umemReuse;
 
+/* Whether umemFile_commit waits until the disk has the new file. */
+typedef enum umemDurable {
+  umemDurableAuto = 0, /* yes: the new file outlives a power cut */
+  /* no, which is faster: a process that is killed leaves the old file or the complete new one, but
+   * after a power cut the new file may lack its bytes, unless the file system writes data before
+   * names */
+  umemDurableNo
+} umemDurable;
+
 /* Options of umemFile_ctor_with, umemMMap_ctor_with and the functions ..._adopt_with. */
 typedef struct umemFileOptions {
   size_t size; /* sizeof(umemFileOptions) as the caller was compiled */
@@ -100,11 +109,16 @@ typedef struct umemFileOptions {
   umemDirect direct;
   uint32_t reserved_too; /* zero; not read: older programs have padding here */
   umemReuse reuse;
+  uint32_t reserved_last; /* zero; not read: older programs have padding here */
+  umemDurable durable;    /* of umemFile_replace_with; others do not read it */
 } umemFileOptions;
 
 /* The defaults. */
 #define UMEM_FILE_OPTIONS_INIT                                                                     \
-  { sizeof(umemFileOptions), umemReserveAuto, 0, umemDirectAuto, 0, umemReuseAuto }
+  {                                                                                                \
+    sizeof(umemFileOptions), umemReserveAuto, 0, umemDirectAuto, 0, umemReuseAuto, 0,              \
+        umemDurableAuto                                                                            \
+  }
 
 /* Opens filename. mode, with an optional 'b' that changes nothing:
  *
@@ -130,8 +144,8 @@ typedef struct umemFileOptions {
 UMEM_EXTERN umemStatusType umemFile_ctor(umemFile *ctx, char const *filename, char const *mode);
 
 /* Does what umemFile_ctor does, with options; NULL: the defaults. Errors: also umemValueError for
- * options with a wrong size or an unknown reserve, direct or reuse; umemNotSupportedError with the
- * system's text if direct is umemDirectOn and the file system does not support it. */
+ * options with a wrong size or an unknown reserve, direct, reuse or durable; umemNotSupportedError
+ * with the system's text if direct is umemDirectOn and the file system does not support it. */
 UMEM_EXTERN umemStatusType umemFile_ctor_with(umemFile *ctx, char const *filename, char const *mode,
                                               umemFileOptions const *options);
 
@@ -181,12 +195,13 @@ UMEM_EXTERN umemStatusType umemFile_replace_with(umemFile *ctx, char const *file
  * path is too long; umemValueError and umemTypeError as umemFile_commit. */
 UMEM_EXTERN umemStatusType umemFile_draft(umemFile *ctx, char *path, size_t size);
 
-/* Makes all written bytes durable, then gives the file its name, then makes the name durable. ctx
- * stays a context of the file, locked as by mode "w+". Do not call it while other threads write to
- * ctx: the file may lack their bytes. Errors: umemIOError: filename still leads to the unchanged
- * old file, unless the message says that the new file has the name, which may not survive a power
- * cut. umemValueError for a context that umemFile_replace has not opened, or that was committed
- * already. umemTypeError if ctx is not a umemFile. */
+/* Makes all written bytes durable, then gives the file its name, then makes the name durable; with
+ * umemDurableNo it only gives the file its name. ctx stays a context of the file, locked as by mode
+ * "w+". Do not call it while other threads write to ctx: the file may lack their bytes. Errors:
+ * umemIOError: filename still leads to the unchanged old file, unless the message says that the new
+ * file has the name, which may not survive a power cut. umemValueError for a context that
+ * umemFile_replace has not opened, or that was committed already. umemTypeError if ctx is not a
+ * umemFile. */
 UMEM_EXTERN umemStatusType umemFile_commit(umemFile *ctx);
 
 #endif

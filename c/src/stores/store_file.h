@@ -68,6 +68,7 @@ typedef struct umemStore {
   bool sparse;  /* blocks reserve no disk space */
   umemDirect direct;
   umemReuse reuse;
+  bool durable;           /* a new file that replaces another one waits for the disk */
   int query;              /* how umemStore_is_cached queries the system; atomic */
   bool refuses;           /* the file system does no direct I/O; atomic */
   bool in_memory;         /* the file has no disk: the page cache is where its bytes are */

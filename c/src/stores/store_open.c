@@ -241,10 +241,11 @@ bool umemReplace_commit(umemStore *store) {
   if (!waits(store)) return false;
   int error = umemNewFile_complete(&replace->file);
   if (error) return fail(replace, error, "cannot set the permissions of the file beside");
-  if (UMEM_AGAIN(fsync(store->fd)) != 0)
+  if (store->durable && UMEM_AGAIN(fsync(store->fd)) != 0)
     return fail(replace, errno, "cannot flush the file beside");
   error = umemNewFile_replace(&replace->file);
   if (error) return fail(replace, error, "cannot replace");
+  if (!store->durable) return true;
   int result =
       replace->syncable ? UMEM_AGAIN(fsync(replace->file.folder)) : UMEM_AGAIN(syncfs(store->fd));
   return result == 0 || fail(replace, errno, "the new file is there, but cannot flush the name of");
@@ -424,6 +425,10 @@ static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFil
     return UMEM_FAIL(ctx, umemValueError,
                      "reuse is %d: neither umemReuseAuto, umemReuseYes nor umemReuseNo",
                      (int)options->reuse);
+  if ((unsigned)options->durable > umemDurableNo)
+    return UMEM_FAIL(ctx, umemValueError,
+                     "durable is %d: neither umemDurableAuto nor umemDurableNo",
+                     (int)options->durable);
   return true;
 }
 
@@ -439,6 +444,7 @@ static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions con
   store->sparse = options.reserve == umemReserveNone;
   store->direct = options.direct;
   store->reuse = options.reuse;
+  store->durable = options.durable == umemDurableAuto;
   store->owner = getpid();
   umemHost_ctor(&store->host);
   umemLock_init(&store->lock);

@@ -225,11 +225,12 @@ bool umemStore_has(umemStore *store, umemHandle const *handle) {
 
 static bool within_limit(umemStore *store, uint64_t to) {
   uint64_t limit;
+  char words[128];
   return umem_may_write_to(to, &limit) ||
          UMEM_FAIL(store->ctx, umemMemoryError,
-                   "a block up to %" PRIu64 " of %s passes the %" PRIu64
-                   " bytes that this process may write to (RLIMIT_FSIZE)",
-                   to, store->label, limit);
+                   "cannot reserve space in %s: %s (a block up to %" PRIu64 " passes the %" PRIu64
+                   " bytes that this process may write to, RLIMIT_FSIZE)",
+                   store->label, umem_system_words(EFBIG, words, sizeof words), to, limit);
 }
 
 /* A file that is only read may have been made longer by its writer since we looked. */

@@ -36,6 +36,12 @@ WRAPPED(int, access, (char const *name, int how)) {
   return -1;
 }
 
+static int fsyncs;
+WRAPPED(int, fsync, (int fd)) {
+  fsyncs++;
+  return __real_fsync(fd);
+}
+
 /* ---- looking ---- */
 
 /* How many files there are whose names begin so. */
@@ -409,6 +415,26 @@ TEST(a_hidden_file_is_closed_to_others) {
   assert_int_equal(umemFile_commit(&file), umemOK);
   umem_dtor(&file);
   assert_int_equal(count_files(".umem-"), 0);
+}
+
+TEST(a_commit_waits_for_the_disk_unless_it_need_not_be_durable) {
+  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+  for (int hasty = 0; hasty < 2; hasty++) {
+    umemFile file;
+    options.durable = hasty ? umemDurableNo : umemDurableAuto;
+    assert_int_equal(umemFile_replace_with(&file, path, &options), umemOK);
+    fsyncs = 0;
+    assert_int_equal(umemFile_commit(&file), umemOK);
+    assert_int_equal(fsyncs > 0, !hasty);
+    expect_text("");
+    umem_dtor(&file);
+  }
+  umemFile file;
+  options.durable = (umemDurable)2;
+  assert_int_equal(umemFile_replace_with(&file, path, &options), umemValueError);
+  assert_non_null(strstr(umem_thread_message(), "durable is 2"));
+  umem_thread_clear();
+  umem_dtor(&file);
 }
 
 TEST(two_at_a_time_have_names_of_their_own) {
