@@ -574,6 +574,7 @@ ORDER_TEST(a_descriptor_shows_the_end_of_a_queued_transfer) {
   umemTransfer *transfer = start_to_page(&a, adr);
   struct pollfd end = {umemTransfer_descriptor(transfer), POLLIN, 0};
   assert_int_equal(poll(&end, 1, 60000), 1);
+  assert_true(umemTransfer_poll(transfer));
   assert_true(page_is(1));
   expect_ok(umemTransfer_release(transfer));
   transfer = start_to_page(&a, adr);
@@ -682,6 +683,25 @@ ORDER_TEST(failures_of_marks) {
   assert_true(umemTransfer_poll(transfer));
   expect_failure(umemTransfer_wait(transfer), umemRuntimeError, "queued work has failed");
   expect_ok(umemTransfer_release(transfer));
+  umem_clear_status(&a);
+}
+
+/* A start that looks how far the queue is finds what has failed: that is the transfer's. */
+ORDER_TEST(a_start_has_no_failure_of_another_transfer) {
+  enum { many = 64 };
+  umemTransfer *transfers[many];
+  uintptr_t adr = block_of(&a, n);
+  unsigned failed = 0;
+  fake_cudart_fail_in("event_query", 1, umemCudaLaunchFailure);
+  for (int i = 0; i < many; i++) transfers[i] = start_to_page(&a, adr);
+  for (int i = 0; i < many; i++) {
+    umemStatusType status = umemTransfer_wait(transfers[i]);
+    failed += status == umemRuntimeError;
+    assert_true(status == umemOK || strstr(umem_thread_message(), "queued work has failed"));
+    expect_ok(umemTransfer_release(transfers[i]));
+  }
+  assert_int_equal(failed, 1);
+  umem_thread_clear();
   umem_clear_status(&a);
 }
 
