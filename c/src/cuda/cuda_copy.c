@@ -75,7 +75,7 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
     uint64_t begin = umem_is_watched() ? umem_route_clock() : 0;
     int error =
         copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
-    if (begin) umemCuda_note(ctx, NULL, to_device, umemWayDma, error ? 0 : nbytes, 1, begin);
+    if (begin) umemCuda_note(ctx, NULL, to_device, umemWayDma, error ? 0 : nbytes, 0, begin);
     umemCuda_check(ctx, state->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
                    to_device ? "to" : "from", (uintmax_t)adr);
   }

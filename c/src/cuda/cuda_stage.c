@@ -156,7 +156,9 @@ static umemRoutePlace const pinned = {.kind = "pinned", .ordinal = -1};
 static bool call_other(Worker *worker, char *memory, Piece piece) {
   Stage *stage = worker->stage;
   uint64_t before = umem_thread.failures;
+  umemOpenStep share;
   leave(worker);
+  umem_share_begin(&share, stage->count);
   for (Walk walk = walk_of(stage, piece); walk.left && umem_thread.failures == before;) {
     Stretch to = next_stretch(stage, &walk, false);
     if (stage->direction == umemCudaToDevice)
@@ -165,6 +167,7 @@ static bool call_other(Worker *worker, char *memory, Piece piece) {
       umem_empty_buffer(stage->other, to.adr, stage->buffers, memory, to.nbytes);
     memory += to.nbytes;
   }
+  umem_share_end(&share);
   bool good = umem_thread.failures == before || stop(stage);
   return enter(worker) && good;
 }
@@ -222,7 +225,7 @@ static void note_arrived(Worker *worker, unsigned b, bool good) {
   if (!moved.begin) return;
   worker->moving[b].begin = 0;
   umemCuda_note(worker->stage->ctx, &pinned, worker->stage->direction == umemCudaToDevice,
-                umemWayDma, good ? moved.nbytes : 0, 1, moved.begin);
+                umemWayDma, good ? moved.nbytes : 0, 0, moved.begin);
 }
 
 static bool settle(Worker *worker, unsigned b) {
@@ -419,10 +422,14 @@ static void read_pageable(Carrier const *self, char *memory, umemCopyPiece const
 static bool fill_for(Carrier *self, unsigned b, umemCopyPiece const *piece) {
   char *memory = self->channel->chunks[b]->memory;
   uint64_t before = umem_thread.failures;
-  if (umem_cpu_reads(self->src))
+  if (umem_cpu_reads(self->src)) {
     read_pageable(self, memory, piece);
-  else
+  } else {
+    umemOpenStep share;
+    umem_share_begin(&share, self->feed->threads);
     umem_fill_buffer(self->src, piece->src_adr, self->host, memory, piece->nbytes);
+    umem_share_end(&share);
+  }
   return umem_thread.failures == before;
 }
 
@@ -482,7 +489,7 @@ static bool settle_for(Carrier *self, unsigned b) {
   self->feed->about(self->feed, &piece);
   bool good = is_good(self, &piece, umemCudaChannel_settle(self->channel, b));
   if (self->begin[b])
-    umemCuda_note(self->ctx, &pinned, true, umemWayDma, good ? piece.nbytes : 0, 1, self->begin[b]);
+    umemCuda_note(self->ctx, &pinned, true, umemWayDma, good ? piece.nbytes : 0, 0, self->begin[b]);
   self->moving[b].nbytes = 0;
   self->feed->end(self->feed, &piece, good);
   return good;

@@ -165,8 +165,12 @@ static bool is_staged(umemVirtual const *ctx) {
 static void run_lane(void *job, unsigned lane) {
   Lanes *lanes = job;
   __attribute__((cleanup(share_no_more), unused)) unsigned sharers = umem_thread.sharers;
+  __attribute__((cleanup(umem_share_end))) umemOpenStep share = {.trace = NULL};
   bool staged = is_staged(lanes->copy->src) || is_staged(lanes->copy->dst);
-  if (staged && lanes->count > 1) umem_thread.sharers = lanes->count;
+  if (staged && lanes->count > 1) {
+    umem_thread.sharers = lanes->count;
+    umem_share_begin(&share, lanes->count);
+  }
   if (lane) {
     copy_pieces(lanes, lane);
     return;

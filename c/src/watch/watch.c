@@ -97,8 +97,10 @@ static umemRouteLeg *find(umemRoute *route, umemRoutePlace const *src, umemRoute
   return entry;
 }
 
-static void note(umemTrace *trace, umemRoutePlace const *src, umemRoutePlace const *dst,
+static void note(umemOpenStep const *step, umemRoutePlace const *src, umemRoutePlace const *dst,
                  umemWay way, size_t nbytes, unsigned workers, uint64_t nanoseconds) {
+  umemTrace *trace = step->trace;
+  workers = workers ? workers * step->sharers : 1;
   if (!umem_notes_lock()) return;
   umemRouteLeg *entry = find(&trace->route, src, dst, way_names[way]);
   if (entry) {
@@ -124,8 +126,7 @@ void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, ume
   if (!begin || !step) return;
   uint64_t nanoseconds = now() - begin;
   mark(step);
-  note(step->trace, src ? src : &step->src, dst ? dst : &step->dst, way, nbytes, workers,
-       nanoseconds);
+  note(step, src ? src : &step->src, dst ? dst : &step->dst, way, nbytes, workers, nanoseconds);
 }
 
 /* ---- steps ---- */
@@ -143,6 +144,7 @@ static void open_step(umemOpenStep *open, umemStep const *step, umemOpenStep *ou
                          .dst = place_in(step->dst, step->to_buffer, &outer->dst),
                          .way = step->way,
                          .workers = step->workers ? step->workers : 1,
+                         .sharers = outer->sharers,
                          .nbytes = step->nbytes,
                          .failures = umem_thread.failures};
   umem_thread.step = open;
@@ -154,8 +156,23 @@ static void close_inner(umemOpenStep *step) {
   if (__atomic_load_n(&step->noted, __ATOMIC_RELAXED) || !step->nbytes) return;
   mark(step->outer);
   bool failed = umem_thread.failures != step->failures;
-  note(step->trace, &step->src, &step->dst, step->way, failed ? 0 : step->nbytes, step->workers,
+  note(step, &step->src, &step->dst, step->way, failed ? 0 : step->nbytes, step->workers,
        now() - step->begin);
+}
+
+void umem_share_begin(umemOpenStep *share, unsigned sharers) {
+  umemOpenStep *outer = umem_thread.step;
+  share->trace = NULL;
+  if (!outer) return;
+  *share = *outer;
+  share->outer = outer;
+  share->whole = false;
+  share->sharers = sharers * outer->sharers;
+  umem_thread.step = share;
+}
+
+void umem_share_end(umemOpenStep *share) {
+  if (share->trace) umem_thread.step = share->outer;
 }
 
 /* Only those who move the bytes know the number of a GPU. */
@@ -210,6 +227,7 @@ void umem_trace_open_for(umemTrace *trace, umemOpenStep *step, umemVirtual *src,
                          .trace = trace,
                          .src = trace->src,
                          .dst = trace->dst,
+                         .sharers = 1,
                          .whole = true};
   umem_thread.step = step;
 }

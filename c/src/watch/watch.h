@@ -39,6 +39,7 @@ typedef struct umemOpenStep {
   umemRoutePlace src, dst;
   umemWay way;
   unsigned workers;
+  unsigned sharers; /* threads that do such a step side by side */
   size_t nbytes;
   uint64_t begin, failures;
   bool whole; /* it stands for the call */
@@ -63,6 +64,11 @@ void umem_step_close(umemOpenStep *step);
 void umem_trace_let_go(umemOpenStep *step);
 void umem_trace_close(umemOpenStep *step, bool failed);
 
+/* For one of `sharers` threads that do pieces of a copy side by side: until umem_share_end, what is
+ * noted counts as theirs. Does nothing where the copy is not watched. */
+void umem_share_begin(umemOpenStep *share, unsigned sharers);
+void umem_share_end(umemOpenStep *share);
+
 /* Nanoseconds of a clock that never goes back, where the copy of this thread is watched; else 0. */
 uint64_t umem_watched_clock(void);
 static inline uint64_t umem_route_clock(void) {
@@ -70,8 +76,8 @@ static inline uint64_t umem_route_clock(void) {
 }
 
 /* Notes that nbytes were moved, which began at begin, as of umem_route_clock, and is done now;
- * 0: the copy is not watched. A place that is NULL is that of the open step. Records nothing, and
- * never fails. */
+ * 0: the copy is not watched. workers: threads of this piece; 0: a device. A place that is NULL is
+ * that of the open step. Records nothing, and never fails. */
 void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, umemWay way,
                        size_t nbytes, unsigned workers, uint64_t begin);
 static inline void umem_note(umemWay way, size_t nbytes, unsigned workers, uint64_t begin) {

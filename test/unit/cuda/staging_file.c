@@ -73,6 +73,37 @@ PAIR_TEST(a_copy_through_an_adaptor) {
   umem_dtor(&stats);
 }
 
+/* ---- the route ---- */
+
+static bool go_on(void *user, uint64_t done, uint64_t total) {
+  (void)user, (void)done, (void)total;
+  return true;
+}
+
+/* Of the leg between the file and pinned memory, with progress and in a transfer, too. */
+static void expect_workers(umemCopyOptions options) {
+  umemRoute route = UMEM_ROUTE_INIT;
+  umemTransfer *transfer;
+  options.route = &route;
+  write_file(&pair, 0, 8 * from, 5);
+  expect_ok(umem_copy_to_with(&pair.store, pair.near, &pair.gpu, pair.far, 8 * from, &options));
+  assert_int_equal(route.legs[0].workers, threads);
+  assert_string_equal(route.legs[1].way, "dma");
+  assert_int_equal(route.legs[1].workers, 1);
+  options.progress = NULL;
+  expect_ok(umem_start(&pair.store, pair.near, &pair.gpu, pair.far, 8 * from, &options, &transfer));
+  expect_ok(umemTransfer_release(transfer));
+  assert_int_equal(route.legs[0].workers, threads);
+}
+
+PAIR_TEST(the_route_says_how_many_threads_read) {
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  expect_workers(options);
+  options.progress = go_on;
+  options.step = 1 << 20;
+  expect_workers(options);
+}
+
 /* ---- order ---- */
 
 PAIR_TEST(order_on_a_stream) { check_order(anAsync, umemDirectAuto, 4 * from); }
