@@ -208,15 +208,19 @@ void list_runs(umemArray *to, umemArray *from, int k, uintptr_t to_adr, uintptr_
 
 } // namespace
 
-static Dict copy_many(nb::list pairs) {
+static Dict copy_many(nb::list pairs, nb::handle function, size_t step) {
   std::deque<Pair> held;
   for (nb::handle pair : pairs) {
     nb::tuple both = nb::cast<nb::tuple>(pair);
     held.emplace_back(array_of(both[0]), array_of(both[1]));
   }
   umemRoute route = UMEM_ROUTE_INIT;
+  Progress progress = {function.is_none() ? nullptr : function.ptr()};
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   options.route = &route;
+  options.progress = Progress::step;
+  options.user = &progress;
+  options.step = step;
   array_call(false, [&](umemStatusType *status) {
     std::vector<umemCopyItem> items;
     for (Pair &pair : held) {
@@ -275,9 +279,9 @@ void bind_transfers(nb::module_ &m) {
       .def_prop_ro("progress", progress,
                    "(bytes that are copied, bytes in all). The first ones are copied first.");
   m.def("_copy", copy, nb::arg("dst"), nb::arg("src"), nb::arg("progress").none(), nb::arg("step"));
-  m.def("_copy_many", copy_many, nb::arg("pairs"),
-        nb::sig("def _copy_many(pairs: collections.abc.Sequence[tuple[Array, Array]]) -> "
-                "dict[str, typing.Any]"));
+  m.def("_copy_many", copy_many, nb::arg("pairs"), nb::arg("progress").none(), nb::arg("step"),
+        nb::sig("def _copy_many(pairs: collections.abc.Sequence[tuple[Array, Array]], "
+                "progress: typing.Any, step: int) -> dict[str, typing.Any]"));
   m.def("_ledger_read", read_ledger);
   m.def("_ledger_start", [] { unlocked([] { umem_ledger_start(); }); });
   m.def("_ledger_stop", umem_ledger_stop);

@@ -63,6 +63,24 @@ def test_a_list_that_makes_no_sense_changes_nothing(place):
     assert umem.copy_many([])["bytes"] == 0
 
 
+def test_a_list_says_how_far_it_is(place):
+    src, dst = umem.arange(1000), umem.zeros(1000, "int64", place)
+    pairs = [(dst[i:i + 100], src[i:i + 100]) for i in range(0, 1000, 100)]
+    seen = []
+    umem.copy_many(pairs, progress=lambda done, total: seen.append((done, total)), step=800)
+    assert seen == [(done, 8000) for done in range(0, 8001, 800)] and dst.tolist() == src.tolist()
+    dst[:] = 0
+    with pytest.raises(umem.CancelledError):
+        umem.copy_many(pairs, progress=lambda done, total: done < 2400, step=800)
+    assert dst.tolist() == [*range(300)] + [0] * 700
+
+    def fail(done, total):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        umem.copy_many(pairs, progress=fail)
+
+
 def test_a_bar_is_moved():
     class Bar:
         total, done, calls = None, 0, 0
@@ -118,6 +136,21 @@ def interrupt_soon(seconds):
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     return timer
+
+
+def test_ctrl_c_cancels_a_long_list(ctrl_c):
+    src, dst = umem.full(1 << 20, 1, "uint8"), umem.zeros(1 << 20, "uint8")
+    seen = []
+
+    def progress(done, total):
+        seen.append(done)
+        if done == 4096:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    pairs = [(dst[i:i + 4096], src[i:i + 4096]) for i in range(0, 1 << 20, 4096)]
+    with pytest.raises(KeyboardInterrupt):
+        umem.copy_many(pairs, progress=progress, step=4096)
+    assert seen[-1] <= 8192 and sum(dst.tolist()) <= 12288
 
 
 def test_ctrl_c_cancels_a_long_copy(ctrl_c):

@@ -61,15 +61,21 @@ def copy(dst: Array, src: Array, *, progress: Any = None, step: Size = 0) -> dic
     return _core._copy(dst, src, _as_function(progress), size(step, "step"))
 
 
-def copy_many(pairs: Iterable[tuple[Array, Array]]) -> dict[str, Any]:
+def copy_many(pairs: Iterable[tuple[Array, Array]], *, progress: Any = None,
+              step: Size = 0) -> dict[str, Any]:
     """Copies many arrays in one call: for each pair (dst, src) the elements of src to dst, in any order.
 
-    Short pieces take less time than by as many calls of copy. Those of a file are read by several threads.
+    Short pieces take less time than by as many calls of copy. Those of a file are read by several threads. Ctrl-C ends a long
+    list.
 
     Parameters
     ----------
     pairs : iterable of tuple of Array
         Both of one type and shape, on any two places. They may be parts of arrays, such as `u[7]` and `v[0, 2:5]`.
+    progress : callable or object with update and total, optional
+        As of copy: `progress(done, total)` in bytes of all pairs; False cancels the rest.
+    step : int or str, optional
+        Bytes from call to call. Default: 64 MiB.
 
     Returns
     -------
@@ -78,10 +84,12 @@ def copy_many(pairs: Iterable[tuple[Array, Array]]) -> dict[str, Any]:
 
     Raises
     ------
+    umem.CancelledError
+        progress has returned False. Some pairs are copied.
     umem.ValueError
         The shapes differ, or a dst has memory in common with another pair. Then nothing has changed.
     """
-    return _core._copy_many(_pairs(pairs))
+    return _core._copy_many(_pairs(pairs), _as_function(progress), size(step, "step"))
 
 
 def _pairs(pairs: Iterable[tuple[Array, Array]]) -> list[tuple[Array, Array]]:

@@ -358,4 +358,60 @@ PAIR(a_list_names_its_route) {
   umem_free(dst->ctx, to);
 }
 
+/* ---- progress ---- */
+
+typedef struct Steps {
+  Pieces *pieces;
+  uint8_t *done;
+  uint64_t total, last, cancel_at;
+  bool right; /* all so far: cmocka must not jump out of a callback */
+} Steps;
+
+/* What the bits say is there already, also where a context is ordered. */
+static bool look_at_items(void *user, uint64_t done, uint64_t total) {
+  Steps *steps = user;
+  Pieces *it = steps->pieces;
+  uint64_t there = 0;
+  bool right = total == steps->total && (done > steps->last || !done);
+  for (size_t i = 0; i < it->count && right; i++) {
+    umemCopyItem const *item = &it->items[i];
+    if (!has_bit(steps->done, i) || !item->nbytes) continue;
+    there += item->nbytes;
+    right = holds(it->dst, item->dst_adr, it->source + (item->src_adr - it->from), item->nbytes);
+  }
+  steps->right = steps->right && right && there <= total;
+  steps->last = done;
+  return done < steps->cancel_at;
+}
+
+PAIR(a_list_reports_how_far_it_is) {
+  for (int cancels = 0; cancels < 2; cancels++) {
+    Pieces it = new_pieces(src->ctx, dst->ctx, 3000, 300, 5);
+    uint8_t *done = calloc(it.count / 8 + 1, 1);
+    Steps steps = {.pieces = &it, .done = done, .cancel_at = UINT64_MAX, .right = true};
+    for (size_t i = 0; i < it.count; i++) steps.total += it.items[i].nbytes;
+    if (cancels) steps.cancel_at = 1000;
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    options.done = done;
+    options.progress = look_at_items;
+    options.user = &steps;
+    options.step = 500;
+    assert_int_equal(umem_copy_many(it.items, it.count, &options),
+                     cancels ? umemCancelledError : umemOK);
+    if (cancels) expect_failure(dst->ctx, umemCancelledError);
+    assert_true(steps.right);
+    assert_int_equal(steps.last, cancels ? 1000 : steps.total);
+    if (cancels) { /* the others, which were not copied */
+      size_t rest = 0;
+      for (size_t i = 0; i < it.count; i++)
+        if (!has_bit(done, i)) it.items[rest++] = it.items[i];
+      assert_true(rest > 0 && rest < it.count);
+      assert_ok(umem_copy_many(it.items, rest, NULL));
+      settle(src->ctx, dst->ctx);
+    }
+    free(done);
+    end_pieces(&it);
+  }
+}
+
 SUITE(many)

@@ -216,6 +216,32 @@ TEST_P(PartTest, many_that_make_no_sense_change_nothing) {
   umem_clear_status(place.c_context());
 }
 
+TEST_P(PartTest, many_say_how_far_they_are) {
+  Array<int, 2> u({20, 100}, place), v({20, 100}, place);
+  number(u);
+  std::vector<std::pair<Part<int const, 1>, Part<int, 1>>> pairs;
+  for (umem::index_t i = 0; i < 20; i++)
+    pairs.emplace_back(std::as_const(u).part().select(0, i), v.part().select(0, 19 - i));
+  std::uint64_t last = 0;
+  auto progress = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, 8000u);
+    EXPECT_TRUE(!done || done > last);
+    last = done;
+    return true;
+  };
+  umem::copy_many(pairs, progress, 1000);
+  EXPECT_EQ(last, 8000u);
+  EXPECT_EQ(v.get(0, 5), u.get(19, 5));
+  EXPECT_THROW(umem::copy_many(
+                   pairs, [](std::uint64_t done, std::uint64_t) { return !done; }, 400),
+               umem::cancelled_error);
+  EXPECT_THROW(
+      umem::copy_many(pairs, [](std::uint64_t, std::uint64_t) -> bool { throw std::string("x"); }),
+      std::string);
+  EXPECT_EQ(umem_thread_status(), umemOK);
+  umem_clear_status(place.c_context());
+}
+
 /* Calls f with a context of each kind that queues work. */
 template <class F> void for_each_ordered(F const &f) {
   for (char const *name : {"fake-async", "fake-managed", "cuda-async", "cuda-async-1"}) {

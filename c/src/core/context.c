@@ -108,8 +108,7 @@ void *umem_get_upstream(void *ctx) {
   return upstream;
 }
 
-/* The layer whose memory it is: the innermost, or one over it with blocks of its own. */
-static umemVirtual *owner_of_memory(umemVirtual *ctx) {
+umemVirtual *umem_owner_of_memory(umemVirtual *ctx) {
   for (;;) {
     umemVirtual *upstream = umem_upstream_of(ctx);
     if (!upstream) return ctx;
@@ -121,7 +120,7 @@ static umemVirtual *owner_of_memory(umemVirtual *ctx) {
 
 bool umem_is_one_memory(umemVirtual *one, umemVirtual *other) {
   uint64_t before = umem_thread.failures;
-  umemVirtual *a = owner_of_memory(one), *b = owner_of_memory(other);
+  umemVirtual *a = umem_owner_of_memory(one), *b = umem_owner_of_memory(other);
   if (umem_thread.failures != before) return false;
   if (a == b) return true;
   if (a->vptr->is_same_device) return a->vptr->is_same_device(a, b);

@@ -103,6 +103,10 @@ static inline umemVirtual *umem_layer_with(umemVirtual *ctx, size_t offset) {
 }
 #define UMEM_LAYER_WITH(ctx, slot) umem_layer_with((ctx), offsetof(struct umemVtbl, slot))
 
+/* The layer of ctx whose memory it is: the innermost, or one over it with blocks of its own.
+ * Records a failure, and stops, at an upstream that is not constructed any more. */
+umemVirtual *umem_owner_of_memory(umemVirtual *ctx);
+
 /* umem_is_same_device for two constructed contexts. */
 bool umem_is_one_memory(umemVirtual *one, umemVirtual *other);
 

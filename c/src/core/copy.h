@@ -82,9 +82,4 @@ umem_copy_any_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr
     umem_copy_run(src, src_adr, dst, dst_adr, nbytes);
 }
 
-/* ---- lists of runs (many.c) ---- */
-
-/* Does what umem_copy_many does with a list. done and failed are those of its options, or NULL. */
-void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed);
-
 #endif

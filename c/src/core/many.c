@@ -1,395 +1,29 @@
-/* many.c - copies lists of runs between any contexts (umem_copy_many).
+/* many.c - copies the runs of a list (list.c), all at once or piece by piece.
  *
- * The whole list is checked before the first byte moves. The items are then sorted by their pair of
- * contexts, and by their addresses within it, so that neighbours become one run and a file is read
- * in its order. The runs of a pair are copied by a context that takes lists (copy_runs in
- * virtual.h), or else one by one, by several threads where both sides allow that. */
-#include "core/copy.h"
+ * The runs of a pair are copied by a context that takes lists (copy_runs in virtual.h), or else one
+ * by one, by several threads where both sides allow that. Who wants to know how far a list is gets
+ * pieces of whole runs, which become longer until they take long enough. */
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/copy.h"
 #include "core/hook.h"
+#include "core/list.h"
 #include "core/plan.h"
 #include "core/status.h"
 #include "core/threads.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- sorting ---- */
-
-typedef struct Key {
-  uint64_t first; /* address or offset */
-  uint32_t group; /* of keys that belong together, which sorts first */
-  uint32_t item;
-} Key;
-
-enum { digit_bits = 11, digits = 1 << digit_bits };
-
-static bool is_sorted(Key const *keys, size_t count) {
-  for (size_t i = 1; i < count; i++)
-    if (keys[i].group != keys[i - 1].group ? keys[i].group < keys[i - 1].group
-                                           : keys[i].first < keys[i - 1].first)
-      return false;
-  return true;
-}
-
-static uint64_t digit_of(Key const *key, uint64_t least, unsigned shift, bool by_group) {
-  return ((by_group ? key->group : key->first - least) >> shift) % digits;
-}
-
-/* By one digit, stable. */
-static void sort_digit(Key const *from, Key *to, size_t count, uint64_t least, unsigned shift,
-                       bool by_group) {
-  size_t ends[digits] = {0};
-  for (size_t i = 0; i < count; i++) ends[digit_of(&from[i], least, shift, by_group)]++;
-  for (size_t k = 1; k < digits; k++) ends[k] += ends[k - 1];
-  for (size_t i = count; i-- > 0;) to[--ends[digit_of(&from[i], least, shift, by_group)]] = from[i];
-}
-
-/* Sorts by all digits of values from 0 to most. Returns which of the two arrays has the result. */
-static Key *sort_digits(Key *keys, Key *other, size_t count, uint64_t least, uint64_t most,
-                        bool by_group) {
-  for (unsigned shift = 0; shift < 64 && most >> shift; shift += digit_bits) {
-    sort_digit(keys, other, count, least, shift, by_group);
-    Key *sorted = other;
-    other = keys;
-    keys = sorted;
-  }
-  return keys;
-}
-
-/* Sorts the keys by digits (Knuth, TAOCP 5.2.5, algorithm R), with room for as many keys. Returns
- * which of the two arrays has the result. */
-static Key *sort_keys(Key *keys, Key *room, size_t count) {
-  if (is_sorted(keys, count)) return keys;
-  uint64_t least = UINT64_MAX, most = 0, groups = 0;
-  for (size_t i = 0; i < count; i++) {
-    least = umem_lesser(least, keys[i].first);
-    most = umem_greater(most, keys[i].first);
-    groups = umem_greater(groups, keys[i].group);
-  }
-  Key *sorted = sort_digits(keys, room, count, least, most - least, false);
-  return sort_digits(sorted, sorted == keys ? room : keys, count, 0, groups, true);
-}
-
-/* ---- the list ---- */
-
-/* Items whose bytes are in one memory, by numbers that mean the same bytes there. */
-typedef struct Space {
-  umemVirtual *ctx; /* one of its contexts; NULL where names say which it is */
-  uint64_t names[2];
-  uint64_t low, high;   /* what the targets span; low > high: there is none */
-  uint64_t from, until; /* and the sources */
-} Space;
-
-/* Items with the same two contexts. */
-typedef struct Pair {
-  umemVirtual *src, *dst;
-  bool overlaps; /* each item with itself */
-} Pair;
-
-typedef struct List {
-  umemCopyItem const *items;
-  size_t count;
-  Key *keys, *room;  /* 2 * count each: a target may have two */
-  umemCopyRun *runs; /* count */
-  size_t run_count;
-  uint32_t *begins; /* of each run, in the sorted keys, and the end of the last one */
-  Space *spaces;
-  Pair *pairs;
-  size_t space_count, space_room, pair_count, pair_room;
-  size_t failed; /* the item; count where none has failed */
-} List;
-
-static void release(List *list) {
-  free(list->keys);
-  free(list->room);
-  free(list->runs);
-  free(list->begins);
-  free(list->spaces);
-  free(list->pairs);
-}
-
-static bool lacks_memory(List const *list) {
-  return UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
-}
-
-static bool take(List *list) {
-  size_t count = list->count;
-  list->keys = malloc(2 * count * sizeof *list->keys);
-  list->room = malloc(2 * count * sizeof *list->room);
-  list->runs = malloc(count * sizeof *list->runs);
-  list->begins = malloc((count + 1) * sizeof *list->begins);
-  return (list->keys && list->room && list->runs && list->begins) || lacks_memory(list);
-}
-
-/* Makes room for one more entry of a table of the list. */
-static bool grow(List const *list, void **table, size_t entry, size_t count, size_t *room) {
-  if (count < *room) return true;
-  size_t more = *room ? 2 * *room : 8;
-  void *longer = realloc(*table, more * entry);
-  if (!longer) return lacks_memory(list);
-  *table = longer;
-  *room = more;
-  return true;
-}
-
-/* Puts "item 7: " before a failure that was held, behind the name of the function. */
-static void name_item(umemAttempt *held, size_t item) {
-  char text[UMEM_MESSAGE_SIZE];
-  char const *function = umem_thread.function ? umem_thread.function : "", *cause = held->text;
-  size_t length = strlen(function);
-  bool named = !strncmp(cause, function, length) && !strncmp(cause + length, ": ", 2);
-  if (named) cause += length + 2;
-  snprintf(text, sizeof text, "%s%sitem %zu: %.*s", named ? function : "", named ? ": " : "", item,
-           (int)(sizeof text / 2), cause);
-  memcpy(held->text, text, sizeof text);
-}
-
-/* Records what was held as the failure of item. */
-static bool fail_item(List *list, umemAttempt *held, size_t item) {
-  list->failed = item;
-  name_item(held, item);
-  umemAttempt_record(held);
-  return false;
-}
-
-/* ---- what each item is ---- */
-
-static bool check_item(umemCopyItem const *item) {
-  umemVirtual *src = umem_check(item->src), *dst = umem_check(item->dst);
-  if (!src || !dst || !item->nbytes) return src && dst;
-  return umem_validate(src, item->src_adr, item->nbytes, umemReadable) &&
-         umem_validate(dst, item->dst_adr, item->nbytes, umemWritable);
-}
-
-static bool check_items(List *list) {
-  size_t i = 0;
-  umemAttempt held;
-  umemAttempt_begin(&held);
-  while (i < list->count && check_item(&list->items[i])) i++;
-  umemAttempt_end(&held);
-  return i == list->count || fail_item(list, &held, i);
-}
-
-/* ---- spaces ---- */
-
-static uint32_t const no_space = UINT32_MAX;
-
-/* What locate returned says which one it is, or all zero for addresses that the CPU and GPUs have
- * in common, or ctx. */
-static bool is_space(Space const *space, umemVirtual *ctx, uint64_t const names[2]) {
-  if (!ctx || !space->ctx)
-    return !ctx && !space->ctx && space->names[0] == names[0] && space->names[1] == names[1];
-  return space->ctx == ctx || umem_is_one_memory(space->ctx, ctx);
-}
-
-/* Returns its number; no_space, and records a failure, without memory. */
-static uint32_t space_of(List *list, umemVirtual *ctx, uint64_t const names[2]) {
-  for (size_t i = list->space_count; i-- > 0;)
-    if (is_space(&list->spaces[i], ctx, names)) return (uint32_t)i;
-  if (!grow(list, (void **)&list->spaces, sizeof *list->spaces, list->space_count,
-            &list->space_room))
-    return no_space;
-  Space *space = &list->spaces[list->space_count++];
-  *space = (Space){.ctx = ctx, .low = UINT64_MAX, .from = UINT64_MAX};
-  if (!ctx) memcpy(space->names, names, sizeof space->names);
-  return (uint32_t)(space - list->spaces);
-}
-
-/* The bytes of one side of an item in one space. */
-typedef struct Span {
-  uint32_t space; /* or no_space */
-  uint64_t first;
-} Span;
-
-/* The spaces in which the bytes at adr are: those that umem_share_bytes compares. Returns how many
- * there are, 1 or 2. */
-static unsigned find_spans(List *list, umemVirtual *ctx, uintptr_t adr, Span spans[2]) {
-  uint64_t where[3];
-  uint64_t const none[2] = {0, 0};
-  unsigned count = 0;
-  umemVirtual *layer = UMEM_LAYER_WITH(ctx, locate);
-  bool addressed = (ctx->capabilities & (umemCpuReadable | umemDeviceAccessible)) &&
-                   !(ctx->capabilities & umemOffsets);
-  if (addressed) spans[count++] = (Span){space_of(list, NULL, none), adr};
-  if (layer && layer->vptr->locate(layer, adr, where))
-    spans[count++] = (Span){space_of(list, NULL, where), where[2]};
-  if (!count) spans[count++] = (Span){space_of(list, ctx, none), adr};
-  return count;
-}
-
-/* ---- overlaps ---- */
-
-static size_t bytes_of(List const *list, Key const *key) { return list->items[key->item].nbytes; }
-
-/* Adds a key for each space of each target. Returns false after a failure. */
-static bool add_targets(List *list, size_t *count) {
-  *count = 0;
-  for (size_t i = 0; i < list->count; i++) {
-    umemCopyItem const *item = &list->items[i];
-    Span spans[2];
-    unsigned found = item->nbytes ? find_spans(list, item->dst, item->dst_adr, spans) : 0;
-    for (unsigned k = 0; k < found; k++) {
-      if (spans[k].space == no_space) return false;
-      Space *space = &list->spaces[spans[k].space];
-      space->low = umem_lesser(space->low, spans[k].first);
-      space->high = umem_greater(space->high, spans[k].first + item->nbytes);
-      list->keys[(*count)++] = (Key){spans[k].first, spans[k].space, (uint32_t)i};
-    }
-  }
-  return true;
-}
-
-/* Notes what the sources span in each space. Returns false after a failure. *meets: whether a
- * source can have a byte of a target. */
-static bool span_sources(List *list, bool *meets) {
-  *meets = false;
-  for (size_t i = 0; i < list->count; i++) {
-    umemCopyItem const *item = &list->items[i];
-    Span spans[2];
-    unsigned found = item->nbytes ? find_spans(list, item->src, item->src_adr, spans) : 0;
-    for (unsigned k = 0; k < found; k++) {
-      if (spans[k].space == no_space) return false;
-      Space *space = &list->spaces[spans[k].space];
-      space->from = umem_lesser(space->from, spans[k].first);
-      space->until = umem_greater(space->until, spans[k].first + item->nbytes);
-      *meets = *meets || (space->low < space->until && space->from < space->high);
-    }
-  }
-  return true;
-}
-
-static bool refuse(List *list, size_t item, void *ctx, char const *what, size_t other) {
-  umemAttempt held;
-  umemAttempt_begin(&held);
-  umemVirtual_fail(ctx, umemValueError, "its %s has bytes of the target of item %zu", what, other);
-  umemAttempt_end(&held);
-  return fail_item(list, &held, item);
-}
-
-/* keys: of all targets, sorted. */
-static bool check_targets(List *list, Key const *keys, size_t count) {
-  for (size_t i = 1; i < count; i++) {
-    Key const *one = &keys[i - 1], *next = &keys[i];
-    if (one->group != next->group || next->first - one->first >= bytes_of(list, one)) continue;
-    uint32_t later = one->item > next->item ? one->item : next->item;
-    return refuse(list, later, list->items[later].dst, "target", one->item + next->item - later);
-  }
-  return true;
-}
-
-/* The first of the sorted keys that is not before this group and number. */
-static size_t find_key(Key const *keys, size_t count, uint32_t group, uint64_t first) {
-  size_t low = 0;
-  while (low < count) {
-    size_t middle = low + (count - low) / 2;
-    Key const *key = &keys[middle];
-    if (key->group != group ? key->group < group : key->first < first)
-      low = middle + 1;
-    else
-      count = middle;
-  }
-  return low;
-}
-
-/* Whether no target but its own has bytes of the source of item i. The targets do not overlap one
- * another: only the one before the first that begins in the source can reach into it. */
-static bool check_source(List *list, Key const *keys, size_t count, size_t i) {
-  umemCopyItem const *item = &list->items[i];
-  Span spans[2];
-  unsigned found = find_spans(list, item->src, item->src_adr, spans);
-  for (unsigned k = 0; k < found; k++) {
-    uint32_t group = spans[k].space;
-    uint64_t first = spans[k].first;
-    size_t at = find_key(keys, count, group, first);
-    if (at && keys[at - 1].group == group && keys[at - 1].item != i &&
-        first - keys[at - 1].first < bytes_of(list, &keys[at - 1]))
-      return refuse(list, i, item->src, "source", keys[at - 1].item);
-    for (; at < count && keys[at].group == group && keys[at].first - first < item->nbytes; at++)
-      if (keys[at].item != i) return refuse(list, i, item->src, "source", keys[at].item);
-  }
-  return true;
-}
-
-static bool check_overlaps(List *list) {
-  bool meets;
-  size_t count;
-  if (!add_targets(list, &count)) return false;
-  Key const *keys = sort_keys(list->keys, list->room, count);
-  if (!check_targets(list, keys, count) || !span_sources(list, &meets)) return false;
-  for (size_t i = 0; meets && i < list->count; i++)
-    if (list->items[i].nbytes && !check_source(list, keys, count, i)) return false;
-  return true;
-}
-
-/* ---- pairs and runs ---- */
-
-static bool overlaps(umemCopyItem const *item) {
-  umemLayout const run = {.size = sizeof run, .item_size = item->nbytes};
-  return umem_may_overlap(item->src, item->src_adr, item->dst, item->dst_adr, item->nbytes) &&
-         umem_overlap(item->src, item->src_adr, item->dst, item->dst_adr, &run) != umemOverlapNone;
-}
-
-/* Sets *pair to the number of the pair. Returns false, and records a failure, without memory. */
-static bool find_pair(List *list, umemCopyItem const *item, uint32_t *pair) {
-  Pair const wanted = {item->src, item->dst, overlaps(item)};
-  for (size_t i = list->pair_count; i-- > 0;) {
-    Pair const *known = &list->pairs[i];
-    *pair = (uint32_t)i;
-    if (known->src == wanted.src && known->dst == wanted.dst && known->overlaps == wanted.overlaps)
-      return true;
-  }
-  if (!grow(list, (void **)&list->pairs, sizeof *list->pairs, list->pair_count, &list->pair_room))
-    return false;
-  *pair = (uint32_t)list->pair_count;
-  list->pairs[list->pair_count++] = wanted;
-  return true;
-}
-
-/* Sorts the items by pairs, and then by the side that is a file, or else by the targets. */
-static bool sort_items(List *list, Key const **sorted, size_t *count) {
-  *count = 0;
-  for (size_t i = 0; i < list->count; i++) {
-    umemCopyItem const *item = &list->items[i];
-    if (!item->nbytes) continue;
-    bool by_source = ((umemVirtual const *)item->src)->capabilities & umemOffsets;
-    Key key = {.first = by_source ? item->src_adr : item->dst_adr, .item = (uint32_t)i};
-    if (!find_pair(list, item, &key.group)) return false;
-    list->keys[(*count)++] = key;
-  }
-  *sorted = sort_keys(list->keys, list->room, *count);
-  return true;
-}
-
-/* Joins neighbours of a pair to runs. */
-static void join(List *list, Key const *sorted, size_t count) {
-  umemCopyRun *run = NULL;
-  for (size_t i = 0; i < count; i++) {
-    umemCopyItem const *item = &list->items[sorted[i].item];
-    bool joins =
-        run && sorted[i].group == sorted[i - 1].group && !list->pairs[sorted[i].group].overlaps &&
-        run->src_adr + run->nbytes == item->src_adr && run->dst_adr + run->nbytes == item->dst_adr;
-    if (joins) {
-      run->nbytes += item->nbytes;
-      continue;
-    }
-    list->begins[list->run_count] = (uint32_t)i;
-    run = &list->runs[list->run_count++];
-    *run = (umemCopyRun){item->src_adr, item->dst_adr, item->nbytes, umemRunWaits};
-  }
-  list->begins[list->run_count] = (uint32_t)count;
-}
-
-/* ---- copying runs ---- */
+/* ---- runs of two contexts ---- */
 
 /* Longer runs are copied by several threads each. */
 static size_t const long_run = 4 << 20;
 /* What a thread of its own is worth, where the CPU reads the source, and where each run is a call
  * of the system. */
 static size_t const part_in_memory = 1 << 20, part_in_calls = 128 << 10;
-static size_t const most_taken = 64; /* runs that a thread takes at a time */
+static size_t const most_taken = 64;      /* runs that a thread takes at a time */
+static size_t const short_run = 32 << 10; /* memmove is not always best for longer ones */
 
 typedef struct Job {
   umemVirtual *src, *dst;
@@ -399,8 +33,16 @@ typedef struct Job {
   size_t next;      /* the first run that no thread has taken; atomic, as is over */
   bool over;        /* a run has failed: take no other */
   bool shares;      /* leaves long runs out */
+  bool plain;       /* RAM to RAM and not watched: a short run is a memmove */
   umemAttempt held; /* the first failure */
 } Job;
+
+static inline void copy_one(Job const *job, umemCopyRun const *run) {
+  if (job->plain && run->nbytes <= short_run)
+    memmove((void *)run->dst_adr, (void const *)run->src_adr, run->nbytes);
+  else
+    umem_copy_run(job->src, run->src_adr, job->dst, run->dst_adr, run->nbytes);
+}
 
 /* Copies those that wait. Returns false after a failure, of which the job keeps the first. */
 static bool copy_part(Job *job, size_t begin, size_t end) {
@@ -411,7 +53,7 @@ static bool copy_part(Job *job, size_t begin, size_t end) {
   for (; i < end; i++) {
     umemCopyRun *run = &job->runs[i];
     if (run->state != umemRunWaits || (job->shares && run->nbytes >= long_run)) continue;
-    umem_copy_run(job->src, run->src_adr, job->dst, run->dst_adr, run->nbytes);
+    copy_one(job, run);
     if (umem_thread.failures != before) break;
     run->state = umemRunDone;
   }
@@ -459,6 +101,7 @@ static unsigned count_threads(Job const *job) {
 
 static void copy_each(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count) {
   Job job = {.src = src, .dst = dst, .runs = runs, .count = count};
+  job.plain = umem_is_plain_host(src) && umem_is_plain_host(dst) && !umem_is_watched();
   unsigned threads = count_threads(&job);
   job.shares = threads > 1;
   job.taken = threads > 1 ? umem_lesser(most_taken, count / threads / 4 + 1) : count;
@@ -500,15 +143,7 @@ void umem_copy_runs(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_
   umem_step_hook(&step, copy_job, &job);
 }
 
-/* ---- copying the list ---- */
-
-static void copy_over_itself(Pair const *pair, umemCopyRun *runs, size_t count) {
-  uint64_t before = umem_thread.failures;
-  for (size_t i = 0; i < count && umem_thread.failures == before; i++) {
-    umem_copy_any_run(pair->src, runs[i].src_adr, pair->dst, runs[i].dst_adr, runs[i].nbytes);
-    runs[i].state = umem_thread.failures == before ? umemRunDone : umemRunFailed;
-  }
-}
+/* ---- a piece of the list ---- */
 
 /* Of runs that a failed copy has left: the one that has failed, as far as that is known. */
 static size_t find_failed(umemCopyRun const *runs, size_t count) {
@@ -520,89 +155,179 @@ static size_t find_failed(umemCopyRun const *runs, size_t count) {
   return first < count ? first : 0;
 }
 
-/* Sets the bits of sorted items. done may be NULL. */
-static void mark(uint8_t *done, Key const *sorted, size_t begin, size_t end) {
-  for (size_t i = begin; done && i < end; i++)
-    done[sorted[i].item / 8] |= (uint8_t)(1u << sorted[i].item % 8);
-}
-
 /* Finds out which item of a run has failed: copies them one by one until one fails, whose failure
  * replaces what was held. Those before it are done. If none fails now, it was the first. Returns
  * its number in the sorted keys. */
-static size_t find_item(List *list, Key const *sorted, size_t begin, size_t end, umemAttempt *held,
-                        uint8_t *done) {
+static size_t find_item(umemList *list, size_t run, umemAttempt *held) {
+  size_t begin = list->begins[run], end = list->begins[run + 1];
   if (end - begin == 1) return begin;
   for (size_t i = begin; i < end; i++) {
-    umemCopyItem const *item = &list->items[sorted[i].item];
+    umemCopyItem const *item = &list->items[list->sorted[i].item];
     umemAttempt again;
     umemAttempt_begin(&again);
     umem_copy_run(item->src, item->src_adr, item->dst, item->dst_adr, item->nbytes);
     umemAttempt_end(&again);
     if (!umemAttempt_failed(&again)) continue;
     *held = again;
-    mark(done, sorted, begin, i);
+    umemList_mark(list, begin, i);
     return i;
   }
-  mark(done, sorted, begin + 1, end);
+  umemList_mark(list, begin + 1, end);
   return begin;
 }
 
-/* Copies the runs [begin, end), which are those of one pair. */
-static bool copy_pair(List *list, Key const *sorted, size_t begin, size_t end, uint8_t *done) {
-  Pair const *pair = &list->pairs[sorted[list->begins[begin]].group];
-  umemCopyRun *runs = list->runs + begin;
-  umemAttempt held;
-  umemAttempt_begin(&held);
-  if (pair->overlaps)
-    copy_over_itself(pair, runs, end - begin);
-  else
-    umem_copy_runs(pair->src, pair->dst, runs, end - begin);
-  umemAttempt_end(&held);
-  bool failed = umemAttempt_failed(&held);
-  for (size_t k = begin; k < end; k++)
-    if (!failed || list->runs[k].state == umemRunDone)
-      mark(done, sorted, list->begins[k], list->begins[k + 1]);
-  if (!failed) return true;
-  size_t k = begin + find_failed(runs, end - begin);
-  size_t i = find_item(list, sorted, list->begins[k], list->begins[k + 1], &held, done);
-  return fail_item(list, &held, sorted[i].item);
-}
-
-static void copy_pairs(List *list, Key const *sorted, uint8_t *done) {
-  bool good = true;
-  for (size_t begin = 0, end; good && begin < list->run_count; begin = end) {
-    uint32_t pair = sorted[list->begins[begin]].group;
-    end = begin + 1;
-    while (end < list->run_count && sorted[list->begins[end]].group == pair) end++;
-    good = copy_pair(list, sorted, begin, end, done);
+static void copy_over_itself(umemListPair const *pair, umemCopyRun *runs, size_t count) {
+  uint64_t before = umem_thread.failures;
+  for (size_t i = 0; i < count && umem_thread.failures == before; i++) {
+    umem_copy_any_run(pair->src, runs[i].src_adr, pair->dst, runs[i].dst_adr, runs[i].nbytes);
+    runs[i].state = umem_thread.failures == before ? umemRunDone : umemRunFailed;
   }
 }
 
-static void mark_empty(List const *list, uint8_t *done) {
-  for (size_t i = 0; done && i < list->count; i++)
-    if (!list->items[i].nbytes) done[i / 8] |= (uint8_t)(1u << i % 8);
+/* Copies runs of the list, or a part of the run `first`. Returns false after a failure. */
+static bool copy_these(umemList *list, umemListPair const *pair, umemCopyRun *runs, size_t count,
+                       size_t first) {
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  if (pair->overlaps)
+    copy_over_itself(pair, runs, count);
+  else
+    umem_copy_runs(pair->src, pair->dst, runs, count);
+  umemAttempt_end(&held);
+  if (!umemAttempt_failed(&held)) return true;
+  for (size_t k = 0; runs == &list->runs[first] && k < count; k++)
+    if (runs[k].state == umemRunDone)
+      umemList_mark(list, list->begins[first + k], list->begins[first + k + 1]);
+  size_t failed = find_item(list, first + find_failed(runs, count), &held);
+  return umemList_fail(list, &held, list->sorted[failed].item);
 }
 
-static void copy_list(List *list, uint8_t *done) {
-  Key const *sorted;
-  size_t count;
-  if (!check_items(list) || !take(list) || !check_overlaps(list) ||
-      !sort_items(list, &sorted, &count))
-    return;
-  join(list, sorted, count);
-  mark_empty(list, done);
-  copy_pairs(list, sorted, done);
+/* The end of the next runs of one pair that have at most `most` bytes, but one in any case. */
+static size_t end_of_piece(umemList const *list, size_t most, size_t *nbytes) {
+  uint32_t pair = list->sorted[list->begins[list->at]].group;
+  size_t end = list->at;
+  *nbytes = 0;
+  do *nbytes += list->runs[end++].nbytes;
+  while (end < list->run_count && list->sorted[list->begins[end]].group == pair &&
+         list->runs[end].nbytes <= most && *nbytes <= most - list->runs[end].nbytes);
+  return end;
 }
 
-void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed) {
-  __attribute__((cleanup(release))) List list = {.items = items, .count = count, .failed = count};
-  if (done) memset(done, 0, count / 8 + (count % 8 != 0));
+/* Marks the items of the run that are whole, and begins the next run after the last one. */
+static void skip(umemList *list, size_t nbytes) {
+  size_t end = list->begins[list->at + 1];
+  if (list->marked < list->begins[list->at]) list->marked = list->begins[list->at];
+  list->skipped += nbytes;
+  for (size_t size; list->marked < end; list->before += size, list->marked++) {
+    size = list->items[list->sorted[list->marked].item].nbytes;
+    if (list->before + size > list->skipped) break;
+    umemList_mark(list, list->marked, list->marked + 1);
+  }
+  if (list->skipped < list->runs[list->at].nbytes) return;
+  list->at++;
+  list->skipped = list->before = 0;
+}
+
+/* A part of a run, or what is left of it. */
+static size_t copy_part_of_run(umemList *list, umemListPair const *pair, size_t most) {
+  umemCopyRun const *run = &list->runs[list->at];
+  size_t nbytes = umem_lesser(most, run->nbytes - list->skipped);
+  umemCopyRun part = {run->src_adr + list->skipped, run->dst_adr + list->skipped, nbytes,
+                      umemRunWaits};
+  if (!copy_these(list, pair, &part, 1, list->at)) return 0;
+  skip(list, nbytes);
+  return nbytes;
+}
+
+size_t umemList_copy_piece(umemList *list, size_t most) {
+  if (list->at == list->run_count) return 0;
+  umemListPair pair = umemList_pair(list, list->at);
+  size_t nbytes, end = end_of_piece(list, most, &nbytes);
+  if (nbytes > most && !pair.overlaps) return copy_part_of_run(list, &pair, most);
+  if (!copy_these(list, &pair, list->runs + list->at, end - list->at, list->at)) return 0;
+  umemList_mark(list, list->begins[list->at], list->begins[end]);
+  list->at = end;
+  return nbytes;
+}
+
+/* ---- lists that report how far they are ---- */
+
+/* Pieces begin with the first of these, or with a step, and double up to the second while they
+ * take less than so many nanoseconds. Below long_list a piece is a step, and a list that is
+ * cancelled has not gone further. */
+static size_t const least_piece = 8 << 20, most_piece = 512 << 20, long_list = 16 << 20;
+static uint64_t const least_time = 10 * 1000 * 1000;
+
+/* Waits for what is queued on the contexts of a run. */
+static bool settle(umemList const *list, size_t run) {
+  umemListPair pair = umemList_pair(list, run);
+  uint64_t before = umem_thread.failures;
+  if (umem_can(pair.src, umemOrdered)) umem_synchronize(pair.src);
+  if (umem_thread.failures == before && umem_can(pair.dst, umemOrdered)) umem_synchronize(pair.dst);
+  return umem_thread.failures == before;
+}
+
+/* Where that is refused, nothing may be queued. */
+static bool settle_all(umemList const *list) {
+  for (size_t k = 0; k < list->run_count; k++) {
+    bool follows =
+        k && list->sorted[list->begins[k]].group == list->sorted[list->begins[k - 1]].group;
+    if (!follows && !settle(list, k)) return false;
+  }
+  return true;
+}
+
+/* Reports all steps up to done, but not the end. Whether to go on. */
+static bool report_steps(umemList const *list, umemListSteps const *steps, uint64_t done,
+                         uint64_t *reported) {
+  while (done - *reported >= steps->step && list->nbytes - *reported > steps->step) {
+    *reported += steps->step;
+    if (!steps->report(steps->job, *reported, list->nbytes)) return false;
+  }
+  return true;
+}
+
+static void fail_cancelled(umemList const *list, uint64_t done) {
+  umemVirtual *dst = list->at < list->run_count ? umemList_pair(list, list->at).dst
+                                                : list->items[list->count - 1].dst;
+  umemVirtual_fail(dst, umemCancelledError, "cancelled after %ju of %ju bytes", (uintmax_t)done,
+                   (uintmax_t)list->nbytes);
+}
+
+static void copy_in_steps(umemList *list, umemListSteps const *steps) {
+  uint64_t done = 0, reported = 0;
+  size_t piece = steps->step;
+  while (list->nbytes >= long_list && piece < least_piece) piece *= 2;
+  if (!settle_all(list)) return;
+  bool goes_on = steps->report(steps->job, 0, list->nbytes);
+  while (goes_on && list->at < list->run_count) {
+    uint64_t begin = umemClock_read(CLOCK_MONOTONIC);
+    size_t run = list->at, nbytes = umemList_copy_piece(list, piece);
+    if (!nbytes || !settle(list, run)) return;
+    done += nbytes;
+    bool quick = umemClock_read(CLOCK_MONOTONIC) - begin < least_time;
+    if (list->nbytes >= long_list && quick && piece < most_piece) piece *= 2;
+    goes_on = report_steps(list, steps, done, &reported);
+  }
+  if (!goes_on)
+    fail_cancelled(list, done);
+  else if (list->nbytes)
+    steps->report(steps->job, list->nbytes, list->nbytes);
+}
+
+/* Also when an exception of C++ passes. */
+static void end_list(umemList **list) { umemList_release(*list); }
+
+void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed,
+                    umemListSteps const *steps) {
+  umemList room;
+  __attribute__((cleanup(end_list))) umemList *list = &room;
   if (failed) *failed = count;
-  if (count > UINT32_MAX / 2)
-    umemVirtual_fail(NULL, umemValueError, "a list has at most %u items", UINT32_MAX / 2);
-  else if (count && !items)
-    umemVirtual_fail(NULL, umemValueError, "the list is NULL");
-  else if (count)
-    copy_list(&list, done);
-  if (failed) *failed = list.failed;
+  bool good = umemList_prepare(list, items, count, done);
+  if (good && steps)
+    copy_in_steps(list, steps);
+  else if (good)
+    while (umemList_copy_piece(list, SIZE_MAX)) {
+    }
+  if (failed) *failed = list->failed;
 }

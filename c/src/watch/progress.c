@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "core/layout.h"
 #include "core/copy.h"
+#include "core/list.h"
 #include "core/threads.h"
 
 static size_t const default_step = 64 << 20;
@@ -330,8 +331,18 @@ typedef struct Many {
   umemCopyManyOptions options;
 } Many;
 
+static bool report_list(void *job, uint64_t done, uint64_t total) {
+  umemCopyManyOptions const *options = &((Many const *)job)->options;
+  UMEM_STEP_ASIDE(running);
+  return options->progress(options->user, done, total) || done == total;
+}
+
 static void copy_many(Many const *many) {
-  umem_copy_list(many->items, many->count, many->options.done, many->options.failed);
+  umemListSteps steps = {.step = many->options.step ? many->options.step : default_step,
+                         .report = report_list,
+                         .job = (void *)(uintptr_t)many};
+  umem_copy_list(many->items, many->count, many->options.done, many->options.failed,
+                 many->options.progress ? &steps : NULL);
 }
 
 /* The places are those of the first item. */

@@ -282,36 +282,53 @@ inline void copy(Context const &src, address src_adr, Context const &dst, addres
       umem_copy_strided(src.c_context(), src_adr, dst.c_context(), dst_adr, &layout));
 }
 
+namespace detail {
+
+template <class Progress>
+using if_progress =
+    std::enable_if_t<std::is_invocable_r_v<bool, Progress &, std::uint64_t, std::uint64_t>>;
+
+/* A function of the program that C calls as the progress of a copy. */
+template <class Progress> struct ProgressCall {
+  Progress &progress;
+  std::exception_ptr thrown;
+
+  template <class Options> void write(Options &options, std::size_t step) {
+    options.step = step;
+    options.user = this;
+    options.progress = [](void *user, std::uint64_t done, std::uint64_t total) -> bool {
+      ProgressCall &self = *static_cast<ProgressCall *>(user);
+      try {
+        return self.progress(done, total);
+      } catch (...) { /* must not pass through C */
+        self.thrown = std::current_exception();
+        return false;
+      }
+    };
+  }
+
+  /* After the copy: throws what the function has thrown. */
+  void rethrow() const {
+    if (!thrown) return;
+    umem_thread_clear();
+    std::rethrow_exception(thrown);
+  }
+};
+
+} // namespace detail
+
 /* As the first, with calls of progress(done, total) after each step bytes (0: umem chooses). If
  * progress returns false, the copy ends with umem::cancelled_error. If progress throws, the copy
  * ends too, and throws the same exception. */
-template <
-    class Progress,
-    class = std::enable_if_t<std::is_invocable_r_v<bool, Progress &, std::uint64_t, std::uint64_t>>>
+template <class Progress, class = detail::if_progress<Progress>>
 void copy(Context const &src, address src_adr, Context const &dst, address dst_adr,
           std::size_t nbytes, Progress &&progress, std::size_t step = 0) {
-  struct Call {
-    std::remove_reference_t<Progress> &progress;
-    std::exception_ptr thrown;
-  } invoke{progress, nullptr};
+  detail::ProgressCall<std::remove_reference_t<Progress>> call{progress, nullptr};
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.step = step;
-  options.user = &invoke;
-  options.progress = [](void *user, std::uint64_t done, std::uint64_t total) -> bool {
-    Call &self = *static_cast<Call *>(user);
-    try {
-      return self.progress(done, total);
-    } catch (...) { /* must not pass through C */
-      self.thrown = std::current_exception();
-      return false;
-    }
-  };
+  call.write(options, step);
   umemStatusType status =
       umem_copy_to_with(src.c_context(), src_adr, dst.c_context(), dst_adr, nbytes, &options);
-  if (invoke.thrown) {
-    umem_thread_clear();
-    std::rethrow_exception(invoke.thrown);
-  }
+  call.rethrow();
   detail::check_status(status);
 }
 

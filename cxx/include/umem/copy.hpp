@@ -22,6 +22,23 @@ inline constexpr bool are_copied<Operand, Other, true> =
     kind_of<Operand> != OperandKind::part ||
     kind_of<Other> != OperandKind::part; /* part.hpp copies two parts */
 
+template <class Pairs> PartCopies copies_of(Pairs const &pairs) {
+  PartCopies copies;
+  for (auto const &[src, dst] : pairs) {
+    auto from = as_part(src);
+    auto to = as_part(dst);
+    using To = decltype(to);
+    static_assert(To::rank == decltype(from)::rank, "copy_many: both have the same rank");
+    static_assert(!std::is_const_v<typename To::element_type>,
+                  "copy_many: the elements of the destination are read-only");
+    static_assert(std::is_same_v<typename To::element_type, typename decltype(from)::value_type>,
+                  "copy_many: both have one type of element");
+    copies.add(PartMembers::memory(from), PartMembers::items(from), PartMembers::memory(to),
+               PartMembers::items(to));
+  }
+  return copies;
+}
+
 } // namespace detail
 
 /* Copies the elements of src to those of dst. Throws umem::value_error if the extents differ. The
@@ -49,21 +66,22 @@ void copy(Operand const &src, Other &&dst) {
  * changed. After another failure the elements of the destinations are unspecified. A message names
  * the run of elements that has failed. Arrays know afterwards which side is current, as after
  * umem::copy. */
-template <class Pairs> void copy_many(Pairs const &pairs) {
-  detail::PartCopies copies;
-  for (auto const &[src, dst] : pairs) {
-    auto from = detail::as_part(src);
-    auto to = detail::as_part(dst);
-    using To = decltype(to);
-    static_assert(To::rank == decltype(from)::rank, "copy_many: both have the same rank");
-    static_assert(!std::is_const_v<typename To::element_type>,
-                  "copy_many: the elements of the destination are read-only");
-    static_assert(std::is_same_v<typename To::element_type, typename decltype(from)::value_type>,
-                  "copy_many: both have one type of element");
-    copies.add(detail::PartMembers::memory(from), detail::PartMembers::items(from),
-               detail::PartMembers::memory(to), detail::PartMembers::items(to));
+template <class Pairs> void copy_many(Pairs const &pairs) { detail::copies_of(pairs).run(); }
+
+/* As copy_many, with calls of progress(done, total), in bytes, after each step bytes (0: umem
+ * chooses). If progress returns false, the call ends with umem::cancelled_error: some copies are
+ * done. If progress throws, the call ends too, and throws the same exception. */
+template <class Pairs, class Progress, class = detail::if_progress<Progress>>
+void copy_many(Pairs const &pairs, Progress &&progress, std::size_t step = 0) {
+  detail::ProgressCall<std::remove_reference_t<Progress>> call{progress, nullptr};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  call.write(options, step);
+  try {
+    detail::copies_of(pairs).run(&options);
+  } catch (umem::cancelled_error const &) {
+    call.rethrow();
+    throw;
   }
-  copies.run();
 }
 
 } // namespace umem

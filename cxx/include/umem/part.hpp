@@ -77,7 +77,7 @@ public:
   /* Throws, and adds nothing, if the extents differ. */
   void add(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
            ItemLayout const &to);
-  void run() const;
+  void run(umemCopyManyOptions const *options = nullptr) const;
 
 private:
   struct Item {
@@ -422,7 +422,7 @@ UMEM_INLINE void PartCopies::list_runs(Item const &item, std::size_t k, address 
               dst_adr + static_cast<address>(item.to[k]) * i, runs, model);
 }
 
-UMEM_INLINE void PartCopies::run() const {
+UMEM_INLINE void PartCopies::run(umemCopyManyOptions const *options) const {
   std::vector<Location> from, to;
   std::vector<umemCopyItem> runs;
   try {
@@ -432,7 +432,7 @@ UMEM_INLINE void PartCopies::run() const {
       list_runs(items_[i], 0, from[i].adr, to[i].adr, runs,
                 {from[i].context->c_context(), 0, to[i].context->c_context(), 0, 0});
     }
-    check_status(umem_copy_many(runs.data(), runs.size(), nullptr));
+    check_status(umem_copy_many(runs.data(), runs.size(), options));
     for (std::size_t i = 0; i < items_.size(); i++)
       order_after(items_[i].src, from[i], items_[i].dst, to[i]);
   } catch (...) {

@@ -303,4 +303,138 @@ TEST_CASE(one_file_in_two_contexts_is_one_memory) {
   unlink(path);
 }
 
+/* ---- progress ---- */
+
+enum { steps_room = 24 << 20, steps_piece = 64 << 10, steps_count = steps_room / steps_piece };
+
+typedef struct Steps {
+  uint64_t total, last, cancel_at;
+  size_t calls;
+  bool right; /* all so far */
+} Steps;
+
+static bool count_step(void *user, uint64_t done, uint64_t total) {
+  Steps *steps = user;
+  bool first = steps->calls++ == 0;
+  steps->right = steps->right && total == steps->total && (first ? !done : done > steps->last);
+  steps->last = done;
+  return done < steps->cancel_at;
+}
+
+/* Copies with a step of 1 MiB until cancel_at bytes are done. Without a gap all items are one run.
+ * Items whose bits are set are copied. */
+static void copy_in_steps(size_t gap, uint64_t cancel_at) {
+  static umemCopyItem items[steps_count];
+  static uint8_t done[steps_count / 8 + 1];
+  unsigned char *from = malloc(steps_room), *to = calloc(2, steps_room);
+  assert_true(from && to);
+  memset(from, 1, steps_room);
+  for (size_t i = 0; i < steps_count; i++)
+    items[i] = (umemCopyItem){&host, (uintptr_t)from + i * steps_piece, &host,
+                              (uintptr_t)to + i * (steps_piece + gap), steps_piece};
+  Steps steps = {.total = steps_room, .cancel_at = cancel_at, .right = true};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  size_t failed = 7;
+  options.done = done;
+  options.failed = &failed;
+  options.progress = count_step;
+  options.user = &steps;
+  options.step = 1 << 20;
+  bool whole = cancel_at > steps_room;
+  assert_int_equal(umem_copy_many(items, steps_count, &options),
+                   whole ? umemOK : umemCancelledError);
+  assert_int_equal(failed, steps_count);
+  assert_true(steps.right);
+  assert_int_equal(steps.last, whole ? steps_room : cancel_at);
+  assert_int_equal(steps.calls, steps.last / options.step + 1);
+  size_t bits = count_bits(done, steps_count);
+  assert_true(whole ? bits == steps_count : bits * steps_piece >= cancel_at && bits < steps_count);
+  for (size_t i = 0; i < steps_count; i++)
+    if (done[i / 8] >> i % 8 & 1)
+      assert_memory_equal((void const *)items[i].dst_adr, from, steps_piece);
+  umem_clear_status(&host);
+  umem_thread_clear();
+  free(from);
+  free(to);
+}
+
+TEST_CASE(a_list_reports_every_step) {
+  construct(0);
+  copy_in_steps(100, UINT64_MAX);
+  copy_in_steps(0, UINT64_MAX);
+  destruct();
+}
+
+TEST_CASE(a_list_that_is_cancelled_knows_what_is_done) {
+  construct(0);
+  copy_in_steps(100, 9 << 20);
+  copy_in_steps(0, 9 << 20); /* in the middle of the only run */
+  copy_in_steps(100, 0);
+  destruct();
+}
+
+TEST_CASE(a_short_list_that_is_cancelled_goes_no_further) {
+  umemCopyItem items[10];
+  uint8_t done[2];
+  construct(0);
+  for (size_t i = 0; i < 10; i++) items[i] = read_of(i * 200, i * 200, 100);
+  Steps steps = {.total = 1000, .cancel_at = 300, .right = true};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.progress = count_step;
+  options.user = &steps;
+  options.step = 100;
+  assert_int_equal(umem_copy_many(items, 10, &options), umemCancelledError);
+  assert_string_equal(umem_thread_message(), "umem_copy_many: cancelled after 300 of 1000 bytes");
+  assert_true(steps.right && store.calls == 3);
+  assert_int_equal(done[0], 7);
+  umem_clear_status(&host);
+  umem_thread_clear();
+  destruct();
+}
+
+/* ---- many contexts ---- */
+
+static size_t layers_asked;
+
+static umemVirtual *no_upstream(umemVirtual *ctx) {
+  (void)ctx;
+  layers_asked++;
+  return NULL;
+}
+
+/* Each of its items has two contexts of its own. To find out which memories they are, and that none
+ * is the target of two, umem asks each context a few times, not each for each other one. */
+TEST_CASE(a_list_over_thousands_of_contexts_looks_at_each_a_few_times) {
+  enum { count = 5000 };
+  static struct umemVtbl const vtbl = {
+      .copy_to = store_copy_to, .copy_from = store_copy_from, .upstream = no_upstream};
+  Store *stores = calloc(count, sizeof *stores);
+  umemCopyItem *items = calloc(count, sizeof *items);
+  unsigned char *bytes = calloc(count, 16);
+  construct(0);
+  assert_true(stores && items && bytes);
+  for (size_t i = 0; i < count; i++) {
+    umemVirtual_ctor(&stores[i].super, &store.host);
+    stores[i].super.vptr = &vtbl;
+    stores[i].super.capabilities |= umemOffsets;
+    stores[i].bytes = bytes + 16 * i;
+    items[i] = (umemCopyItem){&host, (uintptr_t)memory + 8 * i, &stores[i], 0, 8};
+  }
+  memset(memory, 3, (size_t)count * 8);
+  layers_asked = 0;
+  assert_int_equal(umem_copy_many(items, count, NULL), umemOK);
+  for (size_t i = 0; i < count; i++) assert_memory_equal(bytes + 16 * i, memory, 8);
+  assert_in_range(layers_asked, count, 40 * count);
+  items[count - 1].dst = items[0].dst; /* no memory of its own any more */
+  assert_int_equal(umem_copy_many(items, count, NULL), umemValueError);
+  assert_non_null(strstr(umem_thread_message(), "item 4999: its target has bytes"));
+  for (size_t i = 0; i < count; i++) umem_dtor(&stores[i]);
+  umem_thread_clear();
+  destruct();
+  free(stores);
+  free(items);
+  free(bytes);
+}
+
 int main(void) { return run_cases(NULL, NULL); }

@@ -1,0 +1,536 @@
+/* list.c - checks a list of copies, and puts it into the order in which many.c copies it.
+ *
+ * The items are sorted by their pair of contexts, and by their addresses within it, so that
+ * neighbours become one run and a file is read in its order. Targets are sorted by the memory that
+ * they are in, so that overlaps are neighbours, too. A table numbers the memories and the pairs:
+ * a list over thousands of contexts takes time in proportion to its length. */
+#include "core/list.h"
+#include "base/number.h"
+#include "base/thread.h"
+#include "core/context.h"
+#include "core/copy.h"
+#include "core/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sorting ---- */
+
+typedef umemListKey Key;
+
+enum { digit_bits = 11, digits = 1 << digit_bits, few_keys = 2 * umemListShort };
+
+static bool is_before(Key const *one, Key const *other) {
+  return one->group != other->group ? one->group < other->group : one->first < other->first;
+}
+
+static bool is_sorted(Key const *keys, size_t count) {
+  for (size_t i = 1; i < count; i++)
+    if (is_before(&keys[i], &keys[i - 1])) return false;
+  return true;
+}
+
+/* By insertion. */
+static void sort_few(Key *keys, size_t count) {
+  for (size_t i = 1; i < count; i++) {
+    Key key = keys[i];
+    size_t k = i;
+    for (; k && is_before(&key, &keys[k - 1]); k--) keys[k] = keys[k - 1];
+    keys[k] = key;
+  }
+}
+
+static uint64_t digit_of(Key const *key, uint64_t least, unsigned shift, bool by_group) {
+  return ((by_group ? key->group : key->first - least) >> shift) % digits;
+}
+
+/* By one digit, stable. */
+static void sort_digit(Key const *from, Key *to, size_t count, uint64_t least, unsigned shift,
+                       bool by_group) {
+  size_t ends[digits] = {0};
+  for (size_t i = 0; i < count; i++) ends[digit_of(&from[i], least, shift, by_group)]++;
+  for (size_t k = 1; k < digits; k++) ends[k] += ends[k - 1];
+  for (size_t i = count; i-- > 0;) to[--ends[digit_of(&from[i], least, shift, by_group)]] = from[i];
+}
+
+/* Sorts by all digits of values from 0 to most. Returns which of the two arrays has the result. */
+static Key *sort_digits(Key *keys, Key *other, size_t count, uint64_t least, uint64_t most,
+                        bool by_group) {
+  for (unsigned shift = 0; shift < 64 && most >> shift; shift += digit_bits) {
+    sort_digit(keys, other, count, least, shift, by_group);
+    Key *sorted = other;
+    other = keys;
+    keys = sorted;
+  }
+  return keys;
+}
+
+/* Sorts the keys by digits (Knuth, TAOCP 5.2.5, algorithm R), with room for as many keys. Returns
+ * which of the two arrays has the result. */
+static Key *sort_keys(Key *keys, Key *room, size_t count) {
+  if (is_sorted(keys, count)) return keys;
+  if (count <= few_keys) {
+    sort_few(keys, count);
+    return keys;
+  }
+  uint64_t least = UINT64_MAX, most = 0, groups = 0;
+  for (size_t i = 0; i < count; i++) {
+    least = umem_lesser(least, keys[i].first);
+    most = umem_greater(most, keys[i].first);
+    groups = umem_greater(groups, keys[i].group);
+  }
+  Key *sorted = sort_digits(keys, room, count, least, most - least, false);
+  return sort_digits(sorted, sorted == keys ? room : keys, count, 0, groups, true);
+}
+
+/* ---- tables ---- */
+
+static umemListEntry *entries_of(umemListTable *table) {
+  return table->heap ? table->heap : table->few;
+}
+
+static void clear(umemListTable *table) {
+  table->heap = NULL;
+  table->cells = NULL;
+  table->count = table->last = 0;
+  table->room = umemListFew;
+}
+
+static bool is_key(umemListEntry const *entry, uint64_t const key[umemListWords]) {
+  return entry->key[1] == key[1] && entry->key[2] == key[2] && entry->key[3] == key[3] &&
+         entry->key[0] == key[0];
+}
+
+static uint64_t hash_of(uint64_t const key[umemListWords]) {
+  uint64_t hash = 0;
+  for (unsigned k = 0; k < umemListWords; k++) {
+    hash = (hash ^ key[k]) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+/* The cell of key, or the free one where it would go. Of a table that has cells. */
+static uint32_t *cell_of(umemListTable *table, uint64_t const key[umemListWords]) {
+  size_t mask = table->capacity - 1, i = (size_t)hash_of(key) & mask;
+  while (table->cells[i] && !is_key(&table->heap[table->cells[i] - 1], key)) i = (i + 1) & mask;
+  return &table->cells[i];
+}
+
+/* Doubles the table. False, and a failure, without memory. */
+static bool grow(umemList const *list, umemListTable *table) {
+  size_t room = 2 * table->room, capacity = 2 * room;
+  umemListEntry *entries = malloc(room * sizeof *entries);
+  uint32_t *cells = calloc(capacity, sizeof *cells);
+  if (!entries || !cells) {
+    free(entries);
+    free(cells);
+    return UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
+  }
+  memcpy(entries, entries_of(table), table->count * sizeof *entries);
+  free(table->heap);
+  free(table->cells);
+  table->heap = entries;
+  table->cells = cells;
+  table->room = room;
+  table->capacity = capacity;
+  for (size_t i = 0; i < table->count; i++) *cell_of(table, entries[i].key) = (uint32_t)i + 1;
+  return true;
+}
+
+/* The number of key, or table->count. */
+static size_t find_entry(umemListTable *table, uint64_t const key[umemListWords]) {
+  umemListEntry const *entries = entries_of(table);
+  if (table->last < table->count && is_key(&entries[table->last], key)) return table->last;
+  if (table->cells) {
+    uint32_t number = *cell_of(table, key);
+    return number ? number - 1 : table->count;
+  }
+  size_t i = 0;
+  while (i < table->count && !is_key(&entries[i], key)) i++;
+  return i;
+}
+
+/* The entry of key, which may be new: then only its key is set, and *is_new. NULL after a
+ * failure. */
+static umemListEntry *take_entry(umemList const *list, umemListTable *table,
+                                 uint64_t const key[umemListWords], bool *is_new) {
+  size_t number = find_entry(table, key);
+  *is_new = number == table->count;
+  if (*is_new) {
+    if (number == table->room && !grow(list, table)) return NULL;
+    umemListEntry *entry = &entries_of(table)[number];
+    *entry = (umemListEntry){.same = (uint32_t)number};
+    memcpy(entry->key, key, sizeof entry->key);
+    table->count++;
+    if (table->cells) *cell_of(table, key) = (uint32_t)number + 1;
+  }
+  table->last = (uint32_t)number;
+  return &entries_of(table)[number];
+}
+
+/* ---- the list ---- */
+
+void umemList_release(umemList *list) {
+  if (list->keys != list->small.keys) {
+    free(list->keys);
+    free(list->room);
+    free(list->runs);
+    free(list->begins);
+  }
+  free(list->pairs.heap);
+  free(list->pairs.cells);
+}
+
+static bool take(umemList *list) {
+  size_t count = list->count;
+  if (count <= umemListShort) {
+    list->keys = list->small.keys;
+    list->room = list->small.room;
+    list->runs = list->small.runs;
+    list->begins = list->small.begins;
+    return true;
+  }
+  list->keys = malloc(2 * count * sizeof *list->keys);
+  list->room = malloc(2 * count * sizeof *list->room);
+  list->runs = malloc(count * sizeof *list->runs);
+  list->begins = malloc((count + 1) * sizeof *list->begins);
+  return (list->keys && list->room && list->runs && list->begins) ||
+         UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
+}
+
+/* Puts "item 7: " before a failure that was held, behind the name of the function. */
+static void name_item(umemAttempt *held, size_t item) {
+  char text[UMEM_MESSAGE_SIZE];
+  char const *function = umem_thread.function ? umem_thread.function : "", *cause = held->text;
+  size_t length = strlen(function);
+  bool named = !strncmp(cause, function, length) && !strncmp(cause + length, ": ", 2);
+  if (named) cause += length + 2;
+  snprintf(text, sizeof text, "%s%sitem %zu: %.*s", named ? function : "", named ? ": " : "", item,
+           (int)(sizeof text / 2), cause);
+  memcpy(held->text, text, sizeof text);
+}
+
+bool umemList_fail(umemList *list, umemAttempt *held, size_t item) {
+  list->failed = item;
+  name_item(held, item);
+  umemAttempt_record(held);
+  return false;
+}
+
+void umemList_mark(umemList const *list, size_t begin, size_t end) {
+  uint8_t *done = list->done;
+  for (size_t i = begin; done && i < end; i++)
+    done[list->sorted[i].item / 8] |= (uint8_t)(1u << list->sorted[i].item % 8);
+}
+
+static void mark_empty(umemList const *list) {
+  uint8_t *done = list->done;
+  for (size_t i = 0; done && i < list->count; i++)
+    if (!list->items[i].nbytes) done[i / 8] |= (uint8_t)(1u << i % 8);
+}
+
+/* ---- what each item is ---- */
+
+static bool check_item(umemCopyItem const *item) {
+  umemVirtual *src = umem_check(item->src), *dst = umem_check(item->dst);
+  if (!src || !dst || !item->nbytes) return src && dst;
+  return umem_validate(src, item->src_adr, item->nbytes, umemReadable) &&
+         umem_validate(dst, item->dst_adr, item->nbytes, umemWritable);
+}
+
+static bool check_items(umemList *list) {
+  size_t i = 0;
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  while (i < list->count && check_item(&list->items[i])) list->nbytes += list->items[i++].nbytes;
+  umemAttempt_end(&held);
+  return i == list->count || umemList_fail(list, &held, i);
+}
+
+/* ---- memories ---- */
+
+/* What the key of a memory begins with. */
+enum {
+  shared,  /* the addresses that the CPU and GPUs have in common */
+  located, /* the two words that the method locate returns */
+  named,   /* the table of methods and the space of the context that owns it */
+  owned    /* that context, whose method is_same_device knows its like */
+};
+
+typedef struct Check {
+  umemList *list;
+  umemListTable memories;
+  umemVirtual *ctx; /* the memory of this context was found last */
+  uint32_t memory;
+} Check;
+
+static void end_check(Check *check) {
+  free(check->memories.heap);
+  free(check->memories.cells);
+}
+
+/* Sets *memory to a number. Returns false after a failure. */
+static bool find_memory(Check *check, uint64_t const key[umemListWords], uint32_t *memory) {
+  bool is_new;
+  umemListEntry *entry = take_entry(check->list, &check->memories, key, &is_new);
+  if (entry) *memory = entry->same;
+  return entry;
+}
+
+/* Lets an older entry stand for the newest, if it is the memory of owner, too. Only contexts that
+ * have a method to find out are compared with one another. */
+static void find_same(Check *check, umemVirtual *owner) {
+  umemListEntry *entries = entries_of(&check->memories);
+  size_t newest = check->memories.count - 1;
+  for (uint32_t i = 0; i < newest; i++) {
+    if (entries[i].key[0] != owned || entries[i].same != i) continue;
+    umemVirtual *other = (umemVirtual *)(uintptr_t)entries[i].key[1];
+    if (!other->vptr->is_same_device(other, owner)) continue;
+    entries[newest].same = i;
+    return;
+  }
+}
+
+/* The memory of a context whose addresses say nothing to others. Returns false after a failure. */
+static bool find_own_memory(Check *check, umemVirtual *ctx, uint32_t *memory) {
+  *memory = check->memory;
+  if (ctx == check->ctx) return true;
+  uint64_t before = umem_thread.failures;
+  umemVirtual *owner = umem_owner_of_memory(ctx);
+  if (umem_thread.failures != before) return false;
+  bool is_new, knows = owner->vptr->is_same_device;
+  uint64_t const by_name[] = {named, (uintptr_t)owner->vptr, owner->space[0], owner->space[1]};
+  uint64_t const by_owner[] = {owned, (uintptr_t)owner, 0, 0};
+  umemListEntry *entry =
+      take_entry(check->list, &check->memories, knows ? by_owner : by_name, &is_new);
+  if (!entry) return false;
+  if (is_new && knows) find_same(check, owner);
+  check->ctx = ctx;
+  check->memory = *memory = entry->same;
+  return true;
+}
+
+/* The bytes of one side of an item in one memory. */
+typedef struct Span {
+  uint32_t memory;
+  uint64_t first;
+} Span;
+
+/* The memories in which the bytes at adr are: those that umem_share_bytes compares. Returns how
+ * many there are, 1 or 2; 0 after a failure. */
+static unsigned find_spans(Check *check, umemVirtual *ctx, uintptr_t adr, Span spans[2]) {
+  uint64_t where[3];
+  unsigned count = 0;
+  umemVirtual *layer = UMEM_LAYER_WITH(ctx, locate);
+  bool addressed = (ctx->capabilities & (umemCpuReadable | umemDeviceAccessible)) &&
+                   !(ctx->capabilities & umemOffsets);
+  if (addressed) {
+    spans[count].first = adr;
+    if (!find_memory(check, (uint64_t const[]){shared, 0, 0, 0}, &spans[count++].memory)) return 0;
+  }
+  if (layer && layer->vptr->locate(layer, adr, where)) {
+    spans[count].first = where[2];
+    uint64_t const key[] = {located, where[0], where[1], 0};
+    if (!find_memory(check, key, &spans[count++].memory)) return 0;
+  }
+  if (count) return count;
+  spans[0].first = adr;
+  return find_own_memory(check, ctx, &spans[0].memory);
+}
+
+/* ---- overlaps ---- */
+
+static size_t bytes_of(umemList const *list, Key const *key) {
+  return list->items[key->item].nbytes;
+}
+
+/* Adds a key for each memory of each target. Returns false after a failure. */
+static bool add_targets(Check *check, size_t *count) {
+  umemList *list = check->list;
+  *count = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    umemCopyItem const *item = &list->items[i];
+    Span spans[2];
+    if (!item->nbytes) continue;
+    unsigned found = find_spans(check, item->dst, item->dst_adr, spans);
+    if (!found) return false;
+    for (unsigned k = 0; k < found; k++) {
+      umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
+      memory->low = memory->high ? umem_lesser(memory->low, spans[k].first) : spans[k].first;
+      memory->high = umem_greater(memory->high, spans[k].first + item->nbytes);
+      list->keys[(*count)++] = (Key){spans[k].first, spans[k].memory, (uint32_t)i};
+    }
+  }
+  return true;
+}
+
+/* Notes what the sources span in each memory. Returns false after a failure. *meets: whether a
+ * source can have a byte of a target. */
+static bool span_sources(Check *check, bool *meets) {
+  umemList *list = check->list;
+  *meets = false;
+  for (size_t i = 0; i < list->count; i++) {
+    umemCopyItem const *item = &list->items[i];
+    Span spans[2];
+    if (!item->nbytes) continue;
+    unsigned found = find_spans(check, item->src, item->src_adr, spans);
+    if (!found) return false;
+    for (unsigned k = 0; k < found; k++) {
+      umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
+      memory->from = memory->until ? umem_lesser(memory->from, spans[k].first) : spans[k].first;
+      memory->until = umem_greater(memory->until, spans[k].first + item->nbytes);
+      *meets = *meets || (memory->low < memory->until && memory->from < memory->high);
+    }
+  }
+  return true;
+}
+
+static bool refuse(umemList *list, size_t item, void *ctx, char const *what, size_t other) {
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  umemVirtual_fail(ctx, umemValueError, "its %s has bytes of the target of item %zu", what, other);
+  umemAttempt_end(&held);
+  return umemList_fail(list, &held, item);
+}
+
+/* keys: of all targets, sorted. */
+static bool check_targets(umemList *list, Key const *keys, size_t count) {
+  for (size_t i = 1; i < count; i++) {
+    Key const *one = &keys[i - 1], *next = &keys[i];
+    if (one->group != next->group || next->first - one->first >= bytes_of(list, one)) continue;
+    uint32_t later = one->item > next->item ? one->item : next->item;
+    return refuse(list, later, list->items[later].dst, "target", one->item + next->item - later);
+  }
+  return true;
+}
+
+/* The first of the sorted keys that is not before this group and number. */
+static size_t find_key(Key const *keys, size_t count, uint32_t group, uint64_t first) {
+  Key const wanted = {first, group, 0};
+  size_t low = 0;
+  while (low < count) {
+    size_t middle = low + (count - low) / 2;
+    if (is_before(&keys[middle], &wanted))
+      low = middle + 1;
+    else
+      count = middle;
+  }
+  return low;
+}
+
+/* Whether no target but its own has bytes of the source of item i. The targets do not overlap one
+ * another: only the one before the first that begins in the source can reach into it. */
+static bool check_source(Check *check, Key const *keys, size_t count, size_t i) {
+  umemList *list = check->list;
+  umemCopyItem const *item = &list->items[i];
+  Span spans[2];
+  unsigned found = find_spans(check, item->src, item->src_adr, spans);
+  for (unsigned k = 0; k < found; k++) {
+    uint32_t group = spans[k].memory;
+    uint64_t first = spans[k].first;
+    size_t at = find_key(keys, count, group, first);
+    if (at && keys[at - 1].group == group && keys[at - 1].item != i &&
+        first - keys[at - 1].first < bytes_of(list, &keys[at - 1]))
+      return refuse(list, i, item->src, "source", keys[at - 1].item);
+    for (; at < count && keys[at].group == group && keys[at].first - first < item->nbytes; at++)
+      if (keys[at].item != i) return refuse(list, i, item->src, "source", keys[at].item);
+  }
+  return found;
+}
+
+static bool check_overlaps(umemList *list) {
+  __attribute__((cleanup(end_check))) Check check;
+  bool meets;
+  size_t count;
+  check.list = list;
+  check.ctx = NULL;
+  check.memory = 0;
+  clear(&check.memories);
+  if (!add_targets(&check, &count)) return false;
+  Key const *keys = sort_keys(list->keys, list->room, count);
+  if (!check_targets(list, keys, count) || !span_sources(&check, &meets)) return false;
+  for (size_t i = 0; meets && i < list->count; i++)
+    if (list->items[i].nbytes && !check_source(&check, keys, count, i)) return false;
+  return true;
+}
+
+/* ---- pairs and runs ---- */
+
+static bool overlaps(umemCopyItem const *item) {
+  umemLayout const run = {.size = sizeof run, .item_size = item->nbytes};
+  return umem_may_overlap(item->src, item->src_adr, item->dst, item->dst_adr, item->nbytes) &&
+         umem_overlap(item->src, item->src_adr, item->dst, item->dst_adr, &run) != umemOverlapNone;
+}
+
+umemListPair umemList_pair(umemList const *list, size_t run) {
+  umemListEntry const *entries = list->pairs.heap ? list->pairs.heap : list->pairs.few;
+  uint64_t const *key = entries[list->sorted[list->begins[run]].group].key;
+  return (umemListPair){(umemVirtual *)(uintptr_t)key[0], (umemVirtual *)(uintptr_t)key[1], key[2]};
+}
+
+/* Sorts the items by pairs, and then by the side that is a file, or else by the targets. */
+static bool sort_items(umemList *list, size_t *count) {
+  *count = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    umemCopyItem const *item = &list->items[i];
+    bool is_new;
+    if (!item->nbytes) continue;
+    uint64_t const pair[] = {(uintptr_t)item->src, (uintptr_t)item->dst, overlaps(item), 0};
+    umemListEntry const *entry = take_entry(list, &list->pairs, pair, &is_new);
+    if (!entry) return false;
+    bool by_source = ((umemVirtual const *)item->src)->capabilities & umemOffsets;
+    list->keys[(*count)++] =
+        (Key){by_source ? item->src_adr : item->dst_adr, entry->same, (uint32_t)i};
+  }
+  list->sorted = sort_keys(list->keys, list->room, *count);
+  return true;
+}
+
+/* Joins neighbours of a pair to runs. */
+static void join(umemList *list, size_t count) {
+  umemListEntry const *pairs = entries_of(&list->pairs);
+  Key const *sorted = list->sorted;
+  umemCopyRun *run = NULL;
+  for (size_t i = 0; i < count; i++) {
+    umemCopyItem const *item = &list->items[sorted[i].item];
+    bool joins = run && sorted[i].group == sorted[i - 1].group && !pairs[sorted[i].group].key[2] &&
+                 run->src_adr + run->nbytes == item->src_adr &&
+                 run->dst_adr + run->nbytes == item->dst_adr;
+    if (joins) {
+      run->nbytes += item->nbytes;
+      continue;
+    }
+    list->begins[list->run_count] = (uint32_t)i;
+    run = &list->runs[list->run_count++];
+    *run = (umemCopyRun){item->src_adr, item->dst_adr, item->nbytes, umemRunWaits};
+  }
+  list->begins[list->run_count] = (uint32_t)count;
+}
+
+static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done) {
+  list->items = items;
+  list->count = list->failed = count;
+  list->done = done;
+  list->nbytes = 0;
+  list->keys = list->room = list->sorted = NULL;
+  list->runs = NULL;
+  list->begins = NULL;
+  list->run_count = list->at = list->skipped = list->marked = list->before = 0;
+  clear(&list->pairs);
+  if (done) memset(done, 0, count / 8 + (count % 8 != 0));
+}
+
+bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done) {
+  size_t sorted;
+  begin(list, items, count, done);
+  if (count > UINT32_MAX / 2)
+    return UMEM_FAIL(NULL, umemValueError, "a list has at most %u items", UINT32_MAX / 2);
+  if (count && !items) return UMEM_FAIL(NULL, umemValueError, "the list is NULL");
+  if (!count) return true;
+  if (!check_items(list) || !take(list) || !check_overlaps(list) || !sort_items(list, &sorted))
+    return false;
+  join(list, sorted);
+  mark_empty(list);
+  return true;
+}
