@@ -28,8 +28,9 @@ typedef struct umemSpan {
   uint64_t size;            /* live: as requested. free: all of it */
   uint32_t before, after;   /* its neighbours by address; 0 at the ends */
   uint32_t list_before;     /* its neighbours in a list of free spans; 0 at the ends */
-  uint32_t list_after : 28; /* (as wide as the flags allow; numbers are below UMEM_INDEX_LIMIT) */
+  uint32_t list_after : 27; /* (as wide as the flags allow; numbers are below UMEM_INDEX_LIMIT) */
   uint32_t live : 1;
+  uint32_t separate : 1;   /* of numbers for umemRange_alloc_separate */
   uint32_t held : 1;       /* of a live one: it is no block of the owner */
   uint32_t wall_below : 1; /* never joined with the span before it */
   uint32_t wall_above : 1; /* never joined with the span after it */

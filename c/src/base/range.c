@@ -1,8 +1,8 @@
 /* range.c - where a range is placed: the policy over index.h, which holds all ranges, live and
- * free, in order of address: free ranges are kept in lists by class of size. Sizes are counted
- * in granules here. A class is a row and a column: row 0 has one class for each size below 32,
- * each further row cuts the next power of two into 32 equal parts. Bitmaps of rows and columns
- * say which lists are not empty. */
+ * free, in order of address: free ranges are kept in lists by class of size, separate ones in lists
+ * of their own. Sizes are counted in granules here. A class is a row and a column: row 0 has one
+ * class for each size below 32, each further row cuts the next power of two into 32 equal parts.
+ * Bitmaps of rows and columns say which lists are not empty. */
 #include "base/range.h"
 
 #include "base/index.h"
@@ -20,13 +20,18 @@ enum {
   COMPARED = 8
 };
 
-struct umemRange {
-  umemIndex index;
-  uint64_t tight_from;     /* in extents: those of this size or more are placed tightly */
-  umemRangeTotals totals;  /* but largest_free */
+/* Free spans by class. */
+typedef struct FreeLists {
   uint64_t rows;           /* bit r: a list of row r is not empty */
   uint32_t columns[ROWS];  /* [r], bit c: the list of row r and column c is not empty */
   uint32_t lists[CLASSES]; /* the first span of each; 0 when empty */
+} FreeLists;
+
+struct umemRange {
+  umemIndex index;
+  uint64_t tight_from;    /* in extents: those of this size or more are placed tightly */
+  umemRangeTotals totals; /* but largest_free */
+  FreeLists lists[2];     /* [separate] */
 };
 
 /* ---- sizes ---- */
@@ -68,30 +73,35 @@ static inline unsigned class_above(uint64_t n) {
 }
 
 /* The lowest class from class on whose list is not empty; CLASSES when there is none. */
-static unsigned filled_class(umemRange const *range, unsigned class) {
+static inline unsigned filled_class(FreeLists const *lists, unsigned class) {
   if (class >= CLASSES) return CLASSES;
   unsigned row = class / COLUMNS;
-  uint32_t columns = range->columns[row] & UINT32_MAX << class % COLUMNS;
+  uint32_t columns = lists->columns[row] & UINT32_MAX << class % COLUMNS;
   if (!columns) {
-    uint64_t rows = range->rows & UINT64_MAX << (row + 1);
+    uint64_t rows = lists->rows & UINT64_MAX << (row + 1);
     if (!rows) return CLASSES;
     row = (unsigned)__builtin_ctzll(rows);
-    columns = range->columns[row];
+    columns = lists->columns[row];
   }
   return row * COLUMNS + (unsigned)__builtin_ctz(columns);
 }
 
+static inline FreeLists *lists_of(umemRange *range, umemSpan const *span) {
+  return span->separate ? &range->lists[true] : &range->lists[false];
+}
+
 /* Makes span free, first in the list of its class. */
-static void link_free(umemRange *range, uint32_t span) {
+static inline void link_free(umemRange *range, uint32_t span) {
   umemSpan *spans = range->index.spans, *self = &spans[span];
+  FreeLists *lists = lists_of(range, self);
   unsigned class = class_of(self->size >> range->index.shift);
   self->live = false;
   self->list_before = 0;
-  self->list_after = range->lists[class] & (UMEM_INDEX_LIMIT - 1);
+  self->list_after = lists->lists[class] & (UMEM_INDEX_LIMIT - 1);
   spans[self->list_after].list_before = span; /* that of span 0 means nothing */
-  range->lists[class] = span;
-  range->columns[class / COLUMNS] |= UINT32_C(1) << class % COLUMNS;
-  range->rows |= UINT64_C(1) << class / COLUMNS;
+  lists->lists[class] = span;
+  lists->columns[class / COLUMNS] |= UINT32_C(1) << class % COLUMNS;
+  lists->rows |= UINT64_C(1) << class / COLUMNS;
   range->totals.free_count += 1;
   range->totals.free_bytes += self->size;
 }
@@ -103,11 +113,12 @@ static void unlink_free(umemRange *range, uint32_t span) {
   if (self->list_before) {
     spans[self->list_before].list_after = self->list_after;
   } else {
+    FreeLists *lists = lists_of(range, self);
     unsigned class = class_of(self->size >> range->index.shift);
     unsigned row = class / COLUMNS;
-    range->lists[class] = self->list_after;
-    if (!self->list_after) range->columns[row] &= ~(UINT32_C(1) << class % COLUMNS);
-    if (!range->columns[row]) range->rows &= ~(UINT64_C(1) << row);
+    lists->lists[class] = self->list_after;
+    if (!self->list_after) lists->columns[row] &= ~(UINT32_C(1) << class % COLUMNS);
+    if (!lists->columns[row]) lists->rows &= ~(UINT64_C(1) << row);
   }
   range->totals.free_count -= 1;
   range->totals.free_bytes -= self->size;
@@ -122,16 +133,18 @@ static uint32_t cut(umemRange *range, uint32_t span, uint64_t at) {
   umemSpan *low = &range->index.spans[span], *high = &range->index.spans[upper];
   high->size = low->start + low->size - at;
   high->wall_above = low->wall_above;
+  high->separate = low->separate;
   low->size = at - low->start;
   low->wall_above = false;
   return upper;
 }
 
-/* Whether low and the span after it are both free and nothing is between them. */
-static bool joins_next(umemRange const *range, uint32_t low) {
+/* Whether low and the span after it are both free, both separate or neither, and nothing is between
+ * them. */
+static inline bool joins_next(umemRange const *range, uint32_t low) {
   umemSpan const *spans = range->index.spans, *self = &spans[low], *next = &spans[self->after];
   return !self->live && !next->live && !self->wall_above && !next->wall_below &&
-         self->start + self->size == next->start;
+         self->separate == next->separate && self->start + self->size == next->start;
 }
 
 /* Adds the span after low to low. Neither is in a list. */
@@ -260,10 +273,9 @@ static bool is_tighter(umemSpan const *a, umemSpan const *b) {
 }
 
 /* The tightest of the spans that were added to the class last; 0 when none suffices. */
-static uint32_t tightest_of(umemRange const *range, unsigned class, uint64_t extent,
+static uint32_t tightest_of(umemSpan const *spans, uint32_t span, uint64_t extent,
                             uint64_t alignment) {
-  umemSpan const *spans = range->index.spans;
-  uint32_t best = 0, span = range->lists[class];
+  uint32_t best = 0;
   for (unsigned i = 0; span && i < COMPARED; span = spans[span].list_after, i++)
     if (place(&spans[span], extent, alignment) != UMEM_RANGE_NONE &&
         (!best || is_tighter(&spans[span], &spans[best])))
@@ -271,35 +283,44 @@ static uint32_t tightest_of(umemRange const *range, unsigned class, uint64_t ext
   return best;
 }
 
-/* As choose; 0 also when a look at more ranges may find one. */
-static uint32_t choose_tightly(umemRange const *range, uint64_t extent, uint64_t alignment) {
-  unsigned class = filled_class(range, class_of(extent >> range->index.shift));
+/* As choose_loosely; 0 also when a look at more ranges may find one. */
+static uint32_t choose_tightly(umemRange const *range, FreeLists const *lists, uint64_t extent,
+                               uint64_t alignment) {
+  unsigned class = filled_class(lists, class_of(extent >> range->index.shift));
   for (unsigned i = 0; class < CLASSES && i < COMPARED; i++) {
-    uint32_t span = tightest_of(range, class, extent, alignment);
+    uint32_t span = tightest_of(range->index.spans, lists->lists[class], extent, alignment);
     if (span) return span;
-    class = filled_class(range, class + 1);
+    class = filled_class(lists, class + 1);
   }
   return 0;
 }
 
 /* The free span to take extent bytes at a multiple of alignment from; 0 when none was found. */
-static uint32_t choose(umemRange const *range, uint64_t extent, uint64_t alignment) {
+static __attribute__((noinline)) uint32_t choose_loosely(umemRange const *range,
+                                                         FreeLists const *lists, uint64_t extent,
+                                                         uint64_t alignment) {
   umemSpan const *spans = range->index.spans;
   unsigned shift = range->index.shift;
   unsigned own = class_of(extent >> shift);
-  uint32_t span = range->lists[own];
+  uint32_t span = lists->lists[own];
   if (span && place(&spans[span], extent, alignment) != UMEM_RANGE_NONE) return span;
   uint64_t slack = alignment > granule_of(range) ? alignment - granule_of(range) : 0;
-  unsigned class = filled_class(range, class_above((extent + slack) >> shift));
-  if (class < CLASSES) return range->lists[class];
+  unsigned class = filled_class(lists, class_above((extent + slack) >> shift));
+  if (class < CLASSES) return lists->lists[class];
   /* What is left may fit by chance. */
   unsigned looks = 0;
-  for (class = filled_class(range, own); class < CLASSES; class = filled_class(range, class + 1))
-    for (span = range->lists[class]; span; span = spans[span].list_after) {
+  for (class = filled_class(lists, own); class < CLASSES; class = filled_class(lists, class + 1))
+    for (span = lists->lists[class]; span; span = spans[span].list_after) {
       if (place(&spans[span], extent, alignment) != UMEM_RANGE_NONE) return span;
       if (++looks == LAST_RESORT) return 0;
     }
   return 0;
+}
+
+static uint32_t choose(umemRange const *range, FreeLists const *lists, uint64_t extent,
+                       uint64_t alignment) {
+  uint32_t span = extent >= range->tight_from ? choose_tightly(range, lists, extent, alignment) : 0;
+  return span ? span : choose_loosely(range, lists, extent, alignment);
 }
 
 /* Makes a span that is in no list live; extent is that of size. */
@@ -310,18 +331,28 @@ static void make_live(umemRange *range, uint32_t span, uint64_t size, uint64_t e
   range->totals.live_bytes += extent;
 }
 
-uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
+/* separate: from separate numbers alone. Otherwise these serve if no others do. */
+static uint64_t alloc_from(umemRange *range, bool separate, uint64_t size, uint64_t alignment) {
   if (!size || size > UINT64_C(1) << 63 || !is_power_of_two(alignment)) return UMEM_RANGE_NONE;
   umemIndex *index = &range->index;
   uint64_t extent = round_up(size, granule_of(range));
-  uint32_t span = extent >= range->tight_from ? choose_tightly(range, extent, alignment) : 0;
-  if (!span) span = choose(range, extent, alignment);
+  uint32_t span = 0;
+  for (FreeLists const *lists = &range->lists[separate]; !span && lists < range->lists + 2; lists++)
+    span = choose(range, lists, extent, alignment);
   if (!span) return UMEM_RANGE_NONE;
   uint64_t start = place(&index->spans[span], extent, alignment);
   uint32_t taken = carve(range, span, start, extent);
   if (!taken) return UMEM_RANGE_NONE;
   make_live(range, taken, size, extent);
   return start;
+}
+
+uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment) {
+  return alloc_from(range, false, size, alignment);
+}
+
+uint64_t umemRange_alloc_separate(umemRange *range, uint64_t size, uint64_t alignment) {
+  return alloc_from(range, true, size, alignment);
 }
 
 uint64_t umemRange_free(umemRange *range, uint64_t start) {
@@ -362,10 +393,12 @@ bool umemRange_take(umemRange *range, uint64_t start, uint64_t size) {
   return taken;
 }
 
-bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size) {
+bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size, bool separate) {
   uint32_t entered = insert_new(range, start, size);
-  if (entered) make_held(range, entered, size);
-  return entered;
+  if (!entered) return false;
+  range->index.spans[entered].separate = separate;
+  make_held(range, entered, size);
+  return true;
 }
 
 uint64_t umemRange_drop(umemRange *range, uint64_t start) {
@@ -392,6 +425,7 @@ uint64_t umemRange_hand(umemRange *range, uint64_t start, umemRange *to) {
   there->size = extent;
   there->wall_below = self.wall_below;
   there->wall_above = self.wall_above;
+  there->separate = self.separate;
   release(to, handed);
   return self.size;
 }
@@ -422,17 +456,18 @@ bool umemRange_next(umemRange const *range, uint64_t at, umemRangeItem *item) {
 bool umemRange_next_free(umemRange const *range, uint64_t size, uint32_t *cursor,
                          umemRangeItem *item) {
   umemSpan const *spans = range->index.spans;
-  unsigned shift = range->index.shift, class = class_of(size >> shift);
-  uint32_t span = 0;
-  if (*cursor) {
-    span = spans[*cursor].list_after;
-    class = class_of(spans[*cursor].size >> shift) + 1;
-  }
+  unsigned const shift = range->index.shift, least = class_of(size >> shift);
+  bool separate = spans[*cursor].separate; /* that of span 0 is false */
+  unsigned class = *cursor ? class_of(spans[*cursor].size >> shift) + 1 : least;
+  uint32_t span = *cursor ? spans[*cursor].list_after : 0;
   for (;; span = spans[span].list_after) {
     while (!span) {
-      class = filled_class(range, class);
-      if (class == CLASSES) return false;
-      span = range->lists[class ++];
+      class = filled_class(&range->lists[separate], class);
+      if (class == CLASSES && separate) return false;
+      if (class < CLASSES)
+        span = range->lists[separate].lists[class ++];
+      else
+        separate = true, class = least;
     }
     if (spans[span].size >= size) break;
   }
@@ -441,13 +476,20 @@ bool umemRange_next_free(umemRange const *range, uint64_t size, uint32_t *cursor
   return true;
 }
 
+static uint64_t largest_of(FreeLists const *lists, umemSpan const *spans) {
+  if (!lists->rows) return 0;
+  unsigned row = 63 - (unsigned)__builtin_clzll(lists->rows);
+  unsigned column = 31 - (unsigned)__builtin_clz(lists->columns[row]);
+  uint64_t largest = 0;
+  for (uint32_t span = lists->lists[row * COLUMNS + column]; span; span = spans[span].list_after)
+    if (spans[span].size > largest) largest = spans[span].size;
+  return largest;
+}
+
 umemRangeTotals umemRange_totals(umemRange const *range) {
   umemRangeTotals totals = range->totals;
-  if (!range->rows) return totals;
-  unsigned row = 63 - (unsigned)__builtin_clzll(range->rows);
-  unsigned column = 31 - (unsigned)__builtin_clz(range->columns[row]);
-  umemSpan const *spans = range->index.spans;
-  for (uint32_t span = range->lists[row * COLUMNS + column]; span; span = spans[span].list_after)
-    if (spans[span].size > totals.largest_free) totals.largest_free = spans[span].size;
+  uint64_t separate = largest_of(&range->lists[true], range->index.spans);
+  totals.largest_free = largest_of(&range->lists[false], range->index.spans);
+  if (separate > totals.largest_free) totals.largest_free = separate;
   return totals;
 }

@@ -70,8 +70,11 @@ bool umemRange_remove(umemRange *range, uint64_t start, uint64_t size);
  * of a free range. A class is one size below 32 granules, and 1/32 of a power of two above.
  * Tried in this order, always the one freed last first: the first range of the request's own
  * class, the first of the smallest class whose ranges all fit, and when there is none up to 64
- * of the ranges that may fit by chance. */
+ * of the ranges that may fit by chance. Separate numbers serve only if no others do. */
 uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment);
+
+/* Does this with separate numbers alone: see umemRange_enter. */
+uint64_t umemRange_alloc_separate(umemRange *range, uint64_t size, uint64_t alignment);
 
 /* Frees the live range that begins at start, and joins it with free neighbours. Returns its
  * requested size, or 0, with nothing changed, when no live range begins there. Needs no memory:
@@ -88,8 +91,10 @@ uint64_t umemRange_hold(umemRange *range, uint64_t start);
 bool umemRange_take(umemRange *range, uint64_t start, uint64_t size);
 
 /* Adds a held range of numbers that were not added before; when it is freed it joins its
- * neighbours. start, size and failures are those of umemRange_add. */
-bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size);
+ * neighbours. separate: these numbers stay separate from others as long as they are here, or in an
+ * allocator to which they are handed; they join only one another. start, size and failures are
+ * those of umemRange_add. */
+bool umemRange_enter(umemRange *range, uint64_t start, uint64_t size, bool separate);
 
 /* Removes the live range that begins at start, and its numbers. Returns its size; 0, with
  * nothing changed, when no live range begins there. Needs no memory: cannot fail. */

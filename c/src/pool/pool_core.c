@@ -97,12 +97,24 @@ bool umemPoolCore_allows(umemPoolCore const *core, size_t size, umemPoolFailure 
   return false;
 }
 
+bool umemPoolCore_keeps_separate(umemPoolCore const *core, uint64_t units) {
+  return umemPoolCore_separates(core, units) && !core->ranges_mixed &&
+         umemPoolPages_suit(core->own, umemPoolPage);
+}
+
 /* ---- ranges ----
  *
  * Addresses of any upstream, counted in units, stay below the bound of the range allocator. */
 
 bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr) {
-  uint64_t start = umemRange_alloc(list->range, units, umemPoolStep_of(alignment));
+  umemPoolCore *core = list->core;
+  uint64_t const step = umemPoolStep_of(alignment);
+  bool separate = umemPoolCore_separates(core, units);
+  uint64_t start = separate ? umemRange_alloc_separate(list->range, units, step) : UMEM_RANGE_NONE;
+  if (start == UMEM_RANGE_NONE && !umemPoolCore_keeps_separate(core, units)) {
+    start = umemRange_alloc(list->range, units, step);
+    if (separate && core->ranges_mixed) core->ranges_mixed--;
+  }
   *adr = (uintptr_t)(start << umemPoolUnitShift);
   return start != UMEM_RANGE_NONE;
 }

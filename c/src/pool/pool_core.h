@@ -187,6 +187,7 @@ typedef struct umemPoolCore {
   unsigned growths_without_pages; /* growths that are yet to ask for no pages */
   unsigned
       growths_without_new_pages; /* growths that are yet to take no new pages in place of others */
+  unsigned ranges_mixed;         /* small ranges that are yet to be placed beside others */
   umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
   umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
@@ -283,6 +284,18 @@ uint64_t umemPoolCore_allowance(umemPoolCore const *core);
 
 /* Whether the maximum allows size bytes more; else why not in *failure. */
 bool umemPoolCore_allows(umemPoolCore const *core, size_t size, umemPoolFailure *failure);
+
+/* Whether a range of so many units is placed separately from others, so that it pins few pages,
+ * and does not cut what is free for large blocks into pieces: one smaller than half a page, in a
+ * pool that moves pages, if these have several sizes: then it takes long to move them. Not if there
+ * are other lists, whose small ranges may serve as well. */
+static inline bool umemPoolCore_separates(umemPoolCore const *core, uint64_t units) {
+  return core->moved && core->orders > 1 && !core->lists->next &&
+         units < core->pages->page_size >> (umemPoolUnitShift + 1);
+}
+
+/* Whether such a range should rather get a page than cut what is free for others. */
+bool umemPoolCore_keeps_separate(umemPoolCore const *core, uint64_t units);
 
 /* Gives up a reference to core. The last one makes it a core that umemPoolCore_free_released frees.
  * Any locks may be held. */
@@ -532,8 +545,8 @@ typedef struct umemPoolExtra {
 bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure);
 
-/* Whether some list may have pages of which all is free. */
-bool umemPoolPages_may_move(umemPoolCore const *core);
+/* Whether there are pages of which all is free, and which may serve the list. */
+bool umemPoolPages_may_move(umemPoolFreeList const *list);
 
 /* Gives the memory of pages back that are all free in the pool's own list, as long as at least keep
  * bytes stay. An attempt must be open. Releases the lock for some time. */

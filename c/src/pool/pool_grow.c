@@ -523,6 +523,13 @@ static void coalesce_all(umemPoolCore *core) {
     if (!list->ending) umemPoolLarge_coalesce(list);
 }
 
+/* Whether a page for a small range would make the pool larger than it need be. */
+static bool must_mix(umemPoolGrower const *grower, size_t unmoved) {
+  umemPoolFreeList const *list = grower->list;
+  return umemPoolCore_keeps_separate(list->core, umemPoolUnits_of(grower->size)) &&
+         unmoved < list->core->pages->page_size && !umemPoolPages_may_move(list);
+}
+
 /* Maps pages. If another thread is mapping some, waits for that instead; if it must not wait, a
  * chunk serves. What fails here may work with a chunk, too: that is of another size, and the driver
  * may have no more pages. */
@@ -545,14 +552,23 @@ static bool add_pages(umemPoolGrower *grower) {
   if (grower->growth == umemPoolGrowWell)
     extra = (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
   coalesce_all(core);
+  if (must_mix(grower, extra.unmoved)) return false;
   bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure);
-  if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(core)))) {
+  if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(list)))) {
     coalesce_all(core);
     grown = umemPoolPages_grow(list, size, grower->alignment, none, failure);
     if (grown) core->growths_without_new_pages = growths_to_wait;
   }
   grower->refused = !grown && failure->reason == umemPoolUpstreamFailed;
   return grown;
+}
+
+/* A small range is placed beside others, as no page is left for it, and so are the next ones. */
+static bool mix_ranges(umemPoolGrower *grower) {
+  umemPoolCore *core = grower->list->core;
+  if (!umemPoolCore_keeps_separate(core, umemPoolUnits_of(grower->size))) return false;
+  core->ranges_mixed = growths_to_wait;
+  return true;
 }
 
 /* Takes a chunk that holds size bytes, a multiple of units: of the best size, or of the least size
@@ -590,7 +606,7 @@ static bool add_chunk(umemPoolGrower *grower) {
 
 bool umemPoolGrower_next(umemPoolGrower *grower) {
   static bool (*const steps[])(umemPoolGrower *) = {free_kept, take_from_others, free_all_kept,
-                                                    add_pages, add_chunk};
+                                                    add_pages, mix_ranges,       add_chunk};
   unsigned const count = sizeof steps / sizeof *steps;
   if (grower->growth == umemPoolGrowNot) return false;
   if (grower->step == count) /* no RAM to record a range of the new chunk, which is kept */

@@ -131,9 +131,11 @@ static void end_piece(umemPoolCore *core, Piece const *piece, bool gap) {
     umemRange_free(piece->home->range, piece->start);
     return;
   }
-  umemRange_drop(piece->home->range, piece->start);
-  if (from < to)
-    umemRange_add(piece->home->range, piece->start + from * units, (to - from) * units, true);
+  umemRange *range = piece->home->range;
+  uint64_t start = piece->start + from * units;
+  umemRange_drop(range, piece->start);
+  if (from < to && umemRange_enter(range, start, (to - from) * units, space->separate))
+    umemRange_free(range, start);
 }
 
 /* Frees what is held in the place: its gaps have ended. */
@@ -191,7 +193,7 @@ static bool take_gaps(umemPoolPaging *paging) {
     if (end > place->last || end <= page) end = place->last + 1;
     uint64_t start = umemPoolSpace_unit(core, space, page);
     uint64_t units = (end - page) * umemPoolSpace_units(core);
-    if (!umemRange_enter(paging->list->range, start, units)) return false;
+    if (!umemRange_enter(paging->list->range, start, units, space->separate)) return false;
     paging->gaps[paging->gap_count++] =
         (Piece){.home = paging->list, .start = start, .units = units, .pages = end - page};
     page = umemPoolSpace_next(space, end, false);
@@ -376,8 +378,8 @@ bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment) {
 /* ---- the place ---- */
 
 /* New pages are as large as a part of the block that they are for; or of the pool, but then no
- * larger than the block. */
-enum { part_of_block = 6, part_of_pool = 256 };
+ * larger than the block. Where much of the maximum is in use, memory is short: they are smaller. */
+enum { part_of_block = 6, part_of_pool = 64, part_when_short = 4, short_share = 4 };
 
 /* The largest order of new pages for a block of so many bytes. Large pages are faster to map and to
  * move, but free memory in a part of one is stuck there. So there are none in place of pages that
@@ -387,6 +389,7 @@ static unsigned order_for(umemPoolCore const *core, size_t size, bool spare) {
   if (core->spare && spare) {
     size_t of_block = size / part_of_block, of_pool = (size_t)(core->used_peak / part_of_pool);
     size_t wanted = of_block > of_pool ? of_block : lesser(of_pool, size);
+    if (core->maximum && core->maximum / short_share < core->used_peak) wanted /= part_when_short;
     if (wanted > most) most = wanted;
   }
   unsigned order = core->orders - 1;
@@ -398,7 +401,8 @@ static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t
   umemPoolPlace place = umemPoolPlace_find(list, units, step);
   if (place.space) return place;
   size_t per_page = umemPoolSpace_units(list->core);
-  if (umemPoolSpace_add(list->core, (size_t)((units + step + per_page - 1) / per_page)))
+  if (umemPoolSpace_add(list->core, (size_t)((units + step + per_page - 1) / per_page),
+                        umemPoolCore_separates(list->core, units)))
     place = umemPoolPlace_find(list, units, step);
   return place;
 }
@@ -618,11 +622,11 @@ bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, u
   return grown;
 }
 
-bool umemPoolPages_may_move(umemPoolCore const *core) {
-  umemRangeItem item;
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next) {
-    uint32_t cursor = 0;
-    if (umemRange_next_free(list->range, umemPoolSpace_units(core), &cursor, &item)) return true;
+bool umemPoolPages_may_move(umemPoolFreeList const *list) {
+  Piece piece;
+  for (umemPoolFreeList *home = list->core->lists; home; home = home->next) {
+    Walk walk = begin_walk(list, home);
+    if (next_source(&walk, &piece)) return true;
   }
   return false;
 }

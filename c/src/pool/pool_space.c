@@ -51,7 +51,7 @@ static umemPoolSpace *new_record(umemPoolCore const *core, size_t count) {
 }
 
 /* With one page more, which remains a gap. NULL without memory or addresses. */
-static umemPoolSpace *try_add(umemPoolCore *core, size_t count) {
+static umemPoolSpace *try_add(umemPoolCore *core, size_t count, bool separate) {
   size_t nbytes;
   if (__builtin_mul_overflow(count + 1, core->pages->page_size, &nbytes)) return NULL;
   umemPoolSpace *space = new_record(core, count);
@@ -62,17 +62,18 @@ static umemPoolSpace *try_add(umemPoolCore *core, size_t count) {
     return NULL;
   }
   space->start = (uint64_t)adr >> umemPoolUnitShift;
+  space->separate = separate;
   space->next = core->spaces;
   core->spaces = space;
   return space;
 }
 
-umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages) {
+umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages, bool separate) {
   size_t count = usual_count(core, pages);
   umemPoolSpace *space = NULL;
   for (; !space && count > pages; count = count / 2 > pages ? count / 2 : pages)
-    space = try_add(core, count);
-  return space ? space : try_add(core, pages);
+    space = try_add(core, count, separate);
+  return space ? space : try_add(core, pages, separate);
 }
 
 umemPoolSpace *umemPoolSpace_of(umemPoolCore const *core, uint64_t unit) {
@@ -275,8 +276,9 @@ static void search_space(Search *search, umemPoolSpace *space) {
 
 umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step) {
   Search search = {.list = list, .units = units, .step = step};
+  bool const separate = umemPoolCore_separates(list->core, units);
   for (umemPoolSpace *space = list->core->spaces; space && !is_over(&search); space = space->next)
-    search_space(&search, space);
+    if (space->separate == separate) search_space(&search, space);
   return search.best;
 }
 

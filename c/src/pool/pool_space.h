@@ -13,6 +13,7 @@
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
+  bool separate;  /* its memory is for small ranges: see umemPoolCore_separates */
   /* Pages that may get memory. One more has none, so that two spaces are never neighbours. */
   size_t count;
   size_t top;            /* pages from here on never had memory */
@@ -29,7 +30,7 @@ static inline uint64_t umemPoolSpace_units(umemPoolCore const *core) {
 
 /* Reserves a space in which `pages` pages fit; if the upstream has so many addresses, a much larger
  * one. NULL without memory or addresses. An attempt must be open. */
-umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages);
+umemPoolSpace *umemPoolSpace_add(umemPoolCore *core, size_t pages, bool separate);
 
 /* The space of the unit; NULL where there is none. */
 umemPoolSpace *umemPoolSpace_of(umemPoolCore const *core, uint64_t unit);
@@ -100,7 +101,8 @@ typedef struct umemPoolPlace {
 } umemPoolPlace;
 
 /* The place for so many units, at a multiple of step, that needs the fewest pages; of several the
- * lowest one in the newest space. It uses the free memory of list, next to at least one gap. */
+ * lowest one in the newest space: in a separate one if the range is small, else in another. It uses
+ * the free memory of list, next to at least one gap. */
 umemPoolPlace umemPoolPlace_find(umemPoolFreeList const *list, uint64_t units, uint64_t step);
 
 /* The end of the piece of a place that begins at unit: of a gap or of free memory of the list. unit

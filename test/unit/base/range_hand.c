@@ -58,7 +58,7 @@ TEST(holds_what_is_free_or_live) {
 
 TEST(what_is_taken_or_entered_is_held_until_it_is_free) {
   assert_true(umemRange_take(one, 160, 160));
-  assert_true(umemRange_enter(one, 4800, 160));
+  assert_true(umemRange_enter(one, 4800, 160, false));
   assert_true(is_held(one, 160) && is_held(one, 4800));
   assert_false(is_held(one, 0));
   assert_int_equal(umemRange_free(one, 160), 160);
@@ -88,6 +88,21 @@ TEST(what_is_handed_joins_its_neighbours) {
   assert_int_equal(umemRange_alloc(other, 1600, 1), item.start);
   assert_int_equal(umemRange_hand(other, item.start, other), 1600); /* itself: freed */
   expect_totals(other, 0, 0, 1, 1600);
+}
+
+TEST(what_is_separate_stays_separate) {
+  umemRangeItem item;
+  assert_true(umemRange_enter(one, 3200, 1600, true) && umemRange_enter(one, 4800, 160, false));
+  for (uint64_t start = 3200; start <= 4800; start += 1600)
+    assert_true(umemRange_free(one, start) > 0);
+  assert_true(umemRange_find(one, 3200, &item) && item.extent == 1600);
+  assert_int_equal(umemRange_alloc_separate(one, 160, 1), 3200);
+  assert_true(umemRange_alloc_separate(one, 1600, 1) == UMEM_RANGE_NONE); /* not beside them */
+  for (int i = 0; i < 2; i++) assert_true(umemRange_alloc(one, 1600, 1) < 3200);
+  assert_int_equal(umemRange_alloc(one, 1440, 1), 3360); /* nothing else is left */
+  assert_int_equal(umemRange_hand(one, 3360, other), 1440);
+  assert_int_equal(umemRange_hand(one, 3200, other), 160);
+  assert_int_equal(umemRange_alloc_separate(other, 1600, 1), 3200);
 }
 
 TEST(borders_stay) {

@@ -31,7 +31,8 @@ typedef struct Model {
   uint64_t granule, cell, base; /* cell: granules are at most that large */
   int owner[CELLS];             /* OUTSIDE, FREE, or the number of a live range */
   unsigned wall[CELLS + 1];     /* [i]: if not 0, nothing spans the border below cell i */
-  uint64_t size[CELLS + 1];     /* of live ranges, by number */
+  bool separate[CELLS];
+  uint64_t size[CELLS + 1]; /* of live ranges, by number */
   unsigned live;
 } Model;
 
@@ -42,7 +43,12 @@ static uint64_t address(Model const *model, unsigned cell) {
 }
 
 static bool same_range(Model const *model, unsigned low) {
-  return model->owner[low] == model->owner[low + 1] && !model->wall[low + 1];
+  return model->owner[low] == model->owner[low + 1] && !model->wall[low + 1] &&
+         model->separate[low] == model->separate[low + 1];
+}
+
+static bool is_separate(Model const *model, uint64_t at) {
+  return model->separate[(at - model->base) / model->cell];
 }
 
 /* The range that cell i, in a region, belongs to, and the cell after it. */
@@ -130,8 +136,9 @@ static bool fits(umemRangeItem item, uint64_t extent, uint64_t alignment) {
   return up(item.start, alignment) + extent <= item.start + item.extent;
 }
 
-/* Checks a request's answer against model, which has not seen it yet. */
-static void verify_placement(Model const *model, uint64_t size, uint64_t alignment,
+/* Checks an answer for separate numbers, or for others, against model, which has not seen it
+ * yet. */
+static void verify_placement(Model const *model, bool separate, uint64_t size, uint64_t alignment,
                              uint64_t start) {
   uint64_t extent = up(size, model->granule), surely = extent, best = UINT64_MAX;
   if (alignment > model->granule) surely += alignment - model->granule;
@@ -140,7 +147,7 @@ static void verify_placement(Model const *model, uint64_t size, uint64_t alignme
   uint64_t chosen = 0;
   for (unsigned i = 0; i < CELLS; i = end) {
     end = i + 1;
-    if (model->owner[i] != FREE) continue;
+    if (model->owner[i] != FREE || model->separate[i] != separate) continue;
     umemRangeItem item = model_range(model, i, &end);
     uint64_t low = class_low(item.extent / model->granule);
     ++count;
@@ -176,18 +183,24 @@ static void run_alloc(Run *run) {
   uint64_t size = cells * model->cell - draw() % model->granule;
   uint64_t alignment = UINT64_C(1) << (draw_below(2) ? 0 : draw_below(63));
   if (draw_below(2)) alignment = model->cell << draw_below(5);
-  uint64_t start = umemRange_alloc(run->range, size, alignment);
+  bool separate = draw_below(4) == 0;
+  uint64_t (*alloc)(umemRange *, uint64_t, uint64_t) =
+      separate ? umemRange_alloc_separate : umemRange_alloc;
+  uint64_t start = alloc(run->range, size, alignment);
   fail_after(run_operation % 2);
-  uint64_t twin = umemRange_alloc(run->twin, size, alignment);
+  uint64_t twin = alloc(run->twin, size, alignment);
   fail_no_more();
   if (twin != start) {
     CHECK(twin == UMEM_RANGE_NONE);
     verify(run->twin, model);
-    twin = umemRange_alloc(run->twin, size, alignment);
+    twin = alloc(run->twin, size, alignment);
   }
   CHECK(twin == start);
-  verify_placement(model, size, alignment, start);
+  bool last = start == UMEM_RANGE_NONE || is_separate(model, start);
+  if (!separate) verify_placement(model, false, size, alignment, last ? UMEM_RANGE_NONE : start);
+  if (last) verify_placement(model, true, size, alignment, start);
   if (start == UMEM_RANGE_NONE) return;
+  CHECK(last || !separate);
   CHECK(start % alignment == 0 && (start - model->base) % model->cell == 0);
   int owner = (int)++model->live;
   model->size[owner] = size;
@@ -232,7 +245,7 @@ static void run_free(Run *run, bool drop) {
 }
 
 /* What happens to a stretch: it becomes a region, or stops being one, or becomes a live range: one
- * outside of all regions, or one that is free. */
+ * outside of all regions, which is separate if it does not join others, or one that is free. */
 typedef enum Change { adds, removes, enters, takes } Change;
 
 static bool change(umemRange *range, Change kind, uint64_t start, uint64_t size, bool joins) {
@@ -242,7 +255,7 @@ static bool change(umemRange *range, Change kind, uint64_t start, uint64_t size,
   case removes:
     return umemRange_remove(range, start, size);
   case enters:
-    return umemRange_enter(range, start, size);
+    return umemRange_enter(range, start, size, !joins);
   default:
     return umemRange_take(range, start, size);
   }
@@ -257,7 +270,8 @@ static void run_change(Run *run, Change kind) {
   bool joins = draw_below(2), outside = kind == adds || kind == enters, valid = true;
   for (unsigned i = first; i < first + count; ++i) {
     if (model->owner[i] != (outside ? OUTSIDE : FREE)) valid = false;
-    if (!outside && i > first && model->wall[i]) valid = false;
+    if (!outside && i > first && (model->wall[i] || model->separate[i] != model->separate[i - 1]))
+      valid = false;
   }
   if (model->granule > 1 && !draw_below(16)) {
     *(draw_below(2) ? &start : &size) += model->granule / 2;
@@ -278,6 +292,7 @@ static void run_change(Run *run, Change kind) {
   if (owner > 0) model->size[owner] = size;
   for (unsigned i = first; i < first + count; ++i) model->owner[i] = owner;
   if (kind == takes) return;
+  for (unsigned i = first; i < first + count; ++i) model->separate[i] = kind == enters && !joins;
   unsigned *low = &model->wall[first], *high = &model->wall[first + count];
   *low = (*low & LOWER_WANTS) | (kind == adds && !joins ? UPPER_WANTS : 0u);
   *high = (*high & UPPER_WANTS) | (kind == adds && !joins ? LOWER_WANTS : 0u);

@@ -120,6 +120,60 @@ ON_TEST(a_moved_page_has_no_kernel) {
   umem_dtor(&pool);
 }
 
+/* ---- small blocks ---- */
+
+enum { small = page / 2 - some, part = page / 4 * 3, whole = 6 * page };
+
+static bool is_among_large(uintptr_t adr, uintptr_t large) {
+  return adr >= large && adr - large < whole;
+}
+
+/* A pool of at most 7 pages that has moved 3. Returns the block for which it did. */
+static uintptr_t move_pages(void) {
+  umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
+  options.spare = 0;
+  options.maximum = 7 * page;
+  expect_ok(umemPool_ctor(&pool, &gpu, &options));
+  uintptr_t freed = block_of(&pool, piece), wall = block_of(&pool, page);
+  umem_free(&pool, freed);
+  uintptr_t large = block_of(&pool, whole);
+  assert_int_equal(pages(), 7);
+  assert_true(wall > 0);
+  return large;
+}
+
+ON_TEST(small_blocks_do_not_cut_large_ones_where_pages_move) {
+  uintptr_t large = move_pages();
+  umem_free(&pool, large);
+  uintptr_t adr[2] = {block_of(&pool, small), block_of(&pool, small)};
+  assert_false(is_among_large(adr[0], large) || is_among_large(adr[1], large));
+  assert_true(adr[0] / page == adr[1] / page);
+  assert_int_equal(block_of(&pool, whole - page), large);
+  assert_int_equal(pages(), 7);
+  umem_dtor(&pool);
+}
+
+ON_TEST(small_blocks_use_what_is_free_where_no_page_is) {
+  uintptr_t large = move_pages(), parts[whole / part];
+  umem_free(&pool, large);
+  for (size_t i = 0; i < whole / part; i++) parts[i] = block_of(&pool, part);
+  umem_free(&pool, parts[1]);
+  uintptr_t adr =
+      block_of(&pool, small); /* no whole page is free, and the pool may have no other */
+  assert_true(is_among_large(adr, large));
+  assert_true(is_among_large(block_of(&pool, some), large)); /* nor one for a span */
+  assert_int_equal(pages(), 7);
+  umem_dtor(&pool);
+}
+
+ON_TEST(small_blocks_use_what_is_free_where_no_page_moves) {
+  expect_ok(umemPool_ctor(&pool, &gpu, NULL));
+  umem_free(&pool, block_of(&pool, whole));
+  FREE(&pool, block_of(&pool, small), block_of(&pool, some));
+  assert_int_equal(pages(), 6);
+  umem_dtor(&pool);
+}
+
 /* ---- another GPU ---- */
 
 enum { huge = 5 * page, at_border = page - some / 2 }; /* of two pages */
