@@ -9,7 +9,7 @@
 # What runs where:
 # - gcc: all programs of C, on all pairs of contexts; the tests and examples of the C++ headers with few types of
 #   elements and without bounds checks, one group of loops optimised; each header alone; what nvcc compiles, for one
-#   virtual GPU.
+#   virtual GPU. Of the benchmarks, whether they compile: bench builds and runs them.
 # - asan: all programs of C on a sample of the pairs, without the sweep of faults with the ledger; the examples, the
 #   program umem and the fuzzers. This is also where Clang's warnings of all of this are errors. asan_cxx: the programs
 #   of the C++ headers that are about memory, not optimised, with few types of elements, loops with one and three ranks.
@@ -87,7 +87,7 @@ declare -A stage_needs=(
 
 # What a stage uses where a system has it: test/run installs what it can. Without it tests are skipped by name.
 declare -A stage_wants=(
-  [gcc]="eigen xtensor kokkos cblas gdb"
+  [gcc]="benchmark eigen xtensor kokkos cblas gdb"
   [browser]="browser"
   [mpi]="ip"
   [mpis]="ip"
@@ -162,9 +162,35 @@ small_tests() { export UMEM_TEST_SMALL=1 UMEM_TEST_OPERATIONS=100000; }
 
 only_nvcc='^cxx\.(refused\.nvcc|nvcc\.)' # what nvcc says of headers
 stage_gcc() {
+  local status=0
   python3 test/ctest_results_test.py
+  check "the benchmarks compile" benchmarks_compile || status=1
   build_preset gcc
-  run_tests "$build/gcc" ctest --exclude-regex "$only_nvcc"
+  run_tests "$build/gcc" ctest --exclude-regex "$only_nvcc" || status=1
+  return $status
+}
+
+# GCC reads each file of the benchmarks and writes no code: half of a minute of one processor. Those that include headers
+# of other heaps and of kvikIO are left out.
+benchmarks_compile() {
+  local folder=$build/bench-syntax files without=(-name 'heap_*' -o -name kvikio.cpp)
+  local options=(-std=c++17 -Wall -Wextra -Wconversion -Wshadow -Werror -D_GNU_SOURCE -Itest {-Ic,-Icxx}/include)
+  if find_nvcc; then
+    options+=(-DUMEM_BENCH_CUDA=1 -idirafter "${nvcc%/bin/*}/include")
+  else
+    echo "skipped - whether the benchmarks of GPUs compile: there is no nvcc"
+    without+=(-o -name '*gpu_*' -o -name '*cuda*' -o -name by_hand_pipeline.cpp -o -name bare_copies.cpp)
+  fi
+  if ! has benchmark; then
+    echo "skipped - whether the benchmarks of single calls compile: there is no Google Benchmark"
+    without+=(-o -name 'micro*')
+  fi
+  mkdir -p "$folder"
+  printf '#include "%s"\n' "$root"/bench/{place,sizes}.h > "$folder/headers.h"
+  g++ "${options[@]}" -x c++-header "$folder/headers.h" -o "$folder/headers.h.gch" || return
+  readarray -t files < <(find bench -name '*.cpp' -not \( "${without[@]}" \))
+  printf '%s\0' "${files[@]}" |
+    xargs -0 -n 1 -P "$jobs" g++ "${options[@]}" -fsyntax-only -include "$folder/headers.h"
 }
 
 stage_nvcc() {
