@@ -8,6 +8,7 @@
 #include <umem.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -86,25 +87,33 @@ void add_many(Effort const &effort, std::vector<Ratio> &rows) {
 /* ---- long ones ---- */
 
 /* A copy that reports, beside one that does not. */
-void add_progress(Effort const &effort, std::vector<Ratio> &rows, std::size_t nbytes) {
-  for (std::size_t step : {std::size_t{0}, mebibyte})
-    for (char const *kind : {"file", "host"}) {
-      Place source(row_named(kind)), ram(row_named("host"));
-      Block from(source.context(), nbytes), to(ram.context(), nbytes);
-      auto copy = [&](bool (*progress)(void *, std::uint64_t, std::uint64_t)) {
-        umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-        options.progress = progress;
-        options.step = step;
-        check(umem_copy_to_with(source.context(), from, ram.context(), to, nbytes, &options));
-      };
-      auto reported = [&] { copy([](void *, std::uint64_t, std::uint64_t) { return true; }); };
-      auto plain = [&] { copy(nullptr); };
-      Samples samples = alternate(effort.long_rounds, {[&] { return seconds_of(reported); },
-                                                       [&] { return seconds_of(plain); }});
-      rows.push_back(
-          {std::string(kind) + " to RAM with progress, steps of " + (step ? "1 MiB" : "64 MiB"),
-           "the copy without", Measure::speedup, 0.98, samples[0], samples[1], nbytes});
-    }
+void add_progress_between(Effort const &effort, std::vector<Ratio> &rows, std::size_t nbytes,
+                          char const *from_kind, char const *to_kind) {
+  for (std::size_t step : {std::size_t{0}, mebibyte}) {
+    Place source(row_named(from_kind)), target(row_named(to_kind));
+    Block from(source.context(), nbytes), to(target.context(), nbytes);
+    auto copy = [&](bool (*progress)(void *, std::uint64_t, std::uint64_t)) {
+      umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+      options.progress = progress;
+      options.step = step;
+      check(umem_copy_to_with(source.context(), from, target.context(), to, nbytes, &options));
+    };
+    auto reported = [&] { copy([](void *, std::uint64_t, std::uint64_t) { return true; }); };
+    auto plain = [&] { copy(nullptr); };
+    Samples samples = alternate(effort.long_rounds, {[&] { return seconds_of(reported); },
+                                                     [&] { return seconds_of(plain); }});
+    rows.push_back({std::string(from_kind) + " to " + to_kind + " with progress, steps of " +
+                        (step ? "1 MiB" : "64 MiB"),
+                    "the copy without", Measure::speedup, 0.98, samples[0], samples[1], nbytes});
+  }
+}
+
+void add_progress(Effort const &effort, std::vector<Ratio> &rows, std::size_t nbytes, bool gpu) {
+  for (char const *kind : {"file", "host"}) {
+    add_progress_between(effort, rows, nbytes, kind, "host");
+    if (gpu) add_progress_between(effort, rows, nbytes, kind, "cuda");
+  }
+  if (gpu) add_progress_between(effort, rows, nbytes, "cuda", "host");
 }
 
 void add_two(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
@@ -126,6 +135,66 @@ void add_two(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const
       effort.long_rounds, {[&] { return seconds_of(start); }, [&] { return seconds_of(copy); }});
   rows.push_back({std::to_string(parts) + " parts of a cached file to RAM, two in flight",
                   "one copy after the other", Measure::speedup, 0.97, samples[0], samples[1],
+                  part * parts});
+}
+
+/* ---- a GPU ---- */
+
+/* On a stream, from pinned memory. */
+void add_queued(Effort const &effort, std::vector<Ratio> &rows) {
+  constexpr std::size_t count = 10000, nbytes = 4096;
+  Place pinned(row_named("cuda-host")), stream(row_named("cuda-async"));
+  Block from(pinned.context(), count * nbytes), to(stream.context(), count * nbytes);
+  std::vector<umemTransfer *> transfers(count);
+  auto start = [&] {
+    for (std::size_t i = 0; i < count; i++)
+      check(umem_start(pinned.context(), from + i * nbytes, stream.context(), to + i * nbytes,
+                       nbytes, nullptr, &transfers[i]));
+    for (umemTransfer *transfer : transfers) end(transfer);
+  };
+  auto copy = [&] {
+    for (std::size_t i = 0; i < count; i++)
+      check(umem_copy_to(pinned.context(), from + i * nbytes, stream.context(), to + i * nbytes,
+                         nbytes));
+    stream.finish();
+  };
+  Samples samples = alternate(effort.short_rounds, {[&] { return seconds_of(start) / count; },
+                                                    [&] { return seconds_of(copy) / count; }});
+  rows.push_back({"10,000 in flight of 4 KiB, pinned memory to a stream, each", "a copy",
+                  Measure::nanoseconds, 3000, samples[0], samples[1], 0});
+}
+
+/* Cached files, each of its own context, beside as many bytes of pinned memory, which take as long
+ * as the bus does. */
+void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
+               std::size_t parts) {
+  Place ram(row_named("cuda-host")), gpu(row_named("cuda"));
+  Block pinned(ram.context(), part), one(gpu.context(), part), other(gpu.context(), part);
+  std::uintptr_t const to[2] = {one, other};
+  std::vector<std::unique_ptr<Place>> files;
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (std::size_t i = 0; i < parts; i++) {
+    files.push_back(std::make_unique<Place>(row_named("file")));
+    blocks.push_back(std::make_unique<Block>(files[i]->context(), part));
+  }
+  auto start = [&] {
+    umemTransfer *two[2] = {nullptr, nullptr};
+    for (std::size_t i = 0; i < parts; i++) {
+      end(two[i % 2]);
+      check(umem_start(files[i]->context(), *blocks[i], gpu.context(), to[i % 2], part, nullptr,
+                       &two[i % 2]));
+    }
+    end(two[0]);
+    end(two[1]);
+  };
+  auto bus = [&] {
+    for (std::size_t i = 0; i < parts; i++)
+      check(umem_copy_to(ram.context(), pinned, gpu.context(), to[i % 2], part));
+  };
+  Samples samples = alternate(effort.long_rounds,
+                              {[&] { return seconds_of(start); }, [&] { return seconds_of(bus); }});
+  rows.push_back({std::to_string(parts) + " cached files to a GPU, two in flight",
+                  "pinned memory to it", Measure::speedup, 0.97, samples[0], samples[1],
                   part * parts});
 }
 
@@ -161,8 +230,12 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
   add_many(effort, rows);
   FileAndMemory all(parts * part);
   add_two(effort, rows, all, part, parts);
-  add_progress(effort, rows, parts * part);
+  bool gpu = why_no_gpu().empty();
+  add_progress(effort, rows, parts * part, gpu);
   add_ahead(effort, rows, all, part, parts);
+  if (!gpu) return;
+  add_queued(effort, rows);
+  add_files(effort, rows, part, 4 * parts);
 }
 
 } // namespace bench
