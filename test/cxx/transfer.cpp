@@ -6,6 +6,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <thread>
+#include <vector>
+
 namespace {
 
 using umem::Transfer;
@@ -50,6 +53,27 @@ TEST_P(TransferTest, an_array_may_end_before_its_transfer) {
   }
   while (!transfer.wait_for(std::chrono::microseconds(100))) continue;
   transfer.wait();
+}
+
+/* Memory that the exception ends is not written to later. */
+TEST_P(TransferTest, an_exception_waits_for_the_end) {
+  for (int i = 0; i < 4; i++) {
+    std::vector<int> values(200000, i), to(200000, -1);
+    umem::Array<int, 1> from({200000}, place);
+    umem::copy(umem::View<int, 1>(values.data(), {200000}), from);
+    try {
+      Transfer transfer = umem::start(from, umem::View<int, 1>(to.data(), {200000}));
+      if (i % 2) transfer.cancel();
+      throw i;
+    } catch (int thrown) {
+      std::vector<int> found = to;
+      if (i % 2 == 0) {
+        EXPECT_EQ(found.back(), thrown);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(found, to);
+    }
+  }
 }
 
 TEST(Transfer, is_checked_at_once) {

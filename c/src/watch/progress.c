@@ -157,18 +157,12 @@ static void stop_lanes(Lanes **lanes) {
 
 static void share_no_more(unsigned *sharers) { umem_thread.sharers = *sharers; }
 
-/* Whether the copy goes through pinned buffers, of which there are few. */
-static bool is_staged(umemVirtual const *ctx) {
-  return ctx->host && umem_can(ctx->host, umemDeviceAccessible);
-}
-
 /* The caller has lane 0, and reports. */
 static void run_lane(void *job, unsigned lane) {
   Lanes *lanes = job;
   __attribute__((cleanup(share_no_more), unused)) unsigned sharers = umem_thread.sharers;
   __attribute__((cleanup(umem_share_end))) umemOpenStep share = {.trace = NULL};
-  bool staged = is_staged(lanes->copy->src) || is_staged(lanes->copy->dst);
-  if (staged && lanes->count > 1) {
+  if (lanes->count > 1 && umem_is_staged(lanes->copy->src, lanes->copy->dst)) {
     umem_thread.sharers = lanes->count;
     umem_share_begin(&share, lanes->count);
   }

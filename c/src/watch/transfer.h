@@ -44,6 +44,7 @@ struct umemTransfer {
   bool cancelled, seen;     /* atomic; seen: a call has returned the failure */
   uint64_t done;            /* bytes; atomic */
   bool is_long;             /* a server does a long piece */
+  unsigned sharers;         /* transfers that pass through pinned buffers beside it, itself too */
   /* Of a queued copy: its own, and how many were queued when its mark was not yet set. So the
    * marks of those up to first_number are before its own, if they are in one queue. */
   uint64_t number, first_number;

@@ -149,12 +149,15 @@ static size_t move(umemTransfer *self, size_t most) {
 void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
   UMEM_ENTER_AS(self->function, NULL);
   struct umemOpenStep *outer = umem_thread.step;
+  unsigned sharers = umem_thread.sharers;
   umemAttempt attempt;
   if (self->watch) umem_thread.step = &self->watch->step;
+  if (umem_is_staged(self->src, self->dst)) umem_thread.sharers = self->sharers;
   umemAttempt_begin(&attempt);
   size_t nbytes = move(self, most);
   umemAttempt_end(&attempt);
   umem_thread.step = outer;
+  umem_thread.sharers = sharers;
   if (umemAttempt_failed(&attempt))
     self->failure = attempt;
   else

@@ -199,12 +199,14 @@ static size_t begin_piece(umemTransfer *self) {
   if (all.long_pieces + 1 >= servers_allowed()) return self->piece;
   all.long_pieces++;
   self->is_long = true;
+  self->sharers = all.long_pieces + (unsigned)umem_lesser(all.lengthy.count, most_servers);
   return all.lengthy.count ? shared_piece : longest_piece;
 }
 
 static void end_piece(umemTransfer *self) {
   if (self->is_long) all.long_pieces--;
   self->is_long = false;
+  self->sharers = 1;
 }
 
 static void adapt_piece(umemTransfer *self, uint64_t nanoseconds) {

@@ -175,6 +175,14 @@ void umem_share_end(umemOpenStep *share) {
   if (share->trace) umem_thread.step = share->outer;
 }
 
+static bool has_pinned_buffers(umemVirtual const *ctx) {
+  return ctx->host && umem_can(ctx->host, umemDeviceAccessible);
+}
+
+bool umem_is_staged(umemVirtual const *src, umemVirtual const *dst) {
+  return has_pinned_buffers(src) || has_pinned_buffers(dst);
+}
+
 /* Only those who move the bytes know the number of a GPU. */
 static void name_ends(umemTrace *trace) {
   for (uint32_t i = 0; i < trace->route.leg_count; i++) {

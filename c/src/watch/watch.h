@@ -69,6 +69,9 @@ void umem_trace_close(umemOpenStep *step, bool failed);
 void umem_share_begin(umemOpenStep *share, unsigned sharers);
 void umem_share_end(umemOpenStep *share);
 
+/* Whether a copy goes through pinned buffers, of which there are few. */
+bool umem_is_staged(umemVirtual const *src, umemVirtual const *dst);
+
 /* Nanoseconds of a clock that never goes back, where the copy of this thread is watched; else 0. */
 uint64_t umem_watched_clock(void);
 static inline uint64_t umem_route_clock(void) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "core/threads.h"
 #include "failures.h"
 #include "fake/fake.h"
 #include "workers.h"
@@ -68,7 +69,8 @@ typedef struct Slow {
   umemHost host;
   unsigned reads; /* atomic, as all that follows */
   bool held, fails;
-  size_t most; /* bytes of the largest read */
+  size_t most;      /* bytes of the largest read */
+  unsigned threads; /* that a copy in the last read would have */
 } Slow;
 
 static uintptr_t slow_alloc(umemVirtual *ctx, size_t nbytes) { return (void)ctx, (void)nbytes, 64; }
@@ -77,7 +79,9 @@ static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
                          size_t nbytes) {
   Slow *self = (Slow *)ctx;
   (void)src_adr, (void)that;
-  __atomic_fetch_add(&self->reads, 1, __ATOMIC_RELAXED);
+  unsigned threads = umem_parallel_pieces(SIZE_MAX, 1, umemParallelMost);
+  __atomic_store_n(&self->threads, threads, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&self->reads, 1, __ATOMIC_RELEASE);
   if (nbytes > __atomic_load_n(&self->most, __ATOMIC_RELAXED))
     __atomic_store_n(&self->most, nbytes, __ATOMIC_RELAXED);
   while (__atomic_load_n(&self->held, __ATOMIC_ACQUIRE)) usleep(100);
@@ -247,6 +251,27 @@ TEST(a_lone_server_does_short_pieces) {
   hold(&slow, false);
   assert_ok(umemTransfer_release(transfer));
   slow_dtor(&slow);
+}
+
+/* Where copies need pinned buffers, of which there are few, no transfer takes those of others. */
+TEST(transfers_share_pinned_buffers) {
+  enum { count = 3, threads = 12 };
+  for (unsigned pinned = 0; pinned < 2; pinned++) {
+    Slow slow;
+    umemTransfer *transfers[count];
+    slow_ctor(&slow);
+    if (pinned) slow.host.super.capabilities |= umemDeviceAccessible;
+    assert_ok(umem_set_threads(threads));
+    hold(&slow, true);
+    for (unsigned i = 0; i < count; i++) {
+      transfers[i] = start_slow(&slow, large);
+      await_reads(&slow, i + 1);
+      assert_int_equal(slow.threads, pinned ? threads / (i + 1) : threads);
+    }
+    hold(&slow, false);
+    for (unsigned i = 0; i < count; i++) assert_ok(umemTransfer_release(transfers[i]));
+    slow_dtor(&slow);
+  }
 }
 
 /* ---- cancelling ---- */
