@@ -25,7 +25,8 @@ Other jemalloc_heap() {
   std::string prefix = has_function(library, "je_malloc") ? "je_" : "";
   auto find = [&](char const *name) { return function_of(library, (prefix + name).c_str()); };
   return {"jemalloc " + version(prefix), reinterpret_cast<void *(*)(std::size_t)>(find("malloc")),
-          reinterpret_cast<void (*)(void *)>(find("free"))};
+          reinterpret_cast<void (*)(void *)>(find("free")),
+          reinterpret_cast<void *(*)(std::size_t, std::size_t)>(find("calloc"))};
 }
 
 } // namespace bench

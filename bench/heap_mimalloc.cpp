@@ -10,7 +10,8 @@ Other mimalloc_heap() {
   std::string name = "mimalloc " + std::to_string(number / 100) + "." +
                      std::to_string(number / 10 % 10) + "." + std::to_string(number % 10);
   return {name, reinterpret_cast<void *(*)(std::size_t)>(function_of(library, "mi_malloc")),
-          reinterpret_cast<void (*)(void *)>(function_of(library, "mi_free"))};
+          reinterpret_cast<void (*)(void *)>(function_of(library, "mi_free")),
+          reinterpret_cast<void *(*)(std::size_t, std::size_t)>(function_of(library, "mi_calloc"))};
 }
 
 } // namespace bench

@@ -38,12 +38,16 @@ void create_pool() {
 
 void *allocate(std::size_t size) { return umfPoolMalloc(pool, size); }
 void release(void *address) { umfPoolFree(pool, address); }
+void *allocate_zeros(std::size_t count, std::size_t size) {
+  return umfPoolCalloc(pool, count, size);
+}
 
 } // namespace
 
 Other umf_heap() {
   if (!pool) create_pool();
-  return {std::string("UMF ") + UMEM_BENCH_UMF + " disjoint pool", allocate, release};
+  return {std::string("UMF ") + UMEM_BENCH_UMF + " disjoint pool", allocate, release,
+          allocate_zeros};
 }
 
 } // namespace bench

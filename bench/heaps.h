@@ -4,6 +4,7 @@
  *
  *     static constexpr bool wants_sizes;    // whether free needs the size that alloc was
  *     std::uintptr_t alloc(std::size_t size) const;
+ *     std::uintptr_t zeros(std::size_t size) const;    // only of RAM
  *     void free(std::uintptr_t address, std::size_t size) const; */
 #ifndef UMEM_BENCH_HEAPS_H
 #define UMEM_BENCH_HEAPS_H
@@ -13,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,9 @@ struct Malloc {
   static constexpr bool wants_sizes = false;
   std::uintptr_t alloc(std::size_t size) const {
     return reinterpret_cast<std::uintptr_t>(std::malloc(size));
+  }
+  std::uintptr_t zeros(std::size_t size) const {
+    return reinterpret_cast<std::uintptr_t>(std::calloc(1, size));
   }
   void free(std::uintptr_t address, std::size_t = 0) const {
     std::free(reinterpret_cast<void *>(address));
@@ -33,18 +39,39 @@ struct Umem {
   void *context;
 
   std::uintptr_t alloc(std::size_t size) const { return umem_alloc(context, size); }
+  std::uintptr_t zeros(std::size_t size) const { return umem_calloc(context, 1, size); }
   void free(std::uintptr_t address, std::size_t = 0) const { umem_free(context, address); }
 };
 
-/* The heap of another library, called as malloc and free are. */
+/* A pool, opened by a name of umem_open, with the options in it. */
+class NamedPool {
+public:
+  explicit NamedPool(char const *name) : name_(name), pool_(umem_open(name), umem_close) {
+    if (!pool_) throw std::runtime_error(umem_thread_message());
+  }
+
+  std::string const &name() const { return name_; }
+  Umem heap() const { return {pool_.get()}; }
+  void finish() const { check(umem_synchronize(pool_.get())); }
+
+private:
+  std::string name_;
+  std::unique_ptr<void, umemStatusType (*)(void *)> pool_;
+};
+
+/* The heap of another library, called as malloc, free and calloc are. */
 struct Other {
   static constexpr bool wants_sizes = false;
   std::string name; /* of the library, with its version */
   void *(*allocate)(std::size_t);
   void (*release)(void *);
+  void *(*allocate_zeros)(std::size_t, std::size_t);
 
   std::uintptr_t alloc(std::size_t size) const {
     return reinterpret_cast<std::uintptr_t>(allocate(size));
+  }
+  std::uintptr_t zeros(std::size_t size) const {
+    return reinterpret_cast<std::uintptr_t>(allocate_zeros(1, size));
   }
   void free(std::uintptr_t address, std::size_t = 0) const {
     release(reinterpret_cast<void *>(address));

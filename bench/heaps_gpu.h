@@ -34,22 +34,6 @@ private:
   Place place_;
 };
 
-/* A pool, opened by a name of umem_open, with the options in it. */
-class NamedPool {
-public:
-  explicit NamedPool(char const *name) : name_(name), pool_(umem_open(name), umem_close) {
-    if (!pool_) throw std::runtime_error(umem_thread_message());
-  }
-
-  std::string const &name() const { return name_; }
-  Umem heap() const { return {pool_.get()}; }
-  void finish() const { check(umem_synchronize(pool_.get())); }
-
-private:
-  std::string name_;
-  std::unique_ptr<void, umemStatusType (*)(void *)> pool_;
-};
-
 /* cudaMalloc and cudaFree. */
 class PlainGpu {
 public:

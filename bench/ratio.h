@@ -16,13 +16,14 @@ enum class Measure {
   slowdown,    /* times the time of the other: at most the target */
   speedup,     /* times as fast as the other: at least the target */
   nanoseconds, /* more than the other: at most the target */
+  memory,      /* times the memory of the other: at most the target; samples are no seconds */
 };
 
 struct Ratio {
   std::string operation, against;
   Measure measure;
   std::optional<double> target; /* none: umem promises nothing, the report only shows the figure */
-  std::vector<double> ours, theirs; /* seconds of each round */
+  std::vector<double> ours, theirs; /* seconds of each round, but for memory */
   std::size_t bytes = 0;            /* moved each time, if the row shows GB/s */
 
   /* The ratio (or difference) of each round. */
@@ -65,6 +66,7 @@ void measure_strided_cold(Effort const &effort, std::vector<Ratio> &rows);
 void measure_transfers(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);
 void measure_pool(Effort const &effort, std::vector<Ratio> &rows);
+void measure_pool_sizes(Effort const &effort, std::vector<Ratio> &rows);
 void measure_fixed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_typed(Effort const &effort, std::vector<Ratio> &rows);
 void measure_converted(Effort const &effort, std::vector<Ratio> &rows); /* a part of typed */

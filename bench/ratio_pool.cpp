@@ -21,26 +21,6 @@ constexpr std::size_t passed_per_round = 400'000, pair_count = 4;
 constexpr Sizes life_sizes = {16, std::size_t{1} << 20, true};
 constexpr std::size_t life_cap = std::size_t{64} << 20, lives_per_round = 100'000;
 
-class Pool {
-public:
-  Pool() {
-    check(umemHost_ctor(&host_));
-    check(umemPool_ctor(&pool_, &host_, nullptr));
-  }
-  Pool(Pool const &) = delete;
-  Pool &operator=(Pool const &) = delete;
-  ~Pool() {
-    umem_dtor(&pool_);
-    umem_dtor(&host_);
-  }
-  Umem heap() { return {&pool_}; }
-  void check_all_went_well() { check(umem_get_status(&pool_)); }
-
-private:
-  umemHost host_;
-  umemPool pool_;
-};
-
 /* Seconds of each operation, where work does so many. */
 template <typename Work> Timed per_operation(std::size_t operations, Work work) {
   return [=] { return seconds_of(work) / static_cast<double>(operations); };
@@ -65,7 +45,7 @@ public:
     std::vector<Timed> candidates = {timed_for(pool_.heap()), timed_for(Malloc{})};
     for (Other const &other : others_) candidates.push_back(timed_for(other));
     Samples samples = alternate(rounds, candidates);
-    pool_.check_all_went_well();
+    pool_.finish();
     rows_.push_back({operation, "malloc+free", Measure::slowdown, target, samples[0], samples[1]});
     for (std::size_t i = 0; i < others_.size(); i++)
       rows_.push_back({operation, others_[i].name, Measure::slowdown, std::nullopt, samples[0],
@@ -75,7 +55,7 @@ public:
 private:
   std::vector<Ratio> &rows_;
   std::vector<Other> others_;
-  Pool pool_;
+  NamedPool pool_{"pool+host:"};
 };
 
 void measure_one_size(Effort const &effort, Contest &contest) {
@@ -126,13 +106,13 @@ void measure_lives(Effort const &effort, Contest &contest) {
 
 /* In a pool of its own, and not compared with other libraries: each would hold 2 GiB. */
 void measure_million(Effort const &effort, std::vector<Ratio> &rows) {
-  Pool pool;
+  NamedPool pool("pool+host:");
   std::vector<Step> steps = mixed_steps(4 * steps_per_round, many),
                     few_steps = mixed_steps(4 * steps_per_round, few);
   Samples growth = alternate(effort.short_rounds, {replacing(pool.heap(), many, steps),
                                                    replacing(pool.heap(), few, few_steps),
                                                    replacing(Malloc{}, many, steps)});
-  pool.check_all_went_well();
+  pool.finish();
   rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "the same, 1e3 live", Measure::slowdown,
                   8, growth[0], growth[1]});
   rows.push_back({"pool(host) alloc+free, mixed, 1e6 live", "malloc+free, 1e6 live",

@@ -5,9 +5,9 @@
  * --quick: fewer rounds and smaller arrays. --once: one round on small arrays, to see that all of
  * it runs; the figures mean nothing.
  *
- * The groups are host, arrays, loops, files, npy, routes, ram, stage, growth, blocks, pool, fixed,
- * log, strided, typed, transfers, many, gpu, and gpu-file and gpu-pool (also blocks of a stream),
- * which are parts of gpu; without any, all are measured.
+ * The groups are host, arrays, loops, files, npy, routes, ram, stage, growth, blocks, pool,
+ * pool-sizes, fixed, log, strided, typed, transfers, many, gpu, and gpu-file and gpu-pool (also
+ * blocks of a stream), which are parts of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured,
  * met or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
@@ -26,9 +26,9 @@ namespace bench {
 std::vector<double> Ratio::values() const {
   std::vector<double> values(ours.size());
   for (std::size_t i = 0; i < values.size(); i++)
-    values[i] = measure == Measure::slowdown  ? ours[i] / theirs[i]
-                : measure == Measure::speedup ? theirs[i] / ours[i]
-                                              : (ours[i] - theirs[i]) * 1e9;
+    values[i] = measure == Measure::speedup       ? theirs[i] / ours[i]
+                : measure == Measure::nanoseconds ? (ours[i] - theirs[i]) * 1e9
+                                                  : ours[i] / theirs[i];
   return values;
 }
 
@@ -52,14 +52,23 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {{"host", measure_host},     {"arrays", measure_arrays},
-                                {"loops", measure_indexed}, {"files", measure_files},
-                                {"npy", measure_npy},       {"routes", measure_routes},
-                                {"ram", measure_ram},       {"stage", measure_stage},
-                                {"growth", measure_growth}, {"blocks", measure_blocks},
-                                {"pool", measure_pool},     {"fixed", measure_fixed},
-                                {"log", measure_log},       {"strided", measure_strided},
-                                {"typed", measure_typed},   {"transfers", measure_transfers},
+constexpr Group cpu_groups[] = {{"host", measure_host},
+                                {"arrays", measure_arrays},
+                                {"loops", measure_indexed},
+                                {"files", measure_files},
+                                {"npy", measure_npy},
+                                {"routes", measure_routes},
+                                {"ram", measure_ram},
+                                {"stage", measure_stage},
+                                {"growth", measure_growth},
+                                {"blocks", measure_blocks},
+                                {"pool", measure_pool},
+                                {"pool-sizes", measure_pool_sizes},
+                                {"fixed", measure_fixed},
+                                {"log", measure_log},
+                                {"strided", measure_strided},
+                                {"typed", measure_typed},
+                                {"transfers", measure_transfers},
                                 {"many", measure_many}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
@@ -70,10 +79,12 @@ Effort thorough() {
 Effort quick() { return {7, 5, 256 * mebibyte, {64 * mebibyte}, 0.1, 4096}; }
 Effort once() { return {1, 1, 4 * mebibyte, {4 * mebibyte}, 0.01, 256}; }
 
-/* A duration in the unit that suits it. */
-std::string time_text(double seconds) {
+/* A duration in the unit that suits it; memory as a factor. */
+std::string sample_text(Ratio const &row, double seconds) {
   char text[32];
-  if (seconds < 1e-6)
+  if (row.measure == Measure::memory)
+    std::snprintf(text, sizeof text, "%.3f", seconds);
+  else if (seconds < 1e-6)
     std::snprintf(text, sizeof text, "%.1f ns", seconds * 1e9);
   else if (seconds < 1e-3)
     std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
@@ -95,6 +106,7 @@ std::string target_text(Ratio const &row) {
   std::snprintf(text, sizeof text,
                 row.measure == Measure::slowdown  ? "<= %gx time"
                 : row.measure == Measure::speedup ? ">= %gx fast"
+                : row.measure == Measure::memory  ? "<= %gx mem"
                                                   : "<= +%g ns",
                 *row.target);
   return text;
@@ -124,13 +136,14 @@ void print_head() {
 
 void print_row(Ratio const &row) {
   std::vector<double> values = row.values();
+  auto text = [&row](double sample) { return sample_text(row, sample); };
   std::string spread =
       value_text(row, quantile(values, 0.1)) + " " + value_text(row, quantile(values, 0.9));
   std::printf("%-52s %-30s %9s %17s %11s  %-3s  %9s %9s %9s %9s %6zu%s\n", row.operation.c_str(),
               row.against.c_str(), value_text(row, row.median()).c_str(), spread.c_str(),
-              target_text(row).c_str(), met_text(row), time_text(quantile(row.ours, 0.5)).c_str(),
-              time_text(least(row.ours)).c_str(), time_text(quantile(row.theirs, 0.5)).c_str(),
-              time_text(least(row.theirs)).c_str(), values.size(), speed_text(row).c_str());
+              target_text(row).c_str(), met_text(row), text(quantile(row.ours, 0.5)).c_str(),
+              text(least(row.ours)).c_str(), text(quantile(row.theirs, 0.5)).c_str(),
+              text(least(row.theirs)).c_str(), values.size(), speed_text(row).c_str());
   std::fflush(stdout);
 }
 
@@ -143,7 +156,7 @@ void write_numbers(std::FILE *file, char const *name, std::vector<double> const 
 
 /* Every sample of every row: nothing is dropped. null where nothing is promised. */
 void write_json(char const *path, Rows const &rows) {
-  static char const *const names[] = {"slowdown", "speedup", "nanoseconds"};
+  static char const *const names[] = {"slowdown", "speedup", "nanoseconds", "memory"};
   std::FILE *file = std::fopen(path, "w");
   if (!file) throw std::runtime_error(std::string("cannot write ") + path);
   std::fprintf(file, "[");

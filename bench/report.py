@@ -11,8 +11,8 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/GPU-ratios.txt; those of
-pool, fixed, typed, strided, transfers, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the ratios, are FOLDER/CPU-pool.txt, ..., and
-FOLDER/GPU-pool.txt.
+pool, pool-sizes, fixed, typed, strided, transfers, blocks, routes, ram, python, gpu-pool and gpu-file, parts of the
+ratios, are FOLDER/CPU-pool.txt, ..., and FOLDER/GPU-pool.txt.
 """
 import json
 import re
@@ -200,7 +200,8 @@ def read_kernels(text):
 
 
 # Of umem_ratios: all, or one of its groups.
-groups = ("ratios", "pool", "fixed", "typed", "strided", "transfers", "blocks", "routes", "ram", "python", "gpu", "gpu-pool", "gpu-file")
+groups = ("ratios", "pool", "pool-sizes", "fixed", "typed", "strided", "transfers", "blocks", "routes", "ram", "python",
+          "gpu", "gpu-pool", "gpu-file")
 
 
 def main():
