@@ -3,17 +3,21 @@
 
 #include <rmm/aligned.hpp>
 #include <rmm/mr/cuda_memory_resource.hpp>
+#include <rmm/mr/pinned_host_memory_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
 #include <rmm/version_config.hpp>
 
+#include <utility>
+
 namespace bench {
+
+using Upstream = cuda::mr::any_resource<cuda::mr::device_accessible>;
 
 constexpr std::size_t whole = std::size_t{1} << 20; /* RMM's pools begin with multiples of 256 B */
 
 class RmmPool::Impl {
 public:
-  explicit Impl(std::size_t initial_bytes)
-      : pool_(rmm::mr::cuda_memory_resource{}, initial_bytes) {}
+  Impl(Upstream upstream, std::size_t initial_bytes) : pool_(std::move(upstream), initial_bytes) {}
 
   void *alloc(std::size_t size) {
     return pool_.allocate(cuda::stream_ref{stream_}, size, rmm::CUDA_ALLOCATION_ALIGNMENT);
@@ -21,6 +25,7 @@ public:
   void free(void *address, std::size_t size) {
     pool_.deallocate(cuda::stream_ref{stream_}, address, size, rmm::CUDA_ALLOCATION_ALIGNMENT);
   }
+  std::size_t reserved_bytes() const { return pool_.pool_size(); }
   void finish() { by_hand::check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 private:
@@ -36,8 +41,12 @@ void RmmPool::Heap::free(std::uintptr_t address, std::size_t size) const {
   impl->free(reinterpret_cast<void *>(address), size);
 }
 
-RmmPool::RmmPool(std::size_t initial_bytes)
-    : impl_(std::make_unique<Impl>((initial_bytes / whole + 1) * whole)) {}
+RmmPool::RmmPool(std::size_t initial_bytes, bool pinned)
+    : impl_(std::make_unique<Impl>(pinned ? Upstream(rmm::mr::pinned_host_memory_resource{})
+                                          : Upstream(rmm::mr::cuda_memory_resource{}),
+                                   (initial_bytes / whole + 1) * whole)) {}
+
+std::size_t RmmPool::reserved_bytes() const { return impl_->reserved_bytes(); }
 
 RmmPool::~RmmPool() = default;
 void RmmPool::finish() const { impl_->finish(); }

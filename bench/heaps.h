@@ -53,6 +53,11 @@ public:
   std::string const &name() const { return name_; }
   Umem heap() const { return {pool_.get()}; }
   void finish() const { check(umem_synchronize(pool_.get())); }
+  std::size_t reserved_bytes() const {
+    umemPoolStats stats = UMEM_POOL_STATS_INIT;
+    check(umemPool_stats(static_cast<umemPool *>(pool_.get()), &stats));
+    return stats.reserved_peak;
+  }
 
 private:
   std::string name_;

@@ -84,8 +84,8 @@ private:
   by_hand::CudaStream stream_;
 };
 
-/* RMM's pool over cudaMalloc, and one stream. It begins with so many bytes, as is its custom.
- * Compiled where CMake finds RMM. */
+/* RMM's pool over cudaMalloc or pinned RAM, and one stream. It begins with so many bytes, as is its
+ * custom. Compiled where CMake finds RMM. */
 class RmmPool {
 public:
   class Impl;
@@ -96,9 +96,10 @@ public:
     void free(std::uintptr_t address, std::size_t size) const;
   };
 
-  explicit RmmPool(std::size_t initial_bytes);
+  explicit RmmPool(std::size_t initial_bytes, bool pinned = false);
   ~RmmPool();
   static std::string name(); /* with the version */
+  std::size_t reserved_bytes() const;
   Heap heap() const { return {impl_.get()}; }
   void finish() const;
 

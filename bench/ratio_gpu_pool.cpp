@@ -235,6 +235,49 @@ void measure_varying(Effort const &effort, std::vector<Ratio> &rows) {
   }
 }
 
+/* ---- pinned RAM ---- */
+
+#ifdef UMEM_BENCH_RMM
+/* Bytes reserved after some thousand operations, by a pool that begins with none, over the mean of
+ * those that are live. */
+template <typename Owner> double reserved_over_live(Replaced const &pattern, Owner const &owner) {
+  pattern(owner)(3000);
+  return static_cast<double>(owner.reserved_bytes()) / pattern.bytes();
+}
+
+/* Time: RMM's pool begins with all that it needs. */
+void measure_pinned(Effort const &effort, std::vector<Ratio> &rows) {
+  std::string const note = " of each power of two";
+  for (Replaced const &pattern : {Replaced(effort, {256, 64 * kibibyte, true}, 1000, note),
+                                  Replaced(effort, {64 * kibibyte, mebibyte, true}, few, note),
+                                  Replaced(effort, {256, 64 * mebibyte, true}, 256, note),
+                                  Replaced(effort, {mebibyte, 64 * mebibyte, true}, 64, note)}) {
+    NamedPool pool("pool+cuda-host:");
+    {
+      RmmPool rmm(0, true);
+      double ours = reserved_over_live(pattern, pool), theirs = reserved_over_live(pattern, rmm);
+      add_row(rows,
+              {pool.name() + ", " + pattern.text() + ", memory",
+               RmmPool::name() + ", pinned",
+               Measure::memory,
+               1.0,
+               {},
+               {}},
+              {ours}, {theirs});
+    }
+    RmmPool rmm(static_cast<std::size_t>(2 * pattern.bytes()), true);
+    add_pair(effort, rows,
+             {pool.name() + ", " + pattern.text(),
+              RmmPool::name() + ", pinned",
+              Measure::speedup,
+              1 / 1.5,
+              {},
+              {}},
+             pattern(pool), pattern(rmm));
+  }
+}
+#endif
+
 void measure_driver(Effort const &effort, std::vector<Ratio> &rows) {
   std::size_t const size = gibibyte;
   OrderedGpu ordered;
@@ -268,6 +311,9 @@ void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, 512 * kibibyte, true}, 100'000),
                   {4, {}, false});
   measure_varying(effort, rows);
+#ifdef UMEM_BENCH_RMM
+  measure_pinned(effort, rows);
+#endif
 }
 
 void measure_gpu_pool_many(Effort const &effort, std::vector<Ratio> &rows) {

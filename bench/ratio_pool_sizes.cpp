@@ -1,5 +1,5 @@
-/* ratio_pool_sizes.cpp - pools over RAM compared with malloc and the heaps of other libraries: large
- * blocks of random sizes, and large blocks of zeros; the time, and the memory that they take.
+/* ratio_pool_sizes.cpp - pools over RAM compared with malloc and other heaps: blocks of random
+ * sizes up to 64 MiB, and large blocks of zeros; the time, and the memory that they take.
  *
  * Memory is measured in a child process for each heap, which writes to each page of each block. */
 #include "ratio.h"
