@@ -27,10 +27,11 @@ def train(steps, pool):
     """What one allocator takes."""
     import torch
 
+    use = None
     if pool:
         import umem
 
-        umem.use_in_torch(umem.open(pool), permanent=True)
+        use = umem.use_in_torch(umem.open(pool), permanent=True)
     width, heads, layers, batch, words = 1024, 16, 12, 16, 32000
     torch.manual_seed(1)
     torch.zeros(1, device="cuda")
@@ -53,6 +54,7 @@ def train(steps, pool):
         torch.cuda.synchronize()
         milliseconds.append((time.perf_counter() - start) * 1e3)
         least = min(least, torch.cuda.mem_get_info()[0])
+    assert not use or use.failure is None
     return {"milliseconds": statistics.median(milliseconds[steps // 10:]), "seconds": time.perf_counter() - begin,
             "GiB": (before - least) / 2**30, "loss": loss.item()}
 
