@@ -1,9 +1,11 @@
 """NumPy allocates from places: umem.use_in_numpy."""
 import asyncio
 import contextvars
+import ctypes
 import gc
 import sys
 import threading
+import time
 
 import pytest
 
@@ -295,6 +297,74 @@ def test_arrays_may_outlive_the_interpreter(run_python):
         "    def __del__(self): self.array += 1\n"
         "late = Late(); late.array = np.ones(10); sys.late = late\n"
         "print('end')\n") == "end\n"
+
+
+def lets_others_run(work):
+    """Whether work, done again and again for at most two seconds, releases the GIL."""
+    interval, gate, ran = sys.getswitchinterval(), threading.Lock(), []
+    gate.acquire()
+    thread = threading.Thread(target=lambda: (gate.acquire(), ran.append(True)))
+    thread.start()
+    sys.setswitchinterval(1000)  # no thread gets the GIL unless another one releases it
+    try:
+        gate.release()
+        end = time.perf_counter() + 0.05
+        while time.perf_counter() < end:
+            pass  # until the thread waits for the GIL
+        waited = not ran
+        end = time.perf_counter() + 2
+        while not ran and time.perf_counter() < end:
+            work()
+        return waited and bool(ran)
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has no GIL")
+def test_allocations_from_ram_keep_the_gil_and_others_release_it():
+    def work():
+        for _ in range(100):
+            np.empty(100)
+            np.zeros(100).resize(200, refcheck=False)
+
+    for place, releases in ((umem.Host(), False), (umem.Pool(umem.Host()), False),
+                            (umem.Pool(umem.Pool(umem.Host())), False), (umem.Stats(umem.Host()), True),
+                            (umem.Pool(umem.Stats(umem.Host())), True)):
+        with umem.use_in_numpy(place):
+            assert lets_others_run(work) == releases, place.stack
+
+
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has no GIL")
+def test_a_pool_writes_many_zeros_without_the_gil():
+    with umem.use_in_numpy(umem.Pool(umem.Host())):
+        np.ones(1 << 20, "u1")
+        assert lets_others_run(lambda: np.zeros(1 << 20, "u1"))
+
+
+def test_no_table_of_sizes_is_kept_where_the_place_finds_its_blocks():
+    class Figures(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in
+                    "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+
+    figures = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if not figures:
+        pytest.skip("this C library does not count what malloc has given")
+    figures.restype = Figures
+
+    def taken(count):
+        """Bytes of malloc for each array."""
+        before = figures().uordblks
+        arrays = [np.empty(16, "u1") for _ in range(count)]
+        assert len(arrays) == count
+        return (figures().uordblks - before) / count
+
+    own = taken(20000)
+    for place, keeps in (umem.Pool(umem.Host()), False), (umem.Stats(umem.Pool(umem.Host())), True):
+        with umem.use_in_numpy(place):
+            taken(20000)  # what grows once has grown
+            saved = own - taken(20000)  # a block of 16 bytes takes 32 of malloc, which the pool does not
+        assert (saved < 24) == keeps, (place.stack, saved)
 
 
 def test_a_machine_without_numpy_gets_a_clear_message(run_python):
