@@ -11,6 +11,7 @@ import argparse
 import gc
 import importlib
 import json
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,12 @@ class Rows:
                 if number or self.once:
                     seconds[side].append(taken)
         self.store(operation, against, target, *seconds)
+
+    def add_figure(self, operation, seconds, ours, calls=20000, rounds=31):
+        """seconds: at most so long a call."""
+        rounds, calls = (1, 1) if self.once else (rounds, calls)
+        taken = [duration(ours, calls) for _ in range(rounds + 1)][-rounds:]
+        self.store(operation, time_text(seconds), 1, taken, [seconds] * len(taken))
 
     def store(self, operation, against, target, ours, theirs):
         ratios = sorted(a / b for a, b in zip(ours, theirs))
@@ -114,6 +121,35 @@ def measure_arrays(rows, numpy):
              lambda: numpy.copyto(theirs, plain))
 
 
+def measure_small_calls(rows, numpy):
+    """Calls whose time is that of the call, beside NumPy's or a figure."""
+    array, other, plain, row = umem.zeros((5, 3)), umem.zeros(3), numpy.zeros((5, 3)), [1.0, 2.0, 3.0]
+    three, source = numpy.zeros(3), umem.zeros(3)
+
+    def host():
+        with array.host():
+            pass
+
+    rows.add_figure("with array.host(), in RAM", 600e-9, host)
+    rows.add_figure("umem.copy of three elements", 400e-9, lambda: umem.copy(other, source))
+    rows.add("asarray of a list of three numbers", "numpy.asarray", 2, lambda: umem.asarray(row), lambda: numpy.asarray(row), calls=20000)
+    rows.add("array[3] = a list", "the same of NumPy", 3, lambda: array.__setitem__(3, row), lambda: plain.__setitem__(3, row), calls=20000)
+    rows.add("array[3] = an array of NumPy", "the same of NumPy", 3, lambda: array.__setitem__(3, three),
+             lambda: plain.__setitem__(3, three), calls=20000)
+
+
+def measure_files(rows, numpy):
+    large, plain = umem.full(1 << 25, 1.0), numpy.ones(1 << 25)
+    small, little = umem.zeros(16), numpy.zeros(16)
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Path(folder, "ours.npy"), Path(folder, "theirs.npy")
+        rows.add("save, 256 MiB", "numpy.save", 1.2, lambda: umem.save(ours, large), lambda: numpy.save(theirs, plain), rounds=5)
+        rows.add("save, 128 bytes", "numpy.save", 3, lambda: umem.save(ours, small), lambda: numpy.save(theirs, little), calls=100)
+    for protocol in 4, 5:
+        rows.add(f"pickle.dumps, 256 MiB, protocol {protocol}", "of an array of NumPy", 1.1,
+                 lambda: pickle.dumps(large, protocol), lambda: pickle.dumps(plain, protocol), rounds=5)
+
+
 def measure_exchange(rows, numpy):
     array, plain = umem.zeros((64, 64), "float64"), numpy.zeros((64, 64))
 
@@ -121,7 +157,7 @@ def measure_exchange(rows, numpy):
         numpy.from_dlpack(array)
         umem.from_dlpack(plain)
 
-    rows.add("DLPack: to NumPy and from NumPy", "NumPy to NumPy, twice", 1.5, there_and_back,
+    rows.add("DLPack: to NumPy and from NumPy", "NumPy to NumPy, twice", 1.1, there_and_back,
              lambda: (numpy.from_dlpack(plain), numpy.from_dlpack(plain)), calls=5000)
     jax = module("jax.dlpack")
     if jax:
@@ -267,7 +303,9 @@ def main():
     numpy = importlib.import_module("numpy")
     measure_imports(rows)
     measure_arrays(rows, numpy)
+    measure_small_calls(rows, numpy)
     measure_exchange(rows, numpy)
+    measure_files(rows, numpy)
     if has_gpu():
         measure_gpu_arrays(rows)
         measure_file(rows, (64 if arguments.once else 1024) << 20)

@@ -16,8 +16,8 @@ import umem
 
 # The sections of the reference, with the names of umem in each.
 SECTIONS = {
-    "Arrays": "Array Ghosts empty zeros full arange asarray from_dlpack save load DType dtype",
-    "Places": "Place Info host open default Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
+    "Arrays": "Array Ghosts empty zeros full arange asarray from_dlpack at memmap save load create_npy open_npy DType dtype",
+    "Places": "Place Info host open default set_default using Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",
     "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded",
     "Whose address is it": "find Found find_foreign Foreign describe_places list_when_out_of_memory",

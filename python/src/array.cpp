@@ -88,6 +88,14 @@ Look::Look(Array const &array, bool writes) : array_(array) {
 }
 #endif
 
+/* Puts an array into the list of its context. The caller has locked tables. */
+static void link(Array &array) {
+  Context *context = array.memory->context;
+  array.next = context->arrays;
+  if (array.next) array.next->previous = &array;
+  context->arrays = &array;
+}
+
 static nb::object wrap(umemArray *handle, Memory *memory, nb::handle place, uint64_t key) {
   nb::object self = nb::inst_alloc(array_class);
   Array *array = new (nb::inst_ptr<Array>(self)) Array;
@@ -97,10 +105,7 @@ static nb::object wrap(umemArray *handle, Memory *memory, nb::handle place, uint
   array->key = key;
   nb::inst_mark_ready(self);
   TablesLock lock(tables);
-  Context *context = memory->context;
-  array->next = context->arrays;
-  if (array->next) array->next->previous = array;
-  context->arrays = array;
+  link(*array);
   return self;
 }
 
@@ -123,8 +128,7 @@ Array *find_array(nb::handle object) {
 
 Array &array_of(nb::handle object) {
   Array *array = find_array(object);
-  if (!array)
-    raise(umemTypeError, "a umem.Array is expected, not %s", nb::type_name(object.type()).c_str());
+  if (!array) raise(umemTypeError, "a umem.Array is expected, not %s", type_text(object).c_str());
   return *array;
 }
 
@@ -228,6 +232,36 @@ static nb::object with_key(Array &array, uint64_t key) {
   return wrap_view(umemArray_alias(hold.get(), nullptr), hold, array, key);
 }
 
+static void release_owner(void *owner) { umemArray_release(static_cast<umemArray *>(owner)); }
+
+/* A view of the bytes of an array without gaps. */
+static nb::object bytes_of(Array &array) {
+  Hold hold(array);
+  if (!umemArray_is_c_contiguous(hold.get())) raise(umemValueError, "the array has gaps");
+  int64_t nbytes = static_cast<int64_t>(umemArray_nbytes(hold.get()));
+  umemArray *view;
+  array_call(true, [&](umemStatusType *status) {
+    umemArray *owner = umemArray_retain(hold.get());
+    view = umemArray_take(hold.context()->ctx, umemArray_address(owner), umemUInt8, 1, &nbytes,
+                          nullptr, release_owner, owner, status);
+    if (!view) umemArray_release(owner);
+  });
+  if (umemArray_is_read_only(hold.get())) view = keep_read_only(view);
+  return wrap_view(view, hold, array);
+}
+
+/* Makes an array one over other memory, which it takes from other. Views keep what they have. */
+static void become(nb::handle self, nb::handle other) {
+  Array &array = array_of(self), &source = array_of(other);
+  Hold held(array, true), kept(source);
+  Released old; /* ends without the lock */
+  TablesLock lock(tables);
+  old = array.take();
+  array.handle = umemArray_retain(kept.get());
+  array.memory = kept.memory()->use();
+  link(array);
+}
+
 static uintptr_t hand_out(Array &array) {
   Look look(array);
   bool is_stale;
@@ -305,7 +339,7 @@ static void bind_questions(nb::class_<Array> &type) {
           [](Array &a, nb::handle value) {
             if (!PyBool_Check(value.ptr()))
               raise(umemTypeError, "read_only must be True or False, not %s",
-                    nb::type_name(value.type()).c_str());
+                    type_text(value).c_str());
             Look look(a);
             bool is_set = value.ptr() == Py_True;
             array_call(true,
@@ -322,6 +356,7 @@ static void bind_questions(nb::class_<Array> &type) {
 
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
   bind_make(m);
+  bind_given(m);
   bind_index(m, type);
   bind_gather(m);
   bind_values(m, type);
@@ -347,6 +382,8 @@ void bind_arrays(nb::module_ &m) {
            "gives back nothing that its parent has in shared memory or a file.\n\n"
            "Raises umem.NotSupportedError while NumPy or another library uses the memory.")
       .def("_hand_out", hand_out)
+      .def("_become", become, nb::arg("other"))
+      .def("_bytes", bytes_of, nb::sig("def _bytes(self) -> ArrayType"))
       .def_prop_ro("_is_host", [](Array &a) { return Look(a).context()->can(umemCpuReadable); })
       .def("_lock", lock_memory)
       .def("_read", count_readers)

@@ -159,6 +159,10 @@ void assign(Array &dst, Array &src);
 nb::object copy_array(Array &src, nb::handle place, umemElementType type);
 nb::object new_array(Shape const &shape, umemElementType type, nb::handle place, bool zero);
 
+/* array_given.cpp: sets dst to a list of numbers or to a buffer of another library, without Python
+ * in between; false, and nothing is done, for what is neither, or needs more checks. */
+bool assign_given(Array &dst, nb::handle value);
+
 /* array_value.cpp: the bytes of one element of this type with the value of a Python number. */
 void encode(nb::handle number, umemElementType type, void *out, size_t size);
 /* Each can hold those before it. The numbers are those of _ORDER in umem/_lists.py. */
@@ -178,6 +182,7 @@ void release_array_buffer(PyObject *self, Py_buffer *view);
 /* The methods of array_make.cpp, array_index.cpp, array_value.cpp and array_copy.cpp. */
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type);
 void bind_make(nb::module_ &m);
+void bind_given(nb::module_ &m);
 void bind_index(nb::module_ &m, nb::class_<Array> &type);
 void bind_gather(nb::module_ &m);
 void bind_values(nb::module_ &m, nb::class_<Array> &type);
@@ -186,14 +191,14 @@ void bind_compare(nb::module_ &m);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
 
 /* What a place means where it may be None: RAM. */
-inline nb::handle place_or_host(nb::handle place) {
-  return place.is_none() ? default_host() : place;
+inline nb::object place_or_host(nb::handle place) {
+  return place.is_none() ? nb::borrow(default_host()) : find_place(place);
 }
 
 /* Where a result of array is if None is named: on its place, or in RAM if that may outlive the
  * process. */
 inline nb::object place_of_result(Array &array, nb::handle named) {
-  if (!named.is_none()) return nb::borrow(named);
+  if (!named.is_none()) return find_place(named);
   return nb::borrow(Look(array).context()->can(umemShared) ? default_host()
                                                            : nb::handle(array.place));
 }

@@ -2,6 +2,8 @@
 #include "array.h"
 #include "callbacks.h"
 
+#include <cstring>
+
 namespace {
 
 enum : size_t { long_copy = 32 << 20 }; /* bytes from which Ctrl-C should not wait for the end */
@@ -104,11 +106,18 @@ static nb::object copy_to_place(Array &array, nb::handle place) {
   return copy_array(array, where, umemArray_type(Look(array).get()));
 }
 
+/* Whether an array on one place is on the other one, too: the same place, or the same RAM. */
+static bool is_same_ram(Context *one, Context *other) {
+  return one == other || (!strcmp(one->kind, "host") && !strcmp(other->kind, "host") &&
+                          umem_is_same_device(one->ctx, other->ctx));
+}
+
 static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
   Array &array = array_of(self);
+  nb::object where = find_place(place);
   Hold hold(array);
-  if (place_of(place).open().get() == hold.context()) return nb::borrow(self);
-  return copy_array(array, place, umemArray_type(hold.get()));
+  if (is_same_ram(hold.context(), place_of(where).open().get())) return nb::borrow(self);
+  return copy_array(array, where, umemArray_type(hold.get()));
 }
 
 static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
@@ -125,6 +134,8 @@ static void set_items(nb::handle self, nb::handle key, nb::handle value) {
   Array &dst = array_of(part);
   if (Array *src = find_array(value)) {
     assign(dst, *src);
+  } else if (assign_given(dst, value)) {
+    return;
   } else if (kind_of_number(value) != noNumber) {
     fill_array(dst, value);
   } else {
@@ -137,7 +148,7 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
   type.def("__setitem__", set_items, nb::arg("key").none(), nb::arg("value").none(),
            nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
       .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
-           nb::sig("def copy(self, place: PlaceType | None = None) -> ArrayType"),
+           nb::sig("def copy(self, place: PlaceType | str | None = None) -> ArrayType"),
            "A new array in C order with the same elements, on the place that is named.\n\n"
            "Without one it is on the place of the array; but in RAM if that is a file, a mapped "
            "file, "
@@ -146,11 +157,13 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
       .def(
           "_place_of_result", [](Array &array) { return place_of_result(array, nb::none()); },
           nb::sig("def _place_of_result(self) -> PlaceType"))
-      .def("to", to_place, nb::arg("place"), nb::sig("def to(self, place: PlaceType) -> ArrayType"),
+      .def("to", to_place, nb::arg("place"),
+           nb::sig("def to(self, place: PlaceType | str) -> ArrayType"),
            "The array on a place: itself if it is there already, else a new one in C order.")
       .def(
           "astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
-          nb::sig("def astype(self, dtype: object, place: PlaceType | None = None) -> ArrayType"),
+          nb::sig(
+              "def astype(self, dtype: object, place: PlaceType | str | None = None) -> ArrayType"),
           "A new array with the elements converted to another type, on the place that copy() "
           "would take.\n\n"
           "Floating-point numbers are rounded toward zero to integers. Numbers out of the range of "

@@ -55,7 +55,7 @@ static void apply_index(Views &view, int dim, nb::handle part) {
     raise(umemTypeError,
           "an index is an integer, a slice, an ellipsis, None, or a mask or list of integers, not "
           "%s",
-          nb::type_name(part.type()).c_str());
+          type_text(part).c_str());
   int64_t index = to_index(part, "an index"), extent = umemArray_extent(view.now(), dim);
   if (index < -extent || index >= extent)
     raise(umemIndexError, "index %lld is outside of dimension %d with %lld elements",

@@ -16,22 +16,7 @@ nb::object new_array(Shape const &shape, umemElementType type, nb::handle place,
   return wrap_array(handle, context.get(), place);
 }
 
-static PyObject *with_ghosts; /* function of (maker, shape, dtype, place, ghosts) */
-
-/* more, named: what the program has given beside the first three arguments. */
-template <bool zero>
-static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place, nb::args more,
-                       nb::kwargs named) {
-  char const *name = zero ? "umem.zeros" : "umem.empty";
-  if (shape.is_none()) raise(umemTypeError, "%s needs a shape", name);
-  if (more.size()) raise(umemTypeError, "%s takes at most three arguments without a name", name);
-  nb::object ghosts = nb::none();
-  for (auto [key, value] : named) {
-    std::string const text = nb::cast<std::string>(key);
-    if (text != "ghosts") raise(umemTypeError, "%s has no argument %s", name, text.c_str());
-    ghosts = nb::borrow(value);
-  }
-  if (!ghosts.is_none()) return nb::handle(with_ghosts)(zero, shape, dtype, place, ghosts);
+template <bool zero> static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place) {
   return new_array(Shape(shape), element_of(dtype), place_or_host(place), zero);
 }
 
@@ -135,32 +120,42 @@ static uintptr_t take_block(Place &place, size_t nbytes) {
   return unlocked([&] { return umem_alloc(context->ctx, nbytes); });
 }
 
+/* Resizes a block of a named file where it is: free and alloc change no byte there. Free ranges
+ * before the block are taken for that time. False, and nothing has changed, if what is behind the
+ * block is not free. */
+static bool resize_block(Place &place, uintptr_t block, size_t before, size_t after) {
+  Use context = place.open();
+  std::vector<uintptr_t> others;
+  return unlocked([&] {
+    void *ctx = context->ctx;
+    umem_free(ctx, block);
+    uintptr_t found = umem_alloc(ctx, after);
+    while (found < block && others.size() < 1000) {
+      others.push_back(found);
+      found = umem_alloc(ctx, after);
+    }
+    bool is_there = found == block;
+    if (!is_there && found != umem_null(ctx)) umem_free(ctx, found);
+    for (size_t tries = 0; !is_there && found != block && tries < 1000; tries++) {
+      found = umem_alloc(ctx, before);
+      if (found != block) others.push_back(found);
+    }
+    for (uintptr_t other : others) umem_free(ctx, other);
+    return is_there;
+  });
+}
+
 void bind_make(nb::module_ &m) {
-  m.def("empty", make<false>, nb::arg("shape").none() = nb::none(),
-        nb::arg("dtype").none() = nb::none(), nb::arg("place").none() = nb::none(), nb::arg("more"),
-        nb::arg("named"),
+  m.def("empty", make<false>, nb::arg("shape").none(), nb::arg("dtype").none() = nb::none(),
+        nb::arg("place").none() = nb::none(),
         nb::sig("def empty(shape: int | collections.abc.Sequence[int], dtype: object = None, "
-                "place: PlaceType | None = None, *, "
-                "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
-        "A new array, not initialised.\n\n"
-        "Parameters\n----------\n"
-        "shape : int or sequence of int\n"
-        "dtype : umem.DType, str, type or NumPy dtype, optional\n    Default: float64.\n"
-        "place : umem.Place, optional\n    Default: RAM.\n"
-        "ghosts : int or sequence of int, optional\n"
-        "    Ghost cells before and after the elements of each dimension: see Array.ghosts.\n\n"
-        "Raises\n------\n"
-        "umem.MemoryError\n    The place has not enough memory.\n"
-        "umem.TypeError, umem.ValueError\n    dtype is no type of elements; shape is impossible.");
-  m.def("zeros", make<true>, nb::arg("shape").none() = nb::none(),
-        nb::arg("dtype").none() = nb::none(), nb::arg("place").none() = nb::none(), nb::arg("more"),
-        nb::arg("named"),
+                "place: PlaceType | str | None = None) -> ArrayType"),
+        "See umem.empty. Without a place the array is in RAM.");
+  m.def("zeros", make<true>, nb::arg("shape").none(), nb::arg("dtype").none() = nb::none(),
+        nb::arg("place").none() = nb::none(),
         nb::sig("def zeros(shape: int | collections.abc.Sequence[int], dtype: object = None, "
-                "place: PlaceType | None = None, *, "
-                "ghosts: int | collections.abc.Sequence[int] | None = None) -> ArrayType"),
-        "A new array with every element zero, also of ghost cells. Parameters and errors as of "
-        "umem.empty.");
-  m.def("_set_ghosts", [](nb::object function) { with_ghosts = function.release().ptr(); });
+                "place: PlaceType | str | None = None) -> ArrayType"),
+        "See umem.zeros. Without a place the array is in RAM.");
   m.def(
       "_borrow", borrow, nb::arg("place"), nb::arg("address"), nb::arg("dtype"), nb::arg("shape"),
       nb::arg("strides").none(), nb::arg("owner").none(), nb::arg("read_only"),
@@ -173,4 +168,5 @@ void bind_make(nb::module_ &m) {
         nb::sig("def _arange(start: float, stop: float, step: float, whole: bool, dtype: object, "
                 "place: Place | None) -> ArrayType"));
   m.def("_take_block", take_block);
+  m.def("_resize_block", resize_block);
 }

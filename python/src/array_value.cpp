@@ -151,7 +151,7 @@ static nb::object whole_of(nb::handle number, NumberKind kind, umemElementType t
 static umemElementType read_number(nb::handle number, umemElementType type, Number &room) {
   NumberKind kind = kind_of_number(number);
   if (kind == noNumber)
-    raise(umemTypeError, "a number is expected, not %s", nb::type_name(number.type()).c_str());
+    raise(umemTypeError, "a number is expected, not %s", type_text(number).c_str());
   if (umem_element_is_complex(type)) {
     room = complex_of(number);
     return umemComplex128;

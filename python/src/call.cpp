@@ -74,12 +74,17 @@ void report_failure(char const *where) noexcept {
   PyErr_Restore(type, value, trace);
 }
 
+std::string type_text(nb::handle object) {
+  bool is_class = PyType_Check(object.ptr());
+  std::string const name = nb::type_name(is_class ? object : object.type()).c_str();
+  return is_class ? "the class " + name : name;
+}
+
 int64_t to_index(nb::handle object, char const *what) {
   PyObject *number = PyNumber_Index(object.ptr());
   if (!number) {
     PyErr_Clear();
-    raise(umemTypeError, "%s must be an integer, not %s", what,
-          nb::type_name(object.type()).c_str());
+    raise(umemTypeError, "%s must be an integer, not %s", what, type_text(object).c_str());
   }
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(number, &overflow);

@@ -4,6 +4,8 @@
 
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <string>
 #include <unistd.h>
 #include <umem.h>
 
@@ -102,6 +104,9 @@ template <class F> auto unlocked(F &&function) {
 
 /* Reports a failure where no exception can be raised: sys.unraisablehook gets it. Needs the GIL. */
 void report_failure(char const *where) noexcept;
+
+/* What a message calls an object of the wrong kind: its class, or the class that it is. */
+std::string type_text(nb::handle object);
 
 /* A Python object as int64_t, as operator.index does. what names it in the exception. */
 int64_t to_index(nb::handle object, char const *what);

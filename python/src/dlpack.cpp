@@ -122,7 +122,7 @@ nb::typed<nb::tuple, int, int> device_of(Array &array) {
 
 /* ---- import ---- */
 
-PyObject *find_place; /* function of (device code, number) that returns the place of such memory */
+PyObject *make_place; /* function of (device code, number) that returns the place of such memory */
 PyObject *is_immutable;   /* function of an object that has given a tensor without flags */
 PyObject *find_read_only; /* function of an object that has given no tensor, as those lack flags */
 
@@ -130,7 +130,7 @@ PyObject *find_read_only; /* function of an object that has given no tensor, as 
 nb::object place_of_device(umemDLDevice device) {
   if (device.device_type == umemDLCPU || device.device_type == umemDLCUDAHost)
     return nb::borrow(default_host());
-  return nb::handle(find_place)(device.device_type, device.device_id);
+  return nb::handle(make_place)(device.device_type, device.device_id);
 }
 
 /* The tensor of a capsule that nobody has taken, which is used from now on. NULL if another thread
@@ -209,7 +209,7 @@ nb::object ask(nb::handle object, nb::handle stream) {
   if (capsule.is_valid()) return capsule;
   nb::python_error error;
   if (error.matches(PyExc_AttributeError) && !nb::hasattr(object, name_of_method))
-    raise(umemTypeError, "%s has no __dlpack__", nb::type_name(object.type()).c_str());
+    raise(umemTypeError, "%s has no __dlpack__", type_text(object).c_str());
   if (!error.matches(PyExc_TypeError)) throw error;
   capsule = call_dlpack(object, stream, false); /* of a producer before version 1.0 */
   if (!capsule.is_valid()) throw nb::python_error();
@@ -240,7 +240,8 @@ nb::object share(nb::handle object, nb::handle place) {
   return take_capsule(object, capsule, place);
 }
 
-nb::object from_dlpack(nb::handle object, nb::handle place, bool copy) {
+nb::object from_dlpack(nb::handle object, nb::handle named, bool copy) {
+  nb::object place = named.is_none() ? nb::borrow(named) : find_place(named);
   nb::object array = share(object, place);
   if (!copy) return array;
   Array &shared = array_of(array);
@@ -254,15 +255,19 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
   type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
            nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
            nb::arg("copy").none() = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: object | None = None, max_version: object | "
+                   "None = None, dl_device: object | None = None, copy: object | None = None) -> "
+                   "typing_extensions.CapsuleType"),
            "The array as a capsule of DLPack, as the array API says. Raises BufferError where a "
            "copy would be needed\n"
            "but is not allowed.")
       .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
   m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(),
         nb::kw_only(), nb::arg("copy") = false,
-        nb::sig("def from_dlpack(object: object, place: PlaceType | None = None, *, copy: bool = "
-                "False) -> "
-                "ArrayType"),
+        nb::sig(
+            "def from_dlpack(object: object, place: PlaceType | str | None = None, *, copy: bool = "
+            "False) -> "
+            "ArrayType"),
         "An array over the memory of another library's array, which stays alive; by DLPack.\n\n"
         "Parameters\n----------\n"
         "object : object with __dlpack__\n"
@@ -274,7 +279,7 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
         "    umem has no place for this memory, or it is not that of the place.\n"
         "umem.TypeError\n    object has no DLPack, or elements of a type that umem does not have.");
   m.def("_set_imports", [](nb::object places, nb::object immutable, nb::object read_only) {
-    find_place = places.release().ptr();
+    make_place = places.release().ptr();
     is_immutable = immutable.release().ptr();
     find_read_only = read_only.release().ptr();
   });

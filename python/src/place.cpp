@@ -2,6 +2,7 @@
 #include "module.h"
 
 #include <cstring>
+#include <strings.h>
 #include <string>
 
 /* ---- contexts ---- */
@@ -74,7 +75,8 @@ bool Place::is_closed() const {
 Place &place_of(nb::handle object) {
   Place *place;
   if (!nb::try_cast(object, place) || !place)
-    raise(umemTypeError, "a umem.Place is expected, not %s", nb::type_name(object.type()).c_str());
+    raise(umemTypeError, "a umem.Place, or its name, is expected, not %s",
+          type_text(object).c_str());
   return *place;
 }
 
@@ -107,7 +109,10 @@ static char const *kind_of(void *ctx) {
   umemScheme const *scheme;
   for (size_t i = 0; (scheme = umem_scheme(i)); i++)
     if (scheme->vtbl && scheme->vtbl == static_cast<umemVirtual *>(ctx)->vptr) return scheme->name;
-  return umem_get_device_name(ctx);
+  char const *name = umem_get_device_name(ctx); /* a Host on nodes has methods of its own */
+  for (size_t i = 0; (scheme = umem_scheme(i)); i++)
+    if (!strcasecmp(scheme->name, name)) return scheme->name;
+  return name;
 }
 
 bool is_plain_ram(Context const *context) {
@@ -143,12 +148,31 @@ static nb::object open_named(char const *name) {
   return wrap_context(context, nb::none());
 }
 
+nb::object find_place(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) return open_named(nb::cast<std::string>(object).c_str());
+  place_of(object);
+  return nb::borrow(object);
+}
+
 static nb::object default_place(int device) {
   void *ctx = unlocked([&] { return device < 0 ? umem_default() : umem_default_of(device); });
   Context *context = new Context(ctx, nullptr);
   context->permanent = true;
   name_kind(context);
   return wrap_context(context, nb::none());
+}
+
+/* What arrays are made on that name no place, also those of C and C++ in this process. */
+static void set_default(nb::handle place) {
+  static Context *current; /* a user of it; under tables */
+  Context *context = place.is_none() ? nullptr : place_of(place).open()->use();
+  unlocked([&] { umem_set_default(context ? context->ctx : nullptr); });
+  {
+    TablesLock lock(tables);
+    std::swap(current, context);
+  }
+  Unlock unlock;
+  if (context) context->drop();
 }
 
 static void close_place(Place &place) {
@@ -251,8 +275,7 @@ void bind_places(nb::module_ &m) {
           "label", [](Place &place) { return text_of(umem_get_label(place.open()->ctx)); },
           [](Place &place, nb::handle label) {
             if (!PyUnicode_Check(label.ptr()))
-              raise(umemTypeError, "a label is a text, not %s",
-                    nb::type_name(label.type()).c_str());
+              raise(umemTypeError, "a label is a text, not %s", type_text(label).c_str());
             std::string const text = nb::cast<std::string>(label);
             Use context = place.open();
             unlocked([&] { umem_set_label(context->ctx, text.c_str()); });
@@ -332,6 +355,11 @@ void bind_places(nb::module_ &m) {
       nb::arg("kinds"), "Sets the class of each kind of place.");
   m.def("_open", open_named, nb::arg("name"), nb::sig("def _open(name: str) -> PlaceType"),
         "See umem.open.");
+  m.def("_find_place", find_place, nb::arg("place").none(),
+        nb::sig("def _find_place(place: PlaceType | str) -> PlaceType"),
+        "The place that a text names, or the object itself.");
+  m.def("_set_default", set_default, nb::arg("place").none(),
+        nb::sig("def _set_default(place: PlaceType | None) -> None"), "See umem.set_default.");
   m.def("_default", default_place, nb::arg("device"),
         nb::sig("def _default(device: int) -> PlaceType"), "See umem.default.");
   m.def(

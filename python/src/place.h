@@ -89,6 +89,9 @@ struct Place {
 /* The place behind a Python object; raises umemTypeError if it is none. */
 Place &place_of(nb::handle object);
 
+/* The place that a Python object is, or that its text names, as umem.open makes it. */
+nb::object find_place(nb::handle object);
+
 /* The place that means RAM where none is named: one for the process. Borrowed. */
 nb::handle default_host();
 

@@ -112,9 +112,10 @@ static Context *construct(char const *kind, Context *upstream, nb::handle place,
   return construct_other(kind, upstream, nb::cast<nb::list>(parts));
 }
 
-static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb::object upstream,
+static void init_place(nb::pointer_and_handle<Place> self, char const *kind, nb::object named,
                        nb::object place, nb::typed<nb::tuple, nb::any, nb::ellipsis> const &options,
                        nb::object parts) {
+  nb::object upstream = named.is_none() ? named : find_place(named);
   std::optional<Use> use;
   if (!upstream.is_none()) use.emplace(place_of(upstream).open());
   Context *below = use ? use->get() : nullptr;

@@ -329,7 +329,7 @@ def test_to_returns_the_array_if_it_is_there(place):
     array = umem.arange(6, place=place)
     assert array.to(place) is array
     there = array.to(umem.host())
-    assert there is not array and there.place is umem.host() and there.tolist() == list(range(6))
+    assert (there is array) == (place.kind == "host") and there.place == umem.host() and there.tolist() == list(range(6))
     assert there.to(place).tolist() == list(range(6))
     assert array.astype("int8", umem.host()).tolist() == list(range(6))
 
@@ -364,3 +364,24 @@ def test_failures_of_every_step(tmp_path):
             if fine:
                 break
         assert fine and stats.figures["current_count"] == 0
+
+
+# ---- text ----
+
+def test_a_small_array_in_ram_shows_its_values():
+    array = umem.asarray([[1.0, 2.0], [3.0, 4.5]])
+    assert repr(array) == "<umem.Array: [[1.  2. ]\n              [3.  4.5]], float64, <umem.Host: host>>"
+    assert "<pre>[[1.  2. ]\n [3.  4.5]]</pre>" in array._repr_html_() and "<td>(2, 2)</td>" in array._repr_html_()
+    with array.lock():
+        assert repr(array) == "<umem.Array: locked, <umem.Host: host>>"
+
+
+def test_others_show_shape_type_and_place(place):
+    array = umem.zeros((3, 4), "int16", place)
+    if place.kind != "host":
+        assert repr(array) == f"<umem.Array: shape (3, 4), int16, {place!r}>"
+        assert "<pre>" not in array._repr_html_()
+    assert "<td>int16</td>" in array._repr_html_() and "&lt;umem." in array._repr_html_()
+    array.release()
+    assert repr(array) == "<umem.Array: released>" and "released" in array._repr_html_()
+    assert repr(umem.zeros(1000)).startswith("<umem.Array: shape (1000,)") and repr(umem.zeros(2, "bfloat16"))

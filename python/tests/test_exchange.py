@@ -426,7 +426,56 @@ def test_arrays_in_ram_are_pickled_by_value(dtype):
     assert pickle.loads(pickle.dumps(umem.dtype(dtype))) == dtype
 
 
+def test_a_pickle_has_the_bytes_once_or_none_of_them():
+    numpy = pytest.importorskip("numpy")
+    array = umem.asarray(numpy.arange(100_000.0))
+    for protocol in range(2, 6):
+        assert len(pickle.dumps(array, protocol)) < 1.01 * array.nbytes + 300 or protocol < 3
+        assert pickle.loads(pickle.dumps(array, protocol)).tolist() == array.tolist()
+    buffers = []
+    stored = pickle.dumps([array, array[::2], array.reshape(100, 1000).T], 5, buffer_callback=buffers.append)
+    assert len(stored) < 1000 and [buffer.raw().nbytes for buffer in buffers] == [800_000, 400_000, 800_000]
+    again = pickle.loads(stored, buffers=buffers)
+    assert again[0].address == array.address and again[1].tolist() == array[::2].tolist() and again[2].shape == (1000, 100)
+    again[0][0] = 5
+    assert array[0].item() == 5 and not again[0].read_only
+    del array, buffers
+    assert again[0][-1].item() == 99_999
+    other = umem.zeros(9)
+    kept = []
+    pickle.dumps(other, 5, buffer_callback=kept.append)
+    with pytest.raises(umem.NotSupportedError, match="may use its memory"):
+        other.release()
+    del kept
+    other.release()
+
+
+def test_a_pickle_whose_bytes_are_anywhere_is_loaded():
+    array, buffers = umem.arange(5.0), []
+    stored = pickle.dumps(array, 5, buffer_callback=buffers.append)
+    moved = memoryview(bytearray(b"x" + buffers[0].raw().tobytes()))[1:]
+    assert pickle.loads(stored, buffers=[moved]).copy().tolist() == [0, 1, 2, 3, 4]
+    again = pickle.loads(stored, buffers=[bytes(buffers[0].raw())])
+    again.fill(1)
+    with array.lock(), pytest.raises(umem.RuntimeError, match="locked"):
+        pickle.dumps(array)
+
+
+def test_pickles_need_no_more_memory_than_those_of_numpy(run_python):
+    program = ("import pickle, resource, numpy, umem\n"
+               "made = umem.full(1 << 24, 1.0) if {ours} else numpy.ones(1 << 24)\n"
+               "pickle.dumps(made[:9], {protocol})\n"
+               "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+               "pickle.dumps(made, {protocol})\n"
+               "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n")
+    for protocol in 4, 5:
+        ours, theirs = (int(run_python(program.format(ours=ours, protocol=protocol))) for ours in (True, False))
+        assert ours < 1.1 * theirs + 4096, (protocol, ours, theirs)
+
+
 def test_others_are_not_pickled(place):
+    if place.kind == "host":
+        return
     if place.kind != "shm":  # see test_processes.py
         with pytest.raises(umem.TypeError, match="pickle"):
             pickle.dumps(umem.zeros(3, place=place))

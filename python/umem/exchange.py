@@ -9,6 +9,7 @@ from .places import DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from .array import Array
@@ -20,17 +21,28 @@ _on_gpus: dict[tuple[int, int], Place] = {}  # the places of imported memory
 
 # ---- to others ----
 
-def to_numpy(array: Array, copy: bool) -> Any:
-    """See Array.numpy."""
+def _load_numpy(array: Array) -> Any:
+    global asarray
     import numpy
 
+    asarray = numpy.asarray
+    return asarray(array)
+
+
+asarray: Callable[[Any], Any] = _load_numpy  # of NumPy, which is imported when it is called first
+
+
+def to_numpy(array: Array, copy: bool) -> Any:
+    """See Array.numpy."""
     if copy:
+        import numpy
+
         made = numpy.empty(array.shape, array.dtype.dtype)
         find(made)[0][...] = array
         return made
     if not array._is_host:
         fail(f"the CPU cannot read the memory of {array.place!r}: use host(), or numpy(copy=True)", 8)
-    return numpy.asarray(array)
+    return asarray(array)
 
 
 def _interface(array: Array) -> dict[str, Any]:
@@ -67,26 +79,29 @@ def cuda_array_interface(array: Array) -> dict[str, Any]:
     return interface
 
 
-def pickled(array: Array) -> Any:
-    """What pickle stores: the bytes of an array in RAM; for one in shared memory where it is."""
-    if array.place is not _core._host():
+def pickled(array: Array, protocol: int) -> Any:
+    """What pickle stores: the bytes of an array in RAM, from protocol 5 on as a buffer that may travel by itself; for memory
+    that can be shared, where it is."""
+    if array.place.kind != "host":
         from . import handles
 
-        shared = handles.pickled(array)
-        if shared is not None:
-            return shared
-        fail(f"only arrays in RAM and in shared memory can be pickled; this one is on {array.place!r}: pickle a copy(umem.host())", 5)
-    flat = array.copy()
-    nbytes = flat.nbytes
-    whole = _core._borrow(flat.place, flat.address, "uint8", (nbytes,), None, flat, True)
-    return unpickle, (array.shape, str(array.dtype), memoryview(whole).tobytes())
+        return handles.pickled(array) or fail(handles.advice(array), 5)
+    from pickle import PickleBuffer
+
+    flat = array if array.is_contiguous else array.copy()
+    data = flat._bytes()
+    return unpickle, (array.shape, str(array.dtype), PickleBuffer(data) if protocol >= 5 else memoryview(data).tobytes())
 
 
-def unpickle(shape: tuple[int, ...], dtype: str, data: bytes) -> Array:
-    """The array that pickle has stored."""
-    array = _core.empty(shape, dtype)
-    whole = _core._borrow(array.place, array.address, "uint8", (array.nbytes,), None, array, False)
-    memoryview(whole)[:] = data
+def unpickle(shape: tuple[int, ...], dtype: str, data: Any) -> Array:
+    """The array that pickle has stored, over the memory of data where it can be written or came by itself."""
+    kind = dtypes.dtype(dtype)
+    view = memoryview(data)
+    address = _core._buffer_address(view)
+    if not isinstance(data, bytes) and address % min(kind.itemsize, 16) == 0:
+        return _core._borrow(_core._host(), address, kind, shape, None, view, view.readonly)
+    array = _core.empty(shape, kind)
+    memoryview(array._bytes())[:] = view
     return array
 
 

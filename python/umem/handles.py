@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
+from _thread import allocate_lock as _allocate_lock
 
 from . import _core
 from ._options import fail
 from .errors import NotSupportedError
+from .places import DEVICE_ACCESSIBLE
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -39,11 +42,59 @@ class _Open:
             os.close(self.fd)
 
 
-def _passed(opened: _Open) -> Any:
-    """What multiprocessing stores of a descriptor.
+class _Passing:
+    """The descriptor of memory without a name, for all pickles of its arrays that nobody has loaded yet: they share one.
+
+    multiprocessing answers each of its identifiers once. This one is answered again as long as there are pickles.
+    """
+
+    def __init__(self, fd: int) -> None:
+        from multiprocessing.resource_sharer import _resource_sharer  # type: ignore[attr-defined]
+
+        self.fd, self.pid, self.pickles = os.dup(fd), os.getpid(), 1
+        self._server = _resource_sharer
+        self.identifier = _resource_sharer.register(self._send, self._end)
+
+    def _send(self, connection: Any, pid: int) -> None:
+        from multiprocessing.reduction import send_handle
+
+        send_handle(connection, self.fd, pid)
+        with _lock:
+            self.pickles -= 1
+
+    def _end(self) -> None:
+        with _lock:
+            if self.pickles > 0 and self.pid == os.getpid():
+                self._server._cache[self.identifier[1]] = self._send, self._end
+                return
+            for memory in [key for key, passing in _passing.items() if passing is self]:
+                del _passing[memory]
+        os.close(self.fd)
+
+
+_passing: dict[Any, _Passing] = {}
+_lock = _allocate_lock()
+
+
+class _Sent:
+    """A descriptor that another process sends when it is asked for."""
+
+    def __init__(self, identifier: Any) -> None:
+        self._identifier = identifier
+
+    def detach(self) -> int:
+        from multiprocessing.reduction import recv_handle
+        from multiprocessing.resource_sharer import _resource_sharer  # type: ignore[attr-defined]
+
+        with _resource_sharer.get_connection(self._identifier) as connection:
+            return int(recv_handle(connection))
+
+
+def _passed(opened: _Open, handle: bytes) -> Any:
+    """What is stored of a descriptor.
 
     For the arguments of a process that is about to start, the descriptor stays open as long as the object of the
-    process; otherwise multiprocessing makes one of its own.
+    process.
     """
     from multiprocessing.context import get_spawning_popen
     from multiprocessing.reduction import DupFd
@@ -51,7 +102,29 @@ def _passed(opened: _Open) -> Any:
     starting = get_spawning_popen()
     if starting is not None:
         vars(starting).setdefault("_umem_descriptors", []).append(opened)
-    return DupFd(opened.fd)
+        return DupFd(opened.fd)
+    about = os.fstat(opened.fd)
+    memory = os.getpid(), (about.st_dev, about.st_ino) if stat.S_ISREG(about.st_mode) else handle
+    with _lock:
+        passing = _passing.get(memory)
+        if passing is None:
+            passing = _passing[memory] = _Passing(opened.fd)
+        else:
+            passing.pickles += 1
+        return _Sent(passing.identifier)
+
+
+def advice(array: Array) -> str:
+    """What to do with an array that cannot be pickled."""
+    if not array.size:
+        what = "an array without elements has no memory to share"
+    elif array.place.capabilities & DEVICE_ACCESSIBLE:
+        what = "memory of a GPU is shared by the arrays of umem.CudaAsync(share=True)"
+    elif array.place.info.name:
+        what = "the other process can open the file, or load it from a path"
+    else:
+        what = "memory is shared by the arrays of umem.Shm"
+    return f"cannot pickle an array on {array.place!r}: {what}. To pickle the elements, pickle copy(umem.host())"
 
 
 def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
@@ -70,7 +143,7 @@ def pickled(array: Array) -> tuple[Any, tuple[Any, ...]] | None:
     kind = int.from_bytes(handle[4:8], sys.byteorder)
     if kind in _REFUSED:
         return None
-    descriptor = _passed(opened) if fd >= 0 else None
+    descriptor = _passed(opened, handle) if fd >= 0 else None
     form = array.shape, array.strides, str(array.dtype), array.read_only
     if kind == _CUDA_POOL:
         return attach_on_gpu, (array.place.info.ordinal, handle, descriptor, array.address - low, *form)

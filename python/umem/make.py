@@ -1,4 +1,4 @@
-"""New arrays: full, arange, asarray. empty and zeros are in C++."""
+"""New arrays: empty, zeros, full, arange, asarray."""
 from __future__ import annotations
 
 
@@ -6,7 +6,7 @@ from . import _core, exchange
 from ._lists import from_lists
 from ._options import fail
 from .array import Array
-from .places import Place
+from .places import Place, default
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -28,7 +28,39 @@ def _with_ghosts(zero: bool, shape: Any, dtype: Any, place: Any, ghosts: Any) ->
     return inner
 
 
-def full(shape: Shape, value: Any, dtype: Any = None, place: Place | None = None, *,
+def empty(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, ghosts: Shape | None = None) -> Array:
+    """A new array, not initialised.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : umem.DType, str, type or NumPy dtype, optional
+        Default: float64.
+    place : Place or str, optional
+        Where it is, or the name of a new place, as of umem.open. Default: umem.default(), which is RAM at first.
+    ghosts : int or sequence of int, optional
+        Ghost cells before and after the elements of each dimension: see Array.ghosts.
+
+    Raises
+    ------
+    umem.MemoryError
+        The place has not enough memory. A full disk is a umem.OSError.
+    umem.TypeError, umem.ValueError
+        dtype is no type of elements; shape is impossible.
+    """
+    if place is None:
+        place = default()
+    return _core.empty(shape, dtype, place) if ghosts is None else _with_ghosts(False, shape, dtype, place, ghosts)
+
+
+def zeros(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, ghosts: Shape | None = None) -> Array:
+    """A new array with every element zero, also of ghost cells. Parameters and errors as of umem.empty."""
+    if place is None:
+        place = default()
+    return _core.zeros(shape, dtype, place) if ghosts is None else _with_ghosts(True, shape, dtype, place, ghosts)
+
+
+def full(shape: Shape, value: Any, dtype: Any = None, place: Place | str | None = None, *,
          ghosts: Shape | None = None) -> Array:
     """A new array with every element, also of ghost cells, equal to a number.
 
@@ -37,13 +69,13 @@ def full(shape: Shape, value: Any, dtype: Any = None, place: Place | None = None
     """
     if dtype is None:
         dtype = from_lists(value).dtype
-    array = _core.empty(shape, dtype, place, ghosts=ghosts)
+    array = empty(shape, dtype, place, ghosts=ghosts)
     array.ghosts.whole.fill(value)
     return array
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None,
-           place: Place | None = None) -> Array:
+           place: Place | str | None = None) -> Array:
     """A new array of start, start + step, ... before stop; of 0, 1, ... before start, if stop is None.
 
     Without dtype the elements are int64, or float64 if one of the three numbers is a float.
@@ -60,10 +92,10 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
         fail("the step of arange is 0")
     if dtype is None:
         dtype = "int64" if whole else "float64"
-    return _core._arange(start, stop, step, whole, dtype, place)
+    return _core._arange(start, stop, step, whole, dtype, default() if place is None else _core._find_place(place))
 
 
-def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: bool | None = None) -> Array:
+def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, copy: bool | None = None) -> Array:
     """An array of what value holds, without a copy where that is possible.
 
     Parameters
@@ -72,9 +104,9 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
             __array__, or a number, or nested lists of numbers
     dtype : umem.DType, str, type or NumPy dtype, optional
         Default: that of value.
-    place : Place, optional
-        Default: where value is. Lists become arrays in RAM, and so do copies of arrays in files, shared memory and
-        other processes.
+    place : Place or str, optional
+        Default: where value is. Lists become arrays on umem.default(); copies of arrays in files, shared memory and other
+        processes are in RAM.
     copy : bool, optional
         True: always a copy. False: raises umem.ValueError where a copy is needed. None: a copy where it is needed.
 
@@ -83,7 +115,16 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
     umem.TypeError
         value is nothing of that, or dtype is no type of elements.
     """
+    if type(value) is list and dtype is None and place is None and copy is not False:
+        made = _core._from_list(value)
+        if made is not None:
+            where = default()
+            return made if where is made.place else made.to(where)
+    if place is not None:
+        place = _core._find_place(place)
     found, shared = exchange.find(value, dtype, place)
+    if place is None and not shared:
+        place = default()
     target = found.place if place is None else place
     same_type = dtype is None or found.dtype == dtype
     if shared and not copy and same_type and target is found.place:
@@ -92,9 +133,7 @@ def asarray(value: Any, dtype: Any = None, place: Place | None = None, *, copy: 
         return fail("a copy is needed, but copy is False") if copy is False else found
     if copy is False:
         fail("a copy is needed, but copy is False")
-    made = found.astype(found.dtype if same_type else dtype, place)
-    return made
+    return found.astype(found.dtype if same_type else dtype, place)
 
 
-_core._set_ghosts(_with_ghosts)
 _core._set_source(lambda value, dtype: exchange.find(value, dtype)[0])

@@ -10,18 +10,20 @@ from .places import File, MMap, Path, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
 _MAGIC = b"\x93NUMPY"
 
 
-def _header(array: Array) -> bytes:
-    kind = array.dtype.kind
-    if kind == "V":
-        fail(f"a .npy file has no elements of {array.dtype}", 5)
-    fields = f"{{'descr': {array.dtype.str!r}, 'fortran_order': False, 'shape': {array.shape!r}, }}"
-    text = fields.encode("latin1")
-    text += b" " * (-(len(_MAGIC) + 4 + len(text) + 1) % 64) + b"\n"
+def header(kind: dtypes.DType, shape: tuple[int, ...], length: int | None = None) -> bytes:
+    """The bytes before the elements: so many, or as few as there can be."""
+    if kind.kind == "V":
+        fail(f"a .npy file has no elements of {kind}", 5)
+    text = f"{{'descr': {kind.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode("latin1")
+    room = -(len(_MAGIC) + 4 + len(text) + 1) % 64 if length is None else length - len(_MAGIC) - 4 - len(text) - 1
+    if room < 0:
+        fail("its header has no room for more rows: umem.save makes a new file")
+    text += b" " * room + b"\n"
     return _MAGIC + b"\1\0" + len(text).to_bytes(2, "little") + text
 
 
@@ -52,10 +54,10 @@ def save(path: Path, array: Any, *, durable: bool = False, reserve: str | None =
     """
     reserves, directs = _options.words("file", {"reserve": reserve, "direct": direct})
     given = exchange.find(array)[0]
-    _core._save(_options.path(path), _header(given), given, reserves, directs, durable)
+    _core._save(_options.path(path), header(given.dtype, given.shape), given, reserves, directs, durable)
 
 
-def load(path: Path, place: Place | None = None, *, mode: str = "r") -> Array:
+def load(path: Path, place: Place | str | None = None, *, mode: Literal["r", "r+"] = "r") -> Array:
     """An array of a .npy file.
 
     Parameters
@@ -76,17 +78,17 @@ def load(path: Path, place: Place | None = None, *, mode: str = "r") -> Array:
     """
     if mode not in ("r", "r+"):
         fail(f"mode is {mode!r}; known are 'r', 'r+'")
+    array, _ = open_array(path, mode if place is None else "r", MMap if place is None else File)
+    return array if place is None else array.copy(place)
+
+
+def open_array(path: Path, mode: Any, cls: type[File]) -> tuple[Array, int]:
+    """The array of a file on a place of a class, and the byte at which its elements begin."""
     name = repr(os.fsdecode(path))
-    where: Place = File(path, "r")
-    number, shape, strides, offset, nbytes, descr = _core._read_npy_header(where, name)
+    with File(path, "r") as file:
+        number, shape, strides, offset, nbytes, descr = _core._read_npy_header(file, name)
     if not number:
         fail(f"{name}: umem.Array has no elements of its type {descr!r}", 5)
-    kind = dtypes._make(number)
-    if place is None:
-        unit = kind.itemsize // 2 if kind.kind == "c" else kind.itemsize
-        if nbytes and offset % unit:
-            fail(f"{name}: its elements begin at byte {offset}, which is no multiple of {unit}: load it to a place instead")
-        where = MMap(path, mode)
+    where = cls(path, mode)
     begin = _core._take_block(where, offset + nbytes)
-    array = _core._borrow(where, begin + offset, kind, shape, strides, None, mode == "r")
-    return array if place is None else array.copy(place)
+    return _core._borrow(where, begin + offset, dtypes._make(number), shape, strides, None, mode == "r"), offset

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 
 from . import _core
 from ._options import fail, read, size
@@ -10,11 +11,12 @@ TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import Any, Literal, TypeVar
 
     from .array import Array
 
     _P = TypeVar("_P", bound="Place")
+    FileMode = Literal["r", "r+", "w", "w+", "a", "a+"]
 
 Path = str | bytes | os.PathLike[str]
 Size = int | str
@@ -60,7 +62,7 @@ class Place(_core.Place):
     _upstream: Place | None
     _kind = ""
 
-    def __init__(self, upstream: Place | None, where: Any = None, **options: Any) -> None:
+    def __init__(self, upstream: Place | str | None, where: Any = None, **options: Any) -> None:
         place, values = read(self._kind, where, options)
         super().__init__(self._kind, upstream, place, values)
 
@@ -110,12 +112,21 @@ class Place(_core.Place):
     def __repr__(self) -> str:
         return f"<umem.{type(self).__name__}: {'closed' if self.closed else self._describe()}>"
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same memory: an address means the same byte."""
+        if self is other or not isinstance(other, Place):
+            return self is other
+        return not (self.closed or other.closed) and self.is_same_memory(other)
+
+    def __hash__(self) -> int:
+        return hash(Place)  # places of one memory may be of several kinds
+
     def __reduce__(self) -> Any:
         fail("a place cannot be pickled: open it in the other process", 5)
 
 
 class Host(Place):
-    """RAM. Arrays without a place are on one Host that all of them share.
+    """RAM. All without parameters are the same memory: `umem.Host() == umem.host()`, and `to` makes no copy between them.
 
     With parameters the memory is on chosen nodes of the machine (NUMA), or on pages of a chosen size. Each array then has
     whole pages of its own: put a Pool over it for small arrays.
@@ -172,8 +183,9 @@ class File(Place):
 
     _kind = "file"
 
-    def __init__(self, path: Path | None = None, mode: str | None = None, *, reserve: str | None = None,
-                 direct: str | None = None, reuse: bool = False) -> None:
+    def __init__(self, path: Path | None = None, mode: FileMode | None = None, *,
+                 reserve: Literal["auto", "none"] | None = None, direct: Literal["auto", "on", "off"] | None = None,
+                 reuse: bool = False) -> None:
         super().__init__(None, path, mode=mode, reserve=reserve, direct=direct, reuse="yes" if reuse else None)
 
 
@@ -338,7 +350,7 @@ class CudaPrefetch(Place):
 
     _kind = "cuda-prefetch"
 
-    def __init__(self, upstream: Place) -> None:
+    def __init__(self, upstream: Place | str) -> None:
         super().__init__(upstream)
 
 
@@ -364,7 +376,7 @@ class Pool(Place):
 
     _kind = "pool"
 
-    def __init__(self, upstream: Place, *, initial: Size | None = None, growth: Size | None = None,
+    def __init__(self, upstream: Place | str, *, initial: Size | None = None, growth: Size | None = None,
                  max: Size | None = None, memory: str | None = None, spare: int | None = None) -> None:
         super().__init__(upstream, initial=initial, growth=growth, max=max, memory=memory, spare=spare)
 
@@ -411,7 +423,7 @@ class Fixed(Place):
 
     _kind = "fixed"
 
-    def __init__(self, upstream: Place, block: Size, *, alignment: Size | None = None, initial: Size | None = None,
+    def __init__(self, upstream: Place | str, block: Size, *, alignment: Size | None = None, initial: Size | None = None,
                  growth: Size | None = None, max: Size | None = None) -> None:
         super().__init__(upstream, block=block, alignment=alignment, initial=initial, growth=growth, max=max)
 
@@ -434,7 +446,7 @@ class Binning(Place):
 
     _kind = "binning"
 
-    def __init__(self, upstream: Place, bins: Iterable[tuple[Size, Place]]) -> None:
+    def __init__(self, upstream: Place | str, bins: Iterable[tuple[Size, Place]]) -> None:
         parts = [(size(largest, "a bin"), place) for largest, place in bins]
         _core.Place.__init__(self, self._kind, upstream, None, (), parts)
 
@@ -452,7 +464,7 @@ class Retry(Place):
 
     _kind = "retry"
 
-    def __init__(self, upstream: Place, callback: Callable[[int, int, int], bool]) -> None:
+    def __init__(self, upstream: Place | str, callback: Callable[[int, int, int], bool]) -> None:
         if not callable(callback):
             fail(f"the callback of Retry is {callback!r}, which is not callable", 5)
         self._callback = callback
@@ -470,9 +482,59 @@ def open(name: str) -> Place:
     return _core._open(name)
 
 
-def default(device: int | None = None) -> Place:
-    """The default place of the process, which the environment variable UMEM_DEFAULT names, or that of a GPU.
+# ---- the default place ----
 
-    It lives as long as the process. Arrays that name no place do not use it but are in RAM.
+_using: ContextVar[Place | None] = ContextVar("umem.place", default=None)
+_default: Place | None = None
+
+
+def _initial() -> Place:
+    """What UMEM_DEFAULT names, or the RAM of umem.host()."""
+    return _core._default(-1) if os.environ.get("UMEM_DEFAULT") else _core._host()
+
+
+def default(device: int | None = None) -> Place:
+    """The place of arrays that name none, or with a number that of a GPU.
+
+    It is what the innermost `umem.using` of this thread or task has set, else what `umem.set_default` has set, else what the
+    environment variable UMEM_DEFAULT names, else RAM: `umem.host()`. That of a GPU lives as long as the process.
     """
-    return _core._default(-1 if device is None else device)
+    global _default
+    if device is not None:
+        return _core._default(device)
+    place = _using.get()
+    if place is None:
+        place = _default
+        if place is None:
+            place = _default = _initial()
+    return place
+
+
+def set_default(place: Place | str | None) -> None:
+    """Makes arrays on a place that name none, in all threads; None: as at the start of the process.
+
+    Functions of C and C++ in this process use it, too, where they ask for the default.
+    """
+    global _default
+    found = None if place is None else _core._find_place(place)
+    _core._set_default(found)
+    _default = found
+
+
+class using:
+    """Makes arrays on a place that name none, for a with block, in this thread and the tasks that it begins there.
+
+    As contextvars do it: tasks of asyncio that begin in the block have the place, and other threads do not.
+    """
+
+    def __init__(self, place: Place | str) -> None:
+        self.place: Place = _core._find_place(place)
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> Place:
+        self._tokens.append(_using.set(self.place))
+        return self.place
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        _using.reset(self._tokens.pop())

@@ -6,6 +6,7 @@ import os
 from . import _core
 from ._options import fail, size
 from .array import Array
+from .exchange import find as find_array
 from .errors import Error
 from .places import Place, Size
 
@@ -34,15 +35,22 @@ def _as_function(progress: Any) -> Progress | None:
     return update
 
 
-def copy(dst: Array, src: Array, *, progress: Any = None, step: Size = 0) -> dict[str, Any]:
+def _as_target(value: Any) -> Array:
+    """The array of what is written: over the memory of value."""
+    found, shared = find_array(value)
+    return found if shared else fail(f"{type(value).__name__} has no memory to write to: give an array", 5)
+
+
+def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> dict[str, Any]:
     """Copies all elements of src to dst, of the same type and shape, on any two places.
 
     Ctrl-C ends a long copy: the bytes that progress was last called with are there, the others as before.
 
     Parameters
     ----------
-    dst, src : Array
-        Their memory may overlap: src is then read before dst is written.
+    dst, src : Array, or what umem.asarray takes
+        Their memory may overlap: src is then read before dst is written. dst is memory that can be written, such as an
+        array of NumPy.
     progress : callable or object with update and total, optional
         `progress(done, total)` in bytes, from 0 to total; False cancels the copy. Or a bar of tqdm.
     step : int or str, optional
@@ -58,10 +66,12 @@ def copy(dst: Array, src: Array, *, progress: Any = None, step: Size = 0) -> dic
     umem.CancelledError
         progress has returned False. What it raises itself arrives as it is.
     """
+    if type(dst) is not Array or type(src) is not Array:
+        dst, src = _as_target(dst), find_array(src)[0]
     return _core._copy(dst, src, _as_function(progress), size(step, "step"))
 
 
-def copy_many(pairs: Iterable[tuple[Array, Array]], *, progress: Any = None,
+def copy_many(pairs: Iterable[tuple[Any, Any]], *, progress: Any = None,
               step: Size = 0) -> dict[str, Any]:
     """Copies many arrays in one call: for each pair (dst, src) the elements of src to dst, in any order.
 
@@ -70,7 +80,7 @@ def copy_many(pairs: Iterable[tuple[Array, Array]], *, progress: Any = None,
 
     Parameters
     ----------
-    pairs : iterable of tuple of Array
+    pairs : iterable of tuple of Array, or of what umem.asarray takes
         Both of one type and shape, on any two places. They may be parts of arrays, such as `u[7]` and `v[0, 2:5]`.
     progress : callable or object with update and total, optional
         As of copy: `progress(done, total)` in bytes of all pairs; False cancels the rest.
@@ -92,15 +102,12 @@ def copy_many(pairs: Iterable[tuple[Array, Array]], *, progress: Any = None,
     return _core._copy_many(_pairs(pairs), _as_function(progress), size(step, "step"))
 
 
-def _pairs(pairs: Iterable[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
-    """The pairs as a list, each with two arrays."""
+def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Array, Array]]:
+    """The pairs as a list, each with two arrays of umem."""
     found = []
     for pair in pairs:
         dst, src = pair
-        if not isinstance(dst, Array) or not isinstance(src, Array):
-            raise TypeError(f"copy_many() takes pairs of umem.Array, not of "
-                            f"{type(dst).__name__} and {type(src).__name__}")
-        found.append((dst, src))
+        found.append((_as_target(dst), find_array(src)[0]))
     return found
 
 
@@ -171,7 +178,7 @@ class Transfer(_core.Transfer):
         return f"<umem.Transfer: {done} of {total} bytes{', ended' if self.done else ''}>"
 
 
-def start(dst: Array, src: Array) -> Transfer:
+def start(dst: Any, src: Any) -> Transfer:
     """Begins to copy all elements of src to dst, of the same type and shape, on any two places, and returns at once.
 
     Wait for the end by `transfer.wait()`, `await transfer`, or a with block. Until then do not write to src, nor use dst.
@@ -180,10 +187,10 @@ def start(dst: Array, src: Array) -> Transfer:
 
     Parameters
     ----------
-    dst, src : Array
+    dst, src : Array, or what umem.asarray takes
         Their memory may overlap: src is then read before dst is written.
     """
-    return Transfer(dst, src)
+    return Transfer(_as_target(dst), find_array(src)[0])
 
 
 class Block:
@@ -232,7 +239,7 @@ class Blocks(_core.Blocks):
         self.close()
 
 
-def blocks(array: Array, place: Place, *, budget: Size = 0, destination: Array | None = None, rows: int = 0,
+def blocks(array: Any, place: Place | str, *, budget: Size = 0, destination: Any = None, rows: int = 0,
            depth: int = 0, before: int = 0, after: int = 0, clamped: bool = False, apart: bool = False,
            progress: Any = None) -> Blocks:
     """Streams an array through a place that is smaller than it: an iterator over blocks of rows.
@@ -242,9 +249,9 @@ def blocks(array: Array, place: Place, *, budget: Size = 0, destination: Array |
 
     Parameters
     ----------
-    array : Array
+    array : Array, or what umem.asarray takes
         What is read. The elements of a row must follow one another.
-    place : Place
+    place : Place or str
         Where the program works on the blocks.
     budget : int or str, optional
         The most bytes that all blocks take on the place. Default: 64 MiB, or any if rows is given.
@@ -261,7 +268,8 @@ def blocks(array: Array, place: Place, *, budget: Size = 0, destination: Array |
     progress : callable or object with update and total, optional
         As of umem.copy, in rows.
     """
-    return Blocks(array, place, destination, size(budget, "budget"), rows, depth, before, after, clamped, apart,
+    where: Place = _core._find_place(place)
+    return Blocks(find_array(array)[0], where, None if destination is None else _as_target(destination), size(budget, "budget"), rows, depth, before, after, clamped, apart,
                   _as_function(progress))
 
 

@@ -36,5 +36,11 @@ a.numpy(copy=True) == 5
 with a.host("rw") as x: x *= 2
 a.numpy(copy=True)
 for block in umem.blocks(a, umem.Host(), budget="1G", destination=a): block.array.fill(1)
+np.zeros(12, "f4").tofile("b.bin")
+umem.memmap("b.bin", "f4", "r", offset=8)
+a = umem.create_npy("c.npy", (9, 3))
+rows = np.ones((2, 3))
+a.append(rows)
+umem.create_npy("a.npy", (9, 3))
 with umem.use_in_numpy(umem.MMap("b.bin", "w+")): np.zeros(100)
 print("done")

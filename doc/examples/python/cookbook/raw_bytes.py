@@ -8,10 +8,10 @@ with open("scan.raw", "wb") as file:  # what the other program wrote: a count, a
     file.write(struct.pack("<q", 1000))
     np.arange(3000, dtype="<f4").tofile(file)
 
-mapped = umem.MMap("scan.raw", "r")
-header = umem.empty(8, "uint8", mapped)  # the first array is the first bytes; no byte is read yet
-count = int(header.numpy().view("<i8")[0])
-
-whole = umem.empty(8 + count * 12, "uint8", umem.MMap("scan.raw", "r"))
-points = umem.asarray(whole[8:].numpy().view("<f4").reshape(count, 3))  # the same memory
+(count,) = umem.memmap("scan.raw", "int64", "r", shape=1).tolist()
+points = umem.memmap("scan.raw", "float32", "r", offset=8, shape=(count, 3))  # no byte is read yet
 print(points.shape, points.dtype, points[999].tolist())
+
+draft = umem.memmap("scan.raw", "float32", "c", offset=8, shape=(count, 3))  # writes leave the file as it is
+draft[999] = 0
+print(draft[999].tolist(), points[999].tolist())

@@ -1,4 +1,4 @@
-"""Workers of a pool use one array, which no process copies."""
+"""Workers of a pool use one array, which no process copies, however they are started."""
 import multiprocessing
 
 import umem
@@ -11,8 +11,9 @@ def largest(part):
 def main():
     with umem.Shm(size="1M") as place:
         array = umem.arange(12, dtype="float64", place=place).reshape(4, 3)
-        with multiprocessing.get_context("spawn").Pool(2) as workers:
-            print(workers.map(largest, [array[k] for k in range(4)]))  # handles are passed, no elements
+        for method in "fork", "spawn", "forkserver":
+            with multiprocessing.get_context(method).Pool(2) as workers:
+                print(workers.map(largest, [array[k] for k in range(4)]))  # handles are passed, no elements
 
 
 if __name__ == "__main__":
