@@ -15,7 +15,7 @@
 enum {
   umemCudaMostDevices = 64,
   umemCudaIdleEvents = 256, /* kept, as many as a stream has transfers under way */
-  umemCudaCaptureTries = 8 /* how often umem repeats what a capture has disturbed */
+  umemCudaCaptureTries = 8  /* how often umem repeats what a capture has disturbed */
 };
 
 /* One GPU of this process. There is one struct for each GPU; it does not move while a context of

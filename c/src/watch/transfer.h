@@ -94,6 +94,9 @@ typedef struct umemTransferStart {
  * memory. */
 umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes);
 
+/* A condition whose waits end by CLOCK_MONOTONIC. */
+void umemTransfer_init_condition(pthread_cond_t *condition);
+
 /* Frees the handle. No other thread may know it. */
 void umemTransfer_discard(umemTransfer *self);
 
@@ -122,8 +125,6 @@ void umemTransfer_release_mark(umemTransfer *self);
 void umemTransfer_close(umemTransfer *self);
 
 /* ---- the threads: transfer_serve.c. Takes the lock ---- */
-
-void umemTransfer_init_condition(pthread_cond_t *condition);
 
 /* Whether there are threads for transfers. */
 bool umemTransfer_is_served(void);

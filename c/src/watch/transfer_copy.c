@@ -52,6 +52,14 @@ static void end_watch(umemTransfer *self, bool failed) {
   if (watch->route) umem_write_sized(watch->route, &watch->trace.route, sizeof watch->trace.route);
 }
 
+void umemTransfer_init_condition(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
 void umemTransfer_discard(umemTransfer *self) {
   end_watch(self, true);
   if (self->fd >= 0) close(self->fd);

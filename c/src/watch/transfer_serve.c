@@ -379,14 +379,6 @@ static void begin_child(void) {
   __atomic_store_n(&umem_transfers, 0, __ATOMIC_RELAXED);
 }
 
-void umemTransfer_init_condition(pthread_cond_t *condition) {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(condition, &attributes);
-  pthread_condattr_destroy(&attributes);
-}
-
 __attribute__((constructor(101))) static void open_all(void) {
   umemLock_init(&all.lock);
   umemTransfer_init_condition(&all.fewer);
