@@ -120,6 +120,12 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+/* 0 if there are fewer. */
+std::size_t resident_beyond(std::size_t before) {
+  std::size_t const now = resident_bytes();
+  return now > before ? now - before : 0;
+}
+
 /* What work returns in a child process, which ends with it. */
 double in_child(std::function<double()> const &work) {
   int ends[2];
@@ -154,7 +160,7 @@ double resident_over_live(Heap heap, std::size_t live, std::vector<Step> const &
     sizes[slot] = steps[i].size;
     blocks.alloc(slot, sizes[slot]);
     most_live = std::max(most_live, bytes);
-    if (i % often == 0) most_resident = std::max(most_resident, resident_bytes() - before);
+    if (i % often == 0) most_resident = std::max(most_resident, resident_beyond(before));
   }
   return static_cast<double>(most_resident) / static_cast<double>(most_live);
 }
@@ -167,7 +173,7 @@ template <typename Heap> double resident_over_written(Heap heap, std::size_t siz
   touch(address, size);
   heap.free(address, size);
   write_some(heap.zeros(size), size, share);
-  return static_cast<double>((resident_bytes() - before) * share) / static_cast<double>(size);
+  return static_cast<double>(resident_beyond(before) * share) / static_cast<double>(size);
 }
 
 /* ---- rows ---- */

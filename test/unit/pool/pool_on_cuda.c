@@ -102,6 +102,22 @@ IN_BOTH(copies_are_those_of_the_queue) {
   umem_dtor(&host);
 }
 
+/* Neither written twice nor waited for. */
+IN_BOTH(zeros_are_one_set_in_the_queue) {
+  unsigned char bytes[2] = {1, 1};
+  open_all(&gpu, 0);
+  unsigned long sets = fake_cudart_calls_of("memset_async");
+  uintptr_t zeros = umem_calloc(&on_a, n, 3);
+  assert_int_equal(fake_cudart_calls_of("memset_async") - sets, 1);
+  assert_true(fake_cudart_is_late(stream_of(&a)));
+  expect_ok(umem_synchronize(&on_a));
+  assert_true(fake_cudart_peek(zeros, bytes, 1) &&
+              fake_cudart_peek(zeros + 3 * n - 1, bytes + 1, 1));
+  assert_int_equal(bytes[0] | bytes[1], 0);
+  umem_free(&on_a, zeros);
+  close_all();
+}
+
 /* ---- what is on the legacy stream ---- */
 
 /* The last bytes of a short copy may arrive when it has returned. */
