@@ -34,8 +34,8 @@ struct umemTransfer {
   umemVirtual *src, *dst;
   uintptr_t src_adr, dst_adr;
   size_t nbytes;
-  umemLayout layout;        /* rank 0: a run. Its arrays follow the struct */
-  size_t at[UMEM_MAX_RANK]; /* index of the first item that is not copied yet */
+  umemLayout layout;        /* rank 0: a run. Its arrays, and at, follow the struct */
+  size_t *at;               /* index of the first item that is not copied yet */
   bool whole;               /* is one piece */
   size_t piece;             /* bytes of a short piece */
   umemTransferWatch *watch; /* owned; NULL: it is not watched */

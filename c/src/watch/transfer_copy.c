@@ -17,6 +17,7 @@ static void keep_layout(umemTransfer *self, umemLayout const *layout) {
   size_t rank = (size_t)layout->rank;
   size_t *extents = (size_t *)(self + 1);
   ptrdiff_t *src = (ptrdiff_t *)(extents + rank), *dst = src + rank;
+  self->at = (size_t *)(dst + rank);
   self->layout = (umemLayout){.size = sizeof self->layout,
                               .item_size = layout->item_size,
                               .rank = layout->rank,
@@ -70,7 +71,7 @@ void umemTransfer_discard(umemTransfer *self) {
 
 umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes) {
   umemLayout const *layout = given->layout;
-  size_t arrays = (size_t)layout->rank * (sizeof(size_t) + 2 * sizeof(ptrdiff_t));
+  size_t arrays = (size_t)layout->rank * 2 * (sizeof(size_t) + sizeof(ptrdiff_t));
   umemTransfer *self = calloc(1, sizeof *self + arrays);
   if (self) {
     self->function = given->function;

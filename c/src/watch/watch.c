@@ -270,7 +270,7 @@ static bool watch_step(umemStep const *step, umemWork *work, void *job) {
 __attribute__((constructor(101))) static void hook_in(void) { umem_step_hook = watch_step; }
 
 bool umem_route_clear(umemVirtual *ctx, umemRoute *route) {
-  umemRoute const none = UMEM_ROUTE_INIT;
+  static umemRoute const none = UMEM_ROUTE_INIT;
   if (!route) return true;
   if (!umem_can_write_sized(ctx, route, offsetof(umemRoute, legs), "route", "umemRoute"))
     return false;
