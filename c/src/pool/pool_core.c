@@ -111,7 +111,7 @@ bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment
   uint64_t const step = umemPoolStep_of(alignment);
   bool separate = umemPoolCore_separates(core, units);
   uint64_t start = separate ? umemRange_alloc_separate(list->range, units, step) : UMEM_RANGE_NONE;
-  if (start == UMEM_RANGE_NONE && !umemPoolCore_keeps_separate(core, units)) {
+  if (start == UMEM_RANGE_NONE && !(separate && umemPoolCore_keeps_separate(core, units))) {
     start = umemRange_alloc(list->range, units, step);
     if (separate && core->ranges_mixed) core->ranges_mixed--;
   }

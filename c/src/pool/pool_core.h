@@ -123,7 +123,7 @@ typedef struct umemPoolMark {
   uint64_t time;         /* of the core, when it was set */
   uint64_t thread;       /* that may set it in umem_free; 0: none has allocated yet */
   uint64_t nbytes;       /* that became free since then, or a bit more */
-  uint64_t enough;       /* so many are marked, although no other list wants them */
+  uint64_t enough;       /* so many are marked: 0 for other lists, UINT64_MAX if none is needed */
   bool is_old;           /* something became free since then */
   umemPoolWanted wanted; /* by other lists */
   unsigned count;
@@ -567,9 +567,8 @@ void umemPoolTransfer_mark_now(umemPoolFreeList *list);
  * frees: the call frees blocks, and allocates none. */
 static inline void umemPoolTransfer_mark(umemPoolFreeList *list, bool frees) {
   umemPoolMark const *mark = &list->mark;
-  if (!mark->is_needed) return;
-  if (!frees && mark->thread != umem_pool_thread) umemPoolMark_claim(list);
-  if (__builtin_expect(mark->nbytes < mark->enough && !mark->wanted, 1)) return;
+  if (!frees && mark->is_needed && mark->thread != umem_pool_thread) umemPoolMark_claim(list);
+  if (__builtin_expect(mark->nbytes < mark->enough, 1)) return;
   if (!frees || umemPoolMark_is_mine(list)) umemPoolTransfer_mark_now(list);
 }
 

@@ -359,25 +359,18 @@ static void drain_wanted(umemPoolFreeList *list, umemPoolWanted wanted) {
   }
 }
 
-/* Other lists look for memory again if it cannot be marked. */
-static bool set_mark(umemPoolFreeList *list) {
-  bool set = umemPoolMark_set(list);
-  list->mark.wanted = umemPoolWantNothing;
-  return set;
-}
-
 void umemPoolTransfer_mark_now(umemPoolFreeList *list) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   drain_wanted(list, list->mark.wanted);
-  set_mark(list);
+  umemPoolMark_set(list);
   umemAttempt_end(&forgotten);
 }
 
 bool umemPoolTransfer_mark_all(umemPoolFreeList *list, bool blocked) {
   umemPoolMark_claim(list);
   drain_wanted(list, umemPoolWantThreads);
-  return !blocked && set_mark(list);
+  return !blocked && umemPoolMark_set(list);
 }
 
 /* ---- from the upstream ---- */

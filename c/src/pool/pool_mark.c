@@ -28,30 +28,37 @@
 enum { enough_share = 16 };
 static uint64_t const enough_least = 1 << 20;
 
+/* What other lists wanted is over: they look for memory again if it cannot be marked. */
+static void set_enough(umemPoolFreeList *list) {
+  uint64_t share = list->core->reserved / enough_share;
+  list->mark.wanted = umemPoolWantNothing;
+  list->mark.enough = share > enough_least ? share : enough_least;
+}
+
 void umemPoolMark_begin(umemPoolFreeList *list) {
   umemPoolFreeList const *own = list->core->own;
   bool is_needed = own && own->innermost != list->innermost && UMEM_SLOT(list->innermost, mark) &&
                    umemPoolQueue_is_ordered(list);
-  list->mark = (umemPoolMark){.is_needed = is_needed, .time = 1, .enough = enough_least};
+  list->mark = (umemPoolMark){.is_needed = is_needed, .time = 1, .enough = UINT64_MAX};
+  if (is_needed) set_enough(list);
 }
 
 void umemPoolMark_end(umemPoolFreeList *list) {
   umemPoolMark *mark = &list->mark;
   if (mark->is_set) mark->mark.release(list->innermost, &mark->mark);
-  list->mark = (umemPoolMark){.time = 1};
+  list->mark = (umemPoolMark){.time = 1, .enough = UINT64_MAX};
 }
 
 bool umemPoolMark_set(umemPoolFreeList *list) {
   umemPoolMark *mark = &list->mark;
-  if (!mark->is_needed || !mark->is_old) return true;
+  if (!mark->is_needed) return true;
+  set_enough(list);
+  if (!mark->is_old) return true;
   if (!list->innermost->vptr->mark(list->innermost, &mark->mark)) return false;
   mark->is_set = true;
   mark->time = ++list->core->mark_time;
   mark->is_old = false;
   mark->nbytes = mark->count = 0;
-  mark->enough = list->core->reserved / enough_share;
-  if (mark->enough < enough_least) mark->enough = enough_least;
-  mark->wanted = umemPoolWantNothing;
   return true;
 }
 
@@ -66,8 +73,10 @@ bool umemPoolMark_wait(umemPoolFreeList *other, umemVirtual *later) {
 void umemPoolMark_want(umemPoolFreeList *list, umemPoolWanted wanted) {
   for (umemPoolFreeList *other = list->core->lists; other; other = other->next)
     if (!umemPoolMark_is_needless(list, other) && other->mark.wanted < wanted &&
-        (other->mark.is_old || wanted > umemPoolWantFree))
+        (other->mark.is_old || wanted > umemPoolWantFree)) {
       other->mark.wanted = wanted;
+      other->mark.enough = 0;
+    }
 }
 
 /* ---- threads ---- */
@@ -101,18 +110,6 @@ static void remove_range(umemPoolMark *mark, unsigned at) {
   memmove(&mark->ranges[at], &mark->ranges[at + 1], (mark->count - at) * sizeof *mark->ranges);
 }
 
-/* Joins two neighbours, those with the least between them: what is there counts as not marked,
- * too. */
-static void join_nearest(umemPoolMark *mark) {
-  unsigned best = 0;
-  for (unsigned i = 1; i + 1 < mark->count; i++)
-    if (mark->ranges[i + 1].start - mark->ranges[i].end <
-        mark->ranges[best + 1].start - mark->ranges[best].end)
-      best = i;
-  mark->ranges[best].end = mark->ranges[best + 1].end;
-  remove_range(mark, best + 1);
-}
-
 /* The first range that ends at or after this unit. */
 static unsigned first_from(umemPoolMark const *mark, uint64_t unit) {
   unsigned low = 0, high = mark->count;
@@ -126,6 +123,21 @@ static unsigned first_from(umemPoolMark const *mark, uint64_t unit) {
   return low;
 }
 
+/* Adds a range before number at. Without room it becomes a part of the nearer neighbour: what is
+ * between them counts as not marked, too. Returns its number. */
+static unsigned add_range(umemPoolMark *mark, unsigned at, uint64_t start, uint64_t end) {
+  if (mark->count == umemPoolMarkRanges)
+    return at == mark->count ||
+                   (at && start - mark->ranges[at - 1].end < mark->ranges[at].start - end)
+               ? at - 1
+               : at;
+  memmove(&mark->ranges[at + 1], &mark->ranges[at], (mark->count - at) * sizeof *mark->ranges);
+  mark->ranges[at].start = start;
+  mark->ranges[at].end = end;
+  mark->count++;
+  return at;
+}
+
 void umemPoolMark_note(umemPoolFreeList *list, uint64_t start, uint64_t units) {
   umemPoolMark *mark = &list->mark;
   uint64_t end = start + units;
@@ -133,18 +145,7 @@ void umemPoolMark_note(umemPoolFreeList *list, uint64_t start, uint64_t units) {
   mark->is_old = true;
   if (at < mark->count && mark->ranges[at].start <= start && end <= mark->ranges[at].end) return;
   mark->nbytes += units << umemPoolUnitShift;
-  if (at == mark->count || mark->ranges[at].start > end) {
-    if (mark->count == umemPoolMarkRanges) {
-      join_nearest(mark);
-      umemPoolMark_note(list, start, units);
-      return;
-    }
-    memmove(&mark->ranges[at + 1], &mark->ranges[at], (mark->count - at) * sizeof *mark->ranges);
-    mark->ranges[at].start = start;
-    mark->ranges[at].end = end;
-    mark->count++;
-    return;
-  }
+  if (at == mark->count || mark->ranges[at].start > end) at = add_range(mark, at, start, end);
   if (start < mark->ranges[at].start) mark->ranges[at].start = start;
   if (end > mark->ranges[at].end) mark->ranges[at].end = end;
   while (at + 1 < mark->count && mark->ranges[at + 1].start <= mark->ranges[at].end) {
