@@ -10,6 +10,7 @@ import pytest
 from conftest import TYPES
 
 import umem
+from umem import exchange
 
 numpy = pytest.importorskip("numpy")
 
@@ -457,6 +458,9 @@ def test_a_pickle_whose_bytes_are_anywhere_is_loaded():
     assert pickle.loads(stored, buffers=[moved]).copy().tolist() == [0, 1, 2, 3, 4]
     again = pickle.loads(stored, buffers=[bytes(buffers[0].raw())])
     again.fill(1)
+    for wrong in (bytes(39), bytes(41), bytearray(80), memoryview(bytearray(80))[::2]):
+        with pytest.raises(umem.ValueError, match="needs 40 bytes"):
+            exchange.unpickle((5,), "float64", wrong)
     with array.lock(), pytest.raises(umem.RuntimeError, match="locked"):
         pickle.dumps(array)
 

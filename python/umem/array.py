@@ -31,6 +31,9 @@ class Array(_core.Array):
 
     An array equals itself alone: `a == b` raises umem.TypeError for any other object but None. See umem.all_equal and all_close.
 
+    An array in RAM pickles with its elements, from protocol 5 on without a copy of them; one of a Shm, or of a CudaAsync that
+    shares, to a handle: see these classes.
+
     NumPy, PyTorch, JAX, CuPy and others take it without a copy through the buffer protocol, DLPack,
     `__array_interface__` or `__cuda_array_interface__`.
     """

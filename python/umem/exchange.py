@@ -96,7 +96,11 @@ def pickled(array: Array, protocol: int) -> Any:
 def unpickle(shape: tuple[int, ...], dtype: str, data: Any) -> Array:
     """The array that pickle has stored, over the memory of data where it can be written or came by itself."""
     kind = dtypes.dtype(dtype)
-    view = memoryview(data)
+    view, needed = memoryview(data), kind.itemsize
+    for extent in shape:
+        needed *= extent
+    if view.nbytes != needed or not view.c_contiguous:
+        fail(f"the pickle of an array needs {needed} bytes without gaps, and has {view.nbytes}: were its buffers mixed up?")
     address = _core._buffer_address(view)
     if not isinstance(data, bytes) and address % min(kind.itemsize, 16) == 0:
         return _core._borrow(_core._host(), address, kind, shape, None, view, view.readonly)

@@ -68,7 +68,7 @@ def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> dict[st
     """
     if type(dst) is not Array or type(src) is not Array:
         dst, src = _as_target(dst), find_array(src)[0]
-    return _core._copy(dst, src, _as_function(progress), size(step, "step"))
+    return _core._copy(dst, src, _as_function(progress), size(step, "step") if step else 0)
 
 
 def copy_many(pairs: Iterable[tuple[Any, Any]], *, progress: Any = None,
