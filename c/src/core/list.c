@@ -258,11 +258,19 @@ enum {
   owned    /* that context, whose method is_same_device knows its like */
 };
 
+/* What is known of a context. */
+typedef struct Known {
+  umemVirtual *ctx;   /* NULL: nothing */
+  umemVirtual *layer; /* that has the method locate, or NULL */
+  bool addressed;     /* by what the CPU and GPUs have in common */
+  bool knows_memory;  /* that of these addresses, or else of its own */
+  uint32_t memory;
+} Known;
+
 typedef struct Check {
   umemList *list;
   umemListTable memories;
-  umemVirtual *ctx; /* the memory of this context was found last */
-  uint32_t memory;
+  Known known[2]; /* of the context that was last a source, and a target */
 } Check;
 
 static void end_check(Check *check) {
@@ -294,21 +302,33 @@ static void find_same(Check *check, umemVirtual *owner) {
 
 /* The memory of a context whose addresses say nothing to others. Returns false after a failure. */
 static bool find_own_memory(Check *check, umemVirtual *ctx, uint32_t *memory) {
-  *memory = check->memory;
-  if (ctx == check->ctx) return true;
   uint64_t before = umem_thread.failures;
   umemVirtual *owner = umem_owner_of_memory(ctx);
   if (umem_thread.failures != before) return false;
   bool is_new, knows = owner->vptr->is_same_device;
   uint64_t const by_name[] = {named, (uintptr_t)owner->vptr, owner->space[0], owner->space[1]};
   uint64_t const by_owner[] = {owned, (uintptr_t)owner, 0, 0};
-  umemListEntry *entry =
-      take_entry(check->list, &check->memories, knows ? by_owner : by_name, &is_new);
-  if (!entry) return false;
+  if (!take_entry(check->list, &check->memories, knows ? by_owner : by_name, &is_new)) return false;
   if (is_new && knows) find_same(check, owner);
-  check->ctx = ctx;
-  check->memory = *memory = entry->same;
+  *memory = entries_of(&check->memories)[check->memories.last].same;
   return true;
+}
+
+/* Finds it when it is first needed: that of an own context asks for methods. */
+static bool find_known_memory(Check *check, Known *known) {
+  if (known->knows_memory) return true;
+  uint64_t const key[] = {shared, 0, 0, 0};
+  known->knows_memory = known->addressed ? find_memory(check, key, &known->memory)
+                                         : find_own_memory(check, known->ctx, &known->memory);
+  return known->knows_memory;
+}
+
+/* Learns what a context is. */
+static void know(Known *known, umemVirtual *ctx) {
+  *known = (Known){.ctx = ctx,
+                   .layer = UMEM_LAYER_WITH(ctx, locate),
+                   .addressed = (ctx->capabilities & (umemCpuReadable | umemDeviceAccessible)) &&
+                                !(ctx->capabilities & umemOffsets)};
 }
 
 /* The bytes of one side of an item in one memory. */
@@ -319,24 +339,36 @@ typedef struct Span {
 
 /* The memories in which the bytes at adr are: those that umem_share_bytes compares. Returns how
  * many there are, 1 or 2; 0 after a failure. */
-static unsigned find_spans(Check *check, umemVirtual *ctx, uintptr_t adr, Span spans[2]) {
+static __attribute__((noinline)) unsigned
+find_spans_slowly(Check *check, Known *known, umemVirtual *ctx, uintptr_t adr, Span spans[2]) {
   uint64_t where[3];
   unsigned count = 0;
-  umemVirtual *layer = UMEM_LAYER_WITH(ctx, locate);
-  bool addressed = (ctx->capabilities & (umemCpuReadable | umemDeviceAccessible)) &&
-                   !(ctx->capabilities & umemOffsets);
-  if (addressed) {
-    spans[count].first = adr;
-    if (!find_memory(check, (uint64_t const[]){shared, 0, 0, 0}, &spans[count++].memory)) return 0;
-  }
-  if (layer && layer->vptr->locate(layer, adr, where)) {
+  if (known->ctx != ctx) know(known, ctx);
+  if (known->layer && known->layer->vptr->locate(known->layer, adr, where)) {
     spans[count].first = where[2];
     uint64_t const key[] = {located, where[0], where[1], 0};
     if (!find_memory(check, key, &spans[count++].memory)) return 0;
+    if (!known->addressed) return count;
   }
-  if (count) return count;
-  spans[0].first = adr;
-  return find_own_memory(check, ctx, &spans[0].memory);
+  if (!find_known_memory(check, known)) return 0;
+  spans[count++] = (Span){known->memory, adr};
+  return count;
+}
+
+static inline unsigned find_spans(Check *check, Known *known, umemVirtual *ctx, uintptr_t adr,
+                                  Span spans[2]) {
+  if (known->ctx != ctx || known->layer || !known->knows_memory)
+    return find_spans_slowly(check, known, ctx, adr, spans);
+  spans[0] = (Span){known->memory, adr};
+  return 1;
+}
+
+static inline unsigned find_source(Check *check, umemCopyItem const *item, Span spans[2]) {
+  return find_spans(check, &check->known[0], item->src, item->src_adr, spans);
+}
+
+static inline unsigned find_target(Check *check, umemCopyItem const *item, Span spans[2]) {
+  return find_spans(check, &check->known[1], item->dst, item->dst_adr, spans);
 }
 
 /* ---- overlaps ---- */
@@ -353,7 +385,7 @@ static bool add_targets(Check *check, size_t *count) {
     umemCopyItem const *item = &list->items[i];
     Span spans[2];
     if (!item->nbytes) continue;
-    unsigned found = find_spans(check, item->dst, item->dst_adr, spans);
+    unsigned found = find_target(check, item, spans);
     if (!found) return false;
     for (unsigned k = 0; k < found; k++) {
       umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
@@ -374,7 +406,7 @@ static bool span_sources(Check *check, bool *meets) {
     umemCopyItem const *item = &list->items[i];
     Span spans[2];
     if (!item->nbytes) continue;
-    unsigned found = find_spans(check, item->src, item->src_adr, spans);
+    unsigned found = find_source(check, item, spans);
     if (!found) return false;
     for (unsigned k = 0; k < found; k++) {
       umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
@@ -425,7 +457,7 @@ static bool check_source(Check *check, Key const *keys, size_t count, size_t i) 
   umemList *list = check->list;
   umemCopyItem const *item = &list->items[i];
   Span spans[2];
-  unsigned found = find_spans(check, item->src, item->src_adr, spans);
+  unsigned found = find_source(check, item, spans);
   for (unsigned k = 0; k < found; k++) {
     uint32_t group = spans[k].memory;
     uint64_t first = spans[k].first;
@@ -444,8 +476,7 @@ static bool check_overlaps(umemList *list) {
   bool meets;
   size_t count;
   check.list = list;
-  check.ctx = NULL;
-  check.memory = 0;
+  check.known[0].ctx = check.known[1].ctx = NULL;
   clear(&check.memories);
   if (!add_targets(&check, &count)) return false;
   Key const *keys = sort_keys(list->keys, list->room, count);
@@ -471,17 +502,23 @@ umemListPair umemList_pair(umemList const *list, size_t run) {
 
 /* Sorts the items by pairs, and then by the side that is a file, or else by the targets. */
 static bool sort_items(umemList *list, size_t *count) {
+  umemListPair last = {NULL, NULL, false}; /* of the item before */
+  uint32_t number = 0;
   *count = 0;
   for (size_t i = 0; i < list->count; i++) {
     umemCopyItem const *item = &list->items[i];
-    bool is_new;
     if (!item->nbytes) continue;
-    uint64_t const pair[] = {(uintptr_t)item->src, (uintptr_t)item->dst, overlaps(item), 0};
-    umemListEntry const *entry = take_entry(list, &list->pairs, pair, &is_new);
-    if (!entry) return false;
+    umemListPair const pair = {item->src, item->dst, overlaps(item)};
+    if (pair.src != last.src || pair.dst != last.dst || pair.overlaps != last.overlaps) {
+      bool is_new;
+      uint64_t const key[] = {(uintptr_t)pair.src, (uintptr_t)pair.dst, pair.overlaps, 0};
+      umemListEntry const *entry = take_entry(list, &list->pairs, key, &is_new);
+      if (!entry) return false;
+      number = entry->same;
+      last = pair;
+    }
     bool by_source = ((umemVirtual const *)item->src)->capabilities & umemOffsets;
-    list->keys[(*count)++] =
-        (Key){by_source ? item->src_adr : item->dst_adr, entry->same, (uint32_t)i};
+    list->keys[(*count)++] = (Key){by_source ? item->src_adr : item->dst_adr, number, (uint32_t)i};
   }
   list->sorted = sort_keys(list->keys, list->room, *count);
   return true;
@@ -528,7 +565,8 @@ bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, u
     return UMEM_FAIL(NULL, umemValueError, "a list has at most %u items", UINT32_MAX / 2);
   if (count && !items) return UMEM_FAIL(NULL, umemValueError, "the list is NULL");
   if (!count) return true;
-  if (!check_items(list) || !take(list) || !check_overlaps(list) || !sort_items(list, &sorted))
+  if (!check_items(list) || !take(list) || (count > 1 && !check_overlaps(list)) ||
+      !sort_items(list, &sorted))
     return false;
   join(list, sorted);
   mark_empty(list);

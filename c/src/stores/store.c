@@ -186,7 +186,7 @@ bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3])
 
 /* ---- copies between two stores ----
  *
- * Copies a cached run from one file to another with one call: pwrite from a mapping of the source.
+ * Copies a cached run from one file to another with pwrite from a mapping of the source.
  *
  * The way through a buffer copies the bytes twice. The destination is not mapped: its pages may be
  * new, and to write those through a mapping takes a page fault for each. A source that another
@@ -220,8 +220,11 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
       !umemStore_window(from, offset, size, umemReadable, &window))
     return 0;
   uint64_t begin = umem_route_clock();
-  ssize_t n = pwrite(to->fd, window.bytes, size, (off_t)target);
-  size_t written = n > 0 ? (size_t)n : 0;
+  size_t written = 0;
+  for (ssize_t n = 1; n > 0 && written<size; written += n> 0 ? (size_t)n : 0)
+    n = pwrite(to->fd, (char const *)window.bytes + written,
+               umemStore_write_most(to, target + written, size - written),
+               (off_t)(target + written));
   if (written) umem_note(umemWayPageCache, written, 1, begin);
   if (window.release) window.release(from->ctx, &window);
   return written;

@@ -51,10 +51,11 @@ static ssize_t read_call(int fd, void *bytes, size_t size, off_t offset) {
               : pread(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
 }
 
-static ssize_t write_call(int fd, void const *bytes, size_t size, off_t offset) {
+static ssize_t write_call(umemStore const *store, void const *bytes, size_t size, off_t offset) {
   bool slow = size >= ahead_from && umem_is_slow((uintptr_t)offset, (uintptr_t)bytes);
-  return slow ? pwrite_shifted(fd, bytes, size, offset)
-              : pwrite(fd, bytes, umem_lesser(size, umemStoreMostIO), offset);
+  return slow ? pwrite_shifted(store->fd, bytes, size, offset)
+              : pwrite(store->fd, bytes, umemStore_write_most(store, (uint64_t)offset, size),
+                       offset);
 }
 
 /* ==== reads ====
@@ -312,9 +313,9 @@ bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size)
 
 /* ==== writes ====
  *
- * pwrite in loops: a call may transfer less than asked, be interrupted, and transfers at most
- * umemStoreMostIO. One thread writes: writes of one file exclude each other in the kernel, and
- * several threads take longer. */
+ * pwrite in loops: a call may transfer less than asked, be interrupted, and is not asked for more
+ * than umemStore_write_most. One thread writes: writes of one file exclude each other in the
+ * kernel, and several threads take longer. */
 
 enum { fill_chunk = 2 << 20, least_fill = 1 << 12 };
 
@@ -332,7 +333,7 @@ static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offs
 /* size > 0 */
 static inline bool write_all(umemStore *store, uint64_t offset, char const *bytes, size_t size) {
   for (size_t done = 0;;) {
-    ssize_t n = write_call(store->fd, bytes + done, size - done, (off_t)(offset + done));
+    ssize_t n = write_call(store, bytes + done, size - done, (off_t)(offset + done));
     if (n == (ssize_t)(size - done)) return true;
     if (n > 0)
       done += (size_t)n;

@@ -10,6 +10,16 @@ bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size)
 /* Whether reads of store go around the cache for what the cache lacks. */
 bool umemStore_bypasses_cache(umemStore *store);
 
+/* How many of size bytes one call writes at offset through the cache. The kernel keeps what one
+ * call has written in pages (folios) as long as that, up to 2 MiB. Later writes of a part are slow
+ * in a long one, because ext4 looks at all blocks of it (Linux 6.18). Mappings gain by long
+ * ones. */
+static inline size_t umemStore_write_most(umemStore const *store, uint64_t offset, size_t size) {
+  size_t const unit = 512 << 10;
+  size_t most = store->base ? umemStoreMostIO : unit - (size_t)(offset % unit);
+  return size <= (store->base ? most : unit) ? size : most;
+}
+
 /* Inside one live block only. */
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size);
 bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size);
