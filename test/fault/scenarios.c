@@ -295,13 +295,22 @@ static void require_list(Trial *t, uint8_t done, unsigned char const *source) {
     if (!of_target[i]) REQUIRE(t, after[i] == staged[i]);
 }
 
+static bool go_on(void *user, uint64_t done, uint64_t total) {
+  Trial *t = user;
+  REQUIRE(t, done <= total);
+  return true;
+}
+
 static void copy_list(Trial *t, umemVirtual *src, uintptr_t from, umemVirtual *dst, uintptr_t to,
-                      uint8_t *done) {
+                      size_t step, uint8_t *done) {
   umemCopyItem list[list_items];
   size_t failed = 77;
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   options.done = done;
   options.failed = &failed;
+  options.progress = step ? go_on : NULL;
+  options.user = t;
+  options.step = step;
   for (size_t i = 0; i < list_items; i++)
     list[i] = (umemCopyItem){src, from + list_from[i], dst, to + list_to[i], list_piece};
   if (STEP(t, umem_copy_many(list, list_items, &options)))
@@ -310,10 +319,10 @@ static void copy_list(Trial *t, umemVirtual *src, uintptr_t from, umemVirtual *d
     REQUIRE(t, failed == list_items || !(*done >> failed & 1));
 }
 
-static void run_list_to_peer(Trial *t) {
+static void list_to_peer(Trial *t, size_t step) {
   uint8_t done = 0xff;
   uintptr_t adr = trial_block(t, before, middle), other = peer_block(t, middle);
-  copy_list(t, t->ctx, adr, t->peer, other, &done);
+  copy_list(t, t->ctx, adr, t->peer, other, step, &done);
   inject_pause();
   REQUIRE(t, umem_copy_to(t->peer, other, &t->host, (uintptr_t)after, middle) == umemOK);
   inject_resume();
@@ -322,11 +331,14 @@ static void run_list_to_peer(Trial *t) {
   trial_free(t, t->ctx, adr);
 }
 
+static void run_list_to_peer(Trial *t) { list_to_peer(t, 0); }
+static void run_list_to_peer_in_steps(Trial *t) { list_to_peer(t, list_piece); }
+
 static void run_list_from_host(Trial *t) {
   uint8_t done = 0xff;
   fill(staged, middle, 9);
   uintptr_t adr = trial_block(t, staged, middle);
-  copy_list(t, &t->host.super, (uintptr_t)before, t->ctx, adr, &done);
+  copy_list(t, &t->host.super, (uintptr_t)before, t->ctx, adr, 0, &done);
   trial_peek(t, adr, after, middle);
   require_list(t, done, before);
   trial_free(t, t->ctx, adr);
@@ -466,6 +478,7 @@ Scenario const scenarios[] = {
     {"list from host", NULL, umemWritable, scenarioUses, run_list_from_host},
     {"list to file", "file", umemReadable, scenarioUses, run_list_to_peer},
     {"list to fake", "fake", umemReadable, scenarioUses, run_list_to_peer},
+    {"list to file in steps", "file", umemReadable, scenarioUses, run_list_to_peer_in_steps},
     {"connect", NULL, umemReadable, scenarioUses, run_connect},
     {"connect file", "file", umemReadable, scenarioUses, run_connect_peer},
     {"connect fake", "fake", umemReadable, scenarioUses, run_connect_peer},

@@ -296,6 +296,8 @@ MUTANTS = [
     c("stores/store.c", "  return to && from->direct", "  return from->direct", "a file plans copies to what is none", first=("unit.plans",)),
     c("stores/store.c", "  if (layout->rank) return plans_far(", "  if (layout->rank) return false && plans_far(",
       "runs that are far go through a mapping", first=("unit.file_items",)),
+    c("stores/store.c", "__atomic_store_n(&runs->over, true, __ATOMIC_RELAXED);", "(void)0;",
+      "far runs behind one that has failed are written", first=("unit.file_items",)),
     c("stores/store.c", "k >= 0; run /= runs->layout->extents[k--])", "k >= 0; run /= runs->layout->extents[0], k--)",
       "far runs are taken from other places", first=("unit.file_items",)),
     c("stores/store.c", "  size_t run = piece * each + umem_lesser(piece, more),", "  size_t run = piece * each,",

@@ -155,11 +155,11 @@ static size_t find_failed(umemCopyRun const *runs, size_t count) {
   return first < count ? first : 0;
 }
 
-/* Finds out which item of a run has failed: copies them one by one until one fails, whose failure
- * replaces what was held. Those before it are done. If none fails now, it was the first. Returns
- * its number in the sorted keys. */
+/* Finds out which item of a run has failed, of those that are not known to be done: copies them one
+ * by one until one fails, whose failure replaces what was held. Those before it are done. If none
+ * fails now, it was the first. Returns its number in the sorted keys. */
 static size_t find_item(umemList *list, size_t run, umemAttempt *held) {
-  size_t begin = list->begins[run], end = list->begins[run + 1];
+  size_t begin = umem_greater(list->begins[run], list->marked), end = list->begins[run + 1];
   if (end - begin == 1) return begin;
   for (size_t i = begin; i < end; i++) {
     umemCopyItem const *item = &list->items[list->sorted[i].item];

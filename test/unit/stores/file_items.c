@@ -401,6 +401,21 @@ TEST(far_columns_bring_their_pages_alone) {
   if (cold) assert_true(cached_pages(far_size) <= 2 * 16 + 16);
 }
 
+/* The first item is outside of a block, all others are in one. */
+TEST(far_items_behind_one_that_fails_are_not_written) {
+  unsigned char bytes[16 * 8];
+  memset(bytes, 0xEE, sizeof bytes);
+  make_file(far_size);
+  open_any(&any, "r+");
+  uint64_t first = alloc(&any, MiB);
+  assert_int_equal(alloc(&any, far_size - MiB), MiB);
+  umem_free(&any, at(&any, first));
+  assert_int_equal(scatter(&any, first + 100, bytes, (Items){8, 16, MiB}), umemIndexError);
+  expect_failure(&any, umemIndexError, "are not inside one live block");
+  close_any(&any);
+  expect_pattern(0, far_size);
+}
+
 /* By two strides, the lesser one first, into one block and from there to the next items. */
 TEST(far_items_have_any_rank) {
   enum { planes = 3, lines = 5 };
