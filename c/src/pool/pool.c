@@ -1,5 +1,5 @@
-/* pool.c - the contexts of a pool and of a view: options, trim, how their free lists begin and end,
- * and what a pool says of itself.
+/* pool.c - the contexts of a pool and of a view: options, trim, and how their free lists begin
+ * and end.
  *
  * A view is a free list of a pool and its queue. A list whose view has ended is kept, because
  * live blocks may be ranges of it, and serves the next view. */
@@ -9,13 +9,11 @@
 #include "core/live.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_space.h"
 #include "pool/pool_span.h"
 
 #include <umem/pool_on.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- free lists; under the lock ---- */
 
@@ -148,96 +146,6 @@ static void end_all_lists(umemPoolCore *core) {
   }
 }
 
-/* ---- counts; under the lock ---- */
-
-/* Counts the small blocks: those that are out of their spans, but not kept in depots and caches. A
- * cache may change while it is counted. */
-static void measure_small(umemPoolCore const *core, umemPoolStats *stats) {
-  uint64_t kept[umemPoolClasses] = {0};
-  for (umemPoolFreeList const *list = core->lists; list; list = list->next) {
-    for (unsigned i = 0; i < umemPoolClasses; i++)
-      kept[i] += (uint64_t)list->classes[i].depot_count * core->shapes[i].batch;
-    for (umemPoolCache *cache = list->caches; cache; cache = cache->after)
-      for (unsigned i = 0; i < umemPoolClasses; i++) {
-        kept[i] += umemPoolSlot_count(&cache->slots[i]);
-        stats->allocations += umemPoolSlot_served(&cache->slots[i]);
-      }
-  }
-  for (unsigned i = 0; i < umemPoolClasses; i++) {
-    uint64_t out = core->classes[i].out, blocks = out > kept[i] ? out - kept[i] : 0;
-    stats->blocks += blocks;
-    stats->used += blocks * core->shapes[i].size;
-  }
-}
-
-/* Spaces with memory. */
-static uint64_t spaces_of(umemPoolCore const *core) {
-  uint64_t count = 0;
-  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
-    count += umemPoolSpace_next(space, 0, true) < space->count;
-  return count;
-}
-
-static void measure_pool(umemPoolCore *core, umemPoolStats *stats) {
-  stats->blocks = core->large_count;
-  stats->used = core->large_units << umemPoolUnitShift;
-  stats->allocations = core->served;
-  measure_small(core, stats);
-  stats->used_peak = core->used_peak;
-  stats->reserved = core->reserved;
-  stats->reserved_peak = core->reserved_peak;
-  stats->chunks = core->chunk_count + spaces_of(core);
-  stats->factor = stats->used_peak ? (double)stats->reserved_peak / (double)stats->used_peak : 0;
-}
-
-/* ---- regions; under the lock ---- */
-
-/* Sets *found if the piece begins at or after from, and before what was found so far. */
-static void consider_region(umemPoolRegion *found, uintptr_t from, umemPoolRegion piece) {
-  if (piece.adr < from) return;
-  if (!found->nbytes || piece.adr < found->adr) *found = piece;
-}
-
-/* The first run of pages with memory. */
-static void consider_pages(umemPoolRegion *found, uintptr_t from, umemPoolCore const *core,
-                           umemPoolSpace const *space) {
-  uintptr_t start = (uintptr_t)(space->start << umemPoolUnitShift);
-  size_t size = core->pages->page_size, page = 0, end = 0;
-  do {
-    page = umemPoolSpace_next(space, end, true);
-    if (page == space->count) return;
-    end = umemPoolSpace_next(space, page, false);
-  } while (start + page * size < from);
-  consider_region(found, from,
-                  (umemPoolRegion){.adr = start + page * size,
-                                   .nbytes = (end - page) * size,
-                                   .age = UMEM_UNKNOWN});
-}
-
-static void add_ranges(umemPoolRegion *region, umemPoolFreeList const *list) {
-  uint64_t start = region->adr >> umemPoolUnitShift,
-           end = start + (region->nbytes >> umemPoolUnitShift);
-  umemRangeItem item;
-  for (uint64_t at = start; umemRange_next(list->range, at, &item) && item.start < end;
-       at = item.start + item.extent) {
-    uint64_t nbytes = item.extent << umemPoolUnitShift;
-    region->ranges += item.live;
-    if (item.live) region->used += nbytes;
-    if (!item.live && nbytes > region->largest_free) region->largest_free = nbytes;
-  }
-}
-
-/* See umemPool_next_region. *region is zero. */
-static void next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region) {
-  umemPoolChunk_next(core, from, region);
-  for (umemPoolSpace const *space = core->spaces; space; space = space->next)
-    consider_pages(region, from, core, space);
-  for (umemPoolFreeList *list = core->lists; list && region->nbytes; list = list->next) {
-    umemPoolLarge_coalesce(list);
-    add_ranges(region, list);
-  }
-}
-
 /* ---- what both contexts say ---- */
 
 /* The stream of the queue that a view was constructed with, which may be another than the
@@ -264,7 +172,7 @@ static void pool_info(umemVirtual *ctx, umemInfo *info) {
   if (umemAttempt_failed(&held)) return;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   umemLock_acquire(&core->lock);
-  measure_pool(core, &stats);
+  umemPoolReport_measure(core, &stats);
   umemLock_release(&core->lock);
   if (info->available != UMEM_UNKNOWN) info->available += stats.reserved - stats.used;
   if (!core->maximum) return;
@@ -323,7 +231,7 @@ static bool pool_usage(umemVirtual *ctx, umemUsage *usage) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   if (!umemLock_try(&core->lock)) return false;
-  measure_pool(core, &stats);
+  umemPoolReport_measure(core, &stats);
   umemLock_release(&core->lock);
   usage->nbytes = stats.used;
   usage->peak = stats.used_peak;
@@ -578,52 +486,4 @@ umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
   if (ctx && (void *)ctx == (void *)pool)
     return umemVirtual_fail(NULL, umemValueError, "the context is its own pool");
   return umemAdaptor_construct(ctx, ordered, false, &umem_pool_on_kind, pool);
-}
-
-/* ---- questions ---- */
-
-/* In one list, with its quick lists coalesced. Under the lock. */
-static uint64_t largest_free(umemPoolCore *core) {
-  uint64_t largest = 0;
-  for (umemPoolFreeList *list = core->lists; list; list = list->next) {
-    umemPoolLarge_coalesce(list);
-    uint64_t units = umemPoolRange_largest(list);
-    if (units > largest) largest = units;
-  }
-  return largest << umemPoolUnitShift;
-}
-
-umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
-  UMEM_ENTER();
-  if (!umemKind_check(ctx, &umem_pool_kind)) return UMEM_RESULT();
-  if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
-                            "umemPoolStats"))
-    return UMEM_RESULT();
-  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
-  umemPoolStats known = UMEM_POOL_STATS_INIT;
-  umemExtra_label(&ctx->super, known.label);
-  umemLock_acquire(&core->lock);
-  measure_pool(core, &known);
-  known.largest_free = largest_free(core);
-  umemLock_release(&core->lock);
-  uint64_t idle = known.reserved > known.used ? known.reserved - known.used : 0;
-  known.fragmentation = idle ? 1 - (double)known.largest_free / (double)idle : 0;
-  umem_write_sized(stats, &known, sizeof known);
-  return umemOK;
-}
-
-bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region) {
-  UMEM_ENTER();
-  umemPoolRegion found = {.size = sizeof found};
-  if (!umemKind_check(ctx, &umem_pool_kind)) return false;
-  if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
-                            "umemPoolRegion"))
-    return false;
-  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
-  umemLock_acquire(&core->lock);
-  next_region(core, from, &found);
-  umemLock_release(&core->lock);
-  if (!found.nbytes) return false;
-  umem_write_sized(region, &found, sizeof found);
-  return true;
 }

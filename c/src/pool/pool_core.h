@@ -4,11 +4,13 @@
  * A module calls only modules below it in this list:
  *
  *   pool.c            the contexts of a pool and of a view, which is bound to a queue: options,
- *                     trim, the beginning and the end of free lists, what a pool says of itself
+ *                     trim, the beginning and the end of free lists
+ *   pool_report.c     what a pool says of itself: how much it has and uses, and where
  *   pool_quick.c      allocates and frees small blocks by the calling thread's cache alone
  *   pool_block.c      the methods for blocks, which both contexts have; finds a block where the
  *                     calling thread's cache has none
  *   pool_grow.c       gets more free memory for a free list, from others or from the upstream
+ *   pool_transfer.c   moves free memory from one free list to another
  *   pool_cache.c      caches: each thread's small blocks, and how they pass between threads
  *   pool_pages.c      maps pages, moves them, and gives them back
  *   pool_span.c       cuts spans into small blocks, and knows which of these are free
@@ -556,7 +558,7 @@ void umemPoolPages_release(umemPoolCore *core, size_t keep);
  * addresses back. */
 void umemPoolPages_end(umemPoolCore *core);
 
-/* ==== pool_grow.c: more free memory for a list. Under the lock ====
+/* ==== pool_transfer.c: free memory of other lists. Under the lock ====
  *
  * All but umemPoolTransfer_at_end release the lock for some time. */
 
@@ -576,6 +578,11 @@ static inline void umemPoolTransfer_mark(umemPoolFreeList *list, bool frees) {
  * Returns whether it is marked; if not, and the queue is not blocked, records a failure. */
 bool umemPoolTransfer_mark_all(umemPoolFreeList *list, bool blocked);
 
+/* Moves a free range to the list, from the other list that has the largest one: half of that, but
+ * at least as many units as are needed, at a multiple of step units. False when no other list has
+ * one. */
+bool umemPoolTransfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step);
+
 /* Moves spans of the class with free blocks to the list. False when there are none. */
 bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class);
 
@@ -590,6 +597,8 @@ void umemPoolTransfer_all(umemPoolFreeList *list);
 /* Moves all free ranges and spans of the list from, whose queue was waited for already. An attempt
  * must be open. */
 void umemPoolTransfer_at_end(umemPoolFreeList *list, umemPoolFreeList *from);
+
+/* ==== pool_grow.c: more free memory for a list. Under the lock, but not all of the time ==== */
 
 /* How a list that has too little memory may grow. Each way includes the ones before. */
 typedef enum umemPoolGrowth {
@@ -652,6 +661,15 @@ void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
 
 /* Whether the pool of ctx still exists; otherwise records a status. */
 bool umemPoolBlock_has_pool(umemVirtual *ctx);
+
+/* ==== pool.c ==== */
+
+extern umemKind const umem_pool_kind;
+
+/* ==== pool_report.c: how much a pool has and uses. Under the lock ==== */
+
+/* Fills in all but the label, and what depends on the free ranges. */
+void umemPoolReport_measure(umemPoolCore *core, umemPoolStats *stats);
 
 /* ==== pool_quick.c: small blocks by the calling thread's cache alone ==== */
 
