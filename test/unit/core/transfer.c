@@ -255,7 +255,7 @@ TEST(a_lone_server_does_short_pieces) {
 
 /* Where copies need pinned buffers, of which there are few, no transfer takes those of others. */
 TEST(transfers_share_pinned_buffers) {
-  enum { count = 3, threads = 12 };
+  enum { count = 3, threads = 12, nbytes = large / count };
   for (unsigned pinned = 0; pinned < 2; pinned++) {
     Slow slow;
     umemTransfer *transfers[count];
@@ -264,7 +264,7 @@ TEST(transfers_share_pinned_buffers) {
     assert_ok(umem_set_threads(threads));
     hold(&slow, true);
     for (unsigned i = 0; i < count; i++) {
-      transfers[i] = start_slow(&slow, large);
+      transfers[i] = start_slow_at(&slow, source + i * nbytes, nbytes);
       await_reads(&slow, i + 1);
       assert_int_equal(slow.threads, pinned ? threads / (i + 1) : threads);
     }
