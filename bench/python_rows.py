@@ -177,6 +177,23 @@ def measure_exchange(rows, numpy):
              lambda: (torch.from_dlpack(plain), numpy.from_dlpack(tensor)), calls=5000)
 
 
+def measure_reductions(rows, numpy, size):
+    """Of a file in the page cache. The target of the sum is 0.95 of the rate at which umem reads the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.bin"
+        file = umem.zeros(size // 8, "float64", umem.File(path, "w+"))
+        ram, mapped = umem.zeros(size // 64, "float64"), numpy.memmap(path, "float64", "r", shape=file.shape)
+
+        def read():
+            for first in range(0, file.size, ram.size):
+                umem.copy(ram, file[first:first + ram.size])
+
+        what = f"{size >> 20} MiB of a cached file"
+        rows.add(f"sum of {what}", "to read it", 1 / 0.95, file.sum, read, rounds=7)
+        rows.add(f"sum of {what}", "numpy.memmap.sum", 1, file.sum, mapped.sum, rounds=7)
+        rows.add(f"std of {what}", "numpy.memmap.std", 1, file.std, mapped.std, rounds=3)
+
+
 # ---- on a GPU ----
 
 
@@ -306,6 +323,7 @@ def main():
     measure_small_calls(rows, numpy)
     measure_exchange(rows, numpy)
     measure_files(rows, numpy)
+    measure_reductions(rows, numpy, (16 if arguments.once else 1024) << 20)
     if has_gpu():
         measure_gpu_arrays(rows)
         measure_file(rows, (64 if arguments.once else 1024) << 20)

@@ -5,8 +5,8 @@
 /* ---- life ---- */
 
 static PyObject *array_class; /* umem.Array */
-static PyObject *known_types,
-    *find_type; /* dict: object to number; function for those that it lacks */
+/* dict: object to number, or to the umem.DType that only NumPy has; function for others */
+static PyObject *known_types, *find_type;
 static PyObject *known_dtypes, *make_dtype; /* dict: number to umem.DType; the same */
 
 Released::~Released() {
@@ -45,6 +45,7 @@ Array::~Array() {
   }
   kept = {};
   Py_XDECREF(place);
+  Py_XDECREF(named);
 }
 
 void release_arrays(Context *context) {
@@ -113,8 +114,14 @@ nb::object wrap_array(umemArray *handle, Context *context, nb::handle place) {
   return wrap(handle, new Memory(context), place, 0);
 }
 
+nb::object with_name(nb::object array, ElementType const &type) {
+  if (type.named.is_valid()) array_of(array).named = nb::object(type.named).release().ptr();
+  return array;
+}
+
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint64_t key) {
-  return wrap(handle, of.memory()->use(), array.place, key);
+  return with_name(wrap(handle, of.memory()->use(), array.place, key),
+                   {umemArray_type(of.get()), nb::borrow(array.named)});
 }
 
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array) {
@@ -171,16 +178,44 @@ nb::tuple Shape::tuple(int rank, int64_t const *numbers) {
   return nb::steal<nb::tuple>(tuple);
 }
 
-umemElementType element_of(nb::handle dtype) {
+ElementType element_of(nb::handle dtype) {
   if (dtype.is_none()) return umemFloat64;
-  PyObject *number = PyDict_GetItemWithError(known_types, dtype.ptr());
-  if (number) return static_cast<umemElementType>(PyLong_AsUnsignedLong(number));
-  PyErr_Clear(); /* what cannot be hashed names no type: the function says so */
-  return nb::cast<umemElementType>(nb::handle(find_type)(dtype));
+  nb::object found = nb::borrow(PyDict_GetItemWithError(known_types, dtype.ptr()));
+  if (!found.is_valid()) {
+    PyErr_Clear(); /* of what cannot be hashed, such as a list of fields */
+    found = nb::handle(find_type)(dtype);
+  }
+  if (PyLong_Check(found.ptr()))
+    return static_cast<umemElementType>(PyLong_AsUnsignedLong(found.ptr()));
+  return {nb::cast<umemElementType>(nb::object(found.attr("_type"))), found};
 }
 
-nb::object dtype_of(umemElementType type) {
-  nb::int_ number(type);
+/* Whether umemArray_convert converts such elements. */
+static bool is_converted(umemElementType type) {
+  unsigned code = umem_element_code(type), bits = umem_element_bits(type);
+  return code <= umemCodeBool && code != umemCodeHandle &&
+         bits <= (code == umemCodeComplex ? 128 : 64);
+}
+
+bool is_stored(ElementType const &type) {
+  return type.named.is_valid() || (umem_element_lanes(type.type) == 1 && !is_converted(type.type));
+}
+
+ElementType element_of(Array &array) {
+  return {umemArray_type(Look(array).get()), nb::borrow(array.named)};
+}
+
+void check_numbers(Array &array, char const *what) {
+  if (is_stored(element_of(array)))
+    raise(umemTypeError, "%s: elements of %s are only stored: NumPy computes with them", what,
+          nb::cast<std::string>(nb::str(dtype_of(array))).c_str());
+}
+
+nb::object dtype_of(Array &array) { return dtype_of(element_of(array)); }
+
+nb::object dtype_of(ElementType const &type) {
+  if (type.named.is_valid()) return type.named;
+  nb::int_ number(type.type);
   PyObject *dtype = PyDict_GetItemWithError(known_dtypes, number.ptr());
   return dtype ? nb::borrow(dtype) : nb::handle(make_dtype)(number);
 }
@@ -324,7 +359,7 @@ static void bind_questions(nb::class_<Array> &type) {
           "itemsize", [](Array &a) { return umem_element_size(get<umemArray_type>(a)); },
           "The bytes of one element.")
       .def_prop_ro(
-          "dtype", [](Array &a) { return dtype_of(get<umemArray_type>(a)); },
+          "dtype", [](Array &a) { return dtype_of(a); },
           nb::for_getter(nb::sig("def dtype(self, /) -> DType")),
           "The type of the elements: a umem.DType.")
       .def_prop_ro("place", place_of_array,
@@ -375,6 +410,7 @@ void bind_arrays(nb::module_ &m) {
   nb::class_<Array> type(m, "Array", nb::type_slots(slots), nb::is_weak_referenceable(),
                          "An array: see umem.Array.");
   bind_questions(type);
+  m.def("_is_stored", [](nb::handle dtype) { return is_stored(element_of(dtype)); });
   type.def("release", release_early,
            "Gives the memory back now. All views become stale: every use raises ValueError.\n\n"
            "In a named file later arrays may take its bytes, while those of an array that only "
@@ -392,12 +428,13 @@ void bind_arrays(nb::module_ &m) {
           "_with_key", [](Array &a, uint64_t key) { return with_key(a, key); }, nb::arg("key"),
           nb::sig("def _with_key(self, key: int) -> ArrayType"));
   bind_array_parts(m, type);
-  m.def("_set_array", [](nb::object type_, nb::typed<nb::dict, nb::any, int> types, nb::object find,
-                         nb::typed<nb::dict, int, nb::any> dtypes, nb::object make) {
-    array_class = type_.release().ptr();
-    known_types = types.release().ptr();
-    find_type = find.release().ptr();
-    known_dtypes = dtypes.release().ptr();
-    make_dtype = make.release().ptr();
-  });
+  m.def("_set_array",
+        [](nb::object type_, nb::typed<nb::dict, nb::any, nb::any> types, nb::object find,
+           nb::typed<nb::dict, int, nb::any> dtypes, nb::object make) {
+          array_class = type_.release().ptr();
+          known_types = types.release().ptr();
+          find_type = find.release().ptr();
+          known_dtypes = dtypes.release().ptr();
+          make_dtype = make.release().ptr();
+        });
 }

@@ -47,13 +47,23 @@ public:
   ~Released();
 };
 
-/* The C++ part of a umem.Array. All but place and key is under tables: with a Hold or a Look an
- * array is used. */
+/* A type of elements as a Python object names it. */
+struct ElementType {
+  umemElementType type;
+  nb::object named; /* the umem.DType of a type that only NumPy has: opaque bytes here; else none */
+
+  ElementType(umemElementType of) : type(of) {}
+  ElementType(umemElementType of, nb::object with) : type(of), named(std::move(with)) {}
+};
+
+/* The C++ part of a umem.Array. All but place, named and key is under tables: with a Hold or a Look
+ * an array is used. */
 struct Array {
   umemArray *handle = nullptr; /* owned; NULL after a release */
   Released kept; /* a released handle whose address others may use as long as the array lives */
   Memory *memory = nullptr;  /* a user of it; NULL after a release */
   PyObject *place = nullptr; /* owned: keeps the place alive for a.place and its callbacks */
+  PyObject *named = nullptr; /* owned, or NULL: see ElementType */
   uint64_t key = 0;          /* opens a lock of the memory */
   Array *previous = nullptr, *next = nullptr; /* in Context::arrays */
 
@@ -135,9 +145,20 @@ void release_memory(Array const &array);
 Array *find_array(nb::handle object);
 Array &array_of(nb::handle object);
 
+/* Whether umem itself only moves such elements, and NumPy knows their values. */
+bool is_stored(ElementType const &type);
+
+/* Raises a umemTypeError that names the type of elements that umem only stores; what: the work that
+ * needs numbers. */
+void check_numbers(Array &array, char const *what);
+
 /* The type that a Python object names (umem/dtypes.py). None: float64. */
-umemElementType element_of(nb::handle dtype);
-nb::object dtype_of(umemElementType type);
+ElementType element_of(nb::handle dtype);
+ElementType element_of(Array &array);
+/* Gives a new array the name of its type. */
+nb::object with_name(nb::object array, ElementType const &type);
+nb::object dtype_of(ElementType const &type);
+nb::object dtype_of(Array &array);
 
 /* Runs a call with a status, without the GIL unless it is short, and raises its failure. */
 template <class F> void array_call(bool keeps_gil, F &&function) {
@@ -153,11 +174,15 @@ template <class F> void array_call(bool keeps_gil, F &&function) {
 /* array_copy.cpp: the elements of src in the shape of dst, for the time of a call. */
 umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context);
 
-/* Sets dst to src, of any type, broadcast to its shape. */
-void assign(Array &dst, Array &src);
+/* Sets dst to src, of any type, broadcast to its shape. Numbers out of the range of integers wrap,
+ * or become the nearest in range. */
+void assign(Array &dst, Array &src, bool saturates = false);
 /* A new array in C order on place. */
-nb::object copy_array(Array &src, nb::handle place, umemElementType type);
-nb::object new_array(Shape const &shape, umemElementType type, nb::handle place, bool zero);
+nb::object copy_array(Array &src, nb::handle place, ElementType const &type,
+                      bool saturates = false);
+nb::object new_array(Shape const &shape, ElementType const &type, nb::handle place, bool zero);
+/* An array of a value that is none, of elements as those of array. */
+nb::object make_source(nb::handle value, Array &array);
 
 /* array_given.cpp: sets dst to a list of numbers or to a buffer of another library, without Python
  * in between; false, and nothing is done, for what is neither, or needs more checks. */

@@ -66,7 +66,7 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
   char const *format = format_of(type);
   if (!format)
     raise(umemNotSupportedError, "buffers of Python have no elements of %s: use from_dlpack",
-          nb::cast<std::string>(nb::str(dtype_of(type))).c_str());
+          nb::cast<std::string>(nb::str(dtype_of(array))).c_str());
   check_layout(handle, flags);
   void *first;
   array_call(hold->context()->quick, [&](umemStatusType *status) {

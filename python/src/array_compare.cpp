@@ -110,6 +110,8 @@ umemArray *operand(Hold const &array, bool is_number, Hold const &other) {
 
 bool is_all_same(nb::handle one, nb::handle other, bool is_number, bool is_other_number, bool close,
                  double relative, double absolute, bool equal_nan) {
+  check_numbers(array_of(one), "the comparison");
+  check_numbers(array_of(other), "the comparison");
   Hold a(array_of(one)), b(array_of(other));
   std::unique_ptr<umemArray, void (*)(umemArray *)> const first(operand(a, is_number, b),
                                                                 umemArray_release),

@@ -45,12 +45,13 @@ bool is_long(Hold const &dst, Hold const &src, umemArray *from) {
 }
 
 /* from: src in the shape of dst. */
-void move(Hold const &dst, Hold const &src, umemArray *from) {
+void move(Hold const &dst, Hold const &src, umemArray *from, bool saturates) {
   umemArray *to = dst.get();
   bool keeps_gil = src.context()->quick && is_short(dst.context(), umemArray_nbytes(to));
   array_call(keeps_gil, [&](umemStatusType *status) {
     if (umemArray_type(to) != umemArray_type(from))
-      umemArray_convert(to, from, 0, 0, umemArray_elements(to), status);
+      (saturates ? umemArray_convert : umemArray_convert_wrapping)(to, from, 0, 0,
+                                                                   umemArray_elements(to), status);
     else if (is_long(dst, src, from))
       copy_long(to, from, status);
     else
@@ -75,7 +76,28 @@ umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context) {
                           umemArray_shape(dst), strides, nullptr);
 }
 
-void assign(Array &dst, Array &src) {
+/* function of (dst, src), which converts elements as NumPy does */
+static PyObject *element_converter;
+static PyObject *source_maker; /* function of (value, dtype) */
+
+nb::object make_source(nb::handle value, Array &array) {
+  return nb::handle(source_maker)(value, dtype_of(array));
+}
+
+/* Whether umem assigns one to the other by itself. */
+static bool is_assignable(ElementType const &to, ElementType const &from) {
+  if (to.named.is_valid() || from.named.is_valid())
+    return to.named.is_valid() && from.named.is_valid() && to.named.equal(from.named);
+  return to.type == from.type ||
+         (!is_stored(to) && !is_stored(from) &&
+          umem_element_is_complex(to.type) == umem_element_is_complex(from.type));
+}
+
+void assign(Array &dst, Array &src, bool saturates) {
+  if (!is_assignable(element_of(dst), element_of(src))) {
+    nb::object none = nb::handle(element_converter)(nb::find(dst), nb::find(src));
+    return;
+  }
   Hold to(dst, true), from(src);
   if (umemArray_elements(to.get()) == 0 && umemArray_is_same_shape(to.get(), from.get())) return;
   if (to.memory() == from.memory() &&
@@ -83,27 +105,26 @@ void assign(Array &dst, Array &src) {
       umemArray_is_matching(to.get(), from.get(), true))
     return;
   if (umemArray_is_same_shape(to.get(), from.get())) {
-    move(to, from, from.get());
+    move(to, from, from.get(), saturates);
     return;
   }
   Call call;
   Handle wide(broadcast(to.get(), from.get(), from.context()));
   call.end();
-  move(to, from, wide.get());
+  move(to, from, wide.get(), saturates);
 }
 
-nb::object copy_array(Array &src, nb::handle place, umemElementType type) {
+nb::object copy_array(Array &src, nb::handle place, ElementType const &type, bool saturates) {
   Hold from(src);
   Shape shape(umemArray_rank(from.get()), umemArray_shape(from.get()));
   nb::object copy = new_array(shape, type, place, false);
-  Hold to(array_of(copy));
-  if (umemArray_elements(from.get())) move(to, from, from.get());
+  if (umemArray_elements(from.get())) assign(array_of(copy), src, saturates);
   return copy;
 }
 
 static nb::object copy_to_place(Array &array, nb::handle place) {
   nb::object where = place_of_result(array, place);
-  return copy_array(array, where, umemArray_type(Look(array).get()));
+  return copy_array(array, where, element_of(array));
 }
 
 /* Whether an array on one place is on the other one, too: the same place, or the same RAM. */
@@ -117,16 +138,14 @@ static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
   nb::object where = find_place(place);
   Hold hold(array);
   if (is_same_ram(hold.context(), place_of(where).open().get())) return nb::borrow(self);
-  return copy_array(array, where, umemArray_type(hold.get()));
+  return copy_array(array, where, element_of(array));
 }
 
-static nb::object as_type(Array &array, nb::handle dtype, nb::handle place) {
+static nb::object as_type(Array &array, nb::handle dtype, nb::handle place, bool saturates) {
   nb::object where = place_of_result(array, place);
   Hold hold(array);
-  return copy_array(array, where, element_of(dtype));
+  return copy_array(array, where, element_of(dtype), saturates);
 }
-
-static PyObject *make_source; /* function that makes an array of a value that is none */
 
 static void set_items(nb::handle self, nb::handle key, nb::handle value) {
   if (write_chosen_items(self, key, value)) return;
@@ -139,7 +158,7 @@ static void set_items(nb::handle self, nb::handle key, nb::handle value) {
   } else if (kind_of_number(value) != noNumber) {
     fill_array(dst, value);
   } else {
-    nb::object made = nb::handle(make_source)(value, dtype_of(umemArray_type(Look(dst).get())));
+    nb::object made = make_source(value, dst);
     assign(dst, array_of(made));
   }
 }
@@ -160,16 +179,12 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
       .def("to", to_place, nb::arg("place"),
            nb::sig("def to(self, place: PlaceType | str) -> ArrayType"),
            "The array on a place: itself if it is there already, else a new one in C order.")
-      .def(
-          "astype", as_type, nb::arg("dtype"), nb::arg("place").none() = nb::none(),
-          nb::sig(
-              "def astype(self, dtype: object, place: PlaceType | str | None = None) -> ArrayType"),
-          "A new array with the elements converted to another type, on the place that copy() "
-          "would take.\n\n"
-          "Floating-point numbers are rounded toward zero to integers. Numbers out of the range of "
-          "an integer type\n"
-          "become the nearest number in range, where NumPy wraps integers; NaN becomes 0. Real and "
-          "complex types have\n"
-          "no conversion: umem.TypeError.");
-  m.def("_set_source", [](nb::object function) { make_source = function.release().ptr(); });
+      .def("_astype", as_type, nb::arg("dtype"), nb::arg("place").none(), nb::arg("saturates"),
+           nb::sig(
+               "def _astype(self, dtype: object, place: PlaceType | str | None, saturates: bool) "
+               "-> ArrayType"));
+  m.def("_set_source", [](nb::object make, nb::object between) {
+    source_maker = make.release().ptr();
+    element_converter = between.release().ptr();
+  });
 }

@@ -159,7 +159,7 @@ void assign_elements(Hold const &dst, void const *elements, umemElementType type
     if (umemArray_type(to) == type)
       umemArray_assign(to, from, status);
     else
-      umemArray_convert(to, from, 0, 0, umemArray_elements(to), status);
+      umemArray_convert_wrapping(to, from, 0, 0, umemArray_elements(to), status);
     umemArray_release(wide);
     umemArray_release(given);
   });
@@ -215,6 +215,7 @@ nb::object from_list(nb::handle value) {
 
 bool assign_given(Array &dst, nb::handle value) {
   PyObject *o = value.ptr();
+  if (is_stored(element_of(dst))) return false;
   if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return assign_list(dst, value);
   return PyObject_CheckBuffer(o) && assign_buffer(dst, value);
 }

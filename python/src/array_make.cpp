@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <cmath>
 
-nb::object new_array(Shape const &shape, umemElementType type, nb::handle place, bool zero) {
+nb::object new_array(Shape const &shape, ElementType const &type, nb::handle place, bool zero) {
   Use context = place_of(place).open();
   size_t bytes = zero ? SIZE_MAX : 0; /* zeros may take long; allocation of RAM does not */
   umemArray *handle;
   array_call(is_short(context.get(), bytes), [&](umemStatusType *status) {
-    handle = (zero ? umemArray_zeros : umemArray_create)(context->ctx, type, shape.rank,
+    handle = (zero ? umemArray_zeros : umemArray_create)(context->ctx, type.type, shape.rank,
                                                          shape.extents, nullptr, status);
     umemArray_set_keeps(handle, true);
   });
-  return wrap_array(handle, context.get(), place);
+  return with_name(wrap_array(handle, context.get(), place), type);
 }
 
 template <bool zero> static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place) {
@@ -48,14 +48,15 @@ static nb::object borrow(nb::handle place, uintptr_t address, nb::handle dtype, 
       raise(umemValueError, "there are not as many strides as extents");
     for (int k = 0; k < given.rank; k++) steps[k] = given.extents[k];
   }
-  umemElementType type = element_of(dtype);
+  ElementType type = element_of(dtype);
   umemArray *handle = nullptr;
   array_call(true, [&](umemStatusType *status) {
-    handle = umemArray_take(context->ctx, address, type, extents.rank, extents.extents,
+    handle = umemArray_take(context->ctx, address, type.type, extents.rank, extents.extents,
                             strides.is_none() ? nullptr : steps, drop_owner, owner.ptr(), status);
   });
   owner.release();
-  return wrap_array(read_only ? keep_read_only(handle) : handle, context.get(), place);
+  return with_name(wrap_array(read_only ? keep_read_only(handle) : handle, context.get(), place),
+                   type);
 }
 
 /* The address of the first byte of a buffer; object holds the buffer. */

@@ -57,7 +57,7 @@ static NumberKind kind_of_dtype(nb::handle dtype) {
     if (char const *found = strchr(letters, letter[0])) return kinds[found - letters];
   if (letter != "V") return noNumber; /* a date, a text, an object */
   try {
-    return kind_of_type(element_of(dtype)); /* such as bfloat16, and all of PyTorch */
+    return kind_of_type(element_of(dtype).type); /* such as bfloat16, and all of PyTorch */
   } catch (nb::python_error &) {
     return noNumber;
   }
@@ -191,6 +191,11 @@ void encode(nb::handle number, umemElementType type, void *out, size_t size) {
 }
 
 void fill_array(Array &array, nb::handle number) {
+  if (is_stored(element_of(array))) {
+    nb::object value = make_source(number, array);
+    assign(array, array_of(value));
+    return;
+  }
   Hold hold(array, true);
   umemArray *handle = hold.get();
   umemElementType type = umemArray_type(handle);
@@ -200,7 +205,10 @@ void fill_array(Array &array, nb::handle number) {
              [&](umemStatusType *status) { umemArray_fill(handle, value, status); });
 }
 
+static PyObject *stored_item; /* function of an array whose elements umem only stores */
+
 static nb::object item(Array &array) {
+  if (is_stored(element_of(array))) return nb::handle(stored_item)(nb::find(array));
   Hold hold(array);
   umemArray *handle = hold.get();
   if (umemArray_elements(handle) != 1)
@@ -234,6 +242,7 @@ static double as_double(nb::handle number) {
 }
 
 static void random_uniform(Array &array, nb::handle low, nb::handle high, uint64_t seed) {
+  check_numbers(array, "random_uniform");
   double const numbers[] = {as_double(low), as_double(high)};
   Hold hold(array, true);
   umemArray *handle = hold.get();
@@ -243,6 +252,7 @@ static void random_uniform(Array &array, nb::handle low, nb::handle high, uint64
 }
 
 static void random_normal(Array &array, nb::handle mean, nb::handle deviation, uint64_t seed) {
+  check_numbers(array, "random_normal");
   double const numbers[] = {as_double(mean), as_double(deviation)};
   Hold hold(array, true);
   umemArray *handle = hold.get();
@@ -252,6 +262,7 @@ static void random_normal(Array &array, nb::handle mean, nb::handle deviation, u
 }
 
 void bind_values(nb::module_ &m, nb::class_<Array> &type) {
+  m.def("_set_stored_item", [](nb::object function) { stored_item = function.release().ptr(); });
   m.def(
       "_kind_of_number", [](nb::handle object) { return static_cast<int>(kind_of_number(object)); },
       nb::arg("object").none());

@@ -141,7 +141,8 @@ nb::object array_at(Blocks &self, uintptr_t adr, umemElementType type, int64_t c
                             Passage::drop, passage, status);
   });
   passage->use();
-  return wrap_array(handle, context, self.place);
+  Array &whole = array_of(form == self.shape ? self.source : self.destination);
+  return with_name(wrap_array(handle, context, self.place), {type, nb::borrow(whole.named)});
 }
 
 void end_blocks(Blocks &self) {

@@ -54,6 +54,9 @@ void end_unversioned(PyObject *capsule) {
 
 template <class Tensor, auto make>
 Tensor *make_tensor(Array &array, umemDLPackOptions const &options) {
+  if (array.named)
+    raise(umemNotSupportedError, "DLPack has no elements of %s",
+          nb::cast<std::string>(nb::str(dtype_of(array))).c_str());
   Hold hold(array, options.copy != umemDLCopyAlways);
   Tensor *tensor;
   array_call(hold.context()->quick,

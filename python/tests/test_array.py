@@ -1,5 +1,7 @@
 """Arrays on every place, beside NumPy."""
+import contextlib
 import math
+import warnings
 
 import hypothesis.strategies as st
 import pytest
@@ -113,8 +115,8 @@ def test_types_have_the_names_of_numpy():
     assert {umem.dtype("f8"): 1}["float64"] == 1
 
 
-@pytest.mark.parametrize("dtype", [">f8", "float1", "", None.__class__, numpy.dtype(">i4"), numpy.dtype("U3"), [], {},
-                                   numpy.dtype([("a", "f4")]), "datetime64", numpy.longdouble, 3])
+@pytest.mark.parametrize("dtype", ["float1", "", None.__class__, [], {}, 3, object, "O", [("a", "O")], "(2,)f4", "V0", "V65536",
+                                   numpy.dtypes.StringDType() if hasattr(numpy.dtypes, "StringDType") else "O"])
 def test_what_is_no_type(dtype):
     with pytest.raises(umem.TypeError):
         umem.empty(3, dtype)
@@ -303,14 +305,14 @@ def test_a_complex_number_is_no_real_one():
 
 
 @pytest.mark.parametrize("src", TYPES)
-@pytest.mark.parametrize("dst", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("dst", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128"])
 def test_conversion_is_that_of_numpy(src, dst):
-    if src.startswith("complex"):
-        with pytest.raises(umem.TypeError):
-            umem.zeros(3, src).astype(dst)
-        return
     expected = numbers((3, 7), src)
-    assert same(umem.asarray(expected).astype(dst), expected.astype(dst))
+    loses = src.startswith("complex") and not dst.startswith("complex") and dst != "bool"
+    with pytest.warns(numpy.exceptions.ComplexWarning) if loses else contextlib.nullcontext():
+        found = umem.asarray(expected).astype(dst)
+    with warnings.catch_warnings(action="ignore"):
+        assert same(found, expected.astype(dst))
 
 
 def test_random_numbers_are_the_same_on_every_place(place):

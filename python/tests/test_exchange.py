@@ -160,10 +160,6 @@ def test_forced_reading_of_any_numpy_array():
                   numpy.arange(12, dtype="int16")[::-2], numpy.array(5), numpy.zeros((0, 2))):
         native = owner.astype(owner.dtype.newbyteorder("="))
         assert umem.asarray(native, "float64").tolist() == owner.astype("float64").tolist()
-    with pytest.raises(umem.TypeError, match="order of bytes"):
-        umem.asarray(numpy.arange(3, dtype=">i4"))
-    with pytest.raises(umem.TypeError):
-        umem.asarray(numpy.array(["a"]))
 
 
 # ---- the protocols ----
@@ -410,8 +406,7 @@ def test_interfaces():
                          "version": 3}
     assert array.__array_interface__["strides"] is None
     assert not hasattr(array, "__cuda_array_interface__")
-    with pytest.raises(umem.TypeError):
-        umem.zeros(3, "bfloat16").__array_interface__
+    assert not hasattr(umem.zeros(3, "bfloat16"), "__array_interface__")
 
 
 # ---- copy and pickle ----

@@ -31,7 +31,9 @@ from .errors import (
 )
 from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
 from .files import at, create_npy, memmap, open_npy
-from .make import arange, asarray, empty, full, zeros
+from .make import (
+    arange, asarray, concatenate, empty, empty_like, full, full_like, ones, stack, zeros, zeros_like,
+)
 from .npy import load, save
 from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
 from .others.use import Use
@@ -46,10 +48,11 @@ __all__ = [
     "Array", "Binning", "Block", "Blocks", "Cuda", "CudaAsync", "CudaHost", "CudaManaged", "CudaPrefetch", "DType",
     "Debug", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
     "Place", "Pool", "PoolOn", "Retry", "Shm", "Stats", "Track", "Transfer", "Use", "all_close", "all_equal", "arange",
-    "asarray", "at", "blocks", "copy", "copy_many", "create_npy", "cuda_core_resource", "default", "describe_places",
-    "dtype", "empty", "find", "find_foreign", "from_dlpack", "full", "get_threads", "host", "ledger",
-    "list_when_out_of_memory", "load", "memmap", "open_npy", "save", "set_default", "set_failure_hook", "set_threads",
-    "start", "trace", "use_in_cupy", "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros",
+    "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
+    "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_dlpack", "full", "full_like",
+    "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "memmap", "ones", "open_npy", "save",
+    "set_default", "set_failure_hook", "set_threads", "stack", "start", "trace", "use_in_cupy", "use_in_numba",
+    "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",
 ]
 
 _core._set_places({cls._kind: cls for cls in (

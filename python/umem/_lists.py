@@ -69,6 +69,8 @@ def from_lists(values: Any, dtype: Any = None) -> Array:
 def to_list(array: Any) -> Any:
     """The elements of an array as nested lists of Python numbers."""
     kind = array.dtype.kind
+    if _core._is_stored(array.dtype):
+        return array.numpy(copy=True).tolist()
     if kind == "c":
         flat = array.astype("complex128", _core._host()).reshape(-1)
         parts = _core._borrow(flat.place, flat.address, "float64", (flat.size, 2), None, flat, True)

@@ -1,16 +1,17 @@
 """umem.Array: one class over all types, ranks and places."""
 from __future__ import annotations
 
+import operator
 from contextlib import contextmanager
 
-from . import _core, _indices, dtypes, exchange
+from . import _core, _indices, dtypes, exchange, reductions
 from ._lists import to_list
 from ._options import fail
 from .places import DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
     from typing import Any, Literal, NoReturn
 
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
     Mode = Literal["r", "w", "rw"]
 
 _MODES = "r", "w", "rw"
+
+
+def _of_number(function: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """A method of an operator that an array without dimensions has as its number has it."""
+
+    def apply(self: Array, other: Any) -> Any:
+        if self.ndim:
+            return NotImplemented
+        other = other.item() if isinstance(other, Array) and not other.ndim else other
+        return function(other, self.item()) if reflected else function(self.item(), other)
+
+    return apply
 
 
 class Array(_core.Array):
@@ -59,6 +72,37 @@ class Array(_core.Array):
         """A view with the dimensions reversed."""
         return self.transpose()
 
+    def ravel(self, order: str = "C") -> Array:
+        """The elements in C order in one dimension: a view where the strides allow it, else a copy."""
+        if order not in ("C", "K", "A"):
+            fail(f"order is {order!r}: umem has the elements in C order")
+        return self.reshape(-1) if self.is_contiguous else self.copy().reshape(-1)
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
+        """A view without the dimensions of one element that are named, or without all of these."""
+        axes = [k for k in range(self.ndim) if self.shape[k] == 1] if axis is None else [
+            self._axis(one) for one in (axis if isinstance(axis, tuple) else (axis,))]
+        for k in axes:
+            if self.shape[k] != 1:
+                fail(f"dimension {k} has {self.shape[k]} elements: only one with one element can go")
+        return self[tuple(0 if k in axes else slice(None) for k in range(self.ndim))]
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """A view with two dimensions exchanged."""
+        axes = list(range(self.ndim))
+        one, other = self._axis(axis1), self._axis(axis2)
+        axes[one], axes[other] = other, one
+        return self.transpose(axes)
+
+    def view(self, dtype: Any) -> Array:
+        """The same bytes as elements of another type, as NumPy has it: of the same size, or of a last dimension without gaps."""
+        return exchange.view(self, dtype)
+
+    def _axis(self, axis: int) -> int:
+        if not -self.ndim <= axis < self.ndim:
+            fail(f"axis {axis} is outside of {self.ndim} dimensions", 6)
+        return axis % self.ndim
+
     def take(self, indices: Any, axis: int | None = None, out: Array | None = None) -> Array:
         """The elements at indices, as a new array where copy() would put it: `a[indices]` along one dimension.
 
@@ -71,10 +115,7 @@ class Array(_core.Array):
         out : Array, optional
             Where the result goes: of its shape and type, on any place.
         """
-        source = self if axis is not None else self.reshape(-1) if self.is_contiguous else self.copy().reshape(-1)
-        axis = 0 if axis is None else axis + source.ndim if axis < 0 else axis
-        if not 0 <= axis < source.ndim:
-            fail(f"axis {axis} is outside of {source.ndim} dimensions", 6)
+        source, axis = (self.ravel(), 0) if axis is None else (self, self._axis(axis))
         return _indices.Selection(source, (slice(None),) * axis + (indices,)).read(out)
 
     def put(self, indices: Any, values: Any) -> None:
@@ -133,6 +174,20 @@ class Array(_core.Array):
 
     # ---- numbers ----
 
+    sum, mean, std, var = reductions.sum, reductions.mean, reductions.std, reductions.var
+    min, max, argmin, argmax = reductions.min, reductions.max, reductions.argmin, reductions.argmax
+    any, all, count_nonzero = reductions.any, reductions.all, reductions.count_nonzero
+
+    __lt__, __le__ = _of_number(operator.lt), _of_number(operator.le)
+    __gt__, __ge__ = _of_number(operator.gt), _of_number(operator.ge)
+    __add__, __radd__ = _of_number(operator.add), _of_number(operator.add, True)
+    __sub__, __rsub__ = _of_number(operator.sub), _of_number(operator.sub, True)
+    __mul__, __rmul__ = _of_number(operator.mul), _of_number(operator.mul, True)
+    __truediv__, __rtruediv__ = _of_number(operator.truediv), _of_number(operator.truediv, True)
+    __floordiv__, __rfloordiv__ = _of_number(operator.floordiv), _of_number(operator.floordiv, True)
+    __mod__, __rmod__ = _of_number(operator.mod), _of_number(operator.mod, True)
+    __pow__, __rpow__ = _of_number(operator.pow), _of_number(operator.pow, True)
+
     def __float__(self) -> float:
         return float(self.item())  # type: ignore[arg-type]
 
@@ -155,6 +210,33 @@ class Array(_core.Array):
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
         return to_list(self)
+
+    def astype(self, dtype: Any, place: Place | str | None = None, *, casting: str = "unsafe", saturate: bool = False,
+               order: str = "K", copy: bool = True) -> Array:
+        """A new array with the elements converted to another type, on the place that copy() would take.
+
+        As numpy.astype: floating-point numbers are rounded toward zero to integers, and numbers out of the range of an
+        integer type wrap. NaN and infinities become 0 there.
+
+        Parameters
+        ----------
+        dtype : umem.DType, str, type or NumPy dtype
+        place : Place, optional
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
+            Which conversions are allowed: of numpy.can_cast.
+        saturate : bool, optional
+            True: numbers out of the range of an integer type become the nearest number in range, infinities included.
+        order : {"K", "C", "A"}, optional
+            The new array is in C order.
+        copy : bool, optional
+            False: the array itself, if nothing is to be done.
+
+        Raises
+        ------
+        umem.TypeError
+            casting forbids the conversion, or there is none.
+        """
+        return exchange.as_type(self, dtype, place, casting, saturate, order, copy)
 
     # ---- the host ----
 
@@ -219,8 +301,17 @@ class Array(_core.Array):
     # ---- exchange ----
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray:
-        found: NumpyArray = exchange.to_numpy(self, bool(copy))
-        return found if dtype is None else found.astype(dtype, copy=False)
+        found: NumpyArray = exchange.array_protocol(self, dtype, copy)
+        return found
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return exchange.array_ufunc(ufunc, method, inputs, options)
+
+    def __jax_array__(self) -> Any:
+        return exchange.to_jax(self)
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        return exchange.to_arrow(self, type)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -240,6 +331,10 @@ class Array(_core.Array):
         return self.copy()
 
     # ---- text ----
+
+    def __format__(self, form: str) -> str:
+        """As of its number for an array without dimensions."""
+        return format(self.item(), form) if form and not self.ndim else super().__format__(form)
 
     def __repr__(self) -> str:
         if self.released:
@@ -381,4 +476,5 @@ class Ghosts:
         return f"<umem.Ghosts: {self.widths} of {self._array!r}>"
 
 
+_core._set_stored_item(lambda array: array.numpy(copy=True).item())
 _core._set_array(Array, dtypes._numbers, dtypes._find, dtypes._dtypes, dtypes._make)

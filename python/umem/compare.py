@@ -4,6 +4,7 @@ from __future__ import annotations
 from . import _core, _lists, exchange
 from ._options import real
 from .array import Array
+from .reductions import parts
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -24,9 +25,21 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, Array) and _core._kind_of_number(value) >= 0
 
 
+def _is_same_in_numpy(one: Array, other: Array, equal_nan: bool) -> bool:
+    """all_equal of elements that umem only stores."""
+    import numpy
+
+    options = {"equal_nan": True} if equal_nan and one.dtype.kind not in "SUV" else {}
+    return one.shape == other.shape and all(
+        numpy.array_equal(part, other[key].numpy(copy=True), **options) for key, part in parts(one))
+
+
 def _is_all_same(one: Any, other: Any, close: bool, relative: float, absolute: float, equal_nan: bool) -> bool:
     first = _array(one, other)
-    return _core._is_all_same(first, _array(other, first), _is_number(one), _is_number(other), close, relative, absolute,
+    second = _array(other, first)
+    if not close and _core._is_stored(first.dtype) and first.dtype == second.dtype:
+        return _is_same_in_numpy(first, second, equal_nan)
+    return _core._is_all_same(first, second, _is_number(one), _is_number(other), close, relative, absolute,
                               bool(equal_nan))
 
 

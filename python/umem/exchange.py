@@ -1,6 +1,7 @@
 """Exchange of arrays with other libraries, which are imported only where the program asks for their arrays."""
 from __future__ import annotations
 
+import sys
 
 from . import _core, dtypes
 from ._lists import from_lists
@@ -42,12 +43,130 @@ def to_numpy(array: Array, copy: bool) -> Any:
         return made
     if not array._is_host:
         fail(f"the CPU cannot read the memory of {array.place!r}: use host(), or numpy(copy=True)", 8)
+    if not array.dtype._has_format:
+        return _bytes_of(array).view(array.dtype.dtype)[..., 0]
     return asarray(array)
 
 
+def _bytes_of(array: Array) -> Any:
+    """The bytes of the elements as a NumPy array over the same memory, with a dimension more."""
+    import numpy
+
+    array.place.synchronize()
+    return numpy.asarray(_core._borrow(array.place, array._hand_out(), "uint8", (*array.shape, array.itemsize),
+                                       (*array.strides, 1), array, array.read_only))
+
+
+def array_protocol(array: Array, dtype: Any, copy: bool | None) -> Any:
+    """What `__array__` returns: the memory itself, or a copy where the CPU cannot read it and no GPU uses it."""
+    if not array._is_host and copy is False:
+        fail(f"a copy is needed, because the CPU cannot read the memory of {array.place!r}, but copy is False")
+    if not array._is_host and array.place.capabilities & DEVICE_ACCESSIBLE:
+        fail(f"NumPy reads no memory of a GPU ({array.place!r}): copy it with a.numpy(copy=True) or a.host(), or compute "
+             "there with cupy.asarray(a) or torch.as_tensor(a)", 5)
+    found = to_numpy(array, bool(copy) or not array._is_host)
+    if dtype is None or found.dtype == dtype:
+        return found
+    return found.astype(dtype) if copy is not False else fail("a copy is needed for the dtype, but copy is False")
+
+
+def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What `__array_ufunc__` returns: as of NumPy arrays; results go to arrays of umem that are named by out."""
+    from contextlib import ExitStack
+
+    from .array import Array
+
+    def plain(value: Any) -> Any:
+        return array_protocol(value, None, None) if isinstance(value, Array) else value
+
+    first = 1 if method == "at" and isinstance(inputs[0], Array) else 0  # which "at" changes
+    operands = [plain(value) for value in inputs[first:]]
+    options = {name: plain(value) for name, value in options.items()}
+    outs = options.pop("out", ())
+    with ExitStack() as stack:
+        if first:
+            operands.insert(0, stack.enter_context(inputs[0].host()))
+        if outs:
+            mode: Any = "rw" if "where" in options else "w"
+            options["out"] = tuple(stack.enter_context(out.host(mode)) if isinstance(out, Array) else out for out in outs)
+        found = getattr(ufunc, method)(*operands, **options)
+    if not any(isinstance(out, Array) for out in outs):
+        return found
+    return outs[0] if len(outs) == 1 else tuple(a if b is None else b for a, b in zip(found, outs))
+
+
+def as_type(array: Array, dtype: Any, place: Place | str | None, casting: str, saturate: bool, order: str,
+            copy: bool) -> Array:
+    """See Array.astype."""
+    if order not in ("K", "C", "A"):
+        fail(f"order is {order!r}: the new array is in C order")
+    if casting != "unsafe":
+        import numpy
+
+        made = dtypes.dtype(dtype)
+        rule: Any = casting
+        if not numpy.can_cast(array.dtype.dtype, made.dtype, rule):
+            fail(f"{array.dtype} to {made} is no conversion of casting {casting!r}", 5)
+    if not copy and array.dtype == dtype and place in (None, array.place):
+        return array
+    return array._astype(dtype, place, saturate)
+
+
+def convert(dst: Array, src: Array) -> None:
+    """Sets dst to src, whose elements NumPy converts, part by part."""
+    import numpy
+
+    from .reductions import parts
+
+    kind = dst.dtype.dtype
+    if src.shape == dst.shape:
+        for key, part in parts(src):
+            dst[key] = part.astype(kind)
+    else:
+        dst[...] = numpy.broadcast_to(src.numpy(copy=True).astype(kind), dst.shape)
+
+
+def make_source(value: Any, dtype: Any) -> Array:
+    """An array of a value that is assigned to elements of a type."""
+    if not _core._is_stored(dtype) or isinstance(value, _core.Array):
+        found = find(value, dtype)[0]
+        if found.dtype._named is not None and found.dtype.kind in "mMSUV" and not isinstance(value, _core.Array):
+            fail(f"elements of {dtype} cannot be {found.dtype}: astype() converts them", 5)
+        return found
+    import numpy
+
+    return find(numpy.asarray(value, dtype.dtype))[0]
+
+
+def view(array: Array, dtype: Any) -> Array:
+    """See Array.view."""
+    made = dtypes.dtype(dtype)
+    shape, strides, before = array.shape, array.strides, array.itemsize
+    if made.itemsize != before:
+        nbytes = shape[-1] * before if shape else 0
+        if not shape or (shape[-1] != 1 and strides[-1] != before) or nbytes % made.itemsize:
+            fail(f"elements of {array.dtype} in shape {shape} and strides {strides} are none of {made}")
+        shape, strides = (*shape[:-1], nbytes // made.itemsize), (*strides[:-1], made.itemsize)
+    return _core._borrow(array.place, array._hand_out(), made, shape, strides, array, array.read_only)
+
+
+def to_jax(array: Array) -> Any:
+    """What `__jax_array__` returns."""
+    from importlib import import_module
+
+    if array.place.capabilities & DEVICE_ACCESSIBLE:
+        return import_module("jax.dlpack").from_dlpack(array)
+    return import_module("jax.numpy").asarray(array_protocol(array, None, None))
+
+
+def to_arrow(array: Array, kind: Any) -> Any:
+    """What `__arrow_array__` returns: over the same memory where the CPU can read it."""
+    from importlib import import_module
+
+    return import_module("pyarrow").array(array_protocol(array, None, None), type=kind)
+
+
 def _interface(array: Array) -> dict[str, Any]:
-    if array.dtype.kind == "V":
-        fail(f"the array interface has no elements of {array.dtype}", 5)
     return {
         "shape": array.shape, "typestr": array.dtype.str, "data": (array._hand_out(), array.read_only),
         "strides": None if array.is_contiguous else array.strides, "version": 3,
@@ -58,6 +177,8 @@ def array_interface(array: Array) -> dict[str, Any]:
     """`__array_interface__`; AttributeError where the CPU cannot read the memory."""
     if not array._is_host:
         raise AttributeError("the CPU cannot read the memory of this array: use host(), or numpy(copy=True)")
+    if not array.dtype._has_format:
+        raise AttributeError(f"the array interface has no elements of {array.dtype}")
     array.place.synchronize()
     return _interface(array)
 
@@ -69,6 +190,8 @@ def cuda_array_interface(array: Array) -> dict[str, Any]:
     """
     if not array.place.capabilities & DEVICE_ACCESSIBLE:
         raise AttributeError("no GPU can use the memory of this array: use device()")
+    if not array.dtype._has_format:
+        raise AttributeError(f"the array interface has no elements of {array.dtype}")
     stream = array.place.info.stream
     if stream is None:
         array.place.synchronize()
@@ -90,10 +213,10 @@ def pickled(array: Array, protocol: int) -> Any:
 
     flat = array if array.is_contiguous else array.copy()
     data = flat._bytes()
-    return unpickle, (array.shape, str(array.dtype), PickleBuffer(data) if protocol >= 5 else memoryview(data).tobytes())
+    return unpickle, (array.shape, array.dtype._named or str(array.dtype), PickleBuffer(data) if protocol >= 5 else memoryview(data).tobytes())
 
 
-def unpickle(shape: tuple[int, ...], dtype: str, data: Any) -> Array:
+def unpickle(shape: tuple[int, ...], dtype: Any, data: Any) -> Array:
     """The array that pickle has stored, over the memory of data where it can be written or came by itself."""
     kind = dtypes.dtype(dtype)
     view, needed = memoryview(data), kind.itemsize
@@ -149,12 +272,13 @@ def _from_buffer(value: Any) -> Array:
 
 def _from_interface(value: Any, interface: dict[str, Any], place: Place) -> Array:
     try:
-        (data, read_only), shape, kind = interface["data"], tuple(interface["shape"]), str(interface["typestr"])
+        (data, read_only), shape, kind = interface["data"], tuple(interface["shape"]), interface["typestr"]
         address, strides = data.__index__() or 64, interface.get("strides")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail(f"{type(value).__name__} has an array interface without the address, shape or type of its elements", 5)
-    if kind[:1] == ">" and kind[2:] != "1":
-        fail("the elements have another order of bytes than this machine", 5)
+    own = getattr(value, "dtype", None)
+    if getattr(own, "str", None) == kind:  # says more, such as bfloat16, or fields
+        kind = own
     return _core._borrow(place, address, kind, shape, strides, value, bool(read_only))
 
 
@@ -185,6 +309,8 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
         return value, True
     if isinstance(value, type):
         fail(f"the class {value.__name__} cannot be an array", 5)
+    if dtype is not None and _core._is_stored(dtype) and not hasattr(value, "dtype"):
+        return make_source(value, dtypes.dtype(dtype)), False
     if isinstance(value, (int, float, complex, list, tuple)):
         return from_lists(value, dtype), False
     if _core._kind_of_number(value) >= 0:
@@ -203,6 +329,9 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
             if not hasattr(value, "__array_interface__"):
                 raise
     if hasattr(value, "__array_interface__"):
+        numpy = sys.modules.get("numpy")
+        if numpy and isinstance(value, numpy.generic):  # its interface names memory that is gone
+            value = numpy.asarray(value)
         return _from_interface(value, value.__array_interface__, _core._host()), True
     try:
         return _from_buffer(value), True

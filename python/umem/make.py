@@ -3,7 +3,6 @@ from __future__ import annotations
 
 
 from . import _core, exchange
-from ._lists import from_lists
 from ._options import fail
 from .array import Array
 from .places import Place, default
@@ -68,10 +67,97 @@ def full(shape: Shape, value: Any, dtype: Any = None, place: Place | str | None 
     value is.
     """
     if dtype is None:
-        dtype = from_lists(value).dtype
+        dtype = exchange.find(value)[0].dtype
     array = empty(shape, dtype, place, ghosts=ghosts)
     array.ghosts.whole.fill(value)
     return array
+
+
+def ones(shape: Shape, dtype: Any = None, place: Place | str | None = None) -> Array:
+    """A new array with every element one. Parameters and errors as of umem.empty."""
+    return full(shape, 1, "float64" if dtype is None else dtype, place)
+
+
+def _like(array: Any, dtype: Any, place: Place | str | None) -> tuple[Any, Any, Place | str]:
+    found = exchange.find(array)[0]
+    return found.shape, found.dtype if dtype is None else dtype, found._place_of_result() if place is None else place
+
+
+def empty_like(array: Any, dtype: Any = None, place: Place | str | None = None) -> Array:
+    """A new array of the shape and type of another one, not initialised, where its copy() would be or on place."""
+    return empty(*_like(array, dtype, place))
+
+
+def zeros_like(array: Any, dtype: Any = None, place: Place | str | None = None) -> Array:
+    """A new array of the shape and type of another one, every element zero, where its copy() would be or on place."""
+    return zeros(*_like(array, dtype, place))
+
+
+def full_like(array: Any, value: Any, dtype: Any = None, place: Place | str | None = None) -> Array:
+    """A new array of the shape and type of another one, every element a number, where its copy() would be or on place."""
+    shape, dtype, place = _like(array, dtype, place)
+    return full(shape, value, dtype, place)
+
+
+def _joined_type(arrays: list[Array]) -> Any:
+    if all(array.dtype == arrays[0].dtype for array in arrays):
+        return arrays[0].dtype
+    import numpy
+
+    return numpy.result_type(*(array.dtype.dtype for array in arrays))
+
+
+def concatenate(arrays: Sequence[Any], axis: int = 0, out: Array | None = None, *, dtype: Any = None,
+                place: Place | str | None = None) -> Array:
+    """The elements of arrays one after the other along a dimension: as numpy.concatenate, on any place.
+
+    Each array is copied once, to where it belongs in the result.
+
+    Parameters
+    ----------
+    arrays : sequence of Array or what umem.asarray takes
+        Of the same extents in all other dimensions, on any places.
+    axis : int, optional
+    out : Array, optional
+        Where the result goes. Default: a new array.
+    dtype : dtype, optional
+        Of a new array. Default: one that holds all elements.
+    place : Place, optional
+        Of a new array. Default: RAM.
+    """
+    found = [exchange.find(array)[0] for array in arrays]
+    if not found:
+        fail("there is no array to concatenate")
+    at = found[0]._axis(axis)
+    for array in found:
+        if array.ndim != found[0].ndim or any(
+                one != other for k, (one, other) in enumerate(zip(array.shape, found[0].shape)) if k != at):
+            fail(f"arrays of shapes {found[0].shape} and {array.shape} do not fit together along axis {at}")
+    shape = list(found[0].shape)
+    shape[at] = sum(array.shape[at] for array in found)
+    if out is None:
+        out = empty(shape, _joined_type(found) if dtype is None else dtype, place)
+    elif out.shape != tuple(shape):
+        fail(f"out has shape {out.shape}, the result {tuple(shape)}")
+    first = 0
+    for array in found:
+        end = first + array.shape[at]
+        out[(slice(None),) * at + (slice(first, end),)] = array
+        first = end
+    return out
+
+
+def stack(arrays: Sequence[Any], axis: int = 0, out: Array | None = None, *, dtype: Any = None,
+          place: Place | str | None = None) -> Array:
+    """Arrays of one shape along a new dimension: as numpy.stack, on any place. Parameters as of umem.concatenate."""
+    found = [exchange.find(array)[0] for array in arrays]
+    if any(array.shape != found[0].shape for array in found):
+        fail("all arrays of a stack have the same shape")
+    rank = found[0].ndim + 1 if found else 1
+    if not -rank <= axis < rank:
+        fail(f"axis {axis} is outside of {rank} dimensions", 6)
+    new = (slice(None),) * (axis % rank) + (None,)
+    return concatenate([array[new] for array in found], axis, out, dtype=dtype, place=place)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None,
@@ -136,4 +222,4 @@ def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, 
     return found.astype(found.dtype if same_type else dtype, place)
 
 
-_core._set_source(lambda value, dtype: exchange.find(value, dtype)[0])
+_core._set_source(exchange.make_source, exchange.convert)

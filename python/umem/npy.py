@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from . import _core, _options, dtypes, exchange
 from ._options import fail
@@ -17,9 +18,13 @@ _MAGIC = b"\x93NUMPY"
 
 def header(kind: dtypes.DType, shape: tuple[int, ...], length: int | None = None) -> bytes:
     """The bytes before the elements: so many, or as few as there can be."""
-    if kind.kind == "V":
-        fail(f"a .npy file has no elements of {kind}", 5)
-    text = f"{{'descr': {kind.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode("latin1")
+    descr: Any = kind.str
+    if not kind._has_format:
+        from numpy.lib.format import dtype_to_descr
+
+        described = kind.dtype
+        descr = dtype_to_descr(described) if kind._named is not None else descr
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode("latin1")
     room = -(len(_MAGIC) + 4 + len(text) + 1) % 64 if length is None else length - len(_MAGIC) - 4 - len(text) - 1
     if room < 0:
         fail("its header has no room for more rows: umem.save makes a new file")
@@ -50,11 +55,31 @@ def save(path: Path, array: Any, *, durable: bool = False, reserve: str | None =
     umem.OSError
         The file cannot be written, or the disk is full.
     umem.TypeError
-        NumPy has no elements of this type.
+        NumPy has no elements of this type. Those of ml_dtypes are of type "V2" or "V1" there: see Array.view.
     """
     reserves, directs = _options.words("file", {"reserve": reserve, "direct": direct})
     given = exchange.find(array)[0]
     _core._save(_options.path(path), header(given.dtype, given.shape), given, reserves, directs, durable)
+
+
+def _read_header(where: Place, path: Path, name: str) -> tuple[Any, ...]:
+    """The type, shape and strides of the elements, where they begin, and their bytes."""
+    try:
+        number, *rest, _ = _core._read_npy_header(where, name)
+        if number:
+            return dtypes._make(number), *rest
+    except TypeError:  # of another order of bytes, or records
+        pass
+    from numpy.lib.format import open_memmap
+
+    try:
+        mapped = open_memmap(os.fsdecode(path), mode="r")
+    except ValueError as error:
+        return fail(f"{name}: {error}", 5)
+    with open(path, "rb") as file:
+        if re.search(rb"descr['\"]\s*:\s*\(", file.read(mapped.offset)):
+            fail(f"{name}: its type has a shape, which belongs to arrays", 5)
+    return dtypes.dtype(mapped.dtype), mapped.shape, mapped.strides, mapped.offset, mapped.nbytes
 
 
 def load(path: Path, place: Place | str | None = None, *, mode: Literal["r", "r+"] = "r") -> Array:
@@ -74,7 +99,7 @@ def load(path: Path, place: Place | str | None = None, *, mode: Literal["r", "r+
     umem.ValueError
         It is no .npy file, or shorter than its header says. Bytes behind the elements are left alone, as by NumPy.
     umem.TypeError
-        Its elements are of a type that umem does not have, or in another order of bytes.
+        Its elements are objects of Python.
     """
     if mode not in ("r", "r+"):
         fail(f"mode is {mode!r}; known are 'r', 'r+'")
@@ -86,9 +111,7 @@ def open_array(path: Path, mode: Any, cls: type[File]) -> tuple[Array, int]:
     """The array of a file on a place of a class, and the byte at which its elements begin."""
     name = repr(os.fsdecode(path))
     with File(path, "r") as file:
-        number, shape, strides, offset, nbytes, descr = _core._read_npy_header(file, name)
-    if not number:
-        fail(f"{name}: umem.Array has no elements of its type {descr!r}", 5)
+        kind, shape, strides, offset, nbytes = _read_header(file, path, name)
     where = cls(path, mode)
     begin = _core._take_block(where, offset + nbytes)
-    return _core._borrow(where, begin + offset, dtypes._make(number), shape, strides, None, mode == "r"), offset
+    return _core._borrow(where, begin + offset, kind, shape, strides, None, mode == "r"), offset

@@ -10,11 +10,27 @@ y = umem.empty((2, 4))
 
 umem.zeros((3, 4), "f8", place)
 umem.full((3, 4), 7, "f8", place)
+umem.ones((3, 4), "f8", place)
+umem.zeros_like(a, place=place)
 umem.arange(12, place=place).reshape(3, 4)
+umem.concatenate([a, x], place=place)
+umem.stack([a, x], place=place)
 umem.asarray(x)
 umem.asarray(x, place=place)
 a[1:, ::2]
 a.T
+a.ravel()
+a.squeeze()
+a.swapaxes(0, 1)
+a.view("u1")
+np.asarray(a)
+np.sqrt(x, out=a)
+a[...] = x * 2 + 1
+a.sum(axis=0)
+np.mean(a)
+a.astype("i1")
+a.astype("i1", saturate=True)
+umem.zeros(3, "M8[D]", place)
 a[1, 2].item()
 a[1] = 5
 a[[2, 0]]

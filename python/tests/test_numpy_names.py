@@ -1,0 +1,134 @@
+"""What people who know NumPy call: shapes, new arrays like others, joined arrays, scalars, and NumPy's own functions."""
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import umem
+
+numpy = pytest.importorskip("numpy")
+few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+
+
+def numbers(shape, dtype="float64"):
+    return numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+
+
+@st.composite
+def shapes(draw, least=0):
+    return tuple(draw(st.lists(st.integers(1, 3), min_size=least, max_size=4)))
+
+
+def check_views(shape, data, place):
+    x = numbers(shape)
+    a = umem.asarray(x, place=place, copy=True)
+    flips = data.draw(st.booleans())
+    x, a = (x.T, a.T) if flips else (x, a)
+    assert a.ravel().tolist() == x.ravel().tolist() and a.squeeze().shape == x.squeeze().shape
+    one, other = (data.draw(st.integers(-x.ndim, x.ndim - 1)) for _ in range(2))
+    assert a.swapaxes(one, other).tolist() == x.swapaxes(one, other).tolist()
+    if x.shape[one] == 1:
+        assert a.squeeze(one).tolist() == x.squeeze(one).tolist()
+    else:
+        with pytest.raises(ValueError, match="only one"):
+            a.squeeze(one)
+    assert [row.tolist() for row in a] == x.tolist() and numpy.asarray(a.swapaxes(one, other)).tolist() == x.swapaxes(one, other).tolist()
+    if not flips:
+        assert a.view("u1").tolist() == x.view("u1").tolist() and a.view("i8").tolist() == x.view("i8").tolist()
+
+
+def test_shapes_are_those_of_numpy(place):
+    few(given(shapes(1), st.data())(lambda shape, data: check_views(shape, data, place)))()
+
+
+def check_joined(shape, count, data, place):
+    arrays = [numbers(shape, data.draw(st.sampled_from(["f4", "i8", "f8"]))) + i for i in range(count)]
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    mixed = [umem.asarray(one, place=place, copy=True) if i % 2 else one for i, one in enumerate(arrays)]
+    for ours, theirs in ((umem.concatenate, numpy.concatenate), (umem.stack, numpy.stack)):
+        found, expected = ours(mixed, axis, place=place), theirs(arrays, axis)
+        assert found.place is place and found.dtype == expected.dtype and found.tolist() == expected.tolist()
+        out = umem.zeros(expected.shape, "f4", place)
+        assert ours(mixed, axis, out) is out and out.tolist() == expected.tolist()
+
+
+def test_arrays_are_joined_as_by_numpy(place):
+    few(given(shapes(1), st.integers(1, 3), st.data())(
+        lambda shape, count, data: check_joined(shape, count, data, place)))()
+
+
+def test_arrays_that_do_not_fit_together():
+    for call in (lambda: umem.concatenate([]), lambda: umem.stack([]), lambda: umem.concatenate([umem.zeros((2, 3)), umem.zeros((2, 4))]),
+                 lambda: umem.concatenate([umem.zeros(3), umem.zeros((3, 1))]), lambda: umem.stack([umem.zeros(3), umem.zeros(4)]),
+                 lambda: umem.concatenate([umem.zeros(3)], 0, umem.zeros(4)), lambda: umem.concatenate([umem.zeros(3)], 1),
+                 lambda: umem.stack([umem.zeros(3)], 3), lambda: umem.zeros(3).ravel("F"), lambda: umem.zeros(3).view("i2x4")):
+        with pytest.raises((ValueError, IndexError, TypeError)):
+            call()
+
+
+def test_new_arrays_like_others(place):
+    like = umem.asarray(numbers((2, 3), "i2"), place=place, copy=True)
+    assert umem.ones((2, 2), "f4", place).tolist() == [[1, 1], [1, 1]] and umem.ones(2).dtype == "f8"
+    for made, value in ((umem.zeros_like(like), 0), (umem.full_like(like, 7), 7)):
+        assert made.place is like.copy().place and made.dtype == "i2" and made.tolist() == [[value] * 3] * 2
+    assert umem.empty_like(like, "f8", place).place is place and umem.empty_like(like, "f8").shape == (2, 3)
+    assert umem.zeros_like(numpy.ones((2, 1), "c8")).dtype == "c8"
+
+
+def test_an_array_without_dimensions_is_a_number(place):
+    a = umem.asarray(numpy.array([3, 4.5]), place=place, copy=True)
+    assert a[0] + 1 == 4 and 1 + a[0] == 4 and a[1] - a[0] == 1.5 and 2 * a[1] == 9 and a[1] / 2 == 2.25 and a[0] ** 2 == 9 and a[1] // 2 == 2
+    assert 1 - a[0] == -2 and 9 / a[0] == 3 and 10 % a[1] == 1 and 7 // a[0] == 2 and 2 ** a[0] == 8 and a[1] % 2 == 0.5
+    assert a[0] < a[1] <= 4.5 and a[1] > 3 and 5 >= a[1]
+    assert f"{a[1]:.2f}" == "4.50" and f"{a}" == repr(a) and f"{a[0]}" == repr(a[0]) and list(a[0:1])[0].item() == 3
+    for use in (lambda: a + 1, lambda: a < 1, lambda: 2 * a):
+        with pytest.raises(TypeError):
+            use()
+    with pytest.raises(TypeError):
+        f"{a:.2f}"
+
+
+# ---- NumPy's functions ----
+
+def test_numpy_reads_every_place_that_no_gpu_has(place):
+    x = numbers((3, 4))
+    a = umem.asarray(x, place=place, copy=True)
+    shares = bool(place.capabilities & umem.places.CPU_READABLE)
+    if not shares and place.capabilities & umem.places.DEVICE_ACCESSIBLE:
+        for read in (numpy.asarray, numpy.sqrt, lambda a: numpy.add(x, a)):
+            with pytest.raises(umem.TypeError, match=r"numpy\(copy=True\).*cupy\.asarray"):
+                read(a)
+        return
+    assert numpy.asarray(a).tolist() == x.tolist() and numpy.array(a, "f4").dtype == "f4"
+    assert numpy.asarray(a, dtype="f4").tolist() == x.tolist() and numpy.asarray(a[:, ::2]).tolist() == x[:, ::2].tolist()
+    if shares:
+        assert numpy.shares_memory(numpy.asarray(a), numpy.asarray(a, copy=False))
+        assert not numpy.shares_memory(numpy.array(a, copy=True), numpy.asarray(a))
+    else:
+        with pytest.raises(umem.ValueError, match="copy is False"):
+            numpy.asarray(a, copy=False)
+    assert (x + a).tolist() == (x * 2).tolist() and numpy.sqrt(a).tolist() == numpy.sqrt(x).tolist()
+    assert numpy.concatenate([a, x]).shape == (6, 4) and numpy.sort(a, axis=0).tolist() == x.tolist()
+    assert numpy.squeeze(a[:1]).tolist() == x[0].tolist() and numpy.swapaxes(a, 0, 1).shape == (4, 3)
+    assert isinstance(numpy.add(a, 1), numpy.ndarray) and (x @ a.T == x @ x.T).all()
+
+
+def test_results_of_numpy_go_to_an_array(place):
+    x = numbers((3, 4))
+    a = umem.zeros((3, 4), "f4", place)
+    assert numpy.sqrt(x, out=a) is a and a.tolist() == numpy.sqrt(x).astype("f4").tolist()
+    with pytest.raises(TypeError):
+        numpy.sqrt(x, out=umem.zeros((3, 4), "i4", place))
+    a[...] = x * 2 + 1
+    assert a.tolist() == (x * 2 + 1).tolist()
+    if place.capabilities & umem.places.DEVICE_ACCESSIBLE and not place.capabilities & umem.places.CPU_READABLE:
+        return
+    numpy.multiply(a, 2, out=a)
+    numpy.negative(x, out=a, where=x > 5)
+    assert a.tolist() == numpy.where(x > 5, -x, x * 4 + 2).tolist()
+    whole = umem.zeros((3, 4), place=place)
+    found = numpy.divmod(x, 5, out=(whole, None))
+    assert found[0] is whole and whole.tolist() == (x // 5).tolist() and found[1].tolist() == (x % 5).tolist()
+    numpy.add.at(a, ([0, 0], [0, 0]), 1)
+    assert a[0, 0].item() == 4 and numpy.add.reduce(a, axis=0).shape == (4,)
+    x += a
+    assert isinstance(x, numpy.ndarray)

@@ -1,0 +1,171 @@
+"""Reductions on every place, beside NumPy."""
+import sys
+import tracemalloc
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import umem
+from umem import reductions
+
+numpy = pytest.importorskip("numpy")
+some = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+few = settings(some, max_examples=12)
+
+NAMES = ["sum", "mean", "min", "max", "argmin", "argmax", "any", "all", "count_nonzero", "std", "var"]
+TYPES = ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex128", ">f4", "m8[s]"]
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """All arrays of these tests have several pieces."""
+    monkeypatch.setattr(reductions, "_PIECE", 64)
+
+
+@st.composite
+def cases(draw):
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=0, max_size=4)))
+    dtype = draw(st.sampled_from(TYPES))
+    count = int(numpy.prod(shape))
+    values = numpy.array(draw(st.lists(st.integers(-3, 3), min_size=count, max_size=count)))
+    values = values.astype("int64" if dtype[0] == "m" else "float64").astype(dtype).reshape(shape)
+    if values.dtype.kind in "fc" and count and draw(st.booleans()):
+        values.flat[draw(st.integers(0, count - 1))] = numpy.nan
+    name = draw(st.sampled_from([name for name in NAMES if name not in ("std", "var", "any", "all") or dtype[0] != "m"]))
+    axes = st.sampled_from(range(-len(shape), len(shape))) if shape else st.none()
+    axis = draw(st.one_of(st.none(), axes))
+    if axis is not None and not name.startswith("arg") and draw(st.booleans()):
+        axis = tuple({one % len(shape) for one in (axis, draw(axes))})
+    flip = draw(st.booleans())
+    return values.T if flip else values, name, axis, draw(st.booleans()), flip
+
+
+def expected_of(values, name, axis, keepdims):
+    function = getattr(numpy, name)
+    with numpy.errstate(all="ignore"):
+        return function(values, axis=axis, keepdims=keepdims)
+
+
+def check(case, place):
+    values, name, axis, keepdims, flip = case
+    array = umem.asarray(values.T if flip else values, place=place, copy=True)
+    array = array.T if flip else array
+    with numpy.errstate(all="ignore"):
+        found = getattr(array, name)(axis=axis, keepdims=keepdims)
+    expected = expected_of(values, name, axis, keepdims)
+    assert numpy.shape(found) == numpy.shape(expected)
+    assert numpy.asarray(found).dtype == numpy.asarray(expected).dtype
+    if numpy.asarray(expected).dtype.kind in "fc":
+        wide = 2e-3 if values.dtype.itemsize == 2 else 1e-5 if values.dtype.itemsize == 4 else 1e-12
+        assert numpy.allclose(found, expected, rtol=wide, atol=wide, equal_nan=True), (found, expected)
+    else:
+        assert numpy.array_equal(found, expected), (found, expected)
+
+
+@some
+@given(cases())
+def test_a_file_is_reduced_as_by_numpy(case):
+    check(case, umem.File())
+
+
+def test_every_place_is_reduced_as_by_numpy(place):
+    few(given(cases())(lambda case: check(case, place)))()
+
+
+def test_the_functions_of_numpy_reduce_in_pieces(monkeypatch):
+    array = umem.asarray(numpy.arange(60.0).reshape(5, 12), place=umem.File(), copy=True)
+    monkeypatch.setattr(umem.exchange, "array_protocol", lambda *arguments: pytest.fail("a copy of all"))
+    for name in NAMES:
+        if name != "count_nonzero":
+            assert numpy.allclose(getattr(numpy, name)(array, axis=1), getattr(numpy, name)(
+                numpy.arange(60.0).reshape(5, 12), axis=1))
+
+
+def test_a_result_goes_where_out_says(place):
+    array = umem.asarray(numpy.arange(60.0).reshape(5, 12), place=place, copy=True)
+    out, theirs = umem.zeros(12, "float32", place), numpy.zeros(5)
+    assert array.sum(axis=0, out=out) is out and out.tolist() == numpy.arange(60).reshape(5, 12).sum(axis=0).tolist()
+    assert array.mean(axis=1, out=theirs) is theirs and theirs[0] == 5.5
+    with pytest.raises(umem.ValueError, match="out has shape"):
+        array.sum(axis=1, out=out)
+
+
+def test_the_type_of_a_sum_can_be_named():
+    for place in (umem.host(), umem.File()):
+        array = umem.full(1000, 100, "int8", place)
+        assert array.sum().dtype == "int64" and array.sum() == 100000
+        assert array.sum(dtype="int8") == numpy.full(1000, 100, "int8").sum(dtype="int8")
+        assert array.mean(dtype="float32").dtype == "float32"
+
+
+def test_what_cannot_be_reduced():
+    file = umem.asarray(numpy.arange(60.0), place=umem.File(), copy=True)
+    with pytest.raises(numpy.exceptions.AxisError):
+        file.sum(axis=1)
+    with pytest.raises(ValueError, match="twice"):
+        file.reshape(6, 10).sum(axis=(0, 0))
+    with pytest.raises(ValueError):
+        umem.zeros(0, place=umem.File()).min()
+    assert umem.zeros(0, place=umem.File()).sum() == 0
+    with pytest.raises(umem.TypeError, match="no argument 'where'"):
+        file.sum(where=True)
+    assert umem.arange(4).sum(where=[True, False, True, False], initial=5) == 7
+    with pytest.raises(TypeError):
+        umem.zeros(3, "U3", umem.File()).mean()
+
+
+def test_no_copy_of_all_is_made(monkeypatch):
+    monkeypatch.setattr(reductions, "_PIECE", 1 << 18)
+    for place in (umem.host(), umem.File()):
+        array = umem.full(1 << 21, 2.0, "float64", place)
+        for name in NAMES:
+            tracemalloc.start()
+            getattr(array, name)()
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < 1 << 20, (name, peak)  # NumPy's arrays: the one here has 16 MiB
+
+
+def test_the_first_of_equal_elements_is_found():
+    values = numpy.zeros((40, 9))
+    values[7, 3] = values[7, 5] = values[30, 0] = 1
+    file = umem.asarray(values, place=umem.File(), copy=True)
+    assert file.argmax() == 7 * 9 + 3 and file.T.argmax() == values.T.argmax() and file.argmin() == 0
+    values[20, 1] = values[30, 2] = numpy.nan
+    file[...] = values
+    assert file.argmax() == file.argmin() == 181
+
+
+# ---- GPUs ----
+
+class _OnGpu:
+    """As an array in the memory of a GPU."""
+
+    def __init__(self, array):
+        self._array, self._is_host = array, False
+        self.place = type("Place", (), {"capabilities": umem.places.DEVICE_ACCESSIBLE})()
+
+    def __getattr__(self, name):
+        return getattr(self._array, name)
+
+
+def test_on_a_gpu_cupy_reduces(monkeypatch):
+    import types
+
+    cupy = types.ModuleType("cupy")
+    cupy.asarray, cupy.asnumpy = (lambda array: array._array.numpy()), numpy.asarray
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    values = numpy.arange(24.0).reshape(4, 6) % 7
+    array = _OnGpu(umem.asarray(values))
+    for name in NAMES:
+        for axis in (None, 1):
+            assert numpy.array_equal(reductions._reduce(array, name, axis, None, False), getattr(numpy, name)(values, axis=axis))
+    assert reductions._reduce(array, "std", None, None, False, ddof=1) == values.std(ddof=1)
+
+
+def test_without_cupy_and_pytorch_a_gpu_is_a_type_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(umem.TypeError, match=r"needs CuPy or PyTorch, .*numpy\(copy=True\)\.mean\(\)"):
+        reductions._reduce(_OnGpu(umem.zeros(3)), "mean", None, None, False)

@@ -1,0 +1,340 @@
+"""Reductions of arrays on any place: sum, mean, min, ... Each is a method of umem.Array.
+
+NumPy reduces the memory itself where the CPU can read it. Elsewhere the elements pass through RAM in pieces, of which umem
+reads the next ones meanwhile. On a GPU CuPy or PyTorch reduces them.
+"""
+from __future__ import annotations
+
+import builtins
+import math
+
+from . import _core, dtypes
+from ._options import fail
+from .places import DEVICE_ACCESSIBLE
+
+TYPE_CHECKING = False  # module typing takes longer to import than umem
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from .array import Array
+
+    Axis = int | Sequence[int] | None
+    Part = tuple[tuple[slice, ...], Any]
+
+_PIECE = 1 << 20  # bytes that pass through RAM at a time: they remain in a cache of the CPU
+_DEPTH = 4  # pieces
+
+
+# ---- the pieces of an array ----
+
+def _rows(array: Array) -> Iterator[tuple[int, Any]]:
+    """The first row and the elements, as a NumPy array, of pieces of an array whose rows are not larger than a piece."""
+    step = builtins.max(1, _PIECE * array.shape[0] // array.nbytes)
+    if array._is_host:
+        whole = array.numpy()
+        yield from ((first, whole[first:first + step]) for first in range(0, array.shape[0], step))
+    elif array[0].is_contiguous:
+        from .transfer import blocks
+
+        with blocks(array, _core._host(), rows=step, depth=_DEPTH) as passage:
+            for block in passage:
+                yield block.first, block.array.numpy()
+    else:
+        for first in range(0, array.shape[0], step):
+            yield first, array[first:first + step].numpy(copy=True)
+
+
+def parts(array: Array) -> Iterator[Part]:
+    """Parts of an array in C order: their ranges along all dimensions, and the elements as a NumPy array."""
+    if array.ndim == 0:
+        yield (), array.numpy(copy=True)
+    elif array.nbytes // array.shape[0] <= _PIECE:
+        whole = tuple(slice(0, extent) for extent in array.shape[1:])
+        for first, part in _rows(array):
+            yield (slice(first, first + len(part)), *whole), part
+    else:
+        for i in range(array.shape[0]):
+            for key, part in parts(array[i]):
+                yield (slice(i, i + 1), *key), part[None]
+
+
+# ---- one reduction ----
+
+class _Reduction:
+    """Which dimensions go away, and the shape of the result, in which these have one element."""
+
+    def __init__(self, array: Array, axis: Axis) -> None:
+        import numpy
+
+        ndim = array.ndim
+        given: Sequence[int] = range(ndim) if axis is None else [axis] if hasattr(axis, "__index__") else axis  # type: ignore[list-item]
+        for one in given:
+            if not -ndim <= one < ndim:
+                raise numpy.exceptions.AxisError(one, ndim)
+        self.array = array
+        self.axes = tuple(one % ndim for one in given)
+        if len({*self.axes}) < len(self.axes):
+            fail("an axis is named twice")
+        self.shape = tuple(1 if k in self.axes else extent for k, extent in enumerate(array.shape))
+        self.count = math.prod(array.shape[k] for k in self.axes)
+
+    def parts(self) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], Any, bool]]:
+        """The ranges of each part, those of its result, the elements, and whether no part before it has that result."""
+        for key, part in parts(self.array):
+            at = tuple(slice(0, 1) if k in self.axes else one for k, one in enumerate(key))
+            yield key, at, part, not builtins.any(key[k].start for k in self.axes)
+
+    def combine(self, reduce: Callable[[Any], Any], join: Callable[[Any, Any], Any]) -> Any:
+        """The results of all parts, joined; with one element along the dimensions that go away."""
+        import numpy
+
+        result = None
+        for _, at, part, is_first in self.parts():
+            found = reduce(part)
+            if result is None:
+                result = numpy.empty(self.shape, found.dtype)
+            result[at] = found if is_first else join(result[at], found)
+        return result
+
+    def find(self, is_better: Callable[[Any, Any], Any], name: str, flat: bool) -> Any:
+        """The indices of the best elements: along the axis, or in C order of the whole array."""
+        import numpy
+
+        best = where = None
+        for key, at, part, is_first in self.parts():
+            index = getattr(part, name)(axis=None if flat else self.axes[0], keepdims=True)
+            value = part.ravel()[index] if flat else numpy.take_along_axis(part, index, self.axes[0])
+            index = index + (self._offset(key) if flat else key[self.axes[0]].start)
+            if best is None or where is None:
+                best, where = numpy.empty(self.shape, value.dtype), numpy.empty(self.shape, numpy.intp)
+            wins = numpy.ones(value.shape, bool) if is_first else self._wins(value, best[at], is_better)
+            numpy.copyto(best[at], value, where=wins)
+            numpy.copyto(where[at], index, where=wins)
+        return where
+
+    @staticmethod
+    def _wins(value: Any, before: Any, is_better: Callable[[Any, Any], Any]) -> Any:
+        no_number, was_none = value != value, before != before  # the first NaN or NaT wins
+        return (no_number | is_better(value, before)) & ~was_none
+
+    def _offset(self, key: tuple[slice, ...]) -> int:
+        offset = 0
+        for extent, part in zip(self.array.shape, key):
+            offset = offset * extent + part.start
+        return offset
+
+    def spread(self, dtype: Any) -> Any:
+        """The sums of the squares of the distances from the mean, by the formula of Chan, Golub and LeVeque (1979)."""
+        import numpy
+
+        wide = numpy.result_type(dtype, numpy.float64)
+        count = numpy.zeros(self.shape)
+        mean, squares = numpy.zeros(self.shape, wide), numpy.zeros(self.shape)
+        for _, at, part, _ in self.parts():
+            number = part.size // math.prod(k.stop - k.start for k in at)
+            middle = part.mean(axis=self.axes, dtype=dtype, keepdims=True)
+            away = part - middle
+            spread = (away.real ** 2 + away.imag ** 2 if away.dtype.kind == "c" else away * away)
+            distance = middle.astype(wide) - mean[at]
+            total = count[at] + number
+            mean[at] += distance * (number / total)
+            squares[at] += spread.sum(axis=self.axes, keepdims=True) + abs(distance) ** 2 * (count[at] * number / total)
+            count[at] = total
+        return squares
+
+
+def _finish(result: Any, axes: tuple[int, ...], keepdims: bool, out: Any) -> Any:
+    if not keepdims:
+        result = result.reshape([extent for k, extent in enumerate(result.shape) if k not in axes])
+    if out is None:
+        return result[()]
+    if tuple(out.shape) != result.shape:
+        fail(f"out has shape {tuple(out.shape)}, the result {result.shape}")
+    out[...] = result
+    return out
+
+
+# ---- where it is computed ----
+
+def _on_gpu(array: Array, name: str, axis: Axis, dtype: Any, ddof: float) -> Any:
+    from importlib import import_module
+
+    for library, function in (("cupy", _in_cupy), ("torch", _in_torch)):
+        try:
+            module = import_module(library)
+        except ImportError:
+            continue
+        return function(module, array, name, _Reduction(array, axis).axes, dtype, ddof)
+    return fail(f"{name} of the memory of a GPU ({array.place!r}) needs CuPy or PyTorch, which are not installed; "
+                f"a.numpy(copy=True).{name}() computes on the CPU", 5)
+
+
+def _in_cupy(cupy: Any, array: Array, name: str, axes: tuple[int, ...], dtype: Any, ddof: float) -> Any:
+    x = cupy.asarray(array)
+    if name == "count_nonzero":
+        return cupy.asnumpy((x != 0).sum(axis=axes, keepdims=True))
+    options = {} if dtype is None else {"dtype": dtype}
+    if name in ("std", "var"):
+        options["ddof"] = ddof
+    if name in ("argmin", "argmax"):
+        flat = len(axes) == x.ndim
+        found = cupy.asnumpy(getattr(x, name)(axis=None if flat else axes[0]))
+        return found.reshape([1 if k in axes else extent for k, extent in enumerate(array.shape)])
+    return cupy.asnumpy(getattr(x, name)(axis=axes, keepdims=True, **options))
+
+
+def _in_torch(torch: Any, array: Array, name: str, axes: tuple[int, ...], dtype: Any, ddof: float) -> Any:
+    x = torch.from_dlpack(array)
+    if name in ("mean", "std", "var") and not (x.is_floating_point() or x.is_complex()):
+        x = x.to(torch.float64)
+    if dtype is not None:
+        x = x.to(getattr(torch, str(dtypes.dtype(dtype))))
+    if name in ("any", "all", "count_nonzero"):
+        found = (x != 0).sum(dim=axes, keepdim=True)
+        found = found if name == "count_nonzero" else found > 0 if name == "any" else found == math.prod(
+            array.shape[k] for k in axes)
+    elif name in ("argmin", "argmax"):
+        found = getattr(torch, name)(x, dim=axes[0] if len(axes) == 1 else None)
+        found = found.reshape([1 if k in axes else extent for k, extent in enumerate(array.shape)])
+    elif name in ("std", "var"):
+        found = getattr(torch, name)(x, dim=axes, correction=ddof, keepdim=True)
+    else:
+        found = getattr(torch, {"min": "amin", "max": "amax"}.get(name, name))(x, dim=axes, keepdim=True)
+    return found.cpu().numpy()
+
+
+def _in_pieces(task: _Reduction, name: str, dtype: Any, ddof: float) -> Any:
+    import numpy
+
+    own = task.array.dtype.dtype
+    narrow = own == numpy.float16 and dtype is None  # its sums are of float32
+    if name == "count_nonzero":
+        return task.combine(lambda x: _count(x, task.axes), numpy.add)
+    if name in ("min", "max", "any", "all"):
+        join = {"min": numpy.minimum, "max": numpy.maximum, "any": numpy.logical_or, "all": numpy.logical_and}[name]
+        return task.combine(lambda x: getattr(x, name)(axis=task.axes, keepdims=True), join)
+    if name in ("argmin", "argmax"):
+        flat = len(task.axes) == len(task.shape)
+        return task.find(numpy.less if name == "argmin" else numpy.greater, name, flat)
+    if name == "sum":
+        wide = numpy.float32 if narrow else dtype
+        found = task.combine(lambda x: x.sum(axis=task.axes, dtype=wide, keepdims=True), numpy.add)
+        return found.astype(own) if narrow else found
+    wide = numpy.float32 if narrow else numpy.float64 if dtype is None and own.kind in "biu" else dtype
+    if name == "mean":
+        found = task.combine(lambda x: x.sum(axis=task.axes, dtype=wide, keepdims=True), numpy.add) / task.count
+    else:
+        wide = own if wide is None else numpy.dtype(wide)
+        found = task.spread(wide) / builtins.max(task.count - ddof, 0)
+        found = (found if name == "var" else numpy.sqrt(found)).astype(wide.type(0).real.dtype)
+    return found.astype(own) if narrow else found
+
+
+def _reduce(array: Array, name: str, axis: Axis, out: Any, keepdims: bool, dtype: Any = None, ddof: float = 0,
+            more: dict[str, Any] | None = None) -> Any:
+    task = _Reduction(array, axis)
+    if not array._is_host and array.size and array.place.capabilities & DEVICE_ACCESSIBLE:
+        return _finish(_on_gpu(array, name, axis, dtype, ddof), task.axes, keepdims, out)
+    in_place = array._is_host and name not in ("std", "var", "count_nonzero")  # for which NumPy makes a copy of all
+    if in_place or array.nbytes <= _PIECE or not array.ndim:
+        x = array.numpy(copy=not array._is_host)
+        if name == "count_nonzero":
+            return _finish(_count(x, task.axes), task.axes, keepdims, out)
+        options = dict(more or {})
+        options.update({} if dtype is None else {"dtype": dtype}, **({"ddof": ddof} if ddof else {}))
+        where = axis if name in ("argmin", "argmax") else task.axes
+        return _finish(_dense(getattr(x, name)(axis=where, keepdims=True, **options)), task.axes, keepdims, out)
+    if more:
+        fail(f"{name}() of {array.place!r} has no argument {next(iter(more))!r}: use numpy.{name}(a.numpy(copy=True), ...)", 5)
+    return _finish(_in_pieces(task, name, dtype, ddof), task.axes, keepdims, out)
+
+
+def _dense(value: Any) -> Any:
+    import numpy
+
+    return numpy.asarray(value)
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> Any:
+    import numpy
+
+    if len(axes) == x.ndim:
+        return numpy.asarray(numpy.count_nonzero(x)).reshape((1,) * x.ndim)
+    return numpy.count_nonzero(x, axis=axes, keepdims=True)
+
+
+# ---- the methods ----
+
+def sum(self: Array, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Any:
+    """The sum, where the elements are: as numpy.sum, without a copy of all.
+
+    Parameters
+    ----------
+    axis : int or sequence of int, optional
+        The dimensions that go away. Default: all.
+    dtype : dtype of NumPy, optional
+        Of the result, and of the numbers that are added.
+    out : Array or array of NumPy, optional
+        Where the result goes. Default: a number or an array of NumPy.
+    keepdims : bool, optional
+        Whether the result has dimensions of one element for those that go away.
+
+    Raises
+    ------
+    umem.TypeError
+        The elements are on a GPU, and neither CuPy nor PyTorch is installed.
+    """
+    return _reduce(self, "sum", axis, out, keepdims, dtype, more=more)
+
+
+def mean(self: Array, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Any:
+    """The arithmetic mean; parameters and errors as of sum."""
+    return _reduce(self, "mean", axis, out, keepdims, dtype, more=more)
+
+
+def std(self: Array, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False,
+        **more: Any) -> Any:
+    """The standard deviation, in one passage; parameters and errors as of sum. The divisor is the count minus ddof."""
+    return _reduce(self, "std", axis, out, keepdims, dtype, ddof, more)
+
+
+def var(self: Array, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False,
+        **more: Any) -> Any:
+    """The variance: as std."""
+    return _reduce(self, "var", axis, out, keepdims, dtype, ddof, more)
+
+
+def min(self: Array, axis: Axis = None, out: Any = None, keepdims: bool = False, **more: Any) -> Any:
+    """The least element; parameters and errors as of sum. NaN, if there is one."""
+    return _reduce(self, "min", axis, out, keepdims, more=more)
+
+
+def max(self: Array, axis: Axis = None, out: Any = None, keepdims: bool = False, **more: Any) -> Any:
+    """The greatest element; parameters and errors as of sum. NaN, if there is one."""
+    return _reduce(self, "max", axis, out, keepdims, more=more)
+
+
+def argmin(self: Array, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the first of the least elements: along an axis, or in C order. Otherwise as min."""
+    return _reduce(self, "argmin", axis, out, keepdims)
+
+
+def argmax(self: Array, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """The index of the first of the greatest elements: along an axis, or in C order. Otherwise as max."""
+    return _reduce(self, "argmax", axis, out, keepdims)
+
+
+def any(self: Array, axis: Axis = None, out: Any = None, keepdims: bool = False, **more: Any) -> Any:
+    """Whether an element is true; parameters and errors as of sum."""
+    return _reduce(self, "any", axis, out, keepdims, more=more)
+
+
+def all(self: Array, axis: Axis = None, out: Any = None, keepdims: bool = False, **more: Any) -> Any:
+    """Whether all elements are true; parameters and errors as of sum."""
+    return _reduce(self, "all", axis, out, keepdims, more=more)
+
+
+def count_nonzero(self: Array, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The number of elements that are not zero; parameters and errors as of sum."""
+    return _reduce(self, "count_nonzero", axis, None, keepdims)
