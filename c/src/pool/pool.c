@@ -487,3 +487,40 @@ umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
     return umemVirtual_fail(NULL, umemValueError, "the context is its own pool");
   return umemAdaptor_construct(ctx, ordered, false, &umem_pool_on_kind, pool);
 }
+
+/* ---- questions ---- */
+
+umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
+  UMEM_ENTER();
+  if (!umemKind_check(ctx, &umem_pool_kind)) return UMEM_RESULT();
+  if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
+                            "umemPoolStats"))
+    return UMEM_RESULT();
+  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
+  umemPoolStats known = UMEM_POOL_STATS_INIT;
+  umemExtra_label(&ctx->super, known.label);
+  umemLock_acquire(&core->lock);
+  umemPoolReport_measure(core, &known);
+  known.largest_free = umemPoolReport_largest_free(core);
+  umemLock_release(&core->lock);
+  uint64_t idle = known.reserved > known.used ? known.reserved - known.used : 0;
+  known.fragmentation = idle ? 1 - (double)known.largest_free / (double)idle : 0;
+  umem_write_sized(stats, &known, sizeof known);
+  return umemOK;
+}
+
+bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region) {
+  UMEM_ENTER();
+  umemPoolRegion found = {.size = sizeof found};
+  if (!umemKind_check(ctx, &umem_pool_kind)) return false;
+  if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
+                            "umemPoolRegion"))
+    return false;
+  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
+  umemLock_acquire(&core->lock);
+  umemPoolReport_next_region(core, from, &found);
+  umemLock_release(&core->lock);
+  if (!found.nbytes) return false;
+  umem_write_sized(region, &found, sizeof found);
+  return true;
+}

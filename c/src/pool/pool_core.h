@@ -662,14 +662,16 @@ void umemPoolBlock_record_held(umemVirtual *ctx, umemAttempt const *held);
 /* Whether the pool of ctx still exists; otherwise records a status. */
 bool umemPoolBlock_has_pool(umemVirtual *ctx);
 
-/* ==== pool.c ==== */
-
-extern umemKind const umem_pool_kind;
-
 /* ==== pool_report.c: how much a pool has and uses. Under the lock ==== */
 
 /* Fills in all but the label, and what depends on the free ranges. */
 void umemPoolReport_measure(umemPoolCore *core, umemPoolStats *stats);
+
+/* The bytes of the largest free range, with all quick lists coalesced. */
+uint64_t umemPoolReport_largest_free(umemPoolCore *core);
+
+/* See umemPool_next_region. *region is zero. */
+void umemPoolReport_next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region);
 
 /* ==== pool_quick.c: small blocks by the calling thread's cache alone ==== */
 

@@ -1,6 +1,4 @@
 /* pool_report.c - what a pool says of itself: how much it has and uses, and where. */
-#include "core/adaptor.h"
-#include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_space.h"
 
@@ -83,8 +81,7 @@ static void add_ranges(umemPoolRegion *region, umemPoolFreeList const *list) {
   }
 }
 
-/* See umemPool_next_region. *region is zero. */
-static void next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region) {
+void umemPoolReport_next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *region) {
   umemPoolChunk_next(core, from, region);
   for (umemPoolSpace const *space = core->spaces; space; space = space->next)
     consider_pages(region, from, core, space);
@@ -94,10 +91,9 @@ static void next_region(umemPoolCore *core, uintptr_t from, umemPoolRegion *regi
   }
 }
 
-/* ---- questions ---- */
+/* ---- the largest free range ---- */
 
-/* In one list, with its quick lists coalesced. Under the lock. */
-static uint64_t largest_free(umemPoolCore *core) {
+uint64_t umemPoolReport_largest_free(umemPoolCore *core) {
   uint64_t largest = 0;
   for (umemPoolFreeList *list = core->lists; list; list = list->next) {
     umemPoolLarge_coalesce(list);
@@ -105,39 +101,4 @@ static uint64_t largest_free(umemPoolCore *core) {
     if (units > largest) largest = units;
   }
   return largest << umemPoolUnitShift;
-}
-
-umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
-  UMEM_ENTER();
-  if (!umemKind_check(ctx, &umem_pool_kind)) return UMEM_RESULT();
-  if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
-                            "umemPoolStats"))
-    return UMEM_RESULT();
-  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
-  umemPoolStats known = UMEM_POOL_STATS_INIT;
-  umemExtra_label(&ctx->super, known.label);
-  umemLock_acquire(&core->lock);
-  umemPoolReport_measure(core, &known);
-  known.largest_free = largest_free(core);
-  umemLock_release(&core->lock);
-  uint64_t idle = known.reserved > known.used ? known.reserved - known.used : 0;
-  known.fragmentation = idle ? 1 - (double)known.largest_free / (double)idle : 0;
-  umem_write_sized(stats, &known, sizeof known);
-  return umemOK;
-}
-
-bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region) {
-  UMEM_ENTER();
-  umemPoolRegion found = {.size = sizeof found};
-  if (!umemKind_check(ctx, &umem_pool_kind)) return false;
-  if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
-                            "umemPoolRegion"))
-    return false;
-  umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
-  umemLock_acquire(&core->lock);
-  next_region(core, from, &found);
-  umemLock_release(&core->lock);
-  if (!found.nbytes) return false;
-  umem_write_sized(region, &found, sizeof found);
-  return true;
 }
