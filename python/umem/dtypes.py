@@ -42,11 +42,11 @@ class DType:
 
     __slots__ = ("_named", "_type", "itemsize", "name")
 
-    def __init__(self, number: int, named: Any = None) -> None:
+    def __init__(self, number: int, stored: Any = None) -> None:
         self._type = number
-        self._named = named  # the dtype of NumPy of a type that umem only stores
-        plain = named is not None and named.isnative and not named.fields
-        self.name: str = _core._element_name(number) if named is None else named.name if plain else builtins.str(named)
+        self._named = stored  # the dtype of NumPy of a type that umem only stores
+        plain = stored is not None and stored.isnative and not stored.fields
+        self.name: str = _core._element_name(number) if stored is None else stored.name if plain else builtins.str(stored)
         self.itemsize: int = _core._element_size(number)
 
     @property
