@@ -99,7 +99,7 @@ bool umemPoolCore_allows(umemPoolCore const *core, size_t size, umemPoolFailure 
 
 bool umemPoolCore_keeps_separate(umemPoolCore const *core, uint64_t units) {
   return umemPoolCore_separates(core, units) && !core->ranges_mixed &&
-         umemPoolPages_suit(core->own, umemPoolPage);
+         !umemPoolQueue_is_blocked(core->own);
 }
 
 /* ---- ranges ----
