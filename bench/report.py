@@ -5,6 +5,7 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
        report.py gpu    FACTS.json RATIOS.json RATIOS.txt FOLDER    or a part: see groups below
        report.py calls  FACTS.json BENCH.json FOLDER
        report.py compile FACTS.json COMPILE.json COMPILE.txt FOLDER
+       report.py cxx    FACTS.json CXX.json CXX.txt FOLDER
        report.py traces FACTS.json TRACES.json TRACES.txt FOLDER
        report.py bw     FACTS.json BW.json BW.txt FOLDER
        report.py kernels FACTS.json KERNELS.txt FOLDER
@@ -141,6 +142,11 @@ def report_compile(facts, text):
     yield text.strip()
 
 
+def report_cxx(facts, text):
+    yield from head({name: fact for name, fact in facts.items() if name not in ("compiler", "file system", "huge pages")})
+    yield text.strip()
+
+
 def report_calls(facts, context, runs, errors):
     kind_of = {key.removeprefix("kind of "): kind for key, kind in context.items()
                if key.startswith("kind of ")}
@@ -216,6 +222,10 @@ def main():
         facts, seconds = (json.loads(Path(path).read_text()) for path in rest[:2])
         store(rest[3], facts, f"{cpu_stem(facts)}-compile", report_compile(facts, Path(rest[2]).read_text()),
               {"compile": seconds})
+        return 0
+    if part == "cxx" and len(rest) == 4:
+        facts, samples = (json.loads(Path(path).read_text()) for path in rest[:2])
+        store(rest[3], facts, f"{cpu_stem(facts)}-cxx", report_cxx(facts, Path(rest[2]).read_text()), {"cxx": samples})
         return 0
     if part == "traces" and len(rest) == 4:
         facts, traces = (json.loads(Path(path).read_text()) for path in rest[:2])

@@ -114,4 +114,32 @@ void view_column(View<double, 2> const *u, ptrdiff_t k) {
   View<double, 2> turned = u->transpose();
   for (ptrdiff_t i = 0; i < turned.extent(1); i++) turned(k, i) = 0;
 }
+
+/* Views of others whose type knows a stride: a function of a row, and colours of pixels. */
+struct RawPixels {
+  float *data;
+  ptrdiff_t extents[3], strides[3];
+};
+void raw_row(Raw const *w, Raw const *u, ptrdiff_t i) {
+  double *to = w->data + i * w->strides[0];
+  double const *from = u->data + i * u->strides[0];
+  for (ptrdiff_t j = 0, n = w->extents[1]; j < n; j++) to[j] += from[j];
+}
+void view_row(View<double, 2, umem::UnitStride> const &to,
+              View<double const, 2, umem::UnitStride> const &from, ptrdiff_t i) {
+  for (ptrdiff_t j = 0, n = to.extent(1); j < n; j++) to(i, j) += from(i, j);
+}
+void raw_pixels(RawPixels const *u) {
+  float *data = u->data;
+  ptrdiff_t s = u->strides[0];
+  for (ptrdiff_t i = 0, n = u->extents[0]; i < n; i++)
+    for (ptrdiff_t j = 0, m = u->extents[1]; j < m; j++)
+      for (ptrdiff_t c = 0; c < 3; c++) data[i * s + j * 3 + c] *= 0.5f;
+}
+void view_pixels(
+    View<float, 3, umem::FixedExtents<umem::dynamic, umem::dynamic, 3>> const &pixels) {
+  for (ptrdiff_t i = 0, n = pixels.extent(0); i < n; i++)
+    for (ptrdiff_t j = 0, m = pixels.extent(1); j < m; j++)
+      for (ptrdiff_t c = 0; c < pixels.extent(2); c++) pixels(i, j, c) *= 0.5f;
+}
 }

@@ -52,10 +52,29 @@ TEST(Mdspan, of_other_layouts_is_a_view) {
   library::mdspan<int const, library::extents<int, 3, library::dynamic_extent>,
                   library::layout_left> const left(memory, 4);
   auto const view = umem::from_mdspan(left);
-  static_assert(std::is_same_v<std::remove_const_t<decltype(view)>, View<int const, 2>>);
+  using Known = View<int const, 2, umem::ColumnMajor>;
+  static_assert(std::is_same_v<std::remove_const_t<decltype(view)>, Known>);
   EXPECT_EQ(view.extents, (Extents<2>{3, 4}));
   EXPECT_EQ(view.strides, (Extents<2>{1, 3}));
   EXPECT_EQ(&view(2, 3), memory + 11);
+}
+
+TEST(Mdspan, has_the_layout_of_the_type_of_a_view) {
+  using umem::dynamic;
+  int memory[12] = {};
+  View<int, 2, umem::RowMajor> const rows(memory, {3, 4});
+  View<int, 2, umem::FixedExtents<dynamic, 4>> const fixed = rows;
+  auto const right = umem::to_mdspan(rows);
+  static_assert(std::is_same_v<decltype(right)::layout_type, library::layout_right>);
+  static_assert(std::is_same_v<decltype(umem::to_mdspan(rows.transpose()))::layout_type,
+                               library::layout_left>);
+  auto const known = umem::to_mdspan(fixed);
+  static_assert(decltype(known)::static_extent(1) == 4);
+  EXPECT_EQ(known.mapping()(2, 3), 11);
+  static_assert(std::is_same_v<decltype(umem::from_mdspan(right)), View<int, 2, umem::RowMajor>>);
+  static_assert(std::is_same_v<decltype(umem::from_mdspan(known)),
+                               View<int, 2, umem::FixedExtents<dynamic, 4>>>);
+  EXPECT_EQ(&umem::from_mdspan(known)(2, 3), memory + 11);
 }
 
 TEST(Mdspan, has_the_layout_of_its_order) {

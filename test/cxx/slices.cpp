@@ -244,9 +244,12 @@ template <int N> void expect_all_reshaped(Tally &tally, View<int, N> const &view
 TEST(Reshape, is_a_view_if_there_are_strides_for_it) {
   Numbered u;
   Tally tally;
-  for (auto const &rows : {range(0, 4), range(0, 2), range(3, -1, -1), range(0, 4, 2), range(1, 2)})
-    for (auto const &columns : {range(0, 5), range(0, 4), range(1, 5, 2), range(2, 3)})
-      for (auto const &layers : {range(0, 6), range(0, 6, 2), range(5, -1, -1), range(0, 1)}) {
+  using Ranges = std::initializer_list<umem::IndexRange>;
+  for (auto const &rows :
+       Ranges{range(0, 4), range(0, 2), range(3, -1, -1), range(0, 4, 2), range(1, 2)})
+    for (auto const &columns : Ranges{range(0, 5), range(0, 4), range(1, 5, 2), range(2, 3)})
+      for (auto const &layers :
+           Ranges{range(0, 6), range(0, 6, 2), range(5, -1, -1), range(0, 1)}) {
         auto const view = u.view.part(rows, columns, layers);
         expect_all_reshaped(tally, view);
         expect_all_reshaped(tally, view.transpose());

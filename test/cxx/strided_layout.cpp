@@ -83,7 +83,9 @@ void compare_all(Tally &tally, View<T, N> const &view, Part<int, N> const &part,
   }
   if constexpr (N == 2) {
     using umem::range;
-    for (auto const &rows : {range(0, 2), range(-1, umem::end), range(umem::end - 1, -1, -2)})
+    umem::IndexRange const ranges[] = {range(0, 2), range(-1, umem::end),
+                                       range(umem::end - 1, -1, -2)};
+    for (auto const &rows : ranges)
       for (index_t i : {-2, 0, 5}) {
         each([=](auto const &v) { return v.part(rows, i); });
         each([=](auto const &v) { return v.part(umem::end - i, rows); });

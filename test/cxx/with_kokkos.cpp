@@ -59,5 +59,23 @@ TEST_F(WithKokkos, views_of_any_layout_are_views) {
   EXPECT_EQ(view.strides[0], 1);
   Kokkos::View<float const *, Kokkos::HostSpace> const only_read =
       Kokkos::subview(left, Kokkos::ALL, 1);
-  static_assert(std::is_same_v<decltype(umem::from_kokkos(only_read)), View<float const, 1>>);
+  using Known = View<float const, 1, umem::UnitStride>;
+  static_assert(std::is_same_v<decltype(umem::from_kokkos(only_read)), Known>);
+}
+
+TEST(WithKokkos, layouts_are_those_of_the_type_of_a_view) {
+  int memory[12] = {};
+  View<int, 2, umem::RowMajor> const rows(memory, {3, 4});
+  auto const right = umem::to_kokkos(rows);
+  auto const found = umem::to_kokkos(View<int, 2>(rows));
+  auto const left = umem::to_kokkos(rows.transpose());
+  static_assert(std::is_same_v<decltype(right)::array_layout, Kokkos::LayoutRight>);
+  static_assert(std::is_same_v<decltype(left)::array_layout, Kokkos::LayoutLeft>);
+  static_assert(std::is_same_v<decltype(found)::array_layout, Kokkos::LayoutStride>);
+  EXPECT_EQ(&right(2, 1), memory + 9);
+  EXPECT_EQ(&left(1, 2), memory + 9);
+  auto const back = umem::from_kokkos(right);
+  static_assert(
+      std::is_same_v<std::remove_const_t<decltype(back)>, View<int, 2, umem::UnitStride>>);
+  EXPECT_EQ(&back(2, 1), memory + 9);
 }

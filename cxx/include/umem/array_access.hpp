@@ -70,31 +70,39 @@ public:
 
   /* A guard of the host side: while it lives, the CPU may use the elements. If only the device
    * side is current, the elements are transferred first. umem::read: to read; umem::write: to
-   * read and write; umem::discard: to write all elements, without their old values. */
-  UMEM_CHECKED HostGuard<Type const, Rank> host(read_t) const {
-    return guard<Side::host, Type const>(detail::Access::read);
+   * read and write; umem::discard: to write all elements, without their old values. With a layout,
+   * as in host<umem::UnitStride>(umem::write), the type of the view knows the strides: see
+   * layout.hpp; it throws umem::value_error if the array has others. */
+  template <class Layout = detail::LayoutOfArrays<Rank>>
+  UMEM_CHECKED HostGuard<Type const, Rank, Layout> host(read_t) const {
+    return guard<Side::host, Type const, Layout>(detail::Access::read);
   }
-  UMEM_CHECKED HostGuard<Type, Rank> host(write_t) {
+  template <class Layout = detail::LayoutOfArrays<Rank>>
+  UMEM_CHECKED HostGuard<Type, Rank, Layout> host(write_t) {
     check_not_read_only();
-    return guard<Side::host, Type>(detail::Access::write);
+    return guard<Side::host, Type, Layout>(detail::Access::write);
   }
-  UMEM_CHECKED HostGuard<Type, Rank> host(discard_t) {
+  template <class Layout = detail::LayoutOfArrays<Rank>>
+  UMEM_CHECKED HostGuard<Type, Rank, Layout> host(discard_t) {
     check_not_read_only();
-    return guard<Side::host, Type>(detail::Access::discard);
+    return guard<Side::host, Type, Layout>(detail::Access::discard);
   }
 
   /* Gives access to the memory of context(), for kernels. An ordered context queues the transfer.
    * Throws umem::not_supported_error if addresses are no pointers. */
-  UMEM_CHECKED DeviceGuard<Type const, Rank> device(read_t) const {
-    return guard<Side::device, Type const>(detail::Access::read);
+  template <class Layout = detail::LayoutOfArrays<Rank>>
+  UMEM_CHECKED DeviceGuard<Type const, Rank, Layout> device(read_t) const {
+    return guard<Side::device, Type const, Layout>(detail::Access::read);
   }
-  UMEM_CHECKED DeviceGuard<Type, Rank> device(write_t) {
+  template <class Layout = detail::LayoutOfArrays<Rank>>
+  UMEM_CHECKED DeviceGuard<Type, Rank, Layout> device(write_t) {
     check_not_read_only();
-    return guard<Side::device, Type>(detail::Access::write);
+    return guard<Side::device, Type, Layout>(detail::Access::write);
   }
-  UMEM_CHECKED DeviceGuard<Type, Rank> device(discard_t) {
+  template <class Layout = detail::LayoutOfArrays<Rank>>
+  UMEM_CHECKED DeviceGuard<Type, Rank, Layout> device(discard_t) {
     check_not_read_only();
-    return guard<Side::device, Type>(detail::Access::discard);
+    return guard<Side::device, Type, Layout>(detail::Access::discard);
   }
 
   /* ---- single elements, on whichever side they are ---- */
@@ -211,15 +219,17 @@ private:
     return View<OtherType, Rank>::with_ghosts_from(first, extents_, ghosts_, order_);
   }
 
-  template <Side side, class OtherType>
-  UMEM_CHECKED Guard<OtherType, Rank, side> guard(detail::Access access) const {
+  template <Side side, class OtherType, class Layout>
+  UMEM_CHECKED Guard<OtherType, Rank, side, Layout> guard(detail::Access access) const {
     std::shared_ptr<detail::Mirror> mirror = shared_mirror();
+    if constexpr (!std::is_same_v<Layout, detail::LayoutOfArrays<Rank>>)
+      detail::check_layout<Layout>(layout<OtherType>(nullptr));
     address adr = mirror->acquire(side, access, key_);
 #if UMEM_CHECKS
     mirror->watch(extents_.begin(), Rank);
 #endif
-    return Guard<OtherType, Rank, side>(std::move(mirror), access,
-                                        layout(reinterpret_cast<OtherType *>(adr)));
+    return Guard<OtherType, Rank, side, Layout>(std::move(mirror), access,
+                                                layout(reinterpret_cast<OtherType *>(adr)));
   }
 
   template <class OtherType> Part<OtherType, Rank> make_part() const {

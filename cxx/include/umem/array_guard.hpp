@@ -64,12 +64,14 @@ struct FailedGuard {
 
 } // namespace detail
 
-/* Access to the elements on one side; move-only. Type const: to read. */
-template <class Type, int Rank, Side side> class UMEM_NODISCARD Guard {
+/* Access to the elements on one side; move-only. Type const: to read. Layout: what its view knows,
+ * such as umem::UnitStride of array.host<umem::UnitStride>(umem::write): see layout.hpp. */
+template <class Type, int Rank, Side side, class Layout = detail::LayoutOfArrays<Rank>>
+class UMEM_NODISCARD Guard {
 public:
   using element_type = Type;
   using value_type = std::remove_cv_t<Type>;
-  using view_type = View<Type, Rank>;
+  using view_type = View<Type, Rank, Layout>;
   static constexpr int rank = Rank;
 
   Guard(Guard &&other) noexcept
@@ -103,9 +105,12 @@ public:
   UMEM_CHECKED view_type const &operator*() const noexcept { return view(); }
   UMEM_CHECKED view_type const *operator->() const noexcept { return &view(); }
   UMEM_CHECKED operator view_type() const noexcept { return view(); }
-  template <class OtherType, class = std::enable_if_t<std::is_same_v<OtherType, Type const> &&
-                                                      !std::is_const_v<Type>>>
-  UMEM_CHECKED operator View<OtherType, Rank>() const noexcept {
+  /* Views of the same elements: to read, or with another layout, which throws umem::value_error if
+   * the elements are not in it. */
+  template <
+      class OtherType, class Other,
+      class = std::enable_if_t<std::is_convertible_v<view_type, View<OtherType, Rank, Other>>>>
+  UMEM_CHECKED operator View<OtherType, Rank, Other>() const {
     return view();
   }
 
@@ -122,11 +127,11 @@ public:
 
   /* The elements of a guard of rank 1, as those of View: for (double &x : u.host(umem::write)). */
   template <int OtherRank = Rank, class = std::enable_if_t<OtherRank == 1>>
-  StridedIterator<Type> begin() const noexcept {
+  auto begin() const noexcept {
     return view().begin();
   }
   template <int OtherRank = Rank, class = std::enable_if_t<OtherRank == 1>>
-  StridedIterator<Type> end() const noexcept {
+  auto end() const noexcept {
     return view_.end();
   }
 
@@ -161,8 +166,10 @@ private:
 };
 
 /* Access by the CPU, and access by kernels or by other users of the memory of context(). */
-template <class Type, int Rank> using HostGuard = Guard<Type, Rank, Side::host>;
-template <class Type, int Rank> using DeviceGuard = Guard<Type, Rank, Side::device>;
+template <class Type, int Rank, class Layout = detail::LayoutOfArrays<Rank>>
+using HostGuard = Guard<Type, Rank, Side::host, Layout>;
+template <class Type, int Rank, class Layout = detail::LayoutOfArrays<Rank>>
+using DeviceGuard = Guard<Type, Rank, Side::device, Layout>;
 
 namespace detail {
 

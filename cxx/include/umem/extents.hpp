@@ -215,6 +215,9 @@ namespace detail {
 [[noreturn]] void raise_reshape(index_t const *extents, index_t const *strides, int rank,
                                 index_t const *shape, int shape_rank, Order order);
 
+/* The elements are not in the layout that the type of their view says. */
+[[noreturn]] void raise_layout(index_t const *extents, index_t const *strides, int rank);
+
 /* There are not so many cells in dimension k that they could be ghost cells. */
 [[noreturn]] void raise_ghosts(index_t below, index_t above, int k, index_t cells);
 
@@ -296,6 +299,13 @@ UMEM_INLINE void raise_reshape(index_t const *extents, index_t const *strides, i
              "%s-major order without a copy: copy them to an array first",
              InWords(extents, extents + rank).text, InWords(strides, strides + rank).text,
              InWords(shape, shape + shape_rank).text, order == row_major ? "row" : "column");
+}
+
+UMEM_INLINE void raise_layout(index_t const *extents, index_t const *strides, int rank) {
+  raise_text(umemValueError,
+             "elements with extents %s and strides %s are not in the layout of the type of their "
+             "view: see umem/layout.hpp",
+             InWords(extents, extents + rank).text, InWords(strides, strides + rank).text);
 }
 
 UMEM_INLINE void raise_ghosts(index_t below, index_t above, int k, index_t cells) {

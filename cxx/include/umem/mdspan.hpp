@@ -48,9 +48,39 @@ namespace umem {
 
 #if defined(UMEM_HAS_FULL_EXTENT)
 namespace detail {
+
 template <> inline constexpr bool is_full_extent<UMEM_STD::full_extent_t> = true;
+
 } // namespace detail
 #endif
+
+namespace detail {
+
+/* The extents of an mdspan of a view with a layout. */
+template <class Layout, UMEM_STD::size_t... k>
+auto mdspan_extents(UMEM_STD::index_sequence<k...>) -> UMEM_STD::extents<
+    index_t, (Known<Layout>::extent(static_cast<int>(k)) == dynamic
+                  ? UMEM_STD::dynamic_extent
+                  : static_cast<UMEM_STD::size_t>(Known<Layout>::extent(static_cast<int>(k))))...>;
+
+/* The layout of a view of an mdspan. */
+template <class Shape, class Layout, UMEM_STD::size_t... k>
+constexpr auto layout_of_mdspan(UMEM_STD::index_sequence<k...>) {
+  constexpr bool is_right = UMEM_STD::is_same<Layout, UMEM_STD::layout_right>::value;
+  constexpr bool is_fixed = ((Shape::static_extent(k) != UMEM_STD::dynamic_extent) || ... || false);
+  if constexpr (is_right && is_fixed)
+    return FixedExtents<(Shape::static_extent(k) == UMEM_STD::dynamic_extent
+                             ? dynamic
+                             : static_cast<index_t>(Shape::static_extent(k)))...>();
+  else if constexpr (is_right)
+    return RowMajor();
+  else if constexpr (UMEM_STD::is_same<Layout, UMEM_STD::layout_left>::value)
+    return ColumnMajor();
+  else
+    return Strided();
+}
+
+} // namespace detail
 
 inline namespace UMEM_MDSPAN_NAMESPACE {
 
@@ -94,7 +124,22 @@ UMEM_FUNCTION auto to_mdspan(View<Type, Rank> const &view)
       view.data, UMEM_STD::dextents<index_t, Rank>(extents));
 }
 
-/* An mdspan with any layout that has strides as a view, which borrows the memory. Throws
+/* A view whose type says that it has no gaps: layout_left, or layout_right with the extents that
+ * the type fixes. */
+template <class Type, int Rank, class Layout,
+          class = std::enable_if_t<detail::Known<Layout>::is_contiguous>>
+UMEM_FUNCTION auto to_mdspan(View<Type, Rank, Layout> const &view) {
+  using Shape = decltype(detail::mdspan_extents<Layout>(
+      UMEM_STD::make_index_sequence<static_cast<UMEM_STD::size_t>(Rank)>()));
+  using Order = std::conditional_t<detail::Known<Layout>::order == row_major,
+                                   UMEM_STD::layout_right, UMEM_STD::layout_left>;
+  UMEM_STD::array<index_t, Rank> all{};
+  for (int k = 0; k < Rank; k++) all[static_cast<UMEM_STD::size_t>(k)] = view.extents.at[k];
+  return UMEM_STD::mdspan<Type, Shape, Order>(view.data, Shape(all));
+}
+
+/* An mdspan with any layout that has strides as a view, which borrows the memory. The type of the
+ * view keeps layout_right, layout_left and, of layout_right, fixed extents. Throws
  * umem::value_error if the mapping of a layout of the program has no strides. */
 template <class Type, class ExtentsType, class Layout>
 UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<Type, ExtentsType, Layout> const &span) {
@@ -105,9 +150,11 @@ UMEM_FUNCTION auto from_mdspan(UMEM_STD::mdspan<Type, ExtentsType, Layout> const
   for (int k = 0; k < Rank; k++) {
     auto const rank = static_cast<UMEM_STD::size_t>(k);
     extents.at[k] = static_cast<index_t>(span.extent(rank));
-    strides.at[k] = static_cast<index_t>(span.stride(rank));
+    if constexpr (Rank > 0) strides.at[k] = static_cast<index_t>(span.stride(rank));
   }
-  return View<Type, Rank>(span.data_handle(), extents, strides);
+  using Known = decltype(detail::layout_of_mdspan<ExtentsType, Layout>(
+      UMEM_STD::make_index_sequence<Span::rank()>()));
+  return View<Type, Rank, Known>(View<Type, Rank>(span.data_handle(), extents, strides));
 }
 
 } // namespace UMEM_MDSPAN_NAMESPACE

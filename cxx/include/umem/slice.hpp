@@ -73,10 +73,18 @@ struct IndexRange {
   index_t step;
 };
 
+/* A range whose type says that its step is 1: a part keeps what is known of the strides. */
+struct UnitRange : IndexRange {};
+
+/* first, first + 1, ... up to, but not including, last; empty if last is not after first. */
+UMEM_FUNCTION constexpr UnitRange range(Position first, Position last) noexcept {
+  return {{first, last, 1}};
+}
+
 /* first, first + step, ... up to, but not including, last. With a negative step the indices fall:
  * range(end - 1, -1, -1) reverses a dimension. If last is not after first in the direction of step,
  * the range is empty. */
-UMEM_FUNCTION constexpr IndexRange range(Position first, Position last, index_t step = 1) noexcept {
+UMEM_FUNCTION constexpr IndexRange range(Position first, Position last, index_t step) noexcept {
   return {first, last, step};
 }
 
@@ -118,8 +126,8 @@ inline constexpr bool is_strided_slice<
 
 template <class SliceType>
 inline constexpr bool is_slice =
-    is_position<SliceType> || is_full_extent<SliceType> || std::is_same_v<SliceType, IndexRange> ||
-    is_pair<SliceType> || is_strided_slice<SliceType>;
+    is_position<SliceType> || is_full_extent<SliceType> ||
+    std::is_base_of_v<IndexRange, SliceType> || is_pair<SliceType> || is_strided_slice<SliceType>;
 
 template <int Rank, class... Slices>
 inline constexpr bool are_slices = sizeof...(Slices) == Rank && (is_slice<Slices> && ...);
@@ -142,7 +150,7 @@ template <class SliceType> UMEM_FUNCTION constexpr Slice to_slice(SliceType cons
     return {Slice::all, {0, 0, 1}};
   } else if constexpr (is_position<SliceType>) {
     return {Slice::one, {Position(slice), 0, 1}};
-  } else if constexpr (std::is_same_v<SliceType, IndexRange>) {
+  } else if constexpr (std::is_base_of_v<IndexRange, SliceType>) {
     return {Slice::some, slice};
   } else if constexpr (is_pair<SliceType>) {
     return {Slice::some, {Position(slice.first), Position(slice.second), 1}};

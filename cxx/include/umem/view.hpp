@@ -260,8 +260,16 @@ UMEM_FUNCTION constexpr auto sliced(StridedLayout<Rank> const &layout, Slices co
 }
 
 } // namespace detail
-/* Type may be const: then the elements cannot be written. Extents and indices count elements. */
-template <class Type, int Rank> class View {
+
+struct Strided;
+struct UnitStride;
+
+template <class Type, int Rank, class Layout = Strided> class View;
+
+/* Type may be const: then the elements cannot be written. Extents and indices count elements.
+ * Layout: what the type knows of the strides and extents, nothing unless a program names it: see
+ * layout.hpp. */
+template <class Type, int Rank> class View<Type, Rank, Strided> {
 public:
   using element_type = Type;
   using value_type = std::remove_cv_t<Type>;
@@ -480,19 +488,18 @@ public:
     return laid_out(layout().reshape(shape, order));
   }
 
-  /* The view for loops over its last dimension: the compiler then knows that the stride
-   * there is 1. Throws umem::value_error if it is not. Make a variable of it outside of the
-   * loop. */
-  UMEM_FUNCTION constexpr View unit_stride() const {
+  /* The view for loops over its last dimension: its type knows that the stride there is 1. Throws
+   * umem::value_error if it is not. Make a variable of it outside of the loop. */
+  UMEM_FUNCTION constexpr View<Type, Rank, UnitStride> unit_stride() const {
     constexpr int k = Rank > 0 ? Rank - 1 : 0;
     UMEM_CHECK(Rank == 0 || strides.at[k] == 1 || high(k) - low(k) < 2,
                detail::raise_value("the stride of the last dimension is not 1"));
-    View result = *this;
-    result.strides.at[k] = 1;
-    return result;
+    return *this;
   }
 
 private:
+  template <class, int, class> friend class View;
+
   template <class... Indices>
   static constexpr bool are_indices = sizeof...(Indices) == Rank &&
                                       (detail::is_index<Indices> && ...);
@@ -538,5 +545,7 @@ private:
 };
 
 } // namespace umem
+
+#include <umem/layout.hpp>
 
 #endif

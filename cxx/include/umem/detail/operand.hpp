@@ -35,8 +35,8 @@ template <OperandKind kind_, class Type, int Rank> struct OperandType {
 
 template <class Type, int Rank>
 OperandType<OperandKind::view, Type, Rank> operand_type(View<Type, Rank> const &);
-template <class Type, int Rank, Side side>
-OperandType<OperandKind::guard, Type, Rank> operand_type(Guard<Type, Rank, side> const &);
+template <class Type, int Rank, Side side, class Layout>
+OperandType<OperandKind::guard, Type, Rank> operand_type(Guard<Type, Rank, side, Layout> const &);
 template <class Type, int Rank>
 OperandType<OperandKind::guard, Type, Rank> operand_type(PlaceGuard<Type, Rank> const &);
 template <class Type, int Rank>
@@ -64,7 +64,8 @@ template <class Arg> inline constexpr int rank_of = operand_t<Arg>::rank;
 template <class Arg> using value_of = std::remove_cv_t<typename operand_t<Arg>::element_type>;
 
 template <class Arg> inline constexpr bool is_host_guard = false;
-template <class Type, int Rank> inline constexpr bool is_host_guard<HostGuard<Type, Rank>> = true;
+template <class Type, int Rank, class Layout>
+inline constexpr bool is_host_guard<HostGuard<Type, Rank, Layout>> = true;
 template <class Arg> inline constexpr bool is_place_guard = false;
 template <class Type, int Rank> inline constexpr bool is_place_guard<PlaceGuard<Type, Rank>> = true;
 

@@ -27,11 +27,13 @@ template <class Type> struct KokkosData<Type, 0> { using type = Type; };
 
 } // namespace detail
 
-/* A view of Kokkos of memory that it does not own, with any strides. Space: the memory space. Type
- * const: to read. */
-template <class Type, int Rank, class Space = Kokkos::HostSpace>
-using KokkosView = Kokkos::View<typename detail::KokkosData<Type, Rank>::type, Kokkos::LayoutStride,
-                                Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+/* A view of Kokkos of memory that it does not own, with any strides or, for views whose type has
+ * that layout, Kokkos::LayoutRight or Kokkos::LayoutLeft. Space: the memory space. Type const: to
+ * read. */
+template <class Type, int Rank, class Space = Kokkos::HostSpace,
+          class Layout = Kokkos::LayoutStride>
+using KokkosView = Kokkos::View<typename detail::KokkosData<Type, Rank>::type, Layout, Space,
+                                Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 /* The elements of a view with its strides. Space is where the memory is: Kokkos::CudaSpace for the
  * memory of a GPU. Throws umem::value_error if a stride is negative, which Kokkos does not have;
@@ -49,6 +51,18 @@ KokkosView<Type, Rank, Space> to_kokkos(View<Type, Rank> const &view) {
   return KokkosView<Type, Rank, Space>(view.data, layout);
 }
 
+/* The elements of a view whose type says that they have no gaps. */
+template <class Space = Kokkos::HostSpace, class Type, int Rank, class Layout,
+          class = std::enable_if_t<detail::Known<Layout>::is_contiguous>>
+auto to_kokkos(View<Type, Rank, Layout> const &view) {
+  static_assert(Rank <= 8, "to_kokkos: views of Kokkos have at most 8 dimensions");
+  using Other = std::conditional_t<detail::Known<Layout>::order == row_major, Kokkos::LayoutRight,
+                                   Kokkos::LayoutLeft>;
+  Other layout;
+  for (int k = 0; k < Rank; k++) layout.dimension[k] = static_cast<std::size_t>(view.extents.at[k]);
+  return KokkosView<Type, Rank, Space, Other>(view.data, layout);
+}
+
 /* A view of Kokkos of a guard. The guard needs a name, and must outlive the view of Kokkos. Throws
  * umem::not_supported_error if Space is one of the CPU, and the CPU cannot use the elements. */
 template <class Space = Kokkos::HostSpace, class GuardType,
@@ -62,7 +76,8 @@ auto to_kokkos(GuardType &&guard) {
     return to_kokkos<Space>(guard.view());
 }
 
-/* A view of Kokkos with any layout as a view with the same strides. It borrows the memory, which
+/* A view of Kokkos with any layout as a view with the same strides. That of a LayoutRight has a
+ * last stride of 1 in its type; there may be gaps between its rows. It borrows the memory, which
  * the view of Kokkos may own: keep that view alive. */
 template <class Data, class... Properties>
 auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
@@ -73,7 +88,11 @@ auto from_kokkos(Kokkos::View<Data, Properties...> const &view) {
     extents.at[k] = static_cast<index_t>(view.extent(static_cast<std::size_t>(k)));
     strides.at[k] = static_cast<index_t>(view.stride(static_cast<std::size_t>(k)));
   }
-  return View<typename Given::value_type, Rank>(view.data(), extents, strides);
+  using Known =
+      std::conditional_t<std::is_same_v<typename Given::array_layout, Kokkos::LayoutRight>,
+                         UnitStride, Strided>;
+  return View<typename Given::value_type, Rank, Known>(
+      View<typename Given::value_type, Rank>(view.data(), extents, strides));
 }
 
 } // namespace umem

@@ -1,0 +1,285 @@
+/* cxx_loops.cpp - loops over elements of arrays beside the same loops over raw pointers, to be
+ * compiled as users compile: cxx_loops.py does so with each compiler and level, and prints a table.
+ *
+ * Each line of the output is a row: its name, nanoseconds of a call by umem and by hand, the least
+ * of all rounds, in which both are timed in turns. All loops are functions that are not inlined, as
+ * in a program of several files. */
+#include <umem.hpp>
+#include <umem/fill_ghosts.hpp>
+#include <umem/reductions.hpp>
+#include <umem/reductions_along.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <complex>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using umem::dynamic;
+using umem::index_t;
+using Clock = std::chrono::steady_clock;
+using Call = std::function<void()>;
+
+int rounds = 100;
+volatile double sink;
+
+double time_of(Call const &call, int repeats) {
+  auto const begin = Clock::now();
+  for (int i = 0; i < repeats; i++) call();
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / repeats;
+}
+
+void row(std::string const &name, Call const &ours, Call const &by_hand) {
+  int repeats = 1;
+  while (time_of(by_hand, repeats) * repeats < 1e5) repeats *= 2;
+  double least[] = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
+  for (int i = 0; i < rounds; i++) {
+    least[0] = std::min(least[0], time_of(ours, repeats));
+    least[1] = std::min(least[1], time_of(by_hand, repeats));
+  }
+  std::printf("%s\t%.2f\t%.2f\n", name.c_str(), least[0], least[1]);
+}
+
+/* ---- functions that take views ---- */
+
+template <class To, class From>
+[[gnu::noinline]] void add_row(To const &to, From const &from, index_t i) {
+  for (index_t j = 0, n = to.extent(1); j < n; j++) to(i, j) += from(i, j);
+}
+[[gnu::noinline]] void add_row_raw(double *to, double const *from, index_t n) {
+  for (index_t j = 0; j < n; j++) to[j] += from[j];
+}
+
+template <class Pixels> [[gnu::noinline]] void brighten(Pixels const &x) {
+  for (index_t i = 0, n = x.extent(0); i < n; i++)
+    for (index_t j = 0, m = x.extent(1); j < m; j++)
+      for (index_t c = 0; c < 3; c++) x(i, j, c) = x(i, j, c) * 0.5f + 1;
+}
+[[gnu::noinline]] void brighten_raw(float *x, index_t n, index_t m, index_t s) {
+  for (index_t i = 0; i < n; i++)
+    for (index_t j = 0; j < m; j++)
+      for (index_t c = 0; c < 3; c++) x[i * s + j * 3 + c] = x[i * s + j * 3 + c] * 0.5f + 1;
+}
+
+template <class To, class From> [[gnu::noinline]] void heat(To const &to, From const &u) {
+  for (index_t i = 1; i + 1 < to.extent(0); i++)
+    for (index_t j = 1; j + 1 < to.extent(1); j++)
+      for (index_t k = 1; k + 1 < to.extent(2); k++)
+        to(i, j, k) =
+            u(i, j, k) + 0.1f * (u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) + u(i, j + 1, k) +
+                                 u(i, j, k - 1) + u(i, j, k + 1) - 6 * u(i, j, k));
+}
+[[gnu::noinline]] void heat_raw(float *to, float const *u, index_t n) {
+  for (index_t i = 1; i + 1 < n; i++)
+    for (index_t j = 1; j + 1 < n; j++)
+      for (index_t k = 1; k + 1 < n; k++) {
+        index_t const at = (i * n + j) * n + k;
+        to[at] = u[at] + 0.1f * (u[at - n * n] + u[at + n * n] + u[at - n] + u[at + n] + u[at - 1] +
+                                 u[at + 1] - 6 * u[at]);
+      }
+}
+
+void views() {
+  for (int n : {8, 30, 100, 1000}) {
+    umem::Array<double, 2> to({4, n}), from({4, n});
+    umem::fill(to, 1e-3);
+    umem::fill(from, 1e-3);
+    auto const u = to.host(umem::write);
+    auto const v = from.host(umem::read);
+    umem::View<double, 2, umem::UnitStride> const unit = u;
+    umem::View<double const, 2, umem::UnitStride> const read = v;
+    Call const raw = [&] { add_row_raw(&u(1, 0), &v(1, 0), n); };
+    row(
+        "row of " + std::to_string(n) + ", View", [&] { add_row(*u, *v, 1); }, raw);
+    row(
+        "row of " + std::to_string(n) + ", UnitStride", [&] { add_row(unit, read, 1); }, raw);
+  }
+
+  auto image = umem::Array<float, 3>::full({100, 100, 3}, 1);
+  auto const pixels = image.host(umem::write);
+  umem::View<float, 3, umem::FixedExtents<dynamic, dynamic, 3>> const fixed = pixels;
+  Call const raw_image = [&] { brighten_raw(pixels->data, 100, 100, 300); };
+  row(
+      "RGB of 100^2, View", [&] { brighten(*pixels); }, raw_image);
+  row(
+      "RGB of 100^2, FixedExtents<,, 3>", [&] { brighten(fixed); }, raw_image);
+
+  auto one = umem::Array<float, 3>::full({60, 60, 60}, 1), other = one;
+  auto const to = one.host(umem::write);
+  auto const u = other.host(umem::read);
+  umem::View<float, 3, umem::UnitStride> const unit = to;
+  umem::View<float const, 3, umem::UnitStride> const read = u;
+  Call const raw_heat = [&] { heat_raw(to->data, u->data, 60); };
+  row(
+      "heat of 60^3, float, guards", [&] { heat(to, u); }, raw_heat);
+  row(
+      "heat of 60^3, float, UnitStride", [&] { heat(unit, read); }, raw_heat);
+}
+
+/* ---- calls of umem with functors ---- */
+
+[[gnu::noinline]] void jacobi(umem::Array<double, 2> &to, umem::Array<double, 2> const &from) {
+  auto const u = from.host<umem::UnitStride>(umem::read);
+  umem::for_each_indexed(umem::write(to), {{1, 1}, {to.extent(0) - 1, to.extent(1) - 1}},
+                         [u = *u](double &x, index_t i, index_t j) {
+                           x = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
+                         });
+}
+[[gnu::noinline]] void jacobi_raw(double *to, double const *u, index_t n) {
+  for (index_t i = 1; i + 1 < n; i++)
+    for (index_t j = 1; j + 1 < n; j++)
+      to[i * n + j] =
+          0.25 * (u[(i - 1) * n + j] + u[(i + 1) * n + j] + u[i * n + j - 1] + u[i * n + j + 1]);
+}
+
+template <class Type>
+[[gnu::noinline]] void axpy(umem::Array<Type, 1> const &x, umem::Array<Type, 1> &y, Type a) {
+  umem::for_each([a](Type const &from, Type &to) { to += a * from; }, x, y);
+}
+template <class Type> [[gnu::noinline]] void axpy_raw(Type const *x, Type *y, index_t n, Type a) {
+  for (index_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+[[gnu::noinline]] void squares(umem::Array<double, 1> const &x, umem::Array<double, 1> const &y,
+                               umem::Array<double, 1> &z) {
+  umem::for_each([](double a, double b, double &to) { to = a * a + b * b; }, x, y,
+                 umem::discard(z));
+}
+[[gnu::noinline]] void squares_raw(double const *x, double const *y, double *z, index_t n) {
+  for (index_t i = 0; i < n; i++) z[i] = x[i] * x[i] + y[i] * y[i];
+}
+
+template <class Type> Type *pointer(umem::Array<Type, 1> &x) { return x.host(umem::write)->data; }
+
+void calls() {
+  for (index_t n : {index_t(8), index_t(1000)}) {
+    auto u = umem::Array<double, 2>::full({n, n}, 1), v = u;
+    double *const to = u.host(umem::write)->data;
+    double const *const from = v.host(umem::read)->data;
+    row(
+        "Jacobi of " + std::to_string(n) + "^2, for_each_indexed", [&] { jacobi(u, v); },
+        [&] { jacobi_raw(to, from, n); });
+  }
+  for (index_t n : {index_t(16), index_t(1000), index_t(1000000)}) {
+    auto x = umem::Array<double, 1>::full({n}, 1), y = x, z = x;
+    double *const from = pointer(x), *const to = pointer(y), *const out = pointer(z);
+    row(
+        "axpy of " + std::to_string(n) + ", for_each", [&] { axpy(x, y, 1e-9); },
+        [&] { axpy_raw<double>(from, to, n, 1e-9); });
+    row(
+        "x*x + y*y of " + std::to_string(n) + ", for_each", [&] { squares(x, y, z); },
+        [&] { squares_raw(from, to, out, n); });
+  }
+  using Complex = std::complex<double>;
+  auto x = umem::Array<Complex, 1>::full({100000}, Complex(1, 1)), y = x;
+  Complex *const from = pointer(x), *const to = pointer(y);
+  row(
+      "complex axpy of 1e5, for_each", [&] { axpy(x, y, Complex(1e-9, 0)); },
+      [&] { axpy_raw(from, to, 100000, Complex(1e-9, 0)); });
+
+  auto grid = umem::Array<double, 2>::full({1000, 1000}, 1);
+  double *const first = grid.host(umem::write)->data;
+  row(
+      "elements() of 1000^2, range-for",
+      [&] {
+        for (double &element : umem::elements(grid.host(umem::write))) element += 1;
+      },
+      [&] {
+        for (index_t i = 0; i < 1000000; i++) first[i] += 1;
+      });
+}
+
+/* ---- reductions ---- */
+
+template <class Type> [[gnu::noinline]] Type sum_raw(Type const *x, index_t n) {
+  return std::accumulate(x, x + n, Type());
+}
+[[gnu::noinline]] int max_raw(int const *x, index_t n) {
+  int result = x[0];
+  for (index_t i = 1; i < n; i++) result = x[i] > result ? x[i] : result;
+  return result;
+}
+[[gnu::noinline]] index_t count_raw(int const *x, index_t n) {
+  index_t result = 0;
+  for (index_t i = 0; i < n; i++) result += x[i] > 3;
+  return result;
+}
+[[gnu::noinline]] int dot_raw(int const *x, int const *y, index_t n) {
+  int result = 0;
+  for (index_t i = 0; i < n; i++) result += x[i] * y[i];
+  return result;
+}
+[[gnu::noinline]] void sum_along_raw(double const *x, double *to, index_t n) {
+  for (index_t j = 0; j < n; j++) to[j] = 0;
+  for (index_t i = 0; i < n; i++)
+    for (index_t j = 0; j < n; j++) to[j] += x[i * n + j];
+}
+
+void reductions() {
+  index_t const n = 1000000;
+  auto x = umem::Array<int, 1>::full({n}, 2), y = x;
+  int *const a = pointer(x), *const b = pointer(y);
+  row(
+      "sum of int, 1e6", [&] { sink = umem::sum(x); }, [&] { sink = sum_raw(a, n); });
+  row(
+      "max of int, 1e6", [&] { sink = umem::max(x); }, [&] { sink = max_raw(a, n); });
+  row(
+      "count_if of int, 1e6",
+      [&] { sink = static_cast<double>(umem::count_if(x, [](int i) { return i > 3; })); },
+      [&] { sink = static_cast<double>(count_raw(a, n)); });
+  row(
+      "dot of int, 1e6", [&] { sink = umem::dot(x, y); }, [&] { sink = dot_raw(a, b, n); });
+
+  auto grid = umem::Array<double, 2>::full({1000, 1000}, 1);
+  auto to = umem::Array<double, 1>::full({1000}, 1);
+  double const *const from = grid.host(umem::read)->data;
+  double *const out = pointer(to);
+  row(
+      "sum along the first axis of 1000^2", [&] { umem::sum_along(grid, 0, to); },
+      [&] { sum_along_raw(from, out, 1000); });
+}
+
+/* ---- small things called often ---- */
+
+[[gnu::noinline]] void periodic_raw(double *u, index_t n) {
+  index_t const s = n + 2;
+  for (index_t j = 1; j <= n; j++) u[j] = u[n * s + j], u[(n + 1) * s + j] = u[s + j];
+  for (index_t i = 0; i < s; i++) u[i * s] = u[i * s + n], u[i * s + n + 1] = u[i * s + 1];
+}
+
+void small() {
+  for (index_t n : {index_t(8), index_t(1000)}) {
+    umem::Array<double, 2>::Options options;
+    options.ghosts = {1, 1};
+    auto u = umem::Array<double, 2>::full({n, n}, 1, umem::Host(), options);
+    double *const first = &u.host(umem::write)(-1, -1);
+    row(
+        "fill_ghosts, periodic, of " + std::to_string(n) + "^2",
+        [&] { umem::fill_ghosts(u, umem::periodic); }, [&] { periodic_raw(first, n); });
+  }
+  auto x = umem::Array<double, 1>::full({16}, 1), y = x, z = x;
+  double *const from = pointer(x), *const to = pointer(y);
+  row(
+      "copy of 16", [&] { umem::copy(x, y); }, [&] { std::copy(from, from + 16, to); });
+  row(
+      "three guards",
+      [&] { sink = x.host(umem::read)(0) + y.host(umem::read)(0) + z.host(umem::read)(0); },
+      [&] { sink = from[0] + to[0]; });
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc > 1) rounds = std::atoi(argv[1]);
+  views();
+  calls();
+  reductions();
+  small();
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Measures loops over arrays of the C++ headers beside loops over raw pointers, with each compiler and level.
+
+Usage: cxx_loops.py [--once] [--json FILE] ROOT BUILD
+
+Compiles bench/cxx_loops.cpp with g++ and clang++, if they are installed, as users compile: with -O2, and with -O3
+-march=native. Links the library of the build folder BUILD. The programs run in turns, three times; of each row the least
+time by umem and by hand counts. Prints a table of the ratios, umem over raw, and for rows below a microsecond how many
+nanoseconds umem takes more; with --json writes every sample.
+"""
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COMPILERS = ("g++", "clang++")
+LEVELS = (("-O2",), ("-O3", "-march=native"))
+SHORT = 1000  # ns: rows below also say what umem takes more
+
+
+def libraries(build):
+    """What a program with the static library of a build links."""
+    cache = (build / "CMakeCache.txt").read_text()
+    runtime = [line.split("=", 1)[1] for line in cache.splitlines() if line.startswith("CUDA_cudart_static_LIBRARY:")]
+    cuda = [path for path in runtime if Path(path).exists()]
+    return [str(build / "c/libumem.a"), *cuda, "-lpthread", "-ldl", "-lrt", "-lm"]
+
+
+def compile_all(root, build, folder):
+    """[(column, program)]"""
+    programs = []
+    for compiler in filter(shutil.which, COMPILERS):
+        for level in LEVELS:
+            program = folder / f"{compiler}{''.join(level)}"
+            subprocess.run(
+                [compiler, "-std=c++17", "-DNDEBUG", *level, f"-I{root}/c/include", f"-I{root}/cxx/include",
+                 str(root / "bench/cxx_loops.cpp"), "-o", str(program), *libraries(build)],
+                check=True,
+            )  # fmt: skip
+            programs.append((f"{compiler} {' '.join(level)}", program))
+    return programs
+
+
+def measure(programs, turns, rounds):
+    """{row: {column: (umem, raw) in ns}}, and every sample."""
+    least, samples = {}, []
+    for turn in range(turns):
+        for column, program in programs:
+            output = subprocess.run([program, str(rounds)], check=True, capture_output=True, text=True).stdout
+            for line in output.splitlines():
+                name, ours, raw = line.split("\t")
+                samples.append({"turn": turn, "compiler": column, "row": name, "umem_ns": float(ours), "raw_ns": float(raw)})
+                before = least.setdefault(name, {}).get(column, (float("inf"), float("inf")))
+                least[name][column] = (min(before[0], float(ours)), min(before[1], float(raw)))
+    return least, samples
+
+
+def cell(ours, raw):
+    more = f" (+{ours - raw:.0f} ns)" if raw < SHORT else ""
+    return f"{ours / raw:.2f}{more}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--json")
+    parser.add_argument("root", type=Path)
+    parser.add_argument("build", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        programs = compile_all(options.root, options.build, Path(folder))
+        if not programs:
+            sys.exit("neither g++ nor clang++ is installed")
+        least, samples = measure(programs, *((1, 1) if options.once else (3, 60)))
+    columns = [column for column, _ in programs]
+    for compiler in dict.fromkeys(column.split()[0] for column in columns):
+        print(subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0])
+    print("\nLoops by umem over the same by hand, the least times of all rounds; below a microsecond also the difference.\n")
+    print(f"{'loop':40s}" + "".join(f"{column:>26s}" for column in columns))
+    for name, cells in least.items():
+        print(f"{name:40s}" + "".join(f"{cell(*cells[column]):>26s}" for column in columns))
+    if options.json:
+        Path(options.json).write_text(json.dumps({"samples": samples}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
