@@ -14,7 +14,7 @@ class PythonSources:
 
     def __init__(self, root):
         self.paths, self.places = {}, {}
-        bases = {}
+        bases, self.shared = {}, {}
         for path in sorted((root / "python/umem").rglob("*.py")):
             # What is imported into umem has no module before it.
             prefix = f"{path.stem}." if path.stem in ("ledger", "trace") else ""
@@ -27,6 +27,8 @@ class PythonSources:
             for pattern in patterns:
                 for path in sorted((root / "python/src").glob(pattern)):
                     self._add_bindings(self._add(root, path), f"{kind}." if kind else "", path)
+        for name, function in self.shared.items():
+            self.places.setdefault(name, self.places[function])
         self._inherit(bases)
 
     def _add(self, root, path):
@@ -40,6 +42,14 @@ class PythonSources:
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 self._add_node(path, f"{prefix}{node.name}.", inner)
+                if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Tuple):
+                    self._add_shared(f"{prefix}{node.name}.", inner)
+
+    def _add_shared(self, prefix, node):
+        """Methods that are functions of another module: sum, mean = reductions.sum, reductions.mean."""
+        for name, value in zip(node.targets[0].elts, node.value.elts):
+            if isinstance(value, ast.Attribute):
+                self.shared[prefix + name.id] = value.attr
 
     def _add_bindings(self, name, prefix, path):
         text = path.read_text(encoding="utf-8")

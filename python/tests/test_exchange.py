@@ -336,8 +336,9 @@ def test_what_others_do_not_write_stays_read_only_for_good(kind):
 def test_arrays_of_jax_are_read_only_for_good():
     check_read_only_for_good(umem.from_dlpack(OfJax()))
     jax = pytest.importorskip("jax", reason="JAX is not installed")
-    check_read_only_for_good(umem.asarray(jax.numpy.arange(4, dtype="uint8")))
-    check_read_only_for_good(umem.from_dlpack(jax.numpy.arange(4, dtype="uint8")))
+    with jax.default_device(jax.devices("cpu")[0]):
+        check_read_only_for_good(umem.asarray(jax.numpy.arange(4, dtype="uint8")))
+        check_read_only_for_good(umem.from_dlpack(jax.numpy.arange(4, dtype="uint8")))
 
 
 def test_files_that_are_open_to_read_are_read_only_for_good(tmp_path):

@@ -41,23 +41,23 @@ def values(request):
 def check_elements(values, place):
     array = umem.asarray(values, place=place, copy=True)
     assert array.dtype == values.dtype and array.dtype.itemsize == values.itemsize and values.dtype == array.dtype.dtype
-    assert same(numpy.asarray(array), values) and repr(array.tolist()) == repr(values.tolist())
-    assert same(array[::-1, 1:].numpy(copy=True), values[::-1, 1:].copy()) and same(numpy.asarray(array.T), values.T.copy())
-    assert repr(array[0, 1].item()) == repr(values[0, 1].item()) and same(numpy.asarray(array.copy().reshape(-1)), values.ravel())
+    assert same(array.numpy(copy=True), values) and repr(array.tolist()) == repr(values.tolist())
+    assert same(array[::-1, 1:].numpy(copy=True), values[::-1, 1:].copy()) and same(array.T.numpy(copy=True), values.T.copy())
+    assert repr(array[0, 1].item()) == repr(values[0, 1].item()) and same(array.copy().reshape(-1).numpy(copy=True), values.ravel())
     with array.host() as inside:
         inside[0] = inside[1]
     values[0] = values[1]
-    assert same(numpy.asarray(array), values)
+    assert same(array.numpy(copy=True), values)
     for target in (array, values):
         target[1, 0] = values[1, 2]
         target[0] = target[1]
-    assert same(numpy.asarray(array), values)
+    assert same(array.numpy(copy=True), values)
     array[[1, 0]] = values
-    assert same(numpy.asarray(array), values[[1, 0]]) and same(numpy.asarray(array[[1, 0]]), values)
+    assert same(array.numpy(copy=True), values[[1, 0]]) and same(array[[1, 0]].numpy(copy=True), values)
     array.fill(values[0, 0])
-    assert same(numpy.asarray(array), numpy.full_like(values, values[0, 0]))
+    assert same(array.numpy(copy=True), numpy.full_like(values, values[0, 0]))
     assert umem.all_equal(array, array.copy()) and array.view("u1").shape == (2, 3 * values.itemsize)
-    assert same(numpy.asarray(umem.zeros((2, 3), values.dtype, place)), numpy.zeros((2, 3), values.dtype))
+    assert same(umem.zeros((2, 3), values.dtype, place).numpy(copy=True), numpy.zeros((2, 3), values.dtype))
 
 
 def test_elements_live_in_every_place(place):
