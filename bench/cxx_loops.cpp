@@ -227,7 +227,7 @@ void reductions() {
   auto x = umem::Array<int, 1>::full({n}, 2), y = x;
   int *const a = pointer(x), *const b = pointer(y);
   row(
-      "sum of int, 1e6", [&] { sink = umem::sum(x); }, [&] { sink = sum_raw(a, n); });
+      "sum of int, 1e6", [&] { sink = double(umem::sum(x)); }, [&] { sink = sum_raw(a, n); });
   row(
       "max of int, 1e6", [&] { sink = umem::max(x); }, [&] { sink = max_raw(a, n); });
   row(
@@ -235,7 +235,7 @@ void reductions() {
       [&] { sink = static_cast<double>(umem::count_if(x, [](int i) { return i > 3; })); },
       [&] { sink = static_cast<double>(count_raw(a, n)); });
   row(
-      "dot of int, 1e6", [&] { sink = umem::dot(x, y); }, [&] { sink = dot_raw(a, b, n); });
+      "dot of int, 1e6", [&] { sink = double(umem::dot(x, y)); }, [&] { sink = dot_raw(a, b, n); });
 
   auto grid = umem::Array<double, 2>::full({1000, 1000}, 1);
   auto to = umem::Array<double, 1>::full({1000}, 1);

@@ -42,7 +42,7 @@ class PythonSources:
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 self._add_node(path, f"{prefix}{node.name}.", inner)
-                if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Tuple):
+                if isinstance(inner, ast.Assign) and isinstance(inner.targets[0], ast.Tuple):
                     self._add_shared(f"{prefix}{node.name}.", inner)
 
     def _add_shared(self, prefix, node):

@@ -95,8 +95,10 @@ def context_name(context):
 
 
 def short_name(kind):
-    """The name of a type without the third argument of a guard, which is a number."""
-    return re.sub(r", \(?umem::Side\)?.*>$", ">", str(kind.strip_typedefs().unqualified()))
+    """The name of a type without the third argument of a guard, which is a number, and without a layout that knows
+    nothing."""
+    name = str(kind.strip_typedefs().unqualified()).replace(", umem::Strided>", ">")
+    return re.sub(r", \(?umem::Side\)?.*>$", ">", name)
 
 
 class View:

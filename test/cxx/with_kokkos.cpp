@@ -63,7 +63,7 @@ TEST_F(WithKokkos, views_of_any_layout_are_views) {
   static_assert(std::is_same_v<decltype(umem::from_kokkos(only_read)), Known>);
 }
 
-TEST(WithKokkos, layouts_are_those_of_the_type_of_a_view) {
+TEST_F(WithKokkos, layouts_are_those_of_the_type_of_a_view) {
   int memory[12] = {};
   View<int, 2, umem::RowMajor> const rows(memory, {3, 4});
   auto const right = umem::to_kokkos(rows);

@@ -164,10 +164,16 @@ void umem_share_begin(umemOpenStep *share, unsigned sharers) {
   umemOpenStep *outer = umem_thread.step;
   share->trace = NULL;
   if (!outer) return;
-  *share = *outer;
-  share->outer = outer;
-  share->whole = false;
-  share->sharers = sharers * outer->sharers;
+  *share = (umemOpenStep){.outer = outer, /* other threads write outer->noted meanwhile */
+                          .trace = outer->trace,
+                          .src = outer->src,
+                          .dst = outer->dst,
+                          .way = outer->way,
+                          .workers = outer->workers,
+                          .sharers = sharers * outer->sharers,
+                          .nbytes = outer->nbytes,
+                          .failures = outer->failures,
+                          .begin = outer->begin};
   umem_thread.step = share;
 }
 

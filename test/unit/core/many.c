@@ -305,7 +305,7 @@ TEST_CASE(one_file_in_two_contexts_is_one_memory) {
 
 /* ---- progress ---- */
 
-enum { steps_room = 24 << 20, steps_piece = 64 << 10, steps_count = steps_room / steps_piece };
+enum { steps_room = 40 << 20, steps_piece = 64 << 10, steps_count = steps_room / steps_piece };
 
 typedef struct Steps {
   uint64_t total, last, cancel_at;
