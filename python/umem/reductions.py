@@ -161,7 +161,7 @@ def _on_gpu(array: Array, name: str, axis: Axis, dtype: Any, ddof: float) -> Any
     from importlib import import_module
 
     kind = array.dtype.dtype
-    if kind.kind not in "biufc":
+    if kind.kind not in "biufc" or not kind.isnative:
         fail(f"{name} of the memory of a GPU ({array.place!r}) has no elements of type {kind}; "
              f"a.numpy(copy=True).{name}() computes on the CPU", 5)
     for library, function in (("cupy", _in_cupy), ("torch", _in_torch)):
