@@ -96,6 +96,7 @@ TEST_F(Layouts, of_parts_keep_what_is_still_true) {
   expect_layout<ColumnMajor>(columns.part(full_extent, full_extent, 1));
   expect_layout<ColumnMajor>(columns.part(full_extent, range(1, 3), 1));
   expect_layout<FixedStrides<1, dynamic>>(columns.part(full_extent, 2, full_extent));
+  expect_layout<FixedStrides<1, dynamic>>(columns.part(range(1, 3), full_extent, 1));
   expect_layout<Strided>(columns.part(1, full_extent, full_extent));
 }
 
