@@ -164,16 +164,11 @@ void umem_share_begin(umemOpenStep *share, unsigned sharers) {
   umemOpenStep *outer = umem_thread.step;
   share->trace = NULL;
   if (!outer) return;
-  *share = (umemOpenStep){.outer = outer, /* other threads write outer->noted meanwhile */
+  *share = (umemOpenStep){.outer = outer, /* a share is noted in it, and has no end of its own */
                           .trace = outer->trace,
                           .src = outer->src,
                           .dst = outer->dst,
-                          .way = outer->way,
-                          .workers = outer->workers,
-                          .sharers = sharers * outer->sharers,
-                          .nbytes = outer->nbytes,
-                          .failures = outer->failures,
-                          .begin = outer->begin};
+                          .sharers = sharers * outer->sharers};
   umem_thread.step = share;
 }
 

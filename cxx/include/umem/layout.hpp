@@ -122,18 +122,21 @@ template <class... Slices> struct Kept {
     }
   }
 
+  /* Whether the distances of neighbours are those before. */
+  constexpr bool keeps_strides() const {
+    for (int to = 0; to < count; to++)
+      if (!stride[to]) return false;
+    return true;
+  }
+
   /* Whether the elements have no gaps if those of the view in C order have none: single indices,
    * then one range without steps, then whole dimensions. */
   constexpr bool is_contiguous() const {
-    for (int to = 0; to < count; to++)
-      if (!stride[to] || (to > 0 && !extent[to])) return false;
-    return count == 0 || last_cut <= from[0];
+    return keeps_strides() && (count == 0 || last_cut <= from[0]);
   }
   /* Whether they have none if those of the view in Fortran's order have none. */
   constexpr bool is_contiguous_left() const {
-    for (int to = 0; to < count; to++)
-      if (!stride[to] || (to < count - 1 && !extent[to])) return false;
-    return count == 0 || first_cut < 0 || first_cut >= from[count - 1];
+    return keeps_strides() && (count == 0 || first_cut < 0 || first_cut >= from[count - 1]);
   }
 };
 
