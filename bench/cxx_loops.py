@@ -59,7 +59,7 @@ def measure(programs, turns, rounds):
 
 
 def cell(ours, raw):
-    more = f" (+{ours - raw:.0f} ns)" if raw < SHORT else ""
+    more = f" ({ours - raw:+.0f} ns)" if raw < SHORT else ""
     return f"{ours / raw:.2f}{more}"
 
 
