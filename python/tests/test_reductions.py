@@ -181,6 +181,17 @@ def test_on_a_gpu_cupy_reduces(monkeypatch):
     assert reductions._reduce(array, "std", None, None, False, ddof=1) == values.std(ddof=1)
 
 
+def test_no_argument_is_forgotten():
+    values = numpy.arange(60.0).reshape(5, 12)
+    where = values > 7
+    for name in ("sum", "mean", "std", "var"):
+        expected = getattr(values, name)(where=where)
+        assert getattr(umem.asarray(values), name)(where=where) == expected
+        for array in (_OnGpu(umem.asarray(values)), umem.asarray(values[:1, :2], place=umem.File(), copy=True)):
+            with pytest.raises(umem.TypeError, match="no argument 'where'"):
+                reductions._reduce(array, name, None, None, False, more={"where": where})
+
+
 def test_without_cupy_and_pytorch_a_gpu_is_a_type_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setitem(sys.modules, "torch", None)

@@ -42,8 +42,8 @@ class Selection:
     Attributes
     ----------
     shape : tuple of int
-        That of the elements. The lists have one shape together. It stands where they stand in the key, or first if they
-        are not neighbours there.
+        Of the elements. The lists share one shape, which replaces their dimensions, or comes first if other keys are
+        between the lists.
     """
 
     def __init__(self, array: Array, key: Any) -> None:

@@ -146,7 +146,7 @@ def _system_error(number: int | None, message: str) -> OSError:
 
 
 def _make(status: int, message: str) -> Error:
-    """The exception that stands for a status of C. A full disk, which C reports as a lack of memory, is one of the system."""
+    """The exception for a status of C. A full disk, which C reports as umemMemoryError, is a umem.OSError."""
     cls = _by_name.get(_core._status_name(status), RuntimeError)
     number = _number(message) if cls in (OSError, MemoryError) else None
     return _system_error(number, message) if cls is OSError or number in _FULL else cls(message)

@@ -238,9 +238,12 @@ def _in_pieces(task: _Reduction, name: str, dtype: Any, ddof: float) -> Any:
 def _reduce(array: Array, name: str, axis: Axis, out: Any, keepdims: bool, dtype: Any = None, ddof: float = 0,
             more: dict[str, Any] | None = None) -> Any:
     task = _Reduction(array, axis)
+    if more and not array._is_host:
+        fail(f"{name}() of {array.place!r} has no argument {next(iter(more))!r}: use numpy.{name}(a.numpy(copy=True), ...)", 5)
     if not array._is_host and array.size and array.place.capabilities & DEVICE_ACCESSIBLE:
         return _finish(_on_gpu(array, name, axis, dtype, ddof), task.axes, keepdims, out)
-    in_place = array._is_host and name not in ("std", "var", "count_nonzero")  # for which NumPy makes a copy of all
+    # Of all of it NumPy would make a copy for these.
+    in_place = array._is_host and (bool(more) or name not in ("std", "var", "count_nonzero"))
     if in_place or array.nbytes <= _PIECE or not array.ndim:
         x = array.numpy(copy=not array._is_host)
         if name == "count_nonzero":
@@ -249,8 +252,6 @@ def _reduce(array: Array, name: str, axis: Axis, out: Any, keepdims: bool, dtype
         options.update({} if dtype is None else {"dtype": dtype}, **({"ddof": ddof} if ddof else {}))
         where = axis if name in ("argmin", "argmax") else task.axes
         return _finish(_dense(getattr(x, name)(axis=where, keepdims=True, **options)), task.axes, keepdims, out)
-    if more:
-        fail(f"{name}() of {array.place!r} has no argument {next(iter(more))!r}: use numpy.{name}(a.numpy(copy=True), ...)", 5)
     return _finish(_in_pieces(task, name, dtype, ddof), task.axes, keepdims, out)
 
 

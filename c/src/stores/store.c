@@ -221,10 +221,13 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
     return 0;
   uint64_t begin = umem_route_clock();
   size_t written = 0;
-  for (ssize_t n = 1; n > 0 && written<size; written += n> 0 ? (size_t)n : 0)
-    n = pwrite(to->fd, (char const *)window.bytes + written,
-               umemStore_write_most(to, target + written, size - written),
-               (off_t)(target + written));
+  while (written < size) {
+    size_t most = umemStore_write_most(to, target + written, size - written);
+    ssize_t n =
+        pwrite(to->fd, (char const *)window.bytes + written, most, (off_t)(target + written));
+    if (n <= 0) break; /* the way through a buffer says why */
+    written += (size_t)n;
+  }
   if (written) umem_note(umemWayPageCache, written, 1, begin);
   if (window.release) window.release(from->ctx, &window);
   return written;

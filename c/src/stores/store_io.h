@@ -2,6 +2,7 @@
 #ifndef UMEM_STORE_IO_H
 #define UMEM_STORE_IO_H
 
+#include "base/number.h"
 #include "stores/store_file.h"
 
 /* Reads [offset, offset + size) into bytes. */
@@ -16,8 +17,8 @@ bool umemStore_bypasses_cache(umemStore *store);
  * ones. */
 static inline size_t umemStore_write_most(umemStore const *store, uint64_t offset, size_t size) {
   size_t const unit = 512 << 10;
-  size_t most = store->base ? umemStoreMostIO : unit - (size_t)(offset % unit);
-  return size <= (store->base ? most : unit) ? size : most;
+  if (store->base) return umem_lesser(size, umemStoreMostIO);
+  return size <= unit ? size : unit - (size_t)(offset % unit);
 }
 
 /* Inside one live block only. */
