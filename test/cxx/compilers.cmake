@@ -171,13 +171,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
       -include "${together_cu}" "${CMAKE_CURRENT_SOURCE_DIR}/kernels_units.cu" -o together.c++20.out
     )
 
-    # CUB and CUDA's mdspan do not survive the macros. What is for the GPU: the headers for nvcc have nothing for the host
+    # CUDA's mdspan does not survive the macros. What is for the GPU: the headers for nvcc have nothing for the host
     # alone, and what the others have, the test cxx.macros reads.
     list(TRANSFORM cuda_headers REPLACE "(.+)" "-include;\\1")
     umem_command_test(
       cxx.nvcc.macros cxx_compilers
       "${UMEM_NVCC_PROGRAM}" -std=c++17 -ptx -Werror all-warnings ${cxx_flags}
-      -include cub/device/device_reduce.cuh -include cuda/std/mdspan ${macros} ${cuda_headers} "${together}" -x cu -o macros.ptx
+      -include cuda/std/mdspan ${macros} ${cuda_headers} "${together}" -x cu -o macros.ptx
     )
 
     file(GLOB refused_cu CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cu")

@@ -120,8 +120,7 @@ struct FromIndex {
 };
 #endif
 
-/* A sum over a view with gaps, which umem's own kernels compute: CUB would need a GPU. With
- * FEW_LOOPS, which leaves sums out, a fill. */
+/* A sum over a view with gaps; with FEW_LOOPS, which leaves sums out, a fill. */
 #ifdef FEW_LOOPS
 template <class P> void strided_sum(P const &place, umem::View<double, 1> const &view) {
   umem::fill(place, view.slice(0, 0, view.size(), 2), 2);

@@ -1,4 +1,4 @@
-/* kernels_emulated.cpp - the kernels of loops over elements, which here run on the host
+/* kernels_emulated.cpp - the kernels of loops and reductions, which here run on the host
  * (emulated/cuda_runtime.h), against the loops on the host. What only a GPU shows is in
  * kernels.cu. */
 #include <cuda_runtime.h> /* emulated; before all others: these are compiled as nvcc would */
@@ -7,6 +7,8 @@
 #include "kernels.hpp"
 
 #include <umem/fill_ghosts.hpp>
+#include <umem/reduce.hpp>
+#include <umem/sweep.hpp>
 
 extern "C" {
 #include "fake/cudart.h"
@@ -22,7 +24,11 @@ constexpr umem::HostPlace host = umem::on_host;
 
 class Emulated : public testing::Test {
 protected:
-  static void SetUpTestSuite() { umemCudaRt_replace(fake_cudart()); }
+  static void SetUpTestSuite() {
+    umemCudaRt_replace(fake_cudart());
+    /* Memory of the fake GPU is not for the CPU: kernels with results find this unused block. */
+    umem::detail::ScratchStock::get().give(0, umem::Buffer(umem::Host(), 1 << 20));
+  }
 };
 
 /* f(place, view) on a GPU and on the host; all memory must come out equal. */
@@ -154,6 +160,74 @@ TEST_F(Emulated, of_long_rows) {
       run(umem::on_device(), b);
       EXPECT_EQ(a, b);
     }
+}
+
+/* ---- reductions, whose threads wait for each other ---- */
+
+struct Low { /* the smallest of three; packs hold no such element */
+  std::int16_t at[3];
+};
+struct LowOf {
+  template <class T> index_t operator()(T const &x) const { return static_cast<index_t>(x); }
+  index_t operator()(Low const &x) const { return std::min({x.at[0], x.at[1], x.at[2]}); }
+};
+template <class T> std::vector<T> numbers_for_reductions(index_t count) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return some_numbers<T>(count);
+  } else {
+    std::vector<T> all;
+    for (int x : some_numbers<int>(count))
+      all.push_back({{std::int16_t(x + 2), std::int16_t(x), std::int16_t(x + 1)}});
+    return all;
+  }
+}
+
+/* Every number of elements before the first pack and after the last one; the last pack of a tile,
+ * the first one behind it, and more tiles than one. */
+template <class T> void expect_same_reductions() {
+  EmulatedTogether together;
+  constexpr index_t width = umem::detail::pack_size<T>;
+  constexpr index_t tile = width * umem::detail::packs_ahead<T, width> * 256;
+  auto memory = numbers_for_reductions<T>(2 * tile + 3 * width);
+  for (auto [lead, count] : std::vector<std::pair<index_t, index_t>>{{0, 1},
+                                                                     {1, 1},
+                                                                     {1, width + 1},
+                                                                     {width - 1, 3 * width},
+                                                                     {0, tile},
+                                                                     {1, 2 * tile + width}}) {
+    SCOPED_TRACE(testing::Message() << lead << " before " << count);
+    View<T const, 1> const view(memory.data() + lead, {count});
+    auto sum = [&](auto place) {
+      return umem::transform_reduce(place, view, index_t(1000), umem::plus(), LowOf());
+    };
+    EXPECT_EQ(sum(umem::on_device()), sum(host));
+  }
+}
+
+TEST_F(Emulated, of_reductions) {
+  expect_same_reductions<std::int8_t>();
+  expect_same_reductions<double>();
+  expect_same_reductions<Low>();
+}
+
+TEST_F(Emulated, of_reductions_with_gaps_and_sweeps) {
+  EmulatedTogether together;
+  auto memory = some_numbers<double>(40 * 50), swept = memory;
+  View<double, 2> const view(memory.data(), {30, 40}, {50, 1});
+  auto all = [&](auto place) {
+    double const sum = umem::sum(place, view), low = umem::min(place, view.transpose()),
+                 dot = umem::transform_reduce(place, view, view, 1.0, umem::plus(),
+                                              [](double x, double y) { return x * y; });
+    double const change = umem::sweep(
+        place, View<double, 2>(swept.data(), {30, 40}, {50, 1}), umem::interior(view), 0.0,
+        umem::maximum(), [=](double &value, auto i, auto j) { return value = view(i, j) - 3; });
+    return std::vector<double>{sum, low, dot, change};
+  };
+  auto const expected = all(host);
+  auto const after = swept;
+  swept = memory;
+  EXPECT_EQ(all(umem::on_device()), expected);
+  EXPECT_EQ(swept, after);
 }
 
 } // namespace

@@ -155,7 +155,7 @@ std::string sum(Bed const &bed, Stream const &stream) {
   finish_all();
   return equal(found, 5.0 * static_cast<double>(count), "the sum");
 }
-/* With gaps, which CUB does not reduce. */
+/* With gaps: another kernel. */
 std::string max_of_a_part(Bed const &bed, Stream const &stream) {
   Doubles a = zeros(bed.context);
   auto guard = a.device(umem::write);

@@ -57,6 +57,8 @@ CXX_MUTANTS = [
     cxx("exchange.hpp", "memory.mirror->check_destination(memory.key);", "static_cast<void>(memory.key);", "copies before a locked array", ["ghosts"]),
     cxx("detail/monoids.hpp", "(same && b.number < a.number)", "same", "the last of equal elements", ["reductions"]),
     cxx("detail/monoids.hpp", "      while (get(i) == get(i)) i++;", "      i = 0;", "the first of a piece with a NaN", ["reductions"]),
+    cxx("reduce.cuh", "n < before ? n : n + packs * Width", "n", "elements after the last pack", ["kernels_emulated"]),
+    cxx("reduce.cuh", "for (; n < line.packs; n += block_threads)", "for (; n < 0; n += block_threads)", "the last tile", ["kernels_emulated"]),
     cxx("detail/host_reduce.hpp", "    nan |= mask;\n", "", "extremes lose NaN", ["reductions", "kernels_reduce"]),
     cxx("reduce_along.hpp", "bool const take = !worse & (best == best);", "bool const take = !worse;", "the last NaN along a dimension", ["reductions"]),
 

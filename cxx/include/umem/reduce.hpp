@@ -7,8 +7,6 @@
  * See for_each.hpp for operands, places and failures; without a place, the home of the first
  * operand. Calls return when the result is there.
  *
- * umem.hpp does not include this header: with nvcc it includes CUB, which takes long to compile.
- *
  * umem chooses the order in which it applies the operation: it must be associative and
  * commutative, up to rounding. On the host one thread keeps 16 partial results over blocks of
  * 1024 elements and joins the blocks in pairs. With several threads the elements are cut in as

@@ -12,9 +12,7 @@
  *
  * A NaN among the elements is both the smallest and the largest, as in NumPy: argmin and argmax
  * return the first NaN, and minmax returns NaN twice. Of equal elements, argmin and argmax return
- * the first in C order, whatever the order in memory is. Complex numbers have no order.
- *
- * Like reduce.hpp, this header includes CUB with nvcc. */
+ * the first in C order, whatever the order in memory is. Complex numbers have no order. */
 #ifndef UMEM_REDUCTIONS_HPP
 #define UMEM_REDUCTIONS_HPP
 

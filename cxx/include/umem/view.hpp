@@ -491,7 +491,7 @@ public:
   /* The view for loops over its last dimension: its type knows that the stride there is 1. Throws
    * umem::value_error if it is not. Make a variable of it outside of the loop. */
   UMEM_FUNCTION constexpr View<Type, Rank, UnitStride> unit_stride() const {
-    constexpr int k = Rank > 0 ? Rank - 1 : 0;
+    [[maybe_unused]] constexpr int k = Rank > 0 ? Rank - 1 : 0;
     UMEM_CHECK(Rank == 0 || strides.at[k] == 1 || high(k) - low(k) < 2,
                detail::raise_value("the stride of the last dimension is not 1"));
     return *this;

@@ -99,8 +99,8 @@ private:
 /* Joins the results of all threads of a block in a tree, in thread 0. */
 template <class Result, class Op>
 __device__ Partial<Result> reduce_over_block(Op &op, Partial<Result> own, unsigned thread) {
-  __shared__ alignas(
-      Partial<Result>) unsigned char storage[block_threads * sizeof(Partial<Result>)];
+  alignas(Partial<Result>)
+      __shared__ unsigned char storage[block_threads * sizeof(Partial<Result>)];
   Partial<Result> *parts = reinterpret_cast<Partial<Result> *>(storage);
   parts[thread] = own;
   for (unsigned width = block_threads / 2; width > 0; width /= 2) {
