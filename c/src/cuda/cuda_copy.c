@@ -1,10 +1,5 @@
 /* cuda_copy.c - what the CUDA contexts do with bytes: set them, move runs to and from host memory,
- * and the routes that only CUDA knows. The copy engines copy strided bytes in boxes, which are rows
- * of bytes in planes.
- *
- * Over the link to the host a copy engine needs some 4 ns for each row, as long as for 200 bytes.
- * Within the device it needs a twentieth of that. So narrow rows are packed on the device, and
- * cross the link as one run: a face of 512 * 512 floats took 77 us instead of 1036 on an H200. */
+ * and the routes that only CUDA knows. */
 #include "cuda/cuda_methods.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -147,217 +142,20 @@ int umemCuda_dlpack_device(umemVirtual *ctx, int *id) {
   return umemDLCUDA;
 }
 
-/* ==== boxes ==== */
-
-/* Where a copy runs, and between which memories. */
-typedef struct Way {
-  umemCudaRt const *rt;
-  void *stream;
-  umemCudaDirection direction;
-  int src_device, dst_device; /* equal but for a copy between two GPUs */
-} Way;
-
-/* How a layout is cut: the last `inner` of its dimensions are those of one box. */
-typedef struct Boxes {
-  int inner;
-  umemCudaBox box; /* of the first one, without addresses */
-  size_t count;
-} Boxes;
-
-enum {
-  most_boxes = 4096,      /* for more, packing on the host costs less than starting copies */
-  most_pitch = INT32_MAX, /* cudaDeviceProp.memPitch */
-  few_boxes = 8
-};
-
-/* A box takes 4 us to start (H200), in which host memory takes or sorts so many bytes. */
-static size_t const bytes_of_start = 16 << 10;
-
-static bool is_pitch(ptrdiff_t stride, size_t width) {
-  return stride > 0 && (size_t)stride >= width && stride <= most_pitch;
-}
-
-/* Whether planes this far apart hold whole rows, at least as many as are copied. */
-static bool is_plane(ptrdiff_t stride, ptrdiff_t pitch, size_t height) {
-  return stride > 0 && stride % pitch == 0 && (size_t)(stride / pitch) >= height;
-}
-
-/* Cuts a layout in normal form, of rank > 0. Returns false when the copy engines cannot do it, or
- * not well. */
-static bool cut_boxes(Boxes *boxes, umemLayout const *layout) {
-  int last = layout->rank - 1;
-  ptrdiff_t const *from = layout->src_strides, *to = layout->dst_strides;
-  size_t const *extents = layout->extents;
-  size_t width = layout->item_size;
-  if (!is_pitch(from[last], width) || !is_pitch(to[last], width)) return false;
-  umemCudaBox *box = &boxes->box;
-  *box = (umemCudaBox){.src_pitch = (size_t)from[last],
-                       .dst_pitch = (size_t)to[last],
-                       .width = width,
-                       .height = extents[last],
-                       .depth = 1};
-  box->src_rows = box->dst_rows = box->height;
-  boxes->inner = 1;
-  if (last > 0 && is_plane(from[last - 1], from[last], box->height) &&
-      is_plane(to[last - 1], to[last], box->height)) {
-    box->src_rows = (size_t)(from[last - 1] / from[last]);
-    box->dst_rows = (size_t)(to[last - 1] / to[last]);
-    box->depth = extents[last - 1];
-    boxes->inner = 2;
-  }
-  size_t count = 1;
-  for (int k = 0; k < layout->rank - boxes->inner; k++)
-    if (__builtin_mul_overflow(count, extents[k], &count) || count > most_boxes) return false;
-  boxes->count = count;
-  return true;
-}
-
-/* Whether a copy through host memory takes longer than these boxes, if it moves no other bytes, and
- * each side in a few transfers. */
-static bool boxes_pay(Boxes const *boxes, umemLayout const *layout) {
-  size_t nbytes = umem_count_items(layout) * layout->item_size;
-  return boxes->count <= few_boxes || nbytes / boxes->count >= bytes_of_start;
-}
-
-static int copy_box(Way const *way, umemCudaBox const *box) {
-  return way->src_device == way->dst_device
-             ? way->rt->memcpy_box_async(box, way->direction, way->stream)
-             : way->rt->memcpy_box_peer_async(box, way->dst_device, way->src_device, way->stream);
-}
-
-/* Starts the copies of all boxes of the dimensions from k on. Returns the runtime's error. In the
- * scope of the stream's GPU. */
-static int copy_boxes(Way const *way, Boxes const *boxes, umemLayout const *layout, int k,
-                      uintptr_t src_adr, uintptr_t dst_adr) {
-  if (k == layout->rank - boxes->inner) {
-    umemCudaBox box = boxes->box;
-    box.src = (void const *)src_adr;
-    box.dst = (void *)dst_adr;
-    return copy_box(way, &box);
-  }
-  int error = 0;
-  for (size_t i = 0; i < layout->extents[k] && !error; i++)
-    error = copy_boxes(way, boxes, layout, k + 1,
-                       src_adr + (uintptr_t)((ptrdiff_t)i * layout->src_strides[k]),
-                       dst_adr + (uintptr_t)((ptrdiff_t)i * layout->dst_strides[k]));
-  return error;
-}
-
-/* ==== narrow rows ==== */
-
-enum { widest = 64, least_rows = 16 << 10, least_queued_rows = 4 << 10 };
-
-/* Bytes of the block at most. */
-static size_t const block_most = 32 << 20;
-
-/* Whether items with these strides follow each other without gaps. */
-static bool is_packed(umemLayout const *layout, ptrdiff_t const *strides) {
-  size_t stride = layout->item_size;
-  for (int k = layout->rank - 1; k >= 0; stride *= layout->extents[k--])
-    if (strides[k] != (ptrdiff_t)stride) return false;
-  return true;
-}
-
-static bool pays(umemVirtual *ctx, Way const *way, umemLayout const *layout) {
-  bool to_host = way->direction == umemCudaToHost, queued = umem_can(ctx, umemOrdered);
-  if ((!to_host && way->direction != umemCudaToDevice) || umem_can(ctx, umemCpuReadable))
-    return false;
-  return layout->item_size <= widest &&
-         umem_count_items(layout) >= (queued ? least_queued_rows : least_rows) &&
-         is_packed(layout, to_host ? layout->dst_strides : layout->src_strides);
-}
-
-/* A part of the copy that the block holds. */
-static int copy_part(Way const *way, Boxes const *boxes, umemLayout const *layout,
-                     uintptr_t src_adr, uintptr_t dst_adr, uintptr_t block) {
-  size_t nbytes = umem_count_items(layout) * layout->item_size;
-  Way within = *way;
-  within.direction = umemCudaWithinDevice;
-  if (way->direction == umemCudaToHost) {
-    int error = copy_boxes(&within, boxes, layout, 0, src_adr, block);
-    return error ? error
-                 : way->rt->memcpy_async((void *)dst_adr, (void const *)block, nbytes,
-                                         way->direction, way->stream);
-  }
-  int error = way->rt->memcpy_async((void *)block, (void const *)src_adr, nbytes, way->direction,
-                                    way->stream);
-  return error ? error : copy_boxes(&within, boxes, layout, 0, block, dst_adr);
-}
-
-/* count of the outermost dimension at a time. The stream keeps the parts in order, so one block
- * serves all. */
-static int copy_parts(Way const *way, umemLayout const *layout, size_t count, uintptr_t src_adr,
-                      uintptr_t dst_adr, uintptr_t block) {
-  int error = 0;
-  size_t extents[UMEM_MAX_RANK];
-  for (int k = 0; k < layout->rank; k++) extents[k] = layout->extents[k];
-  umemLayout part = *layout;
-  part.extents = extents;
-  for (size_t at = 0; at < layout->extents[0] && !error; at += count) {
-    Boxes boxes;
-    size_t rest = layout->extents[0] - at;
-    extents[0] = rest < count ? rest : count;
-    cut_boxes(&boxes, &part); /* as the whole */
-    error =
-        copy_part(way, &boxes, &part, src_adr + (uintptr_t)((ptrdiff_t)at * layout->src_strides[0]),
-                  dst_adr + (uintptr_t)((ptrdiff_t)at * layout->dst_strides[0]), block);
-  }
-  return error;
-}
-
-/* Twice if it must, as the block would stay. */
-static int give(umemCudaState *state, void *block, size_t nbytes) {
-  umemCudaRt const *rt = state->gpu->rt;
-  int error = state->source->give(state, block, nbytes);
-  if (!error) return 0;
-  rt->last_error();
-  if (state->source->give(state, block, nbytes)) rt->last_error();
-  return error;
-}
-
-/* Starts the copy of a layout that can be cut into boxes by way of a packed block on the device,
- * and stores the runtime's error in *error. ctx: the context of the device memory, on whose stream
- * way is. Returns false, with nothing started, where rows are wide or few, the host's bytes are not
- * packed, the stream is captured, or there is no memory for the block. Called in a scope of the
- * stream's GPU. */
-static bool copy_narrow(umemVirtual *ctx, Way const *way, umemLayout const *layout,
-                        uintptr_t src_adr, uintptr_t dst_adr, int *error) {
-  if (!pays(ctx, way, layout)) return false;
-  umemCudaState *state = umemCuda_state_of(ctx);
-  bool queued = umem_can(ctx, umemOrdered);
-  size_t slice = umem_count_items(layout) / layout->extents[0] * layout->item_size;
-  if (slice > block_most || (queued && umemCudaState_is_captured(state))) return false;
-  size_t count = block_most / slice;
-  if (count > layout->extents[0]) count = layout->extents[0];
-  void *block;
-  if (state->source->get(state, &block, count * slice)) {
-    way->rt->last_error();
-    return false;
-  }
-  *error = copy_parts(way, layout, count, src_adr, dst_adr, (uintptr_t)block);
-  if (!queued) { /* the end of the block is not in the order of the stream */
-    int last = umemCudaState_finish(state);
-    if (!*error) *error = last;
-  }
-  int last = give(state, block, count * slice);
-  if (!*error) *error = last;
-  return true;
-}
-
 /* ==== direct routes: between memories that GPUs address, and strided copies ==== */
 
 /* A copy whose route is known. */
 typedef struct Copy {
   umemVirtual *leader; /* a CUDA context, on whose stream the copy runs */
   umemCudaState *state;
-  Way way;
+  umemCudaWay way;
   bool packed;             /* its rows were packed on the GPU */
   umemCopyRun const *runs; /* of a list, or NULL */
   size_t count;
 } Copy;
 
 static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
-  Way const *way = &copy->way;
+  umemCudaWay const *way = &copy->way;
   void *dst = (void *)dst_adr;
   void const *src = (void const *)src_adr;
   return way->src_device == way->dst_device
@@ -368,7 +166,7 @@ static int copy_run(Copy const *copy, uintptr_t src_adr, uintptr_t dst_adr, size
 
 /* On a stream that takes copies together, or one by one. */
 static int start_runs(Copy const *copy, void *stream, bool together) {
-  Way const *way = &copy->way;
+  umemCudaWay const *way = &copy->way;
   umemCudaBatch batch = {.count = 0};
   int error = 0;
   for (size_t i = 0; i < copy->count && !error; i++) {
@@ -530,19 +328,20 @@ static bool is_scattered(umemVirtual const *dst, umemLayout const *layout) {
   uintptr_t from = 0, to = 0;
   umemNormalLayout n;
   umemLayout scatter = *layout;
-  Boxes boxes;
+  umemCudaBoxes boxes;
   if (!umemCuda_state_of(dst) || umem_can(dst, umemCpuReadable)) return false;
   scatter.src_strides = NULL;
   umem_normalise(&n, &scatter, &from, &to);
-  return n.layout.rank && !(cut_boxes(&boxes, &n.layout) && boxes_pay(&boxes, &n.layout));
+  return n.layout.rank &&
+         !(umemCuda_cut_boxes(&boxes, &n.layout) && umemCuda_boxes_pay(&boxes, &n.layout));
 }
 
 /* Whether the copy engines do it: not where many small boxes, as of a transposed array, cost more
  * than a copy through host memory, which a capture cannot have. */
-static bool goes_in_boxes(Boxes *boxes, umemVirtual *src, umemVirtual *dst,
+static bool goes_in_boxes(umemCudaBoxes *boxes, umemVirtual *src, umemVirtual *dst,
                           umemLayout const *layout) {
-  if (!cut_boxes(boxes, layout)) return false;
-  return boxes_pay(boxes, layout) || is_scattered(dst, layout) ||
+  if (!umemCuda_cut_boxes(boxes, layout)) return false;
+  return umemCuda_boxes_pay(boxes, layout) || is_scattered(dst, layout) ||
          !is_dense(src, layout, layout->src_strides) ||
          !is_dense(dst, layout, layout->dst_strides) || umem_is_captured(src) ||
          umem_is_captured(dst);
@@ -565,7 +364,7 @@ typedef enum Mover {
 
 /* Fills in *boxes for a copy of items by a GPU. */
 static Mover mover_of(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
-                      umemLayout const *layout, Boxes *boxes) {
+                      umemLayout const *layout, umemCudaBoxes *boxes) {
   umemVirtual *other = ctx == src ? dst : src;
   if (UMEM_SLOT(other, upstream)) return umemMoves; /* it wants to see the copy */
   if (is_ours(src, dst, layout) && (!layout->rank || goes_in_boxes(boxes, src, dst, layout)))
@@ -578,7 +377,7 @@ static Mover mover_of(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
 bool umemCuda_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                         uintptr_t dst_adr, umemLayout const *layout) {
   (void)src_adr, (void)dst_adr;
-  Boxes boxes;
+  umemCudaBoxes boxes;
   return mover_of(ctx, src, dst, layout, &boxes) != umemMoves;
 }
 
@@ -609,14 +408,14 @@ static void stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
     umem_copy_buffered(src, src_adr, dst, dst_adr, nbytes);
 }
 
-static int start(Copy *copy, Boxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
+static int start(Copy *copy, umemCudaBoxes const *boxes, uintptr_t src_adr, uintptr_t dst_adr,
                  umemLayout const *layout) {
   int error;
   if (copy->runs) return start_list(copy);
   if (!layout->rank) return copy_run(copy, src_adr, dst_adr, layout->item_size);
-  copy->packed = copy_narrow(copy->leader, &copy->way, layout, src_adr, dst_adr, &error);
+  copy->packed = umemCuda_copy_narrow(copy->leader, &copy->way, layout, src_adr, dst_adr, &error);
   if (copy->packed) return error;
-  return copy_boxes(&copy->way, boxes, layout, 0, src_adr, dst_adr);
+  return umemCuda_copy_boxes(&copy->way, boxes, layout, 0, src_adr, dst_adr);
 }
 
 /* Blocks of a driver's pool are open to other devices only where that was asked for. */
@@ -651,8 +450,8 @@ static void note_copy(Copy const *copy, umemVirtual *src, umemVirtual *dst,
 /* boxes: of a copy of items. runs: of a list of count runs, or NULL; layout is one of all their
  * bytes. */
 static void copy_by_gpu(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                        umemLayout const *layout, Boxes const *boxes, umemCopyRun const *runs,
-                        size_t count) {
+                        umemLayout const *layout, umemCudaBoxes const *boxes,
+                        umemCopyRun const *runs, size_t count) {
   bool to_leader = rank_of(dst) >= rank_of(src);
   umemVirtual *leader = to_leader ? dst : src, *other = to_leader ? src : dst;
   umemCudaState *state = umemCuda_state_of(leader);
@@ -689,7 +488,7 @@ static void copy_by_gpu(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
 
 bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                           uintptr_t dst_adr, umemLayout const *layout) {
-  Boxes boxes;
+  umemCudaBoxes boxes;
   switch (mover_of(ctx, src, dst, layout, &boxes)) {
   case umemMoves:
     return false; /* a capture that another thread began when the plan was made is over */
