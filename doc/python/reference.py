@@ -23,7 +23,7 @@ SECTIONS = {
     "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded",
     "Whose address is it": "find Found find_foreign Foreign describe_places list_when_out_of_memory",
     "Comparisons": "all_equal all_close",
-    "Copies and blocks": "copy copy_many start Transfer blocks Block Blocks set_threads get_threads",
+    "Copies and blocks": "copy copy_many start start_many Transfer blocks Block Blocks set_threads get_threads",
     "The ledger": "ledger.on ledger.start ledger.stop ledger.is_on ledger.clear ledger.read",
     "Logs": "trace.summary trace.replay trace.to_chrome trace.to_csv",
     "Allocators of other libraries": "use_in_numpy use_in_cupy use_in_torch use_in_numba cuda_core_resource Use",

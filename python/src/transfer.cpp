@@ -99,12 +99,87 @@ static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
   return route_dict(route);
 }
 
+/* ---- lists ---- */
+
+namespace {
+
+/* One pair of arrays of a list. */
+struct Pair {
+  Hold dst, src;
+  Pair(Array &to, Array &from) : dst(to, true), src(from) {}
+};
+
+/* The runs of both arrays from dimension k on. umem_copy_many joins those that are neighbours. */
+void list_runs(umemArray *to, umemArray *from, int k, uintptr_t to_adr, uintptr_t from_adr,
+               std::vector<umemCopyItem> &items) {
+  size_t run = umem_element_size(umemArray_type(from));
+  int rank = umemArray_rank(from);
+  bool dense = true;
+  for (int i = rank - 1; i >= k && dense; i--) {
+    int64_t extent = umemArray_extent(from, i), stride = static_cast<int64_t>(run);
+    dense =
+        extent == 1 || (umemArray_stride(from, i) == stride && umemArray_stride(to, i) == stride);
+    run *= static_cast<size_t>(extent);
+  }
+  if (dense) {
+    items.push_back({umemArray_context(from), from_adr, umemArray_context(to), to_adr, run});
+    return;
+  }
+  for (int64_t i = 0; i < umemArray_extent(from, k); i++)
+    list_runs(to, from, k + 1, to_adr + static_cast<uintptr_t>(umemArray_stride(to, k) * i),
+              from_adr + static_cast<uintptr_t>(umemArray_stride(from, k) * i), items);
+}
+
+/* The arrays of a list, held. */
+struct Pairs : std::deque<Pair> {
+  void add(nb::list pairs) {
+    for (nb::handle pair : pairs) {
+      nb::tuple both = nb::cast<nb::tuple>(pair);
+      emplace_back(array_of(both[0]), array_of(both[1]));
+    }
+  }
+
+  /* Stops at the first pair that cannot be copied, with a status. */
+  std::vector<umemCopyItem> items(char const *function, umemStatusType *status) {
+    std::vector<umemCopyItem> items;
+    for (Pair &pair : *this) {
+      umemArray *to = pair.dst.get(), *from = pair.src.get();
+      if (check_copy(to, from, function, status))
+        list_runs(to, from, 0, umemArray_address(to), umemArray_address(from), items);
+      if (*status) break;
+    }
+    return items;
+  }
+};
+
+} // namespace
+
+static Dict copy_many(nb::list pairs, nb::handle function, size_t step) {
+  Pairs held;
+  held.add(pairs);
+  umemRoute route = UMEM_ROUTE_INIT;
+  Progress progress = {function.is_none() ? nullptr : function.ptr()};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.route = &route;
+  options.progress = Progress::step;
+  options.user = &progress;
+  options.step = step;
+  array_call(false, [&](umemStatusType *status) {
+    std::vector<umemCopyItem> items = held.items("umem.copy_many", status);
+    if (!*status) *status = umem_copy_many(items.data(), items.size(), &options);
+  });
+  return route_dict(route);
+}
+
 /* ---- transfers ---- */
+
+namespace {
 
 /* The C++ part of a umem.Transfer. */
 struct Transfer {
   umemTransfer *handle = nullptr; /* NULL: there was nothing to copy */
   std::optional<Hold> dst, src;   /* their memory stays until the transfer has ended */
+  Pairs pairs;                    /* of a list */
 
   Transfer() = default;
   Transfer(Transfer const &) = delete;
@@ -118,6 +193,22 @@ struct Transfer {
     if (umem_thread_failures() != before) report_failure("umem.Transfer");
   }
 };
+
+} // namespace
+
+static void start_many(Transfer *self, nb::list pairs) {
+  new (self) Transfer;
+  try {
+    self->pairs.add(pairs);
+    array_call(false, [&](umemStatusType *status) {
+      std::vector<umemCopyItem> items = self->pairs.items("umem.start_many", status);
+      if (!*status) *status = umem_start_many(items.data(), items.size(), nullptr, &self->handle);
+    });
+  } catch (...) {
+    self->~Transfer();
+    throw;
+  }
+}
 
 static void start(Transfer *self, Array &dst, Array &src) {
   new (self) Transfer;
@@ -175,65 +266,6 @@ static int descriptor(Transfer &self) {
   return unlocked([&] { return umemTransfer_descriptor(self.handle); });
 }
 
-/* ---- lists ---- */
-
-namespace {
-
-/* One pair of arrays of a list. */
-struct Pair {
-  Hold dst, src;
-  Pair(Array &to, Array &from) : dst(to, true), src(from) {}
-};
-
-/* The runs of both arrays from dimension k on. umem_copy_many joins those that are neighbours. */
-void list_runs(umemArray *to, umemArray *from, int k, uintptr_t to_adr, uintptr_t from_adr,
-               std::vector<umemCopyItem> &items) {
-  size_t run = umem_element_size(umemArray_type(from));
-  int rank = umemArray_rank(from);
-  bool dense = true;
-  for (int i = rank - 1; i >= k && dense; i--) {
-    int64_t extent = umemArray_extent(from, i), stride = static_cast<int64_t>(run);
-    dense =
-        extent == 1 || (umemArray_stride(from, i) == stride && umemArray_stride(to, i) == stride);
-    run *= static_cast<size_t>(extent);
-  }
-  if (dense) {
-    items.push_back({umemArray_context(from), from_adr, umemArray_context(to), to_adr, run});
-    return;
-  }
-  for (int64_t i = 0; i < umemArray_extent(from, k); i++)
-    list_runs(to, from, k + 1, to_adr + static_cast<uintptr_t>(umemArray_stride(to, k) * i),
-              from_adr + static_cast<uintptr_t>(umemArray_stride(from, k) * i), items);
-}
-
-} // namespace
-
-static Dict copy_many(nb::list pairs, nb::handle function, size_t step) {
-  std::deque<Pair> held;
-  for (nb::handle pair : pairs) {
-    nb::tuple both = nb::cast<nb::tuple>(pair);
-    held.emplace_back(array_of(both[0]), array_of(both[1]));
-  }
-  umemRoute route = UMEM_ROUTE_INIT;
-  Progress progress = {function.is_none() ? nullptr : function.ptr()};
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.route = &route;
-  options.progress = Progress::step;
-  options.user = &progress;
-  options.step = step;
-  array_call(false, [&](umemStatusType *status) {
-    std::vector<umemCopyItem> items;
-    for (Pair &pair : held) {
-      umemArray *to = pair.dst.get(), *from = pair.src.get();
-      if (check_copy(to, from, "umem.copy_many", status))
-        list_runs(to, from, 0, umemArray_address(to), umemArray_address(from), items);
-      if (*status) return;
-    }
-    *status = umem_copy_many(items.data(), items.size(), &options);
-  });
-  return route_dict(route);
-}
-
 /* ---- the ledger ---- */
 
 static DictList read_ledger() {
@@ -259,6 +291,9 @@ static DictList read_ledger() {
 void bind_transfers(nb::module_ &m) {
   nb::class_<Transfer>(m, "Transfer", "A copy that goes on: see umem.start.")
       .def("__init__", start, nb::arg("dst"), nb::arg("src"))
+      .def("__init__", start_many, nb::arg("pairs"),
+           nb::sig(
+               "def __init__(self, pairs: collections.abc.Sequence[tuple[Array, Array]]) -> None"))
       .def("wait", wait, nb::arg("timeout").none() = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> bool"),
            "Waits until the copy has ended, or for at most timeout seconds. Whether it has "
@@ -277,7 +312,8 @@ void bind_transfers(nb::module_ &m) {
           "done", [](Transfer &self) { return umemTransfer_poll(self.handle); },
           "Whether the copy has ended, also if it has failed. Does not wait.")
       .def_prop_ro("progress", progress,
-                   "(bytes that are copied, bytes in all). The first ones are copied first.");
+                   "(bytes that are copied, bytes in all). The first ones are copied first; of a "
+                   "list, any.");
   m.def("_copy", copy, nb::arg("dst"), nb::arg("src"), nb::arg("progress").none(), nb::arg("step"));
   m.def("_copy_many", copy_many, nb::arg("pairs"), nb::arg("progress").none(), nb::arg("step"),
         nb::sig("def _copy_many(pairs: collections.abc.Sequence[tuple[Array, Array]], "

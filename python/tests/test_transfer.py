@@ -391,6 +391,37 @@ def test_a_started_copy_ends(place):
     assert dst[::2].tolist() == src[1::2].tolist()
 
 
+def test_a_started_list_ends(place):
+    src, dst = umem.arange(60).reshape(10, 6), umem.zeros((10, 6), "int64", place)
+    rows = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]
+    transfer = umem.start_many((dst[i], src[row]) for i, row in enumerate(rows))
+    assert transfer.wait() and transfer.done and transfer.progress == (480, 480)
+    assert dst.tolist() == [src[row].tolist() for row in rows]
+    with umem.start_many([]) as none:
+        assert none.progress == (0, 0)
+    with umem.start_many([(numpy.empty((10, 6), "int64"), src), (dst[:, ::2], src[:, 1::2])]):
+        pass
+    assert dst[:, ::2].tolist() == src[:, 1::2].tolist()
+    with pytest.raises(umem.ValueError, match="item 1: its target has bytes of the target of item 0"):
+        umem.start_many([(dst[0], src[0]), (dst[0], src[1])])
+    with pytest.raises(umem.ValueError, match="umem.start_many: .*shape"):
+        umem.start_many([(dst[0], src)])
+
+
+def test_arrays_live_as_long_as_their_list():
+    with umem.File() as place:
+        transfers = [umem.start_many([(umem.zeros(50000, "int32", place), umem.full(50000, i, "int32")) for i in range(5)])
+                     for _ in range(4)]
+        assert all(transfer.wait() for transfer in transfers)
+
+    async def load(dst):
+        await umem.start_many([(there, umem.full(300000, 7.0)) for there in dst])
+
+    dst = [umem.zeros(300000) for _ in range(3)]
+    asyncio.run(load(dst))
+    assert all((there.numpy() == 7).all() for there in dst)
+
+
 def test_arrays_live_as_long_as_their_transfer():
     with umem.File() as place:
         transfers = [umem.start(umem.zeros(50000, "int32", place), umem.full(50000, i, "int32")) for i in range(20)]

@@ -11,7 +11,7 @@
 
 Places: Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
-arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, copy_many, start, blocks, ledger. Logs: trace. Every
+arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, copy_many, start, start_many, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
@@ -41,7 +41,7 @@ from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, File, Fixed, Host, Info, MMap, Place, Pool, PoolOn,
     Retry, Shm, default, open as open, set_default, using,
 )
-from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start
+from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start, start_many
 
 # Without open and the exceptions, which would take the place of Python's after `from umem import *`.
 __all__ = [
@@ -51,8 +51,8 @@ __all__ = [
     "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
     "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_dlpack", "full", "full_like",
     "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "memmap", "ones", "open_npy", "save",
-    "set_default", "set_failure_hook", "set_threads", "stack", "start", "trace", "use_in_cupy", "use_in_numba",
-    "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",
+    "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "trace", "use_in_cupy",
+    "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",
 ]
 
 _core._set_places({cls._kind: cls for cls in (

@@ -112,10 +112,10 @@ def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Array, Array]]:
 
 
 class Transfer(_core.Transfer):
-    """A copy that goes on while the program does other work: see umem.start.
+    """A copy that goes on while the program does other work: see umem.start and umem.start_many.
 
     `await` and `async with` wait for it without a thread; a task that is cancelled cancels the copy, and waits for its end.
-    At the end of `with` the copy has ended, too: it is cancelled if the block raises. The object keeps both arrays, and waits
+    At the end of `with` the copy has ended, too: it is cancelled if the block raises. The object keeps all arrays, and waits
     when nothing refers to it any more. A failure that no one has waited for goes to sys.unraisablehook.
     """
 
@@ -191,6 +191,24 @@ def start(dst: Any, src: Any) -> Transfer:
         Their memory may overlap: src is then read before dst is written.
     """
     return Transfer(_as_target(dst), find_array(src)[0])
+
+
+def start_many(pairs: Iterable[tuple[Any, Any]]) -> Transfer:
+    """Begins to copy many arrays, for each pair (dst, src) the elements of src to dst, in any order, and returns at once.
+
+    One transfer stands for all of them: wait for it as for that of umem.start. Until then do not write to a src, nor use a dst.
+
+    Parameters
+    ----------
+    pairs : iterable of tuple of Array, or of what umem.asarray takes
+        As of copy_many.
+
+    Raises
+    ------
+    umem.ValueError
+        The shapes differ, or a dst has memory in common with another pair. Then nothing has changed.
+    """
+    return Transfer(_pairs(pairs))
 
 
 class Block:

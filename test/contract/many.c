@@ -1,5 +1,27 @@
-/* many.c - umem/copy.h: umem_copy_many. */
+/* many.c - umem/copy.h: umem_copy_many; umem/transfer.h: umem_start_many. */
 #include "contract.h"
+
+/* Copies a list by the call that waits, or as a transfer, which needs the list no longer than the
+ * start. */
+static umemStatusType copy_list(bool starts, umemCopyItem const *items, size_t count,
+                                umemCopyManyOptions const *options) {
+  if (!starts) return umem_copy_many(items, count, options);
+  umemTransfer *transfer = (umemTransfer *)items;
+  umemCopyItem *copy = calloc(count + 1, sizeof *copy);
+  assert_non_null(copy);
+  memcpy(copy, items, count * sizeof *copy);
+  umemStatusType status = umem_start_many(copy, count, options, &transfer);
+  assert_int_equal(status == umemOK, transfer != NULL);
+  free(copy);
+  if (transfer) {
+    uint64_t done, total;
+    status = umemTransfer_wait(transfer);
+    assert_ok(umemTransfer_progress(transfer, &done, &total));
+    assert_true(done <= total && (status != umemOK || done == total));
+    assert_int_equal(umemTransfer_release(transfer), umemOK);
+  }
+  return status;
+}
 
 /* Pieces of random lengths between two blocks, in random order, with gaps and neighbours, and what
  * the target holds before and after. */
@@ -85,7 +107,7 @@ static void copy_pieces(Place const *src, Place const *dst, size_t nbytes, size_
     assert_non_null(done);
     options.done = done;
     options.failed = &failed;
-    assert_ok(umem_copy_many(it.items, it.count, &options));
+    assert_ok(copy_list(seed % 2 == 0, it.items, it.count, &options));
     assert_int_equal(failed, it.count);
     for (size_t i = 0; i < it.count; i++) assert_true(has_bit(done, i));
     settle(src->ctx, dst->ctx);
@@ -109,13 +131,13 @@ PAIR(contexts_differ_from_item_to_item) {
   enum { size = 500 };
   unsigned char bytes[size];
   umemVirtual *places[] = {src->ctx, dst->ctx};
-  for (uint64_t way = 0; way < 4; way++) {
-    umemVirtual *one = places[way & 1], *other = places[way >> 1];
+  for (uint64_t way = 0; way < 8; way++) {
+    umemVirtual *one = places[way & 1], *other = places[way >> 1 & 1];
     uintptr_t a = new_filled_block(one, size, 1), b = new_filled_block(other, size, 2);
     uintptr_t c = new_block(one, size), d = new_block(other, size), e = new_block(other, size);
     umemCopyItem const items[] = {
         {one, a, other, d, size}, {other, b, one, c, size}, {other, b, other, e, size}};
-    assert_ok(umem_copy_many(items, 3, NULL));
+    assert_ok(copy_list(way >> 2, items, 3, NULL));
     settle(one, other);
     fill_bytes(bytes, size, 1);
     assert_holds(other, d, bytes, size);
@@ -127,8 +149,8 @@ PAIR(contexts_differ_from_item_to_item) {
   }
 }
 
-/* The test waits for nothing between these. */
-PAIR(a_list_keeps_the_order_of_queues) {
+/* The test waits for nothing between these, but for transfers that are in no queue. */
+static void keep_order(Place const *src, Place const *dst, bool starts) {
   enum { nbytes = 3000, half = nbytes / 2 };
   unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
   uintptr_t a = new_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
@@ -138,14 +160,25 @@ PAIR(a_list_keeps_the_order_of_queues) {
                                 {src->ctx, a + half - 10, dst->ctx, b + half - 10, 10}};
   umemCopyItem const back[] = {{dst->ctx, b, src->ctx, c + half, half},
                                {dst->ctx, b + half, src->ctx, c, half}};
+  umemTransfer *transfers[2] = {NULL, NULL};
+  bool queued = (src->ctx->capabilities | dst->ctx->capabilities) & umemOrdered;
   assert_ok(umem_copy_to(&test_host, (uintptr_t)first, src->ctx, a, nbytes));
-  assert_ok(umem_copy_many(there, 3, NULL));
+  if (starts)
+    assert_ok(umem_start_many(there, 3, NULL, &transfers[0]));
+  else
+    assert_ok(umem_copy_many(there, 3, NULL));
+  if (starts && !queued) assert_ok(umemTransfer_wait(transfers[0]));
   assert_ok(umem_wait(src->ctx, dst->ctx)); /* a may still be read */
   assert_ok(umem_copy_to(&test_host, (uintptr_t)second, src->ctx, a, nbytes));
-  assert_ok(umem_copy_many(back, 2, NULL));
+  if (starts)
+    assert_ok(umem_start_many(back, 2, NULL, &transfers[1]));
+  else
+    assert_ok(umem_copy_many(back, 2, NULL));
+  if (starts && !queued) assert_ok(umemTransfer_wait(transfers[1]));
   assert_ok(umem_wait(dst->ctx, src->ctx)); /* b may still be read, or written */
   assert_ok(umem_set(dst->ctx, b, 0, nbytes));
   umem_free(dst->ctx, b);
+  for (size_t k = 0; k < 2; k++) assert_ok(umemTransfer_release(transfers[k]));
   settle(src->ctx, dst->ctx);
   assert_holds(src->ctx, a, second, nbytes);
   assert_holds(src->ctx, c, first + half, half);
@@ -156,26 +189,48 @@ PAIR(a_list_keeps_the_order_of_queues) {
   free(second);
 }
 
+PAIR(a_list_keeps_the_order_of_queues) {
+  keep_order(src, dst, false);
+  keep_order(src, dst, true);
+}
+
 ONCE(no_items_are_a_no_op) {
-  size_t failed = 77;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.failed = &failed;
-  assert_ok(umem_copy_many(NULL, 0, &options));
-  assert_int_equal(failed, 0);
+  for (int starts = 0; starts < 2; starts++) {
+    size_t failed = 77;
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    options.failed = &failed;
+    assert_ok(copy_list(starts, NULL, 0, &options));
+    assert_int_equal(failed, 0);
+  }
 }
 
 PAIR(items_of_no_bytes_are_done) {
-  uint8_t done[2] = {0x55, 0x55};
   umemCopyItem items[9];
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
   for (size_t i = 0; i < 9; i++)
     items[i] = (umemCopyItem){src->ctx, umem_null(src->ctx), dst->ctx, 0, 0};
-  BackendRecords before = records_of(dst);
-  assert_ok(umem_copy_many(items, 9, &options));
-  assert_int_equal(done[0], 0xff);
-  assert_int_equal(done[1], 1);
-  assert_int_equal(records_of(dst).moves, before.moves);
+  for (int starts = 0; starts < 2; starts++) {
+    uint8_t done[2] = {0x55, 0x55};
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    options.done = done;
+    BackendRecords before = records_of(dst);
+    assert_ok(copy_list(starts, items, 9, &options));
+    assert_int_equal(done[0], 0xff);
+    assert_int_equal(done[1], 1);
+    assert_int_equal(records_of(dst).moves, before.moves);
+  }
+}
+
+/* Also where the memory is that of a rank of MPI that has died. */
+SINGLE(lists_go_there_and_back) {
+  Pieces there = new_pieces(&test_host.super, ctx, 3000, 100, 8);
+  Pieces back = new_pieces(ctx, &test_host.super, 3000, 100, 9);
+  for (int starts = 0; starts < 2; starts++) {
+    assert_ok(copy_list(starts, there.items, there.count, NULL));
+    assert_ok(copy_list(starts, back.items, back.count, NULL));
+  }
+  settle(ctx, ctx);
+  end_pieces(&there);
+  end_pieces(&back);
 }
 
 /* ---- refused lists: nothing has changed ---- */
@@ -185,16 +240,19 @@ enum { refused_size = 100 };
 /* The list, whose other items are good, is refused for item 1. */
 static void expect_refused(umemCopyItem const *items, size_t count, umemVirtual *at_fault,
                            umemStatusType type) {
-  uint8_t done[1] = {0xff};
-  size_t failed = 77;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
-  assert_int_equal(umem_copy_many(items, count, &options), type);
-  assert_non_null(strstr(umem_thread_message(), "umem_copy_many: item 1: "));
-  expect_failure(at_fault, type);
-  assert_int_equal(failed, 1);
-  assert_int_equal(done[0], 0);
+  for (int starts = 0; starts < 2; starts++) {
+    uint8_t done[1] = {0xff};
+    size_t failed = 77;
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    options.done = done;
+    options.failed = &failed;
+    assert_int_equal(copy_list(starts, items, count, &options), type);
+    assert_non_null(strstr(umem_thread_message(),
+                           starts ? "umem_start_many: item 1: " : "umem_copy_many: item 1: "));
+    expect_failure(at_fault, type);
+    assert_int_equal(failed, 1);
+    assert_int_equal(done[0], 0);
+  }
 }
 
 PAIR(bad_addresses_refuse_the_list) {
@@ -277,7 +335,7 @@ SINGLE(an_item_may_overlap_itself) {
 }
 
 /* What fails only when it is copied: the bitmap is true of all others. */
-PAIR(a_failure_names_the_item) {
+static void fail_at_item(Place const *src, Place const *dst, bool starts) {
   enum { count = 20, size = 10 };
   if (!(src->row->traits & backendKeepsRecords)) return;
   uintptr_t from = new_filled_block(src->ctx, count * size, 1);
@@ -293,8 +351,9 @@ PAIR(a_failure_names_the_item) {
     items[i] =
         (umemCopyItem){src->ctx, from + i * size, dst->ctx, to + (count - 1 - i) * size, size};
   items[7].src_adr = from + ((uintptr_t)1 << 40);
-  assert_int_equal(umem_copy_many(items, count, &options), umemIndexError);
-  assert_non_null(strstr(umem_thread_message(), "umem_copy_many: item 7: "));
+  assert_int_equal(copy_list(starts, items, count, &options), umemIndexError);
+  assert_non_null(strstr(umem_thread_message(),
+                         starts ? "umem_start_many: item 7: " : "umem_copy_many: item 7: "));
   expect_failure(src->ctx, umemIndexError);
   settle(src->ctx, dst->ctx);
   assert_int_equal(failed, 7);
@@ -308,6 +367,11 @@ PAIR(a_failure_names_the_item) {
   assert_holds(dst->ctx, items[7].dst_adr, expected + (count - 8) * size, size);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
+}
+
+PAIR(a_failure_names_the_item) {
+  fail_at_item(src, dst, false);
+  fail_at_item(src, dst, true);
 }
 
 /* Neighbours are one run; the failure is that of one of them. */
@@ -336,15 +400,6 @@ PAIR(a_failure_among_neighbours_names_the_item) {
   umem_free(dst->ctx, to);
 }
 
-ONCE(arguments_that_make_no_sense_are_refused) {
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  assert_int_equal(umem_copy_many(NULL, 1, NULL), umemValueError);
-  expect_failure(NULL, umemValueError);
-  options.size = 3;
-  assert_int_equal(umem_copy_many(NULL, 0, &options), umemValueError);
-  expect_failure(NULL, umemValueError);
-}
-
 PAIR(a_list_names_its_route) {
   enum { size = 1000 };
   umemRoute route = UMEM_ROUTE_INIT;
@@ -353,13 +408,15 @@ PAIR(a_list_names_its_route) {
   uintptr_t from = new_filled_block(src->ctx, size, 1), to = new_block(dst->ctx, size);
   umemCopyItem const items[] = {{src->ctx, from, dst->ctx, to + 500, 300},
                                 {src->ctx, from + 600, dst->ctx, to, 400}};
-  assert_ok(umem_copy_many(items, 2, &options));
-  settle(src->ctx, dst->ctx);
-  assert_true(route.leg_count > 0);
-  assert_true(route.bytes == 700);
-  umemRouteLeg const *first = &route.legs[0];
-  assert_true(first->bytes == 700);
-  assert_true(umemRoute_text(&route, NULL, 0) > 0);
+  for (int starts = 0; starts < 2; starts++) {
+    route.leg_count = 0;
+    assert_ok(copy_list(starts, items, 2, &options));
+    settle(src->ctx, dst->ctx);
+    assert_true(route.leg_count > 0);
+    assert_true(route.bytes == 700);
+    assert_true(route.legs[0].bytes == 700);
+    assert_true(umemRoute_text(&route, NULL, 0) > 0);
+  }
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }
@@ -418,6 +475,50 @@ PAIR(a_list_reports_how_far_it_is) {
     free(done);
     end_pieces(&it);
   }
+}
+
+ONCE(arguments_that_make_no_sense_are_refused) {
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  assert_int_equal(umem_copy_many(NULL, 1, NULL), umemValueError);
+  expect_failure(NULL, umemValueError);
+  options.size = 3;
+  for (int starts = 0; starts < 2; starts++) {
+    assert_int_equal(copy_list(starts, NULL, 0, &options), umemValueError);
+    expect_failure(NULL, umemValueError);
+  }
+  expect_status(NULL, umem_start_many(NULL, 0, NULL, NULL), umemValueError);
+  options = (umemCopyManyOptions)UMEM_COPY_MANY_OPTIONS_INIT;
+  options.progress = look_at_items;
+  expect_status(NULL, copy_list(true, NULL, 0, &options), umemValueError);
+}
+
+/* What the bits say of a list that was cancelled is there, and the others can be copied then. */
+PAIR(a_list_that_was_cancelled_says_what_is_done) {
+  Pieces it = new_pieces(src->ctx, dst->ctx, test_large_size() / 2, 10000, 6);
+  uint8_t *done = calloc(it.count / 8 + 1, 1);
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  umemTransfer *transfer;
+  uint64_t bytes, there = 0;
+  assert_non_null(done);
+  options.done = done;
+  assert_ok(umem_start_many(it.items, it.count, &options, &transfer));
+  umemTransfer_cancel(transfer);
+  umemStatusType status = umemTransfer_wait(transfer);
+  assert_true(status == umemOK || status == umemCancelledError);
+  if (status == umemCancelledError) expect_failure(dst->ctx, umemCancelledError);
+  assert_ok(umemTransfer_progress(transfer, &bytes, NULL));
+  assert_ok(umemTransfer_release(transfer));
+  size_t rest = 0;
+  for (size_t i = 0; i < it.count; i++)
+    if (has_bit(done, i))
+      there += it.items[i].nbytes;
+    else
+      it.items[rest++] = it.items[i];
+  assert_true(there <= bytes && (rest == 0) == (status == umemOK));
+  assert_ok(umem_copy_many(it.items, rest, NULL));
+  settle(src->ctx, dst->ctx);
+  free(done);
+  end_pieces(&it);
 }
 
 SUITE(many)

@@ -55,6 +55,31 @@ TEST_P(TransferTest, an_array_may_end_before_its_transfer) {
   transfer.wait();
 }
 
+TEST_P(TransferTest, copies_a_list) {
+  std::vector<umem::Array<int, 2>> to;
+  Transfer transfer;
+  {
+    umem::Array<int, 2> from({40, 300}, umem::Host());
+    std::vector<std::pair<umem::Part<int, 1>, umem::Part<int, 1>>> pairs;
+    for (int k = 0; k < 3; k++) to.emplace_back(umem::Extents<2>{40, 300}, place);
+    {
+      auto guard = from.host(umem::discard);
+      auto u = *guard;
+      for (umem::index_t i = 0; i < 40; i++)
+        for (umem::index_t j = 0; j < 300; j++) u(i, j) = static_cast<int>(1000 * i + j);
+    }
+    for (umem::index_t i = 0; i < 40; i++)
+      for (auto &array : to)
+        pairs.emplace_back(from.part().select(0, i), array.part().select(0, 39 - i));
+    transfer = umem::start_many(pairs);
+  } /* the transfer keeps the memory of `from` */
+  transfer.wait();
+  EXPECT_EQ(transfer.done_bytes(), 3u * 40 * 300 * sizeof(int));
+  for (auto &array : to) EXPECT_EQ(array.get({39 - 7, 299}), 7299);
+  std::vector<std::pair<umem::Part<int, 1>, umem::Part<int, 1>>> none;
+  umem::start_many(none).wait();
+}
+
 /* Memory that the exception ends is not written to later. */
 TEST_P(TransferTest, an_exception_waits_for_the_end) {
   for (int i = 0; i < 4; i++) {
@@ -79,6 +104,8 @@ TEST_P(TransferTest, an_exception_waits_for_the_end) {
 TEST(Transfer, is_checked_at_once) {
   umem::Array<int, 1> one({3}, umem::Host()), other({4}, umem::Host());
   EXPECT_THROW(umem::start(one, other), umem::value_error);
+  std::pair<umem::Part<int, 1>, umem::Part<int, 1>> pair(one.part(), one.part());
+  EXPECT_THROW(umem::start_many(std::vector{pair, pair}), umem::value_error);
   umem::Host host;
   EXPECT_THROW(umem::start(host, 0, host, 64, 10), umem::value_error);
   EXPECT_THROW(Transfer().then([] {}), umem::value_error);

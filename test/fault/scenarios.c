@@ -301,6 +301,17 @@ static bool go_on(void *user, uint64_t done, uint64_t total) {
   return true;
 }
 
+/* As a transfer, of a list that does not live on. */
+static umemStatusType start_list(umemCopyItem *list, umemCopyManyOptions const *options) {
+  umemTransfer *transfer = NULL;
+  umemStatusType status = umem_start_many(list, list_items, options, &transfer);
+  memset(list, 0, list_items * sizeof *list);
+  if (status == umemOK) status = umemTransfer_wait(transfer);
+  umemTransfer_release(transfer);
+  return status;
+}
+
+/* step: SIZE_MAX, as a transfer. */
 static void copy_list(Trial *t, umemVirtual *src, uintptr_t from, umemVirtual *dst, uintptr_t to,
                       size_t step, uint8_t *done) {
   umemCopyItem list[list_items];
@@ -308,12 +319,13 @@ static void copy_list(Trial *t, umemVirtual *src, uintptr_t from, umemVirtual *d
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   options.done = done;
   options.failed = &failed;
-  options.progress = step ? go_on : NULL;
+  options.progress = step && step < SIZE_MAX ? go_on : NULL;
   options.user = t;
   options.step = step;
   for (size_t i = 0; i < list_items; i++)
     list[i] = (umemCopyItem){src, from + list_from[i], dst, to + list_to[i], list_piece};
-  if (STEP(t, umem_copy_many(list, list_items, &options)))
+  if (STEP(t, step == SIZE_MAX ? start_list(list, &options)
+                               : umem_copy_many(list, list_items, &options)))
     REQUIRE(t, *done == 0xf && failed == list_items);
   else
     REQUIRE(t, failed == list_items || !(*done >> failed & 1));
@@ -333,6 +345,7 @@ static void list_to_peer(Trial *t, size_t step) {
 
 static void run_list_to_peer(Trial *t) { list_to_peer(t, 0); }
 static void run_list_to_peer_in_steps(Trial *t) { list_to_peer(t, list_piece); }
+static void run_list_transfer_to_peer(Trial *t) { list_to_peer(t, SIZE_MAX); }
 
 static void run_list_from_host(Trial *t) {
   uint8_t done = 0xff;
@@ -479,6 +492,7 @@ Scenario const scenarios[] = {
     {"list to file", "file", umemReadable, scenarioUses, run_list_to_peer},
     {"list to fake", "fake", umemReadable, scenarioUses, run_list_to_peer},
     {"list to file in steps", "file", umemReadable, scenarioUses, run_list_to_peer_in_steps},
+    {"list transfer to file", "file", umemReadable, scenarioUses, run_list_transfer_to_peer},
     {"connect", NULL, umemReadable, scenarioUses, run_connect},
     {"connect file", "file", umemReadable, scenarioUses, run_connect_peer},
     {"connect fake", "fake", umemReadable, scenarioUses, run_connect_peer},

@@ -12,7 +12,8 @@
  *
  *   order      Transfers are not ordered among each other. A transfer copies from the first byte
  *              (the first item in C order) on, so that the first bytes are there if it is
- *              cancelled or fails. Source and destination may overlap.
+ *              cancelled or fails; a list in an order of umem's own. Source and destination may
+ *              overlap.
  *   memory     Until a transfer has ended, both blocks must live. No one may write to the source,
  *              or use the destination. A context of the transfer that ends (umem_dtor) waits for
  *              it first.
@@ -68,6 +69,22 @@ UMEM_EXTERN umemStatusType umem_start_strided(void *src, uintptr_t src_adr, void
                                               umemCopyOptions const *options,
                                               umemTransfer **transfer);
 
+/* Starts to copy count items, as umem_copy_many does: one transfer for all of them. umem copies the
+ * list: it need not live on. options.done, failed and route (borrowed until the transfer has ended)
+ * say what umem_copy_many writes there: read them when the transfer has ended. options.progress
+ * must be NULL. A transfer that is cancelled, or fails, leaves the rest of the list: the bits of
+ * done say which items are copied, and the message of a failure names the item.
+ *
+ * Each item is queued if one of its contexts is umemOrdered, and copied at once if one is not
+ * umemConcurrent: the failure of such an item is that of umem_start_many, and then no other is
+ * copied. The transfer ends when all queues have done theirs, too.
+ *
+ * Errors: those of umem_copy_many, and of umem_start. A transfer takes some 150 bytes for each
+ * item. */
+UMEM_EXTERN umemStatusType umem_start_many(umemCopyItem const *items, size_t count,
+                                           umemCopyManyOptions const *options,
+                                           umemTransfer **transfer);
+
 /* Returns when the transfer has ended: umemOK if all bytes are there, otherwise the failure, which
  * it records. umemCancelledError if it was cancelled before its last byte. Further calls return,
  * and record, the same. umemValueError for NULL. */
@@ -88,7 +105,8 @@ UMEM_EXTERN bool umemTransfer_poll(umemTransfer *transfer);
 UMEM_EXTERN void umemTransfer_cancel(umemTransfer *transfer);
 
 /* Sets *done to the bytes that are in the destination, and *total to all that are to be copied.
- * They are the first ones: of a strided copy the first items, in C order. Either may be NULL.
+ * They are the first ones: of a strided copy the first items, in C order; of a list any. Either may
+ * be NULL.
  * Returns umemOK, or umemValueError if transfer is NULL. */
 UMEM_EXTERN umemStatusType umemTransfer_progress(umemTransfer *transfer, uint64_t *done,
                                                  uint64_t *total);

@@ -377,45 +377,39 @@ static size_t bytes_of(umemList const *list, Key const *key) {
   return list->items[key->item].nbytes;
 }
 
-/* Adds a key for each memory of each target. Returns false after a failure. */
-static bool add_targets(Check *check, size_t *count) {
+static void widen(umemListSpan *span, uint64_t first, uint64_t end) {
+  span->low = span->high ? umem_lesser(span->low, first) : first;
+  span->high = umem_greater(span->high, end);
+}
+
+/* Notes what the targets, or the sources, span in each memory, and adds a key for each memory of
+ * each target. Returns false after a failure. */
+static inline bool span_side(Check *check, bool is_target, size_t *count) {
   umemList *list = check->list;
-  *count = 0;
   for (size_t i = 0; i < list->count; i++) {
     umemCopyItem const *item = &list->items[i];
     Span spans[2];
     if (!item->nbytes) continue;
-    unsigned found = find_target(check, item, spans);
+    unsigned found = is_target ? find_target(check, item, spans) : find_source(check, item, spans);
     if (!found) return false;
     for (unsigned k = 0; k < found; k++) {
       umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
-      memory->low = memory->high ? umem_lesser(memory->low, spans[k].first) : spans[k].first;
-      memory->high = umem_greater(memory->high, spans[k].first + item->nbytes);
-      list->keys[(*count)++] = (Key){spans[k].first, spans[k].memory, (uint32_t)i};
+      widen(is_target ? &memory->targets : &memory->sources, spans[k].first,
+            spans[k].first + item->nbytes);
+      if (is_target) list->keys[(*count)++] = (Key){spans[k].first, spans[k].memory, (uint32_t)i};
     }
   }
   return true;
 }
 
-/* Notes what the sources span in each memory. Returns false after a failure. *meets: whether a
- * source can have a byte of a target. */
-static bool span_sources(Check *check, bool *meets) {
-  umemList *list = check->list;
-  *meets = false;
-  for (size_t i = 0; i < list->count; i++) {
-    umemCopyItem const *item = &list->items[i];
-    Span spans[2];
-    if (!item->nbytes) continue;
-    unsigned found = find_source(check, item, spans);
-    if (!found) return false;
-    for (unsigned k = 0; k < found; k++) {
-      umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
-      memory->from = memory->until ? umem_lesser(memory->from, spans[k].first) : spans[k].first;
-      memory->until = umem_greater(memory->until, spans[k].first + item->nbytes);
-      *meets = *meets || (memory->low < memory->until && memory->from < memory->high);
-    }
-  }
-  return true;
+/* Whether a source can have a byte of a target. */
+static bool can_meet(Check *check) {
+  umemListEntry const *entries = entries_of(&check->memories);
+  size_t k = 0;
+  while (k < check->memories.count && !(entries[k].targets.low < entries[k].sources.high &&
+                                        entries[k].sources.low < entries[k].targets.high))
+    k++;
+  return k < check->memories.count;
 }
 
 static bool refuse(umemList *list, size_t item, void *ctx, char const *what, size_t other) {
@@ -473,14 +467,14 @@ static bool check_source(Check *check, Key const *keys, size_t count, size_t i) 
 
 static bool check_overlaps(umemList *list) {
   __attribute__((cleanup(end_check))) Check check;
-  bool meets;
-  size_t count;
+  size_t count = 0;
   check.list = list;
   check.known[0].ctx = check.known[1].ctx = NULL;
   clear(&check.memories);
-  if (!add_targets(&check, &count)) return false;
+  if (!span_side(&check, true, &count)) return false;
   Key const *keys = sort_keys(list->keys, list->room, count);
-  if (!check_targets(list, keys, count) || !span_sources(&check, &meets)) return false;
+  if (!check_targets(list, keys, count) || !span_side(&check, false, &count)) return false;
+  bool meets = can_meet(&check);
   for (size_t i = 0; meets && i < list->count; i++)
     if (list->items[i].nbytes && !check_source(&check, keys, count, i)) return false;
   return true;
@@ -494,10 +488,13 @@ static bool overlaps(umemCopyItem const *item) {
          umem_overlap(item->src, item->src_adr, item->dst, item->dst_adr, &run) != umemOverlapNone;
 }
 
-umemListPair umemList_pair(umemList const *list, size_t run) {
-  umemListEntry const *entries = list->pairs.heap ? list->pairs.heap : list->pairs.few;
-  uint64_t const *key = entries[list->sorted[list->begins[run]].group].key;
+umemListPair umemList_pair_at(umemList const *list, size_t k) {
+  uint64_t const *key = (list->pairs.heap ? list->pairs.heap : list->pairs.few)[k].key;
   return (umemListPair){(umemVirtual *)(uintptr_t)key[0], (umemVirtual *)(uintptr_t)key[1], key[2]};
+}
+
+umemListPair umemList_pair(umemList const *list, size_t run) {
+  return umemList_pair_at(list, list->sorted[list->begins[run]].group);
 }
 
 /* Sorts the items by pairs, and then by the side that is a file, or else by the targets. */
@@ -545,6 +542,11 @@ static void join(umemList *list, size_t count) {
   list->begins[list->run_count] = (uint32_t)count;
 }
 
+void umemList_clear(size_t count, uint8_t *done, size_t *failed) {
+  if (done) memset(done, 0, count / 8 + (count % 8 != 0));
+  if (failed) *failed = count;
+}
+
 static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done) {
   list->items = items;
   list->count = list->failed = count;
@@ -555,7 +557,7 @@ static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8
   list->begins = NULL;
   list->run_count = list->at = list->skipped = list->marked = list->before = 0;
   clear(&list->pairs);
-  if (done) memset(done, 0, count / 8 + (count % 8 != 0));
+  umemList_clear(count, done, NULL);
 }
 
 bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done) {

@@ -16,12 +16,15 @@ enum {
   umemListWords = 4
 };
 
+typedef struct umemListSpan {
+  uint64_t low, high; /* high 0: it has no byte */
+} umemListSpan;
+
 /* The runs with the same two contexts, or the items with bytes in one memory. */
 typedef struct umemListEntry {
   uint64_t key[umemListWords];
-  uint64_t low, high;   /* of a memory: what the targets span; high 0: there is none */
-  uint64_t from, until; /* and the sources */
-  uint32_t same;        /* of a memory: the entry that stands for it */
+  umemListSpan targets, sources; /* of a memory: what they span */
+  uint32_t same;                 /* of a memory: the entry that stands for it */
 } umemListEntry;
 
 /* Numbers keys from 0 on. */
@@ -71,14 +74,19 @@ typedef struct umemList {
 
 /* ---- list.c ---- */
 
+/* Writes to done and failed (NULL: none) that of count items none is copied, and none has
+ * failed. */
+void umemList_clear(size_t count, uint8_t *done, size_t *failed);
+
 /* Checks all items, and that none has bytes of another one's target; sorts them, and joins
  * neighbours to runs. Sets the bits of items without bytes. False after a failure. In any case
  * umemList_release follows. */
 bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done);
 void umemList_release(umemList *list);
 
-/* The two contexts of a run. */
+/* The two contexts of a run, and those of pair k of list->pairs.count. */
 umemListPair umemList_pair(umemList const *list, size_t run);
+umemListPair umemList_pair_at(umemList const *list, size_t k);
 
 /* Records what was held as the failure of item. Returns false. */
 bool umemList_fail(umemList *list, umemAttempt *held, size_t item);
@@ -91,6 +99,9 @@ void umemList_mark(umemList const *list, size_t begin, size_t end);
 /* Copies or queues the next runs of one pair, about `most` bytes, or a part of a run that has more.
  * Returns how many bytes; 0 at the end of the list, and after a failure, which names the item. */
 size_t umemList_copy_piece(umemList *list, size_t most);
+
+/* The target of the next run, or of the last one. Of a list with bytes. */
+umemVirtual *umemList_target(umemList const *list);
 
 /* Who wants to know how far a list is. */
 typedef struct umemListSteps {

@@ -250,6 +250,10 @@ size_t umemList_copy_piece(umemList *list, size_t most) {
   return nbytes;
 }
 
+umemVirtual *umemList_target(umemList const *list) {
+  return umemList_pair(list, umem_lesser(list->at, list->run_count - 1)).dst;
+}
+
 /* ---- lists that report how far they are ---- */
 
 /* Pieces begin with the first of these, or with a step, and double up to the second while they
@@ -288,10 +292,8 @@ static bool report_steps(umemList const *list, umemListSteps const *steps, uint6
 }
 
 static void fail_cancelled(umemList const *list, uint64_t done) {
-  umemVirtual *dst = list->at < list->run_count ? umemList_pair(list, list->at).dst
-                                                : list->items[list->count - 1].dst;
-  umemVirtual_fail(dst, umemCancelledError, "cancelled after %ju of %ju bytes", (uintmax_t)done,
-                   (uintmax_t)list->nbytes);
+  umemVirtual_fail(umemList_target(list), umemCancelledError, "cancelled after %ju of %ju bytes",
+                   (uintmax_t)done, (uintmax_t)list->nbytes);
 }
 
 static void copy_in_steps(umemList *list, umemListSteps const *steps) {
@@ -322,7 +324,7 @@ void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size
                     umemListSteps const *steps) {
   umemList room;
   __attribute__((cleanup(end_list))) umemList *list = &room;
-  if (failed) *failed = count;
+  umemList_clear(count, NULL, failed);
   bool good = umemList_prepare(list, items, count, done);
   if (good && steps)
     copy_in_steps(list, steps);

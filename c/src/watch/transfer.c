@@ -14,19 +14,22 @@ static size_t const at_once_below = 32 << 10; /* to wake a thread takes as long 
 
 /* ---- starting ---- */
 
-static bool read_options(umemTransferStart *given, umemCopyOptions const *options) {
-  umemCopyOptions *full = &given->options;
-  if (!umem_read_sized(given->src, full, sizeof *full, options, "umemCopyOptions")) return false;
-  if (full->progress)
-    return UMEM_FAIL(given->src, umemValueError,
+static bool check_options(umemVirtual *ctx, bool has_progress, umemRoute *route) {
+  if (has_progress)
+    return UMEM_FAIL(ctx, umemValueError,
                      "options.progress is set: umemTransfer_progress says how far a transfer is");
-  return umem_route_clear(given->src, full->route);
+  return umem_route_clear(ctx, route);
 }
 
-static bool is_captured(umemTransferStart const *given) {
-  umemVirtual *captured = umem_is_captured(given->src)   ? given->src
-                          : umem_is_captured(given->dst) ? given->dst
-                                                         : NULL;
+static bool read_options(umemTransferStart *given, umemCopyOptions const *options) {
+  umemCopyOptions full = UMEM_COPY_OPTIONS_INIT;
+  if (!umem_read_sized(given->src, &full, sizeof full, options, "umemCopyOptions")) return false;
+  given->route = full.route;
+  return check_options(given->src, full.progress, full.route);
+}
+
+static bool is_captured(umemVirtual *src, umemVirtual *dst) {
+  umemVirtual *captured = umem_is_captured(src) ? src : umem_is_captured(dst) ? dst : NULL;
   return captured && !UMEM_FAIL(captured, umemNotSupportedError,
                                 "the stream is being captured into a graph: no call could say "
                                 "when the transfer has ended");
@@ -43,19 +46,23 @@ static void end_here(umemTransfer *self) {
 static bool queue_copy(umemTransfer *self) {
   self->first_number = umemTransfer_count_queued();
   if (!umemTransfer_copy_all(self) || !umemTransfer_mark(self)) return false;
-  if (self->marked)
+  self->queued = self->nbytes;
+  if (self->queue_count)
     umemTransfer_list_queued(self);
   else
     end_here(self);
   return true;
 }
 
+static bool is_brief(umemVirtual const *src, umemVirtual const *dst, size_t nbytes) {
+  return nbytes < at_once_below && umem_cpu_reads(src) && umem_cpu_writes(dst) &&
+         !((src->capabilities | dst->capabilities) & umemDeviceShared);
+}
+
 static bool is_at_once(umemTransfer const *self) {
   umemVirtual const *src = self->src, *dst = self->dst;
-  bool brief = self->nbytes < at_once_below && umem_cpu_reads(src) && umem_cpu_writes(dst) &&
-               !((src->capabilities | dst->capabilities) & umemDeviceShared);
-  return brief || !umem_can(src, umemConcurrent) || !umem_can(dst, umemConcurrent) ||
-         !umemTransfer_is_served();
+  return is_brief(src, dst, self->nbytes) || !umem_can(src, umemConcurrent) ||
+         !umem_can(dst, umemConcurrent) || !umemTransfer_is_served();
 }
 
 /* Returns whether there is a transfer, whose failures, if it has ended by now, are in it. */
@@ -72,9 +79,9 @@ static bool begin(umemTransfer *self) {
 }
 
 /* Sets *transfer after all checks of the copy. */
-static void start(umemTransferStart *given, size_t nbytes, umemTransfer **transfer) {
-  if (is_captured(given)) return;
-  umemTransfer *self = umemTransfer_make(given, nbytes);
+static void start(umemTransferStart const *given, size_t nbytes, umemTransfer **transfer) {
+  if (is_captured(given->src, given->dst)) return;
+  umemTransfer *self = umemTransfer_make(given, nbytes, NULL);
   if (!self) return;
   if (begin(self))
     *transfer = self;
@@ -93,8 +100,8 @@ umemStatusType umem_start(void *src, uintptr_t src_adr, void *dst, uintptr_t dst
   UMEM_ENTER();
   if (!is_given(transfer)) return UMEM_RESULT();
   umemLayout const run = {.size = sizeof run, .item_size = nbytes};
-  umemTransferStart given = {__func__, umem_check(src),       umem_check(dst), src_adr, dst_adr,
-                             &run,     UMEM_COPY_OPTIONS_INIT};
+  umemTransferStart given = {__func__, umem_check(src), umem_check(dst), src_adr, dst_adr, &run,
+                             NULL};
   if (!given.src || !given.dst || !read_options(&given, options)) return UMEM_RESULT();
   if (!nbytes || (umem_validate(given.src, src_adr, nbytes, umemReadable) &&
                   umem_validate(given.dst, dst_adr, nbytes, umemWritable)))
@@ -108,11 +115,79 @@ umemStatusType umem_start_strided(void *src, uintptr_t src_adr, void *dst, uintp
   UMEM_ENTER();
   if (!is_given(transfer)) return UMEM_RESULT();
   umemRanges ranges;
-  umemTransferStart given = {__func__, umem_check(src), umem_check(dst),       src_adr,
-                             dst_adr,  layout,          UMEM_COPY_OPTIONS_INIT};
+  umemTransferStart given = {__func__, umem_check(src), umem_check(dst), src_adr, dst_adr, layout,
+                             NULL};
   if (given.src && given.dst && read_options(&given, options) &&
       umem_check_strided(given.src, src_adr, given.dst, dst_adr, layout, &ranges))
     start(&given, ranges.src_bytes ? umem_count_items(layout) * layout->item_size : 0, transfer);
+  return UMEM_RESULT();
+}
+
+/* ---- starting a list ---- */
+
+/* Whether it can be started; sets at_once. */
+static bool look_at_pairs(umemTransferList *self) {
+  umemList const *list = &self->list;
+  bool brief = true;
+  for (size_t k = 0; k < list->pairs.count; k++) {
+    umemListPair pair = umemList_pair_at(list, k);
+    if (is_captured(pair.src, pair.dst)) return false;
+    brief = brief && is_brief(pair.src, pair.dst, list->nbytes);
+  }
+  self->at_once = brief || !umemTransfer_is_served();
+  return true;
+}
+
+/* Returns whether there is a transfer. A mark stands for all of it only if it is the only one, and
+ * servers copy nothing. */
+static bool begin_list(umemTransfer *self) {
+  self->first_number = umemTransfer_count_queued();
+  if (!umemTransfer_copy_all(self) || !umemTransfer_mark(self)) return false;
+  size_t rest = umemTransfer_rest(self);
+  if (rest || self->queue_count > 1) {
+    self->first_number = 0;
+    self->number = UINT64_MAX;
+  }
+  if (rest)
+    umemTransfer_serve(self);
+  else if (self->queue_count)
+    umemTransfer_list_queued(self);
+  else
+    end_here(self);
+  return true;
+}
+
+/* Takes over the list. */
+static void start_list(umemTransferStart const *given, umemTransferList *list,
+                       umemTransfer **transfer) {
+  umemTransfer *self =
+      look_at_pairs(list) ? umemTransfer_make(given, list->list.nbytes, list) : NULL;
+  if (!self)
+    umemTransferList_discard(list);
+  else if (begin_list(self))
+    *transfer = self;
+  else
+    umemTransfer_discard(self);
+}
+
+umemStatusType umem_start_many(umemCopyItem const *items, size_t count,
+                               umemCopyManyOptions const *options, umemTransfer **transfer) {
+  UMEM_ENTER();
+  umem_defer_cancel();
+  if (!is_given(transfer)) return UMEM_RESULT();
+  umemCopyManyOptions full = UMEM_COPY_MANY_OPTIONS_INIT;
+  if (!umem_read_sized(NULL, &full, sizeof full, options, "umemCopyManyOptions") ||
+      !check_options(NULL, full.progress, full.route))
+    return UMEM_RESULT();
+  umemTransferList *list = umemTransferList_make(items, count, &full);
+  if (!list) return UMEM_RESULT();
+  umemLayout const no_layout = {.size = sizeof no_layout};
+  umemTransferStart given = {.function = __func__, .layout = &no_layout, .route = full.route};
+  if (count) {
+    given.src = items->src;
+    given.dst = items->dst;
+  }
+  start_list(&given, list, transfer);
   return UMEM_RESULT();
 }
 

@@ -10,7 +10,24 @@
 #include <umem/virtual.h>
 
 #include "base/thread.h"
+#include "core/list.h"
 #include "core/status.h"
+
+/* A mark in the queue of a context. */
+typedef struct umemTransferQueue {
+  umemVirtual *layer; /* has the mark */
+  umemMark mark;
+} umemTransferQueue;
+
+/* The items of a transfer of a list, which umem_start_many copies or queues if their contexts want
+ * that, and servers otherwise. */
+typedef struct umemTransferList {
+  umemList list;
+  umemCopyItem *items;       /* owned; those of list */
+  size_t *failed;            /* of the program, borrowed; or NULL */
+  bool at_once;              /* the start copies all items */
+  umemTransferQueue *queues; /* owned; NULL: no item is queued */
+} umemTransferList;
 
 /* What a transfer that is watched needs beside. */
 typedef struct umemTransferWatch {
@@ -30,10 +47,11 @@ typedef enum umemTransferState {
  * to the thread that has set its state to moving, which reads and writes the rest without the
  * lock. */
 struct umemTransfer {
-  char const *function; /* that has started it */
-  umemVirtual *src, *dst;
+  char const *function;   /* that has started it */
+  umemVirtual *src, *dst; /* NULL: a list */
   uintptr_t src_adr, dst_adr;
   size_t nbytes;
+  umemTransferList *list;   /* owned; or NULL */
   umemLayout layout;        /* rank 0: a run. Its arrays, and at, follow the struct */
   size_t *at;               /* index of the first item that is not copied yet */
   bool whole;               /* is one piece */
@@ -43,13 +61,17 @@ struct umemTransfer {
   umemTransferState state;  /* atomic */
   bool cancelled, seen;     /* atomic; seen: a call has returned the failure */
   uint64_t done;            /* bytes; atomic */
+  size_t queued;            /* bytes that queues copy */
   bool is_long;             /* a server does a long piece */
+  bool staged;              /* passes through pinned buffers */
   unsigned sharers;         /* transfers that pass through pinned buffers beside it, itself too */
   /* Of a queued copy: its own, and how many were queued when its mark was not yet set. So the
    * marks of those up to first_number are before its own, if they are in one queue. */
   uint64_t number, first_number;
-  umemMark mark;          /* of the queued copy */
-  umemVirtual *marked;    /* the context that has the mark, or NULL */
+  umemTransferQueue own;     /* the only queue of a copy that is no list */
+  umemTransferQueue *queues; /* own, or those of the list: the transfer ends after their marks */
+  size_t queue_count, reached;
+  umemVirtual *marked;    /* has the first mark; NULL: there is none, or servers copy still */
   int fd;                 /* owned; -1: none */
   umemAttempt failure;    /* its contexts are NULL when one of them has ended */
   pthread_cond_t changed; /* of the state */
@@ -75,6 +97,11 @@ static inline bool umemTransfer_is_cancelled(umemTransfer const *self) {
   return __atomic_load_n(&self->cancelled, __ATOMIC_RELAXED);
 }
 
+/* The bytes that servers have to copy still. */
+static inline size_t umemTransfer_rest(umemTransfer const *self) {
+  return self->nbytes - self->queued - self->done;
+}
+
 static inline bool umemTransfer_has_failed(umemTransfer const *self) {
   return umemAttempt_failed(&self->failure);
 }
@@ -87,12 +114,18 @@ typedef struct umemTransferStart {
   umemVirtual *src, *dst;
   uintptr_t src_adr, dst_adr;
   umemLayout const *layout; /* copied */
-  umemCopyOptions options;
+  umemRoute *route;         /* of the program, borrowed until the transfer has ended; or NULL */
 } umemTransferStart;
 
 /* Returns a transfer of nbytes that belongs to the calling thread; NULL, with a status, without
- * memory. */
-umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes);
+ * memory. list, which it owns then, or NULL. */
+umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes,
+                                umemTransferList *list);
+
+/* Checks a list, and copies its items. NULL after a failure. */
+umemTransferList *umemTransferList_make(umemCopyItem const *items, size_t count,
+                                        umemCopyManyOptions const *options);
+void umemTransferList_discard(umemTransferList *self);
 
 /* A condition whose waits end by CLOCK_MONOTONIC. */
 void umemTransfer_init_condition(pthread_cond_t *condition);
@@ -100,8 +133,8 @@ void umemTransfer_init_condition(pthread_cond_t *condition);
 /* Frees the handle. No other thread may know it. */
 void umemTransfer_discard(umemTransfer *self);
 
-/* Copies all bytes, or queues the copy. The failures are those of the calling thread. Returns
- * whether all is well. */
+/* Copies all bytes, or queues the copy; of a list, the items that the start copies. The failures
+ * are those of the calling thread. Returns whether all is well. */
 bool umemTransfer_copy_all(umemTransfer *self);
 
 /* Copies about `most` bytes, and keeps the failure. */
@@ -110,16 +143,18 @@ void umemTransfer_copy_piece(umemTransfer *self, size_t most);
 /* Whether a piece could overwrite what a later one reads. */
 bool umemTransfer_overlaps(umemTransfer const *self);
 
-/* Sets a mark behind the copy that is queued, or else waits for it. Returns false after a
- * failure. */
+/* Sets marks behind what is queued, or else waits for it. Returns false after a failure. */
 bool umemTransfer_mark(umemTransfer *self);
 
-/* Returns whether the queue has done the copy, or that has failed; then releases the mark. If waits
- * is true, it returns when that is so. */
+/* Returns whether the queues have done the copy, or that has failed; then releases the marks. If
+ * waits is true, it returns when that is so. */
 bool umemTransfer_is_reached(umemTransfer *self, bool waits);
 
-/* For a mark that the queue has reached: releases it. */
-void umemTransfer_release_mark(umemTransfer *self);
+/* Releases the marks, which the queues have reached. */
+void umemTransfer_release_marks(umemTransfer *self);
+
+/* Whether bytes of a transfer are on ctx. */
+bool umemTransfer_names(umemTransfer const *self, umemVirtual const *ctx);
 
 /* Completes the failure and the route of a transfer that ends. Also with the lock. */
 void umemTransfer_close(umemTransfer *self);

@@ -1,5 +1,7 @@
 /* transfer_copy.c - makes transfers, and moves their bytes: piece by piece from the first byte on,
- * or all at once, also into the queue of a context. */
+ * or all at once, also into the queue of a context. Of a list, the start copies the items that are
+ * queued or that it must copy itself, in a first walk over the runs (core/list.h); servers copy the
+ * others in a second one. */
 #include "watch/transfer.h"
 #include "base/number.h"
 #include "core/context.h"
@@ -9,6 +11,71 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- lists ---- */
+
+static bool is_queued(umemListPair const *pair) {
+  return umem_can(pair->src, umemOrdered) || umem_can(pair->dst, umemOrdered);
+}
+
+static bool is_list_staged(umemTransferList const *self) {
+  bool staged = false;
+  for (size_t k = 0; k < self->list.pairs.count; k++) {
+    umemListPair pair = umemList_pair_at(&self->list, k);
+    staged = staged || umem_is_staged(pair.src, pair.dst);
+  }
+  return staged;
+}
+
+/* One mark for each pair at most. */
+static bool take_queues(umemTransferList *self) {
+  umemList const *list = &self->list;
+  size_t count = 0;
+  for (size_t k = 0; k < list->pairs.count; k++) {
+    umemListPair pair = umemList_pair_at(list, k);
+    count += is_queued(&pair);
+  }
+  return !count || (self->queues = malloc(count * sizeof *self->queues)) != NULL;
+}
+
+static bool take_items(umemTransferList *self) {
+  umemList *list = &self->list;
+  size_t count = list->count;
+  if (!count) return true;
+  umemVirtual *src = list->items->src;
+  self->items = malloc(count * sizeof *self->items);
+  if (!self->items || !take_queues(self))
+    return UMEM_FAIL(src, umemMemoryError, "no memory for a transfer");
+  memcpy(self->items, list->items, count * sizeof *self->items);
+  list->items = self->items;
+  return true;
+}
+
+void umemTransferList_discard(umemTransferList *self) {
+  umemList_release(&self->list);
+  free(self->items);
+  free(self->queues);
+  free(self);
+}
+
+umemTransferList *umemTransferList_make(umemCopyItem const *items, size_t count,
+                                        umemCopyManyOptions const *options) {
+  umemTransferList *self = malloc(sizeof *self);
+  umemList_clear(count, options->done, options->failed);
+  if (!self) {
+    umemVirtual *src = count && items ? umem_check(items->src) : NULL;
+    return UMEM_FAIL_NULL(src, umemMemoryError, "no memory for a transfer");
+  }
+  self->items = NULL;
+  self->queues = NULL;
+  self->failed = options->failed;
+  self->at_once = false;
+  bool good = umemList_prepare(&self->list, items, count, options->done) && take_items(self);
+  if (self->failed) *self->failed = self->list.failed;
+  if (good) return self;
+  umemTransferList_discard(self);
+  return NULL;
+}
 
 /* ---- the handle ---- */
 
@@ -33,7 +100,7 @@ static void keep_layout(umemTransfer *self, umemLayout const *layout) {
 }
 
 static bool watch(umemTransfer *self, umemRoute *route) {
-  if (!route && !__atomic_load_n(&umem_sink, __ATOMIC_RELAXED)) return true;
+  if (!self->src || (!route && !__atomic_load_n(&umem_sink, __ATOMIC_RELAXED))) return true;
   umemTransferWatch *watch = self->watch = malloc(sizeof *watch);
   if (!watch) return false;
   watch->route = route;
@@ -65,11 +132,13 @@ void umemTransfer_discard(umemTransfer *self) {
   end_watch(self, true);
   if (self->fd >= 0) close(self->fd);
   if (umemTransfer_is_here(self)) pthread_cond_destroy(&self->changed);
+  if (self->list) umemTransferList_discard(self->list);
   free(self->watch);
   free(self);
 }
 
-umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes) {
+umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes,
+                                umemTransferList *list) {
   umemLayout const *layout = given->layout;
   size_t arrays = (size_t)layout->rank * 2 * (sizeof(size_t) + sizeof(ptrdiff_t));
   umemTransfer *self = calloc(1, sizeof *self + arrays);
@@ -83,15 +152,32 @@ umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes) {
     self->forks = umem_fork_count();
     self->state = umemTransferMoving;
     self->fd = -1;
+    self->queues = list ? list->queues : &self->own;
     umemTransfer_init_condition(&self->changed);
     keep_layout(self, layout);
-    if (watch(self, given->options.route)) return self;
+    if (watch(self, given->route)) {
+      self->staged = list ? is_list_staged(list) : umem_is_staged(self->src, self->dst);
+      self->list = list;
+      if (list) self->src = self->dst = NULL;
+      return self;
+    }
     umemTransfer_discard(self);
   }
   return UMEM_FAIL_NULL(given->dst, umemMemoryError, "no memory for a transfer");
 }
 
+bool umemTransfer_names(umemTransfer const *self, umemVirtual const *ctx) {
+  if (!self->list) return self->src == ctx || self->dst == ctx;
+  umemList const *list = &self->list->list;
+  for (size_t k = 0; k < list->pairs.count; k++) {
+    umemListPair pair = umemList_pair_at(list, k);
+    if (pair.src == ctx || pair.dst == ctx) return true;
+  }
+  return false;
+}
+
 bool umemTransfer_overlaps(umemTransfer const *self) {
+  if (self->list) return false; /* of a list, items that overlap themselves are whole pieces */
   umemLayout run = self->layout;
   if (!run.rank) run.item_size = self->nbytes;
   return umem_copy_overlaps(self->src, self->src_adr, self->dst, self->dst_adr, &run);
@@ -144,10 +230,51 @@ static size_t move_items(umemTransfer *self, size_t most) {
   return steps * step;
 }
 
+/* ---- runs of a list ---- */
+
+/* Goes to the next run that the start copies, or else to the next one for servers. */
+static bool find_run(umemTransferList *self, bool of_start) {
+  umemList *list = &self->list;
+  for (; list->at < list->run_count; list->at++) {
+    umemListPair pair = umemList_pair(list, list->at);
+    bool here = self->at_once || is_queued(&pair) || !umem_can(pair.src, umemConcurrent) ||
+                !umem_can(pair.dst, umemConcurrent);
+    if (here == of_start) return true;
+  }
+  return false;
+}
+
+/* For servers: about `most` bytes. Returns how many. */
+static size_t move_runs(umemTransfer *self, size_t most) {
+  size_t moved = 0, nbytes = 1;
+  while (nbytes && moved < most && find_run(self->list, false))
+    moved += nbytes = umemList_copy_piece(&self->list->list, most - moved);
+  return moved;
+}
+
+/* For the start. */
+static void move_first_runs(umemTransfer *self) {
+  umemList *list = &self->list->list;
+  size_t nbytes = 1;
+  while (nbytes && find_run(self->list, true)) {
+    umemListPair pair = umemList_pair(list, list->at);
+    nbytes = umemList_copy_piece(list, SIZE_MAX);
+    if (is_queued(&pair))
+      self->queued += nbytes;
+    else
+      self->done += nbytes;
+  }
+  if (self->list->failed) *self->list->failed = list->failed;
+  list->at = list->marked = list->before = 0;
+}
+
+/* ---- any transfer ---- */
+
 /* Copies about `most` bytes, the whole rest if it is little more. */
 static size_t move(umemTransfer *self, size_t most) {
-  size_t rest = self->nbytes - self->done;
+  size_t rest = umemTransfer_rest(self);
   if (self->whole || rest / 2 < most) most = rest;
+  if (self->list) return move_runs(self, most);
   if (self->layout.rank) return move_items(self, self->whole ? SIZE_MAX : most);
   umem_copy_any_run(self->src, self->src_adr + self->done, self->dst, self->dst_adr + self->done,
                     most);
@@ -161,15 +288,14 @@ void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
   unsigned sharers = umem_thread.sharers;
   umemAttempt attempt;
   if (self->watch) umem_thread.step = &self->watch->step;
-  if (umem_is_staged(self->src, self->dst)) umem_thread.sharers = self->sharers;
+  if (self->staged) umem_thread.sharers = self->sharers;
   umemAttempt_begin(&attempt);
   size_t nbytes = move(self, most);
   umemAttempt_end(&attempt);
   umem_thread.step = outer;
   umem_thread.sharers = sharers;
-  if (umemAttempt_failed(&attempt))
-    self->failure = attempt;
-  else
+  if (umemAttempt_failed(&attempt)) self->failure = attempt;
+  if (self->list || !umemAttempt_failed(&attempt))
     __atomic_store_n(&self->done, self->done + nbytes, __ATOMIC_RELAXED);
 }
 
@@ -178,47 +304,81 @@ bool umemTransfer_copy_all(umemTransfer *self) {
   struct umemOpenStep *outer = umem_thread.step;
   if (self->watch) umem_thread.step = &self->watch->step;
   self->whole = true;
-  if (self->nbytes) move(self, self->nbytes);
+  if (self->list)
+    move_first_runs(self);
+  else if (self->nbytes)
+    move(self, self->nbytes);
   umem_thread.step = outer;
   return umem_thread.failures == before;
 }
 
 /* ---- copies that are queued ---- */
 
-bool umemTransfer_mark(umemTransfer *self) {
-  umemVirtual *queue = umem_can(self->dst, umemOrdered) ? self->dst : self->src;
+/* Sets a mark in the queue of a pair, one for each queue. */
+static bool mark_queue(umemTransfer *self, umemVirtual *src, umemVirtual *dst) {
+  umemVirtual *queue = umem_can(dst, umemOrdered) ? dst : src;
   umemVirtual *layer = UMEM_LAYER_WITH(queue, mark);
+  for (size_t k = 0; layer && k < self->queue_count; k++)
+    if (self->queues[k].layer == layer) return true;
+  umemTransferQueue *next = &self->queues[self->queue_count];
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
-  self->mark = (umemMark){.reached = NULL};
-  bool marked = layer && layer->vptr->mark(layer, &self->mark);
+  *next = (umemTransferQueue){.layer = layer};
+  bool marked = layer && layer->vptr->mark(layer, &next->mark);
   umemAttempt_end(&attempt);
-  if (marked) self->marked = layer;
+  self->queue_count += marked;
   return marked || umem_finish(queue) == umemOK;
+}
+
+static void release_mark(umemTransfer *self) {
+  UMEM_ENTER_AS(self->function, NULL);
+  umemTransferQueue *queue = &self->queues[self->reached++];
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  queue->mark.release(queue->layer, &queue->mark);
+  umemAttempt_end(&forgotten);
+}
+
+bool umemTransfer_mark(umemTransfer *self) {
+  if (!self->list) return mark_queue(self, self->src, self->dst);
+  umemList const *list = &self->list->list;
+  bool good = true;
+  for (size_t k = 0; good && k < list->pairs.count; k++) {
+    umemListPair pair = umemList_pair_at(list, k);
+    if (is_queued(&pair)) good = mark_queue(self, pair.src, pair.dst);
+  }
+  while (!good && self->reached < self->queue_count) release_mark(self);
+  return good;
 }
 
 static bool query_mark(umemTransfer *self, bool waits) {
   UMEM_ENTER_AS(self->function, NULL);
+  umemTransferQueue *queue = &self->queues[self->reached];
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
-  bool reached = self->mark.reached(self->marked, &self->mark, waits);
+  bool reached = queue->mark.reached(queue->layer, &queue->mark, waits);
   umemAttempt_end(&attempt);
-  if (umemAttempt_failed(&attempt)) self->failure = attempt;
-  return reached || waits || umemTransfer_has_failed(self);
+  bool failed = umemAttempt_failed(&attempt);
+  if (failed && !umemTransfer_has_failed(self)) self->failure = attempt;
+  return reached || waits || failed;
 }
 
-void umemTransfer_release_mark(umemTransfer *self) {
-  UMEM_ENTER_AS(self->function, NULL);
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  self->mark.release(self->marked, &self->mark);
-  umemAttempt_end(&forgotten);
-  if (!umemTransfer_has_failed(self)) __atomic_store_n(&self->done, self->nbytes, __ATOMIC_RELAXED);
+static void count_queued(umemTransfer *self) {
+  if (!umemTransfer_has_failed(self))
+    __atomic_store_n(&self->done, self->done + self->queued, __ATOMIC_RELAXED);
+}
+
+void umemTransfer_release_marks(umemTransfer *self) {
+  while (self->reached < self->queue_count) release_mark(self);
+  count_queued(self);
 }
 
 bool umemTransfer_is_reached(umemTransfer *self, bool waits) {
-  if (!query_mark(self, waits)) return false;
-  umemTransfer_release_mark(self);
+  while (self->reached < self->queue_count) {
+    if (!query_mark(self, waits)) return false;
+    release_mark(self);
+  }
+  count_queued(self);
   return true;
 }
 
@@ -226,13 +386,15 @@ bool umemTransfer_is_reached(umemTransfer *self, bool waits) {
 
 static void note_cancelled(umemTransfer *self) {
   UMEM_ENTER_AS(self->function, NULL);
+  umemVirtual *dst = self->list ? umemList_target(&self->list->list) : self->dst;
   umemAttempt_begin(&self->failure);
-  umemVirtual_fail(self->dst, umemCancelledError, "cancelled after %ju of %zu bytes",
+  umemVirtual_fail(dst, umemCancelledError, "cancelled after %ju of %zu bytes",
                    (uintmax_t)self->done, self->nbytes);
   umemAttempt_end(&self->failure);
 }
 
 void umemTransfer_close(umemTransfer *self) {
   if (!umemTransfer_has_failed(self) && self->done < self->nbytes) note_cancelled(self);
+  if (self->list && self->list->failed) *self->list->failed = self->list->list.failed;
   end_watch(self, umemTransfer_has_failed(self));
 }

@@ -102,7 +102,7 @@ static void remove_from_list(umemTransfer *self) {
 }
 
 static bool is_over(umemTransfer const *self) {
-  return umemTransfer_has_failed(self) || self->done == self->nbytes ||
+  return umemTransfer_has_failed(self) || !umemTransfer_rest(self) ||
          umemTransfer_is_cancelled(self);
 }
 
@@ -145,7 +145,7 @@ static void put_back(umemTransfer *self) {
  * none is near. */
 static umemTransfer *next_queued(umemTransfer *from, umemVirtual const *ctx) {
   for (unsigned seen = 0; from && seen < most_seen; seen++, from = from->older)
-    if (from->marked == ctx && umemTransfer_state(from) == umemTransferQueued) return from;
+    if (umemTransfer_state(from) == umemTransferQueued && from->marked == ctx) return from;
   return NULL;
 }
 
@@ -161,12 +161,22 @@ static void end_queued(umemTransfer *self) {
   }
   end(self);
   umemLock_release(&all.lock);
-  for (other = earlier; other; other = other->after) umemTransfer_release_mark(other);
+  for (other = earlier; other; other = other->after) umemTransfer_release_marks(other);
   umemLock_acquire(&all.lock);
   while ((other = earlier) != NULL) {
     earlier = other->after;
     end(other);
   }
+}
+
+/* Of what the thread has claimed, servers have nothing to copy any more; but queues may have. */
+static void end_served(umemTransfer *self) {
+  if (self->reached == self->queue_count) {
+    end(self);
+    return;
+  }
+  self->marked = self->queues->layer;
+  put_back(self);
 }
 
 /* Looks how far the queue is, and ends what it has done. Then a program that starts many copies
@@ -229,7 +239,7 @@ static void serve_once(umemTransfer *self, size_t most) {
   umemLock_acquire(&all.lock);
   end_piece(self);
   if (self->marked ? over : is_over(self))
-    end(self);
+    end_served(self);
   else
     push(self);
 }
@@ -324,7 +334,7 @@ static void advance_queue(umemTransfer *self, bool waits) {
 static void advance(umemTransfer *self, uint64_t deadline) {
   bool copies = deadline == umemTransfer_for_ever || (!all.running && now() >= deadline);
   if (umemTransfer_state(self) == umemTransferQueued ||
-      (self->marked && umemTransfer_state(self) == umemTransferInLine))
+      (umemTransfer_state(self) == umemTransferInLine && self->marked))
     advance_queue(self, deadline == umemTransfer_for_ever);
   else if (umemTransfer_state(self) == umemTransferInLine && copies)
     serve_once(claim(self), deadline == umemTransfer_for_ever ? longest_piece : self->piece);
@@ -350,7 +360,7 @@ bool umemTransfer_wait_until(umemTransfer *self, uint64_t deadline) {
 
 static umemTransfer *transfer_of(umemVirtual const *ctx) {
   umemTransfer *self = all.newest;
-  while (self && self->src != ctx && self->dst != ctx) self = self->older;
+  while (self && !umemTransfer_names(self, ctx)) self = self->older;
   return self;
 }
 
@@ -416,9 +426,11 @@ void umemTransfer_serve(umemTransfer *self) {
 void umemTransfer_list_queued(umemTransfer *self) {
   umemLock_acquire(&all.lock);
   add(self);
+  self->marked = self->queues->layer;
   __atomic_store_n(&self->state, umemTransferQueued, __ATOMIC_RELEASE);
-  self->number = __atomic_add_fetch(&all.queued, 1, __ATOMIC_RELEASE);
-  bool looks = self->number % starts_to_look == 0;
+  uint64_t number = __atomic_add_fetch(&all.queued, 1, __ATOMIC_RELEASE);
+  bool looks = number % starts_to_look == 0;
+  if (!self->number) self->number = number;
   if (looks) end_some(self->marked);
   umemLock_release(&all.lock);
   if (looks) call_server(); /* what was put back may have a descriptor */
@@ -456,7 +468,7 @@ void umemTransfer_look(umemTransfer *self) {
 void umemTransfer_stop(umemTransfer *self) {
   umemLock_acquire(&all.lock);
   if (!self->marked) __atomic_store_n(&self->cancelled, true, __ATOMIC_RELAXED);
-  if (!self->marked && umemTransfer_state(self) == umemTransferInLine) end(claim(self));
+  if (!self->marked && umemTransfer_state(self) == umemTransferInLine) end_served(claim(self));
   umemLock_release(&all.lock);
 }
 

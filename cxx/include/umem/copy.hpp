@@ -66,7 +66,9 @@ void copy(Operand const &src, Other &&dst) {
  * changed. After another failure the elements of the destinations are unspecified. A message names
  * the run of elements that has failed. Arrays know afterwards which side is current, as after
  * umem::copy. */
-template <class Pairs> void copy_many(Pairs const &pairs) { detail::copies_of(pairs).run(); }
+template <class Pairs> void copy_many(Pairs const &pairs) {
+  detail::copies_of(pairs).run(nullptr, nullptr);
+}
 
 /* As copy_many, with calls of progress(done, total), in bytes, after each step bytes (0: umem
  * chooses). If progress returns false, the call ends with umem::cancelled_error: some copies are
@@ -77,7 +79,7 @@ void copy_many(Pairs const &pairs, Progress &&progress, std::size_t step = 0) {
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   call.write(options, step);
   try {
-    detail::copies_of(pairs).run(&options);
+    detail::copies_of(pairs).run(&options, nullptr);
   } catch (umem::cancelled_error const &) {
     call.rethrow();
     throw;

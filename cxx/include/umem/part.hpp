@@ -71,13 +71,14 @@ bool share_elements(void const *one, ItemLayout const &of_one, void const *other
 void copy_part(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
                ItemLayout const &to, bool keep_side = false, umemTransfer **transfer = nullptr);
 
-/* The copies of umem::copy_many: see copy.hpp. */
+/* The copies of umem::copy_many and umem::start_many: see copy.hpp, transfer.hpp. */
 class PartCopies {
 public:
   /* Throws, and adds nothing, if the extents differ. */
   void add(PartMemory const &src, ItemLayout const &from, PartMemory const &dst,
            ItemLayout const &to);
-  void run(umemCopyManyOptions const *options = nullptr) const;
+  /* transfer: NULL, or where the handle of a list is stored that only begins. */
+  void run(umemCopyManyOptions const *options, umemTransfer **transfer) const;
 
 private:
   struct Item {
@@ -422,7 +423,8 @@ UMEM_INLINE void PartCopies::list_runs(Item const &item, std::size_t k, address 
               dst_adr + static_cast<address>(item.to[k]) * i, runs, model);
 }
 
-UMEM_INLINE void PartCopies::run(umemCopyManyOptions const *options) const {
+UMEM_INLINE void PartCopies::run(umemCopyManyOptions const *options,
+                                 umemTransfer **transfer) const {
   std::vector<Location> from, to;
   std::vector<umemCopyItem> runs;
   try {
@@ -432,10 +434,12 @@ UMEM_INLINE void PartCopies::run(umemCopyManyOptions const *options) const {
       list_runs(items_[i], 0, from[i].adr, to[i].adr, runs,
                 {from[i].context->c_context(), 0, to[i].context->c_context(), 0, 0});
     }
-    check_status(umem_copy_many(runs.data(), runs.size(), options));
+    check_status(transfer ? umem_start_many(runs.data(), runs.size(), options, transfer)
+                          : umem_copy_many(runs.data(), runs.size(), options));
     for (std::size_t i = 0; i < items_.size(); i++)
-      order_after(items_[i].src, from[i], items_[i].dst, to[i]);
+      order_after(items_[i].src, from[i], items_[i].dst, to[i], !transfer);
   } catch (...) {
+    if (transfer) umemTransfer_release(std::exchange(*transfer, nullptr));
     for (std::size_t i = 0; i < to.size(); i++)
       if (items_[i].dst.mirror) items_[i].dst.mirror->undo_overwrite(to[i].side);
     throw;

@@ -54,7 +54,8 @@ public:
   /* Ends the copy after the piece that a thread copies now. Does not wait for that. */
   void cancel() const { umemTransfer_cancel(handle()); }
 
-  /* Bytes that are copied so far, and in all. The first ones are copied first. */
+  /* Bytes that are copied so far, and in all. The first ones are copied first, but those of
+   * start_many in any order. */
   std::uint64_t done_bytes() const { return progress().first; }
   std::uint64_t nbytes() const { return progress().second; }
 
@@ -83,6 +84,7 @@ public:
 
 private:
   template <class Src, class Dst> friend Transfer start(Src const &src, Dst &&dst);
+  template <class Pairs> friend Transfer start_many(Pairs const &pairs);
   friend Transfer start(Context const &src, address src_adr, Context const &dst, address dst_adr,
                         std::size_t nbytes);
 
@@ -96,6 +98,9 @@ private:
   template <class Kept> Transfer(Kept const &src, Kept const &dst) : state_(new State) {
     state_->src = std::make_shared<Kept>(src);
     state_->dst = std::make_shared<Kept>(dst);
+  }
+  explicit Transfer(std::shared_ptr<detail::PartCopies> copies) : state_(new State) {
+    state_->src = std::move(copies);
   }
 
   void swap(Transfer &other) noexcept { std::swap(state_, other.state_); }
@@ -141,6 +146,18 @@ template <class Src, class Dst> Transfer start(Src const &src, Dst &&dst) {
   Transfer transfer(in, out);
   detail::copy_part(in, detail::PartMembers::items(from), out, detail::PartMembers::items(to),
                     false, &transfer.state_->handle);
+  return transfer;
+}
+
+/* Begins the copies of a list: pairs of a source and a destination, as for umem::copy_many, which
+ * it refuses likewise. One transfer stands for all of them.
+ *
+ *     umem::Transfer load = umem::start_many(std::vector{std::pair(file.part(), next.part())});
+ */
+template <class Pairs> Transfer start_many(Pairs const &pairs) {
+  auto copies = std::make_shared<detail::PartCopies>(detail::copies_of(pairs));
+  Transfer transfer(copies);
+  copies->run(nullptr, &transfer.state_->handle);
   return transfer;
 }
 

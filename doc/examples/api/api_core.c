@@ -154,6 +154,15 @@ static void transfers(umemHost *ram, umemFile *file) {
   /* [/] */
   assert(umemTransfer_release(pack) == umemOK);
 
+  umemTransfer *halves;
+  /* [umem_start_many] */
+  enum { half = nbytes / 2 }; /* in the other order */
+  umemCopyItem const items[] = {{ram, x, file, adr + half, half}, {ram, x + half, file, adr, half}};
+  umem_start_many(items, 2, NULL, &halves);
+  if (umemTransfer_wait(halves) != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
+  umemTransfer_release(halves);
+  /* [/] */
+
   umem_start(file, adr, ram, x, nbytes, NULL, &write);
   /* [umemTransfer_descriptor umemTransfer_progress] */
   struct pollfd one = {umemTransfer_descriptor(write), POLLIN, 0};

@@ -13,19 +13,35 @@ enum { block = 3 << 20, count = 8, most_microseconds = 4000 };
 
 static unsigned char *bytes; /* of RAM, `block` of them */
 
-/* Transfers from RAM to blocks of a place, and back into RAM. */
+enum { all = 2 * count + 1, pieces = block / 3000 };
+
+/* Transfers from RAM to blocks of a place, and back into RAM; the last one is a list. */
 typedef struct Set {
   umemVirtual *ctx;
   umemHost ram;
-  uintptr_t to[count], back;
-  umemTransfer *transfers[2 * count];
+  uintptr_t to[count + 1], back;
+  umemTransfer *transfers[all];
 } Set;
+
+/* Pieces of RAM with gaps between them, of which every second has bytes that are at `to`. */
+static void cut(umemCopyItem items[pieces], umemHost *ram, umemVirtual *ctx, uintptr_t to) {
+  for (size_t i = 0; i < pieces; i++) {
+    size_t at = (i * 7 % pieces) * 3000;
+    items[i] = (umemCopyItem){ram, (uintptr_t)bytes + at, ctx, to + at, i % 2 ? 2900 : 3000};
+  }
+}
+
+static bool start_list(umemHost *ram, umemVirtual *ctx, uintptr_t to, umemTransfer **transfer) {
+  umemCopyItem items[pieces];
+  cut(items, ram, ctx, to);
+  return umem_start_many(items, pieces, NULL, transfer) == umemOK;
+}
 
 static bool begin(Set *set, umemVirtual *ctx) {
   bool good = umemHost_ctor(&set->ram) == umemOK;
   set->ctx = ctx;
   set->back = umem_alloc(&set->ram, block);
-  for (int i = 0; good && i < count; i++) {
+  for (int i = 0; good && i <= count; i++) {
     set->to[i] = umem_alloc(ctx, block);
     good = umem_copy_to(&set->ram, (uintptr_t)bytes, ctx, set->to[i], block) == umemOK;
   }
@@ -34,11 +50,11 @@ static bool begin(Set *set, umemVirtual *ctx) {
                               &set->transfers[i]) == umemOK
                  : umem_start(&set->ram, (uintptr_t)bytes, ctx, set->to[i / 2], block, NULL,
                               &set->transfers[i]) == umemOK;
-  return good;
+  return good && start_list(&set->ram, ctx, set->to[count], &set->transfers[2 * count]);
 }
 
 static void end(Set *set) {
-  for (int i = 0; i < count; i++) umem_free(set->ctx, set->to[i]);
+  for (int i = 0; i <= count; i++) umem_free(set->ctx, set->to[i]);
   umem_free(&set->ram, set->back);
   umem_dtor(&set->ram);
 }
@@ -48,7 +64,7 @@ static void end(Set *set) {
 /* Those that had ended are as they were, the others have failed. */
 static void use_in_child(void *argument) {
   Set *set = argument;
-  for (int i = 0; i < 2 * count; i++) {
+  for (int i = 0; i < all; i++) {
     umemTransfer *transfer = set->transfers[i];
     uint64_t done, total;
     EXPECT(umemTransfer_poll(transfer) && umemTransfer_wait_for(transfer, UINT64_MAX));
@@ -69,7 +85,7 @@ static void transfers_do_not_go_on_in_a_child(void **state) {
   pid_t children[3];
   for (int i = 0; i < 3; i++) children[i] = child_start(use_in_child, &set);
   for (int i = 0; i < 3; i++) assert_int_equal(child_wait(children[i]), 0);
-  for (int i = 0; i < 2 * count; i++) {
+  for (int i = 0; i < all; i++) {
     assert_int_equal(umemTransfer_wait(set.transfers[i]), umemOK);
     assert_int_equal(umemTransfer_release(set.transfers[i]), umemOK);
   }
@@ -99,11 +115,19 @@ static void exit_ends_transfers(void **state) { child_run(become_one_that_exits,
 /* A file with old bytes before and behind the block that transfers write to. */
 typedef struct Killed {
   Backend const *place;
+  int round; /* of three, one with transfers, one with a list, and one with lists that wait */
   char path[256];
   int started[2]; /* a pipe: child to parent */
 } Killed;
 
 enum { margin = 100003, whole = block + 2 * margin };
+
+/* Until the process is killed. */
+static void copy_lists(umemHost *ram, umemVirtual *ctx, uintptr_t to) {
+  umemCopyItem items[pieces];
+  cut(items, ram, ctx, to);
+  while (umem_copy_many(items, pieces, NULL) == umemOK) continue;
+}
 
 static void start_and_pause(void *argument) {
   Killed *killed = argument;
@@ -112,12 +136,14 @@ static void start_and_pause(void *argument) {
   EXPECT(ctx && umemHost_ctor(&set.ram) == umemOK);
   uintptr_t first = umem_alloc(ctx, whole);
   EXPECT(first != umem_null(ctx));
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; killed->round == 0 && i < count; i++) {
     size_t const part = block / count;
     EXPECT(umem_start(&set.ram, (uintptr_t)bytes + i * part, ctx, first + margin + i * part, part,
                       NULL, &set.transfers[i]) == umemOK);
   }
+  if (killed->round == 1) EXPECT(start_list(&set.ram, ctx, first + margin, &set.transfers[0]));
   EXPECT(write(killed->started[1], "s", 1) == 1);
+  if (killed->round == 2) copy_lists(&set.ram, ctx, first + margin);
   pause();
 }
 
@@ -151,7 +177,7 @@ static void check_file(Killed const *killed) {
 static void a_killed_process_leaves_a_good_file(void **state) {
   uint64_t random = 3;
   for (int round = 0; round < 6; round++) {
-    Killed killed = {.place = *state};
+    Killed killed = {.place = *state, .round = round % 3};
     char started;
     temporary_name(killed.path, sizeof killed.path);
     write_old(killed.path);
@@ -170,6 +196,7 @@ static void a_killed_process_leaves_a_good_file(void **state) {
 
 /* Shared memory: others can allocate there at once, and their bytes are theirs. */
 typedef struct Shared {
+  bool copies; /* lists, beside the transfers */
   char name[64];
   int started[2];
 } Shared;
@@ -180,6 +207,7 @@ static void start_in_shared_memory(void *argument) {
   umemShm shm;
   EXPECT(umemShm_ctor(&shm, shared->name, 0) == umemOK && begin(&set, &shm.super));
   EXPECT(write(shared->started[1], "s", 1) == 1);
+  if (shared->copies) copy_lists(&set.ram, &shm.super, set.to[0]);
   pause();
 }
 
@@ -193,6 +221,7 @@ static void a_killed_process_leaves_shared_memory(void **state) {
   assert_int_equal(umemShm_ctor(&shm, shared.name, (size_t)96 << 20), umemOK);
   uintptr_t mine = umem_calloc(&shm, 1, block);
   for (int round = 0; round < 3; round++) {
+    shared.copies = round % 2;
     assert_int_equal(pipe(shared.started), 0);
     pid_t child = child_start(start_in_shared_memory, &shared);
     close(shared.started[1]);

@@ -87,6 +87,15 @@ static void transfer_with_peer(Trial *trial) {
   drop(trial, ctx, adr);
 }
 
+/* The way back as a transfer. */
+static bool list_out(Trial *trial, umemCopyItem const *items) {
+  umemTransfer *started = NULL;
+  if (!STEP(trial, umem_start_many(items, 2, NULL, &started))) return false;
+  bool good = STEP(trial, umemTransfer_wait(started));
+  umemTransfer_release(started);
+  return good;
+}
+
 /* Two runs to ctx and back, each by one list; without queues through pinned memory, if they are
  * long. */
 static void list_with(Trial *trial, umemVirtual *with, size_t nbytes) {
@@ -99,7 +108,7 @@ static void list_with(Trial *trial, umemVirtual *with, size_t nbytes) {
   umemCopyItem const out[] = {{ctx, adr + half, with, to, half},
                               {ctx, adr, with, to + half, half - gap}};
   bool good = STEP(trial, umem_copy_many(in, 2, NULL));
-  if (good) good = STEP(trial, umem_copy_many(out, 2, NULL));
+  if (good) good = list_out(trial, out);
   if (good) good = STEP(trial, umem_synchronize(ctx));
   finish(trial);
   if (good) {

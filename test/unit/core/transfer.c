@@ -274,6 +274,103 @@ TEST(transfers_share_pinned_buffers) {
   }
 }
 
+/* ---- lists ---- */
+
+/* What a slow file gives to RAM and, beside that, RAM to a file: as one transfer. */
+static umemTransfer *start_list(Slow *slow, umemCopyManyOptions const *options) {
+  uintptr_t const half = large / 2;
+  umemCopyItem const items[] = {{&ram, source + half, &file, target, small},
+                                {slow, 64, &ram, source, small},
+                                {slow, 64 + 2 * small, &ram, source + 2 * small, small}};
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start_many(items, 3, options, &transfer));
+  assert_non_null(transfer);
+  return transfer;
+}
+
+TEST(a_list_ends_after_its_last_item) {
+  Slow slow;
+  uint8_t done = 0;
+  size_t failed = 77;
+  uint64_t copied, total;
+  unsigned char to[small];
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = &done;
+  options.failed = &failed;
+  slow_ctor(&slow);
+  hold(&slow, true);
+  umemTransfer *transfer = start_list(&slow, &options);
+  await_reads(&slow, 1);
+  assert_false(umemTransfer_poll(transfer));
+  assert_ok(umemTransfer_progress(transfer, &copied, &total));
+  assert_true(copied < total && total == 3 * small);
+  hold(&slow, false);
+  while (!umemTransfer_poll(transfer)) usleep(100);
+  assert_true(done == 7 && failed == 3);
+  assert_true(bytes[0] == 7 && bytes[2 * small] == 7 && bytes[small] != 7);
+  assert_ok(umem_copy_to(&file, target, &ram, (uintptr_t)to, small));
+  assert_memory_equal(to, bytes + large / 2, small);
+  assert_ok(umemTransfer_release(transfer));
+  slow_dtor(&slow);
+}
+
+TEST(a_list_that_fails_names_the_item) {
+  Slow slow;
+  uint8_t done = 0;
+  size_t failed = 77;
+  uint64_t copied;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = &done;
+  options.failed = &failed;
+  slow_ctor(&slow);
+  slow.fails = true;
+  umemTransfer *transfer = start_list(&slow, &options);
+  while (!umemTransfer_poll(transfer)) usleep(100);
+  assert_true(done == 1 && failed == 1);
+  expect_status(&slow, umemTransfer_wait(transfer), umemIOError,
+                "umem_start_many: item 1: it is broken");
+  assert_ok(umemTransfer_progress(transfer, &copied, NULL));
+  assert_true(copied == small);
+  slow_dtor(&slow);
+  memset(&slow, 0xee, sizeof slow);
+  umem_thread_clear();
+  expect_status(NULL, umemTransfer_wait(transfer), umemIOError, "item 1: it is broken");
+  assert_ok(umemTransfer_release(transfer));
+}
+
+/* One that no thread has begun, and one that goes on after its piece. */
+TEST(a_list_is_cancelled) {
+  Slow slow;
+  uint8_t done[2] = {0xff, 0xff};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  slow_ctor(&slow);
+  assert_ok(umem_set_threads(2));
+  hold(&slow, true);
+  umemTransfer *blocking = start_slow_at(&slow, source + small, small);
+  await_reads(&slow, 1);
+  options.done = &done[0];
+  umemTransfer *waits = start_list(&slow, &options);
+  umemTransfer_cancel(waits);
+  assert_true(umemTransfer_poll(waits));
+  assert_int_equal(done[0], 0);
+  umemTransfer_cancel(blocking);
+  options.done = &done[1];
+  umemTransfer *begun = start_list(&slow, &options);
+  hold(&slow, false);
+  await_reads(&slow, 2);
+  umemTransfer_cancel(begun);
+  expect_status(&file, umemTransfer_wait(waits), umemCancelledError,
+                "cancelled after 0 of 300000 bytes");
+  assert_ok(umemTransfer_release(waits));
+  umemStatusType status = umemTransfer_wait(begun);
+  assert_true(status == umemOK ? done[1] == 7 : status == umemCancelledError);
+  umem_thread_clear();
+  umem_clear_status(&ram);
+  assert_ok(umemTransfer_release(begun));
+  assert_ok(umemTransfer_release(blocking));
+  slow_dtor(&slow);
+}
+
 /* ---- cancelling ---- */
 
 TEST(what_is_cancelled_says_what_is_done) {
@@ -356,8 +453,8 @@ TEST(a_context_waits_for_its_transfers) {
   slow_ctor(&slow);
   assert_ok(umem_set_threads(2));
   hold(&slow, true);
-  umemTransfer *first = start_slow(&slow, small);
-  umemTransfer *second = start_slow_at(&slow, source + small, small);
+  umemTransfer *first = start_slow_at(&slow, source + small, small);
+  umemTransfer *second = start_list(&slow, NULL); /* its second pair has the context */
   await_reads(&slow, 1);
   pthread_t thread = start_thread(release_hold, &slow);
   umem_dtor(&slow);

@@ -567,6 +567,66 @@ ORDER_TEST(later_work_sees_the_bytes_of_a_transfer) {
   expect_ok(umemTransfer_release(transfer));
 }
 
+/* Items of two queues, which are late, and one that threads copy. */
+static umemTransfer *start_list(uintptr_t of_a, uintptr_t of_b, void *file, unsigned char *to) {
+  umemTransfer *transfer = NULL;
+  umemCopyItem const items[] = {{&a, of_a, &pinned, (uintptr_t)page, n / 2},
+                                {file, 0, &host, (uintptr_t)to, large},
+                                {&b, of_b, &pinned, (uintptr_t)(page + n / 2), n / 2}};
+  expect_ok(umem_start_many(items, 3, NULL, &transfer));
+  assert_non_null(transfer);
+  return transfer;
+}
+
+ORDER_TEST(a_list_ends_after_all_its_queues) {
+  void *file = opened("file:");
+  uintptr_t of_a = block_of(&a, n), of_b = block_of(&b, n);
+  unsigned char *to = calloc(1, large);
+  assert_true(umem_alloc(file, large) == 0);
+  expect_ok(umem_set(file, 0, 9, large));
+  for (int way = 0; way < 4; way++) {
+    expect_ok(umem_set(&a, of_a, way + 1, n));
+    expect_ok(umem_set(&b, of_b, way + 1, n));
+    umemTransfer *transfer = start_list(of_a, of_b, file, to);
+    expect_ok(umem_set(&a, of_a, 77, n));
+    expect_ok(umem_set(&b, of_b, 77, n));
+    struct pollfd end = {way == 1 ? umemTransfer_descriptor(transfer) : -1, POLLIN, 0};
+    if (way == 1) assert_int_equal(poll(&end, 1, 60000), 1);
+    if (way == 2) umemTransfer_cancel(transfer); /* what is queued goes on */
+    while (way == 3 && !umemTransfer_poll(transfer)) continue;
+    umemStatusType status = umemTransfer_wait(transfer);
+    assert_true(status == umemOK || (way == 2 && status == umemCancelledError));
+    if (status != umemOK) umem_thread_clear();
+    assert_true(page_is(way + 1));
+    assert_true(status != umemOK || (to[large - 1] == 9 && done_of(transfer) == n + large));
+    expect_ok(umemTransfer_release(transfer));
+    umem_clear_status(&host);
+    memset(to, 0, large);
+  }
+  free(to);
+}
+
+/* Those before it in the queue have ended, too, but no other list. */
+ORDER_TEST(the_end_of_a_list_ends_earlier_transfers) {
+  uintptr_t of_a = block_of(&a, n), of_b = block_of(&b, n);
+  umemCopyItem const items[] = {{&a, of_a, &pinned, (uintptr_t)page, 1},
+                                {&b, of_b, &pinned, (uintptr_t)(page + 1), 1}};
+  umemTransfer *both, *alone;
+  expect_ok(umem_start_many(items, 2, NULL, &both));
+  umemTransfer *plain_one = start_to_page(&a, of_a);
+  expect_ok(umem_start_many(items, 1, NULL, &alone));
+  expect_ok(umemTransfer_wait(alone));
+  assert_int_equal(done_of(plain_one), n);
+  assert_true(is_late(&b));
+  assert_int_equal(done_of(both), 0);
+  expect_ok(umemTransfer_wait(both));
+  assert_false(is_late(&b));
+  assert_int_equal(done_of(both), 2);
+  expect_ok(umemTransfer_release(both));
+  expect_ok(umemTransfer_release(plain_one));
+  expect_ok(umemTransfer_release(alone));
+}
+
 /* A thread of umem looks how far the queue is. */
 ORDER_TEST(a_descriptor_shows_the_end_of_a_queued_transfer) {
   uintptr_t adr = block_of(&a, n);
@@ -593,6 +653,15 @@ ORDER_TEST(a_context_waits_for_transfers_in_its_queue) {
   assert_true(umemTransfer_poll(transfer));
   assert_true(page_is(1));
   expect_ok(umemTransfer_release(transfer));
+  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
+  umemCopyItem const items[] = {{&a, block_of(&a, n), &pinned, (uintptr_t)page, 1},
+                                {&ctx, block_of(&ctx, n), &pinned, (uintptr_t)(page + 1), n - 1}};
+  expect_ok(umem_set(&ctx, items[1].src_adr, 2, n));
+  expect_ok(umem_start_many(items, 2, NULL, &transfer));
+  umem_dtor(&ctx);
+  assert_true(umemTransfer_poll(transfer));
+  assert_int_equal(page[n - 1], 2);
+  expect_ok(umemTransfer_release(transfer));
 }
 
 ORDER_TEST(transfers_are_no_part_of_a_capture) {
@@ -604,6 +673,9 @@ ORDER_TEST(transfers_are_no_part_of_a_capture) {
                  umemNotSupportedError, "captured");
   expect_failure(umem_start(&host, (uintptr_t)page, &a, adr, n, NULL, &transfer),
                  umemNotSupportedError, "captured");
+  umemCopyItem const items[] = {{&host, (uintptr_t)page, &host, (uintptr_t)(page + 1), 1},
+                                {&host, (uintptr_t)(page + 2), &a, adr, 2}};
+  expect_failure(umem_start_many(items, 2, NULL, &transfer), umemNotSupportedError, "captured");
   assert_null(transfer);
   expect_ok(umem_set(&a, adr, 6, n));
   to_page(&a, adr);
@@ -678,6 +750,18 @@ ORDER_TEST(failures_of_marks) {
     assert_true(page_is((int)i));
     expect_ok(umemTransfer_release(transfer));
   }
+  void *file = opened("file:");
+  unsigned char *to = malloc(large);
+  uintptr_t of_b = block_of(&b, n);
+  assert_true(umem_alloc(file, large) == 0);
+  for (unsigned long call = 1; call < 3; call++) { /* the list waits at the start for one queue */
+    fake_cudart_fail_in("event_create", call, umemCudaOutOfMemory);
+    umemTransfer *list = start_list(adr, of_b, file, to);
+    fake_cudart_fail_in("event_create", 0, 0);
+    expect_ok(umemTransfer_wait(list));
+    expect_ok(umemTransfer_release(list));
+  }
+  free(to);
   umemTransfer *transfer = start_to_page(&a, adr);
   fake_cudart_fail_in("event_query", 1, umemCudaLaunchFailure);
   assert_true(umemTransfer_poll(transfer));
