@@ -35,7 +35,7 @@ static PagedRange *range_at(Paged *self, uintptr_t adr, size_t nbytes, size_t si
     uintptr_t start = (uintptr_t)range->bytes;
     if (!start || adr < start || adr - start >= range->size) continue;
     *page = (adr - start) / pagedSize;
-    if (nbytes && !(nbytes % size) && !((adr - start) % size) &&
+    if (nbytes && !(nbytes % size) && !((adr - start) % pagedSize) &&
         nbytes <= range->size - (adr - start))
       return range;
   }

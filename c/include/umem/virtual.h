@@ -371,7 +371,7 @@ struct umemVtbl {
   /* Returns the methods map, unmap and move for larger pages, if these take less time than as many
    * bytes of the pages of the method pages. They are in the same ranges, so reserve and release are
    * NULL, and pages of both sizes may stand side by side. page_size is a power of two, at most 64
-   * times that of the others; addresses are multiples of it from the begin of a range. Only these
+   * times that of the others; addresses are multiples of that. Only these
    * methods unmap and move what this map has mapped. Everything else is as for pages. Large pages
    * of another size are not used. Default: NULL, all pages are those of the method pages. */
   umemPages const *(*large_pages)(umemVirtual *ctx);

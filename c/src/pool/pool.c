@@ -281,8 +281,9 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
   size_t rounded = (size_t)umemPoolUnits_of(options->initial) << umemPoolUnitShift;
   size_t size = options->initial < most ? rounded : most;
   umemLock_acquire(&core->lock);
-  bool taken = size && umemPoolPages_suit(core->own, umemPoolPage) &&
-               umemPoolPages_grow(core->own, size, umemPoolPage, (umemPoolExtra){0, 0}, &failure);
+  bool taken =
+      size && umemPoolPages_suit(core->own, umemPoolPage) &&
+      umemPoolPages_grow(core->own, size, umemPoolPage, (umemPoolExtra){0, 0, false}, &failure);
   if (!taken && size) taken = umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
   umemLock_release(&core->lock);
   if (!taken) umemPoolBlock_record_failure(ctx, &failure, options->initial);

@@ -13,6 +13,7 @@
  *   pool_transfer.c   moves free memory from one free list to another
  *   pool_cache.c      caches: each thread's small blocks, and how they pass between threads
  *   pool_pages.c      maps pages, moves them, and gives them back
+ *   pool_plan.c       decides where a block gets pages, and how large these are
  *   pool_span.c       cuts spans into small blocks, and knows which of these are free
  *   pool_chunk.c      takes chunks from the upstream and gives them back; large blocks, and the
  *                     quick lists of those that are freed
@@ -536,6 +537,7 @@ bool umemPoolPages_are_busy(umemPoolCore *core);
 typedef struct umemPoolExtra {
   size_t ample;   /* mapped beside the range, for later requests */
   size_t unmoved; /* of the range itself, in place of pages that could be moved */
+  bool joins;     /* large pages may take the place of several small ones, which go back for them */
 } umemPoolExtra;
 
 /* Makes a free range of size bytes in the list, a multiple of units, at a multiple of alignment. It

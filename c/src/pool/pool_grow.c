@@ -22,7 +22,7 @@ enum { moved_share = 32, moved_share_served = 2048 };
 
 /* Of the bytes that spare allows, so many percent are used before pages move. The rest is for what
  * no move can spare: free memory in a part of a page. */
-enum { used_of_spare = 90 };
+enum { used_of_spare = 88 };
 
 /* By default a chunk is as large as the pool as long as that is small, and then so large a part of
  * it. With larger chunks a growing pool holds memory that it does not need; with smaller ones it
@@ -111,14 +111,14 @@ static uint64_t moved_beyond(umemPoolCore const *core, uint64_t seldom) {
   return core->moved > seldom ? core->moved - seldom : 0;
 }
 
-/* What the pool may have beyond so many bytes in use: for each page that it moves another one, so
- * that a pool that never moves any has no more. */
+/* What the pool may have beyond so many bytes in use: on a GPU as the option spare says. Otherwise
+ * another page for each page that it moves, so that a pool that never moves any has no more. */
 static uint64_t spare_bytes(umemPoolCore const *core, uint64_t used) {
   uint64_t share = used / spare_share;
   if (core->spare) {
     uint64_t most = used / (100 * 100) * (core->spare * used_of_spare);
     uint64_t earned = share + moved_beyond(core, core->reserved / spare_share);
-    return most < earned ? most : earned;
+    return most < earned || !is_touched_later(core) ? most : earned;
   }
   uint64_t earned =
       moved_beyond(core, core->reserved / moved_share +
@@ -173,13 +173,15 @@ static bool add_pages(umemPoolGrower *grower) {
     if (umemGrowth_await(&core->growing, &core->lock)) failure->reason = umemPoolChanged;
     return false;
   }
-  umemPoolExtra none = {0, 0}, extra = none;
+  umemPoolExtra none = {0, 0, false}, extra = none;
   if (grower->growth == umemPoolGrowWell)
-    extra = (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower)};
+    extra = (umemPoolExtra){ample_bytes(grower), unmoved_bytes(grower), core->spare > 0};
   coalesce_all(core);
   if (must_mix(grower, extra.unmoved)) return false;
   bool grown = umemPoolPages_grow(list, size, grower->alignment, extra, failure);
-  if (!grown && (extra.ample || (extra.unmoved && umemPoolPages_may_move(list)))) {
+  bool less_may_do =
+      extra.ample || ((extra.unmoved || extra.joins) && umemPoolPages_may_move(list));
+  if (!grown && less_may_do) {
     coalesce_all(core);
     grown = umemPoolPages_grow(list, size, grower->alignment, none, failure);
     if (grown) core->growths_without_new_pages = growths_to_wait;

@@ -16,96 +16,36 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/ram.h"
-#include "pool/pool_space.h"
+#include "pool/pool_plan.h"
 
 #include <stdlib.h>
-
-/* ---- pieces ---- */
-
-/* A held range of whole pages. */
-typedef struct Piece {
-  umemPoolFreeList *home; /* that has the range; NULL: it was given back */
-  uint64_t start, units;
-  size_t pages;
-  size_t done; /* pages, from the first on: of a gap that have memory, of a source that have none */
-  unsigned order; /* of the pages of a source */
-  bool ends;      /* a source whose memory goes back to the upstream */
-} Piece;
 
 /* What a thread maps, and moves for it, while the lock is open. */
 struct umemPoolPaging {
   unsigned lineage; /* umem_fork_count() at its begin */
   umemPoolFreeList *list;
-  umemPoolPlace place;
+  umemPoolPlace place; /* space NULL: none, pages go back */
   size_t gap_count, source_count, seen_count, room;
-  Piece *gaps;    /* of the place: will get memory; the rest of it was free, and is held */
-  Piece *sources; /* free pages elsewhere: 2 * room */
-  Piece *seen;    /* what may become sources: room */
-  Piece pieces[];
+  umemPoolPiece *gaps;    /* of the place: will get memory; the rest of it was free, and is held */
+  umemPoolPiece *sources; /* free pages elsewhere: 2 * room */
+  umemPoolPiece *seen;    /* what may become sources: room */
+  umemPoolPiece pieces[];
 };
 
 static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
-static uintptr_t address_in(Piece const *piece, size_t page_size, size_t page) {
+static uintptr_t address_in(umemPoolPiece const *piece, size_t page_size, size_t page) {
   return (uintptr_t)(piece->start << umemPoolUnitShift) + page * page_size;
-}
-
-/* ---- free pages ---- */
-
-/* The whole pages inside of a free range: [*first, *end) of the space. NULL outside of spaces. */
-static umemPoolSpace *whole_pages(umemPoolCore const *core, umemRangeItem const *item,
-                                  size_t *first, size_t *end) {
-  umemPoolSpace *space = umemPoolSpace_of(core, item->start);
-  if (!space) return NULL;
-  *first = umemPoolSpace_page(core, space, item->start + umemPoolSpace_units(core) - 1);
-  *end = umemPoolSpace_page(core, space, item->start + item->extent);
-  return space;
-}
-
-/* A walk through the pages of home of which all is free, and may be used for the list. Begins with
- * the two, and zeros. */
-typedef struct Walk {
-  umemPoolFreeList *home;
-  umemPoolMarked ranges;
-  umemPoolSpace *space; /* of the free range that was found last */
-  size_t page, end;     /* what is left of that */
-} Walk;
-
-static Walk begin_walk(umemPoolFreeList const *list, umemPoolFreeList *home) {
-  return (Walk){.home = home, .ranges = {.list = list, .from = home}};
-}
-
-/* Fills in the next ones, of one size. False at the end. */
-static bool next_source(Walk *walk, Piece *piece) {
-  umemPoolCore const *core = walk->home->core;
-  uint64_t units = umemPoolSpace_units(core);
-  umemRangeItem item;
-  umemPoolRun run;
-  for (;;) {
-    if (walk->space && umemPoolSpace_next_run(walk->space, &walk->page, walk->end, &run)) {
-      uint64_t start = umemPoolSpace_unit(core, walk->space, run.first);
-      *piece = (Piece){walk->home, start, run.count * units, run.count, 0, run.order, false};
-      return true;
-    }
-    if (!umemPoolMarked_next(&walk->ranges, units, &item)) return false;
-    walk->space = whole_pages(core, &item, &walk->page, &walk->end);
-  }
-}
-
-/* Whether its pages may become sources for the list. */
-static bool may_give_pages(umemPoolPaging const *paging, umemPoolFreeList const *home) {
-  if (home == paging->list) return true;
-  bool others = paging->place.space && (home->in_use || home == home->core->own);
-  return others && !home->ending && !umemPoolQueue_is_closed(home);
 }
 
 /* At most so many pieces of free pages there are: a pool may have very many free ranges that are
  * smaller than a page. */
 static size_t count_sources(umemPoolFreeList const *list) {
   size_t count = 0;
-  Piece piece;
+  umemPoolPiece piece;
   for (umemPoolFreeList *home = list->core->lists; home; home = home->next)
-    for (Walk walk = begin_walk(list, home); next_source(&walk, &piece);) count++;
+    for (umemPoolWalk walk = umemPoolWalk_begin(list, home); umemPoolWalk_next(&walk, &piece);)
+      count++;
   return count;
 }
 
@@ -121,7 +61,7 @@ static size_t count_gaps(umemPoolPlace const *place) {
 
 /* Notes which pages of a gap or of a source have memory now, and makes these free. Without RAM for
  * the record of a part it remains unused until the pool ends. */
-static void end_piece(umemPoolCore *core, Piece const *piece, bool gap) {
+static void end_piece(umemPoolCore *core, umemPoolPiece const *piece, bool gap) {
   umemPoolSpace *space = umemPoolSpace_of(core, piece->start);
   size_t page = umemPoolSpace_page(core, space, piece->start);
   size_t from = gap ? 0 : piece->done, to = gap ? piece->done : piece->pages;
@@ -195,7 +135,7 @@ static bool take_gaps(umemPoolPaging *paging) {
     uint64_t units = (end - page) * umemPoolSpace_units(core);
     if (!umemRange_enter(paging->list->range, start, units, space->separate)) return false;
     paging->gaps[paging->gap_count++] =
-        (Piece){.home = paging->list, .start = start, .units = units, .pages = end - page};
+        (umemPoolPiece){.home = paging->list, .start = start, .units = units, .pages = end - page};
     page = umemPoolSpace_next(space, end, false);
   }
   return true;
@@ -234,16 +174,16 @@ static umemPoolPaging *begin_paging(umemPoolFreeList *list, umemPoolPlace const 
 /* The highest piece first. So the gaps gather above, the memory below: fewer pages move than with
  * the smallest piece first, in fewer pieces. */
 static int compare_pieces(void const *one, void const *other) {
-  Piece const *a = one, *b = other;
+  umemPoolPiece const *a = one, *b = other;
   return a->start > b->start ? -1 : 1;
 }
 
 /* Adds all that the list has to what was seen. Returns the pages. */
 static size_t look_at(umemPoolPaging *paging, umemPoolFreeList *home) {
   size_t first = paging->seen_count, pages = 0;
-  Piece piece;
-  for (Walk walk = begin_walk(paging->list, home);
-       paging->seen_count < paging->room && next_source(&walk, &piece);) {
+  umemPoolPiece piece;
+  for (umemPoolWalk walk = umemPoolWalk_begin(paging->list, home);
+       paging->seen_count < paging->room && umemPoolWalk_next(&walk, &piece);) {
     paging->seen[paging->seen_count++] = piece;
     pages += piece.pages;
   }
@@ -257,7 +197,7 @@ static size_t take_some(umemPoolPaging *paging, size_t pages, unsigned order, bo
   uint64_t const units = umemPoolSpace_units(paging->list->core);
   size_t taken = 0;
   for (size_t i = 0; i < paging->seen_count && taken < pages; i++) {
-    Piece *seen = &paging->seen[i], piece = *seen;
+    umemPoolPiece *seen = &paging->seen[i], piece = *seen;
     size_t count = lesser(seen->pages, pages - taken) >> order << order;
     if (seen->order != order || !count) continue;
     piece.start += (seen->pages - count) * units;
@@ -275,14 +215,8 @@ static size_t take_some(umemPoolPaging *paging, size_t pages, unsigned order, bo
 
 /* How many pages of the gaps can be in pages of this order. */
 static size_t room_for(umemPoolPaging const *paging, unsigned order) {
-  umemPoolCore const *core = paging->list->core;
   size_t room = 0;
-  for (size_t i = 0; i < paging->gap_count; i++) {
-    Piece const *gap = &paging->gaps[i];
-    size_t page = umemPoolSpace_page(core, paging->place.space, gap->start);
-    size_t first = umemPoolSpace_align(page, order), end = page + gap->pages;
-    if (end > first) room += (end - first) >> order << order;
-  }
+  for (size_t i = 0; i < paging->gap_count; i++) room += paging->gaps[i].pages >> order << order;
   return room;
 }
 
@@ -296,14 +230,29 @@ static void take_pages(umemPoolPaging *paging, size_t pages) {
   bool const moves = paging->place.space;
   size_t seen = look_at(paging, paging->list), taken = 0;
   for (umemPoolFreeList *home = core->lists; home && seen < pages; home = home->next)
-    if (home != paging->list && may_give_pages(paging, home)) seen += look_at(paging, home);
+    if (moves && home != paging->list && umemPoolPlan_may_move(paging->list, home))
+      seen += look_at(paging, home);
   for (unsigned order = core->orders; order-- > 0 && taken < pages;) {
-    size_t most = umemPoolSpace_align(pages, moves ? order : 0);
+    size_t most = umemPoolSpace_round(pages, moves ? order : 0);
     if (moves) most = lesser(most, room_for(paging, order));
     if (most > taken) taken += take_some(paging, most - taken, order, !moves);
   }
   for (unsigned order = 1; moves && order < core->orders && taken < pages; order++)
-    taken += take_some(paging, umemPoolSpace_align(pages - taken, order), order, true);
+    taken += take_some(paging, umemPoolSpace_round(pages - taken, order), order, true);
+}
+
+/* Several small pages take longer to move than new larger ones, of this order, to map, then and
+ * each time they move again: so their memory goes back. */
+static void join_small(umemPoolPaging *paging, unsigned larger) {
+  enum { small_order = 1, least = 5 };
+  size_t count = 0;
+  if (larger <= small_order) return;
+  for (size_t i = 0; i < paging->source_count; i++) {
+    umemPoolPiece const *piece = &paging->sources[i];
+    if (!piece->ends && piece->order <= small_order) count += piece->pages >> piece->order;
+  }
+  for (size_t i = 0; i < paging->source_count && count >= least; i++)
+    if (paging->sources[i].order <= small_order) paging->sources[i].ends = true;
 }
 
 /* The pages of the sources that end, or that are moved. */
@@ -316,7 +265,7 @@ static size_t count_pages(umemPoolPaging const *paging, bool ends) {
 
 /* Whether the queue of the source i was waited for with an earlier one. Most sources of a list
  * follow one another. */
-static bool is_done(Piece const *sources, size_t i) {
+static bool is_done(umemPoolPiece const *sources, size_t i) {
   umemPoolFreeList const *home = sources[i].home;
   bool done = i && sources[i - 1].home == home;
   for (size_t k = 0; !done && k < i; k++) done = sources[k].home == home;
@@ -331,7 +280,7 @@ static void finish_sources(umemPoolPaging *paging) {
     umemPoolFreeList *home = paging->sources[i].home;
     if (!home || is_done(paging->sources, i) || umemPoolQueue_finish(paging->list, home)) continue;
     for (size_t j = i; j < paging->source_count; j++) {
-      Piece *piece = &paging->sources[j];
+      umemPoolPiece *piece = &paging->sources[j];
       if (piece->home != home) continue;
       umemRange_free(home->range, piece->start);
       piece->home = NULL;
@@ -375,86 +324,9 @@ bool umemPoolPages_suit(umemPoolFreeList const *list, size_t alignment) {
   return list->core->pages && alignment <= umemPoolPage && !umemPoolQueue_is_blocked(list);
 }
 
-/* ---- the place ---- */
-
-/* New pages are as large as a part of the block that they are for; or of the pool, but then no
- * larger than the block. Where much of the maximum is in use, memory is short: they are smaller. */
-enum { part_of_block = 6, part_of_pool = 64, part_when_short = 4, short_share = 4 };
-
-/* The largest order of new pages for a block of so many bytes. Large pages are faster to map and to
- * move, but free memory in a part of one is stuck there. So there are none in place of pages that
- * could have moved but for that: spare is false then. */
-static unsigned order_for(umemPoolCore const *core, size_t size, bool spare) {
-  size_t most = core->growth;
-  if (core->spare && spare) {
-    size_t of_block = size / part_of_block, of_pool = (size_t)(core->used_peak / part_of_pool);
-    size_t wanted = of_block > of_pool ? of_block : lesser(of_pool, size);
-    if (core->maximum && core->maximum / short_share < core->used_peak) wanted /= part_when_short;
-    if (wanted > most) most = wanted;
-  }
-  unsigned order = core->orders - 1;
-  while (order && (!core->sizes[order] || core->sizes[order]->page_size > most)) order--;
-  return order;
-}
-
-static umemPoolPlace find_place(umemPoolFreeList *list, uint64_t units, uint64_t step) {
-  umemPoolPlace place = umemPoolPlace_find(list, units, step);
-  if (place.space) return place;
-  size_t per_page = umemPoolSpace_units(list->core);
-  if (umemPoolSpace_add(list->core, (size_t)((units + step + per_page - 1) / per_page),
-                        umemPoolCore_separates(list->core, units)))
-    place = umemPoolPlace_find(list, units, step);
-  return place;
-}
-
-/* Adds gaps behind the place, for later requests. */
-static void extend_place(umemPoolPlace *place, size_t pages) {
-  umemPoolSpace const *space = place->space;
-  if (!pages || umemPoolSpace_has(space, place->last)) return;
-  size_t next = umemPoolSpace_next(space, place->last, true), end = place->last + 1;
-  size_t last = next - end > pages ? end + pages : next;
-  place->missing += last - end;
-  place->last = last - 1;
-}
-
-/* Free pages of the list of this order or a larger one. */
-static size_t count_free(umemPoolFreeList *list, unsigned order) {
-  size_t pages = 0;
-  Piece piece;
-  for (Walk walk = begin_walk(list, list); next_source(&walk, &piece);)
-    if (piece.order >= order) pages += piece.pages;
-  return pages;
-}
-
-/* Makes the place begin and end with whole pages of this order, where these are gaps. */
-static umemPoolPlace in_whole_pages(umemPoolPlace place, unsigned order) {
-  umemPoolSpace const *space = place.space;
-  size_t begin = place.first >> order << order, end = umemPoolSpace_align(place.last + 1, order);
-  if (umemPoolSpace_next(space, begin, true) > place.first) {
-    place.missing += place.first - begin;
-    place.first = begin;
-  }
-  if (end <= space->count && umemPoolSpace_next(space, place.last, true) >= end) {
-    place.missing += end - 1 - place.last;
-    place.last = end - 1;
-  }
-  return place;
-}
-
-/* Fills large pages of this order, or of the largest one below for which so many pages that may be
- * new, and others of the list, suffice. */
-static void widen_place(umemPoolFreeList *list, umemPoolPlace *place, unsigned order, size_t more) {
-  for (; order; order--) {
-    umemPoolPlace wide = in_whole_pages(*place, order);
-    if (wide.missing > more + count_free(list, order)) continue;
-    *place = wide;
-    return;
-  }
-}
-
 /* ---- mapping; without the lock ---- */
 
-/* Fills the gaps of a paging, in ascending order. Where a large page fits, it comes first. */
+/* Fills the gaps of a paging, in ascending order. */
 typedef struct Filler {
   umemPoolPaging *paging;
   umemPoolCore *core;
@@ -466,17 +338,18 @@ typedef struct Filler {
 } Filler;
 
 /* A source that has pages of this order; NULL where there is none. */
-static Piece *source_of(Filler *filler, unsigned order) {
+static umemPoolPiece *source_of(Filler *filler, unsigned order) {
   umemPoolPaging const *paging = filler->paging;
   for (size_t *i = &filler->next[order]; *i < paging->source_count && !filler->stuck; ++*i) {
-    Piece *source = &paging->sources[*i];
+    umemPoolPiece *source = &paging->sources[*i];
     if (!source->ends && source->order == order && source->done < source->pages) return source;
   }
   return NULL;
 }
 
 /* Moves up to so many pages of the source to the gap, whose next page this is. */
-static void move_some(Filler *filler, Piece *gap, size_t page, Piece *source, size_t most) {
+static void move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolPiece *source,
+                      size_t most) {
   umemPages const *methods = filler->core->sizes[source->order];
   size_t count = lesser(most, source->pages - source->done);
   umemPoolSpace_set_order(filler->paging->place.space, page, count, source->order);
@@ -490,7 +363,8 @@ static void move_some(Filler *filler, Piece *gap, size_t page, Piece *source, si
 }
 
 /* Whether all of them have got memory. */
-static bool map_some(Filler *filler, Piece *gap, size_t page, size_t count, unsigned order) {
+static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t count,
+                     unsigned order) {
   umemPages const *methods = filler->core->sizes[order];
   umemPoolSpace_set_order(filler->paging->place.space, page, count, order);
   size_t done = methods->map(filler->core->upstream, address_in(gap, filler->size, gap->done),
@@ -502,28 +376,23 @@ static bool map_some(Filler *filler, Piece *gap, size_t page, size_t count, unsi
   return done == count;
 }
 
-/* Gives memory to the next pages of the gap: of the largest order that fits there, moved ones
- * first, up to where a page of a larger order could begin. False if there is no more. After a move
- * that has failed new memory serves, as far as it is allowed. */
-static bool fill_some(Filler *filler, Piece *gap) {
+/* Gives memory to the next pages of the gap: moved ones first, because new ones can be of any order
+ * that is left; the largest that fit. False if there is no more. After a move that has failed new
+ * memory serves, as far as it is allowed. */
+static bool fill_some(Filler *filler, umemPoolPiece *gap) {
   umemPoolCore const *core = filler->core;
   size_t page = umemPoolSpace_page(core, filler->paging->place.space, gap->start) + gap->done;
   size_t most = gap->pages - gap->done;
   for (unsigned order = core->orders; order-- > 0;) {
-    bool is_new = order <= filler->order && filler->fresh >> order && core->sizes[order];
-    Piece *source = source_of(filler, order);
-    if (!source && !is_new) continue;
-    size_t next = umemPoolSpace_align(page, order) - page;
-    if (next || !(most >> order)) {
-      if (next) most = lesser(most, next);
-      continue;
-    }
-    if (source)
-      move_some(filler, gap, page, source, most >> order << order);
-    else
-      return map_some(filler, gap, page, lesser(most, filler->fresh) >> order << order, order);
+    umemPoolPiece *source = most >> order ? source_of(filler, order) : NULL;
+    if (!source) continue;
+    move_some(filler, gap, page, source, most >> order << order);
     return true;
   }
+  most = lesser(most, filler->fresh);
+  for (unsigned order = filler->order + 1; order-- > 0;)
+    if (core->sizes[order] && most >> order)
+      return map_some(filler, gap, page, most >> order << order, order);
   return false;
 }
 
@@ -532,7 +401,7 @@ static bool fill_some(Filler *filler, Piece *gap) {
 static void end_sources(Filler *filler) {
   umemPoolPaging *paging = filler->paging;
   for (size_t i = 0; i < paging->source_count; i++) {
-    Piece *piece = &paging->sources[i];
+    umemPoolPiece *piece = &paging->sources[i];
     if (!piece->ends) continue;
     umemPages const *methods = filler->core->sizes[piece->order];
     piece->done = methods->unmap(filler->core->upstream, address_in(piece, filler->size, 0),
@@ -554,11 +423,12 @@ static bool fill_gaps(Filler *filler) {
 
 /* ---- growing ---- */
 
-/* Takes sources for the place, after the work on them is done; none for so many unmoved pages. */
-static void take_sources(umemPoolPaging *paging, size_t unmoved) {
+/* Takes sources for the place, after the work on them is done. */
+static void take_sources(umemPoolPaging *paging, umemPoolPlan const *plan) {
   umemAttempt forgotten;
-  if (paging->place.missing <= unmoved) return;
-  take_pages(paging, paging->place.missing - unmoved);
+  if (plan->place.missing <= plan->unmoved) return;
+  take_pages(paging, plan->place.missing - plan->unmoved);
+  join_small(paging, plan->joins);
   umemAttempt_begin(&forgotten);
   finish_sources(paging);
   umemAttempt_end(&forgotten);
@@ -584,16 +454,19 @@ static bool map_open(Filler *filler, size_t nbytes, umemPoolFailure *failure) {
 }
 
 /* The pieces of the place are taken, and no others yet. */
-static bool grow_place(umemPoolPaging *paging, size_t unmoved, unsigned order,
-                       umemPoolFailure *failure) {
+static bool grow_place(umemPoolPaging *paging, umemPoolPlan const *plan, umemPoolFailure *failure) {
   umemPoolCore *core = paging->list->core;
-  Filler filler = {.paging = paging, .core = core, .size = core->pages->page_size, .order = order};
   umemGrowthRequest request;
   umemGrowth_begin(&core->growing, &request, 0, true);
-  take_sources(paging, unmoved);
+  take_sources(paging, plan);
   umemGrowth_end(&core->growing, &request);
-  filler.fresh = paging->place.missing - count_pages(paging, false);
-  size_t ends = count_pages(paging, true), more = filler.fresh > ends ? filler.fresh - ends : 0;
+  size_t ends = count_pages(paging, true);
+  Filler filler = {.paging = paging,
+                   .core = core,
+                   .size = core->pages->page_size,
+                   .fresh = plan->place.missing - count_pages(paging, false),
+                   .order = ends && plan->joins > plan->order ? plan->joins : plan->order};
+  size_t more = filler.fresh > ends ? filler.fresh - ends : 0;
   if (!umemPoolCore_allows(core, more * filler.size, failure)) return false;
   bool grown = map_open(&filler, more * filler.size, failure);
   for (size_t i = 0; i < paging->source_count; i++)
@@ -603,30 +476,25 @@ static bool grow_place(umemPoolPaging *paging, size_t unmoved, unsigned order,
 
 bool umemPoolPages_grow(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolExtra extra,
                         umemPoolFailure *failure) {
-  umemPoolCore *core = list->core;
+  umemPoolPlan plan;
   failure->reason = umemPoolUpstreamFailed;
   umemAttempt_begin(&failure->attempt);
-  umemPoolPlace place = find_place(list, umemPoolUnits_of(size), umemPoolStep_of(alignment));
+  bool planned = umemPoolPlan_make(list, size, alignment, extra, &plan);
   umemAttempt_end(&failure->attempt);
-  if (!place.space) return false;
-  size_t const page_size = core->pages->page_size, unmoved = extra.unmoved / page_size;
-  size_t const allowed = (size_t)umemPoolCore_allowance(core) / page_size;
-  unsigned order = order_for(core, size, unmoved);
-  extend_place(&place, extra.ample / page_size);
-  widen_place(list, &place, order, extra.ample ? allowed : lesser(unmoved, allowed));
+  if (!planned) return false;
   failure->reason = umemPoolNoRecords;
-  umemPoolPaging *paging = begin_paging(list, &place);
+  umemPoolPaging *paging = begin_paging(list, &plan.place);
   if (!paging) return false;
-  bool grown = grow_place(paging, unmoved, order, failure);
+  bool grown = grow_place(paging, &plan, failure);
   end_paging(paging);
   return grown;
 }
 
 bool umemPoolPages_may_move(umemPoolFreeList const *list) {
-  Piece piece;
+  umemPoolPiece piece;
   for (umemPoolFreeList *home = list->core->lists; home; home = home->next) {
-    Walk walk = begin_walk(list, home);
-    if (next_source(&walk, &piece)) return true;
+    umemPoolWalk walk = umemPoolWalk_begin(list, home);
+    if (umemPoolWalk_next(&walk, &piece)) return true;
   }
   return false;
 }

@@ -169,26 +169,63 @@ bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *spac
 
 /* ---- orders ---- */
 
+enum { begins = 128 }; /* beside the order of a page: its large page begins with it */
+
 void umemPoolSpace_set_order(umemPoolSpace *space, size_t first, size_t count, unsigned order) {
-  for (size_t page = first; page < first + count; page++)
-    __atomic_store_n(&space->orders[page], (unsigned char)order, __ATOMIC_RELAXED);
+  size_t const mask = ((size_t)1 << order) - 1;
+  for (size_t i = 0; i < count; i++) {
+    unsigned char record = (unsigned char)(order | (i & mask ? 0 : begins));
+    __atomic_store_n(&space->orders[first + i], record, __ATOMIC_RELAXED);
+  }
 }
 
-static unsigned order_of(umemPoolSpace const *space, size_t page) {
-  return __atomic_load_n(&space->orders[page], __ATOMIC_RELAXED);
+/* The pages of the large page that begins with this one; 0 where none does. */
+static size_t size_at(umemPoolSpace const *space, size_t page) {
+  unsigned record = __atomic_load_n(&space->orders[page], __ATOMIC_RELAXED);
+  return record & begins ? (size_t)1 << (record - begins) : 0;
 }
 
 bool umemPoolSpace_next_run(umemPoolSpace const *space, size_t *page, size_t end,
                             umemPoolRun *run) {
   while (*page < end) {
-    unsigned order = order_of(space, *page);
-    size_t size = (size_t)1 << order, first = umemPoolSpace_align(*page, order), last = first;
-    while (last < end && end - last >= size && order_of(space, last) == order) last += size;
-    *page = last > first || first > *page ? last : first + size;
-    *run = (umemPoolRun){first, last - first, order};
-    if (last > first) return true;
+    size_t first = *page, size = size_at(space, first), last = first;
+    while (size && end - last >= size && last < end && size_at(space, last) == size) last += size;
+    *page = last > first ? last : first + (size ? size : 1);
+    if (last == first) continue;
+    *run = (umemPoolRun){first, last - first, (unsigned)__builtin_ctzll(size)};
+    return true;
   }
   return false;
+}
+
+/* ---- where a block keeps least from moving ---- */
+
+typedef struct Units {
+  uint64_t start, end;
+} Units;
+
+/* The large page with memory in which the unit is. */
+static Units large_page_of(umemPoolCore const *core, umemPoolSpace const *space, uint64_t unit) {
+  size_t first = umemPoolSpace_page(core, space, unit);
+  while (first && !size_at(space, first)) first--;
+  return (Units){umemPoolSpace_unit(core, space, first),
+                 umemPoolSpace_unit(core, space, first + size_at(space, first))};
+}
+
+uint64_t umemPoolSpace_settle(umemPoolFreeList *list, uint64_t start, uint64_t units) {
+  umemPoolCore const *core = list->core;
+  umemPoolSpace const *space = umemPoolSpace_of(core, start);
+  umemRangeItem rest;
+  uint64_t end = start + units;
+  if (!space || !umemRange_find(list->range, end, &rest) || rest.live) return start;
+  uint64_t high = rest.start + rest.extent - units;
+  if (end >= umemPoolSpace_unit(core, space, space->count)) return start;
+  Units at_low = large_page_of(core, space, end), at_high = large_page_of(core, space, high - 1);
+  uint64_t low_end = at_low.end < high + units ? at_low.end : high + units;
+  uint64_t high_start = at_high.start > start ? at_high.start : start;
+  uint64_t kept_low = at_low.start == end ? 0 : low_end - end;
+  uint64_t kept_high = at_high.end == high ? 0 : high - high_start;
+  return kept_high < kept_low ? umemRange_raise(list->range, start) : start;
 }
 
 /* ---- places ---- */

@@ -8,8 +8,8 @@
 /* A range of addresses. Memory of its pages is free in a list, or live. Pages without memory, the
  * gaps, are in no list.
  *
- * Memory may come in larger pages, of 1 << order others. Such a page begins at a multiple of its
- * size, and is mapped, moved and given back as a whole. */
+ * Memory may come in larger pages, of 1 << order others, which begin with any of these. Such a page
+ * is mapped, moved and given back as a whole. */
 struct umemPoolSpace {
   struct umemPoolSpace *next;
   uint64_t start; /* the first unit */
@@ -17,7 +17,8 @@ struct umemPoolSpace {
   /* Pages that may get memory. One more has none, so that two spaces are never neighbours. */
   size_t count;
   size_t top;            /* pages from here on never had memory */
-  unsigned char *orders; /* [page], atomic: where it has memory, the order of that */
+  unsigned char *orders; /* [page], atomic: where it has memory, the order of that, and whether
+                            this begins there */
   uint64_t *fresh;   /* a bit for each page, atomic: it was zero when it was mapped, and no block in
                         it was freed since. NULL: pages are not zero when they are mapped */
   uint64_t mapped[]; /* a bit for each page: it has memory */
@@ -74,10 +75,10 @@ bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *spac
  * maps. */
 void umemPoolSpace_set_order(umemPoolSpace *space, size_t first, size_t count, unsigned order);
 
-/* The first page from `page` on that begins one of this order. */
-static inline size_t umemPoolSpace_align(size_t page, unsigned order) {
+/* So many pages, rounded up to whole ones of this order. */
+static inline size_t umemPoolSpace_round(size_t pages, unsigned order) {
   size_t const mask = ((size_t)1 << order) - 1;
-  return (page + mask) & ~mask;
+  return (pages + mask) & ~mask;
 }
 
 /* Pages side by side that all have memory of one order, all of each. */
@@ -89,6 +90,10 @@ typedef struct umemPoolRun {
 /* Fills in the first run of [*page, end), where all pages have memory, and sets *page to its end.
  * Leaves out large pages that are not all in it. False at the end. */
 bool umemPoolSpace_next_run(umemPoolSpace const *space, size_t *page, size_t end, umemPoolRun *run);
+
+/* Moves a live range that is at the low end of what was free to the high end, if it then keeps less
+ * memory from moving: a large page moves only if all of it is free. Returns where it begins. */
+uint64_t umemPoolSpace_settle(umemPoolFreeList *list, uint64_t start, uint64_t units);
 
 /* ---- places ---- */
 

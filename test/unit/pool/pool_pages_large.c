@@ -45,14 +45,14 @@ PAGES_TEST(growth_ends_with_a_large_page) {
   close_empty(adr, 3);
 }
 
-/* A block that is larger than the growth takes what it needs: others at its ends. */
+/* A block that is larger than the growth takes what it needs: others at its end. */
 PAGES_TEST(a_larger_block_takes_what_it_needs) {
   open_large(0);
   uintptr_t adr[] = {filled_block(2 * large + 3 * page, 1), 0};
   assert_true(calls(pagedMapLarge) == 1 && calls(pagedMap) == 1);
   assert_true(reserved() == 2 * large + 3 * page);
-  adr[1] = filled_block(3 * large, 2); /* a page, two large ones, and three pages */
-  assert_true(calls(pagedMapLarge) == 2 && calls(pagedMap) == 3);
+  adr[1] = filled_block(3 * large, 2); /* large ones begin with any page */
+  assert_true(calls(pagedMapLarge) == 2 && calls(pagedMap) == 1);
   assert_true(reserved() == 5 * large + 3 * page);
   close_empty(adr, 2);
 }
@@ -107,11 +107,11 @@ static void leave_two_large_pages(uintptr_t adr[few]) {
   adr[0] = adr[3] = 0;
 }
 
-/* Of the gap only one part can be a large page. The memory of another one goes back, and comes
- * anew: the pool has no more than before. */
+/* Of the gap only one part can be a large page, and to hold two it would have to be much larger.
+ * The memory of another one goes back, and comes anew: the pool has no more than before. */
 PAGES_TEST(smaller_gaps_get_new_memory_for_it) {
   uintptr_t adr[few];
-  for (size_t size = large + 2 * page; size <= 2 * large; size += 2 * page) {
+  for (size_t size = large + page; size <= large + 2 * page; size += page) {
     memset(paged.calls, 0, sizeof paged.calls);
     leave_two_large_pages(adr);
     adr[0] = filled_block(size, 9);
@@ -122,6 +122,48 @@ PAGES_TEST(smaller_gaps_get_new_memory_for_it) {
       assert_true(i == 3 || is_filled(adr[i], 2 * page, (unsigned char)i));
     close_empty(adr, few);
   }
+}
+
+/* A gap that nearly has room for two large pages becomes larger: to move them takes less time. */
+PAGES_TEST(large_pages_move_to_larger_gaps) {
+  uintptr_t adr[few];
+  memset(paged.calls, 0, sizeof paged.calls);
+  leave_two_large_pages(adr);
+  adr[0] = filled_block(2 * large - page, 9);
+  assert_true(calls(pagedUnmapLarge) == 0 && calls(pagedMove) == 0 && reserved() == at_most);
+  assert_true(is_filled(adr[0], 2 * large - page, 9));
+  close_empty(adr, few);
+}
+
+/* Several small pages that could move go back for large ones, which will move faster. */
+PAGES_TEST(large_pages_take_the_place_of_small_ones) {
+  enum { blocks = 20 };
+  uintptr_t adr[blocks];
+  paged.no_middle = true;
+  assert_ok(umemPool_ctor(&pool, &paged, NULL));
+  for (int i = 0; i < blocks; i++) adr[i] = filled_block(2 * page, (unsigned char)i);
+  for (int i = 0; i < blocks; i += 2) {
+    umem_free(&pool, adr[i]);
+    adr[i] = 0;
+  }
+  adr[0] = filled_block(3 * large, 99);
+  assert_true(calls(pagedUnmap) > 0 && calls(pagedMove) == 0 && calls(pagedMapLarge) == 1);
+  assert_true(reserved() == 2 * blocks * page && is_filled(adr[0], 3 * large, 99));
+  for (int i = 1; i < blocks; i += 2) assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
+  close_empty(adr, blocks);
+}
+
+/* A block in a free range is at the end of it at which it keeps less of a large page free. */
+PAGES_TEST(blocks_keep_few_large_pages_from_moving) {
+  enum { size = 19 * page };
+  open_large(0);
+  uintptr_t adr[] = {filled_block(2 * page, 1), filled_block(6 * large + 2 * page, 2)};
+  uintptr_t low = adr[1];
+  umem_free(&pool, low); /* two pages of a large one, and six large ones */
+  adr[1] = filled_block(size, 3);
+  assert_true(adr[1] == low + 6 * large + 2 * page - size);
+  assert_true(is_filled(adr[0], 2 * page, 1) && is_filled(adr[1], size, 3));
+  close_empty(adr, 2);
 }
 
 PAGES_TEST(what_does_not_go_back_does_not_come_anew) {
