@@ -367,18 +367,6 @@ uint64_t umemRange_free(umemRange *range, uint64_t start) {
   return size;
 }
 
-uint64_t umemRange_raise(umemRange *range, uint64_t start) {
-  umemRangeItem item, joined;
-  if (!umemRange_find(range, start, &item) || item.start != start || !item.live || item.held ||
-      !umemIndex_reserve(&range->index, 1))
-    return start;
-  umemRange_free(range, start);
-  umemRange_find(range, start, &joined);
-  uint64_t high = joined.start + joined.extent - item.extent;
-  make_live(range, carve_free(range, high, item.extent), item.size, item.extent);
-  return high;
-}
-
 /* ---- from hand to hand ---- */
 
 /* Makes a span that is in no list a held one. */

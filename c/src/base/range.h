@@ -76,10 +76,6 @@ uint64_t umemRange_alloc(umemRange *range, uint64_t size, uint64_t alignment);
 /* Does this with separate numbers alone: see umemRange_enter. */
 uint64_t umemRange_alloc_separate(umemRange *range, uint64_t size, uint64_t alignment);
 
-/* Moves the live range that begins at start to the high end of the free range right above it, if
- * there is one. Returns where it begins then: start if it does not move, also without memory. */
-uint64_t umemRange_raise(umemRange *range, uint64_t start);
-
 /* Frees the live range that begins at start, and joins it with free neighbours. Returns its
  * requested size, or 0, with nothing changed, when no live range begins there. Needs no memory:
  * cannot fail. */

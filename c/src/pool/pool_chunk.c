@@ -137,9 +137,6 @@ static umemPoolResult find_block(umemPoolFreeList *list, uint64_t units, size_t 
     return umemPoolFound;
   }
   if (!umemPoolRange_take(list, units, alignment, adr)) return umemPoolNoneFree;
-  if (units >= umemPoolQuickSizes && list->core->orders > 1 && alignment <= umemPoolUnit)
-    *adr = (uintptr_t)(umemPoolSpace_settle(list, *adr >> umemPoolUnitShift, units)
-                       << umemPoolUnitShift);
   if (!described || describe_block(list, *adr, units)) return umemPoolFound;
   umemPoolRange_free(list, list, *adr);
   return umemPoolNoRam;

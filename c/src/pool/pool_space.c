@@ -198,36 +198,6 @@ bool umemPoolSpace_next_run(umemPoolSpace const *space, size_t *page, size_t end
   return false;
 }
 
-/* ---- where a block keeps least from moving ---- */
-
-typedef struct Units {
-  uint64_t start, end;
-} Units;
-
-/* The large page with memory in which the unit is. */
-static Units large_page_of(umemPoolCore const *core, umemPoolSpace const *space, uint64_t unit) {
-  size_t first = umemPoolSpace_page(core, space, unit);
-  while (first && !size_at(space, first)) first--;
-  return (Units){umemPoolSpace_unit(core, space, first),
-                 umemPoolSpace_unit(core, space, first + size_at(space, first))};
-}
-
-uint64_t umemPoolSpace_settle(umemPoolFreeList *list, uint64_t start, uint64_t units) {
-  umemPoolCore const *core = list->core;
-  umemPoolSpace const *space = umemPoolSpace_of(core, start);
-  umemRangeItem rest;
-  uint64_t end = start + units;
-  if (!space || !umemRange_find(list->range, end, &rest) || rest.live) return start;
-  uint64_t high = rest.start + rest.extent - units;
-  if (end >= umemPoolSpace_unit(core, space, space->count)) return start;
-  Units at_low = large_page_of(core, space, end), at_high = large_page_of(core, space, high - 1);
-  uint64_t low_end = at_low.end < high + units ? at_low.end : high + units;
-  uint64_t high_start = at_high.start > start ? at_high.start : start;
-  uint64_t kept_low = at_low.start == end ? 0 : low_end - end;
-  uint64_t kept_high = at_high.end == high ? 0 : high - high_start;
-  return kept_high < kept_low ? umemRange_raise(list->range, start) : start;
-}
-
 /* ---- places ---- */
 
 typedef struct Search {

@@ -91,10 +91,6 @@ typedef struct umemPoolRun {
  * Leaves out large pages that are not all in it. False at the end. */
 bool umemPoolSpace_next_run(umemPoolSpace const *space, size_t *page, size_t end, umemPoolRun *run);
 
-/* Moves a live range that is at the low end of what was free to the high end, if it then keeps less
- * memory from moving: a large page moves only if all of it is free. Returns where it begins. */
-uint64_t umemPoolSpace_settle(umemPoolFreeList *list, uint64_t start, uint64_t units);
-
 /* ---- places ---- */
 
 /* A place for a range. Its units are free in a list, or in gaps. */

@@ -66,24 +66,6 @@ TEST(what_is_taken_or_entered_is_held_until_it_is_free) {
   assert_false(is_held(one, 160));
 }
 
-TEST(what_is_raised_ends_where_free_numbers_end) {
-  assert_int_equal(umemRange_alloc(one, 100, 1), 1600); /* the region freed last */
-  assert_int_equal(umemRange_raise(one, 1600), 3200 - 112);
-  expect_totals(one, 1, 112, 2, 3200 - 112);
-  assert_int_equal(umemRange_raise(one, 3200 - 112), 3200 - 112); /* nothing is free above */
-  assert_int_equal(umemRange_raise(one, 16), 16);                 /* not live */
-  assert_int_equal(umemRange_free(one, 3200 - 112), 100);
-  expect_totals(one, 0, 0, 2, 3200);
-  assert_int_equal(umemRange_alloc(one, 1600, 1), 1600);
-  assert_int_equal(umemRange_alloc(one, 64, 1), 0);
-  assert_int_equal(umemRange_raise(one, 0), 1600 - 64);
-  assert_int_equal(umemRange_free(one, 1600), 1600);
-  assert_int_equal(umemRange_raise(one, 1600 - 64), 1600 - 64); /* across no border */
-  expect_totals(one, 1, 64, 2, 3200 - 64);
-  assert_true(umemRange_take(one, 1600, 64));
-  assert_int_equal(umemRange_raise(one, 1600), 1600); /* held */
-}
-
 TEST(what_is_handed_joins_its_neighbours) {
   uint64_t start[10];
   for (int i = 0; i < 10; i++) {

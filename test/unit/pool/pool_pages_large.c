@@ -146,24 +146,11 @@ PAGES_TEST(large_pages_take_the_place_of_small_ones) {
     umem_free(&pool, adr[i]);
     adr[i] = 0;
   }
-  adr[0] = filled_block(3 * large, 99);
+  adr[0] = filled_block(4 * large, 99);
   assert_true(calls(pagedUnmap) > 0 && calls(pagedMove) == 0 && calls(pagedMapLarge) == 1);
-  assert_true(reserved() == 2 * blocks * page && is_filled(adr[0], 3 * large, 99));
+  assert_true(reserved() == 2 * blocks * page && is_filled(adr[0], 4 * large, 99));
   for (int i = 1; i < blocks; i += 2) assert_true(is_filled(adr[i], 2 * page, (unsigned char)i));
   close_empty(adr, blocks);
-}
-
-/* A block in a free range is at the end of it at which it keeps less of a large page free. */
-PAGES_TEST(blocks_keep_few_large_pages_from_moving) {
-  enum { size = 19 * page };
-  open_large(0);
-  uintptr_t adr[] = {filled_block(2 * page, 1), filled_block(6 * large + 2 * page, 2)};
-  uintptr_t low = adr[1];
-  umem_free(&pool, low); /* two pages of a large one, and six large ones */
-  adr[1] = filled_block(size, 3);
-  assert_true(adr[1] == low + 6 * large + 2 * page - size);
-  assert_true(is_filled(adr[0], 2 * page, 1) && is_filled(adr[1], size, 3));
-  close_empty(adr, 2);
 }
 
 PAGES_TEST(what_does_not_go_back_does_not_come_anew) {
