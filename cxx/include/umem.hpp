@@ -23,6 +23,7 @@
 #include <umem/context.hpp>
 #include <umem/convert.hpp>
 #include <umem/copy.hpp>
+#include <umem/default_context.hpp>
 #include <umem/dynamic_view.hpp>
 #include <umem/elements.hpp>
 #include <umem/error.hpp>

@@ -3,15 +3,19 @@
 #include "temporary.h"
 
 #include <umem/adaptors.hpp>
+#include <umem/array_of.hpp>
 #include <umem/limit.h>
 #include <umem/open.hpp>
 #include <umem/pool.hpp>
 
 #include <fstream>
+#include <list>
+#include <thread>
 #include <unistd.h>
 
 namespace {
 
+using umem::Array;
 using umem::Context;
 
 TEST(OpenTest, makes_all_layers) {
@@ -253,6 +257,64 @@ TEST_F(DefaultTest, borrows_what_C_has_set) {
   EXPECT_EQ(umem::default_context().c_context(), &ram.super);
   umem::set_default_context(Context());
   umem_dtor(&ram);
+}
+
+/* Arrays that name no context are on it. */
+void expect_arrays_on(Context const &context) {
+  EXPECT_EQ((Array<int, 1>({3}).context()), context);
+  EXPECT_EQ((Array<int, 2>({3, 2}, umem::column_major).context()), context);
+  EXPECT_EQ((Array<int, 1>::zeros({3}).context()), context);
+  EXPECT_EQ((Array<int, 1>::full({3}, 7).context()), context);
+  EXPECT_EQ((Array<int, 1>::full({3}, 7, umem::column_major).context()), context);
+  EXPECT_EQ(umem::array_of({1, 2}).context(), context);
+  EXPECT_EQ(umem::array_of(std::vector<int>{1, 2}).context(), context);
+  EXPECT_EQ(umem::array_of(std::list<int>{1, 2}, umem::Extents{2, 1}).context(), context);
+}
+
+TEST_F(DefaultTest, is_where_arrays_are_that_name_no_context) {
+  expect_arrays_on(umem::default_context());
+  umem::Pool pool{umem::Host()};
+  umem::set_default_context(pool);
+  expect_arrays_on(pool);
+  EXPECT_NE((Array<int, 1>({3}, umem::Host()).context()), pool);
+  int three[3] = {};
+  EXPECT_NE((Array<int, 1>::wrap_unowned(three, {3}).context()), pool); /* a pointer is of RAM */
+}
+
+TEST_F(DefaultTest, may_be_another_one_in_a_block_of_one_thread) {
+  umem::Pool pool{umem::Host()};
+  Context before = umem::default_context();
+  Array<int, 1> kept;
+  {
+    umem::Using here(pool);
+    expect_arrays_on(pool);
+    EXPECT_EQ(umem_default(), pool.c_context()); /* C agrees */
+    std::thread([&] { expect_arrays_on(before); }).join();
+    {
+      umem::Using inner(umem::File::scratch()); /* which the array keeps alive */
+      expect_arrays_on(inner.context());
+      kept = Array<int, 1>::full({3}, 5);
+      umem::set_default_context(umem::Host());
+      expect_arrays_on(inner.context());
+    }
+    expect_arrays_on(pool);
+  }
+  EXPECT_EQ(kept.get(2), 5);
+  EXPECT_NE(umem::default_context(), pool);
+  EXPECT_EQ(umem_thread_default(), nullptr);
+  EXPECT_THROW(umem::Using{Context()}, umem::value_error);
+}
+
+TEST_F(DefaultTest, of_a_thread_may_be_set_in_C) {
+  umem::Pool pool{umem::Host()};
+  umem_set_thread_default(pool.c_context());
+  expect_arrays_on(pool);
+  {
+    umem::Using here{umem::Host()};
+    EXPECT_NE(umem::default_context(), pool);
+  }
+  EXPECT_EQ(umem::default_context(), pool);
+  umem_set_thread_default(nullptr);
 }
 
 TEST_F(DefaultTest, has_one_of_each_device) {

@@ -604,6 +604,7 @@ MUTANTS = [
     c("open/open.c", "  if (opened) *link = opened->next;\n", "", "a context can be closed twice"),
     c("open/name.c", "  if (*text || *bytes > SIZE_MAX >> shift) return false;", "  if (*text) return false;", "a size overflows"),
     c("open/name.c", "length <= longest_name", "length < longest_name", "the longest name is refused"),
+    c("open/default.c", "return thread_default ? thread_default : default_in(&slots[0], -1);", "return default_in(&slots[0], -1);", "the default of a thread is not used"),
     c("open/default.c", "  if (first) umemOpened_finish(first, report_end);\n", "", "a default does not end with the process"),
 
     # ---- blocks ----

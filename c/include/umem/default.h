@@ -33,7 +33,8 @@
  * - The program still owns a context that it sets. The context must live until the program sets
  *   another one, and until nothing uses it any more.
  * - A child of fork has the same defaults, and may use them as far as their kind allows it.
- * - The next call of any thread uses a changed default.
+ * - The next call of any thread uses a changed default. A thread may have a default of its own,
+ *   which umem_default then returns to it alone; threads that it starts do not inherit it.
  *
  * Threads: any, at any time. */
 #ifndef UMEM_DEFAULT_H
@@ -48,14 +49,23 @@
 /* GPUs 0 to UMEM_DEFAULT_DEVICES - 1 have a default. */
 #define UMEM_DEFAULT_DEVICES 64
 
-/* Returns the default context of the process, borrowed. Returns NULL, and records a status of the
- * thread, if UMEM_DEFAULT cannot be opened, or if the calling thread is just opening it. */
+/* Returns the default context, borrowed: that of the calling thread, if it has one, else that of
+ * the process. Returns NULL, and records a status of the thread, if UMEM_DEFAULT cannot be opened,
+ * or if the calling thread is just opening it. */
 UMEM_EXTERN void *umem_default(void);
 
 /* Makes ctx (borrowed) the default of the process; NULL: the one of UMEM_DEFAULT again. Does not
  * end the default before. Errors: umemValueError for a context that is not constructed; then
  * nothing changes. */
 UMEM_EXTERN umemStatusType umem_set_default(void *ctx);
+
+/* Makes ctx (borrowed) the default of the calling thread, until it sets another one; NULL: the
+ * thread has none of its own, as at its start. To restore what was before, ask umem_thread_default
+ * first. Errors: umemValueError for a context that is not constructed; then nothing changes. */
+UMEM_EXTERN umemStatusType umem_set_thread_default(void *ctx);
+
+/* Returns what umem_set_thread_default has set for the calling thread, borrowed; NULL: none. */
+UMEM_EXTERN void *umem_thread_default(void);
 
 /* Returns the default context of the GPU with this number. Errors: umemValueError, and NULL, for a
  * number that is not from 0 to UMEM_DEFAULT_DEVICES - 1. If there is no such GPU, umem_default_of

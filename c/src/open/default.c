@@ -26,6 +26,9 @@ static Slot slots[1 + UMEM_DEFAULT_DEVICES];
  * follows. */
 static char const first_default[] = "host:", first_default_of_device[] = "cuda:";
 
+/* What umem_set_thread_default has set; borrowed. It precedes slots[0]. */
+static _Thread_local void *thread_default;
+
 static umemOpened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
 
 /* ---- the right to open ---- */
@@ -207,12 +210,22 @@ static Slot *slot_of(int device) {
 
 void *umem_default(void) {
   UMEM_ENTER();
-  return default_in(&slots[0], -1);
+  return thread_default ? thread_default : default_in(&slots[0], -1);
 }
 
 umemStatusType umem_set_default(void *ctx) {
   UMEM_ENTER();
   return set_in(&slots[0], ctx);
+}
+
+void *umem_thread_default(void) { return thread_default; }
+
+umemStatusType umem_set_thread_default(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (ctx && !umem_check(ctx)) return umem_result(before);
+  thread_default = ctx;
+  return umemOK;
 }
 
 void *umem_default_of(int device) {

@@ -30,6 +30,7 @@
 #define UMEM_ARRAY_HPP
 
 #include <umem/array_lock.hpp>
+#include <umem/default_context.hpp>
 
 namespace umem {
 namespace detail {
@@ -57,19 +58,19 @@ public:
   /* An empty array: every access throws umem::moved_from_error. */
   Array() noexcept = default;
 
-  /* Uninitialised elements; on a file, those that it holds. Without device they are in RAM, on a
-   * Host, here and below: pass umem::default_context() to use the default. Throws
-   * umem::value_error if an extent or a number of ghost cells is negative or all together exceed
-   * the address space, and umem::memory_error if there is not enough memory. Extents may be 0:
-   * without elements nothing is allocated, and only the product of the other extents must be an
+  /* Uninitialised elements; on a file, those that it holds. Without device they are on the
+   * umem::default_context(), here and below: in RAM unless the program or UMEM_DEFAULT says where.
+   * Throws umem::value_error if an extent or a number of ghost cells is negative or all together
+   * exceed the address space, and umem::memory_error if there is not enough memory. Extents may be
+   * 0: without elements nothing is allocated, and only the product of the other extents must be an
    * index. */
-  explicit Array(Extents<Rank> const &extents, Context device = detail::pointers(),
+  explicit Array(Extents<Rank> const &extents, Context device = default_context(),
                  Options const &options = {})
       : Array(extents, std::move(device), options, false) {}
 
   /* An array whose elements are in an order: umem::column_major for that of Fortran, BLAS and
    * MATLAB, on both sides. */
-  Array(Extents<Rank> const &extents, Order order, Context device = detail::pointers(),
+  Array(Extents<Rank> const &extents, Order order, Context device = default_context(),
         Options const &options = {})
       : Array(extents, std::move(device), in_order(options, order)) {}
 
@@ -79,26 +80,26 @@ public:
   explicit Array(Integer const (&extents)[length]) : Array(Extents<Rank>(extents[0])) {}
 
   /* Every byte zero. */
-  static Array zeros(Extents<Rank> const &extents, Context device = detail::pointers(),
+  static Array zeros(Extents<Rank> const &extents, Context device = default_context(),
                      Options const &options = {}) {
     return Array(extents, std::move(device), options, true);
   }
 
-  static Array zeros(Extents<Rank> const &extents, Order order, Context device = detail::pointers(),
+  static Array zeros(Extents<Rank> const &extents, Order order, Context device = default_context(),
                      Options const &options = {}) {
     return zeros(extents, std::move(device), in_order(options, order));
   }
 
   /* Every element, ghost cells too, equal to value. */
   static Array full(Extents<Rank> const &extents, value_type const &value,
-                    Context device = detail::pointers(), Options const &options = {}) {
+                    Context device = default_context(), Options const &options = {}) {
     Array array(extents, std::move(device), options);
     array.mirror().fill(&value, sizeof value);
     return array;
   }
 
   static Array full(Extents<Rank> const &extents, value_type const &value, Order order,
-                    Context device = detail::pointers(), Options const &options = {}) {
+                    Context device = default_context(), Options const &options = {}) {
     return full(extents, value, std::move(device), in_order(options, order));
   }
 

@@ -1,7 +1,7 @@
 /* umem/array_of.hpp - new arrays of elements that the program has: in braces, in containers of the
  * standard library, behind iterators.
  *
- *     auto u = umem::array_of({{1., 2.}, {3., 4.}});             // an Array<double, 2> in RAM
+ *     auto u = umem::array_of({{1., 2.}, {3., 4.}});             // an Array<double, 2>, in RAM
  *     auto v = umem::array_of(vector, umem::Cuda());             // of a std::vector, a span, ...
  *     auto w = umem::array_of(vector, umem::Extents{3, 4}, gpu); // in C order
  *     auto x = umem::array_of(set.begin(), set.end());           // of any iterators
@@ -150,7 +150,7 @@ Array<Type, Rank> array_from(Type const *first, Extents<Rank> const &extents, Co
 template <class Type, int Rank>
 Array<Type, Rank> array_from_lists(NestedList<Type, Rank> const &values, Context &&context,
                                    ArrayOptions<Rank> const &options) {
-  Array<Type, Rank> list(extents_of_list<Type, Rank>(values));
+  Array<Type, Rank> list(extents_of_list<Type, Rank>(values), pointers());
   if (list.size() > 0) write_list<Type, Rank>(values, list.host(discard)->data);
   return array_from<Type, Rank>(list.size() > 0 ? list.host(read)->data : nullptr, list.extents(),
                                 std::move(context), options);
@@ -162,19 +162,19 @@ Array<Type, Rank> array_from_lists(NestedList<Type, Rank> const &values, Context
 
 /* Up to three levels. umem::value_error if the lists of a level have different lengths. */
 template <class Type>
-Array<Type, 1> array_of(std::initializer_list<Type> values, Context context = detail::pointers(),
+Array<Type, 1> array_of(std::initializer_list<Type> values, Context context = default_context(),
                         ArrayOptions<1> const &options = {}) {
   return detail::array_from_lists<Type, 1>(values, std::move(context), options);
 }
 template <class Type>
 Array<Type, 2> array_of(std::initializer_list<std::initializer_list<Type>> values,
-                        Context context = detail::pointers(), ArrayOptions<2> const &options = {}) {
+                        Context context = default_context(), ArrayOptions<2> const &options = {}) {
   return detail::array_from_lists<Type, 2>(values, std::move(context), options);
 }
 template <class Type>
 Array<Type, 3>
 array_of(std::initializer_list<std::initializer_list<std::initializer_list<Type>>> values,
-         Context context = detail::pointers(), ArrayOptions<3> const &options = {}) {
+         Context context = default_context(), ArrayOptions<3> const &options = {}) {
   return detail::array_from_lists<Type, 3>(values, std::move(context), options);
 }
 
@@ -182,7 +182,7 @@ array_of(std::initializer_list<std::initializer_list<std::initializer_list<Type>
  * 0>(1). */
 template <class Type, int Rank>
 Array<Type, Rank> array_of(detail::NestedList<Type, Rank> const &values,
-                           Context context = detail::pointers(),
+                           Context context = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
   return detail::array_from_lists<Type, Rank>(values, std::move(context), options);
 }
@@ -191,7 +191,7 @@ Array<Type, Rank> array_of(detail::NestedList<Type, Rank> const &values,
 
 template <class Row, std::size_t n, class Type = std::remove_all_extents_t<Row>,
           int Rank = 1 + static_cast<int>(std::rank_v<Row>)>
-Array<Type, Rank> array_of(Row const (&list)[n], Context context = detail::pointers(),
+Array<Type, Rank> array_of(Row const (&list)[n], Context context = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
   return detail::array_from<Type, Rank>(
       reinterpret_cast<Type const *>(list),
@@ -204,7 +204,7 @@ Array<Type, Rank> array_of(Row const (&list)[n], Context context = detail::point
 
 template <class Iter, class Type = typename std::iterator_traits<Iter>::value_type,
           class = std::enable_if_t<detail::is_iterator<Iter>>>
-Array<Type, 1> array_of(Iter first, Iter last, Context context = detail::pointers(),
+Array<Type, 1> array_of(Iter first, Iter last, Context context = default_context(),
                         ArrayOptions<1> const &options = {}) {
   struct Cell { /* a std::vector<bool> would pack them */
     Type value;
@@ -220,9 +220,9 @@ Array<Type, 1> array_of(Iter first, Iter last, Context context = detail::pointer
 template <class Iter, int Rank, class Type = typename std::iterator_traits<Iter>::value_type,
           class = std::enable_if_t<detail::is_iterator<Iter>>>
 Array<Type, Rank> array_of(Iter first, Iter last, Extents<Rank> const &extents,
-                           Context context = detail::pointers(),
+                           Context context = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
-  auto const all = array_of(first, last);
+  auto const all = array_of(first, last, detail::pointers());
   detail::check_count(all.size(), extents);
   auto const guard = all.host(read);
   return detail::array_from<Type, Rank>(guard->data, extents, std::move(context), options);
@@ -232,7 +232,7 @@ Array<Type, Rank> array_of(Iter first, Iter last, Extents<Rank> const &extents,
  * of other ranges, such as a std::list or a std::vector<bool> ---- */
 
 template <class Container, class Type = detail::element_of<Container>>
-Array<Type, 1> array_of(Container const &elements, Context context = detail::pointers(),
+Array<Type, 1> array_of(Container const &elements, Context context = default_context(),
                         ArrayOptions<1> const &options = {}) {
   if constexpr (detail::is_in_memory<Container>)
     return detail::array_from<Type, 1>(elements.data(), {static_cast<index_t>(elements.size())},
@@ -244,7 +244,7 @@ Array<Type, 1> array_of(Container const &elements, Context context = detail::poi
 /* In C order; umem::value_error unless there are as many elements as extents want. */
 template <class Container, int Rank, class Type = detail::element_of<Container>>
 Array<Type, Rank> array_of(Container const &elements, Extents<Rank> const &extents,
-                           Context context = detail::pointers(),
+                           Context context = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
   if constexpr (detail::is_in_memory<Container>) {
     detail::check_count(static_cast<index_t>(elements.size()), extents);

@@ -251,7 +251,7 @@ Part<Type const, Rank> npy_part(std::string const &path, File const &file,
 /* Bytes other than 0 and 1 are no bool: they become true, as in NumPy. */
 template <int Rank>
 Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const &part) {
-  Array<unsigned char, Rank> bytes(part.extents());
+  Array<unsigned char, Rank> bytes(part.extents(), pointers());
   copy(part, bytes.part());
   auto guard = bytes.host(write);
   for (index_t i = 0; i < guard.size(); i++) guard[i] = guard[i] != 0;
@@ -266,7 +266,7 @@ Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const 
  * .npy file or truncated. Bytes behind the elements are left alone, as by NumPy. Ghost cells, which
  * options can request, are uninitialised. */
 template <class Type, int Rank>
-Array<Type, Rank> load_npy(std::string const &path, Context device = detail::pointers(),
+Array<Type, Rank> load_npy(std::string const &path, Context device = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
   File file(path, "r");
   if constexpr (std::is_same_v<Type, bool>) {

@@ -460,6 +460,13 @@ static void names(umemHost *ram) {
   umem_set_default(NULL);
   /* [/] */
 
+  /* [umem_thread_default umem_set_thread_default] */
+  void *before = umem_thread_default(); /* NULL: this thread has the default of the process */
+  umem_set_thread_default(ram);
+  assert(umem_default() == ram); /* other threads see what they saw before */
+  umem_set_thread_default(before);
+  /* [/] */
+
   /* [umem_default_of] */
   void *gpu = umem_default_of(0);                           /* of GPU 0; the library owns it */
   if (!gpu) fprintf(stderr, "%s\n", umem_thread_message()); /* no such GPU */

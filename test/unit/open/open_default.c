@@ -177,7 +177,31 @@ static void set_before_a_bad_name(void) {
   umem_dtor(&one);
 }
 
+static void *ask_in_thread(void *unused) {
+  (void)unused;
+  EXPECT(!umem_thread_default());
+  return umem_default();
+}
+
+static void set_for_a_thread(void) {
+  umemHost one, other, none = {.super = {.vptr = NULL}};
+  pthread_t thread;
+  void *seen_there;
+  EXPECT(umemHost_ctor(&one) == umemOK && umemHost_ctor(&other) == umemOK);
+  EXPECT(!umem_thread_default() && umem_set_thread_default(&one) == umemOK);
+  EXPECT(umem_default() == &one && umem_thread_default() == &one);
+  EXPECT(umem_thread_failures() == 0); /* the variable is not read */
+  EXPECT(umem_set_default(&other) == umemOK && umem_default() == &one);
+  EXPECT(umem_set_thread_default(&none) == umemValueError && umem_default() == &one);
+  EXPECT(pthread_create(&thread, NULL, ask_in_thread, NULL) == 0);
+  EXPECT(pthread_join(thread, &seen_there) == 0 && seen_there == &other);
+  EXPECT(umem_set_thread_default(NULL) == umemOK && umem_default() == &other);
+  umem_dtor(&one);
+  umem_dtor(&other);
+}
+
 TEST_CASE(a_program_sets_its_own) {
+  in_process("nothing:", set_for_a_thread);
   in_process("stats+host:", set_and_unset);
   in_process("nothing:", set_before_a_bad_name);
 }
