@@ -1,6 +1,15 @@
 __prefix__:
     import collections.abc
     import typing
+    import typing_extensions
     from umem.array import Array as ArrayType
     from umem.dtypes import DType
     from umem.places import Host as HostType, Place as PlaceType
+
+Array\.__dlpack__$:
+    def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> typing_extensions.CapsuleType:
+        \doc
+
+Array\.__dlpack_device__$:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        \doc

@@ -171,6 +171,27 @@ template <class F> void array_call(bool keeps_gil, F &&function) {
   call.end();
 }
 
+/* A method without what nanobind adds to a call, which would be half of the time of a short one. */
+void add_method(nb::handle type, PyMethodDef *method);
+
+/* The body of such a method: exceptions become those of Python. */
+template <class F> PyObject *raised(F &&body) noexcept {
+  try {
+    return nb::object(body()).release().ptr();
+  } catch (nb::python_error &error) {
+    error.restore();
+    return nullptr;
+  }
+}
+/* Of umem.Array. */
+template <class F> PyObject *method_call(PyObject *self, F &&body) noexcept {
+  return raised([&] {
+    if (!nb::inst_ready(self))
+      raise(umemTypeError, "the array was not made by umem.empty or another function");
+    return body(*nb::inst_ptr<Array>(self));
+  });
+}
+
 /* array_copy.cpp: the elements of src in the shape of dst, for the time of a call. */
 umemArray *broadcast(umemArray const *dst, umemArray *src, Context *context);
 
@@ -203,6 +224,8 @@ bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value);
 /* array_buffer.cpp: the buffer protocol. */
 int get_array_buffer(PyObject *self, Py_buffer *view, int flags);
 void release_array_buffer(PyObject *self, Py_buffer *view);
+/* Whether it has such elements. */
+bool has_buffer_format(umemElementType type);
 
 /* The methods of array_make.cpp, array_index.cpp, array_value.cpp and array_copy.cpp. */
 void bind_array_parts(nb::module_ &m, nb::class_<Array> &type);
@@ -214,6 +237,7 @@ void bind_values(nb::module_ &m, nb::class_<Array> &type);
 void bind_copies(nb::module_ &m, nb::class_<Array> &type);
 void bind_compare(nb::module_ &m);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
+void bind_host(nb::module_ &m);
 
 /* What a place means where it may be None: RAM. */
 inline nb::object place_or_host(nb::handle place) {

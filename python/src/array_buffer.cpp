@@ -37,6 +37,8 @@ static char const *format_of(umemElementType type) {
   }
 }
 
+bool has_buffer_format(umemElementType type) { return format_of(type) != nullptr; }
+
 /* Whether the elements follow one another in Fortran's order without gaps. */
 static bool is_fortran(umemArray const *array) {
   int64_t stride = static_cast<int64_t>(umem_element_size(umemArray_type(array)));

@@ -6,6 +6,8 @@
 
 namespace {
 
+PyObject *of_cpu; /* the device of RAM */
+
 char const *const versioned_name = "dltensor_versioned", *const unversioned_name = "dltensor";
 
 /* ---- export ---- */
@@ -99,7 +101,9 @@ bool is_versioned(nb::handle max_version) {
 
 nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
-  umemDLPackOptions options = read_options(stream, device, copy);
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  if (!stream.is_none() || !device.is_none() || !copy.is_none())
+    options = read_options(stream, device, copy);
   if (is_versioned(max_version))
     return new_capsule(
         make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
@@ -109,11 +113,11 @@ nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb
       unversioned_name, end_unversioned);
 }
 
-nb::typed<nb::tuple, int, int> device_of(Array &array) {
+nb::object device_of(Array &array) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.stream = UMEM_DLPACK_NO_STREAM;
   Hold hold(array);
-  if (hold.context()->quick) return nb::make_tuple(static_cast<int>(umemDLCPU), 0);
+  if (hold.context()->quick) return nb::borrow(of_cpu);
   umemDLManagedTensorVersioned *tensor;
   array_call(false, [&](umemStatusType *status) {
     tensor = umemArray_to_dlpack(hold.get(), &options, status);
@@ -122,6 +126,37 @@ nb::typed<nb::tuple, int, int> device_of(Array &array) {
   end_tensor(tensor);
   return nb::make_tuple(device.device_type, device.device_id);
 }
+
+/* ---- the methods, which libraries call for each array ---- */
+
+PyObject *option_names[4]; /* of to_dlpack, in the order of its parameters */
+
+/* Python's own error for what only those get who call it themselves. */
+[[noreturn]] void refuse_options() {
+  raise(umemTypeError, "Array.__dlpack__ takes stream, max_version, dl_device and copy, by name");
+}
+
+int find_option(PyObject *name) {
+  for (int i = 0; i < 4; i++)
+    if (name == option_names[i]) return i;
+  for (int i = 0; i < 4; i++)
+    if (PyUnicode_Compare(name, option_names[i]) == 0) return i;
+  refuse_options();
+}
+
+PyObject *dlpack_method(PyObject *self, PyObject *const *values, Py_ssize_t count,
+                        PyObject *names) {
+  return method_call(self, [&](Array &array) {
+    if (count) refuse_options();
+    PyObject *options[4] = {Py_None, Py_None, Py_None, Py_None};
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    for (Py_ssize_t i = 0; i < named; i++)
+      options[find_option(PyTuple_GetItem(names, i))] = values[i];
+    return to_dlpack(array, options[0], options[1], options[2], options[3]);
+  });
+}
+
+PyObject *device_method(PyObject *self, PyObject *) { return method_call(self, device_of); }
 
 /* ---- import ---- */
 
@@ -195,6 +230,9 @@ void make_names() {
   of_version = tuple(word("max_version"));
   of_stream = tuple(word("stream"));
   of_both = tuple(word("max_version"), word("stream"));
+  of_cpu = tuple(static_cast<int>(umemDLCPU), 0);
+  char const *names[] = {"stream", "max_version", "dl_device", "copy"};
+  for (int i = 0; i < 4; i++) option_names[i] = word(names[i]).release().ptr();
   call_method = reinterpret_cast<CallMethod *>(dlsym(RTLD_DEFAULT, "PyObject_VectorcallMethod"));
   if (!call_method) raise(umemNotSupportedError, "this Python has no PyObject_VectorcallMethod");
 }
@@ -243,9 +281,11 @@ nb::object share(nb::handle object, nb::handle place) {
   return take_capsule(object, capsule, place);
 }
 
-nb::object from_dlpack(nb::handle object, nb::handle named, bool copy) {
+nb::object from_dlpack(nb::handle object, nb::handle named, nb::handle copies) {
   nb::object place = named.is_none() ? nb::borrow(named) : find_place(named);
   nb::object array = share(object, place);
+  int copy = PyObject_IsTrue(copies.ptr());
+  if (copy < 0) throw nb::python_error();
   if (!copy) return array;
   Array &shared = array_of(array);
   return copy_array(shared, place_of_result(shared, place), umemArray_type(Look(shared).get()));
@@ -255,32 +295,18 @@ nb::object from_dlpack(nb::handle object, nb::handle named, bool copy) {
 
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
   make_names();
-  type.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
-           nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
-           nb::arg("copy").none() = nb::none(),
-           nb::sig("def __dlpack__(self, *, stream: object | None = None, max_version: object | "
-                   "None = None, dl_device: object | None = None, copy: object | None = None) -> "
-                   "typing_extensions.CapsuleType"),
-           "The array as a capsule of DLPack, as the array API says. Raises BufferError where a "
-           "copy would be needed\n"
-           "but is not allowed.")
-      .def("__dlpack_device__", device_of, "The device code and number of DLPack.");
-  m.def("from_dlpack", from_dlpack, nb::arg("object"), nb::arg("place").none() = nb::none(),
-        nb::kw_only(), nb::arg("copy") = false,
-        nb::sig(
-            "def from_dlpack(object: object, place: PlaceType | str | None = None, *, copy: bool = "
-            "False) -> "
-            "ArrayType"),
-        "An array over the memory of another library's array, which stays alive; by DLPack.\n\n"
-        "Parameters\n----------\n"
-        "object : object with __dlpack__\n"
-        "place : umem.Place, optional\n    A place of that memory. Default: RAM, or a umem.Cuda of "
-        "its GPU.\n"
-        "copy : bool\n    Whether to make a copy on that place.\n\n"
-        "Raises\n------\n"
-        "umem.NotSupportedError, which is also a BufferError\n"
-        "    umem has no place for this memory, or it is not that of the place.\n"
-        "umem.TypeError\n    object has no DLPack, or elements of a type that umem does not have.");
+  static PyMethodDef methods[] = {
+      {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack_method)),
+       METH_FASTCALL | METH_KEYWORDS,
+       "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+       "The array as a capsule of DLPack, as the array API says. Raises BufferError where a copy "
+       "would be needed\nbut is not allowed."},
+      {"__dlpack_device__", device_method, METH_NOARGS,
+       "__dlpack_device__($self, /)\n--\n\nThe device code and number of DLPack."}};
+  for (PyMethodDef &method : methods) add_method(type, &method);
+  m.def("_from_dlpack", from_dlpack, nb::arg("object").none(), nb::arg("place").none(),
+        nb::arg("copy"),
+        nb::sig("def _from_dlpack(object: object, place: object, copy: object) -> ArrayType"));
   m.def("_set_imports", [](nb::object places, nb::object immutable, nb::object read_only) {
     make_place = places.release().ptr();
     is_immutable = immutable.release().ptr();

@@ -3,8 +3,10 @@
 #include "callbacks.h"
 #include "module.h"
 
+#include <chrono>
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,17 +28,39 @@ static Dict leg_dict(umemRouteLeg const &leg) {
   return d;
 }
 
-static Dict route_dict(umemRoute const &route) {
-  std::vector<char> text(umemRoute_text(&route, nullptr, 0) + 1);
-  umemRoute_text(&route, text.data(), text.size());
-  nb::list legs;
-  for (uint32_t i = 0; i < route.leg_count; i++) legs.append(leg_dict(route.legs[i]));
-  Dict d;
-  d["bytes"] = route.bytes;
-  d["seconds"] = route.seconds;
-  d["route"] = text.data();
-  d["legs"] = legs;
-  return d;
+/* What a copy did: its objects of Python are made when the program looks at it. */
+struct Route {
+  uint64_t bytes = 0;
+  double seconds = 0;
+  std::unique_ptr<umemRoute> watched; /* none: a short copy by one memcpy, or of no bytes */
+
+  Dict dict() const {
+    umemRoute route = UMEM_ROUTE_INIT;
+    if (!watched && bytes) {
+      route.leg_count = 1;
+      umemRoutePlace const host = {"host", -1, 0};
+      route.legs[0] = {host, host, "memcpy", bytes, seconds, 1, 1, {0, 0}};
+    }
+    return dict(watched ? *watched : route);
+  }
+
+private:
+  Dict dict(umemRoute const &route) const {
+    std::vector<char> text(umemRoute_text(&route, nullptr, 0) + 1);
+    umemRoute_text(&route, text.data(), text.size());
+    nb::list legs;
+    for (uint32_t i = 0; i < route.leg_count; i++) legs.append(leg_dict(route.legs[i]));
+    Dict d;
+    d["bytes"] = bytes;
+    d["seconds"] = seconds;
+    d["route"] = text.data();
+    d["legs"] = legs;
+    return d;
+  }
+};
+
+static Route new_route(std::unique_ptr<umemRoute> &&route) {
+  return {route->bytes, route->seconds, std::move(route)};
 }
 
 /* Which bytes of two arrays belong together. */
@@ -75,16 +99,32 @@ static bool are_runs(umemArray *to, umemArray *from) {
   return umemArray_is_c_contiguous(to) && umemArray_is_c_contiguous(from);
 }
 
-static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
+/* A short copy from RAM to RAM: nothing waits, and there is one route. */
+static Route copy_short(umemArray *to, umemArray *from) {
+  auto begin = std::chrono::steady_clock::now();
+  array_call(true, [&](umemStatusType *status) {
+    if (check_copy(to, from, "umem.copy", status))
+      *status = umem_copy_to(umemArray_context(from), umemArray_address(from),
+                             umemArray_context(to), umemArray_address(to), umemArray_nbytes(from));
+  });
+  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  return {umemArray_nbytes(from), taken.count(), nullptr};
+}
+
+static Route copy(Array &dst, Array &src, nb::handle function, size_t step) {
   Hold hold_dst(dst, true), hold_src(src);
   umemArray *to = hold_dst.get(), *from = hold_src.get();
+  size_t nbytes = umemArray_nbytes(from);
+  if (function.is_none() && is_short(hold_dst.context(), nbytes) &&
+      is_short(hold_src.context(), nbytes) && are_runs(to, from))
+    return copy_short(to, from);
   Progress progress = {function.is_none() ? nullptr : function.ptr()};
-  umemRoute route = UMEM_ROUTE_INIT;
+  std::unique_ptr<umemRoute> route(new umemRoute UMEM_ROUTE_INIT);
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = Progress::step;
   options.user = &progress;
   options.step = step;
-  options.route = &route;
+  options.route = route.get();
   void *src_ctx = umemArray_context(from), *dst_ctx = umemArray_context(to);
   uintptr_t src_adr = umemArray_address(from), dst_adr = umemArray_address(to);
   array_call(false, [&](umemStatusType *status) {
@@ -96,7 +136,7 @@ static Dict copy(Array &dst, Array &src, nb::handle function, size_t step) {
     else
       *status = umem_copy_strided_with(src_ctx, src_adr, dst_ctx, dst_adr, &items.layout, &options);
   });
-  return route_dict(route);
+  return new_route(std::move(route));
 }
 
 /* ---- lists ---- */
@@ -154,13 +194,13 @@ struct Pairs : std::deque<Pair> {
 
 } // namespace
 
-static Dict copy_many(nb::list pairs, nb::handle function, size_t step) {
+static Route copy_many(nb::list pairs, nb::handle function, size_t step) {
   Pairs held;
   held.add(pairs);
-  umemRoute route = UMEM_ROUTE_INIT;
+  std::unique_ptr<umemRoute> route(new umemRoute UMEM_ROUTE_INIT);
   Progress progress = {function.is_none() ? nullptr : function.ptr()};
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.route = &route;
+  options.route = route.get();
   options.progress = Progress::step;
   options.user = &progress;
   options.step = step;
@@ -168,7 +208,7 @@ static Dict copy_many(nb::list pairs, nb::handle function, size_t step) {
     std::vector<umemCopyItem> items = held.items("umem.copy_many", status);
     if (!*status) *status = umem_copy_many(items.data(), items.size(), &options);
   });
-  return route_dict(route);
+  return new_route(std::move(route));
 }
 
 /* ---- transfers ---- */
@@ -288,7 +328,57 @@ static DictList read_ledger() {
   return list;
 }
 
+/* A mapping as dict is one. Its methods are those of the dict that it becomes. */
+static void bind_route(nb::module_ &m) {
+  nb::class_<Route> type(
+      m, "Route",
+      "What a copy did, as a mapping: bytes, seconds, route as a text, and legs, "
+      "a list of\ndicts with src, dst, way, bytes, seconds, workers, calls. "
+      "dict(route) is a dict.");
+  type.def(
+          "__getitem__",
+          [](Route &r, nb::handle key) { return nb::object(r.dict().attr("__getitem__")(key)); },
+          nb::sig("def __getitem__(self, key: str, /) -> typing.Any"))
+      .def(
+          "__iter__", [](Route &r) { return nb::iter(r.dict()); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__len__", [](Route &) { return 4; })
+      .def(
+          "__contains__",
+          [](Route &r, nb::handle key) {
+            return nb::cast<bool>(r.dict().attr("__contains__")(key));
+          },
+          nb::sig("def __contains__(self, key: object, /) -> bool"))
+      .def(
+          "__eq__",
+          [](Route &r, nb::handle other) {
+            nb::object own = r.dict(), with = nb::borrow(other);
+            Route *route;
+            if (nb::try_cast(other, route)) with = route->dict();
+            return own.equal(with);
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__repr__", [](Route &r) { return nb::repr(r.dict()); })
+      .def(
+          "keys", [](Route &r) { return r.dict().attr("keys")(); },
+          nb::sig("def keys(self) -> collections.abc.KeysView[str]"))
+      .def(
+          "values", [](Route &r) { return r.dict().attr("values")(); },
+          nb::sig("def values(self) -> collections.abc.ValuesView[typing.Any]"))
+      .def(
+          "items", [](Route &r) { return r.dict().attr("items")(); },
+          nb::sig("def items(self) -> collections.abc.ItemsView[str, typing.Any]"))
+      .def(
+          "get",
+          [](Route &r, nb::handle key, nb::handle otherwise) {
+            return r.dict().attr("get")(key, otherwise);
+          },
+          nb::arg("key"), nb::arg("default").none() = nb::none(),
+          nb::sig("def get(self, key: str, default: object = None) -> typing.Any"));
+}
+
 void bind_transfers(nb::module_ &m) {
+  bind_route(m);
   nb::class_<Transfer>(m, "Transfer", "A copy that goes on: see umem.start.")
       .def("__init__", start, nb::arg("dst"), nb::arg("src"))
       .def("__init__", start_many, nb::arg("pairs"),
@@ -317,7 +407,7 @@ void bind_transfers(nb::module_ &m) {
   m.def("_copy", copy, nb::arg("dst"), nb::arg("src"), nb::arg("progress").none(), nb::arg("step"));
   m.def("_copy_many", copy_many, nb::arg("pairs"), nb::arg("progress").none(), nb::arg("step"),
         nb::sig("def _copy_many(pairs: collections.abc.Sequence[tuple[Array, Array]], "
-                "progress: typing.Any, step: int) -> dict[str, typing.Any]"));
+                "progress: typing.Any, step: int) -> Route"));
   m.def("_ledger_read", read_ledger);
   m.def("_ledger_start", [] { unlocked([] { umem_ledger_start(); }); });
   m.def("_ledger_stop", umem_ledger_stop);

@@ -1,4 +1,6 @@
 """Access by the host, locks, ghost cells, releases."""
+from pathlib import Path
+
 import pytest
 
 import umem
@@ -204,3 +206,33 @@ def test_arrays_without_ghost_cells():
     assert array.ghosts.widths == (0, 0) and array.ghosts[1, 1].item() == 3
     assert umem.zeros(3).ghosts.whole.shape == (3,)
     assert umem.full((2, 2), 3, "int8", ghosts=1).ghosts[-1, -1].item() == 3
+
+
+def test_an_array_of_numpy_in_ram_is_made_by_numpy_itself(tmp_path):
+    header = Path(numpy.get_include()) / "numpy" / "__multiarray_api.h"
+    source = header.read_text()
+    for name, number in ("PyArray_Type", 2), ("PyArray_NewFromDescr", 94), ("PyArray_SetBaseObject", 282):
+        assert f"PyArray_API[{number}]" in source[source.index(f"#define {name} "):][:300], name
+    array = umem.zeros((4, 6), "int16")[::2, 1:]
+    access = array.host()
+    with access as found:
+        assert found.shape == (2, 5) and found.strides == (24, 2) and found.ctypes.data == array.address
+        with pytest.raises(umem.NotSupportedError, match="NumPy or another library"):
+            array.release()
+        found[1, 0] = 7
+    assert array[1, 0].item() == 7 and found[1, 0] == 7
+    with array.host("r") as seen, pytest.raises(ValueError):
+        seen.flags.writeable = True
+    del found, seen
+    array.release()
+    with pytest.raises(umem.ValueError, match="released"), access:
+        pass
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint64", "float16", "complex64", "datetime64[s]", "U3", ">i4"])
+def test_the_host_reads_all_types_in_ram(dtype):
+    expected = numpy.ones(3, "int64").astype(dtype)
+    with umem.asarray(expected.copy()).host() as found:
+        assert found.dtype == expected.dtype and (found == expected).all()
+    with umem.empty((0, 3), "f4").host() as empty:
+        assert empty.shape == (0, 3)

@@ -29,6 +29,25 @@ def test_progress_is_called_from_none_to_all(place):
     assert {"src", "dst", "way", "workers", "calls", "seconds"} < set(found["legs"][0])
 
 
+def test_a_short_copy_in_ram_says_the_same_as_a_watched_one():
+    src, dst = umem.arange(5), umem.zeros(5, "int64")
+    short, watched = umem.copy(dst, src), umem.copy(dst, src, progress=lambda done, total: True)
+    assert dst.tolist() == src.tolist() and short["seconds"] > 0
+    for one in short, watched:
+        assert dict(one) == {**one} == dict(one.items()) and list(one) == list(one.keys()) and len(one) == 4
+        assert "legs" in one and "x" not in one and one.get("x", 3) == 3 and repr(one) == repr(dict(one))
+        assert one == dict(one) and one != {} and one["bytes"] == 40 and one["route"] == "host -> host"
+        with pytest.raises(KeyError):
+            one["x"]
+    without = [{**leg, "seconds": 0} for leg in short["legs"]]
+    assert without == [{**leg, "seconds": 0, "calls": 1} for leg in watched["legs"]]
+    with umem.ledger.on():
+        umem.ledger.clear()
+        umem.copy(dst, src)
+        assert umem.ledger.read()["host", "host", "host -> host"]["bytes"] == 40
+    assert umem.copy(umem.zeros(0), umem.zeros(0))["legs"] == []
+
+
 def test_a_copy_of_arrays_with_gaps(place):
     src, dst = umem.arange(24).reshape(4, 6), umem.zeros((4, 3), "int64", place)
     calls = []

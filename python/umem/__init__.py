@@ -17,7 +17,6 @@ exception is a umem.Error.
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
 """
 from . import _interpreter, _words, _core as _core, ledger, trace
-from ._core import from_dlpack
 from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
 from .array import Array, Ghosts
 from .compare import all_close, all_equal
@@ -32,7 +31,7 @@ from .errors import (
 from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
 from .files import at, create_npy, memmap, open_npy
 from .make import (
-    arange, asarray, concatenate, empty, empty_like, full, full_like, ones, stack, zeros, zeros_like,
+    arange, asarray, concatenate, empty, empty_like, from_dlpack, full, full_like, ones, stack, zeros, zeros_like,
 )
 from .npy import load, save
 from .others import cuda_core_resource, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch

@@ -12,6 +12,7 @@ from .places import DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any, Literal, NoReturn
 
@@ -252,7 +253,7 @@ class Array(_core.Array):
         found: NumpyArray = exchange.to_numpy(self, copy)
         return found
 
-    def host(self, mode: Mode = "rw") -> _HostAccess:
+    def host(self, mode: Mode = "rw") -> AbstractContextManager[NumpyArray]:
         """The elements as a NumPy array, for a with block.
 
         Where the CPU cannot use the memory, it is a copy, which is brought back when the block ends, unless the block
@@ -263,7 +264,8 @@ class Array(_core.Array):
         mode : {"r", "w", "rw"}
             "r": only to read. "w": the old elements are not needed. "rw": both.
         """
-        return _HostAccess(self, mode, _core._host(), self._is_host)
+        found: AbstractContextManager[NumpyArray] | None = _core._host_access(self, mode)
+        return _HostAccess(self, mode, _core._host(), self._is_host) if found is None else found
 
     def device(self, place: Place | str | None = None, mode: Mode = "rw") -> _Access:
         """The array for a GPU, with `__cuda_array_interface__` and DLPack, for a with block.

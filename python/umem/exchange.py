@@ -324,7 +324,7 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
         return _from_cuda_interface(value, interface, place), True
     if hasattr(value, "__dlpack__"):
         try:
-            return _core.from_dlpack(value), True
+            return _core._from_dlpack(value, None, False), True
         except (BufferError, TypeError):  # read-only arrays of older producers, and types that DLPack lacks
             if not hasattr(value, "__array_interface__"):
                 raise
@@ -337,7 +337,7 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
         return _from_buffer(value), True
     except TypeError:
         if hasattr(value, "__array__"):
-            return _core.from_dlpack(value.__array__()), True
+            return _core._from_dlpack(value.__array__(), None, False), True
     return fail(f"{type(value).__name__} cannot be an array", 5)
 
 

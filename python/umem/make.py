@@ -79,8 +79,10 @@ def ones(shape: Shape, dtype: Any = None, place: Place | str | None = None) -> A
 
 
 def _like(array: Any, dtype: Any, place: Place | str | None) -> tuple[Any, Any, Place | str]:
-    found = exchange.find(array)[0]
-    return found.shape, found.dtype if dtype is None else dtype, found._place_of_result() if place is None else place
+    found, shared = exchange.find(array)
+    if place is None:
+        place = found._place_of_result() if shared else default()
+    return found.shape, found.dtype if dtype is None else dtype, place
 
 
 def empty_like(array: Any, dtype: Any = None, place: Place | str | None = None) -> Array:
@@ -123,7 +125,7 @@ def concatenate(arrays: Sequence[Any], axis: int = 0, out: Array | None = None, 
     dtype : dtype, optional
         Of a new array. Default: one that holds all elements.
     place : Place, optional
-        Of a new array. Default: RAM.
+        Of a new array. Default: umem.default().
     """
     found = [exchange.find(array)[0] for array in arrays]
     if not found:
@@ -220,6 +222,27 @@ def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, 
     if copy is False:
         fail("a copy is needed, but copy is False")
     return found.astype(found.dtype if same_type else dtype, place)
+
+
+def from_dlpack(object: Any, place: Place | str | None = None, *, copy: bool = False) -> Array:
+    """An array over the memory of another library's array, which stays alive; by DLPack.
+
+    Parameters
+    ----------
+    object : object with __dlpack__
+    place : umem.Place, optional
+        A place of that memory. Default: RAM, or a umem.Cuda of its GPU.
+    copy : bool
+        Whether to make a copy on that place.
+
+    Raises
+    ------
+    umem.NotSupportedError, which is also a BufferError
+        umem has no place for this memory, or it is not that of the place.
+    umem.TypeError
+        object has no DLPack, or elements of a type that umem does not have.
+    """
+    return _core._from_dlpack(object, place, copy)
 
 
 _core._set_source(exchange.make_source, exchange.convert)

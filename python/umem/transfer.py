@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], Any]
 
 
+Route = _core.Route
+
+
 def _as_function(progress: Any) -> Progress | None:
     """A function of (done, total) of what the program gives: such a function, or a bar like tqdm's."""
     if progress is None or not hasattr(progress, "update"):
@@ -41,7 +44,7 @@ def _as_target(value: Any) -> Array:
     return found if shared else fail(f"{type(value).__name__} has no memory to write to: give an array", 5)
 
 
-def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> dict[str, Any]:
+def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> Route:
     """Copies all elements of src to dst, of the same type and shape, on any two places.
 
     Ctrl-C ends a long copy: the bytes that progress was last called with are there, the others as before.
@@ -58,8 +61,9 @@ def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> dict[st
 
     Returns
     -------
-    dict
-        bytes, seconds, route as a text, and the legs of the route with src, dst, way, bytes, seconds, workers, calls.
+    Route
+        A mapping: bytes, seconds, route as a text, and the legs of the route with src, dst, way, bytes, seconds, workers,
+        calls. It is made when it is read; dict(route) is a dict.
 
     Raises
     ------
@@ -68,11 +72,11 @@ def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> dict[st
     """
     if type(dst) is not Array or type(src) is not Array:
         dst, src = _as_target(dst), find_array(src)[0]
-    return _core._copy(dst, src, _as_function(progress), size(step, "step") if step else 0)
+    return _core._copy(dst, src, None if progress is None else _as_function(progress), size(step, "step") if step else 0)
 
 
 def copy_many(pairs: Iterable[tuple[Any, Any]], *, progress: Any = None,
-              step: Size = 0) -> dict[str, Any]:
+              step: Size = 0) -> Route:
     """Copies many arrays in one call: for each pair (dst, src) the elements of src to dst, in any order.
 
     Short pieces take less time than by as many calls of copy. Those of a file are read by several threads. Ctrl-C ends a long
@@ -89,7 +93,7 @@ def copy_many(pairs: Iterable[tuple[Any, Any]], *, progress: Any = None,
 
     Returns
     -------
-    dict
+    Route
         bytes, seconds, route as a text, and its legs, as of copy.
 
     Raises

@@ -90,14 +90,15 @@ bool umemArray_check_extent_at(umemArray const *array, int dim, int64_t extent,
                 (intmax_t)extent);
 }
 
-static bool has_shape(umemArray const *array, int rank, int64_t const *shape, char const *of,
+/* as: what has this shape, for the message; "" for none. So is that of has_type. */
+static bool has_shape(umemArray const *array, int rank, int64_t const *shape, char const *as,
                       Site const *site) {
   char found[umemArrayShapeText], expected[umemArrayShapeText];
   bool same = array->rank == rank;
   for (int k = 0; same && k < rank; k++) same = umem_array_shape(array)[k] == shape[k];
-  return same || expect(false, umemValueError, site, "has shape %s, expected %s%s",
+  return same || expect(false, umemValueError, site, "has shape %s, expected %s%s%s",
                         umem_array_write_shape(found, array->rank, umem_array_shape(array)),
-                        umem_array_write_shape(expected, rank, shape), of);
+                        umem_array_write_shape(expected, rank, shape), *as ? " as of " : "", as);
 }
 
 bool umemArray_check_shape_at(umemArray const *array, int rank, int64_t const *shape,
@@ -110,14 +111,14 @@ bool umemArray_check_shape_at(umemArray const *array, int rank, int64_t const *s
          has_shape(array, rank, shape, "", SITE);
 }
 
-static bool has_type(umemArray const *array, umemElementType type, char const *of,
+static bool has_type(umemArray const *array, umemElementType type, char const *as,
                      Site const *site) {
   char found[name_size], expected[name_size];
   if (array->type == type) return true;
   umem_element_name(array->type, found, sizeof found);
   umem_element_name(type, expected, sizeof expected);
-  return expect(false, umemTypeError, site, "has elements of %s, expected %s%s", found, expected,
-                of);
+  return expect(false, umemTypeError, site, "has elements of %s, expected %s%s%s", found, expected,
+                *as ? " as of " : "", as);
 }
 
 bool umemArray_check_type_at(umemArray const *array, umemElementType type, umemStatusType *status,
@@ -128,12 +129,6 @@ bool umemArray_check_type_at(umemArray const *array, umemElementType type, umemS
 }
 
 /* ---- two arrays ---- */
-
-/* " as of NAME". */
-static char const *as_of(char text[umemArrayShapeText], char const *name) {
-  snprintf(text, umemArrayShapeText, " as of %s", name);
-  return text;
-}
 
 static bool has_both(umemArray const *array, umemArray const *other, char const *other_expression,
                      Site const *site) {
@@ -147,9 +142,8 @@ bool umemArray_check_same_shape_at(umemArray const *array, umemArray const *othe
                                    char const *expression, char const *function, char const *file,
                                    int line) {
   UMEM_ARRAY_ENTER_AS(function, status, false);
-  char of[umemArrayShapeText];
   return has_both(array, other, other_expression, SITE) &&
-         has_shape(array, other->rank, umem_array_shape(other), as_of(of, other_expression), SITE);
+         has_shape(array, other->rank, umem_array_shape(other), other_expression, SITE);
 }
 
 bool umemArray_check_same_extent_at(umemArray const *array, int dim, umemArray const *other,
@@ -170,7 +164,6 @@ bool umemArray_check_same_type_at(umemArray const *array, umemArray const *other
                                   char const *expression, char const *function, char const *file,
                                   int line) {
   UMEM_ARRAY_ENTER_AS(function, status, false);
-  char of[umemArrayShapeText];
   return has_both(array, other, other_expression, SITE) &&
-         has_type(array, other->type, as_of(of, other_expression), SITE);
+         has_type(array, other->type, other_expression, SITE);
 }

@@ -1,0 +1,146 @@
+/* array_host.cpp - arrays of NumPy over the memory of an array, for Array.host: by the functions of
+ * NumPy itself, as the buffer protocol takes three times as long. */
+#include "array.h"
+
+#include <cstring>
+
+namespace {
+
+/* ---- NumPy ---- */
+
+/* What is used of the table of functions that NumPy keeps compatible. Their places in it are those
+ * of numpy/__multiarray_api.h. */
+struct Numpy {
+  enum {
+    array_type = 2,
+    new_from_descr = 94,
+    set_base_object = 282,
+    aligned = 0x100,
+    writeable = 0x400
+  };
+  PyObject *type;
+  PyObject *(*make)(PyObject *type, PyObject *dtype, int rank, int64_t const *extents,
+                    int64_t const *strides, void *data, int flags, PyObject *base);
+  int (*set_base)(PyObject *array, PyObject *base);
+
+  Numpy() {
+    nb::object module = nb::module_::import_("numpy");
+    char const *name =
+        nb::hasattr(module, "_core") ? "numpy._core.multiarray" : "numpy.core.multiarray";
+    nb::object capsule = nb::module_::import_(name).attr("_ARRAY_API");
+    void **table = static_cast<void **>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+    if (!table) throw nb::python_error();
+    type = static_cast<PyObject *>(table[array_type]);
+    make = reinterpret_cast<decltype(make)>(table[new_from_descr]);
+    set_base = reinterpret_cast<decltype(set_base)>(table[set_base_object]);
+  }
+};
+
+/* The dtypes of NumPy that were used, by the type of the elements; under tables. */
+struct {
+  umemElementType type;
+  PyObject *dtype;
+} known[16];
+
+PyObject *known_dtype(umemElementType type) {
+  TablesLock lock(tables);
+  for (auto const &one : known)
+    if (one.dtype && one.type == type) return one.dtype;
+  return nullptr;
+}
+
+/* Borrowed. */
+PyObject *numpy_dtype(Array &array, umemElementType type) {
+  if (PyObject *found = known_dtype(type)) return found;
+  nb::object dtype = dtype_of(array).attr("dtype");
+  TablesLock lock(tables);
+  for (auto &one : known) {
+    if (one.dtype && one.type != type) continue;
+    if (!one.dtype) one = {type, dtype.release().ptr()}; /* never ends, as types do not */
+    return one.dtype;
+  }
+  return nullptr; /* there are fewer types with a code of module struct */
+}
+
+/* Ends with the array of NumPy. */
+void end_base(PyObject *capsule) {
+  Hold *hold = static_cast<Hold *>(PyCapsule_GetPointer(capsule, nullptr));
+  hold->memory()->exports--;
+  delete hold;
+}
+
+nb::object numpy_over(Array &array, bool writes) {
+  static Numpy const numpy;
+  std::unique_ptr<Hold> hold(new Hold(array)); /* which keeps the extents and strides, too */
+  umemArray *handle = hold->get();
+  void *first;
+  array_call(hold->context()->quick, [&](umemStatusType *status) {
+    first = umemArray_host_pointer(handle, false, status);
+  });
+  PyObject *dtype = numpy_dtype(array, umemArray_type(handle));
+  Py_INCREF(dtype); /* make takes it */
+  PyObject *made = numpy.make(numpy.type, dtype, umemArray_rank(handle), umemArray_shape(handle),
+                              umemArray_strides(handle), first,
+                              Numpy::aligned | (writes ? Numpy::writeable : 0), nullptr);
+  if (!made) throw nb::python_error();
+  nb::object result = nb::steal(made);
+  PyObject *base = PyCapsule_New(hold.get(), nullptr, end_base);
+  if (!base) throw nb::python_error();
+  hold->memory()->exports++;
+  hold.release();
+  if (numpy.set_base(made, base) < 0) throw nb::python_error(); /* base is its own already */
+  return result;
+}
+
+/* ---- with array.host() ---- */
+
+/* The access to an array that the CPU reads. */
+struct HostAccess {
+  nb::object array;
+  bool writes;
+};
+
+/* None where the array has to be copied, where NumPy reads no such elements from a buffer, and
+ * where the call is wrong: the function of Python then says why. */
+nb::object host_access(nb::handle self, nb::handle mode) {
+  Array &array = array_of(self);
+  Look look(array);
+  if (!PyUnicode_CheckExact(mode.ptr())) return nb::none();
+  bool reads_only = !PyUnicode_CompareWithASCIIString(mode.ptr(), "r");
+  bool writes = !reads_only && (!PyUnicode_CompareWithASCIIString(mode.ptr(), "rw") ||
+                                !PyUnicode_CompareWithASCIIString(mode.ptr(), "w"));
+  bool is_read_only = umemArray_is_read_only(look.get()) || !look.context()->can(umemCpuWritable);
+  if (reads_only == writes || (writes && is_read_only) || array.named ||
+      !look.context()->can(umemCpuReadable) || !umemArray_elements(look.get()) ||
+      !has_buffer_format(umemArray_type(look.get())))
+    return nb::none();
+  return nb::cast(HostAccess{nb::borrow(self), writes});
+}
+
+PyObject *enter(PyObject *self, PyObject *) {
+  return raised([&] {
+    HostAccess *access = nb::inst_ptr<HostAccess>(self);
+    return numpy_over(array_of(access->array), access->writes);
+  });
+}
+
+PyObject *leave(PyObject *, PyObject *const *, Py_ssize_t) { Py_RETURN_NONE; }
+
+} // namespace
+
+void add_method(nb::handle type, PyMethodDef *method) {
+  PyObject *descriptor = PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(type.ptr()), method);
+  if (!descriptor) throw nb::python_error();
+  nb::setattr(type, method->ml_name, nb::steal(descriptor));
+}
+
+void bind_host(nb::module_ &m) {
+  static PyMethodDef methods[] = {
+      {"__enter__", enter, METH_NOARGS, nullptr},
+      {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)),
+       METH_FASTCALL, nullptr}};
+  nb::class_<HostAccess> type(m, "_HostAccess");
+  for (PyMethodDef &method : methods) add_method(type, &method);
+  m.def("_host_access", host_access, nb::arg("array").none(), nb::arg("mode").none(),
+        nb::sig("def _host_access(array: object, mode: object) -> typing.Any"));
+}
