@@ -11,6 +11,14 @@ int main() {
   auto w = umem::Array<float, 1>::full({1000}, 1.5F, umem::MMap::scratch());
   /* [/make] */
 
+  /* [using] */
+  {
+    umem::Using here(umem::File::scratch());       /* for this thread, until the block ends */
+    umem::Array<double, 1> a({100});               /* in the file */
+    umem::Array<double, 1> b({100}, umem::Host()); /* in RAM */
+  }
+  /* [/using] */
+
   /* [element] */
   v.set(7, 2, 3);
   std::printf("%g %g\n", v.get(2, 3), static_cast<double>(w.get(999)));
