@@ -28,6 +28,8 @@
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
+# - libraries: the tests of the package that need dask, h5py, zarr, xarray, pandas, pyarrow, JAX, matplotlib, ml_dtypes or
+#   pyright, with these.
 # - mpi: the component for MPI with MPICH, over the library of the stage gcc. mpis: with Open MPI; a part of the tests
 #   with the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
 # - nvcc: what it says of the C++ headers. docs: the pages; browser: whether they fit into one, and its search.
@@ -49,7 +51,7 @@ all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
 nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
-  examples nvcc cppcheck cuda python symbols includes format)
+  examples nvcc cppcheck cuda python libraries symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
 declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [nvcc]=gcc
@@ -82,6 +84,7 @@ declare -A stage_needs=(
   [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [packages]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [python]="gcc g++ python-package"
+  [libraries]="gcc g++ python-libraries"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
@@ -576,12 +579,12 @@ build_driver_double() {
     test/fake/{cudriver,doubles,store,cufile}.c test/fake/cudart*.c -Wl,-soname,libcuda.so.1 -lpthread -o "$1"
 }
 
-# The build folder stays for the next time.
+# For the Python of the environment $1. The build folder $2 stays for the next time.
 install_package() {
-  local options=(-C build-dir="$build/python-build" -C cmake.build-type=Debug
+  local environment=$1 options=(-C build-dir="$2" -C cmake.build-type=Debug
     -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.UMEM_WERROR=ON)
-  PATH=$package_python/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
-    "$package_python/bin/python" -m pip install --disable-pip-version-check --no-build-isolation --no-deps \
+  PATH=$environment/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
+    "$environment/bin/python" -m pip install --disable-pip-version-check --no-build-isolation --no-deps \
     --force-reinstall "${options[@]}" .
 }
 
@@ -591,17 +594,36 @@ stage_python() {
     return
   fi
   local status=0
-  check "pip installs the package from the tree" install_package
+  check "pip installs the package from the tree" install_package "$package_python" "$build/python-build"
   mkdir -p "$build/python-driver"
   build_driver_double "$build/python-driver/libcuda.so.1"
   (cd "$build/python-driver" && UMEM_TEST_DRIVER_DOUBLE=$build/python-driver/libcuda.so.1 \
     UMEM_TEST_LIBRARY=$build/python-build/c/libumem.a \
     "$package_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
     "$root/python/tests") > "$build/python-driver/tests.log" 2>&1 || status=$?
+  show_pytest "$build/python-driver/tests.log"
+  check "the benchmark of the package runs" "$package_python/bin/python" bench/python_rows.py --once || status=1
+  return $status
+}
+
+# What pytest --verbose has written to the file $1, a line a test.
+show_pytest() {
   sed -E 's|^(\S*/)?([^/ ]+\.py::.*) PASSED +\[ *[0-9]+%\]$|ok - \2|
     s|^(\S*/)?([^/ ]+\.py::.*) (FAILED\|ERROR) +\[ *[0-9]+%\]$|not ok - \2|
-    s|^(\S*/)?([^/ ]+\.py::.*) SKIPPED.*|skipped - \2|' "$build/python-driver/tests.log"
-  check "the benchmark of the package runs" "$package_python/bin/python" bench/python_rows.py --once || status=1
+    s|^(\S*/)?([^/ ]+\.py::.*) SKIPPED.*|skipped - \2|' "$1"
+}
+
+stage_libraries() {
+  if [ ! -x "$libraries_python/bin/python" ]; then
+    echo "skipped - the libraries of Python: they need Python 3.11, and this machine has an older one"
+    return
+  fi
+  local folder=$build/python-libraries-run status=0
+  check "pip installs the package beside them" install_package "$libraries_python" "$build/python-libraries-build"
+  mkdir -p "$folder"
+  (cd "$folder" && "$libraries_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
+    "$root"/python/tests/test_{libraries,exchange,values,types}.py) > "$folder/tests.log" 2>&1 || status=$?
+  show_pytest "$folder/tests.log"
   return $status
 }
 

@@ -247,7 +247,7 @@ inline nb::object place_or_host(nb::handle place) {
 /* Where a result of array is if None is named: on its place, or in RAM if that may outlive the
  * process. */
 inline nb::object place_of_result(Array &array, nb::handle named) {
-  if (!named.is_none()) return find_place(named);
+  if (!named.is_none()) return find_new_place(named);
   return nb::borrow(Look(array).context()->can(umemShared) ? default_host()
                                                            : nb::handle(array.place));
 }

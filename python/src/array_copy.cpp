@@ -135,7 +135,7 @@ static bool is_same_ram(Context *one, Context *other) {
 
 static nb::object to_place(nb::handle_t<Array> self, nb::handle place) {
   Array &array = array_of(self);
-  nb::object where = find_place(place);
+  nb::object where = find_new_place(place);
   Hold hold(array);
   if (is_same_ram(hold.context(), place_of(where).open().get())) return nb::borrow(self);
   return copy_array(array, where, element_of(array));
@@ -178,7 +178,10 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
           nb::sig("def _place_of_result(self) -> PlaceType"))
       .def("to", to_place, nb::arg("place"),
            nb::sig("def to(self, place: PlaceType | str) -> ArrayType"),
-           "The array on a place: itself if it is there already, else a new one in C order.")
+           "The array on a place: itself if it is there already, else a new one in C order.\n\n"
+           "A text such as \"file:x.bin\" makes the file, and raises umem.FileExistsError if there "
+           "is one and the "
+           "text says no mode:\n\"file:x.bin?mode=w+\" replaces it.")
       .def("_astype", as_type, nb::arg("dtype"), nb::arg("place").none(), nb::arg("saturates"),
            nb::sig(
                "def _astype(self, dtype: object, place: PlaceType | str | None, saturates: bool) "

@@ -1,6 +1,7 @@
 #include "place.h"
 #include "module.h"
 
+#include <cerrno>
 #include <cstring>
 #include <strings.h>
 #include <string>
@@ -152,6 +153,31 @@ nb::object find_place(nb::handle object) {
   if (PyUnicode_Check(object.ptr())) return open_named(nb::cast<std::string>(object).c_str());
   place_of(object);
   return nb::borrow(object);
+}
+
+/* The path of a text that names a file and no mode; empty for others. */
+static std::string path_without_mode(std::string const &name) {
+  size_t colon = name.find(':'), options = name.find('?');
+  if (colon == std::string::npos || options < colon) return {};
+  size_t plus = name.rfind('+', colon), scheme = plus == std::string::npos ? 0 : plus + 1;
+  std::string const kind = name.substr(scheme, colon - scheme);
+  if (kind != "file" && kind != "mmap") return {};
+  if (options != std::string::npos && name.find("mode=", options) != std::string::npos) return {};
+  return name.substr(colon + 1, options == std::string::npos ? options : options - colon - 1);
+}
+
+nb::object find_new_place(nb::handle object) {
+  if (!PyUnicode_Check(object.ptr())) return find_place(object);
+  std::string name = nb::cast<std::string>(object);
+  std::string const path = path_without_mode(name);
+  if (path.empty()) return find_place(object);
+  if (access(path.c_str(), F_OK) == 0)
+    raise(umemIOError,
+          "\"%s\" says no mode, such as mode=w+ to replace the file or mode=a+ to write behind its "
+          "end: cannot make \"%s\": %s",
+          name.c_str(), path.c_str(), strerror(EEXIST));
+  name += name.find('?') == std::string::npos ? "?mode=w+" : "&mode=w+";
+  return open_named(name.c_str());
 }
 
 static nb::object default_place(int device) {

@@ -27,6 +27,25 @@ def test_a_place_may_be_named_wherever_one_is_taken(tmp_path):
         umem.zeros(3, "f4", umem.Cuda)
 
 
+@pytest.mark.parametrize("scheme", ["file", "mmap", "stats+file"])
+def test_a_copy_to_a_named_file_makes_it(tmp_path, scheme):
+    path, array = tmp_path / "a.bin", umem.arange(3)
+    for make in array.to, array.copy, lambda place: array.astype("int64", place):
+        made = make(f"{scheme}:{path}")
+        assert made.tolist() == [0, 1, 2] and made.place.stack == scheme
+        del made
+        assert path.read_bytes() == array.numpy().tobytes()
+        with pytest.raises(umem.FileExistsError, match="mode=w\\+ to replace.*File exists"):
+            make(f"{scheme}:{path}?direct=off")
+        assert path.read_bytes() == array.numpy().tobytes()
+        umem.full(1, 7, "int64").to(f"{scheme}:{path}?mode=w+")
+        assert path.stat().st_size == 8
+        path.unlink()
+    with pytest.raises(umem.FileNotFoundError):
+        umem.zeros(3, "f4", f"file:{path}")
+    assert array.to("file:").tolist() == [0, 1, 2]  # a file without a name
+
+
 def range_of(count):
     return [float(i) for i in range(count)]
 

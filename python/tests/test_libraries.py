@@ -1,4 +1,7 @@
 """Arrays of RAM and of a file in the libraries of scientists, each of which is skipped where it is not installed."""
+import subprocess
+import sys
+
 import pytest
 
 import umem
@@ -83,3 +86,21 @@ def test_pytorch_takes_what_the_cpu_reads(array):
     if not array._is_host:
         array = array.to(umem.host())
     assert torch.as_tensor(array).tolist() == X.tolist() and torch.from_dlpack(array).data_ptr() == array.address
+
+
+def test_pyright_accepts_a_program(tmp_path):
+    pytest.importorskip("basedpyright")
+    (tmp_path / "program.py").write_text(
+        "import numpy as np\n"
+        "import umem\n"
+        "a: umem.Array = umem.zeros((3, 4), 'float32', umem.Pool(umem.Host(), max='1G'))\n"
+        "shared, seen = np.from_dlpack(a), np.asarray(a)\n"
+        "with a.host('r') as x, a.device(None, 'w') as y:\n"
+        "    total: float = float(x.sum()) + y.ndim\n"
+        "moved: int = umem.copy(a, a)['bytes']\n"
+        "a.host('x')\n"
+        "umem.File('x', 'z')\n")
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+    out = subprocess.run([sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "-p", "."], cwd=tmp_path,
+                         capture_output=True, text=True).stdout
+    assert [line.split()[0].split(":")[-2] for line in out.splitlines() if "error:" in line] == ["8", "9"], out
