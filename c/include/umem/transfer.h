@@ -12,7 +12,7 @@
  *
  *   order      Transfers are not ordered among each other. A transfer copies from the first byte
  *              (the first item in C order) on, so that the first bytes are there if it is
- *              cancelled or fails; a list in an order of umem's own. Source and destination may
+ *              cancelled or fails; a list in an order that umem chooses. Source and destination may
  *              overlap.
  *   memory     Until a transfer has ended, both blocks must live. No one may write to the source,
  *              or use the destination. A context of the transfer that ends (umem_dtor) waits for
