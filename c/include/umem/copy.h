@@ -194,7 +194,7 @@ typedef struct umemCopyManyOptions {
   size_t *failed;
   umemRoute *route; /* as in umemCopyOptions, of the whole list */
   /* As in umemCopyOptions: done and total are bytes of items, which umem copies in an order of its
-   * own. From 16 MiB on, quick steps are reported several at a time, about every 10 ms. false
+   * own. From 16 MiB on, quick steps are reported several at a time, about every 20 ms. false
    * cancels the rest of the list. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;

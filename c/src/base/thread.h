@@ -81,6 +81,10 @@ typedef struct umemThread {
   struct umemAttempt *attempt; /* the innermost open one */
   /* Threads that copy side by side, this one included, and share the workers; 0 or 1: alone. */
   unsigned sharers;
+  /* Of a list that reports how far it is (core/many.c): when whoever copies its runs stops, by
+   * CLOCK_MONOTONIC, and whether it has; 0: never. */
+  uint64_t until;
+  bool stopped;
   bool in_hook;
   bool uncaptured;  /* see umem_wait_uncaptured in core/context.h */
   bool in_texts;    /* holds the global lock for a text: a signal handler must not wait for it */

@@ -556,6 +556,7 @@ static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8
   list->runs = NULL;
   list->begins = NULL;
   list->run_count = list->at = list->skipped = list->marked = list->before = 0;
+  list->until = 0;
   clear(&list->pairs);
   umemList_clear(count, done, NULL);
 }

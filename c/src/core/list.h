@@ -61,6 +61,7 @@ typedef struct umemList {
   size_t run_count;
   uint32_t *begins; /* of each run, in sorted, and the end of the last one */
   umemListTable pairs;
+  uint64_t until; /* when a piece ends, by CLOCK_MONOTONIC; 0: its bytes say that */
   size_t at;      /* the first run that is not copied */
   size_t skipped; /* bytes of it that are */
   size_t marked;  /* of its items, in sorted: the first that is not known to be done */
@@ -97,7 +98,8 @@ void umemList_mark(umemList const *list, size_t begin, size_t end);
 /* ---- many.c ---- */
 
 /* Copies or queues the next runs of one pair, about `most` bytes, or a part of a run that has more.
- * Returns how many bytes; 0 at the end of the list, and after a failure, which names the item. */
+ * If the list has a time, that ends the piece, and `most` is for long runs only. Returns how many
+ * bytes; 0 at the end of the list, and after a failure, which names the item. */
 size_t umemList_copy_piece(umemList *list, size_t most);
 
 /* The target of the next run, or of the last one. Of a list with bytes. */

@@ -2,7 +2,8 @@
  *
  * The runs of a pair are copied by a context that takes lists (copy_runs in virtual.h), or else one
  * by one, by several threads where both sides allow that. Who wants to know how far a list is gets
- * pieces of whole runs, which become longer until they take long enough. */
+ * pieces of whole runs: whoever copies short ones stops after a while (umem_thread.until), and the
+ * pieces of long ones become longer until they take long enough. */
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
@@ -23,6 +24,7 @@ static size_t const long_run = 4 << 20;
  * of the system. */
 static size_t const part_in_memory = 1 << 20, part_in_calls = 128 << 10;
 static size_t const most_taken = 64;      /* runs that a thread takes at a time */
+static size_t const few_taken = 16;       /* by one thread that looks at the clock between */
 static size_t const short_run = 32 << 10; /* memmove is not always best for longer ones */
 
 typedef struct Job {
@@ -34,6 +36,7 @@ typedef struct Job {
   bool over;        /* a run has failed: take no other */
   bool shares;      /* leaves long runs out */
   bool plain;       /* RAM to RAM and not watched: a short run is a memmove */
+  uint64_t until;   /* take no other then; 0: never */
   umemAttempt held; /* the first failure */
 } Job;
 
@@ -66,11 +69,17 @@ static bool copy_part(Job *job, size_t begin, size_t end) {
   return false;
 }
 
+/* Whether to stop. Some runs are copied in any case. */
+static bool is_late(Job const *job) {
+  return job->until && __atomic_load_n(&job->next, __ATOMIC_RELAXED) &&
+         umemClock_read(CLOCK_MONOTONIC) >= job->until;
+}
+
 /* The work of one thread. */
 static void copy_parts(void *data, unsigned thread) {
   (void)thread;
   Job *job = data;
-  while (!__atomic_load_n(&job->over, __ATOMIC_RELAXED)) {
+  while (!__atomic_load_n(&job->over, __ATOMIC_RELAXED) && !is_late(job)) {
     size_t begin = __atomic_fetch_add(&job->next, job->taken, __ATOMIC_RELAXED);
     if (begin >= job->count || !copy_part(job, begin, umem_lesser(begin + job->taken, job->count)))
       return;
@@ -104,11 +113,18 @@ static void copy_each(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, siz
   job.plain = umem_is_plain_host(src) && umem_is_plain_host(dst) && !umem_is_watched();
   unsigned threads = count_threads(&job);
   job.shares = threads > 1;
-  job.taken = threads > 1 ? umem_lesser(most_taken, count / threads / 4 + 1) : count;
+  job.until = umem_thread.until;
+  job.taken = threads > 1 ? umem_lesser(most_taken, count / threads / 4 + 1)
+              : job.until ? few_taken
+                          : count;
   umem_parallel(threads, copy_parts, &job);
+  size_t end = umem_lesser(job.next, count);
   job.shares = false;
-  if (threads > 1 && !job.over) copy_part(&job, 0, count);
-  if (job.over) umemAttempt_record(&job.held);
+  if (threads > 1 && !job.over) copy_part(&job, 0, end);
+  if (job.over)
+    umemAttempt_record(&job.held);
+  else if (end < count)
+    umem_thread.stopped = true;
 }
 
 /* Whether self, which is src or dst, copies the runs. */
@@ -184,17 +200,33 @@ static void copy_over_itself(umemListPair const *pair, umemCopyRun *runs, size_t
   }
 }
 
-/* Copies runs of the list, or a part of the run `first`. Returns false after a failure. */
-static bool copy_these(umemList *list, umemListPair const *pair, umemCopyRun *runs, size_t count,
-                       size_t first) {
+/* As umem_copy_runs, until the list's time has come. Returns how many are copied if none fails, of
+ * which there is one in any case. */
+static size_t copy_until(umemList const *list, umemListPair const *pair, umemCopyRun *runs,
+                         size_t count) {
+  uint64_t until = umem_thread.until;
+  umem_thread.until = list->until;
+  umem_thread.stopped = false;
+  umem_copy_runs(pair->src, pair->dst, runs, count);
+  umem_thread.until = until;
+  size_t copied = umem_thread.stopped ? 0 : count;
+  while (copied < count && runs[copied].state != umemRunWaits) copied++;
+  return copied;
+}
+
+/* Copies runs of the list, or a part of the run `first`. Returns how many runs; 0 after a
+ * failure. */
+static size_t copy_these(umemList *list, umemListPair const *pair, umemCopyRun *runs, size_t count,
+                         size_t first) {
+  size_t copied = count;
   umemAttempt held;
   umemAttempt_begin(&held);
   if (pair->overlaps)
     copy_over_itself(pair, runs, count);
   else
-    umem_copy_runs(pair->src, pair->dst, runs, count);
+    copied = copy_until(list, pair, runs, count);
   umemAttempt_end(&held);
-  if (!umemAttempt_failed(&held)) return true;
+  if (!umemAttempt_failed(&held)) return copied;
   for (size_t k = 0; runs == &list->runs[first] && k < count; k++)
     if (runs[k].state == umemRunDone)
       umemList_mark(list, list->begins[first + k], list->begins[first + k + 1]);
@@ -202,14 +234,23 @@ static bool copy_these(umemList *list, umemListPair const *pair, umemCopyRun *ru
   return umemList_fail(list, &held, list->sorted[failed].item);
 }
 
-/* The end of the next runs of one pair that have at most `most` bytes, but one in any case. */
-static size_t end_of_piece(umemList const *list, size_t most, size_t *nbytes) {
+/* Pieces have no more bytes: a GPU copies these in some ten milliseconds. */
+static size_t const most_piece = 512 << 20;
+
+/* The end of the next runs of one pair that have at most `most` bytes, but one in any case. With a
+ * time, `most` is for those of them that are long. */
+static size_t end_of_piece(umemList const *list, size_t most) {
   uint32_t pair = list->sorted[list->begins[list->at]].group;
-  size_t end = list->at;
-  *nbytes = 0;
-  do *nbytes += list->runs[end++].nbytes;
-  while (end < list->run_count && list->sorted[list->begins[end]].group == pair &&
-         list->runs[end].nbytes <= most && *nbytes <= most - list->runs[end].nbytes);
+  size_t end = list->at, all = 0, lengthy = 0, most_of_all = list->until ? most_piece : most;
+  do {
+    size_t nbytes = list->runs[end++].nbytes;
+    all += nbytes;
+    lengthy += nbytes < long_run ? 0 : nbytes;
+    if (end == list->run_count || list->sorted[list->begins[end]].group != pair) break;
+    size_t next = list->runs[end].nbytes;
+    if (next > most || all > most_of_all || next > most_of_all - all) break;
+    if (next >= long_run && (lengthy > most || next > most - lengthy)) break;
+  } while (true);
   return end;
 }
 
@@ -242,12 +283,12 @@ static size_t copy_part_of_run(umemList *list, umemListPair const *pair, size_t 
 size_t umemList_copy_piece(umemList *list, size_t most) {
   if (list->at == list->run_count) return 0;
   umemListPair pair = umemList_pair(list, list->at);
-  size_t nbytes, end = end_of_piece(list, most, &nbytes);
-  if (nbytes > most && !pair.overlaps) return copy_part_of_run(list, &pair, most);
-  if (!copy_these(list, &pair, list->runs + list->at, end - list->at, list->at)) return 0;
-  umemList_mark(list, list->begins[list->at], list->begins[end]);
-  list->at = end;
-  return nbytes;
+  umemCopyRun *runs = &list->runs[list->at];
+  if (runs->nbytes > most && !pair.overlaps) return copy_part_of_run(list, &pair, most);
+  size_t count = copy_these(list, &pair, runs, end_of_piece(list, most) - list->at, list->at);
+  umemList_mark(list, list->begins[list->at], list->begins[list->at + count]);
+  list->at += count;
+  return bytes_of_runs(runs, count);
 }
 
 umemVirtual *umemList_target(umemList const *list) {
@@ -256,11 +297,11 @@ umemVirtual *umemList_target(umemList const *list) {
 
 /* ---- lists that report how far they are ---- */
 
-/* Pieces begin with the first of these, or with a step, and double up to the second while they
- * take less than so many nanoseconds. Below long_list a piece is a step, and a list that is
- * cancelled has not gone further. */
-static size_t const least_piece = 8 << 20, most_piece = 512 << 20, long_list = 16 << 20;
-static uint64_t const least_time = 10 * 1000 * 1000;
+/* Short runs are copied for piece_time. Pieces of long ones begin with least_piece, or with a step,
+ * and double up to most_piece while they take less than least_time. Below long_list a piece is a
+ * step, and a list that is cancelled has not gone further. */
+static size_t const least_piece = 8 << 20, long_list = 16 << 20;
+static uint64_t const least_time = 10 * 1000 * 1000, piece_time = 20 * 1000 * 1000; /* ns */
 
 /* Waits for what is queued on the contexts of a run. */
 static bool settle(umemList const *list, size_t run) {
@@ -304,6 +345,7 @@ static void copy_in_steps(umemList *list, umemListSteps const *steps) {
   bool goes_on = steps->report(steps->job, 0, list->nbytes);
   while (goes_on && list->at < list->run_count) {
     uint64_t begin = umemClock_read(CLOCK_MONOTONIC);
+    if (list->nbytes >= long_list) list->until = begin + piece_time;
     size_t run = list->at, nbytes = umemList_copy_piece(list, piece);
     if (!nbytes || !settle(list, run)) return;
     done += nbytes;

@@ -525,18 +525,20 @@ static bool stage_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, ume
   size_t *ends = malloc(count * sizeof *ends), sum = 0;
   for (size_t i = 0; ends && i < count; i++) ends[i] = sum += runs[i].nbytes;
   bool staged = false;
+  size_t copied = 0;
   if (ends && sum >= least_staged && umemCudaScope_enter(&scope, ctx, state->gpu)) {
     uintptr_t host = ctx == src ? runs[0].dst_adr : runs[0].src_adr;
     bool called = !is_host(other);
     if (called || is_pageable(state->gpu->rt, (void *)host, runs[0].nbytes))
       staged =
           umemCuda_stage_runs(ctx, state, called ? other : NULL, &(umemCudaRuns){runs, ends, count},
-                              ctx == dst ? umemCudaToDevice : umemCudaToHost);
+                              ctx == dst ? umemCudaToDevice : umemCudaToHost, &copied);
     umemCudaScope_leave(&scope);
   }
   free(ends);
   if (umem_thread.failures != before) return true;
-  if (staged) set_done(runs, count);
+  if (staged) set_done(runs, copied);
+  if (staged && copied < count) umem_thread.stopped = true;
   return staged;
 }
 

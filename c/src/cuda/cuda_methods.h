@@ -93,9 +93,10 @@ typedef struct umemCudaRuns {
   size_t count;       /* greater than 0 */
 } umemCudaRuns;
 
-/* umemCuda_stage for several runs, of any length. */
+/* umemCuda_stage for several runs, of any length. Writes to *count how many are copied: all, or
+ * those before umem_thread.until, one at least. */
 bool umemCuda_stage_runs(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
-                         umemCudaRuns const *runs, umemCudaDirection direction);
+                         umemCudaRuns const *runs, umemCudaDirection direction, size_t *count);
 
 /* ---- cuda_gds.c: copies between files and GPUs by cuFile, without host memory ---- */
 

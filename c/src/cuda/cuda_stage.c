@@ -32,6 +32,8 @@ typedef struct Stage {
   umemVirtual *buffers; /* what chunks are to these methods: a umemHost */
   size_t nbytes;
   size_t least, most; /* bytes of a piece, but for the last one */
+  uint64_t until;     /* take no piece of another run then; 0: never */
+  size_t end;         /* bytes of pieces that may be taken; atomic */
   size_t next;        /* bytes of pieces that somebody has taken; atomic, as is over */
   bool over;          /* something has failed: take no other */
   pthread_t caller;
@@ -53,12 +55,37 @@ static size_t length_at(Stage const *stage, size_t at) {
   return umem_lesser(rest, umem_greater(stage->least, umem_lesser(stage->most, length)));
 }
 
+/* The first run that ends behind byte `at` of the copy. */
+static size_t run_at(Stage const *stage, size_t at) {
+  size_t low = 0, high = stage->runs->count - 1;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (stage->runs->ends[middle] > at)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* When it is late, the copy ends with a run, once that has begun. What other threads have taken
+ * behind it is copied once more later. */
+static size_t end_of_pieces(Stage *stage, size_t at) {
+  size_t end = __atomic_load_n(&stage->end, __ATOMIC_RELAXED);
+  if (end < stage->nbytes || !stage->until || !at || at >= end ||
+      umemClock_read(CLOCK_MONOTONIC) < stage->until)
+    return end;
+  size_t last = stage->runs->ends[run_at(stage, at - 1)];
+  __atomic_compare_exchange_n(&stage->end, &end, last, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return __atomic_load_n(&stage->end, __ATOMIC_RELAXED);
+}
+
 static Piece take_piece(Stage *stage) {
   size_t at = __atomic_load_n(&stage->next, __ATOMIC_RELAXED), length;
+  size_t end = end_of_pieces(stage, at);
   do {
-    if (at == stage->nbytes || __atomic_load_n(&stage->over, __ATOMIC_RELAXED))
-      return (Piece){0, 0};
-    length = length_at(stage, at);
+    if (at >= end || __atomic_load_n(&stage->over, __ATOMIC_RELAXED)) return (Piece){0, 0};
+    length = umem_lesser(length_at(stage, at), end - at);
   } while (!__atomic_compare_exchange_n(&stage->next, &at, at + length, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
   return (Piece){at, length};
@@ -79,16 +106,9 @@ typedef struct Walk {
 } Walk;
 
 static Walk walk_of(Stage const *stage, Piece piece) {
-  size_t low = 0, high = stage->runs->count - 1;
-  while (low < high) { /* the first run that ends behind the beginning of the piece */
-    size_t middle = low + (high - low) / 2;
-    if (stage->runs->ends[middle] > piece.at)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  size_t begin = low ? stage->runs->ends[low - 1] : 0;
-  return (Walk){low, piece.nbytes, piece.at - begin};
+  size_t run = run_at(stage, piece.at);
+  size_t begin = run ? stage->runs->ends[run - 1] : 0;
+  return (Walk){run, piece.nbytes, piece.at - begin};
 }
 
 static uintptr_t adr_of(Stage const *stage, size_t run, bool of_device) {
@@ -365,15 +385,19 @@ static bool copy(Stage *stage, umemCudaState const *state) {
 }
 
 bool umemCuda_stage_runs(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
-                         umemCudaRuns const *runs, umemCudaDirection direction) {
+                         umemCudaRuns const *runs, umemCudaDirection direction, size_t *count) {
   Stage stage = {.ctx = ctx,
                  .gpu = state->gpu,
                  .direction = direction,
                  .other = other,
                  .runs = runs,
                  .buffers = &state->buffers.host.super,
-                 .nbytes = runs->ends[runs->count - 1]};
-  return copy(&stage, state);
+                 .until = umem_thread.until,
+                 .nbytes = runs->ends[runs->count - 1],
+                 .end = runs->ends[runs->count - 1]};
+  bool staged = copy(&stage, state);
+  *count = run_at(&stage, stage.end - 1) + 1;
+  return staged;
 }
 
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
@@ -384,7 +408,8 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr
   if (nbytes < (other ? (size_t)umemStagingFrom : least)) return false;
   umemCopyRun const run = {out ? other_adr : device_adr, out ? device_adr : other_adr, nbytes,
                            umemRunWaits};
-  return umemCuda_stage_runs(ctx, state, other, &(umemCudaRuns){&run, &nbytes, 1}, direction);
+  return umemCuda_stage_runs(ctx, state, other, &(umemCudaRuns){&run, &nbytes, 1}, direction,
+                             &(size_t){0});
 }
 
 /* ==== the method copy_pieces: blocks of a program, in the order that it wants them ====

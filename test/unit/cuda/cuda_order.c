@@ -627,6 +627,53 @@ ORDER_TEST(the_end_of_a_list_ends_earlier_transfers) {
   expect_ok(umemTransfer_release(alone));
 }
 
+/* ---- a list through pinned chunks that takes long ---- */
+
+static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)ctx, (void)that;
+  usleep(5000);
+  for (size_t i = 0; i < nbytes; i++)
+    ((unsigned char *)dst_adr)[i] = (unsigned char)((src_adr + i) >> 12);
+}
+
+static unsigned reports;
+
+static bool count_reports(void *user, uint64_t done, uint64_t total) {
+  (void)user, (void)done, (void)total;
+  reports++;
+  return true;
+}
+
+/* Pieces end with a run, and the list goes on behind it. */
+ORDER_TEST(a_slow_list_to_a_gpu_is_whole) {
+  enum { count = 96, length = 300 << 10 };
+  static struct umemVtbl const vtbl = {.copy_to = slow_copy_to};
+  static umemCopyItem items[count];
+  umemVirtual slow;
+  umemVirtual_ctor(&slow, &host);
+  slow.vptr = &vtbl;
+  slow.capabilities |= umemOffsets | umemConcurrent;
+  uintptr_t adr = block_of(&plain, (size_t)count * (length + 8));
+  unsigned char *found = malloc(length);
+  for (size_t i = 0; i < count; i++)
+    items[i] = (umemCopyItem){&slow, (i * 7 % count) * (length + 64), &plain,
+                              adr + i * (length + 8), length};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.progress = count_reports;
+  options.step = length;
+  reports = 0;
+  expect_ok(umem_copy_many(items, count, &options));
+  assert_int_equal(reports, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    assert_true(fake_cudart_peek(items[i].dst_adr, found, length));
+    for (size_t k = 0; k < length; k += 1000)
+      assert_int_equal(found[k], (unsigned char)((items[i].src_adr + k) >> 12));
+  }
+  umem_dtor(&slow);
+  free(found);
+}
+
 /* A thread of umem looks how far the queue is. */
 ORDER_TEST(a_descriptor_shows_the_end_of_a_queued_transfer) {
   uintptr_t adr = block_of(&a, n);
