@@ -1,7 +1,8 @@
 /* ratio_strided_cold.cpp - parts of arrays from files that the page cache does not have, to RAM.
  *
  * A row compares the copy with a copy of the whole file in order, cold too: a disk reads in larger
- * units than items. */
+ * units than items. Others compare 8 bytes of every step, cold and cached, with a pread of each and
+ * with a mapping. */
 #include "ratio.h"
 
 #include "by_hand.h"
@@ -9,10 +10,12 @@
 #include "sections.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace bench {
@@ -76,6 +79,79 @@ Timed timed_whole(TempFile const &file, Place const &host, Block const &to, std:
   };
 }
 
+/* 8 bytes of every step of a file, by umem, by a pread of each, and through a mapping. */
+struct Steps {
+  TempFile const &file;
+  std::size_t size, step;
+  bool cold;
+
+  std::size_t count() const { return size / step; }
+  void prepare() const {
+    if (cold) drop(file);
+  }
+};
+
+Timed timed_umem(Steps const &it, Place const &host, Block const &to) {
+  return [&it, &host, &to] {
+    it.prepare();
+    Reader reader(it.file, false);
+    std::size_t const count = it.count();
+    std::ptrdiff_t const from = static_cast<std::ptrdiff_t>(it.step), dense = 8;
+    umemLayout const layout = {sizeof layout, 8, 1, &count, &from, &dense};
+    return seconds_of(
+        [&] { check(umem_copy_strided(reader.context(), 0, host.context(), to, &layout)); });
+  };
+}
+
+Timed timed_pread(Steps const &it, Block const &to) {
+  return [&it, &to] {
+    it.prepare();
+    by_hand::Descriptor fd(it.file.path(), O_RDONLY);
+    return seconds_of([&] {
+      for (std::size_t i = 0; i < it.count(); i++)
+        check_system(pread(fd, reinterpret_cast<void *>(to + 8 * i), 8,
+                           static_cast<off_t>(i * it.step)) == 8,
+                     "pread");
+    });
+  };
+}
+
+Timed timed_mapping(Steps const &it, Block const &to) {
+  return [&it, &to] {
+    it.prepare();
+    by_hand::Descriptor fd(it.file.path(), O_RDONLY);
+    return seconds_of([&] {
+      void *memory = mmap(nullptr, it.size, PROT_READ, MAP_SHARED, fd, 0);
+      check_system(memory != MAP_FAILED, "mmap");
+      for (std::size_t i = 0; i < it.count(); i++)
+        std::memcpy(reinterpret_cast<void *>(to + 8 * i),
+                    static_cast<char const *>(memory) + i * it.step, 8);
+      munmap(memory, it.size);
+    });
+  };
+}
+
+void measure_steps(Effort const &effort, Place const &host, std::vector<Ratio> &rows) {
+  std::size_t const size = std::size_t{effort.sizes.back() >= (std::size_t{1} << 30) ? 1024u : 64u}
+                           << 20;
+  TempFile file;
+  fill_file(file, size);
+  Block to(host.context(), size / 8);
+  for (std::size_t step = 64; step <= std::size_t{64} << 20; step *= 16)
+    for (bool cold : {false, true}) {
+      Steps const it{file, size, step, cold};
+      Samples samples =
+          alternate(std::max(1, effort.long_rounds / 5),
+                    {timed_umem(it, host, to), timed_pread(it, to), timed_mapping(it, to)});
+      std::string const name =
+          "8 bytes of every " + std::to_string(step) + (cold ? ", cold" : ", cached");
+      rows.push_back({name, "a pread of each", Measure::slowdown, std::nullopt, samples[0],
+                      samples[1], 8 * it.count()});
+      rows.push_back({name, "a mapping", Measure::slowdown, std::nullopt, samples[0], samples[2],
+                      8 * it.count()});
+    }
+}
+
 } // namespace
 
 void measure_strided_cold(Effort const &effort, std::vector<Ratio> &rows) {
@@ -87,6 +163,7 @@ void measure_strided_cold(Effort const &effort, std::vector<Ratio> &rows) {
       [](Section const &one, Section const &other) { return one.src_size < other.src_size; });
   std::size_t size = longest->src_size;
   Place host(row_named("host"));
+  measure_steps(effort, host, rows);
   TempFile file;
   fill_file(file, size);
   for (Section const &section : sections) {
