@@ -11,6 +11,10 @@ namespace umem {
 template <class Type, int Rank> class Array;
 template <class Type, int Rank> class ArrayLock;
 
+namespace detail {
+struct ArrayMembers;
+}
+
 /* The layout of an array and the context of its mirror. */
 template <int Rank> struct ArrayOptions {
   Ghosts<Rank> ghosts = {}; /* cells before and after the interior; not negative */
@@ -209,6 +213,7 @@ protected:
 private:
   template <class, int> friend class Array;
   template <class, int> friend class ArrayLock;
+  friend struct detail::ArrayMembers;
 
   static constexpr void check_not_read_only() {
     static_assert(!is_read_only, "Array: the elements of a read-only array are not written");
@@ -266,6 +271,34 @@ private:
   std::uint64_t key_ = 0; /* of the lock through which this is used */
 };
 
+namespace detail {
+
+/* What loops need of an array. */
+struct ArrayMembers {
+  template <class Type, int Rank>
+  static std::shared_ptr<Mirror> const &mirror(ArrayAccess<Type, Rank> const &array) noexcept {
+    return array.mirror_;
+  }
+  template <class Type, int Rank>
+  static std::uint64_t key(ArrayAccess<Type, Rank> const &array) noexcept {
+    return array.key_;
+  }
+  /* The interior of the elements from first on. */
+  template <class OtherType, class Type, int Rank>
+  static View<OtherType, Rank> view(ArrayAccess<Type, Rank> const &array,
+                                    OtherType *first) noexcept {
+    return array.layout(first);
+  }
+  /* Whether two arrays have the same elements in the same order, and no others. */
+  template <class Type, class Other, int Rank>
+  static bool are_alike(ArrayAccess<Type, Rank> const &one,
+                        ArrayAccess<Other, Rank> const &two) noexcept {
+    return one.mirror_ && two.mirror_ && one.extents_ == two.extents_ && one.order_ == two.order_ &&
+           one.ghosts_.is_empty() && two.ghosts_.is_empty();
+  }
+};
+
+} // namespace detail
 } // namespace umem
 
 #endif

@@ -92,12 +92,17 @@ public:
 
   /* Counts a new guard, and returns its first byte: a pointer; 0 for no bytes. */
   address acquire(Side side, Access access, std::uint64_t key) {
-    if (side == Side::host && access == Access::read)
-      if (address const first = ready_host_.load(std::memory_order_acquire)) {
-        host_.guards.readers.fetch_add(1, std::memory_order_relaxed);
-        return first;
-      }
+    if (side == Side::host)
+      if (address const first = acquire_quickly(access, key)) return first;
     return acquire_slowly(side, access, key);
+  }
+
+  /* Counts a new guard of the host side if that is all there is to do; else returns 0. */
+  address acquire_quickly(Access access, std::uint64_t key) noexcept {
+    bool const writes = access != Access::read;
+    address const first = writes ? plain_for(key) : ready_host_.load(std::memory_order_acquire);
+    if (first) host_.guards.of(writes).fetch_add(1, std::memory_order_relaxed);
+    return first;
   }
 
   void release(Side side, Access access) noexcept {
@@ -175,9 +180,13 @@ public:
 
   /* The source of a copy. */
   Location source(std::uint64_t key) {
+    if (is_shared_ && ready_host_.load(std::memory_order_acquire))
+      return {&device_.context, device_.adr, Side::device};
     Locked const locked(mutex_);
     check_lock(key);
-    return locate(current_);
+    Location const from = locate(current_);
+    if (is_shared_) set_ready();
+    return from;
   }
 
   /* Throws if acquire(side, Access::read, key) would because of a lock or a guard. */
@@ -227,6 +236,12 @@ private:
 
   address acquire_slowly(Side side, Access access, std::uint64_t key);
 
+  /* The first byte, if the CPU may begin to write the one memory of both sides at once; else 0. */
+  address plain_for(std::uint64_t key) const noexcept {
+    bool const is_free = (!lock_ || lock_ == key) && !host_.guards.writers && !device_.guards.all();
+    return is_plain_ && is_free && device_.pending.is_empty() ? device_.adr : 0;
+  }
+
   void after_release(Side side) noexcept;
 
   /* The host side is settled: lets threads read it without the lock, if nothing may forbid or delay
@@ -273,6 +288,7 @@ private:
   std::size_t nbytes_;
   std::size_t alignment_;  /* of the elements, or more */
   bool is_shared_ = false; /* the CPU works on device_'s memory: there is no mirror */
+  bool is_plain_ = false;  /* and all that it waits for before it writes is in device_.pending */
   bool is_foreign_ = false;
   bool is_left_ = false; /* the elements are elsewhere now */
   bool is_lent_ = false;
@@ -312,6 +328,8 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   pointer_to(host_.context, 0, umemCpuReadable | umemCpuWritable);
   is_shared_ = this->device().can(umemCpuReadable) && !this->device().can(umemSeparate);
   current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
+  is_plain_ = is_shared_ && nbytes != 0 && !this->device().can(umemOrdered) &&
+              this->device().can(umemWritable | umemCpuWritable);
   device_.adr = this->device().null();
 }
 
@@ -386,7 +404,7 @@ UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64
     raise_text(umemNotSupportedError, "addresses of %s are no pointers: use host() or part()",
                device().name());
   if (writes) check_writable();
-  if (writes) end_ready();
+  if (writes && (side == Side::device || !is_shared_)) end_ready();
   bring(side, access != Access::discard, device());
   settle(side);
   at(side).open_pages(nbytes_, writes);
@@ -412,8 +430,8 @@ UMEM_INLINE void Mirror::after_release(Side side) noexcept {
 }
 
 UMEM_INLINE void Mirror::make_current(Side side) noexcept {
-  end_ready();
   if (is_shared_ || nbytes_ == 0) return;
+  end_ready();
   current_ = side;
   transferred_ = Side::both;
 }
@@ -588,8 +606,10 @@ UMEM_INLINE void Mirror::copy_from(Mirror &src, std::uint64_t src_key, std::uint
   Location from = src.source(src_key), to = destination(key, true);
   try {
     copy(*from.context, from.adr, *to.context, to.adr, nbytes_);
-    wait_for(to.side, *from.context);
-    src.wait_for(from.side, *to.context);
+    if (from.context->can(umemOrdered) || to.context->can(umemOrdered)) {
+      wait_for(to.side, *from.context);
+      src.wait_for(from.side, *to.context);
+    }
   } catch (...) {
     undo_overwrite(to.side);
     throw;

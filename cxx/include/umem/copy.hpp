@@ -22,6 +22,16 @@ inline constexpr bool are_copied<Operand, Other, true> =
     kind_of<Operand> != OperandKind::part ||
     kind_of<Other> != OperandKind::part; /* part.hpp copies two parts */
 
+/* Whether both are arrays whose elements copy moves. */
+template <class Operand, class Other>
+inline constexpr bool are_arrays_to_copy =
+    kind_of<Operand> == OperandKind::array &&kind_of<std::remove_const_t<Other>> ==
+        OperandKind::array &&
+    !std::is_const_v<Other> &&
+    std::is_same_v<typename operand_t<std::remove_const_t<Other>>::element_type,
+                   value_of<Operand>> &&
+    rank_of<Operand> == rank_of<std::remove_const_t<Other>>;
+
 template <class Pairs> PartCopies copies_of(Pairs const &pairs) {
   PartCopies copies;
   for (auto const &[src, dst] : pairs) {
@@ -48,11 +58,15 @@ template <class Pairs> PartCopies copies_of(Pairs const &pairs) {
 template <class Operand, class Other,
           class = std::enable_if_t<detail::are_copied<Operand, detail::bare_t<Other>>>>
 void copy(Operand const &src, Other &&dst) {
-  auto to = detail::as_part(dst);
-  using From =
-      Part<typename detail::operand_t<Operand>::element_type const, detail::rank_of<Operand>>;
-  static_assert(decltype(to)::rank == From::rank, "copy: both have the same rank");
-  copy(From(detail::as_part(src)), to);
+  using To = detail::bare_t<Other>;
+  constexpr bool fits = detail::rank_of<Operand> == detail::rank_of<To>;
+  static_assert(fits, "copy: both have the same rank");
+  if constexpr (detail::are_arrays_to_copy<Operand, std::remove_reference_t<Other>>)
+    if (detail::ArrayMembers::are_alike(src, dst))
+      return detail::ArrayMembers::mirror(dst)->copy_from(*detail::ArrayMembers::mirror(src),
+                                                          detail::ArrayMembers::key(src),
+                                                          detail::ArrayMembers::key(dst));
+  if constexpr (fits) copy(detail::as_part(src), detail::as_part(dst));
 }
 
 /* Does the copies of a list in one call (umem_copy_many), in any order: pairs of a source and a

@@ -295,7 +295,8 @@ UMEM_ALWAYS_INLINE void loop_indexed(Called const &function, PlaceType const &pl
         if constexpr (has_range) {
           check_range(view, *range);
           (check_range(views, *range), ...);
-          check_apart(function.name, 1, in_range(view, *range), in_range(views, *range)...);
+          if constexpr (UMEM_CHECKS)
+            check_apart(function.name, 1, in_range(view, *range), in_range(views, *range)...);
           map_indexed<Index>(where, f, *range, view, views...);
         } else {
           check_apart(function.name, 1, view, views...);
@@ -328,7 +329,7 @@ UMEM_ALWAYS_INLINE void for_each_of(Called const &function, PlaceType const &pla
     with_views(
         where,
         [&](auto const &...views) {
-          check_apart(function.name, 1, in_range(views, *range)...);
+          if constexpr (UMEM_CHECKS) check_apart(function.name, 1, in_range(views, *range)...);
           map(where, f, in_range(views, *range)...);
         },
         uses...);

@@ -334,6 +334,7 @@ UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void 
  * memory that belongs to no array. */
 inline void order_after(PartMemory const &src, Location const &from, PartMemory const &dst,
                         Location const &to, bool waits = true) {
+  if (!from.context->can(umemOrdered) && !to.context->can(umemOrdered)) return;
   if (src.mirror && dst.mirror) {
     dst.mirror->wait_for(to.side, *from.context);
     src.mirror->wait_for(from.side, *to.context); /* may throw */
@@ -343,11 +344,26 @@ inline void order_after(PartMemory const &src, Location const &from, PartMemory 
   }
 }
 
+/* The bytes of a copy whose elements follow each other in C order on both sides; 0 if not. */
+inline std::size_t run_of(ItemLayout const &in, ItemLayout const &out) noexcept {
+  index_t run = 1;
+  for (int k = in.rank - 1; k >= 0; k--) {
+    if (in.extents[k] != 1 && (in.strides[k] != run || out.strides[k] != run)) return 0;
+    run *= in.extents[k];
+  }
+  return static_cast<std::size_t>(run) * in.item_size;
+}
+
 /* Queues the copy, and orders later work of both arrays after it. transfer: NULL, or where the
  * handle of a copy is stored that only begins. */
 inline void copy_between(PartMemory const &src, Location const &from, ItemLayout const &in,
                          PartMemory const &dst, Location const &to, ItemLayout const &out,
                          umemTransfer **transfer) {
+  std::size_t const run = transfer ? 0 : run_of(in, out);
+  if (run) {
+    copy(*from.context, from.adr, *to.context, to.adr, run);
+    return order_after(src, from, dst, to);
+  }
   std::size_t extents[UMEM_MAX_RANK];
   std::ptrdiff_t in_strides[UMEM_MAX_RANK], out_strides[UMEM_MAX_RANK];
   auto size = static_cast<std::ptrdiff_t>(in.item_size);

@@ -77,7 +77,15 @@ public:
    * stream; on others calls return when the loop is done. */
   explicit Place(Context const &context) : Place() {
     host_.as_device = detail::stands_for_device(context);
-    if (!context.can(umemDeviceAccessible)) return;
+    if (context.can(umemDeviceAccessible)) find_device(context);
+  }
+
+  bool is_device() const noexcept { return is_device_; }
+  HostPlace const &host() const noexcept { return host_; }
+  DevicePlace const &device() const noexcept { return device_; }
+
+private:
+  [[gnu::noinline]] void find_device(Context const &context) {
     std::int64_t ordinal = context.ordinal();
     if (ordinal < 0) return;
     umemAttempt attempt;
@@ -92,11 +100,6 @@ public:
     device_.wait = !context.can(umemOrdered);
   }
 
-  bool is_device() const noexcept { return is_device_; }
-  HostPlace const &host() const noexcept { return host_; }
-  DevicePlace const &device() const noexcept { return device_; }
-
-private:
   bool is_device_ = false;
   HostPlace host_;
   DevicePlace device_;

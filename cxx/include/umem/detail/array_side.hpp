@@ -18,6 +18,8 @@ public:
   /* Adds what context has queued so far: nothing if it is not ordered. */
   void add(Context const &context) noexcept;
 
+  bool is_empty() const noexcept { return contexts_.empty(); }
+
   /* Returns when all of this work is complete. */
   void synchronize();
 

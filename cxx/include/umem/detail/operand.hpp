@@ -157,7 +157,7 @@ auto use_in_loop(Accessed<Arg, Access> &accessed, bool all) {
 /* ---- where the loop runs ---- */
 
 /* The place of an operand that is no view. */
-template <class Arg> Place home_of_one(Arg const &operand) {
+template <class Arg> UMEM_ALWAYS_INLINE Place home_of_one(Arg const &operand) {
   if constexpr (kind_of<Arg> == OperandKind::guard)
     if (is_of_host(operand)) {
       static_cast<void>(operand.context()); /* throws after release() */
@@ -198,7 +198,7 @@ std::remove_const_t<Arg> const &operand_of(Use<Arg, Access> const &used) noexcep
 
 /* The place for a loop over operands, or uses of them. */
 template <class PlaceType, class... Args>
-auto settled(PlaceType const &place, Args const &...operands) {
+UMEM_ALWAYS_INLINE auto settled(PlaceType const &place, Args const &...operands) {
   auto result = as_place(place);
   (settle(result, operand_of(operands)), ...);
   return result;
@@ -219,7 +219,8 @@ template <class Arg> bool kernels_reach(DevicePlace const &gpu, Arg const &opera
 /* The place of a loop for which the caller names none: the home of the first operand that it writes
  * or, if it writes none that has a home, of the first that has. If that is a GPU whose kernels
  * cannot use another operand, the host, to which arrays transfer their elements. */
-template <class... Args, class... Access> Place place_for(Use<Args, Access> const &...uses) {
+template <class... Args, class... Access>
+UMEM_ALWAYS_INLINE Place place_for(Use<Args, Access> const &...uses) {
   constexpr bool has_home = ((Use<Args, Access>::kind != OperandKind::view) || ...);
   constexpr bool writes_home =
       ((Use<Args, Access>::writes && Use<Args, Access>::kind != OperandKind::view) || ...);
@@ -241,7 +242,7 @@ template <class... Args, class... Access> Place place_for(Use<Args, Access> cons
 /* Stands for the place of a loop for which the caller names none. */
 struct AtHome {};
 template <> inline constexpr bool is_place<AtHome, void> = true;
-template <class... Uses> Place settled(AtHome, Uses const &...uses) {
+template <class... Uses> UMEM_ALWAYS_INLINE Place settled(AtHome, Uses const &...uses) {
   static_assert(
       ((Uses::kind != OperandKind::view) || ...),
       "views have no home: name the place of the loop before them, such as umem::on_host");
@@ -281,8 +282,10 @@ template <class Used> class ViewSlot {
 public:
   static constexpr bool has_memory = false;
 
-  template <class PlaceType> ViewSlot(PlaceType const &, Used const &used) : used_(used) {}
+  explicit ViewSlot(Used const &used) : used_(used) {}
 
+  bool open_quickly() const noexcept { return true; }
+  void close_quickly() const noexcept {}
   template <class PlaceType> void open(PlaceType const &place, Access when) {
     if constexpr (Used::kind == OperandKind::guard)
       if (when == Access::read) queue_before(place, used_.operand.context());
@@ -299,21 +302,24 @@ private:
   Used used_;
 };
 
-/* An array or a part. The loop works on the memory of the side where it runs, to which the array is
- * transferred first if only the other side is current. But if the loop runs on the host and the
- * operand is a smaller part of such an array, only the part is transferred: to a buffer, and back
- * when the loop has written it. The side that was current then stays the current one. Borrowed
- * memory that the CPU cannot use goes through a buffer as well. */
-template <class Used> class MemorySlot : public OpenMemory {
-  using Type = typename Used::element_type;
-  static constexpr int Rank = Used::rank;
-
+/* The memory of a part of an array. The loop works on the memory of the side where it runs, to
+ * which the array is transferred first if only the other side is current. But if the loop runs on
+ * the host and the operand is a smaller part of such an array, only the part is transferred: to a
+ * buffer, and back when the loop has written it. The side that was current then stays the current
+ * one. Borrowed memory that the CPU cannot use goes through a buffer as well. */
+template <class Type, int Rank> class OpenPart : public OpenMemory {
 public:
-  static constexpr bool has_memory = true;
-
+  /* discards: the loop gives all elements values without reading them. */
   template <class PlaceType>
-  MemorySlot(PlaceType const &place, Used const &used)
-      : MemorySlot(place, as_part(used.operand), used.all) {}
+  OpenPart(PlaceType const &place, Part<Type, Rank> const &part, bool is_part, bool writes,
+           bool discards)
+      : OpenMemory(PartMembers::memory(part), is_part, writes), layout_(PartMembers::layout(part)),
+        is_reversed_(is_column_major(layout_)) {
+    if (is_reversed_) layout_ = layout_.transpose();
+    StridedLayout<Rank> cells = layout_.with_ghosts();
+    bool has_ghosts = !layout_.ghosts.is_empty();
+    plan(place, items_of(cells), discards, has_ghosts);
+  }
 
   /* Opens the operands that are read, then those that are written, last those that lose their old
    * elements. */
@@ -323,12 +329,12 @@ public:
     open_elements(place, items_of(layout_), items_of(cells), alignof(Type));
   }
 
-  view_in_loop<Used> view() const noexcept {
+  View<Type, Rank> view() const noexcept {
     auto *first = reinterpret_cast<Type *>(this->first());
     View<Type, Rank> const view =
         has_buffer() ? View<Type, Rank>::with_ghosts_from(first, layout_.extents, layout_.ghosts)
                      : View<Type, Rank>(first, layout_.extents, layout_.strides, layout_.ghosts);
-    return {is_reversed_ ? view.transpose() : view};
+    return is_reversed_ ? view.transpose() : view;
   }
 
   /* After the loop. */
@@ -338,16 +344,6 @@ public:
   }
 
 private:
-  template <class PlaceType>
-  MemorySlot(PlaceType const &place, Part<Type, Rank> const &part, bool all)
-      : OpenMemory(PartMembers::memory(part), Used::kind == OperandKind::part, Used::writes),
-        layout_(PartMembers::layout(part)), is_reversed_(is_column_major(layout_)) {
-    if (is_reversed_) layout_ = layout_.transpose();
-    StridedLayout<Rank> cells = layout_.with_ghosts();
-    bool has_ghosts = !layout_.ghosts.is_empty();
-    plan(place, items_of(cells), Used::discards && all, has_ghosts);
-  }
-
   static ItemLayout items_of(StridedLayout<Rank> const &layout) noexcept {
     return {layout.extents.begin(), layout.strides.begin(), Rank, layout.offset, sizeof(Type)};
   }
@@ -362,6 +358,74 @@ private:
   StridedLayout<Rank> layout_;
   /* layout_ has the dimensions in reversed order, so that a buffer has the order of the array. */
   bool is_reversed_;
+};
+
+/* An array or a part. */
+template <class Used> class MemorySlot {
+  using Type = typename Used::element_type;
+  static constexpr int Rank = Used::rank;
+
+public:
+  static constexpr bool has_memory = true;
+
+  explicit MemorySlot(Used const &used) : used_(used) {}
+  MemorySlot(MemorySlot const &) = delete;
+  MemorySlot &operator=(MemorySlot const &) = delete;
+  ~MemorySlot() { close_quickly(); }
+
+  /* Takes a guard for a loop on the host if that needs no more than to count it, as for most arrays
+   * in RAM. */
+  bool open_quickly() noexcept {
+    if constexpr (Used::kind == OperandKind::array)
+      guard(ArrayMembers::mirror(used_.operand), ArrayMembers::key(used_.operand));
+    else
+      guard(PartMembers::memory(used_.operand).mirror, PartMembers::memory(used_.operand).key);
+    return first_ != 0;
+  }
+  void close_quickly() noexcept {
+    if (first_) mirror_->release(Side::host, access);
+    first_ = 0;
+  }
+
+  /* Otherwise: the access that it needs, planned together with that of the other operands. */
+  template <class PlaceType> OpenMemory &plan(PlaceType const &place) {
+    constexpr bool is_part = Used::kind == OperandKind::part;
+    return memory_.emplace(place, as_part(used_.operand), is_part, Used::writes,
+                           Used::discards && used_.all);
+  }
+  template <class PlaceType> void open(PlaceType const &place, Access when) {
+    memory_->open(place, when);
+  }
+
+  view_in_loop<Used> view() const noexcept {
+    if (!first_) return {memory_->view()};
+    auto *first = reinterpret_cast<Type *>(first_);
+    if constexpr (Used::kind == OperandKind::array) {
+      return {ArrayMembers::view(used_.operand, first)};
+    } else {
+      StridedLayout<Rank> const &layout = PartMembers::layout(used_.operand);
+      return {
+          View<Type, Rank>(first + layout.offset, layout.extents, layout.strides, layout.ghosts)};
+    }
+  }
+
+  /* After the loop. */
+  void finish() {
+    if (memory_) memory_->finish();
+  }
+
+private:
+  static constexpr Access access = Used::writes ? Access::write : Access::read;
+
+  void guard(std::shared_ptr<Mirror> const &mirror, std::uint64_t key) noexcept {
+    first_ = mirror ? mirror->acquire_quickly(access, key) : 0;
+    if (first_) mirror_ = mirror;
+  }
+
+  Used used_;
+  address first_ = 0; /* of the memory, while there is a quick guard */
+  std::shared_ptr<Mirror> mirror_;
+  std::optional<OpenPart<Type, Rank>> memory_;
 };
 
 template <class Used>
@@ -379,35 +443,41 @@ template <class All, class... Uses> class OpenOperands;
  * them all. */
 template <std::size_t... Nth, class... Uses>
 class OpenOperands<std::index_sequence<Nth...>, Uses...> : Slot<Nth, Uses>... {
+  template <std::size_t n> using slot_at = Slot<n, std::tuple_element_t<n, std::tuple<Uses...>>>;
+
 public:
   template <class PlaceType>
-  explicit OpenOperands(PlaceType const &place, Uses const &...uses)
-      : Slot<Nth, Uses>(place, uses)... {
-    constexpr int count = (int(Slot<Nth, Uses>::has_memory) + ... + 0);
-    if constexpr (count > 0) {
-      OpenMemory *all[static_cast<std::size_t>(count)], **next = all;
-      (add(next, static_cast<Slot<Nth, Uses> &>(*this)), ...);
-      share_guards(all, count);
-    }
-    for (Access when : {Access::read, Access::write, Access::discard})
-      (static_cast<Slot<Nth, Uses> &>(*this).open(place, when), ...);
-    (begin(static_cast<Slot<Nth, Uses> &>(*this)), ...);
+  UMEM_ALWAYS_INLINE explicit OpenOperands(PlaceType const &place, Uses const &...uses)
+      : Slot<Nth, Uses>(uses)... {
+    if constexpr (may_be_host<PlaceType>)
+      if (!is_device(place) && (slot<Nth>().open_quickly() && ...)) return;
+    open_all(place);
   }
 
   /* body(view of each operand) */
   template <class Body> UMEM_ALWAYS_INLINE decltype(auto) invoke(Body &&body) {
-    return body(static_cast<Slot<Nth, Uses> &>(*this).view()...);
+    return body(slot<Nth>().view()...);
   }
 
   /* After the loop: takes back what is in buffers. */
-  void finish() { (static_cast<Slot<Nth, Uses> &>(*this).finish(), ...); }
+  void finish() { (slot<Nth>().finish(), ...); }
 
 private:
-  template <class SlotType> static void add(OpenMemory **&next, SlotType &slot) {
-    if constexpr (SlotType::has_memory) *next++ = &slot;
+  template <std::size_t n> auto &slot() noexcept { return static_cast<slot_at<n> &>(*this); }
+
+  template <class PlaceType> [[gnu::noinline]] void open_all(PlaceType const &place) {
+    (slot<Nth>().close_quickly(), ...);
+    constexpr int count = (int(Slot<Nth, Uses>::has_memory) + ... + 0);
+    OpenMemory *all[static_cast<std::size_t>(count + 1)] = {}, **next = all;
+    (plan(place, next, slot<Nth>()), ...);
+    share_guards(all, count);
+    for (Access when : {Access::read, Access::write, Access::discard})
+      (slot<Nth>().open(place, when), ...);
+    for (int i = 0; i < count; i++) all[i]->begin();
   }
-  template <class SlotType> static void begin(SlotType &slot) {
-    if constexpr (SlotType::has_memory) slot.begin();
+  template <class PlaceType, class SlotType>
+  static void plan(PlaceType const &place, OpenMemory **&next, SlotType &slot) {
+    if constexpr (SlotType::has_memory) *next++ = &slot.plan(place);
   }
 };
 
