@@ -89,9 +89,9 @@ std::vector<Rules<2>> all_rules() {
 }
 
 TEST(FillGhosts, FollowsEveryRule) {
-  for (Extents<2> extents : {Extents<2>(5, 6), {1, 3}, {2, 1}})
-    for (umem::Ghosts<2> ghosts :
-         {umem::Ghosts<2>(1, 2), umem::Ghosts<2>({3, 0}, {0, 1}), umem::Ghosts<2>(7, 5)})
+  for (Extents<2> extents : {Extents<2>(5, 6), {1, 3}, {2, 1}, {70, 3}})
+    for (umem::Ghosts<2> ghosts : {umem::Ghosts<2>(1, 2), umem::Ghosts<2>({3, 0}, {0, 1}),
+                                   umem::Ghosts<2>(7, 5), umem::Ghosts<2>(9, 10)})
       for (Rules<2> const &rules : all_rules()) {
         auto numbers = some_numbers<int>(umem::detail::all_cells(extents, ghosts).product());
         auto memory = numbers;

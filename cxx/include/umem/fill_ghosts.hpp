@@ -27,6 +27,8 @@
 #include <umem/functional.hpp>
 #include <umem/transform.hpp>
 
+#include <algorithm>
+
 namespace umem {
 
 /* ---- rules ---- */
@@ -103,6 +105,7 @@ private:
     for (int k = 0; k < Rank; k++) set(k, rule);
   }
   template <class Rule> void set(int k, Rule const &both) { below[k] = above[k] = both; }
+  void set(int k, GhostKind both) { below[k].kind = above[k].kind = both; }
   template <class Arg, class Other> void set(int k, GhostSides<Arg, Other> const &two) {
     below[k] = two.below;
     above[k] = two.above;
@@ -118,7 +121,11 @@ template <class Arg> using ghost_rules_of = GhostRules<value_of<bare_t<Arg>>, ra
 /* The element, of 0 to count - 1, whose value ghost cell g gets; count > 0, and kind is not
  * constant. */
 inline index_t source_of(GhostKind kind, index_t g, index_t count) noexcept {
-  auto modulo = [g](index_t period) { return (g % period + period) % period; };
+  auto modulo = [g](index_t period) {
+    index_t const near =
+        g < 0 ? g + period : g - period; /* of most ghost cells, without a division */
+    return near >= 0 && near < period ? near : (g % period + period) % period;
+  };
   switch (kind) {
   case GhostKind::periodic:
     return modulo(count);
@@ -208,21 +215,107 @@ void fill_part(Part<Type, Rank> const &part, GhostRules<Type, Rank> const &rules
       });
 }
 
+/* ---- on the host: all ghost cells of a line at once ---- */
+
+/* What a ghost cell of a line becomes: the value of another cell, or *value. Cells count from the
+ * first element of the line, in elements of memory. */
+template <class Type> struct GhostMove {
+  index_t to, from;
+  Type const *value; /* null: that of the other cell */
+};
+
+/* Does a move for n lines that begin at first, first + stride, ... */
+template <class Type>
+void host_move_cells(index_t n, index_t stride, GhostMove<Type> const &move, Type *first) {
+  Type *const to = first + move.to;
+  if (move.value)
+    for (index_t i = 0; i < n; i++) to[i * stride] = *move.value;
+  else if (stride == 1)
+    std::copy(first + move.from, first + move.from + n, to);
+  else
+    for (index_t i = 0; i < n; i++) to[i * stride] = first[move.from + i * stride];
+}
+
+/* Does moves for lines along dimension k, which begin at indices [low, high) of the others.
+ * Neighbours of other lines are done together, but only some if the cells of a line are neighbours,
+ * too. */
+template <class Type, int Rank>
+void host_fill_lines(View<Type, Rank> const &view, int k, Extents<Rank> const &low,
+                     Extents<Rank> const &high, GhostMove<Type> const *moves, int count) {
+  auto length = [&](int j) { return std::abs(view.strides.at[j]); };
+  int inner = k == 0 ? Rank - 1 : 0; /* of the other dimensions, that of neighbours in memory */
+  for (int j = 0; j < Rank; j++)
+    if (j != k && length(j) < length(inner)) inner = j;
+  index_t const stride = view.strides.at[inner],
+                end = inner == k ? 1 : high.at[inner] - low.at[inner];
+  index_t const most = length(k) < length(inner) ? 64 : end;
+  Extents<Rank> at = low;
+  for (;;) {
+    Type *first = view.data + distance(at, view.strides);
+    for (index_t i = 0, n; i < end; i += n, first += n * stride) {
+      n = std::min(most, end - i);
+      for (GhostMove<Type> const *move = moves; move != moves + count; move++)
+        host_move_cells(n, stride, *move, first);
+    }
+    int j = Rank - 1;
+    while (j >= 0 && (j == inner || ++at.at[j] >= high.at[j])) {
+      at.at[j] = low.at[j];
+      j--;
+    }
+    if (j < 0) return;
+  }
+}
+
+template <class Type, int Rank>
+void host_fill_ghosts(HostPlace place, View<Type, Rank> const &view,
+                      GhostRules<Type, Rank> const &rules) {
+  constexpr int most = 16; /* moves at a time */
+  for (int k = 0; k < Rank; k++) {
+    Extents<Rank> low,
+        high; /* the lines: over the cells of other dimensions that have their values */
+    for (int j = 0; j < Rank; j++) {
+      bool const below = j < k || rules.below[j].kind == GhostKind::keep;
+      bool const above = j < k || rules.above[j].kind == GhostKind::keep;
+      low.at[j] = below && j != k ? view.low(j) : 0;
+      high.at[j] = j == k ? 1 : above ? view.high(j) : view.extents.at[j];
+    }
+    index_t const stride = view.strides.at[k], extent = view.extents.at[k];
+    for (index_t g = view.low(k), end = view.high(k); g < end;) {
+      GhostMove<Type> moves[most];
+      int count = 0;
+      for (; g < end && count < most; g++) {
+        if (g == 0) g = extent; /* past the interior */
+        if (g == end) break;
+        GhostRule<Type> const &rule = g < 0 ? rules.below[k] : rules.above[k];
+        if (rule.kind == GhostKind::keep) continue;
+        bool const is_constant = rule.kind == GhostKind::constant;
+        index_t const from = is_constant ? 0 : source_of(rule.kind, g, extent);
+        moves[count++] = {g * stride, from * stride, is_constant ? &rule.value : nullptr};
+      }
+      host_share(place, low, high, [&](Extents<Rank> const &begin, Extents<Rank> const &end_) {
+        host_fill_lines(view, k, begin, end_, moves, count);
+      });
+    }
+  }
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* Whether loops on the home of a context, in this file, reach its memory. */
 inline bool loops_reach(Context const &context) {
+  bool const is_for_cpu = context.can(umemCpuReadable | umemCpuWritable);
+  if (!context.can(umemDeviceAccessible)) return is_for_cpu;
 #if defined(__CUDACC__)
   if (Place(context).is_device()) return true;
 #else
   if (Place(context).is_device()) return false;
 #endif
-  return context.can(umemCpuReadable) && context.can(umemCpuWritable);
+  return is_for_cpu;
 }
 
-/* Fills the ghost cells of a view by loops. */
-template <class PlaceType, class Type, int Rank>
-void fill_view(PlaceType const &place, View<Type, Rank> const &view,
+/* Fills the ghost cells of a view by kernels. */
+template <class Type, int Rank>
+void fill_view(DevicePlace const &place, View<Type, Rank> const &view,
                GhostRules<Type, Rank> const &rules) {
   fill_all_slabs(
       view, view.extents, view.ghosts, rules,
@@ -267,7 +360,7 @@ void fill_ghosts(PlaceType const &place, Arg &&elements, detail::ghost_rules_of<
             if (detail::is_device(where))
               return detail::fill_view_on_device(detail::device_of(where), view, rules);
           if constexpr (detail::may_be_host<Where>)
-            detail::fill_view(detail::host_of(where), view, rules);
+            detail::host_fill_ghosts(detail::host_of(where), view, rules);
         },
         used);
   }
