@@ -52,6 +52,23 @@ TYPED_TEST(Reductions, AreThoseOfPlainLoops) {
   });
 }
 
+/* Integers take loops of their own: wherever the extremes are, and however long the row is. */
+TEST(Reductions, OfIntegersAreThoseOfPlainLoops) {
+  for (index_t n : {1, 5, 31, 32, 33, 70, 1500})
+    for (index_t at : {index_t(0), n / 2, n - 1})
+      for (index_t step : {1, 2}) {
+        std::vector<int> numbers(static_cast<std::size_t>(n * step), 100000);
+        umem::View<int, 1> const view(numbers.data(), {n}, {step});
+        view(at) = 2000000000;
+        EXPECT_EQ(umem::max(umem::on_host, view), 2000000000);
+        EXPECT_EQ(umem::sum(umem::on_host, view), 100000 * (n - 1) + 2000000000);
+        EXPECT_EQ(umem::dot(umem::on_host, view, view),
+                  10000000000 * (n - 1) + 4000000000000000000);
+        view(at) = -5;
+        EXPECT_EQ(umem::min(umem::on_host, view), -5);
+      }
+}
+
 /* Along each dimension of a view, against the functions above on each row. */
 template <int N> void expect_along(View<double, N> const &view) {
   for (int axis = 0; axis < N; axis++) {

@@ -1,6 +1,7 @@
 /* umem/elements.hpp - the elements of views and guards of any rank, one after the other in C order.
  *
  *     for (double &x : umem::elements(u.host(umem::write))) x += 1;
+ *     for (double &x : umem::elements(u.host<umem::RowMajor>(umem::write))) x += 1; // by pointers
  *     umem::visit_elements(view, [](auto first, auto last) { std::sort(first, last); });
  *
  * The iterators are random access iterators for algorithms of the standard library and, on host and
@@ -9,7 +10,7 @@
 #ifndef UMEM_ELEMENTS_HPP
 #define UMEM_ELEMENTS_HPP
 
-#include <umem/view.hpp>
+#include <umem/layout.hpp>
 
 namespace umem {
 
@@ -24,7 +25,7 @@ public:
   /* Element i of view in C order, in [0, view.size()]. */
   UMEM_FUNCTION constexpr explicit ElementIterator(View<Type, Rank> const &view,
                                                    index_t i = 0) noexcept
-      : data_(view.data), extents_(view.extents), strides_(view.strides) {
+      : data_(view.data), extents_(view.extents), strides_(view.strides), left_(length()) {
     *this += i;
   }
 
@@ -40,31 +41,24 @@ public:
 
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
-    for (int k = Rank - 1; k >= 0; k--) {
-      offset_ += strides_.at[k];
-      if (++at_.at[k] < extents_.at[k] || k == 0)
-        break; /* the end has extents_[0] as first index */
-      offset_ -= at_.at[k] * strides_.at[k];
-      at_.at[k] = 0;
-    }
+    offset_ += strides_.at[last];
+    if (--left_ == 0) next_row();
     return *this;
   }
   UMEM_FUNCTION constexpr ElementIterator &operator--() noexcept {
     i_--;
-    for (int k = Rank - 1; k >= 0; k--) {
-      offset_ -= strides_.at[k];
-      if (at_.at[k]-- > 0 || k == 0) break;
-      at_.at[k] = extents_.at[k] - 1;
-      offset_ += extents_.at[k] * strides_.at[k];
-    }
+    if (left_ == length()) previous_row();
+    offset_ -= strides_.at[last];
+    left_++;
     return *this;
   }
   UMEM_FUNCTION constexpr ElementIterator &operator+=(index_t n) noexcept {
     if (n == 0) return *this; /* also where there are no elements */
     i_ += n;
-    index_t rest = i_;
-    offset_ = 0;
-    for (int k = Rank - 1; k >= 0; k--) {
+    index_t rest = i_ / length();
+    left_ = length() - i_ % length();
+    offset_ = i_ % length() * strides_.at[last];
+    for (int k = Rank - 2; k >= 0; k--) {
       at_.at[k] = k > 0 ? rest % extents_.at[k] : rest;
       if (k > 0) rest /= extents_.at[k];
       offset_ += at_.at[k] * strides_.at[k];
@@ -74,13 +68,42 @@ public:
 
 private:
   template <class OtherType, int OtherRank> friend class ElementIterator;
+  static constexpr int last = Rank > 0 ? Rank - 1 : 0;
+
+  /* Of a row. */
+  UMEM_FUNCTION constexpr index_t length() const noexcept {
+    return Rank > 0 ? extents_.at[last] : 1;
+  }
+  /* From after the last element of a row to the first of the next one, and back. */
+  UMEM_FUNCTION constexpr void next_row() noexcept {
+    left_ = length();
+    offset_ -= left_ * strides_.at[last];
+    for (int k = Rank - 2; k >= 0; k--) {
+      offset_ += strides_.at[k];
+      if (++at_.at[k] < extents_.at[k] || k == 0)
+        break; /* the end has extents_[0] as first index */
+      offset_ -= at_.at[k] * strides_.at[k];
+      at_.at[k] = 0;
+    }
+  }
+  UMEM_FUNCTION constexpr void previous_row() noexcept {
+    for (int k = Rank - 2; k >= 0; k--) {
+      offset_ -= strides_.at[k];
+      if (at_.at[k]-- > 0 || k == 0) break;
+      at_.at[k] = extents_.at[k] - 1;
+      offset_ += extents_.at[k] * strides_.at[k];
+    }
+    left_ = 0;
+    offset_ += length() * strides_.at[last];
+  }
 
   Type *data_ = nullptr;
   Extents<Rank> extents_;
   Extents<Rank> strides_;
-  Extents<Rank> at_;   /* the indices of element i_ */
+  Extents<Rank> at_;   /* the indices of the row of element i_ */
   index_t offset_ = 0; /* of this element from data_ */
   index_t i_ = 0;
+  index_t left_ = 0; /* elements of the row from this one on */
 };
 
 namespace detail {
@@ -97,15 +120,6 @@ UMEM_FUNCTION constexpr IteratorOf<Type, Rank> iterator_at(View<Type, Rank> cons
   else
     return ElementIterator<Type, Rank>(view, i);
 }
-
-/* A range of a view, or of a guard, which it then keeps. */
-template <class Owner> struct ElementsOfGuard {
-  Owner guard;
-
-  auto begin() const noexcept { return iterator_at(guard.view(), 0); }
-  auto end() const noexcept { return iterator_at(guard.view(), guard.view().size()); }
-  index_t size() const noexcept { return guard.view().size(); }
-};
 
 /* Whether the distance between elements that follow each other in C order is the same for all. Then
  * step is it. */
@@ -147,16 +161,6 @@ UMEM_FUNCTION constexpr Elements<Type, Rank> elements(View<Type, Rank> const &vi
   return Elements<Type, Rank>(view);
 }
 
-/* The elements of a guard. A guard without a name, as in for (double &x :
- * umem::elements(u.host(umem::write))), lives as long as the range. */
-template <class GuardType, class = typename std::remove_reference_t<GuardType>::view_type>
-auto elements(GuardType &&guard) {
-  if constexpr (std::is_lvalue_reference_v<GuardType>)
-    return elements(guard.view());
-  else
-    return detail::ElementsOfGuard<std::remove_cv_t<GuardType>>{std::forward<GuardType>(guard)};
-}
-
 /* Elements that follow each other in memory, by pointers. */
 template <class Type> struct ContiguousElements {
   Type *first;
@@ -169,6 +173,40 @@ template <class Type> struct ContiguousElements {
     return static_cast<std::size_t>(count);
   }
 };
+
+/* The elements of a view whose type knows that they have no gaps, by pointers: compilers vectorise
+ * loops over them. */
+template <class Type, int Rank, class Layout>
+UMEM_FUNCTION constexpr auto elements(View<Type, Rank, Layout> const &view) noexcept {
+  using Rules = detail::Known<Layout>;
+  if constexpr (Rules::is_contiguous && Rules::order == row_major)
+    return ContiguousElements<Type>{view.data, view.data ? view.size() : 0};
+  else
+    return Elements<Type, Rank>(view);
+}
+
+namespace detail {
+
+/* A range of a guard, which it keeps. */
+template <class Owner> struct ElementsOfGuard {
+  Owner guard;
+
+  auto begin() const noexcept { return elements(guard.view()).begin(); }
+  auto end() const noexcept { return elements(guard.view()).end(); }
+  index_t size() const noexcept { return guard.view().size(); }
+};
+
+} // namespace detail
+
+/* The elements of a guard. A guard without a name, as in for (double &x :
+ * umem::elements(u.host(umem::write))), lives as long as the range. */
+template <class GuardType, class = typename std::remove_reference_t<GuardType>::view_type>
+auto elements(GuardType &&guard) {
+  if constexpr (std::is_lvalue_reference_v<GuardType>)
+    return elements(guard.view());
+  else
+    return detail::ElementsOfGuard<std::remove_cv_t<GuardType>>{std::forward<GuardType>(guard)};
+}
 
 /* The elements of a view in C order as a range of pointers: for std::span and functions that take a
  * pointer and a count. Throws umem::value_error if the view has gaps. */

@@ -110,7 +110,8 @@ template <class Result, class Op, class Function, class OutType, class... Types,
 void host_along_row(Op &op, Function &functor, Result const &init, index_t begin, index_t end,
                     LoopLayout<2, sizeof...(Types)> const &row, std::integer_sequence<int, Nth...>,
                     OutType *out, index_t out_stride, Types const *...in) {
-  constexpr index_t strip = 256;
+  constexpr index_t bytes = sizeof(Result);
+  constexpr index_t strip = takes_position<Function> ? 256 : bytes > 64 ? 128 : 8192 / bytes;
   [[maybe_unused]] Result value[strip];
   index_t const count = row.extents.at[1];
   index_t const across[] = {row.strides[Nth].at[0]...}, along[] = {row.strides[Nth].at[1]...};

@@ -34,35 +34,58 @@ template <class Result, class Op> Result join_lanes(Op &op, Result *lane) {
   return static_cast<Result>(op(lane[0], lane[1]));
 }
 
-/* Elements that follow each other in memory; elsewhere, a function of their number. */
-template <class Type> struct InLine {
+/* Elements that follow each other in memory, converted to Result; elsewhere, a function of their
+ * number. */
+template <class Result, class Type = Result> struct InLine {
   Type const *data;
-  Type const &operator()(index_t i) const { return data[i]; }
+  Result operator()(index_t i) const { return static_cast<Result>(data[i]); }
 };
 
 /* The elements of get from number begin on. */
 template <class Get> auto from_number(Get const &get, index_t begin) {
   return [&get, begin](index_t i) { return get(begin + i); };
 }
-template <class Type> InLine<Type> from_number(InLine<Type> const &get, index_t begin) {
+template <class Result, class Type>
+InLine<Result, Type> from_number(InLine<Result, Type> const &get, index_t begin) {
   return {get.data + begin};
 }
 
-/* Extremes of floating-point numbers, which keep NaN. */
-template <class Result, class Op> inline constexpr bool is_extreme = false;
-template <> inline constexpr bool is_extreme<float, minimum> = true;
-template <> inline constexpr bool is_extreme<float, maximum> = true;
-template <> inline constexpr bool is_extreme<double, minimum> = true;
-template <> inline constexpr bool is_extreme<double, maximum> = true;
+template <class Get> inline constexpr bool is_in_line = false;
+template <class Result, class Type> inline constexpr bool is_in_line<InLine<Result, Type>> = true;
+
+template <class Op>
+inline constexpr bool finds_extreme = std::is_same_v<Op, minimum> || std::is_same_v<Op, maximum>;
+
+/* Extremes of floating-point numbers, which keep NaN, and of int where they are in memory. */
+template <class Result, class Op, class Get>
+inline constexpr bool
+    is_extreme = finds_extreme<Op> &&
+                 (std::is_same_v<Result, float> || std::is_same_v<Result, double> ||
+                  (std::is_same_v<Result, std::int32_t> && std::is_same_v<Get, InLine<Result>>));
+
+/* Whether compilers make the best of a plain loop: for integers, where no order changes the result.
+ * GCC does better with lanes if it need not compute the elements. */
+template <class Result, class Op, class Get>
+inline constexpr bool is_plain_loop = std::is_integral_v<Result> && !is_extreme<Result, Op, Get> &&
+                                      (std::is_same_v<Op, plus> || finds_extreme<Op>)
+#if !defined(__clang__)
+                                      &&!is_in_line<Get>
+#endif
+    ;
 
 /* The extreme of groups * 16 or 8 numbers that follow each other. Processors compute the larger of
  * two numbers in one instruction that loses NaN, and find NaN in another; compilers use these
  * instructions only in code with vectors. */
 template <class Result, class Op> struct ExtremesOf {
-  using Vector [[gnu::vector_size(16)]] = Result;
-  using Mask [[gnu::vector_size(16)]] =
+#if defined(__AVX2__)
+  static constexpr int bytes = 32;
+#else
+  static constexpr int bytes = 16;
+#endif
+  using Vector [[gnu::vector_size(bytes)]] = Result;
+  using Mask [[gnu::vector_size(bytes)]] =
       std::int32_t; /* GCC makes scalar code of masks of 64 bits */
-  static constexpr index_t width = 16 / sizeof(Result), vectors = 4, group = width * vectors;
+  static constexpr index_t width = bytes / sizeof(Result), vectors = 4, group = width * vectors;
 
   /* first: any of the numbers. */
   static Result of(Result const *x, index_t groups, Result first) {
@@ -73,10 +96,12 @@ private:
   UMEM_ALWAYS_INLINE static void join(Vector &best, Mask &nan, Result const *x) {
     Vector value;
     std::memcpy(&value, x, sizeof value);
-    auto const is_nan = value != value;
-    Mask mask;
-    std::memcpy(&mask, &is_nan, sizeof mask);
-    nan |= mask;
+    if constexpr (!std::is_integral_v<Result>) {
+      auto const is_nan = value != value;
+      Mask mask;
+      std::memcpy(&mask, &is_nan, sizeof mask);
+      nan |= mask;
+    }
     if constexpr (std::is_same_v<Op, minimum>)
       best = value < best ? value : best;
     else
@@ -95,7 +120,7 @@ private:
     for (; groups > 0; groups--, x += group)
       (join(best[Lanes], nan[Lanes % 2], x + Lanes * width), ...);
     Mask const any = nan[0] | nan[1];
-    for (int l = 0; l < 4; l++)
+    for (int l = 0; l < bytes / 4; l++)
       if (any[l]) return std::numeric_limits<Result>::quiet_NaN();
     std::memcpy(all, best, sizeof all);
     Op op;
@@ -125,9 +150,9 @@ template <class Result, class Op, class Get>
 Result host_reduce_block(Op &op, index_t n, Get const &get) {
   Result result;
   index_t i = 0;
-  if (n < 2 * reduce_lanes) {
+  if (is_plain_loop<Result, Op, Get> || n < 2 * reduce_lanes) {
     result = get(i++);
-  } else if constexpr (is_extreme<Result, Op>) {
+  } else if constexpr (is_extreme<Result, Op, Get>) {
     i = n / ExtremesOf<Result, Op>::group * ExtremesOf<Result, Op>::group;
     result = host_reduce_extremes<Result, Op>(i, get);
   } else {
@@ -150,7 +175,9 @@ inline index_t middle(index_t count, index_t unit) noexcept {
 /* Over begin <= i < end, in pairs of blocks. */
 template <class Result, class Op, class Get>
 Result host_reduce_row(Op &op, index_t begin, index_t end, Get const &get) {
-  if (end - begin <= reduce_block)
+  constexpr bool is_whole =
+      is_plain_loop<Result, Op, Get> || (std::is_integral_v<Result> && is_extreme<Result, Op, Get>);
+  if (is_whole || end - begin <= reduce_block)
     return host_reduce_block<Result>(op, end - begin, from_number(get, begin));
   index_t half = begin + middle(end - begin, reduce_block);
   Result first = host_reduce_row<Result>(op, begin, half, get);
@@ -161,8 +188,9 @@ Result host_reduce_row(Op &op, index_t begin, index_t end, Get const &get) {
 
 template <class Result, class Op, class Function, class... Types>
 Result host_reduce_elements(Op &op, Function &functor, index_t n, Types *...element) {
-  if constexpr (std::is_same_v<std::tuple<Function, Types...>, std::tuple<Identity, Result const>>)
-    return host_reduce_row<Result>(op, 0, n, InLine<Result>{element...});
+  if constexpr (sizeof...(Types) == 1 && std::is_same_v<Function, Identity>)
+    return host_reduce_row<Result>(op, 0, n,
+                                   InLine<Result, std::remove_const_t<Types>...>{element...});
   else
     return host_reduce_row<Result>(
         op, 0, n, [&](index_t i) { return static_cast<Result>(functor(element[i]...)); });
