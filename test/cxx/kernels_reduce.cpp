@@ -411,6 +411,7 @@ TEST(Sweep, MayWriteGhostCellsButNoFurther) {
   EXPECT_THROWS(
       umem::sweep(umem::on_host, view, umem::Range<2>({0, 0}, {2, 4}), 0, umem::plus(), one),
       umem::index_error, "index 3 is outside the range [-1, 3) of dimension 1");
+  EXPECT_EQ(umem::sweep(umem::on_host, view, 0, umem::plus(), one), 4); /* no ghost cells */
   EXPECT_EQ(umem::sweep(umem::on_host, view, umem::Range<2>({9, 9}, {9, 10}), 7, umem::plus(), one),
             7);
 }

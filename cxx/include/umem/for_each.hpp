@@ -132,15 +132,15 @@ using call_of = indexed_call<Index, Function, std::tuple_element_t<0, std::tuple
 /* Whether f gets the indices after the elements of uses: if it must, or takes nothing else. */
 template <bool must, class Index, class Function, class... Uses> constexpr bool gets_indices() {
   using Call = call_of<Index, Function, Uses...>;
-  static_assert(!Call::fits || Call::with_indices || (!must && Call::with_elements),
-                UMEM_INTEGER_INDEX);
-  if constexpr (must) {
+  if constexpr (must) { /* elements alone are not tried: the body of a generic f is no error then */
+    static_assert(!Call::fits || Call::with_indices, UMEM_INTEGER_INDEX);
     static_assert(Call::fits || Call::hides,
                   "for_each_indexed: f takes a reference to an element of each operand, in their "
                   "order and of their types, and then one index per dimension; elements that are "
                   "only read are const");
     return true;
   } else {
+    static_assert(!Call::fits || Call::with_indices || Call::with_elements, UMEM_INTEGER_INDEX);
     static_assert(Call::with_elements || !Call::hides,
                   "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
                   "call for_each_indexed");
@@ -162,7 +162,10 @@ template <bool must, class Index, class Function, class... Uses> constexpr bool 
     return false;
   } else {
     using Call = call_of<Index, Function, Uses...>;
-    return Call::with_indices || (must ? Call::hides : Call::with_elements);
+    if constexpr (must)
+      return Call::with_indices || Call::hides;
+    else
+      return Call::with_indices || Call::with_elements;
   }
 }
 

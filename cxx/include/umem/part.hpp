@@ -218,7 +218,7 @@ private:
     static_assert(!std::is_const_v<OtherType>,
                   "copy: the elements of the destination are read-only");
     static_assert(std::is_same_v<OtherType, value_type>,
-                  "copy: both parts have one type of element");
+                  "copy: the elements have other types: umem::convert(from, to)");
     detail::copy_part(memory_, items(), dst.memory_, dst.items());
   }
 

@@ -152,6 +152,18 @@ Result sweep(Operand &&elements, detail::range_of<Operand> const &range, Result 
   return sweep<Index>(detail::AtHome(), elements, range, init, op, f);
 }
 
+/* For all elements, without their ghost cells. */
+template <class Index = index_t, class PlaceType, class Operand, class Result, class Op,
+          class Function, class = detail::if_place<PlaceType>, class = detail::if_operand<Operand>>
+Result sweep(PlaceType const &place, Operand &&elements, Result init, Op op, Function f) {
+  return sweep<Index>(place, elements, Range(detail::extents_of(elements)), init, op, f);
+}
+template <class Index = index_t, class Operand, class Result, class Op, class Function,
+          class = detail::if_operand<Operand>>
+Result sweep(Operand &&elements, Result init, Op op, Function f) {
+  return sweep<Index>(detail::AtHome(), elements, init, op, f);
+}
+
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem
 
