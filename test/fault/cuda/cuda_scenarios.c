@@ -113,7 +113,7 @@ static void list_with(Trial *trial, umemVirtual *with, size_t nbytes) {
   finish(trial);
   if (good) {
     unsigned char const *back = read_back(trial, with, to, nbytes - gap);
-    for (size_t i = 0; i < nbytes - gap; i++) REQUIRE(trial, back[i] == byte_of(i, 7));
+    REQUIRE(trial, is_filled(back, nbytes - gap, 7));
   }
   drop(trial, with, from);
   drop(trial, with, to);
