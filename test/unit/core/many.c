@@ -397,11 +397,12 @@ TEST_CASE(a_short_list_that_is_cancelled_goes_no_further) {
 /* ---- a list that takes long ---- */
 
 static unsigned slow_calls; /* atomic */
+static useconds_t nap;
 
 static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                          size_t nbytes) {
   (void)ctx, (void)that;
-  usleep(1000);
+  usleep(nap);
   memset((void *)dst_adr, (int)(src_adr / nbytes), nbytes);
   __atomic_fetch_add(&slow_calls, 1, __ATOMIC_RELAXED);
 }
@@ -420,9 +421,12 @@ TEST_CASE(a_slow_list_reports_in_time) {
   static struct umemVtbl const vtbl = {.copy_to = slow_copy_to};
   static umemCopyItem items[count];
   umemVirtual slow;
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  useconds_t threads = processors < 32 ? (useconds_t)processors : 32;
   construct(0);
   for (int concurrent = 0; concurrent < 2; concurrent++) {
     umemVirtual_ctor(&slow, &host);
+    nap = concurrent ? 1000 * threads : 1000; /* 128 ms in all */
     slow.vptr = &vtbl;
     slow.capabilities |= umemOffsets | (concurrent ? umemConcurrent : 0);
     unsigned char *to = calloc(count, length + 1);
