@@ -9,8 +9,8 @@ static umemStatusType copy_list(bool starts, umemCopyItem const *items, size_t c
   umemTransfer *transfer = (umemTransfer *)items;
   umemCopyItem *copy = calloc(count + 1, sizeof *copy);
   assert_non_null(copy);
-  memcpy(copy, items, count * sizeof *copy);
-  umemStatusType status = umem_start_many(copy, count, options, &transfer);
+  for (size_t i = 0; items && i < count; i++) copy[i] = items[i];
+  umemStatusType status = umem_start_many(items ? copy : NULL, count, options, &transfer);
   assert_int_equal(status == umemOK, transfer != NULL);
   free(copy);
   if (transfer) {
