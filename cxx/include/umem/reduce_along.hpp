@@ -112,7 +112,7 @@ void host_along_row(Op &op, Function &functor, Result const &init, index_t begin
                     OutType *out, index_t out_stride, Types const *...in) {
   constexpr index_t bytes = sizeof(Result);
   constexpr index_t strip = takes_position<Function> ? 256 : bytes > 64 ? 128 : 8192 / bytes;
-  [[maybe_unused]] Result value[strip];
+  [[maybe_unused]] Result value[static_cast<std::size_t>(strip)];
   index_t const count = row.extents.at[1];
   index_t const across[] = {row.strides[Nth].at[0]...}, along[] = {row.strides[Nth].at[1]...};
   if constexpr (!takes_position<Function>)

@@ -7,6 +7,7 @@ void use(umem::Array<double, 1> const &from, umem::Array<float, 1> &to,
 #ifdef REFUSED
   umem::copy(from, to);
 #else
+  (void)to;
   umem::copy(from, same);
 #endif
 }
