@@ -289,6 +289,7 @@ static void print_usage(char const *program) {
 static int run(size_t first, void *data) {
   Wanted const *wanted = data;
   doubles_use();
+  umem_set_threads(0); /* a child of fork has one thread otherwise */
   if (!support_open() || !open_all_rows()) return 1;
   Cases cases = {0};
   for (size_t i = 0; i < suite_count; i++)

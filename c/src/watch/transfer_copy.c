@@ -270,6 +270,16 @@ static void move_first_runs(umemTransfer *self) {
 
 /* ---- any transfer ---- */
 
+static inline void name_outer(char const *const *outer) { umem_thread.function = *outer; }
+
+/* Until the end of the block, failures name the function that has started the transfer, also in a
+ * thread that waits for it or cancels it. */
+#define NAME_START(self)                                                                           \
+  UMEM_ENTER_AS((self)->function, NULL);                                                           \
+  __attribute__((cleanup(name_outer), unused)) char const *const outer_name =                      \
+      umem_thread.function;                                                                        \
+  umem_thread.function = (self)->function
+
 /* Copies about `most` bytes, the whole rest if it is little more. */
 static size_t move(umemTransfer *self, size_t most) {
   size_t rest = umemTransfer_rest(self);
@@ -283,7 +293,7 @@ static size_t move(umemTransfer *self, size_t most) {
 
 /* What the ledger notes belongs to the transfer. */
 void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
-  UMEM_ENTER_AS(self->function, NULL);
+  NAME_START(self);
   struct umemOpenStep *outer = umem_thread.step;
   unsigned sharers = umem_thread.sharers;
   umemAttempt attempt;
@@ -339,6 +349,12 @@ static void release_mark(umemTransfer *self) {
   umemAttempt_end(&forgotten);
 }
 
+static void count_queued(umemTransfer *self) {
+  if (umemTransfer_has_failed(self)) return;
+  __atomic_store_n(&self->done, self->done + self->queued, __ATOMIC_RELAXED);
+  self->queued = 0;
+}
+
 bool umemTransfer_mark(umemTransfer *self) {
   if (!self->list) return mark_queue(self, self->src, self->dst);
   umemList const *list = &self->list->list;
@@ -348,11 +364,12 @@ bool umemTransfer_mark(umemTransfer *self) {
     if (is_queued(&pair)) good = mark_queue(self, pair.src, pair.dst);
   }
   while (!good && self->reached < self->queue_count) release_mark(self);
+  if (!self->queue_count) count_queued(self); /* the call has waited for all of it */
   return good;
 }
 
 static bool query_mark(umemTransfer *self, bool waits) {
-  UMEM_ENTER_AS(self->function, NULL);
+  NAME_START(self);
   umemTransferQueue *queue = &self->queues[self->reached];
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
@@ -361,11 +378,6 @@ static bool query_mark(umemTransfer *self, bool waits) {
   bool failed = umemAttempt_failed(&attempt);
   if (failed && !umemTransfer_has_failed(self)) self->failure = attempt;
   return reached || waits || failed;
-}
-
-static void count_queued(umemTransfer *self) {
-  if (!umemTransfer_has_failed(self))
-    __atomic_store_n(&self->done, self->done + self->queued, __ATOMIC_RELAXED);
 }
 
 void umemTransfer_release_marks(umemTransfer *self) {
@@ -385,7 +397,7 @@ bool umemTransfer_is_reached(umemTransfer *self, bool waits) {
 /* ---- the end ---- */
 
 static void note_cancelled(umemTransfer *self) {
-  UMEM_ENTER_AS(self->function, NULL);
+  NAME_START(self);
   umemVirtual *dst = self->list ? umemList_target(&self->list->list) : self->dst;
   umemAttempt_begin(&self->failure);
   umemVirtual_fail(dst, umemCancelledError, "cancelled after %ju of %zu bytes",
