@@ -181,7 +181,8 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
            "The array on a place: itself if it is there already, else a new one in C order.\n\n"
            "A text that names a file makes it. If there is one already, the text must say a mode, "
            "else "
-           "umem.FileExistsError is raised:\nmode=w+ replaces the file, mode=a+ writes behind its arrays.")
+           "umem.FileExistsError is raised:\nmode=w+ replaces the file, mode=a+ writes behind its "
+           "arrays.")
       .def("_astype", as_type, nb::arg("dtype"), nb::arg("place").none(), nb::arg("saturates"),
            nb::sig(
                "def _astype(self, dtype: object, place: PlaceType | str | None, saturates: bool) "

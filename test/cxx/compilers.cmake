@@ -189,6 +189,26 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # what takes long is done once
   endif()
 endif()
 
+# The programs of the documentation of 0.1, as one unit: they compile with the headers of today,
+# which may say that a name is deprecated. A main of a namespace returns nothing by itself.
+file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/test/compat/cxx-0.1/*.cpp")
+set(compat_includes)
+set(compat_lines)
+foreach(program IN LISTS programs)
+  get_filename_component(name "${program}" NAME_WE)
+  file(STRINGS "${program}" includes REGEX "^#include <")
+  list(APPEND compat_includes ${includes})
+  string(APPEND compat_lines "namespace of_${name} {\n#include \"${program}\"\n}\n")
+endforeach()
+list(REMOVE_DUPLICATES compat_includes)
+list(JOIN compat_includes "\n" compat_includes)
+set(compat "${CMAKE_CURRENT_BINARY_DIR}/compat.cpp")
+file(GENERATE OUTPUT "${compat}" CONTENT "${compat_includes}\n${compat_lines}")
+umem_command_test(
+  cxx.compat.0.1 cxx_compilers "${CMAKE_CXX_COMPILER}" -std=c++17 -fsyntax-only -Wall -Wextra -Werror
+  -Wno-deprecated-declarations -Wno-return-type ${cxx_flags} "${compat}"
+)
+
 # What must not compile says why.
 file(GLOB refused CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/refused/*.cpp")
 set(all_errors -fmax-errors=0)

@@ -106,6 +106,7 @@ namespace umem {
 /* Indices, extents, strides and offsets, all in elements. Signed: strides may be negative, and so
  * are indices of ghost cells. */
 using index_t = std::ptrdiff_t;
+using index [[deprecated("write umem::index_t")]] = index_t; /* its name in 0.1 */
 
 namespace detail {
 

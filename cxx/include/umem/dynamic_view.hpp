@@ -62,6 +62,9 @@ public:
   /* k in [0, rank()) */
   UMEM_CHECKED index_t extent(int k) const noexcept { return number(extents, k); }
   UMEM_CHECKED index_t stride(int k) const noexcept { return number(strides, k); }
+  [[deprecated("write ghosts.below[k] or ghosts.above[k]")]] index_t ghost(int k) const noexcept {
+    return number(ghosts.below, k);
+  }
 
   /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
   UMEM_CHECKED index_t low(int k) const noexcept { return -number(ghosts.below, k); }

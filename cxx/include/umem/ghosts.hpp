@@ -29,6 +29,12 @@ template <int Rank> struct Ghosts {
   UMEM_FUNCTION constexpr Ghosts(Extents<Rank> const &below_, Extents<Rank> const &above_) noexcept
       : below(below_), above(above_) {}
 
+  /* In 0.1 there were always as many cells before as after. */
+  [[deprecated("write below[k] or above[k]")]] UMEM_FUNCTION constexpr index_t
+  operator[](int k) const noexcept {
+    return below[k];
+  }
+
   /* Whether there is none. */
   UMEM_FUNCTION constexpr bool is_empty() const noexcept { return *this == Ghosts(); }
 

@@ -384,6 +384,10 @@ public:
   /* k in [0, Rank) */
   UMEM_FUNCTION UMEM_CHECKED constexpr index_t extent(int k) const noexcept { return extents[k]; }
   UMEM_FUNCTION UMEM_CHECKED constexpr index_t stride(int k) const noexcept { return strides[k]; }
+  [[deprecated("write ghosts.below[k] or ghosts.above[k]")]] UMEM_FUNCTION constexpr index_t
+  ghost(int k) const noexcept {
+    return ghosts.below[k];
+  }
 
   /* The indices of dimension k, those of ghost cells included, are in [low(k), high(k)). */
   UMEM_FUNCTION UMEM_CHECKED constexpr index_t low(int k) const noexcept {
