@@ -1,4 +1,4 @@
-/* The same matrix in a umem::Array. */
+/* A matrix in a umem::Array. */
 #include <cstdio>
 #include <stdexcept>
 #include <umem.hpp>
