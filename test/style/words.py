@@ -37,7 +37,7 @@ PHRASES = {
     "The same": ("comments", r"^/[*/]\s*The same\b"),
     "- see x.h": ("comments", r"^/\*\s*\S+\.\w+ - see\b"),
 }
-C_PLUS_PLUS = ("cxx/", "python/", "test/cxx/", "examples/", "test/gpu/")
+C_PLUS_PLUS = ("cxx/", "python/", "test/cxx/", "test/compat/cxx-0.1/", "examples/", "test/gpu/")
 SENTENCE = 4
 # In the library alone: elsewhere plain English, the name of a public idea, or of what a test does.
 IN_C = {"pause", "leg", "legs", "apart", "adopt", "around"}

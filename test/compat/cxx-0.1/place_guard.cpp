@@ -14,7 +14,7 @@ struct Smooth {
 
 /* [step] */
 void step(umem::Array<double, 1> const &u, umem::Array<double, 1> &next) {
-  auto from = umem::take_at_home(u, umem::read);
+  auto from = umem::guard_at_home(u, umem::read);
   umem::for_each_indexed(next, umem::interior(next), Smooth{*from});
 }
 /* [/step] */
