@@ -1,6 +1,8 @@
 """Reductions on every place, beside NumPy."""
 import importlib.util
+import signal
 import sys
+import threading
 import tracemalloc
 
 import hypothesis.strategies as st
@@ -133,7 +135,8 @@ def test_what_cannot_be_reduced():
 
 
 def test_no_copy_of_all_is_made(monkeypatch):
-    monkeypatch.setattr(reductions, "_PIECE", 1 << 18)
+    monkeypatch.setattr(reductions, "_PIECE", 1 << 17)  # each of two threads has some
+    monkeypatch.setattr(reductions, "_MOST_THREADS", 2)
     for place in (umem.host(), umem.File()):
         array = umem.full(1 << 21, 2.0, "float64", place)
         for name in NAMES:
@@ -152,6 +155,82 @@ def test_the_first_of_equal_elements_is_found():
     values[20, 1] = values[30, 2] = numpy.nan
     file[...] = values
     assert file.argmax() == file.argmin() == 181
+
+
+# ---- threads ----
+
+@pytest.fixture
+def set_threads():
+    yield umem.set_threads
+    umem.set_threads()
+
+
+def test_the_number_of_threads_changes_no_bit(set_threads, place):
+    skip_if_nothing_reduces(place)
+    values = numpy.random.default_rng(1).standard_normal((70, 11)).astype("float32")
+    array = umem.asarray(values, place=place, copy=True)
+    cases = [(name, axis) for name in NAMES for axis in (0, 1, None)]
+    found = []
+    for threads in (1, 2, 5):
+        set_threads(threads)
+        found.append([numpy.asarray(getattr(array, name)(axis=axis)).tobytes() for name, axis in cases])
+    assert found[0] == found[1] == found[2]
+
+
+def test_several_threads_reduce(set_threads):
+    """Each waits for the others: with fewer the barrier breaks."""
+    array = umem.asarray(numpy.arange(60.0), place=umem.File(), copy=True)
+    for threads in (1, 3):
+        set_threads(threads)
+        barrier, seen = threading.Barrier(threads), set()
+
+        def meet(key, part):
+            seen.add(threading.get_ident())
+            if key[0].start < 8 * threads:
+                barrier.wait(30)
+            return part.sum()
+
+        assert sum(found for _, found in reductions.each(array, meet)) == 1770
+        assert len(seen) == threads and (threads == 1) == (threading.get_ident() in seen)
+
+
+@pytest.mark.parametrize("stop, error", [(lambda: 1 // 0, ZeroDivisionError),
+                                         (lambda: signal.raise_signal(signal.SIGINT), KeyboardInterrupt)])
+def test_a_failure_and_an_interrupt_end_the_reduction(set_threads, stop, error):
+    set_threads(3)
+    array = umem.asarray(numpy.arange(800.0), place=umem.File(), copy=True)
+    begun = []
+
+    def fail(key, part):
+        begun.append(key)
+        if key[0].start == 16:
+            stop()
+
+    with pytest.raises(error):
+        list(reductions.each(array, fail))
+    assert len(begun) < 20  # of 100 pieces
+
+
+def test_a_thread_fails_as_the_caller_would(set_threads):
+    set_threads(3)
+    array = umem.asarray(numpy.arange(800.0), place=umem.File(), copy=True)
+    array[65] = array[70] = 1e308
+    with numpy.errstate(over="raise"), pytest.raises(FloatingPointError):  # of the caller
+        array.sum()
+    array.place.close()
+    with pytest.raises(umem.Error):
+        array.sum()
+
+
+def test_the_caller_reduces_if_no_thread_can_start(set_threads, monkeypatch):
+    import concurrent.futures
+
+    def submit(*arguments):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", submit)
+    set_threads(3)
+    assert umem.asarray(numpy.arange(60.0), place=umem.File(), copy=True).sum() == 1770
 
 
 # ---- GPUs ----

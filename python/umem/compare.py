@@ -4,7 +4,7 @@ from __future__ import annotations
 from . import _core, _lists, exchange
 from ._options import real
 from .array import Array
-from .reductions import parts
+from .reductions import each
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -30,8 +30,11 @@ def _is_same_in_numpy(one: Array, other: Array, equal_nan: bool) -> bool:
     import numpy
 
     options = {"equal_nan": True} if equal_nan and one.dtype.kind not in "SUV" else {}
-    return one.shape == other.shape and all(
-        numpy.array_equal(part, other[key].numpy(copy=True), **options) for key, part in parts(one))
+
+    def is_same(key: Any, part: Any) -> bool:
+        return numpy.array_equal(part, other[key].numpy(copy=True), **options)
+
+    return one.shape == other.shape and all(same for _, same in each(one, is_same))
 
 
 def _is_all_same(one: Any, other: Any, close: bool, relative: float, absolute: float, equal_nan: bool) -> bool:

@@ -113,15 +113,15 @@ def as_type(array: Array, dtype: Any, place: Place | str | None, casting: str, s
 
 
 def convert(dst: Array, src: Array) -> None:
-    """Sets dst to src, whose elements NumPy converts, part by part."""
+    """Sets dst to src, whose elements NumPy converts, piece by piece."""
     import numpy
 
-    from .reductions import parts
+    from .reductions import each
 
     kind = dst.dtype.dtype
     if src.shape == dst.shape:
-        for key, part in parts(src):
-            dst[key] = part.astype(kind)
+        for key, part in each(src, lambda _, elements: elements.astype(kind)):
+            dst[key] = part
     else:
         dst[...] = numpy.broadcast_to(src.numpy(copy=True).astype(kind), dst.shape)
 

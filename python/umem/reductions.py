@@ -1,7 +1,8 @@
 """Reductions of arrays on any place: sum, mean, min, ... Each is a method of umem.Array.
 
-NumPy reduces the memory itself where the CPU can read it. Elsewhere the elements pass through RAM in pieces, of which umem
-reads the next ones meanwhile. On a GPU CuPy or PyTorch reduces them.
+NumPy reduces the memory itself where the CPU can read it. Elsewhere the elements pass through RAM in pieces, which several
+threads read and reduce. The pieces, and the order in which their results are joined, depend on the array alone: so does the
+rounding. On a GPU CuPy or PyTorch reduces the elements.
 """
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import math
 
 from . import _core, dtypes
 from ._options import fail
-from .places import DEVICE_ACCESSIBLE
+from .places import CONCURRENT, DEVICE_ACCESSIBLE
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -20,43 +21,96 @@ if TYPE_CHECKING:
     from .array import Array
 
     Axis = int | Sequence[int] | None
-    Part = tuple[tuple[slice, ...], Any]
+    Key = tuple[slice, ...]
 
-_PIECE = 1 << 20  # bytes that pass through RAM at a time: they remain in a cache of the CPU
-_DEPTH = 4  # pieces
+_PIECE = 1 << 22  # bytes that a thread reduces at a time: they remain in a cache
+_MOST_THREADS = 8  # so that the pieces take 32 MiB at most
 
 
 # ---- the pieces of an array ----
 
-def _rows(array: Array) -> Iterator[tuple[int, Any]]:
-    """The first row and the elements, as a NumPy array, of pieces of an array whose rows are not larger than a piece."""
-    step = builtins.max(1, _PIECE * array.shape[0] // array.nbytes)
-    if array._is_host:
-        whole = array.numpy()
-        yield from ((first, whole[first:first + step]) for first in range(0, array.shape[0], step))
-    elif array[0].is_contiguous:
-        from .transfer import blocks
-
-        with blocks(array, _core._host(), rows=step, depth=_DEPTH) as passage:
-            for block in passage:
-                yield block.first, block.array.numpy()
+def _keys(shape: tuple[int, ...], itemsize: int) -> Iterator[Key]:
+    """The ranges of the pieces of an array along all dimensions, in C order."""
+    row = itemsize * math.prod(shape[1:])
+    if not shape:
+        yield ()
+    elif row <= _PIECE:
+        whole = tuple(slice(0, extent) for extent in shape[1:])
+        step = builtins.max(1, _PIECE // builtins.max(1, row))
+        for first in range(0, shape[0], step):
+            yield (slice(first, builtins.min(first + step, shape[0])), *whole)
     else:
-        for first in range(0, array.shape[0], step):
-            yield first, array[first:first + step].numpy(copy=True)
+        for i in range(shape[0]):
+            for key in _keys(shape[1:], itemsize):
+                yield (slice(i, i + 1), *key)
 
 
-def parts(array: Array) -> Iterator[Part]:
-    """Parts of an array in C order: their ranges along all dimensions, and the elements as a NumPy array."""
-    if array.ndim == 0:
-        yield (), array.numpy(copy=True)
-    elif array.nbytes // array.shape[0] <= _PIECE:
-        whole = tuple(slice(0, extent) for extent in array.shape[1:])
-        for first, part in _rows(array):
-            yield (slice(first, first + len(part)), *whole), part
-    else:
-        for i in range(array.shape[0]):
-            for key, part in parts(array[i]):
-                yield (slice(i, i + 1), *key), part[None]
+def _in_order(work: Callable[[Key], Any], keys: Iterator[Key], threads: int) -> Iterator[Any]:
+    """The results of work(key), in the order of the keys. So many threads compute them, at most twice as many ahead."""
+    if threads < 2:
+        yield from map(work, keys)
+        return
+    from collections import deque  # these take longer to import than umem
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+    from functools import partial
+
+    with ThreadPoolExecutor(threads, "umem-reduce") as pool:
+
+        def begin(key: Key) -> tuple[Callable[[], Any], Callable[[], Any]]:
+            try:
+                future = pool.submit(copy_context().run, work, key)  # the variables of the caller
+            except RuntimeError:  # no thread can start, or Python is about to end
+                return partial(work, key), bool
+            return future.result, future.cancel
+
+        begun: deque[tuple[Callable[[], Any], Callable[[], Any]]] = deque()
+        try:
+            for key in keys:
+                begun.append(begin(key))
+                if len(begun) > 2 * threads:
+                    yield begun.popleft()[0]()
+            while begun:
+                yield begun.popleft()[0]()
+        finally:
+            for _, cancel in begun:
+                cancel()
+
+
+def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> Iterator[tuple[Key, Any]]:
+    """The pieces of an array in C order: their ranges along all dimensions, and function(ranges, elements in an array of NumPy).
+
+    Several threads call function. Its result must not share memory with the elements. width: bytes that it makes of an element.
+    """
+    import numpy
+
+    from .make import empty
+    from .transfer import copy
+
+    rules: Any = numpy.geterr()  # of the caller, which NumPy 1 keeps by thread
+    width = builtins.max(width, array.itemsize)
+    whole = array.numpy() if array._is_host else None
+    buffers: list[Array] = []  # those in which no thread works
+
+    def work(key: Key) -> tuple[Key, Any]:
+        index: Any = (*key, ...)
+        if whole is not None:
+            with numpy.errstate(**rules):
+                return key, function(key, whole[index])
+        piece = array[index]
+        try:
+            buffer = buffers.pop()
+        except IndexError:
+            buffer = empty(builtins.max(1, _PIECE // width), array.dtype, _core._host())
+        room = buffer[:piece.size].reshape(piece.shape)
+        copy(room, piece)
+        with numpy.errstate(**rules):
+            result = function(key, room.numpy())
+        buffers.append(buffer)
+        return key, result
+
+    threads = builtins.min(_core._get_threads(), _MOST_THREADS, array.nbytes // _PIECE + 1)
+    return _in_order(work, _keys(array.shape, width), threads if array.place.capabilities & CONCURRENT else 1)
 
 
 # ---- one reduction ----
@@ -79,19 +133,18 @@ class _Reduction:
         self.shape = tuple(1 if k in self.axes else extent for k, extent in enumerate(array.shape))
         self.count = math.prod(array.shape[k] for k in self.axes)
 
-    def parts(self) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], Any, bool]]:
-        """The ranges of each part, those of its result, the elements, and whether no part before it has that result."""
-        for key, part in parts(self.array):
+    def each(self, function: Callable[[Any], Any], width: int = 0) -> Iterator[tuple[Key, Key, Any, bool]]:
+        """The ranges of each piece, those of its result, function(the elements), and whether it is the first with that result."""
+        for key, found in each(self.array, lambda _, part: function(part), width):
             at = tuple(slice(0, 1) if k in self.axes else one for k, one in enumerate(key))
-            yield key, at, part, not builtins.any(key[k].start for k in self.axes)
+            yield key, at, found, not builtins.any(key[k].start for k in self.axes)
 
     def combine(self, reduce: Callable[[Any], Any], join: Callable[[Any, Any], Any]) -> Any:
-        """The results of all parts, joined; with one element along the dimensions that go away."""
+        """The results of all pieces, joined; with one element along the dimensions that go away."""
         import numpy
 
         result = None
-        for _, at, part, is_first in self.parts():
-            found = reduce(part)
+        for _, at, found, is_first in self.each(reduce):
             if result is None:
                 result = numpy.empty(self.shape, found.dtype)
             result[at] = found if is_first else join(result[at], found)
@@ -101,10 +154,12 @@ class _Reduction:
         """The indices of the best elements: along the axis, or in C order of the whole array."""
         import numpy
 
-        best = where = None
-        for key, at, part, is_first in self.parts():
+        def best_of(part: Any) -> tuple[Any, Any]:
             index = getattr(part, name)(axis=None if flat else self.axes[0], keepdims=True)
-            value = part.ravel()[index] if flat else numpy.take_along_axis(part, index, self.axes[0])
+            return index, part.ravel()[index] if flat else numpy.take_along_axis(part, index, self.axes[0])
+
+        best = where = None
+        for key, at, (index, value), is_first in self.each(best_of):
             index = index + (self._offset(key) if flat else key[self.axes[0]].start)
             if best is None or where is None:
                 best, where = numpy.empty(self.shape, value.dtype), numpy.empty(self.shape, numpy.intp)
@@ -128,18 +183,20 @@ class _Reduction:
         """The sums of the squares of the distances from the mean, by the formula of Chan, Golub and LeVeque (1979)."""
         import numpy
 
+        def measure(part: Any) -> tuple[int, Any, Any]:
+            middle = part.mean(axis=self.axes, dtype=dtype, keepdims=True)
+            away = part - middle
+            spread = (away.real ** 2 + away.imag ** 2 if away.dtype.kind == "c" else numpy.multiply(away, away, away))
+            return part.size // middle.size, middle, spread.sum(axis=self.axes, keepdims=True)
+
         wide = numpy.result_type(dtype, numpy.float64)
         count = numpy.zeros(self.shape)
         mean, squares = numpy.zeros(self.shape, wide), numpy.zeros(self.shape)
-        for _, at, part, _ in self.parts():
-            number = part.size // math.prod(k.stop - k.start for k in at)
-            middle = part.mean(axis=self.axes, dtype=dtype, keepdims=True)
-            away = part - middle
-            spread = (away.real ** 2 + away.imag ** 2 if away.dtype.kind == "c" else away * away)
+        for _, at, (number, middle, spread), _ in self.each(measure, self.array.itemsize + numpy.dtype(dtype).itemsize):
             distance = middle.astype(wide) - mean[at]
             total = count[at] + number
             mean[at] += distance * (number / total)
-            squares[at] += spread.sum(axis=self.axes, keepdims=True) + abs(distance) ** 2 * (count[at] * number / total)
+            squares[at] += spread + abs(distance) ** 2 * (count[at] * number / total)
             count[at] = total
         return squares
 
@@ -264,6 +321,8 @@ def _dense(value: Any) -> Any:
 def _count(x: Any, axes: tuple[int, ...]) -> Any:
     import numpy
 
+    if x.dtype.kind in "iufc":
+        x = x != 0  # while NumPy counts other than truth values no other thread has the GIL
     if len(axes) == x.ndim:
         return numpy.asarray(numpy.count_nonzero(x)).reshape((1,) * x.ndim)
     return numpy.count_nonzero(x, axis=axes, keepdims=True)
