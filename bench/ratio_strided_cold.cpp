@@ -131,6 +131,11 @@ Timed timed_mapping(Steps const &it, Block const &to) {
   };
 }
 
+/* A disk may answer a single read some milliseconds late: a few items are read several times. */
+int rounds_of(Effort const &effort, Steps const &it) {
+  return std::max(it.count() <= 256 ? 7 : 1, effort.long_rounds / 5);
+}
+
 void measure_steps(Effort const &effort, Place const &host, std::vector<Ratio> &rows) {
   std::size_t const size = std::size_t{effort.sizes.back() >= (std::size_t{1} << 30) ? 1024u : 64u}
                            << 20;
@@ -141,7 +146,7 @@ void measure_steps(Effort const &effort, Place const &host, std::vector<Ratio> &
     for (bool cold : {false, true}) {
       Steps const it{file, size, step, cold};
       Samples samples =
-          alternate(std::max(1, effort.long_rounds / 5),
+          alternate(rounds_of(effort, it),
                     {timed_umem(it, host, to), timed_pread(it, to), timed_mapping(it, to)});
       std::string const name =
           "8 bytes of every " + std::to_string(step) + (cold ? ", cold" : ", cached");

@@ -1,7 +1,7 @@
 /* mmap.c - arrays in a file, addressed by pointers.
  *
  * Copies of runs, and sets, go through the descriptor and cannot fault, whatever others do to the
- * file; copies of single items are fault-tolerant (base/faultable.h). */
+ * file; copies of single items and of lists are fault-tolerant (base/faultable.h). */
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"

@@ -3,6 +3,7 @@
  * The methods turn addresses into offsets of the file. For pointers they check that an address is
  * in the mapping; the functions below check the rest. */
 #include "stores/store.h"
+#include "base/faultable.h"
 #include "base/files.h"
 #include "base/number.h"
 #include "base/system.h"
@@ -385,6 +386,74 @@ bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t 
       copy_mapped(from, umemStore_offset(from, src_adr), to, umemStore_offset(to, dst_adr), size);
   if (done < size) umem_copy_buffered(src, src_adr + done, dst, dst_adr + done, size - done);
   return true;
+}
+
+/* ---- lists of short runs ----
+ *
+ * Copies runs that the page cache has from a mapping of the file: a call of the system for each of
+ * them takes longer than the bytes. */
+
+enum { least_listed = 32 }; /* fewer runs take less time by calls */
+static size_t const listed_run = 16 << 10;
+/* Bytes. Several threads read more of them sooner. */
+static size_t const most_listed = 8 << 20;
+
+typedef struct Listed {
+  umemCopyRun const *runs;
+  size_t count;
+  uintptr_t moved; /* from an address in the context to that in the mapping */
+} Listed;
+
+static void copy_listed(void *data) {
+  Listed const *it = data;
+  for (umemCopyRun const *run = it->runs; run < it->runs + it->count; run++)
+    memcpy((void *)run->dst_adr, (void const *)(run->src_adr + it->moved), run->nbytes);
+}
+
+/* Whether all runs are short and wait; sets *span to the bytes from the first one to the end of the
+ * last one. */
+static bool are_listed(umemCopyRun const *runs, size_t count, umemFaultableRange *span) {
+  uintptr_t first = UINTPTR_MAX, end = 0;
+  size_t nbytes = 0;
+  for (size_t i = 0; i < count; nbytes += runs[i++].nbytes) {
+    if (runs[i].state != umemRunWaits || runs[i].nbytes > listed_run) return false;
+    if (nbytes > most_listed || runs[i].nbytes > UINTPTR_MAX - runs[i].src_adr) return false;
+    first = umem_lesser(first, runs[i].src_adr);
+    end = umem_greater(end, runs[i].src_adr + runs[i].nbytes);
+  }
+  *span = (umemFaultableRange){first, end - first};
+  return nbytes <= most_listed;
+}
+
+/* As far as some of them say. */
+static bool are_listed_cached(umemStore *store, umemCopyRun const *runs, size_t count) {
+  size_t const stride = count / sampled_runs;
+  for (size_t i = 0; i < count; i += stride)
+    if (!umemStore_is_cached(store, umemStore_offset(store, runs[i].src_adr))) return false;
+  return true;
+}
+
+/* The file may become shorter meanwhile, and the rest of a page reads as zeros then: calls copy the
+ * runs again, and say which one has failed. */
+bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
+                                umemCopyRun *runs, size_t count) {
+  umemStore *store = store_of(ctx);
+  uint64_t length;
+  umemWindow window = {0};
+  umemFaultableRange span;
+  if (ctx != src || !umem_is_plain_host(dst) || umem_is_watched() || count < least_listed ||
+      !are_listed(runs, count, &span) || !are_listed_cached(store, runs, count))
+    return false;
+  uint64_t offset = umemStore_offset(store, span.first);
+  if (!umemStore_window(store, offset, span.size, umemReadable, &window)) return false;
+  uintptr_t base = (uintptr_t)window.bytes;
+  umemFaultableRange const ranges[2] = {{base, span.size}, {0}};
+  Listed listed = {runs, count, base - span.first};
+  bool done = umem_access_faultable(ranges, copy_listed, &listed) &&
+              umemStore_may_touch(store, offset, span.size, umemReadable, &length);
+  if (window.release) window.release(ctx, &window);
+  for (size_t i = 0; done && i < count; i++) runs[i].state = umemRunDone;
+  return done;
 }
 
 /* ---- mapping ----

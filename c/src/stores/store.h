@@ -86,6 +86,8 @@ bool umemStoreContext_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t sr
                                 umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
 bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                   umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
+bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
+                                umemCopyRun *runs, size_t count);
 void umemStoreContext_flush(umemVirtual *ctx);
 void umemStoreContext_trim(umemVirtual *ctx, size_t keep);
 void umemStoreContext_info(umemVirtual *ctx, umemInfo *info);
@@ -108,8 +110,8 @@ bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3])
   .aligned_origin = umemStoreContext_aligned_origin, .aligned_free = umemStoreContext_free,        \
   .set = umemStoreContext_set, .copy_to = umemStoreContext_copy_to,                                \
   .copy_from = umemStoreContext_copy_from, .plan_copy = umemStoreContext_plan_copy,                \
-  .copy_direct = umemStoreContext_copy_direct, .flush = umemStoreContext_flush,                    \
-  .trim = umemStoreContext_trim, .info = umemStoreContext_info,                                    \
+  .copy_direct = umemStoreContext_copy_direct, .copy_runs = umemStoreContext_copy_runs,            \
+  .flush = umemStoreContext_flush, .trim = umemStoreContext_trim, .info = umemStoreContext_info,   \
   .realloc = umemStoreContext_realloc, .window = umemStoreContext_window,                          \
   .direct_file = umemStoreContext_direct_file, .share = umemStoreContext_share,                    \
   .attach = umemStoreContext_attach, .find = umemStoreContext_find,                                \

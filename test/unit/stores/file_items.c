@@ -1,6 +1,29 @@
 /* file_items.c - copies of single items to and from files, on File and MMap: what they touch, and
  * where they go when there is no mapping. */
+#include "base/faultable.h"
+
 #include "file_help.h"
+#include "wrap.h"
+
+/* ---- what the library calls ---- */
+
+static size_t reads; /* calls that read the file */
+/* The length that the file gets before bytes are copied from its mapping; 0: as it is. */
+static off_t cut_to;
+
+WRAPPED(ssize_t, pread, (int fd, void *bytes, size_t size, off_t offset)) {
+  reads++;
+  return __real_pread(fd, bytes, size, offset);
+}
+WRAPPED(ssize_t, pread64, (int fd, void *bytes, size_t size, off_t offset)) {
+  reads++;
+  return __real_pread64(fd, bytes, size, offset);
+}
+WRAPPED(bool, umem_access_faultable,
+        (umemFaultableRange const ranges[2], umemFaultableWork *work, void *data)) {
+  if (cut_to) assert_int_equal(truncate(path, cut_to), 0);
+  return __real_umem_access_faultable(ranges, work, data);
+}
 
 /* ---- items ---- */
 
@@ -470,6 +493,74 @@ TEST(far_items_past_the_end_are_refused) {
   umem_clear_status(&any);
   umem_thread_clear();
   close_any(&any);
+}
+
+/* ---- lists of short runs ---- */
+
+enum { list_count = 64, list_row = 40, list_size = 200000 };
+
+/* Rows from all over the file, in no order. */
+static uint64_t place_of_row(size_t i) { return i * 37 % list_count * 3000 + 11; }
+
+static umemStatusType read_list(unsigned char *bytes, umemCopyManyOptions const *options) {
+  umemCopyItem items[list_count];
+  for (size_t i = 0; i < list_count; i++)
+    items[i] = (umemCopyItem){&any, at(&any, place_of_row(i)), &host,
+                              (uintptr_t)bytes + i * list_row, list_row};
+  reads = 0;
+  return umem_copy_many(items, list_count, options);
+}
+
+static void check_row(unsigned char const *bytes, size_t i) {
+  check_pattern(bytes + i * list_row, list_row, place_of_row(i));
+}
+
+TEST(cached_rows_need_no_calls) {
+  unsigned char bytes[list_count * list_row];
+  make_file(list_size);
+  open_any(&any, "r");
+  assert_int_equal(read_list(bytes, NULL), umemOK);
+  for (size_t i = 0; i < list_count; i++) check_row(bytes, i);
+  assert_int_equal(reads, 0);
+  close_any(&any);
+}
+
+TEST(cold_rows_bring_their_pages_alone) {
+  unsigned char bytes[8 * list_count];
+  umemCopyItem items[list_count];
+  make_file(far_size);
+  bool cold = make_cold(far_size);
+  open_any(&any, "r");
+  for (size_t i = 0; i < list_count; i++)
+    items[i] = (umemCopyItem){&any, at(&any, (i * 37 % list_count * 4 + 1) * 64 * KiB), &host,
+                              (uintptr_t)bytes + i * 8, 8};
+  assert_int_equal(umem_copy_many(items, list_count, NULL), umemOK);
+  close_any(&any);
+  if (cold) assert_true(cached_pages(far_size) <= 8 * list_count);
+}
+
+/* To whole pages, whose access raises a signal, and into a page, whose rest reads as zeros. */
+TEST(a_list_names_the_row_that_is_cut_off_meanwhile) {
+  off_t const lengths[] = {98304, 63 * 3000 + 20};
+  for (size_t k = 0; k < 2; k++) {
+    unsigned char bytes[list_count * list_row];
+    uint8_t done[list_count / 8] = {0};
+    size_t failed = list_count;
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    options.done = done;
+    options.failed = &failed;
+    make_file(list_size);
+    open_any(&any, "r");
+    cut_to = lengths[k];
+    umemStatusType status = read_list(bytes, &options);
+    cut_to = 0;
+    assert_int_equal(status, umemIOError);
+    expect_failure(&any, umemIOError, "was truncated by another process");
+    assert_true(failed < list_count && place_of_row(failed) + list_row > (uint64_t)lengths[k]);
+    for (size_t i = 0; i < list_count; i++)
+      if (done[i / 8] >> i % 8 & 1) check_row(bytes, i);
+    close_any(&any);
+  }
 }
 
 /* ---- large permutations ---- */
