@@ -180,8 +180,12 @@ template <class F> PyObject *raised(F &&body) noexcept {
     return nb::object(body()).release().ptr();
   } catch (nb::python_error &error) {
     error.restore();
-    return nullptr;
+  } catch (std::bad_alloc const &) {
+    PyErr_NoMemory();
+  } catch (std::exception const &error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
   }
+  return nullptr;
 }
 /* Of umem.Array. */
 template <class F> PyObject *method_call(PyObject *self, F &&body) noexcept {

@@ -2,7 +2,9 @@
  * NumPy itself, as the buffer protocol takes three times as long. */
 #include "array.h"
 
+#include <atomic>
 #include <cstring>
+#include <memory>
 
 namespace {
 
@@ -35,6 +37,17 @@ struct Numpy {
     set_base = reinterpret_cast<decltype(set_base)>(table[set_base_object]);
   }
 };
+
+/* Loaded outside of any lock: an import lets other threads run, which may come here, too. All of
+ * them find the same functions. */
+Numpy const &loaded_numpy() {
+  static std::atomic<Numpy const *> loaded{nullptr};
+  Numpy const *numpy = loaded.load(std::memory_order_acquire);
+  if (numpy) return *numpy;
+  auto made = std::make_unique<Numpy const>();
+  if (!loaded.compare_exchange_strong(numpy, made.get())) return *numpy;
+  return *made.release(); /* never ends, as NumPy does not */
+}
 
 /* The dtypes of NumPy that were used, by the type of the elements; under tables. */
 struct {
@@ -70,7 +83,7 @@ void end_base(PyObject *capsule) {
 }
 
 nb::object numpy_over(Array &array, bool writes) {
-  static Numpy const numpy;
+  Numpy const &numpy = loaded_numpy();
   std::unique_ptr<Hold> hold(new Hold(array)); /* which keeps the extents and strides, too */
   umemArray *handle = hold->get();
   void *first;
@@ -119,6 +132,7 @@ nb::object host_access(nb::handle self, nb::handle mode) {
 
 PyObject *enter(PyObject *self, PyObject *) {
   return raised([&] {
+    if (!nb::inst_ready(self)) raise(umemTypeError, "the access was not made by Array.host");
     HostAccess *access = nb::inst_ptr<HostAccess>(self);
     return numpy_over(array_of(access->array), access->writes);
   });

@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <strings.h>
 #include <string>
+#include <unistd.h>
 
 /* ---- contexts ---- */
 
@@ -155,6 +157,14 @@ nb::object find_place(nb::handle object) {
   return nb::borrow(object);
 }
 
+/* Whether an option begins like this among those from options on. */
+static bool has_option(std::string const &name, size_t options, char const *begin) {
+  size_t at = name.find(begin, options);
+  while (at != std::string::npos && name[at - 1] != '?' && name[at - 1] != '&')
+    at = name.find(begin, at + 1);
+  return at != std::string::npos;
+}
+
 /* The path of a text that names a file and no mode; empty for others. */
 static std::string path_without_mode(std::string const &name) {
   size_t colon = name.find(':'), options = name.find('?');
@@ -162,7 +172,7 @@ static std::string path_without_mode(std::string const &name) {
   size_t plus = name.rfind('+', colon), scheme = plus == std::string::npos ? 0 : plus + 1;
   std::string const kind = name.substr(scheme, colon - scheme);
   if (kind != "file" && kind != "mmap") return {};
-  if (options != std::string::npos && name.find("mode=", options) != std::string::npos) return {};
+  if (options != std::string::npos && has_option(name, options, "mode=")) return {};
   return name.substr(colon + 1, options == std::string::npos ? options : options - colon - 1);
 }
 
@@ -171,13 +181,20 @@ nb::object find_new_place(nb::handle object) {
   std::string name = nb::cast<std::string>(object);
   std::string const path = path_without_mode(name);
   if (path.empty()) return find_place(object);
-  if (access(path.c_str(), F_OK) == 0)
+  int fd = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == EEXIST) /* also if another process has just made it */
     raise(umemIOError,
           "\"%s\" says no mode, such as mode=w+ to replace the file or mode=a+ to write behind its "
           "end: cannot make \"%s\": %s",
           name.c_str(), path.c_str(), strerror(EEXIST));
+  if (fd >= 0) close(fd);
   name += name.find('?') == std::string::npos ? "?mode=w+" : "&mode=w+";
-  return open_named(name.c_str());
+  try {
+    return open_named(name.c_str());
+  } catch (nb::python_error &) {
+    if (fd >= 0) unlink(path.c_str());
+    throw;
+  }
 }
 
 static nb::object default_place(int device) {

@@ -236,3 +236,27 @@ def test_the_host_reads_all_types_in_ram(dtype):
         assert found.dtype == expected.dtype and (found == expected).all()
     with umem.empty((0, 3), "f4").host() as empty:
         assert empty.shape == (0, 3)
+
+
+def test_threads_may_be_the_first_to_use_numpy(run_python):
+    """An import lets other threads run: no lock may be held meanwhile."""
+    assert run_python("""
+import threading, umem
+array, begin = umem.zeros(3), threading.Barrier(4)
+def use():
+    begin.wait()
+    with array.host("r") as elements:
+        assert elements.shape == (3,)
+threads = [threading.Thread(target=use) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done")
+""") == "done\n"
+
+
+def test_an_access_that_no_array_has_made_is_refused():
+    access = type(umem.zeros(3).host())
+    with pytest.raises(TypeError), access.__new__(access):
+        pass

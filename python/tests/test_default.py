@@ -41,6 +41,11 @@ def test_a_copy_to_a_named_file_makes_it(tmp_path, scheme):
         umem.full(1, 7, "int64").to(f"{scheme}:{path}?mode=w+")
         assert path.stat().st_size == 8
         path.unlink()
+    link = tmp_path / "link"
+    link.symlink_to(path)  # to no file
+    with pytest.raises(umem.FileExistsError):
+        array.to(f"{scheme}:{link}")
+    assert not path.exists()
     with pytest.raises(umem.FileNotFoundError):
         umem.zeros(3, "f4", f"file:{path}")
     assert array.to("file:").tolist() == [0, 1, 2]  # a file without a name

@@ -7,16 +7,16 @@
 
 /* ---- what the library calls ---- */
 
-static size_t reads; /* calls that read the file */
+static size_t reads; /* calls that read the file; atomic */
 /* The length that the file gets before bytes are copied from its mapping; 0: as it is. */
 static off_t cut_to;
 
 WRAPPED(ssize_t, pread, (int fd, void *bytes, size_t size, off_t offset)) {
-  reads++;
+  __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
   return __real_pread(fd, bytes, size, offset);
 }
 WRAPPED(ssize_t, pread64, (int fd, void *bytes, size_t size, off_t offset)) {
-  reads++;
+  __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
   return __real_pread64(fd, bytes, size, offset);
 }
 WRAPPED(bool, umem_access_faultable,
