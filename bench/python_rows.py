@@ -46,6 +46,13 @@ class Rows:
         taken = [duration(ours, calls) for _ in range(rounds + 1)][-rounds:]
         self.store(operation, time_text(seconds), 1, taken, [seconds] * len(taken))
 
+    def add_more(self, operation, against, seconds, ours, theirs, calls=20000, rounds=31):
+        """seconds: at most so long a call beyond that of theirs."""
+        rounds, calls = (1, 1) if self.once else (rounds, calls)
+        pairs = [(duration(ours, calls), duration(theirs, calls)) for _ in range(rounds + 1)][-rounds:]
+        self.store(operation, f"{against}, and {time_text(seconds)}", 1, [ours for ours, _ in pairs],
+                   [theirs + seconds for _, theirs in pairs])
+
     def store(self, operation, against, target, ours, theirs):
         ratios = sorted(a / b for a, b in zip(ours, theirs))
         median, low, high = (quantile(ratios, part) for part in (0.5, 0.1, 0.9))
@@ -150,6 +157,50 @@ def measure_files(rows, numpy):
                  lambda: pickle.dumps(large, protocol), lambda: pickle.dumps(plain, protocol), rounds=5)
 
 
+def three_arguments(function, make, *address):
+    """A call with three arrays, or their addresses."""
+    arrays = a, b, c = [make() for _ in range(3)]
+    if address:
+        a, b, c = map(address[0], arrays)
+    call = lambda: function(a, b, c)  # noqa: E731
+    call.arrays = arrays  # they live as long as the call
+    return call
+
+
+def measure_tables(rows, numpy):
+    """Calls of functions of C++ with three arrays, which they take by DLPack's exchange table: beyond the time of a call with
+    three addresses, at most 100 ns."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "tests"))
+    builder = module("exchange_extension")
+    with tempfile.TemporaryDirectory() as folder:
+        extension = builder and builder.build(folder)
+    if not extension:
+        print("left out: rows of an extension: no C++ compiler, or no Python.h")
+        return
+
+    def ours():
+        return umem.zeros((64, 64), "float32")
+
+    pointers = three_arguments(extension.by_pointer, ours, lambda array: array.address)
+    makers = {"umem": ours}
+    torch, tvm = module("torch"), module("tvm_ffi")
+    if torch and hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        makers["PyTorch"] = lambda: torch.zeros((64, 64))
+    for name, make in makers.items():
+        for what, seconds in ("by_description", 100e-9), ("by_tensor", 200e-9):
+            rows.add_more(f"three arrays of {name}, {what.replace('_', ' ')}", "three addresses", seconds,
+                          three_arguments(getattr(extension, what), make), pointers)
+    if tvm:
+        nothing = tvm.get_global_func("testing.nop")
+        rows.add("tvm-ffi: a call with three arrays of umem", "with three of NumPy", 1, three_arguments(nothing, ours),
+                 three_arguments(nothing, lambda: numpy.zeros((64, 64), "float32")), calls=20000)
+        rows.add("tvm-ffi: a call with three arrays of umem", "with three of tvm-ffi", 4, three_arguments(nothing, ours),
+                 three_arguments(nothing, lambda: tvm.from_dlpack(ours())), calls=20000)
+        if "PyTorch" in makers:
+            rows.add("tvm-ffi: a call with three arrays of umem", "with three of PyTorch", 1.5, three_arguments(nothing, ours),
+                     three_arguments(nothing, makers["PyTorch"]), calls=20000)
+
+
 def measure_exchange(rows, numpy):
     array, plain = umem.zeros((64, 64), "float64"), numpy.zeros((64, 64))
 
@@ -159,6 +210,7 @@ def measure_exchange(rows, numpy):
 
     rows.add("DLPack: to NumPy and from NumPy", "NumPy to NumPy, twice", 1.1, there_and_back,
              lambda: (numpy.from_dlpack(plain), numpy.from_dlpack(plain)), calls=5000)
+    measure_tables(rows, numpy)
     jax = module("jax.dlpack")
     if jax:
         rows.add("DLPack: to JAX and back", "NumPy to JAX and back", 1.5,

@@ -10,6 +10,13 @@ Array\.__dlpack__$:
     def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> typing_extensions.CapsuleType:
         \doc
 
+from_dlpack$:
+    def from_dlpack(object: object, place: PlaceType | str | None = None, *, copy: bool = False) -> ArrayType:
+        \doc
+
 Array\.__dlpack_device__$:
     def __dlpack_device__(self) -> tuple[int, int]:
         \doc
+
+Array\.__dlpack_c_exchange_api__$:
+    __dlpack_c_exchange_api__: typing_extensions.CapsuleType

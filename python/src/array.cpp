@@ -297,7 +297,7 @@ static void become(nb::handle self, nb::handle other) {
   link(array);
 }
 
-static uintptr_t hand_out(Array &array) {
+uintptr_t hand_out(Array &array) {
   Look look(array);
   bool is_stale;
   {

@@ -137,6 +137,9 @@ nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint
 /* A read-only view of handle, which it takes over: nothing makes it writable. */
 umemArray *keep_read_only(umemArray *handle);
 
+/* The address of the first element, whose memory now lives as long as the array. */
+uintptr_t hand_out(Array &array);
+
 /* Releases all arrays over the memory of this one, also while others use it: it ends with the last
  * user. */
 void release_memory(Array const &array);

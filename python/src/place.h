@@ -28,6 +28,9 @@ public:
   bool quick = false;      /* plain RAM, also in pools: short calls keep the GIL */
   bool permanent = false;  /* lives as long as the process */
   Array *arrays = nullptr; /* of this place; under tables */
+  static constexpr uint64_t not_asked = UINT64_MAX;
+  std::atomic<uint64_t> stream{not_asked}; /* of its work on a GPU, 0: the legacy one; and which */
+  std::atomic<int64_t> gpu{-1};
   PyObject *self =
       nullptr; /* owned by the Place: a weak reference to it; NULL when there is none; under tables */
 

@@ -3,6 +3,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,15 @@ def test_laplace_takes_2097_steps():
             if change < 1e-5:
                 break
     assert steps == 2097
+
+
+def test_a_module_in_c_takes_arrays_by_the_exchange_table(tmp_path):
+    python = Path(sysconfig.get_paths()["include"])
+    if not shutil.which("cc") or not (python / "Python.h").exists():
+        pytest.skip("needs a C compiler and Python.h")
+    folder = EXAMPLES.parent / "doc/examples/python/exchange_table"
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{python}",
+                    f"-I{EXAMPLES.parent}/c/include", folder / "scale.c", "-o", tmp_path / "scale.so"], check=True)
+    done = subprocess.run([sys.executable, folder / "call_scale.py"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.stdout == (folder / "call_scale.out").read_text(), done.stderr

@@ -62,7 +62,7 @@ def test_import_is_faster_than_that_of_numpy(run_python):
 def test_it_has_types():
     assert (FOLDER / "py.typed").exists()
     stub = (FOLDER / "_core.pyi").read_text()
-    for name in ("class Array", "class Place", "def empty", "def _from_dlpack", "def _borrow"):
+    for name in ("class Array", "class Place", "def empty", "def from_dlpack", "def _borrow"):
         assert name in stub
 
 

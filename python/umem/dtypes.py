@@ -21,6 +21,7 @@ _OTHERS = {  # NumPy's names for the types of C
     "complex": "complex128", "half": "float16", "single": "float32", "double": "float64", "csingle": "complex64",
     "cdouble": "complex128", "byte": "int8", "ubyte": "uint8", "short": "int16", "ushort": "uint16", "intc": "int32",
     "uintc": "uint32", "longlong": "int64", "ulonglong": "uint64", "intp": "int64", "uintp": "uint64",
+    "float4_e2m1fn_x2": "float4_e2m1fnx2",  # of PyTorch
 }
 _ONLY_NUMPY = "float128", "complex256"  # long double, which is 80 bits on some machines
 _PYTHON = {builtins.bool: "bool", builtins.int: "int64", builtins.float: "float64", builtins.complex: "complex128"}

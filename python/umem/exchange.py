@@ -6,7 +6,7 @@ import sys
 from . import _core, dtypes
 from ._lists import from_lists
 from ._options import fail
-from .places import DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place
+from .places import DEVICE_ACCESSIBLE, Cuda, CudaAsync, CudaManaged, Place, default
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
@@ -249,6 +249,11 @@ def cuda_place(number: int) -> Place:
     return _device_place(_CUDA, number)
 
 
+def _come_after(place: Place, number: int, stream: int) -> None:
+    """Lets later work of a place start after what a stream of CUDA has queued so far."""
+    place.wait(CudaAsync(max(number, 0), stream=stream or "legacy"))
+
+
 def _is_immutable(value: Any) -> bool:
     """Whether an array is read-only although its tensor, of a version of DLPack without flags, cannot say so."""
     if type(value).__module__.partition(".")[0] in _IMMUTABLE:
@@ -295,9 +300,9 @@ def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | N
     if place is None or not place.capabilities & DEVICE_ACCESSIBLE:
         place = _device_place(_CUDA, 0)
     array = _from_interface(value, interface, place)
-    if interface.get("stream") is not None:
-        stream = interface["stream"]
-        place.wait(CudaAsync(place.info.ordinal or 0, stream="legacy" if stream == 1 else stream))
+    stream = interface.get("stream")
+    if stream is not None:
+        _come_after(place, place.info.ordinal or 0, 0 if stream == 1 else stream)
     return array
 
 
@@ -324,7 +329,7 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
         return _from_cuda_interface(value, interface, place), True
     if hasattr(value, "__dlpack__"):
         try:
-            return _core._from_dlpack(value, None, False), True
+            return _core.from_dlpack(value), True
         except (BufferError, TypeError):  # read-only arrays of older producers, and types that DLPack lacks
             if not hasattr(value, "__array_interface__"):
                 raise
@@ -337,8 +342,8 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
         return _from_buffer(value), True
     except TypeError:
         if hasattr(value, "__array__"):
-            return _core._from_dlpack(value.__array__(), None, False), True
+            return _core.from_dlpack(value.__array__()), True
     return fail(f"{type(value).__name__} cannot be an array", 5)
 
 
-_core._set_imports(_device_place, _is_immutable, _find_read_only)
+_core._set_imports(_device_place, _is_immutable, _find_read_only, default, _come_after)

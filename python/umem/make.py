@@ -224,25 +224,6 @@ def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, 
     return found.astype(found.dtype if same_type else dtype, place)
 
 
-def from_dlpack(object: Any, place: Place | str | None = None, *, copy: bool = False) -> Array:
-    """An array over the memory of another library's array, which stays alive; by DLPack.
-
-    Parameters
-    ----------
-    object : object with __dlpack__
-    place : umem.Place, optional
-        A place of that memory. Default: RAM, or a umem.Cuda of its GPU.
-    copy : bool
-        Whether to make a copy on that place.
-
-    Raises
-    ------
-    umem.NotSupportedError, which is also a BufferError
-        umem has no place for this memory, or it is not that of the place.
-    umem.TypeError
-        object has no DLPack, or elements of a type that umem does not have.
-    """
-    return _core._from_dlpack(object, place, copy)
-
+from_dlpack = _core.from_dlpack
 
 _core._set_source(exchange.make_source, exchange.convert)

@@ -76,4 +76,21 @@ SAME(umemCodeFloat8_e4m3fnuz, kDLFloat8_e4m3fnuz);
 SAME(umemCodeFloat8_e5m2, kDLFloat8_e5m2);
 SAME(umemCodeFloat8_e5m2fnuz, kDLFloat8_e5m2fnuz);
 SAME(umemCodeFloat8_e8m0fnu, kDLFloat8_e8m0fnu);
+SAME(umemCodeFloat6_e2m3fn, kDLFloat6_e2m3fn);
+SAME(umemCodeFloat6_e3m2fn, kDLFloat6_e3m2fn);
+SAME(umemCodeFloat4_e2m1fn, kDLFloat4_e2m1fn);
+#endif
+
+#if defined(DLPACK_MAJOR_VERSION) && (DLPACK_MAJOR_VERSION > 1 || DLPACK_MINOR_VERSION >= 3)
+SIZE(umemDLPackExchangeHeader, DLPackExchangeAPIHeader);
+MEMBER(umemDLPackExchangeHeader, DLPackExchangeAPIHeader, version);
+SAME(offsetof(umemDLPackExchangeHeader, previous), offsetof(DLPackExchangeAPIHeader, prev_api));
+
+SIZE(umemDLPackExchange, DLPackExchangeAPI);
+MEMBER(umemDLPackExchange, DLPackExchangeAPI, header);
+MEMBER(umemDLPackExchange, DLPackExchangeAPI, managed_tensor_allocator);
+MEMBER(umemDLPackExchange, DLPackExchangeAPI, managed_tensor_from_py_object_no_sync);
+MEMBER(umemDLPackExchange, DLPackExchangeAPI, managed_tensor_to_py_object_no_sync);
+MEMBER(umemDLPackExchange, DLPackExchangeAPI, dltensor_from_py_object_no_sync);
+MEMBER(umemDLPackExchange, DLPackExchangeAPI, current_work_stream);
 #endif

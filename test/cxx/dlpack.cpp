@@ -81,6 +81,16 @@ TEST(DLPack, takes_tensors_of_both_forms) {
 
 /* ---- umem::Array ---- */
 
+TEST(DLPack, describes_an_array_without_an_owner) {
+  auto array = umem::Array<double, 2>::full({2, 3}, 2.5);
+  umem::CArray handle = umem::c_array(array, umem::write);
+  umemDLTensor dl = umem::describe_dlpack(handle);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(dl.data), umemArray_address(handle.get()));
+  EXPECT_EQ(dl.strides[0], 3);
+  EXPECT_EQ(dl.strides[1], 1);
+  EXPECT_THROW(umem::describe_dlpack(handle, 1), umem::value_error);
+}
+
 TEST(DLPack, makes_an_array_that_keeps_tensor_and_context) {
   umemDLManagedTensorVersioned foreign = versioned_of_numbers();
   umem::Array<double, 1> array =

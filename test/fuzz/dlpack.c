@@ -1,7 +1,7 @@
 /* dlpack.c - tensors for umemArray_from_dlpack, as libFuzzer makes them up. A tensor that passes
  * becomes an array of its shape, whose elements stay in the address space. The array can be
  * exported as the same tensor, and its deleter runs once. A tensor that does not pass stays with
- * the caller. Nobody reads the memory. */
+ * the caller. Nobody reads the memory. Chains of tables, with rings in them, end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +72,34 @@ static void check(umemHost *host, umemArray *array, umemDLTensor const *dl) {
   expect(ended == 1);
 }
 
+static int makes_nothing(void *object, umemDLManagedTensorVersioned **tensor) {
+  (void)object;
+  (void)tensor;
+  return -1;
+}
+
+/* What is found is a table of the chain of the first, has the version and can make tensors. */
+static void check_tables(unsigned char const *data, size_t size) {
+  enum { count = 24 };
+  umemDLPackExchange tables[count] = {0};
+  for (int i = 0; i < count; i++) {
+    int64_t choice = number(&data, &size);
+    umemDLPackExchangeHeader *next = &tables[(choice & 31) % count].header;
+    tables[i].header.version.major = choice & 32 ? (uint32_t)choice : 1 + !(choice & 64);
+    tables[i].header.previous = (choice & 31) >= count ? NULL : next;
+    if (choice & 128) tables[i].managed_tensor_from_py_object_no_sync = makes_nothing;
+  }
+  umemDLPackExchange const *found = umem_find_dlpack_exchange(&tables[0].header, NULL);
+  umemDLPackExchangeHeader const *first = &tables[0].header;
+  for (int i = 0; i < 16 && first && first->version.major != 1; i++) first = first->previous;
+  expect(!found || (&found->header == first && found->managed_tensor_from_py_object_no_sync));
+  expect(found || umem_thread_status() != umemOK);
+  umem_thread_clear();
+}
+
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   umemHost host;
+  check_tables(data, size);
   int64_t shape[40], strides[40];
   expect(umemHost_ctor(&host) == umemOK);
   int64_t flags = number(&data, &size);
@@ -91,7 +117,8 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   for (int k = 0; k < 40; k++) strides[k] = number(&data, &size);
   umemDLManagedTensorVersioned tensor = {.version = {flags & 32 ? 2 : 1, 0},
                                          .deleter = end,
-                                         .flags = (uint64_t)(flags & 64),
+                                         .flags = (uint64_t)(flags & 64) |
+                                                  (flags & 128 ? UMEM_DLPACK_SUBBYTE_PADDED : 0),
                                          .dl_tensor = dl};
   umemDLManagedTensor old = {.deleter = end_unversioned, .dl_tensor = dl};
   ended = 0;

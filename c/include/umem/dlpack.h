@@ -7,7 +7,7 @@
  *     ...
  *     umemArray_release(array);  // the last release calls the producer's deleter
  *
- * The structs are those of the DLPack specification, version 1.1, with names of umem: cast a
+ * The structs are those of the DLPack specification, version 1.3, with names of umem: cast a
  * pointer from one to the other. One file may include this header and an installed dlpack.h.
  *
  *   export    Shares the memory. The tensor has its own reference to the array, so the program may
@@ -38,7 +38,7 @@
 
 /* The version of DLPack that umem exports. */
 #define UMEM_DLPACK_MAJOR 1u
-#define UMEM_DLPACK_MINOR 1u
+#define UMEM_DLPACK_MINOR 3u
 
 /* DLDevice. */
 typedef struct umemDLDevice {
@@ -91,6 +91,36 @@ typedef struct umemDLManagedTensorVersioned {
   umemDLTensor dl_tensor;
 } umemDLManagedTensorVersioned;
 
+/* DLPackExchangeAPIHeader: how every table of functions begins, whatever its version. */
+typedef struct umemDLPackExchangeHeader {
+  umemDLPackVersion version; /* if the major version is another one, only previous may be used */
+  struct umemDLPackExchangeHeader *previous; /* of an older version; NULL: there is none */
+} umemDLPackExchangeHeader;
+
+/* DLPackExchangeAPI: the functions of a library whose arrays are objects of Python. A class has it
+ * as the capsule "dlpack_exchange_api" in its attribute __dlpack_c_exchange_api__; it lives as long
+ * as the process. The functions return 0, or -1 with an exception of Python, but for the allocator,
+ * which calls set_error. No exception of C++ leaves them. They need the GIL, but for the allocator.
+ * None makes streams wait: the consumer works on the current stream of the producer. Tables of
+ * other libraries: see umem_find_dlpack_exchange. */
+typedef struct umemDLPackExchange {
+  umemDLPackExchangeHeader header;
+  /* A new tensor of the shape, type and device of prototype, not initialised. error_kind is the
+   * name of a class of exceptions. */
+  int (*managed_tensor_allocator)(umemDLTensor *prototype, umemDLManagedTensorVersioned **tensor,
+                                  void *error_ctx,
+                                  void (*set_error)(void *error_ctx, char const *error_kind,
+                                                    char const *message));
+  /* The tensor of an object of the class, with a reference of its own. */
+  int (*managed_tensor_from_py_object_no_sync)(void *object, umemDLManagedTensorVersioned **tensor);
+  /* A new object of the class, which takes tensor over. After a failure tensor is the caller's. */
+  int (*managed_tensor_to_py_object_no_sync)(umemDLManagedTensorVersioned *tensor, void **object);
+  /* Describes an object of the class until the caller returns to Python. May be NULL. */
+  int (*dltensor_from_py_object_no_sync)(void *object, umemDLTensor *tensor);
+  /* The stream of a GPU on which the calling thread works: a cudaStream_t. NULL is the default. */
+  int (*current_work_stream)(int32_t device_type, int32_t device_id, void **stream);
+} umemDLPackExchange;
+
 /* Other libraries are compiled with these sizes and offsets. */
 #if defined(__cplusplus)
 #define UMEM_DLPACK_ASSERT(what) static_assert(what, "the layout is that of DLPack")
@@ -116,6 +146,9 @@ UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, manager_ctx, 8, 0);
 UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, deleter, 8, 1);
 UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, flags, 8, 2);
 UMEM_DLPACK_OFFSET(umemDLManagedTensorVersioned, dl_tensor, 16, 2);
+UMEM_DLPACK_OFFSET(umemDLPackExchangeHeader, previous, 8, 0);
+UMEM_DLPACK_OFFSET(umemDLPackExchange, managed_tensor_allocator, 8, 1);
+UMEM_DLPACK_OFFSET(umemDLPackExchange, current_work_stream, 8, 5);
 #undef UMEM_DLPACK_OFFSET
 #undef UMEM_DLPACK_ASSERT
 
@@ -150,11 +183,17 @@ typedef struct umemDLPackOptions {
    * host have no stream: the export returns when the work that is queued on the context is done,
    * and no other stream than UMEM_DLPACK_DEFAULT_STREAM and UMEM_DLPACK_NO_STREAM is allowed. */
   int64_t stream;
+  /* Called with user, unless NULL, when the deleter has ended the tensor, in its thread. */
+  void (*ended)(void *user);
+  void *user;
 } umemDLPackOptions;
 
-/* The defaults: the device code of the context, no copy, the legacy default stream. */
+/* The defaults: the device code of the context, no copy, the legacy default stream, no function. */
 #define UMEM_DLPACK_OPTIONS_INIT                                                                   \
-  { sizeof(umemDLPackOptions), umemDLDefault, umemDLCopyNever, UMEM_DLPACK_DEFAULT_STREAM }
+  {                                                                                                \
+    sizeof(umemDLPackOptions), umemDLDefault, umemDLCopyNever, UMEM_DLPACK_DEFAULT_STREAM, NULL,   \
+        NULL                                                                                       \
+  }
 
 /* The array as a tensor, with UMEM_DLPACK_READ_ONLY if the array is read-only and not copied.
  * options: borrowed for the call; NULL: the defaults. The consumer owns the tensor, and ends it
@@ -170,10 +209,19 @@ UMEM_EXTERN umemDLManagedTensorVersioned *
 umemArray_to_dlpack(umemArray *array, umemDLPackOptions const *options, umemStatusType *status);
 
 /* Exports as umemArray_to_dlpack does, without a version, for older consumers. Such a tensor cannot
- * be read-only: for a read-only array it is umemNotSupportedError unless a copy is allowed. */
+ * be read-only: for a read-only array it is umemNotSupportedError unless a copy is allowed; nor can
+ * it say that a float4 or float6 has a byte, which is always umemNotSupportedError. */
 UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *array,
                                                                  umemDLPackOptions const *options,
                                                                  umemStatusType *status);
+
+/* Describes the array in *tensor without an owner and without an allocation: for a function that
+ * uses it only until it returns. shape and strides are borrowed from array, and last as long as its
+ * memory: until array is released. stream is that of umemDLPackOptions. Returns false on errors:
+ * those of umemArray_to_dlpack without a copy, and umemNotSupportedError for an array that is
+ * read-only and for one lane of a float4 or float6, which such a tensor cannot say. */
+UMEM_EXTERN bool umemArray_describe_dlpack(umemArray *array, int64_t stream, umemDLTensor *tensor,
+                                           umemStatusType *status);
 
 /* ---- import ---- */
 
@@ -183,12 +231,20 @@ UMEM_EXTERN umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *arra
  * its work before the call. The array is read-only if the tensor or ctx is. NULL on errors, and the
  * tensor still belongs to the caller: umemValueError for a tensor that is NULL, or whose shape,
  * strides or address are not valid; umemTypeError for a type that umem does not have;
- * umemNotSupportedError for another major version, and for a device that is not that of ctx. */
+ * umemNotSupportedError for another major version, for a device that is not that of ctx, and for
+ * elements of less than a byte without UMEM_DLPACK_SUBBYTE_PADDED. */
 UMEM_EXTERN umemArray *umemArray_from_dlpack(void *ctx, umemDLManagedTensorVersioned *tensor,
                                              umemStatusType *status);
 
 /* Imports a tensor without a version as umemArray_from_dlpack does. */
 UMEM_EXTERN umemArray *umemArray_from_dlpack_unversioned(void *ctx, umemDLManagedTensor *tensor,
                                                          umemStatusType *status);
+
+/* The table of the major version that umem knows: header, or one of those before it, borrowed. NULL
+ * on errors: umemValueError for NULL, a table without managed_tensor_from_py_object_no_sync, and a
+ * chain of more than 16 tables; umemNotSupportedError if no table has the version. The other
+ * functions of the table may be NULL. */
+UMEM_EXTERN umemDLPackExchange const *
+umem_find_dlpack_exchange(umemDLPackExchangeHeader const *header, umemStatusType *status);
 
 #endif

@@ -4,7 +4,7 @@
  * floating-point number of 64 bits, UMEM_ELEMENT(umemCodeFloat, 32, 4) a vector of four of 32 bits.
  * On little-endian machines its four bytes are those of a DLDataType.
  *
- * Source of the codes: the DLPack specification, version 1.1, DLDataTypeCode.
+ * Source of the codes: the DLPack specification, version 1.3, DLDataTypeCode.
  *
  * Threads: every function here may be called from any thread at any time. */
 #ifndef UMEM_ELEMENT_H
@@ -28,7 +28,10 @@ typedef enum umemElementCode {
   umemCodeFloat8_e4m3fnuz = 11,
   umemCodeFloat8_e5m2 = 12,
   umemCodeFloat8_e5m2fnuz = 13,
-  umemCodeFloat8_e8m0fnu = 14
+  umemCodeFloat8_e8m0fnu = 14,
+  umemCodeFloat6_e2m3fn = 15,
+  umemCodeFloat6_e3m2fn = 16,
+  umemCodeFloat4_e2m1fn = 17
 } umemElementCode;
 
 /* A type: a umemNamedElement, or made by UMEM_ELEMENT; compared with ==. 0 is no type. */
@@ -72,10 +75,12 @@ static inline unsigned umem_element_bits(umemElementType type) { return type >> 
 /* The lanes. */
 static inline unsigned umem_element_lanes(umemElementType type) { return type >> 16; }
 
-/* Bytes of one element: bits * lanes / 8. 0 if type is not valid: an unknown code, no lanes, bits
- * that the code does not have (a bool has 8; a float8 8; a bfloat 16; integers and handles 8, 16,
- * 32 or 64; a float 16, 32, 64 or 128; a complex number twice those of a float). Records
- * nothing. */
+/* Bytes of one element: bits * lanes / 8. One lane of a float6 or float4 has a byte, whose upper
+ * bits mean nothing; several lanes are packed, such as the two of float4_e2m1fnx2 in one byte. 0 if
+ * type is not valid: an unknown code; no lanes, or several that fill no bytes; bits that the code
+ * does not have (a bool has 8; a float8, float6 or float4 those of its name; a bfloat 16; integers
+ * and handles 8, 16, 32 or 64; a float 16, 32, 64 or 128; a complex number twice those of a float).
+ * Records nothing. */
 UMEM_EXTERN size_t umem_element_size(umemElementType type);
 
 /* Writes the name of type to text, as snprintf does: at most size bytes with the terminating zero;
@@ -88,7 +93,8 @@ UMEM_EXTERN size_t umem_element_name(umemElementType type, char *text, size_t si
  * "complex float" and "complex double". 0, and umemValueError, for any other text and for NULL. */
 UMEM_EXTERN umemElementType umem_element_by_name(char const *name);
 
-/* Whether each lane is real or complex and has a fraction: float, bfloat, float8, complex. */
+/* Whether each lane is real or complex and has a fraction: float, bfloat, float8,
+ * float6, float4, complex. */
 UMEM_EXTERN bool umem_element_is_floating_point(umemElementType type);
 
 /* Whether each lane is a complex number. */

@@ -134,7 +134,10 @@ umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *
   return array;
 }
 
-void umem_array_drop(umemArray *array) { free(array); }
+void umem_array_drop(umemArray *array) {
+  free(array->element_strides);
+  free(array);
+}
 
 umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t offset) {
   uintptr_t adr = array->elements ? array->adr + (uintptr_t)offset : array->adr;
@@ -186,7 +189,7 @@ void umemArray_release(umemArray *array) {
   while (array && __atomic_sub_fetch(&array->users, 1, __ATOMIC_ACQ_REL) == 0) {
     umemArray *owner = array->owner == array ? NULL : array->owner;
     if (!owner && array->end != umemArrayKeeps) end_memory(array, __builtin_return_address(0));
-    free(array);
+    umem_array_drop(array);
     array = owner;
   }
 }

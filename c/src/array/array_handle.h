@@ -48,10 +48,11 @@ struct umemArray {
   uintptr_t adr;    /* of index (0, ..., 0) */
   umemElementType type;
   int rank;
-  size_t item_size; /* bytes of an element */
-  int64_t elements; /* in all */
-  bool read_only;   /* atomic */
-  bool for_good;    /* read_only cannot be taken back */
+  size_t item_size;         /* bytes of an element */
+  int64_t elements;         /* in all */
+  bool read_only;           /* atomic */
+  bool for_good;            /* read_only cannot be taken back */
+  int64_t *element_strides; /* atomic: [rank], for tensors; NULL until one needs them; owned */
 
   /* Of an owner. */
   umemArrayEnd end;

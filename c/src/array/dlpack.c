@@ -4,6 +4,7 @@
 #include "core/status.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <umem/dlpack.h>
 
 /* ---- devices ---- */
@@ -34,6 +35,12 @@ static bool can_be(umemVirtual *ctx, umemDLDevice place, int32_t code) {
   if (code == umemDLCPU) return umem_can(ctx, umemCpuReadable);
   return code == place.device_type ||
          (code == umemDLCUDA && place.device_type == umemDLCUDAManaged);
+}
+
+/* The device of a tensor with this code in memory at place. */
+static umemDLDevice device_for(umemDLDevice place, int32_t code) {
+  bool shared = code == umemDLCPU || code == umemDLCUDAHost || code == umemDLCUDAManaged;
+  return (umemDLDevice){code, shared ? 0 : place.device_id};
 }
 
 static bool check_stream(int32_t code, int64_t stream) {
@@ -68,7 +75,20 @@ typedef struct Export {
   umemArray *array; /* retained */
   umemDLDevice device;
   uint64_t flags;
+  void (*ended)(void *user);
+  void *user;
 } Export;
+
+/* Whether each element is one lane of less than a byte, which has a byte. */
+static bool is_padded(umemElementType type) {
+  return umem_element_lanes(type) == 1 && umem_element_bits(type) < 8;
+}
+
+static bool refuse_padded(umemArray const *array) {
+  return UMEM_FAIL(NULL, umemNotSupportedError,
+                   "a tensor without flags cannot have elements of %u bits in a byte each",
+                   umem_element_bits(array->type));
+}
 
 static umemArray *refuse(umemArray *array, int32_t code, bool placed, bool versioned) {
   char const *name = umem_get_device_name(array->ctx);
@@ -136,6 +156,7 @@ static bool prepare(Export *what, umemArray *array, umemDLPackOptions const *giv
                                      : umemDLCPU;
   if (!check_copy(options.copy) || !check_stream(code, options.stream)) return false;
   bool placed = can_be(array->ctx, place, code), read_only = umem_array_read_only(array);
+  if (!versioned && is_padded(array->type)) return refuse_padded(array);
   bool fits = placed && has_whole_strides(array) && (versioned || !read_only);
   if (options.copy == umemDLCopyAlways || (!fits && options.copy == umemDLCopyIfNeeded)) {
     what->array = copy_for(array, place, code);
@@ -145,8 +166,10 @@ static bool prepare(Export *what, umemArray *array, umemDLPackOptions const *giv
     what->flags = read_only ? UMEM_DLPACK_READ_ONLY : 0;
   }
   if (!what->array) return false;
-  bool shared = code == umemDLCPU || code == umemDLCUDAHost || code == umemDLCUDAManaged;
-  what->device = (umemDLDevice){code, shared ? 0 : place.device_id};
+  if (is_padded(array->type)) what->flags |= UMEM_DLPACK_SUBBYTE_PADDED;
+  what->ended = options.ended;
+  what->user = options.user;
+  what->device = device_for(place, code);
   if (order(what->array, code, options.stream)) return true;
   umemArray_release(what->array);
   return false;
@@ -159,7 +182,9 @@ typedef struct Tensor {
     umemDLManagedTensorVersioned versioned;
     umemDLManagedTensor unversioned;
   };
-  umemArray *array;  /* retained */
+  umemArray *array; /* retained */
+  void (*ended)(void *user);
+  void *user;
   int64_t numbers[]; /* [rank] extents, then [rank] strides */
 } Tensor;
 
@@ -171,16 +196,14 @@ static Tensor *make_tensor(Export const *what) {
     return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for a tensor");
   }
   tensor->array = what->array;
+  tensor->ended = what->ended;
+  tensor->user = what->user;
   return tensor;
 }
 
-static void fill_in(umemDLTensor *dl, Tensor *tensor, umemDLDevice device) {
-  umemArray const *array = tensor->array;
-  int64_t *shape = tensor->numbers, *strides = shape + array->rank;
-  for (int k = 0; k < array->rank; k++) {
-    shape[k] = umem_array_shape(array)[k];
-    strides[k] = umem_array_strides(array)[k] / (int64_t)array->item_size;
-  }
+/* shape, strides: in elements. */
+static void describe(umemDLTensor *dl, umemArray const *array, umemDLDevice device, int64_t *shape,
+                     int64_t *strides) {
   *dl = (umemDLTensor){.data = array->elements ? (void *)array->adr : NULL,
                        .device = device,
                        .ndim = array->rank,
@@ -191,10 +214,24 @@ static void fill_in(umemDLTensor *dl, Tensor *tensor, umemDLDevice device) {
                        .strides = strides};
 }
 
+static void count_strides(umemArray const *array, int64_t *elements) {
+  for (int k = 0; k < array->rank; k++)
+    elements[k] = umem_array_strides(array)[k] / (int64_t)array->item_size;
+}
+
+static void fill_in(umemDLTensor *dl, Tensor *tensor, umemDLDevice device) {
+  umemArray const *array = tensor->array;
+  int64_t *shape = tensor->numbers, *strides = shape + array->rank;
+  memcpy(shape, umem_array_shape(array), (size_t)array->rank * sizeof *shape);
+  count_strides(array, strides);
+  describe(dl, array, device, shape, strides);
+}
+
 static void end_tensor(Tensor *tensor) {
-  umemArray *array = tensor->array;
+  Tensor const ended = *tensor;
   free(tensor);
-  umemArray_release(array);
+  umemArray_release(ended.array);
+  if (ended.ended) ended.ended(ended.user);
 }
 static void end_versioned(umemDLManagedTensorVersioned *self) { end_tensor(self->manager_ctx); }
 static void end_unversioned(umemDLManagedTensor *self) { end_tensor(self->manager_ctx); }
@@ -226,6 +263,38 @@ umemDLManagedTensor *umemArray_to_dlpack_unversioned(umemArray *array,
   unversioned->deleter = end_unversioned;
   fill_in(&unversioned->dl_tensor, tensor, what.device);
   return unversioned;
+}
+
+/* The strides of array in elements, which it keeps from the first call on. NULL, and a status,
+ * without RAM. */
+static int64_t *strides_of(umemArray *array) {
+  int64_t *known = __atomic_load_n(&array->element_strides, __ATOMIC_ACQUIRE);
+  if (known) return known;
+  int64_t *made = malloc(((size_t)array->rank + 1) * sizeof *made);
+  if (!made) return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for the strides of a tensor");
+  count_strides(array, made);
+  if (__atomic_compare_exchange_n(&array->element_strides, &known, made, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE))
+    return made;
+  free(made); /* another thread was first */
+  return known;
+}
+
+bool umemArray_describe_dlpack(umemArray *array, int64_t stream, umemDLTensor *tensor,
+                               umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status, false);
+  if (!umem_array_given(array) || !umem_check(array->ctx)) return false;
+  if (!tensor) return UMEM_FAIL(NULL, umemValueError, "the tensor is NULL");
+  umemDLDevice place = device_of(array->ctx);
+  int32_t code = place.device_type;
+  if (!check_stream(code, stream)) return false;
+  if (!code || !has_whole_strides(array) || umem_array_read_only(array))
+    return refuse(array, code ? code : umemDLCPU, code, false) != NULL;
+  if (is_padded(array->type)) return refuse_padded(array);
+  int64_t *strides = strides_of(array);
+  if (!strides || !order(array, code, stream)) return false;
+  describe(tensor, array, device_for(place, code), umem_array_shape(array), strides);
+  return true;
 }
 
 /* ---- import ---- */
@@ -284,19 +353,24 @@ static bool check_tensor(umemVirtual *ctx, umemDLTensor const *dl) {
          UMEM_FAIL(NULL, umemValueError, "the elements leave the address space");
 }
 
-static umemArray *import(void *ctx, umemDLTensor const *dl, bool read_only,
+static umemArray *import(void *ctx, umemDLTensor const *dl, uint64_t flags,
                          void (*release)(void *user), void *user) {
   int64_t strides[UMEM_MAX_RANK];
   umemStatusType taken = umemOK;
   umemVirtual *self = umem_check(ctx);
   if (!self || !check_tensor(self, dl)) return NULL;
   umemElementType type = UMEM_ELEMENT(dl->dtype.code, dl->dtype.bits, dl->dtype.lanes);
+  if (is_padded(type) && umem_element_size(type) && !(flags & UMEM_DLPACK_SUBBYTE_PADDED))
+    return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                          "elements of %u bits that share bytes cannot be an array: a tensor has "
+                          "them in a byte each (UMEM_DLPACK_SUBBYTE_PADDED), or in lanes",
+                          umem_element_bits(type));
   bool some = has_elements(dl), strided = some && dl->strides;
   if (strided && !take_strides(strides, dl, umem_element_size(type))) return NULL;
   uintptr_t adr = (uintptr_t)dl->data + (some ? (uintptr_t)dl->byte_offset : 0);
   umemArray *array = umemArray_take(self, adr, type, dl->ndim, dl->shape, strided ? strides : NULL,
                                     release, user, &taken);
-  if (array && read_only) array->read_only = array->for_good = true;
+  if (array && flags & UMEM_DLPACK_READ_ONLY) array->read_only = array->for_good = true;
   return array;
 }
 
@@ -317,13 +391,33 @@ umemArray *umemArray_from_dlpack(void *ctx, umemDLManagedTensorVersioned *tensor
     return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
                           "the tensor has version %u.%u of DLPack, and umem knows %u",
                           tensor->version.major, tensor->version.minor, UMEM_DLPACK_MAJOR);
-  return import(ctx, &tensor->dl_tensor, tensor->flags & UMEM_DLPACK_READ_ONLY, release_versioned,
-                tensor);
+  return import(ctx, &tensor->dl_tensor, tensor->flags, release_versioned, tensor);
 }
 
 umemArray *umemArray_from_dlpack_unversioned(void *ctx, umemDLManagedTensor *tensor,
                                              umemStatusType *status) {
   UMEM_ARRAY_ENTER(status, NULL);
   if (!tensor) return UMEM_FAIL_NULL(NULL, umemValueError, "the tensor is NULL");
-  return import(ctx, &tensor->dl_tensor, false, release_unversioned, tensor);
+  return import(ctx, &tensor->dl_tensor, 0, release_unversioned, tensor);
+}
+
+umemDLPackExchange const *umem_find_dlpack_exchange(umemDLPackExchangeHeader const *header,
+                                                    umemStatusType *status) {
+  UMEM_ARRAY_ENTER(status, NULL);
+  enum { most = 16 };
+  int tables = 0;
+  if (!header) return UMEM_FAIL_NULL(NULL, umemValueError, "the table is NULL");
+  umemDLPackExchangeHeader const *found = header;
+  while (found && found->version.major != UMEM_DLPACK_MAJOR && ++tables <= most)
+    found = found->previous;
+  if (tables > most)
+    return UMEM_FAIL_NULL(NULL, umemValueError, "a chain of more than %d tables", (int)most);
+  if (!found)
+    return UMEM_FAIL_NULL(NULL, umemNotSupportedError,
+                          "the table has version %u.%u of DLPack, and umem knows %u",
+                          header->version.major, header->version.minor, UMEM_DLPACK_MAJOR);
+  umemDLPackExchange const *table = (umemDLPackExchange const *)found;
+  if (!table->managed_tensor_from_py_object_no_sync)
+    return UMEM_FAIL_NULL(NULL, umemValueError, "the table cannot make tensors of objects");
+  return table;
 }

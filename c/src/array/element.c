@@ -7,40 +7,48 @@
 #include <umem/element.h>
 
 /* What each code is called, and which bits it has: the bit of value n / 8 in sizes stands for n
- * bits, a power of two. */
+ * bits, a power of two. If the name says the bits, too, they are in exact. */
 typedef struct Code {
   char const *name;
-  unsigned sizes;
-  bool is_exact; /* the name says the bits, too */
+  unsigned sizes, exact;
   bool is_floating;
 } Code;
 
 enum { bits8 = 1, bits16 = 2, bits32 = 4, bits64 = 8, bits128 = 16, bits256 = 32 };
 
-#define FLOAT8(kind) [umemCodeFloat8_##kind] = {"float8_" #kind, bits8, true, true}
+#define SMALL(bits, kind) [umemCodeFloat##bits##_##kind] = {"float" #bits "_" #kind, 0, bits, true}
 
 static Code const codes[] = {
-    [umemCodeInt] = {"int", bits8 | bits16 | bits32 | bits64, false, false},
-    [umemCodeUInt] = {"uint", bits8 | bits16 | bits32 | bits64, false, false},
-    [umemCodeFloat] = {"float", bits16 | bits32 | bits64 | bits128, false, true},
-    [umemCodeHandle] = {"handle", bits8 | bits16 | bits32 | bits64, false, false},
-    [umemCodeBfloat] = {"bfloat16", bits16, true, true},
-    [umemCodeComplex] = {"complex", bits32 | bits64 | bits128 | bits256, false, true},
-    [umemCodeBool] = {"bool", bits8, true, false},
-    FLOAT8(e3m4),
-    FLOAT8(e4m3),
-    FLOAT8(e4m3b11fnuz),
-    FLOAT8(e4m3fn),
-    FLOAT8(e4m3fnuz),
-    FLOAT8(e5m2),
-    FLOAT8(e5m2fnuz),
-    FLOAT8(e8m0fnu),
+    [umemCodeInt] = {"int", bits8 | bits16 | bits32 | bits64, 0, false},
+    [umemCodeUInt] = {"uint", bits8 | bits16 | bits32 | bits64, 0, false},
+    [umemCodeFloat] = {"float", bits16 | bits32 | bits64 | bits128, 0, true},
+    [umemCodeHandle] = {"handle", bits8 | bits16 | bits32 | bits64, 0, false},
+    [umemCodeBfloat] = {"bfloat16", 0, 16, true},
+    [umemCodeComplex] = {"complex", bits32 | bits64 | bits128 | bits256, 0, true},
+    [umemCodeBool] = {"bool", 0, 8, false},
+    SMALL(8, e3m4),
+    SMALL(8, e4m3),
+    SMALL(8, e4m3b11fnuz),
+    SMALL(8, e4m3fn),
+    SMALL(8, e4m3fnuz),
+    SMALL(8, e5m2),
+    SMALL(8, e5m2fnuz),
+    SMALL(8, e8m0fnu),
+    SMALL(6, e2m3fn),
+    SMALL(6, e3m2fn),
+    SMALL(4, e2m1fn),
 };
 enum { code_count = sizeof codes / sizeof *codes };
 
 static bool has_bits(Code const *code, unsigned bits) {
   bool is_power = (bits & (bits - 1)) == 0;
-  return is_power && code->sizes & bits / 8;
+  return code->exact ? bits == code->exact : is_power && code->sizes & bits / 8;
+}
+
+/* Whether the lanes fill bytes, or there is one, which has a byte. */
+static bool has_lanes(umemElementType type) {
+  unsigned lanes = umem_element_lanes(type);
+  return lanes == 1 || (lanes && umem_element_bits(type) * lanes % 8 == 0);
 }
 
 /* NULL if the type is not valid. */
@@ -48,18 +56,18 @@ static Code const *code_of(umemElementType type) {
   unsigned number = umem_element_code(type);
   Code const *code = number < code_count ? &codes[number] : NULL;
   /* 256 bits are more than the byte of a type holds. */
-  return code && umem_element_lanes(type) && has_bits(code, umem_element_bits(type)) ? code : NULL;
+  return code && has_lanes(type) && has_bits(code, umem_element_bits(type)) ? code : NULL;
 }
 
 size_t umem_element_size(umemElementType type) {
   if (!code_of(type)) return 0;
-  return (size_t)umem_element_bits(type) * umem_element_lanes(type) / 8;
+  return ((size_t)umem_element_bits(type) * umem_element_lanes(type) + 7) / 8;
 }
 
 size_t umem_element_name(umemElementType type, char *text, size_t size) {
   Code const *code = code_of(type);
   char bits[12] = "", lanes[12] = "";
-  if (code && !code->is_exact) snprintf(bits, sizeof bits, "%u", umem_element_bits(type));
+  if (code && !code->exact) snprintf(bits, sizeof bits, "%u", umem_element_bits(type));
   if (code && umem_element_lanes(type) != 1)
     snprintf(lanes, sizeof lanes, "x%u", umem_element_lanes(type));
   int length = snprintf(text, size, "%s%s%s", code ? code->name : "none", bits, lanes);
@@ -97,8 +105,8 @@ static umemElementType read_as(unsigned number, char const *name) {
   size_t length = strlen(code->name);
   if (strncmp(name, code->name, length) != 0) return 0;
   char const *rest = name + length;
-  unsigned bits = code->sizes == bits8 ? 8 : 16, lanes = 1;
-  if (!code->is_exact && !(rest = read_number(rest, &bits))) return 0;
+  unsigned bits = code->exact, lanes = 1;
+  if (!code->exact && !(rest = read_number(rest, &bits))) return 0;
   if (*rest == 'x' && (!(rest = read_number(rest + 1, &lanes)) || lanes == 1)) return 0;
   if (*rest || bits > 255 || lanes > 65535) return 0;
   umemElementType type = UMEM_ELEMENT(number, bits, lanes);

@@ -62,6 +62,14 @@ to_dlpack_unversioned(CArray const &array,
       detail::status_call(umemArray_to_dlpack_unversioned, array.get(), &options));
 }
 
+/* umemArray_describe_dlpack: without an owner, as long as array lives. Throws for its errors. */
+inline umemDLTensor describe_dlpack(CArray const &array,
+                                    std::int64_t stream = UMEM_DLPACK_DEFAULT_STREAM) {
+  umemDLTensor tensor;
+  detail::status_call(umemArray_describe_dlpack, array.get(), stream, &tensor);
+  return tensor;
+}
+
 /* umemArray_from_dlpack; ctx as there. Throws for its errors, and then tensor still owns the
  * tensor. */
 inline CArray from_dlpack(void *ctx, DLPackTensor &tensor) {

@@ -239,6 +239,12 @@ static void dlpack(umemHost *ram, umemStatusType *status) {
   umemArray_release(b);                                         /* calls the deleter */
   /* [/] */
 
+  /* [umemArray_describe_dlpack] */
+  umemDLTensor view; /* for a function that needs the array until it returns */
+  if (umemArray_describe_dlpack(a, UMEM_DLPACK_DEFAULT_STREAM, &view, status))
+    assert(view.ndim == 1 && view.shape[0] == 8 && view.strides[0] == 1);
+  /* [/] */
+
   /* [umemArray_to_dlpack_unversioned umemArray_from_dlpack_unversioned] */
   umemDLManagedTensor *old = umemArray_to_dlpack_unversioned(a, NULL, status);
   umemArray *c = umemArray_from_dlpack_unversioned(ram, old, status);

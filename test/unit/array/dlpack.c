@@ -318,6 +318,153 @@ TEST(hostile_tensors_are_refused_and_left) {
   REFUSES(umemArray_to_dlpack(NULL, NULL, &status), umemValueError, "NULL");
 }
 
+/* ---- elements of less than a byte ---- */
+
+TEST(small_elements_have_a_byte_or_fill_bytes) {
+  umemElementType const padded = UMEM_ELEMENT(umemCodeFloat4_e2m1fn, 4, 1);
+  umemElementType const packed = UMEM_ELEMENT(umemCodeFloat4_e2m1fn, 4, 2);
+  umemArray *array = umemArray_zeros(&host, padded, SHAPE(2, 3), NULL, &status);
+  umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, NULL, &status);
+  assert_int_equal(umemArray_nbytes(array), 6);
+  assert_int_equal(tensor->flags, UMEM_DLPACK_SUBBYTE_PADDED);
+  umemArray *back = umemArray_from_dlpack(&host, tensor, &status);
+  assert_true(umemArray_type(back) == padded);
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.copy = umemDLCopyIfNeeded;
+  REFUSES(umemArray_to_dlpack_unversioned(array, &options, &status), umemNotSupportedError,
+          "elements of 4 bits in a byte each");
+  RELEASE(back, array);
+  array = umemArray_zeros(&host, packed, SHAPE(2, 3), NULL, &status);
+  umemDLManagedTensor *unversioned = umemArray_to_dlpack_unversioned(array, NULL, &status);
+  assert_true(unversioned->dl_tensor.dtype.lanes == 2 && unversioned->dl_tensor.dtype.bits == 4);
+  back = umemArray_from_dlpack_unversioned(&host, unversioned, &status);
+  assert_true(umemArray_type(back) == packed);
+  RELEASE(back, array);
+}
+
+TEST(small_elements_that_share_bytes_are_refused) {
+  WRONG((tensor.dl_tensor.dtype = (umemDLDataType){17, 4, 1}), umemNotSupportedError,
+        "share bytes");
+  WRONG((tensor.dl_tensor.dtype = (umemDLDataType){17, 4, 3}), umemTypeError, "no type");
+  WRONG((tensor.dl_tensor.dtype = (umemDLDataType){15, 4, 1}), umemTypeError, "no type");
+  WRONG((tensor.dl_tensor.dtype = (umemDLDataType){18, 4, 1}), umemTypeError, "no type");
+}
+
+/* ---- tensors without an owner ---- */
+
+static void describes(Backend const *row, umemVirtual *ctx) {
+  umemDLTensor dl;
+  int64_t const shape[] = {4, 3};
+  umemArray *whole = umemArray_zeros(ctx, umemInt, SHAPE(4, 6), NULL, &status);
+  umemArray *odd = umemArray_slice(whole, 1, 1, 3, 2, &status);
+  int native = code_of(row, ctx);
+  if (umemArray_describe_dlpack(odd, UMEM_DLPACK_DEFAULT_STREAM, &dl, &status)) {
+    assert_true(dl.device.device_type == native && (uintptr_t)dl.data == umemArray_address(odd));
+    assert_memory_equal(dl.shape, shape, sizeof shape);
+    assert_memory_equal(dl.strides, ((int64_t[]){6, 2}), 16);
+    assert_true(dl.ndim == 2 && dl.dtype.code == umemCodeInt && dl.dtype.bits == 32);
+    umemDLTensor again;
+    assert_true(umemArray_describe_dlpack(odd, UMEM_DLPACK_DEFAULT_STREAM, &again, &status));
+    assert_ptr_equal(again.strides, dl.strides);
+    umemArray_set_read_only(odd, true, &status);
+    assert_false(umemArray_describe_dlpack(odd, UMEM_DLPACK_DEFAULT_STREAM, &dl, &status));
+    expect_failure(umemNotSupportedError, "cannot be read-only");
+  } else {
+    assert_int_equal(native, 0);
+    expect_failure(umemNotSupportedError, "allow a copy");
+  }
+  umem_clear_status(ctx);
+  RELEASE(odd, whole);
+}
+
+TEST(tensors_without_an_owner_describe_arrays_on_every_context) {
+  assert_true(for_each_backend(describes) > 0);
+}
+
+static void *describe_in_thread(void *array) {
+  umemDLTensor dl = {.ndim = -1};
+  bool done = umemArray_describe_dlpack(array, UMEM_DLPACK_DEFAULT_STREAM, &dl, NULL);
+  return done && dl.strides[0] == 3 && dl.strides[1] == 1 ? array : NULL;
+}
+
+TEST(threads_describe_one_array) {
+  for (int round = 0; round < 50; round++) {
+    umemArray *array = umemArray_zeros(&host, umemInt, SHAPE(2, 3), NULL, &status);
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) thread[i] = start_thread(describe_in_thread, array);
+    assert_true(join_threads(thread, 4));
+    umemArray_release(array);
+  }
+}
+
+TEST(descriptions_are_refused) {
+  umemDLTensor dl;
+  umemArray *array = umemArray_zeros(&host, umemInt, SHAPE(2, 3), NULL, &status);
+#define NO(call, type, words)                                                                      \
+  do {                                                                                             \
+    assert_false(call);                                                                            \
+    expect_failure(type, words);                                                                   \
+  } while (0)
+  NO(umemArray_describe_dlpack(NULL, 1, &dl, &status), umemValueError, "NULL");
+  NO(umemArray_describe_dlpack(array, -1, NULL, &status), umemValueError, "the tensor is NULL");
+  NO(umemArray_describe_dlpack(array, 1, &dl, &status), umemValueError, "have no stream");
+  umemArray_release(array);
+  array =
+      umemArray_zeros(&host, UMEM_ELEMENT(umemCodeFloat6_e2m3fn, 6, 1), SHAPE(2), NULL, &status);
+  NO(umemArray_describe_dlpack(array, -1, &dl, &status), umemNotSupportedError, "of 6 bits");
+  umemArray_release(array);
+#undef NO
+}
+
+/* ---- the function after the end ---- */
+
+static void count_user(void *user) { ++*(int *)user; }
+
+TEST(the_end_of_a_tensor_is_reported_once) {
+  int ends = 0;
+  umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  options.ended = count_user;
+  options.user = &ends;
+  umemArray *array = umemArray_zeros(&host, umemInt, SHAPE(2, 3), NULL, &status);
+  umemDLManagedTensorVersioned *one = umemArray_to_dlpack(array, &options, &status);
+  umemDLManagedTensor *other = umemArray_to_dlpack_unversioned(array, &options, &status);
+  options.device = umemDLCUDA;
+  REFUSES(umemArray_to_dlpack(array, &options, &status), umemNotSupportedError, "device code 2");
+  umemArray_release(array);
+  assert_int_equal(ends, 0);
+  end(one);
+  assert_int_equal(ends, 1);
+  other->deleter(other);
+  assert_int_equal(ends, 2);
+}
+
+/* ---- tables of functions ---- */
+
+static int makes_nothing(void *object, umemDLManagedTensorVersioned **tensor) {
+  (void)object;
+  (void)tensor;
+  return -1;
+}
+
+TEST(a_chain_of_tables_is_searched_for_the_version) {
+  umemDLPackExchange tables[20];
+  for (int i = 0; i < 20; i++)
+    tables[i] = (umemDLPackExchange){.header = {{2, 0}, i ? &tables[i - 1].header : NULL},
+                                     .managed_tensor_from_py_object_no_sync = makes_nothing};
+  tables[0].header.version = (umemDLPackVersion){1, 2};
+  for (int i = 0; i < 16; i++)
+    assert_ptr_equal(umem_find_dlpack_exchange(&tables[i].header, &status), &tables[0]);
+  REFUSES(umem_find_dlpack_exchange(&tables[19].header, &status), umemValueError, "more than 16");
+  tables[3].header.previous = &tables[3].header;
+  REFUSES(umem_find_dlpack_exchange(&tables[3].header, &status), umemValueError, "more than 16");
+  tables[3].header.previous = NULL;
+  REFUSES(umem_find_dlpack_exchange(&tables[5].header, &status), umemNotSupportedError,
+          "version 2.0");
+  tables[0].managed_tensor_from_py_object_no_sync = NULL;
+  REFUSES(umem_find_dlpack_exchange(&tables[2].header, &status), umemValueError, "cannot make");
+  REFUSES(umem_find_dlpack_exchange(NULL, &status), umemValueError, "NULL");
+}
+
 /* Nothing of a context is used that has ended. */
 TEST(a_context_that_has_ended_is_found) {
   umemHost other;

@@ -32,6 +32,11 @@ static struct {
     {"float8_e5m2", UMEM_ELEMENT(umemCodeFloat8_e5m2, 8, 1), 1, true, false},
     {"float8_e5m2fnuz", UMEM_ELEMENT(umemCodeFloat8_e5m2fnuz, 8, 1), 1, true, false},
     {"float8_e8m0fnu", UMEM_ELEMENT(umemCodeFloat8_e8m0fnu, 8, 1), 1, true, false},
+    {"float6_e2m3fn", UMEM_ELEMENT(umemCodeFloat6_e2m3fn, 6, 1), 1, true, false},
+    {"float6_e3m2fn", UMEM_ELEMENT(umemCodeFloat6_e3m2fn, 6, 1), 1, true, false},
+    {"float6_e3m2fnx4", UMEM_ELEMENT(umemCodeFloat6_e3m2fn, 6, 4), 3, true, false},
+    {"float4_e2m1fn", UMEM_ELEMENT(umemCodeFloat4_e2m1fn, 4, 1), 1, true, false},
+    {"float4_e2m1fnx2", UMEM_ELEMENT(umemCodeFloat4_e2m1fn, 4, 2), 1, true, false},
     {"float32x4", UMEM_ELEMENT(umemCodeFloat, 32, 4), 16, true, false},
     {"uint8x65535", UMEM_ELEMENT(umemCodeUInt, 8, 65535), 65535, false, false},
     {"boolx8", UMEM_ELEMENT(umemCodeBool, 8, 8), 8, false, false},
@@ -65,7 +70,7 @@ TEST_CASE(names_of_c_are_types) {
 /* Every code, number of bits and a few numbers of lanes: what has a size has a name, and the name
  * means the type. */
 TEST_CASE(a_size_and_a_name_go_together) {
-  unsigned const lanes[] = {0, 1, 2, 7, 65535};
+  unsigned const lanes[] = {0, 1, 2, 7, 8, 65535};
   unsigned valid = 0;
   for (unsigned code = 0; code < 256; code++)
     for (unsigned bits = 0; bits < 256; bits++)
@@ -74,7 +79,7 @@ TEST_CASE(a_size_and_a_name_go_together) {
         umemElementType type = UMEM_ELEMENT(code, bits, lanes[l]);
         umem_element_name(type, text, sizeof text);
         if (umem_element_size(type)) {
-          assert_int_equal(umem_element_size(type), bits * lanes[l] / 8);
+          assert_int_equal(umem_element_size(type), (bits * lanes[l] + 7) / 8);
           assert_true(umem_element_by_name(text) == type);
           valid++;
         } else {
@@ -82,8 +87,9 @@ TEST_CASE(a_size_and_a_name_go_together) {
           assert_false(umem_element_is_floating_point(type));
         }
       }
-  /* int, uint, handle: 4; float: 4; complex: 3; bfloat, bool: 1; float8: 8 */
-  assert_int_equal(valid, (4 * 3 + 4 + 3 + 2 + 8) * 4);
+  /* int, uint, handle: 4; float: 4; complex: 3; bfloat, bool: 1; float8: 8, each with 5 numbers of
+   * lanes. float6: 2, with 1 and 8 lanes; float4: with 1, 2 and 8 */
+  assert_int_equal(valid, (4 * 3 + 4 + 3 + 2 + 8) * 5 + 2 * 2 + 3);
 }
 
 TEST_CASE(a_name_is_cut_as_by_snprintf) {
@@ -112,6 +118,8 @@ TEST_CASE(other_names_are_refused) {
                              "uint99999999999",
                              "int8x99999999999",
                              "bfloat32",
+                             "float4_e2m1fnx3",
+                             "float6_e2m3fnx2",
                              NULL};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     umem_thread_clear();
