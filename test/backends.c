@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "adaptors.h"
+#include "external.h"
 #include "fake/wrapped.h"
 #include "fake/fake.h"
 #include "fake/plain11.h"
@@ -311,6 +312,7 @@ Backend const backends[] = {
     ADAPTOR_ROWS(log, 0, 0),
     GUARDED_ROWS,
     ADAPTOR_ROW_PREFETCH,
+    EXTERNAL_ROWS,
     POOL_ROWS,
     FIXED_ROWS,
     BINNING_ROWS,
@@ -364,6 +366,9 @@ REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
         &(umemCudaAsyncOptions){1, 0, 0, 0, 0})
 REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
 REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
+REFUSAL(external_of_nothing, umemExternal_ctor, NULL, NULL)
+REFUSAL(external_of_no_functions, umemExternal_ctor, &(umemHost){.super = {.vptr = NULL}},
+        &(umemExternalOptions)UMEM_EXTERNAL_OPTIONS_INIT)
 REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)
 REFUSAL(pool_on_of_nothing, umemPoolOn_ctor, NULL, &(umemHost){.super = {.vptr = NULL}})
 REFUSAL(fixed_of_nothing, umemFixed_ctor, NULL, 100, NULL)
@@ -400,6 +405,9 @@ BackendRefusal const backend_refusals[] = {
     {"limit, no upstream", limit_of_nothing, umemValueError, 0, "the upstream is NULL"},
     {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
     {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
+    {"external, no upstream", external_of_nothing, umemValueError, 0, "the upstream is NULL"},
+    {"external, zeros", external_of_no_functions, umemValueError, 0,
+     "the context is not constructed"},
     {"pool, no upstream", pool_of_nothing, umemValueError, 0, "the upstream is NULL"},
     {"pool-on, zeros", pool_on_of_nothing, umemValueError, 0, "the context is not constructed"},
     {"fixed, no upstream", fixed_of_nothing, umemValueError, 0, "the upstream is NULL"},

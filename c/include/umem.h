@@ -22,22 +22,23 @@
 
 /* The kinds of contexts. This is the one list of them: behind each header stand the names of the
  * kinds that it declares, and c/kinds.cmake makes the library's table of it. */
-#include <umem/host.h>    /* host */
-#include <umem/file.h>    /* file */
-#include <umem/mmap.h>    /* mmap */
-#include <umem/shm.h>     /* shm */
-#include <umem/cuda.h>    /* cuda cuda-async cuda-host cuda-managed cuda-prefetch */
-#include <umem/pool.h>    /* pool */
-#include <umem/pool_on.h> /* pool-on */
-#include <umem/fixed.h>   /* fixed */
-#include <umem/binning.h> /* binning */
-#include <umem/limit.h>   /* limit */
-#include <umem/stats.h>   /* stats */
-#include <umem/track.h>   /* track */
-#include <umem/debug.h>   /* debug */
-#include <umem/retry.h>   /* retry */
-#include <umem/fault.h>   /* fault */
-#include <umem/log.h>     /* log */
-#include <umem/guarded.h> /* guarded */
+#include <umem/host.h>     /* host */
+#include <umem/file.h>     /* file */
+#include <umem/mmap.h>     /* mmap */
+#include <umem/shm.h>      /* shm */
+#include <umem/cuda.h>     /* cuda cuda-async cuda-host cuda-managed cuda-prefetch */
+#include <umem/pool.h>     /* pool */
+#include <umem/pool_on.h>  /* pool-on */
+#include <umem/fixed.h>    /* fixed */
+#include <umem/binning.h>  /* binning */
+#include <umem/limit.h>    /* limit */
+#include <umem/stats.h>    /* stats */
+#include <umem/track.h>    /* track */
+#include <umem/debug.h>    /* debug */
+#include <umem/retry.h>    /* retry */
+#include <umem/fault.h>    /* fault */
+#include <umem/log.h>      /* log */
+#include <umem/guarded.h>  /* guarded */
+#include <umem/external.h> /* external */
 
 #endif
