@@ -10,7 +10,9 @@
  *              umemCudaHost, and those of umemCudaManaged if the hardware allows it. Copies and
  *              sets also accept memory that umem did not allocate (cudaMalloc).
  *   current    After every call the caller's current device and CUDA context are the same as
- *              before. Only the GPUs that the program names get a CUDA context.
+ *              before. A thread that had no CUDA context has that of GPU 0 after a call for GPU 0,
+ *              as after the first call of CUDA's runtime. Only the GPUs that the program names get
+ *              a CUDA context.
  *   failures   The message contains the text of CUDA. umemMemoryError: out of memory; the message
  *              contains the free and the total bytes. umemValueError: an address, a device or a
  *              stream that CUDA refuses, and a free of an address that is not a live block.

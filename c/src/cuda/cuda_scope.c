@@ -3,7 +3,10 @@
  *
  * A GPU's primary context is made current with the driver's stack: cudaSetDevice would create the
  * context of a device that the caller never uses, and would leave another one current than the
- * caller had. */
+ * caller had. In a thread that had none, the context of GPU 0 remains current after a call for a
+ * umem context, as after the first call of CUDA's runtime: libraries of the driver's interface
+ * (CCCL's streams) expect one. That of another GPU does not remain: the runtime would take this GPU
+ * for the chosen one. */
 #include "cuda/cuda_scope.h"
 #include "core/context.h"
 #include "core/status.h"
@@ -108,7 +111,7 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
 
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
   umemCudaRt const *rt = gpu->rt;
-  *scope = (umemCudaScope){ctx, gpu, false, 2 /* cudaStreamCaptureModeRelaxed */};
+  *scope = (umemCudaScope){ctx, gpu, false, false, 2 /* cudaStreamCaptureModeRelaxed */};
   if (umemCudaGpu_is_inherited(gpu))
     return UMEM_FAIL(ctx, umemNotSupportedError,
                      "CUDA does not work in a child of fork, and this %s was constructed before it",
@@ -118,6 +121,7 @@ bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gp
   if (!error && current != gpu->context) {
     error = rt->context_push(gpu->context);
     scope->pushed = !error;
+    scope->remains = ctx && !current && gpu->device == 0;
   }
   if (!error) error = rt->exchange_capture_mode(&scope->capture_mode);
   if (error && scope->pushed) rt->context_pop(&current);
@@ -139,7 +143,8 @@ void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaRt const *rt = gpu->rt;
   void *left;
   int mode = restore_mode(scope); /* before the context goes: CUDA would make one current */
-  int popped = scope->pushed ? rt->context_pop(&left) : umemCudaSuccess;
+  bool pops = scope->pushed && !scope->remains;
+  int popped = pops ? rt->context_pop(&left) : umemCudaSuccess;
   if (popped) {
     rt->last_error();
     popped = rt->context_pop(&left);

@@ -93,6 +93,7 @@ typedef struct umemCudaScope {
   umemVirtual *ctx; /* that failures belong to */
   umemCudaGpu *gpu;
   bool pushed;
+  bool remains; /* is not popped: the caller had no context, and this is a call of ctx on GPU 0 */
   int capture_mode; /* the caller's */
 } umemCudaScope;
 
@@ -102,7 +103,7 @@ typedef struct umemCudaScope {
  * in a child of fork. Then there is nothing to leave. */
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
 
-/* Restores what the caller had. Records a failure if that fails. */
+/* Restores what the caller had, unless the context remains. Records a failure if that fails. */
 void umemCudaScope_leave(umemCudaScope *scope);
 
 /* ==== events, and the order of the legacy stream ==== */

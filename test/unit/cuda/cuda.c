@@ -269,7 +269,7 @@ CUDA_TEST(a_crashed_kernel_has_a_message_of_its_own) {
       umem_dtor(&other);
     }
     umem_dtor(&any); /* ends */
-    assert_null(current_context());
+    expect_first_gpu();
     umem_thread_clear();
     forget_all();
   }
@@ -300,12 +300,41 @@ static void use(Any *any, int device, umemHost *host) {
   }
 }
 
+/* As after the first call of the runtime. */
+CUDA_TEST(a_thread_without_a_context_gets_that_of_gpu_0) {
+  umemHost host;
+  Any any;
+  expect_ok(umemHost_ctor(&host));
+  use(&any, 0, &host);
+  expect_first_gpu();
+  umemCuda other; /* the runtime would take its GPU for the chosen one */
+  expect_ok(umemCuda_ctor(&other, 1));
+  umem_free(&other, block_of(&other, 100));
+  umem_dtor(&other);
+  assert_null(current_context());
+  assert_true(fake_cudart_is_clean());
+  umem_dtor(&host);
+  umem_thread_clear();
+}
+
+/* Such a thread makes calls of the driver beside umem's, as CCCL's streams do. */
+CUDA_TEST(calls_of_the_driver_need_no_other_call_first) {
+  umemCudaAsync ctx;
+  expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
+  unsigned long const pushes = fake_cudart_calls_of("context_push");
+  ok(rt->stream_synchronize((void *)umemCudaAsync_stream(&ctx)));
+  umem_free(&ctx, block_of(&ctx, 100)); /* whose context is current already */
+  assert_true(fake_cudart_calls_of("context_push") == pushes);
+  umem_dtor(&ctx);
+  assert_true(fake_cudart_is_clean());
+}
+
 CUDA_TEST(the_caller_s_place_is_untouched) {
   umemHost host;
   Any any;
   expect_ok(umemHost_ctor(&host));
   use(&any, 2, &host);
-  assert_null(current_context()); /* none before, none after */
+  expect_first_gpu(); /* which pinned memory uses */
   assert_false(fake_cudart_had_context(1));
   assert_true(fake_cudart_is_clean());
   forget_all();

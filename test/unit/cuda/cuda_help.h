@@ -151,4 +151,14 @@ static inline void *current_context(void) {
   return context;
 }
 
+/* That the context of GPU 0 is current, and no other below it. Takes it away. */
+static inline void expect_first_gpu(void) {
+  void *first = NULL, *left = NULL;
+  ok(rt->primary_retain(&first, 0));
+  assert_ptr_equal(current_context(), first);
+  ok(rt->context_pop(&left));
+  assert_null(current_context());
+  ok(rt->primary_release(0));
+}
+
 #endif

@@ -188,7 +188,7 @@ static void *work(void *argument) {
     umem_thread_clear();
   }
   umem_dtor(&host);
-  return good && !current_context() ? NULL : argument;
+  return good && current_context() ? NULL : argument;
 }
 
 CUDA_TEST(threads_share_a_context) {
