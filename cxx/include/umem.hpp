@@ -2,7 +2,7 @@
  *
  * umem/adaptors.hpp, umem/array_of.hpp, umem/blas.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp,
  * umem/compare.hpp, umem/decomposition.hpp, umem/dlpack.hpp, umem/exchange.hpp,
- * umem/fill_ghosts.hpp, umem/format.hpp, umem/ledger.hpp, umem/mdspan.hpp,
+ * umem/external.hpp, umem/fill_ghosts.hpp, umem/format.hpp, umem/ledger.hpp, umem/mdspan.hpp,
  * umem/memory_resource.hpp, umem/npy.hpp, umem/npy_c_array.hpp, umem/open.hpp, umem/pool.hpp,
  * umem/print.hpp, umem/reduce.hpp (reduce.cuh with nvcc), umem/reduce_along.hpp,
  * umem/reductions.hpp, umem/reductions_along.hpp, umem/sweep.hpp, umem/transfer.hpp and those for

@@ -8,7 +8,7 @@ mark_as_advanced(UMEM_TEST_CXX_TOGETHER)
 set(cxx_groups short arrays contexts views loops optimised)
 set(cxx_group_short array_guard context npy_save open view) # those of test/run quick
 set(cxx_group_arrays array_assign array_failures array_lock array_order array_threads npy npy_map part place_guard print)
-set(cxx_group_contexts allocator buffer compare error guarded kinds resources retry scalar vector)
+set(cxx_group_contexts allocator buffer compare error external guarded kinds resources retry scalar vector)
 set(cxx_group_views blas dynamic_view elements indexer layouts shape slices static strided_layout view_parts)
 set(cxx_group_loops array kernels_arrays operands)
 set(cxx_group_optimised kernels_indices kernels_order)

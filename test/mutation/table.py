@@ -571,6 +571,18 @@ MUTANTS = [
     c("adaptors/meter.c", "  if (*peak < current) *peak = current;", "  *peak = current;", "the peak falls"),
     c("adaptors/meter.c", "  umemLock_release(&stats->lock);\n  if (!scope->outer)", "  if (!scope->outer)", "a lock is not released"),
 
+    # ---- allocators of others ----
+    c("adaptors/external.c", "bool overlaps = slot && span->start < block->adr + block->nbytes;", "bool overlaps = false;",
+      "a live block is handed out again", first=("unit.external",)),
+    c("adaptors/external.c", "    give_back(ctx, block);\n    return UMEM_FAIL", "    return UMEM_FAIL", "a block at a wrong multiple is lost",
+      first=("unit.external",)),
+    c("adaptors/external.c", "if (external->table.serial) umemLock_acquire(&external->serial);", "",
+      "several threads are in a serial allocator", first=("unit.external",)),
+    c("adaptors/external.c", "  if (got && failed) give_back(ctx, &block);\n", "", "a block of a failed request is lost", first=("unit.external",)),
+    c("cuda/cuda_scope.c", "ctx && !current && gpu->device == 0", "ctx && !current", "the runtime takes another GPU for the chosen one",
+      first=("unit.cuda",)),
+    c("cuda/cuda_scope.c", "scope->remains = ctx && !current && gpu->device == 0;", "", "a thread has no current context", first=("unit.cuda",)),
+
     # ---- a Guarded ----
     c("adaptors/guarded_blocks.c", " || block->writers) protection", ") protection", "calls of umem write to closed pages", first=("unit.guarded_access",)),
     c("adaptors/guarded_blocks.c", "first + size - round_up(nbytes, alignment),", "first,",

@@ -137,8 +137,8 @@ static uintptr_t ask(umemVirtual *ctx, size_t nbytes, size_t alignment) {
 
 /* ---- allocation ---- */
 
-/* Whether the allocator has returned what it must: a block at the right multiple that no other block
- * overlaps. If it has, the block is live from now on. */
+/* Whether the allocator has returned what it must: a block at the right multiple that overlaps no
+ * other. If it has, the block is live from now on. */
 static bool accept(umemVirtual *ctx, Block const *block) {
   Block other;
   if (block->adr & (block->alignment - 1)) {

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <umem.h>
 #include <unistd.h>
@@ -238,6 +239,15 @@ static void retry(umemHost *ram) {
   umem_dtor(&ctx), umem_dtor(&pool), umem_dtor(&limit);
 }
 
+static void *get_malloc(void *user, size_t nbytes, size_t alignment, uintptr_t stream) {
+  (void)user, (void)alignment, (void)stream;
+  return malloc(nbytes);
+}
+static void give_malloc(void *user, void *adr, size_t nbytes, size_t alignment, uintptr_t stream) {
+  (void)user, (void)nbytes, (void)alignment, (void)stream;
+  free(adr);
+}
+
 static void adaptors(umemHost *ram) {
   /* [umemLimit_ctor umemLimit_used] */
   umemLimit limit;
@@ -333,6 +343,13 @@ static void adaptors(umemHost *ram) {
   /* [/] */
   umem_free(&guarded, adr), umem_dtor(&guarded);
 
+  /* [umemExternal_ctor] */
+  umemExternal external; /* blocks of malloc; ram copies them */
+  umemExternalOptions table = {sizeof table, get_malloc, give_malloc, NULL, NULL, 16, 1, 0};
+  if (umemExternal_ctor(&external, ram, &table) != umemOK) return (void)puts(umem_thread_message());
+  /* [/] */
+  umem_free(&external, umem_alloc(&external, 100)), umem_dtor(&external);
+
   /* [umemGuarded_report] */
   /* A line on stderr about the next access to a closed block, before SIGSEGV ends the process. */
   if (umemGuarded_report(true) != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
@@ -403,6 +420,16 @@ static void adopt_more(void) {
   if (status == umemOK) status = umemLog_adopt(&log, &guarded, &options); /* owns guarded */
   if (status != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
   umem_dtor(&log); /* ends all three */
+  /* [/] */
+  assert(status == umemOK);
+
+  static umemExternal external;
+  umemExternalOptions table = {sizeof table, get_malloc, give_malloc, NULL, NULL, 16, 1, 0};
+  /* [umemExternal_adopt] */
+  umemHost_ctor(&ram);
+  status = umemExternal_adopt(&external, &ram, &table); /* owns ram */
+  if (status != umemOK) fprintf(stderr, "%s\n", umem_thread_message());
+  umem_dtor(&external); /* ends both */
   /* [/] */
   assert(status == umemOK);
 

@@ -1,0 +1,204 @@
+/* umem/external.hpp - places of allocators of others: any std::pmr::memory_resource, and any
+ * resource of cuda::mr, such as those of RMM.
+ *
+ *     std::pmr::unsynchronized_pool_resource pool;
+ *     umem::External ram(&pool, umem::Host(), umem::External::serial);
+ *
+ *     rmm::mr::cuda_async_memory_resource resource;
+ *     umem::CudaAsync queue(0, stream);                          // of the program
+ *     umem::Limit gpu(umem::External(resource, queue), 1 << 30); // bounds the resource
+ *
+ * This header includes neither CCCL nor RMM: a resource is what has their functions. */
+#ifndef UMEM_EXTERNAL_HPP
+#define UMEM_EXTERNAL_HPP
+
+#include <umem/context.hpp>
+
+#include <cstdio>
+
+extern "C" struct CUstream_st; /* what a cudaStream_t points to */
+
+namespace umem {
+namespace detail {
+
+/* What a pointer or a std::shared_ptr leads to; a resource itself. */
+template <class Resource> auto resource_of(Resource &held, int) -> decltype(*held) { return *held; }
+template <class Resource> Resource &resource_of(Resource &held, long) { return held; }
+template <class Resource> using ResourceOf = decltype(resource_of(std::declval<Resource &>(), 0));
+
+/* The forms that calls with a stream have: those of CCCL 3.1 and later, and those before. */
+template <class R>
+auto allocate_on(R &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment, int)
+    -> decltype(resource.allocate(stream, nbytes, alignment)) {
+  return resource.allocate(stream, nbytes, alignment);
+}
+template <class R>
+auto allocate_on(R &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment, long)
+    -> decltype(resource.allocate_async(nbytes, alignment, stream)) {
+  return resource.allocate_async(nbytes, alignment, stream);
+}
+template <class R>
+auto deallocate_on(R &resource, CUstream_st *stream, void *block, std::size_t nbytes,
+                   std::size_t alignment, int)
+    -> decltype(resource.deallocate(stream, block, nbytes, alignment)) {
+  return resource.deallocate(stream, block, nbytes, alignment);
+}
+template <class R>
+auto deallocate_on(R &resource, CUstream_st *stream, void *block, std::size_t nbytes,
+                   std::size_t alignment, long)
+    -> decltype(resource.deallocate_async(block, nbytes, alignment, stream)) {
+  return resource.deallocate_async(block, nbytes, alignment, stream);
+}
+
+/* Those of calls without: of CCCL 3.1, and of all others. */
+template <class R>
+auto allocate_now(R &resource, std::size_t nbytes, std::size_t alignment, int)
+    -> decltype(resource.allocate_sync(nbytes, alignment)) {
+  return resource.allocate_sync(nbytes, alignment);
+}
+template <class R>
+auto allocate_now(R &resource, std::size_t nbytes, std::size_t alignment, long)
+    -> decltype(resource.allocate(nbytes, alignment)) {
+  return resource.allocate(nbytes, alignment);
+}
+template <class R>
+auto deallocate_now(R &resource, void *block, std::size_t nbytes, std::size_t alignment, int)
+    -> decltype(resource.deallocate_sync(block, nbytes, alignment)) {
+  return resource.deallocate_sync(block, nbytes, alignment);
+}
+template <class R>
+auto deallocate_now(R &resource, void *block, std::size_t nbytes, std::size_t alignment, long)
+    -> decltype(resource.deallocate(block, nbytes, alignment)) {
+  return resource.deallocate(block, nbytes, alignment);
+}
+
+template <class R, class = void> struct HasStreams : std::false_type {};
+template <class R>
+struct HasStreams<R, std::void_t<decltype(allocate_on(std::declval<R &>(), nullptr, 1, 1, 0))>>
+    : std::true_type {};
+template <class R, class = void> struct IsResource : std::false_type {};
+template <class R>
+struct IsResource<R, std::void_t<decltype(allocate_now(std::declval<R &>(), 1, 1, 0))>>
+    : std::true_type {};
+
+/* An exception of a resource as a failure. One of memory arrives at the caller in C++ as it is. */
+inline void record_thrown(std::uint64_t failures, char const *function) noexcept {
+  char text[UMEM_MESSAGE_SIZE];
+  umemStatusType type = umemRuntimeError;
+  auto write = [&](char const *what) {
+    std::snprintf(text, sizeof text, "%s of the resource has thrown: %s", function, what);
+  };
+  try {
+    throw;
+  } catch (std::bad_alloc const &exception) {
+    type = umemMemoryError;
+    write(exception.what());
+    keep_thrown(failures);
+  } catch (std::exception const &exception) {
+    write(exception.what());
+  } catch (...) {
+    write("no std::exception");
+  }
+  umem_set_status(nullptr, type, text);
+}
+
+/* A resource of the program behind the table of umemExternal. */
+template <class Held> struct ExternalResource {
+  using Resource = std::remove_reference_t<ResourceOf<Held>>;
+  static constexpr bool has_streams = HasStreams<Resource>::value;
+
+  Context upstream;
+  Held held;
+
+  void *get(std::size_t nbytes, std::size_t alignment, std::uintptr_t stream) {
+    if constexpr (has_streams)
+      if (stream != UMEM_EXTERNAL_NO_STREAM)
+        return allocate_on(resource_of(held, 0), reinterpret_cast<CUstream_st *>(stream), nbytes,
+                           alignment, 0);
+    return allocate_now(resource_of(held, 0), nbytes, alignment, 0);
+  }
+
+  /* A resource without streams gets a block back when no work uses it any more. */
+  void give(void *block, std::size_t nbytes, std::size_t alignment, std::uintptr_t stream) {
+    if constexpr (has_streams)
+      if (stream != UMEM_EXTERNAL_NO_STREAM)
+        return static_cast<void>(deallocate_on(resource_of(held, 0),
+                                               reinterpret_cast<CUstream_st *>(stream), block,
+                                               nbytes, alignment, 0));
+    if (stream != UMEM_EXTERNAL_NO_STREAM) umem_synchronize(upstream.c_context());
+    deallocate_now(resource_of(held, 0), block, nbytes, alignment, 0);
+  }
+
+  umemExternalOptions options(bool serial) {
+    umemExternalOptions options = UMEM_EXTERNAL_OPTIONS_INIT;
+    options.allocate = [](void *user, std::size_t nbytes, std::size_t alignment,
+                          std::uintptr_t stream) -> void * {
+      std::uint64_t const before = umem_thread_failures();
+      try {
+        return static_cast<ExternalResource *>(user)->get(nbytes, alignment, stream);
+      } catch (...) { /* must not pass through C */
+        record_thrown(before, "allocate");
+        return nullptr;
+      }
+    };
+    options.deallocate = [](void *user, void *block, std::size_t nbytes, std::size_t alignment,
+                            std::uintptr_t stream) {
+      std::uint64_t const before = umem_thread_failures();
+      try {
+        static_cast<ExternalResource *>(user)->give(block, nbytes, alignment, stream);
+      } catch (...) {
+        record_thrown(before, "deallocate");
+      }
+    };
+    options.user = this;
+    options.serial = serial;
+    options.no_alignment = has_streams; /* they refuse more than 256 */
+    return options;
+  }
+};
+
+} // namespace detail
+
+/* Blocks of a resource of others: umemExternal. */
+class External : public Context {
+public:
+  /* For a resource that only one thread at a time may use: umem calls it so. */
+  static constexpr bool serial = true;
+
+  /* resource: has allocate(nbytes, alignment) and deallocate(block, nbytes, alignment), or
+   * allocate_sync and deallocate_sync; and for streams allocate(stream, nbytes, alignment) and
+   * deallocate(stream, block, nbytes, alignment), or the ..._async before CCCL 3.1. A pointer
+   * borrows it; a std::shared_ptr shares it; another object is moved or copied into the context.
+   * The context keeps what it holds until its last block is freed.
+   *
+   * upstream: a context for the same memory, which copies the bytes; see umemExternal. On a
+   * CudaAsync allocations and frees are in the order of its stream, also of a resource without
+   * streams, whose frees then wait.
+   *
+   * Exceptions of a resource: those of memory (std::bad_alloc) arrive at the caller as they are;
+   * others become umem::runtime_error, with their text. */
+  template <class Resource, class = std::enable_if_t<detail::IsResource<std::remove_reference_t<
+                                detail::ResourceOf<std::decay_t<Resource>>>>::value>>
+  External(Resource &&resource, Context const &upstream, bool is_serial = false)
+      : Context(over(std::make_shared<detail::ExternalResource<std::decay_t<Resource>>>(
+                         detail::ExternalResource<std::decay_t<Resource>>{
+                             upstream, std::forward<Resource>(resource)}),
+                     upstream, is_serial)) {}
+
+  UMEM_KIND_OF_CONTEXT(External, "external")
+
+  template <class Held>
+  static std::shared_ptr<umemVirtual> over(std::shared_ptr<Held> const &held,
+                                           Context const &upstream, bool is_serial) {
+    return make<umemExternal>(
+        [&](umemExternal *ctx) {
+          umemExternalOptions const options = held->options(is_serial);
+          return umemExternal_ctor(ctx, upstream.c_context(), &options);
+        },
+        held);
+  }
+};
+
+} // namespace umem
+
+#endif
