@@ -20,13 +20,13 @@ SECTIONS = {
               "concatenate stack save load create_npy open_npy DType dtype",
     "Places": "Place Info host open default set_default using Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",
-    "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded",
+    "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded External",
     "Whose address is it": "find Found find_foreign Foreign describe_places list_when_out_of_memory",
     "Comparisons": "all_equal all_close",
     "Copies and blocks": "copy copy_many start start_many Transfer blocks Block Blocks set_threads get_threads",
     "The ledger": "ledger.on ledger.start ledger.stop ledger.is_on ledger.clear ledger.read",
     "Logs": "trace.summary trace.replay trace.to_chrome trace.to_csv",
-    "Allocators of other libraries": "use_in_numpy use_in_cupy use_in_torch use_in_numba cuda_core_resource Use",
+    "Allocators of other libraries": "use_in_numpy use_in_cupy use_in_torch use_in_numba cuda_core_resource Use place_of",
     "Errors": "Error MemoryError OSError FileNotFoundError FileExistsError PermissionError ValueError TypeError IndexError "
               "NotImplementedError NotSupportedError RuntimeError CancelledError AssertionError set_failure_hook",
 }

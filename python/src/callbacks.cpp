@@ -32,6 +32,74 @@ bool call_retry(void *user, void *, size_t nbytes, size_t alignment, unsigned at
   }
 }
 
+/* ---- allocators ---- */
+
+static nb::object stream_object(uintptr_t stream) {
+  return stream == UMEM_EXTERNAL_NO_STREAM ? nb::object(nb::none()) : nb::cast(stream);
+}
+
+/* The address that a function has returned; None: no memory. */
+static void *address_of(nb::object const &returned) {
+  if (returned.is_none()) return nullptr;
+  nb::object number = nb::steal(PyNumber_Index(returned.ptr()));
+  unsigned long long address = number.is_valid() ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+  if (PyErr_Occurred()) throw nb::python_error();
+  return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+}
+
+void *ExternalFunctions::allocate(void *user, size_t nbytes, size_t alignment, uintptr_t stream) {
+  if (!Py_IsInitialized()) return nullptr;
+  Gil gil;
+  if (has_exception()) return nullptr;
+  try {
+    nb::object function = static_cast<ExternalFunctions *>(user)->allocate_;
+    return address_of(function(nbytes, alignment, stream_object(stream)));
+  } catch (nb::python_error &error) {
+    error.restore();
+    keep_exception();
+    return nullptr;
+  }
+}
+
+static void record_raised(nb::python_error const &error) noexcept {
+  nb::object text = nb::steal(PyObject_Str(error.value().ptr()));
+  char const *words = text.is_valid() ? PyUnicode_AsUTF8AndSize(text.ptr(), nullptr) : nullptr;
+  char message[UMEM_MESSAGE_SIZE];
+  snprintf(message, sizeof message, "deallocate has raised %s: %s",
+           nb::type_name(error.type()).c_str(), words ? words : "");
+  PyErr_Clear();
+  umem_set_status(nullptr, umemRuntimeError, message);
+}
+
+/* May run while an exception is on its way, which ends the array of the block. */
+void ExternalFunctions::deallocate(void *user, void *block, size_t nbytes, size_t alignment,
+                                   uintptr_t stream) {
+  if (!Py_IsInitialized()) return; /* the process ends */
+  Gil gil;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  try {
+    nb::object function = static_cast<ExternalFunctions *>(user)->deallocate_;
+    function(reinterpret_cast<uintptr_t>(block), nbytes, alignment, stream_object(stream));
+  } catch (nb::python_error &error) {
+    record_raised(error);
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+void ExternalFunctions::release(void *user) {
+  if (!Py_IsInitialized()) return;
+  Gil gil;
+  delete static_cast<ExternalFunctions *>(user);
+}
+
+void ExternalFunctions::write(umemExternalOptions &options) {
+  options.allocate = allocate;
+  options.deallocate = deallocate;
+  options.release = release;
+  options.user = this;
+}
+
 /* ---- progress ---- */
 
 bool Progress::step(void *user, uint64_t done, uint64_t total) {

@@ -105,9 +105,30 @@ static Context *construct_on_stream(nb::tuple const &given) {
   return owner.release();
 }
 
+/* A place of functions of Python. given: the two functions, the alignment of all blocks or 0, and
+ * whether they align further. */
+static Context *construct_external(Context *upstream, nb::tuple const &given) {
+  if (!upstream) raise(umemTypeError, "external needs an upstream");
+  std::unique_ptr<Context, void (*)(Context *)> owner(new Context(nullptr, end_constructed),
+                                                      [](Context *c) { c->drop(); });
+  auto functions = std::make_unique<ExternalFunctions>(given[0], given[1]);
+  umemExternalOptions options = UMEM_EXTERNAL_OPTIONS_INIT;
+  functions->write(options);
+  options.alignment = nb::cast<size_t>(given[2]);
+  options.no_alignment = !nb::cast<bool>(given[3]);
+  owner->construct(sizeof(umemExternal));
+  owner->kind = "external";
+  owner->stand_over(upstream);
+  umemExternal *ctx = static_cast<umemExternal *>(owner->ctx);
+  unlocked([&] { umemExternal_ctor(ctx, upstream->ctx, &options); });
+  functions.release(); /* ctx owns them */
+  return owner.release();
+}
+
 static Context *construct(char const *kind, Context *upstream, nb::handle place,
                           nb::tuple const &options, nb::handle parts) {
   if (parts.is_none()) return construct_scheme(kind, upstream, place, options);
+  if (!strcmp(kind, "external")) return construct_external(upstream, nb::cast<nb::tuple>(parts));
   if (PyTuple_Check(parts.ptr())) return construct_on_stream(nb::cast<nb::tuple>(parts));
   return construct_other(kind, upstream, nb::cast<nb::list>(parts));
 }

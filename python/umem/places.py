@@ -471,6 +471,38 @@ class Retry(Place):
         _core.Place.__init__(self, self._kind, upstream, None, (), [])
 
 
+class External(Place):
+    """Arrays in the memory of an allocator that umem does not know. `umem.place_of` makes it of allocators of others.
+
+    Parameters
+    ----------
+    upstream : Place
+        A place for the same memory, which copies the bytes: Host, Cuda, CudaAsync, CudaHost, CudaManaged.
+    allocate : callable
+        `allocate(nbytes, alignment, stream)` returns the address of a new block, or None if there is none. An exception
+        arrives at the caller of the allocation. stream: that of a CudaAsync, an integer; only work that is queued there
+        later uses the block. None: the CPU and all streams may use the block at once.
+    deallocate : callable
+        `deallocate(address, nbytes, alignment, stream)` takes a block back. Any thread may call it.
+    alignment : int, optional
+        Bytes, a power of two: every block is at a multiple. Default: as of upstream.
+    aligns : bool
+        Whether allocate can align further. If not, umem allocates more bytes and aligns in them.
+
+    The place keeps both functions until its last array has ended. Both run with the GIL.
+    """
+
+    _kind = "external"
+
+    def __init__(self, upstream: Place | str, allocate: Callable[[int, int, int | None], int | None],
+                 deallocate: Callable[[int, int, int, int | None], object], *, alignment: int = 0,
+                 aligns: bool = True) -> None:
+        for function in allocate, deallocate:
+            if not callable(function):
+                fail(f"an allocator of External is {function!r}, which is not callable", 5)
+        _core.Place.__init__(self, self._kind, upstream, None, (), (allocate, deallocate, size(alignment, "alignment"), aligns))
+
+
 def open(name: str) -> Place:
     """Makes the place, with all its layers, that a text names: "pool+cuda:0?max=8G", "file:a.bin?mode=w+".
 

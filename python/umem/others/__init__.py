@@ -5,7 +5,7 @@ TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..places import Place
+    from ..places import External, Place
     from .use import Use
 
 
@@ -133,3 +133,33 @@ def cuda_core_resource(place: Place) -> Any:
     from . import in_cuda_core
 
     return in_cuda_core.resource(place)
+
+
+def place_of(resource: Any, upstream: Place | str | None = None) -> External:
+    """Arrays in the memory of an allocator of another library: limits, statistics, logs, pools and copies over it.
+
+    Parameters
+    ----------
+    resource : object
+        A DeviceMemoryResource of RMM; a MemoryResource of cuda.core; a pool or an allocator function of CuPy
+        (`cupy.cuda.MemoryPool()`, `cupy.get_default_memory_pool()`); a `torch.cuda.MemPool`, or `torch.cuda` for
+        PyTorch's own allocator.
+    upstream : Place or str, optional
+        The place that copies the bytes. A CudaAsync: allocations and frees are in the order of its stream. Default: Cuda,
+        CudaManaged or CudaHost, as the resource has memory, on its GPU or the current one.
+
+    Returns
+    -------
+    External
+        It keeps the resource until its last array has ended. Allocations take the GIL.
+
+    Raises
+    ------
+    umem.TypeError
+        It is no allocator of these libraries: make an `External` of its functions.
+    umem.ValueError
+        The memory is not known: name upstream.
+    """
+    from . import memory_of
+
+    return memory_of.make(resource, upstream)
