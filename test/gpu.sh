@@ -162,7 +162,7 @@ part_kernel() {
 # Compiles and links test/gpu/order_$1.cu for the default stream $2.
 build_order_program() {
   compile_order_program "$1" "$build/order_$1_$2.o" -arch=native --default-stream "$2" &&
-    "$nvcc" -arch=native "$build/order_$1_$2.o" "$build/c/libumem.a" -o "$build/order_$1_$2"
+    "$nvcc" -arch=native "$build/order_$1_$2.o" "$build/c/libumem.a" -lcuda -o "$build/order_$1_$2"
 }
 
 # Slow kernels in front of every kind of call: order_loops and order_device for both default streams, as they
@@ -173,7 +173,7 @@ part_order() {
     return
   }
   local program programs=(calls_legacy pairs_legacy peers_legacy captures_legacy exchange_legacy
-    loops_legacy loops_per-thread device_legacy device_per-thread) builds=() status=0
+    streams_legacy loops_legacy loops_per-thread device_legacy device_per-thread) builds=() status=0
   for program in "${programs[@]}"; do
     build_order_program "${program%_*}" "${program#*_}" > "$build/order_$program.out" 2>&1 &
     builds+=($!)
