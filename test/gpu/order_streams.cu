@@ -1,5 +1,5 @@
-/* order_streams.cu - streams of the driver's interface in threads that only umem has used: without a
- * current context they fail with "invalid device context" (201). CCCL's sync is this call. */
+/* order_streams.cu - streams of the driver's interface in threads that only umem has used. Without
+ * a current context they fail with "invalid device context" (201). CCCL's sync is this call. */
 #include "order.cuh"
 
 #include <umem/adaptors.hpp>
