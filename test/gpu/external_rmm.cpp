@@ -1,5 +1,5 @@
-/* external_rmm.cpp - RMM's resources in C++ as places on a GPU: umem::External over RMM's own pools,
- * under Limit, Stats and a pool of umem. */
+/* external_rmm.cpp - RMM's resources in C++ as places on a GPU: umem::External over RMM's pools, under
+ * Limit, Stats and a pool of umem. */
 #include <umem.hpp>
 #include <umem/adaptors.hpp>
 #include <umem/external.hpp>

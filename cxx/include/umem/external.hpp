@@ -175,6 +175,8 @@ public:
    * CudaAsync allocations and frees are in the order of its stream, also of a resource without
    * streams, whose frees then wait.
    *
+   * is_serial: serial, if only one thread at a time may use the resource.
+   *
    * Exceptions of a resource: those of memory (std::bad_alloc) arrive at the caller as they are;
    * others become umem::runtime_error, with their text. */
   template <class Resource, class = std::enable_if_t<detail::IsResource<std::remove_reference_t<
