@@ -1,4 +1,4 @@
-/* external_rmm.cpp - RMM's resources in C++ as places on a GPU: umem::External over RMM's pools, under
+/* external_rmm.cpp - RMM's resources in C++ as places on a GPU: umem::External over them, under
  * Limit, Stats and a pool of umem. */
 #include <umem.hpp>
 #include <umem/adaptors.hpp>
