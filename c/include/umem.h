@@ -18,6 +18,7 @@
 #include <umem/array_convert.h>
 #include <umem/array_random.h>
 #include <umem/npy.h>
+#include <umem/arrow.h>
 #include <umem/dlpack.h>
 
 /* The kinds of contexts. This is the one list of them: behind each header stand the names of the

@@ -1,7 +1,7 @@
 /* umem.hpp - the door of the C++ headers: includes those that most programs want. C++17.
  *
  * umem/adaptors.hpp, umem/array_of.hpp, umem/blas.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp,
- * umem/compare.hpp, umem/decomposition.hpp, umem/dlpack.hpp, umem/exchange.hpp,
+ * umem/arrow.hpp, umem/compare.hpp, umem/decomposition.hpp, umem/dlpack.hpp, umem/exchange.hpp,
  * umem/external.hpp, umem/fill_ghosts.hpp, umem/format.hpp, umem/ledger.hpp, umem/mdspan.hpp,
  * umem/memory_resource.hpp, umem/npy.hpp, umem/npy_c_array.hpp, umem/open.hpp, umem/pool.hpp,
  * umem/print.hpp, umem/reduce.hpp (reduce.cuh with nvcc), umem/reduce_along.hpp,

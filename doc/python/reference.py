@@ -16,7 +16,7 @@ import umem
 
 # The sections of the reference, with the names of umem in each.
 SECTIONS = {
-    "Arrays": "Array Ghosts empty zeros ones full empty_like zeros_like full_like arange asarray from_dlpack at memmap "
+    "Arrays": "Array Ghosts empty zeros ones full empty_like zeros_like full_like arange asarray from_dlpack from_arrow at memmap "
               "concatenate stack save load create_npy open_npy DType dtype",
     "Places": "Place Info host open default set_default using Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",

@@ -28,6 +28,18 @@ public:
   }
 };
 
+/* The use of memory by a tensor or a column, which another library ends, and so that of its
+ * context. */
+inline void *begin_export(Memory *memory) {
+  memory->exports++;
+  return memory->use();
+}
+inline void end_export(void *user) {
+  Memory *memory = static_cast<Memory *>(user);
+  memory->exports--;
+  memory->drop();
+}
+
 /* A handle that was taken from its array, and the use of its memory. Both end with it. */
 class Released {
   umemArray *handle_;

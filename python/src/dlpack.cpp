@@ -12,13 +12,6 @@ char const *const versioned_name = "dltensor_versioned", *const unversioned_name
 
 /* ---- export ---- */
 
-/* Ends the use of the memory of a tensor, and of its context. */
-void end_use(void *user) {
-  Memory *memory = static_cast<Memory *>(user);
-  memory->exports--;
-  memory->drop();
-}
-
 template <class Tensor> void end_tensor(Tensor *tensor) {
   if (tensor && tensor->deleter) tensor->deleter(tensor);
 }
@@ -46,15 +39,14 @@ void check_type(Array &array) {
 template <class Tensor, auto make>
 Tensor *make_tensor(umemArray *handle, Memory *memory, umemDLPackOptions &options) {
   Tensor *tensor = nullptr;
-  options.ended = end_use;
-  options.user = memory->use();
-  memory->exports++;
+  options.ended = end_export;
+  options.user = begin_export(memory);
   Call call;
   {
     Unlock unlock(!memory->context->quick);
     tensor = make(handle, &options, nullptr);
   }
-  if (!tensor) end_use(memory);
+  if (!tensor) end_export(memory);
   call.end();
   return tensor;
 }

@@ -16,6 +16,7 @@ NB_MODULE(umem_core, m) {
   bind_elements(m);
   bind_arrays(m);
   bind_handles(m);
+  bind_arrow(m);
   bind_npy(m);
   bind_transfers(m);
   bind_blocks(m);

@@ -19,6 +19,7 @@ Closing a place releases its arrays. Memory that NumPy or another library uses t
 from . import _interpreter, _words, _core as _core, ledger, trace
 from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
 from .array import Array, Ghosts
+from .arrow import from_arrow
 from .compare import all_close, all_equal
 from .dtypes import DType, dtype
 from .errors import (
@@ -48,7 +49,7 @@ __all__ = [
     "Debug", "External", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
     "Place", "Pool", "PoolOn", "Retry", "Shm", "Stats", "Track", "Transfer", "Use", "all_close", "all_equal", "arange",
     "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
-    "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_dlpack", "full", "full_like",
+    "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "full", "full_like",
     "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "memmap", "ones", "open_npy", "place_of", "save",
     "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "trace", "use_in_cupy",
     "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",

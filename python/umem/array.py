@@ -315,6 +315,18 @@ class Array(_core.Array):
     def __arrow_array__(self, type: Any = None) -> Any:
         return exchange.to_arrow(self, type)
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        from .arrow import to_arrow
+
+        found: tuple[Any, Any] = to_arrow(self, False)
+        return found
+
+    def __arrow_c_device_array__(self, requested_schema: Any = None, **options: Any) -> tuple[Any, Any]:
+        from .arrow import to_arrow
+
+        found: tuple[Any, Any] = to_arrow(self, True)
+        return found
+
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return exchange.array_interface(self)

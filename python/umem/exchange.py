@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CUDA, _MANAGED = 2, 13  # device codes of DLPack
 _IMMUTABLE = "jax", "jaxlib", "pyarrow", "tensorflow"  # their arrays cannot be written
+_ARROW = "__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__"
 _on_gpus: dict[tuple[int, int], Place] = {}  # the places of imported memory
 
 
@@ -341,6 +342,11 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
     try:
         return _from_buffer(value), True
     except TypeError:
+        if not hasattr(value, "__array__") and any(hasattr(value, name) for name in _ARROW):
+            from .arrow import from_arrow
+
+            found = from_arrow(value)
+            return found, found.read_only
         if hasattr(value, "__array__"):
             return _core.from_dlpack(value.__array__()), True
     return fail(f"{type(value).__name__} cannot be an array", 5)

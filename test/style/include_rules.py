@@ -51,7 +51,7 @@ HOLDS = {"meter": {"limit", "stats"}}
 # Contexts, and what else the list of kinds names, that stand on others: they may include the headers of those.
 STANDS_ON = {"array": {"element"}, "array_check": {"array", "element"},
              "array_convert": {"array"}, "array_random": {"array"}, "npy": {"element"},
-             "dlpack": {"array", "element"}}
+             "dlpack": {"array", "element"}, "arrow": {"array"}}
 
 STANDARD_IN_PUBLIC = {"stdbool.h", "stddef.h", "stdint.h"}
 FORBIDDEN_IN_PUBLIC = (

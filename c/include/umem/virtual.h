@@ -244,10 +244,10 @@ struct umemVtbl {
 
   /* Returns the context over which this one is an adaptor. It never changes, and lives as long as
    * ctx. If this table has NULL for synchronize, flush, trim, info, is_captured, dlpack_device,
-   * stream_wait, locate or mark, umem calls the method of the upstream. The constructor of the
-   * adaptor copies the upstream's capabilities (except umemSilent, because an adaptor records
-   * failures), alignment and space. With umemSeparate and another space it is a memory of its own.
-   * Default: NULL, ctx is not an adaptor. */
+   * stream_wait, event_wait, locate or mark, umem calls the method of the upstream. The constructor
+   * of the adaptor copies the upstream's capabilities (except umemSilent, because an adaptor
+   * records failures), alignment and space. With umemSeparate and another space it is a memory of
+   * its own. Default: NULL, ctx is not an adaptor. */
   umemVirtual *(*upstream)(umemVirtual *ctx);
 
   /* Changes the size of a block; both sizes > 0. If it fails, the block must stay as it was. If ctx
@@ -434,6 +434,11 @@ struct umemVtbl {
    * NULL to see each run in copy_direct. Default: false. */
   bool (*copy_runs)(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
                     size_t count);
+
+  /* Lets later work of ctx start after an event of the program, a cudaEvent_t that was recorded.
+   * umem calls it when a column of Arrow is imported (umemArray_from_arrow). Default:
+   * umemNotSupportedError. */
+  void (*event_wait)(umemVirtual *ctx, uintptr_t event);
 };
 
 /* ---- construction ---- */

@@ -123,4 +123,14 @@ umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t 
 /* Frees the memory of an owner, or calls release. In a public function. */
 void umem_array_end_memory(umemArray const *owner);
 
+/* ---- where other libraries find memory, by the codes of DLPack, which Arrow has, too ---- */
+
+/* The device code of memory of ctx, and in *id the number of the GPU, also for managed memory.
+ * umemDLDefault if there is none. Queries no driver. */
+int umem_dlpack_device(umemVirtual *ctx, int *id);
+
+/* Whether addresses on the device with this code and number mean the same bytes in memory of ctx;
+ * else records umemNotSupportedError. */
+bool umem_dlpack_check_device(umemVirtual *ctx, int code, int id);
+
 #endif

@@ -12,19 +12,18 @@
 /* Whether tensors with this code are used on streams of CUDA. */
 static bool has_streams(int32_t code) { return code == umemDLCUDA || code == umemDLCUDAManaged; }
 
-/* The device of tensors in memory of ctx, with the number of the GPU also for managed memory. Its
- * code is umemDLDefault if there can be none. Queries no driver. */
-static umemDLDevice device_of(umemVirtual *ctx) {
-  int id = 0;
-  umemDLDevice device = {umemDLDefault, 0};
-  if (umem_can(ctx, umemOffsets)) return device;
+int umem_dlpack_device(umemVirtual *ctx, int *id) {
+  *id = 0;
+  if (umem_can(ctx, umemOffsets)) return umemDLDefault;
   umemVirtual *layer = UMEM_LAYER_WITH(ctx, dlpack_device);
-  if (layer)
-    device.device_type = layer->vptr->dlpack_device(layer, &id);
-  else if (umem_can(ctx, umemCpuReadable))
-    device.device_type = umemDLCPU;
-  device.device_id = id;
-  return device;
+  if (layer) return layer->vptr->dlpack_device(layer, id);
+  return umem_can(ctx, umemCpuReadable) ? umemDLCPU : umemDLDefault;
+}
+
+/* The device of tensors in memory of ctx. */
+static umemDLDevice device_of(umemVirtual *ctx) {
+  int id, code = umem_dlpack_device(ctx, &id);
+  return (umemDLDevice){code, id};
 }
 
 /* ---- options ---- */
@@ -315,11 +314,11 @@ static bool is_place(umemDLDevice mine, umemDLDevice of) {
   }
 }
 
-static bool check_device(umemVirtual *ctx, umemDLDevice of) {
-  return is_place(device_of(ctx), of) ||
+bool umem_dlpack_check_device(umemVirtual *ctx, int code, int id) {
+  return is_place(device_of(ctx), (umemDLDevice){code, id}) ||
          UMEM_FAIL(NULL, umemNotSupportedError,
-                   "a tensor of device code %d, number %d cannot be an array of %s",
-                   (int)of.device_type, (int)of.device_id, umem_get_device_name(ctx));
+                   "memory of device code %d, number %d cannot be an array of %s", code, id,
+                   umem_get_device_name(ctx));
 }
 
 /* Writes the strides in bytes. Those of dimensions without a second element mean nothing: they are
@@ -346,7 +345,7 @@ static bool check_tensor(umemVirtual *ctx, umemDLTensor const *dl) {
                      UMEM_MAX_RANK);
   if (dl->ndim && !dl->shape)
     return UMEM_FAIL(NULL, umemValueError, "a tensor of rank %d has no shape", (int)dl->ndim);
-  if (!check_device(ctx, dl->device)) return false;
+  if (!umem_dlpack_check_device(ctx, dl->device.device_type, dl->device.device_id)) return false;
   if (!has_elements(dl)) return true;
   if (!dl->data) return UMEM_FAIL(NULL, umemValueError, "the data of the tensor are NULL");
   return dl->byte_offset <= UINTPTR_MAX - (uintptr_t)dl->data ||

@@ -143,6 +143,7 @@ static inline void umemCuda_note(umemVirtual *ctx, umemRoutePlace const *other, 
   .set = umemCuda_set, .copy_to = umemCuda_copy_to, .copy_from = umemCuda_copy_from,               \
   .plan_copy = umemCuda_plan_copy, .copy_direct = umemCuda_copy_direct,                            \
   .copy_runs = umemCuda_copy_runs, .realloc = umemCuda_realloc,                                    \
-  .stream_wait = umemCuda_stream_wait, .find = umemCuda_find, .usage = umemCuda_usage
+  .stream_wait = umemCuda_stream_wait, .event_wait = umemCuda_event_wait, .find = umemCuda_find,   \
+  .usage = umemCuda_usage
 
 #endif

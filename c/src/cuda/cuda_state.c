@@ -538,3 +538,18 @@ void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream) {
   if (behind.stream != state->stream && !refuse_capture(ctx, state, &behind))
     wait_for_queue(ctx, &behind, ctx, state);
 }
+
+/* Without a stream of ctx the host waits, as its copies would not. */
+void umemCuda_event_wait(umemVirtual *ctx, uintptr_t event) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  umemCudaRt const *rt = state->gpu->rt;
+  bool ordered = umem_can(ctx, umemOrdered);
+  if (!ordered || !umemCuda_refuse_capture(ctx, "it cannot wait for work outside"))
+    umemCuda_check(ctx, state->gpu,
+                   ordered ? rt->stream_wait(state->stream, (void *)event)
+                           : rt->event_synchronize((void *)event),
+                   "cannot wait for an event of the program");
+  umemCudaScope_leave(&scope);
+}

@@ -128,6 +128,7 @@ void umemCuda_wait(umemVirtual *ctx, umemVirtual *other);
 bool umemCuda_mark(umemVirtual *ctx, umemMark *out);
 
 void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream);
+void umemCuda_event_wait(umemVirtual *ctx, uintptr_t event);
 
 /* ==== blocks that this process has shared with others ====
  *

@@ -230,6 +230,12 @@ static void elements(void) {
   /* [/] */
 }
 
+static int export_object(void *object, umemDLManagedTensorVersioned **tensor) {
+  (void)object;
+  (void)tensor;
+  return -1;
+}
+
 static void dlpack(umemHost *ram, umemStatusType *status) {
   umemArray *a = umemArray_zeros(ram, umemDouble, 1, (int64_t[]){8}, NULL, status);
   /* [umemArray_to_dlpack umemArray_from_dlpack] */
@@ -245,11 +251,31 @@ static void dlpack(umemHost *ram, umemStatusType *status) {
     assert(view.ndim == 1 && view.shape[0] == 8 && view.strides[0] == 1);
   /* [/] */
 
+  /* [umem_find_dlpack_exchange] */
+  umemDLPackExchange theirs = {.header.version = {1, 3},
+                               .managed_tensor_from_py_object_no_sync = export_object};
+  umemDLPackExchange const *table = umem_find_dlpack_exchange(&theirs.header, status);
+  /* [/] */
+  assert(table == &theirs);
+
   /* [umemArray_to_dlpack_unversioned umemArray_from_dlpack_unversioned] */
   umemDLManagedTensor *old = umemArray_to_dlpack_unversioned(a, NULL, status);
   umemArray *c = umemArray_from_dlpack_unversioned(ram, old, status);
   if (!c && old && old->deleter) old->deleter(old);
   umemArray_release(c);
+  /* [/] */
+  umemArray_release(a);
+}
+
+static void arrow(umemHost *ram, umemStatusType *status) {
+  umemArray *a = umemArray_zeros(ram, umemDouble, 1, (int64_t[]){8}, NULL, status);
+  /* [umemArray_to_arrow umemArray_from_arrow] */
+  umemArrowSchema schema;
+  umemArrowDeviceArray column;
+  umemArray_to_arrow(a, NULL, &schema, &column, status); /* the same memory, no copy */
+  umemArray *b = umemArray_from_arrow(ram, &schema, &column, NULL, status); /* moves column */
+  schema.release(&schema);
+  umemArray_release(b);
   /* [/] */
   umemArray_release(a);
 }
@@ -311,6 +337,7 @@ int main(void) {
   npy(&ram);
   elements();
   dlpack(&ram, &status);
+  arrow(&ram, &status);
   blocks(&ram, &file);
   umem_dtor(&file);
   umem_dtor(&ram);
