@@ -62,6 +62,7 @@ void measure_blocks(Effort const &effort, std::vector<Ratio> &rows);
 void measure_overlap(Effort const &effort, std::vector<Ratio> &rows); /* a part of blocks */
 void measure_stage(Effort const &effort, std::vector<Ratio> &rows);
 void measure_strided(Effort const &effort, std::vector<Ratio> &rows);
+void measure_steps(Effort const &effort, std::vector<Ratio> &rows);
 void measure_strided_cold(Effort const &effort, std::vector<Ratio> &rows);
 void measure_transfers(Effort const &effort, std::vector<Ratio> &rows);
 void measure_growth(Effort const &effort, std::vector<Ratio> &rows);

@@ -1,10 +1,12 @@
 /* ratio_many.cpp - lists of short copies (umem_copy_many) to RAM: from RAM beside a loop of memcpy,
- * from a file that the page cache has beside pread on as many threads. The pieces are in random
- * order in the source, with gaps as long as they are. */
+ * from a file that the page cache has beside pread on as many threads, and from one that it
+ * lacks beside io_uring. The pieces are in random order in the source, with gaps as long as they
+ * are. */
 #include "ratio.h"
 
 #include "by_hand.h"
 #include "by_hand_threads.h"
+#include "by_hand_uring.h"
 #include "place.h"
 
 #include <algorithm>
@@ -89,6 +91,49 @@ void measure_file(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
                   samples[1], pieces.span() / 2});
 }
 
+#if UMEM_BENCH_URING
+/* In the order of the file, which is best. */
+std::vector<by_hand::Piece> sorted(std::vector<umemCopyItem> const &list) {
+  std::vector<by_hand::Piece> pieces;
+  for (umemCopyItem const &item : list)
+    pieces.push_back(
+        {reinterpret_cast<void *>(item.dst_adr), item.nbytes, static_cast<off_t>(item.src_adr)});
+  std::sort(pieces.begin(), pieces.end(),
+            [](by_hand::Piece const &a, by_hand::Piece const &b) { return a.offset < b.offset; });
+  return pieces;
+}
+
+/* Each side reads them from the disk. */
+void measure_cold(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
+  constexpr unsigned depth = 128;
+  Place file(row_named("file")), host(row_named("host"));
+  Block src(file.context(), pieces.span()), dst(host.context(), pieces.span());
+  check(umem_set(file.context(), src, 0x5A, pieces.span()));
+  auto list = pieces.items(file.context(), src, host.context(), dst);
+  umemInfo info = UMEM_INFO_INIT;
+  check(umem_get_info(file.context(), &info));
+  by_hand::Descriptor fd(info.name, O_RDONLY), direct(info.name, O_RDONLY | O_DIRECT);
+  check(umem_flush(file.context()));
+  auto cold = [&](Timed const &timed) {
+    return [&, timed] {
+      check_system(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0, "posix_fadvise");
+      return timed();
+    };
+  };
+  std::vector<by_hand::Piece> const reads = sorted(list);
+  auto ring = [&](int from) {
+    return [&, from] { return seconds_of([&] { by_hand::read_by_ring(from, reads, depth); }); };
+  };
+  Samples samples = alternate(rounds, {cold(timed_list(list)), cold(ring(fd)), cold(ring(direct))});
+  std::string const name =
+      "list of pieces of " + std::to_string(pieces.length) + " bytes, cold file to host";
+  std::string const against = "io_uring, " + std::to_string(depth) + " in flight";
+  rows.push_back({name, against, Measure::speedup, 0.9, samples[0], samples[1], pieces.span() / 2});
+  rows.push_back({name, against + ", O_DIRECT", Measure::speedup, std::nullopt, samples[0],
+                  samples[2], pieces.span() / 2});
+}
+#endif
+
 } // namespace
 
 void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
@@ -98,6 +143,11 @@ void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
     measure_memory(effort.short_rounds, pieces, rows);
     measure_file(effort.short_rounds, pieces, rows);
   }
+#if UMEM_BENCH_URING
+  for (std::size_t length : {4096, 32768, 131072})
+    measure_cold(effort.long_rounds / 3 + 1, Pieces(count / (length > 65536 ? 4 : 1), length),
+                 rows);
+#endif
 }
 
 } // namespace bench

@@ -6,8 +6,8 @@
  * it runs; the figures mean nothing.
  *
  * The groups are host, arrays, loops, files, npy, routes, ram, stage, growth, blocks, pool,
- * pool-sizes, fixed, log, strided, typed, transfers, many, gpu, and gpu-file and gpu-pool (also
- * blocks of a stream), which are parts of gpu; without any, all are measured.
+ * pool-sizes, fixed, log, strided, steps, typed, transfers, many, gpu, and gpu-file and gpu-pool
+ * (also blocks of a stream), which are parts of gpu; without any, all are measured.
  *
  * Each row runs both things in turns, in this process. Exit status 0 when all could be measured,
  * met or not; 1 when something failed; 2 when GPUs alone were asked for, and there is none. */
@@ -52,24 +52,14 @@ namespace {
 
 using Rows = std::vector<Ratio>;
 
-constexpr Group cpu_groups[] = {{"host", measure_host},
-                                {"arrays", measure_arrays},
-                                {"loops", measure_indexed},
-                                {"files", measure_files},
-                                {"npy", measure_npy},
-                                {"routes", measure_routes},
-                                {"ram", measure_ram},
-                                {"stage", measure_stage},
-                                {"growth", measure_growth},
-                                {"blocks", measure_blocks},
-                                {"pool", measure_pool},
-                                {"pool-sizes", measure_pool_sizes},
-                                {"fixed", measure_fixed},
-                                {"log", measure_log},
-                                {"strided", measure_strided},
-                                {"typed", measure_typed},
-                                {"transfers", measure_transfers},
-                                {"many", measure_many}};
+constexpr Group cpu_groups[] = {
+    {"host", measure_host},     {"arrays", measure_arrays}, {"loops", measure_indexed},
+    {"files", measure_files},   {"npy", measure_npy},       {"routes", measure_routes},
+    {"ram", measure_ram},       {"stage", measure_stage},   {"growth", measure_growth},
+    {"blocks", measure_blocks}, {"pool", measure_pool},     {"pool-sizes", measure_pool_sizes},
+    {"fixed", measure_fixed},   {"log", measure_log},       {"strided", measure_strided},
+    {"steps", measure_steps},   {"typed", measure_typed},   {"transfers", measure_transfers},
+    {"many", measure_many}};
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 

@@ -37,6 +37,7 @@ typedef struct Job {
   bool shares;      /* leaves long runs out */
   bool plain;       /* RAM to RAM and not watched: a short run is a memmove */
   uint64_t until;   /* take no other then; 0: never */
+  umemAhead *ahead; /* NULL: none */
   umemAttempt held; /* the first failure */
 } Job;
 
@@ -75,14 +76,24 @@ static bool is_late(Job const *job) {
          umemClock_read(CLOCK_MONOTONIC) >= job->until;
 }
 
-/* The work of one thread. */
+/* Takes the next part, and announces it. Returns its beginning; job->count if none is left. */
+static size_t take_part(Job *job) {
+  if (__atomic_load_n(&job->over, __ATOMIC_RELAXED) || is_late(job)) return job->count;
+  size_t begin = __atomic_fetch_add(&job->next, job->taken, __ATOMIC_RELAXED);
+  if (begin >= job->count) return job->count;
+  if (job->ahead)
+    job->ahead(job->src, job->runs + begin, umem_lesser(job->taken, job->count - begin));
+  return begin;
+}
+
+/* The work of one thread. It takes a part that is announced before it copies the previous one. */
 static void copy_parts(void *data, unsigned thread) {
   (void)thread;
   Job *job = data;
-  while (!__atomic_load_n(&job->over, __ATOMIC_RELAXED) && !is_late(job)) {
-    size_t begin = __atomic_fetch_add(&job->next, job->taken, __ATOMIC_RELAXED);
-    if (begin >= job->count || !copy_part(job, begin, umem_lesser(begin + job->taken, job->count)))
-      return;
+  for (size_t begin = take_part(job), next; begin < job->count; begin = next) {
+    next = job->ahead ? take_part(job) : 0;
+    if (!copy_part(job, begin, umem_lesser(begin + job->taken, job->count))) return;
+    if (!job->ahead) next = take_part(job);
   }
 }
 
@@ -108,14 +119,16 @@ static unsigned count_threads(Job const *job) {
   return (unsigned)umem_lesser(threads, job->count);
 }
 
-static void copy_each(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count) {
-  Job job = {.src = src, .dst = dst, .runs = runs, .count = count};
+void umem_copy_each_run(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                        umemAhead *ahead) {
+  Job job = {.src = src, .dst = dst, .runs = runs, .count = count, .ahead = ahead};
   job.plain = umem_is_plain_host(src) && umem_is_plain_host(dst) && !umem_is_watched();
   unsigned threads = count_threads(&job);
   job.shares = threads > 1;
   job.until = umem_thread.until;
   job.taken = threads > 1 ? umem_lesser(most_taken, count / threads / 4 + 1)
               : job.until ? few_taken
+              : ahead     ? most_taken
                           : count;
   umem_parallel(threads, copy_parts, &job);
   size_t end = umem_lesser(job.next, count);
@@ -143,7 +156,7 @@ static bool copy_job(void *job) {
   Runs const *it = job;
   if (!does(it->src, it->src, it->dst, it->runs, it->count) &&
       (it->src == it->dst || !does(it->dst, it->src, it->dst, it->runs, it->count)))
-    copy_each(it->src, it->dst, it->runs, it->count);
+    umem_copy_each_run(it->src, it->dst, it->runs, it->count, NULL);
   return true;
 }
 

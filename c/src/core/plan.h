@@ -26,6 +26,14 @@ void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
  * umemRunFailed, unless the context that copies them cannot say which. */
 void umem_copy_runs(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count);
 
+/* Starts to read runs of src that are copied soon. Advice only. */
+typedef void umemAhead(umemVirtual *src, umemCopyRun const *runs, size_t count);
+
+/* As umem_copy_runs, one run after the other, by several threads where that is faster. Each calls
+ * ahead, if it is not NULL, before it copies the part that it has taken before. */
+void umem_copy_each_run(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                        umemAhead *ahead);
+
 /* ---- the two ends of a copy through host memory ---- */
 
 /* Returns the genuine umemHost for a copy between src and dst: dst itself if it is one, so that

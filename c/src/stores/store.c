@@ -240,8 +240,12 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
  * would read all that it reads ahead. One call reads or writes each run. The kernel learns of the
  * runs that come next, so that the disk has many of them to read at a time. */
 
-/* From the beginning of a run to that of the next one, at least; bytes of a run, at most. */
-static size_t const far_from = 16 << 10, far_most = 1 << 20;
+/* From the beginning of a run to that of the next one, at least: a disk reads what is nearer sooner
+ * in one go, with the gaps. Bytes of a run, at most. */
+static size_t const far_from = 32 << 10, far_most = 1 << 20;
+/* Cached runs that are nearer and shorter are copied sooner from a mapping, where one page fault
+ * finds many of them; fewer are not worth a mapping. */
+static size_t const mapped_below = 2 << 20, mapped_run = 16 << 10, least_mapped = 32;
 enum { announced_runs = 256, sampled_runs = 4 };
 static size_t const announced_bytes = 8 << 20;
 /* What a thread of its own is worth. */
@@ -259,16 +263,34 @@ typedef struct Runs {
   bool over; /* a run has failed: take no other; atomic */
 } Runs;
 
-/* Whether less than half of the pages between the first run and the last one belong to runs. */
-static bool are_far(umemLayout const *layout, ptrdiff_t const *strides) {
-  size_t const page = 4096;
+static Runs runs_of(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, uintptr_t dst_adr,
+                    umemLayout const *layout) {
+  bool reads = ctx == src;
+  return (Runs){.ctx = ctx,
+                .reads = reads,
+                .adr = reads ? src_adr : dst_adr,
+                .memory = (char *)(reads ? dst_adr : src_adr),
+                .layout = layout,
+                .here = reads ? layout->src_strides : layout->dst_strides,
+                .there = reads ? layout->dst_strides : layout->src_strides,
+                .count = umem_count_items(layout)};
+}
+
+/* From the beginning of a run to that of the nearest other one. */
+static size_t nearest_of(Runs const *runs) {
   size_t nearest = SIZE_MAX;
-  for (int k = 0; k < layout->rank; k++) {
-    size_t stride = (size_t)(strides[k] < 0 ? -strides[k] : strides[k]);
+  for (int k = 0; k < runs->layout->rank; k++) {
+    size_t stride = (size_t)(runs->here[k] < 0 ? -runs->here[k] : runs->here[k]);
     nearest = umem_lesser(nearest, stride);
   }
-  return nearest >= far_from && layout->item_size <= far_most &&
-         nearest / 2 >= layout->item_size + page;
+  return nearest;
+}
+
+/* Whether less than half of the pages between the first run and the last one belong to runs. */
+static bool are_far(Runs const *runs) {
+  size_t const page = 4096;
+  size_t nearest = nearest_of(runs), size = runs->layout->item_size;
+  return nearest >= far_from && size <= far_most && nearest / 2 >= size + page;
 }
 
 /* How far a run is from the first one. */
@@ -284,13 +306,19 @@ static uint64_t place_of_run(Runs const *runs, size_t run) {
                           runs->adr + (uintptr_t)distance_of(runs, runs->here, run));
 }
 
-/* As far as some of them say. */
+/* As far as some of them say; of few the first and the last one. */
 static bool are_cached(Runs const *runs, size_t first, size_t end) {
   umemStore *store = store_of(runs->ctx);
-  size_t stride = (end - first - 1) / (sampled_runs - 1) + 1;
+  size_t count = end - first, stride = count < least_mapped ? count : count / sampled_runs;
   for (size_t run = first; run < end; run += stride)
     if (!umemStore_is_cached(store, place_of_run(runs, run))) return false;
   return umemStore_is_cached(store, place_of_run(runs, end - 1));
+}
+
+/* A write through a mapping takes a page fault for each page. */
+static bool prefer_mapping(Runs const *runs) {
+  return runs->reads && runs->count >= least_mapped && runs->layout->item_size <= mapped_run &&
+         nearest_of(runs) < mapped_below && are_cached(runs, 0, runs->count);
 }
 
 /* Advice only. A write needs the pages of which it leaves a part. */
@@ -343,23 +371,21 @@ static void copy_far(Runs *runs) {
 }
 
 /* Whether the runs are far, and the CPU can address the other side, which is no adaptor. */
-static bool plans_far(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
-                      umemLayout const *layout) {
-  bool reads = ctx == src;
-  umemVirtual *other = reads ? dst : src;
+static bool plans_far(Runs const *runs, umemVirtual *other) {
   bool plain = !(other->capabilities & (umemOrdered | umemDeviceShared)) &&
-               (reads ? umem_cpu_writes(other) : umem_cpu_reads(other));
-  return plain && !UMEM_SLOT(other, upstream) &&
-         are_far(layout, reads ? layout->src_strides : layout->dst_strides);
+               (runs->reads ? umem_cpu_writes(other) : umem_cpu_reads(other));
+  return plain && !UMEM_SLOT(other, upstream) && are_far(runs) && !prefer_mapping(runs);
 }
 
 /* ---- plans ---- */
 
 bool umemStoreContext_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                 umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
-  (void)src_adr, (void)dst_adr;
   size_t size = layout->item_size;
-  if (layout->rank) return plans_far(ctx, src, dst, layout);
+  if (layout->rank) {
+    Runs runs = runs_of(ctx, src, src_adr, dst_adr, layout);
+    return plans_far(&runs, runs.reads ? dst : src);
+  }
   if (ctx != src || size < pair_least || size > pair_most) return false;
   umemStore const *from = store_of(src), *to = store_if_any(dst);
   return to && from->direct != umemDirectOn && to->direct != umemDirectOn;
@@ -369,15 +395,7 @@ bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t 
                                   umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   size_t size = layout->item_size;
   if (layout->rank) {
-    bool reads = ctx == src;
-    Runs runs = {.ctx = ctx,
-                 .reads = reads,
-                 .adr = reads ? src_adr : dst_adr,
-                 .memory = (char *)(reads ? dst_adr : src_adr),
-                 .layout = layout,
-                 .here = reads ? layout->src_strides : layout->dst_strides,
-                 .there = reads ? layout->dst_strides : layout->src_strides,
-                 .count = umem_count_items(layout)};
+    Runs runs = runs_of(ctx, src, src_adr, dst_adr, layout);
     copy_far(&runs);
     return true;
   }
@@ -388,7 +406,7 @@ bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t 
   return true;
 }
 
-/* ---- lists of short runs ----
+/* ---- lists of runs ----
  *
  * Copies runs that the page cache has from a mapping of the file: a call of the system for each of
  * them takes longer than the bytes. */
@@ -433,6 +451,13 @@ static bool are_listed_cached(umemStore *store, umemCopyRun const *runs, size_t 
   return true;
 }
 
+static void announce_listed(umemVirtual *src, umemCopyRun const *runs, size_t count) {
+  umemStore *store = store_of(src);
+  for (size_t i = 0; i < count; i++)
+    posix_fadvise(store->fd, (off_t)umemStore_offset(store, runs[i].src_adr), (off_t)runs[i].nbytes,
+                  POSIX_FADV_WILLNEED);
+}
+
 /* The file may become shorter meanwhile, and the rest of a page reads as zeros then: calls copy the
  * runs again, and say which one has failed. */
 bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
@@ -441,8 +466,12 @@ bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual 
   uint64_t length;
   umemWindow window = {0};
   umemFaultableRange span;
-  if (ctx != src || !umem_is_plain_host(dst) || umem_is_watched() || count < least_listed ||
-      !are_listed(runs, count, &span) || !are_listed_cached(store, runs, count))
+  if (ctx != src || !umem_cpu_writes(dst) || count < least_listed) return false;
+  if (store->direct != umemDirectOn && !are_listed_cached(store, runs, count)) {
+    umem_copy_each_run(src, dst, runs, count, announce_listed);
+    return true;
+  }
+  if (!umem_is_plain_host(dst) || umem_is_watched() || !are_listed(runs, count, &span))
     return false;
   uint64_t offset = umemStore_offset(store, span.first);
   if (!umemStore_window(store, offset, span.size, umemReadable, &window)) return false;

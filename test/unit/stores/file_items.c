@@ -7,7 +7,7 @@
 
 /* ---- what the library calls ---- */
 
-static size_t reads; /* calls that read the file; atomic */
+static size_t reads, announced; /* calls that read the file, and runs of which it knows; atomic */
 /* The length that the file gets before bytes are copied from its mapping; 0: as it is. */
 static off_t cut_to;
 
@@ -18,6 +18,10 @@ WRAPPED(ssize_t, pread, (int fd, void *bytes, size_t size, off_t offset)) {
 WRAPPED(ssize_t, pread64, (int fd, void *bytes, size_t size, off_t offset)) {
   __atomic_fetch_add(&reads, 1, __ATOMIC_RELAXED);
   return __real_pread64(fd, bytes, size, offset);
+}
+WRAPPED(int, posix_fadvise, (int fd, off_t offset, off_t size, int advice)) {
+  if (advice == POSIX_FADV_WILLNEED) __atomic_fetch_add(&announced, 1, __ATOMIC_RELAXED);
+  return __real_posix_fadvise(fd, offset, size, advice);
 }
 WRAPPED(bool, umem_access_faultable,
         (umemFaultableRange const ranges[2], umemFaultableWork *work, void *data)) {
@@ -495,6 +499,29 @@ TEST(far_items_past_the_end_are_refused) {
   close_any(&any);
 }
 
+/* Calls read those that are too far, too long or too few. */
+TEST(cached_far_items_need_no_calls) {
+  struct {
+    Items items;
+    size_t calls;
+  } const all[] = {{{8, 64, 256 * KiB}, 0},
+                   {{8, 8, 2 * MiB}, 8},
+                   {{8, 31, 256 * KiB}, 31},
+                   {{20000, 64, 256 * KiB}, 64}};
+  unsigned char *bytes = calloc(64, 20000);
+  assert_non_null(bytes);
+  make_file(far_size + MiB);
+  open_any(&any, "r");
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    reads = 0;
+    assert_int_equal(gather(&any, 100, bytes, all[i].items), umemOK);
+    check_items(bytes, all[i].items, 100);
+    assert_int_equal(reads, all[i].calls);
+  }
+  close_any(&any);
+  free(bytes);
+}
+
 /* ---- lists of short runs ---- */
 
 enum { list_count = 64, list_row = 40, list_size = 200000 };
@@ -537,6 +564,41 @@ TEST(cold_rows_bring_their_pages_alone) {
   assert_int_equal(umem_copy_many(items, list_count, NULL), umemOK);
   close_any(&any);
   if (cold) assert_true(cached_pages(far_size) <= 8 * list_count);
+}
+
+/* The kernel knows all rows before they are read: nothing else is announced. */
+TEST(cold_rows_are_announced) {
+  unsigned char bytes[list_count * list_row];
+  make_file(list_size);
+  for (umemDirect direct = umemDirectAuto; direct <= umemDirectOff; direct++) {
+    if (!make_cold(list_size)) break;
+    umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
+    options.direct = direct;
+    if (any_ctor_with(&any, path, "r", &options) != umemOK) continue;
+    announced = 0;
+    assert_int_equal(read_list(bytes, NULL), umemOK);
+    for (size_t i = 0; i < list_count; i++) check_row(bytes, i);
+    assert_int_equal(announced, direct == umemDirectOn ? 0 : list_count);
+    close_any(&any);
+  }
+}
+
+TEST(a_list_names_the_cold_row_past_the_end) {
+  unsigned char bytes[list_count * list_row];
+  uint8_t done[list_count / 8] = {0};
+  size_t failed = list_count;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  make_file(63 * 3000 + 20);
+  make_cold(63 * 3000 + 20);
+  open_any(&any, "r");
+  assert_int_equal(read_list(bytes, &options), umemIndexError);
+  expect_failure(&any, umemIndexError, "past the end of");
+  assert_int_equal(place_of_row(failed), 63 * 3000 + 11);
+  for (size_t i = 0; i < list_count; i++)
+    if (done[i / 8] >> i % 8 & 1) check_row(bytes, i);
+  close_any(&any);
 }
 
 /* To whole pages, whose access raises a signal, and into a page, whose rest reads as zeros. */
