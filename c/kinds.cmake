@@ -29,7 +29,7 @@ file(
   OUTPUT "${umem_kinds}"
   CONTENT
     "/* kinds.c - made by kinds.cmake of the list in umem.h. */
-#include \"open/name.h\"
+#include \"open/open.h\"
 
 @declarations@
 umemKind const *const umem_kinds[] = {

@@ -5,7 +5,7 @@
 #include "base/records.h"
 #include "core/adaptor.h"
 #include "core/context.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 #include "core/status.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include "core/live.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>

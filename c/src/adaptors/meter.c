@@ -17,7 +17,7 @@
 #include "core/adaptor.h"
 #include "core/context.h"
 #include "core/live.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 #include "core/status.h"
 
 #include <stdlib.h>

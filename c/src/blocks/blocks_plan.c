@@ -1,6 +1,6 @@
 /* blocks_plan.c - cuts an array into blocks that fit a budget, and reads and writes them where they
  * stand in memory. */
-#include "blocks/blocks_plan.h"
+#include "blocks/blocks.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"

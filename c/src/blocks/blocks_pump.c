@@ -15,7 +15,7 @@
  *
  * A block is one piece if every copy has to wait for a device, or if its route is only for long
  * copies. Several such blocks are read at the same time. */
-#include "blocks/blocks_pump.h"
+#include "blocks/blocks.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"

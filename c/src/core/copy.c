@@ -8,7 +8,6 @@
 #include "core/context.h"
 #include "core/hook.h"
 #include "core/status.h"
-#include "core/items.h"
 #include "core/layout.h"
 #include "core/ram.h"
 

@@ -3,13 +3,17 @@
 #ifndef UMEM_CORE_COPY_H
 #define UMEM_CORE_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <umem/copy.h>
+#include <umem/virtual.h>
 
 #include "core/context.h"
 #include "core/plan.h"
+#include "core/status.h"
 
-/* ---- overlap ---- */
+/* ==== overlap ==== */
 
 /* Items of one size, the first of which is at adr. There is at least one, and umem_span_of finds
  * their span. */
@@ -51,7 +55,7 @@ static inline bool umem_may_overlap(umemVirtual *src, uintptr_t src_adr, umemVir
                           0);
 }
 
-/* ---- items ---- */
+/* ==== items: copy.c and items.c ==== */
 
 /* The bytes of both sides from the first that belongs to an item up to the last one. */
 typedef struct umemRanges {
@@ -81,5 +85,118 @@ umem_copy_any_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr
   else
     umem_copy_run(src, src_adr, dst, dst_adr, nbytes);
 }
+
+/* Copies a validated layout of rank > 0 in normal form that neither side copies directly. */
+void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                     umemLayout const *layout);
+
+/* ==== lists of copies: checked, sorted and joined to runs by list.c, copied by many.c ==== */
+
+enum {
+  umemListShort = 32, /* items: a list of no more takes no memory of the heap */
+  umemListFew = 8,    /* entries: a table of no more is searched from the beginning */
+  umemListWords = 4
+};
+
+typedef struct umemListSpan {
+  uint64_t low, high; /* high 0: it has no byte */
+} umemListSpan;
+
+/* The runs with the same two contexts, or the items with bytes in one memory. */
+typedef struct umemListEntry {
+  uint64_t key[umemListWords];
+  umemListSpan targets, sources; /* of a memory: what they span */
+  uint32_t same;                 /* of a memory: the entry that stands for it */
+} umemListEntry;
+
+/* Numbers keys from 0 on. */
+typedef struct umemListTable {
+  size_t count, room;
+  umemListEntry *heap; /* owned; NULL: the entries are in few */
+  uint32_t *cells;     /* owned; a hash table of numbers + 1, at most half full */
+  size_t capacity;     /* of cells */
+  uint32_t last;       /* the entry that was found last */
+  umemListEntry few[umemListFew];
+} umemListTable;
+
+/* An item in the order of its group: a memory, or a pair of contexts. */
+typedef struct umemListKey {
+  uint64_t first; /* address or offset */
+  uint32_t group, item;
+} umemListKey;
+
+typedef struct umemListPair {
+  umemVirtual *src, *dst;
+  bool overlaps; /* each item with itself */
+} umemListPair;
+
+typedef struct umemList {
+  umemCopyItem const *items; /* borrowed */
+  size_t count;
+  uint8_t *done;     /* borrowed; the bits of items that are copied; or NULL */
+  size_t failed;     /* the item; count where none has failed */
+  uint64_t nbytes;   /* of all items */
+  umemListKey *keys; /* 2 * count, as is room: a target may be in two memories */
+  umemListKey *room;
+  umemListKey *sorted; /* keys or room: items with bytes, in the order of runs */
+  umemCopyRun *runs;
+  size_t run_count;
+  uint32_t *begins; /* of each run, in sorted, and the end of the last one */
+  umemListTable pairs;
+  uint64_t until; /* when a piece ends, by CLOCK_MONOTONIC; 0: its bytes say that */
+  size_t at;      /* the first run that is not copied */
+  size_t skipped; /* bytes of it that are */
+  size_t marked;  /* of its items, in sorted: the first that is not known to be done */
+  size_t before;  /* bytes of the run before that item */
+  struct {
+    umemListKey keys[2 * umemListShort], room[2 * umemListShort];
+    umemCopyRun runs[umemListShort];
+    uint32_t begins[umemListShort + 1];
+  } small;
+} umemList;
+
+/* ---- list.c ---- */
+
+/* Writes to done and failed (NULL: none) that of count items none is copied, and none has
+ * failed. */
+void umemList_clear(size_t count, uint8_t *done, size_t *failed);
+
+/* Checks all items, and that none has bytes of another one's target; sorts them, and joins
+ * neighbours to runs. Sets the bits of items without bytes. False after a failure. In any case
+ * umemList_release follows. */
+bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done);
+void umemList_release(umemList *list);
+
+/* The two contexts of a run, and those of pair k of list->pairs.count. */
+umemListPair umemList_pair(umemList const *list, size_t run);
+umemListPair umemList_pair_at(umemList const *list, size_t k);
+
+/* Records what was held as the failure of item. Returns false. */
+bool umemList_fail(umemList *list, umemAttempt *held, size_t item);
+
+/* Sets the bits of sorted items. */
+void umemList_mark(umemList const *list, size_t begin, size_t end);
+
+/* ---- many.c ---- */
+
+/* Copies or queues the next runs of one pair, about `most` bytes, or a part of a run that has more.
+ * If the list has a time, that ends the piece, and `most` is for long runs only. Returns how many
+ * bytes; 0 at the end of the list, and after a failure, which names the item. */
+size_t umemList_copy_piece(umemList *list, size_t most);
+
+/* The target of the next run, or of the last one. Of a list with bytes. */
+umemVirtual *umemList_target(umemList const *list);
+
+/* Who wants to know how far a list is. */
+typedef struct umemListSteps {
+  size_t step;                                              /* bytes */
+  bool (*report)(void *job, uint64_t done, uint64_t total); /* whether to go on */
+  void *job;
+} umemListSteps;
+
+/* Does what umem_copy_many does with a list. done and failed are those of its options, or NULL.
+ * steps may be NULL. */
+void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed,
+                    umemListSteps const *steps);
 
 #endif

@@ -2,7 +2,7 @@
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/live.h"
-#include "core/find.h"
+#include "core/hook.h"
 #include "core/context.h"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* hook.h - where the room watch hooks into copies, to find out how their bytes move, and into the
- * end of contexts, which waits for transfers.
+ * end of contexts, which waits for transfers; and where cuda hooks into searches.
  *
  * umem_watched is 0 while no copy is watched: then a copy costs one branch on it. Otherwise
  * each transfer of a copy is done as a step: umem_step_hook calls the work of the step, and
@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <umem/base.h>
+#include <umem/find.h>
 
 /* By which means bytes move. */
 typedef enum umemWay {
@@ -54,5 +55,14 @@ extern void (*umem_leave_hook)(umemVirtual *ctx) __attribute__((visibility("hidd
 static inline bool umem_is_watched(void) {
   return __builtin_expect(__atomic_load_n(&umem_watched, __ATOMIC_RELAXED) != 0, 0);
 }
+
+/* ---- find ---- */
+
+/* Sets foreign, name, device, and adr and nbytes if they are known, of *found, and returns true, if
+ * it knows the memory. Records nothing. */
+typedef bool umemFindForeign(uintptr_t adr, umemFound *found);
+
+/* umem_find calls this one, too. */
+void umemFind_ask(umemFindForeign *ask);
 
 #endif

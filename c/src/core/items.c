@@ -1,7 +1,7 @@
 /* items.c - copies items with strides, for sides that have no route of their own: item by item
  * where the CPU can address both sides, or has windows on them; otherwise run by run where the
  * runs are long, else in packed pieces through host memory. */
-#include "core/items.h"
+#include "core/copy.h"
 #include "base/faultable.h"
 #include "base/thread.h"
 #include "core/context.h"

@@ -4,11 +4,10 @@
  * neighbours become one run and a file is read in its order. Targets are sorted by the memory that
  * they are in, so that overlaps are neighbours, too. A table numbers the memories and the pairs:
  * a list over thousands of contexts takes time in proportion to its length. */
-#include "core/list.h"
+#include "core/copy.h"
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/copy.h"
 #include "core/status.h"
 
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* realloc.c - dispatch of realloc, and its default. */
-#include "core/realloc.h"
+#include "core/memory.h"
 #include "core/status.h"
 #include "base/thread.h"
 #include "base/number.h"
 #include "core/context.h"
-#include "core/memory.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 
 #include "base/thread.h"
 #include "base/system.h"
-#include "core/find.h"
+#include "core/hook.h"
 #include "cuda/cuda_rt.h"
 
 #include <umem/base.h>

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 #include "cuda/cuda_scope.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * and their values. A message about what is wrong also says what would be right.
  *
  * The schemes of programs form a list that only grows, so that readers need no lock. */
-#include "open/name.h"
+#include "open/open.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"

@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/context.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 
 #include <umem/binning.h>
 

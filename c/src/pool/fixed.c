@@ -4,7 +4,7 @@
 #include "base/thread.h"
 #include "core/status.h"
 #include "core/context.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 #include "pool/fixed_free_list.h"
 
 #include <umem/fixed.h>

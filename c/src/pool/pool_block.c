@@ -8,7 +8,7 @@
 #include "pool/pool_core.h"
 #include "core/context.h"
 #include "core/live.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_space.h"

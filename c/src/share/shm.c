@@ -14,7 +14,7 @@
 #include "core/status.h"
 #include "core/live.h"
 #include "core/ram.h"
-#include "core/realloc.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
 #include "core/context.h"
 #include "core/status.h"
 #include "stores/store.h"
-#include "stores/store_open.h"
 
 #include <umem/file.h>
 

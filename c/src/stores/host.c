@@ -10,7 +10,6 @@
 #include "core/context.h"
 #include "core/memory.h"
 #include "core/ram.h"
-#include "core/realloc.h"
 #include "core/status.h"
 
 #include <errno.h>

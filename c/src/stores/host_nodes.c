@@ -13,7 +13,6 @@
 #include "core/live.h"
 #include "core/memory.h"
 #include "core/ram.h"
-#include "core/realloc.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,7 +6,6 @@
 #include "core/context.h"
 #include "core/status.h"
 #include "stores/store.h"
-#include "stores/store_room.h"
 
 #include <inttypes.h>
 #include <umem/mmap.h>

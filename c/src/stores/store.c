@@ -14,11 +14,7 @@
 #include "core/status.h"
 #include "core/threads.h"
 #include "watch/watch.h"
-#include "stores/store_disk.h"
-#include "stores/store_io.h"
-#include "stores/store_open.h"
-#include "stores/store_room.h"
-#include "stores/store_space.h"
+#include "stores/store_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,9 @@
 /* store_disk.c - what the file system and the page cache below a store can do. */
-#include "stores/store_disk.h"
+#include "stores/store_file.h"
 #include "base/files.h"
 #include "base/number.h"
 #include "base/system.h"
 #include "core/status.h"
-#include "stores/store_file.h"
 
 #include <fcntl.h>
 #include <limits.h>

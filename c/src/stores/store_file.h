@@ -31,11 +31,15 @@
 #include "base/table.h"
 #include "core/kind.h"
 #include "core/live.h"
+#include "watch/watch.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <umem/file.h>
 #include <umem/host.h>
+#include <unistd.h>
 
 #define UMEM_STORE_NONE UMEM_RANGE_NONE
 
@@ -111,6 +115,8 @@ typedef struct umemStore {
   bool leftover;       /* a reservation that failed may have left disk space behind the end */
 } umemStore;
 
+/* ==== store_file.c ==== */
+
 /* ---- messages: each records a status on store->ctx and returns false ---- */
 
 /* "what LABEL: the system's words for error". */
@@ -156,7 +162,7 @@ void umemStore_share(umemStore *store);
 /* Whether error says that the file system does not know the call. */
 static inline bool umemStore_lacks(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
 
-/* ==== which bytes are whose ==== */
+/* ---- which bytes are whose ---- */
 
 /* Takes the lock, and holds failures until it is released. */
 static inline void umemStore_begin(umemStore *store, umemAttempt *held) {
@@ -214,5 +220,198 @@ umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found)
 /* The bytes from the first live block to the end of the last one; both 0 without any. Under the
  * lock. */
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
+
+/* ==== store_disk.c: what the file system can do, the page cache, and transfers around it ==== */
+
+/* ---- file systems ---- */
+
+/* Whether mode, as of fstat, is that of a regular file; else an umemIOError. */
+bool umemStore_check_mode(umemStore const *store, mode_t mode);
+
+/* Records that another user has put the file, or a link to it, into a folder of all users. Returns
+ * false. */
+bool umemStore_fail_planted(umemStore const *store);
+
+/* Whether the open file is a regular file of a file system that stores files; else an
+ * umemIOError. */
+bool umemStore_check_kind(umemStore *store);
+
+/* Whether path, or where it does not exist the folder that it would be created in, is on such a
+ * file system; else an umemIOError. Opens nothing. What cannot be examined passes: opening it says
+ * why. */
+bool umemStore_check_place(umemStore *store, char const *path);
+
+/* ---- the page cache ---- */
+
+/* Whether the page cache has the page of the file at offset; true where the system does not say.
+ * Starts no I/O, and records nothing. */
+bool umemStore_is_cached(umemStore *store, uint64_t offset);
+
+/* The first value of the member query, for a file system with this f_type. */
+int umemStore_first_query(uint32_t magic);
+
+/* ---- transfers around it ---- */
+
+enum {
+  umemDirectUnit = 4096, /* offsets and sizes of direct transfers are multiples of it */
+  umemDirectAddress =
+      512, /* the same for addresses in memory, where the device does not ask for more */
+  umemDirectBuffer = 4 << 20,  /* bytes of a buffer, which Host puts on huge pages */
+  umemDirectHugePage = 2 << 20 /* what it is aligned to */
+};
+
+/* One thread's way around the cache, for one call. */
+typedef struct umemDirectPath {
+  umemStore *store;
+  int fd;        /* -1: there is none */
+  bool refused;  /* the file system does not do it: the caller goes through the cache */
+  bool buffered; /* the addresses of the caller do not suit the device */
+  char *buffer;  /* owned; NULL until it is needed */
+} umemDirectPath;
+
+/* Opens the descriptor for reading or writing. Records nothing: where that fails, path is
+ * refused. */
+void umemDirectPath_open(umemDirectPath *path, umemStore *store, bool writes);
+void umemDirectPath_close(umemDirectPath *path);
+
+/* Transfers between the file and memory, as pread and pwrite do: returns the bytes transferred,
+ * which may be fewer than size; -1 with errno otherwise. offset and size are multiples of
+ * umemDirectUnit. Sets path->refused, and returns -1, where the file system does not do it, or
+ * there is no memory for a buffer. */
+ssize_t umemDirectPath_read(umemDirectPath *path, uint64_t offset, char *bytes, size_t size);
+ssize_t umemDirectPath_write(umemDirectPath *path, uint64_t offset, char const *bytes, size_t size);
+
+/* What such a transfer is for the route of a copy: a file without a disk is read and written in the
+ * page cache. */
+umemWay umemStore_direct_way(umemStore const *store);
+
+/* Whether the file system opens the file for direct transfers; else umemNotSupportedError. For a
+ * store that is constructed with umemDirectOn. */
+bool umemStore_check_direct(umemStore *store);
+
+/* ==== store_open.c: the beginning and the end of a store ==== */
+
+/* Opens filename, or a scratch file for NULL, in mode as umem/file.h says; options NULL: the
+ * defaults. mapped: the descriptor can be read in all modes. The file is not locked before the
+ * start, and no byte of it changed before the commit. */
+umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode,
+                          umemFileOptions const *options, bool mapped);
+
+/* Opens a new file that takes the place of filename when it is committed. Until the commit the new
+ * file has no name where the file system allows that (O_TMPFILE), so that it vanishes when the
+ * process is killed; elsewhere it has a hidden one, ".umem-...". */
+umemStore *umemStore_replace(umemVirtual *ctx, char const *filename,
+                             umemFileOptions const *options);
+
+/* Takes over fd. The caller owns it until the start. */
+umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
+                               bool mapped);
+
+/* Locks the file against other writers and measures it. The context can be used from now on. */
+bool umemStore_start(umemStore *store);
+
+/* Closes the file and frees store; NULL is ignored. Removes a file that was created and is not
+ * committed. Reports a failing close on the context. */
+void umemStore_close(umemStore *store);
+
+/* ---- files that replace others ---- */
+
+/* Gives the new file a hidden name, writes its path to path, of size bytes, and releases the lock:
+ * other processes of this user write to it, too. False with a status. */
+bool umemReplace_show(umemStore *store, char *path, size_t size);
+
+/* Makes the file durable, gives it the name and makes that durable. False with a status: the old
+ * file is unchanged then, unless the status says that the new one is there. A second call is an
+ * error. */
+bool umemReplace_commit(umemStore *store);
+
+/* ==== store_room.c: the length of the file and the disk space behind it ==== */
+
+/* Makes the file hold [from, to), with disk space unless it is sparse; changes no bytes, and never
+ * makes the file shorter. */
+bool umemStore_reserve(umemStore *store, uint64_t from, uint64_t to);
+
+/* Whether the disk may have room for [from, to). False with a umemMemoryError if it cannot have
+ * it. */
+bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to);
+
+/* Gives the disk space of [from, to), which reads as zero from now on, back to the system. */
+bool umemStore_punch(umemStore *store, uint64_t from, uint64_t to);
+
+/* Cuts the file to length if no other process can have added bytes; else leaves it as it is. */
+bool umemStore_cut(umemStore *store, uint64_t length);
+
+/* Frees the disk space behind the end that a failed reservation left, if no other process can have
+ * the file open. */
+void umemStore_drop_leftover(umemStore *store);
+
+/* ---- the last step of construction ---- */
+
+/* The last step of construction, of a context alone or of all contexts over it. Until then blocks
+ * are placed, and the file remains as it is; now it is emptied where the mode says so, and made to
+ * hold the blocks. When this fails the file has its old bytes. Does nothing later. */
+bool umemStore_commit(umemStore *store);
+
+/* umemStore_commit for calls that need the file before all layers are there. */
+static inline bool umemStore_settle(umemStore *store) {
+  return __builtin_expect(!__atomic_load_n(&store->building, __ATOMIC_ACQUIRE), 1) ||
+         umemStore_commit(store);
+}
+
+/* ==== store_io.c: reads and writes ==== */
+
+/* Reads [offset, offset + size) into bytes. */
+bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
+
+/* Whether reads of store go around the cache for what the cache lacks. */
+bool umemStore_bypasses_cache(umemStore *store);
+
+/* How many of size bytes one call writes at offset through the cache. The kernel keeps what one
+ * call has written in pages (folios) as long as that, up to 2 MiB. Later writes of a part are slow
+ * in a long one, because ext4 looks at all blocks of it (Linux 6.18). Mappings gain by long
+ * ones. */
+static inline size_t umemStore_write_most(umemStore const *store, uint64_t offset, size_t size) {
+  size_t const unit = 512 << 10;
+  if (store->base) return umem_lesser(size, umemStoreMostIO);
+  return size <= unit ? size : unit - (size_t)(offset % unit);
+}
+
+/* Inside one live block only. */
+bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size);
+bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size);
+
+/* As umemStore_set, for a range that the caller knows to be inside a block. */
+bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size);
+
+/* Copies size bytes between two blocks of the file. */
+bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size);
+
+bool umemStore_flush(umemStore *store);
+
+/* ==== store_space.c: allocates, frees and trims ranges of the file, and lends their bytes ==== */
+
+/* A new block; all zero if zeroed. */
+uint64_t umemStore_alloc(umemStore *store, size_t size, size_t alignment, bool zeroed);
+bool umemStore_free(umemStore *store, uint64_t offset);
+uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size);
+
+void umemStore_trim(umemStore *store, size_t keep);
+
+/* See the method window in umem/virtual.h. */
+bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                      umemWindow *window);
+
+/* See the method direct_file in umem/virtual.h. The file is lent where the option direct lets
+ * transfers of so many bytes go around the page cache: with umemDirectAuto only to readers, of
+ * bytes that are not cached. */
+bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapability access,
+                    umemDirectFile *file);
+
+/* Fills in the handle of nbytes at offset, and the descriptor. False with a status. */
+bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle,
+                        int *fd);
+
+/* Whether the bytes of handle are in this file. Records nothing. */
+bool umemStore_has(umemStore *store, umemHandle const *handle);
 
 #endif

@@ -1,5 +1,5 @@
 /* store_io.c - reads, writes and fills ranges of the file, and makes them durable. */
-#include "stores/store_io.h"
+#include "stores/store_file.h"
 #include "base/system.h"
 #include "base/files.h"
 #include "base/number.h"
@@ -7,9 +7,6 @@
 #include "core/status.h"
 #include "core/threads.h"
 #include "watch/watch.h"
-#include "stores/store_disk.h"
-#include "stores/store_file.h"
-#include "stores/store_room.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,10 @@
 /* store_open.c - opens, locks and closes the file of a store, also one that replaces another
  * file. */
-#include "stores/store_open.h"
+#include "stores/store_file.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "core/context.h"
 #include "core/status.h"
-#include "stores/store_disk.h"
 
 #include <errno.h>
 #include <fcntl.h>

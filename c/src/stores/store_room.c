@@ -1,10 +1,9 @@
 /* store_room.c - gives the file length and disk space, and takes them back. */
-#include "stores/store_room.h"
+#include "stores/store_file.h"
 #include "base/files.h"
 #include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"
-#include "stores/store_file.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

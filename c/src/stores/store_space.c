@@ -1,13 +1,9 @@
 /* store_space.c - the blocks of a store, and the ways in which others get at their bytes: a
  * pointer, a descriptor, a handle. */
-#include "stores/store_space.h"
+#include "stores/store_file.h"
 #include "base/files.h"
 #include "base/number.h"
 #include "core/status.h"
-#include "stores/store_file.h"
-#include "stores/store_disk.h"
-#include "stores/store_room.h"
-#include "stores/store_io.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -11,7 +11,6 @@
 #include "core/status.h"
 #include "core/layout.h"
 #include "core/copy.h"
-#include "core/list.h"
 #include "core/threads.h"
 
 static size_t const default_step = 64 << 20;

@@ -10,7 +10,7 @@
 #include <umem/virtual.h>
 
 #include "base/thread.h"
-#include "core/list.h"
+#include "core/copy.h"
 #include "core/status.h"
 
 /* A mark in the queue of a context. */

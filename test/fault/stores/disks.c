@@ -4,7 +4,7 @@
 #include <sys/vfs.h>
 
 #include "fault/trial.h"
-#include "stores/store_disk.h"
+#include "stores/store_file.h"
 
 enum { length = (9 << 20) + 777 };
 

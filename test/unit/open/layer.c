@@ -1,6 +1,6 @@
 /* layer.c - umem_find_layer, and the table of kinds that it looks into. */
 #include "open_help.h"
-#include "open/name.h"
+#include "open/open.h"
 
 /* That no layer of this kind is found, for this reason. */
 static void expect_missing(void *ctx, char const *kind, char const *message) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "open/name.h"
+#include "open/open.h"
 #include "random.h"
 
 static umemName name;
