@@ -171,7 +171,17 @@ static umemGuardedAccess guarded_access(umemGuarded *ctx, uintptr_t address) {
   return umemGuarded_access(ctx, address);
 }
 
+static void binning_add(Place &place, size_t largest, Place &of_bin) {
+  Layer<umemBinning> binning(place);
+  Use bin = of_bin.open();
+  umemBin const added = {largest, bin->ctx};
+  unlocked([&] { umemBinning_add(binning.ctx, &added); });
+  TablesLock lock(tables);
+  binning.use->stand_over(bin.get());
+}
+
 void bind_layers(nb::module_ &m) {
+  m.def("_binning_add", binning_add);
   m.def("_stats_get", stats_get);
   m.def("_stats_push", [](Place &place) { number<umemStats, umemStats_push>(place); });
   m.def("_stats_pop", stats_pop);

@@ -28,6 +28,19 @@ static umemOptionValue value_of(nb::handle object) {
   return value;
 }
 
+/* Percent of what is free in the upstream become bytes. */
+static void resolve(umemScheme const *scheme, Context *upstream, umemOptionValue *options) {
+  for (size_t i = 0; i < scheme->option_count; i++) {
+    if (scheme->options[i].kind != umemSizeOption || !(options[i].share > 0)) continue;
+    if (!upstream)
+      raise(umemValueError, "%s: percent are of what is free in the place below, and %s has none",
+            scheme->options[i].name, scheme->name);
+    double share = options[i].share;
+    options[i].number = unlocked([&] { return umem_get_available_share(upstream->ctx, share); });
+    options[i].share = 0;
+  }
+}
+
 static void end_constructed(Context *context) { umem_dtor(context->ctx); }
 
 /* Constructs the context, and carries out what the scheme has held back. */
@@ -46,6 +59,7 @@ static Context *construct_scheme(char const *kind, Context *upstream, nb::handle
     raise(umemTypeError, scheme->decorates ? "%s needs an upstream" : "%s takes no upstream", kind);
   umemOptionValue options[UMEM_SCHEME_OPTIONS];
   for (size_t i = 0; i < scheme->option_count; i++) options[i] = value_of(given[i]);
+  resolve(scheme, upstream, options);
   umemOptionValue where = value_of(place);
   std::unique_ptr<Context, void (*)(Context *)> context(new Context(nullptr, end_constructed),
                                                         [](Context *c) { c->drop(); });

@@ -173,3 +173,17 @@ def test_a_failing_free_is_reported(monkeypatch):
     array = umem.empty(3, place=fault)
     del array
     assert [type(error) for error in seen] == [umem.OSError]
+
+
+def test_sizes_in_percent_are_of_what_is_free_below():
+    outer = umem.Limit(umem.Limit(umem.Host(), "1M"), "50%")
+    umem.empty(500_000, "u1", outer)
+    with pytest.raises(umem.MemoryError, match="of the 524288 that the limit allows"):
+        umem.empty(600_000, "u1", outer)
+    pool = umem.Pool(umem.Limit(umem.Host(), "64M"), initial="50%", memory="chunks")
+    assert pool.figures["reserved"] == 32 << 20
+    for wrong in "0%", "101%", "5.5%", "%":
+        with pytest.raises(umem.ValueError, match="expected 1% to 100%"):
+            umem.Limit(umem.Host(), wrong)
+    with pytest.raises(umem.ValueError, match="what is free in the place below, and shm has none"):
+        umem.Shm(size="50%")

@@ -348,3 +348,18 @@ def test_an_array_whose_file_was_cut_is_refused_also_when_the_file_is_longer_aga
             use()
     assert array[:10].tolist() == [1.5] * 10
     assert other.tolist() == [2.5] * 5000
+
+
+def test_a_bin_comes_later():
+    small, later = umem.Stats(umem.Fixed(umem.Host(), 256)), umem.Stats(umem.Fixed(umem.Host(), "4K"))
+    place = umem.Binning(umem.Host(), [(256, small)])
+    before = umem.empty(1000, "u1", place)
+    place.add("4K", later)
+    after = umem.empty(1000, "u1", place)
+    assert later.figures["current_count"] == 1
+    with pytest.raises(umem.ValueError, match="there is a bin of 4096 bytes"):
+        place.add(4096, later)
+    del before
+    gc.collect()
+    assert later.figures["current_count"] == 1
+    del after

@@ -52,6 +52,14 @@ def path(value: Any) -> bytes:
     return text if b"\0" not in text else fail(f"{value!r} has a null byte in it")
 
 
+def _percent(value: str, name: str) -> float:
+    """A share of what is free in the place below."""
+    digits = value[:-1]
+    if not digits.isdecimal() or not 1 <= int(digits) <= 100:
+        fail(f"{name} is {value!r}: expected 1% to 100%")
+    return int(digits) / 100
+
+
 def _share(value: float, name: str) -> float:
     share = real(value, name)
     return share if 0 <= share <= 1 else fail(f"{name} is {share}: it must be from 0 to 1")
@@ -73,6 +81,8 @@ def _convert(option: Option, value: Any) -> Value:
     if kind == _WORDS:
         chosen: Iterable[str] = value.split(",") if isinstance(value, str) else value
         return None, sum({1 << _word(word, name, words) for word in chosen}), 0.0
+    if kind == _SIZE and isinstance(value, str) and value.endswith("%"):
+        return None, 0, _percent(value, name)
     return None, size(value, name), 0.0
 
 

@@ -21,7 +21,7 @@ class Limit(Place):
     ----------
     upstream : Place
     limit : int or str
-        Bytes: 4096, "8G".
+        Bytes: 4096, "8G", or "50%" of what is free in upstream.
     """
 
     _kind = "limit"

@@ -361,11 +361,11 @@ class Pool(Place):
     ----------
     upstream : Place
     initial : int or str, optional
-        Bytes that it takes at once: 4096, "1G".
+        Bytes that it takes at once: 4096, "1G", or "50%" of what is free in upstream.
     growth : int or str, optional
         The least bytes of each further block. Default: as many as it has, from 1 to 64 MiB.
     max : int or str, optional
-        The most bytes that it ever holds. Default: no bound.
+        The most bytes that it ever holds, also in percent. Default: no bound.
     memory : {"pages", "chunks"}, optional
         "pages", the default, takes as little memory as possible, where the upstream can map pages. "chunks" take less
         time for large blocks of sizes that vary.
@@ -449,6 +449,10 @@ class Binning(Place):
     def __init__(self, upstream: Place | str, bins: Iterable[tuple[Size, Place]]) -> None:
         parts = [(size(largest, "a bin"), place) for largest, place in bins]
         _core.Place.__init__(self, self._kind, upstream, None, (), parts)
+
+    def add(self, largest: Size, place: Place) -> None:
+        """Adds a bin while arrays live. Allocations from now on go there if it is the first that suffices."""
+        _core._binning_add(self, size(largest, "a bin"), place)
 
 
 class Retry(Place):

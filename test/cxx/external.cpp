@@ -155,6 +155,13 @@ TEST(ExternalTest, its_memory_goes_back_to_a_resource_of_umem) {
   EXPECT_EQ(track.count(), 0u);
 }
 
+TEST(ExternalTest, a_part_of_what_is_free_is_known) {
+  std::pmr::synchronized_pool_resource pool;
+  umem::Limit limit(External(&pool, umem::Host()), 1 << 20);
+  EXPECT_EQ(limit.available_share(0.5), 1u << 19);
+  EXPECT_THROW(limit.available_share(2), umem::value_error);
+}
+
 /* ---- lifetimes ---- */
 
 TEST(ExternalTest, the_last_block_keeps_the_resource) {

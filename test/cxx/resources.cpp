@@ -83,6 +83,21 @@ TEST_P(ResourcesTest, keep_their_upstream_until_they_have_ended) {
   }
 }
 
+TEST_P(ResourcesTest, a_binning_keeps_a_later_bin) {
+  umem::Binning binning(place, {{64, umem::Fixed(place, 64)}});
+  umem::Buffer block;
+  {
+    umem::Stats later{umem::Context(umem::Fixed(place, 4096))};
+    if (place.can(umemOrdered) || place.can(umemOffsets)) later = umem::Stats(place);
+    binning.add({4096, later});
+    block = umem::Buffer(binning, 1000);
+    EXPECT_EQ(later.figures().current_count, 1);
+    EXPECT_THROW(binning.add({4096, later}), umem::value_error);
+    EXPECT_THROW(umem::Binning::of(binning).add({9, later}), umem::not_supported_error);
+  }
+  block.set(7);
+}
+
 TEST_P(ResourcesTest, stand_on_each_other) {
   umem::Stats stats{umem::Pool(umem::Limit(place, 64u << 20))};
   umem::Pool outer{Context(stats)};

@@ -591,6 +591,11 @@ MUTANTS = [
       first=("unit.cuda",)),
     c("cuda/cuda_scope.c", "scope->remains = ctx && !current && gpu->device == 0;", "", "a thread has no current context", first=("unit.cuda",)),
 
+    c("pool/binning.c", "  bins->sorted[at].number = bins->count;", "  bins->sorted[at].number = at + 1;",
+      "blocks of an old bin go to a new one", first=("unit.binning",)),
+    c("core/context.c", "    return (size_t)(share * (double)info.available) & ~(size_t)255;", "    return (size_t)(share * (double)info.available);",
+      "percent are not rounded", first=("unit.open",)),
+
     # ---- a Guarded ----
     c("adaptors/guarded_blocks.c", " || block->writers) protection", ") protection", "calls of umem write to closed pages", first=("unit.guarded_access",)),
     c("adaptors/guarded_blocks.c", "first + size - round_up(nbytes, alignment),", "first,",

@@ -53,4 +53,12 @@ UMEM_EXTERN umemStatusType umemBinning_ctor(umemBinning *ctx, void *upstream, um
 UMEM_EXTERN umemStatusType umemBinning_adopt(umemBinning *ctx, void *upstream, umemBin const *bins,
                                              size_t count);
 
+/* Adds a bin while ctx is in use, by any thread: requests from now on go there if it is the first
+ * bin that suffices. Blocks stay in their bins. The bin must have all capabilities of ctx, and at
+ * least its alignment. ctx borrows or owns its context as those of the constructor. bin: borrowed
+ * for the call. Errors: umemValueError for NULL, for a size that another bin has, for other memory
+ * and for lacking capabilities; umemMemoryError; umemTypeError if ctx is not a umemBinning; the
+ * status of a context that is not constructed. */
+UMEM_EXTERN umemStatusType umemBinning_add(umemBinning *ctx, umemBin const *bin);
+
 #endif

@@ -191,6 +191,12 @@ typedef struct umemInfo {
  * that of any version of the struct. */
 UMEM_EXTERN umemStatusType umem_get_info(void *ctx, umemInfo *info);
 
+/* Returns so many bytes as are this share of what ctx could still allocate (umemInfo.available),
+ * rounded down to a multiple of 256: for pools that take half of what is free. share: from 0 to 1.
+ * What is free changes: the bytes may not be there any more. Returns 0, and records a status, for
+ * another share (umemValueError) and if ctx does not know what is free (umemNotSupportedError). */
+UMEM_EXTERN size_t umem_get_available_share(void *ctx, double share);
+
 /* ---- order and durability ---- */
 
 /* Waits until all work that is queued on ctx is done, and returns and records its failures.

@@ -26,7 +26,8 @@
 typedef enum umemOptionKind {
   umemTextOption = 0, /* any text but an empty one */
   umemNumberOption,   /* a whole number from 0 */
-  umemSizeOption,     /* bytes: a whole number, then K, M, G or T of 1024, or none of them */
+  umemSizeOption,     /* bytes: a whole number, then K, M, G or T of 1024, or none of them; or
+                         1% to 100% of what is free in the context below */
   umemShareOption,    /* a number from 0 to 1, such as 0.25 */
   umemWordOption,     /* one of words */
   umemWordsOption,    /* some of words, joined by "," */

@@ -303,6 +303,22 @@ umemStatusType umem_get_info(void *ctx, umemInfo *info) {
   return umem_record_on_layers(layer, self, before);
 }
 
+size_t umem_get_available_share(void *ctx, double share) {
+  UMEM_ENTER();
+  umemInfo info = UMEM_INFO_INIT;
+  umemVirtual *self = umem_check(ctx);
+  if (!self || umem_get_info(self, &info) != umemOK) return 0;
+  if (!(share >= 0 && share <= 1))
+    umemVirtual_fail(self, umemValueError, "a share of %s is not from 0 to 1",
+                     umem_number_text(share, 6).text);
+  else if (info.available == UMEM_UNKNOWN)
+    umemVirtual_fail(self, umemNotSupportedError, "%s does not know how many bytes are free",
+                     umem_get_device_name(self));
+  else
+    return (size_t)(share * (double)info.available) & ~(size_t)255;
+  return 0;
+}
+
 /* ---- order of queued work, durability, unused storage ---- */
 
 umemStatusType umem_synchronize(void *ctx) {

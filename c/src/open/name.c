@@ -228,7 +228,7 @@ static char const *right_for(umemOption const *option, char *buffer) {
   case umemNumberOption:
     return "a whole number from 0 to 18446744073709551615";
   case umemSizeOption:
-    return "bytes: digits, then K, M, G or T (of 1024) or nothing, as in 8G";
+    return "bytes: digits, then K, M, G or T (of 1024) or nothing, as in 8G; or 1% to 100%";
   case umemShareOption:
     return "a number from 0 to 1, as in 0.25";
   case umemDeviceOption:
@@ -268,11 +268,11 @@ static int digit_of(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Replaces each %XX by its byte. */
-static bool decode(char const *label, char *text) {
+/* Replaces each %XX by its byte. A size may end with a percent sign. */
+static bool decode(char const *label, char *text, bool of_size) {
   char *to = text;
   for (char const *from = text; *from; from++, to++) {
-    if (*from != '%') {
+    if (*from != '%' || (of_size && !from[1])) {
       *to = *from;
       continue;
     }
@@ -307,8 +307,14 @@ static bool read_number(char const *text, uint64_t most, uint64_t *number) {
   return read_digits(&text, number) && !*text && *number <= most;
 }
 
-static bool read_size(char const *text, uint64_t *bytes) {
+/* Bytes, or in *share a part of what is free: then *bytes is 0. */
+static bool read_size(char const *text, uint64_t *bytes, double *share) {
   if (!read_digits(&text, bytes)) return false;
+  if (*text == '%' && !text[1]) {
+    *share = (double)*bytes / 100;
+    *bytes = 0;
+    return *share > 0 && *share <= 1;
+  }
   char const *unit = *text ? strchr(size_units, *text) : NULL;
   unsigned shift = unit ? 10 * (unsigned)(unit - size_units + 1) : 0;
   if (unit) text++;
@@ -370,7 +376,7 @@ static bool read_as(umemOption const *option, umemOptionValue *value) {
   case umemNumberOption:
     return read_number(text, UINT64_MAX, &value->number);
   case umemSizeOption:
-    return read_size(text, &value->number);
+    return read_size(text, &value->number, &value->share);
   case umemShareOption:
     return read_share(text, &value->share);
   case umemWordOption:
@@ -386,7 +392,7 @@ static bool read_as(umemOption const *option, umemOptionValue *value) {
 /* Reads text, which it decodes in place, into *value. label: the name of the option in messages. */
 static bool read_value(umemOption const *option, char const *label, char *text,
                        umemOptionValue *value) {
-  if (!decode(label, text)) return false;
+  if (!decode(label, text, option->kind == umemSizeOption)) return false;
   value->given = true;
   value->text = text;
   return read_as(option, value) || refuse(option, label, text);

@@ -176,14 +176,37 @@ static void give_up(umemOpened **opened) {
   if (*opened) end_silently(*opened);
 }
 
+/* Puts bytes in place of those options, in values, that are percent of what is free in upstream.
+ * False, and a status of the thread, if that is not known. */
+static bool resolve(umemNameLayer const *layer, umemVirtual *upstream, umemOptionValue *values) {
+  umemScheme const *scheme = layer->scheme;
+  memcpy(values, layer->options, sizeof layer->options);
+  for (size_t i = 0; i < scheme->option_count; i++) {
+    if (scheme->options[i].kind != umemSizeOption || !(values[i].share > 0)) continue;
+    if (!upstream)
+      return UMEM_FAIL(NULL, umemValueError,
+                       "the option \"%s\" is %s of what is free below \"%s\", which goes over "
+                       "nothing: give it in bytes",
+                       scheme->options[i].name, values[i].text, scheme->name);
+    uint64_t before = umem_thread.failures;
+    values[i].number = umem_get_available_share(upstream, values[i].share);
+    values[i].share = 0;
+    if (umem_thread.failures != before) return false;
+  }
+  return true;
+}
+
 /* Constructs one layer. False, and a status of the thread, if it fails. */
 static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umemVirtual *upstream) {
   umemNameLayer const *layer = &name->layers[index];
   umemScheme const *scheme = layer->scheme;
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
+  umemOptionValue values[UMEM_SCHEME_OPTIONS];
   umemStatusType status =
-      scheme->construct(ctx, upstream, &layer->place, layer->options, scheme->user);
+      resolve(layer, upstream, values)
+          ? scheme->construct(ctx, upstream, &layer->place, values, scheme->user)
+          : umemValueError;
   if (status == umemOK && ctx->vptr) {
     umemAttempt_end(&attempt);
     return true;

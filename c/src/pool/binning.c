@@ -13,34 +13,59 @@
 #include <umem/binning.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+/* The bins of a moment, which never change: a new bin makes a new list. */
+typedef struct Bins {
+  struct Bins *older; /* owned; threads may be reading it, so it lasts as long as the context */
+  size_t count;
+  struct {
+    umemBin bin;
+    size_t number; /* from 1, in the order in which the bins came; 0 stands for the upstream */
+  } sorted[];      /* by size, the smallest first */
+} Bins;
 
 typedef struct Binning {
   umemAdaptor adaptor;
-  umemNumbers blocks; /* the bin of each */
-  umemBin *bins;      /* owned */
-  size_t count;
+  umemNumbers blocks; /* the number of the bin of each */
+  umemLock lock;      /* of who adds a bin */
+  Bins *bins;         /* atomic; owned */
 } Binning;
 
 static Binning *binning_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
-/* The context of a bin; the upstream counts as the one after the last bin. */
-static umemVirtual *bin_context(umemVirtual *ctx, size_t bin) {
-  Binning *binning = binning_of(ctx);
-  return bin < binning->count ? binning->bins[bin].ctx : binning->adaptor.upstream;
+static Bins const *bins_of(umemVirtual *ctx) {
+  return __atomic_load_n(&binning_of(ctx)->bins, __ATOMIC_ACQUIRE);
+}
+
+/* The context of the bin with this number. */
+static umemVirtual *bin_context(umemVirtual *ctx, size_t number) {
+  Bins const *bins = bins_of(ctx);
+  for (size_t i = 0; i < bins->count; i++)
+    if (bins->sorted[i].number == number) return bins->sorted[i].bin.ctx;
+  return umemAdaptor_upstream(ctx);
+}
+
+/* The largest request of this bin. */
+static uint64_t bin_largest(umemVirtual *ctx, size_t number) {
+  Bins const *bins = bins_of(ctx);
+  for (size_t i = 0; i < bins->count; i++)
+    if (bins->sorted[i].number == number) return bins->sorted[i].bin.largest;
+  return UINT64_MAX;
 }
 
 /* ---- the table of blocks ---- */
 
-/* The bin for a request that has passed the checks of the public functions. */
-static size_t bin_for(Binning const *binning, size_t alignment, size_t size) {
-  size_t i = 0;
-  for (; i < binning->count; i++) {
-    umemVirtual const *ctx = binning->bins[i].ctx;
-    size_t more = alignment > ctx->alignment ? alignment - 1 : 0;
-    if (size <= binning->bins[i].largest && more <= binning->bins[i].largest - size) break;
+/* The number of the bin for a request that has passed the checks of the public functions. */
+static size_t bin_for(umemVirtual *ctx, size_t alignment, size_t size) {
+  Bins const *bins = bins_of(ctx);
+  for (size_t i = 0; i < bins->count; i++) {
+    umemBin const *bin = &bins->sorted[i].bin;
+    size_t more = alignment > ((umemVirtual const *)bin->ctx)->alignment ? alignment - 1 : 0;
+    if (size <= bin->largest && more <= bin->largest - size) return bins->sorted[i].number;
   }
-  return i;
+  return 0;
 }
 
 /* Reserves an entry of the table. Returns NULL, and records a status, without memory. */
@@ -72,7 +97,7 @@ typedef struct Call {
 static void begin_call(Call *call, umemVirtual *ctx, size_t bin) {
   call->ctx = ctx;
   call->before = umem_thread.failures;
-  call->held = bin < binning_of(ctx)->count;
+  call->held = bin;
   if (call->held) umemAttempt_begin(&call->attempt);
 }
 
@@ -157,8 +182,7 @@ static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, s
   uintptr_t adr = request->adr;
   size_t bin;
   if (!umemNumbers_find(&binning->blocks, adr, &bin)) return refuse_block(ctx, adr);
-  uint64_t largest = bin < binning->count ? binning->bins[bin].largest : UINT64_MAX;
-  if (!umem_has_size(ctx, adr, largest, request->old_size)) return umem_null_of(ctx);
+  if (!umem_has_size(ctx, adr, bin_largest(ctx, bin), request->old_size)) return umem_null_of(ctx);
   if (bin != wanted) return umem_move_unknown(ctx, adr, request->old_size, request->nbytes);
   umemNumbersShare *room = reserve_entry(ctx);
   if (!room) return umem_null_of(ctx);
@@ -169,7 +193,7 @@ static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, s
 }
 
 UMEM_ADAPTOR_INLINE uintptr_t binning_ask(umemVirtual *ctx, umemRequest const *request) {
-  size_t bin = bin_for(binning_of(ctx), request->alignment, request->nbytes);
+  size_t bin = bin_for(ctx, request->alignment, request->nbytes);
   if (request->how == umemByRealloc) return binning_realloc(ctx, request, bin);
   umemNumbersShare *room = reserve_entry(ctx);
   return room ? get_from(ctx, room, bin, request) : umem_null_of(ctx);
@@ -180,11 +204,20 @@ UMEM_ADAPTOR_ALLOCATES(binning_ask)
 
 /* Bins first: their memory may come from the upstream. */
 static void binning_trim(umemVirtual *ctx, size_t keep) {
-  for (size_t i = 0; i <= binning_of(ctx)->count; i++) {
+  for (size_t count = bins_of(ctx)->count, i = 1; i <= count + 1; i++) {
     Call call;
-    begin_call(&call, ctx, i);
-    umem_trim(bin_context(ctx, i), keep);
+    size_t number = i <= count ? i : 0;
+    begin_call(&call, ctx, number);
+    umem_trim(bin_context(ctx, number), keep);
     end_call(&call);
+  }
+}
+
+static void free_lists(Bins *bins) {
+  while (bins) {
+    Bins *older = bins->older;
+    free(bins);
+    bins = older;
   }
 }
 
@@ -192,13 +225,14 @@ static void binning_dtor(umemVirtual *ctx) {
   Binning *binning = binning_of(ctx);
   umemAdaptor_unlist(ctx);
   umemNumbers_fini(&binning->blocks);
-  for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->count; i++) {
+  for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->bins->count; i++) {
     Call call;
-    begin_call(&call, ctx, i);
-    umem_dtor(bin_context(ctx, i));
+    begin_call(&call, ctx, binning->bins->sorted[i].number);
+    umem_dtor(binning->bins->sorted[i].bin.ctx);
     end_call(&call);
   }
-  free(binning->bins);
+  free_lists(binning->bins);
+  umemLock_destroy(&binning->lock);
   umemAdaptor_dtor(ctx);
 }
 
@@ -206,7 +240,7 @@ static void binning_dtor(umemVirtual *ctx) {
 
 /* The first of the bins, and of the upstream, whose block ctx has handed out. */
 static umemSearch binning_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  for (size_t i = 0; i <= binning_of(ctx)->count; i++) {
+  for (size_t i = 0; i <= bins_of(ctx)->count; i++) {
     umemFound block = *found;
     size_t bin;
     bool busy;
@@ -231,56 +265,104 @@ static bool is_one_memory(umemVirtual *bin, umemVirtual *upstream) {
   return !(either & (umemOrdered | umemOffsets)) && umem_is_same_device(bin, upstream);
 }
 
-/* Whether this bin is valid; else a status. */
-static bool check_bin(umemVirtual *ctx, umemBin const *bins, size_t i) {
-  umemVirtual *bin = bins[i].ctx;
+/* Whether bin can be one of ctx; else a status. name: of the bin in messages. */
+static bool check_bin(umemVirtual *ctx, umemBin const *bin, char const *name) {
   umemAttempt attempt;
-  if (bin == ctx) return UMEM_FAIL(ctx, umemValueError, "bin %zu is the context itself", i);
-  if (i && bins[i].largest <= bins[i - 1].largest)
-    return UMEM_FAIL(ctx, umemValueError, "the sizes do not rise: bin %zu has %zu bytes after %zu",
-                     i, bins[i].largest, bins[i - 1].largest);
+  if (bin->ctx == ctx) return UMEM_FAIL(ctx, umemValueError, "%s is the context itself", name);
   umemAttempt_begin(&attempt);
-  bool one = umem_check(bin) && is_one_memory(bin, umemAdaptor_upstream(ctx));
+  bool one = umem_check(bin->ctx) && is_one_memory(bin->ctx, umemAdaptor_upstream(ctx));
   umemAttempt_end(&attempt);
   if (record_as_own(ctx, &attempt)) return false;
-  if (!one) umemVirtual_fail(ctx, umemValueError, "bin %zu is not of the upstream's memory", i);
-  return one;
+  return one || UMEM_FAIL(ctx, umemValueError, "%s is not of the upstream's memory", name);
 }
+
+static uint32_t const of_any = umemFaultable | umemShared | umemKeeps | umemKeepsAll;
 
 /* Reduces capabilities and alignment of ctx to those of the bin. */
 static void limit_to_bin(umemVirtual *ctx, umemVirtual const *bin) {
-  uint32_t const of_any = umemFaultable | umemShared | umemKeeps | umemKeepsAll;
   uint32_t either = (ctx->capabilities | bin->capabilities) & of_any;
   ctx->capabilities = (ctx->capabilities & bin->capabilities) | either;
   if (bin->alignment < ctx->alignment) ctx->alignment = bin->alignment;
 }
 
+/* Whether ctx keeps its promises with this bin, too; else a status. */
+static bool keeps_promises(umemVirtual *ctx, umemVirtual const *bin) {
+  uint32_t lacks = ctx->capabilities & ~bin->capabilities & ~of_any;
+  uint32_t more = bin->capabilities & ~ctx->capabilities & of_any;
+  if (bin->alignment < ctx->alignment)
+    return UMEM_FAIL(ctx, umemValueError,
+                     "the bin aligns to %zu bytes, and the context has promised %zu: name it in "
+                     "the constructor",
+                     bin->alignment, ctx->alignment);
+  if (!lacks && !more) return true;
+  return UMEM_FAIL(ctx, umemValueError,
+                   "the bin cannot do what the context has promised: name it in the constructor");
+}
+
+static Bins *new_list(umemVirtual *ctx, size_t count) {
+  Bins *bins = calloc(1, sizeof *bins + count * sizeof *bins->sorted);
+  if (bins)
+    bins->count = count;
+  else
+    umemVirtual_fail(ctx, umemMemoryError, "no memory for a list of bins");
+  return bins;
+}
+
 /* False with a status, and nothing to release, for bins that are not valid. */
-static bool take_bins(umemVirtual *ctx, umemBin const *bins, size_t count) {
-  Binning *binning = binning_of(ctx);
-  if (count && !bins) return UMEM_FAIL(ctx, umemValueError, "the bins are NULL");
-  for (size_t i = 0; i < count; i++)
-    if (!check_bin(ctx, bins, i)) return false;
-  binning->bins = calloc(count + !count, sizeof *bins);
-  if (!binning->bins) return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
+static bool take_bins(umemVirtual *ctx, umemBin const *given, size_t count) {
+  if (count && !given) return UMEM_FAIL(ctx, umemValueError, "the bins are NULL");
   for (size_t i = 0; i < count; i++) {
-    binning->bins[i] = bins[i];
-    limit_to_bin(ctx, bins[i].ctx);
+    char name[32];
+    snprintf(name, sizeof name, "bin %zu", i);
+    if (i && given[i].largest <= given[i - 1].largest)
+      return UMEM_FAIL(ctx, umemValueError,
+                       "the sizes do not rise: bin %zu has %zu bytes after %zu", i,
+                       given[i].largest, given[i - 1].largest);
+    if (!check_bin(ctx, &given[i], name)) return false;
   }
-  binning->count = count;
+  Bins *bins = new_list(ctx, count);
+  if (!bins) return false;
+  for (size_t i = 0; i < count; i++) {
+    bins->sorted[i].bin = given[i];
+    bins->sorted[i].number = i + 1;
+    limit_to_bin(ctx, given[i].ctx);
+  }
+  binning_of(ctx)->bins = bins;
   return true;
 }
 
-typedef struct Bins {
+typedef struct Given {
   umemBin const *bins;
   size_t count;
-} Bins;
+} Given;
 
 static bool binning_start(umemVirtual *ctx, void const *options) {
-  Bins const *given = options;
+  Given const *given = options;
   bool taken = take_bins(ctx, given->bins, given->count);
-  if (taken) umemNumbers_init(&binning_of(ctx)->blocks);
-  return taken;
+  if (!taken) return false;
+  umemNumbers_init(&binning_of(ctx)->blocks);
+  umemLock_init(&binning_of(ctx)->lock);
+  return true;
+}
+
+/* ---- later bins ---- */
+
+/* Publishes a list with one bin more. Under the lock. */
+static bool insert(umemVirtual *ctx, umemBin const *bin) {
+  Binning *binning = binning_of(ctx);
+  Bins *old = binning->bins;
+  size_t at = 0;
+  while (at < old->count && old->sorted[at].bin.largest < bin->largest) at++;
+  if (at < old->count && old->sorted[at].bin.largest == bin->largest)
+    return UMEM_FAIL(ctx, umemValueError, "there is a bin of %zu bytes", bin->largest);
+  Bins *bins = new_list(ctx, old->count + 1);
+  if (!bins) return false;
+  for (size_t i = 0; i < old->count; i++) bins->sorted[i + (i >= at)] = old->sorted[i];
+  bins->sorted[at].bin = *bin;
+  bins->sorted[at].number = bins->count;
+  bins->older = old;
+  __atomic_store_n(&binning->bins, bins, __ATOMIC_RELEASE);
+  return true;
 }
 
 static struct umemVtbl const binning_vtbl = {
@@ -304,5 +386,21 @@ umemKind const umem_binning_kind = {
     .start = binning_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemBinning, umem_binning_kind, (&(Bins){bins, count}), umemBin const *bins,
-                        size_t count)
+UMEM_ADAPTOR_CTORS_WITH(umemBinning, umem_binning_kind, (&(Given){bins, count}),
+                        umemBin const *bins, size_t count)
+
+umemStatusType umemBinning_add(umemBinning *ctx, umemBin const *bin) {
+  UMEM_ENTER();
+  umemVirtual *self = umemKind_check(ctx, &umem_binning_kind);
+  if (!self) return UMEM_RESULT();
+  if (!bin) return umemVirtual_fail(self, umemValueError, "the bin is NULL");
+  if (!check_bin(self, bin, "the bin") || !keeps_promises(self, bin->ctx)) return UMEM_RESULT();
+  umemLock_acquire(&binning_of(self)->lock);
+  umemAttempt held; /* the program's hook must not be called under the lock */
+  umemAttempt_begin(&held);
+  insert(self, bin);
+  umemAttempt_end(&held);
+  umemLock_release(&binning_of(self)->lock);
+  umemAttempt_record(&held);
+  return UMEM_RESULT();
+}

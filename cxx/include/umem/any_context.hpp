@@ -103,6 +103,11 @@ public:
 
   /* ---- questions ---- */
 
+  /* This share, from 0 to 1, of the bytes that are free: umem_get_available_share. */
+  std::size_t available_share(double share) const {
+    return detail::checked_call(umem_get_available_share, static_cast<void *>(c_context()), share);
+  }
+
   char const *name() const noexcept { return umem_get_device_name(c_context()); }
   address null() const noexcept { return umem_null(c_context()); }
   std::size_t alignment() const noexcept { return context_ ? context_->alignment : 1; }

@@ -20,6 +20,8 @@
 
 #include <umem/context.hpp>
 
+#include <mutex>
+
 namespace umem {
 
 /* Blocks of all sizes, cut from large chunks of the upstream: umemPool. */
@@ -92,10 +94,38 @@ public:
   /* bins: in rising order of size, all with the same memory as the upstream; the handle keeps them
    * alive, too. */
   Binning(Context const &upstream, std::vector<Bin> const &bins)
-      : Context(make<umemBinning>([&](umemBinning *ctx) { return construct(ctx, upstream, bins); },
-                                  std::make_shared<std::vector<Bin>>(with(bins, upstream)))) {}
+      : Binning(upstream, bins, std::make_shared<Kept>()) {}
+
+  /* Adds a bin for requests from now on, and keeps its context alive: umemBinning_add. Throws
+   * umem::not_supported_error for a handle of of(), which cannot keep it. */
+  void add(Bin const &bin) {
+    if (!kept_) throw not_supported_error("Binning::add: the handle of of() cannot keep a bin");
+    std::lock_guard<std::mutex> lock(kept_->mutex);
+    kept_->bins.push_back(bin); /* before requests go there */
+    umemBin const c_bin{bin.largest, bin.context.c_context()};
+    umemStatusType const status = umemBinning_add(c_struct(), &c_bin);
+    if (status != umemOK) kept_->bins.pop_back();
+    detail::check_status(status);
+  }
 
   UMEM_KIND_OF_CONTEXT(Binning, "binning")
+
+  /* The contexts that the C context uses. */
+  struct Kept {
+    std::mutex mutex;
+    std::vector<Bin> bins;
+  };
+
+  Binning(Context const &upstream, std::vector<Bin> const &bins, std::shared_ptr<Kept> const &kept)
+      : Context(make<umemBinning>(
+            [&](umemBinning *ctx) {
+              kept->bins = with(bins, upstream);
+              return construct(ctx, upstream, bins);
+            },
+            kept)),
+        kept_(kept) {}
+
+  std::shared_ptr<Kept> kept_;
 
   static std::vector<Bin> with(std::vector<Bin> all, Context const &upstream) {
     all.push_back({0, upstream});

@@ -209,8 +209,16 @@ static void pools(umemHost *ram) {
   umemBin const bins[] = {{256, &fixed}}; /* larger blocks come from ram */
   if (umemBinning_ctor(&binning, ram, bins, 1) != umemOK) return (void)puts(umem_thread_message());
   umem_free(&binning, umem_alloc(&binning, 100)); /* of fixed */
-  umem_dtor(&binning);
   /* [/] */
+
+  umemFixed pages;
+  assert(umemFixed_ctor(&pages, ram, 4096, NULL) == umemOK);
+  /* [umemBinning_add] */
+  umemBin const later = {4096, &pages}; /* for blocks of 257 to 4096 bytes from now on */
+  if (umemBinning_add(&binning, &later) != umemOK) puts(umem_get_message(&binning));
+  /* [/] */
+  umem_free(&binning, umem_alloc(&binning, 4000));
+  umem_dtor(&binning), umem_dtor(&pages);
   umem_dtor(&fixed);
 }
 

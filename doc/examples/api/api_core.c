@@ -55,6 +55,12 @@ static void context(umemHost *ram) {
   printf("%s\n", umem_get_device_name(stack));
   /* [/] */
 
+  /* [umem_get_available_share] */
+  umemPoolOptions half = UMEM_POOL_OPTIONS_INIT;
+  half.maximum = umem_get_available_share(stack, 0.5); /* of what is free now */
+  if (!half.maximum) puts(umem_get_message(stack));
+  /* [/] */
+
   /* [umem_get_info umem_trim] */
   umemInfo info = UMEM_INFO_INIT;
   if (umem_get_info(stack, &info) == umemOK && info.capacity != UMEM_UNKNOWN)

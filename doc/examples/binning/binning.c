@@ -31,10 +31,21 @@ int main(void) {
   umemFixed_stats(&small, &stats);
   printf("%d small blocks\n", (int)stats.blocks);
 
+  /* [later] */
+  umemFixed pages;
+  umemFixed_ctor(&pages, &ram, 4096, NULL);
+  umemBinning_add(&ctx, &(umemBin){4096, &pages}); /* from now on for 65 to 4096 bytes */
+  uintptr_t four = umem_alloc(&ctx, 4000);
+  /* [/later] */
+  umemFixed_stats(&pages, &stats);
+  printf("%d page\n", (int)stats.blocks);
+
+  umem_free(&ctx, four);
   umem_free(&ctx, three); /* each block goes back to its own bin */
   umem_free(&ctx, two);
   umem_free(&ctx, one);
   umem_dtor(&ctx);
+  umem_dtor(&pages);
   umem_dtor(&middling);
   umem_dtor(&small);
   umem_dtor(&ram);

@@ -125,15 +125,15 @@ static struct {
      "the option \"limit.limit\" could be any of limit.1.limit, limit.2.limit: name one"},
     {"limit+limit+host:?limit.1.limit=1", "the option \"limit.2.limit\" is missing: right would be "
                                           "bytes: digits, then K, M, G or T (of 1024) or nothing, "
-                                          "as in 8G"},
+                                          "as in 8G; or 1% to 100%"},
     {"limit+host:", "the option \"limit.limit\" is missing: right would be bytes: digits, ..."},
     {"pool+host:?max", "the option \"max\" has no value: right would be \"=\" and bytes: digits, "
-                       "then K, M, G or T (of 1024) or nothing, as in 8G"},
+                       "then K, M, G or T (of 1024) or nothing, as in 8G; or 1% to 100%"},
     {"pool+host:?max=1&pool.max=1", "the option \"pool.max\" is given twice"},
     {"pool+host:?max=1&max=2", "the option \"max\" is given twice"},
     {"pool+host:?max=", "the option \"max\" is \"\": right would be bytes: ..."},
     {"pool+host:?max=8Q", "the option \"max\" is \"8Q\": right would be bytes: digits, then K, M, "
-                          "G or T (of 1024) or nothing, as in 8G"},
+                          "G or T (of 1024) or nothing, as in 8G; or 1% to 100%"},
     {"pool+host:?max=8g", "the option \"max\" is \"8g\": ..."},
     {"pool+host:?max=8GB", "the option \"max\" is \"8GB\": ..."},
     {"pool+host:?max=G", "the option \"max\" is \"G\": ..."},

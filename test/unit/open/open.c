@@ -196,6 +196,36 @@ TEST(files_in_their_modes) {
   expect_none(open_named("file:%s", scratch), umemIOError, "");
 }
 
+/* Of a limit of 1 MiB: what is left of RAM changes. */
+TEST(sizes_in_percent_are_of_what_is_free_below) {
+  void *ctx = umem_open("limit+limit+host:?limit.1.limit=50%&limit.2.limit=1M");
+  assert_non_null(ctx);
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_get_info(ctx, &info));
+  assert_int_equal(info.available, 512 << 10);
+  uintptr_t adr = umem_alloc(ctx, 500 << 10);
+  assert_int_equal(umem_get_available_share(ctx, 0.5), 6 << 10);
+  assert_int_equal(umem_get_available_share(ctx, 0.51), (6 << 10)); /* 256 bytes are a unit */
+  umem_free(ctx, adr);
+  assert_ok(umem_close(ctx));
+
+  static char const *const wrong[] = {"0%", "101%", "%", "1.5%", "50%%", "50%M"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char name[100];
+    snprintf(name, sizeof name, "limit+host:?limit=%s", wrong[i]);
+    assert_null(umem_open(name));
+    expect_failure(NULL, umemValueError, "limit");
+  }
+  assert_null(umem_open("shm:?size=50%"));
+  expect_failure(NULL, umemValueError,
+                 "\"size\" is 50% of what is free below \"shm\", which goes over nothing");
+  umemHost ram;
+  assert_ok(umemHost_ctor(&ram));
+  assert_int_equal(umem_get_available_share(&ram, 1.5), 0);
+  expect_failure(&ram, umemValueError, "1.5 is not from 0 to 1");
+  umem_dtor(&ram);
+}
+
 TEST(percent_signs_reach_the_file) {
   char path[BACKEND_PATH_SIZE + 10];
   snprintf(path, sizeof path, "%s?a&b+%% c", scratch);

@@ -270,6 +270,83 @@ TEST(takes_over_what_all_have) {
   umem_dtor(&odd);
 }
 
+BINS_TEST(a_bin_comes_later) {
+  open_bins(&fake);
+  umemFixed later;
+  assert_ok(umemFixed_ctor(&later, &fake, 500, NULL));
+  uintptr_t early = umem_alloc(&ctx, 300);
+  expect_live(0, 1, 0);
+  assert_ok(umemBinning_add(&ctx, &(umemBin){500, &later}));
+  uintptr_t adr = umem_alloc(&ctx, 300), larger = umem_alloc(&ctx, 501);
+  assert_int_equal(stats_of(&later).blocks, 1);
+  expect_live(0, 2, 0);
+  umemFound found = UMEM_FOUND_INIT;
+  assert_true(umem_find_in(&ctx, adr, &found));
+  umem_free(&ctx, early); /* in the bin that it came from */
+  expect_live(0, 1, 0);
+  adr = umem_realloc(&ctx, adr, 300, 1000);
+  assert_int_equal(stats_of(&later).blocks, 0);
+  umem_free(&ctx, adr), umem_free(&ctx, larger);
+  assert_ok(umem_trim(&ctx, 0));
+
+  umemBin const same = {500, &later}, self = {9, &ctx}, other = {9, &offsets};
+  expect_status(&ctx, umemBinning_add(&ctx, &same), umemValueError, "there is a bin of 500 bytes");
+  expect_status(&ctx, umemBinning_add(&ctx, &self), umemValueError, "the bin is the context");
+  expect_status(&ctx, umemBinning_add(&ctx, &other), umemValueError, "not of the upstream's");
+  expect_status(&ctx, umemBinning_add(&ctx, NULL), umemValueError, "the bin is NULL");
+  expect_status(NULL, umemBinning_add((umemBinning *)&small, &same), umemTypeError, "Binning");
+  umem_clear_status(&small);
+  umem_dtor(&later);
+}
+
+TEST(a_later_bin_has_to_keep_the_promises) {
+  umemHost odd;
+  umemBin const bin = {100, &odd};
+  assert_ok(umemHost_ctor(&odd));
+  assert_ok(umemBinning_ctor(&ctx, &host, NULL, 0));
+  odd.super.alignment = 2;
+  expect_status(&ctx, umemBinning_add(&ctx, &bin), umemValueError, "the bin aligns to 2 bytes");
+  odd.super.alignment = host.super.alignment;
+  odd.super.capabilities &= ~(uint32_t)umemConcurrent;
+  expect_status(&ctx, umemBinning_add(&ctx, &bin), umemValueError, "what the context has promised");
+  odd.super.capabilities |= umemConcurrent;
+  assert_ok(umemBinning_add(&ctx, &bin));
+  end(&ctx);
+  umem_dtor(&odd);
+}
+
+static void *allocate_and_free(void *number) {
+  for (size_t i = 0; i < 2000; i++) {
+    uintptr_t adr = umem_alloc(&ctx, 1 + (i * 7 + (uintptr_t)number) % 600);
+    if (!adr) abort();
+    umem_free(&ctx, adr);
+  }
+  return (void *)1;
+}
+
+enum { later_bins = 50 };
+
+static void *add_bins(void *bins) {
+  umemFixed *later = bins;
+  for (size_t i = 0; i < later_bins; i++) {
+    umemBin const bin = {10 + 10 * i, &later[i]};
+    if (umemFixed_ctor(&later[i], &host, bin.largest, NULL) || umemBinning_add(&ctx, &bin)) abort();
+    sched_yield();
+  }
+  return (void *)1;
+}
+
+TEST(bins_come_while_threads_allocate) {
+  static umemFixed later[later_bins];
+  assert_ok(umemBinning_ctor(&ctx, &host, NULL, 0));
+  pthread_t adder = start_thread(add_bins, later);
+  assert_true(in_threads(allocate_and_free));
+  assert_non_null(join_thread(adder));
+  for (size_t i = 0; i < later_bins; i++) assert_int_equal(stats_of(&later[i]).blocks, 0);
+  end(&ctx);
+  for (size_t i = 0; i < later_bins; i++) end(&later[i]);
+}
+
 TEST(adopted_contexts_end_in_order) {
   umemPool pool;
   Fake mine;
