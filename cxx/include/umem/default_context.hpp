@@ -81,7 +81,7 @@ public:
 private:
   friend Context default_context();
 
-  /* That of the thread; null outside of all. */
+  /* The innermost Using of the calling thread, or null. */
   UMEM_EXCEPTION static Using const *&innermost() {
     static thread_local Using const *using_ = nullptr;
     return using_;

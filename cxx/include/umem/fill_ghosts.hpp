@@ -271,8 +271,8 @@ void host_fill_ghosts(HostPlace place, View<Type, Rank> const &view,
                       GhostRules<Type, Rank> const &rules) {
   constexpr int most = 16; /* moves at a time */
   for (int k = 0; k < Rank; k++) {
-    Extents<Rank> low,
-        high; /* the lines: over the cells of other dimensions that have their values */
+    /* The lines go over the cells of other dimensions that have their values. */
+    Extents<Rank> low, high;
     for (int j = 0; j < Rank; j++) {
       bool const below = j < k || rules.below[j].kind == GhostKind::keep;
       bool const above = j < k || rules.above[j].kind == GhostKind::keep;
