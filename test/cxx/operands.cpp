@@ -438,6 +438,38 @@ TEST(Home, IsThatOfTheFirstOperandThatIsWritten) {
       << "no place can use both";
 }
 
+/* ---- what generic functors get ---- */
+
+TEST(Functors, WithAPackAfterTheElementsGetTheIndices) {
+  Doubles u({3, 4}), v({3, 4});
+  umem::fill(v, 2.);
+  umem::for_each(u, [](double &x, auto... i) { x = static_cast<double>((i + ...)); });
+  EXPECT_EQ(u.get(2, 3), 5);
+  umem::for_each([](auto &x, double y, auto &&...i) { x = y * static_cast<double>((i + ...)); }, u,
+                 v);
+  EXPECT_EQ(u.get(2, 3), 10);
+  umem::for_each(umem::on_host, u, {{0, 0}, {1, 2}},
+                 [](auto &x, auto... i) { x = static_cast<double>((i + ...)); });
+  EXPECT_EQ(u.get(0, 1), 1);
+  EXPECT_EQ(u.get(2, 3), 10);
+}
+
+TEST(Functors, WithAPackOfElementsGetNoIndices) {
+  Doubles u({3, 4}), v({3, 4});
+  umem::fill(v, 2.);
+  umem::for_each([](double &x, auto... y) { x = (y + ...); }, u, v, v);
+  EXPECT_EQ(u.get(2, 3), 4);
+  umem::for_each([](auto &&...x) { ((x *= 2), ...); }, u, v);
+  EXPECT_EQ(u.get(2, 3), 8);
+  EXPECT_EQ(v.get(2, 3), 4);
+  struct Both {
+    void operator()(double &x) const { x = 1; }
+    void operator()(double &x, umem::index_t, umem::index_t) const { x = 2; }
+  };
+  umem::for_each(u, Both());
+  EXPECT_EQ(u.get(2, 3), 1) << "the elements alone are tried first";
+}
+
 /* A file that is only read refuses a write before the loop. */
 TEST(Files, ThatAreOnlyReadRefuseWritesOfTheirParts) {
   std::string const name = testing::TempDir() + "umem_operands.bin";

@@ -4,7 +4,8 @@
 The first line of a file is `// refused: REGEX`, which the compiler's complaint must match. The mistake is under
 `#ifdef REFUSED`. Without that macro the file compiles, so that nothing else is the reason.
 
-What the compiler says of a file in C++ fits a screen: fewer than 25 lines.
+What the compiler says of a file in C++ fits a screen: fewer than 25 lines. If the first line of the file is
+`// refused at once: REGEX`, the first line with an error matches, and there are at most 15 lines, as a user sees them.
 
 Most of the time goes to headers, so the files are compiled as one unit, each in a namespace of its own: once without
 the mistakes, which must compile, and then with all of them. A file for which there is no fitting error is compiled
@@ -21,6 +22,7 @@ import sys
 
 
 SCREEN = 25  # lines
+AT_ONCE = 15
 
 
 def fits_a_screen(file, said):
@@ -45,8 +47,12 @@ def read(file):
 
 def reason_of(file):
     """The expression that the complaint must match, or None."""
-    reason = re.match(r"// refused: (.+)\n", read(file))
+    reason = re.match(r"// refused(?: at once)?: (.+)\n", read(file))
     return reason[1] if reason else None
+
+
+def is_at_once(file):
+    return read(file).startswith("// refused at once")
 
 
 def includes_of(files):
@@ -111,8 +117,11 @@ def complaint_alone(file, command, is_good=False, options=()):
     good, said = compiled(command, file, *options, "-DREFUSED")
     if good:
         return f"{file} compiles with the mistake"
-    if not re.search(reason_of(file), said):
+    first = re.search(r"^.*\berror\b.*$", said, re.MULTILINE)
+    if not re.search(reason_of(file), first[0] if first and is_at_once(file) else said):
         return f"{file}: the compiler does not say '{reason_of(file)}':\n{said}"
+    if is_at_once(file) and said.count("\n") > AT_ONCE:
+        return f"{file}: the compiler says more than {AT_ONCE} lines:\n{said}"
     if not fits_a_screen(file, said):
         return f"{file}: the compiler says more than fits a screen:\n{said}"
     return None
@@ -122,11 +131,12 @@ def refused_together(unit, files, command):
     """Those of the files that are refused for their reasons in one unit; None if it does not compile without them.
 
     Some errors keep a compiler from looking for others, so what is refused is left out and the others tried again.
+    Those that are refused at once are left to be compiled alone.
     """
     write_unit(unit, files)
     if not compiled(command, unit)[0]:
         return None
-    left, found = files, True
+    left, found = [file for file in files if not is_at_once(file)], True
     while left and found:
         write_unit(unit, left)
         errors = errors_by_file(compiled(command, unit, "-DREFUSED")[1], left)
@@ -137,7 +147,7 @@ def refused_together(unit, files, command):
             and fits_a_screen(file, "\n".join(errors[file]))
         ]
         left = [file for file in left if file not in found]
-    return set(files) - set(left)
+    return {file for file in files if not is_at_once(file)} - set(left)
 
 
 def main(unit, *arguments):
@@ -148,14 +158,14 @@ def main(unit, *arguments):
         return f"the first line is not '// refused: REGEX': {without_reason}"
     in_unit = [file for file in files if "#define UMEM_" not in read(file)]
     refused = refused_together(unit, in_unit, command)
-    options = [] if refused is None or refused == set(in_unit) else precompiled(unit, in_unit, command)
+    options = [] if refused is None or refused == {file for file in in_unit if not is_at_once(file)} else precompiled(unit, in_unit, command)
     compiles, refused, complaints = refused is not None, refused or set(), []
     for file in files:
         complaint = None
         if file not in refused:
             is_good = file in in_unit and compiles
-            complaint = complaint_alone(file, command, is_good, options if is_good else [])
-            if complaint and is_good:  # the includes of others may have made it longer, or be what it needs
+            complaint = complaint_alone(file, command, is_good, options if is_good and not is_at_once(file) else [])
+            if complaint and is_good and options:  # the includes of others may have made it longer, or be what it needs
                 complaint = complaint_alone(file, command)
         together = "together" if file in refused else "alone"
         print(complaint or f"{file}: refused {together}, since '{reason_of(file)}'")

@@ -40,6 +40,46 @@ inline Context const &context_of_copies(Context const &original) {
   return original.can(umemShared) ? pointers() : original;
 }
 
+/* Every integer becomes one of these without narrowing, and no class does. */
+__extension__ using AnyIndex = __int128;
+
+template <int Rank> Extents<Rank> extents_in_braces(AnyIndex const (&list)[slots<Rank>]) noexcept {
+  Extents<Rank> extents;
+  for (int k = 0; k < Rank; k++) extents.at[k] = static_cast<index_t>(list[k]);
+  return extents;
+}
+
+/* ---- frequent mistakes in the arguments of constructors ---- */
+
+#define UMEM_EXTENTS_OF_ARRAY                                                                      \
+  "Array: extents are one integer per dimension, in braces: Array<double, 2> a({3, 4}); of a "     \
+  "std::vector they are umem::Shape(v.data(), v.data() + v.size()).to<2>(); umem::array_of(v) "    \
+  "makes an array of the elements of v"
+
+template <class Arg, class = void> inline constexpr bool is_container = false;
+template <class Arg>
+inline constexpr bool is_container<Arg, std::void_t<decltype(std::declval<Arg const &>().begin()),
+                                                    decltype(std::declval<Arg const &>().size())>> =
+    true;
+
+/* Whether an array is constructed of numbers or a container, not of extents. */
+template <class Array, class... Args> inline constexpr bool are_no_extents = false;
+template <class Array, class Arg, class... More>
+inline constexpr bool are_no_extents<Array, Arg, More...> =
+    std::is_arithmetic_v<Arg>
+        ? !is_index<Arg> || Array::rank != 1 || (std::is_arithmetic_v<More> || ...)
+        : is_container<Arg> && !std::is_convertible_v<Arg const &, Extents<Array::rank>> &&
+              !std::is_convertible_v<Arg const &, Array>;
+
+/* Whether what follows the extents is neither a context nor options. */
+template <int Rank, class... Args> inline constexpr bool are_no_place = false;
+template <int Rank, class Arg, class... More>
+inline constexpr bool are_no_place<Rank, Arg, More...> =
+    std::is_same_v<Arg, Order>
+        ? are_no_place<Rank, More...>
+        : !std::is_convertible_v<Arg const &, Context> ||
+              !(std::is_convertible_v<More const &, ArrayOptions<Rank>> && ...);
+
 } // namespace detail
 
 /* Type: arithmetic, complex, half, or any other trivially copyable type. Type const is a read-only
@@ -74,10 +114,10 @@ public:
         Options const &options = {})
       : Array(extents, std::move(device), in_order(options, order)) {}
 
-  /* An array of {extent}, which would also match the copy of a new array. */
-  template <class Integer, std::size_t length,
-            class = std::enable_if_t<Rank == 1 && length == 1 && detail::is_index<Integer>>>
-  explicit Array(Integer const (&extents)[length]) : Array(Extents<Rank>(extents[0])) {}
+  /* Extents in braces, which would also match the copy of a new array. */
+  template <std::size_t length, class = std::enable_if_t<length == Rank>>
+  explicit Array(detail::AnyIndex const (&extents)[length])
+      : Array(detail::extents_in_braces<Rank>(extents)) {}
 
   /* Every byte zero. */
   static Array zeros(Extents<Rank> const &extents, Context device = default_context(),
@@ -101,6 +141,36 @@ public:
   static Array full(Extents<Rank> const &extents, value_type const &value, Order order,
                     Context device = default_context(), Options const &options = {}) {
     return full(extents, value, std::move(device), in_order(options, order));
+  }
+
+  /* ---- what to write instead of frequent mistakes ---- */
+
+  template <class... Args, class = std::enable_if_t<detail::are_no_extents<Array, Args...>>>
+  explicit Array(Args const &...) {
+    static_assert(detail::never<Args...>, UMEM_EXTENTS_OF_ARRAY);
+  }
+  template <std::size_t length, class... Args, class = std::enable_if_t<length != Rank>>
+  explicit Array(detail::AnyIndex const (&)[length], Args const &...) {
+    static_assert(length == Rank, UMEM_EXTENTS_OF_ARRAY);
+  }
+  template <class Fraction, std::size_t length, class... Args,
+            class = std::enable_if_t<std::is_floating_point_v<Fraction>>>
+  explicit Array(Fraction const (&)[length], Args const &...) {
+    static_assert(detail::never<Fraction>, UMEM_EXTENTS_OF_ARRAY);
+  }
+  template <class... Args, class = std::enable_if_t<detail::are_no_place<Rank, Args...>>>
+  explicit Array(Extents<Rank> const &, Args const &...) {
+    static_assert(detail::never<Args...>,
+                  "Array: after the extents comes a context, then options: for a text "
+                  "umem::open(text); Array::full(extents, value) sets all elements to a value");
+  }
+  template <class OtherType, int OtherRank, class... Args,
+            class = std::enable_if_t<!std::is_same_v<std::remove_const_t<OtherType>, value_type> ||
+                                     OtherRank != Rank || detail::are_no_place<Rank, Args...>>>
+  explicit Array(Array<OtherType, OtherRank> const &, Args const &...) {
+    static_assert(detail::never<OtherType, Args...>,
+                  "Array: a copy has the same type and rank, and may be on another context, such "
+                  "as umem::open(text); umem::convert(from, to) converts elements");
   }
 
   /* ---- foreign memory ---- */

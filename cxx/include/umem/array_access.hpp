@@ -25,6 +25,14 @@ template <int Rank> struct ArrayOptions {
   Order order = row_major; /* of the elements in memory, on both sides */
 };
 
+#define UMEM_ACCESS_OF_ARRAY                                                                       \
+  "name the access: umem::read, umem::write or umem::discard; a const array is only read: "        \
+  "a.host(umem::read), a.device(umem::read)"
+
+#define UMEM_ELEMENTS_OF_ARRAY                                                                     \
+  "the elements of an array are used on a side: auto u = a.host(umem::write); u(i, j) = x; or "    \
+  "singly: a.set(x, i, j), a.get(i, j)"
+
 /* Type const: the elements are only read. Checked functions throw umem::moved_from_error for an
  * empty array, and umem::locked_error if a lock or a guard forbids the access. */
 template <class Type, int Rank> class ArrayAccess {
@@ -108,6 +116,31 @@ public:
     check_not_read_only();
     return guard<Side::device, Type, Layout>(detail::Access::discard);
   }
+
+  /* ---- what to write instead of frequent mistakes ---- */
+
+  template <class Layout = detail::LayoutOfArrays<Rank>, class... Access>
+  HostGuard<Type, Rank, Layout> host(Access const &...) const {
+    static_assert(detail::never<Layout>, "Array::host: " UMEM_ACCESS_OF_ARRAY);
+    __builtin_unreachable();
+  }
+  template <class Layout = detail::LayoutOfArrays<Rank>, class... Access>
+  DeviceGuard<Type, Rank, Layout> device(Access const &...) const {
+    static_assert(detail::never<Layout>, "Array::device: " UMEM_ACCESS_OF_ARRAY);
+    __builtin_unreachable();
+  }
+  template <class... Indices> value_type &operator()(Indices const &...) const {
+    static_assert(detail::never<Indices...>, UMEM_ELEMENTS_OF_ARRAY);
+    __builtin_unreachable();
+  }
+  template <class Integer> value_type &operator[](Integer const &) const {
+    static_assert(detail::never<Integer>, UMEM_ELEMENTS_OF_ARRAY);
+    __builtin_unreachable();
+  }
+  detail::refused<value_type, detail::write_for_x_in_a_host_umem_read> *begin() const
+      UMEM_REFUSED("write for (double x : a.host(umem::read)), or umem::elements() of a guard");
+  detail::refused<value_type, detail::write_for_x_in_a_host_umem_read> *
+  end() const; /* so that begin alone is refused */
 
   /* ---- single elements, on whichever side they are ---- */
 

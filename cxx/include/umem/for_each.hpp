@@ -9,9 +9,10 @@
  * Operands: an Array, an ArrayLock, a Part, a View or a guard; one before the functor, or any
  * number after it. All have the same rank and extents. f gets a reference to an element of each, in
  * their order, and then the indices if it takes them: for_each asks first whether f takes the
- * elements alone, for_each_indexed always passes indices. An index goes to a parameter of an
- * integer type, or of a type that is deduced: where f has another number there, an operand is
- * missing, and the loop does not compile.
+ * elements alone, for_each_indexed always passes indices. A pack after the elements, as in
+ * [](double &x, auto... i), always gets the indices. An index goes to a parameter of an integer
+ * type, or of a type that is deduced: where f has another number there, an operand is missing, and
+ * the loop does not compile.
  *
  * Access: umem::read(x), umem::write(x) (to read and write) and umem::discard(x) (to write without
  * reading) say what f does with the elements of x. Without them an operand is only read if it is
@@ -139,16 +140,18 @@ template <bool must, class Index, class Function, class... Uses> constexpr bool 
                   "order and of their types, and then one index per dimension; elements that are "
                   "only read are const");
     return true;
+  } else if constexpr (Call::with_elements) { /* the body of a generic f sees no indices then */
+    return false;
   } else {
-    static_assert(!Call::fits || Call::with_indices || Call::with_elements, UMEM_INTEGER_INDEX);
-    static_assert(Call::with_elements || !Call::hides,
+    static_assert(!Call::fits || Call::with_indices, UMEM_INTEGER_INDEX);
+    static_assert(!Call::hides,
                   "for_each: of a __device__ lambda nvcc does not show whether it takes indices; "
                   "call for_each_indexed");
-    static_assert(Call::with_elements || Call::fits || Call::hides,
+    static_assert(Call::fits || Call::hides,
                   "for_each: f takes a reference to an element of each operand, in their order "
                   "and of their types, and may take one index per dimension after them; "
                   "elements that are only read are const");
-    return !Call::with_elements;
+    return true;
   }
 }
 
@@ -164,8 +167,10 @@ template <bool must, class Index, class Function, class... Uses> constexpr bool 
     using Call = call_of<Index, Function, Uses...>;
     if constexpr (must)
       return Call::with_indices || Call::hides;
+    else if constexpr (Call::with_elements)
+      return true;
     else
-      return Call::with_indices || Call::with_elements;
+      return Call::with_indices;
   }
 }
 
@@ -359,6 +364,11 @@ UMEM_ALWAYS_INLINE void for_each_call(PlaceType const &place, Function const &f,
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 
+#define UMEM_OPERANDS_OF_LOOP                                                                      \
+  "write for_each(a, f) or for_each(f, a, b, c), or a place such as umem::on_host before these: "  \
+  "operands are arrays, locks, parts, guards and, after a place, views, such as "                  \
+  "umem::View<double, 1>(v.data(), v.size()) of a std::vector v"
+
 /* The arguments of functions whose place is optional. */
 template <class PlaceType, class Operand>
 inline constexpr bool is_place_and_operand = is_place<PlaceType> &&is_loop_operand<Operand>;
@@ -395,6 +405,19 @@ void for_each(PlaceType const &place, Operand &&elements, Function f) {
 template <class Operand, class Function, class = std::enable_if_t<detail::is_loop_operand<Operand>>>
 void for_each(Operand &&elements, Function f) {
   detail::for_each_call<index_t, false>(detail::AtHome(), f, nullptr, elements);
+}
+
+/* What to write instead. */
+template <class None = void>
+void for_each(detail::Anything, detail::Anything = {}, detail::Anything = {}, detail::Anything = {},
+              detail::Anything = {}, detail::Anything = {}, detail::Anything = {}) {
+  static_assert(detail::never<None>, UMEM_OPERANDS_OF_LOOP);
+}
+template <class None = void>
+void for_each_indexed(detail::Anything, detail::Anything = {}, detail::Anything = {},
+                      detail::Anything = {}, detail::Anything = {}, detail::Anything = {},
+                      detail::Anything = {}) {
+  static_assert(detail::never<None>, UMEM_OPERANDS_OF_LOOP);
 }
 
 /* Calls f for the elements whose indices are in range: a Range<Rank>, Extents or {begin, end}.

@@ -283,6 +283,13 @@ Array<Type, Rank> load_npy(std::string const &path, Context device = default_con
   }
 }
 
+/* What to write instead. */
+template <class Type> Array<Type, 1> load_npy(std::string const &, Context = Context()) {
+  static_assert(detail::never<Type>,
+                "load_npy: name the type and the number of dimensions: load_npy<double, 2>(path)");
+  __builtin_unreachable();
+}
+
 /* Reads a file into elements that exist, which keep their order, and wherever they are. Throws as
  * load_npy, and umem::value_error if the shape of the file is another one; then, and if the
  * elements are locked, they keep their values. A file that cannot be read to its end may leave some
@@ -374,6 +381,13 @@ template <class Type, int Rank> Array<Type, Rank> map_npy(std::string const &pat
     return Array<Type, Rank>::wrap(
         first, part.extents(), mapped.file, [block]() mutable { block.reset(); }, options);
   });
+}
+
+/* What to write instead. */
+template <class Type> Array<Type, 1> map_npy(std::string const &) {
+  static_assert(detail::never<Type>, "map_npy: name the type and the number of dimensions: "
+                                     "map_npy<double const, 2>(path)");
+  __builtin_unreachable();
 }
 
 } // namespace umem

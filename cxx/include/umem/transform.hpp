@@ -54,8 +54,9 @@ template <class Function> inline constexpr int first_operand<Assign<Function>> =
 template <class PlaceType, class Function, class Output, class... Uses>
 void transform_uses(Called const &function, PlaceType const &place, Function const &f,
                     Output const &out, Uses const &...uses) {
-  if constexpr (takes_elements<Function, typename Uses::value_type...>())
-    loop(function, place, Assign<Function>{f}, out, uses...);
+  constexpr bool fits = returns_value<Function, typename Uses::value_type const...>();
+  static_assert(fits, UMEM_FUNCTOR_OF_ELEMENTS);
+  if constexpr (fits) loop(function, place, Assign<Function>{f}, out, uses...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -71,7 +72,8 @@ void transform(PlaceType const &place, Operand const &in, Other &&out, Function 
 }
 template <class Operand, class Other, class Function, class = detail::if_operand<Operand>>
 void transform(Operand const &in, Other &&out, Function f) {
-  transform(detail::AtHome(), in, out, f);
+  detail::transform_uses("transform", detail::AtHome(), f, detail::use(out, discard),
+                         detail::use(in, read));
 }
 
 /* out = f(one, two) */
@@ -85,7 +87,18 @@ void transform(PlaceType const &place, Operand const &one, Other const &two, Out
 template <class Operand, class Other, class Output, class Function,
           class = detail::if_operand<Operand>, class = void>
 void transform(Operand const &one, Other const &two, Output &&out, Function f) {
-  transform(detail::AtHome(), one, two, out, f);
+  detail::transform_uses("transform", detail::AtHome(), f, detail::use(out, discard),
+                         detail::use(one, read), detail::use(two, read));
+}
+
+/* What to write instead. */
+template <class None = void>
+void transform(detail::Anything, detail::Anything = {}, detail::Anything = {},
+               detail::Anything = {}, detail::Anything = {}, detail::Anything = {},
+               detail::Anything = {}) {
+  static_assert(detail::never<None>,
+                "transform: write transform(in, out, f) or transform(one, two, out, f), or a place "
+                "before these; for more operands write for_each(f, out, one, two, three)");
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -550,6 +550,7 @@ private:
 
 } // namespace umem
 
+#include <umem/detail/mistakes.hpp>
 #include <umem/layout.hpp>
 
 #endif

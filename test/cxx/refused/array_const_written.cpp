@@ -1,10 +1,11 @@
-// refused: passing .const|discards qualifiers|not marked const|no matching
-#include <umem/array.hpp>
+// refused at once: a const array is only read: a.host\(umem::read\)
+#include <umem.hpp>
 
 void use(umem::Array<double, 1> const &array) {
 #ifdef REFUSED
-  array.host(umem::write);
+  auto const guard = array.host(umem::write);
 #else
-  static_cast<void>(array.host(umem::read));
+  auto const guard = array.host(umem::read);
 #endif
+  static_cast<void>(guard);
 }

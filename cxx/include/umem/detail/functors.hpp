@@ -100,14 +100,64 @@ constexpr bool takes_integer() {
   }
 }
 
+/* ---- generic functors with a pack of indices: [](double &x, auto... i) ---- */
+
+/* The call operator of a functor beside another one, which is better for the object and worse for
+ * elements. Where both fit, the call is ambiguous: so it is known that that of the functor fits,
+ * and its body, from which compilers deduce what it returns, is not looked at. */
+template <class Function, class... Args> struct Rival : Function {
+  using Function::operator();
+  void operator()(std::remove_reference_t<Args> const &...);
+};
+template <class Function, class... Args>
+auto is_decided(int)
+    -> decltype(std::declval<Rival<Function, Args...> &>()(std::declval<Args>()...),
+                std::true_type());
+template <class, class...> std::false_type is_decided(...);
+template <class Function, class... Args>
+inline constexpr bool surely_takes = !decltype(is_decided<Function, Args...>(0))::value;
+
+template <class Function, class Elements, class Before> struct TakesBefore;
+template <class Function, class Elements, std::size_t... Nth>
+struct TakesBefore<Function, Elements, std::index_sequence<Nth...>> {
+  static constexpr bool value = surely_takes<Function, std::tuple_element_t<Nth, Elements> &...>;
+};
+
+/* Whether a functor takes elements, by references to them, and then a pack of any number of
+ * indices. Index...: one more than there are dimensions, so that no list of parameters fits. */
+template <class Function, class... Index, class Type, class... Types>
+constexpr bool takes_pack(std::tuple<Type, Types...> *) {
+  if constexpr (!std::is_class_v<Function> || std::is_final_v<Function> ||
+                hides_parameters<Function>() ||
+                std::tuple_size_v < parameters_of < Function >>> 0) {
+    return false;
+  } else {
+    using Before = std::make_index_sequence<sizeof...(Types)>; /* all elements but the last */
+    return surely_takes<Function, Type &, Types &...> &&
+           !surely_takes<Function, Type, Types &...> &&
+           (sizeof...(Types) == 0 ||
+            !TakesBefore<Function, std::tuple<Type, Types...>, Before>::value) &&
+           surely_takes<Function, Type &, Types &..., Index...>;
+  }
+}
+
 template <class Index, class Function, class Elements, class Numbers> struct IndexedCall;
 template <class Index, class Function, class... Types, int... Nth>
 struct IndexedCall<Index, Function, std::tuple<Types...>, std::integer_sequence<int, Nth...>> {
   template <int> using IndexOf = Index;
+  using Elements = std::tuple<Types...> *;
   static constexpr int rank = sizeof...(Nth);
   static constexpr bool hides = hides_parameters<Function>();
   static constexpr bool fits = std::is_invocable_v<Function &, Types &..., IndexOf<Nth>...>;
-  static constexpr bool with_elements = std::is_invocable_v<Function &, Types &...>;
+  static constexpr bool takes_elements() {
+    if constexpr (sizeof...(Types) == 0)
+      return false;
+    else if constexpr (takes_pack<Function, Index, IndexOf<Nth>...>(Elements(nullptr)))
+      return false;
+    else
+      return std::is_invocable_v<Function &, Types &...>;
+  }
+  static constexpr bool with_elements = takes_elements();
   static constexpr bool has_integers() {
     if constexpr (fits)
       return (takes_integer<Index, Function, std::tuple<Types...>, rank, Nth>() && ...);
@@ -146,11 +196,13 @@ template <class Function, class... Types> constexpr bool returns_value() {
     return false;
 }
 
+#define UMEM_FUNCTOR_OF_ELEMENTS                                                                   \
+  "f takes an element of each operand, in their order and of their types, and returns a value"
+
 /* Whether a functor is for elements of these types, which the compiler says if not. */
 template <class Function, class... Types> constexpr bool takes_elements() {
   constexpr bool fits = returns_value<Function, Types const...>();
-  static_assert(fits, "f takes an element of each operand, in their order and of their types, and "
-                      "returns a value");
+  static_assert(fits, UMEM_FUNCTOR_OF_ELEMENTS);
   return fits;
 }
 
