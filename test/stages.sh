@@ -312,6 +312,7 @@ stage_includes() {
   python3 test/style/version.py
   python3 test/style/facts.py
   check "the mistakes of test/mutation can be made" python3 test/mutation/run.py --check
+  python3 test/style/python_functions.py
   python3 test/style/house.py
   python3 test/style/changelog.py
   python3 test/style/words.py

@@ -102,6 +102,8 @@ class Hold {
 public:
   explicit Hold(Array const &array, bool writes = false) : Hold(array, writes, array.key) {}
   Hold(Array const &array, bool writes, uint64_t key);
+  /* Takes both over: elements that no Python object has. */
+  Hold(umemArray *handle, Memory *memory) : handle_(handle), memory_(memory) {}
   Hold(Hold const &) = delete;
   Hold &operator=(Hold const &) = delete;
   ~Hold() {
@@ -239,6 +241,13 @@ void fill_array(Array &array, nb::handle number);
 nb::object index_array(Array &array, nb::handle key);
 /* Sets the elements that a key with masks or lists of integers chooses; false for other keys. */
 bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value);
+
+/* An array over the buffer of another object, which it holds; NULL where umem has no such
+ * elements. */
+umemArray *share_buffer(nb::handle object);
+
+/* dlpack.cpp: a umem.Array over the tensor of an object with __dlpack__, without a copy. */
+nb::object share_dlpack(nb::handle object);
 
 /* array_buffer.cpp: the buffer protocol. */
 int get_array_buffer(PyObject *self, Py_buffer *view, int flags);

@@ -220,6 +220,29 @@ bool assign_given(Array &dst, nb::handle value) {
   return PyObject_CheckBuffer(o) && assign_buffer(dst, value);
 }
 
+static void end_buffer(void *buffer) {
+  if (!Py_IsInitialized()) return;
+  Gil gil;
+  delete static_cast<Buffer *>(buffer);
+}
+
+umemArray *share_buffer(nb::handle object) {
+  std::unique_ptr<Buffer> buffer(new Buffer(object));
+  umemElementType type = buffer->type();
+  if (!type) return nullptr;
+  Py_buffer const &view = buffer->view();
+  umemArray *handle = nullptr;
+  array_call(true, [&](umemStatusType *status) {
+    handle = umemArray_take(
+        place_of(default_host()).context->ctx, reinterpret_cast<uintptr_t>(view.buf), type,
+        view.ndim, reinterpret_cast<int64_t const *>(view.shape),
+        reinterpret_cast<int64_t const *>(view.strides), end_buffer, buffer.get(), status);
+    umemArray_set_read_only(handle, view.readonly, status);
+  });
+  static_cast<void>(buffer.release()); /* the array ends it */
+  return handle;
+}
+
 void bind_given(nb::module_ &m) {
   m.def("_from_list", from_list, nb::arg("value"),
         nb::sig("def _from_list(value: object) -> ArrayType | None"),

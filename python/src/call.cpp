@@ -32,7 +32,7 @@ static void set_exception(PyObject *value) {
   Py_DECREF(value);
 }
 
-static void set_exception(umemStatusType type, char const *message) {
+void set_exception(umemStatusType type, char const *message) {
   PyObject *text =
       PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(strlen(message)), "surrogateescape");
   if (!text) return;

@@ -22,6 +22,9 @@ using DictList = nb::typed<nb::list, Dict>;
 /* Raises a failure of the binding itself, as the exception that stands for type. */
 [[noreturn]] void raise(umemStatusType type, char const *format, ...) UMEM_PRINTF(2, 3);
 
+/* Sets the exception that stands for type. Needs the GIL. */
+void set_exception(umemStatusType type, char const *message);
+
 /* Keeps the exception that a callback has raised until the call that ran it returns. Needs the GIL,
  * and an exception that is set. An exception that is kept already stays. */
 void keep_exception() noexcept;

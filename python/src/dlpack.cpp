@@ -591,6 +591,8 @@ PyObject *from_dlpack_function(PyObject *, PyObject *const *values, Py_ssize_t c
 
 } // namespace
 
+nb::object share_dlpack(nb::handle object) { return share(object, nb::none()); }
+
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
   make_names();
   static PyMethodDef methods[] = {

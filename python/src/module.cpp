@@ -22,6 +22,7 @@ NB_MODULE(umem_core, m) {
   bind_blocks(m);
   bind_others(m);
   bind_mpi(m);
+  bind_extension(m);
   nb::set_leak_warnings(false); /* a program may end while arrays live */
 }
 

@@ -18,5 +18,6 @@ void bind_trace(nanobind::module_ &m);
 void bind_others(nanobind::module_ &m);
 void bind_arrow(nanobind::module_ &m);
 void bind_mpi(nanobind::module_ &m);
+void bind_extension(nanobind::module_ &m);
 
 #endif

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
+#include <unordered_map>
 #include <strings.h>
 #include <string>
 #include <unistd.h>
@@ -15,6 +17,30 @@ void Context::construct(size_t size) {
   ctx = memory_.get();
 }
 
+/* All contexts that have or had a Place, by the address of the C context, and their lock: contexts
+ * end without the GIL. Kept for the life of the process. */
+static std::mutex contexts_lock;
+static std::unordered_map<void const *, Context *> &contexts =
+    *new std::unordered_map<void const *, Context *>;
+
+static void remember(Context *context) {
+  std::lock_guard<std::mutex> lock(contexts_lock);
+  contexts.emplace(context->ctx, context);
+}
+
+static void forget(Context *context) {
+  std::lock_guard<std::mutex> lock(contexts_lock);
+  auto found = contexts.find(context->ctx);
+  if (found != contexts.end() && found->second == context) contexts.erase(found);
+}
+
+/* The context, with a use for the caller; NULL if there is none. */
+static Context *find_known(void const *ctx) {
+  std::lock_guard<std::mutex> lock(contexts_lock);
+  auto found = contexts.find(ctx);
+  return found != contexts.end() && found->second->try_use() ? found->second : nullptr;
+}
+
 void Context::finish() {
   void (*end)(Context *) = end_;
   end_ = nullptr;
@@ -23,6 +49,7 @@ void Context::finish() {
 
 /* Without the GIL perhaps, and perhaps after the interpreter. */
 Context::~Context() {
+  forget(this);
   uint64_t before = umem_thread_failures();
   finish();
   if (umem_thread_failures() != before && Py_IsInitialized()) {
@@ -36,8 +63,14 @@ Context::~Context() {
 void Place::begin(Context *of, PyObject *self) {
   context = of;
   kind = of->kind;
-  of->self = PyWeakref_NewRef(self, nullptr);
-  if (!of->self) throw nb::python_error();
+  remember(of);
+  PyObject *reference = PyWeakref_NewRef(self, nullptr), *old;
+  if (!reference) throw nb::python_error();
+  {
+    TablesLock lock(tables);
+    old = std::exchange(of->self, reference);
+  }
+  Py_XDECREF(old); /* of a place that has ended while an extension uses the context */
 }
 
 Context *Place::take(bool permanent) {
@@ -128,6 +161,33 @@ bool is_plain_ram(Context const *context) {
 static void name_kind(Context *context) {
   context->kind = kind_of(context->ctx);
   context->quick = is_plain_ram(context);
+}
+
+/* The place of a context, whose use it drops; not valid if it has ended. */
+static nb::object living_place(Context *context) {
+  nb::object reference;
+  {
+    TablesLock lock(tables);
+    reference = nb::borrow(context->self);
+  }
+  nb::object place = reference.is_valid() ? nb::object(reference()) : nb::object();
+  if (!place.is_valid() || place.is_none()) return {};
+  context->drop();
+  return place;
+}
+
+nb::object place_of_context(umemVirtual *ctx, std::shared_ptr<void> owner) {
+  Context *context = find_known(ctx);
+  if (context) {
+    nb::object place = living_place(context);
+    if (place.is_valid()) return place;
+  } else {
+    context = new Context(ctx, nullptr);
+    context->permanent = !owner;
+    context->owner = std::move(owner);
+    name_kind(context);
+  }
+  return wrap_context(context, nb::none());
 }
 
 static nb::object upstream_of(Place &place) {

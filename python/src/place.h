@@ -31,6 +31,7 @@ public:
   static constexpr uint64_t not_asked = UINT64_MAX;
   std::atomic<uint64_t> stream{not_asked}; /* of its work on a GPU, 0: the legacy one; and which */
   std::atomic<int64_t> gpu{-1};
+  std::shared_ptr<void> owner; /* what an extension keeps its context by */
   PyObject *self =
       nullptr; /* owned by the Place: a weak reference to it; NULL when there is none; under tables */
 
@@ -50,6 +51,13 @@ public:
     if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
   long users() const { return users_.load(std::memory_order_relaxed); }
+  /* Whether there is a user more now: not if the last one has gone just now. */
+  bool try_use() {
+    long users = users_.load(std::memory_order_relaxed);
+    while (users && !users_.compare_exchange_weak(users, users + 1, std::memory_order_relaxed)) {
+    }
+    return users != 0;
+  }
   bool can(unsigned capability) const {
     return (static_cast<umemVirtual *>(ctx)->capabilities & capability) == capability;
   }
@@ -113,6 +121,10 @@ inline bool is_short(Context const *context, size_t nbytes) {
 
 /* A new Python object over context, which it takes over. upstream: the place below, or None. */
 nb::object wrap_context(Context *context, nb::handle upstream);
+
+/* The place of a context that an extension names: the one that it has, or a new one. owner: keeps
+ * the context; empty if the context lives as long as the process. */
+nb::object place_of_context(umemVirtual *context, std::shared_ptr<void> owner);
 
 /* place_make.cpp */
 void bind_place_makers(nb::module_ &m, nb::class_<Place> &type);

@@ -283,7 +283,7 @@ def cxx_headers_include_what_is_public(tree):
     """A C++ header includes C++ headers other than umem.h, public C headers and the standard library,
     all by <>. One that is no .cuh includes the CUDA toolkit's headers only where nvcc compiles it, or
     after __has_include, or for profilers where the program asks for them. One of the folder `with` may include
-    headers of others; none but these includes one of that folder."""
+    headers of others, and for Python the one that these have in common; no other includes one of that folder."""
     problems = []
     private = {name for name in tree.cxx_names if name.startswith(FOR_OTHERS)} | {"umem.hpp"}
     ours = {f"<{name}>" for name in (tree.cxx_names - private) | tree.public_names}
@@ -296,7 +296,7 @@ def cxx_headers_include_what_is_public(tree):
             if included == OF_PROFILERS:
                 allowed = FOR_PROFILERS in holds
             if tree.is_for_others(path):
-                allowed = allowed or re.fullmatch(r"<(?!umem)[\w/.]+>", included)
+                allowed = allowed or re.fullmatch(rf"<(?!umem)[\w/.]+>|<{FOR_OTHERS}python\w*[.]hpp>", included)
             if not allowed:
                 problems.append(f"{tree.where(path, line)}: includes {included}")
     return problems

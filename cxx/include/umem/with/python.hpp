@@ -1,0 +1,714 @@
+/* umem/with/python.hpp - what nanobind.hpp and pybind11.hpp have in common: arrays and places as
+ * arguments and results of functions that Python calls.
+ *
+ * Uses Python's C API alone. Every function needs the GIL. */
+#ifndef UMEM_WITH_PYTHON_HPP
+#define UMEM_WITH_PYTHON_HPP
+
+#include <umem/with/python_table.hpp>
+
+#include <umem/c_array.hpp>
+#include <umem/layout.hpp>
+#include <umem/vector.hpp>
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+/* In python.cpp, which the CMake targets umem::with_nanobind and umem::with_pybind11 add: the table
+ * of the package; NULL with an exception of Python. */
+extern "C" __attribute__((visibility("hidden"))) umemPythonTable const *umem_python_table();
+
+namespace umem {
+namespace detail {
+namespace python {
+
+/* ---- texts that the compiler makes ---- */
+
+template <std::size_t size> struct Text {
+  char text[size + 1] = {};
+};
+
+template <std::size_t size> constexpr auto text(char const (&from)[size]) {
+  Text<size - 1> result;
+  for (std::size_t i = 0; i < size; i++) result.text[i] = from[i];
+  return result;
+}
+
+template <std::size_t one, std::size_t other>
+constexpr auto operator+(Text<one> const &left, Text<other> const &right) {
+  Text<one + other> result;
+  for (std::size_t i = 0; i < one; i++) result.text[i] = left.text[i];
+  for (std::size_t i = 0; i < other; i++) result.text[one + i] = right.text[i];
+  return result;
+}
+
+template <unsigned number> constexpr auto digits() {
+  if constexpr (number < 10) {
+    Text<1> result;
+    result.text[0] = static_cast<char>('0' + number);
+    return result;
+  } else {
+    return digits<number / 10>() + digits<number % 10>();
+  }
+}
+
+/* The name of an element type in umem and NumPy. */
+template <class Type> constexpr auto type_name() {
+  constexpr umemElementType type = element_type<Type>;
+  constexpr unsigned code = type & 0xff, bits = type >> 8 & 0xff;
+  static_assert(type != 0, "umem: Python has no arrays of such elements");
+  if constexpr (type == umemBool)
+    return text("bool");
+  else if constexpr (type == umemBfloat16)
+    return text("bfloat16");
+  else if constexpr (code == umemCodeInt)
+    return text("int") + digits<bits>();
+  else if constexpr (code == umemCodeUInt)
+    return text("uint") + digits<bits>();
+  else if constexpr (code == umemCodeComplex)
+    return text("complex") + digits<bits>();
+  else
+    return text("float") + digits<bits>();
+}
+
+/* How the signature of a function names a layout. */
+template <class Layout> constexpr auto layout_name() {
+  if constexpr (Known<Layout>::is_contiguous && Known<Layout>::order == column_major)
+    return text(", order='F'");
+  else if constexpr (Known<Layout>::is_contiguous)
+    return text(", order='C'");
+  else if constexpr (!std::is_same_v<Layout, Strided>)
+    return text(", strides='fixed'");
+  else
+    return text("");
+}
+
+/* typing.Annotated[umem.Array, dict(dtype='float64', ndim=2, order='C', writable=True)] */
+template <class Type, int Rank, class Layout> constexpr auto array_name() {
+  return text("typing.Annotated[umem.Array, dict(dtype='") + type_name<Type>() + text("', ndim=") +
+         digits<unsigned{Rank}>() + layout_name<Layout>() + [] {
+           if constexpr (std::is_const_v<Type>)
+             return text(")]");
+           else
+             return text(", writable=True)]");
+         }();
+}
+
+/* ---- exceptions ---- */
+
+/* The exception of Python that is set, as an object. */
+inline PyObject *take_exception() {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return value;
+}
+
+inline PyObject *type_error(std::string const &message) {
+  PyErr_SetString(PyExc_TypeError, message.c_str());
+  return take_exception();
+}
+
+/* Sets the exception of Python for one of C++, in a handler of it. */
+inline void set_exception() noexcept {
+  try {
+    throw;
+  } catch (umem::error const &problem) {
+    if (umemPythonTable const *table = umem_python_table())
+      table->set_exception(problem.status(), problem.message());
+  } catch (std::bad_alloc const &problem) {
+    PyErr_SetString(PyExc_MemoryError, problem.what());
+  } catch (std::exception const &problem) {
+    PyErr_SetString(PyExc_RuntimeError, problem.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of C++ without a message");
+  }
+}
+
+/* ---- what a parameter takes ---- */
+
+/* One for each type of parameter that the extension has. */
+struct Parameter {
+  char const *name; /* in signatures */
+  bool writes, kept;
+  bool (*takes)(umemPythonHold const &);
+  Parameter const *next;
+
+  static inline Parameter const *first = nullptr;
+
+  Parameter(char const *name_, bool writes_, bool kept_, bool (*takes_)(umemPythonHold const &))
+      : name(name_), writes(writes_), kept(kept_), takes(takes_), next(std::exchange(first, this)) {
+  }
+};
+
+/* Which arguments are of a parameter; empty if another function of the same name may take the
+ * elements. Throws nothing of Python: then there is no name. */
+inline std::string arguments_of(umemPythonTable const &table, Parameter const &parameter,
+                                umemPythonHold const &hold) {
+  std::vector<char const *> others;
+  for (Parameter const *one = Parameter::first; one; one = one->next)
+    if (one->takes(hold)) others.push_back(one->name);
+  PyObject *text = table.explain(parameter.name, others.data(), others.size());
+  PyObject *bytes = text && text != Py_None ? PyUnicode_AsUTF8String(text) : nullptr;
+  std::string result = bytes ? PyBytes_AsString(bytes) : "";
+  if (PyErr_Occurred() || (bytes && result.empty())) result = "an argument";
+  PyErr_Clear();
+  Py_XDECREF(bytes);
+  Py_XDECREF(text);
+  return result;
+}
+
+inline std::string numbers(int64_t const *values, int count) {
+  std::string result = "(";
+  for (int k = 0; k < count; k++) result += (k ? ", " : "") + std::to_string(values[k]);
+  return result + (count == 1 ? ",)" : ")");
+}
+
+/* Array of float32, shape (3, 4), strides (16, 4), in Host. */
+inline std::string described(PyObject *object, umemPythonHold const &hold) {
+  PyObject *name =
+      PyObject_GetAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "__name__");
+  PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : nullptr;
+  std::string result = bytes ? PyBytes_AsString(bytes) : "object";
+  PyErr_Clear();
+  Py_XDECREF(bytes);
+  Py_XDECREF(name);
+  return result + " of " + name_of(hold.type) + ", shape " + numbers(hold.shape, hold.rank) +
+         ", strides " + numbers(hold.strides, hold.rank) + ", in " +
+         umem_get_device_name(umemArray_context(hold.array)) +
+         (hold.read_only ? ", read-only" : "");
+}
+
+/* ---- the argument: elements of an object of Python, or why it has none ---- */
+
+class Argument {
+public:
+  Argument() = default;
+  Argument(Argument const &) = delete;
+  Argument &operator=(Argument const &) = delete;
+  ~Argument() { reset(); }
+
+  /* What the function raises if it is called with this argument; borrowed. NULL: it can be
+   * called. */
+  PyObject *error() const noexcept { return error_; }
+
+  /* Sets error() as the exception of Python. */
+  void set_error() const { PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error_)), error_); }
+
+protected:
+  umemPythonTable const *table_ = nullptr; /* while there is a hold */
+  umemPythonHold hold_;
+
+  /* Takes the elements of an object. False: another function of this name may take it, or the
+XX
+   *
+   * Binding libraries call from places that no exception may leave. */
+  template <class Reason>
+  bool take(PyObject *object, bool is_last, Parameter const &parameter, Reason &&reason) noexcept {
+    reset();
+    umemPythonTable const *table = umem_python_table();
+    if (!table) return fail(true);
+    int const found = table->hold(object, parameter.writes, parameter.kept, &hold_);
+    if (found <= 0) return found < 0 && fail(is_last);
+    table_ = table;
+    try {
+      if (parameter.takes(hold_)) return true;
+      std::string text;
+      if (is_last) text = arguments_of(*table, parameter, hold_);
+      if (!text.empty()) text += reason(object, hold_);
+      reset();
+      if (!text.empty()) error_ = type_error(text);
+      return error_ != nullptr;
+    } catch (...) {
+      reset();
+      set_exception();
+      return fail(true);
+    }
+  }
+
+  void reset() noexcept {
+    if (auto const *table = std::exchange(table_, nullptr)) table->end(&hold_);
+    if (error_) Py_DECREF(std::exchange(error_, nullptr));
+  }
+
+  /* Ends the use of the hold, which somebody else ends now. */
+  umemPythonHold release() noexcept {
+    table_ = nullptr;
+    return hold_;
+  }
+
+  bool fail(bool is_last) noexcept {
+    if (is_last)
+      error_ = take_exception();
+    else
+      PyErr_Clear();
+    return is_last;
+  }
+
+private:
+  PyObject *error_ = nullptr; /* owned */
+};
+
+/* ---- views: borrowed for the call ---- */
+
+/* A hold, which ends with this. */
+class KeptHold {
+public:
+  KeptHold(umemPythonTable const *table, umemPythonHold const &hold) : table_(table), hold_(hold) {}
+  KeptHold(KeptHold const &) = delete;
+  KeptHold &operator=(KeptHold const &) = delete;
+  ~KeptHold() { table_->end(&hold_); }
+
+private:
+  umemPythonTable const *table_;
+  umemPythonHold hold_;
+};
+
+template <class Type, int Rank> View<Type, Rank> view_of(umemPythonHold const &hold) {
+  View<Type, Rank> view(static_cast<Type *>(hold.data), {});
+  for (int k = 0; k < Rank; k++) {
+    view.extents.at[k] = hold.shape[k];
+    view.strides.at[k] = hold.strides[k] / static_cast<int64_t>(sizeof(Type));
+  }
+  return view;
+}
+
+/* Whether the elements are at whole multiples of their size, and aligned. */
+template <class Type> bool are_elements(umemPythonHold const &hold) {
+  for (int k = 0; k < hold.rank; k++)
+    if (hold.shape[k] > 1 && hold.strides[k] % static_cast<int64_t>(sizeof(Type)) != 0)
+      return false;
+  return reinterpret_cast<std::uintptr_t>(hold.data) % alignof(Type) == 0;
+}
+
+template <class Type, int Rank> bool is_same_type(umemPythonHold const &hold) {
+  return hold.type == element_type<Type> && hold.rank == Rank;
+}
+
+/* The beginning of a reason: what was expected. */
+template <class Type, int Rank>
+std::string expected(char const *what, PyObject *object, umemPythonHold const &hold) {
+  static constexpr auto type = type_name<Type>();
+  return std::string(" must be ") + what + " of " + type.text + " with " + std::to_string(Rank) +
+         (Rank == 1 ? " dimension" : " dimensions") + ", not " + described(object, hold) + ": ";
+}
+
+/* What to pass for elements of another type or rank; empty if both fit. */
+template <class Type, int Rank> std::string other_type(umemPythonHold const &hold) {
+  static constexpr auto type = type_name<Type>();
+  if (hold.type != element_type<Type>) return std::string("pass array.astype('") + type.text + "')";
+  if (hold.rank != Rank)
+    return "pass an array of that many dimensions, such as array.reshape(...) or array[0]";
+  return {};
+}
+
+/* Whether the CPU has no pointers to the elements. */
+inline bool is_far(umemPythonHold const &hold) {
+  return !hold.data && umemArray_elements(hold.array) != 0;
+}
+
+template <class Type, int Rank, class Layout = Strided> class ViewArgument : public Argument {
+public:
+  using Value = View<Type, Rank, Layout>;
+  static constexpr auto name = array_name<Type, Rank, Layout>();
+
+  bool take(PyObject *object, bool is_last) noexcept {
+    if (!Argument::take(object, is_last, parameter, reason)) return false;
+    if constexpr (std::is_same_v<Layout, Strided>) {
+      if (!error()) value = view_of<Type, Rank>(hold_);
+    } else {
+      if (!error()) value = Value(view_of<Type, Rank>(hold_));
+    }
+    return true;
+  }
+
+  /* An object whose end is that of the elements, instead of the end of this; NULL with an
+   * exception. */
+  PyObject *lend() {
+    umemPythonTable const *table = this->table_;
+    auto *lent = new (std::nothrow) KeptHold(table, this->release());
+    if (!lent) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(lent, nullptr, [](PyObject *ended) {
+      delete static_cast<KeptHold *>(PyCapsule_GetPointer(ended, nullptr));
+    });
+    if (!capsule) delete lent;
+    return capsule;
+  }
+
+  Value value;
+
+private:
+  /* Whether the function may write, and nobody may. */
+  static bool is_refused(umemPythonHold const &hold) {
+    return is_written && (hold.read_only || !(hold.capabilities & umemCpuWritable));
+  }
+
+  static bool takes(umemPythonHold const &hold) {
+    return is_same_type<Type, Rank>(hold) && !is_refused(hold) && !is_far(hold) &&
+           are_elements<Type>(hold) && keeps<Layout>(view_of<Type, Rank>(hold));
+  }
+
+  static std::string reason(PyObject *object, umemPythonHold const &hold) {
+    std::string const start =
+        expected<Type, Rank>(is_written ? "a view to write" : "a view", object, hold);
+    std::string const other = other_type<Type, Rank>(hold);
+    if (!other.empty()) return start + other;
+    if (is_far(hold))
+      return start +
+             "the CPU has no pointers to it: pass array.to(umem.host()), or take umem::Array in "
+             "C++, which moves the elements";
+    if (is_refused(hold))
+      return start +
+             "the function may write: pass array.copy(), or take a view of const elements in C++";
+    if (!are_elements<Type>(hold)) return start + "its elements are not aligned: pass array.copy()";
+    if (Known<Layout>::order == column_major && Known<Layout>::is_contiguous)
+      return start +
+             "the elements must follow one another in Fortran's order: pass array.T.copy().T";
+    return start + "the layout of the parameter (" + std::string(name.text) +
+           ") does not fit: pass "
+           "array.copy(), whose elements follow one another in C order";
+  }
+
+  static constexpr bool is_written = !std::is_const_v<Type>;
+  static inline Parameter const parameter{name.text, is_written, false, takes};
+};
+
+/* ---- arrays by value: shared with Python ---- */
+
+/* A handle of a context that keeps it by what the package has given. */
+inline Context context_of(umemPythonTable const *table, umemVirtual *context, void *use) {
+  return Context(std::shared_ptr<umemVirtual>(
+      context, [table, use](umemVirtual *) { table->drop_place(use); }));
+}
+
+/* A umemArray of the elements of a hold, which it ends, also if it throws. */
+inline CArray array_of(umemPythonTable const *table, umemPythonHold const &hold) {
+  auto kept = std::make_unique<KeptHold>(table, hold);
+  umemStatusType status = umemOK;
+  CArray array(umemArray_take(
+      umemArray_context(hold.array), umemArray_address(hold.array), hold.type, hold.rank,
+      hold.shape, hold.strides, [](void *user) { delete static_cast<KeptHold *>(user); },
+      kept.get(), &status));
+  if (array) static_cast<void>(kept.release());
+  umemArray_set_read_only(array.get(), hold.read_only, &status);
+  check_status(status);
+  return array;
+}
+
+template <class Type, int Rank> class ArrayArgument : public Argument {
+public:
+  using Value = Array<Type, Rank>;
+  static constexpr auto name = array_name<Type, Rank, Strided>();
+
+  bool take(PyObject *object, bool is_last) noexcept {
+    if (!Argument::take(object, is_last, parameter, reason)) return false;
+    if (error()) return true;
+    try {
+      umemVirtual *context = nullptr;
+      umemPythonTable const *table = table_;
+      void *use = table->use_place(&hold_, &context);
+      Context const place = context_of(table, context, use);
+      value = to_array<Type, Rank>(array_of(table, this->release()), place);
+      return true;
+    } catch (...) {
+      set_exception();
+      return this->fail(is_last);
+    }
+  }
+
+  Value value;
+
+private:
+  static bool takes(umemPythonHold const &hold) {
+    if (!is_same_type<Type, Rank>(hold) || (is_written && hold.read_only)) return false;
+    if (!are_elements<Type>(hold)) return false;
+    View<Type, Rank> const layout = view_of<Type, Rank>(hold);
+    return umemArray_is_c_contiguous(hold.array) || layout.transpose().is_contiguous();
+  }
+
+  static std::string reason(PyObject *object, umemPythonHold const &hold) {
+    std::string const start = expected<Type, Rank>("an array", object, hold);
+    std::string const other = other_type<Type, Rank>(hold);
+    if (!other.empty()) return start + other;
+    if (is_written && hold.read_only)
+      return start +
+             "the function may write: pass array.copy(), or take an array of const elements in C++";
+    return start + "its elements have gaps: pass array.copy()";
+  }
+
+  static constexpr bool is_written = !std::is_const_v<Type>;
+  static inline Parameter const parameter{name.text, is_written, true, takes};
+};
+
+/* Any elements, for functions of C. */
+class CArrayArgument : public Argument {
+public:
+  bool take(PyObject *object, bool is_last) noexcept {
+    if (!Argument::take(object, is_last, parameter, reason)) return false;
+    if (error()) return true;
+    try {
+      umemPythonTable const *table = table_;
+      value = array_of(table, this->release());
+      return true;
+    } catch (...) {
+      set_exception();
+      return this->fail(is_last);
+    }
+  }
+
+  CArray value;
+
+private:
+  static std::string reason(PyObject *, umemPythonHold const &) { return {}; }
+  static inline Parameter const parameter{": umem.Array", false, true,
+                                          [](umemPythonHold const &) { return true; }};
+};
+
+/* ---- places ---- */
+
+/* Kind: Context, or the class of one kind of them. */
+template <class Kind> class PlaceArgument : public Argument {
+public:
+  bool take(PyObject *object, bool is_last) noexcept {
+    reset();
+    umemPythonTable const *table = umem_python_table();
+    if (!table) return fail(true);
+    umemVirtual *context = nullptr;
+    void *use = nullptr;
+    int const found = table->find_place(object, &context, &use);
+    if (found <= 0) return found < 0 && fail(is_last);
+    try {
+      Context const any = context_of(table, context, use);
+      if constexpr (std::is_same_v<Kind, Context>)
+        value = any;
+      else
+        value = Kind::of(any);
+      return true;
+    } catch (umem::type_error const &problem) {
+      PyErr_SetString(PyExc_TypeError, problem.what());
+      return fail(is_last);
+    } catch (...) {
+      set_exception();
+      return fail(is_last);
+    }
+  }
+
+  std::optional<Kind> value;
+};
+
+/* ---- results: new references; NULL with an exception ---- */
+
+/* What keeps a context, as the table takes it. */
+struct ContextOwner {
+  void (*release)(void *) = nullptr;
+  void *owner = nullptr;
+
+  explicit ContextOwner(Context const &context) {
+    std::shared_ptr<void> kept = Keeper::of(context);
+    if (!kept.use_count()) return; /* borrowed, for the life of the process */
+    owner = new std::shared_ptr<void>(std::move(kept));
+    release = [](void *of) { delete static_cast<std::shared_ptr<void> *>(of); };
+  }
+
+private:
+  struct Keeper : Context {
+    static std::shared_ptr<void> of(Context const &context) { return Context::owner(context); }
+  };
+};
+
+/* Calls function, and sets the exception of Python for one of C++. */
+template <class Function> PyObject *result_of(Function &&function) noexcept {
+  try {
+    umemPythonTable const *table = umem_python_table();
+    return table ? function(*table) : nullptr;
+  } catch (...) {
+    set_exception();
+    return nullptr;
+  }
+}
+
+inline PyObject *wrap_array(CArray array, Context const &context) {
+  return result_of([&](umemPythonTable const &table) {
+    ContextOwner const owner(context);
+    return table.wrap_array(array.release(), owner.release, owner.owner);
+  });
+}
+
+inline PyObject *to_python(Context const &context) {
+  return result_of([&](umemPythonTable const &table) {
+    if (!context) throw value_error("an empty umem::Context is no place");
+    ContextOwner const owner(context);
+    return table.wrap_place(context.c_context(), owner.release, owner.owner);
+  });
+}
+
+/* Elements of an object that a new array of Python owns. */
+template <class Type, class Owner>
+CArray owned(std::unique_ptr<Owner> owner, Context const &context, address adr, int rank,
+             std::int64_t const *shape, std::int64_t const *strides, bool read_only) {
+  umemStatusType status = umemOK;
+  CArray array(umemArray_take(
+      context.c_context(), adr, element_type<Type>, rank, shape, strides,
+      [](void *user) { delete static_cast<Owner *>(user); }, owner.get(), &status));
+  if (array) static_cast<void>(owner.release());
+  if (read_only) { /* a view of what is read-only stays read-only */
+    umemArray_set_read_only(array.get(), true, &status);
+    array = CArray(umemArray_alias(array.get(), &status));
+  }
+  check_status(status);
+  return array;
+}
+
+/* The elements of an array in a file, which has no pointers for a guard. */
+template <class Type, int Rank> CArray offsets_of(Array<Type, Rank> &array) {
+  array.sync_to_device();
+  Extents<Rank> const all = array.strides();
+  std::int64_t shape[std::size_t(Rank) + 1], strides[std::size_t(Rank) + 1];
+  std::int64_t begin = 0;
+  for (int k = 0; k < Rank; k++) {
+    shape[k] = array.extents()[k];
+    strides[k] = all[k] * static_cast<index_t>(sizeof(Type));
+    begin += array.ghosts().below[k] * strides[k];
+  }
+  umemStatusType status = umemOK;
+  CArray made(umemArray_borrow(array.context().c_context(),
+                               array.adr() + static_cast<address>(begin), element_type<Type>, Rank,
+                               shape, strides, &status));
+  check_status(status);
+  return made;
+}
+
+/* A guard of the side where the memory of an array is, for Python. The transfer to it may take
+ * long. */
+template <class Type, int Rank> CArray elements_of(Array<Type, Rank> &array) {
+  bool const may_wait = !array.context().can(umemCpuReadable);
+  struct Unlocked {
+    PyThreadState *state;
+    ~Unlocked() {
+      if (state) PyEval_RestoreThread(state);
+    }
+  } const unlocked{may_wait ? PyEval_SaveThread() : nullptr};
+  if (array.context().can(umemOffsets)) return offsets_of(array);
+  if constexpr (std::is_const_v<Type>)
+    return c_array(array, read);
+  else
+    return c_array(array, write);
+}
+
+/* A reference to an object of Python, which ends in any thread. */
+class Parent {
+public:
+  Parent() = default;
+  Parent(Parent const &) = delete;
+  Parent &operator=(Parent const &) = delete;
+  ~Parent() {
+    if (!object_ || !Py_IsInitialized()) return;
+    PyGILState_STATE const state = PyGILState_Ensure();
+    Py_DECREF(object_);
+    PyGILState_Release(state);
+  }
+  void set(PyObject *object) {
+    Py_XINCREF(object);
+    object_ = object;
+  }
+
+private:
+  PyObject *object_ = nullptr;
+};
+
+/* Moves an array to Python: its memory, its place, the newer of its two sides. */
+template <class Type, int Rank> PyObject *to_python(Array<Type, Rank> &&array) {
+  struct Owner {
+    Array<Type, Rank> array;
+    CArray elements; /* with a guard of the array: ends before it */
+  };
+  return result_of([&](umemPythonTable const &) {
+    if (!array) throw value_error("an empty umem::Array has no place: it cannot go to Python");
+    auto owner = std::make_unique<Owner>(Owner{std::move(array), CArray()});
+    owner->elements = elements_of(owner->array);
+    umemArray *elements = owner->elements.get();
+    Context const context = owner->array.context();
+    return wrap_array(owned<Type>(std::move(owner), context, umemArray_address(elements), Rank,
+                                  umemArray_shape(elements), umemArray_strides(elements),
+                                  std::is_const_v<Type>),
+                      context);
+  });
+}
+
+/* Moves a buffer, as bytes. */
+inline PyObject *to_python(Buffer &&buffer) {
+  return result_of([&](umemPythonTable const &) {
+    if (!buffer) throw value_error("an empty umem::Buffer has no place: it cannot go to Python");
+    auto owner = std::make_unique<Buffer>(std::move(buffer));
+    Context const context = owner->context();
+    address const adr = owner->adr();
+    std::int64_t const count = static_cast<std::int64_t>(owner->size());
+    return wrap_array(
+        owned<std::uint8_t>(std::move(owner), context, adr, 1, &count, nullptr, false), context);
+  });
+}
+
+template <class Type> PyObject *to_python(Vector<Type> &&vector) {
+  return result_of([&](umemPythonTable const &) {
+    if (!vector) throw value_error("an empty umem::Vector has no place: it cannot go to Python");
+    auto owner = std::make_unique<Vector<Type>>(std::move(vector));
+    Context const context = owner->context();
+    address const adr = owner->adr();
+    std::int64_t const count = static_cast<std::int64_t>(owner->size());
+    return wrap_array(owned<Type>(std::move(owner), context, adr, 1, &count, nullptr, false),
+                      context);
+  });
+}
+
+/* The elements of a view of the CPU: over its memory, which parent keeps (NULL: the program does),
+ * or as a copy in RAM. */
+template <class Type, int Rank>
+PyObject *to_python(View<Type, Rank> const &view, bool copies, PyObject *parent) {
+  return result_of([&](umemPythonTable const &) -> PyObject * {
+    std::int64_t shape[std::size_t(Rank) + 1], strides[std::size_t(Rank) + 1];
+    for (int k = 0; k < Rank; k++) {
+      shape[k] = view.extents.at[k];
+      strides[k] = view.strides.at[k] * static_cast<index_t>(sizeof(Type));
+    }
+    auto owner = std::make_unique<Parent>();
+    owner->set(parent);
+    CArray shared = owned<Type>(std::move(owner), pointers(), reinterpret_cast<address>(view.data),
+                                Rank, shape, strides, std::is_const_v<Type>);
+    if (!copies) return wrap_array(std::move(shared), pointers());
+    umemStatusType status = umemOK;
+    CArray copy(umemArray_copy(shared.get(), pointers().c_context(), umemOrderC, &status));
+    check_status(status);
+    return wrap_array(std::move(copy), pointers());
+  });
+}
+
+/* An array of Python over an array of C++, which parent keeps alive. Until it ends, other guards of
+ * the array throw umem::locked_error. */
+template <class Type, int Rank> PyObject *refer(Array<Type, Rank> &array, PyObject *parent) {
+  struct Owner {
+    Parent parent;
+    CArray elements; /* ends before it */
+  };
+  return result_of([&](umemPythonTable const &) {
+    auto owner = std::make_unique<Owner>();
+    owner->elements = elements_of(array);
+    owner->parent.set(parent);
+    umemArray *elements = owner->elements.get();
+    return wrap_array(owned<Type>(std::move(owner), array.context(), umemArray_address(elements),
+                                  Rank, umemArray_shape(elements), umemArray_strides(elements),
+                                  std::is_const_v<Type>),
+                      array.context());
+  });
+}
+
+} // namespace python
+} // namespace detail
+} // namespace umem
+
+#endif

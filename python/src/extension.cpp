@@ -1,0 +1,183 @@
+/* extension.cpp - the table for extensions in C++ that take and return arrays and places:
+ * cxx/include/umem/with/python_table.hpp. */
+#include "array.h"
+#include "module.h"
+
+#include <cstring>
+#include <umem/with/python_table.hpp>
+
+namespace {
+
+/* ---- functions of C ---- */
+
+struct NamedFunction {
+  char const *name;
+  void (*function)();
+};
+
+/* In the order of strcmp. */
+NamedFunction const functions[] = {
+#define UMEM_PYTHON_FUNCTION(Result, name, parameters, arguments)                                  \
+  {#name, reinterpret_cast<void (*)()>(name)},
+#include <umem/with/python_functions.inc>
+#undef UMEM_PYTHON_FUNCTION
+};
+
+void (*find_function(char const *name))() {
+  for (NamedFunction const &one : functions)
+    if (!strcmp(one.name, name)) return one.function;
+  return strcmp(name, "umemVirtual_fail") ? nullptr
+                                          : reinterpret_cast<void (*)()>(umemVirtual_fail);
+}
+
+/* ---- elements ---- */
+
+static_assert(sizeof(Hold) <= sizeof umemPythonHold::room && alignof(Hold) <= alignof(void *));
+
+Hold &hold_in(umemPythonHold *hold) { return *reinterpret_cast<Hold *>(hold->room); }
+
+/* Where the CPU finds the elements, once they are complete. */
+void *host_data(Hold const &hold) {
+  if (hold.context()->quick) return reinterpret_cast<void *>(umemArray_address(hold.get()));
+  if (!hold.context()->can(umemCpuReadable) || hold.context()->can(umemOffsets)) return nullptr;
+  void *data;
+  array_call(false, [&](umemStatusType *status) {
+    data = umemArray_host_pointer(hold.get(), false, status);
+  });
+  return data;
+}
+
+/* hold: in its room is a Hold. */
+int describe(umemPythonHold *hold, bool kept) {
+  Hold &in = hold_in(hold);
+  umemArray *array = in.get();
+  try {
+    hold->data = host_data(in);
+  } catch (nb::python_error &error) {
+    in.~Hold();
+    error.restore();
+    return -1;
+  }
+  hold->array = array;
+  hold->type = umemArray_type(array);
+  hold->rank = umemArray_rank(array);
+  hold->shape = umemArray_shape(array);
+  hold->strides = umemArray_strides(array);
+  hold->capabilities = static_cast<umemVirtual *>(in.context()->ctx)->capabilities;
+  hold->read_only = umemArray_is_read_only(array);
+  hold->kept = kept;
+  if (kept) in.memory()->exports++;
+  return 1;
+}
+
+/* The elements of a buffer of Python; false without an exception where it has none that umem
+ * knows. */
+bool hold_buffer(PyObject *object, umemPythonHold *hold) {
+  if (!PyObject_CheckBuffer(object)) return false;
+  umemArray *array = share_buffer(object);
+  if (!array) return false;
+  new (hold->room) Hold(array, new Memory(place_of(default_host()).context));
+  return true;
+}
+
+/* The elements of a tensor of DLPack. */
+bool hold_tensor(PyObject *object, bool writes, umemPythonHold *hold) {
+  if (PyType_Check(object) || !nb::hasattr(object, "__dlpack__")) return false;
+  nb::object array = share_dlpack(object);
+  new (hold->room) Hold(array_of(array), writes);
+  return true;
+}
+
+int hold_object(PyObject *object, bool writes, bool kept, umemPythonHold *hold) noexcept {
+  try {
+    if (Array *array = find_array(object))
+      new (hold->room) Hold(*array, writes);
+    else if (!hold_buffer(object, hold) && !hold_tensor(object, writes, hold))
+      return 0;
+    return describe(hold, kept);
+  } catch (nb::python_error &error) {
+    error.restore();
+  } catch (std::bad_alloc const &) {
+    PyErr_NoMemory();
+  }
+  return -1;
+}
+
+void end_hold(umemPythonHold *hold) noexcept {
+  Hold &in = hold_in(hold);
+  if (hold->kept) in.memory()->exports--;
+  in.~Hold();
+}
+
+/* ---- places ---- */
+
+int find_place_of(PyObject *object, umemVirtual **context, void **use) noexcept {
+  Place *place;
+  try {
+    if (!PyUnicode_Check(object) && (!nb::try_cast(nb::handle(object), place) || !place)) return 0;
+    Use found = place_of(find_place(object)).open();
+    *context = static_cast<umemVirtual *>(found->ctx);
+    *use = found->use();
+    return 1;
+  } catch (nb::python_error &error) {
+    error.restore();
+    return -1;
+  }
+}
+
+void *use_place(umemPythonHold const *hold, umemVirtual **context) noexcept {
+  Context *found = reinterpret_cast<Hold const *>(hold->room)->context();
+  *context = static_cast<umemVirtual *>(found->ctx);
+  return found->use();
+}
+
+void drop_place(void *use) noexcept { static_cast<Context *>(use)->drop(); }
+
+/* Whether every array there may as well be on umem.host(). */
+bool is_default_host(umemVirtual const *context) {
+  return context->vptr == static_cast<umemVirtual *>(place_of(default_host()).context->ctx)->vptr;
+}
+
+/* The place of a context of an extension. Takes owner over, also if it throws. */
+nb::object place_of_context(umemVirtual *context, void (*release)(void *), void *owner) {
+  std::shared_ptr<void> kept;
+  if (release) kept.reset(owner, release);
+  return is_default_host(context) ? nb::borrow(default_host())
+                                  : place_of_context(context, std::move(kept));
+}
+
+PyObject *wrap_place(umemVirtual *context, void (*release)(void *), void *owner) noexcept {
+  return raised([&] { return place_of_context(context, release, owner); });
+}
+
+PyObject *wrap_elements(umemArray *array, void (*release)(void *), void *owner) noexcept {
+  PyObject *made = raised([&] {
+    auto *context = static_cast<umemVirtual *>(umemArray_context(array));
+    nb::object place = place_of_context(context, release, owner);
+    Use use = place_of(place).open();
+    return wrap_array(array, use.get(), place);
+  });
+  if (!made) umemArray_release(array);
+  return made;
+}
+
+PyObject *explain(char const *text, char const *const *others, size_t count) noexcept {
+  return raised([&] {
+    nb::list texts;
+    for (size_t i = 0; i < count; i++) texts.append(others[i]);
+    return nb::module_::import_("umem._extensions").attr("explain")(text, texts);
+  });
+}
+
+umemPythonTable const table = {UMEM_PYTHON_ABI, UMEM_VERSION,  find_function, hold_object,
+                               end_hold,        find_place_of, use_place,     drop_place,
+                               wrap_place,      wrap_elements, explain,       set_exception};
+
+} // namespace
+
+void bind_extension(nb::module_ &m) {
+  PyObject *capsule =
+      PyCapsule_New(const_cast<umemPythonTable *>(&table), UMEM_PYTHON_CAPSULE, nullptr);
+  if (!capsule) throw nb::python_error();
+  m.attr("_extension") = nb::steal(capsule);
+}
