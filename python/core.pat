@@ -2,6 +2,7 @@ __prefix__:
     import collections.abc
     import typing
     import typing_extensions
+    from umem._typing import Element
     from umem.array import Array as ArrayType
     from umem.dtypes import DType
     from umem.places import Host as HostType, Place as PlaceType

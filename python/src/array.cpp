@@ -409,6 +409,7 @@ void bind_arrays(nb::module_ &m) {
       {Py_bf_releasebuffer, reinterpret_cast<void *>(release_array_buffer)},
       {0, nullptr}};
   nb::class_<Array> type(m, "Array", nb::type_slots(slots), nb::is_weak_referenceable(),
+                         nb::is_generic(), nb::sig("class Array(typing.Generic[Element])"),
                          "An array: see umem.Array.");
   bind_questions(type);
   m.def("_is_stored", [](nb::handle dtype) { return is_stored(element_of(dtype)); });
@@ -427,7 +428,7 @@ void bind_arrays(nb::module_ &m) {
       .def("_unlock", unlock_memory)
       .def(
           "_with_key", [](Array &a, uint64_t key) { return with_key(a, key); }, nb::arg("key"),
-          nb::sig("def _with_key(self, key: int) -> ArrayType"));
+          nb::sig("def _with_key(self, key: int) -> ArrayType[Element]"));
   bind_array_parts(m, type);
   m.def("_set_array",
         [](nb::object type_, nb::typed<nb::dict, nb::any, nb::any> types, nb::object find,

@@ -167,7 +167,7 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
   type.def("__setitem__", set_items, nb::arg("key").none(), nb::arg("value").none(),
            nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
       .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
-           nb::sig("def copy(self, place: PlaceType | str | None = None) -> ArrayType"),
+           nb::sig("def copy(self, place: PlaceType | str | None = None) -> ArrayType[Element]"),
            "A new array in C order with the same elements, on the place that is named.\n\n"
            "Without one it is on the place of the array; but in RAM if that is a file, a mapped "
            "file, "
@@ -177,7 +177,7 @@ void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
           "_place_of_result", [](Array &array) { return place_of_result(array, nb::none()); },
           nb::sig("def _place_of_result(self) -> PlaceType"))
       .def("to", to_place, nb::arg("place"),
-           nb::sig("def to(self, place: PlaceType | str) -> ArrayType"),
+           nb::sig("def to(self, place: PlaceType | str) -> ArrayType[Element]"),
            "The array on a place: itself if it is there already, else a new one in C order.\n\n"
            "A text that names a file makes it. If there is one already, the text must say a mode, "
            "else "

@@ -202,14 +202,15 @@ void bind_index(nb::module_ &m, nb::class_<Array> &type) {
     write_chosen = write.release().ptr();
   });
   type.def("__getitem__", get_items, nb::arg("key").none(),
-           nb::sig("def __getitem__(self, key: object, /) -> ArrayType"))
+           nb::sig("def __getitem__(self, key: object, /) -> ArrayType[Element]"))
       .def("__len__", length)
       .def("reshape", reshape, nb::arg("shape"),
-           nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> ArrayType"),
+           nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> "
+                   "ArrayType[Element]"),
            "A view of the same elements in C order with another shape; one extent may be -1.\n\n"
            "Raises umem.ValueError where the strides allow no such view: then copy() has one.")
       .def("transpose", transpose, nb::arg("axes"),
            nb::sig("def transpose(self, *axes: int | collections.abc.Sequence[int] | None) -> "
-                   "ArrayType"),
+                   "ArrayType[Element]"),
            "A view with the dimensions in another order; without axes reversed.");
 }

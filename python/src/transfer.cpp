@@ -328,10 +328,11 @@ static DictList read_ledger() {
   return list;
 }
 
-/* A mapping as dict is one. Its methods are those of the dict that it becomes. */
+/* A mapping as dict is one (umem/transfer.py registers it). Its methods are those of the dict that
+ * it becomes. */
 static void bind_route(nb::module_ &m) {
   nb::class_<Route> type(
-      m, "Route",
+      m, "Route", nb::sig("class Route(collections.abc.Mapping[str, typing.Any])"),
       "What a copy did, as a mapping: bytes, seconds, route as a text, and legs, "
       "a list of\ndicts with src, dst, way, bytes, seconds, workers, calls. "
       "dict(route) is a dict.");

@@ -24,6 +24,33 @@ if DOUBLE:  # the loader finds it by its name when umem looks for the driver
     DOUBLE.fake_driver_calls.argtypes, DOUBLE.fake_driver_calls.restype = [ctypes.c_char_p], ctypes.c_ulong
 HAS_GPU = bool(DOUBLE or os.environ.get("UMEM_TEST_GPU"))
 
+# What type checkers say of elements: only the last line is wrong.
+PROGRAM_OF_TYPES = """
+from typing import assert_type
+
+import numpy as np
+import umem
+
+a = umem.zeros((3, 4), "f4")
+assert_type(a, umem.Array[np.float32])
+assert_type(a[1:].T.copy().reshape(2, -1).to("host:"), umem.Array[np.float32])
+assert_type(umem.zeros(3), umem.Array[np.float64])
+assert_type(umem.ones(3, int, ghosts=1), umem.Array[np.int64])
+assert_type(umem.empty(3, bool), umem.Array[np.bool])
+assert_type(umem.empty(3, np.float16), umem.Array[np.float16])
+assert_type(umem.empty(3, np.dtype(np.uint8)), umem.Array[np.uint8])
+assert_type(umem.asarray(a), umem.Array[np.float32])
+assert_type(umem.asarray([1, 2], "c16"), umem.Array[np.complex128])
+assert_type(a.astype("uint16"), umem.Array[np.uint16])
+assert_type(umem.zeros(3, [("a", "f4")]), umem.Array)  # which elements is known when the program runs
+assert_type(np.asarray(a).dtype, np.dtype[np.float32])
+with a.host("r") as x:
+    assert_type(x.dtype, np.dtype[np.float32])
+shared = np.from_dlpack(a)
+anything: umem.Array = a
+wrong: umem.Array[np.float64] = a
+"""
+
 # How to make each place; folder: for its files.
 PLACES = {
     "host": lambda folder: umem.Host(),

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import umem
+from conftest import PROGRAM_OF_TYPES
 
 numpy = pytest.importorskip("numpy")
 X = numpy.arange(12.0).reshape(3, 4)
@@ -104,3 +105,8 @@ def test_pyright_accepts_a_program(tmp_path):
     out = subprocess.run([sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "-p", "."], cwd=tmp_path,
                          capture_output=True, text=True).stdout
     assert [line.split()[0].split(":")[-2] for line in out.splitlines() if "error:" in line] == ["8", "9"], out
+    (tmp_path / "program.py").write_text(PROGRAM_OF_TYPES)
+    out = subprocess.run([sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "-p", "."], cwd=tmp_path,
+                         capture_output=True, text=True).stdout
+    last = len(PROGRAM_OF_TYPES.splitlines())
+    assert [line.split()[0].split(":")[-2] for line in out.splitlines() if "error:" in line] == [str(last)], out

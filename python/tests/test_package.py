@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import umem
+from conftest import PROGRAM_OF_TYPES
 from umem import _core
 
 FOLDER = Path(umem.__file__).parent
@@ -100,6 +101,17 @@ def test_a_type_checker_accepts_the_package_and_programs(tmp_path):
     wrong = [line for line in program.read_text().splitlines() if re.search(r"\(3\)$|'x'\)|'w'\)|'q'\)|'z'\)| 5\)", line)]
     assert done.stdout.count("error:") == 6 and len(wrong) >= 6, done.stdout
     assert mypy
+
+
+def test_a_type_checker_knows_the_elements(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM_OF_TYPES)
+    exec(PROGRAM_OF_TYPES, {})  # it runs, too
+    out = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", program],
+                         capture_output=True, text=True, cwd=tmp_path).stdout
+    last = len(PROGRAM_OF_TYPES.splitlines())
+    assert re.findall(r"program.py:(\d+): error", out) == [str(last)], out
 
 
 def test_the_module_exports_its_init_function_and_those_for_pytorch_alone():

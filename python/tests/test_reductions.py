@@ -226,6 +226,20 @@ def test_a_thread_fails_as_the_caller_would(set_threads):
         array.sum()
 
 
+def test_a_thread_calls_the_error_function_of_the_caller(set_threads):
+    set_threads(3)
+    array = umem.asarray(numpy.arange(800.0), place=umem.File(), copy=True)
+    array[65] = array[70] = 1.7e308
+    called = []
+    before = numpy.seterrcall(lambda kind, flag: called.append(kind))
+    try:
+        with numpy.errstate(over="call"):
+            array.sum()
+    finally:
+        numpy.seterrcall(before)
+    assert called == ["overflow"]
+
+
 def test_the_caller_reduces_if_no_thread_can_start(set_threads, monkeypatch):
     import concurrent.futures
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 
 import pytest
 
@@ -36,6 +37,12 @@ def test_a_short_copy_in_ram_says_the_same_as_a_watched_one():
     for one in short, watched:
         assert dict(one) == {**one} == dict(one.items()) and list(one) == list(one.keys()) and len(one) == 4
         assert "legs" in one and "x" not in one and one.get("x", 3) == 3 and repr(one) == repr(dict(one))
+        assert isinstance(one, Mapping)
+        match one:
+            case {"bytes": 40}:
+                pass
+            case _:
+                pytest.fail("a route matches no pattern of a mapping")
         assert one == dict(one) and one != {} and one["bytes"] == 40 and one["route"] == "host -> host"
         with pytest.raises(KeyError):
             one["x"]

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal, NoReturn
 
-    import numpy
+    from ._typing import Convert, Element, NumpyArray
 
-    NumpyArray = numpy.ndarray[Any, Any]
     Mode = Literal["r", "w", "rw"]
+else:
+    Element = None
 
 _MODES = "r", "w", "rw"
 
@@ -36,7 +37,12 @@ def _of_number(function: Callable[[Any, Any], Any], reflected: bool = False) -> 
     return apply
 
 
-class Array(_core.Array):
+def _conversion(function: Any) -> Convert:
+    """Lets type checkers know the elements that dtype names."""
+    return function  # type: ignore[no-any-return]
+
+
+class Array(_core.Array[Element]):
     """An array on a place. Make one with `umem.empty`, `zeros`, `full`, `arange`, `asarray`, `load`, `from_dlpack`.
 
     Integers and slices give views of the same memory. Masks and lists of integers give a new array where copy() would put
@@ -69,17 +75,17 @@ class Array(_core.Array):
     # ---- views ----
 
     @property
-    def T(self) -> Array:
+    def T(self) -> Array[Element]:
         """A view with the dimensions reversed."""
         return self.transpose()
 
-    def ravel(self, order: str = "C") -> Array:
+    def ravel(self, order: str = "C") -> Array[Element]:
         """The elements in C order in one dimension: a view where the strides allow it, else a copy."""
         if order not in ("C", "K", "A"):
             fail(f"order is {order!r}: umem has the elements in C order")
         return self.reshape(-1) if self.is_contiguous else self.copy().reshape(-1)
 
-    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
+    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array[Element]:
         """A view without the dimensions of one element that are named, or without all of these."""
         axes = [k for k in range(self.ndim) if self.shape[k] == 1] if axis is None else [
             self._axis(one) for one in (axis if isinstance(axis, tuple) else (axis,))]
@@ -88,7 +94,7 @@ class Array(_core.Array):
                 fail(f"dimension {k} has {self.shape[k]} elements: only one with one element can go")
         return self[tuple(0 if k in axes else slice(None) for k in range(self.ndim))]
 
-    def swapaxes(self, axis1: int, axis2: int) -> Array:
+    def swapaxes(self, axis1: int, axis2: int) -> Array[Element]:
         """A view with two dimensions exchanged."""
         axes = list(range(self.ndim))
         one, other = self._axis(axis1), self._axis(axis2)
@@ -104,7 +110,7 @@ class Array(_core.Array):
             fail(f"axis {axis} is outside of {self.ndim} dimensions", 6)
         return axis % self.ndim
 
-    def take(self, indices: Any, axis: int | None = None, out: Array | None = None) -> Array:
+    def take(self, indices: Any, axis: int | None = None, out: Array | None = None) -> Array[Element]:
         """The elements at indices, as a new array where copy() would put it: `a[indices]` along one dimension.
 
         Parameters
@@ -148,7 +154,7 @@ class Array(_core.Array):
 
         resize(self, rows)
 
-    def __iter__(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[Array[Element]]:
         return (self[i] for i in range(len(self)))
 
     @property
@@ -212,6 +218,7 @@ class Array(_core.Array):
         """The elements as nested lists of Python numbers."""
         return to_list(self)
 
+    @_conversion
     def astype(self, dtype: Any, place: Place | str | None = None, *, casting: str = "unsafe", saturate: bool = False,
                order: str = "K", copy: bool = True) -> Array:
         """A new array with the elements converted to another type, on the place that copy() would take.
@@ -241,7 +248,7 @@ class Array(_core.Array):
 
     # ---- the host ----
 
-    def numpy(self, *, copy: bool = False) -> NumpyArray:
+    def numpy(self, *, copy: bool = False) -> NumpyArray[Element]:
         """A NumPy array: over the same memory, or a copy.
 
         Parameters
@@ -250,10 +257,10 @@ class Array(_core.Array):
             False: shares the memory, and raises umem.NotSupportedError where the CPU cannot read it. True: a copy,
             from any place.
         """
-        found: NumpyArray = exchange.to_numpy(self, copy)
+        found: NumpyArray[Element] = exchange.to_numpy(self, copy)
         return found
 
-    def host(self, mode: Mode = "rw") -> AbstractContextManager[NumpyArray]:
+    def host(self, mode: Mode = "rw") -> AbstractContextManager[NumpyArray[Element]]:
         """The elements as a NumPy array, for a with block.
 
         Where the CPU cannot use the memory, it is a copy, which is brought back when the block ends, unless the block
@@ -264,7 +271,7 @@ class Array(_core.Array):
         mode : {"r", "w", "rw"}
             "r": only to read. "w": the old elements are not needed. "rw": both.
         """
-        found: AbstractContextManager[NumpyArray] | None = _core._host_access(self, mode)
+        found: AbstractContextManager[NumpyArray[Element]] | None = _core._host_access(self, mode)
         return _HostAccess(self, mode, _core._host(), self._is_host) if found is None else found
 
     def device(self, place: Place | str | None = None, mode: Mode = "rw") -> _Access:
@@ -287,7 +294,7 @@ class Array(_core.Array):
         return _Access(self, mode, where, self.place is where)
 
     @contextmanager
-    def lock(self) -> Iterator[Array]:
+    def lock(self) -> Iterator[Array[Element]]:
         """A view with sole access to the memory, for a with block.
 
         While the block runs, every use of other arrays over the memory raises umem.RuntimeError; NumPy arrays and
@@ -302,8 +309,8 @@ class Array(_core.Array):
 
     # ---- exchange ----
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray:
-        found: NumpyArray = exchange.array_protocol(self, dtype, copy)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray[Element]:
+        found: NumpyArray[Element] = exchange.array_protocol(self, dtype, copy)
         return found
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -338,10 +345,10 @@ class Array(_core.Array):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return exchange.pickled(self, int(protocol))
 
-    def __copy__(self) -> Array:
+    def __copy__(self) -> Array[Element]:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Array:
+    def __deepcopy__(self, memo: Any) -> Array[Element]:
         return self.copy()
 
     # ---- text ----

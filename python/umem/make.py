@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    Shape = int | Sequence[int]
+    from ._typing import AsArray, Make, Shape
+
+
+
+def _make(function: Any) -> Make:
+    """Lets type checkers know the elements that dtype names."""
+    return function  # type: ignore[no-any-return]
+
+
+def _as_array(function: Any) -> AsArray:
+    return function  # type: ignore[no-any-return]
 
 
 def _with_ghosts(zero: bool, shape: Any, dtype: Any, place: Any, ghosts: Any) -> Array:
@@ -27,6 +37,7 @@ def _with_ghosts(zero: bool, shape: Any, dtype: Any, place: Any, ghosts: Any) ->
     return inner
 
 
+@_make
 def empty(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, ghosts: Shape | None = None) -> Array:
     """A new array, not initialised.
 
@@ -52,6 +63,7 @@ def empty(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, 
     return _core.empty(shape, dtype, place) if ghosts is None else _with_ghosts(False, shape, dtype, place, ghosts)
 
 
+@_make
 def zeros(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, ghosts: Shape | None = None) -> Array:
     """A new array with every element zero, also of ghost cells. Parameters and errors as of umem.empty."""
     if place is None:
@@ -73,9 +85,10 @@ def full(shape: Shape, value: Any, dtype: Any = None, place: Place | str | None 
     return array
 
 
-def ones(shape: Shape, dtype: Any = None, place: Place | str | None = None) -> Array:
-    """A new array with every element one. Parameters and errors as of umem.empty."""
-    return full(shape, 1, "float64" if dtype is None else dtype, place)
+@_make
+def ones(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, ghosts: Shape | None = None) -> Array:
+    """A new array with every element one, also of ghost cells. Parameters and errors as of umem.empty."""
+    return full(shape, 1, "float64" if dtype is None else dtype, place, ghosts=ghosts)
 
 
 def _like(array: Any, dtype: Any, place: Place | str | None) -> tuple[Any, Any, Place | str]:
@@ -183,6 +196,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     return _core._arange(start, stop, step, whole, dtype, default() if place is None else _core._find_place(place))
 
 
+@_as_array
 def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, copy: bool | None = None) -> Array:
     """An array of what value holds, without a copy where that is possible.
 

@@ -87,7 +87,8 @@ def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> I
     from .make import empty
     from .transfer import copy
 
-    rules: Any = numpy.geterr()  # of the caller, which NumPy 1 keeps by thread
+    # Of the caller, which NumPy 1 keeps by thread, as the function of the rules "call" and "log".
+    rules: Any = {**numpy.geterr(), "call": numpy.geterrcall()}
     width = builtins.max(width, array.itemsize)
     whole = array.numpy() if array._is_host else None
     buffers: list[Array] = []  # those in which no thread works

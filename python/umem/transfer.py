@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from . import _core
 from ._options import fail, size
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Route = _core.Route
+Mapping.register(Route)
 
 
 def _as_function(progress: Any) -> Progress | None:

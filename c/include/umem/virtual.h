@@ -371,9 +371,10 @@ struct umemVtbl {
   /* Returns the methods map, unmap and move for larger pages, if these take less time than as many
    * bytes of the pages of the method pages. They are in the same ranges, so reserve and release are
    * NULL, and pages of both sizes may stand side by side. page_size is a power of two, at most 64
-   * times that of the others; addresses are multiples of that. Only these
-   * methods unmap and move what this map has mapped. Everything else is as for pages. Large pages
-   * of another size are not used. Default: NULL, all pages are those of the method pages. */
+   * times the page size of the method pages. Addresses are multiples of that smaller size alone.
+   * Only these methods unmap and move what this map has mapped. Everything else is as for pages.
+   * Large pages of another size are not used. Default: NULL, all pages are those of the method
+   * pages. */
   umemPages const *(*large_pages)(umemVirtual *ctx);
 
   /* Finds the byte at adr in a storage that several contexts may have at different addresses, such
