@@ -148,6 +148,9 @@ nb::object wrap_array(umemArray *handle, Context *context, nb::handle place);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint64_t key);
 
+/* Lets an owner go that an array was made over: a function for umemArray_take. */
+void drop_owner(void *owner);
+
 /* A read-only view of handle, which it takes over: nothing makes it writable. */
 umemArray *keep_read_only(umemArray *handle);
 
@@ -229,6 +232,10 @@ nb::object make_source(nb::handle value, Array &array);
 /* array_given.cpp: sets dst to a list of numbers or to a buffer of another library, without Python
  * in between; false, and nothing is done, for what is neither, or needs more checks. */
 bool assign_given(Array &dst, nb::handle value);
+
+/* array_host.cpp: the array over the memory of an array of NumPy in RAM, as DLPack would share it,
+ * in half of the time. Not valid for other objects, and for what DLPack does not share. */
+nb::object share_numpy(nb::handle object);
 
 /* array_value.cpp: the bytes of one element of this type with the value of a Python number. */
 void encode(nb::handle number, umemElementType type, void *out, size_t size);

@@ -105,6 +105,51 @@ nb::object numpy_over(Array &array, bool writes) {
   return result;
 }
 
+/* ---- arrays of NumPy ---- */
+
+/* How an array of NumPy begins, in all versions: PyArrayObject_fields. */
+struct NumpyArray {
+  PyObject head;
+  char *data;
+  int rank;
+  int64_t *extents, *strides; /* in bytes */
+  PyObject *base, *dtype;
+  int flags;
+};
+
+/* The class of NumPy's arrays, without loading NumPy: NULL until the first array was seen. */
+std::atomic<PyTypeObject *> numpy_class{nullptr};
+
+bool is_numpy_array(nb::handle object) {
+  PyTypeObject *type = Py_TYPE(object.ptr()), *seen = numpy_class.load(std::memory_order_acquire);
+  if (seen) return type == seen;
+  unsigned long const is_static = 1ul << 8; /* Py_TPFLAGS_IMMUTABLETYPE, as of few classes */
+  if (!(PyType_GetFlags(type) & is_static)) return false;
+  if (nb::cast<std::string>(object.type().attr("__name__")) != "ndarray") return false;
+  numpy_class.store(reinterpret_cast<PyTypeObject *>(loaded_numpy().type));
+  return type == numpy_class.load();
+}
+
+/* The type of the elements of a dtype that has one in the machine's order of bytes; 0: none. */
+umemElementType type_of_dtype(PyObject *dtype) {
+  {
+    TablesLock lock(tables);
+    for (auto const &pair : known)
+      if (pair.dtype == dtype) return pair.type;
+  }
+  ElementType found = element_of(nb::handle(dtype));
+  if (is_stored(found)) return 0;
+  nb::object one = dtype_of(found).attr("dtype");
+  if (one.ptr() != dtype) return 0; /* another object for the same type */
+  TablesLock lock(tables);
+  for (auto &unused : known)
+    if (!unused.dtype) {
+      unused = {found.type, one.release().ptr()};
+      break;
+    }
+  return found.type;
+}
+
 /* ---- with array.host() ---- */
 
 /* The access to an array that the CPU reads. */
@@ -141,6 +186,26 @@ PyObject *enter(PyObject *self, PyObject *) {
 PyObject *leave(PyObject *, PyObject *const *, Py_ssize_t) { Py_RETURN_NONE; }
 
 } // namespace
+
+nb::object share_numpy(nb::handle object) {
+  if (!is_numpy_array(object)) return {};
+  auto const *array = reinterpret_cast<NumpyArray const *>(object.ptr());
+  umemElementType type = type_of_dtype(array->dtype);
+  if (!type || array->rank > UMEM_MAX_RANK) return {};
+  int64_t const item_size = static_cast<int64_t>(umem_element_size(type));
+  for (int k = 0; k < array->rank; k++)
+    if (array->strides[k] % item_size) return {};
+  Context *context = place_of(default_host()).context; /* permanent */
+  umemArray *handle = nullptr;
+  array_call(true, [&](umemStatusType *status) {
+    handle =
+        umemArray_take(context->ctx, reinterpret_cast<uintptr_t>(array->data), type, array->rank,
+                       array->extents, array->strides, drop_owner, object.ptr(), status);
+  });
+  Py_INCREF(object.ptr());
+  if (!(array->flags & Numpy::writeable)) handle = keep_read_only(handle);
+  return wrap_array(handle, context, default_host());
+}
 
 void add_method(nb::handle type, PyMethodDef *method) {
   PyObject *descriptor = PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(type.ptr()), method);

@@ -22,7 +22,7 @@ template <bool zero> static nb::object make(nb::handle shape, nb::handle dtype, 
 
 /* An array over bytes of a place: a part of a file, or memory of another library that owner keeps
  * alive. */
-static void drop_owner(void *owner) {
+void drop_owner(void *owner) {
   if (!Py_IsInitialized()) return;
   Gil gil;
   Py_DECREF(static_cast<PyObject *>(owner));

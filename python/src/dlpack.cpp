@@ -53,7 +53,13 @@ Tensor *make_tensor(umemArray *handle, Memory *memory, umemDLPackOptions &option
 
 template <class Tensor, auto make> Tensor *export_array(Array &array, umemDLPackOptions &options) {
   check_type(array);
-  Hold hold(array, options.copy != umemDLCopyAlways);
+  bool writes = options.copy != umemDLCopyAlways;
+  {
+    Look look(array, writes);
+    if (look.context()->quick) /* no other thread runs meanwhile */
+      return make_tensor<Tensor, make>(look.get(), look.memory(), options);
+  }
+  Hold hold(array, writes);
   return make_tensor<Tensor, make>(hold.get(), hold.memory(), options);
 }
 
@@ -107,8 +113,8 @@ nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb
 nb::object device_of(Array &array) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.stream = UMEM_DLPACK_NO_STREAM;
+  if (Look(array).context()->quick) return nb::borrow(of_cpu);
   Hold hold(array);
-  if (hold.context()->quick) return nb::borrow(of_cpu);
   umemDLManagedTensorVersioned *tensor;
   array_call(false, [&](umemStatusType *status) {
     tensor = umemArray_to_dlpack(hold.get(), &options, status);
@@ -433,13 +439,9 @@ template <class F> int table_function(F &&body) noexcept {
 int table_export(void *object, umemDLManagedTensorVersioned **tensor) {
   return table_function([&] {
     Array &array = array_of(static_cast<PyObject *>(object));
-    check_type(array);
-    Hold hold(array, true);
     umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-    options.stream =
-        hold.context()->quick ? UMEM_DLPACK_DEFAULT_STREAM : stream_for(hold.context());
-    *tensor = make_tensor<umemDLManagedTensorVersioned, umemArray_to_dlpack>(
-        hold.get(), hold.memory(), options);
+    if (!Look(array).context()->quick) options.stream = stream_for(Hold(array).context());
+    *tensor = export_array<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options);
   });
 }
 
@@ -559,7 +561,8 @@ nb::object share(nb::handle object, nb::handle place) {
 
 nb::object from_dlpack(nb::handle object, nb::handle named, nb::handle copies) {
   nb::object place = named.is_none() ? nb::borrow(named) : find_place(named);
-  nb::object array = share(object, place);
+  nb::object array = named.is_none() ? share_numpy(object) : nb::object();
+  if (!array.is_valid()) array = share(object, place);
   if (copies.ptr() == Py_False) return array;
   int copy = PyObject_IsTrue(copies.ptr());
   if (copy < 0) throw nb::python_error();

@@ -81,6 +81,34 @@ def test_arrays_of_every_form_pass_through():
     assert umem.asarray(broadcast).tolist() == broadcast.tolist()
 
 
+def test_arrays_of_numpy_of_every_kind():
+    """What umem reads without a capsule, and what it leaves to DLPack or to the array interface."""
+    plain = numpy.arange(24, dtype="int16").reshape(4, 6)
+    raw = numpy.zeros(40, "uint8")
+
+    class Mine(numpy.ndarray):
+        pass
+
+    for value in (plain, plain[::-1, ::2], plain.T, plain[1, 2:3], numpy.array(3.5), plain[:, :0], plain.view(Mine),
+                  numpy.broadcast_to(plain[0], (3, 6)), raw[1:33].view("float64"), plain > 3,
+                  numpy.lib.stride_tricks.as_strided(raw.view("int32"), (3,), (6,)), plain.astype("complex64")):
+        array = umem.asarray(value)
+        assert (array.dtype, array.shape, array.tolist()) == (value.dtype, value.shape, value.tolist())
+        assert array.size == 0 or array.address == address(value)
+        assert array.read_only is not value.flags.writeable
+    for dtype in (">i4", "M8[s]", "S3", "U2", [("a", "i4")], "longdouble"):
+        value = numpy.zeros(3, dtype)
+        assert umem.asarray(value).dtype == value.dtype and umem.asarray(value).address == address(value)
+        with pytest.raises((BufferError, TypeError)):
+            umem.from_dlpack(value)
+    with pytest.raises(TypeError):
+        umem.from_dlpack(numpy.array([object()]))
+    taken = umem.from_dlpack(plain)
+    with pytest.raises(ValueError):
+        plain.resize((100, 100))  # umem uses it
+    assert taken.tolist() == plain.tolist()
+
+
 def test_read_only_arrays_stay_read_only():
     array = umem.zeros(3)
     array.read_only = True
