@@ -627,7 +627,7 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
       "umem.TypeError\n"
       "    object has no DLPack, or elements of a type that umem does not have."};
   nb::object module_name = nb::str("umem");
-  m.attr("from_dlpack") = nb::steal(PyCFunction_NewEx(&function, nullptr, module_name.ptr()));
+  m.attr("from_dlpack") = nb::steal(PyCFunction_NewEx(&function, m.ptr(), module_name.ptr()));
   nb::object capsule =
       nb::steal(PyCapsule_New(const_cast<umemDLPackExchange *>(&own_table), table_name, nullptr));
   if (!capsule.is_valid()) throw nb::python_error();

@@ -13,7 +13,7 @@
  * the other. The interface without devices is the member array alone.
  *
  *   export    Shares the memory, which has its own reference to the array: the context must live
- *             until the consumer has called release. Arrow's readers take it for constant.
+ *             until the consumer has called release. Readers of Arrow take it for constant.
  *   import    Shares the memory, too. The array is read-only. The struct is moved: it is released
  *             for the caller, and ends with the last array that shares the memory. If the import
  *             fails, it still belongs to the caller.
@@ -22,7 +22,7 @@
  *             Arrow has booleans as bits: they are packed and unpacked, which is a copy.
  *   validity  Which elements are there: a second array, of booleans.
  *   order     An export returns when the work that is queued on the context is done. An import lets
- *             later work of the context start after the producer's event.
+ *             later work of the context start after the event of the producer.
  *
  * Threads: as for the array. */
 #ifndef UMEM_ARROW_H
