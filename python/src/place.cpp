@@ -398,6 +398,15 @@ void bind_places(nb::module_ &m) {
             unlocked([&] { umem_set_block_label(context->ctx, adr, label.c_str()); });
           },
           nb::arg("address"), nb::arg("label"))
+      .def(
+          "_advise",
+          [](Place &place, uintptr_t adr, size_t nbytes, int advice, int device) {
+            Use context = place.open();
+            unlocked([&] {
+              umem_advise(context->ctx, adr, nbytes, static_cast<umemAdvice>(advice), device);
+            });
+          },
+          nb::arg("address"), nb::arg("nbytes"), nb::arg("advice"), nb::arg("device"))
       .def("_info", info_of,
            nb::sig("def _info(self) -> tuple[str, int | None, int | None, int | None, int, int | "
                    "None, int | None, int | None]"))

@@ -387,3 +387,17 @@ def test_others_show_shape_type_and_place(place):
     array.release()
     assert repr(array) == "<umem.Array: released>" and "released" in array._repr_html_()
     assert repr(umem.zeros(1000)).startswith("<umem.Array: shape (1000,)") and repr(umem.zeros(2, "bfloat16"))
+
+
+def test_hints_change_no_byte(tmp_path):
+    for place in umem.Host(), umem.MMap(tmp_path / "a.bin", "w+"), umem.Limit(umem.File(), "1M"):
+        array = umem.arange(10_000, dtype="f4", place=place)
+        for advice in "normal", "sequential", "random", "unneeded", "prefetch":
+            array[10:].advise(advice)
+        assert array.sum() == 49_995_000
+        with pytest.raises(umem.NotSupportedError, match='knows no hint "prefetch" for GPU 0'):
+            array.advise("prefetch", 0)
+    with pytest.raises(umem.ValueError, match="known are normal, sequential"):
+        array.advise("faster")
+    with pytest.raises(umem.ValueError, match="gaps"):
+        array[::2].advise("normal")

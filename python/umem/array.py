@@ -42,6 +42,9 @@ def _conversion(function: Any) -> Convert:
     return function  # type: ignore[no-any-return]
 
 
+_ADVICES = "normal", "sequential", "random", "unneeded", "prefetch", "prefer", "read-mostly", "accessed-by"
+
+
 class Array(_core.Array[Element]):
     """An array on a place. Make one with `umem.empty`, `zeros`, `full`, `arange`, `asarray`, `load`, `from_dlpack`.
 
@@ -153,6 +156,28 @@ class Array(_core.Array[Element]):
         from .files import resize
 
         resize(self, rows)
+
+    def advise(self, advice: str, device: int | None = None) -> None:
+        """Gives a hint about the bytes of an array without gaps, which changes none of them.
+
+        Parameters
+        ----------
+        advice : {"normal", "sequential", "random", "unneeded", "prefetch", "prefer", "read-mostly", "accessed-by"}
+            Managed memory knows the last four; RAM, shared and mapped memory and files the first four, and "prefetch" to
+            the CPU.
+        device : int, optional
+            The number of a GPU. Default: the CPU.
+
+        Raises
+        ------
+        umem.NotSupportedError
+            The memory does not know this hint: the program can go on without.
+        """
+        if advice not in _ADVICES:
+            fail(f"the advice is {advice!r}; known are {', '.join(_ADVICES)}")
+        if not self.is_contiguous:
+            fail("the array has gaps: advise an array without")
+        self.place._advise(self.address, self.nbytes, _ADVICES.index(advice), -1 if device is None else device)
 
     def __iter__(self) -> Iterator[Array[Element]]:
         return (self[i] for i in range(len(self)))

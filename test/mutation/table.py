@@ -596,6 +596,11 @@ MUTANTS = [
     c("core/context.c", "    return (size_t)(share * (double)info.available) & ~(size_t)255;", "    return (size_t)(share * (double)info.available);",
       "percent are not rounded", first=("unit.open",)),
 
+    c("core/advise.c", "  if (copied) umem_free(src, adr);\n", "  umem_free(src, adr);\n", "a block that could not move is lost",
+      first=("unit.advise",)),
+    c("core/advise.c", "madvise((void *)first, adr + nbytes - first, theirs)", "madvise((void *)adr, nbytes, theirs)",
+      "hints about parts of pages fail", first=("unit.advise",)),
+
     # ---- a Guarded ----
     c("adaptors/guarded_blocks.c", " || block->writers) protection", ") protection", "calls of umem write to closed pages", first=("unit.guarded_access",)),
     c("adaptors/guarded_blocks.c", "first + size - round_up(nbytes, alignment),", "first,",

@@ -3,6 +3,7 @@
 #ifndef UMEM_BASE_H
 #define UMEM_BASE_H
 
+#include <umem/advise.h>
 #include <umem/config.h>
 #include <umem/connect.h>
 #include <umem/context.h>

@@ -26,6 +26,7 @@
 #ifndef UMEM_VIRTUAL_H
 #define UMEM_VIRTUAL_H
 
+#include <umem/advise.h>
 #include <umem/context.h>
 #include <umem/copy.h>
 #include <umem/find.h>
@@ -435,6 +436,12 @@ struct umemVtbl {
    * NULL to see each run in copy_direct. Default: false. */
   bool (*copy_runs)(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
                     size_t count);
+
+  /* Follows a hint about nbytes > 0 at adr (umem_advise). device is UMEM_CPU or a number from 0. It
+   * must not change a byte. It fails with umemNotSupportedError for a hint that it does not know.
+   * Adaptors leave it NULL: umem calls that of the upstream. Default: umemNotSupportedError for all
+   * hints. */
+  void (*advise)(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice, int device);
 
   /* Lets later work of ctx start after an event of the program, a cudaEvent_t that was recorded.
    * umem calls it when a column of Arrow is imported (umemArray_from_arrow). Default:

@@ -11,6 +11,12 @@ void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
                         size_t nbytes);
 void umem_ram_info(umemVirtual *ctx, umemInfo *info);
 
+/* The method advise. */
+void umem_ram_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice, int device);
+
+/* Records that ctx does not know the hint, for methods advise. Returns its status. */
+umemStatusType umem_refuse_advice(umemVirtual *ctx, umemAdvice advice, int device);
+
 /* Whether the system has so many bytes left for this process (base/system.h). Records a
  * umemMemoryError, and returns false, if not: before any memory is taken. */
 bool umem_ram_has(umemVirtual *ctx, size_t nbytes);

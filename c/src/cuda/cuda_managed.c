@@ -2,6 +2,7 @@
  * moves to where they are used; and the adaptor that moves new blocks to the GPU. */
 #include "base/thread.h"
 #include "core/adaptor.h"
+#include "core/ram.h"
 #include "core/context.h"
 #include "core/status.h"
 #include "cuda/cuda_methods.h"
@@ -99,6 +100,44 @@ static int managed_give(umemCudaState *state, void *adr, size_t nbytes) {
   return error;
 }
 
+/* The runtime's error for a hint. In a scope. */
+static int hint(umemCudaState *state, void const *adr, size_t nbytes, umemAdvice advice,
+                int device) {
+  umemCudaRt const *rt = state->gpu->rt;
+  switch (advice) {
+  case umemAdvicePrefetch:
+    return rt->prefetch(adr, nbytes, device, state->stream);
+  case umemAdvicePrefer:
+    return rt->advise(adr, nbytes, umemCudaPreferDevice, device);
+  case umemAdviceReadMostly:
+    return rt->advise(adr, nbytes, umemCudaReadMostly, device);
+  default:
+    return rt->advise(adr, nbytes, umemCudaAccessedByDevice, device);
+  }
+}
+
+static void managed_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice,
+                           int device) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  umemCudaGpu *gpu = state->gpu;
+  umemCudaScope scope;
+  if (advice < umemAdvicePrefetch) {
+    umem_refuse_advice(ctx, advice, device);
+  } else if (device >= gpu->devices) {
+    umemVirtual_fail(ctx, umemValueError, "there is no GPU %d", device);
+  } else if (!gpu->concurrent_managed) {
+    umemVirtual_fail(ctx, umemNotSupportedError,
+                     "managed memory of GPU %d, %s, follows no hints: it moves as a whole when a "
+                     "kernel starts",
+                     gpu->device, gpu->name);
+  } else if (umemCudaScope_enter(&scope, ctx, gpu)) {
+    int error = hint(state, (void const *)adr, nbytes, advice, device);
+    umemCuda_check(ctx, gpu, error, "cannot follow a hint about %zu bytes at 0x%" PRIxPTR, nbytes,
+                   adr);
+    umemCudaScope_leave(&scope);
+  }
+}
+
 static int managed_dlpack_device(umemVirtual *ctx, int *id) {
   *id = umemCuda_state_of(ctx)->gpu->device;
   return umemDLCUDAManaged;
@@ -106,7 +145,7 @@ static int managed_dlpack_device(umemVirtual *ctx, int *id) {
 
 static struct umemVtbl const managed_vtbl = {
     UMEM_CUDA_METHODS,     .synchronize = umemCuda_synchronize,    .dtor = umemCuda_dtor,
-    .info = umemCuda_info, .dlpack_device = managed_dlpack_device,
+    .info = umemCuda_info, .dlpack_device = managed_dlpack_device, .advise = managed_advise,
 };
 
 /* "cuda-managed:0?flags=prefetch&oversubscribe=yes" */

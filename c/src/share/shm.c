@@ -272,6 +272,7 @@ static struct umemVtbl const shm_vtbl = {
     .set = umem_ram_set,
     .copy_to = umem_ram_copy_to,
     .copy_from = umem_ram_copy_from,
+    .advise = umem_ram_advise,
     .info = shm_info,
     .realloc = shm_realloc,
     .share = shm_share,

@@ -326,6 +326,7 @@ static struct umemVtbl const host_vtbl = {
     .set = umem_ram_set,
     .copy_to = umem_ram_copy_to,
     .copy_from = umem_ram_copy_from,
+    .advise = umem_ram_advise,
     .info = host_info,
     .realloc = host_realloc,
     .pages = host_pages,

@@ -338,6 +338,7 @@ static void nodes_dtor(umemVirtual *ctx) {
 }
 
 struct umemVtbl const umem_host_nodes_vtbl = {
+    .advise = umem_ram_advise,
     .dtor = nodes_dtor,
     .alloc = nodes_alloc,
     .calloc = nodes_calloc,

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/system.h"
 #include "base/thread.h"
+#include "core/ram.h"
 #include "core/context.h"
 #include "core/layout.h"
 #include "core/plan.h"
@@ -179,6 +180,43 @@ bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3])
   memcpy(where, store->identity, sizeof store->identity);
   where[2] = umemStore_offset(store, adr);
   return where[2] < store->limit;
+}
+
+/* ---- hints ---- */
+
+/* What POSIX calls the hints about the cached bytes of a file. */
+static int file_advice(umemAdvice advice, int device) {
+  switch (advice) {
+  case umemAdviceNormal:
+    return POSIX_FADV_NORMAL;
+  case umemAdviceSequential:
+    return POSIX_FADV_SEQUENTIAL;
+  case umemAdviceRandom:
+    return POSIX_FADV_RANDOM;
+  case umemAdviceUnneeded:
+    return POSIX_FADV_DONTNEED;
+  case umemAdvicePrefetch:
+    return device == UMEM_CPU ? POSIX_FADV_WILLNEED : -1;
+  default:
+    return -1;
+  }
+}
+
+/* A mapping has the hints of RAM: the kernel reads ahead by what it knows of the mapping. */
+void umemStoreContext_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice,
+                             int device) {
+  umemStore *store = store_of(ctx);
+  if (store->base && advice != umemAdviceUnneeded) {
+    umem_ram_advise(ctx, adr, nbytes, advice, device);
+    return;
+  }
+  int theirs = file_advice(advice, device), error = 0;
+  if (theirs < 0)
+    umem_refuse_advice(ctx, advice, device);
+  else if ((error = posix_fadvise(store->fd, (off_t)umemStore_offset(store, adr), (off_t)nbytes,
+                                  theirs)))
+    umemVirtual_fail(ctx, umemNotSupportedError, "the kernel refuses the hint: %s",
+                     strerror(error));
 }
 
 /* ---- copies between two stores ----

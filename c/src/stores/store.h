@@ -102,6 +102,8 @@ bool umemStoreContext_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umem
 bool umemStoreContext_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr);
 umemSearch umemStoreContext_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 bool umemStoreContext_usage(umemVirtual *ctx, umemUsage *usage);
+void umemStoreContext_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice,
+                             int device);
 bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]);
 
 #define UMEM_STORE_METHODS                                                                         \
@@ -115,7 +117,8 @@ bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3])
   .realloc = umemStoreContext_realloc, .window = umemStoreContext_window,                          \
   .direct_file = umemStoreContext_direct_file, .share = umemStoreContext_share,                    \
   .attach = umemStoreContext_attach, .find = umemStoreContext_find,                                \
-  .usage = umemStoreContext_usage, .locate = umemStoreContext_locate
+  .usage = umemStoreContext_usage, .locate = umemStoreContext_locate,                              \
+  .advise = umemStoreContext_advise
 
 /* ---- by name ---- */
 

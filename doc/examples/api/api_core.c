@@ -55,6 +55,18 @@ static void context(umemHost *ram) {
   printf("%s\n", umem_get_device_name(stack));
   /* [/] */
 
+  /* [umem_advise] */
+  uintptr_t table = umem_alloc(stack, 100000);
+  if (umem_advise(stack, table, 100000, umemAdviceRandom, UMEM_CPU) != umemOK)
+    puts(umem_get_message(stack)); /* the program can go on without */
+  /* [/] */
+
+  /* [umem_move] */
+  table = umem_move(stack, table, 100000, ram); /* is a block of ram now */
+  if (table == umem_null(ram)) puts(umem_thread_message());
+  /* [/] */
+  umem_free(ram, table);
+
   /* [umem_get_available_share] */
   umemPoolOptions half = UMEM_POOL_OPTIONS_INIT;
   half.maximum = umem_get_available_share(stack, 0.5); /* of what is free now */

@@ -1,0 +1,200 @@
+/* advise.c - umem/advise.h: hints about blocks of every context, and blocks that move. */
+#include "backends.h"
+#include "cuda/cuda_rt.h"
+#include "fake/cudart.h"
+#include "failures.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static int set_up(void **state) {
+  (void)state;
+  umem_thread_clear();
+  umemCudaRt_replace(fake_cudart());
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  assert_null(fake_cudart_misuse());
+  assert_true(fake_cudart_is_clean());
+  umemCudaRt_replace(NULL);
+  return 0;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+enum { n = 100000, last = umemAdviceAccessedBy };
+
+static void fill(void *ctx, uintptr_t adr) { assert_ok(umem_set(ctx, adr, 7, n)); }
+
+static void expect_filled(void *ctx, uintptr_t adr) {
+  umemHost ram;
+  unsigned char *bytes = calloc(n, 1);
+  assert_non_null(bytes);
+  assert_ok(umemHost_ctor(&ram));
+  assert_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
+  assert_ok(umem_synchronize(ctx));
+  for (size_t i = 0; i < n; i++) assert_int_equal(bytes[i], 7);
+  umem_dtor(&ram);
+  free(bytes);
+}
+
+/* The hints, as bits, that each kind of memory takes for the CPU and for a GPU. */
+static void expect_hints(void *ctx, unsigned for_cpu, unsigned for_gpu) {
+  uintptr_t adr = umem_alloc(ctx, n);
+  fill(ctx, adr);
+  for (int advice = 0; advice <= last; advice++)
+    for (int device = UMEM_CPU; device <= 0; device++) {
+      unsigned knows = (device == UMEM_CPU ? for_cpu : for_gpu) >> advice & 1;
+      umemStatusType status = umem_advise(ctx, adr + 1, n - 1, (umemAdvice)advice, device);
+      if (knows && status != umemOK)
+        fail_msg("%s", umem_thread_message());
+      else if (!knows)
+        expect_status(ctx, status, umemNotSupportedError, "knows no hint");
+    }
+  expect_filled(ctx, adr);
+  umem_free(ctx, adr);
+}
+
+enum {
+  of_ram = 1 << umemAdviceNormal | 1 << umemAdviceSequential | 1 << umemAdviceRandom |
+           1 << umemAdviceUnneeded,
+  prefetch = 1 << umemAdvicePrefetch,
+  of_managed = 1 << umemAdvicePrefetch | 1 << umemAdvicePrefer | 1 << umemAdviceReadMostly |
+               1 << umemAdviceAccessedBy
+};
+
+TEST(each_memory_takes_its_hints) {
+  static struct {
+    char const *row;
+    unsigned for_cpu, for_gpu;
+  } const rows[] = {
+      {"host", of_ram | prefetch, of_ram},
+      {"host-nodes", of_ram | prefetch, of_ram},
+      {"mmap", of_ram | prefetch, of_ram},
+      {"shm", of_ram | prefetch, of_ram},
+      {"file", of_ram | prefetch, of_ram},
+      {"limit(host)", of_ram | prefetch, of_ram},
+      {"external(malloc)", of_ram | prefetch, of_ram},
+      {"pool(mmap-scratch)", of_ram | prefetch, of_ram},
+      {"cuda-managed", of_managed, of_managed},
+      {"pool(cuda-managed)", of_managed, of_managed},
+      {"cuda", 0, 0},
+      {"fake", 0, 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    Backend const *row = backend_by_name(rows[i].row);
+    umemVirtual *ctx = row->open();
+    if (!ctx && row->traits & backendMayLack) {
+      umem_thread_clear();
+      continue;
+    }
+    assert_non_null(ctx);
+    expect_hints(ctx, rows[i].for_cpu, rows[i].for_gpu);
+    row->close(ctx);
+  }
+}
+
+TEST(hints_that_cannot_be_are_refused) {
+  umemHost ram;
+  umemCudaManaged managed;
+  assert_ok(umemHost_ctor(&ram));
+  uintptr_t adr = umem_alloc(&ram, 100);
+  assert_ok(umem_advise(&ram, adr, 0, (umemAdvice)99, 0)); /* no bytes */
+  expect_status(&ram, umem_advise(&ram, adr, 1, (umemAdvice)(last + 1), 0), umemValueError,
+                "there is no advice 8");
+  expect_status(&ram, umem_advise(&ram, adr, 1, umemAdviceNormal, -2), umemValueError, "device -2");
+  expect_status(&ram, umem_advise(&ram, 0, 1, umemAdviceNormal, 0), umemValueError, "null");
+  expect_status(&ram, umem_advise(&ram, adr, SIZE_MAX, umemAdviceNormal, 0), umemValueError,
+                "exceed the address space");
+  void *gone = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_int_equal(munmap(gone, 1 << 16), 0);
+  expect_status(&ram, umem_advise(&ram, (uintptr_t)gone, 100, umemAdviceRandom, 0), umemMemoryError,
+                "the kernel refuses the hint \"random\"");
+  umem_free(&ram, adr);
+  umem_dtor(&ram);
+
+  assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  adr = umem_alloc(&managed, 100);
+  expect_status(&managed, umem_advise(&managed, adr, 100, umemAdvicePrefetch, 63), umemValueError,
+                "there is no GPU 63");
+  fake_cudart_fail_in("prefetch", 1, umemCudaInvalidValue);
+  expect_status(&managed, umem_advise(&managed, adr, 100, umemAdvicePrefetch, 0), umemValueError,
+                "cannot follow a hint about 100 bytes");
+  umem_free(&managed, adr);
+  umem_dtor(&managed);
+
+  fake_cudart_machine()->device[0].no_concurrent_managed = true;
+  assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  adr = umem_alloc(&managed, 100);
+  expect_status(&managed, umem_advise(&managed, adr, 100, umemAdvicePrefetch, 0),
+                umemNotSupportedError, "follows no hints");
+  umem_free(&managed, adr);
+  umem_dtor(&managed);
+  fake_cudart_machine()->device[0].no_concurrent_managed = false;
+}
+
+TEST(a_prefetch_reaches_the_gpu) {
+  umemCudaManaged managed;
+  assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  uintptr_t adr = umem_alloc(&managed, 100);
+  unsigned long const before = fake_cudart_calls_of("prefetch"),
+                      hints = fake_cudart_calls_of("advise");
+  assert_ok(umem_advise(&managed, adr, 100, umemAdvicePrefetch, 0));
+  assert_ok(umem_advise(&managed, adr, 100, umemAdvicePrefer, UMEM_CPU));
+  assert_int_equal(fake_cudart_calls_of("prefetch") - before, 1);
+  assert_int_equal(fake_cudart_calls_of("advise") - hints, 1);
+  umem_free(&managed, adr);
+  umem_dtor(&managed);
+}
+
+/* ---- moving ---- */
+
+TEST(blocks_move_between_all_kinds_of_memory) {
+  static char const *const rows[] = {
+      "host",        "mmap", "file", "cuda", "cuda-async", "cuda-managed", "pool(fake-async)",
+      "stats(fake)", "shm"};
+  enum { count = sizeof rows / sizeof *rows };
+  for (size_t i = 0; i < count; i++)
+    for (size_t k = 0; k < count; k++) {
+      Backend const *from = backend_by_name(rows[i]), *to = backend_by_name(rows[k]);
+      umemVirtual *src = from->open(), *dst = to->open();
+      if (src && dst) {
+        uintptr_t adr = umem_alloc(src, n);
+        fill(src, adr);
+        uintptr_t moved = umem_move(src, adr, n, dst);
+        assert_ok(umem_thread_status());
+        expect_filled(dst, moved);
+        if (from->records) assert_int_equal(from->records(src).blocks, 0);
+        umem_free(dst, moved);
+      }
+      if (src) from->close(src);
+      if (dst) to->close(dst);
+      umem_thread_clear();
+    }
+}
+
+TEST(a_block_that_cannot_move_is_as_it_was) {
+  umemHost ram;
+  umemLimit small;
+  assert_ok(umemHost_ctor(&ram));
+  assert_ok(umemLimit_ctor(&small, &ram, 100));
+  uintptr_t adr = umem_alloc(&ram, n);
+  fill(&ram, adr);
+  assert_int_equal(umem_move(&ram, adr, n, &small), 0);
+  expect_failure(&small, umemMemoryError, "the limit allows");
+  expect_filled(&ram, adr);
+
+  umemFault fault; /* whose copies fail */
+  umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
+  plan.calls = umemFaultCopies, plan.nth = 1, plan.times = 1;
+  assert_ok(umemFault_ctor(&fault, &ram, &plan));
+  assert_int_equal(umem_move(&ram, adr, n, &fault), 0);
+  expect_failure(&fault, umemMemoryError, "a fault on purpose");
+  expect_filled(&ram, adr);
+  umem_free(&ram, adr);
+  umem_dtor(&fault), umem_dtor(&small), umem_dtor(&ram);
+}
+
+int main(void) { return run_cases(NULL, NULL); }
