@@ -21,3 +21,6 @@ Array\.__dlpack_device__$:
 
 Array\.__dlpack_c_exchange_api__$:
     __dlpack_c_exchange_api__: typing_extensions.CapsuleType
+
+_extension$:
+    _extension: typing_extensions.CapsuleType

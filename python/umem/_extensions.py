@@ -6,13 +6,14 @@ import sys
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 
 def _docstrings(text: str) -> Iterator[tuple[str, str]]:
     """(name, docstring) of all functions and methods whose docstring has this text."""
     seen = set()
-    found = [vars(module) for module in list(sys.modules.values()) if inspect.ismodule(module)]
+    found: list[Mapping[str, Any]] = [vars(module) for module in list(sys.modules.values()) if inspect.ismodule(module)]
     while found:
         for name, value in list(found.pop().items()):
             if id(value) in seen:
