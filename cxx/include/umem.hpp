@@ -1,5 +1,18 @@
 /* umem.hpp - the door of the C++ headers: includes those that most programs want. C++17.
  *
+ * Ten things to begin with, and their headers; those with a * are included by their own names:
+ *
+ *     umem::Array<double, 2> u({51, 51});              // array.hpp: elements, and where they are
+ *     umem::Array<double, 2> v({51, 51}, umem::Cuda()); // context.hpp, open.hpp*: places
+ *     auto x = u.host(umem::write);                    // array_guard.hpp: the CPU uses them
+ *     auto y = v.device(umem::read);                   // array_guard.hpp: kernels use them
+ *     umem::View<double, 2> view = x;                  // view.hpp: what functions take
+ *     auto row = view.part(3, umem::range(1, 50));     // slice.hpp: some of the elements
+ *     umem::for_each(u, [](double &e) { e *= 2; });    // for_each.hpp: loops, also on a GPU
+ *     double total = umem::sum(u);                     // reduce.hpp*: reductions
+ *     umem::copy(u, v);                                // copy.hpp: between any two places
+ *     umem::save_npy("u.npy", u);                      // npy.hpp*: files of NumPy
+ *
  * umem/adaptors.hpp, umem/array_of.hpp, umem/blas.hpp, umem/c_array.hpp, umem/c_array_numbers.hpp,
  * umem/arrow.hpp, umem/compare.hpp, umem/decomposition.hpp, umem/dlpack.hpp, umem/exchange.hpp,
  * umem/external.hpp, umem/fill_ghosts.hpp, umem/format.hpp, umem/ledger.hpp, umem/mdspan.hpp,
