@@ -25,14 +25,6 @@ template <int Rank> struct ArrayOptions {
   Order order = row_major; /* of the elements in memory, on both sides */
 };
 
-#define UMEM_ACCESS_OF_ARRAY                                                                       \
-  "name the access: umem::read, umem::write or umem::discard; a const array is only read: "        \
-  "a.host(umem::read), a.device(umem::read)"
-
-#define UMEM_ELEMENTS_OF_ARRAY                                                                     \
-  "the elements of an array are used on a side: auto u = a.host(umem::write); u(i, j) = x; or "    \
-  "singly: a.set(x, i, j), a.get(i, j)"
-
 /* Type const: the elements are only read. Checked functions throw umem::moved_from_error for an
  * empty array, and umem::locked_error if a lock or a guard forbids the access. */
 template <class Type, int Rank> class ArrayAccess {

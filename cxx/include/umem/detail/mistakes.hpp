@@ -54,6 +54,16 @@ template <class Type, class Name> using refused = Type;
 struct write_for_x_in_a_host_umem_read;
 struct include_umem_print_hpp;
 
+/* ---- what to write instead ---- */
+
+#define UMEM_ACCESS_OF_ARRAY                                                                       \
+  "name the access: umem::read, umem::write or umem::discard; a const array is only read: "        \
+  "a.host(umem::read), a.device(umem::read)"
+
+#define UMEM_ELEMENTS_OF_ARRAY                                                                     \
+  "the elements of an array are used on a side: auto u = a.host(umem::write); u(i, j) = x; or "    \
+  "singly: a.set(x, i, j), a.get(i, j)"
+
 } // namespace detail
 
 /* ---- arithmetic of whole arrays ---- */
