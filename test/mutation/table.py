@@ -601,6 +601,9 @@ MUTANTS = [
     c("core/advise.c", "madvise((void *)first, adr + nbytes - first, theirs)", "madvise((void *)adr, nbytes, theirs)",
       "hints about parts of pages fail", first=("unit.advise",)),
 
+    c("core/status.c", "__atomic_store_n(&umem_decisions, hook ? (int)most : 0, __ATOMIC_RELAXED);", "__atomic_store_n(&umem_decisions, umemDecisionCopies, __ATOMIC_RELAXED);",
+      "a hook sees levels that nobody wants", first=("unit.decisions",)),
+
     # ---- a Guarded ----
     c("adaptors/guarded_blocks.c", " || block->writers) protection", ") protection", "calls of umem write to closed pages", first=("unit.guarded_access",)),
     c("adaptors/guarded_blocks.c", "first + size - round_up(nbytes, alignment),", "first,",

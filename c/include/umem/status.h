@@ -118,4 +118,27 @@ UMEM_EXTERN void umem_report_end(char const *what);
  * old hook and the old data. */
 UMEM_EXTERN void umem_set_failure_hook(umemFailureHook *hook, void *data);
 
+/* ---- seeing what umem decides ---- */
+
+/* How much of what umem decides by itself a hook sees; each level includes those before it. */
+typedef enum umemDecision {
+  umemDecisionNone = 0,
+  umemDecisionFallbacks, /* umem takes a slower way, because a better one is not there */
+  umemDecisionMemory,    /* a pool takes memory or gives it back; a retry calls its function */
+  umemDecisionCopies     /* who moves the bytes of a copy */
+} umemDecision;
+
+/* umem calls the hook for each decision of the chosen levels, in the thread that decides. ctx: the
+ * context that it is about; may be NULL. message is a line of text for people, valid during the
+ * call; it may change with any version. umem may hold locks: the hook must not call umem, nor wait
+ * for a thread that does. No exception may leave it. */
+typedef void umemDecisionHook(void *ctx, umemDecision level, char const *message, void *data);
+
+/* Sets the decision hook of the process, and how much it sees. umemDecisionNone or NULL, the
+ * default: none; a decision then costs one branch. data is borrowed, and is an argument of each
+ * call of the hook. A call that already runs in another thread may still use the old hook and data.
+ * Errors: umemValueError for another level. */
+UMEM_EXTERN umemStatusType umem_set_decision_hook(umemDecision most, umemDecisionHook *hook,
+                                                  void *data);
+
 #endif

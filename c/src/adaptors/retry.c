@@ -29,6 +29,11 @@ static uintptr_t retry_ask(umemVirtual *ctx, umemRequest const *request) {
     umemAttempt_end(&held);
     if (!umemAttempt_failed(&held)) return adr;
     bool hopeless = adr != umem_null_of(ctx) || held.type != umemMemoryError;
+    if (!hopeless)
+      UMEM_DECIDED(umemDecisionMemory, ctx,
+                   "no memory for %zu bytes, attempt %u: the callback may "
+                   "free some",
+                   request->nbytes, attempt);
     if (!hopeless && is_helped(ctx, request, attempt)) continue;
     uint64_t before = umem_thread.failures;
     umemAttempt_record(&held);

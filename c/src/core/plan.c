@@ -5,6 +5,7 @@
  * decide: the source writes to the destination's pointers, the destination reads from the source's
  * pointers, or both move chunks through a buffer. The callers have validated both sides. */
 #include "core/plan.h"
+#include "core/status.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/hook.h"
@@ -297,6 +298,9 @@ static inline __attribute__((always_inline)) bool does(umemVirtual *self, umemVi
   if (!UMEM_SLOT(self, copy_direct)) return false;
   bool plans = UMEM_SLOT(self, plan_copy);
   if (plans && !self->vptr->plan_copy(self, src, src_adr, dst, dst_adr, layout)) return false;
+  if (plans)
+    UMEM_DECIDED(umemDecisionCopies, self, "%s does a copy from %s to %s alone",
+                 umem_get_device_name(self), umem_get_device_name(src), umem_get_device_name(dst));
   if (umem_is_watched()) return watch_direct(self, src, src_adr, dst, dst_adr, layout);
   return self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
 }
@@ -322,6 +326,11 @@ static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_a
   }
   Plan plan;
   if (!make_plan(&plan, src, dst, nbytes)) return;
+  UMEM_DECIDED(umemDecisionCopies, src, "%zu bytes from %s to %s: %s", nbytes,
+               umem_get_device_name(src), umem_get_device_name(dst),
+               plan.mover == sourceMoves        ? "the source writes to memory"
+               : plan.mover == destinationMoves ? "the destination reads from memory"
+                                                : "through buffers in host memory");
   if (plan.mover == sourceMoves)
     move_source(&plan, src, src_adr, dst, dst_adr, nbytes);
   else if (plan.mover == destinationMoves)

@@ -342,6 +342,41 @@ void umem_set_failure_hook(umemFailureHook *hook, void *data) {
   close_texts();
 }
 
+/* ---- decisions ---- */
+
+int umem_decisions;
+
+static umemDecisionHook *decision_hook; /* both under the lock of the texts */
+static void *decision_hook_data;
+
+umemStatusType umem_set_decision_hook(umemDecision most, umemDecisionHook *hook, void *data) {
+  UMEM_ENTER();
+  if ((unsigned)most > umemDecisionCopies)
+    return umemVirtual_fail(NULL, umemValueError, "there is no level %d of decisions", (int)most);
+  if (!open_texts()) return umemVirtual_fail(NULL, umemRuntimeError, "the process ends");
+  decision_hook = hook;
+  decision_hook_data = data;
+  close_texts();
+  __atomic_store_n(&umem_decisions, hook ? (int)most : 0, __ATOMIC_RELAXED);
+  return umemOK;
+}
+
+void umem_report_decision(void *ctx, umemDecision level, char const *format, ...) {
+  char text[UMEM_MESSAGE_SIZE];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (umem_thread.in_hook || !open_texts()) return;
+  umemDecisionHook *hook = decision_hook;
+  void *data = decision_hook_data;
+  close_texts();
+  if (!hook) return;
+  UMEM_STEP_ASIDE(running);
+  umem_thread.in_hook = true;
+  hook(ctx, level, text, data);
+}
+
 /* ---- the only output ---- */
 
 /* Whether fd is for messages. If the program has closed it, a file of data may have its number by

@@ -115,4 +115,18 @@ static inline void umem_step_back(umemThread const *running) { umem_thread = *ru
 #define UMEM_STEP_ASIDE(running)                                                                   \
   __attribute__((cleanup(umem_step_back), unused)) umemThread const running = umem_step_aside()
 
+/* ---- decisions ---- */
+
+/* What the decision hook wants to see: a umemDecision; atomic. */
+extern int umem_decisions __attribute__((visibility("hidden")));
+
+/* Reports a decision of this level to the hook. format: as of printf; the arguments are evaluated
+ * only if the hook wants to see it. */
+#define UMEM_DECIDED(level, ctx, ...)                                                              \
+  do {                                                                                             \
+    if (__builtin_expect(__atomic_load_n(&umem_decisions, __ATOMIC_RELAXED) >= (int)(level), 0))   \
+      umem_report_decision((ctx), (level), __VA_ARGS__);                                           \
+  } while (0)
+void umem_report_decision(void *ctx, umemDecision level, char const *format, ...) UMEM_PRINTF(3, 4);
+
 #endif

@@ -223,7 +223,13 @@ static bool check_sharing(umemVirtual *ctx, umemCudaGpu *gpu) {
 static bool open_pool(umemVirtual *ctx, Async *async, umemCudaAsyncOptions const *options) {
   umemCudaGpu *gpu = async->state.gpu;
   umemCudaRt const *rt = gpu->rt;
-  if (!gpu->has_pools) return true;
+  if (!gpu->has_pools) {
+    UMEM_DECIDED(umemDecisionFallbacks, ctx,
+                 "the driver has no memory pools for GPU %d: blocks are those of cudaMalloc, and "
+                 "frees wait",
+                 gpu->device);
+    return true;
+  }
   async->maximum_size = options->maximum_size;
   if (async->shares && !check_sharing(ctx, gpu)) return false;
   int error = rt->pool_create(&async->pool, gpu->device, async->maximum_size, async->shares);

@@ -88,6 +88,10 @@ static void answer(umemCudaGpu *gpu) {
   umemAttempt_end(&forgotten);
   session.rt = gpu->rt;
   session.lineage = umem_fork_count();
+  if (!there)
+    UMEM_DECIDED(umemDecisionFallbacks, NULL,
+                 "cuFile has no direct path to GPU %d: files are copied through host memory%s%s",
+                 gpu->device, umemAttempt_failed(&forgotten) ? ": " : "", forgotten.text);
   __atomic_store_n(&session.answer, there ? isThere : isAbsent, __ATOMIC_RELEASE);
 }
 

@@ -191,6 +191,11 @@ bool umemCudaGpu_reaches(umemCudaGpu *gpu, int peer) {
   gpu->rt->last_error();
   if (error) return false; /* it may be another time */
   __atomic_fetch_or(can ? &gpu->peers : &gpu->no_peers, bit, __ATOMIC_RELAXED);
+  if (!can)
+    UMEM_DECIDED(umemDecisionFallbacks, NULL,
+                 "GPU %d does not reach the memory of GPU %d: copies between them go through host "
+                 "memory",
+                 gpu->device, peer);
   return can;
 }
 

@@ -15,6 +15,7 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/status.h"
 #include "pool/pool_space.h"
 
 #include <stdlib.h>
@@ -272,8 +273,11 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   bool follows = allocated && follow_upstream(list, failure);
   umemGrowth_close(&core->growing, &core->lock, &request, &failure->attempt);
   if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial,
-                                                  umem_fork_count(), special}))
+                                                  umem_fork_count(), special})) {
+    UMEM_DECIDED(umemDecisionMemory, core->upstream, "a pool over %s takes a chunk of %zu bytes",
+                 umem_get_device_name(core->upstream), size);
     return true;
+  }
   if (!allocated) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
@@ -310,6 +314,8 @@ static void release_if_free(umemPoolCore *core, size_t i) {
     chunk->special = false;
     return;
   }
+  UMEM_DECIDED(umemDecisionMemory, core->upstream, "a pool over %s gives %zu bytes back",
+               umem_get_device_name(core->upstream), chunk->size);
   umemRange_remove(core->own->range, chunk->adr >> umemPoolUnitShift,
                    chunk->size >> umemPoolUnitShift);
   remove_record(core, i);

@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/ram.h"
+#include "core/status.h"
 #include "pool/pool_plan.h"
 
 #include <stdlib.h>
@@ -371,6 +372,9 @@ static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t cou
                              count * filler->size) /
                 filler->size;
   if (!order) umemPoolSpace_set_fresh(filler->paging->place.space, page, done);
+  UMEM_DECIDED(umemDecisionMemory, filler->core->upstream,
+               "a pool over %s takes %zu bytes of pages",
+               umem_get_device_name(filler->core->upstream), done * filler->size);
   gap->done += done;
   filler->fresh -= done;
   return done == count;

@@ -174,6 +174,11 @@ static int open_again(umemStore const *store, bool writes) {
 void umemDirectPath_open(umemDirectPath *path, umemStore *store, bool writes) {
   *path = (umemDirectPath){.store = store, .fd = open_again(store, writes)};
   path->refused = path->fd < 0;
+  if (path->refused)
+    UMEM_DECIDED(
+        umemDecisionFallbacks, NULL,
+        "the file system of %s has no direct I/O (%s): transfers go through the page cache",
+        store->label, strerror(errno));
 }
 
 void umemDirectPath_close(umemDirectPath *path) {

@@ -256,6 +256,17 @@ static void find(umemHost *ram) {
   umem_dtor(&track);
 }
 
+/* [umem_set_decision_hook] */
+static void print_decision(void *ctx, umemDecision level, char const *message, void *data) {
+  (void)ctx, (void)level;
+  fprintf(data, "%s\n", message);
+}
+/* ... */
+static void watch_decisions(umemDecision most) {
+  umem_set_decision_hook(most, print_decision, stderr);
+}
+/* [/] */
+
 /* [umem_set_failure_hook] */
 static void print_failure(void *ctx, umemStatusType type, char const *message, void *data) {
   (void)ctx;
@@ -281,6 +292,7 @@ static void status(umemHost *ram) {
   umem_thread_clear();
   /* [/] */
 
+  watch_decisions(umemDecisionFallbacks);
   watch_failures();
   /* [umem_set_status umem_report_end] */
   umem_set_status(ram, umemValueError, "no such column"); /* a failure of the program's own */
