@@ -5,7 +5,7 @@ import threading
 import weakref
 
 import pytest
-from conftest import HAS_GPU, TYPES
+from conftest import DOUBLE, HAS_GPU, TYPES
 from exchange_extension import build
 
 import umem
@@ -368,6 +368,24 @@ def test_arrays_of_gpus_pass_through(extension, make):
             there = umem.from_dlpack(array, place)
             assert there.place is place
     place.synchronize()
+
+
+@gpu
+@pytest.mark.skipif(not DOUBLE, reason="the double counts the calls of the driver")
+def test_streams_wait_for_one_another():
+    one, other = umem.CudaAsync(), umem.CudaAsync()
+    array = umem.zeros(8, place=one)
+    one.synchronize()
+
+    def waits(work):
+        before = DOUBLE.fake_driver_calls(b"stream_wait")
+        with umem.using(work):
+            umem.from_dlpack(array, one)
+        return DOUBLE.fake_driver_calls(b"stream_wait") - before
+
+    assert waits(one) == 0  # all work is on one stream
+    assert waits(other) == 2  # that of the thread for the array's, and then the array's for that of the thread
+    assert waits(umem.host()) == 2  # as before, with the legacy stream
 
 
 @gpu
