@@ -205,8 +205,8 @@ protected:
   umemPythonTable const *table_ = nullptr; /* while there is a hold */
   umemPythonHold hold_;
 
-  /* Takes the elements of an object. False: another function of this name may take it, or the
-XX
+  /* Takes the elements of an object. Returns false if another function of the same name may take
+   * it. If none may, as is_last says, returns true, and error() is why.
    *
    * Binding libraries call from places that no exception may leave. */
   template <class Reason>
