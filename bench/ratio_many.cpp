@@ -103,15 +103,22 @@ std::vector<by_hand::Piece> sorted(std::vector<umemCopyItem> const &list) {
   return pieces;
 }
 
-/* Each side reads them from the disk. */
+/* Each side reads them from the disk. The file is opened for each round: a context notes that it
+ * reads a file again. */
 void measure_cold(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
   constexpr unsigned depth = 128;
   Place file(row_named("file")), host(row_named("host"));
   Block src(file.context(), pieces.span()), dst(host.context(), pieces.span());
   check(umem_set(file.context(), src, 0x5A, pieces.span()));
-  auto list = pieces.items(file.context(), src, host.context(), dst);
   umemInfo info = UMEM_INFO_INIT;
   check(umem_get_info(file.context(), &info));
+  auto copy = [&] {
+    umemFile reader;
+    check(umemFile_ctor(&reader, info.name, "r"));
+    double seconds = timed_list(pieces.items(&reader, src, host.context(), dst))();
+    umem_dtor(&reader);
+    return seconds;
+  };
   by_hand::Descriptor fd(info.name, O_RDONLY), direct(info.name, O_RDONLY | O_DIRECT);
   check(umem_flush(file.context()));
   auto cold = [&](Timed const &timed) {
@@ -120,17 +127,18 @@ void measure_cold(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
       return timed();
     };
   };
-  std::vector<by_hand::Piece> const reads = sorted(list);
+  std::vector<by_hand::Piece> const reads =
+      sorted(pieces.items(file.context(), src, host.context(), dst));
   auto ring = [&](int from) {
     return [&, from] { return seconds_of([&] { by_hand::read_by_ring(from, reads, depth); }); };
   };
-  Samples samples = alternate(rounds, {cold(timed_list(list)), cold(ring(fd)), cold(ring(direct))});
+  Samples samples = alternate(rounds, {cold(copy), cold(ring(fd)), cold(ring(direct))});
   std::string const name =
       "list of pieces of " + std::to_string(pieces.length) + " bytes, cold file to host";
   std::string const against = "io_uring, " + std::to_string(depth) + " in flight";
   rows.push_back({name, against, Measure::speedup, 0.9, samples[0], samples[1], pieces.span() / 2});
-  rows.push_back({name, against + ", O_DIRECT", Measure::speedup, std::nullopt, samples[0],
-                  samples[2], pieces.span() / 2});
+  rows.push_back({name, against + ", O_DIRECT", Measure::speedup, 0.9, samples[0], samples[2],
+                  pieces.span() / 2});
 }
 #endif
 

@@ -39,6 +39,8 @@
  *              failure hook. If no call has returned it, umemTransfer_release does.
  *   fork       The transfers of the parent do not go on in the child. There those that had not
  *              ended fail with umemRuntimeError, and umemTransfer_release frees the handle only.
+ *              New transfers of the child have threads of the child; after umem_set_threads(1), in
+ *              the parent or the child, umem_start does them.
  *   exit       exit cancels all transfers, and waits for the pieces that threads have begun.
  *
  * All functions may be called from any thread, several at a time; but after umemTransfer_release

@@ -488,8 +488,26 @@ static bool are_listed_cached(umemStore *store, umemCopyRun const *runs, size_t 
 static void announce_listed(umemVirtual *src, umemCopyRun const *runs, size_t count) {
   umemStore *store = store_of(src);
   for (size_t i = 0; i < count; i++)
-    posix_fadvise(store->fd, (off_t)umemStore_offset(store, runs[i].src_adr), (off_t)runs[i].nbytes,
-                  POSIX_FADV_WILLNEED);
+    if (runs[i].state == umemRunWaits)
+      posix_fadvise(store->fd, (off_t)umemStore_offset(store, runs[i].src_adr),
+                    (off_t)runs[i].nbytes, POSIX_FADV_WILLNEED);
+}
+
+static bool are_done(umemCopyRun const *runs, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (runs[i].state != umemRunDone) return false;
+  return true;
+}
+
+/* What a ring leaves before its time is over is read by calls. */
+static void copy_cold_runs(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count) {
+  umemStore *store = store_of(src);
+  size_t passed = umem_is_plain_host(dst) ? umemStore_read_ring(store, runs, count) : 0;
+  if (passed && are_done(runs, passed) && (passed == count || umem_thread.until))
+    umem_thread.stopped = passed < count;
+  else
+    umem_copy_each_run(src, dst, runs, count,
+                       store->direct == umemDirectOn ? NULL : announce_listed);
 }
 
 /* The file may become shorter meanwhile, and the rest of a page reads as zeros then: calls copy the
@@ -501,8 +519,8 @@ bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual 
   umemWindow window = {0};
   umemFaultableRange span;
   if (ctx != src || !umem_cpu_writes(dst) || count < least_listed) return false;
-  if (store->direct != umemDirectOn && !are_listed_cached(store, runs, count)) {
-    umem_copy_each_run(src, dst, runs, count, announce_listed);
+  if (store->direct == umemDirectOn || !are_listed_cached(store, runs, count)) {
+    copy_cold_runs(src, dst, runs, count);
     return true;
   }
   if (!umem_is_plain_host(dst) || umem_is_watched() || !are_listed(runs, count, &span))

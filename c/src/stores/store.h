@@ -61,11 +61,6 @@ static inline uintptr_t umemStore_address(umemStore const *store, uint64_t offse
                                    : UINTPTR_MAX;
 }
 
-/* The offset of adr. An address below a mapping gives one that is beyond any limit. */
-static inline uint64_t umemStore_offset(umemStore const *store, uintptr_t adr) {
-  return adr - (uintptr_t)store->base;
-}
-
 /* Whether adr is in the mapping, if there is one; else records `otherwise`. */
 bool umemStore_maps(umemStore const *store, uintptr_t adr, umemStatusType otherwise);
 

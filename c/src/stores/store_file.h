@@ -189,6 +189,11 @@ bool umemStore_begins(umemStore *store, uint64_t offset);
 /* Sets *length to the length of the file now, as umemStore_measure, for calls that are frequent. */
 bool umemStore_measure_often(umemStore *store, uint64_t *length);
 
+/* The offset of adr. An address below a mapping gives one that is beyond any limit. */
+static inline uint64_t umemStore_offset(umemStore const *store, uintptr_t adr) {
+  return adr - (uintptr_t)store->base;
+}
+
 /* Notes that others have cut the file to length bytes: what live blocks had beyond is lost, even if
  * the file grows again. but: a new block, or UMEM_STORE_NONE. Under the lock. */
 void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but);
@@ -365,6 +370,12 @@ bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size)
 
 /* Whether reads of store go around the cache for what the cache lacks. */
 bool umemStore_bypasses_cache(umemStore *store);
+
+/* Reads runs that wait into memory of the CPU, in their order, and notes which are done. It stops
+ * at the first one that it cannot read, at the time umem_thread.until, and where the system
+ * refuses: a run may then wait though a later one is done. Records nothing. Returns how many runs
+ * it has passed. */
+size_t umemStore_read_ring(umemStore *store, umemCopyRun *runs, size_t count);
 
 /* How many of size bytes one call writes at offset through the cache. The kernel keeps what one
  * call has written in pages (folios) as long as that, up to 2 MiB. Later writes of a part are slow

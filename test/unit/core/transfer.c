@@ -527,6 +527,24 @@ static void use_in_child(void *argument) {
   EXPECT(umemTransfer_release(transfer) == umemOK);
 }
 
+/* The parent has set the number of threads to 1. */
+static void start_in_child(void *argument) {
+  static char from[1 << 20] = "x", to[sizeof from];
+  umemTransfer *transfer;
+  (void)argument;
+  EXPECT(umem_start(&ram, (uintptr_t)from, &ram, (uintptr_t)to, sizeof from, NULL, &transfer) ==
+         umemOK);
+  EXPECT(!memcmp(from, to, sizeof from) && umemTransfer_poll(transfer));
+  EXPECT(umemTransfer_release(transfer) == umemOK);
+}
+
+TEST(a_child_without_threads_copies_at_once) {
+  unsigned before = umem_get_threads();
+  assert_int_equal(umem_set_threads(1), umemOK);
+  child_run(start_in_child, NULL);
+  assert_int_equal(umem_set_threads(before), umemOK);
+}
+
 TEST(a_child_has_no_transfers) {
   Slow slow;
   slow_ctor(&slow);
