@@ -2,6 +2,7 @@
  * library, on every context that the CPU can use. */
 #include "places.h"
 
+#include <umem/adaptors.hpp>
 #include <umem/memory_resource.hpp>
 
 #include <list>
@@ -202,6 +203,40 @@ TEST(Allocator, of_an_empty_handle_is_an_error) {
 TEST(Allocator, of_a_file_that_is_only_read_is_an_error) {
   TempFile file;
   EXPECT_THROW(Allocator<int>(umem::MMap(file.path, "r")), umem::not_supported_error);
+}
+
+/* ---- memory that need not be the CPU's ---- */
+
+class PolymorphicTest : public EachPlace {};
+FOR_EACH_PLACE(PolymorphicTest);
+
+TEST_P(PolymorphicTest, allocates_on_every_place_with_pointers) {
+  using umem::PolymorphicAllocator;
+  if (place.can(umemOffsets)) {
+    EXPECT_THROW(PolymorphicAllocator<int>{place}, umem::not_supported_error);
+    forget_failure();
+    return;
+  }
+  umem::Stats stats(place);
+  PolymorphicAllocator<Wide> wide{umem::Context(stats)};
+  PolymorphicAllocator<> bytes = wide;
+  EXPECT_TRUE(bytes == wide);
+  EXPECT_TRUE(bytes != PolymorphicAllocator<>(place));
+  Wide *block = wide.allocate(3);
+  EXPECT_EQ(misalignment(block), 0u);
+  EXPECT_GE(stats.figures().current_bytes, static_cast<std::int64_t>(3 * sizeof(Wide)));
+  stats.set(reinterpret_cast<umem::address>(block), 7, 3 * sizeof(Wide)); /* by the place */
+  unsigned char last = 0;
+  umem::copy(stats, reinterpret_cast<umem::address>(block + 3) - 1, &last, 1);
+  EXPECT_EQ(last, 7);
+  void *more = bytes.allocate_bytes(100, 256);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(more) % 256, 0u);
+  bytes.deallocate_bytes(more, 100, 256);
+  wide.deallocate(block, 3);
+  EXPECT_EQ(stats.figures().current_count, 0);
+  EXPECT_THROW(static_cast<void>(wide.allocate(SIZE_MAX / 2)), std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(bytes.allocate_bytes(1, 3)), umem::value_error);
+  forget_failure();
 }
 
 } // namespace

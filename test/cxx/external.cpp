@@ -261,12 +261,33 @@ template <class Kind> void expect_streams() {
   EXPECT_EQ(calls->on_stream, before); /* for all streams at once */
 }
 
-TEST(ExternalTest, streams_are_passed_through) {
+bool has_gpu() {
   try {
     umem::CudaAsync(0);
+    return true;
   } catch (umem::not_supported_error const &) {
-    GTEST_SKIP() << "there is no GPU";
+    return false;
   }
+}
+
+TEST(ExternalTest, streams_of_a_pool_come_in_turn) {
+  if (!has_gpu()) GTEST_SKIP() << "there is no GPU";
+  static_assert(!std::is_copy_constructible_v<umem::CudaStreams>);
+  umem::CudaStreams streams(0, 2);
+  std::uintptr_t const first = streams.next();
+  EXPECT_EQ(streams.size(), 2u);
+  EXPECT_EQ(streams.next(), streams.at(1));
+  EXPECT_EQ(streams.next(), first);
+  EXPECT_THROW(streams.at(2), umem::index_error);
+  umem::CudaStreams moved = std::move(streams);
+  EXPECT_EQ(moved.at(0), first);
+  EXPECT_THROW(streams.next(), umem::value_error);
+  use(umem::CudaAsync(0, moved.next()));
+  EXPECT_THROW(umem::CudaStreams(0, 0), umem::value_error);
+}
+
+TEST(ExternalTest, streams_are_passed_through) {
+  if (!has_gpu()) GTEST_SKIP() << "there is no GPU";
   expect_streams<StreamResource>();
   expect_streams<OldStreamResource>();
   umem::CudaAsync queue(0);

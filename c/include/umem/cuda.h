@@ -185,6 +185,38 @@ UMEM_EXTERN umemStatusType umemCudaAsync_ctor_with(umemCudaAsync *ctx, int devic
  * context. */
 UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
+/* ---- a pool of streams ---- */
+
+/* Streams of one GPU, which a program hands out in turn: to contexts (umemCudaAsync_ctor), kernels
+ * and libraries. The legacy default stream does not wait for them. Threads: any may call next, at
+ * and count; ctor and dtor while no other thread uses the struct. */
+typedef struct umemCudaStreams {
+  void *impl; /* owned; NULL: not constructed */
+  uintptr_t reserved[3];
+} umemCudaStreams;
+
+/* Creates count streams on a GPU. streams: written; the caller owns the struct. Errors, recorded
+ * for the thread: umemValueError for NULL, for 0 streams and for a GPU that does not exist;
+ * umemMemoryError; umemNotSupportedError as umemCuda_ctor. Then nothing was created. */
+UMEM_EXTERN umemStatusType umemCudaStreams_ctor(umemCudaStreams *streams, int device,
+                                                unsigned count);
+
+/* Returns the next stream in turn, a cudaStream_t; after the last one the first. streams owns it.
+ * Returns 0, and records umemValueError, if streams is not constructed. */
+UMEM_EXTERN uintptr_t umemCudaStreams_next(umemCudaStreams *streams);
+
+/* Returns the stream with this index, from 0. Returns 0, and records a status: umemIndexError if
+ * there is none, umemValueError if streams is not constructed. */
+UMEM_EXTERN uintptr_t umemCudaStreams_at(umemCudaStreams *streams, unsigned index);
+
+/* Returns how many streams there are; 0 if streams is not constructed. */
+UMEM_EXTERN unsigned umemCudaStreams_count(umemCudaStreams const *streams);
+
+/* Destroys the streams, whose queued work still runs to its end. End contexts of these streams
+ * before. In a child of fork it only frees the struct's memory. Does nothing if streams is all zero
+ * or has ended. */
+UMEM_EXTERN void umemCudaStreams_dtor(umemCudaStreams *streams);
+
 /* ---- your own kernels ---- */
 
 /* What umemCuda_enter saves for umemCuda_leave. The caller owns it and must not copy it. */

@@ -94,6 +94,71 @@ private:
   detail::CpuMemory memory_;
 };
 
+/* As std::pmr::polymorphic_allocator, for memory that need not be the CPU's: its type does not depend
+ * on the context, and the pointers that it returns are those of the device. It constructs and
+ * touches nothing in the memory. On an ordered context allocations and frees are in the order of
+ * the queue. Containers of the standard library need umem::Allocator, which waits. */
+template <class Type = std::byte> class PolymorphicAllocator {
+public:
+  using value_type = Type;
+
+  /* Throws umem::not_supported_error for addresses that are no pointers, such as those of a file,
+   * and umem::value_error for an empty handle. */
+  PolymorphicAllocator(Context const &context) : context_(context) {
+    if (!context) throw value_error("memory of an empty context handle");
+    static_cast<void>(detail::device_pointer(context, 0));
+  }
+
+  /* For another type of elements. */
+  template <class OtherType>
+  PolymorphicAllocator(PolymorphicAllocator<OtherType> const &other) noexcept
+      : context_(other.context_), generation_(other.generation_) {}
+
+  /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
+   * std::bad_alloc. */
+  [[nodiscard]] Type *allocate(std::size_t n) {
+    return static_cast<Type *>(allocate_bytes(detail::bytes_of<Type>(n), alignof(Type)));
+  }
+
+  void deallocate(Type *block, std::size_t n) noexcept {
+    deallocate_bytes(block, n * sizeof(Type), alignof(Type));
+  }
+
+  /* nbytes at a multiple of alignment, a power of two. */
+  [[nodiscard]] void *allocate_bytes(std::size_t nbytes,
+                                     std::size_t alignment = alignof(std::max_align_t)) {
+    detail::check_alignment(alignment);
+    return detail::device_pointer(
+        context_, context_.allocate(nbytes, detail::beyond_natural(context_, alignment)));
+  }
+
+  /* Records and reports a failure as ~Buffer does. */
+  void deallocate_bytes(void *block, std::size_t,
+                        std::size_t alignment = alignof(std::max_align_t)) noexcept {
+    detail::end_block(context_, reinterpret_cast<address>(block),
+                      detail::beyond_natural(context_, alignment), false, generation_);
+  }
+
+  Context const &context() const noexcept { return context_; }
+
+private:
+  template <class OtherType> friend class PolymorphicAllocator;
+
+  Context context_;
+  unsigned generation_ = umem_generation();
+};
+
+template <class Type, class OtherType>
+bool operator==(PolymorphicAllocator<Type> const &one,
+                PolymorphicAllocator<OtherType> const &other) noexcept {
+  return one.context() == other.context();
+}
+template <class Type, class OtherType>
+bool operator!=(PolymorphicAllocator<Type> const &one,
+                PolymorphicAllocator<OtherType> const &other) noexcept {
+  return !(one == other);
+}
+
 template <class Type, class OtherType>
 bool operator==(Allocator<Type> const &one, Allocator<OtherType> const &other) noexcept {
   return one.context() == other.context();

@@ -197,6 +197,31 @@ public:
   UMEM_KIND_OF_CONTEXT(CudaAsync, "cuda-async")
 };
 
+/* Streams of one GPU, which are handed out in turn: umemCudaStreams. Move-only; ends them. */
+class CudaStreams {
+public:
+  explicit CudaStreams(int device, unsigned count) {
+    detail::check_status(umemCudaStreams_ctor(&streams_, device, count));
+  }
+  CudaStreams(CudaStreams &&other) noexcept : streams_(std::exchange(other.streams_, {})) {}
+  CudaStreams &operator=(CudaStreams &&other) noexcept {
+    std::swap(streams_, other.streams_);
+    return *this;
+  }
+  ~CudaStreams() { umemCudaStreams_dtor(&streams_); }
+
+  /* A cudaStream_t, the next in turn; any thread. It must not be used after the end. */
+  std::uintptr_t next() { return detail::checked_call(umemCudaStreams_next, &streams_); }
+
+  /* The k-th, from 0; umem::index_error if there is none. */
+  std::uintptr_t at(unsigned k) { return detail::checked_call(umemCudaStreams_at, &streams_, k); }
+
+  unsigned size() const noexcept { return umemCudaStreams_count(&streams_); }
+
+private:
+  umemCudaStreams streams_{};
+};
+
 } // namespace umem
 
 #pragma pop_macro("Host")

@@ -11,6 +11,13 @@ int main() {
   std::printf("%g\n", values.back());
   /* [/allocator] */
 
+  /* [polymorphic] */
+  umem::PolymorphicAllocator<double> any{umem::Context(map)}; /* or umem::Cuda(0) */
+  double *block = any.allocate(1000);
+  any.context().set(reinterpret_cast<umem::address>(block), 0, 1000 * sizeof(double));
+  any.deallocate(block, 1000);
+  /* [/polymorphic] */
+
   /* [refused] */
   try {
     umem::Allocator<double> none(umem::File::scratch());
