@@ -189,7 +189,7 @@ UMEM_EXTERN uintptr_t umemCudaAsync_stream(void *ctx);
 
 /* Streams of one GPU, which a program hands out in turn: to contexts (umemCudaAsync_ctor), kernels
  * and libraries. The legacy default stream does not wait for them. Threads: any may call next, at
- * and count; ctor and dtor while no other thread uses the struct. */
+ * and count; open and close while no other thread uses the struct. */
 typedef struct umemCudaStreams {
   void *impl; /* owned; NULL: not constructed */
   uintptr_t reserved[3];
@@ -198,7 +198,7 @@ typedef struct umemCudaStreams {
 /* Creates count streams on a GPU. streams: written; the caller owns the struct. Errors, recorded
  * for the thread: umemValueError for NULL, for 0 streams and for a GPU that does not exist;
  * umemMemoryError; umemNotSupportedError as umemCuda_ctor. Then nothing was created. */
-UMEM_EXTERN umemStatusType umemCudaStreams_ctor(umemCudaStreams *streams, int device,
+UMEM_EXTERN umemStatusType umemCudaStreams_open(umemCudaStreams *streams, int device,
                                                 unsigned count);
 
 /* Returns the next stream in turn, a cudaStream_t; after the last one the first. streams owns it.
@@ -215,7 +215,7 @@ UMEM_EXTERN unsigned umemCudaStreams_count(umemCudaStreams const *streams);
 /* Destroys the streams, whose queued work still runs to its end. End contexts of these streams
  * before. In a child of fork it only frees the struct's memory. Does nothing if streams is all zero
  * or has ended. */
-UMEM_EXTERN void umemCudaStreams_dtor(umemCudaStreams *streams);
+UMEM_EXTERN void umemCudaStreams_close(umemCudaStreams *streams);
 
 /* ---- your own kernels ---- */
 

@@ -41,7 +41,7 @@ static bool create(Streams *streams) {
   return all;
 }
 
-umemStatusType umemCudaStreams_ctor(umemCudaStreams *self, int device, unsigned count) {
+umemStatusType umemCudaStreams_open(umemCudaStreams *self, int device, unsigned count) {
   UMEM_ENTER();
   umem_defer_cancel();
   if (!self) return umemVirtual_fail(NULL, umemValueError, "the streams are NULL");
@@ -81,7 +81,7 @@ unsigned umemCudaStreams_count(umemCudaStreams const *self) {
   return self && self->impl ? ((Streams const *)self->impl)->count : 0;
 }
 
-void umemCudaStreams_dtor(umemCudaStreams *self) {
+void umemCudaStreams_close(umemCudaStreams *self) {
   UMEM_ENTER();
   umem_defer_cancel();
   if (!self || !self->impl) return;

@@ -94,10 +94,10 @@ private:
   detail::CpuMemory memory_;
 };
 
-/* As std::pmr::polymorphic_allocator, for memory that need not be the CPU's: its type does not depend
- * on the context, and the pointers that it returns are those of the device. It constructs and
- * touches nothing in the memory. On an ordered context allocations and frees are in the order of
- * the queue. Containers of the standard library need umem::Allocator, which waits. */
+/* As std::pmr::polymorphic_allocator, for memory that need not be the CPU's: its type does not
+ * depend on the context, and the pointers that it returns are those of the device. It constructs
+ * and touches nothing in the memory. On an ordered context allocations and frees are in the order
+ * of the queue. Containers of the standard library need umem::Allocator, which waits. */
 template <class Type = std::byte> class PolymorphicAllocator {
 public:
   using value_type = Type;

@@ -201,14 +201,14 @@ public:
 class CudaStreams {
 public:
   explicit CudaStreams(int device, unsigned count) {
-    detail::check_status(umemCudaStreams_ctor(&streams_, device, count));
+    detail::check_status(umemCudaStreams_open(&streams_, device, count));
   }
   CudaStreams(CudaStreams &&other) noexcept : streams_(std::exchange(other.streams_, {})) {}
   CudaStreams &operator=(CudaStreams &&other) noexcept {
     std::swap(streams_, other.streams_);
     return *this;
   }
-  ~CudaStreams() { umemCudaStreams_dtor(&streams_); }
+  ~CudaStreams() { umemCudaStreams_close(&streams_); }
 
   /* A cudaStream_t, the next in turn; any thread. It must not be used after the end. */
   std::uintptr_t next() { return detail::checked_call(umemCudaStreams_next, &streams_); }

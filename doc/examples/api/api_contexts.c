@@ -563,20 +563,20 @@ static void stream(umemCuda *gpu) {
   umemArray_release(a), umemArray_release(b);
   umem_dtor(&queue);
 
-  /* [umemCudaStreams_ctor umemCudaStreams_next umemCudaStreams_dtor] */
+  /* [umemCudaStreams_open umemCudaStreams_next umemCudaStreams_close] */
   umemCudaStreams streams;
-  if (umemCudaStreams_ctor(&streams, 0, 4) != umemOK) puts(umem_thread_message());
+  if (umemCudaStreams_open(&streams, 0, 4) != umemOK) puts(umem_thread_message());
   umemCudaAsync_ctor(&queue, 0, umemCudaStreams_next(&streams)); /* the next task takes the next */
   umem_dtor(&queue);
-  umemCudaStreams_dtor(&streams); /* after all contexts of its streams */
+  umemCudaStreams_close(&streams); /* after all contexts of its streams */
   /* [/] */
 
-  umemCudaStreams_ctor(&streams, 0, 4);
+  umemCudaStreams_open(&streams, 0, 4);
   /* [umemCudaStreams_count umemCudaStreams_at] */
   for (unsigned i = 0; i < umemCudaStreams_count(&streams); i++)
     printf("%s\n", umemCudaStreams_at(&streams, i) ? "a stream" : umem_thread_message());
   /* [/] */
-  umemCudaStreams_dtor(&streams);
+  umemCudaStreams_close(&streams);
 
   /* [umemCudaAsync_ctor_with] */
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
