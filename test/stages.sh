@@ -29,7 +29,7 @@
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
 # - libraries: the tests of the package that need dask, h5py, zarr, xarray, pandas, pyarrow, JAX, matplotlib, ml_dtypes or
-#   pyright, with these.
+#   pyright, with these. wheel: wheels for x86-64 and AArch64, and their tests without a compiler.
 # - mpi: the component for MPI with MPICH, over the library of the stage gcc. mpis: with Open MPI; a part of the tests
 #   with the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
 # - nvcc: what it says of the C++ headers. docs: the pages; browser: whether they fit into one, and its search.
@@ -42,6 +42,7 @@ source "$root/test/cmocka.sh"
 source "$root/test/arm64/stage.sh"
 source "$root/test/musl/stage.sh"
 source "$root/test/fresh/stage.sh"
+source "$root/test/wheel/stage.sh"
 
 # What each change must pass, within 25 minutes on two processors: every test once as users build it, those of C again
 # with sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones
@@ -51,7 +52,7 @@ all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
 nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
-  examples nvcc cppcheck cuda python libraries symbols includes format)
+  examples nvcc cppcheck cuda python libraries wheel symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
 declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [nvcc]=gcc
@@ -85,6 +86,7 @@ declare -A stage_needs=(
   [packages]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [python]="gcc g++ python-package"
   [libraries]="gcc g++ python-libraries"
+  [wheel]="gcc g++ python-package arm64-gcc arm64-g++ qemu-aarch64"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
@@ -97,6 +99,7 @@ declare -A stage_wants=(
   [install]="abidiff"
   [packages]="debian-tools"
   [fresh]="debootstrap"
+  [wheel]="debootstrap"
 )
 
 # $jobs: how many processes a stage may run at a time; test/run sets it.

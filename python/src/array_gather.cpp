@@ -37,15 +37,18 @@ class Selection {
     for (size_t i = 0; i < dims.size(); i++) {
       Hold list(array_of(lists[i]));
       int64_t stride = umemArray_stride(view, nb::cast<int>(dims[i]));
-      for (size_t p = 0; p < picks_.size(); p++)
-        picks_[p].chosen += numbers_of(list.get())[p] * stride;
+      int64_t const *numbers = numbers_of(list.get());
+      for (size_t p = 0; p < picks_.size(); p++) picks_[p].chosen += numbers[p] * stride;
     }
-    for (size_t p = 0; p < picks_.size(); p++) {
-      int64_t rest = static_cast<int64_t>(p);
-      for (int k = rank - 1; k >= 0; k--) {
-        int64_t extent = umemArray_extent(first.get(), k);
-        picks_[p].dense += rest % extent * umemArray_stride(other, at + k);
-        rest /= extent;
+    int64_t offset = 0, index[UMEM_MAX_RANK] = {};
+    for (Offsets &pick : picks_) {
+      pick.dense = offset;
+      for (int k = rank - 1; k >= 0; k--) { /* the next element in C order */
+        int64_t extent = umemArray_extent(first.get(), k), stride = umemArray_stride(other, at + k);
+        offset += stride;
+        if (++index[k] < extent) break;
+        offset -= extent * stride;
+        index[k] = 0;
       }
     }
     add_dimensions(view, dims, other, at, rank);

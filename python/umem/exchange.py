@@ -317,6 +317,10 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
         fail(f"the class {value.__name__} cannot be an array", 5)
     if dtype is not None and _core._is_stored(dtype) and not hasattr(value, "dtype"):
         return make_source(value, dtypes.dtype(dtype)), False
+    if dtype is None and type(value) in (list, tuple):
+        made = _core._from_list(value)
+        if made is not None:
+            return made, False
     if isinstance(value, (int, float, complex, list, tuple)):
         return from_lists(value, dtype), False
     if _core._kind_of_number(value) >= 0:
