@@ -68,7 +68,7 @@ test_arm64_wheel() {
   local system=$wheel/bookworm-arm64 without=()
   local files=("$root"/python/tests/test_{array,indices,values,compare}.py)
   if qemu_reserves_slowly; then
-    without=(-k "not mmap and not mapped")
+    without=(-k "not mmap and not mapped and not hints")
   else
     files+=("$root"/python/tests/test_{npy,numpy_names}.py)
   fi
