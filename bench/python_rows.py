@@ -11,6 +11,7 @@ import argparse
 import gc
 import importlib
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -201,6 +202,34 @@ def measure_tables(rows, numpy):
                      three_arguments(nothing, makers["PyTorch"]), calls=20000)
 
 
+def measure_random_rows(rows, numpy, size):
+    """Rows of a file by a list of numbers. Before a cold row is read, the page cache forgets the file."""
+    def forget(path):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    with tempfile.TemporaryDirectory() as folder:
+        for nbytes in 256, 4096:
+            path, shape = Path(folder, f"{nbytes}.bin"), (size // nbytes, nbytes // 8)
+            with umem.File(path, "w+") as place:
+                array = umem.full(shape, 1.0, "float64", place)
+                place.flush()
+                index = numpy.random.default_rng(1).integers(0, shape[0], 1024)
+                mapped = numpy.memmap(path, "float64", "r", shape=shape)
+                rows.add(f"1,024 random rows of {nbytes} bytes, cached file", "numpy.memmap[index]", 1.2,
+                         lambda: array[index], lambda: mapped[index], calls=20)
+                del mapped  # pages that are mapped stay cached
+                taken = ([], [])
+                for _ in range(1 if rows.once else 15):
+                    for side in taken:
+                        forget(path)
+                        source = array if side is taken[0] else numpy.memmap(path, "float64", "r", shape=shape)
+                        side.append(duration(lambda: source[index], 1))
+                        source = None
+                rows.store(f"1,024 random rows of {nbytes} bytes, cold file", "numpy.memmap[index]", 0.7, *taken)
+
+
 def measure_exchange(rows, numpy):
     array, plain = umem.zeros((64, 64), "float64"), numpy.zeros((64, 64))
 
@@ -375,6 +404,7 @@ def main():
     measure_small_calls(rows, numpy)
     measure_exchange(rows, numpy)
     measure_files(rows, numpy)
+    measure_random_rows(rows, numpy, (16 if arguments.once else 256) << 20)
     measure_reductions(rows, numpy, (16 if arguments.once else 1024) << 20)
     if has_gpu():
         measure_gpu_arrays(rows)
