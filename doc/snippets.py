@@ -14,7 +14,7 @@ from sphinx.util import logging
 FOLDER = pathlib.Path(__file__).parent / "examples/api"
 PART = re.compile(r"^ */\* \[(\w[\w\s*]*)\] \*/\n(.*?)^ */\* \[/\] \*/$", re.M | re.S)
 LONGEST = 6
-LONGER = {"umemBlocks_run", "umemRetry_ctor"}  # a function of the program, and the call that gets it
+LONGER = {"umemBlocks_run", "umemRetry_ctor", "umem_set_decision_hook"}  # a function of the program, and the call that gets it
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 _log = logging.getLogger(__name__)

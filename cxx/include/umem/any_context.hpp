@@ -101,14 +101,15 @@ public:
   /* The C context, which belongs to the handles; NULL if empty. */
   umemVirtual *c_context() const noexcept { return context_.get(); }
 
-  /* Gives a hint about nbytes at adr: umem_advise. device: a GPU, or UMEM_CPU. */
+  /* Gives a hint about nbytes at adr: umem_advise. advice: the hint. device: a GPU, or UMEM_CPU. */
   void advise(address adr, std::size_t nbytes, umemAdvice advice, int device = UMEM_CPU) const {
     detail::check_status(umem_advise(c_context(), adr, nbytes, advice, device));
   }
 
   /* ---- questions ---- */
 
-  /* This share, from 0 to 1, of the bytes that are free: umem_get_available_share. */
+  /* Returns the bytes that are a share of those that are free: umem_get_available_share. share: from
+   * 0 to 1. */
   std::size_t available_share(double share) const {
     return detail::checked_call(umem_get_available_share, static_cast<void *>(c_context()), share);
   }

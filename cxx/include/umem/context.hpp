@@ -200,6 +200,7 @@ public:
 /* Streams of one GPU, which are handed out in turn: umemCudaStreams. Move-only; ends them. */
 class CudaStreams {
 public:
+  /* count: how many to create on the GPU. */
   explicit CudaStreams(int device, unsigned count) {
     detail::check_status(umemCudaStreams_open(&streams_, device, count));
   }

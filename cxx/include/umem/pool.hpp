@@ -96,7 +96,8 @@ public:
   Binning(Context const &upstream, std::vector<Bin> const &bins)
       : Binning(upstream, bins, std::make_shared<Kept>()) {}
 
-  /* Adds a bin for requests from now on, and keeps its context alive: umemBinning_add. Throws
+  /* Adds a bin for requests from now on, and keeps its context alive: umemBinning_add. bin: the
+   * context, and the largest request that goes there. Throws
    * umem::not_supported_error for a handle of of(), which cannot keep it. */
   void add(Bin const &bin) {
     if (!kept_) throw not_supported_error("Binning::add: the handle of of() cannot keep a bin");
