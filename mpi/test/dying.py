@@ -18,19 +18,21 @@ import time
 from pathlib import Path
 
 LIMIT = 60
+# What uses the memory of the rank that dies: one context at a time, or a list between it and any other.
+USES = ("single", "many: *mpi*")
 LETS_LIVE = {"Open MPI": ["--enable-recovery"], "HYDRA": ["-disable-auto-cleanup"]}
 
 
-def run(mpirun, program, environment, *options):
+def run(mpirun, program, use, environment, *options):
     """Runs two ranks, of which one dies; the exit status of mpirun."""
-    command = [*mpirun, *options, "-n", "2", program, "dies", "single"]
+    command = [*mpirun, *options, "-n", "2", program, "dies", use]
     done = subprocess.run(command, env={**os.environ, **environment}, timeout=LIMIT, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 
 
-def ends_all(mpirun, program):
-    status, output = run(mpirun, program, {"UMEM_TEST_MPI_OUTPUT": os.devnull})
+def ends_all(mpirun, program, use):
+    status, output = run(mpirun, program, use, {"UMEM_TEST_MPI_OUTPUT": os.devnull})
     print(f"mpirun has ended all ranks with status {status}")
     if status == 0:
         sys.exit(f"mpirun does not tell that a rank was killed:\n{output}")
@@ -55,13 +57,13 @@ def wait_for(path):
     return path.read_text()
 
 
-def others_go_on(mpirun, program, options, must_live):
+def others_go_on(mpirun, program, use, options, must_live):
     with tempfile.TemporaryDirectory(prefix=f"umem-test-{os.getpid()}-") as folder:
         output = Path(folder) / "output"
-        run(mpirun, program, {"UMEM_TEST_MPI_OUTPUT": str(output)}, *options)
+        run(mpirun, program, use, {"UMEM_TEST_MPI_OUTPUT": str(output)}, *options)
         text = wait_for(output)
     if "the contract holds" in text:
-        print("the contract holds on the memory of a dead rank")
+        print(f"the contract holds on the memory of a dead rank: {use}")
     elif "FAILED" in text or must_live:
         sys.exit(text)
     else:
@@ -71,10 +73,12 @@ def others_go_on(mpirun, program, options, must_live):
 def main():
     program, *mpirun = sys.argv[1:]
     version = subprocess.run([mpirun[0], "--version"], capture_output=True, text=True).stdout
-    ends_all(mpirun, program)
+    for use in USES:
+        ends_all(mpirun, program, use)
     for name, options in LETS_LIVE.items():
         if name in version:
-            others_go_on(mpirun, program, options, must_live=name == "Open MPI")
+            for use in USES:
+                others_go_on(mpirun, program, use, options, must_live=name == "Open MPI")
             return
     print("skipped: this mpirun has no known option to let the other ranks live")
 
