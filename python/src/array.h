@@ -252,6 +252,8 @@ bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value);
 /* An array over the buffer of another object, which it holds; NULL where umem has no such
  * elements. */
 umemArray *share_buffer(nb::handle object);
+/* The type of the elements of a buffer with a format; 0 where umem has none. */
+umemElementType type_of_buffer(Py_buffer const &view);
 
 /* dlpack.cpp: a umem.Array over the tensor of an object with __dlpack__, without a copy. */
 nb::object share_dlpack(nb::handle object);

@@ -116,6 +116,17 @@ umemElementType type_of_format(char const *format) {
   }
 }
 
+} // namespace
+
+umemElementType type_of_buffer(Py_buffer const &view) {
+  umemElementType found =
+      view.ndim <= UMEM_MAX_RANK ? type_of_format(view.format) : static_cast<umemElementType>(0);
+  bool is_sized = found && umem_element_size(found) == static_cast<size_t>(view.itemsize);
+  return is_sized ? found : static_cast<umemElementType>(0);
+}
+
+namespace {
+
 /* A buffer of another library, as long as the object lives. */
 class Buffer {
   Py_buffer view_;
@@ -133,10 +144,7 @@ public:
   Buffer &operator=(Buffer const &) = delete;
 
   umemElementType type() const {
-    umemElementType found = held_ && view_.ndim <= UMEM_MAX_RANK ? type_of_format(view_.format)
-                                                                 : static_cast<umemElementType>(0);
-    bool is_sized = found && umem_element_size(found) == static_cast<size_t>(view_.itemsize);
-    return is_sized ? found : static_cast<umemElementType>(0);
+    return held_ ? type_of_buffer(view_) : static_cast<umemElementType>(0);
   }
   Py_buffer const &view() const { return view_; }
 };

@@ -70,6 +70,33 @@ int describe(umemPythonHold *hold, bool kept) {
   return 1;
 }
 
+/* The elements of a buffer for the time of a call, without an array: a Py_buffer is in the room. */
+bool lend_buffer(PyObject *object, umemPythonHold *hold) {
+  if (!PyObject_CheckBuffer(object)) return false;
+  std::unique_ptr<Py_buffer> view(new Py_buffer);
+  if (PyObject_GetBuffer(object, view.get(), PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear(); /* another way may do */
+    return false;
+  }
+  umemElementType type = type_of_buffer(*view);
+  if (!type) {
+    PyBuffer_Release(view.get());
+    return false;
+  }
+  hold->array = nullptr;
+  hold->data = view->buf;
+  hold->type = type;
+  hold->rank = view->ndim;
+  hold->shape = reinterpret_cast<int64_t const *>(view->shape);
+  hold->strides = reinterpret_cast<int64_t const *>(view->strides);
+  hold->capabilities =
+      static_cast<umemVirtual *>(place_of(default_host()).context->ctx)->capabilities;
+  hold->read_only = view->readonly;
+  hold->kept = false;
+  hold->room[0] = view.release();
+  return true;
+}
+
 /* The elements of a buffer of Python; false without an exception where it has none that umem
  * knows. */
 bool hold_buffer(PyObject *object, umemPythonHold *hold) {
@@ -90,7 +117,9 @@ bool hold_tensor(PyObject *object, bool writes, umemPythonHold *hold) {
 
 int hold_object(PyObject *object, bool writes, bool kept, umemPythonHold *hold) noexcept {
   try {
-    if (Array *array = find_array(object))
+    Array *array = find_array(object);
+    if (!array && !kept && lend_buffer(object, hold)) return 1;
+    if (array)
       new (hold->room) Hold(*array, writes);
     else if (!hold_buffer(object, hold) && !hold_tensor(object, writes, hold))
       return 0;
@@ -104,6 +133,12 @@ int hold_object(PyObject *object, bool writes, bool kept, umemPythonHold *hold) 
 }
 
 void end_hold(umemPythonHold *hold) noexcept {
+  if (!hold->array) {
+    auto *view = static_cast<Py_buffer *>(hold->room[0]);
+    PyBuffer_Release(view);
+    delete view;
+    return;
+  }
   Hold &in = hold_in(hold);
   if (hold->kept) in.memory()->exports--;
   in.~Hold();

@@ -26,13 +26,18 @@ def built(tmp_path_factory):
         return Path(given)
     for module in LIBRARIES.values():
         pytest.importorskip(module)
+    folder = tmp_path_factory.mktemp("extensions")
+    return build(FOLDER, tmp_path_factory.mktemp("extensions"))
+
+
+def build(project, folder):
+    """The folder, in which CMake has built a project for the package of this Python."""
     cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if not cmake or not shutil.which("c++"):
         pytest.skip("needs cmake and a compiler of C++")
-    folder = tmp_path_factory.mktemp("extensions")
     root = subprocess.run([sys.executable, "-m", "umem", "--cmake-dir"], capture_output=True, text=True, check=True).stdout
     for command in (
-        [cmake, "-S", FOLDER, "-B", folder, f"-Dumem_ROOT={root.strip()}", f"-DPython_EXECUTABLE={sys.executable}",
+        [cmake, "-S", project, "-B", folder, f"-Dumem_ROOT={root.strip()}", f"-DPython_EXECUTABLE={sys.executable}",
          "-DCMAKE_BUILD_TYPE=Debug"],
         [cmake, "--build", folder],
     ):
@@ -488,3 +493,11 @@ except ImportError as error:
     print("the error:", error)
 """)
     assert "the error:" in out and "umem" in out
+
+
+def test_the_example_prints_what_the_page_shows(tmp_path):
+    pytest.importorskip("nanobind")
+    example = FOLDER.parents[2] / "examples/extension"
+    build(example, tmp_path)
+    done = subprocess.run([sys.executable, example / "use.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout == (example / "use.out").read_text(), done.stderr

@@ -181,7 +181,7 @@ inline std::string described(PyObject *object, umemPythonHold const &hold) {
   Py_XDECREF(name);
   return result + " of " + name_of(hold.type) + ", shape " + numbers(hold.shape, hold.rank) +
          ", strides " + numbers(hold.strides, hold.rank) + ", in " +
-         umem_get_device_name(umemArray_context(hold.array)) +
+         (hold.array ? umem_get_device_name(umemArray_context(hold.array)) : "RAM") +
          (hold.read_only ? ", read-only" : "");
 }
 
@@ -310,7 +310,9 @@ template <class Type, int Rank> std::string other_type(umemPythonHold const &hol
 
 /* Whether the CPU has no pointers to the elements. */
 inline bool is_far(umemPythonHold const &hold) {
-  return !hold.data && umemArray_elements(hold.array) != 0;
+  std::int64_t count = 1;
+  for (int k = 0; k < hold.rank; k++) count *= hold.shape[k];
+  return !hold.data && count != 0;
 }
 
 template <class Type, int Rank, class Layout = Strided> class ViewArgument : public Argument {
@@ -429,7 +431,7 @@ private:
     if (!is_same_type<Type, Rank>(hold) || (is_written && hold.read_only)) return false;
     if (!are_elements<Type>(hold)) return false;
     View<Type, Rank> const layout = view_of<Type, Rank>(hold);
-    return umemArray_is_c_contiguous(hold.array) || layout.transpose().is_contiguous();
+    return layout.is_contiguous() || layout.transpose().is_contiguous();
   }
 
   static std::string reason(PyObject *object, umemPythonHold const &hold) {

@@ -20,7 +20,7 @@
 /* The elements of an object, until end. The memory stays as long, also if the array is released. */
 typedef struct umemPythonHold {
   void *room[2];          /* of the package */
-  umemArray *array;       /* borrowed from the hold */
+  umemArray *array;       /* borrowed from the hold; NULL for a buffer that is not kept */
   void *data;             /* for the CPU, complete; NULL where it has no pointers */
   int64_t const *shape;   /* [rank] numbers of elements */
   int64_t const *strides; /* [rank] bytes */
@@ -45,7 +45,7 @@ typedef struct umemPythonTable {
    * exception. */
   int (*hold)(PyObject *object, bool writes, bool kept, umemPythonHold *hold);
 
-  /* Ends a hold once, in any thread. */
+  /* Ends a hold once, in any thread; one that is not kept with the GIL. */
   void (*end)(umemPythonHold *hold);
 
   /* The context of an object that is a umem.Place or its name. *use keeps it, until drop_place.
