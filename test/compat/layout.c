@@ -248,8 +248,10 @@ static void the_table_of_methods(void **state) {
   OFFSET(struct umemVtbl, zero_pages, 304);
   OFFSET(struct umemVtbl, mark, 312);
   OFFSET(struct umemVtbl, sized_pages, 320);
-  OFFSET(struct umemVtbl, event_wait, 336);
-  assert_true(sizeof(struct umemVtbl) >= 344); /* methods may be appended */
+  OFFSET(struct umemVtbl, copy_runs, 328);
+  OFFSET(struct umemVtbl, advise, 336);
+  OFFSET(struct umemVtbl, event_wait, 344);
+  assert_true(sizeof(struct umemVtbl) >= 352); /* methods may be appended */
 }
 
 static void structs_of_arguments(void **state) {

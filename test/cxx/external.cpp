@@ -122,6 +122,19 @@ TEST(ExternalTest, a_resource_for_one_thread_is_called_by_one_at_a_time) {
   use(place);
 }
 
+/* Pools of libstdc++ give blocks of 24 bytes for 20, at multiples of 24. */
+TEST(ExternalTest, blocks_of_pools_of_the_standard_library_are_aligned) {
+  std::pmr::unsynchronized_pool_resource pool;
+  External place(&pool, umem::Host());
+  std::vector<umem::Buffer> blocks;
+  for (std::size_t i = 1; i < 600; i++) {
+    blocks.emplace_back(place, i);
+    EXPECT_EQ(blocks.back().adr() % place.c_context()->alignment, 0u);
+    blocks.emplace_back(place, i, 64);
+    EXPECT_EQ(blocks.back().adr() % 64, 0u);
+  }
+}
+
 TEST(ExternalTest, a_block_is_freed_in_another_thread) {
   std::pmr::synchronized_pool_resource pool;
   External place(&pool, umem::Host());

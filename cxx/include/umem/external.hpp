@@ -27,58 +27,60 @@ template <class Resource> Resource &resource_of(Resource &held, long) { return h
 template <class Resource> using ResourceOf = decltype(resource_of(std::declval<Resource &>(), 0));
 
 /* The forms that calls with a stream have: those of CCCL 3.1 and later, and those before. */
-template <class R>
-auto allocate_on(R &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment, int)
-    -> decltype(resource.allocate(stream, nbytes, alignment)) {
+template <class Resource>
+auto allocate_on(Resource &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment,
+                 int) -> decltype(resource.allocate(stream, nbytes, alignment)) {
   return resource.allocate(stream, nbytes, alignment);
 }
-template <class R>
-auto allocate_on(R &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment, long)
-    -> decltype(resource.allocate_async(nbytes, alignment, stream)) {
+template <class Resource>
+auto allocate_on(Resource &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment,
+                 long) -> decltype(resource.allocate_async(nbytes, alignment, stream)) {
   return resource.allocate_async(nbytes, alignment, stream);
 }
-template <class R>
-auto deallocate_on(R &resource, CUstream_st *stream, void *block, std::size_t nbytes,
+template <class Resource>
+auto deallocate_on(Resource &resource, CUstream_st *stream, void *block, std::size_t nbytes,
                    std::size_t alignment, int)
     -> decltype(resource.deallocate(stream, block, nbytes, alignment)) {
   return resource.deallocate(stream, block, nbytes, alignment);
 }
-template <class R>
-auto deallocate_on(R &resource, CUstream_st *stream, void *block, std::size_t nbytes,
+template <class Resource>
+auto deallocate_on(Resource &resource, CUstream_st *stream, void *block, std::size_t nbytes,
                    std::size_t alignment, long)
     -> decltype(resource.deallocate_async(block, nbytes, alignment, stream)) {
   return resource.deallocate_async(block, nbytes, alignment, stream);
 }
 
 /* Those of calls without: of CCCL 3.1, and of all others. */
-template <class R>
-auto allocate_now(R &resource, std::size_t nbytes, std::size_t alignment, int)
+template <class Resource>
+auto allocate_now(Resource &resource, std::size_t nbytes, std::size_t alignment, int)
     -> decltype(resource.allocate_sync(nbytes, alignment)) {
   return resource.allocate_sync(nbytes, alignment);
 }
-template <class R>
-auto allocate_now(R &resource, std::size_t nbytes, std::size_t alignment, long)
+template <class Resource>
+auto allocate_now(Resource &resource, std::size_t nbytes, std::size_t alignment, long)
     -> decltype(resource.allocate(nbytes, alignment)) {
   return resource.allocate(nbytes, alignment);
 }
-template <class R>
-auto deallocate_now(R &resource, void *block, std::size_t nbytes, std::size_t alignment, int)
+template <class Resource>
+auto deallocate_now(Resource &resource, void *block, std::size_t nbytes, std::size_t alignment, int)
     -> decltype(resource.deallocate_sync(block, nbytes, alignment)) {
   return resource.deallocate_sync(block, nbytes, alignment);
 }
-template <class R>
-auto deallocate_now(R &resource, void *block, std::size_t nbytes, std::size_t alignment, long)
-    -> decltype(resource.deallocate(block, nbytes, alignment)) {
+template <class Resource>
+auto deallocate_now(Resource &resource, void *block, std::size_t nbytes, std::size_t alignment,
+                    long) -> decltype(resource.deallocate(block, nbytes, alignment)) {
   return resource.deallocate(block, nbytes, alignment);
 }
 
-template <class R, class = void> struct HasStreams : std::false_type {};
-template <class R>
-struct HasStreams<R, std::void_t<decltype(allocate_on(std::declval<R &>(), nullptr, 1, 1, 0))>>
+template <class Resource, class = void> struct HasStreams : std::false_type {};
+template <class Resource>
+struct HasStreams<Resource,
+                  std::void_t<decltype(allocate_on(std::declval<Resource &>(), nullptr, 1, 1, 0))>>
     : std::true_type {};
-template <class R, class = void> struct IsResource : std::false_type {};
-template <class R>
-struct IsResource<R, std::void_t<decltype(allocate_now(std::declval<R &>(), 1, 1, 0))>>
+template <class Resource, class = void> struct IsResource : std::false_type {};
+template <class Resource>
+struct IsResource<Resource,
+                  std::void_t<decltype(allocate_now(std::declval<Resource &>(), 1, 1, 0))>>
     : std::true_type {};
 
 /* An exception of a resource as a failure. One of memory arrives at the caller in C++ as it is. */
@@ -110,12 +112,19 @@ template <class Held> struct ExternalResource {
   Context upstream;
   Held held;
 
+  /* What a resource without streams is asked for. Pools of libstdc++ (seen with GCC 12 and 13)
+   * misalign blocks whose size is no multiple of the alignment. */
+  static std::size_t whole(std::size_t nbytes, std::size_t alignment) {
+    std::size_t const more = alignment - 1;
+    return nbytes <= SIZE_MAX - more ? (nbytes + more) & ~more : nbytes;
+  }
+
   void *get(std::size_t nbytes, std::size_t alignment, std::uintptr_t stream) {
     if constexpr (has_streams)
       if (stream != UMEM_EXTERNAL_NO_STREAM)
         return allocate_on(resource_of(held, 0), reinterpret_cast<CUstream_st *>(stream), nbytes,
                            alignment, 0);
-    return allocate_now(resource_of(held, 0), nbytes, alignment, 0);
+    return allocate_now(resource_of(held, 0), whole(nbytes, alignment), alignment, 0);
   }
 
   /* A resource without streams gets a block back when no work uses it any more. */
@@ -126,7 +135,7 @@ template <class Held> struct ExternalResource {
                                                reinterpret_cast<CUstream_st *>(stream), block,
                                                nbytes, alignment, 0));
     if (stream != UMEM_EXTERNAL_NO_STREAM) umem_synchronize(upstream.c_context());
-    deallocate_now(resource_of(held, 0), block, nbytes, alignment, 0);
+    deallocate_now(resource_of(held, 0), block, whole(nbytes, alignment), alignment, 0);
   }
 
   umemExternalOptions options(bool serial) {

@@ -126,6 +126,7 @@ static void check_end(Trial *trial, Scenario const *scenario) {
 
 /* Without a fault. False where there is no such row on this machine. */
 static bool prepare(Trial *trial, Scenario const *scenario) {
+  forget_context();
   trial->before = cudart_wrap_live();
   umem_thread_clear();
   REQUIRE(trial, umemHost_ctor(&trial->host) == umemOK);

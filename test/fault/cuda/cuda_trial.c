@@ -18,10 +18,17 @@ void complain(Trial const *trial, char const *what, int line) {
            umem_thread_message());
 }
 
-bool is_where_it_was(void) {
+void forget_context(void) {
   void *context = NULL;
-  return runtime->context_current(&context) == umemCudaSuccess && !context &&
-         (on_gpu || fake_cudart_capture_mode() == 0);
+  while (!runtime->context_current(&context) && context) runtime->context_pop(&context);
+}
+
+bool is_where_it_was(void) {
+  void *context = NULL, *first = NULL;
+  if (runtime->context_current(&context)) return false;
+  if (context && runtime->primary_retain(&first, 0)) return false;
+  if (context) runtime->primary_release(0);
+  return context == first && (on_gpu || fake_cudart_capture_mode() == 0);
 }
 
 bool settle(Trial *trial) {
