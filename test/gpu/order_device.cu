@@ -102,8 +102,8 @@ std::string use_loops(umem::Context const &context) {
   return found == 3000 + 50000 + 1000 ? "" : "a wrong result, " + std::to_string(found);
 }
 
-/* Whether the thread has the context that it had. One that had none may have that of GPU 0, as after
- * a call of the runtime. */
+/* Whether the thread has the context that it had. One that had none may have that of GPU 0, as
+ * after a call of the runtime. */
 bool is_left(CUcontext before, int device) {
   CUcontext const now = current_context();
   if (now == before || before != nullptr || device != 0) return now == before;

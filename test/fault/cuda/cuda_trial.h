@@ -34,8 +34,8 @@ void complain(Trial const *trial, char const *what, int line);
 /* Makes this thread one without a current context. */
 void forget_context(void);
 
-/* Whether this thread is where it was: in no context or in that of GPU 0, which remains current in a
- * thread that had none, and in the mode of captures that it began in.
+/* Whether this thread is where it was: in no context, or in that of GPU 0, which remains current
+ * in a thread that had none, and in the mode of captures that it began in.
  * (To ask CUDA for the mode would make a context current.) */
 bool is_where_it_was(void);
 
