@@ -9,9 +9,7 @@
 #define UMEM_VERSION "0.2.0"
 
 /* Declares a function of the public C API. Contexts outside of the library may use it, too. */
-#if defined(UMEM_EXTERN)
-/* umem/with/python.cpp says how */
-#elif defined(__cplusplus)
+#ifdef __cplusplus
 #define UMEM_EXTERN extern "C" __attribute__((visibility("default")))
 #else
 #define UMEM_EXTERN extern __attribute__((visibility("default")))
