@@ -8,11 +8,16 @@
 #define UMEM_VERSION_PATCH 0
 #define UMEM_VERSION "0.2.0"
 
+/* Who sees the functions of the public C API: umem/with/python.cpp hides them. */
+#ifndef UMEM_VISIBILITY
+#define UMEM_VISIBILITY "default"
+#endif
+
 /* Declares a function of the public C API. Contexts outside of the library may use it, too. */
 #ifdef __cplusplus
-#define UMEM_EXTERN extern "C" __attribute__((visibility("default")))
+#define UMEM_EXTERN extern "C" __attribute__((visibility(UMEM_VISIBILITY)))
 #else
-#define UMEM_EXTERN extern __attribute__((visibility("default")))
+#define UMEM_EXTERN extern __attribute__((visibility(UMEM_VISIBILITY)))
 #endif
 
 /* Lets the compiler check the arguments of a function that formats like printf. */

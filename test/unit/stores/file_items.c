@@ -395,13 +395,13 @@ TEST(a_child_copies_items_too) {
 
 /* How many pages of the file at path the cache has. */
 static size_t cached_pages(size_t size) {
-  size_t const page = 4096;
-  unsigned char *present = malloc(size / page);
+  size_t const page = 4096, pages = (size + page - 1) / page;
+  unsigned char *present = malloc(pages);
   int fd = open_path(O_RDONLY);
   void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
   assert_true(present && bytes != MAP_FAILED && mincore(bytes, size, present) == 0);
   size_t count = 0;
-  for (size_t i = 0; i < size / page; i++) count += present[i] & 1;
+  for (size_t i = 0; i < pages; i++) count += present[i] & 1;
   munmap(bytes, size);
   close(fd);
   free(present);

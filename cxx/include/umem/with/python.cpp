@@ -2,12 +2,10 @@
  * the package umem. The CMake targets umem::with_nanobind and umem::with_pybind11 add this file to
  * a program, which links no library of umem. */
 
-#include <umem/config.h>
-
 /* The extension keeps these functions to itself: other libraries of umem in the process are not
  * theirs. */
-#undef UMEM_EXTERN
-#define UMEM_EXTERN extern "C" __attribute__((visibility("hidden")))
+#define UMEM_VISIBILITY "hidden"
+#include <umem/config.h>
 #undef UMEM_PRINTF /* which would make the type of a function none that a template can have */
 #define UMEM_PRINTF(text, first)
 
