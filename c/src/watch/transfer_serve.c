@@ -18,7 +18,7 @@
 #include "core/threads.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -265,8 +265,9 @@ static void lose_server(void) {
   all.servers--;
   for (umemTransfer *self; !all.servers && (self = claim_next()) != NULL;) {
     self->failure.type = umemMemoryError;
-    self->failure.ctx = self->dst;
-    strcpy(self->failure.text, "umem_start: no memory for a thread");
+    self->failure.ctx = self->list ? self->list->items[0].dst : self->dst;
+    snprintf(self->failure.text, sizeof self->failure.text, "%s: no memory for a thread",
+             self->list ? "umem_start_many" : "umem_start");
     __atomic_store_n(&self->state, umemTransferEnded, __ATOMIC_RELEASE);
     signal_descriptor(self);
     pthread_cond_broadcast(&self->changed);
