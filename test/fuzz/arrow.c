@@ -1,6 +1,8 @@
 /* arrow.c - columns for umemArray_from_arrow, as libFuzzer makes them up. A column that passes
  * becomes an array of its length, whose elements stay in the address space, and its release runs
  * once. A column that does not pass stays with the caller. Bits are read only where they are. */
+#include "numbers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,21 +16,6 @@ static void end_column(umemArrowArray *self) {
   ended++;
 }
 static void end_schema(umemArrowSchema *self) { self->release = NULL; }
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
-
-/* Small numbers, which pass more often, and whole ones. */
-static int64_t number(unsigned char const **data, size_t *size) {
-  int64_t value = 0;
-  size_t bytes = *size && **data & 1 ? sizeof value : 1;
-  if (*size < bytes) bytes = *size;
-  memcpy(&value, *data, bytes);
-  *data += bytes;
-  *size -= bytes;
-  return bytes == 1 ? value >> 1 : value;
-}
 
 /* There are as many bits as a column of this length and offset reads, if that is little. */
 static bool has_bits(umemArrowArray const *array) {

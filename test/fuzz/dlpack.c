@@ -2,6 +2,8 @@
  * becomes an array of its shape, whose elements stay in the address space. The array can be
  * exported as the same tensor, and its deleter runs once. A tensor that does not pass stays with
  * the caller. Nobody reads the memory. Chains of tables, with rings in them, end. */
+#include "numbers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,21 +19,6 @@ static void end(umemDLManagedTensorVersioned *self) {
 static void end_unversioned(umemDLManagedTensor *self) {
   (void)self;
   ended++;
-}
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
-
-/* Small numbers, which pass more often, and whole ones. */
-static int64_t number(unsigned char const **data, size_t *size) {
-  int64_t value = 0;
-  size_t bytes = *size && **data & 1 ? sizeof value : 1;
-  if (*size < bytes) bytes = *size;
-  memcpy(&value, *data, bytes);
-  *data += bytes;
-  *size -= bytes;
-  return bytes == 1 ? value >> 1 : value;
 }
 
 /* Strides of dimensions without a second element mean nothing. */

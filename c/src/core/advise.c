@@ -4,6 +4,7 @@
 #include "core/status.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <umem/advise.h>
@@ -27,8 +28,11 @@ umemStatusType umem_refuse_advice(umemVirtual *ctx, umemAdvice advice, int devic
 
 /* ---- RAM ---- */
 
-/* What the kernel calls the advice; -1 where it has no name for it. */
-static int kernel_advice(umemAdvice advice, int device) {
+_Static_assert(MADV_NORMAL == POSIX_FADV_NORMAL && MADV_SEQUENTIAL == POSIX_FADV_SEQUENTIAL &&
+                   MADV_RANDOM == POSIX_FADV_RANDOM && MADV_WILLNEED == POSIX_FADV_WILLNEED,
+               "memory and files have the same hints");
+
+int umem_kernel_advice(umemAdvice advice, int device, int unneeded) {
   switch (advice) {
   case umemAdviceNormal:
     return MADV_NORMAL;
@@ -37,11 +41,7 @@ static int kernel_advice(umemAdvice advice, int device) {
   case umemAdviceRandom:
     return MADV_RANDOM;
   case umemAdviceUnneeded:
-#ifdef MADV_COLD
-    return MADV_COLD;
-#else
-    return -1;
-#endif
+    return unneeded;
   case umemAdvicePrefetch:
     return device == UMEM_CPU ? MADV_WILLNEED : -1;
   default:
@@ -49,11 +49,17 @@ static int kernel_advice(umemAdvice advice, int device) {
   }
 }
 
+#ifdef MADV_COLD
+enum { cold = MADV_COLD };
+#else
+enum { cold = -1 };
+#endif
+
 /* The kernel takes whole pages: all that contain some of the bytes. */
 void umem_ram_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice,
                      int device) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = adr & ~(page - 1);
-  int theirs = kernel_advice(advice, device);
+  int theirs = umem_kernel_advice(advice, device, cold);
   if (theirs < 0) {
     umem_refuse_advice(ctx, advice, device);
   } else if (madvise((void *)first, adr + nbytes - first, theirs) != 0) {

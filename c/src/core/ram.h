@@ -11,6 +11,10 @@ void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, 
                         size_t nbytes);
 void umem_ram_info(umemVirtual *ctx, umemInfo *info);
 
+/* What madvise and posix_fadvise call the hint; -1 where they have no name for it. unneeded: their
+ * name for umemAdviceUnneeded, in which they differ. */
+int umem_kernel_advice(umemAdvice advice, int device, int unneeded);
+
 /* The method advise. */
 void umem_ram_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice, int device);
 

@@ -9,7 +9,8 @@
  *   store_room.c    length and disk space of the file; the last step of construction
  *   store_io.c      reads, writes, fills, makes durable
  *   store_space.c   allocates, frees and trims ranges; lends bytes to others
- *   store.c         the methods and the construction of a context: what a kind of store includes
+ *   store_copy.c    copies between files, of far runs, of lists
+ *   store.c         the other methods and the construction of a context
  *
  * Others may append to the file at any time: a process that takes no lock, a context on a duplicate
  * of the descriptor. No system call cuts a file on condition that it still has the length that was
@@ -114,6 +115,12 @@ typedef struct umemStore {
   uint64_t lost_from;  /* without memory for the table: in all blocks; UINT64_MAX otherwise */
   bool leftover;       /* a reservation that failed may have left disk space behind the end */
 } umemStore;
+
+/* The public structs of contexts are {super, impl, ...}. */
+static inline umemStore **umemStore_impl(umemVirtual *ctx) {
+  return (umemStore **)(void *)(ctx + 1);
+}
+static inline umemStore *umemStore_of(umemVirtual *ctx) { return *umemStore_impl(ctx); }
 
 /* ==== store_file.c ==== */
 

@@ -1,0 +1,26 @@
+/* numbers.h - what programs of fuzzers do with their bytes. */
+#ifndef UMEM_FUZZ_NUMBERS_H
+#define UMEM_FUZZ_NUMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void expect(bool holds) {
+  if (!holds) abort();
+}
+
+/* Small numbers, which pass more often, and whole ones. */
+static int64_t number(unsigned char const **data, size_t *size) {
+  int64_t value = 0;
+  size_t bytes = *size && **data & 1 ? sizeof value : 1;
+  if (*size < bytes) bytes = *size;
+  memcpy(&value, *data, bytes);
+  *data += bytes;
+  *size -= bytes;
+  return bytes == 1 ? value >> 1 : value;
+}
+
+#endif
