@@ -120,7 +120,7 @@ typedef struct umemStore {
 static inline umemStore **umemStore_impl(umemVirtual *ctx) {
   return (umemStore **)(void *)(ctx + 1);
 }
-static inline umemStore *umemStore_of(umemVirtual *ctx) { return *umemStore_impl(ctx); }
+static inline umemStore *umemStore_of(umemVirtual *ctx) { return *(umemStore **)(void *)(ctx + 1); }
 
 /* ==== store_file.c ==== */
 
