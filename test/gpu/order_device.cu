@@ -109,7 +109,7 @@ bool is_left(CUcontext before, int device) {
   if (now == before || before != nullptr || device != 0) return now == before;
   static auto const retain =
       driver<CUresult (*)(CUcontext *, CUdevice)>("cuDevicePrimaryCtxRetain");
-  static auto const release = driver<CUresult (*)(CUdevice)>("cuDevicePrimaryCtxRelease_v2");
+  static auto const release = driver<CUresult (*)(CUdevice)>("cuDevicePrimaryCtxRelease");
   CUcontext primary = nullptr;
   if (retain(&primary, 0) != CUDA_SUCCESS) throw umem::runtime_error("cuDevicePrimaryCtxRetain");
   release(0);

@@ -60,8 +60,10 @@ static char const *const ways_in[] = {"context_current", "context_push", "exchan
  * nothing; but for these. */
 static char const *const unreachable[] = {"primary_release", "host_unregister", "stream_device"};
 
-static char const *const of_two_gpus[] = {"can_access_peer", "enable_peer_access", "pool_allow",
-                                          "memcpy_peer_async", "memcpy_box_peer_async"};
+/* The context of GPU 0 stays with a thread that had none, so only that of another is taken away. */
+static char const *const of_two_gpus[] = {
+    "can_access_peer",   "enable_peer_access",    "pool_allow",
+    "memcpy_peer_async", "memcpy_box_peer_async", "context_pop"};
 
 /* Another process opens what this one shares; on a GPU unit_cuda_processes has one. */
 static char const *const of_others[] = {"range",          "ipc_open",    "ipc_close",
