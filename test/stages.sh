@@ -183,7 +183,7 @@ stage_gcc() {
 # GCC reads each file of the benchmarks and writes no code: half of a minute of one processor. Those that include headers
 # of other heaps, of kvikIO and of nanobind are left out.
 benchmarks_compile() {
-  local folder=$build/bench-syntax files without=(-name 'heap_*' -o -name kvikio.cpp -o -name extension.cpp)
+  local folder=$build/bench-syntax files without=(-name 'heap_*' -o -name kvikio.cpp -o -name 'extension*.cpp')
   local options=(-std=c++17 -Wall -Wextra -Wconversion -Wshadow -Werror -D_GNU_SOURCE -Itest {-Ic,-Icxx}/include)
   if find_nvcc; then
     options+=(-DUMEM_BENCH_CUDA=1 -idirafter "${nvcc%/bin/*}/include")

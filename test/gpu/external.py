@@ -1,11 +1,14 @@
-"""The real RMM and cuda.core as places of umem, under Stats, Limit and Log; RMM's log and umem's agree on a trace.
+"""The real RMM, cuda.core, CuPy and PyTorch as places of umem, under Stats, Limit and Log; RMM's log and umem's agree on a
+trace.
 
     python test/gpu/external.py FOLDER
 
-FOLDER gets the logs. Prints "ok - ..." or "not ok - ..." for each check, and figures.
+FOLDER gets the logs. Prints "ok - ..." or "not ok - ..." for each check, "skipped - ..." for CuPy and PyTorch where they are
+not installed, and figures.
 """
 import csv
 import gc
+import importlib
 import random
 import sys
 import time
@@ -70,6 +73,58 @@ for name in "CudaMemoryResource", "CudaAsyncMemoryResource", "ManagedMemoryResou
 
 use("cuda.core's default resource", umem.place_of(Device(0).memory_resource))
 use("cuda.core's default resource on a CudaAsync", umem.place_of(Device(0).memory_resource, queue))
+
+
+# ---- CuPy and PyTorch ----
+
+def module(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        print(f"skipped - {name}: {error}")
+        return None
+
+
+def use_of(name, resource, used):
+    """As use, in the default order and in that of a queue. used: bytes in use, as the library counts them."""
+    before = used()
+    for text, upstream in ("", None), (" on a CudaAsync", queue):
+        place = umem.place_of(resource, upstream)
+        array = umem.zeros(100_000, "f8", place)
+        check(f"{name}{text}: the memory is the library's", used() - before >= 800_000, (before, used()))
+        del array
+        use(name + text, place)
+        check(f"{name}{text}: the library has all of it back", used() == before, (before, used()))
+
+
+cupy = module("cupy")
+if cupy:
+    their_pool = cupy.cuda.MemoryPool()
+    use_of("CuPy's pool", their_pool, their_pool.used_bytes)
+    use_of("CuPy's malloc of a pool", their_pool.malloc, their_pool.used_bytes)
+    async_pool = cupy.cuda.MemoryAsyncPool()
+
+    def used_now():
+        cupy.cuda.Device().synchronize()  # frees are in the order of streams
+        return async_pool.used_bytes()
+
+    use_of("CuPy's asynchronous pool", async_pool, used_now)
+    array = umem.arange(1000, dtype="f8", place=umem.place_of(their_pool))
+    check("CuPy's kernels work on its memory under umem", float((cupy.from_dlpack(array) * 2).sum()) == 999_000)
+
+torch = module("torch")
+if torch and torch.cuda.is_available():
+    use_of("PyTorch's allocator", torch.cuda, torch.cuda.memory_allocated)
+    use_of("a MemPool of PyTorch", torch.cuda.MemPool(), torch.cuda.memory_allocated)
+    array = umem.arange(1000, dtype="f8", place=umem.place_of(torch.cuda))
+    check("PyTorch's kernels work on its memory under umem", float((torch.from_dlpack(array) * 2).sum()) == 999_000)
+    stream = torch.cuda.Stream()
+    mine = umem.place_of(torch.cuda, umem.CudaAsync(0, stream=stream.cuda_stream))
+    with torch.cuda.stream(stream):
+        arrays = [umem.full(1 << 20, float(n), "f4", mine) for n in range(8)]
+        sums = [float(torch.from_dlpack(array).sum()) for array in arrays]
+    check("and on a stream of PyTorch", sums == [float(n << 20) for n in range(8)], sums)
+    del array, arrays
 
 
 # ---- the logs agree ----
