@@ -149,6 +149,36 @@ PAIR(contexts_differ_from_item_to_item) {
   }
 }
 
+/* Blocks may follow one another at once on both sides, and belong to different items: no call may
+ * write, or copy on a GPU, bytes of two of them. */
+PAIR(neighbours_in_several_blocks) {
+  enum { count = 4, most = 4096 };
+  static size_t const sizes[] = {16, 64, 512,
+                                 most}; /* blocks without a gap, on one place or another */
+  static unsigned char bytes[most];
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    umemCopyItem items[count];
+    for (size_t i = 0; i < count; i++)
+      items[i] =
+          (umemCopyItem){src->ctx, new_filled_block(src->ctx, sizes[k], i), dst->ctx, 0, sizes[k]};
+    for (size_t i = 0; i < count; i++) items[i].dst_adr = new_block(dst->ctx, sizes[k]);
+    for (int starts = 0; starts < 2; starts++) {
+      for (size_t i = 0; i < count; i++)
+        assert_ok(umem_set(dst->ctx, items[i].dst_adr, 0, sizes[k]));
+      assert_ok(copy_list(starts, items, count, NULL));
+      settle(src->ctx, dst->ctx);
+      for (size_t i = 0; i < count; i++) {
+        fill_bytes(bytes, sizes[k], i);
+        assert_holds(dst->ctx, items[i].dst_adr, bytes, sizes[k]);
+      }
+    }
+    for (size_t i = 0; i < count; i++) {
+      umem_free(src->ctx, items[i].src_adr);
+      umem_free(dst->ctx, items[i].dst_adr);
+    }
+  }
+}
+
 /* The test waits for nothing between these, but for transfers that are in no queue. */
 static void keep_order(Place const *src, Place const *dst, bool starts) {
   enum { nbytes = 3000, half = nbytes / 2 };

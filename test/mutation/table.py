@@ -167,6 +167,7 @@ MUTANTS = [
       "an item that has failed counts as done"),
     c("core/list.c", "run->src_adr + run->nbytes == item->src_adr &&", "",
       "items are joined that are neighbours in the target alone"),
+    c("core/list.c", "  return end <= *limit;\n", "  return true;\n", "items of two blocks are joined", first=("contract.many",)),
     c("core/list.c", "if (is_new && knows) find_same(check, owner);", "",
       "two contexts of one memory are two memories to a list"),
     c("core/many.c", "    if (list->before + size > list->skipped) break;\n", "",

@@ -206,9 +206,9 @@ typedef struct umemCopyManyOptions {
   { sizeof(umemCopyManyOptions), NULL, NULL, NULL, NULL, NULL, 0 }
 
 /* Copies count items in one call, in any order: from item to item the contexts may differ. umem
- * joins items that are neighbours on both sides, reads a file in its order and with several
- * threads, and lets a GPU copy all its items at once. Each item is ordered in the queues of its
- * contexts as a umem_copy_to at the time of the call is.
+ * joins items that are neighbours on both sides, and in one block as far as the contexts know. It
+ * reads a file in its order and with several threads, and lets a GPU copy all its items at once.
+ * Each item is ordered in the queues of its contexts as a umem_copy_to at the time of the call is.
  *
  * No item may write bytes that another item reads or writes: umem checks that, as far as it knows
  * which contexts have the same bytes, and all other arguments before it copies the first byte. An

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/live.h"
 #include "core/status.h"
 
 #include <stdlib.h>
@@ -520,20 +521,41 @@ static bool sort_items(umemList *list, size_t *count) {
   return true;
 }
 
+/* Where the block ends whose first byte is at adr; UINTPTR_MAX where it does not matter. */
+static uintptr_t end_of_block(umemVirtual *ctx, uintptr_t adr) {
+  umemFound block = UMEM_FOUND_INIT;
+  umemSearch search = umemLive_search(ctx, adr, &block);
+  if (search == umemSearchFound) return block.adr + block.nbytes;
+  if (search == umemSearchBusy) return adr; /* the caller has the lock, perhaps */
+  return block.ctx || umem_is_plain_host(umem_innermost(ctx)) ? UINTPTR_MAX : adr;
+}
+
+/* Whether the bytes of a run, up to end, are in one block. A file writes inside of one block, and
+ * CUDA copies inside of one allocation, also where the next one follows at once. *limit: where the
+ * block ends, 0 if that is not known yet. */
+static bool is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end, uintptr_t *limit) {
+  if (!*limit) *limit = end_of_block(ctx, first);
+  return end <= *limit;
+}
+
 /* Joins neighbours of a pair to runs. */
 static void join(umemList *list, size_t count) {
   umemListEntry const *pairs = entries_of(&list->pairs);
   Key const *sorted = list->sorted;
   umemCopyRun *run = NULL;
+  uintptr_t limits[2] = {0, 0}; /* of the blocks of the run */
   for (size_t i = 0; i < count; i++) {
     umemCopyItem const *item = &list->items[sorted[i].item];
     bool joins = run && sorted[i].group == sorted[i - 1].group && !pairs[sorted[i].group].key[2] &&
                  run->src_adr + run->nbytes == item->src_adr &&
-                 run->dst_adr + run->nbytes == item->dst_adr;
+                 run->dst_adr + run->nbytes == item->dst_adr &&
+                 is_in_block(item->src, run->src_adr, item->src_adr + item->nbytes, &limits[0]) &&
+                 is_in_block(item->dst, run->dst_adr, item->dst_adr + item->nbytes, &limits[1]);
     if (joins) {
       run->nbytes += item->nbytes;
       continue;
     }
+    limits[0] = limits[1] = 0;
     list->begins[list->run_count] = (uint32_t)i;
     run = &list->runs[list->run_count++];
     *run = (umemCopyRun){item->src_adr, item->dst_adr, item->nbytes, umemRunWaits};

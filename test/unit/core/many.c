@@ -52,7 +52,17 @@ static void store_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *th
   if (note(store, dst_adr, nbytes)) memcpy(store->bytes + dst_adr, (void const *)src_adr, nbytes);
 }
 
-static struct umemVtbl const store_vtbl = {.copy_to = store_copy_to, .copy_from = store_copy_from};
+/* All bytes are one block. */
+static umemSearch store_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  (void)ctx;
+  if (adr >= room) return umemSearchNone;
+  found->adr = 0;
+  found->nbytes = room;
+  return umemSearchFound;
+}
+
+static struct umemVtbl const store_vtbl = {
+    .copy_to = store_copy_to, .copy_from = store_copy_from, .find = store_find};
 
 static Store store;
 static unsigned char memory[room];
