@@ -4,8 +4,11 @@
  * pointer impl and seven reserved words; what impl points to begins with a umemAdaptor. Its table
  * of methods is made of the groups below and of what it does differently:
  *
+ *     UMEM_ADAPTOR_ALLOCATES(mine_ask)
+ *
  *     static struct umemVtbl const vtbl = {
- *         .dtor = mine_dtor, .alloc = mine_alloc, ..., UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ALWAYS};
+ *         .dtor = mine_dtor, UMEM_ADAPTOR_ALLOCATION_BY(mine_ask), UMEM_ADAPTOR_FREE,
+ *         UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS};
  *
  * What a group passes on goes through the public functions to the upstream, whose failure becomes
  * the adaptor's as well. Addresses are the upstream's: pointers or offsets, never looked into.
@@ -101,6 +104,34 @@ static inline void umemAdaptor_unlist(umemVirtual *ctx) {
  * ctx, and frees impl. The whole dtor for those that hold nothing else. */
 void umemAdaptor_dtor(umemVirtual *ctx);
 
+/* ---- requests: the four methods that allocate, as one ---- */
+
+typedef enum umemHow { umemByAlloc, umemByCalloc, umemByAligned, umemByRealloc } umemHow;
+
+typedef struct umemRequest {
+  umemHow how;
+  size_t nbytes;    /* of the block; at least 1 */
+  size_t alignment; /* of umemByAligned; else 1 */
+  uintptr_t adr;    /* of umemByRealloc: the old block, */
+  size_t old_size;  /* and the bytes that the caller says it has */
+} umemRequest;
+
+/* Makes the request of ctx, by its public function. Before calloc, nmemb * size has been
+ * checked. */
+static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
+  switch (request->how) {
+  case umemByAlloc:
+    break;
+  case umemByCalloc:
+    return umem_calloc(ctx, 1, request->nbytes);
+  case umemByAligned:
+    return umem_aligned_alloc(ctx, request->alignment, request->nbytes);
+  case umemByRealloc:
+    return umem_realloc(ctx, request->adr, request->old_size, request->nbytes);
+  }
+  return umem_alloc(ctx, request->nbytes);
+}
+
 /* ---- methods that pass on, and the functions that do so for methods of an adaptor's own ---- */
 
 static inline uintptr_t umemAdaptor_ask(umemVirtual *ctx, umemRequest const *request) {
@@ -137,6 +168,40 @@ umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx);
 /* The method leave of a pool, whose blocks are not those of its upstream: does nothing. */
 void umemAdaptor_leave(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
+/* ---- groups of methods ---- */
+
+/* For ask and give below, where nanoseconds count: each method gets its own copy, in which how, or
+ * aligned, is constant. */
+#define UMEM_ADAPTOR_INLINE static inline __attribute__((always_inline))
+
+/* Defines the methods that allocate by ask(ctx, request), and names them in the table. ask is
+ * umemAdaptor_ask in an adaptor that passes all requests on. */
+#define UMEM_ADAPTOR_ALLOCATES(ask)                                                                \
+  static uintptr_t ask##_alloc(umemVirtual *ctx, size_t nbytes) {                                  \
+    return ask(ctx, &(umemRequest){umemByAlloc, nbytes, 1, 0, 0});                                 \
+  }                                                                                                \
+  static uintptr_t ask##_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {                     \
+    return ask(ctx, &(umemRequest){umemByCalloc, nmemb * size, 1, 0, 0});                          \
+  }                                                                                                \
+  static uintptr_t ask##_aligned(umemVirtual *ctx, size_t alignment, size_t size) {                \
+    return ask(ctx, &(umemRequest){umemByAligned, size, alignment, 0, 0});                         \
+  }                                                                                                \
+  static uintptr_t ask##_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,                 \
+                                 size_t new_size) {                                                \
+    return ask(ctx, &(umemRequest){umemByRealloc, new_size, 1, adr, old_size});                    \
+  }
+#define UMEM_ADAPTOR_ALLOCATION_BY(ask)                                                            \
+  .alloc = ask##_alloc, .calloc = ask##_calloc, .aligned_alloc = ask##_aligned,                    \
+  .realloc = ask##_realloc
+
+/* Defines the methods that free by give(ctx, adr, aligned), and names them in the table. An adaptor
+ * that passes all frees on has UMEM_ADAPTOR_FREE instead. */
+#define UMEM_ADAPTOR_FREES(give)                                                                   \
+  static void give##_plain(umemVirtual *ctx, uintptr_t adr) { give(ctx, adr, false); }             \
+  static void give##_aligned(umemVirtual *ctx, uintptr_t adr) { give(ctx, adr, true); }
+#define UMEM_ADAPTOR_FREE_BY(give) .free = give##_plain, .aligned_free = give##_aligned
+
+/* The groups that pass on. */
 #define UMEM_ADAPTOR_FREE .free = umemAdaptor_free, .aligned_free = umemAdaptor_aligned_free
 #define UMEM_ADAPTOR_BYTES                                                                         \
   .set = umemAdaptor_set, .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from,      \
