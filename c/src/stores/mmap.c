@@ -42,7 +42,7 @@ uintptr_t umemMMap_offset(umemMMap *ctx, uintptr_t adr) {
 uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
   UMEM_ENTER();
   uint64_t length;
-  if (!umemKind_check(ctx, &umem_mmap_kind) || !umemStore_settle(ctx->impl)) return 0;
+  if (!umemKind_check(ctx, &umem_mmap_kind) || !umemStore_ensure_committed(ctx->impl)) return 0;
   if (!umemStore_measure(ctx->impl, &length)) return 0;
   umemStore *store = ctx->impl;
   if (offset < length && offset < store->limit) return umemStore_address(store, offset);

@@ -101,7 +101,7 @@ void umemStoreContext_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual
 /* Linux finds pages that were written through a mapping without msync too; POSIX requires it. */
 static bool flush_mapping(umemStore *store) {
   uint64_t length;
-  if (!umemStore_settle(store) || !umemStore_measure(store, &length)) return false;
+  if (!umemStore_ensure_committed(store) || !umemStore_measure(store, &length)) return false;
   if (length > store->limit) length = store->limit;
   return !length || UMEM_AGAIN(msync(store->base, length, MS_SYNC)) == 0 ||
          umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");

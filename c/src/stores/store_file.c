@@ -102,7 +102,7 @@ bool umemStore_isolate(umemStore *store) {
   return store->leased;
 }
 
-void umemStore_share(umemStore *store) {
+void umemStore_end_isolation(umemStore *store) {
   if (store->leased) fcntl(store->fd, F_SETLEASE, F_UNLCK);
   store->leased = false;
 }
@@ -186,7 +186,7 @@ static uint64_t find_lost(umemStore *store, uint64_t offset, uint64_t end) {
   return end > store->lost_from ? store->lost_from : UMEM_STORE_NONE;
 }
 
-bool umemStore_keeps_lost(umemStore *store, char const *what, uint64_t offset, size_t size) {
+bool umemStore_is_whole_slowly(umemStore *store, char const *what, uint64_t offset, size_t size) {
   umemLock_acquire(&store->lock);
   uint64_t lost = find_lost(store, offset, offset + size);
   umemLock_release(&store->lock);

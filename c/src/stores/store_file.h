@@ -8,14 +8,15 @@
  *   store_open.c    opens, replaces, locks and closes the file
  *   store_room.c    length and disk space of the file; the last step of construction
  *   store_io.c      reads, writes, fills, makes durable
+ *   store_ring.c    reads many runs at a time
  *   store_space.c   allocates, frees and trims ranges; lends bytes to others
- *   store_copy.c    copies between files, of far runs, of lists
- *   store.c         the other methods and the construction of a context
+ *   store.c         the methods and the construction of a context
+ *   store_copy.c    the methods that copy alone: between files, far runs, lists
  *
  * Others may append to the file at any time: a process that takes no lock, a context on a duplicate
  * of the descriptor. No system call cuts a file on condition that it still has the length that was
- * measured. So a file is made shorter only between umemStore_isolate and umemStore_share, and by
- * the emptying of mode w.
+ * measured. So a file is made shorter only between umemStore_isolate and umemStore_end_isolation,
+ * and by the emptying of mode w.
  *
  * All functions use offsets in the file, whatever the addresses of the context are. One that fails
  * records a status on store->ctx and returns false, NULL or UMEM_STORE_NONE.
@@ -160,11 +161,11 @@ static inline void umemStore_note_others(umemStore *store, uint64_t end) {
 /* Changes the length of the file. Returns an errno, recording nothing. */
 int umemStore_resize(umemStore *store, uint64_t length);
 
-/* Whether no other process can have the file open from now until umemStore_share: none loses bytes
- * that are cut off or overwritten meanwhile. False for a descriptor that was taken over, which may
- * have duplicates. */
+/* Whether no other process can have the file open from now until umemStore_end_isolation: none
+ * loses bytes that are cut off or overwritten meanwhile. False for a descriptor that was taken over,
+ * which may have duplicates. */
 bool umemStore_isolate(umemStore *store);
-void umemStore_share(umemStore *store);
+void umemStore_end_isolation(umemStore *store);
 
 /* Whether error says that the file system does not know the call. */
 static inline bool umemStore_lacks(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
@@ -183,14 +184,15 @@ static inline void umemStore_end(umemStore *store, umemAttempt *held) {
   umemAttempt_record(held);
 }
 
-/* The live block that begins at offset; false with a umemValueError otherwise. Under the lock. */
+/* Finds the live block that begins at offset; false with a umemValueError otherwise. Under the
+ * lock. */
 bool umemStore_fail_find(umemStore *store, uint64_t offset);
 static inline bool umemStore_find(umemStore *store, uint64_t offset, umemRangeItem *block) {
   bool found = umemRange_find(store->range, offset, block) && block->live && block->start == offset;
   return found || umemStore_fail_find(store, offset);
 }
 
-/* Whether there is one. */
+/* Whether a live block begins at offset; else records umemValueError. Takes the lock. */
 bool umemStore_begins(umemStore *store, uint64_t offset);
 
 /* Sets *length to the length of the file now, as umemStore_measure, for calls that are frequent. */
@@ -206,11 +208,11 @@ static inline uint64_t umemStore_offset(umemStore const *store, uintptr_t adr) {
 void umemStore_note_cut(umemStore *store, uint64_t length, uint64_t but);
 
 /* Whether none of the bytes is lost; else records umemIOError. */
-bool umemStore_keeps_lost(umemStore *store, char const *what, uint64_t offset, size_t size);
+bool umemStore_is_whole_slowly(umemStore *store, char const *what, uint64_t offset, size_t size);
 static inline bool umemStore_is_whole(umemStore *store, char const *what, uint64_t offset,
                                       size_t size) {
   return __builtin_expect(!__atomic_load_n(&store->cut, __ATOMIC_ACQUIRE), 1) ||
-         umemStore_keeps_lost(store, what, offset, size);
+         umemStore_is_whole_slowly(store, what, offset, size);
 }
 
 /* Forgets what the block at offset has lost. Under the lock. */
@@ -364,8 +366,9 @@ void umemStore_drop_leftover(umemStore *store);
  * hold the blocks. When this fails the file has its old bytes. Does nothing later. */
 bool umemStore_commit(umemStore *store);
 
-/* umemStore_commit for calls that need the file before all layers are there. */
-static inline bool umemStore_settle(umemStore *store) {
+/* Before a call that needs the file: umemStore_commit, where not all layers over it are there
+ * yet. */
+static inline bool umemStore_ensure_committed(umemStore *store) {
   return __builtin_expect(!__atomic_load_n(&store->building, __ATOMIC_ACQUIRE), 1) ||
          umemStore_commit(store);
 }
@@ -377,12 +380,6 @@ bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size)
 
 /* Whether reads of store go around the cache for what the cache lacks. */
 bool umemStore_bypasses_cache(umemStore *store);
-
-/* Reads runs that wait into memory of the CPU, in their order, and notes which are done. It stops
- * at the first one that it cannot read, at the time umem_thread.until, and where the system
- * refuses: a run may then wait though a later one is done. Records nothing. Returns how many runs
- * it has passed. */
-size_t umemStore_read_ring(umemStore *store, umemCopyRun *runs, size_t count);
 
 /* How many of size bytes one call writes at offset through the cache. The kernel keeps what one
  * call has written in pages (folios) as long as that, up to 2 MiB. Later writes of a part are slow
@@ -405,6 +402,14 @@ bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size);
 bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size);
 
 bool umemStore_flush(umemStore *store);
+
+/* ==== store_ring.c ==== */
+
+/* Reads runs that wait into memory of the CPU, in their order, and notes which are done. It stops
+ * at the first one that it cannot read, at the time umem_thread.until, and where the system
+ * refuses: a run may then wait though a later one is done. Records nothing. Returns how many runs
+ * it has passed. */
+size_t umemStore_read_ring(umemStore *store, umemCopyRun *runs, size_t count);
 
 /* ==== store_space.c: allocates, frees and trims ranges of the file, and lends their bytes ==== */
 

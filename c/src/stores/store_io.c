@@ -300,7 +300,7 @@ static bool read_long(Read *read) {
 }
 
 bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
-  if (!umemStore_settle(store)) return false;
+  if (!umemStore_ensure_committed(store)) return false;
   Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size, .threads = 1};
   if (offset > INT64_MAX || size > INT64_MAX - offset) return fail_past_end(&read);
   if (!umemStore_is_whole(store, "read", offset, size)) return false;
@@ -377,7 +377,7 @@ static __attribute__((noinline)) bool write_past_cache(umemStore *store, uint64_
 }
 
 bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
-  if (!umemStore_may_write(store, offset, size) || !umemStore_settle(store)) return false;
+  if (!umemStore_may_write(store, offset, size) || !umemStore_ensure_committed(store)) return false;
   if (size >= umemStoreDirectFrom && store->direct == umemDirectOn)
     return write_past_cache(store, offset, bytes, size);
   return write_cached(store, offset, bytes, size);
@@ -402,7 +402,7 @@ static bool zero_range(umemStore *store, uint64_t offset, size_t size) {
                            offset + size) == 0;
 }
 
-/* After umemStore_settle. */
+/* After umemStore_ensure_committed. */
 static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
   if (!(unsigned char)c && size >= zero_range_from && zero_range(store, offset, size)) return true;
   char small[least_fill];
@@ -421,11 +421,11 @@ static bool fill(umemStore *store, uint64_t offset, int c, size_t size) {
 }
 
 bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
-  return umemStore_settle(store) && fill(store, offset, c, size);
+  return umemStore_ensure_committed(store) && fill(store, offset, c, size);
 }
 
 bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size) {
-  return umemStore_may_write(store, offset, size) && umemStore_settle(store) &&
+  return umemStore_may_write(store, offset, size) && umemStore_ensure_committed(store) &&
          fill(store, offset, c, size);
 }
 
@@ -459,7 +459,7 @@ static bool sync_name(umemStore *store) {
 
 bool umemStore_flush(umemStore *store) {
   if (!store->writable) return true;
-  if (!umemStore_settle(store)) return false;
+  if (!umemStore_ensure_committed(store)) return false;
   if (UMEM_AGAIN(fdatasync(store->fd)) != 0)
     return umemStore_fail(store, umemIOError, errno, "cannot flush");
   if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;

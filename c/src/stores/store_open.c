@@ -594,7 +594,7 @@ static void remove_created(umemStore *store) {
   if (folder < 0) return;
   if (umem_is_file(store->fd, folder, name, 0) && !is_visited(store))
     umem_remove_file(store->fd, folder, name, 0);
-  umemStore_share(store);
+  umemStore_end_isolation(store);
   close(folder);
 }
 

@@ -51,14 +51,14 @@ static void take_back(umemStore *store, uint64_t length, uint64_t added) {
   umemAttempt_begin(&ignored);
   if (umemStore_measure(store, &now) && now - length == added) umemStore_resize(store, length);
   umemAttempt_end(&ignored);
-  umemStore_share(store);
+  umemStore_end_isolation(store);
 }
 
 /* Makes a file that ends before `to`, at *now, longer up to there, by a hole. Whether it did. */
 static bool skip_to(umemStore *store, uint64_t to, uint64_t *now) {
   if (!umemStore_isolate(store)) return false;
   bool done = umemStore_measure(store, now) && *now < to && umemStore_resize(store, to) == 0;
-  umemStore_share(store);
+  umemStore_end_isolation(store);
   return done;
 }
 
@@ -187,7 +187,7 @@ static bool fill_holes(umemStore *store, uint64_t from, uint64_t to) {
     if (from >= to) return true;
     if (!umemStore_isolate(store)) return refuse_holes(store);
     error = fill_hole(store, &from, to);
-    umemStore_share(store);
+    umemStore_end_isolation(store);
     if (error) return umemStore_fail_space(store, error);
   }
 }
@@ -326,7 +326,7 @@ void umemStore_drop_leftover(umemStore *store) {
     store->reserved = umem_lesser(store->reserved, length);
   }
   umemAttempt_end(&ignored);
-  umemStore_share(store);
+  umemStore_end_isolation(store);
 }
 
 /* The end of what is reserved for a block that ends at `to`. */
@@ -398,7 +398,7 @@ static bool cut_alone(umemStore *store, uint64_t length) {
 bool umemStore_cut(umemStore *store, uint64_t length) {
   if (!umemStore_isolate(store)) return true;
   bool done = cut_alone(store, length);
-  umemStore_share(store);
+  umemStore_end_isolation(store);
   return done;
 }
 

@@ -181,7 +181,7 @@ bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapabili
 bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle,
                         int *fd) {
   struct stat st;
-  if (!umemStore_settle(store)) return false;
+  if (!umemStore_ensure_committed(store)) return false;
   if (!store->readable)
     return UMEM_FAIL(store->ctx, umemNotSupportedError,
                      "%s is open for writing only, so it cannot be mapped", store->label);
@@ -332,7 +332,7 @@ void umemStore_trim(umemStore *store, size_t keep) {
   drop_window(store);
   bool shared =
       store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
-  if (shared || !may_give_back(store) || !umemStore_settle(store)) return;
+  if (shared || !may_give_back(store) || !umemStore_ensure_committed(store)) return;
   umemStore_begin(store, &held);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
     if (item.live)
