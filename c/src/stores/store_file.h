@@ -162,8 +162,8 @@ static inline void umemStore_note_others(umemStore *store, uint64_t end) {
 int umemStore_resize(umemStore *store, uint64_t length);
 
 /* Whether no other process can have the file open from now until umemStore_end_isolation: none
- * loses bytes that are cut off or overwritten meanwhile. False for a descriptor that was taken over,
- * which may have duplicates. */
+ * loses bytes that are cut off or overwritten meanwhile. False for a descriptor that was taken
+ * over, which may have duplicates. */
 bool umemStore_isolate(umemStore *store);
 void umemStore_end_isolation(umemStore *store);
 
