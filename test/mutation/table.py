@@ -348,7 +348,7 @@ MUTANTS = [
     c("core/plan.c", "  if (plans && !self", "  if (false && !self", "copies are made by who has not planned them", first=("unit.route",)),
     c("cuda/cuda_copy.c", "(umem_is_captured(ctx)) return nothingMoves;", "(false) return nothingMoves;",
       "copies through buffers are recorded in a capture"),
-    c("cuda/cuda_copy.c", "  return mover_of(ctx, src, dst, layout, &boxes) != umemMoves;", "  return true;",
+    c("cuda/cuda_copy.c", "  return mover_of(ctx, src, dst, layout, &boxes) != coreMoves;", "  return true;",
       "a GPU plans copies that it does not do", first=("unit.plans",)),
     c("core/items.c", "  if (sides.ordered) umem_free(sides.host, sides.ordered);\n", "", "the second buffer of a piece stays",
       first=("unit.items",)),

@@ -1,9 +1,9 @@
 /* hook.h - where the room watch hooks into copies, to find out how their bytes move, and into the
  * end of contexts, which waits for transfers; and where cuda hooks into searches.
  *
- * umem_watched is 0 while no copy is watched: then a copy costs one branch on it. Otherwise
- * each transfer of a copy is done as a step: umem_step_hook calls the work of the step, and
- * notes how long it took (watch/watch.h). */
+ * umem_watched is 0 while no copy is watched: then a copy costs one branch on it. Otherwise a copy
+ * is done in steps, each of which moves bytes from one place to another one: umem_step_hook calls
+ * the work of a step, and notes how long it took (watch/watch.h). */
 #ifndef UMEM_CORE_HOOK_H
 #define UMEM_CORE_HOOK_H
 
@@ -26,7 +26,7 @@ typedef enum umemWay {
   umemWayGds        /* cuFile */
 } umemWay;
 
-/* A transfer of nbytes from src to dst. */
+/* Moves nbytes from src to dst. */
 typedef struct umemStep {
   umemVirtual *src, *dst; /* NULL: that of the outer step */
   umemWay way;
@@ -47,8 +47,8 @@ extern unsigned umem_watched __attribute__((visibility("hidden")));
 extern bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job)
     __attribute__((visibility("hidden")));
 
-/* How many transfers there are that name contexts; atomic. While there is one, a context that ends
- * calls umem_leave_hook first: it returns when no transfer needs ctx. */
+/* How many transfers (umem/transfer.h) there are that name contexts; atomic. While there is one, a
+ * context that ends calls umem_leave_hook first: it returns when no transfer needs ctx. */
 extern unsigned umem_transfers __attribute__((visibility("hidden")));
 extern void (*umem_leave_hook)(umemVirtual *ctx) __attribute__((visibility("hidden")));
 

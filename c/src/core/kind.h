@@ -2,7 +2,8 @@
  *
  * One constant umemKind beside its methods describes each kind. Its constructors make contexts
  * from it, umem_open reads options by it, functions for this kind alone check their context with
- * it, and umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h. */
+ * it, and umem_find_layer finds layers by it. The list of all kinds is c/include/umem.h. The
+ * functions of this header are in context.c. */
 #ifndef UMEM_KIND_H
 #define UMEM_KIND_H
 

@@ -46,17 +46,17 @@ void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void
     umem_lacks(dst, "copy_from");
 }
 
-/* A buffer that is filled or emptied. */
-typedef struct Transfer {
+/* Of a copy that is watched: a buffer is filled or emptied. */
+typedef struct BufferStep {
   umemVirtual *ctx, *host;
   uintptr_t adr;
   void *buffer;
   size_t nbytes;
   bool fills;
-} Transfer;
+} BufferStep;
 
-static bool transfer_job(void *job) {
-  Transfer const *move = job;
+static bool buffer_job(void *job) {
+  BufferStep const *move = job;
   if (move->fills)
     umem_read_run(move->ctx, move->adr, move->host, move->buffer, move->nbytes);
   else
@@ -64,17 +64,17 @@ static bool transfer_job(void *job) {
   return true;
 }
 
-static __attribute__((noinline)) void watch_transfer(Transfer move) {
+static __attribute__((noinline)) void watch_buffer(BufferStep move) {
   umemStep step = {.nbytes = move.nbytes, .to_buffer = move.fills, .from_buffer = !move.fills};
   step.src = move.fills ? move.ctx : move.host;
   step.dst = move.fills ? move.host : move.ctx;
-  umem_step_hook(&step, transfer_job, &move);
+  umem_step_hook(&step, buffer_job, &move);
 }
 
 void umem_fill_buffer(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer,
                       size_t n) {
   if (umem_is_watched())
-    watch_transfer((Transfer){src, host, src_adr, buffer, n, true});
+    watch_buffer((BufferStep){src, host, src_adr, buffer, n, true});
   else
     umem_read_run(src, src_adr, host, buffer, n);
 }
@@ -82,7 +82,7 @@ void umem_fill_buffer(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, vo
 void umem_empty_buffer(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
                        size_t n) {
   if (umem_is_watched())
-    watch_transfer((Transfer){dst, host, dst_adr, (void *)(uintptr_t)buffer, n, false});
+    watch_buffer((BufferStep){dst, host, dst_adr, (void *)(uintptr_t)buffer, n, false});
   else
     umem_write_run(dst, dst_adr, host, buffer, n);
 }

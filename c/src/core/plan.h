@@ -21,6 +21,8 @@ void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintpt
 void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                         size_t nbytes);
 
+/* ---- many runs: many.c ---- */
+
 /* Copies validated runs, of which none has a byte of the target of another one or of its own, from
  * src to dst in any order. Sets their states. After a failure, which is recorded, one of them is
  * umemRunFailed, unless the context that copies them cannot say which. */

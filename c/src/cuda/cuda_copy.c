@@ -356,7 +356,7 @@ static bool is_staged(umemVirtual const *other, umemLayout const *layout) {
 
 /* Who moves the bytes of a copy. */
 typedef enum Mover {
-  umemMoves,    /* umem, by the methods copy_to and copy_from */
+  coreMoves,    /* core/plan.c, by the methods copy_to and copy_from */
   gpuMoves,     /* a copy engine */
   stagingMoves, /* cuFile, or the methods of the other side, which fill or empty pinned memory */
   nothingMoves  /* it needs buffers, with which a capture into a graph would record it */
@@ -366,19 +366,19 @@ typedef enum Mover {
 static Mover mover_of(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
                       umemLayout const *layout, umemCudaBoxes *boxes) {
   umemVirtual *other = ctx == src ? dst : src;
-  if (UMEM_SLOT(other, upstream)) return umemMoves; /* it wants to see the copy */
+  if (UMEM_SLOT(other, upstream)) return coreMoves; /* it wants to see the copy */
   if (is_ours(src, dst, layout) && (!layout->rank || goes_in_boxes(boxes, src, dst, layout)))
     return gpuMoves;
-  if (!is_buffered(src, dst, layout)) return umemMoves;
+  if (!is_buffered(src, dst, layout)) return coreMoves;
   if (umem_is_captured(ctx)) return nothingMoves;
-  return is_staged(other, layout) ? stagingMoves : umemMoves;
+  return is_staged(other, layout) ? stagingMoves : coreMoves;
 }
 
 bool umemCuda_plan_copy(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                         uintptr_t dst_adr, umemLayout const *layout) {
   (void)src_adr, (void)dst_adr;
   umemCudaBoxes boxes;
-  return mover_of(ctx, src, dst, layout, &boxes) != umemMoves;
+  return mover_of(ctx, src, dst, layout, &boxes) != coreMoves;
 }
 
 static void refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst) {
@@ -490,7 +490,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                           uintptr_t dst_adr, umemLayout const *layout) {
   umemCudaBoxes boxes;
   switch (mover_of(ctx, src, dst, layout, &boxes)) {
-  case umemMoves:
+  case coreMoves:
     return false; /* a capture that another thread began when the plan was made is over */
   case gpuMoves:
     copy_by_gpu(src, src_adr, dst, dst_adr, layout, &boxes, NULL, 0);

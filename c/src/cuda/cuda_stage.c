@@ -296,8 +296,9 @@ static void copy_by(Stage *stage, unsigned i) {
   leave(&worker);
 }
 
-/* The library's threads run on the node of the GPU meanwhile; the caller's own does not move. */
-static void copy_pieces(void *job, unsigned i) {
+/* copy_by as a piece of umem_parallel. The library's threads run on the node of the GPU meanwhile;
+ * the caller's own does not move. */
+static void copy_near(void *job, unsigned i) {
   Stage *stage = job;
   cpu_set_t before;
   bool helps = stage->gpu->has_near && !pthread_equal(stage->caller, pthread_self());
@@ -377,7 +378,7 @@ static bool copy(Stage *stage, umemCudaState const *state) {
   if (staged) {
     measure_pieces(stage);
     stage->caller = pthread_self();
-    umem_parallel(stage->count, copy_pieces, stage);
+    umem_parallel(stage->count, copy_near, stage);
     wait_for_left(stage);
   }
   for (unsigned i = 0; i < stage->count; i++) umemCudaChannel_give(stage->channels[i]);

@@ -1,11 +1,11 @@
 /* watch.h - what copies do with bytes, for umemRoute and the ledger.
  *
- * While a copy is watched, its outermost call opens a trace, and each transfer opens a step, which
- * names two places (core/hook.h). A context that knows better how its bytes move, a store or a GPU,
- * notes that in the innermost open step of its thread, with the places of that step or its own. A
- * step in which nothing was noted notes itself when it closes. So a context that only passes a copy
- * on, an adaptor for example, adds nothing. umem_parallel hands the caller's open step to the
- * threads that help. */
+ * While a copy is watched, its outermost call opens a trace, and each move of its bytes opens a
+ * step, which names two places (core/hook.h). A context that knows better how its bytes move, a
+ * store or a GPU, notes that in the innermost open step of its thread, with the places of that step
+ * or its own. A step in which nothing was noted notes itself when it closes. So a context that only
+ * passes a copy on, an adaptor for example, adds nothing. umem_parallel hands the caller's open
+ * step to the threads that help. */
 #ifndef UMEM_WATCH_WATCH_H
 #define UMEM_WATCH_WATCH_H
 
