@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the Python package umem beside what a program would use instead.
 
-Usage: python_rows.py [--once] [--json FILE]
+Usage: python_rows.py [--once] [--json FILE] [PART]
 
-Runs with the Python of an environment in which umem and NumPy are installed. Rows of libraries that are not installed,
+PART: calls, files or gpu; without it all. Runs with the Python of an environment in which umem and NumPy are installed. Rows of libraries that are not installed,
 and of GPUs where there is none, are left out, and named. In each row both sides run in turns in one process; the median
 of the rounds counts. Exit status 0: everything was measured, whether targets were met or not.
 """
@@ -391,28 +391,45 @@ def has_gpu():
     return True
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--once", action="store_true", help="one short round: the figures mean nothing")
-    parser.add_argument("--json", help="the file for all samples")
-    arguments = parser.parse_args()
-    rows = Rows(arguments.once)
+def measure_calls(rows):
     numpy = importlib.import_module("numpy")
     measure_imports(rows)
     measure_arrays(rows, numpy)
     measure_small_calls(rows, numpy)
     measure_exchange(rows, numpy)
+
+
+def measure_all_files(rows):
+    numpy = importlib.import_module("numpy")
     measure_files(rows, numpy)
-    measure_random_rows(rows, numpy, (16 if arguments.once else 256) << 20)
-    measure_reductions(rows, numpy, (16 if arguments.once else 1024) << 20)
-    if has_gpu():
-        measure_gpu_arrays(rows)
-        measure_file(rows, (64 if arguments.once else 1024) << 20)
-        cupy = module("cupy")
-        if cupy:
-            measure_cupy(rows, cupy)
-        if module("torch"):
-            measure_torch(rows)
+    measure_random_rows(rows, numpy, (16 if rows.once else 256) << 20)
+    measure_reductions(rows, numpy, (16 if rows.once else 1024) << 20)
+
+
+def measure_gpu(rows):
+    if not has_gpu():
+        return
+    measure_gpu_arrays(rows)
+    measure_file(rows, (64 if rows.once else 1024) << 20)
+    cupy = module("cupy")
+    if cupy:
+        measure_cupy(rows, cupy)
+    if module("torch"):
+        measure_torch(rows)
+
+
+PARTS = {"calls": measure_calls, "files": measure_all_files, "gpu": measure_gpu}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--once", action="store_true", help="one short round: the figures mean nothing")
+    parser.add_argument("--json", help="the file for all samples")
+    parser.add_argument("part", nargs="?", choices=PARTS, help="what to measure; default: all")
+    arguments = parser.parse_args()
+    rows = Rows(arguments.once)
+    for part in [arguments.part] if arguments.part else PARTS:
+        PARTS[part](rows)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows.results))
 

@@ -12,8 +12,8 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/GPU-ratios.txt; those of
-pool, pool-sizes, fixed, typed, strided, steps, transfers, many, blocks, routes, ram, python, extension, gpu-pool and gpu-file, parts of the
-ratios, are FOLDER/CPU-pool.txt, ..., and FOLDER/GPU-pool.txt.
+pool, pool-sizes, fixed, typed, strided, steps, transfers, many, blocks, routes, ram, python and its parts, extension, gpu-pool and
+gpu-file, parts of the ratios, are FOLDER/CPU-pool.txt, ..., and FOLDER/GPU-pool.txt. That of python-gpu is named for the GPU, too.
 """
 import json
 import re
@@ -207,14 +207,14 @@ def read_kernels(text):
 
 # Of umem_ratios: all, or one of its groups.
 groups = ("ratios", "pool", "pool-sizes", "fixed", "typed", "strided", "steps", "transfers", "many", "blocks", "routes", "ram", "python",
-          "extension", "gpu", "gpu-pool", "gpu-file")
+          "python-calls", "python-files", "python-gpu", "extension", "gpu", "gpu-pool", "gpu-file")
 
 
 def main():
     part, *rest = sys.argv[1:] or [""]
     if part in groups and len(rest) == 4:
         facts, ratios = (json.loads(Path(path).read_text()) for path in rest[:2])
-        stem = (gpu_stem if part.startswith("gpu") else cpu_stem)(facts)
+        stem = (gpu_stem if "gpu" in part else cpu_stem)(facts)
         kind = {"gpu": "ratios"}.get(part, part.removeprefix("gpu-"))
         store(rest[3], facts, f"{stem}-{kind}", report_ratios(facts, Path(rest[2]).read_text()), {"ratios": ratios})
         return 0

@@ -19,6 +19,14 @@ Array\.__dlpack_device__$:
     def __dlpack_device__(self) -> tuple[int, int]:
         \doc
 
+Array\.__buffer__$:
+    def __buffer__(self, flags: int, /) -> memoryview:
+        \doc
+
+Array\.__release_buffer__$:
+    def __release_buffer__(self, buffer: memoryview, /) -> None:
+        \doc
+
 Array\.__dlpack_c_exchange_api__$:
     __dlpack_c_exchange_api__: typing_extensions.CapsuleType
 

@@ -434,6 +434,7 @@ void bind_arrays(nb::module_ &m) {
         [](nb::object type_, nb::typed<nb::dict, nb::any, nb::any> types, nb::object find,
            nb::typed<nb::dict, int, nb::any> dtypes, nb::object make) {
           array_class = type_.release().ptr();
+          add_dlpack_methods(array_class); /* of which CPython names the class in its own texts */
           known_types = types.release().ptr();
           find_type = find.release().ptr();
           known_dtypes = dtypes.release().ptr();

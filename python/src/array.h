@@ -249,6 +249,11 @@ nb::object index_array(Array &array, nb::handle key);
 /* Sets the elements that a key with masks or lists of integers chooses; false for other keys. */
 bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value);
 
+/* array_gather.cpp: the rows of array that a key chooses which is one array of integers, or one
+ * mask; not valid for other keys. The other one sets them, or returns false. */
+nb::object read_rows(Array &array, nb::handle key);
+bool write_rows(Array &array, nb::handle key, nb::handle value);
+
 /* An array over the buffer of another object, which it holds; NULL where umem has no such
  * elements. */
 umemArray *share_buffer(nb::handle object);
@@ -257,6 +262,7 @@ umemElementType type_of_buffer(Py_buffer const &view);
 
 /* dlpack.cpp: a umem.Array over the tensor of an object with __dlpack__, without a copy. */
 nb::object share_dlpack(nb::handle object);
+void add_dlpack_methods(nb::handle type);
 
 /* array_buffer.cpp: the buffer protocol. */
 int get_array_buffer(PyObject *self, Py_buffer *view, int flags);

@@ -186,12 +186,14 @@ static bool has_chosen(nb::handle key) {
 }
 
 static nb::object get_items(nb::handle self, nb::handle key) {
-  if (has_chosen(key)) return nb::handle(read_chosen)(self, key);
-  return index_array(array_of(self), key);
+  if (!has_chosen(key)) return index_array(array_of(self), key);
+  nb::object rows = read_rows(array_of(self), key);
+  return rows.is_valid() ? rows : nb::handle(read_chosen)(self, key);
 }
 
 bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value) {
   if (!has_chosen(key)) return false;
+  if (write_rows(array_of(self), key, value)) return true;
   nb::object none = nb::handle(write_chosen)(self, key, value);
   return true;
 }

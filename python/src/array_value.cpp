@@ -207,7 +207,28 @@ void fill_array(Array &array, nb::handle number) {
 
 static PyObject *stored_item; /* function of an array whose elements umem only stores */
 
-static nb::object item(Array &array) {
+/* The element with a number in C order. */
+static nb::object find_element(Array &array, nb::handle number) {
+  int64_t rest = to_index(number, "an index");
+  Shape shape(0, nullptr);
+  {
+    Hold hold(array);
+    int64_t elements = umemArray_elements(hold.get());
+    if (rest < -elements || rest >= elements)
+      raise(umemIndexError, "index %lld is outside of an array of %lld elements",
+            static_cast<long long>(rest), static_cast<long long>(elements));
+    rest += rest < 0 ? elements : 0;
+    shape = Shape(umemArray_rank(hold.get()), umemArray_shape(hold.get()));
+  }
+  for (int k = shape.rank - 1; k >= 0; k--) {
+    int64_t extent = shape.extents[k];
+    shape.extents[k] = rest % extent;
+    rest /= extent;
+  }
+  return index_array(array, shape.tuple());
+}
+
+static nb::object only_item(Array &array) {
   if (is_stored(element_of(array))) return nb::handle(stored_item)(nb::find(array));
   Hold hold(array);
   umemArray *handle = hold.get();
@@ -233,6 +254,14 @@ static nb::object item(Array &array) {
   if (is_unsigned) return nb::int_(static_cast<uint64_t>(whole));
   if (to == umemFloat64) return nb::float_(room.parts[0]);
   return nb::steal(PyComplex_FromDoubles(room.parts[0], room.parts[1]));
+}
+
+static nb::object item(Array &array, nb::args index) {
+  if (!index.size()) return only_item(array);
+  nb::object given = index.size() == 1 ? nb::object(index[0]) : nb::object(index);
+  bool is_tuple = PyTuple_Check(given.ptr());
+  nb::object one = is_tuple ? index_array(array, given) : find_element(array, given);
+  return only_item(array_of(one));
 }
 
 static double as_double(nb::handle number) {
@@ -272,9 +301,11 @@ void bind_values(nb::module_ &m, nb::class_<Array> &type) {
            "complex number in real\n"
            "elements, OverflowError for a number outside of the range of integers, and "
            "umem.ValueError for NaN there.")
-      .def("item", item, nb::sig("def item(self) -> int | float | complex | bool"),
-           "The only element as a Python number, from any place. Raises umem.ValueError if there "
-           "are more.")
+      .def("item", item, nb::arg("index"),
+           nb::sig("def item(self, *index: int) -> int | float | complex | bool"),
+           "An element as a Python number, from any place: the only one, that with an index in C "
+           "order, or that with an\nindex for each dimension. Raises umem.ValueError if there are "
+           "more and none is named.")
       .def("random_uniform", random_uniform, nb::arg("low") = 0.0, nb::arg("high") = 1.0,
            nb::arg("seed") = 0,
            nb::sig("def random_uniform(self, low: float = 0.0, high: float = 1.0, seed: int = 0) "

@@ -596,8 +596,7 @@ PyObject *from_dlpack_function(PyObject *, PyObject *const *values, Py_ssize_t c
 
 nb::object share_dlpack(nb::handle object) { return share(object, nb::none()); }
 
-void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
-  make_names();
+void add_dlpack_methods(nb::handle type) {
   static PyMethodDef methods[] = {
       {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack_method)),
        METH_FASTCALL | METH_KEYWORDS,
@@ -607,6 +606,11 @@ void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
       {"__dlpack_device__", device_method, METH_NOARGS,
        "__dlpack_device__($self, /)\n--\n\nThe device code and number of DLPack."}};
   for (PyMethodDef &method : methods) add_method(type, &method);
+}
+
+void bind_dlpack(nb::module_ &m, nb::class_<Array> &type) {
+  make_names();
+  add_dlpack_methods(type);
   static PyMethodDef function = {
       "from_dlpack",
       reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_dlpack_function)),

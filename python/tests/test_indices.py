@@ -49,7 +49,7 @@ def shape_and_key(draw):
         dim += 1
     if not any(isinstance(part, (bool, list, numpy.ndarray)) for part in parts):
         parts.append(draw(st.booleans()))
-    return shape, tuple(parts)
+    return shape, parts[0] if len(parts) == 1 and draw(st.booleans()) else tuple(parts)
 
 
 def result(function):
@@ -177,6 +177,56 @@ def test_take_is_that_of_numpy(place):
         array.take([3], 0, out)
     with pytest.raises(umem.IndexError, match="axis"):
         array.take([3], 2)
+
+
+@some
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.lists(st.integers(0, 3), min_size=1, max_size=2),
+       st.sampled_from(["i8", "i4", "u1", "u8"]), st.integers(0, 2), st.randoms())
+def test_one_array_of_indices_reads_and_writes_as_numpy(shape, extents, dtype, axis, random):
+    """Which needs no Python in between."""
+    axis %= len(shape)
+    low = 0 if dtype[0] == "u" else -shape[axis]
+    index = numpy.array([random.randrange(low, shape[axis]) for _ in range(numpy.prod(extents))], dtype).reshape(extents)
+    x = numbers(shape, "int16")
+    for place in umem.host(), umem.File():
+        array = umem.asarray(x, place=place, copy=True)
+        out = umem.empty(x.take(index, axis).shape, "int16", place)
+        for key in index, index.T.copy().T, umem.asarray(index, place=place, copy=True):
+            assert array.take(key, axis).tolist() == x.take(index, axis).tolist()
+            assert array.take(key, axis, out) is out and out.tolist() == x.take(index, axis).tolist()
+        array.swapaxes(0, axis)[index] = values = -numbers(x.swapaxes(0, axis)[index].shape, "int16") - 1
+        expected = x.copy()
+        expected.swapaxes(0, axis)[index] = values
+        assert array.tolist() == expected.tolist()
+
+
+def test_an_index_is_checked_where_the_result_is_empty(place):
+    array = umem.zeros((0, 3), "int8", place)
+    for key in numpy.array([0]), numpy.array([-1]):
+        with pytest.raises(umem.IndexError, match="index -?[01] is outside of dimension 0 with 0 elements"):
+            array[key]
+        with pytest.raises(umem.IndexError):
+            array[key] = 1
+    with pytest.raises(umem.IndexError, match="index 3 is outside of dimension 1 with 3 elements"):
+        array.take(numpy.array([3]), 1)
+
+
+def test_out_may_not_have_the_elements_themselves(place):
+    array = umem.arange(8, dtype="int32", place=place)
+    with pytest.raises(umem.ValueError, match="has bytes of"):
+        array.take(numpy.array([1, 0]), 0, array[:2])
+    assert array.take(numpy.array([1, 0]), 0, array[6:]).tolist() == [1, 0]
+    assert array.tolist() == [0, 1, 2, 3, 4, 5, 1, 0]
+
+
+def test_a_mask_of_rows_has_their_number(place):
+    x = numbers((9, 2), "float32")
+    array, mask = umem.asarray(x, place=place, copy=True), numpy.arange(9) % 4 == 0
+    assert array[mask].tolist() == array[umem.asarray(mask)].tolist() == x[mask].tolist()
+    array[mask], x[mask] = 5, 5
+    assert array.tolist() == x.tolist()
+    with pytest.raises(umem.IndexError, match="mask"):
+        array[mask[:8]]
 
 
 def test_put_is_that_of_numpy(place):

@@ -1,4 +1,6 @@
-"""What people who know NumPy call: shapes, new arrays like others, joined arrays, scalars, and NumPy's own functions."""
+"""What people who know NumPy call: operators, shapes, new arrays like others, joined arrays, scalars, and NumPy's own functions."""
+import operator
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -80,9 +82,6 @@ def test_an_array_without_dimensions_is_a_number(place):
     assert 1 - a[0] == -2 and 9 / a[0] == 3 and 10 % a[1] == 1 and 7 // a[0] == 2 and 2 ** a[0] == 8 and a[1] % 2 == 0.5
     assert a[0] < a[1] <= 4.5 and a[1] > 3 and 5 >= a[1]
     assert f"{a[1]:.2f}" == "4.50" and f"{a}" == repr(a) and f"{a[0]}" == repr(a[0]) and list(a[0:1])[0].item() == 3
-    for use in (lambda: a + 1, lambda: a < 1, lambda: 2 * a):
-        with pytest.raises(TypeError):
-            use()
     with pytest.raises(TypeError):
         f"{a:.2f}"
 
@@ -132,3 +131,98 @@ def test_results_of_numpy_go_to_an_array(place):
     assert a[0, 0].item() == 4 and numpy.add.reduce(a, axis=0).shape == (4,)
     x += a
     assert isinstance(x, numpy.ndarray)
+
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+             operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.lt, operator.le, operator.gt,
+             operator.ge, divmod]
+IN_PLACE = [operator.iadd, operator.isub, operator.imul, operator.ifloordiv, operator.imod, operator.ipow, operator.iand,
+            operator.ior, operator.ixor, operator.ilshift, operator.irshift]
+
+
+def is_on_gpu(place):
+    return bool(place.capabilities & umem.places.DEVICE_ACCESSIBLE and not place.capabilities & umem.places.CPU_READABLE)
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda one: one.__name__)
+def test_operators_are_those_of_numpy(function, place):
+    x, y = numbers((2, 3), "int32") + 1, numbers(3, "int32") + 2
+    a, b = (umem.asarray(one, place=place, copy=True) for one in (x, y))
+    for one, two, expected in ((a, 2, function(x, 2)), (3, a, function(3, x)), (a, b, function(x, y)), (a, y, function(x, y)),
+                               (y, a, function(y, x)), (a, b[1], function(x, 3)), (b[1], a, function(3, x))):
+        if is_on_gpu(place):
+            with pytest.raises(umem.TypeError, match="NumPy reads no memory of a GPU"):
+                function(one, two)
+            continue
+        found = function(one, two)
+        assert numpy.array_equal(found, expected) and numpy.asarray(found).dtype == numpy.asarray(expected).dtype
+    assert function(b[0], 3) == function(2, 3) and function(3, b[0]) == function(3, 2)
+
+
+def test_operators_of_one_operand_and_products_of_matrices():
+    for place in umem.host(), umem.File():
+        x = numbers((2, 3), "int16") - 3
+        a = umem.asarray(x, place=place, copy=True)
+        for function in operator.neg, operator.pos, operator.abs, operator.invert:
+            assert function(a).tolist() == function(x).tolist() and function(a[0, 1]) == function(int(x[0, 1]))
+        assert (a @ a.T).tolist() == (x @ a.T).tolist() == (a @ x.T).tolist() == (x @ x.T).tolist()
+        assert a[a > -2].tolist() == x[x > -2].tolist()
+        a[a < 0] = 0
+        assert a.tolist() == [[0, 0, 0], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("function", IN_PLACE, ids=lambda one: one.__name__)
+def test_operators_in_place_change_the_elements(function, place):
+    if is_on_gpu(place):
+        return
+    x = numbers((2, 3), "int32") + 1
+    a = umem.asarray(x, place=place, copy=True)
+    view, same = a[:, 1:], a
+    same = function(same, 2)
+    assert same is a and view.tolist() == function(x, 2)[:, 1:].tolist()
+    assert a.place is place and a.dtype == "int32"
+
+
+def test_what_an_operator_in_place_refuses_changes_nothing(place):
+    a = umem.arange(3, dtype="int32", place=place)
+    with pytest.raises(TypeError):
+        a += 0.5
+    a.read_only = True
+    with pytest.raises((ValueError, TypeError, umem.NotSupportedError)):
+        a += 1
+    assert a.tolist() == [0, 1, 2]
+
+
+def test_a_number_that_is_changed_is_none_of_the_array(place):
+    a = umem.arange(3, place=place)
+    number = a[1]
+    number += 5
+    assert number == 6 and a.tolist() == [0, 1, 2]
+    a[1] += 5
+    assert a.tolist() == [0, 6, 2]
+
+
+def test_items_are_those_of_numpy(place):
+    x = numbers((2, 3), "int64")
+    a = umem.asarray(x, place=place, copy=True)
+    for index in ((4,), (-1,), (1, 2), ((0, 1),), (-2, 0)):
+        assert a.item(*index) == x.item(*index) and type(a.item(*index)) is int
+    assert a.T.item(1) == x.T.item(1) and a[0, 1].item() == 1
+    for index, message in (((6,), "index 6 is outside of an array of 6"), ((-7,), "index -7"), ((2, 0), "index 2 is outside")):
+        with pytest.raises(umem.IndexError, match=message):
+            a.item(*index)
+    with pytest.raises(umem.ValueError, match="this one has 6"):
+        a.item()
+    with pytest.raises(umem.ValueError, match="this one has 3"):
+        a.item((0,))
+
+
+def test_flat_copies_and_bytes_are_those_of_numpy(place):
+    x = numbers((2, 3), "float32")
+    a = umem.asarray(x, place=place, copy=True)
+    flat = a.T.flatten()
+    assert flat.tolist() == x.T.flatten().tolist() and flat.place is a.copy().place
+    if not is_on_gpu(place):
+        assert a.T.tobytes() == x.T.tobytes()
+    a.flatten()[...] = 7
+    assert a.tolist() == x.tolist()

@@ -15,7 +15,7 @@ _WHOLE = slice(None)
 
 
 def _read(part: Any) -> Array:
-    """An array in RAM, in C order: of bool for a mask, else a new one of int64."""
+    """An array in RAM, in C order: of bool for a mask, else of int64."""
     if isinstance(part, (list, tuple)) and not part:
         return _core.empty(0, "int64")
     found: Array = exchange.find(part, None)[0]

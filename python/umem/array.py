@@ -25,14 +25,39 @@ else:
 _MODES = "r", "w", "rw"
 
 
-def _of_number(function: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """A method of an operator that an array without dimensions has as its number has it."""
+def _operand(value: Any) -> Any:
+    """What NumPy computes with, or Python for an array without dimensions."""
+    if not isinstance(value, Array):
+        return value
+    return exchange.array_protocol(value, None, None) if value.ndim else value.item()
+
+
+def _operator(function: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """A method of an operator, whose result is NumPy's."""
 
     def apply(self: Array, other: Any) -> Any:
-        if self.ndim:
+        one, two = _operand(self), _operand(other)
+        return function(two, one) if reflected else function(one, two)
+
+    return apply
+
+
+def _sign(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A method of an operator of one operand."""
+    return lambda self: function(_operand(self))
+
+
+def _in_place(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A method of an operator such as +=, which changes the elements where they are."""
+
+    def apply(self: Array, other: Any) -> Any:
+        if not self.ndim:  # as a number of NumPy, a[1, 2] does not change with what is made of it
             return NotImplemented
-        other = other.item() if isinstance(other, Array) and not other.ndim else other
-        return function(other, self.item()) if reflected else function(self.item(), other)
+        elements = _operand(self)
+        function(elements, _operand(other))
+        if not self._is_host:
+            self[...] = elements
+        return self
 
     return apply
 
@@ -52,7 +77,9 @@ class Array(_core.Array[Element]):
     it, as in NumPy, and `a[mask] = 3` sets what they name; one call of umem moves all elements. An index of all dimensions gives an array without dimensions:
     `a[1, 2].item()` is its number, and `a[1, 2] = 3` sets it. An array keeps its place alive, and views the memory.
 
-    An array equals itself alone: `a == b` raises umem.TypeError for any other object but None. See umem.all_equal and all_close.
+    NumPy computes `a + b`, `a < b` and other expressions, and gives arrays of NumPy; those of files are read for that, and of
+    GPUs it is a umem.TypeError. `a += b` changes the elements where they are. But an array equals itself alone: `a == b` raises
+    umem.TypeError for any other object but None. See umem.all_equal and all_close. An array without dimensions is as its number.
 
     An array in RAM pickles with its elements, from protocol 5 on without a copy of them; one of a Shm, or of a CudaAsync that
     shares, to a handle: see these classes.
@@ -87,6 +114,17 @@ class Array(_core.Array[Element]):
         if order not in ("C", "K", "A"):
             fail(f"order is {order!r}: umem has the elements in C order")
         return self.reshape(-1) if self.is_contiguous else self.copy().reshape(-1)
+
+    def flatten(self, order: str = "C") -> Array[Element]:
+        """A copy of the elements in C order in one dimension, where copy() would put it."""
+        if order not in ("C", "K", "A"):
+            fail(f"order is {order!r}: umem has the elements in C order")
+        return self.copy().reshape(-1)
+
+    def tobytes(self) -> bytes:
+        """The bytes of the elements in C order."""
+        found: bytes = exchange.array_protocol(self, None, None).tobytes()
+        return found
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array[Element]:
         """A view without the dimensions of one element that are named, or without all of these."""
@@ -126,7 +164,8 @@ class Array(_core.Array[Element]):
             Where the result goes: of its shape and type, on any place.
         """
         source, axis = (self.ravel(), 0) if axis is None else (self, self._axis(axis))
-        return _indices.Selection(source, (slice(None),) * axis + (indices,)).read(out)
+        taken: Array[Element] | None = _core._take(source, indices, axis, out)
+        return _indices.Selection(source, (slice(None),) * axis + (indices,)).read(out) if taken is None else taken
 
     def put(self, indices: Any, values: Any) -> None:
         """Sets the elements at indices, which are those of all elements in C order, to values.
@@ -190,9 +229,13 @@ class Array(_core.Array[Element]):
     # ---- comparisons ----
 
     def __eq__(self, other: object) -> bool:
+        if not self.ndim and other is not None:
+            return self.item() == _operand(other)  # type: ignore[no-any-return]
         return self is other or (other is not None and self._refuse_comparison("=="))
 
     def __ne__(self, other: object) -> bool:
+        if not self.ndim and other is not None:
+            return self.item() != _operand(other)  # type: ignore[no-any-return]
         return self is not other and (other is None or self._refuse_comparison("!="))
 
     __hash__ = _core.Array.__hash__
@@ -210,15 +253,28 @@ class Array(_core.Array[Element]):
     min, max, argmin, argmax = reductions.min, reductions.max, reductions.argmin, reductions.argmax
     any, all, count_nonzero = reductions.any, reductions.all, reductions.count_nonzero
 
-    __lt__, __le__ = _of_number(operator.lt), _of_number(operator.le)
-    __gt__, __ge__ = _of_number(operator.gt), _of_number(operator.ge)
-    __add__, __radd__ = _of_number(operator.add), _of_number(operator.add, True)
-    __sub__, __rsub__ = _of_number(operator.sub), _of_number(operator.sub, True)
-    __mul__, __rmul__ = _of_number(operator.mul), _of_number(operator.mul, True)
-    __truediv__, __rtruediv__ = _of_number(operator.truediv), _of_number(operator.truediv, True)
-    __floordiv__, __rfloordiv__ = _of_number(operator.floordiv), _of_number(operator.floordiv, True)
-    __mod__, __rmod__ = _of_number(operator.mod), _of_number(operator.mod, True)
-    __pow__, __rpow__ = _of_number(operator.pow), _of_number(operator.pow, True)
+    __lt__, __le__ = _operator(operator.lt), _operator(operator.le)
+    __gt__, __ge__ = _operator(operator.gt), _operator(operator.ge)
+    __add__, __radd__ = _operator(operator.add), _operator(operator.add, True)
+    __sub__, __rsub__ = _operator(operator.sub), _operator(operator.sub, True)
+    __mul__, __rmul__ = _operator(operator.mul), _operator(operator.mul, True)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _operator(operator.truediv, True)
+    __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _operator(operator.floordiv, True)
+    __mod__, __rmod__ = _operator(operator.mod), _operator(operator.mod, True)
+    __pow__, __rpow__ = _operator(operator.pow), _operator(operator.pow, True)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _operator(operator.matmul, True)
+    __lshift__, __rlshift__ = _operator(operator.lshift), _operator(operator.lshift, True)
+    __rshift__, __rrshift__ = _operator(operator.rshift), _operator(operator.rshift, True)
+    __and__, __rand__ = _operator(operator.and_), _operator(operator.and_, True)
+    __or__, __ror__ = _operator(operator.or_), _operator(operator.or_, True)
+    __xor__, __rxor__ = _operator(operator.xor), _operator(operator.xor, True)
+    __divmod__, __rdivmod__ = _operator(divmod), _operator(divmod, True)
+    __neg__, __pos__, __abs__, __invert__ = _sign(operator.neg), _sign(operator.pos), _sign(operator.abs), _sign(operator.invert)
+    __iadd__, __isub__, __imul__ = _in_place(operator.iadd), _in_place(operator.isub), _in_place(operator.imul)
+    __itruediv__, __ifloordiv__, __imod__ = _in_place(operator.itruediv), _in_place(operator.ifloordiv), _in_place(operator.imod)
+    __ipow__, __imatmul__, __ilshift__ = _in_place(operator.ipow), _in_place(operator.imatmul), _in_place(operator.ilshift)
+    __irshift__, __iand__, __ior__ = _in_place(operator.irshift), _in_place(operator.iand), _in_place(operator.ior)
+    __ixor__ = _in_place(operator.ixor)
 
     def __float__(self) -> float:
         return float(self.item())  # type: ignore[arg-type]

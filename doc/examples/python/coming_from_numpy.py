@@ -20,6 +20,7 @@ umem.asarray(x, place=place)
 a[1:, ::2]
 a.T
 a.ravel()
+a.flatten()
 a.squeeze()
 a.swapaxes(0, 1)
 a.view("u1")
@@ -42,6 +43,8 @@ a.astype("f4")
 a.copy()
 umem.copy(a, umem.asarray(x))
 a.tolist()
+a.item(3)
+a.tobytes()
 umem.save("a.npy", a)
 umem.load("a.npy", umem.MMap())
 umem.load("a.npy")
@@ -49,6 +52,9 @@ a.random_uniform(0, 1, seed=3)
 umem.all_equal(a, x)
 umem.all_close(a, x)
 a.numpy(copy=True) == 5
+a * 2 + x
+a < 5
+a *= 2
 with a.host("rw") as x: x *= 2
 a.numpy(copy=True)
 for block in umem.blocks(a, umem.Host(), budget="1G", destination=a): block.array.fill(1)
