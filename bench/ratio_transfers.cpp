@@ -4,6 +4,9 @@
 #include "ratio.h"
 
 #include "place.h"
+#ifdef UMEM_BENCH_KVIKIO
+#include "kvikio.h"
+#endif
 
 #include <umem.h>
 
@@ -115,6 +118,35 @@ void add_progress(Effort const &effort, std::vector<Ratio> &rows, std::size_t nb
   }
   if (gpu) add_progress_between(effort, rows, nbytes, "cuda", "host");
 }
+
+#ifdef UMEM_BENCH_KVIKIO
+/* Each side opens the file. */
+void add_kvikio(Effort const &effort, std::vector<Ratio> &rows, std::size_t nbytes) {
+  std::vector<unsigned> const counts = {4, 8, 12, 16};
+  Place source(row_named("file")), gpu(row_named("cuda"));
+  Block bytes(source.context(), nbytes), to(gpu.context(), nbytes);
+  umemInfo info = UMEM_INFO_INIT;
+  check(umem_get_info(source.context(), &info));
+  std::string const path = info.name;
+  auto copy = [&] {
+    umemFile file;
+    umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+    options.progress = [](void *, std::uint64_t, std::uint64_t) { return true; };
+    check(umemFile_ctor(&file, path.c_str(), "r"));
+    check(umem_copy_to_with(&file, bytes, gpu.context(), to, nbytes, &options));
+    umem_dtor(&file);
+  };
+  std::vector<Timed> sides = {[&] { return seconds_of(copy); }};
+  for (unsigned threads : counts)
+    sides.push_back([&, threads] {
+      kvikio_side::set_threads(threads);
+      return seconds_of([&] { kvikio_side::load(path.c_str(), to, nbytes); });
+    });
+  Ratio row{
+      "open file, copy it to cuda with progress", "kvikIO", Measure::speedup, 1.05, {}, {}, nbytes};
+  add_best(rows, row, alternate(effort.long_rounds, sides), counts);
+}
+#endif
 
 void add_two(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
              std::size_t part, std::size_t parts) {
@@ -234,6 +266,9 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
   add_progress(effort, rows, parts * part, gpu);
   add_ahead(effort, rows, all, part, parts);
   if (!gpu) return;
+#ifdef UMEM_BENCH_KVIKIO
+  add_kvikio(effort, rows, 4 * parts * part);
+#endif
   add_queued(effort, rows);
   add_files(effort, rows, part, 4 * parts);
 }

@@ -45,7 +45,8 @@ static void swap(Pieces *it, size_t i, size_t k) {
   it->items[k] = item;
 }
 
-/* Sets the pieces of the target to those of the source that a random order gives them. */
+/* Sets the pieces of the target, some times in their order, to those of the source that a random
+ * order gives them. */
 static void cut(Pieces *it, size_t longest) {
   size_t at = 0;
   for (it->count = 0; at < it->nbytes; it->count++) {
@@ -54,7 +55,8 @@ static void cut(Pieces *it, size_t longest) {
     it->items[it->count] = (umemCopyItem){it->src, it->from + at, it->dst, it->to + at, length};
     at += length + (random_below(it, 3) ? 0 : random_below(it, 50));
   }
-  for (size_t i = it->count; i > 1; i--) swap(it, i - 1, random_below(it, i));
+  bool rising = it->state >> 40 & 1;
+  for (size_t i = it->count; i > 1 && !rising; i--) swap(it, i - 1, random_below(it, i));
   for (size_t i = 0; i + 1 < it->count; i += 2) { /* some targets change their sources */
     umemCopyItem *one = &it->items[i], *other = &it->items[i + 1];
     if (one->nbytes != other->nbytes && random_below(it, 2)) continue;

@@ -138,7 +138,8 @@ typedef struct umemList {
   uint64_t nbytes;   /* of all items */
   umemListKey *keys; /* 2 * count, as is room: a target may be in two memories */
   umemListKey *room;
-  umemListKey *sorted; /* keys or room: items with bytes, in the order of runs */
+  umemListKey *sorted; /* keys or room: items with bytes, in the order of runs; NULL: all items */
+  bool unsorted;       /* not in the order of the file that is read */
   umemCopyRun *runs;
   size_t run_count;
   uint32_t *begins; /* of each run, in sorted, and the end of the last one */
@@ -155,16 +156,27 @@ typedef struct umemList {
   } small;
 } umemList;
 
+/* The number of an item in the list, and of the pair of a run. */
+static inline uint32_t umemList_item(umemList const *list, size_t i) {
+  return list->sorted ? list->sorted[i].item : (uint32_t)i;
+}
+static inline uint32_t umemList_group(umemList const *list, size_t run) {
+  return list->sorted ? list->sorted[list->begins[run]].group : 0;
+}
+
 /* ---- list.c ---- */
 
 /* Writes to done and failed (NULL: none) that of count items none is copied, and none has
  * failed. */
 void umemList_clear(size_t count, uint8_t *done, size_t *failed);
 
-/* Checks all items, and that none has bytes of another one's target; sorts them, and joins
+/* Checks all items, and that none has bytes of another one's target; sorts them if needed, and joins
  * neighbours to runs. Sets the bits of items without bytes. False after a failure. In any case
  * umemList_release follows. */
 bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done);
+
+/* Sorts an unsorted list, before any of its runs is copied. False after a failure. */
+bool umemList_sort(umemList *list);
 void umemList_release(umemList *list);
 
 /* The two contexts of a run, and those of pair k of list->pairs.count. */

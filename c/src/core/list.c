@@ -3,7 +3,10 @@
  * The items are sorted by their pair of contexts, and by their addresses within it, so that
  * neighbours become one run and a file is read in its order. Targets are sorted by the memory that
  * they are in, so that overlaps are neighbours, too. A table numbers the memories and the pairs:
- * a list over thousands of contexts takes time in proportion to its length. */
+ * a list over thousands of contexts takes time in proportion to its length.
+ *
+ * Most lists are of one pair and have their targets in rising order, as the rows of an array that
+ * are put together. One pass checks such a list, and it is sorted only to read a file. */
 #include "core/copy.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -117,6 +120,10 @@ static uint32_t *cell_of(umemListTable *table, uint64_t const key[umemListWords]
   return &table->cells[i];
 }
 
+static bool fail_memory(umemList const *list) {
+  return UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
+}
+
 /* Doubles the table. False, and a failure, without memory. */
 static bool grow(umemList const *list, umemListTable *table) {
   size_t room = 2 * table->room, capacity = 2 * room;
@@ -125,7 +132,7 @@ static bool grow(umemList const *list, umemListTable *table) {
   if (!entries || !cells) {
     free(entries);
     free(cells);
-    return UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
+    return fail_memory(list);
   }
   memcpy(entries, entries_of(table), table->count * sizeof *entries);
   free(table->heap);
@@ -172,7 +179,7 @@ static umemListEntry *take_entry(umemList const *list, umemListTable *table,
 /* ---- the list ---- */
 
 void umemList_release(umemList *list) {
-  if (list->keys != list->small.keys) {
+  if (list->count > umemListShort) {
     free(list->keys);
     free(list->room);
     free(list->runs);
@@ -182,21 +189,20 @@ void umemList_release(umemList *list) {
   free(list->pairs.cells);
 }
 
-static bool take(umemList *list) {
+static bool take_runs(umemList *list) {
   size_t count = list->count;
-  if (count <= umemListShort) {
-    list->keys = list->small.keys;
-    list->room = list->small.room;
-    list->runs = list->small.runs;
-    list->begins = list->small.begins;
-    return true;
-  }
-  list->keys = malloc(2 * count * sizeof *list->keys);
-  list->room = malloc(2 * count * sizeof *list->room);
-  list->runs = malloc(count * sizeof *list->runs);
-  list->begins = malloc((count + 1) * sizeof *list->begins);
-  return (list->keys && list->room && list->runs && list->begins) ||
-         UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
+  bool is_short = count <= umemListShort;
+  list->runs = is_short ? list->small.runs : malloc(count * sizeof *list->runs);
+  list->begins = is_short ? list->small.begins : malloc((count + 1) * sizeof *list->begins);
+  return (list->runs && list->begins) || fail_memory(list);
+}
+
+static bool take_keys(umemList *list) {
+  size_t count = list->count;
+  bool is_short = count <= umemListShort;
+  list->keys = is_short ? list->small.keys : malloc(2 * count * sizeof *list->keys);
+  list->room = is_short ? list->small.room : malloc(2 * count * sizeof *list->room);
+  return (list->keys && list->room) || fail_memory(list);
 }
 
 /* Puts "item 7: " before a failure that was held, behind the name of the function. */
@@ -221,7 +227,7 @@ bool umemList_fail(umemList *list, umemAttempt *held, size_t item) {
 void umemList_mark(umemList const *list, size_t begin, size_t end) {
   uint8_t *done = list->done;
   for (size_t i = begin; done && i < end; i++)
-    done[list->sorted[i].item / 8] |= (uint8_t)(1u << list->sorted[i].item % 8);
+    done[umemList_item(list, i) / 8] |= (uint8_t)(1u << umemList_item(list, i) % 8);
 }
 
 static void mark_empty(umemList const *list) {
@@ -239,13 +245,15 @@ static bool check_item(umemCopyItem const *item) {
          umem_validate(dst, item->dst_adr, item->nbytes, umemWritable);
 }
 
-static bool check_items(umemList *list) {
+/* The first of them. */
+static bool check_items(umemList *list, size_t count) {
   size_t i = 0;
   umemAttempt held;
   umemAttempt_begin(&held);
-  while (i < list->count && check_item(&list->items[i])) list->nbytes += list->items[i++].nbytes;
+  for (list->nbytes = 0; i < count && check_item(&list->items[i]); i++)
+    list->nbytes += list->items[i].nbytes;
   umemAttempt_end(&held);
-  return i == list->count || umemList_fail(list, &held, i);
+  return i == count || umemList_fail(list, &held, i);
 }
 
 /* ---- memories ---- */
@@ -494,7 +502,20 @@ umemListPair umemList_pair_at(umemList const *list, size_t k) {
 }
 
 umemListPair umemList_pair(umemList const *list, size_t run) {
-  return umemList_pair_at(list, list->sorted[list->begins[run]].group);
+  return umemList_pair_at(list, umemList_group(list, run));
+}
+
+static bool take_pair(umemList *list, umemListPair const *pair, uint32_t *number) {
+  bool is_new;
+  uint64_t const key[] = {(uintptr_t)pair->src, (uintptr_t)pair->dst, pair->overlaps, 0};
+  umemListEntry const *entry = take_entry(list, &list->pairs, key, &is_new);
+  if (entry) *number = entry->same;
+  return entry;
+}
+
+/* Whether items of this source are copied in its order. */
+static bool is_file(umemVirtual const *src) {
+  return src->capabilities & (umemOffsets | umemFaultable);
 }
 
 /* Sorts the items by pairs, and then by the side that is a file, or else by the targets. */
@@ -507,15 +528,11 @@ static bool sort_items(umemList *list, size_t *count) {
     if (!item->nbytes) continue;
     umemListPair const pair = {item->src, item->dst, overlaps(item)};
     if (pair.src != last.src || pair.dst != last.dst || pair.overlaps != last.overlaps) {
-      bool is_new;
-      uint64_t const key[] = {(uintptr_t)pair.src, (uintptr_t)pair.dst, pair.overlaps, 0};
-      umemListEntry const *entry = take_entry(list, &list->pairs, key, &is_new);
-      if (!entry) return false;
-      number = entry->same;
+      if (!take_pair(list, &pair, &number)) return false;
       last = pair;
     }
-    bool by_source = ((umemVirtual const *)item->src)->capabilities & umemOffsets;
-    list->keys[(*count)++] = (Key){by_source ? item->src_adr : item->dst_adr, number, (uint32_t)i};
+    uintptr_t first = is_file(pair.src) ? item->src_adr : item->dst_adr;
+    list->keys[(*count)++] = (Key){first, number, (uint32_t)i};
   }
   list->sorted = sort_keys(list->keys, list->room, *count);
   return true;
@@ -538,19 +555,24 @@ static bool is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end, uintpt
   return end <= *limit;
 }
 
+/* Whether an item that follows a run on both sides is in the same blocks, which end at limits. */
+static bool shares_blocks(umemCopyRun const *run, umemCopyItem const *item, uintptr_t limits[2]) {
+  return is_in_block(item->src, run->src_adr, item->src_adr + item->nbytes, &limits[0]) &&
+         is_in_block(item->dst, run->dst_adr, item->dst_adr + item->nbytes, &limits[1]);
+}
+
 /* Joins neighbours of a pair to runs. */
 static void join(umemList *list, size_t count) {
   umemListEntry const *pairs = entries_of(&list->pairs);
   Key const *sorted = list->sorted;
   umemCopyRun *run = NULL;
   uintptr_t limits[2] = {0, 0}; /* of the blocks of the run */
+  list->run_count = 0;
   for (size_t i = 0; i < count; i++) {
     umemCopyItem const *item = &list->items[sorted[i].item];
     bool joins = run && sorted[i].group == sorted[i - 1].group && !pairs[sorted[i].group].key[2] &&
                  run->src_adr + run->nbytes == item->src_adr &&
-                 run->dst_adr + run->nbytes == item->dst_adr &&
-                 is_in_block(item->src, run->src_adr, item->src_adr + item->nbytes, &limits[0]) &&
-                 is_in_block(item->dst, run->dst_adr, item->dst_adr + item->nbytes, &limits[1]);
+                 run->dst_adr + run->nbytes == item->dst_adr && shares_blocks(run, item, limits);
     if (joins) {
       run->nbytes += item->nbytes;
       continue;
@@ -562,6 +584,81 @@ static void join(umemList *list, size_t count) {
   }
   list->begins[list->run_count] = (uint32_t)count;
 }
+
+/* ---- lists of one pair, with targets that rise ---- */
+
+/* The bytes of both sides, from the first one to the last. */
+typedef struct Sides {
+  uintptr_t src, src_end, dst, dst_end;
+  bool falls; /* a source begins before the one of an item before */
+} Sides;
+
+/* Joins neighbours to runs, in the order of the list. False where an item is of another pair, empty
+ * or out of range, or its target begins before the end of the one before. */
+static bool join_rising(umemList *list, Sides *sides) {
+  umemCopyItem const *first = list->items, *end = first + list->count;
+  umemVirtual const *src = first->src, *dst = first->dst;
+  umemCopyRun *run = NULL, *next = list->runs;
+  uint32_t *begin = list->begins, number = 0;
+  uintptr_t low = first->src_adr, high = 0, last = low, src_end = 0, dst_end = first->dst_adr;
+  uintptr_t limits[2] = {0, 0}; /* of the blocks of the run */
+  size_t nbytes = 0;
+  bool falls = false;
+  for (umemCopyItem const *item = first; item < end; item++, number++) {
+    uintptr_t from = item->src_adr, to = item->dst_adr;
+    size_t n = item->nbytes;
+    if (item->src != src || item->dst != dst || to < dst_end || from + n <= from || to + n <= to)
+      return false;
+    if (run && from == src_end && to == dst_end && shares_blocks(run, item, limits)) {
+      run->nbytes += n;
+    } else {
+      limits[0] = limits[1] = 0;
+      *begin++ = number;
+      run = next++;
+      *run = (umemCopyRun){from, to, n, umemRunWaits};
+    }
+    falls |= from < last;
+    last = from;
+    src_end = from + n;
+    dst_end = to + n;
+    low = umem_lesser(low, from);
+    high = umem_greater(high, src_end);
+    nbytes += n;
+  }
+  *begin = number;
+  list->run_count = (size_t)(next - list->runs);
+  list->nbytes = nbytes;
+  *sides = (Sides){low, high, first->dst_adr, dst_end, falls};
+  return true;
+}
+
+/* Whether bytes of both sides may be the same. An offset is no address. */
+static bool may_share(umemVirtual *src, umemVirtual *dst, Sides const *sides) {
+  bool alike = !((src->capabilities ^ dst->capabilities) & umemOffsets);
+  bool near = sides->src < sides->dst_end && sides->dst < sides->src_end;
+  return (alike && near) || (UMEM_LAYER_WITH(src, locate) && UMEM_LAYER_WITH(dst, locate));
+}
+
+/* Whether it is such a list, whose items are all good. Records nothing. */
+static bool is_rising(umemList *list) {
+  umemVirtual *src = list->items->src, *dst = list->items->dst;
+  Sides sides;
+  if (!join_rising(list, &sides)) return false;
+  list->unsorted = sides.falls && is_file(src);
+  return sides.src != umem_null_of(src) && sides.dst != umem_null_of(dst) &&
+         umem_can(src, umemReadable) && umem_can(dst, umemWritable) && !may_share(src, dst, &sides);
+}
+
+bool umemList_sort(umemList *list) {
+  size_t sorted;
+  if (!list->unsorted) return true;
+  list->unsorted = false;
+  if (!take_keys(list) || !sort_items(list, &sorted)) return false;
+  join(list, sorted);
+  return true;
+}
+
+/* ---- any list ---- */
 
 void umemList_clear(size_t count, uint8_t *done, size_t *failed) {
   if (done) memset(done, 0, count / 8 + (count % 8 != 0));
@@ -576,6 +673,7 @@ static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8
   list->keys = list->room = list->sorted = NULL;
   list->runs = NULL;
   list->begins = NULL;
+  list->unsorted = false;
   list->run_count = list->at = list->skipped = list->marked = list->before = 0;
   list->until = 0;
   clear(&list->pairs);
@@ -584,12 +682,17 @@ static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8
 
 bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done) {
   size_t sorted;
+  uint32_t number;
   begin(list, items, count, done);
   if (count > UINT32_MAX / 2)
     return UMEM_FAIL(NULL, umemValueError, "a list has at most %u items", UINT32_MAX / 2);
   if (count && !items) return UMEM_FAIL(NULL, umemValueError, "the list is NULL");
   if (!count) return true;
-  if (!check_items(list) || !take(list) || (count > 1 && !check_overlaps(list)) ||
+  if (!check_items(list, 1) || !take_runs(list)) return false;
+  if (is_rising(list))
+    return take_pair(list, &(umemListPair){items->src, items->dst, false}, &number);
+  list->unsorted = false;
+  if (!check_items(list, count) || !take_keys(list) || (count > 1 && !check_overlaps(list)) ||
       !sort_items(list, &sorted))
     return false;
   join(list, sorted);

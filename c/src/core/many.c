@@ -190,7 +190,7 @@ static size_t find_item(umemList *list, size_t run, umemAttempt *held) {
   size_t begin = umem_greater(list->begins[run], list->marked), end = list->begins[run + 1];
   if (end - begin == 1) return begin;
   for (size_t i = begin; i < end; i++) {
-    umemCopyItem const *item = &list->items[list->sorted[i].item];
+    umemCopyItem const *item = &list->items[umemList_item(list, i)];
     umemAttempt again;
     umemAttempt_begin(&again);
     umem_copy_run(item->src, item->src_adr, item->dst, item->dst_adr, item->nbytes);
@@ -243,7 +243,7 @@ static size_t copy_these(umemList *list, umemListPair const *pair, umemCopyRun *
     if (runs[k].state == umemRunDone)
       umemList_mark(list, list->begins[first + k], list->begins[first + k + 1]);
   size_t failed = find_item(list, first + find_failed(runs, count), &held);
-  return umemList_fail(list, &held, list->sorted[failed].item);
+  return umemList_fail(list, &held, umemList_item(list, failed));
 }
 
 /* Pieces have no more bytes: a GPU copies these in some ten milliseconds. */
@@ -252,13 +252,13 @@ static size_t const most_piece = 512 << 20;
 /* The end of the next runs of one pair that have at most `most` bytes, but one in any case. With a
  * time, `most` is for those of them that are long. */
 static size_t end_of_piece(umemList const *list, size_t most) {
-  uint32_t pair = list->sorted[list->begins[list->at]].group;
+  uint32_t pair = umemList_group(list, list->at);
   size_t end = list->at, all = 0, lengthy = 0, most_of_all = list->until ? most_piece : most;
   do {
     size_t nbytes = list->runs[end++].nbytes;
     all += nbytes;
     lengthy += nbytes < long_run ? 0 : nbytes;
-    if (end == list->run_count || list->sorted[list->begins[end]].group != pair) break;
+    if (end == list->run_count || umemList_group(list, end) != pair) break;
     size_t next = list->runs[end].nbytes;
     if (next > most || all > most_of_all || next > most_of_all - all) break;
     if (next >= long_run && (lengthy > most || next > most - lengthy)) break;
@@ -272,7 +272,7 @@ static void skip(umemList *list, size_t nbytes) {
   if (list->marked < list->begins[list->at]) list->marked = list->begins[list->at];
   list->skipped += nbytes;
   for (size_t size; list->marked < end; list->before += size, list->marked++) {
-    size = list->items[list->sorted[list->marked].item].nbytes;
+    size = list->items[umemList_item(list, list->marked)].nbytes;
     if (list->before + size > list->skipped) break;
     umemList_mark(list, list->marked, list->marked + 1);
   }
@@ -327,8 +327,7 @@ static bool settle(umemList const *list, size_t run) {
 /* Where that is refused, nothing may be queued. */
 static bool settle_all(umemList const *list) {
   for (size_t k = 0; k < list->run_count; k++) {
-    bool follows =
-        k && list->sorted[list->begins[k]].group == list->sorted[list->begins[k - 1]].group;
+    bool follows = k && umemList_group(list, k) == umemList_group(list, k - 1);
     if (!follows && !settle(list, k)) return false;
   }
   return true;
@@ -371,6 +370,20 @@ static void copy_in_steps(umemList *list, umemListSteps const *steps) {
     steps->report(steps->job, list->nbytes, list->nbytes);
 }
 
+/* Whether the file has copied all runs, of which it needs no order. */
+static bool copy_unsorted(umemList *list) {
+  umemAttempt ignored; /* sorted, they meet it again */
+  if (!list->unsorted || umem_is_watched()) return false;
+  umemListPair pair = umemList_pair(list, 0);
+  if (UMEM_SLOT(pair.src, upstream)) return false;
+  umemAttempt_begin(&ignored);
+  bool copied = does(pair.src, pair.src, pair.dst, list->runs, list->run_count);
+  umemAttempt_end(&ignored);
+  if (!copied || umemAttempt_failed(&ignored)) return false;
+  umemList_mark(list, 0, list->count);
+  return true;
+}
+
 /* Also when an exception of C++ passes. */
 static void end_list(umemList **list) { umemList_release(*list); }
 
@@ -380,6 +393,8 @@ void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size
   __attribute__((cleanup(end_list))) umemList *list = &room;
   umemList_clear(count, NULL, failed);
   bool good = umemList_prepare(list, items, count, done);
+  if (good && !steps && copy_unsorted(list)) return;
+  good = good && umemList_sort(list);
   if (good && steps)
     copy_in_steps(list, steps);
   else if (good)

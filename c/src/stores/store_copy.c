@@ -247,30 +247,31 @@ static size_t const listed_run = 16 << 10;
 static size_t const most_listed = 8 << 20;
 
 typedef struct Listed {
-  umemCopyRun const *runs;
+  umemCopyRun *runs;
   size_t count;
   uintptr_t moved; /* from an address in the context to that in the mapping */
 } Listed;
 
 static void copy_listed(void *data) {
   Listed const *it = data;
-  for (umemCopyRun const *run = it->runs; run < it->runs + it->count; run++)
+  for (umemCopyRun *run = it->runs; run < it->runs + it->count; run++) {
     memcpy((void *)run->dst_adr, (void const *)(run->src_adr + it->moved), run->nbytes);
+    run->state = umemRunDone;
+  }
 }
 
 /* Whether all runs are short and wait; sets *span to the bytes from the first one to the end of the
  * last one. */
 static bool are_listed(umemCopyRun const *runs, size_t count, umemFaultableRange *span) {
   uintptr_t first = UINTPTR_MAX, end = 0;
-  size_t nbytes = 0;
-  for (size_t i = 0; i < count; nbytes += runs[i++].nbytes) {
-    if (runs[i].state != umemRunWaits || runs[i].nbytes > listed_run) return false;
-    if (nbytes > most_listed || runs[i].nbytes > UINTPTR_MAX - runs[i].src_adr) return false;
+  size_t nbytes = 0, i = 0;
+  for (; i < count && runs[i].state == umemRunWaits && runs[i].nbytes <= listed_run; i++) {
+    nbytes += runs[i].nbytes;
     first = umem_lesser(first, runs[i].src_adr);
     end = umem_greater(end, runs[i].src_adr + runs[i].nbytes);
   }
   *span = (umemFaultableRange){first, end - first};
-  return nbytes <= most_listed;
+  return i == count && nbytes <= most_listed;
 }
 
 /* As far as some of them say. */
@@ -279,6 +280,12 @@ static bool are_listed_cached(umemStore *store, umemCopyRun const *runs, size_t 
   for (size_t i = 0; i < count; i += stride)
     if (!umemStore_is_cached(store, umemStore_offset(store, runs[i].src_adr))) return false;
   return true;
+}
+
+static bool are_in_order(umemCopyRun const *runs, size_t count) {
+  size_t i = 1;
+  while (i < count && runs[i - 1].src_adr <= runs[i].src_adr) i++;
+  return i >= count;
 }
 
 static void announce_listed(umemVirtual *src, umemCopyRun const *runs, size_t count) {
@@ -316,8 +323,9 @@ bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual 
   umemFaultableRange span;
   if (ctx != src || !umem_cpu_writes(dst) || count < least_listed) return false;
   if (store->direct == umemDirectOn || !are_listed_cached(store, runs, count)) {
-    copy_cold_runs(src, dst, runs, count);
-    return true;
+    bool in_order = are_in_order(runs, count);
+    if (in_order) copy_cold_runs(src, dst, runs, count);
+    return in_order;
   }
   if (!umem_is_plain_host(dst) || umem_is_watched() || !are_listed(runs, count, &span))
     return false;
@@ -329,6 +337,6 @@ bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual 
   bool done = umem_access_faultable(ranges, copy_listed, &listed) &&
               umemStore_may_touch(store, offset, span.size, umemReadable, &length);
   if (window.release) window.release(ctx, &window);
-  for (size_t i = 0; done && i < count; i++) runs[i].state = umemRunDone;
+  for (size_t i = 0; !done && i < count; i++) runs[i].state = umemRunWaits;
   return done;
 }

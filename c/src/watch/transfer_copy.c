@@ -70,7 +70,8 @@ umemTransferList *umemTransferList_make(umemCopyItem const *items, size_t count,
   self->queues = NULL;
   self->failed = options->failed;
   self->at_once = false;
-  bool good = umemList_prepare(&self->list, items, count, options->done) && take_items(self);
+  bool good = umemList_prepare(&self->list, items, count, options->done) &&
+              umemList_sort(&self->list) && take_items(self);
   if (self->failed) *self->failed = self->list.failed;
   if (good) return self;
   umemTransferList_discard(self);

@@ -287,6 +287,57 @@ TEST_CASE(overlaps_are_found_in_long_lists) {
   destruct();
 }
 
+/* Of items with one pair of contexts and targets in rising order, each of which is right. */
+enum { rising_count = 50, rising_bad = 20 };
+
+static void make_rising(umemCopyItem items[rising_count]) {
+  for (size_t i = 0; i < rising_count; i++)
+    items[i] = (umemCopyItem){&host, (uintptr_t)memory + i * 37 % rising_count * 100, &host,
+                              (uintptr_t)memory + 10000 + i * 100, 100};
+}
+
+static void refuse_rising(umemCopyItem items[rising_count], umemStatusType status,
+                          char const *text) {
+  assert_int_equal(umem_copy_many(items, rising_count, NULL), status);
+  assert_non_null(strstr(umem_thread_message(), text));
+  for (size_t i = 0; i < 5000; i++) assert_int_equal(memory[10000 + i], 0);
+  umem_clear_status(&host);
+  umem_clear_status(&store);
+  umem_thread_clear();
+  make_rising(items);
+}
+
+TEST_CASE(items_of_a_list_in_order_are_checked) {
+  umemCopyItem items[rising_count], *bad = &items[rising_bad];
+  construct(0);
+  make_rising(items);
+  bad->src_adr = items[40].dst_adr + 99;
+  refuse_rising(items, umemValueError, "item 20: its source has bytes of the target of item 40");
+  bad->dst_adr--;
+  refuse_rising(items, umemValueError, "item 20: its target has bytes of the target of item 19");
+  bad->nbytes = SIZE_MAX - 10;
+  refuse_rising(items, umemValueError, "item 20: ");
+  bad->src_adr = UINTPTR_MAX - 10;
+  refuse_rising(items, umemValueError, "item 20: ");
+  bad->src_adr = 0;
+  refuse_rising(items, umemValueError, "item 20: ");
+  items->dst_adr = 0;
+  refuse_rising(items, umemValueError, "item 0: ");
+  bad->src = NULL;
+  refuse_rising(items, umemValueError, "item 20: ");
+  store.super.capabilities &= ~(unsigned)umemReadable;
+  bad->src = &store;
+  refuse_rising(items, umemNotSupportedError, "item 20: ");
+  for (size_t i = 0; i < rising_count; i++) items[i].src = &store;
+  refuse_rising(items, umemNotSupportedError, "item 0: ");
+  bad->nbytes = 0;
+  for (size_t i = 0; i < 5000; i++) memory[i] = byte_at(i);
+  assert_int_equal(umem_copy_many(items, rising_count, NULL), umemOK);
+  for (size_t i = 0; i < rising_count; i++)
+    assert_memory_equal((void *)items[i].dst_adr, (void *)items[i].src_adr, items[i].nbytes);
+  destruct();
+}
+
 /* A file, and a mapping of it. */
 TEST_CASE(one_file_in_two_contexts_is_one_memory) {
   umemFile file;
