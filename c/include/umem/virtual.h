@@ -430,11 +430,12 @@ struct umemVtbl {
 
   /* Copies those of count > 0 runs from src to dst that wait, in any order (umem_copy_many). ctx is
    * one of the two. Runs that are read from a file may come in another order than that of their
-   * addresses: if ctx then returns false, they come again in that order. No run has a byte of a target, not even of its own. Sets the state of each run
-   * that it has copied, and of one that fails, after which it copies no others. Returns true if all
-   * are copied or a failure is recorded. Returns false, and has recorded nothing, to leave the rest
-   * to umem, which copies run by run. An adaptor passes the runs on to its upstream, or leaves this
-   * NULL to see each run in copy_direct. Default: false. */
+   * addresses: if ctx then returns false, they come again in that order. No run has a byte of a
+   * target, not even of its own. Sets the state of each run that it has copied, and of one that
+   * fails, after which it copies no others. Returns true if all are copied or a failure is
+   * recorded. Returns false, and has recorded nothing, to leave the rest to umem, which copies run
+   * by run. An adaptor passes the runs on to its upstream, or leaves this NULL to see each run in
+   * copy_direct. Default: false. */
   bool (*copy_runs)(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
                     size_t count);
 

@@ -170,9 +170,9 @@ static inline uint32_t umemList_group(umemList const *list, size_t run) {
  * failed. */
 void umemList_clear(size_t count, uint8_t *done, size_t *failed);
 
-/* Checks all items, and that none has bytes of another one's target; sorts them if needed, and joins
- * neighbours to runs. Sets the bits of items without bytes. False after a failure. In any case
- * umemList_release follows. */
+/* Checks all items, and that none has bytes of another one's target; sorts them if needed, and
+ * joins neighbours to runs. Sets the bits of items without bytes. False after a failure. In any
+ * case umemList_release follows. */
 bool umemList_prepare(umemList *list, umemCopyItem const *items, size_t count, uint8_t *done);
 
 /* Sorts an unsorted list, before any of its runs is copied. False after a failure. */
