@@ -5,7 +5,7 @@ static size_t const largest_alignment = (size_t)1 << 21;
 
 static uintptr_t new_aligned_block(umemVirtual *ctx, size_t alignment, size_t size) {
   uintptr_t adr = umem_aligned_alloc(ctx, alignment, size);
-  assert_true(adr != umem_null(ctx));
+  assert_block(ctx, adr);
   assert_true(adr % alignment == 0);
   return adr;
 }

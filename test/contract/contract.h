@@ -154,6 +154,10 @@ void expect_no_block(umemVirtual *ctx, uintptr_t adr, umemStatusType type);
 /* As expect_failure, when the type is one that the contract leaves open. Returns it. */
 umemStatusType expect_some_failure(umemVirtual *ctx);
 
-#define assert_ok(call) assert_int_equal((call), umemOK)
+/* That a call has returned umemOK, or a block of ctx; otherwise prints what umem says. */
+#define assert_ok(call) assert_message((call) == umemOK)
+#define assert_block(ctx, adr) assert_message((adr) != umem_null(ctx))
+#define assert_message(holds)                                                                      \
+  ((holds) ? (void)0 : (print_error("%s: %s\n", #holds, umem_thread_message()), fail()))
 
 #endif

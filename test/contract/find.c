@@ -68,7 +68,7 @@ SINGLE(an_aligned_block_is_found) {
   umemFound found = UMEM_FOUND_INIT;
   for (size_t alignment = 64; alignment <= 8192; alignment *= 128) {
     uintptr_t adr = umem_aligned_alloc(ctx, alignment, 777);
-    assert_true(adr != umem_null(ctx));
+    assert_block(ctx, adr);
     if (finds_all(place)) {
       assert_true(umem_find_in(ctx, adr, &found));
       expect_block(&found, adr, 777);

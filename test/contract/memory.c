@@ -52,7 +52,7 @@ SINGLE(zero_bytes_are_one_byte) {
   put(ctx, blocks[0], &numbers[0], 1);
   put(ctx, blocks[1], &numbers[1], 1);
   for (size_t i = 0; i < 4; i++) {
-    assert_true(blocks[i] != umem_null(ctx));
+    assert_block(ctx, blocks[i]);
     assert_holds(ctx, blocks[i], &numbers[i], 1);
     for (size_t k = 0; k < i; k++) assert_true(blocks[i] != blocks[k]);
   }
@@ -106,28 +106,24 @@ static bool is_zero(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   return zero;
 }
 
-SINGLE(calloc_reads_as_zero) {
-  for (size_t const *size = test_sizes(); *size; size++) {
-    uintptr_t adr = umem_calloc(ctx, *size, 1);
-    assert_true(adr != umem_null(ctx));
-    assert_true(is_aligned(ctx, adr));
-    assert_true(is_zero(ctx, adr, *size));
-    umem_free(ctx, adr);
-  }
-  uintptr_t adr = umem_calloc(ctx, 33, 31);
-  assert_true(is_zero(ctx, adr, 33 * 31));
+static void expect_zeros(umemVirtual *ctx, size_t nmemb, size_t size) {
+  uintptr_t adr = umem_calloc(ctx, nmemb, size);
+  assert_block(ctx, adr);
+  assert_true(is_aligned(ctx, adr));
+  assert_true(is_zero(ctx, adr, nmemb * size));
   umem_free(ctx, adr);
+}
+
+SINGLE(calloc_reads_as_zero) {
+  for (size_t const *size = test_sizes(); *size; size++) expect_zeros(ctx, *size, 1);
+  expect_zeros(ctx, 33, 31);
 }
 
 /* Whatever stood there before. */
 SINGLE(calloc_zeroes_used_memory) {
   for (size_t const *size = test_sizes(); *size; size++) {
-    uintptr_t dirty = new_filled_block(ctx, *size, 7);
-    umem_free(ctx, dirty);
-    uintptr_t adr = umem_calloc(ctx, 1, *size);
-    assert_true(adr != umem_null(ctx));
-    assert_true(is_zero(ctx, adr, *size));
-    umem_free(ctx, adr);
+    umem_free(ctx, new_filled_block(ctx, *size, 7));
+    expect_zeros(ctx, 1, *size);
   }
 }
 
@@ -193,7 +189,7 @@ SINGLE(a_stale_errno_fails_nothing) {
     assert_ok(umem_synchronize(ctx));
     errno = stale[i];
     adr = umem_realloc(ctx, adr, 100, 5000);
-    assert_true(adr != umem_null(ctx));
+    assert_block(ctx, adr);
     errno = stale[i];
     assert_ok(umem_flush(ctx));
     errno = stale[i];

@@ -4,7 +4,7 @@
 /* Resizes a block that holds the bytes of a seed, and checks those that are kept. */
 static uintptr_t resized(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
   uintptr_t moved = umem_realloc(ctx, adr, old_size, new_size);
-  assert_true(moved != umem_null(ctx));
+  assert_block(ctx, moved);
   assert_true(moved % ctx->alignment == 0);
   size_t kept = old_size < new_size ? old_size : new_size;
   unsigned char *bytes = new_bytes(old_size, 5);
@@ -44,7 +44,7 @@ SINGLE(leaves_other_blocks_alone) {
 
 SINGLE(of_null_allocates) {
   uintptr_t adr = umem_realloc(ctx, umem_null(ctx), 0, 100);
-  assert_true(adr != umem_null(ctx));
+  assert_block(ctx, adr);
   assert_ok(umem_set(ctx, adr, 1, 100));
   umem_free(ctx, adr);
 }
@@ -53,7 +53,7 @@ SINGLE(to_zero_is_to_one_byte) {
   uintptr_t adr = resized(ctx, new_filled_block(ctx, 100, 5), 100, 0);
   put(ctx, adr, "x", 1);
   adr = umem_realloc(ctx, adr, 0, 10);
-  assert_true(adr != umem_null(ctx));
+  assert_block(ctx, adr);
   assert_ok(umem_set(ctx, adr, 1, 10));
   umem_free(ctx, adr);
 }

@@ -39,7 +39,7 @@ SINGLE(calls_tell_their_own_status) {
   umemLayout layout = {.size = sizeof layout, .item_size = 32};
   umem_set_status(ctx, umemRuntimeError, "older");
   uintptr_t adr = umem_calloc(ctx, 100, 1);
-  assert_true(adr != umem_null(ctx));
+  assert_block(ctx, adr);
   assert_ok(umem_set(ctx, adr, 1, 100));
   assert_ok(umem_copy_to(ctx, adr, &test_host, host, 32));
   assert_ok(umem_synchronize(ctx));

@@ -104,7 +104,7 @@ bool holds(umemVirtual *ctx, uintptr_t adr, void const *bytes, size_t nbytes) {
 
 uintptr_t new_block(umemVirtual *ctx, size_t nbytes) {
   uintptr_t adr = umem_alloc(ctx, nbytes);
-  assert_true(adr != umem_null(ctx));
+  assert_block(ctx, adr);
   return adr;
 }
 
