@@ -252,7 +252,7 @@ static void release_early(Array &array) {
   {
     Hold hold(array, true);
     Memory *memory = hold.memory();
-    if (memory->exports || memory->handed_out)
+    if (memory->is_exported() || memory->handed_out)
       raise(umemNotSupportedError,
             "the array cannot be released: NumPy or another library may use its memory");
   }

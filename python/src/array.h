@@ -7,13 +7,18 @@
 /* What all arrays over the same memory share. Other threads may drop users and exports without the
  * GIL. */
 class Memory {
-  std::atomic<long> users_{1};
+  /* An export is a buffer or a tensor of others. The upper half counts them: to count an export and
+   * its use takes one step. */
+  static constexpr uint64_t one_export = uint64_t{1} << 32;
+  std::atomic<uint64_t> users_{1};
 
+  void drop(uint64_t count) {
+    if (users_.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
+  }
   ~Memory() { context->drop(); }
 
 public:
   Context *context;                    /* a user of it */
-  std::atomic<long> exports{0};        /* buffers and tensors of others over the memory */
   std::atomic<bool> handed_out{false}; /* its address was given away: it cannot be released early */
   uint64_t lock = 0;                   /* the key that arrays need, 0: none; under tables */
   int readers = 0; /* copies that are read elsewhere: nobody may write; under tables */
@@ -23,22 +28,23 @@ public:
     users_.fetch_add(1, std::memory_order_relaxed);
     return this;
   }
-  void drop() {
-    if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
+  void drop() { drop(1); }
+  /* An export of a user that ends later than the export. */
+  void begin_export() { users_.fetch_add(one_export, std::memory_order_relaxed); }
+  void end_export() { drop(one_export); }
+  /* An export that is a user itself. */
+  void begin_use_of_others() { users_.fetch_add(one_export + 1, std::memory_order_relaxed); }
+  void end_use_of_others() { drop(one_export + 1); }
+  bool is_exported() const { return users_.load(std::memory_order_acquire) >= one_export; }
 };
 
 /* The use of memory by a tensor or a column, which another library ends, and so that of its
  * context. */
 inline void *begin_export(Memory *memory) {
-  memory->exports++;
-  return memory->use();
+  memory->begin_use_of_others();
+  return memory;
 }
-inline void end_export(void *user) {
-  Memory *memory = static_cast<Memory *>(user);
-  memory->exports--;
-  memory->drop();
-}
+inline void end_export(void *user) { static_cast<Memory *>(user)->end_use_of_others(); }
 
 /* A handle that was taken from its array, and the use of its memory. Both end with it. */
 class Released {

@@ -88,7 +88,7 @@ static void fill_buffer(Array &array, PyObject *self, Py_buffer *view, int flags
   if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES)
     view->strides =
         reinterpret_cast<Py_ssize_t *>(const_cast<int64_t *>(umemArray_strides(handle)));
-  hold->memory()->exports++;
+  hold->memory()->begin_export();
   view->internal = hold.release();
   view->obj = nb::borrow(self).release().ptr();
 }
@@ -110,6 +110,6 @@ int get_array_buffer(PyObject *self, Py_buffer *view, int flags) {
 
 void release_array_buffer(PyObject *, Py_buffer *view) {
   Hold *hold = static_cast<Hold *>(view->internal);
-  hold->memory()->exports--;
+  hold->memory()->end_export();
   delete hold;
 }

@@ -78,7 +78,7 @@ PyObject *numpy_dtype(Array &array, umemElementType type) {
 /* Ends with the array of NumPy. */
 void end_base(PyObject *capsule) {
   Hold *hold = static_cast<Hold *>(PyCapsule_GetPointer(capsule, nullptr));
-  hold->memory()->exports--;
+  hold->memory()->end_export();
   delete hold;
 }
 
@@ -99,7 +99,7 @@ nb::object numpy_over(Array &array, bool writes) {
   nb::object result = nb::steal(made);
   PyObject *base = PyCapsule_New(hold.get(), nullptr, end_base);
   if (!base) throw nb::python_error();
-  hold->memory()->exports++;
+  hold->memory()->begin_export();
   hold.release();
   if (numpy.set_base(made, base) < 0) throw nb::python_error(); /* base is its own already */
   return result;
@@ -196,12 +196,10 @@ nb::object share_numpy(nb::handle object) {
   for (int k = 0; k < array->rank; k++)
     if (array->strides[k] % item_size) return {};
   Context *context = place_of(default_host()).context; /* permanent */
-  umemArray *handle = nullptr;
-  array_call(true, [&](umemStatusType *status) {
-    handle =
-        umemArray_take(context->ctx, reinterpret_cast<uintptr_t>(array->data), type, array->rank,
-                       array->extents, array->strides, drop_owner, object.ptr(), status);
-  });
+  umemArray *handle =
+      umemArray_take(context->ctx, reinterpret_cast<uintptr_t>(array->data), type, array->rank,
+                     array->extents, array->strides, drop_owner, object.ptr(), nullptr);
+  if (!handle) raise_failure();
   Py_INCREF(object.ptr());
   if (!(array->flags & Numpy::writeable)) handle = keep_read_only(handle);
   return wrap_array(handle, context, default_host());

@@ -41,6 +41,10 @@ Tensor *make_tensor(umemArray *handle, Memory *memory, umemDLPackOptions &option
   Tensor *tensor = nullptr;
   options.ended = end_export;
   options.user = begin_export(memory);
+  if (memory->context->quick) { /* runs no function of Python; a failure comes again below */
+    tensor = make(handle, &options, nullptr);
+    if (tensor) return tensor;
+  }
   Call call;
   {
     Unlock unlock(!memory->context->quick);

@@ -66,7 +66,7 @@ int describe(umemPythonHold *hold, bool kept) {
   hold->capabilities = static_cast<umemVirtual *>(in.context()->ctx)->capabilities;
   hold->read_only = umemArray_is_read_only(array);
   hold->kept = kept;
-  if (kept) in.memory()->exports++;
+  if (kept) in.memory()->begin_export();
   return 1;
 }
 
@@ -140,7 +140,7 @@ void end_hold(umemPythonHold *hold) noexcept {
     return;
   }
   Hold &in = hold_in(hold);
-  if (hold->kept) in.memory()->exports--;
+  if (hold->kept) in.memory()->end_export();
   in.~Hold();
 }
 
