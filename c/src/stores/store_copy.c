@@ -73,9 +73,12 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
 /* From the beginning of a run to that of the next one, at least: a disk reads what is nearer sooner
  * in one go, with the gaps. Bytes of a run, at most. */
 static size_t const far_from = 32 << 10, far_most = 1 << 20;
-/* Cached runs that are nearer and shorter are copied sooner from a mapping, where one page fault
- * finds many of them; fewer are not worth a mapping. */
-static size_t const mapped_below = 2 << 20, mapped_run = 16 << 10, least_mapped = 32;
+/* Cached runs that are short, and nearer than the first of these, are copied sooner from a mapping,
+ * where one page fault finds many of them; fewer are not worth a mapping. Those that are nearer than
+ * the second take a page fault each, as long as some ten calls, but only once: so that many are read
+ * by calls before. */
+static size_t const mapped_at_once = 256 << 10, mapped_below = 2 << 20;
+static size_t const mapped_run = 16 << 10, least_mapped = 32, calls_of_fault = 10;
 enum { announced_runs = 256, sampled_runs = 4 };
 static size_t const announced_bytes = 8 << 20;
 /* What a thread of its own is worth. */
@@ -136,19 +139,26 @@ static uint64_t place_of_run(Runs const *runs, size_t run) {
                           runs->adr + (uintptr_t)distance_of(runs, runs->here, run));
 }
 
-/* As far as some of them say; of few the first and the last one. */
+/* As far as some of them say; of few the last one. */
 static bool are_cached(Runs const *runs, size_t first, size_t end) {
   umemStore *store = umemStore_of(runs->ctx);
-  size_t count = end - first, stride = count < least_mapped ? count : count / sampled_runs;
-  for (size_t run = first; run < end; run += stride)
+  size_t stride = (end - first) / sampled_runs;
+  for (size_t run = first; end - first >= least_mapped && run < end; run += stride)
     if (!umemStore_is_cached(store, place_of_run(runs, run))) return false;
   return umemStore_is_cached(store, place_of_run(runs, end - 1));
+}
+
+static bool are_near_enough(Runs const *runs) {
+  size_t nearest = nearest_of(runs);
+  uint64_t read = __atomic_load_n(&umemStore_of(runs->ctx)->far_runs, __ATOMIC_RELAXED);
+  return nearest < mapped_at_once ||
+         (nearest < mapped_below && read / calls_of_fault >= runs->count);
 }
 
 /* A write through a mapping takes a page fault for each page. */
 static bool prefer_mapping(Runs const *runs) {
   return runs->reads && runs->count >= least_mapped && runs->layout->item_size <= mapped_run &&
-         nearest_of(runs) < mapped_below && are_cached(runs, 0, runs->count);
+         are_near_enough(runs) && are_cached(runs, 0, runs->count);
 }
 
 /* Advice only. A write needs the pages of which it leaves a part. */
@@ -198,6 +208,8 @@ static void copy_far(Runs *runs) {
   runs->pieces = runs->reads ? umem_parallel_pieces(nbytes, far_part, umemParallelMost) : 1;
   if (runs->pieces > runs->count) runs->pieces = (unsigned)runs->count;
   umem_parallel(runs->pieces, copy_far_piece, runs);
+  if (runs->reads)
+    __atomic_fetch_add(&umemStore_of(runs->ctx)->far_runs, runs->count, __ATOMIC_RELAXED);
 }
 
 /* Whether the runs are far, and the CPU can address the other side, which is no adaptor. */

@@ -81,6 +81,7 @@ typedef struct umemStore {
   bool takes_ram;         /* and the system counts them as memory in use */
   bool refused_by_device; /* a device has refused to transfer the file itself; atomic */
   uint64_t bypassed;      /* bytes that were read around the cache; atomic */
+  uint64_t far_runs;      /* that were read by a call each; atomic */
   bool taken_over;        /* the descriptor, by umemFile_adopt: it may have duplicates */
   bool started;
   bool created;  /* this context made the file, and may remove it while it is not committed */

@@ -538,7 +538,7 @@ TEST(cached_far_items_need_no_calls) {
   struct {
     Items items;
     size_t calls;
-  } const all[] = {{{8, 64, 256 * KiB}, 0},
+  } const all[] = {{{8, 64, 128 * KiB}, 0},
                    {{8, 8, 2 * MiB}, 8},
                    {{8, 31, 256 * KiB}, 31},
                    {{20000, 64, 256 * KiB}, 64}};
@@ -554,6 +554,22 @@ TEST(cached_far_items_need_no_calls) {
   }
   close_any(&any);
   free(bytes);
+}
+
+/* Each of them would take a page fault, but only once. */
+TEST(cached_far_items_that_are_read_often_need_no_calls) {
+  enum { count = 64, times = 10 };
+  Items const items = {8, count, 256 * KiB};
+  unsigned char bytes[8 * count];
+  make_file(far_size + MiB);
+  open_any(&any, "r");
+  for (size_t i = 0; i <= times; i++) {
+    reads = 0;
+    assert_int_equal(gather(&any, 100, bytes, items), umemOK);
+    check_items(bytes, items, 100);
+    assert_int_equal(reads, i < times ? count : 0);
+  }
+  close_any(&any);
 }
 
 /* ---- lists of short runs ---- */
