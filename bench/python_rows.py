@@ -13,9 +13,11 @@ import importlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -274,6 +276,45 @@ def measure_reductions(rows, numpy, size):
         rows.add(f"std of {what}", "numpy.memmap.std", 1, file.std, mapped.std, rounds=3)
 
 
+def measure_long_copy(rows, folder, size, place, name):
+    """What it costs that Ctrl-C can end a copy, and how long that takes."""
+    source = umem.full(size, 1, "uint8", umem.File(str(Path(folder, "data")), "w+"))
+    target = umem.empty(size, "uint8", place)
+    umem.copy(target, source)
+    inside = []
+    ours = [duration(lambda: inside.append(umem.copy(target, source)["seconds"]), 1)
+            for _ in range(1 if rows.once else 15)]
+    what = f"umem.copy, a cached file of {size >> 20} MiB to {name}"
+    rows.store(what, "its seconds in C", 1 / 0.98, ours, inside)
+    rows.add(what, "umem.start and wait, which report nothing", 1 / 0.98, lambda: umem.copy(target, source),
+             lambda: umem.start(target, source).wait(), calls=1)
+    seconds = [interrupt(target, source, ours[0] * (i % 5 + 1) / 7) for i in range(1 if rows.once else 15)]
+    rows.store(f"Ctrl-C until KeyboardInterrupt, copies to {name}", "50 ms", 1, seconds, [0.05] * len(seconds))
+    return what, source, target
+
+
+def interrupt(target, source, delay):
+    """Seconds from Ctrl-C, while arrays are copied, to the exception."""
+    sent = []
+
+    def send():
+        time.sleep(delay)
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=send)
+    try:
+        thread.start()
+        while True:
+            umem.copy(target, source)
+    except KeyboardInterrupt:
+        return time.perf_counter() - sent[0]
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
+
+
 # ---- on a GPU ----
 
 
@@ -293,19 +334,9 @@ def measure_gpu_arrays(rows):
                      lambda: torch.empty(256, dtype=torch.uint8, device="cuda"), calls=5000)
 
 
-def measure_file(rows, size):
-    with tempfile.TemporaryDirectory() as folder, umem.Cuda(0) as gpu, \
-            umem.File(str(Path(folder, "data")), "w+") as file:
-        source = umem.full(size, 1, "uint8", file)
-        target = umem.empty(size, "uint8", gpu)
-        umem.copy(target, source)
-        inside = []
-        ours = [duration(lambda: inside.append(umem.copy(target, source)["seconds"]), 1)
-                for _ in range(1 if rows.once else 15)]
-        what = f"umem.copy, a cached file of {size >> 20} MiB to a GPU"
-        rows.store(what, "its seconds in C", 1 / 0.98, ours, inside)
-        rows.add(what, "umem.start and wait, which report nothing", 1 / 0.98, lambda: umem.copy(target, source),
-                 lambda: umem.start(target, source).wait(), calls=1)
+def measure_gpu_file(rows, size):
+    with tempfile.TemporaryDirectory() as folder, umem.Cuda(0) as gpu:
+        what, source, target = measure_long_copy(rows, folder, size, gpu, "a GPU")
         kvikio, cupy = module("kvikio"), module("cupy")
         if kvikio and cupy:
             measure_kvikio(rows, kvikio, what, Path(folder, "data"), cupy.from_dlpack(target),

@@ -74,9 +74,9 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
  * in one go, with the gaps. Bytes of a run, at most. */
 static size_t const far_from = 32 << 10, far_most = 1 << 20;
 /* Cached runs that are short, and nearer than the first of these, are copied sooner from a mapping,
- * where one page fault finds many of them; fewer are not worth a mapping. Those that are nearer than
- * the second take a page fault each, as long as some ten calls, but only once: so that many are read
- * by calls before. */
+ * where one page fault finds many of them; fewer are not worth a mapping. Those that are nearer
+ * than the second take a page fault each, as long as some ten calls, but only once: so that many
+ * are read by calls before. */
 static size_t const mapped_at_once = 256 << 10, mapped_below = 2 << 20;
 static size_t const mapped_run = 16 << 10, least_mapped = 32, calls_of_fault = 10;
 enum { announced_runs = 256, sampled_runs = 4 };
