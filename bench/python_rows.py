@@ -435,13 +435,15 @@ def measure_all_files(rows):
     measure_files(rows, numpy)
     measure_random_rows(rows, numpy, (16 if rows.once else 256) << 20)
     measure_reductions(rows, numpy, (16 if rows.once else 1024) << 20)
+    with tempfile.TemporaryDirectory() as folder:
+        measure_long_copy(rows, folder, (64 if rows.once else 1024) << 20, umem.Host(), "RAM")
 
 
 def measure_gpu(rows):
     if not has_gpu():
         return
     measure_gpu_arrays(rows)
-    measure_file(rows, (64 if rows.once else 1024) << 20)
+    measure_gpu_file(rows, (64 if rows.once else 1024) << 20)
     cupy = module("cupy")
     if cupy:
         measure_cupy(rows, cupy)
