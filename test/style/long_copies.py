@@ -12,7 +12,7 @@ import sys
 
 from report import Report
 
-FILES = {"ram.c.o", "tiles.c.o"}
+FILES = {"ram.c.o"}
 
 
 def instructions(library):

@@ -6,9 +6,9 @@
 #include "core/context.h"
 #include "core/copy.h"
 #include "core/layout.h"
+#include "core/ram.h"
 #include "core/status.h"
 #include "core/threads.h"
-#include "core/tiles.h"
 
 #include <stdlib.h>
 #include <string.h>

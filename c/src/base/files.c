@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ==== space ==== */
@@ -355,6 +356,44 @@ static int set_permissions(int fd, mode_t permissions) {
   struct stat about;
   if (fstat(fd, &about) != 0) return errno;
   return (about.st_mode & whole_mode) == permissions || fchmod(fd, permissions) == 0 ? 0 : errno;
+}
+
+/* Returns an errno. */
+static int give_to(int fd, struct stat const *old, bool *kept) {
+  struct stat now;
+  if (fstat(fd, &now) != 0) return errno;
+  *kept = true;
+  if (now.st_uid == old->st_uid && now.st_gid == old->st_gid) return 0;
+  if (fchown(fd, old->st_uid, old->st_gid) == 0) return 0;
+  if (now.st_gid == old->st_gid) return errno == EPERM || errno == EINVAL ? 0 : errno;
+  if (errno == EPERM && fchown(fd, (uid_t)-1, old->st_gid) == 0) return 0;
+  *kept = false;
+  return errno == EPERM || errno == EINVAL ? 0 : errno;
+}
+
+static mode_t mode_without_group(mode_t mode) {
+  mode_t const others = mode & S_IRWXO;
+  return mode & (S_IRWXU | S_IRWXO | others << 3);
+}
+
+int umemNewFile_keep_owner(umemNewFile *file, struct stat const *old, bool *kept) {
+  int error = give_to(file->fd, old, kept);
+  if (error) return error;
+  mode_t const mode = *kept ? old->st_mode : mode_without_group(old->st_mode);
+  file->permissions = mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+  return 0;
+}
+
+int umemNewFile_keep_list(umemNewFile const *file, char const *path) {
+  static char const name[] = "system.posix_acl_access";
+  ssize_t size = getxattr(path, name, NULL, 0);
+  if (size < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return 0;
+  char *list = size < 0 ? NULL : malloc((size_t)size + 1);
+  if (list) size = getxattr(path, name, list, (size_t)size);
+  bool kept = list && size >= 0 && fsetxattr(file->fd, name, list, (size_t)size, 0) == 0;
+  int error = errno;
+  free(list);
+  return kept ? 0 : error;
 }
 
 int umemNewFile_protect(umemNewFile const *file) {

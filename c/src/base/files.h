@@ -140,6 +140,15 @@ int umemNewFile_show(umemNewFile *file);
  * make them durable. */
 int umemNewFile_complete(umemNewFile const *file);
 
+/* Gives the file the owner and the group of old, and sets its permissions to those of old. Whoever
+ * may not give files away keeps at least the group, where it is one of theirs. Sets *kept: the
+ * group is that of old. What old grants to another group is granted to no other. */
+int umemNewFile_keep_owner(umemNewFile *file, struct stat const *old, bool *kept);
+
+/* Gives the file the access list of the one at path. Without it the bits of the group would mean
+ * more than they did. */
+int umemNewFile_keep_list(umemNewFile const *file, char const *path);
+
 /* Takes all permissions from others until then: for whoever has changed the access list of the
  * file. */
 int umemNewFile_protect(umemNewFile const *file);

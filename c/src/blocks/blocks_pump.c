@@ -316,8 +316,7 @@ static unsigned most_threads(umemPump const *pump) {
 /* How the method copy_pieces is fed. */
 static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
   bool is_short = plan->blocks < short_passage / plan->in_bytes;
-  unsigned most = is_short ? short_feeders : feeders;
-  if (reads->threads > most) reads->threads = most;
+  reads->threads = (unsigned)umem_lesser(reads->threads, is_short ? short_feeders : feeders);
   reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
 }
 
@@ -585,18 +584,14 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   return pump;
 }
 
-static void join_threads(umemPump *pump) {
-  if (pump->reading.has_thread) pthread_join(pump->reading.thread, NULL);
-  if (pump->writing.has_thread) pthread_join(pump->writing.thread, NULL);
-  pthread_cond_destroy(&pump->changed);
-}
-
 /* A child of fork has no threads to join, and no thread there waits for the condition. Where the
  * place does not work in it either, the memory goes with the process. */
 void umemPump_end(umemPump *pump) {
-  bool inherited = pump->forks != umem_fork_count();
+  bool inherited = pump->forks != umem_fork_count(), lost = umemPump_is_lost(pump);
   umemAttempt forgotten;
-  if (!umemPump_is_lost(pump)) join_threads(pump);
+  if (!lost && pump->reading.has_thread) pthread_join(pump->reading.thread, NULL);
+  if (!lost && pump->writing.has_thread) pthread_join(pump->writing.thread, NULL);
+  if (!lost) pthread_cond_destroy(&pump->changed);
   umemLock_destroy(&pump->lock);
   if (inherited) umemAttempt_begin(&forgotten);
   umemSlots_release(&pump->slots);

@@ -8,7 +8,7 @@
 #include "core/layout.h"
 #include "core/hook.h"
 #include "core/plan.h"
-#include "core/tiles.h"
+#include "core/ram.h"
 
 #include <stdlib.h>
 

@@ -395,6 +395,40 @@ void umemCudaChannel_give(umemCudaChannel *channel) {
   if (channel->broken || !keep_idle(channel)) destroy(channel);
 }
 
+umemCudaChannel *umemCudaChannel_open(umemVirtual *ctx, umemCudaGpu *gpu) {
+  umemCudaScope scope;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemCudaChannel *channel = NULL;
+  if (umemCudaScope_enter(&scope, ctx, gpu)) {
+    channel = umemCudaChannel_take(gpu);
+    umemCudaScope_leave(&scope);
+  }
+  umemAttempt_end(&forgotten);
+  return channel;
+}
+
+void umemCudaChannel_close(umemVirtual *ctx, umemCudaChannel *channel) {
+  umemCudaScope scope;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  bool entered = umemCudaScope_enter(&scope, ctx, channel->gpu);
+  if (!entered)
+    channel->in_flight[0] = true;
+  else
+    ignore(channel->gpu, umemCudaChannel_finish(channel));
+  umemCudaChannel_give(channel);
+  if (entered) umemCudaScope_leave(&scope);
+  umemAttempt_end(&forgotten);
+}
+
+size_t umemCudaChannel_room(umemCudaChannel const *channel) {
+  size_t room = SIZE_MAX;
+  for (unsigned b = 0; b < umemChannelChunks; b++)
+    if (channel->chunks[b]->nbytes < room) room = channel->chunks[b]->nbytes;
+  return room;
+}
+
 /* What fails here is not recorded: no copy needs any of it. Chunks that channels still have go
  * with the others. */
 void umemCuda_release_staging(umemCudaGpu *gpu) {

@@ -101,6 +101,14 @@ umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu);
  * keeps it aside with its chunks until umemCuda_release_staging. */
 void umemCudaChannel_give(umemCudaChannel *channel);
 
+/* Both in no scope. What they do not record, single copies meet again. Where the GPU cannot be
+ * entered any more, transfers of a closed channel may still be in flight. */
+umemCudaChannel *umemCudaChannel_open(umemVirtual *ctx, umemCudaGpu *gpu);
+void umemCudaChannel_close(umemVirtual *ctx, umemCudaChannel *channel);
+
+/* What each chunk holds at least. */
+size_t umemCudaChannel_room(umemCudaChannel const *channel);
+
 /* Starts a transfer of nbytes between adr and chunk b, whose last transfer is done. Returns the
  * runtime's error. */
 int umemCudaChannel_start(umemCudaChannel *channel, unsigned b, void *adr, size_t nbytes,

@@ -345,21 +345,15 @@ static void take_channels(Stage *stage) {
     stage->count++;
 }
 
-static size_t shortest_chunk(Stage const *stage) {
-  size_t shortest = SIZE_MAX;
-  for (unsigned i = 0; i < stage->count; i++)
-    for (unsigned b = 0; b < umemChannelChunks; b++)
-      shortest = umem_lesser(shortest, stage->channels[i]->chunks[b]->nbytes);
-  return shortest;
-}
-
 /* Pieces fit all chunks, and are so short that all channels have several. */
 static void measure_pieces(Stage *stage) {
   size_t const step = 4096;
   size_t most = stage->nbytes / (stage->count * umemChannelChunks) / step * step;
   if (stage->nbytes < umemStagingWide) most = umem_lesser(most, umemStagingPiece);
   most = umem_greater(most, umemStagingLeast);
-  stage->most = umem_lesser(most, shortest_chunk(stage));
+  for (unsigned i = 0; i < stage->count; i++)
+    most = umem_lesser(most, umemCudaChannel_room(stage->channels[i]));
+  stage->most = most;
   stage->least = umem_lesser(stage->most, umemStagingEdge);
 }
 
@@ -438,18 +432,13 @@ static bool is_good(Carrier *self, umemCopyPiece const *piece, int error) {
 
 /* ---- the two ways of a piece ---- */
 
-static void read_pageable(Carrier const *self, char *memory, umemCopyPiece const *piece) {
-  uint64_t begin = umem_route_clock();
-  memcpy(memory, (void const *)piece->src_adr, piece->nbytes);
-  umem_note_between(NULL, &pinned, umemWayMemcpy, piece->nbytes, self->feed->threads, begin);
-}
-
 /* In no scope, because the methods of the source may use CUDA, too. */
 static bool fill_for(Carrier *self, unsigned b, umemCopyPiece const *piece) {
   char *memory = self->channel->chunks[b]->memory;
-  uint64_t before = umem_thread.failures;
+  uint64_t before = umem_thread.failures, begin = umem_route_clock();
   if (umem_cpu_reads(self->src)) {
-    read_pageable(self, memory, piece);
+    memcpy(memory, (void const *)piece->src_adr, piece->nbytes);
+    umem_note_between(NULL, &pinned, umemWayMemcpy, piece->nbytes, self->feed->threads, begin);
   } else {
     umemOpenStep share;
     umem_share_begin(&share, self->feed->threads);
@@ -594,43 +583,10 @@ static bool takes(umemVirtual *src, umemCudaGpu *gpu) {
          !UMEM_SLOT(src, upstream) && !(UMEM_SLOT(src, direct_file) && umemCudaGds_open(gpu));
 }
 
-/* A channel, and what its shortest chunk holds. NULL, with nothing recorded, if there is none. */
-static umemCudaChannel *take_channel(umemVirtual *ctx, umemCudaGpu *gpu, size_t *most) {
-  umemCudaScope scope;
-  umemAttempt forgotten; /* single copies meet what is really wrong */
-  umemAttempt_begin(&forgotten);
-  umemCudaChannel *channel = NULL;
-  if (umemCudaScope_enter(&scope, ctx, gpu)) {
-    channel = umemCudaChannel_take(gpu);
-    umemCudaScope_leave(&scope);
-  }
-  umemAttempt_end(&forgotten);
-  *most = SIZE_MAX;
-  for (unsigned b = 0; channel && b < umemChannelChunks; b++)
-    if (channel->chunks[b]->nbytes < *most) *most = channel->chunks[b]->nbytes;
-  return channel;
-}
-
-/* Where the GPU cannot be entered any more, its transfers may still be in flight. */
-static void give_channel(umemVirtual *ctx, umemCudaChannel *channel) {
-  umemCudaScope scope;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  bool entered = umemCudaScope_enter(&scope, ctx, channel->gpu);
-  if (!entered)
-    channel->in_flight[0] = true;
-  else if (umemCudaChannel_finish(channel))
-    channel->gpu->rt->last_error();
-  umemCudaChannel_give(channel);
-  if (entered) umemCudaScope_leave(&scope);
-  umemAttempt_end(&forgotten);
-}
-
 bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  size_t most;
   if (!takes(src, state->gpu)) return false;
-  umemCudaChannel *channel = take_channel(ctx, state->gpu, &most);
+  umemCudaChannel *channel = umemCudaChannel_open(ctx, state->gpu);
   if (!channel) return false;
   Carrier self = {.ctx = ctx,
                   .src = src,
@@ -638,7 +594,7 @@ bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
                   .gpu = state->gpu,
                   .feed = feed,
                   .channel = channel};
-  carry(&self, most);
-  give_channel(ctx, channel);
+  carry(&self, umemCudaChannel_room(channel));
+  umemCudaChannel_close(ctx, channel);
   return true;
 }

@@ -180,11 +180,6 @@ static struct umemVtbl const *table_of(umemVirtual *ctx, char const *name) {
                         name ? name : "NULL", known.text);
 }
 
-/* "Pool over Host" */
-static void describe(umemVirtual *ctx, umemNames *stack) {
-  for (; ctx; ctx = umem_get_upstream(ctx)) add_name(stack, "%s", umem_get_device_name(ctx));
-}
-
 void *umem_find_layer(void *ctx, char const *kind) {
   UMEM_ENTER();
   umemVirtual *self = umem_check(ctx);
@@ -195,8 +190,9 @@ void *umem_find_layer(void *ctx, char const *kind) {
   for (umemVirtual *layer = self; layer; layer = umem_get_upstream(layer))
     if (layer->vptr == table || (own && umemKind_has(own, layer))) return layer;
   if (umemVirtual_adopt(self, before) != umemOK) return NULL;
-  umemNames stack = {"", 0};
-  describe(self, &stack);
+  umemNames stack = {"", 0}; /* "Pool, Host" */
+  for (umemVirtual *layer = self; layer; layer = umem_get_upstream(layer))
+    add_name(&stack, "%s", umem_get_device_name(layer));
   return UMEM_FAIL_NULL(self, umemValueError, "there is no \"%s\" in this stack: %s", kind,
                         stack.text);
 }

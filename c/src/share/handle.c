@@ -2,12 +2,12 @@
  * through sockets.
  *
  *   segment.c        checks segments
- *   mapped.c         what the process has mapped */
+ *   process.c        what the process has mapped */
 #include "base/files.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
-#include "share/mapped.h"
+#include "share/process.h"
 #include "share/segment.h"
 
 #include <errno.h>

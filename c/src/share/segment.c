@@ -462,6 +462,13 @@ bool umemShmTable_next(umemShmTable *table, uint32_t *number, umemShmEntry *entr
   return false;
 }
 
+umemShmResult umemShmTable_holder(umemShmTable *table, uint64_t offset, umemShmEntry *entry) {
+  if (get64(&table->root->damaged)) return umemShmDamaged;
+  for (uint32_t at = 0; umemShmTable_next(table, &at, entry);)
+    if (offset - entry->offset < entry->size) return umemShmOK;
+  return umemShmNoBlock;
+}
+
 /* ==== the layout, and who may use it ==== */
 
 enum { granule = 64 << 10 /* bytes: a multiple of the pages of any machine */ };

@@ -111,6 +111,9 @@ typedef struct umemShmEntry {
 /* Walks over the blocks by their numbers: *at is 0 at first. False at the end. */
 bool umemShmTable_next(umemShmTable *table, uint32_t *at, umemShmEntry *entry);
 
+/* The block that holds the byte at offset. */
+umemShmResult umemShmTable_holder(umemShmTable *table, uint64_t offset, umemShmEntry *entry);
+
 /* ==== the layout, and who may use it ==== */
 
 enum { umemSegmentHeader = 4096, umemSegmentVersion = 2, umemSegmentMostBlocks = 1 << 30 };

@@ -4,9 +4,9 @@
  * and its place:
  *
  *   shm.c           the context
- *   shm_segment.c   creates, opens and locks a segment; which process owns a block
+ *   shm_segment.c   creates, opens, locks and removes a segment
  *   segment.c       what a segment is, which bytes are whose, and whether a file is one
- *   mapped.c        what the process has mapped */
+ *   process.c       what the process has mapped; which process owns a block */
 #include "share/shm_segment.h"
 #include "base/thread.h"
 #include "base/number.h"
@@ -473,17 +473,6 @@ int umemShm_descriptor(umemShm *ctx) {
   return self ? shm_of(self)->segment.mapped->fd : -1;
 }
 
-umemStatusType umemShm_remove(char const *name) {
-  UMEM_ENTER();
-  umem_defer_cancel();
-  char text[256], words[128];
-  if (!name) return umemVirtual_fail(NULL, umemValueError, "the name is NULL");
-  if (!umemShmSegment_name(NULL, name, text)) return umemValueError;
-  if (shm_unlink(text) == 0) return umemOK;
-  return umemVirtual_fail(NULL, umemIOError, "cannot remove the shared memory %s: %s", text,
-                          umem_system_words(errno, words, sizeof words));
-}
-
 uintptr_t umemShm_offset(umemShm *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
@@ -586,24 +575,14 @@ umemStatusType umemShm_own(umemShm *ctx, uintptr_t adr) {
   return check(self, result, adr, 0) ? umemOK : umem_thread.last;
 }
 
-/* The entry of the block that holds the byte at adr, under the lock. */
-static umemShmResult entry_of(umemVirtual *self, uintptr_t adr, umemShmEntry *entry) {
-  Shm *shm = shm_of(self);
-  uint64_t offset = offset_of(shm, adr);
-  if (__atomic_load_n(&shm->segment.table.root->damaged, __ATOMIC_RELAXED)) return umemShmDamaged;
-  for (uint32_t at = 0; umemShmTable_next(&shm->segment.table, &at, entry);)
-    if (offset - entry->offset < entry->size) return umemShmOK;
-  return umemShmNoBlock;
-}
-
 umemStatusType umemShm_complete(umemShm *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
-  umemShmEntry entry;
   if (!self || !lock(self)) return umem_thread.last;
-  umemShmResult result = entry_of(self, adr, &entry);
-  if (result == umemShmOK)
-    result = umemShmTable_complete(&shm_of(self)->segment.table, entry.offset);
+  umemShmTable *table = &shm_of(self)->segment.table;
+  umemShmEntry entry;
+  umemShmResult result = umemShmTable_holder(table, offset_of(shm_of(self), adr), &entry);
+  if (result == umemShmOK) result = umemShmTable_complete(table, entry.offset);
   unlock(shm_of(self));
   return check(self, result, adr, 0) ? umemOK : umem_thread.last;
 }
@@ -611,9 +590,10 @@ umemStatusType umemShm_complete(umemShm *ctx, uintptr_t adr) {
 bool umemShm_is_complete(umemShm *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
-  umemShmEntry entry;
   if (!self || !lock(self)) return false;
-  umemShmResult result = entry_of(self, adr, &entry);
-  unlock(shm_of(self));
+  Shm *shm = shm_of(self);
+  umemShmEntry entry;
+  umemShmResult result = umemShmTable_holder(&shm->segment.table, offset_of(shm, adr), &entry);
+  unlock(shm);
   return check(self, result, adr, 0) && entry.complete;
 }

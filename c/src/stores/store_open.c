@@ -15,7 +15,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,51 +141,13 @@ static bool find(umemReplace *replace, struct stat *old) {
 
 /* ---- owner and permissions ---- */
 
-/* Whoever may not give files away keeps at least the group, where it is one of theirs. Returns an
- * errno; *kept: the group is that of old. */
-static int keep_owner(int fd, struct stat const *old, bool *kept) {
-  struct stat now;
-  if (fstat(fd, &now) != 0) return errno;
-  *kept = true;
-  if (now.st_uid == old->st_uid && now.st_gid == old->st_gid) return 0;
-  if (fchown(fd, old->st_uid, old->st_gid) == 0) return 0;
-  if (now.st_gid == old->st_gid) return errno == EPERM || errno == EINVAL ? 0 : errno;
-  if (errno == EPERM && fchown(fd, (uid_t)-1, old->st_gid) == 0) return 0;
-  *kept = false;
-  return errno == EPERM || errno == EINVAL ? 0 : errno;
-}
-
-static char const access_list[] = "system.posix_acl_access";
-
-/* Without its access list the bits of the group would mean more than they did. */
-static bool keep_access_list(umemReplace const *replace, int fd) {
-  char const *path = replace->store->path;
-  ssize_t size = getxattr(path, access_list, NULL, 0);
-  if (size < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return true;
-  char *list = size < 0 ? NULL : malloc((size_t)size + 1);
-  if (list) size = getxattr(path, access_list, list, (size_t)size);
-  bool kept = list && size >= 0 && fsetxattr(fd, access_list, list, (size_t)size, 0) == 0;
-  int error = errno;
-  free(list);
-  return kept || fail(replace, error, "cannot keep the access list of");
-}
-
-/* What the file of another group grants to its group is not granted to the group that the new one
- * has instead. */
-static mode_t mode_without_group(mode_t mode) {
-  mode_t const others = mode & S_IRWXO;
-  return mode & (S_IRWXU | S_IRWXO | others << 3);
-}
-
 /* Of the complete file; until then it is only the owner's. */
 static bool keep_attributes(umemReplace *replace, struct stat const *old) {
-  int const fd = replace->file.fd;
   bool keeps_group = false;
-  int error = keep_owner(fd, old, &keeps_group);
+  int error = umemNewFile_keep_owner(&replace->file, old, &keeps_group);
   if (error) return fail(replace, error, "cannot keep the owner of");
-  if (keeps_group && !keep_access_list(replace, fd)) return false;
-  replace->file.permissions = (keeps_group ? old->st_mode : mode_without_group(old->st_mode)) &
-                              (S_IRWXU | S_IRWXG | S_IRWXO);
+  error = keeps_group ? umemNewFile_keep_list(&replace->file, replace->store->path) : 0;
+  if (error) return fail(replace, error, "cannot keep the access list of");
   error = umemNewFile_protect(&replace->file);
   return !error || fail(replace, error, "cannot protect the file beside");
 }

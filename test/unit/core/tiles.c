@@ -1,5 +1,5 @@
-/* tiles.c - core/tiles.h: whatever order the tiles take, the items are those of a plain loop. */
-#include "core/tiles.h"
+/* tiles.c - core/ram.h: whatever order the tiles take, the items are those of a plain loop. */
+#include "core/ram.h"
 #include "base/system.h"
 #include "core/layout.h"
 #include "cases.h"
