@@ -27,8 +27,8 @@ bool is_pool(Backend const &row) {
 }
 
 bool is_missing(Backend const &row) {
-  umemVirtual *context = row.open();
-  if (context) row.close(context);
+  umemVirtual *context = backend_open(&row);
+  if (context) backend_close(&row, context);
   return !context &&
          (umem_thread_status() == umemNotSupportedError || umem_thread_status() == umemValueError);
 }

@@ -25,7 +25,7 @@ Backend const &row_named(char const *name) {
   return *row;
 }
 
-Place::Place(Backend const &row) : row_(row), context_(row.open()) {
+Place::Place(Backend const &row) : row_(row), context_(backend_open(&row)) {
   if (!context_) throw std::runtime_error(umem_thread_message());
 }
 

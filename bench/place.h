@@ -28,7 +28,7 @@ public:
   explicit Place(Backend const &row);
   Place(Place const &) = delete;
   Place &operator=(Place const &) = delete;
-  ~Place() { row_.close(context_); }
+  ~Place() { backend_close(&row_, context_); }
 
   umemVirtual *context() const { return context_; }
 

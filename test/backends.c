@@ -1,4 +1,4 @@
-/* backends.c - one row per context, and how it is opened and closed for a test. */
+/* backends.c - one row per context, and how it is made for a test. */
 #include "backends.h"
 
 #include <stdio.h>
@@ -6,37 +6,33 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adaptors.h"
-#include "external.h"
-#include "fake/wrapped.h"
 #include "fake/fake.h"
 #include "fake/plain11.h"
 #include "fake/pointers.h"
+#include "fake/wrapped.h"
 #include "mymem.h"
-#include "pools.h"
-#include "sizes.h"
+#include "settings.h"
 #include "temporary.h"
 
-/* A context on the heap, or NULL when its constructor failed. */
-static void *opened(void *ctx, umemStatusType status) {
-  if (status == umemOK) return ctx;
-  free(ctx);
-  return NULL;
-}
+/* A context on the heap, and what goes with it. */
+typedef struct Opened {
+  _Alignas(16) unsigned char context[4096]; /* and what its construct needs beside it */
+  Backend const *row;
+  umemVirtual *upstream;        /* of row->over */
+  char path[BACKEND_PATH_SIZE]; /* of its file, which goes with it; or "" */
+} Opened;
 
-static void close_plain(umemVirtual *ctx) {
-  umem_dtor(ctx);
-  free(ctx);
-}
+static Opened *opened(void *ctx) { return ctx; }
 
-/* ---- host ---- */
+/* make_NAME: an expression that constructs ctx over upstream, which is NULL where the row names
+ * none. */
+#define MAKE(name, construct)                                                                      \
+  static umemStatusType make_##name(void *ctx, void *upstream) {                                   \
+    (void)upstream;                                                                                \
+    return construct;                                                                              \
+  }
 
-static umemVirtual *open_host(void) {
-  umemHost *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? umemHost_ctor(ctx) : umemMemoryError);
-}
-
-/* ---- files ---- */
+/* ---- RAM, files and shared memory ---- */
 
 bool backend_temp_file(char path[BACKEND_PATH_SIZE]) {
   int fd = temporary_file(path, BACKEND_PATH_SIZE);
@@ -44,205 +40,266 @@ bool backend_temp_file(char path[BACKEND_PATH_SIZE]) {
   return fd >= 0;
 }
 
-/* A file context, and the file that goes with it; path "" for none. */
-typedef struct {
-  umemFile file;
-  char path[BACKEND_PATH_SIZE];
-} OpenFile;
-
-typedef struct {
-  umemMMap mmap;
-  char path[BACKEND_PATH_SIZE];
-} OpenMMap;
-
-static void remove_file(char const *path) {
-  if (*path) unlink(path);
-}
-
-static umemVirtual *open_file_as(char const *mode) {
-  OpenFile *ctx = calloc(1, sizeof *ctx);
-  if (!ctx || (mode && !backend_temp_file(ctx->path))) return opened(ctx, umemIOError);
-  umemStatusType status = umemFile_ctor(&ctx->file, mode ? ctx->path : NULL, mode ? mode : "w+");
-  if (status != umemOK) remove_file(ctx->path);
-  return opened(ctx, status);
-}
-
-static umemVirtual *open_mmap_as(char const *mode) {
-  OpenMMap *ctx = calloc(1, sizeof *ctx);
-  if (!ctx || (mode && !backend_temp_file(ctx->path))) return opened(ctx, umemIOError);
-  umemStatusType status = umemMMap_ctor(&ctx->mmap, mode ? ctx->path : NULL, mode ? mode : "w+");
-  if (status != umemOK) remove_file(ctx->path);
-  return opened(ctx, status);
-}
-
-static umemVirtual *open_file(void) { return open_file_as("w+"); }
-static umemVirtual *open_file_scratch(void) { return open_file_as(NULL); }
-static umemVirtual *open_mmap(void) { return open_mmap_as("w+"); }
-static umemVirtual *open_mmap_scratch(void) { return open_mmap_as(NULL); }
-
-static umemVirtual *open_file_at(char const *path, char const *mode) {
-  OpenFile *ctx = calloc(1, sizeof *ctx);
-  return opened(ctx, ctx ? umemFile_ctor(&ctx->file, path, mode) : umemMemoryError);
-}
-
-static umemVirtual *open_mmap_at(char const *path, char const *mode) {
-  OpenMMap *ctx = calloc(1, sizeof *ctx);
-  return opened(ctx, ctx ? umemMMap_ctor(&ctx->mmap, path, mode) : umemMemoryError);
+/* The path of a new file that goes with ctx, with this text; NULL if that fails. */
+static char const *new_file(void *ctx, char const *text, size_t length) {
+  char *path = opened(ctx)->path;
+  if (!backend_temp_file(path)) return NULL;
+  FILE *stream = fopen(path, "wb");
+  bool written = stream && fwrite(text, 1, length, stream) == length;
+  return stream && !fclose(stream) && written ? path : NULL;
 }
 
 /* Over a file that is full of something already. */
-static umemVirtual *open_file_existing(void) {
-  OpenFile *ctx = calloc(1, sizeof *ctx);
-  if (!ctx || !backend_temp_file(ctx->path)) return opened(ctx, umemIOError);
+static umemStatusType make_file_existing(void *ctx, void *upstream) {
+  (void)upstream;
   static char junk[70001];
   memset(junk, 0xE5, sizeof junk);
-  FILE *stream = fopen(ctx->path, "wb");
-  bool written = stream && fwrite(junk, sizeof junk, 1, stream) == 1;
-  if (stream && fclose(stream)) written = false;
-  umemStatusType status = written ? umemFile_ctor(&ctx->file, ctx->path, "r+") : umemIOError;
-  if (status != umemOK) remove_file(ctx->path);
-  return opened(ctx, status);
+  return umemFile_ctor(ctx, new_file(ctx, junk, sizeof junk), "r+");
 }
-
-static void close_file(umemVirtual *ctx) {
-  umem_dtor(ctx);
-  remove_file(((OpenFile *)ctx)->path);
-  free(ctx);
-}
-
-static void close_mmap(umemVirtual *ctx) {
-  umem_dtor(ctx);
-  remove_file(((OpenMMap *)ctx)->path);
-  free(ctx);
-}
-
-/* ---- shared memory ---- */
-
-enum { shm_capacity = 64 << 20 };
 
 /* Takes no memory before it is used: many segments live at a time. */
-static umemVirtual *open_shm(void) {
-  umemShm *ctx = malloc(sizeof *ctx);
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = shm_capacity;
-  options.sparse = 1;
-  return opened(ctx, ctx ? umemShm_ctor_with(ctx, NULL, &options) : umemMemoryError);
+static umemShmOptions const shm_options = {
+    .size = sizeof(umemShmOptions), .capacity = 64 << 20, .sparse = 1};
+static umemHostOptions const node_options = {.size = sizeof(umemHostOptions),
+                                             .policy = umemHostInterleave};
+
+MAKE(host, umemHost_ctor(ctx))
+MAKE(host_nodes, umemHost_ctor_with(ctx, &node_options))
+MAKE(file, umemFile_ctor(ctx, new_file(ctx, "", 0), "w+"))
+MAKE(file_scratch, umemFile_ctor(ctx, NULL, "w+"))
+MAKE(mmap, umemMMap_ctor(ctx, new_file(ctx, "", 0), "w+"))
+MAKE(mmap_scratch, umemMMap_ctor(ctx, NULL, "w+"))
+MAKE(shm, umemShm_ctor_with(ctx, NULL, &shm_options))
+
+static umemStatusType file_at(void *ctx, char const *path, char const *mode) {
+  return umemFile_ctor(ctx, path, mode);
+}
+static umemStatusType mmap_at(void *ctx, char const *path, char const *mode) {
+  return umemMMap_ctor(ctx, path, mode);
 }
 
-/* ---- RAM on nodes ---- */
+/* ---- devices ---- */
 
-static umemVirtual *open_host_nodes(void) {
-  umemHost *ctx = malloc(sizeof *ctx);
-  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
-  options.policy = umemHostInterleave;
-  return opened(ctx, ctx ? umemHost_ctor_with(ctx, &options) : umemMemoryError);
-}
-
-/* ---- fake devices ---- */
-
-static umemVirtual *open_fake(void) {
-  Fake *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? fake_ctor(ctx) : umemMemoryError);
-}
-
-static umemVirtual *open_fake_offset(void) {
-  Fake *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? fake_offset_ctor(ctx) : umemMemoryError);
-}
-
-static umemVirtual *open_fake_async(void) {
-  FakeAsync *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? fake_async_ctor(ctx) : umemMemoryError);
-}
-
-static umemVirtual *open_fake_managed(void) {
-  FakeAsync *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? fake_managed_ctor(ctx) : umemMemoryError);
-}
+MAKE(cuda, umemCuda_ctor(ctx, 0))
+MAKE(cuda_1, umemCuda_ctor(ctx, 1))
+MAKE(cuda_host, umemCudaHost_ctor(ctx, 0))
+MAKE(cuda_managed, umemCudaManaged_ctor(ctx, 0, 0))
+MAKE(cuda_async, umemCudaAsync_ctor(ctx, 0, UMEM_STREAM_NEW))
+MAKE(cuda_async_0, umemCudaAsync_ctor(ctx, 0, 0))
+MAKE(cuda_async_1, umemCudaAsync_ctor(ctx, 1, UMEM_STREAM_NEW))
+MAKE(fake, fake_ctor(ctx))
+MAKE(fake_offset, fake_offset_ctor(ctx))
+MAKE(fake_async, fake_async_ctor(ctx))
+MAKE(fake_managed, fake_managed_ctor(ctx))
 
 static BackendRecords fake_records(umemVirtual *ctx) {
   Fake *fake = (Fake *)ctx;
   return (BackendRecords){fake_store_blocks(fake->store), fake->moves};
 }
 
-/* ---- the example of the documentation ---- */
-
+/* The example of the documentation. */
 enum { arena_size = 64 << 20 };
+MAKE(mymem, umemMyMem_ctor(ctx, arena_size))
+MAKE(plain11, plain11_ctor(ctx, arena_size))
+MAKE(pointers, pointers_ctor(ctx))
 
-static umemVirtual *open_mymem(void) {
-  umemMyMem *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? umemMyMem_ctor(ctx, arena_size) : umemMemoryError);
+/* ---- over one other context ---- */
+
+static BackendRecords records_below(umemVirtual *ctx) {
+  return backend_by_name(opened(ctx)->row->over)->records(opened(ctx)->upstream);
 }
 
-static umemVirtual *open_pointers(void) {
-  Pointers *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? pointers_ctor(ctx) : umemMemoryError);
+/* Of a context with so many blocks: those that wait are upstream's still. */
+static BackendRecords records_of(umemVirtual *ctx, uint64_t blocks) {
+  Backend const *below = backend_by_name(opened(ctx)->row->over);
+  return (BackendRecords){(size_t)blocks, below->records
+                                              ? below->records(opened(ctx)->upstream).moves
+                                              : BACKEND_MOVES_UNKNOWN};
 }
 
-static umemVirtual *open_plain11(void) {
-  umemMyMem *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? plain11_ctor(ctx, arena_size) : umemMemoryError);
+static BackendRecords debug_records(umemVirtual *ctx) {
+  umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
+  umemDebug_get((umemDebug *)ctx, &figures);
+  return records_of(ctx, figures.live_blocks);
 }
 
-/* ---- wrapped contexts ---- */
-
-typedef struct {
-  Wrapped wrapped;
-  Backend const *inner;
-} OpenWrapped;
-
-static umemVirtual *open_wrapped(char const *name) {
-  OpenWrapped *ctx = malloc(sizeof *ctx);
-  if (!ctx) return NULL;
-  ctx->inner = backend_by_name(name);
-  umemVirtual *upstream = ctx->inner->open();
-  return opened(ctx, upstream ? wrapped_ctor(&ctx->wrapped, upstream) : umemMemoryError);
+static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsigned attempt) {
+  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+  return false;
 }
 
-static umemVirtual *open_wrapped_host(void) { return open_wrapped("host"); }
-static umemVirtual *open_wrapped_file(void) { return open_wrapped("file"); }
-static umemVirtual *open_wrapped_fake(void) { return open_wrapped("fake"); }
-static umemVirtual *open_wrapped_async(void) { return open_wrapped("fake-async"); }
-
-static void close_wrapped(umemVirtual *ctx) {
-  OpenWrapped *self = (OpenWrapped *)ctx;
-  umem_dtor(ctx);
-  self->inner->close(self->wrapped.upstream);
-  free(self);
+/* Of a file that vanishes with it. */
+umemStatusType backend_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
+                           void *ctx, void *upstream) {
+  char path[BACKEND_PATH_SIZE];
+  if (!backend_temp_file(path)) return umemIOError;
+  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
+  options.filename = path;
+  options.max_bytes = 1 << 16;
+  umemStatusType status = construct(ctx, upstream, &options);
+  unlink(path);
+  return status;
 }
 
-static BackendRecords wrapped_records(umemVirtual *ctx) {
-  return fake_records(((Wrapped *)ctx)->upstream);
+/* More than any test needs; less than what no memory has, which would leave nothing to other
+ * threads while it is being asked for. */
+MAKE(limit, umemLimit_ctor(ctx, upstream, (size_t)1 << 40))
+MAKE(wrapped, wrapped_ctor(ctx, upstream))
+MAKE(stats, umemStats_ctor(ctx, upstream))
+MAKE(track, umemTrack_ctor(ctx, upstream, NULL))
+MAKE(debug, umemDebug_ctor(ctx, upstream, NULL))
+MAKE(retry, umemRetry_ctor(ctx, upstream, give_up, NULL))
+MAKE(fault, umemFault_ctor(ctx, upstream, NULL))
+MAKE(guarded, umemGuarded_ctor(ctx, upstream))
+MAKE(log, backend_log(umemLog_ctor, ctx, upstream))
+MAKE(prefetch, umemCudaPrefetch_ctor(ctx, upstream))
+
+/* ---- allocators of others: malloc, and the blocks of another context in the same memory ---- */
+
+/* A system that promises more memory than it has would give any block. */
+static size_t const largest = (size_t)1 << 40;
+
+static void *get_malloc(void *user, size_t nbytes, size_t alignment, uintptr_t stream) {
+  (void)user, (void)stream;
+  return nbytes > largest ? NULL : aligned_alloc(alignment, (nbytes + alignment - 1) & -alignment);
 }
 
-/* ---- CUDA ---- */
-
-static umemVirtual *open_cuda_on(int device) {
-  umemCuda *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? umemCuda_ctor(ctx, device) : umemMemoryError);
+static void give_malloc(void *user, void *block, size_t nbytes, size_t alignment,
+                        uintptr_t stream) {
+  (void)user, (void)nbytes, (void)alignment, (void)stream;
+  free(block);
 }
 
-static umemVirtual *open_cuda_host(void) {
-  umemCudaHost *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? umemCudaHost_ctor(ctx, 0) : umemMemoryError);
+static umemStatusType make_malloc(void *ctx, void *upstream) {
+  umemExternalOptions options = UMEM_EXTERNAL_OPTIONS_INIT;
+  options.allocate = get_malloc;
+  options.deallocate = give_malloc;
+  return umemExternal_ctor(ctx, upstream, &options);
 }
 
-static umemVirtual *open_cuda_managed(void) {
-  umemCudaManaged *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? umemCudaManaged_ctor(ctx, 0, 0) : umemMemoryError);
+static void *get_from(void *user, size_t nbytes, size_t alignment, uintptr_t stream) {
+  (void)stream;
+  return (void *)umem_aligned_alloc(user, alignment, nbytes);
 }
 
-static umemVirtual *open_cuda_async_on(int device, uintptr_t stream) {
-  umemCudaAsync *ctx = malloc(sizeof *ctx);
-  return opened(ctx, ctx ? umemCudaAsync_ctor(ctx, device, stream) : umemMemoryError);
+static void give_to(void *user, void *block, size_t nbytes, size_t alignment, uintptr_t stream) {
+  (void)nbytes, (void)alignment, (void)stream;
+  umem_aligned_free(user, (uintptr_t)block);
 }
 
-static umemVirtual *open_cuda(void) { return open_cuda_on(0); }
-static umemVirtual *open_cuda_1(void) { return open_cuda_on(1); }
-static umemVirtual *open_cuda_async(void) { return open_cuda_async_on(0, UMEM_STREAM_NEW); }
-static umemVirtual *open_cuda_async_0(void) { return open_cuda_async_on(0, 0); }
-static umemVirtual *open_cuda_async_1(void) { return open_cuda_async_on(1, UMEM_STREAM_NEW); }
-static umemVirtual *open_wrapped_cuda(void) { return open_wrapped("cuda-async"); }
+static void end_from(void *user) { backend_close(opened(user)->row, user); }
+
+static umemStatusType make_external(void *ctx, void *upstream) {
+  umemExternalOptions options = UMEM_EXTERNAL_OPTIONS_INIT;
+  options.allocate = get_from;
+  options.deallocate = give_to;
+  options.release = end_from;
+  options.user = backend_open(backend_by_name(opened(ctx)->row->over));
+  if (!options.user) return umemMemoryError;
+  umemStatusType status = umemExternal_ctor(ctx, upstream, &options);
+  if (status != umemOK) end_from(options.user);
+  return status;
+}
+
+/* ---- pools, and their views ---- */
+
+MAKE(pool, umemPool_ctor(ctx, upstream, NULL))
+
+static uint64_t blocks_in_pool(umemPool *pool) {
+  umemPoolStats stats = UMEM_POOL_STATS_INIT;
+  umemPool_stats(pool, &stats);
+  return stats.blocks;
+}
+
+static BackendRecords pool_records(umemVirtual *ctx) {
+  return records_of(ctx, blocks_in_pool((umemPool *)ctx));
+}
+
+/* The pool stands on one context of the device, the view on another. */
+typedef struct PoolOn {
+  umemPoolOn view;
+  umemPool pool;
+  union {
+    umemVirtual super;
+    FakeAsync fake;
+    umemCudaAsync cuda;
+  } queue;
+} PoolOn;
+_Static_assert(sizeof(PoolOn) <= sizeof((Opened *)0)->context, "it is in an Opened");
+
+static umemStatusType make_pool_on(void *ctx, void *upstream) {
+  PoolOn *self = ctx;
+  bool fake = ((umemVirtual *)upstream)->type == umemUserDevice;
+  umemStatusType status = fake ? fake_async_ctor_on(&self->queue.fake, upstream)
+                               : umemCudaAsync_ctor(&self->queue.cuda, 0, UMEM_STREAM_NEW);
+  if (status == umemOK) status = umemPool_ctor(&self->pool, upstream, NULL);
+  return status == umemOK ? umemPoolOn_ctor(&self->view, &self->pool, &self->queue) : status;
+}
+
+static void end_pool_on(umemVirtual *ctx) {
+  PoolOn *self = (PoolOn *)ctx;
+  umem_dtor(&self->view);
+  umem_dtor(&self->pool);
+  umem_dtor(&self->queue);
+}
+
+static BackendRecords pool_on_records(umemVirtual *ctx) {
+  PoolOn *self = (PoolOn *)ctx;
+  bool fake = self->queue.super.type == umemUserDevice;
+  return (BackendRecords){(size_t)blocks_in_pool(&self->pool),
+                          fake ? self->queue.fake.super.moves : BACKEND_MOVES_UNKNOWN};
+}
+
+/* ---- blocks of one size, and bins of sizes ---- */
+
+/* Blocks as large as the contract ever asks for, so that it holds for them too. As it asks for
+ * hundreds at once, they are more than the double of a GPU has: there they are among the bins. */
+static size_t block_size(void) { return (size_t)(setting_small() ? 4 : 12) << 20; }
+
+MAKE(fixed, umemFixed_ctor(ctx, upstream, block_size(), NULL))
+
+static uint64_t blocks_in_fixed(umemFixed *fixed) {
+  umemFixedStats stats = UMEM_FIXED_STATS_INIT;
+  umemFixed_stats(fixed, &stats);
+  return stats.blocks;
+}
+
+static BackendRecords fixed_records(umemVirtual *ctx) {
+  return records_of(ctx, blocks_in_fixed((umemFixed *)ctx));
+}
+
+/* Blocks of two sizes, and a pool for the rest. */
+typedef struct Bins {
+  umemBinning binning;
+  umemFixed small, middle;
+  umemPool large;
+} Bins;
+_Static_assert(sizeof(Bins) <= sizeof((Opened *)0)->context, "they are in an Opened");
+
+enum { small_size = 100, middle_size = 4096 };
+
+static umemStatusType make_binning(void *ctx, void *upstream) {
+  Bins *self = ctx;
+  umemBin const bins[] = {{small_size, &self->small}, {middle_size, &self->middle}};
+  umemStatusType status = umemFixed_ctor(&self->small, upstream, small_size, NULL);
+  if (status == umemOK) status = umemFixed_ctor(&self->middle, upstream, middle_size, NULL);
+  if (status == umemOK) status = umemPool_ctor(&self->large, upstream, NULL);
+  return status == umemOK ? umemBinning_ctor(&self->binning, &self->large, bins, 2) : status;
+}
+
+static void end_binning(umemVirtual *ctx) {
+  Bins *self = (Bins *)ctx;
+  umem_dtor(&self->binning);
+  umem_dtor(&self->large);
+  umem_dtor(&self->middle);
+  umem_dtor(&self->small);
+}
+
+static BackendRecords binning_records(umemVirtual *ctx) {
+  Bins *self = (Bins *)ctx;
+  return records_of(ctx, blocks_in_fixed(&self->small) + blocks_in_fixed(&self->middle) +
+                             blocks_in_pool(&self->large));
+}
 
 /* ---- the table ---- */
 
@@ -252,7 +309,10 @@ enum {
   test_records = records | backendTestOnly,           /* of a kind of the tests */
   wrapped = backendWrapped | backendTestOnly,         /* goes over another context */
   gpu = backendChecksFrees | backendMayLack,          /* this machine may have none */
-  over_many = wrapped | backendChecksFrees            /* a stack that umem_open makes */
+  over_many = wrapped | backendChecksFrees, /* a stack that umem_open makes, a pool, a debug */
+  over_gpu = over_many | backendMayLack,
+  over_store = wrapped | records,
+  on_real_gpu = over_gpu | backendNeedsGpu /* one of the double is enough */
 };
 
 /* Rows of contexts that umem_open makes: ROW(identifier, name, what is opened, traits, memory). */
@@ -262,60 +322,131 @@ enum {
   ROW(limit, "limit+file:", "limit+file:?limit=1T", over_many | backendKeepsRecords, NULL)         \
   ROW(many, "stats+limit+pool+mmap:", "stats+limit+pool+mmap:?limit.limit=1T", over_many, NULL)    \
   ROW(cuda, "pool+cuda-async:", "pool+cuda-async:0?stream=new", over_many | backendMayLack, "gpu 0")
+#define NAMED_ROW(identifier, row, opened, its_traits, its_memory)                                 \
+  {.name = row, .text = opened, .traits = its_traits, .memory = its_memory},
 
-static void close_named(umemVirtual *ctx) { umem_close(ctx); }
+/* A context that stands for itself. */
+#define PLAIN_ROW(row, kind, its_traits, its_memory)                                               \
+  { .name = row, .construct = make_##kind, .traits = its_traits, .memory = its_memory }
+#define FAKE_ROW(row, kind, its_traits)                                                            \
+  { .name = row, .construct = make_##kind, .traits = its_traits, .records = fake_records }
+#define FILE_ROW(row, kind, opener)                                                                \
+  { .name = row, .construct = make_##kind, .traits = records, .at = opener }
 
-#define NAMED_OPENER(identifier, name, text, traits, memory)                                       \
-  static umemVirtual *open_named_##identifier(void) { return umem_open(text); }
-#define NAMED_ROW(identifier, name, text, traits, memory)                                          \
-  {name, open_named_##identifier, close_named, traits, memory, NULL, NULL},
+/* One of this kind over the row below. */
+#define OVER(kind, below, its_traits, its_memory, its_records)                                     \
+  {                                                                                                \
+    .name = #kind "(" below ")", .construct = make_##kind, .over = below, .traits = its_traits,    \
+    .memory = its_memory, .records = its_records                                                   \
+  }
+#define ENDED_OVER(row, kind, below, its_traits, its_memory)                                       \
+  {                                                                                                \
+    .name = row "(" below ")", .construct = make_##kind, .over = below, .traits = its_traits,      \
+    .memory = its_memory, .records = kind##_records, .end = end_##kind                             \
+  }
 
-NAMED_ROWS(NAMED_OPENER)
+/* One adaptor over RAM, a file, a device that the CPU cannot address, an ordered one, and CUDA's;
+ * over all four of these on a GPU. more: traits of its own; paging: over what has pages. */
+#define ADAPTOR_ROWS(kind, more, paging)                                                           \
+  OVER(kind, "host", wrapped | (more) | (paging), "host", NULL),                                   \
+      ADAPTOR_ROWS_OVER(kind, more, paging)
+#define ADAPTOR_ROWS_OVER(kind, more, paging)                                                      \
+  OVER(kind, "file-scratch", over_store | (more), NULL, NULL),                                     \
+      OVER(kind, "fake", over_store | (more), NULL, records_below),                                \
+      OVER(kind, "fake-async", over_store | (more), NULL, records_below),                          \
+      OVER(kind, "cuda-async", over_gpu | (more) | (paging), "gpu 0", NULL),                       \
+      OVER(kind, "cuda", on_real_gpu | (more) | (paging), "gpu 0", NULL),                          \
+      OVER(kind, "cuda-host", on_real_gpu | (more), "pinned", NULL),                               \
+      OVER(kind, "cuda-managed", on_real_gpu | (more), "managed", NULL)
+
+#define SIZES_ROWS(KIND)                                                                           \
+  KIND("host", over_many, "host"), KIND("file-scratch", over_many, NULL),                          \
+      KIND("fake", over_many, NULL), KIND("fake-offset", over_many, NULL),                         \
+      KIND("fake-async", over_many, NULL)
+#define FIXED(below, its_traits, its_memory)                                                       \
+  OVER(fixed, below, its_traits, its_memory, fixed_records)
+#define BINNING(below, its_traits, its_memory)                                                     \
+  ENDED_OVER("binning", binning, below, its_traits, its_memory)
+#define POOL(below, its_traits, its_memory) OVER(pool, below, its_traits, its_memory, pool_records)
+#define DEBUG(below, its_traits, its_memory)                                                       \
+  OVER(debug, below, its_traits, its_memory, debug_records)
 
 Backend const backends[] = {
-    {"host", open_host, close_plain, backendHasPages, "host", NULL, NULL},
-    {"host-nodes", open_host_nodes, close_plain, backendChecksFrees | backendMayLack, NULL, NULL,
-     NULL},
-    {"file", open_file, close_file, records, NULL, NULL, open_file_at},
-    {"file-scratch", open_file_scratch, close_file, records, NULL, NULL, NULL},
-    {"file-existing", open_file_existing, close_file, records, NULL, NULL, NULL},
-    {"mmap", open_mmap, close_mmap, records, NULL, NULL, open_mmap_at},
-    {"mmap-scratch", open_mmap_scratch, close_mmap, records, NULL, NULL, NULL},
-    {"shm", open_shm, close_plain, backendChecksFrees | backendMayLack, NULL, NULL, NULL},
-    {"cuda", open_cuda, close_plain, gpu | backendHasPages, "gpu 0", NULL, NULL},
-    {"cuda-host", open_cuda_host, close_plain, gpu, "pinned", NULL, NULL},
-    {"cuda-managed", open_cuda_managed, close_plain, gpu, "managed", NULL, NULL},
-    {"cuda-async", open_cuda_async, close_plain, gpu | backendHasPages, "gpu 0", NULL, NULL},
-    {"cuda-async-0", open_cuda_async_0, close_plain, gpu | backendHasPages, "gpu 0", NULL, NULL},
-    {"cuda-1", open_cuda_1, close_plain, gpu | backendHasPages, "gpu 1", NULL, NULL},
-    {"cuda-async-1", open_cuda_async_1, close_plain, gpu | backendHasPages, "gpu 1", NULL, NULL},
-    {"fake", open_fake, close_plain, test_records, NULL, fake_records, NULL},
-    {"fake-offset", open_fake_offset, close_plain, test_records, NULL, fake_records, NULL},
-    {"fake-async", open_fake_async, close_plain, test_records, NULL, fake_records, NULL},
-    {"fake-managed", open_fake_managed, close_plain, trusting, NULL, fake_records, NULL},
-    {"mymem", open_mymem, close_plain, test_records, NULL, NULL, NULL},
-    {"plain11", open_plain11, close_plain, test_records, NULL, NULL, NULL},
-    {"pointers", open_pointers, close_plain, trusting | backendChecksFrees, NULL, NULL, NULL},
-    {"wrapped(host)", open_wrapped_host, close_wrapped, wrapped, "host", NULL, NULL},
-    {"wrapped(file)", open_wrapped_file, close_wrapped, wrapped | records, NULL, NULL, NULL},
-    {"wrapped(fake)", open_wrapped_fake, close_wrapped, wrapped | records, NULL, wrapped_records,
-     NULL},
-    {"wrapped(fake-async)", open_wrapped_async, close_wrapped, wrapped | records, NULL,
-     wrapped_records, NULL},
-    {"wrapped(cuda-async)", open_wrapped_cuda, close_wrapped, wrapped | gpu, "gpu 0", NULL, NULL},
+    PLAIN_ROW("host", host, backendHasPages, "host"),
+    PLAIN_ROW("host-nodes", host_nodes, backendChecksFrees | backendMayLack, NULL),
+    FILE_ROW("file", file, file_at),
+    FILE_ROW("file-scratch", file_scratch, NULL),
+    FILE_ROW("file-existing", file_existing, NULL),
+    FILE_ROW("mmap", mmap, mmap_at),
+    FILE_ROW("mmap-scratch", mmap_scratch, NULL),
+    PLAIN_ROW("shm", shm, backendChecksFrees | backendMayLack, NULL),
+    PLAIN_ROW("cuda", cuda, gpu | backendHasPages, "gpu 0"),
+    PLAIN_ROW("cuda-host", cuda_host, gpu, "pinned"),
+    PLAIN_ROW("cuda-managed", cuda_managed, gpu, "managed"),
+    PLAIN_ROW("cuda-async", cuda_async, gpu | backendHasPages, "gpu 0"),
+    PLAIN_ROW("cuda-async-0", cuda_async_0, gpu | backendHasPages, "gpu 0"),
+    PLAIN_ROW("cuda-1", cuda_1, gpu | backendHasPages, "gpu 1"),
+    PLAIN_ROW("cuda-async-1", cuda_async_1, gpu | backendHasPages, "gpu 1"),
+    FAKE_ROW("fake", fake, test_records),
+    FAKE_ROW("fake-offset", fake_offset, test_records),
+    FAKE_ROW("fake-async", fake_async, test_records),
+    FAKE_ROW("fake-managed", fake_managed, trusting),
+    PLAIN_ROW("mymem", mymem, test_records, NULL),
+    PLAIN_ROW("plain11", plain11, test_records, NULL),
+    PLAIN_ROW("pointers", pointers, trusting | backendChecksFrees, NULL),
+    OVER(wrapped, "host", wrapped, "host", NULL),
+    OVER(wrapped, "file", over_store, NULL, NULL),
+    OVER(wrapped, "fake", over_store, NULL, records_below),
+    OVER(wrapped, "fake-async", over_store, NULL, records_below),
+    OVER(wrapped, "cuda-async", over_gpu, "gpu 0", NULL),
     ADAPTOR_ROWS(limit, 0, backendHasPages),
     ADAPTOR_ROWS(stats, 0, backendHasPages),
     ADAPTOR_ROWS(track, backendReportsLeaks, 0),
-    DEBUG_ROWS,
+    /* It knows its blocks wherever they are; freed ones are not upstream's at once. */
+    DEBUG("host", over_many, "host"),
+    DEBUG("file-scratch", over_store, NULL),
+    DEBUG("mmap-scratch", over_store, NULL),
+    DEBUG("fake", over_store, NULL),
+    DEBUG("fake-async", over_store, NULL),
+    DEBUG("cuda-async", over_gpu, "gpu 0"),
+    DEBUG("cuda", on_real_gpu, "gpu 0"),
+    DEBUG("cuda-host", on_real_gpu, "pinned"),
+    DEBUG("cuda-managed", on_real_gpu, "managed"),
+    DEBUG("pool(host)", over_many, "host"),
+    DEBUG("pool(cuda)", over_gpu, "gpu 0"),
     ADAPTOR_ROWS(retry, 0, 0),
     ADAPTOR_ROWS(fault, 0, 0),
     ADAPTOR_ROWS(log, 0, 0),
-    GUARDED_ROWS,
-    ADAPTOR_ROW_PREFETCH,
-    EXTERNAL_ROWS,
-    POOL_ROWS,
-    FIXED_ROWS,
-    BINNING_ROWS,
+    /* Over RAM it knows its blocks, and where they end. */
+    OVER(guarded, "host", over_store, NULL, NULL),
+    ADAPTOR_ROWS_OVER(guarded, 0, 0),
+    OVER(prefetch, "cuda-managed", over_gpu, "managed", NULL),
+    {.name = "external(malloc)",
+     .construct = make_malloc,
+     .over = "host",
+     .traits = over_many,
+     .memory = "host"},
+    OVER(external, "cuda", over_gpu, "gpu 0", NULL),
+    /* On one stream: the blocks of the second context are in the order of the first. */
+    OVER(external, "cuda-async-0", over_gpu, "gpu 0", NULL),
+    OVER(external, "cuda-managed", over_gpu, "managed", NULL),
+    POOL("host", over_many, "host"),
+    POOL("file-scratch", over_many, NULL),
+    POOL("mmap-scratch", over_many, NULL),
+    POOL("fake", over_many, NULL),
+    POOL("fake-offset", over_many, NULL),
+    POOL("fake-async", over_many, NULL),
+    POOL("fake-managed", over_many, NULL),
+    POOL("cuda", over_gpu, "gpu 0"),
+    POOL("cuda-async", over_gpu, "gpu 0"),
+    POOL("cuda-host", over_gpu, "pinned"),
+    POOL("cuda-managed", over_gpu, "managed"),
+    ENDED_OVER("pool-on", pool_on, "fake-async", over_many, NULL),
+    ENDED_OVER("pool-on", pool_on, "cuda", over_gpu, "gpu 0"),
+    ENDED_OVER("pool-on", pool_on, "cuda-async", over_gpu, "gpu 0"),
+    SIZES_ROWS(FIXED),
+    SIZES_ROWS(BINNING),
+    BINNING("cuda-async", over_gpu, "gpu 0"),
     NAMED_ROWS(NAMED_ROW)};
 
 size_t const backend_count = sizeof backends / sizeof *backends;
@@ -326,92 +457,142 @@ Backend const *backend_by_name(char const *name) {
   return NULL;
 }
 
-size_t backend_moves(Backend const *row, umemVirtual *ctx) {
-  return row->records ? row->records(ctx).moves : BACKEND_MOVES_UNKNOWN;
+/* ---- opening and closing ---- */
+
+static Opened *new_opened(Backend const *row) {
+  Opened *self = malloc(sizeof *self); /* a context is constructed in any bytes */
+  if (!self) return NULL;
+  self->row = row;
+  self->upstream = NULL;
+  *self->path = 0;
+  if (row->end) memset(self->context, 0, sizeof self->context); /* a part may have to end */
+  return self;
+}
+
+static void release(Opened *self) {
+  if (self->upstream) backend_close(backend_by_name(self->row->over), self->upstream);
+  if (*self->path) unlink(self->path);
+  free(self);
+}
+
+umemVirtual *backend_open(Backend const *row) {
+  if (row->text) return umem_open(row->text);
+  if (row->traits & backendNeedsGpu && !setting_gpu()) {
+    umemVirtual_fail(NULL, umemNotSupportedError, "this row is tested on a GPU only");
+    return NULL;
+  }
+  Opened *self = new_opened(row);
+  if (!self) return NULL;
+  if (row->over) self->upstream = backend_open(backend_by_name(row->over));
+  umemVirtual *ctx = (umemVirtual *)(void *)self->context;
+  if ((!row->over || self->upstream) && row->construct(ctx, self->upstream) == umemOK) return ctx;
+  if (row->end) row->end(ctx);
+  release(self);
+  return NULL;
+}
+
+umemVirtual *backend_open_at(Backend const *row, char const *path, char const *mode) {
+  Opened *self = new_opened(row);
+  if (self && row->at(self->context, path, mode) == umemOK)
+    return (umemVirtual *)(void *)self->context;
+  free(self);
+  return NULL;
+}
+
+void backend_close(Backend const *row, umemVirtual *ctx) {
+  if (row->text) {
+    umem_close(ctx);
+    return;
+  }
+  if (row->end)
+    row->end(ctx);
+  else
+    umem_dtor(ctx);
+  release(opened(ctx));
 }
 
 /* ---- constructions that fail ---- */
 
-#define REFUSAL(function, context, ...)                                                            \
-  static umemStatusType function(void *ctx) { return context(ctx, ##__VA_ARGS__); }
+#define REFUSALS(ROW)                                                                              \
+  ROW(host_of_small_options, "host, small options", umemValueError, 0, "too small",                \
+      umemHost_ctor_with(ctx, &(umemHostOptions){.size = 1}))                                      \
+  ROW(host_of_odd_policy, "host, odd policy", umemValueError, 0, "policy 9",                       \
+      umemHost_ctor_with(ctx, &(umemHostOptions){sizeof(umemHostOptions), 9, 0, 0}))               \
+  ROW(host_of_two_preferred, "host, two preferred nodes", umemValueError, 0, "only one node",      \
+      umemHost_ctor_with(ctx, &(umemHostOptions){sizeof(umemHostOptions), umemHostPrefer, 0, 3}))  \
+  ROW(host_of_touched_nodes, "host, nodes of the first touch", umemValueError, 0,                  \
+      "leave nodes out",                                                                           \
+      umemHost_ctor_with(ctx,                                                                      \
+                         &(umemHostOptions){sizeof(umemHostOptions), umemHostFirstTouch, 0, 1}))   \
+  ROW(file_of_bad_mode, "file, bad mode", umemValueError, UINTPTR_MAX, "bad mode \"q\"",           \
+      umemFile_ctor(ctx, "x", "q"))                                                                \
+  ROW(file_of_no_mode, "file, no mode", umemValueError, UINTPTR_MAX, "bad mode",                   \
+      umemFile_ctor(ctx, "x", NULL))                                                               \
+  ROW(file_of_no_name, "file, no name", umemValueError, UINTPTR_MAX, "name is empty",              \
+      umemFile_ctor(ctx, "", "w+"))                                                                \
+  ROW(file_that_is_missing, "file, missing", umemIOError, UINTPTR_MAX,                             \
+      "umemFile_ctor: cannot open \"/nonexistent/file\": No such file or directory",               \
+      umemFile_ctor(ctx, "/nonexistent/file", "r"))                                                \
+  ROW(file_of_bad_descriptor, "file, bad descriptor", umemIOError, UINTPTR_MAX,                    \
+      "Bad file descriptor", umemFile_adopt(ctx, -1))                                              \
+  ROW(mmap_of_bad_mode, "mmap, bad mode", umemValueError, 0, "bad mode \"q\"",                     \
+      umemMMap_ctor(ctx, "x", "q"))                                                                \
+  ROW(mmap_that_is_missing, "mmap, missing", umemIOError, 0, "No such file or directory",          \
+      umemMMap_ctor(ctx, "/nonexistent/file", "r"))                                                \
+  ROW(mmap_of_bad_descriptor, "mmap, bad descriptor", umemIOError, 0, "Bad file descriptor",       \
+      umemMMap_adopt(ctx, -1))                                                                     \
+  ROW(shm_of_nothing, "shm, no size", umemValueError, 0, "cannot have 0 bytes",                    \
+      umemShm_ctor(ctx, NULL, 0))                                                                  \
+  ROW(shm_of_bad_name, "shm, bad name", umemValueError, 0, "\"a/b\" is no name",                   \
+      umemShm_ctor(ctx, "a/b", 1))                                                                 \
+  ROW(shm_that_is_missing, "shm, missing", umemIOError, 0, "No such file or directory",            \
+      umemShm_ctor(ctx, "umem-test-no-such-segment", 0))                                           \
+  ROW(shm_of_bad_descriptor, "shm, bad descriptor", umemIOError, 0, "Bad file descriptor",         \
+      umemShm_adopt(ctx, -1))                                                                      \
+  ROW(shm_of_small_options, "shm, small options", umemValueError, 0, "too small",                  \
+      umemShm_ctor_with(ctx, NULL, &(umemShmOptions){.size = 1}))                                  \
+  ROW(cuda_that_is_missing, "cuda, missing", umemValueError, 0, "there is no GPU 99",              \
+      umemCuda_ctor(ctx, 99))                                                                      \
+  ROW(cuda_of_no_number, "cuda, no number", umemValueError, 0, "there is no GPU -1",               \
+      umemCuda_ctor(ctx, -1))                                                                      \
+  ROW(cuda_host_of_odd_flags, "cuda-host, odd flags", umemValueError, 0, "flags 0x80000000",       \
+      umemCudaHost_ctor(ctx, 1u << 31))                                                            \
+  ROW(cuda_managed_that_is_missing, "cuda-managed, missing", umemValueError, 0, "no GPU 99",       \
+      umemCudaManaged_ctor(ctx, 99, 0))                                                            \
+  ROW(cuda_managed_of_odd_flags, "cuda-managed, odd flags", umemValueError, 0, "flags 0x80000000", \
+      umemCudaManaged_ctor(ctx, 0, 1u << 31))                                                      \
+  ROW(cuda_async_that_is_missing, "cuda-async, missing", umemValueError, 0, "no GPU 99",           \
+      umemCudaAsync_ctor(ctx, 99, UMEM_STREAM_NEW))                                                \
+  ROW(cuda_async_of_each_thread, "cuda-async, the thread's stream", umemNotSupportedError, 0,      \
+      "cudaStreamPerThread", umemCudaAsync_ctor(ctx, 0, 2))                                        \
+  ROW(limit_of_nothing, "limit, no upstream", umemValueError, 0, "the upstream is NULL",           \
+      umemLimit_ctor(ctx, NULL, 1))                                                                \
+  ROW(limit_of_zeros, "limit, zeros", umemValueError, 0, "the context is not constructed",         \
+      umemLimit_ctor(ctx, &(umemHost){.super = {.vptr = NULL}}, 1))                                \
+  ROW(cuda_async_of_small_options, "cuda-async, small options", umemValueError, 0, "too small",    \
+      umemCudaAsync_ctor_with(ctx, 0, 0, &(umemCudaAsyncOptions){1, 0, 0, 0, 0}))                  \
+  ROW(external_of_nothing, "external, no upstream", umemValueError, 0, "the upstream is NULL",     \
+      umemExternal_ctor(ctx, NULL, NULL))                                                          \
+  ROW(external_of_no_functions, "external, zeros", umemValueError, 0,                              \
+      "the context is not constructed",                                                            \
+      umemExternal_ctor(ctx, &(umemHost){.super = {.vptr = NULL}},                                 \
+                        &(umemExternalOptions)UMEM_EXTERNAL_OPTIONS_INIT))                         \
+  ROW(pool_of_nothing, "pool, no upstream", umemValueError, 0, "the upstream is NULL",             \
+      umemPool_ctor(ctx, NULL, NULL))                                                              \
+  ROW(pool_on_of_nothing, "pool-on, zeros", umemValueError, 0, "the context is not constructed",   \
+      umemPoolOn_ctor(ctx, NULL, &(umemHost){.super = {.vptr = NULL}}))                            \
+  ROW(fixed_of_nothing, "fixed, no upstream", umemValueError, 0, "the upstream is NULL",           \
+      umemFixed_ctor(ctx, NULL, 100, NULL))                                                        \
+  ROW(binning_of_nothing, "binning, no upstream", umemValueError, 0, "the upstream is NULL",       \
+      umemBinning_ctor(ctx, NULL, NULL, 0))
 
-REFUSAL(host_of_small_options, umemHost_ctor_with, &(umemHostOptions){.size = 1})
-REFUSAL(host_of_odd_policy, umemHost_ctor_with,
-        &(umemHostOptions){sizeof(umemHostOptions), 9, 0, 0})
-REFUSAL(host_of_two_preferred, umemHost_ctor_with,
-        &(umemHostOptions){sizeof(umemHostOptions), umemHostPrefer, 0, 3})
-REFUSAL(host_of_touched_nodes, umemHost_ctor_with,
-        &(umemHostOptions){sizeof(umemHostOptions), umemHostFirstTouch, 0, 1})
-REFUSAL(file_of_bad_mode, umemFile_ctor, "x", "q")
-REFUSAL(file_of_no_mode, umemFile_ctor, "x", NULL)
-REFUSAL(file_of_no_name, umemFile_ctor, "", "w+")
-REFUSAL(file_that_is_missing, umemFile_ctor, "/nonexistent/file", "r")
-REFUSAL(file_of_bad_descriptor, umemFile_adopt, -1)
-REFUSAL(mmap_of_bad_mode, umemMMap_ctor, "x", "q")
-REFUSAL(mmap_that_is_missing, umemMMap_ctor, "/nonexistent/file", "r")
-REFUSAL(mmap_of_bad_descriptor, umemMMap_adopt, -1)
-REFUSAL(shm_of_nothing, umemShm_ctor, NULL, 0)
-REFUSAL(shm_of_bad_name, umemShm_ctor, "a/b", 1)
-REFUSAL(shm_that_is_missing, umemShm_ctor, "umem-test-no-such-segment", 0)
-REFUSAL(shm_of_bad_descriptor, umemShm_adopt, -1)
-REFUSAL(shm_of_small_options, umemShm_ctor_with, NULL, &(umemShmOptions){.size = 1})
-REFUSAL(cuda_that_is_missing, umemCuda_ctor, 99)
-REFUSAL(cuda_of_no_number, umemCuda_ctor, -1)
-REFUSAL(cuda_host_of_odd_flags, umemCudaHost_ctor, 1u << 31)
-REFUSAL(cuda_managed_that_is_missing, umemCudaManaged_ctor, 99, 0)
-REFUSAL(cuda_managed_of_odd_flags, umemCudaManaged_ctor, 0, 1u << 31)
-REFUSAL(cuda_async_that_is_missing, umemCudaAsync_ctor, 99, UMEM_STREAM_NEW)
-REFUSAL(cuda_async_of_each_thread, umemCudaAsync_ctor, 0, 2)
-REFUSAL(cuda_async_of_small_options, umemCudaAsync_ctor_with, 0, 0,
-        &(umemCudaAsyncOptions){1, 0, 0, 0, 0})
-REFUSAL(limit_of_nothing, umemLimit_ctor, NULL, 1)
-REFUSAL(limit_of_zeros, umemLimit_ctor, &(umemHost){.super = {.vptr = NULL}}, 1)
-REFUSAL(external_of_nothing, umemExternal_ctor, NULL, NULL)
-REFUSAL(external_of_no_functions, umemExternal_ctor, &(umemHost){.super = {.vptr = NULL}},
-        &(umemExternalOptions)UMEM_EXTERNAL_OPTIONS_INIT)
-REFUSAL(pool_of_nothing, umemPool_ctor, NULL, NULL)
-REFUSAL(pool_on_of_nothing, umemPoolOn_ctor, NULL, &(umemHost){.super = {.vptr = NULL}})
-REFUSAL(fixed_of_nothing, umemFixed_ctor, NULL, 100, NULL)
-REFUSAL(binning_of_nothing, umemBinning_ctor, NULL, NULL, 0)
+#define REFUSAL(function, name, status, null, words, call)                                         \
+  static umemStatusType function(void *ctx) { return call; }
+#define REFUSAL_ROW(function, name, status, null, words, call)                                     \
+  {name, function, status, null, words},
 
-BackendRefusal const backend_refusals[] = {
-    {"host, small options", host_of_small_options, umemValueError, 0, "too small"},
-    {"host, odd policy", host_of_odd_policy, umemValueError, 0, "policy 9"},
-    {"host, two preferred nodes", host_of_two_preferred, umemValueError, 0, "only one node"},
-    {"host, nodes of the first touch", host_of_touched_nodes, umemValueError, 0, "leave nodes out"},
-    {"file, bad mode", file_of_bad_mode, umemValueError, UINTPTR_MAX, "bad mode \"q\""},
-    {"file, no mode", file_of_no_mode, umemValueError, UINTPTR_MAX, "bad mode"},
-    {"file, no name", file_of_no_name, umemValueError, UINTPTR_MAX, "name is empty"},
-    {"file, missing", file_that_is_missing, umemIOError, UINTPTR_MAX,
-     "umemFile_ctor: cannot open \"/nonexistent/file\": No such file or directory"},
-    {"file, bad descriptor", file_of_bad_descriptor, umemIOError, UINTPTR_MAX,
-     "Bad file descriptor"},
-    {"mmap, bad mode", mmap_of_bad_mode, umemValueError, 0, "bad mode \"q\""},
-    {"mmap, missing", mmap_that_is_missing, umemIOError, 0, "No such file or directory"},
-    {"mmap, bad descriptor", mmap_of_bad_descriptor, umemIOError, 0, "Bad file descriptor"},
-    {"shm, no size", shm_of_nothing, umemValueError, 0, "cannot have 0 bytes"},
-    {"shm, bad name", shm_of_bad_name, umemValueError, 0, "\"a/b\" is no name"},
-    {"shm, missing", shm_that_is_missing, umemIOError, 0, "No such file or directory"},
-    {"shm, bad descriptor", shm_of_bad_descriptor, umemIOError, 0, "Bad file descriptor"},
-    {"shm, small options", shm_of_small_options, umemValueError, 0, "too small"},
-    {"cuda, missing", cuda_that_is_missing, umemValueError, 0, "there is no GPU 99"},
-    {"cuda, no number", cuda_of_no_number, umemValueError, 0, "there is no GPU -1"},
-    {"cuda-host, odd flags", cuda_host_of_odd_flags, umemValueError, 0, "flags 0x80000000"},
-    {"cuda-managed, missing", cuda_managed_that_is_missing, umemValueError, 0, "no GPU 99"},
-    {"cuda-managed, odd flags", cuda_managed_of_odd_flags, umemValueError, 0, "flags 0x80000000"},
-    {"cuda-async, missing", cuda_async_that_is_missing, umemValueError, 0, "no GPU 99"},
-    {"cuda-async, the thread's stream", cuda_async_of_each_thread, umemNotSupportedError, 0,
-     "cudaStreamPerThread"},
-    {"limit, no upstream", limit_of_nothing, umemValueError, 0, "the upstream is NULL"},
-    {"limit, zeros", limit_of_zeros, umemValueError, 0, "the context is not constructed"},
-    {"cuda-async, small options", cuda_async_of_small_options, umemValueError, 0, "too small"},
-    {"external, no upstream", external_of_nothing, umemValueError, 0, "the upstream is NULL"},
-    {"external, zeros", external_of_no_functions, umemValueError, 0,
-     "the context is not constructed"},
-    {"pool, no upstream", pool_of_nothing, umemValueError, 0, "the upstream is NULL"},
-    {"pool-on, zeros", pool_on_of_nothing, umemValueError, 0, "the context is not constructed"},
-    {"fixed, no upstream", fixed_of_nothing, umemValueError, 0, "the upstream is NULL"},
-    {"binning, no upstream", binning_of_nothing, umemValueError, 0, "the upstream is NULL"},
-};
+REFUSALS(REFUSAL)
+
+BackendRefusal const backend_refusals[] = {REFUSALS(REFUSAL_ROW)};
 
 size_t const backend_refusal_count = sizeof backend_refusals / sizeof *backend_refusals;

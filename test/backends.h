@@ -2,8 +2,7 @@
  *
  * A new context is one new row in backends.c; the contract tests run on every row and on all
  * ordered pairs of rows, the benchmarks likewise. */
-#ifndef UMEM_TEST_BACKENDS_H
-#define UMEM_TEST_BACKENDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +19,8 @@ enum {
                                 umemValueError there is no such row */
   backendReportsLeaks = 1 << 5, /* blocks that are live at its end are a umemRuntimeError */
   backendTrustsSizes = 1 << 6,  /* knows no sizes: takes the old one of umem_realloc as it is */
-  backendHasPages = 1 << 7      /* memory by pages (umemPages), if its device has */
+  backendHasPages = 1 << 7,     /* memory by pages (umemPages), if its device has */
+  backendNeedsGpu = 1 << 8      /* of the real runtime */
 };
 
 /* What a context counts of itself. */
@@ -33,17 +33,19 @@ typedef struct BackendRecords {
 #define BACKEND_MOVES_UNKNOWN SIZE_MAX
 
 typedef struct Backend {
-  char const *name;                /* unique: "host", "file", "mmap", "fake", ... */
-  umemVirtual *(*open)(void);      /* a new, empty context on the heap; NULL if that failed */
-  void (*close)(umemVirtual *ctx); /* destructs it, frees it and removes its files */
+  char const *name; /* unique: "host", "file", "mmap", "fake", ... */
+  umemStatusType (*construct)(void *ctx, void *upstream); /* upstream: of the row over, or NULL */
+  char const *over; /* the row that upstream is of; NULL: it goes over none */
+  char const *text; /* what umem_open opens instead; NULL: construct makes it */
   unsigned traits;
   /* What memory it is: contexts whose rows name the same one are one device. NULL: its own. */
   char const *memory;
   /* NULL where a context does not count. For tests of what must not leak and must not move. */
   BackendRecords (*records)(umemVirtual *ctx);
-  /* A context of this kind over a file of the caller's, in a mode of umemFile_ctor; NULL for those
-   * that live in no file. */
-  umemVirtual *(*open_at)(char const *path, char const *mode);
+  /* Makes a context of this kind over a file of the caller's, in a mode of umemFile_ctor; NULL for
+   * those that live in no file. */
+  umemStatusType (*at)(void *ctx, char const *path, char const *mode);
+  void (*end)(umemVirtual *ctx); /* NULL: umem_dtor */
 } Backend;
 
 extern Backend const backends[];
@@ -52,8 +54,18 @@ extern size_t const backend_count;
 /* The row with this name, or NULL. */
 Backend const *backend_by_name(char const *name);
 
-/* The moves of a context of row: for rows that go over it. */
-size_t backend_moves(Backend const *row, umemVirtual *ctx);
+/* A new, empty context of row on the heap; NULL if that failed. */
+umemVirtual *backend_open(Backend const *row);
+
+/* Likewise over the file at path, for rows that can. */
+umemVirtual *backend_open_at(Backend const *row, char const *path, char const *mode);
+
+/* Destructs it, frees it and removes its files. */
+void backend_close(Backend const *row, umemVirtual *ctx);
+
+/* Makes ctx, by umemLog_ctor or umemLog_adopt, a log in a file of its own that vanishes with it. */
+umemStatusType backend_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
+                           void *ctx, void *upstream);
 
 /* A construction that fails, and as what. */
 typedef struct BackendRefusal {
@@ -74,5 +86,3 @@ enum { BACKEND_PATH_SIZE = 512 };
 /* Creates an empty file of a new name in $TMPDIR (or /tmp) and writes its path. The caller removes
  * it. False, and path "", when that failed. */
 bool backend_temp_file(char path[BACKEND_PATH_SIZE]);
-
-#endif

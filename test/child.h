@@ -1,17 +1,7 @@
 /* child.h - parts of a test that run in a process of their own. */
-#ifndef UMEM_TEST_CHILD_H
-#define UMEM_TEST_CHILD_H
+#pragma once
 
-#include <errno.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/types.h>
-#include <sys/wait.h>
-#include <umem.h>
-#include <unistd.h>
 
 #include "cases.h"
 
@@ -82,5 +72,3 @@ static inline bool child_run(void (*function)(void *), void *argument) {
   if (status != child_not_permitted) assert_int_equal(status, 0);
   return status == 0;
 }
-
-#endif

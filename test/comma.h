@@ -1,7 +1,6 @@
 /* comma.h - a locale for tests: numbers have a comma for a point, and points between thousands, as
  * in German. */
-#ifndef UMEM_TEST_COMMA_H
-#define UMEM_TEST_COMMA_H
+#pragma once
 
 #include <locale.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ static inline bool set_comma_locale(void) {
   snprintf(text, sizeof text, "%g", 1.5);
   return made && strcmp(text, "1,5") == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* descriptors.h - what files this process has open, for tests of what leaves some open. */
-#ifndef UMEM_TEST_DESCRIPTORS_H
-#define UMEM_TEST_DESCRIPTORS_H
+#pragma once
 
 #include <dirent.h>
 
@@ -15,5 +14,3 @@ static inline int open_descriptors(void) {
   closedir(folder);
   return count;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The test defines fail_now. Its program is linked with
  * --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
-#ifndef UMEM_TEST_FAILING_MEMORY_H
-#define UMEM_TEST_FAILING_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ WRAP(fail_now(), NULL, void *, malloc, (size_t size), (size))
 WRAP(fail_now(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
 WRAP(fail_now(), NULL, void *, realloc, (void *old, size_t size), (old, size))
 WRAP(fail_now(), NULL, void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size))
-
-#endif

@@ -1,9 +1,5 @@
 /* failures.h - that calls succeed, or fail as they should. */
-#ifndef UMEM_TEST_FAILURES_H
-#define UMEM_TEST_FAILURES_H
-
-#include <string.h>
-#include <umem.h>
+#pragma once
 
 #include "cases.h"
 #include "several.h"
@@ -45,11 +41,7 @@ static inline void expect_no_block(void *ctx, uintptr_t adr, umemStatusType type
   assert_true(adr == umem_null(ctx));
 }
 
-#define UNUSED __attribute__((unused))
-
 /* Begins the function of a program that umemRetry calls. */
 #define RETRY_CALLBACK(name)                                                                       \
   static bool name(void *user UNUSED, void *ctx UNUSED, size_t nbytes UNUSED,                      \
                    size_t alignment UNUSED, unsigned attempt UNUSED)
-
-#endif

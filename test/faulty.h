@@ -1,6 +1,5 @@
 /* faulty.h - a context over one of the table whose waits and frees fail when a test says so. */
-#ifndef UMEM_TEST_FAULTY_H
-#define UMEM_TEST_FAULTY_H
+#pragma once
 
 #include <stdint.h>
 #include <umem.h>
@@ -19,5 +18,3 @@ void faulty_fail(Faulty *ctx, unsigned calls, umemStatusType type);
 
 /* How many of these calls have come since. */
 uint64_t faulty_count(Faulty *ctx, unsigned calls);
-
-#endif

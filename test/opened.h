@@ -5,11 +5,7 @@
  *     close_opened(); // in the tear-down: the last one first
  *
  * The blocks of most contexts end with them. */
-#ifndef UMEM_TEST_OPENED_H
-#define UMEM_TEST_OPENED_H
-
-#include <stdio.h>
-#include <umem.h>
+#pragma once
 
 #include "cases.h"
 
@@ -41,5 +37,3 @@ static inline umemStatusType close_one(void *ctx) {
 static inline void close_opened(void) {
   while (opened_count) assert_int_equal(umem_close(opened_contexts[--opened_count]), umemOK);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* random.h - random numbers: splitmix64 by S. Vigna, in the public domain. */
-#ifndef UMEM_TEST_RANDOM_H
-#define UMEM_TEST_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ static inline size_t below(uint64_t *state, size_t n) { return (size_t)(random64
 static inline size_t random_size(uint64_t *state, unsigned bits) {
   return 1 + below(state, (size_t)1 << below(state, bits + 1));
 }
-
-#endif

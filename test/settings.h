@@ -1,7 +1,6 @@
 /* settings.h - what the environment asks of the tests. A variable that is empty is as one that is
  * not set. */
-#ifndef UMEM_TEST_SETTINGS_H
-#define UMEM_TEST_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline uint64_t setting_operations(uint64_t otherwise) {
   char const *variable = "UMEM_TEST_OPERATIONS";
   return setting_is_on(variable) ? strtoull(getenv(variable), NULL, 10) : otherwise;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* several.h - one call for several blocks, or several contexts, in the order in which they are
  * named. */
-#ifndef UMEM_TEST_SEVERAL_H
-#define UMEM_TEST_SEVERAL_H
+#pragma once
 
 #include <umem.h>
 
@@ -27,5 +26,3 @@ static inline void forget_contexts(void *const *contexts, size_t count) {
 /* Forgets the failures of these contexts, and of the thread. */
 #define FORGET(...)                                                                                \
   forget_contexts((void *[]){__VA_ARGS__}, sizeof(void *[]){__VA_ARGS__} / sizeof(void *))
-
-#endif

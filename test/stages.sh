@@ -176,7 +176,22 @@ stage_gcc() {
   python3 test/ctest_results_test.py
   check "the benchmarks compile" benchmarks_compile || status=1
   build_preset gcc
+  touch "$logs/gcc.began"
   run_tests "$build/gcc" ctest --exclude-regex "$only_nvcc" || status=1
+  check "tests leave no files behind" nothing_is_left "$logs/gcc.began" || status=1
+  return $status
+}
+
+# Whether no test that began after this file has left files, folders or shared memory: their names have the number of the
+# process, which has ended (test/temporary.h).
+nothing_is_left() {
+  local left process status=0
+  for left in {/dev/shm,"${TMPDIR:-/tmp}"}/umem-test-*; do
+    process=${left##*/umem-test-}
+    [ "$left" -nt "$1" ] && [ ! -e "/proc/${process%%-*}" ] || continue
+    echo "left: $left"
+    status=1
+  done
   return $status
 }
 

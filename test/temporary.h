@@ -3,8 +3,7 @@
  * All begin with "umem-test-", the number of the process that runs the test, and "-". The first
  * name that a process makes removes what processes that have ended have left, because they were
  * killed. Tests in Python use such names, too. */
-#ifndef UMEM_TEST_TEMPORARY_H
-#define UMEM_TEST_TEMPORARY_H
+#pragma once
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,6 +30,11 @@ static inline int temporary_remove_one(char const *path, struct stat const *st, 
   return 0;
 }
 
+/* Removes a file, or a folder with all that is in it. */
+static inline void temporary_remove(char const *path) {
+  nftw(path, temporary_remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
 /* Whether name is of a process that has ended. */
 static inline bool temporary_is_left(char const *name) {
   size_t const length = sizeof TEMPORARY_PREFIX - 1;
@@ -52,7 +56,7 @@ static inline void temporary_sweep(char const *folder) {
     if (!temporary_is_left(entry->d_name)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
     if (lstat(path, &st) == 0 && st.st_uid == geteuid() && st.st_mtime < time(NULL) - 600)
-      nftw(path, temporary_remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+      temporary_remove(path);
   }
   closedir(opened);
 }
@@ -118,4 +122,16 @@ static inline bool temporary_folder(char *path, size_t size) {
   return mkdir(path, 0700) == 0;
 }
 
-#endif
+/* Writes a file of folder, and makes the folders on the way to it; name: relative to folder. False
+ * if that fails. */
+static inline bool temporary_write(char const *folder, char const *name, char const *text) {
+  char path[1024];
+  int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+  if (length < 0 || (size_t)length >= sizeof path) abort();
+  for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+    *slash = 0;
+    mkdir(path, 0700);
+  }
+  FILE *file = fopen(path, "w");
+  return file && (fputs(text, file) >= 0) & (fclose(file) == 0);
+}

@@ -1,12 +1,7 @@
 /* workers.h - threads and child processes of a test. */
-#ifndef UMEM_TEST_WORKERS_H
-#define UMEM_TEST_WORKERS_H
+#pragma once
 
-#include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cases.h"
 
@@ -72,5 +67,3 @@ static inline int status_of(pid_t child) {
   int status = -1;
   return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }
-
-#endif

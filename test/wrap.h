@@ -1,7 +1,6 @@
 /* wrap.h - functions of the C library in whose place a test has its own: the linker sends their
  * calls to those (--wrap=NAME). */
-#ifndef UMEM_TEST_WRAP_H
-#define UMEM_TEST_WRAP_H
+#pragma once
 
 /* NOLINTBEGIN(bugprone-reserved-identifier): the names that the linker gives */
 
@@ -16,5 +15,3 @@
   WRAPPED(type, name, parameters) { return (fails) ? (failure) : __real_##name arguments; }
 
 /* NOLINTEND(bugprone-reserved-identifier) */
-
-#endif

@@ -1,7 +1,6 @@
 /* Macros that numerical programs define before they include umem. What the standard library does
  * not survive is left out: min, max, abs, swap, real, size. */
-#ifndef UMEM_TEST_MACROS_H
-#define UMEM_TEST_MACROS_H
+#pragma once
 
 #define A(i, j) a[(i) + (j)*lda]
 #define B 2
@@ -89,5 +88,3 @@
 #define square(x) ((x) * (x))
 #define u(i, j) u[(i)*N + (j)]
 #define x(i) x[(i)-1]
-
-#endif

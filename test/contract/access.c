@@ -59,10 +59,10 @@ static void check_with_others(umemVirtual *ctx, CheckFunction *check) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (setting_leaves_out(names[i])) continue;
     Backend const *row = backend_by_name(names[i]);
-    umemVirtual *other = row->open();
+    umemVirtual *other = backend_open(row);
     assert_non_null(other);
     check(ctx, other);
-    row->close(other);
+    backend_close(row, other);
   }
   assert_true(umem_is_ok(ctx));
 }
@@ -80,18 +80,17 @@ static void expect_file(char const *path, uint64_t seed) {
 
 static void open_and_check(Backend const *row, char const *path, char const *mode,
                            void check(umemVirtual *ctx, umemVirtual *other)) {
-  umemVirtual *ctx = row->open_at(path, mode);
+  umemVirtual *ctx = backend_open_at(row, path, mode);
   assert_non_null(ctx);
   check_with_others(ctx, check);
-  row->close(ctx);
+  backend_close(row, ctx);
 }
 
 ONCE(what_may_only_be_read_is_never_written) {
   char path[BACKEND_PATH_SIZE];
   make_file(path);
   for (Backend const *row = backends; row < backends + backend_count; row++)
-    if (row->open_at && !setting_leaves_out(row->name))
-      open_and_check(row, path, "r", check_read_only);
+    if (row->at && !setting_leaves_out(row->name)) open_and_check(row, path, "r", check_read_only);
   expect_file(path, 1);
   unlink(path);
 }
@@ -101,12 +100,12 @@ ONCE(what_may_only_be_written_is_never_read) {
   size_t checked = 0;
   for (Backend const *row = backends; row < backends + backend_count; row++) {
     char path[BACKEND_PATH_SIZE];
-    if (!row->open_at || setting_leaves_out(row->name)) continue;
+    if (!row->at || setting_leaves_out(row->name)) continue;
     assert_true(backend_temp_file(path));
-    umemVirtual *ctx = row->open_at(path, "w");
+    umemVirtual *ctx = backend_open_at(row, path, "w");
     assert_non_null(ctx);
     bool readable = ctx->capabilities & umemReadable;
-    row->close(ctx);
+    backend_close(row, ctx);
     if (!readable) {
       open_and_check(row, path, "w", check_write_only);
       expect_file(path, 2);

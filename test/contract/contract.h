@@ -4,8 +4,7 @@
  * all ordered pairs, or once. Contexts are opened freshly for each run and closed after it. At the
  * end of each run the contexts and the thread must be without a failure (those that a test provokes
  * it takes away with expect_failure), and where a context counts its blocks none may be left. */
-#ifndef UMEM_TEST_CONTRACT_H
-#define UMEM_TEST_CONTRACT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,5 +158,3 @@ umemStatusType expect_some_failure(umemVirtual *ctx);
 #define assert_block(ctx, adr) assert_message((adr) != umem_null(ctx))
 #define assert_message(holds)                                                                      \
   ((holds) ? (void)0 : (print_error("%s: %s\n", #holds, umem_thread_message()), fail()))
-
-#endif

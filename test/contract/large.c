@@ -71,11 +71,11 @@ static void check_large(umemVirtual *ctx) {
   char const *const names[] = {"host", "fake", "fake-offset", "fake-async"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     Backend const *row = backend_by_name(names[i]);
-    umemVirtual *other = row->open();
+    umemVirtual *other = backend_open(row);
     assert_non_null(other);
     check_far_copies(ctx, adr, other);
     check_far_strides(ctx, adr, other);
-    row->close(other);
+    backend_close(row, other);
   }
   umem_free(ctx, next);
   umem_free(ctx, adr);
@@ -84,13 +84,13 @@ static void check_large(umemVirtual *ctx) {
 ONCE(a_file_beyond_4_GiB) {
   for (Backend const *row = backends; row < backends + backend_count; row++) {
     char path[BACKEND_PATH_SIZE];
-    if (!row->open_at) continue;
+    if (!row->at) continue;
     make_sparse(path);
-    umemVirtual *ctx = row->open_at(path, "r+");
+    umemVirtual *ctx = backend_open_at(row, path, "r+");
     assert_non_null(ctx);
     check_large(ctx);
     assert_true(umem_is_ok(ctx));
-    row->close(ctx);
+    backend_close(row, ctx);
     unlink(path);
   }
 }
@@ -99,11 +99,11 @@ ONCE(a_device_beyond_4_GiB) {
   char const *const names[] = {"fake", "fake-offset", "fake-async"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     Backend const *row = backend_by_name(names[i]);
-    umemVirtual *ctx = row->open();
+    umemVirtual *ctx = backend_open(row);
     assert_non_null(ctx);
     check_large(ctx);
     assert_true(umem_is_ok(ctx));
-    row->close(ctx);
+    backend_close(row, ctx);
   }
 }
 

@@ -55,7 +55,7 @@ static int open_places(void **state) {
   for (int i = 0; i < 2; i++) {
     Place *place = &one->places[i];
     place->ctx = NULL;
-    if (place->row && !(place->ctx = place->row->open())) {
+    if (place->row && !(place->ctx = backend_open(place->row))) {
       print_error("cannot open %s: %s\n", place->row->name, umem_thread_message());
       watch_end();
       return -1;
@@ -77,7 +77,7 @@ static bool was_left(Case *one) {
 static int close_case(Case *one) {
   if (was_left(one)) return -1;
   for (int i = 0; i < 2; i++)
-    if (one->places[i].ctx) one->places[i].row->close(one->places[i].ctx);
+    if (one->places[i].ctx) backend_close(one->places[i].row, one->places[i].ctx);
   char const *complaint = doubles_complaint();
   if (complaint) print_error("%s: %s\n", one->name, complaint);
   return complaint ? -1 : 0;
@@ -226,7 +226,7 @@ static bool open_all_rows(void) {
   row_capabilities = checked(calloc(backend_count, sizeof *row_capabilities));
   for (size_t i = 0; i < backend_count; i++) {
     if (setting_leaves_out(backends[i].name)) continue;
-    umemVirtual *ctx = backends[i].open();
+    umemVirtual *ctx = backend_open(&backends[i]);
     if (!ctx && (backends[i].traits & backendMayLack) && is_lacking(umem_thread_status())) {
       printf("without %s: %s\n", backends[i].name, umem_thread_message());
       umem_thread_clear();
@@ -238,7 +238,7 @@ static bool open_all_rows(void) {
     }
     row_capabilities[i] = ctx->capabilities;
     bool is_right = !umem_get_upstream(ctx) == !(backends[i].traits & backendWrapped);
-    backends[i].close(ctx);
+    backend_close(&backends[i], ctx);
     if (!is_right) {
       fprintf(stderr,
               "the traits of the row %s in test/backends.c must have backendWrapped (over_many) "

@@ -197,7 +197,7 @@ SINGLE(connect_waits_in_one_memory) {
 /* What fails after its call has returned is reported by umem_synchronize. */
 ONCE(synchronize_tells_of_queued_failures) {
   Backend const *row = backend_by_name("fake-async");
-  umemVirtual *ctx = row->open();
+  umemVirtual *ctx = backend_open(row);
   assert_non_null(ctx);
   uintptr_t adr = new_block(ctx, 100);
   fake_async_fail_next((FakeAsync *)ctx, umemRuntimeError);
@@ -211,7 +211,7 @@ ONCE(synchronize_tells_of_queued_failures) {
   assert_true(umem_connect(ctx, adr, 100, &test_host, 1) == 0); /* it waits, so it reports that */
   expect_failure(ctx, umemRuntimeError);
   umem_free(ctx, adr);
-  row->close(ctx);
+  backend_close(row, ctx);
 }
 
 SUITE(order)

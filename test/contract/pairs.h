@@ -1,6 +1,5 @@
 /* pairs.h - which pairs of rows a test of the contract takes where all of them take too long. */
-#ifndef UMEM_TEST_CONTRACT_PAIRS_H
-#define UMEM_TEST_CONTRACT_PAIRS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ typedef bool PairsAllowed(size_t src, size_t dst, void const *data);
  * another turn chooses other pairs, with the same property. False without memory. */
 bool pairs_choose(unsigned const *capabilities, PairsAllowed *allowed, void const *data,
                   size_t turn, bool *chosen);
-
-#endif

@@ -3,8 +3,7 @@
  * The cases run in a child process, which notes in shared memory which one it is in. When it ends
  * in the middle of one, by a signal or because a sanitizer ends it, that case has failed, and
  * another child goes on with the next. So a case costs no process of its own. */
-#ifndef UMEM_TEST_CONTRACT_WATCH_H
-#define UMEM_TEST_CONTRACT_WATCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ void watch_end(void);
 /* At the beginning of what CMocka calls: a signal then ends the process, and not the function
  * alone. */
 void watch_signals(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* arrays.hpp - what the tests of arrays share: arrays of numbered elements, and looking at them. */
-#ifndef TEST_CXX_ARRAYS_HPP
-#define TEST_CXX_ARRAYS_HPP
+#pragma once
 
 #include "places.h"
 #include "typed.hpp"
@@ -69,5 +68,3 @@ template <class A> std::vector<typename A::value_type> memory_of(A const &array)
   if (!memory.empty()) umem::copy(array.context(), array.adr(), memory.data(), array.nbytes());
   return memory;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* checks_units.hpp - what the units of test checks_units have in common. */
-#ifndef TEST_CXX_CHECKS_UNITS_HPP
-#define TEST_CXX_CHECKS_UNITS_HPP
+#pragma once
 
 #include <umem/array.hpp>
 #include <umem/dynamic_view.hpp>
@@ -30,5 +29,3 @@ using Access = int (*)(Subject &);
 std::vector<Access> wrong_with_checks();
 std::vector<Access> wrong_without_checks();
 std::vector<Access> wrong_optimised();
-
-#endif

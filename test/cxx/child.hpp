@@ -1,6 +1,5 @@
 /* child.hpp - runs a function in a process of its own, and what it says there. */
-#ifndef TEST_CXX_CHILD_HPP
-#define TEST_CXX_CHILD_HPP
+#pragma once
 
 #include "tests.hpp"
 
@@ -41,5 +40,3 @@ template <class F> Child in_child(F const &f) {
   }
   return ended;
 }
-
-#endif

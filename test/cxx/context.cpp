@@ -205,10 +205,10 @@ int ended = 0;
 Context counted() {
   Backend const *row = backend_by_name("fake");
   auto end = [row](umemVirtual *ctx) {
-    row->close(ctx);
+    backend_close(row, ctx);
     ended++;
   };
-  return Context(std::shared_ptr<umemVirtual>(row->open(), end));
+  return Context(std::shared_ptr<umemVirtual>(backend_open(row), end));
 }
 
 TEST(Handle, ends_the_context_with_the_last) {

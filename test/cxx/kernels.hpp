@@ -1,7 +1,6 @@
 /* kernels.hpp - what the tests of umem's loops share: views of all kinds over memory whose every
  * element can be compared with what plain loops make of it. */
-#ifndef TEST_CXX_KERNELS_HPP
-#define TEST_CXX_KERNELS_HPP
+#pragma once
 
 #include "typed.hpp"
 
@@ -130,5 +129,3 @@ template <int N> umem::index_t sum_of(umem::Extents<N> const &at) {
   for (umem::index_t i : at) sum += i;
   return sum;
 }
-
-#endif

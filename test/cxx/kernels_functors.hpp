@@ -1,6 +1,5 @@
 /* kernels_functors.hpp - what loops of the tests compute, on host and GPU. */
-#ifndef TEST_CXX_KERNELS_FUNCTORS_HPP
-#define TEST_CXX_KERNELS_FUNCTORS_HPP
+#pragma once
 
 #include <umem/config.hpp>
 #include <umem/view.hpp>
@@ -77,5 +76,3 @@ struct Jacobi {
     return change < 0 ? -change : change;
   }
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* kernels_units.hpp - what the two units of test kernels_units have in common. */
-#ifndef TEST_CXX_KERNELS_UNITS_HPP
-#define TEST_CXX_KERNELS_UNITS_HPP
+#pragma once
 
 #include <umem/array.hpp>
 #include <umem/convert.hpp>
@@ -137,5 +136,3 @@ std::vector<int> call_at_home_from_cu();
 /* Calls on arrays of a GPU none of whose kernels can be launched. Each is to leave its output as it
  * was, current on the host. What went wrong, in words; "" for nothing. */
 std::string outputs_of_failed_launches();
-
-#endif

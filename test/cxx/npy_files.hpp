@@ -1,6 +1,5 @@
 /* npy_files.hpp - what the tests of .npy files share: files byte by byte. */
-#ifndef TEST_CXX_NPY_FILES_HPP
-#define TEST_CXX_NPY_FILES_HPP
+#pragma once
 
 #include <fstream>
 #include "tests.hpp"
@@ -38,5 +37,3 @@ template <class T> std::string numbers(int count) {
   }
   return data;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* npy_folder.hpp - what the tests of save_npy share: a folder of their own with one file in it. */
-#ifndef TEST_CXX_NPY_FOLDER_HPP
-#define TEST_CXX_NPY_FOLDER_HPP
+#pragma once
 
 #include "npy_files.hpp"
 #include "../temporary.h"
@@ -64,5 +63,3 @@ inline double value_in(std::string const &path, umem::index_t size = 1000) {
     if (elements[i] != value) throw std::runtime_error("the array is a mixture");
   return value;
 }
-
-#endif

@@ -5,8 +5,7 @@
  *     FOR_EACH_PLACE(BufferTest);
  *
  * A row that this machine lacks is skipped. */
-#ifndef UMEM_TEST_CXX_PLACES_H
-#define UMEM_TEST_CXX_PLACES_H
+#pragma once
 
 #include "tests.hpp"
 
@@ -24,9 +23,11 @@ void fake_async_fail_next(struct FakeAsync *ctx, umemStatusType type);
 /* A new context of this row, which closes with its last handle. The empty handle where the machine
  * lacks it. */
 inline umem::Context open_place(Backend const &row) {
-  umemVirtual *ctx = row.open();
+  umemVirtual *ctx = backend_open(&row);
   umemStatusType status = umem_thread_status();
-  if (ctx) return umem::Context(std::shared_ptr<umemVirtual>(ctx, row.close));
+  if (ctx)
+    return umem::Context(
+        std::shared_ptr<umemVirtual>(ctx, [&row](umemVirtual *it) { backend_close(&row, it); }));
   if ((row.traits & backendMayLack) &&
       (status == umemNotSupportedError || status == umemValueError)) {
     umem_thread_clear();
@@ -108,5 +109,3 @@ struct TempFile {
 /* Runs the TEST_Ps of a class made from EachPlace on every row. */
 #define FOR_EACH_PLACE(suite)                                                                      \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(each_place()), place_name)
-
-#endif

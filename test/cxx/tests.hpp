@@ -1,8 +1,7 @@
 /* tests.hpp - what most tests of the C++ headers include: GoogleTest, umem.hpp and headers of the
  * standard library. It is precompiled. The stage gcc of test/run compiles each header of umem
  * alone. */
-#ifndef TEST_CXX_TESTS_HPP
-#define TEST_CXX_TESTS_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <umem.hpp>
@@ -34,5 +33,3 @@ using umem::Array;
 using umem::Extents;
 using umem::Side;
 using umem::View;
-
-#endif

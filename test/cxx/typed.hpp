@@ -1,6 +1,5 @@
 /* typed.hpp - what typed tests of the C++ headers go over: element types and ranks. */
-#ifndef TEST_CXX_TYPED_HPP
-#define TEST_CXX_TYPED_HPP
+#pragma once
 
 #include "tests.hpp"
 
@@ -93,5 +92,3 @@ template <int N, class F> decltype(auto) call_with(F const &f, umem::Extents<N> 
       EXPECT_STREQ(thrown.what(), text);                                                           \
     }                                                                                              \
   } while (0)
-
-#endif

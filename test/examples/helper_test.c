@@ -1,13 +1,5 @@
 /* helper_test.c - the files of examples/helper.c and of the places that need one, and their
  * lack. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <umem.h>
 
 #include "helper.h"
 #include "places.h"
@@ -16,18 +8,14 @@
 
 static char folder[PATH_SIZE]; /* with a '/' at its end */
 
-static int make_folder(void **state) {
-  (void)state;
+static int make_folder(void **state UNUSED) {
   if (!temporary_folder(folder, sizeof folder - 1)) return -1;
   strcat(folder, "/");
   return 0;
 }
 
 /* Fails when a test has left something. */
-static int remove_folder(void **state) {
-  (void)state;
-  return rmdir(folder);
-}
+static int remove_folder(void **state UNUSED) { return rmdir(folder); }
 
 static bool exists(char const *name) { return !access(name, F_OK); }
 

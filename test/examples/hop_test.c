@@ -2,11 +2,6 @@
  *
  * The places here lie: each is RAM whose copies do something else than they say, from the n-th
  * on. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <umem.h>
 
 #include "hop.h"
 #include "cases.h"
@@ -207,5 +202,3 @@ TEST_CASE(test_nothing_to_copy) {
   assert_int_equal(route.bytes, 0);
   umem_dtor(&ram);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -9,8 +9,7 @@
  * a race, however the work would have been done on a real device.
  *
  * Threads: safe; the host is one for all threads, which may hide races but finds no wrong ones. */
-#ifndef UMEM_TEST_FAKE_CLOCKS_H
-#define UMEM_TEST_FAKE_CLOCKS_H
+#pragma once
 
 #include <umem.h>
 
@@ -59,5 +58,3 @@ void clocks_allow(Clocks *clocks, unsigned queues);
 
 /* Bytes that are allocated. */
 size_t clocks_allocated(Clocks *clocks);
-
-#endif

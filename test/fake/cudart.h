@@ -10,8 +10,7 @@
  *
  * There is one double in a process; it unloads itself at the end. Everything here is thread-safe,
  * but for the settings, and for a child of fork, which may only call the table. */
-#ifndef UMEM_TEST_FAKE_CUDART_H
-#define UMEM_TEST_FAKE_CUDART_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -164,5 +163,3 @@ int fake_cudart_end_capture(void *stream, void **graph);
 
 /* Queues the work of graph, which may be done repeatedly. */
 int fake_cudart_launch_graph(void *graph, void *stream);
-
-#endif

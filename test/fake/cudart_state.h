@@ -1,6 +1,5 @@
 /* cudart_state.h - what the files of the CUDA double share: its records, and the way in and out. */
-#ifndef UMEM_TEST_FAKE_CUDART_STATE_H
-#define UMEM_TEST_FAKE_CUDART_STATE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -320,5 +319,3 @@ void cudart_work_destroy(Work *work);
 
 #define FUNCTION(name, parameters, arguments, needs, made, change) int cudart_##name parameters;
 #include "cudart_functions.h"
-
-#endif

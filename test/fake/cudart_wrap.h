@@ -1,8 +1,7 @@
 /* cudart_wrap.h - a table umemCudaRt in front of another one, CUDA's or the double: it counts
  * the calls, makes chosen ones fail, and keeps records of what was made and is not destroyed yet.
  * Thread-safe. */
-#ifndef UMEM_TEST_FAKE_CUDART_WRAP_H
-#define UMEM_TEST_FAKE_CUDART_WRAP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ typedef struct CudartWrapLive {
 } CudartWrapLive;
 
 CudartWrapLive cudart_wrap_live(void);
-
-#endif

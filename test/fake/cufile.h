@@ -8,8 +8,7 @@
  * that. What a program must not do is kept as misuse of the CUDA double.
  *
  * Everything here is thread-safe but for the settings. */
-#ifndef UMEM_TEST_FAKE_CUFILE_H
-#define UMEM_TEST_FAKE_CUFILE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -60,5 +59,3 @@ typedef struct FakeCufileDone {
 } FakeCufileDone;
 
 FakeCufileDone fake_cufile_done(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* doubles.h - doubles of what a machine may lack, put in the place of the real thing for a program
  * that links the static library. So far that is the CUDA runtime. */
-#ifndef UMEM_TEST_FAKE_DOUBLES_H
-#define UMEM_TEST_FAKE_DOUBLES_H
+#pragma once
 
 /* Puts the doubles in place; not when the environment variable UMEM_TEST_GPU is set, for then the
  * real thing is to be tested; where UMEM_TEST_DRIVER is set, the driver's library takes the place
@@ -15,5 +14,3 @@ char const *doubles_complaint(void);
 /* From here on what is left behind is no complaint, and nothing is reset: contexts that a test
  * could not close hold it, and what they share with those of later tests. */
 void doubles_abandon(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Like a GPU's, their addresses cannot be dereferenced by the CPU. They check everything that the
  * library promises to the methods of a context (umem/virtual.h), and record umemAssertError where
  * it does not hold. */
-#ifndef UMEM_TEST_FAKE_H
-#define UMEM_TEST_FAKE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <umem.h>
@@ -60,5 +59,3 @@ void fake_async_fail_next(FakeAsync *ctx, umemStatusType type);
 
 /* How much work is queued and not done. */
 uint64_t fake_async_queued(FakeAsync *ctx);
-
-#endif

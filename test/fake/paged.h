@@ -6,8 +6,7 @@
  * pages, and middle ones, which count as large: only their own methods may unmap and move them. If
  * a test wants so, its new pages are full of zeros, as it then promises. Thread-safe, except for
  * the settings. */
-#ifndef UMEM_TEST_FAKE_PAGED_H
-#define UMEM_TEST_FAKE_PAGED_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ bool paged_is_clean(Paged *ctx);
 /* Calls of one kind from now on are counted from 1; the nth fails after `after` pages. */
 void paged_fail(Paged *ctx, PagedCall call, unsigned long nth, unsigned long after,
                 umemStatusType as);
-
-#endif

@@ -1,7 +1,6 @@
 /* pointers.h - a context as the guide "Write your own context" says, whose addresses are
  * pointers. */
-#ifndef UMEM_TEST_POINTERS_H
-#define UMEM_TEST_POINTERS_H
+#pragma once
 
 #include <umem.h>
 
@@ -15,5 +14,3 @@ typedef struct Pointers {
 } Pointers;
 
 umemStatusType pointers_ctor(Pointers *ctx);
-
-#endif

@@ -4,8 +4,7 @@
  * again, with a gap after each block, so that every use after free and every step past an end is
  * found. (A store of real pointers, like managed memory, leaves that to the sanitizers.)
  * Thread-safe. */
-#ifndef UMEM_TEST_FAKE_STORE_H
-#define UMEM_TEST_FAKE_STORE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ unsigned char *fake_store_at(FakeStore *store, uintptr_t adr, size_t nbytes);
 
 size_t fake_store_blocks(FakeStore *store);
 uint64_t fake_store_available(FakeStore *store);
-
-#endif

@@ -1,6 +1,5 @@
 /* wrapped.h - the plainest adaptor: passes everything on to the context that it goes over. */
-#ifndef UMEM_TEST_WRAPPED_H
-#define UMEM_TEST_WRAPPED_H
+#pragma once
 
 #include <umem.h>
 
@@ -10,5 +9,3 @@ typedef struct Wrapped {
 } Wrapped;
 
 umemStatusType wrapped_ctor(Wrapped *ctx, umemVirtual *upstream);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Threads: all but the _here functions are called by one thread while no other is in the
  * library. */
-#ifndef UMEM_TEST_INJECT_H
-#define UMEM_TEST_INJECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ void inject_reset(void);
 
 /* The bytes mapped by mmap and not yet unmapped, over all of the process's life, armed or not. */
 size_t inject_mapped(void);
-
-#endif

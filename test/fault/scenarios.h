@@ -2,8 +2,7 @@
  *
  * A scenario frees what it took whatever failed, checks all data that a call claims to have moved,
  * and leaves the type of the first failure in trial->result. It does the same each time it runs. */
-#ifndef UMEM_TEST_SCENARIOS_H
-#define UMEM_TEST_SCENARIOS_H
+#pragma once
 
 #include "trial.h"
 
@@ -38,5 +37,3 @@ bool scenario_begin(Trial *trial, Scenario const *scenario);
 
 /* The calls of the scenario, which may be made to fail. */
 void scenario_run(Trial *trial, Scenario const *scenario);
-
-#endif

@@ -1,6 +1,5 @@
 /* small_disk.h - small file systems of a test's own, which its child can fill. */
-#ifndef UMEM_TEST_SMALL_DISK_H
-#define UMEM_TEST_SMALL_DISK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void small_disk_unmount(SmallDisk *disk);
 
 /* Creates a file of that many bytes that leaves `left` free, on a mounted disk. */
 void small_disk_fill(SmallDisk const *disk, size_t left);
-
-#endif

@@ -112,7 +112,7 @@ void trial_prepare(Trial *trial, Place const *place, char const *peer, Spans *wr
   if (peer) {
     trial->row = backend_by_name(peer);
     assert_non_null(trial->row);
-    trial->peer = trial->row->open();
+    trial->peer = backend_open(trial->row);
     assert_non_null(trial->peer);
     trial->peer_blocks = live_blocks(trial);
   }
@@ -196,7 +196,7 @@ void trial_finish(Trial *trial) {
   if (place_keeps_file(trial->place)) REQUIRE(trial, is_kept(trial));
   if (trial->peer) {
     REQUIRE(trial, live_blocks(trial) == trial->peer_blocks);
-    trial->row->close(trial->peer);
+    backend_close(trial->row, trial->peer);
   }
   umem_dtor(&trial->host);
   if (*trial->path) unlink(trial->path);

@@ -3,17 +3,7 @@
  * A trial prepares a file with known bytes where the place needs one, constructs the context, runs
  * a scenario on it (scenarios.h) and compares the world with what it was. All checks end in
  * cmocka's fail_msg, with the place, the scenario and the fault named. */
-#ifndef UMEM_TEST_TRIAL_H
-#define UMEM_TEST_TRIAL_H
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <umem.h>
-#include <unistd.h>
+#pragma once
 
 #include "backends.h"
 #include "cases.h"
@@ -151,5 +141,3 @@ size_t read_file(char const *path, unsigned char *bytes,
                  size_t size); /* returns the file's length */
 
 size_t file_length(char const *path);
-
-#endif

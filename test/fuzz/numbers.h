@@ -1,6 +1,5 @@
 /* numbers.h - what programs of fuzzers do with their bytes. */
-#ifndef UMEM_FUZZ_NUMBERS_H
-#define UMEM_FUZZ_NUMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ static int64_t number(unsigned char const **data, size_t *size) {
   *size -= bytes;
   return bytes == 1 ? value >> 1 : value;
 }
-
-#endif

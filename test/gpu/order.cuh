@@ -4,8 +4,7 @@
  * A test queues a slow kernel, makes a call of umem behind it and looks at bytes that are wrong if
  * the call did not wait for the kernel or the kernel not for what came before. What the
  * documentation puts in no order is not tested. */
-#ifndef UMEM_TEST_GPU_ORDER_CUH
-#define UMEM_TEST_GPU_ORDER_CUH
+#pragma once
 
 #include <umem.hpp>
 #include <umem/pool.hpp>
@@ -283,5 +282,3 @@ inline int run(std::function<void(int devices)> const &all) {
 }
 
 } // namespace order
-
-#endif

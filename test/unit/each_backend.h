@@ -1,8 +1,5 @@
 /* each_backend.h - calls a test with an open context of each row of the table. */
-#ifndef UMEM_TEST_EACH_BACKEND_H
-#define UMEM_TEST_EACH_BACKEND_H
-
-#include <umem.h>
+#pragma once
 
 #include "backends.h"
 #include "settings.h"
@@ -16,7 +13,7 @@ static inline size_t for_each_backend(void (*test)(Backend const *row, umemVirtu
   for (size_t i = 0; i < backend_count; i++) {
     Backend const *row = &backends[i];
     if (setting_leaves_out(row->name)) continue;
-    umemVirtual *ctx = row->open();
+    umemVirtual *ctx = backend_open(row);
     if (!ctx && (row->traits & backendMayLack)) {
       umem_thread_clear();
       continue;
@@ -26,10 +23,8 @@ static inline size_t for_each_backend(void (*test)(Backend const *row, umemVirtu
     if (umem_thread_status() != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
     if (!umem_is_ok(ctx)) fail_msg("%s: %s", row->name, umem_get_message(ctx));
     if (row->records && row->records(ctx).blocks) fail_msg("%s: a block is left", row->name);
-    row->close(ctx);
+    backend_close(row, ctx);
     opened++;
   }
   return opened;
 }
-
-#endif

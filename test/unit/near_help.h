@@ -1,12 +1,5 @@
 /* near_help.h - a folder in place of /sys, in which a device is near some processors. */
-#ifndef UMEM_TEST_NEAR_HELP_H
-#define UMEM_TEST_NEAR_HELP_H
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#pragma once
 
 #include "cases.h"
 #include "base/system.h"
@@ -15,17 +8,7 @@
 static char near_root[256];
 
 static inline void near_write(char const *path, char const *text) {
-  char whole[400];
-  snprintf(whole, sizeof whole, "%s/%s", near_root, path);
-  for (char *slash = whole + strlen(near_root) + 1; (slash = strchr(slash, '/')); slash++) {
-    *slash = 0;
-    mkdir(whole, 0700);
-    *slash = '/';
-  }
-  FILE *file = fopen(whole, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
+  assert_true(temporary_write(near_root, path, text));
 }
 
 /* Says that the node has this processor alone. */
@@ -42,10 +25,8 @@ static inline void near_begin(void) {
 }
 
 static inline void near_end(void) {
-  char command[300];
   umemNear_read_below(NULL);
-  snprintf(command, sizeof command, "rm -r '%s'", near_root);
-  assert_int_equal(system(command), 0);
+  temporary_remove(near_root);
 }
 
 /* The first processor that this process may use, and how many there are. */
@@ -57,5 +38,3 @@ static inline unsigned near_first(int *count) {
   while (!CPU_ISSET(first, &mine)) first++;
   return first;
 }
-
-#endif

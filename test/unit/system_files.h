@@ -1,16 +1,7 @@
 /* system_files.h - files below /proc and /sys that a test makes up.
  *
  * A test that includes this is linked with --wrap=open. */
-#ifndef UMEM_TEST_SYSTEM_FILES_H
-#define UMEM_TEST_SYSTEM_FILES_H
-
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+#pragma once
 
 #include "cases.h"
 #include "temporary.h"
@@ -38,16 +29,7 @@ int __wrap_open(char const *name, int flags, ...) {
 
 /* Writes a file of the system, and makes the folders around it. */
 static void write_there(char const *name, char const *text) {
-  char whole[400];
-  snprintf(whole, sizeof whole, "%s%s", system_folder, name);
-  for (char *at = whole + strlen(system_folder) + 1; (at = strchr(at, '/')); *at++ = '/') {
-    *at = 0;
-    mkdir(whole, 0700);
-  }
-  FILE *file = fopen(whole, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  assert_int_equal(fclose(file), 0);
+  assert_true(temporary_write(system_folder, name + 1, text));
 }
 
 static void begin_system(void) {
@@ -57,10 +39,6 @@ static void begin_system(void) {
 }
 
 static void end_system(void) {
-  char command[300];
-  snprintf(command, sizeof command, "rm -r '%s'", system_folder);
+  temporary_remove(system_folder);
   system_folder = NULL;
-  assert_int_equal(system(command), 0);
 }
-
-#endif

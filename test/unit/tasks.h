@@ -1,6 +1,5 @@
 /* tasks.h - how many threads this process has, for tests of when threads come and go. */
-#ifndef UMEM_TEST_TASKS_H
-#define UMEM_TEST_TASKS_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ static inline bool task_count_becomes(unsigned count) {
   }
   return false;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* used_bytes.h - how much memory malloc has given out. */
-#ifndef UMEM_TEST_USED_BYTES_H
-#define UMEM_TEST_USED_BYTES_H
+#pragma once
 
 #include <malloc.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ static inline size_t used_bytes(void) {
   return (unsigned)mallinfo().uordblks;
 #endif
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* cuda_runtime.h - stands in for CUDA's header: a launch calls the kernel once for each thread. So
  * the compiler of the host compiles kernels, and tests run them without a GPU. */
-#ifndef TEST_CXX_EMULATED_CUDA_RUNTIME_H
-#define TEST_CXX_EMULATED_CUDA_RUNTIME_H
+#pragma once
 
 #include <cstddef>
 #include <cstring>
@@ -98,5 +97,3 @@ inline cudaError_t cudaGetDevice(int *device) {
 }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline char const *cudaGetErrorString(cudaError_t) { return ""; }
-
-#endif

@@ -164,5 +164,3 @@ TEST_CASE(tensors_without_memory_leave_nothing) {
     assert_true(nth > 3);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

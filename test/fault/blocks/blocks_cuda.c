@@ -1,13 +1,7 @@
 /* blocks_cuda.c - umem/blocks.h on a GPU, of which the n-th call of the runtime fails, for every n
  * that a passage reaches. On a double of the runtime. */
 
-#include <string.h>
-
-#include <umem.h>
-
-#include "cuda/cuda_rt.h"
-#include "fake/cudart.h"
-#include "cases.h"
+#include "cuda_double.h"
 
 enum {
   count = 40,
@@ -30,8 +24,7 @@ typedef struct Gpu {
 static Gpu gpu;
 
 static void open_gpu(void) {
-  fake_cudart_reset();
-  umemCudaRt_replace(fake_cudart());
+  begin_double();
   assert_int_equal(umemHost_ctor(&gpu.host), umemOK);
   assert_int_equal(umemCudaHost_ctor(&gpu.pinned, 0), umemOK);
   assert_int_equal(umemCudaAsync_ctor(&gpu.place, 0, UMEM_STREAM_NEW), umemOK);
@@ -49,9 +42,7 @@ static void close_gpu(void) {
   umem_dtor(&gpu.pinned);
   umem_dtor(&gpu.host);
   assert_int_equal(fake_cudart_live().blocks, 0);
-  if (fake_cudart_misuse()) fail_msg("%s", fake_cudart_misuse());
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  abandon_double();
   umem_thread_clear();
 }
 
@@ -236,9 +227,6 @@ TEST_CASE(a_device_fails_for_good) {
   for (int i = 0; i < queues; i++) umem_dtor(&gpu.queue[i]);
   umem_dtor(&gpu.pinned);
   umem_dtor(&gpu.host);
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  abandon_double();
   umem_thread_clear();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

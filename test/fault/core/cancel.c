@@ -1,5 +1,4 @@
 /* cancel.c - threads that are cancelled while umem runs leave contexts that go on. */
-#include <pthread.h>
 
 #include "child.h"
 #include "temporary.h"
@@ -273,5 +272,3 @@ TEST_CASE(calls_leave_the_setting) {
     umem_thread_clear();
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -8,8 +8,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "child.h"
@@ -186,8 +184,7 @@ static int hook_program(struct dl_phdr_info *info, size_t size, void *code) {
   return 1;
 }
 
-static int hook_all(void **state) {
-  (void)state;
+static int hook_all(void **state UNUSED) {
   unsigned char *code = mmap(NULL, hooks_most * code_size, PROT_READ | PROT_WRITE | PROT_EXEC,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(code, MAP_FAILED);
@@ -213,14 +210,14 @@ typedef struct Bench {
 } Bench;
 
 static void open_it(Bench *bench) {
-  bench->ctx = bench->name ? umem_open(bench->name) : bench->row->open();
+  bench->ctx = bench->name ? umem_open(bench->name) : backend_open(bench->row);
 }
 
 static void close_it(Bench *bench) {
   if (bench->name)
     umem_close(bench->ctx);
   else
-    bench->row->close(bench->ctx);
+    backend_close(bench->row, bench->ctx);
   bench->ctx = NULL;
 }
 

@@ -262,8 +262,7 @@ static void sweep_place(void **state) {
 
 /* A wrapper that the linker forgot would make all of the above pass for nothing. Only tmpfs needs
  * the peek. */
-static void every_call_was_reached(void **state) {
-  (void)state;
+static void every_call_was_reached(void **state UNUSED) {
   reached[callLink] = reached[callNameless] = 1; /* those of logs: log.c */
   reached[callProtect] = reached[callRemap] = 1; /* those of pages: pages.c */
   for (int i = 0; i < inject_call_count; i++)

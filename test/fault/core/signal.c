@@ -2,7 +2,6 @@
  * function of umem that can fail is safe in a handler; the thread must get along with it all the
  * same. */
 #include <sys/time.h>
-#include <time.h>
 
 #include "child.h"
 
@@ -71,5 +70,3 @@ TEST_CASE(failing_in_a_handler_does_not_hang) {
 }
 
 TEST_CASE(an_attempt_in_a_handler_leaves_no_trace) { child_run(attempts_hide_what_fails, NULL); }
-
-int main(void) { return run_cases(NULL, NULL); }

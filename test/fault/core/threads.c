@@ -3,7 +3,6 @@
  * Two threads meet faults of their own in every call, two meet none. The latter must see success
  * and their data throughout; the former their own failures, and no call more; the context has
  * both. */
-#include <pthread.h>
 
 #include "fault/trial.h"
 

@@ -1,7 +1,5 @@
 /* transfer_end.c - what becomes of transfers whose process forks, exits, or is killed: on every
  * place nothing hangs, and no byte changes that is none of theirs. */
-#include <time.h>
-#include <umem.h>
 
 #include "backends.h"
 #include "child.h"
@@ -79,7 +77,7 @@ static void use_in_child(void *argument) {
 static void transfers_do_not_go_on_in_a_child(void **state) {
   Backend const *place = *state;
   static Set set;
-  umemVirtual *ctx = place->open();
+  umemVirtual *ctx = backend_open(place);
   assert_non_null(ctx);
   assert_true(begin(&set, ctx));
   pid_t children[3];
@@ -90,25 +88,36 @@ static void transfers_do_not_go_on_in_a_child(void **state) {
     assert_int_equal(umemTransfer_release(set.transfers[i]), umemOK);
   }
   end(&set);
-  place->close(ctx);
+  backend_close(place, ctx);
 }
 
 /* ---- exit ---- */
 
+typedef struct Exiting {
+  Backend const *place;
+  char folder[256]; /* for its files, which it does not live to remove */
+} Exiting;
+
 /* This program again, where a device may be used, unlike in a child of fork. */
 static void become_one_that_exits(void *argument) {
-  Backend const *place = argument;
-  EXPECT(!execl("/proc/self/exe", "transfer_end", place->name, (char *)NULL));
+  Exiting const *exiting = argument;
+  EXPECT(setenv("TMPDIR", exiting->folder, 1) == 0);
+  EXPECT(!execl("/proc/self/exe", "transfer_end", exiting->place->name, (char *)NULL));
 }
 
 static void exit_at_once(char const *name) {
   static Set set;
-  umemVirtual *ctx = backend_by_name(name)->open();
+  umemVirtual *ctx = backend_open(backend_by_name(name));
   EXPECT(ctx && begin(&set, ctx));
   exit(0);
 }
 
-static void exit_ends_transfers(void **state) { child_run(become_one_that_exits, *state); }
+static void exit_ends_transfers(void **state) {
+  Exiting exiting = {.place = *state};
+  assert_true(temporary_folder(exiting.folder, sizeof exiting.folder));
+  child_run(become_one_that_exits, &exiting);
+  temporary_remove(exiting.folder);
+}
 
 /* ---- kill ---- */
 
@@ -132,7 +141,7 @@ static void copy_lists(umemHost *ram, umemVirtual *ctx, uintptr_t to) {
 static void start_and_pause(void *argument) {
   Killed *killed = argument;
   static Set set;
-  umemVirtual *ctx = killed->place->open_at(killed->path, "r+");
+  umemVirtual *ctx = backend_open_at(killed->place, killed->path, "r+");
   EXPECT(ctx && umemHost_ctor(&set.ram) == umemOK);
   uintptr_t first = umem_alloc(ctx, whole);
   EXPECT(first != umem_null(ctx));
@@ -160,7 +169,7 @@ static void check_file(Killed const *killed) {
   unsigned char *found = malloc(whole);
   assert_non_null(found);
   assert_int_equal(umemHost_ctor(&ram), umemOK);
-  umemVirtual *ctx = killed->place->open_at(killed->path, "r+"); /* no lock is left */
+  umemVirtual *ctx = backend_open_at(killed->place, killed->path, "r+"); /* no lock is left */
   assert_non_null(ctx);
   uintptr_t first = umem_alloc(ctx, whole);
   assert_int_equal(umem_copy_to(ctx, first, &ram, (uintptr_t)found, whole), umemOK);
@@ -169,7 +178,7 @@ static void check_file(Killed const *killed) {
     if (found[i] != i % 101 && !(inside && found[i] == bytes[i - margin]))
       fail_msg("byte %zu is %d", i, found[i]);
   }
-  killed->place->close(ctx);
+  backend_close(killed->place, ctx);
   umem_dtor(&ram);
   free(found);
 }
@@ -211,13 +220,12 @@ static void start_in_shared_memory(void *argument) {
   pause();
 }
 
-static void a_killed_process_leaves_shared_memory(void **state) {
-  (void)state;
+static void a_killed_process_leaves_shared_memory(void **state UNUSED) {
   Shared shared;
   umemShm shm;
   char started;
   uint64_t random = 5;
-  snprintf(shared.name, sizeof shared.name, "umem-test-%d-transfers", (int)getpid());
+  temporary_word(shared.name, sizeof shared.name, "transfers");
   assert_int_equal(umemShm_ctor(&shm, shared.name, (size_t)96 << 20), umemOK);
   uintptr_t mine = umem_calloc(&shm, 1, block);
   for (int round = 0; round < 3; round++) {
@@ -238,6 +246,7 @@ static void a_killed_process_leaves_shared_memory(void **state) {
   }
   umem_free(&shm, mine);
   umem_dtor(&shm);
+  assert_int_equal(umemShm_remove(shared.name), umemOK);
 }
 
 int main(int argc, char **argv) {
@@ -249,16 +258,15 @@ int main(int argc, char **argv) {
   if (argc > 1) exit_at_once(argv[1]);
   for (size_t i = 0; i < backend_count; i++) {
     Backend const *place = &backends[i];
-    umemVirtual *ctx = place->open();
+    umemVirtual *ctx = backend_open(place);
     if (!ctx) continue; /* the machine lacks it */
     bool writes = ctx->capabilities & umemWritable;
-    place->close(ctx);
+    backend_close(place, ctx);
     if (!writes || place->traits & backendTestOnly) continue;
     if (!UNDER_THREAD_SANITIZER)
       add_case(transfers_do_not_go_on_in_a_child, place, "%s, a fork", place->name);
     if (!UNDER_SANITIZER) add_case(exit_ends_transfers, place, "%s, an exit", place->name);
-    if (place->open_at)
-      add_case(a_killed_process_leaves_a_good_file, place, "%s, a kill", place->name);
+    if (place->at) add_case(a_killed_process_leaves_a_good_file, place, "%s, a kill", place->name);
   }
   add_case(a_killed_process_leaves_shared_memory, NULL, "shared memory, a kill");
   int failed = run_cases(NULL, NULL);

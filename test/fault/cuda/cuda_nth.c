@@ -132,8 +132,8 @@ static bool prepare(Trial *trial, Scenario const *scenario) {
   trial->before = cudart_wrap_live();
   umem_thread_clear();
   REQUIRE(trial, umemHost_ctor(&trial->host) == umemOK);
-  if (scenario->kind != scenarioConstructs) trial->ctx = backend_by_name(trial->row)->open();
-  if (scenario->peer) trial->peer = backend_by_name(scenario->peer)->open();
+  if (scenario->kind != scenarioConstructs) trial->ctx = backend_open(backend_by_name(trial->row));
+  if (scenario->peer) trial->peer = backend_open(backend_by_name(scenario->peer));
   bool lacks =
       (scenario->kind != scenarioConstructs && !trial->ctx) || (scenario->peer && !trial->peer);
   clear(trial);
@@ -141,8 +141,8 @@ static bool prepare(Trial *trial, Scenario const *scenario) {
 }
 
 static void end(Trial *trial, Scenario const *scenario) {
-  if (trial->ctx) backend_by_name(trial->row)->close(trial->ctx);
-  if (trial->peer) backend_by_name(scenario->peer)->close(trial->peer);
+  if (trial->ctx) backend_close(backend_by_name(trial->row), trial->ctx);
+  if (trial->peer) backend_close(backend_by_name(scenario->peer), trial->peer);
   umem_dtor(&trial->host);
 }
 
@@ -189,8 +189,7 @@ static void sweep(void **state) {
   }
 }
 
-static void every_function_was_reached(void **state) {
-  (void)state;
+static void every_function_was_reached(void **state UNUSED) {
   int gpus = 0;
   runtime->device_count(&gpus);
   for (size_t i = 0; i < function_count; i++) {
@@ -216,8 +215,7 @@ static void let_contexts_go(void) {
   for (int d = 0; d < devices; d++) runtime->primary_release(d);
 }
 
-static int begin(void **state) {
-  (void)state;
+static int begin(void **state UNUSED) {
   on_gpu = setting_gpu();
   runtime = on_gpu ? umemCudaRt_get() : fake_cudart();
   if (!runtime) fail_msg("this build has no CUDA");
@@ -228,8 +226,7 @@ static int begin(void **state) {
   return on_gpu && !devices;
 }
 
-static int all_is_gone(void **state) {
-  (void)state;
+static int all_is_gone(void **state UNUSED) {
   if (on_gpu) let_contexts_go();
   umemCudaRt_replace(NULL);
   return 0;

@@ -5,8 +5,6 @@
 #include "core/context.h"
 #include "settings.h"
 
-#include <unistd.h>
-
 static void allocate(Trial *trial) {
   umemVirtual *ctx = trial->ctx;
   uintptr_t adr, zero, big;
@@ -213,7 +211,7 @@ static void ask(Trial *trial) {
   finish(trial);
 }
 
-static void wait(Trial *trial) {
+static void await_queue(Trial *trial) {
   uintptr_t adr = block_of(trial, trial->ctx, small, 0);
   uintptr_t there = block_of(trial, trial->peer, small, 0);
   bool good = STEP(trial, umem_set(trial->ctx, adr, 1, small)) &&
@@ -379,7 +377,7 @@ static void share_pool(Trial *trial) {
 }
 
 static void construct(Trial *trial) {
-  trial->ctx = backend_by_name(trial->row)->open();
+  trial->ctx = backend_open(backend_by_name(trial->row));
   bool good = settle(trial);
   REQUIRE(trial, good == (trial->ctx != NULL));
 }
@@ -387,7 +385,7 @@ static void construct(Trial *trial) {
 static void destruct(Trial *trial) {
   block_of(trial, trial->ctx, small, 0);
   block_of(trial, trial->ctx, large, 0);
-  backend_by_name(trial->row)->close(trial->ctx);
+  backend_close(backend_by_name(trial->row), trial->ctx);
   trial->ctx = NULL;
   settle(trial);
 }
@@ -427,8 +425,8 @@ Scenario const cuda_scenarios[] = {
     {"copy to a queue of others", copy_to_peer, "fake-async", scenarioPlain},
     {"copy strided to another GPU", copy_strided_to_peer, "cuda-1", scenarioPlain},
     {"copy strided to a stream", copy_strided_to_peer, "cuda-async", scenarioPlain},
-    {"wait for a stream", wait, "cuda-async", scenarioPlain},
-    {"wait for a stream of another GPU", wait, "cuda-async-1", scenarioPlain},
+    {"wait for a stream", await_queue, "cuda-async", scenarioPlain},
+    {"wait for a stream of another GPU", await_queue, "cuda-async-1", scenarioPlain},
 };
 
 size_t const cuda_scenario_count = sizeof cuda_scenarios / sizeof *cuda_scenarios;

@@ -1,6 +1,5 @@
 /* cuda_scenarios.h - what is done with CUDA contexts while calls of the runtime fail. */
-#ifndef UMEM_TEST_CUDA_SCENARIOS_H
-#define UMEM_TEST_CUDA_SCENARIOS_H
+#pragma once
 
 #include "fault/cuda/cuda_trial.h"
 
@@ -22,5 +21,3 @@ typedef struct Scenario {
 
 extern Scenario const cuda_scenarios[];
 extern size_t const cuda_scenario_count;
-
-#endif

@@ -2,11 +2,7 @@
  * what must hold after each of its steps.
  *
  * All checks end in cmocka's fail_msg, with the context, the scenario and the fault named. */
-#ifndef UMEM_TEST_CUDA_TRIAL_H
-#define UMEM_TEST_CUDA_TRIAL_H
-
-#include <string.h>
-#include <umem.h>
+#pragma once
 
 #include "cases.h"
 #include "cuda/cuda_pinned.h"
@@ -82,5 +78,3 @@ void require_filled(Trial *trial, umemVirtual *ctx, uintptr_t adr, size_t n, uns
 
 /* A block of n bytes of seed. */
 uintptr_t block_of(Trial *trial, umemVirtual *ctx, size_t n, unsigned seed);
-
-#endif

@@ -218,8 +218,7 @@ TEST_CASE(calls_of_the_system_fail) {
   }
 }
 
-static int begin(void **state) {
-  (void)state;
+static int begin(void **state UNUSED) {
   pattern = malloc(nbytes + 16);
   back = malloc(nbytes);
   assert_true(pattern && back);
@@ -230,8 +229,7 @@ static int begin(void **state) {
   return 0;
 }
 
-static int all_is_gone(void **state) {
-  (void)state;
+static int all_is_gone(void **state UNUSED) {
   umemCudaRt_replace(NULL);
   free(pattern);
   free(back);

@@ -37,8 +37,7 @@ static int count_entries(void) {
   return count;
 }
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   temporary_name(folder, sizeof folder);
   snprintf(path, sizeof path, "%s/file", folder);
   snprintf(log_path, sizeof log_path, "%s/log", folder);
@@ -46,8 +45,7 @@ static int set_up(void **state) {
   return mkdir(folder, 0700);
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   inject_reset();
   unlink(path);
   unlink(log_path);
@@ -380,5 +378,3 @@ TEST(a_call_that_fails_changes_no_log) {
   assert_true(count > 200);
   unlink(log_path);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -4,10 +4,6 @@
  *
  * UMEM_TEST_SECONDS: how many seconds it takes. */
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <time.h>
-
 #include "child.h"
 #include "settings.h"
 #include "share/segment.h"
@@ -251,5 +247,3 @@ TEST_CASE(any_word_may_be_anything) {
   }
   umem_dtor(&host);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,8 +1,6 @@
 /* beside.c - others who use the same file at the same time: a process that appends without asking
  * for a lock, and a second context on a duplicate of the descriptor. Whatever fails, is freed or
  * trimmed here, they lose nothing. */
-#include <pthread.h>
-#include <sys/mman.h>
 
 #include "fault/trial.h"
 

@@ -1,6 +1,5 @@
 /* direct.c - long reads and writes by several threads, around the page cache and through it, when
  * calls into the system fail, are interrupted, or move only a part. */
-#include <sys/mman.h>
 
 #include "fault/trial.h"
 
@@ -79,8 +78,7 @@ static int set_up(void **state) {
   return writes() ? 0 : -1;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   umem_dtor(&file);
   umem_dtor(&host);
   free(data);

@@ -50,5 +50,3 @@ TEST_CASE(the_name_of_a_new_file_is_flushed_once) {
     assert_int_equal(rmdir(folder), 0);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

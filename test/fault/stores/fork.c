@@ -1,7 +1,6 @@
 /* fork.c - a child may use the contexts of its parent, and ends without harm to it.
  *
  * Also while other threads of the parent are in the middle of anything: no lock stays taken. */
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "fault/trial.h"
@@ -202,5 +201,3 @@ TEST_CASE(forks_beside_busy_threads) {
   }
   for (size_t i = shared_count; i-- > 0;) close_shared(&shared[i]);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -338,5 +338,3 @@ TEST_CASE(address_space_limit) {
     if (is_grown_and_read(&places[i]) && !strcmp(places[i].mode, "w+") && !places[i].scratch)
       child_run(in_small_address_space, (void *)&places[i]);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

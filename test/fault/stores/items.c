@@ -231,5 +231,3 @@ TEST_CASE(a_short_set_is_one_write) {
   umem_dtor(&file);
   unlink(path);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

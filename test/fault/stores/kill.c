@@ -1,6 +1,5 @@
 /* kill.c - the process is killed between two calls: what it had written is in the file, what was
  * there before is untouched, and the next writer can start at once. */
-#include <time.h>
 
 #include "fault/trial.h"
 

@@ -47,18 +47,14 @@ enum {
 static char path[256];
 static unsigned char bytes[old_size], found[old_size];
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   temporary_name(path, sizeof path);
   write_file(path, old_size);
   for (size_t i = 0; i < old_size; i++) bytes[i] = old_byte(i);
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  return unlink(path);
-}
+static int tear_down(void **state UNUSED) { return unlink(path); }
 
 #define LOCK_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
@@ -186,5 +182,3 @@ LOCK_TEST(a_killed_writer_leaves_no_lock) {
   close(pipe_ends[0]);
   close(pipe_ends[1]);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

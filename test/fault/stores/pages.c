@@ -1,5 +1,4 @@
 /* pages.c - RAM that is mapped page by page while the system refuses to map it. */
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "fault/trial.h"
@@ -12,8 +11,7 @@ static umemPages const *pages;
 static uintptr_t range;
 static size_t page;
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   inject_reset();
   umem_thread_clear();
   assert_int_equal(umemHost_ctor(&host), umemOK);
@@ -25,8 +23,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   inject_reset();
   assert_true(pages->release(&host.super, range, room * page));
   umem_dtor(&host);
@@ -215,5 +212,3 @@ static void use_half_of_them(void *unused) {
 }
 
 PAGES_TEST(no_mappings_are_counted) { child_run(use_half_of_them, NULL); }
-
-int main(void) { return run_cases(NULL, NULL); }

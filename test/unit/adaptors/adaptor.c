@@ -2,9 +2,6 @@
  * fails. */
 #include "adaptor_kinds.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* ---- tests ---- */
 
 TEST(takes_over_what_upstream_is) {
@@ -365,5 +362,3 @@ TEST(a_moved_member_is_no_context) {
   umem_dtor(&one.limit);
   umem_dtor(&one.host);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,8 +1,5 @@
 /* adaptor_help.h - what the tests of adaptors share: upstreams, and failures. */
-#ifndef UMEM_TEST_ADAPTOR_HELP_H
-#define UMEM_TEST_ADAPTOR_HELP_H
-
-#include <stdlib.h>
+#pragma once
 
 #include "fake/fake.h"
 #include "failures.h"
@@ -13,14 +10,12 @@
 static umemHost host;
 static Fake fake, offsets;
 
-static inline int set_up(void **state) {
-  (void)state;
+static inline int set_up(void **state UNUSED) {
   umem_thread_clear();
   return umemHost_ctor(&host) || fake_ctor(&fake) || fake_offset_ctor(&offsets);
 }
 
-static inline int tear_down(void **state) {
-  (void)state;
+static inline int tear_down(void **state UNUSED) {
   umem_dtor(&host);
   umem_dtor(&fake);
   umem_dtor(&offsets);
@@ -37,5 +32,3 @@ static inline void end(void *ctx) {
 }
 
 static inline size_t blocks_in(Fake *ctx) { return fake_store_blocks(ctx->store); }
-
-#endif

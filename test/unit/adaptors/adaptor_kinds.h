@@ -1,9 +1,8 @@
 /* adaptor_kinds.h - all small adaptors, for tests of what holds for each. */
-#ifndef UMEM_TEST_ADAPTOR_KINDS_H
-#define UMEM_TEST_ADAPTOR_KINDS_H
+#pragma once
 
 #include "adaptor_help.h"
-#include "adaptors.h"
+#include "backends.h"
 
 typedef umemStatusType Construct(void *ctx, void *upstream);
 
@@ -35,10 +34,10 @@ static umemStatusType Debug_adopts(void *ctx, void *upstream) {
   return umemDebug_adopt(ctx, upstream, NULL);
 }
 static umemStatusType Log_borrows(void *ctx, void *upstream) {
-  return adaptor_log(umemLog_ctor, ctx, upstream);
+  return backend_log(umemLog_ctor, ctx, upstream);
 }
 static umemStatusType Log_adopts(void *ctx, void *upstream) {
-  return adaptor_log(umemLog_adopt, ctx, upstream);
+  return backend_log(umemLog_adopt, ctx, upstream);
 }
 
 static struct {
@@ -56,5 +55,3 @@ enum { kind_count = sizeof kinds / sizeof *kinds };
 typedef umemLimit Any;
 
 #define FOR_EACH_KIND for (size_t kind = 0; kind < kind_count; kind++)
-
-#endif

@@ -117,5 +117,3 @@ TEST(figures_stay_right) {
     umem_thread_clear();
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

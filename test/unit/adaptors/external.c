@@ -2,9 +2,7 @@
 #include "adaptor_help.h"
 
 #include "child.h"
-#include "fake/cudart.h"
-
-#include "cuda/cuda_rt.h"
+#include "cuda_double.h"
 
 /* An allocator that cuts blocks from an arena, and writes down what it is asked for. */
 typedef struct Arena {
@@ -292,7 +290,7 @@ TEST(the_stream_of_the_upstream_is_passed_through) {
   umemCudaAsync queue;
   umemCuda plain;
   umemExternalOptions options = arena_options();
-  umemCudaRt_replace(fake_cudart());
+  begin_double();
   assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
   assert_ok(umemExternal_ctor(&external, &queue, &options));
   uintptr_t adr = umem_alloc(&external, 256);
@@ -311,7 +309,7 @@ TEST(the_stream_of_the_upstream_is_passed_through) {
   umem_free(&external, adr);
   close_arena();
   umem_dtor(&plain);
-  umemCudaRt_replace(NULL);
+  end_double();
 }
 
 static bool child_allocates(umemStatusType expected) {
@@ -338,7 +336,7 @@ TEST(a_child_may_use_ram_and_no_gpu) {
   close_arena();
 
   umemExternalOptions options = arena_options();
-  umemCudaRt_replace(fake_cudart());
+  begin_double();
   assert_ok(umemCuda_ctor(&gpu, 0));
   assert_ok(umemExternal_ctor(&external, &gpu, &options));
   uintptr_t adr = umem_alloc(&external, 256);
@@ -346,7 +344,5 @@ TEST(a_child_may_use_ram_and_no_gpu) {
   umem_free(&external, adr);
   close_arena();
   umem_dtor(&gpu);
-  umemCudaRt_replace(NULL);
+  end_double();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -331,5 +331,3 @@ TEST(threads_share_one_count) {
   umem_clear_status(&shared);
   end(&shared);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

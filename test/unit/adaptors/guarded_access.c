@@ -1,12 +1,6 @@
 /* guarded_access.c - umem/guarded.h. */
 #include "adaptor_help.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "wrap.h"
 
 /* ---- faults: the nth call of these from now on fails; 0: none ---- */

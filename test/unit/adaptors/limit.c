@@ -178,5 +178,3 @@ TEST(threads_share_the_limit) {
   assert_int_equal(umemLimit_used(&shared), 0);
   end(&shared);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

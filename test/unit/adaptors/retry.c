@@ -309,5 +309,3 @@ TEST(threads_wait_for_each_other) {
   end(&shared);
   end(&narrow);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

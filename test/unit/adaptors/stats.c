@@ -225,5 +225,3 @@ TEST(figures_carry_the_label) {
   umem_dtor(&stats);
   umem_dtor(&ram);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

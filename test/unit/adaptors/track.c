@@ -1,8 +1,6 @@
 /* track.c - umem/track.h. */
 #include "adaptor_help.h"
 
-#include <stdio.h>
-
 static umemTrack track; /* of the test */
 
 static umemTrackBlock block_at(umemTrack *ctx, uintptr_t adr) {
@@ -400,5 +398,3 @@ TEST(threads_share_the_records) {
   assert_int_equal(umemTrack_count(&shared, NULL), 0);
   end(&shared);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,8 +1,6 @@
 /* array_check.c - umem/array_check.h: what each check accepts, and what it says of the rest. */
 #include "array_help.h"
 
-#include <stdio.h>
-
 static umemArray *a, *b;
 
 static int make_both(void **state) {
@@ -122,5 +120,3 @@ CHECK_TEST(long_texts_are_cut) {
           "f: line 1 of g: xxx");
   umemArray_release(long_one);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

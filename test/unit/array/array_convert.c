@@ -308,5 +308,3 @@ TEST(numbers_out_of_range_wrap_where_asked) {
         "umemArray_convert_wrapping: the destination array is NULL");
   RELEASE(a, b, c);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

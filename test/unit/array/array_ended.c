@@ -95,5 +95,3 @@ ENDED_TEST(wide_strides_are_not_joined) {
   RELEASE(far, near);
   umem_dtor(&file);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,11 +1,5 @@
 /* array_help.h - what the tests of arrays share: RAM, a status, and doubles for GPUs. */
-#ifndef UMEM_TEST_ARRAY_HELP_H
-#define UMEM_TEST_ARRAY_HELP_H
-
-#include <stdlib.h>
-#include <string.h>
-
-#include <umem.h>
+#pragma once
 
 #include "fake/doubles.h"
 #include "several.h"
@@ -16,8 +10,7 @@
 static umemHost host;
 static umemStatusType status;
 
-static inline int set_up(void **state) {
-  (void)state;
+static inline int set_up(void **state UNUSED) {
   doubles_use();
   umem_thread_clear();
   status = umemOK;
@@ -25,8 +18,7 @@ static inline int set_up(void **state) {
 }
 
 /* No failure may be left. */
-static inline int tear_down(void **state) {
-  (void)state;
+static inline int tear_down(void **state UNUSED) {
   if (!umem_is_ok(&host)) fail_msg("%s", umem_get_message(&host));
   umem_dtor(&host);
   char const *complaint = doubles_complaint();
@@ -74,5 +66,3 @@ static inline void expect_failure_at(umemStatusType type, char const *words, int
     expect_failure(type, words);                                                                   \
   } while (0)
 #define REFUSES(call, type, words) FAILS(assert_true(!(call)), type, words)
-
-#endif

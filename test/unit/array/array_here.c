@@ -201,5 +201,3 @@ BARE_TEST(columns_that_take_turns_need_no_buffer) {
   assert_ok(move_columns(0, 2, columns / 5, 5));
   assert_int_not_equal(move_columns(2, 0, columns / 2 - 1, 2), umemOK);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

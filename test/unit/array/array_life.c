@@ -333,5 +333,3 @@ TEST(arrays_are_compared) {
           other_none);
   umem_dtor(&second);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

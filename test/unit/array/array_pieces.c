@@ -178,5 +178,3 @@ TEST(small_extents_are_not_a_call_each) {
   umem_ledger_clear();
   RELEASE(part[0], part[1]);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -6,9 +6,6 @@
 #include "fake/fake.h"
 #include "settings.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 static void (*test_of_context)(umemVirtual *ctx);
 
 static void test_context(Backend const *row, umemVirtual *ctx) {
@@ -114,11 +111,11 @@ TEST(long_arrays_are_filled_and_copied) {
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
       if (strcmp(backends[i].name, names[k]) != 0 || setting_leaves_out(names[k])) continue;
       if (setting_small() && k > 1) continue;
-      umemVirtual *ctx = backends[i].open();
+      umemVirtual *ctx = backend_open(&backends[i]);
       if (!ctx) fail_msg("%s: %s", names[k], umem_thread_message());
       fills_and_copies_long_arrays(ctx);
       copies_long_columns_to(ctx);
-      backends[i].close(ctx);
+      backend_close(&backends[i], ctx);
       tried++;
     }
   }
@@ -232,5 +229,3 @@ TEST(a_copy_of_a_cut_file_is_a_failure) {
   umem_dtor(&file);
   unlink(path);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

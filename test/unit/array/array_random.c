@@ -10,8 +10,6 @@
 #include "fake/fake.h"
 #include "unit/each_backend.h"
 
-#include <stdio.h>
-
 enum { most_elements = 360, most_rank = 5, most_views = 6, most_size = 16, steps = 12 };
 
 static umemVirtual *used[2]; /* the contexts of a sequence; work may be queued on both */
@@ -316,5 +314,3 @@ static void compare(Backend const *row, umemVirtual *ctx) {
 }
 
 TEST(every_context_is_as_the_model) { assert_true(for_each_backend(compare) > 0); }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -35,5 +35,3 @@ TEST(one_array_is_used_by_many_threads) {
   assert_true(join_threads(thread, threads));
   assert_int_equal(ends, 1); /* whoever was the last */
 }
-
-int main(void) { return run_cases(NULL, NULL); }

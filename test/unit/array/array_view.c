@@ -163,5 +163,3 @@ VIEW_TEST(extremes_of_nothing_are_views) {
   assert_ok(status);
   RELEASE(copy, array);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,6 +1,6 @@
 /* arrow.c - umem/arrow.h: columns out and in on contexts of every kind; formats; missing elements;
  * structs that are wrong; who ends them; events of GPUs. */
-#include "fake/cudart.h"
+#include "cuda_double.h"
 
 #include "array_help.h"
 
@@ -252,28 +252,13 @@ TEST(exports_are_refused) {
 /* ---- events ---- */
 
 static int use_double(void **state) {
-  if (set_up(state)) return 1;
-  fake_cudart_reset();
-  umemCudaRt_replace(fake_cudart());
-  return 0;
+  int failed = set_up(state);
+  begin_double();
+  return failed;
 }
 static int leave_double(void **state) {
-  if (fake_cudart_misuse()) fail_msg("misuse: %s", fake_cudart_misuse());
-  if (!fake_cudart_is_clean()) fail_msg("something is left on the GPUs");
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  end_double();
   return tear_down(state);
-}
-
-static void enter(void) {
-  void *context = NULL;
-  assert_int_equal(fake_cudart()->primary_retain(&context, 0), 0);
-  assert_int_equal(fake_cudart()->context_push(context), 0);
-}
-static void leave(void) {
-  void *context = NULL;
-  assert_int_equal(fake_cudart()->context_pop(&context), 0);
-  assert_int_equal(fake_cudart()->primary_release(0), 0);
 }
 
 static uintptr_t written;
@@ -287,7 +272,6 @@ static int32_t read_after_event(void *ctx, bool waits) {
   umemCudaAsync producer;
   void *event;
   int32_t found = 0;
-  umemCudaRt const *rt = fake_cudart();
   assert_ok(umemCudaAsync_ctor(&producer, 0, UMEM_STREAM_NEW));
   umemArray *memory = umemArray_zeros(&producer, umemInt, SHAPE(6), NULL, &status);
   assert_ok(umem_synchronize(&producer));
@@ -297,20 +281,20 @@ static int32_t read_after_event(void *ctx, bool waits) {
   buffers[1] = (void *)written;
   column.device_type = umemDLCUDA;
   column.device_id = 0;
-  enter();
+  enter(0);
   assert_int_equal(fake_cudart_launch(stream, write_seven, NULL), 0);
   assert_int_equal(rt->event_create(&event), 0);
   assert_int_equal(rt->event_record(event, stream), 0);
-  leave();
+  leave(0);
   column.sync_event = waits ? &event : NULL;
   umemArray *array = umemArray_from_arrow(ctx, &int32s, &column, NULL, &status);
   umem_copy_to(ctx, umemArray_address(array), &host, (uintptr_t)&found, sizeof found);
   assert_ok(umem_synchronize(ctx));
   umemArray_release(array);
   assert_ok(umem_synchronize(&producer));
-  enter();
+  enter(0);
   assert_int_equal(rt->event_destroy(event), 0);
-  leave();
+  leave(0);
   umemArray_release(memory);
   umem_dtor(&producer);
   return found;
@@ -327,5 +311,3 @@ TEST_CASE_WITH(work_comes_after_the_event_of_a_column, use_double, leave_double)
   umem_dtor(&legacy);
   umem_dtor(&ordered);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -282,5 +282,3 @@ TEST_CASE(some_types_have_no_conversion) {
   assert_true(umem_conversion(&conversion, float8, float8, false) && !conversion.count);
   assert_true(umem_conversion(&conversion, quad, quad, false) && !conversion.count);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

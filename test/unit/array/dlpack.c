@@ -502,5 +502,3 @@ TEST(options_are_checked) {
   REFUSES(umemArray_to_dlpack(array, &options, &status), umemValueError, "umemDLPackOptions");
   umemArray_release(array);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,6 +1,5 @@
 /* dlpack_help.h - what the tests of umem/dlpack.h share. */
-#ifndef UMEM_TEST_DLPACK_HELP_H
-#define UMEM_TEST_DLPACK_HELP_H
+#pragma once
 
 #include "array_help.h"
 
@@ -28,5 +27,3 @@ static inline umemDLManagedTensorVersioned of_numbers(void) {
                                                       .dtype = {0, 32, 1},
                                                       .shape = two_by_three}};
 }
-
-#endif

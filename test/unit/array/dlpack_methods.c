@@ -153,5 +153,3 @@ DEVICE_TEST(older_contexts_have_the_defaults) {
   expect_device(export_for(&device, UMEM_DLPACK_DEFAULT_STREAM), 1, 0);
   assert_int_equal(device.synchronized, 1);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,26 +1,17 @@
 /* dlpack_streams.c - umem/dlpack.h on GPUs: the codes and numbers of devices, the consumer's
  * streams, captures, copies. On a double of CUDA's runtime that does queued work as late as it
  * may. */
-#include "fake/cudart.h"
+#include "cuda_double.h"
 
 #include "array_help.h"
 
-#include <stdio.h>
-
-static umemCudaRt const *rt;
-
 static int use_double(void **state) {
-  if (set_up(state)) return 1;
-  fake_cudart_reset();
-  rt = fake_cudart();
-  umemCudaRt_replace(rt);
-  return 0;
+  int failed = set_up(state);
+  begin_double();
+  return failed;
 }
 static int leave_double(void **state) {
-  if (fake_cudart_misuse()) fail_msg("misuse: %s", fake_cudart_misuse());
-  if (!fake_cudart_is_clean()) fail_msg("something is left on the GPUs");
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  end_double();
   return tear_down(state);
 }
 static void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor); }
@@ -125,17 +116,6 @@ GPU_TEST(imports_need_a_context_of_the_device) {
 /* ---- streams ---- */
 
 enum { n = 1000, before = 1, after = 2 };
-
-static void enter(int device) {
-  void *context = NULL;
-  assert_int_equal(rt->primary_retain(&context, device), 0);
-  assert_int_equal(rt->context_push(context), 0);
-}
-static void leave(int device) {
-  void *context = NULL;
-  assert_int_equal(rt->context_pop(&context), 0);
-  assert_int_equal(rt->primary_release(device), 0);
-}
 
 /* What kernels of a producer and a consumer do with the last byte. */
 typedef struct Kernel {
@@ -449,5 +429,3 @@ STREAM_TEST(the_deleter_comes_after_queued_work) {
   umem_free(&owner, block);
   umem_dtor(&owner);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -139,5 +139,3 @@ TEST_CASE(a_type_has_the_bytes_of_dlpack) {
   umemElementType type = UMEM_ELEMENT(umemCodeFloat, 64, 3);
   assert_memory_equal(&type, &dl, sizeof dl);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -4,8 +4,6 @@
 
 #include "unit/each_backend.h"
 
-#include <stdio.h>
-
 enum { file_size = 1 << 17 };
 
 /* Writes a file of this version with this text and room for data; returns where the data begin. */
@@ -200,5 +198,3 @@ TEST(wrong_arguments_are_refused) {
   status = umem_npy_read_header(&host, 0, 100, &header);
   expect_failure(umemValueError, "umemNpyHeader");
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -301,5 +301,3 @@ TEST(wrong_calls_are_refused) {
   status = umemOK;
   RELEASE(fixed, halves, ints);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -280,5 +280,3 @@ SDP_TEST(handles_count_their_users) {
   assert_int_equal(((int const *)sdp_mem_data_const(alias))[2], 0);
   sdp_mem_free(alias);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -4,8 +4,7 @@
  *
  * A handle is a umemArray, an error is a umemStatusType, and a location is one of two contexts that
  * the test sets. */
-#ifndef UMEM_TEST_SDP_MEM_H
-#define UMEM_TEST_SDP_MEM_H
+#pragma once
 
 #include <umem.h>
 
@@ -108,5 +107,3 @@ static inline sdp_MemLocation sdp_mem_location(sdp_Mem const *mem) {
 #define sdp_mem_check_same_shape(mem, dim, mem2, dim2, status)                                     \
   umemArray_check_same_extent(mem, dim, mem2, dim2, status)
 #define sdp_mem_check_type umemArray_check_type
-
-#endif

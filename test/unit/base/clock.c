@@ -121,5 +121,3 @@ TEST_CASE(a_counter_that_jumps_does_no_harm) {
   }
   assert_true(read_for(&clock, long_time()));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

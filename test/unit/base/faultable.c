@@ -4,12 +4,7 @@
 #include "temporary.h"
 #include "workers.h"
 
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 enum { page = 64 << 10, pages = 4 };
 
@@ -45,15 +40,13 @@ static umemFaultableRange range_of(Cut const *made) {
 static Cut cut;                      /* of the test */
 static umemFaultableRange ranges[2]; /* its range */
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   cut = open_cut();
   ranges[0] = range_of(&cut);
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   close_cut(&cut);
   return 0;
 }
@@ -430,5 +423,3 @@ TEST(each_thread_has_its_own_guard) {
   assert_true(join_threads(thread, threads));
   assert_true(is_handler(&before));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

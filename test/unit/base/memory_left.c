@@ -5,20 +5,16 @@
 #include "unit/system_files.h"
 #include "cases.h"
 
-#include <time.h>
-
 static uint64_t const MiB = 1 << 20;
 
 /* A machine with room, and no group. */
-static int begin_machine(void **state) {
-  (void)state;
+static int begin_machine(void **state UNUSED) {
   begin_system();
   write_there("/proc/meminfo", "MemFree: 1024 kB\nMemAvailable: 102400 kB\nSwapFree: 51200 kB\n");
   return 0;
 }
 
-static int end_machine(void **state) {
-  (void)state;
+static int end_machine(void **state UNUSED) {
   if (system_folder) end_system();
   return 0;
 }
@@ -109,5 +105,3 @@ TEST(few_requests_read_files) {
   wait_until_forgotten();
   assert_false(has(40)); /* what the system has said before counts no longer */
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -8,14 +8,12 @@
 #define NODE "bus/pci/devices/0000:3b:00.0/numa_node"
 #define LIST "devices/system/node/node1/cpulist"
 
-static int begin(void **state) {
-  (void)state;
+static int begin(void **state UNUSED) {
   near_begin();
   return 0;
 }
 
-static int end(void **state) {
-  (void)state;
+static int end(void **state UNUSED) {
   near_end();
   return 0;
 }
@@ -88,5 +86,3 @@ TEST(a_thread_that_may_not_go_there_stays) {
   assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
   assert_int_equal(CPU_COUNT(&now), count);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -5,11 +5,6 @@
  * Linked with -Wl,--wrap=openat,--wrap=openat64,--wrap=syscall. */
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/files.h"
@@ -53,15 +48,13 @@ WRAPPED(long, syscall, (long number, ...)) {
 static char folder[256];
 static int folder_fd = -1;
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   if (!temporary_folder(folder, sizeof folder)) return -1;
   folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   return folder_fd < 0 ? -1 : 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   unlinkat(folder_fd, "name", 0);
   close(folder_fd);
   return rmdir(folder); /* empty, or the test fails */

@@ -3,8 +3,7 @@
 
 static umemRange *range; /* of the test */
 
-static int destroy(void **state) {
-  (void)state;
+static int destroy(void **state UNUSED) {
   umemRange_destroy(range);
   range = NULL;
   return 0;
@@ -221,5 +220,3 @@ TEST(placement_is_for_good) {
   }
   assert_int_equal(hash, UINT64_C(0x44195a1ec0ce88d0));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -5,16 +5,14 @@
  * join. */
 static umemRange *one, *other;
 
-static int open_pair(void **state) {
-  (void)state;
+static int open_pair(void **state UNUSED) {
   one = umemRange_create(16);
   other = umemRange_create(16);
   return !(one && other && umemRange_add(one, 0, 1600, false) &&
            umemRange_add(one, 1600, 1600, false));
 }
 
-static int close_pair(void **state) {
-  (void)state;
+static int close_pair(void **state UNUSED) {
   umemRange_destroy(one);
   umemRange_destroy(other);
   return 0;
@@ -177,5 +175,3 @@ TEST(many_pass) {
   expect_totals(one, 0, 0, 2, 3200);
   expect_totals(other, 0, 0, 0, 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,15 +2,12 @@
  * numbers.
  *
  * Programs are linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
-#ifndef UMEM_TEST_RANGE_HELP_H
-#define UMEM_TEST_RANGE_HELP_H
+#pragma once
 
 #include "base/range.h"
 #include "cases.h"
 #include "failing_memory.h"
 #include "random.h"
-
-#include <stdlib.h>
 
 /* ---- memory that fails ---- */
 
@@ -37,5 +34,3 @@ static uint64_t random_state;
 
 static inline uint64_t draw(void) { return random64(&random_state); }
 static inline unsigned draw_below(uint64_t n) { return (unsigned)(draw() % n); }
-
-#endif

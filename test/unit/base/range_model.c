@@ -4,8 +4,6 @@
  * or empty). */
 #include "range_help.h"
 
-#include <string.h>
-
 #include "settings.h"
 
 static uint64_t operations(void) { return setting_operations(1000000); }
@@ -404,5 +402,3 @@ TEST_CASE(many_ranges_are_found) {
   CHECK(live == 0);
   umemRange_destroy(range);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

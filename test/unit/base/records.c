@@ -3,8 +3,6 @@
  *
  * The number of random operations comes from UMEM_TEST_OPERATIONS (1000000 when unset or empty).
  * Linked with -Wl,--wrap=calloc,--wrap=realloc. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/records.h"
 #include "random.h"
@@ -239,15 +237,13 @@ static bool has_room(void) {
   return room;
 }
 
-static int open_table(void **state) {
-  (void)state;
+static int open_table(void **state UNUSED) {
   umemNumbers_init(&table);
   one_fails_of = 0;
   return 0;
 }
 
-static int close_table(void **state) {
-  (void)state;
+static int close_table(void **state UNUSED) {
   umemNumbers_fini(&table);
   one_fails_of = 0;
   return 0;
@@ -528,5 +524,3 @@ TEST_CASE(reserved_records_need_no_memory) {
   umemRecords_fini(&records);
   assert_int_equal(removed_count, count);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

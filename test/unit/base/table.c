@@ -2,8 +2,6 @@
  *
  * Linked with -Wl,--wrap=calloc. */
 
-#include <stdlib.h>
-
 #include "base/table.h"
 #include "cases.h"
 #include "random.h"
@@ -95,5 +93,3 @@ TEST_CASE(an_insertion_without_memory_changes_nothing) {
   expect(&table, model);
   umemTable_clear(&table);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,6 +1,5 @@
 /* bench.h - the passage of an array of ints out of one gate, through RAM, into another gate. */
-#ifndef UMEM_TEST_BENCH_H
-#define UMEM_TEST_BENCH_H
+#pragma once
 
 #include "passage.h"
 
@@ -75,5 +74,3 @@ static inline void expect_written(size_t last) {
   for (int i = 0; i < count; i++)
     assert_int_equal(bench.destination[i], (size_t)i < last * rows ? -100 - i : 0);
 }
-
-#endif

@@ -1,14 +1,6 @@
 /* blocks_help.h - what the tests of umem/blocks.h share: arrays in RAM, and a context whose copies
  * wait for the test. */
-#ifndef UMEM_TEST_BLOCKS_HELP_H
-#define UMEM_TEST_BLOCKS_HELP_H
-
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <umem.h>
+#pragma once
 
 #include "unit/tasks.h"
 #include "workers.h"
@@ -23,10 +15,7 @@ static inline int set_up(void **state) {
   return umem_set_threads(*state ? (unsigned)(uintptr_t)*state : 4) != umemOK;
 }
 
-static inline int tear_down(void **state) {
-  (void)state;
-  return umem_set_threads(0) != umemOK;
-}
+static inline int tear_down(void **state UNUSED) { return umem_set_threads(0) != umemOK; }
 
 /* That the last failure of the thread is this one; forgets it. */
 static inline void expect_failure_at(umemStatusType type, char const *words, int line) {
@@ -175,5 +164,3 @@ static inline unsigned long gate_writes(Gate *gate) {
   pthread_mutex_unlock(&gate->mutex);
   return writes;
 }
-
-#endif

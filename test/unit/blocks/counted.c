@@ -98,5 +98,3 @@ TEST(a_block_that_fails_counts) {
   umem_thread_clear();
   expect_sums("file", "host", 2, 1, rows_in_all);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

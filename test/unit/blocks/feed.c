@@ -293,5 +293,3 @@ TEST(a_block_that_begins_within_another_is_a_copy) {
   assert_int_equal(records[0].bytes, sizeof array);
 }
 TEST_AGAIN(one_thread, a_block_that_begins_within_another_is_a_copy)
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,8 +2,6 @@
  * clock: copies stop at gates. */
 #include "passage.h"
 
-#include <stdio.h>
-
 enum { count = 12, row = 256 << 10 };
 
 static Gate from;
@@ -238,5 +236,3 @@ TEST(ghost_rows_come_with_the_parts) {
   }
   assert_ok(end());
 }
-
-int main(void) { return run_cases(NULL, NULL); }

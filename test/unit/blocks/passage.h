@@ -1,7 +1,6 @@
 /* passage.h - what tests with one passage at a time share. A test may run with several numbers of
  * threads. */
-#ifndef UMEM_TEST_PASSAGE_H
-#define UMEM_TEST_PASSAGE_H
+#pragma once
 
 #include "blocks_help.h"
 
@@ -68,5 +67,3 @@ static inline void pass_all(umemBlocksOptions const *options, void (*work)(size_
   assert_int_equal(pass_from(0, work), expected);
   assert_ok(end());
 }
-
-#endif

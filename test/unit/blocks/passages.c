@@ -6,10 +6,7 @@
  * its number alone. */
 #include "blocks_help.h"
 
-#include <stdio.h>
-
-#include "cuda/cuda_rt.h"
-#include "fake/cudart.h"
+#include "cuda_double.h"
 #include "settings.h"
 
 enum {
@@ -488,9 +485,8 @@ TEST_CASE_WITH(passages_are_as_the_model, set_up, tear_down) {
   unsigned cases = setting("UMEM_TEST_PASSAGES", setting_small() ? 60 : 420);
   unsigned first = setting("UMEM_TEST_FIRST", 0);
   unsigned const each = 10; /* with the same number of threads and chunks */
-  fake_cudart_reset();
+  begin_double();
   fake_cudart_machine()->late_pageable = true;
-  umemCudaRt_replace(fake_cudart());
   for (int i = 0; i < lines; i++) open_line(&line[i], i);
   for (unsigned done = 0; done < cases; done += each) {
     pthread_t thread[lines];
@@ -508,10 +504,5 @@ TEST_CASE_WITH(passages_are_as_the_model, set_up, tear_down) {
   }
   for (int i = 0; i < lines; i++) close_line(&line[i]);
   assert_ok(umemCuda_set_staging(0, 0));
-  assert_true(fake_cudart_is_clean());
-  if (fake_cudart_misuse()) fail_msg("%s", fake_cudart_misuse());
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  end_double();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

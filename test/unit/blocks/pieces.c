@@ -3,10 +3,7 @@
  * waits for it. */
 #include "passage.h"
 
-#include <stdio.h>
-
-#include "cuda/cuda_rt.h"
-#include "fake/cudart.h"
+#include "cuda_double.h"
 
 enum {
   row = 32 << 10,
@@ -35,8 +32,7 @@ static uintptr_t in_gate; /* a copy of the array */
 static unsigned char array[nbytes];
 
 static int open_gpu(void **state) {
-  fake_cudart_reset();
-  umemCudaRt_replace(fake_cudart());
+  begin_double();
   if (set_up(state)) return -1;
   assert_ok(umemHost_ctor(&gpu.host));
   assert_ok(umemCuda_ctor(&gpu.plain, 0));
@@ -61,10 +57,7 @@ static int close_gpu(void **state) {
   umem_dtor(&gpu.plain);
   umem_dtor(&gpu.host);
   assert_ok(umemCuda_set_staging(0, 0));
-  assert_true(fake_cudart_is_clean());
-  if (fake_cudart_misuse()) fail_msg("%s", fake_cudart_misuse());
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  end_double();
   return tear_down(state);
 }
 
@@ -335,5 +328,3 @@ TEST(a_block_is_one_copy) {
   assert_int_equal(records[0].bytes, nbytes);
 }
 TEST_AGAIN(one_thread, a_block_is_one_copy)
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -189,5 +189,3 @@ PLACE_TEST(queued_work_that_fails_is_reported) {
   umem_free(&host, adr);
   umem_dtor(&place);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

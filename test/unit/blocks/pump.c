@@ -257,5 +257,3 @@ TEST_ON(one_thread, a_child_of_one_thread_goes_on) {
   assert_ok(end());
   expect_written(blocks_in_all);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

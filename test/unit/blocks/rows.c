@@ -465,5 +465,3 @@ TEST(results_may_have_another_size) {
   assert_ok(end());
   for (int i = 0; i < 50; i++) assert_true(destination[i] == 1000000007LL * i);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

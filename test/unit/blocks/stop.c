@@ -274,5 +274,3 @@ TEST(a_wrong_size_keeps_the_block) {
   assert_ok(end()); /* 0 was never given back */
   expect_written(0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

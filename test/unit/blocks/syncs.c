@@ -3,8 +3,7 @@
 #include "passage.h"
 
 #include "backends.h"
-#include "cuda/cuda_rt.h"
-#include "fake/cudart.h"
+#include "cuda_double.h"
 
 enum { count = 8, row = 1 << 20, depth = 3 };
 
@@ -23,8 +22,7 @@ static Gpu gpu;
 #define CLOSE close_gpu
 
 static int open_gpu(void **state) {
-  fake_cudart_reset();
-  umemCudaRt_replace(fake_cudart());
+  begin_double();
   if (set_up(state)) return -1;
   assert_ok(umemHost_ctor(&gpu.host));
   assert_ok(umemCudaHost_ctor(&gpu.pinned, 0));
@@ -52,10 +50,7 @@ static int close_gpu(void **state) {
   umem_dtor(&gpu.place);
   umem_dtor(&gpu.pinned);
   umem_dtor(&gpu.host);
-  assert_int_equal(fake_cudart_live().blocks, 0);
-  if (fake_cudart_misuse()) fail_msg("%s", fake_cudart_misuse());
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  end_double();
   return tear_down(state);
 }
 
@@ -99,5 +94,3 @@ TEST(the_next_copy_is_queued_before_one_is_waited_for) {
   fake_cudart_before("stream_synchronize", 0, NULL, NULL);
   assert_int_equal(both_queued, 1);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

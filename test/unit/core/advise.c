@@ -1,24 +1,15 @@
 /* advise.c - umem/advise.h: hints about blocks of every context, and blocks that move. */
 #include "backends.h"
-#include "cuda/cuda_rt.h"
-#include "fake/cudart.h"
+#include "cuda_double.h"
 #include "failures.h"
 
-#include <stdlib.h>
-#include <sys/mman.h>
-
-static int set_up(void **state) {
-  (void)state;
-  umem_thread_clear();
-  umemCudaRt_replace(fake_cudart());
+static int set_up(void **state UNUSED) {
+  begin_double();
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  assert_null(fake_cudart_misuse());
-  assert_true(fake_cudart_is_clean());
-  umemCudaRt_replace(NULL);
+static int tear_down(void **state UNUSED) {
+  end_double();
   return 0;
 }
 
@@ -85,14 +76,14 @@ TEST(each_memory_takes_its_hints) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     Backend const *row = backend_by_name(rows[i].row);
-    umemVirtual *ctx = row->open();
+    umemVirtual *ctx = backend_open(row);
     if (!ctx && row->traits & backendMayLack) {
       umem_thread_clear();
       continue;
     }
     assert_non_null(ctx);
     expect_hints(ctx, rows[i].for_cpu, rows[i].for_gpu);
-    row->close(ctx);
+    backend_close(row, ctx);
   }
 }
 
@@ -159,7 +150,7 @@ TEST(blocks_move_between_all_kinds_of_memory) {
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < count; k++) {
       Backend const *from = backend_by_name(rows[i]), *to = backend_by_name(rows[k]);
-      umemVirtual *src = from->open(), *dst = to->open();
+      umemVirtual *src = backend_open(from), *dst = backend_open(to);
       if (src && dst) {
         uintptr_t adr = umem_alloc(src, n);
         fill(src, adr);
@@ -169,8 +160,8 @@ TEST(blocks_move_between_all_kinds_of_memory) {
         if (from->records) assert_int_equal(from->records(src).blocks, 0);
         umem_free(dst, moved);
       }
-      if (src) from->close(src);
-      if (dst) to->close(dst);
+      if (src) backend_close(from, src);
+      if (dst) backend_close(to, dst);
       umem_thread_clear();
     }
 }
@@ -196,5 +187,3 @@ TEST(a_block_that_cannot_move_is_as_it_was) {
   umem_free(&ram, adr);
   umem_dtor(&fault), umem_dtor(&small), umem_dtor(&ram);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

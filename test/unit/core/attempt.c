@@ -2,9 +2,6 @@
 
 #include "workers.h"
 
-#include <string.h>
-#include <umem.h>
-
 static umemHost host, other;
 static int hook_calls;
 
@@ -13,8 +10,7 @@ static void count_calls(void *ctx, umemStatusType type, char const *message, voi
   hook_calls++;
 }
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   umem_thread_clear();
   umemHost_ctor(&host);
   umemHost_ctor(&other);
@@ -23,8 +19,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   umem_set_failure_hook(NULL, NULL);
   umem_dtor(&host);
   umem_dtor(&other);
@@ -222,5 +217,3 @@ TEST(long_messages_are_cut) {
   umemAttempt_record(&attempt);
   assert_int_equal(strlen(umem_get_message(&host)), UMEM_MESSAGE_SIZE - 1);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,10 +1,7 @@
 /* decisions.c - the decision hook of umem/status.h. */
 #include "backends.h"
-#include "cuda/cuda_rt.h"
-#include "fake/cudart.h"
+#include "cuda_double.h"
 #include "failures.h"
-
-#include <stdlib.h>
 
 enum { most_lines = 200 };
 
@@ -31,18 +28,15 @@ static size_t lines_with(char const *text) {
   return count;
 }
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   memset(&seen, 0, sizeof seen);
-  umem_thread_clear();
-  umemCudaRt_replace(fake_cudart());
+  begin_double();
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   assert_ok(umem_set_decision_hook(umemDecisionNone, NULL, NULL));
-  umemCudaRt_replace(NULL);
+  end_double();
   return 0;
 }
 
@@ -126,5 +120,3 @@ TEST(attempts_of_a_retry_are_seen) {
   assert_int_equal(lines_with("no memory for 200 bytes, attempt"), 2);
   umem_dtor(&retry), umem_dtor(&limit), umem_dtor(&ram);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -3,11 +3,6 @@
  *
  * A child of fork has the objects of its parent, and on some places also their memory: it must not
  * free that. In a named file, what an array has written may stay after the array. */
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include <umem.h>
 
 #include "child.h"
 #include "temporary.h"
@@ -296,5 +291,3 @@ TEST_CASE(a_loss_is_one_line_unless_there_is_a_hook) {
   printed(true, text, sizeof text);
   assert_string_equal(text, "");
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -4,10 +4,6 @@
 #include "workers.h"
 #include "wrap.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-
 /* ---- malloc that counts, and fails on request ---- */
 
 static size_t mallocs; /* atomic */
@@ -30,15 +26,13 @@ static umemPool pool;
 static umemTrack above;
 
 /* A Track over a pool over a Track over RAM. */
-static int open_stack(void **state) {
-  (void)state;
+static int open_stack(void **state UNUSED) {
   umemHost_ctor(&host);
   if (umemTrack_ctor(&below, &host, NULL) || umemPool_ctor(&pool, &below, NULL)) return -1;
   return umemTrack_ctor(&above, &pool, NULL) == umemOK ? 0 : -1;
 }
 
-static int close_stack(void **state) {
-  (void)state;
+static int close_stack(void **state UNUSED) {
   umem_list_when_out_of_memory(0);
   umem_dtor(&above);
   umem_dtor(&pool);
@@ -334,5 +328,3 @@ ON_STACK(contexts_end_in_any_order) {
   }
   free(many);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

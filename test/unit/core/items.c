@@ -6,9 +6,6 @@
 #include "wrap.h"
 
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
 
 /* ---- what the library allocates ---- */
 

@@ -2,8 +2,7 @@
 #include "trace_help.h"
 #include "wrap.h"
 
-static int clear(void **state) {
-  (void)state;
+static int clear(void **state UNUSED) {
   umem_ledger_stop();
   umem_ledger_clear();
   umem_thread_clear();

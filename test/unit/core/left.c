@@ -1,10 +1,6 @@
 /* left.c - what the harness of the contract does when a test ends inside of a call of umem: by a
  * signal, or by a check in a callback. The next test must not see it. */
-#include <signal.h>
 
-#include <pthread.h>
-#include <string.h>
-#include <umem.h>
 #include <umem/base.h>
 
 #include "core/status.h"
@@ -70,5 +66,3 @@ TEST_CASE(a_left_call_is_over) {
     pthread_setcancelstate(setting, &ignored);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

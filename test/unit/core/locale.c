@@ -3,23 +3,17 @@
 
 #include "base/number.h"
 
-#include <string.h>
-#include <umem.h>
-#include <unistd.h>
-
 #include "comma.h"
 #include "cases.h"
 
 static bool has_comma;
 
-static int begin(void **state) {
-  (void)state;
+static int begin(void **state UNUSED) {
   has_comma = set_comma_locale();
   return 0;
 }
 
-static int end(void **state) {
-  (void)state;
+static int end(void **state UNUSED) {
   setlocale(LC_ALL, "C");
   return 0;
 }

@@ -2,12 +2,6 @@
  * known after a failure. */
 #include "cases.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-#include <unistd.h>
-
 /* ---- a context that has offsets, counts its calls, and can fail at one of them ---- */
 
 enum { room = 8 << 20, most_calls = 1000 };
@@ -551,5 +545,3 @@ TEST_CASE(a_list_over_thousands_of_contexts_looks_at_each_a_few_times) {
   free(items);
   free(bytes);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

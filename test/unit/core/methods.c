@@ -1,10 +1,6 @@
 /* methods.c - when the methods of a context are called, and what is made of them where they are
  * missing or fail: umem/virtual.h. */
 
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-
 #include "core/context.h"
 #include "cases.h"
 
@@ -113,8 +109,7 @@ static void open_adaptor_of(Counted *self, umemVirtual *upstream) {
 /* Three contexts in a stack, and another one. */
 static Counted ctx, middle, outer, other;
 
-static int open_all(void **state) {
-  (void)state;
+static int open_all(void **state UNUSED) {
   open_counted(&ctx);
   open_counted(&other);
   open_adaptor_of(&middle, &ctx.super);
@@ -349,5 +344,3 @@ METHOD_TEST(failures_of_the_end_can_be_read) {
   umem_dtor(&ctx);
   assert_int_equal(ctx.dtors, 1);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -4,11 +4,6 @@
 
 #include "core/copy.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-#include <unistd.h>
-
 #include "fake/fake.h"
 #include "cases.h"
 #include "failures.h"
@@ -339,9 +334,6 @@ TEST_CASE(without_a_buffer_nothing_changes) {
   test_free(old);
 }
 
-static int open_host(void **state) {
-  (void)state;
-  return umemHost_ctor(&host) != umemOK;
-}
+static int open_host(void **state UNUSED) { return umemHost_ctor(&host) != umemOK; }
 
 int main(void) { return run_cases(open_host, NULL); }

@@ -5,10 +5,7 @@
 #include "parallel_help.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <umem/base.h>
 

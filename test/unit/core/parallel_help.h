@@ -2,14 +2,9 @@
  *
  * Where a test needs several threads at a time its pieces wait for each other, which only a test
  * may do: it has set how many there are. */
-#ifndef UMEM_TEST_PARALLEL_HELP_H
-#define UMEM_TEST_PARALLEL_HELP_H
+#pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include <umem.h>
 
 #include "unit/tasks.h"
 #include "child.h"
@@ -55,15 +50,9 @@ static inline void expect_done(Log *log, unsigned pieces) {
 }
 
 /* Around each test. */
-static inline int begin(void **state) {
-  (void)state;
+static inline int begin(void **state UNUSED) {
   umem_thread_clear();
   return umem_set_threads(4) != umemOK;
 }
 
-static inline int end(void **state) {
-  (void)state;
-  return umem_set_threads(0) != umemOK;
-}
-
-#endif
+static inline int end(void **state UNUSED) { return umem_set_threads(0) != umemOK; }

@@ -2,9 +2,6 @@
  * method copy_direct never leaves a copy to others that plan_copy has agreed to. */
 #include "core/kind.h"
 
-#include <string.h>
-#include <umem.h>
-
 #include "fake/doubles.h"
 #include "cases.h"
 
@@ -102,5 +99,3 @@ TEST_CASE(who_agrees_copies) {
   assert_true(done > 100);
   close_all();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

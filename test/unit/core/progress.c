@@ -1,10 +1,5 @@
 /* progress.c - umem_copy_to_with and umem_copy_strided_with of many pieces, which threads share.
  * The contract tests copies of one step and of short ones on every context. */
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-#include <unistd.h>
 
 #include "cases.h"
 #include "failures.h"
@@ -56,8 +51,7 @@ static umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_t to, H
   return umem_copy_to_with(src, from, dst, to, (size_t)heard->total, &options);
 }
 
-static int open_places(void **state) {
-  (void)state;
+static int open_places(void **state UNUSED) {
   assert_ok(umem_set_threads(4));
   assert_ok(umemHost_ctor(&host));
   assert_ok(umemFile_ctor(&file, path, "w+"));
@@ -67,8 +61,7 @@ static int open_places(void **state) {
   return 0;
 }
 
-static int close_places(void **state) {
-  (void)state;
+static int close_places(void **state UNUSED) {
   test_free(bytes);
   umem_dtor(&file);
   umem_dtor(&host);
@@ -180,5 +173,3 @@ PROGRESS_TEST(items_are_reported_as_they_go) {
   umem_thread_clear();
   test_free(there);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

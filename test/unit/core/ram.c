@@ -3,9 +3,7 @@
 #include "parallel_help.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "base/system.h"
 #include "unit/near_help.h"
@@ -168,5 +166,3 @@ TEST(one_thread_is_enough) {
   assert_memory_equal(target, wanted, room);
   assert_true(task_count_becomes(tasks_alone()));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

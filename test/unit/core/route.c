@@ -5,11 +5,6 @@
 #include "cases.h"
 #include "random.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-
 /* ---- a context that writes down what it is asked for ---- */
 
 typedef struct Probe {
@@ -107,8 +102,7 @@ static Probe a, b;
 static char place[64]; /* memory for the probes that claim to be RAM */
 
 /* Without more capabilities than reads and writes. */
-static int open_probes(void **state) {
-  (void)state;
+static int open_probes(void **state UNUSED) {
   umem_thread_clear();
   *calls = 0;
   open_probe(&a, 'a');
@@ -116,8 +110,7 @@ static int open_probes(void **state) {
   return 0;
 }
 
-static int close_probes(void **state) {
-  (void)state;
+static int close_probes(void **state UNUSED) {
   umem_dtor(&a);
   umem_dtor(&b);
   return 0;
@@ -374,5 +367,3 @@ PROBE_TEST(strides_may_be_as_long_as_addresses) {
     assert_int_equal(umem_copy_strided(&a, 4096, &b, middle, &layout), umemValueError);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -3,21 +3,14 @@
 
 #include "workers.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <umem.h>
-
 static umemHost host;
 
-static int open_host(void **state) {
-  (void)state;
+static int open_host(void **state UNUSED) {
   umem_thread_clear();
   return umemHost_ctor(&host) != umemOK;
 }
 
-static int close_host(void **state) {
-  (void)state;
+static int close_host(void **state UNUSED) {
   umem_set_failure_hook(NULL, NULL);
   umem_dtor(&host);
   return 0;
@@ -341,5 +334,3 @@ WITH_HOST(failures_inside_the_hook_are_not_the_callers) {
   assert_string_equal(umem_thread_message(), seen.message);
   assert_null(strstr(umem_get_message(&host), "umem_set: inside the hook"));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -6,8 +6,6 @@
 #include "random.h"
 #include "temporary.h"
 
-#include <sys/mman.h>
-
 static uint64_t random_state = 1;
 
 static size_t random_below(size_t n) { return below(&random_state, n); }
@@ -177,5 +175,3 @@ TEST_CASE(a_page_that_is_gone_ends_the_copy) {
     free(packed);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,30 +1,20 @@
 /* trace_help.h - what the tests of routes and of the ledger share: three contexts, and copies with
  * a route. */
-#ifndef UMEM_TEST_TRACE_HELP_H
-#define UMEM_TEST_TRACE_HELP_H
+#pragma once
 
 #include "workers.h"
-
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <umem.h>
 
 static umemHost host;
 static uintptr_t blocks[32]; /* of host, until its end */
 static size_t block_count;
 static umemFile file, other;
 
-static inline int open_contexts(void **state) {
-  (void)state;
+static inline int open_contexts(void **state UNUSED) {
   return umemHost_ctor(&host) || umemFile_ctor(&file, NULL, "w+") ||
          umemFile_ctor(&other, NULL, "w+");
 }
 
-static inline int close_contexts(void **state) {
-  (void)state;
+static inline int close_contexts(void **state UNUSED) {
   while (block_count) umem_free(&host, blocks[--block_count]);
   umem_dtor(&other);
   umem_dtor(&file);
@@ -62,5 +52,3 @@ static inline uintptr_t block_of(void *ctx, size_t nbytes) {
   }
   return block;
 }
-
-#endif

@@ -2,11 +2,6 @@
  * process and of its parent, failures, descriptors, and copies in queues. */
 #include <poll.h>
 #include <spawn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <umem.h>
-#include <unistd.h>
 
 #include "child.h"
 #include "core/threads.h"
@@ -23,8 +18,7 @@ static umemFile file;
 static uintptr_t source, target; /* in RAM, of `large` bytes; in the file, of as many */
 static unsigned char *bytes;
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   umem_thread_clear();
   umem_set_threads(0);
   bool opened = umemHost_ctor(&ram) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK;
@@ -35,8 +29,7 @@ static int set_up(void **state) {
   return opened && source && target != UINTPTR_MAX ? 0 : -1;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   umem_free(&ram, source);
   umem_dtor(&file);
   umem_dtor(&ram);
@@ -570,5 +563,3 @@ static void exit_with_transfers(void *argument) {
 TEST(exit_waits_for_no_transfer) {
   if (!UNDER_SANITIZER) child_run(exit_with_transfers, NULL);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -169,5 +169,3 @@ BUFFER_TEST(a_child_of_fork_calls_nothing) {
   assert_true(is_pinned(lent));
   umem_free(&buffers, lent);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

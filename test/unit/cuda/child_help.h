@@ -1,7 +1,6 @@
 /* child_help.h - cases that are a process of their own each, because a library is looked for once
  * in each. */
-#ifndef UMEM_TEST_CHILD_HELP_H
-#define UMEM_TEST_CHILD_HELP_H
+#pragma once
 
 #include "child.h"
 #include "workers.h"
@@ -16,5 +15,3 @@ static inline void in_a_process(void (*run)(void)) { assert_true(child_run(call_
   static void name##_in_child(void);                                                               \
   TEST_CASE(name) { in_a_process(name##_in_child); }                                               \
   static void name##_in_child(void)
-
-#endif

@@ -452,5 +452,3 @@ CUDA_TEST(pinned_memory_takes_the_caller_s_gpu) {
   assert_false(fake_cudart_had_context(0));
   forget_all(); /* the device that the caller has set */
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -68,5 +68,3 @@ CUDA_TEST(a_block_that_could_not_be_freed_remains_live) {
   expect_ok(umem_thread_status());
   assert_int_equal(fake_cudart_live().blocks, full);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

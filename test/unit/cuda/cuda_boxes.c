@@ -141,5 +141,3 @@ CUDA_TEST(arrays_in_any_order_are_set_at_once) {
   umemArray_release(back);
   umemArray_release(array);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

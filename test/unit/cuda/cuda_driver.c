@@ -233,4 +233,3 @@ PROCESS_TEST(memory_is_what_the_driver_says) {
   require_memory(412, umemCudaManagedMemory, 4);
   require_memory(511, umemCudaManagedMemory, 5); /* on the host now */
 }
-int main(void) { return run_cases(NULL, NULL); }

@@ -164,5 +164,3 @@ CUDA_TEST(a_child_of_fork_enters_nothing) {
   }
   assert_int_equal(status_of(child), 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

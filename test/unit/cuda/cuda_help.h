@@ -1,9 +1,6 @@
 /* cuda_help.h - what the tests of the CUDA contexts share: the double of the runtime in place,
  * and what must hold after each test. */
-#ifndef UMEM_TEST_CUDA_HELP_H
-#define UMEM_TEST_CUDA_HELP_H
-
-#include <umem.h>
+#pragma once
 
 #include "opened.h"
 #include "workers.h"
@@ -48,27 +45,15 @@ static inline umemVirtual *opened_kind(int kind, int device) {
 
 #define CUDA_TEST(name) TEST_CASE_WITH(name, cuda_set_up, cuda_tear_down)
 
-static inline int cuda_set_up(void **state) {
-  set_up(state);
-  umemCudaRt_replace(fake_cudart());
-  umem_thread_clear();
+static inline int cuda_set_up(void **state UNUSED) {
+  begin_double();
   return 0;
 }
 
-/* All contexts are destructed: nothing of theirs may be left. */
-static inline int cuda_tear_down(void **state) {
-  (void)state;
+static inline int cuda_tear_down(void **state UNUSED) {
   close_opened();
-  expect_no_misuse();
-  FakeCudartLive left = fake_cudart_live();
-  if (!fake_cudart_is_clean())
-    fail_msg("left: %zu blocks, %zu managed, %zu pinned, %zu registered, %zu streams, %zu events, "
-             "%zu pools, %zu pages, %zu ranges, %zu contexts",
-             left.blocks, left.managed, left.pinned, left.registered, left.streams, left.events,
-             left.pools, left.pages, left.ranges, left.contexts);
   umemCuda_set_staging(0, 0);
-  umemCudaRt_replace(NULL);
-  fake_cudart_reset();
+  end_double();
   return 0;
 }
 
@@ -160,5 +145,3 @@ static inline void expect_first_gpu(void) {
   assert_null(current_context());
   ok(rt->primary_release(0));
 }
-
-#endif

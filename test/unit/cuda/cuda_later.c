@@ -104,5 +104,3 @@ LATER_TEST(a_recorded_copy_makes_nothing_wait) {
   expect_ok(umem_synchronize(stream));
   expect_bytes(stream, mine, 2, "the graph");
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -5,9 +5,6 @@
  * On a double of the runtime that does nothing before it is demanded: every kernel is slow. */
 #include "cuda_help.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "fake/fake.h"
 #include "temporary.h"
 
@@ -318,5 +315,3 @@ MANAGED_TEST(pinned_memory_waits_for_no_kernel) {
   umem_free(&cuda, device);
   umem_dtor(&cuda);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -237,5 +237,3 @@ CUDA_TEST(memory_of_other_libraries_is_described) {
   ok(rt->host_free(pinned));
   leave(1);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -237,5 +237,3 @@ CUDA_TEST(a_capture_records_the_rows_themselves) {
     assert_int_equal(bytes[0] + bytes[host_bytes(&r) - 1], 2 * value);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -236,5 +236,3 @@ RANGE_TEST(ranges_that_fail) {
   assert_false(pages->release(ctx, range, room * page));
   expect_failed(umemValueError, "cannot release 12582912 bytes of addresses");
 }
-
-int main(void) { return run_cases(NULL, NULL); }

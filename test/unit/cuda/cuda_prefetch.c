@@ -114,5 +114,3 @@ CUDA_TEST(other_memory_is_refused) {
   umem_dtor(&ctx);
   assert_null(managed.super.vptr);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,10 +2,6 @@
  * unloads itself before them. On a double of the runtime. */
 #include "cuda_help.h"
 
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "cuda/cuda_pinned.h"
 
 enum { large = umemStagingToDevice + (1 << 20), threads = 3 }; /* staged, by several threads */

@@ -3,8 +3,6 @@
  * with the environment variable UMEM_TEST_GPU on the real one, with one GPU or two. */
 #include "cuda_help.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "settings.h"

@@ -153,5 +153,3 @@ TEST_CASE(a_real_gpu_has_room_for_what_it_has_free) {
   }
   close_opened();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

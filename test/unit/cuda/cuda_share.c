@@ -3,9 +3,7 @@
  * another one (cuda_processes.c has two processes). */
 #include "cuda_help.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { nbytes = 5000 };
 
@@ -347,5 +345,3 @@ SHARE_TEST(without_pools_blocks_pass_as_those_of_a_cuda) {
   expect_filled(other, there, 2);
   expect_ok(umem_detach(other, there));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

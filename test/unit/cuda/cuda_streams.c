@@ -69,5 +69,3 @@ CUDA_TEST(streams_that_cannot_be_leave_nothing) {
     forget_all();
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

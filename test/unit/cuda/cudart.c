@@ -3,8 +3,6 @@
 #include "workers.h"
 #include "cudart_help.h"
 
-#include <signal.h>
-
 /* ---- devices and contexts ---- */
 
 TEST(every_function_is_there) {
@@ -341,5 +339,3 @@ TEST(threads_may_call_at_once) {
   ok(rt->primary_release(0));
   assert_true(fake_cudart_is_clean());
 }
-
-int main(void) { return run_cases(NULL, NULL); }

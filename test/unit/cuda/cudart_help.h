@@ -1,16 +1,8 @@
 /* cudart_help.h - what the tests of the CUDA double share. */
-#ifndef UMEM_TEST_CUDART_HELP_H
-#define UMEM_TEST_CUDART_HELP_H
+#pragma once
 
-#include <stdlib.h>
-#include <string.h>
+#include "cuda_double.h"
 
-#include "fake/cudart.h"
-#include "cases.h"
-
-static umemCudaRt const *rt;
-
-#define ok(call) assert_int_equal(call, umemCudaSuccess)
 #define refused(call, error) assert_int_equal(call, error)
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 #define DEVICE_TEST(name) TEST_CASE_WITH(name, set_up_device, tear_down)
@@ -22,24 +14,7 @@ static inline void expect_misuse(char const *words) {
   fake_cudart_forget_misuse();
 }
 
-static inline void expect_no_misuse(void) {
-  if (fake_cudart_misuse()) fail_msg("misuse: %s", fake_cudart_misuse());
-}
-
-static inline void enter(int device) {
-  void *context = NULL;
-  ok(rt->primary_retain(&context, device));
-  ok(rt->context_push(context));
-}
-
-static inline void leave(int device) {
-  void *context = NULL;
-  ok(rt->context_pop(&context));
-  ok(rt->primary_release(device));
-}
-
-static inline int set_up(void **state) {
-  (void)state;
+static inline int set_up(void **state UNUSED) {
   fake_cudart_reset();
   rt = fake_cudart();
   return 0;
@@ -52,8 +27,7 @@ static inline int set_up_device(void **state) {
   return 0;
 }
 
-static inline int tear_down(void **state) {
-  (void)state;
+static inline int tear_down(void **state UNUSED) {
   expect_no_misuse();
   fake_cudart_reset();
   assert_true(fake_cudart_is_clean());
@@ -83,5 +57,3 @@ static inline unsigned char byte_at(void const *adr) {
   assert_true(fake_cudart_peek((uintptr_t)adr, &byte, 1));
   return byte;
 }
-
-#endif

@@ -366,5 +366,3 @@ DEVICE_TEST(pools_are_not_captured) {
   expect_capture(stream, umemCudaCapturing);
   assert_int_equal(fake_cudart_end_capture(stream, &more), umemCudaSuccess);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -163,5 +163,3 @@ DEVICE_TEST(what_is_left_is_found) {
   ok(rt->range_free(range, size));
   assert_true(fake_cudart_is_clean());
 }
-
-int main(void) { return run_cases(NULL, NULL); }

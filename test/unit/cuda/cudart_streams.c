@@ -311,5 +311,3 @@ STREAMS_TEST(pages_beyond_the_device_stay_in_ram) {
   ok(rt->free(managed));
   assert_int_equal(fake_cudart_resident(0), 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

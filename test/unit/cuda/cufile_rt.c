@@ -3,8 +3,6 @@
  * case is a process of its own, because the library is looked for once in each. */
 #include "child_help.h"
 
-#include <string.h>
-
 #include "cuda/cuda_rt.h"
 
 /* ---- a system in place of the real one ---- */
@@ -133,5 +131,3 @@ TEST_CASE(a_library_that_lacks_one_is_none) {
   }
   machine.missing = NULL;
 }
-
-int main(void) { return run_cases(NULL, NULL); }

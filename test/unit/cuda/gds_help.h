@@ -1,10 +1,6 @@
 /* gds_help.h - what the tests of GPUDirect Storage share: pairs whose copies cuFile's double may
  * make. */
-#ifndef UMEM_TEST_GDS_HELP_H
-#define UMEM_TEST_GDS_HELP_H
-
-#include <errno.h>
-#include <fcntl.h>
+#pragma once
 
 #include "cuda/cuda_methods.h"
 #include "fake/cufile.h"
@@ -60,5 +56,3 @@ static inline int run_pair_tests(size_t count) {
   if (count) case_count = count;
   return run_cases(NULL, NULL);
 }
-
-#endif

@@ -2,8 +2,6 @@
  * without it, with no message: on doubles of the runtime and of cuFile. */
 #include "gds_help.h"
 
-#include <sys/mman.h>
-
 /* Copies arrive, nothing is recorded, and cuFile has not moved a byte. */
 static void expect_other_route(size_t nbytes) {
   size_t before = moved();

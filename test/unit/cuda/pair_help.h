@@ -3,8 +3,7 @@
  *
  * The test includes it behind `from` and `most`: the bytes of the shortest copy that takes the
  * route under test, and those of the blocks. */
-#ifndef UMEM_TEST_PAIR_HELP_H
-#define UMEM_TEST_PAIR_HELP_H
+#pragma once
 
 #include "cuda_help.h"
 
@@ -228,5 +227,3 @@ static inline void tear_down_pair(void) {
   free(back);
   umem_parallel_set(0);
 }
-
-#endif

@@ -4,8 +4,6 @@
 #include "cuda_help.h"
 #include "wrap.h"
 
-#include <sys/mman.h>
-
 #include "cuda/cuda_pinned.h"
 
 static size_t const large = (5u << 20) + 4321;
@@ -132,5 +130,3 @@ PIN_TEST(pages_that_remain_registered_remain_mapped) {
   rt->last_error();
   ok(umemCuda_unpin(rt, adr, large, umemCudaPortable));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -202,5 +202,3 @@ BENCH_TEST(a_gpu_takes_idle_chunks_of_another) {
   assert_int_equal(live_chunks(), 2 * threads);
   bench_close(&second);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -225,5 +225,3 @@ BENCH_TEST(a_child_of_fork_forgets_channels_and_chunks) {
   assert_int_equal(fake_cudart_live().streams, live.streams);
   there_and_back(&bench, 2 * from, 0, 0, 2);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

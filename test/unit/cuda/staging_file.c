@@ -174,5 +174,3 @@ PAIR_TEST(a_gpu_that_fails) {
 /* ---- threads ---- */
 
 PAIR_TEST(many_threads_copy) { check_threads((int const[]){0, 0, 0}, umemDirectAuto, 3 * from); }
-
-int main(void) { return run_cases(NULL, NULL); }

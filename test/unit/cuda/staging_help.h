@@ -1,7 +1,6 @@
 /* staging_help.h - what the tests of staging share: a GPU of a double of the runtime, memory on it
  * that the CPU can look at, and a copy there and back. */
-#ifndef UMEM_TEST_STAGING_HELP_H
-#define UMEM_TEST_STAGING_HELP_H
+#pragma once
 
 #include "cuda_help.h"
 
@@ -157,5 +156,3 @@ static inline void there_and_back(Bench *one, size_t nbytes, size_t host_offset,
 }
 
 #define BENCH_TEST(name) TEST_CASE_WITH(name, open_bench, close_bench)
-
-#endif

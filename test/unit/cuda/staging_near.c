@@ -2,9 +2,6 @@
  * own does not. */
 #include "staging_help.h"
 
-#include <pthread.h>
-#include <time.h>
-
 #include "unit/near_help.h"
 
 static pthread_t caller;
@@ -65,5 +62,3 @@ BENCH_TEST(without_a_node_they_run_anywhere) {
   copy(&bench);
   assert_int_equal(helper_count, count);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

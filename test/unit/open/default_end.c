@@ -1,10 +1,6 @@
 /* default_end.c - what becomes of the default contexts when the process ends: linked with the
  * static library, and with the shared one. Each case is a process of its own. */
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/stat.h>
-
 #include "child.h"
 #include "temporary.h"
 #include "trace.h"
@@ -56,15 +52,13 @@ static void expect_log(size_t count) {
   assert_int_equal(trace.count, count);
 }
 
-static int set_up(void **state) {
-  (void)state;
+static int set_up(void **state UNUSED) {
   temporary_name(path, sizeof path);
   snprintf(log_of_host, sizeof log_of_host, "log+host:?file=%s", path);
   return 0;
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static int tear_down(void **state UNUSED) {
   trace_close(&trace);
   unlink(path);
   return 0;
@@ -337,5 +331,3 @@ TEST(a_child_ends_only_its_own) {
   run_well(log_of_host, open_in_child);
   expect_log(2);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

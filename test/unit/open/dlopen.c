@@ -1,14 +1,9 @@
 /* dlopen.c - a program may open the library at run time, as Python does, use it, and close it. */
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <umem.h>
 
 #include "unit/tasks.h"
 #include "unit/used_bytes.h"
@@ -269,5 +264,3 @@ TEST_CASE(defaults_end_with_the_library) {
   unsetenv("UMEM_DEFAULT");
   unlink(path);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

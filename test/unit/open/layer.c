@@ -161,5 +161,3 @@ TEST(kinds_of_programs_are_found) {
   assert_ok(umem_close(ctx));
   umem_dtor(&fake);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -224,5 +224,3 @@ TEST_CASE(mutated_names) {
   }
   assert_in_range(passed, rounds / 4, rounds - rounds / 4); /* both kinds came up */
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,7 +1,6 @@
 /* name_help.h - what the tests of names share: what must hold whatever the name, and names at
  * random. For fuzzing too, hence no CMocka in here: what must not be aborts. */
-#ifndef UMEM_TEST_NAME_HELP_H
-#define UMEM_TEST_NAME_HELP_H
+#pragma once
 
 #include <limits.h>
 #include <stdio.h>
@@ -95,5 +94,3 @@ static inline void mutate(uint64_t *random, char *text, size_t size) {
   char const *piece = below(random, 4) ? pieces[below(random, sizeof pieces / sizeof *pieces)] : "";
   snprintf(text + at, size - at, "%s%s", piece, tail + skipped);
 }
-
-#endif

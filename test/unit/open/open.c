@@ -4,9 +4,6 @@
 #include "open_help.h"
 #include "wrap.h"
 
-#include <stdio.h>
-#include <sys/stat.h>
-
 /* ---- memory that fails ---- */
 
 static bool failing;
@@ -343,5 +340,3 @@ TEST(close_tells_what_the_end_reveals) {
   assert_non_null(strstr(umem_thread_message(), "umem_close: "));
   assert_non_null(strstr(umem_thread_message(), "100"));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

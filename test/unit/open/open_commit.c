@@ -1,6 +1,4 @@
 /* open_commit.c - the last step of umem_open: layers carry out what they held back. */
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include "open_help.h"
 #include "trace.h"

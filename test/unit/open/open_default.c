@@ -5,7 +5,6 @@
 #include "adaptors/log/log_format.h"
 
 #include <sys/resource.h>
-#include <time.h>
 
 /* ---- a process for each case ---- */
 
@@ -321,15 +320,9 @@ static void ask_while_opening(void) {
                               "being opened by this thread"));
 }
 
-static int find_file(void **state) {
-  (void)state;
-  return backend_temp_file(scratch) ? 0 : -1;
-}
+static int find_file(void **state UNUSED) { return backend_temp_file(scratch) ? 0 : -1; }
 
-static int remove_file(void **state) {
-  (void)state;
-  return remove(scratch);
-}
+static int remove_file(void **state UNUSED) { return remove(scratch); }
 
 #define FILE_TEST(name) TEST_CASE_WITH(name, find_file, remove_file)
 
@@ -366,5 +359,3 @@ FILE_TEST(a_log_of_a_gpu_is_completed) {
   fclose(file);
   assert_true(header.ended && header.contexts == 1 && header.next == 3);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,13 +1,9 @@
 /* open_help.h - what the tests of contexts by name share: CUDA's double, a file, counted
  * failures. */
-#ifndef UMEM_TEST_OPEN_HELP_H
-#define UMEM_TEST_OPEN_HELP_H
-
-#include <stdio.h>
-#include <stdlib.h>
+#pragma once
 
 #include "backends.h"
-#include "fake/cudart.h"
+#include "cuda_double.h"
 #include "fake/wrapped.h"
 #include "fake/fake.h"
 #include "failures.h"
@@ -21,19 +17,14 @@ static inline void count_failures(void *ctx, umemStatusType type, char const *me
   failures++;
 }
 
-static inline int set_up(void **state) {
-  (void)state;
-  umem_thread_clear();
-  umemCudaRt_replace(fake_cudart());
+static inline int set_up(void **state UNUSED) {
+  begin_double();
   return backend_temp_file(scratch) ? 0 : -1;
 }
 
-/* No memory, stream or event of the double may be left. */
-static inline int tear_down(void **state) {
-  (void)state;
+static inline int tear_down(void **state UNUSED) {
   remove(scratch);
-  assert_true(fake_cudart_is_clean());
-  assert_null(fake_cudart_misuse());
+  end_double();
   return 0;
 }
 
@@ -88,5 +79,3 @@ static inline void expect_none(void *ctx, umemStatusType type, char const *words
 #define SCHEME_OF(text, Context, constructor)                                                      \
   .size = sizeof(umemScheme), .name = (text), .context_size = sizeof(Context),                     \
   .construct = (constructor)
-
-#endif

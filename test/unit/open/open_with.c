@@ -2,8 +2,6 @@
 #include "open_help.h"
 #include "temporary.h"
 
-#include <sys/stat.h>
-
 static char root[300]; /* with the folders in, in/deep and out */
 static char in[320], out[320];
 
@@ -27,8 +25,7 @@ static long length_of(char const *path) {
   return stat(path, &st) == 0 ? (long)st.st_size : -1;
 }
 
-static int make_folders(void **state) {
-  (void)state;
+static int make_folders(void **state UNUSED) {
   umem_thread_clear();
   assert_true(temporary_folder(root, sizeof root));
   snprintf(in, sizeof in, "%s/in", root);
@@ -45,11 +42,9 @@ static int make_folders(void **state) {
   return 0;
 }
 
-static int remove_folders(void **state) {
-  (void)state;
-  char command[400];
-  snprintf(command, sizeof command, "rm -rf '%s'", root);
-  return system(command); /* NOLINT(cert-env33-c): a folder of this test */
+static int remove_folders(void **state UNUSED) {
+  temporary_remove(root);
+  return 0;
 }
 
 /* What keeps names to the folder in. */
@@ -237,5 +232,3 @@ WITH_FOLDERS(small_options_are_refused) {
   options.size = 3;
   expect_none(umem_open_with("host:", &options), umemValueError, "");
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -169,5 +169,3 @@ TEST(threads_open_and_register) {
   in_threads(open_and_register);
   assert_int_equal(won, names);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

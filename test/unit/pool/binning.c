@@ -231,7 +231,7 @@ TEST(two_records_of_one_file_are_refused) {
 /* What one queue frees another may still be copying. */
 TEST(two_queues_are_refused) {
   Backend const *row = backend_by_name("cuda-async");
-  umemVirtual *one = row->open(), *other = row->open();
+  umemVirtual *one = backend_open(row), *other = backend_open(row);
   assert_true(one && other && umem_is_same_device(one, other));
   umemBin bin = {100, other};
   expect_refused(one, &bin, 1, umemValueError, "bin 0 is not of the upstream's memory");
@@ -241,8 +241,8 @@ TEST(two_queues_are_refused) {
   assert_ok(umemBinning_ctor(&ctx, one, &bin, 1));
   end(&ctx);
   end(&limit);
-  row->close(other);
-  row->close(one);
+  backend_close(row, other);
+  backend_close(row, one);
   assert_null(doubles_complaint());
 }
 

@@ -407,5 +407,3 @@ FIXED_TEST(holds_many_chunks) {
     assert_int_equal(blocks_in(&offsets), 0);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

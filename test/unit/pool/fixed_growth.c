@@ -330,5 +330,3 @@ FIXED_TEST(an_initial_chunk_may_be_large) {
     assert_int_equal(blocks_in(&offsets), 0);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,6 +1,5 @@
 /* fixed_help.h - what the tests of blocks of one size share. */
-#ifndef UMEM_TEST_FIXED_HELP_H
-#define UMEM_TEST_FIXED_HELP_H
+#pragma once
 
 #include "unit/adaptors/adaptor_help.h"
 #include "random.h"
@@ -29,5 +28,3 @@ static inline int close_fixed(void **state) {
 }
 
 #define FIXED_TEST(name) TEST_CASE_WITH(name, set_up, close_fixed)
-
-#endif

@@ -123,5 +123,3 @@ FIXED_TEST(the_records_of_chunks_are_used_again) {
   }
   assert_in_range(calls - before, 1, 100);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -215,5 +215,3 @@ FIXED_TEST(a_child_goes_on) {
   join_threads(threads, worker_count);
   expect_nothing_left();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -282,5 +282,3 @@ TEST(one_thread_uses_many_pools) {
     umem_dtor(&pools[0]);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

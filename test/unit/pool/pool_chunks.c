@@ -89,5 +89,3 @@ COUNTED_TEST(a_growing_pool_takes_little_more_than_it_needs) {
   }
   for (size_t i = 0; i < most; i++) umem_free(&pool, blocks[i]);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

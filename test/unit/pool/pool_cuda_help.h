@@ -1,7 +1,6 @@
 /* pool_cuda_help.h - a pool in the memory of a GPU, views of it on two streams, and captures of
  * one; on a double of the runtime that does nothing before it is demanded. */
-#ifndef UMEM_TEST_POOL_CUDA_HELP_H
-#define UMEM_TEST_POOL_CUDA_HELP_H
+#pragma once
 
 #include "unit/cuda/cuda_help.h"
 #include "several.h"
@@ -111,5 +110,3 @@ static inline void end_in_thread(void) {
   join_thread(capture.thread);
   pthread_barrier_destroy(&capture.ends);
 }
-
-#endif

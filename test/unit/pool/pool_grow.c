@@ -214,5 +214,3 @@ TEST(a_child_does_not_wait) {
   free_all(4);
   close_both();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

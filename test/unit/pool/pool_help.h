@@ -1,8 +1,5 @@
 /* pool_help.h - what the tests of the pool share: a pool over RAM for each test. */
-#ifndef UMEM_TEST_POOL_HELP_H
-#define UMEM_TEST_POOL_HELP_H
-
-#include <stdlib.h>
+#pragma once
 
 #include "failures.h"
 #include "random.h"
@@ -77,8 +74,7 @@ static umemHost host;
 static umemFault plain; /* over host; without pages, so that a pool has chunks */
 static umemPool pool;
 
-static inline int have_host(void **state) {
-  (void)state;
+static inline int have_host(void **state UNUSED) {
   umem_thread_clear();
   pool.super.vptr = NULL;
   return umemHost_ctor(&host) || umemFault_ctor(&plain, &host, NULL);
@@ -91,8 +87,7 @@ static inline int have_chunks(void **state) {
 }
 
 /* No block of the pool may be left, unless the test has ended it. */
-static inline int close_all(void **state) {
-  (void)state;
+static inline int close_all(void **state UNUSED) {
   if (pool.super.vptr) close_pool(&pool);
   DESTRUCT(&plain, &host);
   return umem_thread_status() != umemOK;
@@ -101,5 +96,3 @@ static inline int close_all(void **state) {
 #define TEST(name) TEST_CASE_WITH(name, have_host, close_all) /* which opens the pool itself */
 #define TEST_OF_PAGES(name) TEST_CASE_WITH(name, have_pages, close_all)
 #define TEST_OF_CHUNKS(name) TEST_CASE_WITH(name, have_chunks, close_all)
-
-#endif

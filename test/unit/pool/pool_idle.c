@@ -320,5 +320,3 @@ TEST(without_a_fence_caches_stay) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_forbid) skip();
   assert_int_equal(status, 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -7,13 +7,9 @@ enum { count = 3000 };
 
 static umemPageMap map;
 
-static int begin(void **state) {
-  (void)state;
-  return !umemPageMap_init(&map);
-}
+static int begin(void **state UNUSED) { return !umemPageMap_init(&map); }
 
-static int end(void **state) {
-  (void)state;
+static int end(void **state UNUSED) {
   umemPageMap_fini(&map);
   return 0;
 }
@@ -90,5 +86,3 @@ MAP_TEST(readers_need_no_lock) {
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
   assert_non_null(join_thread(thread));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -276,5 +276,3 @@ TEST_OF_VIEWS(the_last_of_others_is_had_at_the_maximum) {
   FREE(&s.b, again, rest, large);
   umem_free(&s.a, stays);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -197,5 +197,3 @@ ON_TEST(staging_is_not_drawn_in) {
   umem_free(&a, adr);
   umem_dtor(&host);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -434,5 +434,3 @@ IN_BOTH_EACH(a_view_may_end_while_it_is_captured) {
   expect_ok(umemPoolOn_ctor(&on_a, &pool, &a));
   umem_free(&on_a, block_of(&on_a, 2 * n));
 }
-
-int main(void) { return run_cases(NULL, NULL); }

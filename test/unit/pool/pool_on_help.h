@@ -1,6 +1,5 @@
 /* pool_on_help.h - a pool with three views, on a device that records the order of work. */
-#ifndef UMEM_TEST_POOL_ON_HELP_H
-#define UMEM_TEST_POOL_ON_HELP_H
+#pragma once
 
 #include "pool_help.h"
 
@@ -85,5 +84,3 @@ static inline void free_elsewhere(umemPoolOn *from, umemPoolOn *to, uintptr_t ad
 
 /* What the thread keeps of the view goes to spans, but not to the pool. */
 static inline void empty_caches(umemPoolOn *view) { assert_ok(umem_trim(view, SIZE_MAX)); }
-
-#endif

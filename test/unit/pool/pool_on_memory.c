@@ -29,7 +29,7 @@ static size_t sizes[count];
 
 /* The views that could be constructed: ended and replaced, they may be fewer. */
 static umemPoolOn views[3];
-static bool open[3];
+static bool is_open[3];
 
 static void forgive(void *ctx) {
   if (umem_thread_status() != umemOK) assert_int_equal(umem_thread_status(), umemMemoryError);
@@ -37,16 +37,16 @@ static void forgive(void *ctx) {
 }
 
 static void reopen(int i, int queue) {
-  if (open[i]) umem_dtor(&views[i]);
+  if (is_open[i]) umem_dtor(&views[i]);
   forgive(&views[i]);
-  open[i] = umemPoolOn_ctor(&views[i], &s.pool, &s.queue[queue]) == umemOK;
+  is_open[i] = umemPoolOn_ctor(&views[i], &s.pool, &s.queue[queue]) == umemOK;
   forgive(&views[i]);
 }
 
 static void fill_up(int shift) {
   for (int i = 0; i < count; i++) {
     int k = (i / 8 + shift) % 3;
-    if (blocks[i] || !open[k]) continue;
+    if (blocks[i] || !is_open[k]) continue;
     sizes[i] = i % 17 == 0 ? 5 * mebi : some_sizes[i % some];
     blocks[i] = umem_alloc(&views[k], sizes[i]);
     if (blocks[i]) clock_use(queue_under(&views[k]), blocks[i], sizes[i]);
@@ -59,7 +59,7 @@ static void free_some(int shift, int step) {
   for (int i = 0; i < 5; i++) assert_ok(umem_synchronize(&s.queue[i]));
   for (int i = 0; i < count; i += step) {
     int k = (i / 8 + shift) % 3;
-    if (!blocks[i] || !open[k]) continue;
+    if (!blocks[i] || !is_open[k]) continue;
     clock_use(queue_under(&views[k]), blocks[i], sizes[i]);
     uint64_t before = umem_thread_failures();
     umem_free(&views[k], blocks[i]);
@@ -73,7 +73,7 @@ static void use_all(void) {
   fill_up(0);
   free_some(1, 2);
   for (int i = 0; i < 3; i++)
-    if (open[i]) umem_trim(&views[i], i ? SIZE_MAX : 0);
+    if (is_open[i]) umem_trim(&views[i], i ? SIZE_MAX : 0);
   fill_up(2);
   reopen(1, 3);
   free_some(0, 3);
@@ -87,7 +87,7 @@ static void use_all(void) {
 
 static bool run(bool ordered, size_t maximum, unsigned pass, unsigned fail) {
   open_shared(ordered, maximum);
-  memset(open, 0, sizeof open);
+  memset(is_open, 0, sizeof is_open);
   failing = true;
   passes = pass;
   fails = fail;
@@ -119,5 +119,3 @@ TEST_OF_VIEWS(failures_for_a_while) {
     for (unsigned pass = 0; run(k & 1, k & 2 ? 24 * mebi : 0, pass, 40); pass = after(pass, 3)) {
     }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

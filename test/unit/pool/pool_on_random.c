@@ -321,5 +321,3 @@ TEST_CASE(a_wait_left_out_is_found) {
     end_model(model);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -273,5 +273,3 @@ TEST_OF_VIEWS(another_thread_s_view_may_outlive_the_pool) {
   pthread_barrier_destroy(&barrier);
   umem_clear_status(&s.a);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -140,5 +140,3 @@ TEST_OF_VIEWS(waiting_may_use_the_pool) {
   umem_free(&view, adr);
   umem_dtor(&view);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -369,5 +369,3 @@ PAGES_TEST(a_chunk_serves_where_pages_are_too_coarse) {
   assert_true(paged.blocks == 1 && paged.pages == 0 && reserved() == 4 * page + rest);
   umem_free(&pool, adr);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

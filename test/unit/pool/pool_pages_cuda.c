@@ -371,5 +371,3 @@ ON_TEST(what_is_not_there_maps_no_page) {
   umem_clear_status(&pool);
   umem_clear_status(&gpu);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

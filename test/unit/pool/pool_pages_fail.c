@@ -152,5 +152,3 @@ PAGES_TEST(adaptors_count_what_failures_leave) {
       }
   assert_true(met > 20);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,7 +1,6 @@
 /* pool_pages_help.h - what the tests of pools with pages share: a pool over the context of
  * test/fake/paged.h. */
-#ifndef UMEM_TEST_POOL_PAGES_HELP_H
-#define UMEM_TEST_POOL_PAGES_HELP_H
+#pragma once
 
 #include "pool_help.h"
 
@@ -10,16 +9,14 @@
 static Paged paged;
 enum { page = pagedSize };
 
-static inline int set_up(void **state) {
-  (void)state;
+static inline int set_up(void **state UNUSED) {
   umem_thread_clear();
   pool.super.vptr = NULL;
   return paged_ctor(&paged) != umemOK;
 }
 
 /* No block of the pool may be left, unless the test has ended it. */
-static inline int tear_down(void **state) {
-  (void)state;
+static inline int tear_down(void **state UNUSED) {
   if (pool.super.vptr) close_pool(&pool);
   if (!paged_is_clean(&paged))
     fail_msg("%zu pages and %zu blocks are left; %s", paged.pages, paged.blocks, paged.misuse);
@@ -66,5 +63,3 @@ static inline bool is_whole(Block const *block) {
 static inline void forget_failures(void) { FORGET(&pool, &paged); }
 
 #define PAGES_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
-
-#endif

@@ -259,5 +259,3 @@ PAGES_TEST(blocks_keep_their_bytes) {
     use_at_random(51 * page, middle);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

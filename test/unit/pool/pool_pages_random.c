@@ -326,5 +326,3 @@ PAGES_TEST(threads_map_in_turn) {
     close_pool(&pool);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

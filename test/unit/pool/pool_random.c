@@ -201,7 +201,7 @@ static void run(char const *row, uint64_t seed, uint64_t count) {
   Model *model = calloc(1, sizeof *model);
   assert_non_null(model);
   Backend const *backend = backend_by_name(row);
-  model->upstream = backend->open();
+  model->upstream = backend_open(backend);
   assert_non_null(model->upstream);
   model->seed = model->random = seed;
   assert_ok(umemHost_ctor(&model->host));
@@ -222,7 +222,7 @@ static void run(char const *row, uint64_t seed, uint64_t count) {
   CHECK(stats.blocks == 0 && stats.used == 0 && stats.reserved == 0 && stats.chunks == 0);
   if (backend->records) CHECK(backend->records(model->upstream).blocks == 0);
   umem_dtor(&model->pool);
-  backend->close(model->upstream);
+  backend_close(backend, model->upstream);
   free(model);
 }
 
@@ -233,5 +233,3 @@ TEST_CASE(over_offsets) { run("fake-offset", 2, operations() / 4); }
 TEST_CASE(over_a_device) { run("fake", 3, operations() / 8); }
 
 TEST_CASE(over_a_file) { run("file-scratch", 4, operations() / 64); }
-
-int main(void) { return run_cases(NULL, NULL); }

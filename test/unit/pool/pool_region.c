@@ -2,8 +2,6 @@
  * blocks leave no room. */
 #include "pool_help.h"
 
-#include <stdio.h>
-
 enum { most_blocks = 400, limit = 64 * mebi };
 
 typedef struct Block {

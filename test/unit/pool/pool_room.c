@@ -446,5 +446,3 @@ LIMITED_TEST(fails_at_each_allocation_of_its_own) {
     umem_thread_clear();
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

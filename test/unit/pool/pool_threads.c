@@ -317,5 +317,3 @@ TEST(pools_work_until_the_process_ends) {
   if (child == 0) exit_before_a_thread();
   assert_int_equal(status_of(child), 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -177,5 +177,3 @@ CUDA_TEST(without_spare_there_is_the_least_memory) {
     if (factor > 1.06) fail_msg("%s: %.3f of the bytes in use", traces[i].name, factor);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,8 +2,6 @@
  * is zero is not written. */
 #include "pool_pages_help.h"
 
-#include <stdio.h>
-
 enum { replaced = 32 * mebi }; /* a used block of so many bytes gets other memory */
 
 static void open_zeros(void) {
@@ -282,5 +280,3 @@ TEST_OF_PAGES(zeros_of_ram_take_no_memory) {
     umem_free(&pool, adr);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

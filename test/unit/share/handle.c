@@ -30,16 +30,14 @@ static void send_raw(int socket, void const *bytes, size_t nbytes, int const *fd
   assert_int_equal(sendmsg(socket, &message, 0), nbytes);
 }
 
-static int open_all(void **state) {
-  (void)state;
+static int open_all(void **state UNUSED) {
   umemHost_ctor(&host);
   open_small(&shm, MiB, 64);
   umem_thread_clear();
   return 0;
 }
 
-static int close_all(void **state) {
-  (void)state;
+static int close_all(void **state UNUSED) {
   umem_dtor(&shm);
   umem_dtor(&host);
   return 0;

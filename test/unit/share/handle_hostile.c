@@ -2,19 +2,15 @@
  * threads at one handle. */
 #include "shm_help.h"
 
-#include <pthread.h>
-
 static umemHandle good; /* of a block in shm */
 
-static int open_all(void **state) {
-  (void)state;
+static int open_all(void **state UNUSED) {
   umemHost_ctor(&host);
   open_small(&shm, MiB, 64);
   return umem_share(&shm, umem_alloc(&shm, 1000), 1000, &good) == umemOK ? 0 : -1;
 }
 
-static int close_all(void **state) {
-  (void)state;
+static int close_all(void **state UNUSED) {
   umem_dtor(&shm);
   umem_dtor(&host);
   return 0;

@@ -480,5 +480,3 @@ TEST_CASE(blocks_grow_and_shrink_in_place) {
   umem_free(&shm, adr);
   umem_dtor(&shm);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -279,5 +279,3 @@ TEST_CASE(a_segment_of_whole_gibibytes_is_made) {
   assert_true(pretended == 2048 * MiB);
   umem_dtor(&shm);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -1,11 +1,7 @@
 /* shm_help.h - what the tests of shared memory share. */
-#ifndef UMEM_TEST_SHM_HELP_H
-#define UMEM_TEST_SHM_HELP_H
+#pragma once
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "child.h"
 #include "descriptors.h"
@@ -63,5 +59,3 @@ static inline void call_in_child(void *run) { (*(void (**)(void))run)(); }
 
 /* Runs in a child. False if the system does not permit it. */
 static inline bool in_child(void (*run)(void)) { return child_run(call_in_child, &run); }
-
-#endif

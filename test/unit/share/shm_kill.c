@@ -6,7 +6,6 @@
 #include "shm_help.h"
 
 #include <sys/ptrace.h>
-#include <time.h>
 
 #include "share/shm_segment.h"
 
@@ -347,5 +346,3 @@ TEST_CASE(kills_lose_and_double_no_block) {
   munmap(model, workers * sizeof *model);
   umem_dtor(&shm);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -278,5 +278,3 @@ TEST_CASE(each_word_is_the_option_that_it_names) {
     umem_close(ctx);
   }
 }
-
-int main(void) { return run_cases(NULL, NULL); }

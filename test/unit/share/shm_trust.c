@@ -20,8 +20,7 @@ static void become(uid_t user, gid_t group) {
   umask(0);
 }
 
-static void make_name(void **state) {
-  (void)state;
+static void make_name(void **state UNUSED) {
   snprintf(name, sizeof name, "umem-test-%ld-trust", (long)getpid());
   shm_unlink(name);
 }
@@ -306,5 +305,3 @@ TEST_CASE(older_options_trust_the_user) {
   expect_failure(NULL, umemIOError, "it belongs to another user");
   umemShm_remove(name);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -3,11 +3,9 @@
 #include "shm_help.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "share/shm_segment.h"
 #include "temporary.h"
@@ -400,5 +398,3 @@ TEST_CASE(a_maker_that_is_killed_bars_no_name) {
   print_message("%u names were left, %u of them whole\n", left, whole);
   assert_true(left > 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,14 +2,9 @@
  *
  * What File and MMap both promise is tested once and run on both. kind says which; an `Any` is
  * either. The tests name blocks by their offset in the file. */
-#ifndef UMEM_TEST_FILE_HELP_H
-#define UMEM_TEST_FILE_HELP_H
+#pragma once
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "cases.h"
 #include "child.h"
@@ -206,8 +201,7 @@ static inline int count_descriptors(char const *name, int *found) {
 
 static int descriptors_before;
 
-static inline int set_up(void **state) {
-  (void)state;
+static inline int set_up(void **state UNUSED) {
   if (!temporary_folder(folder, sizeof folder)) return -1;
   snprintf(path, sizeof path, "%s/a.bin", folder);
   umem_thread_clear();
@@ -217,8 +211,7 @@ static inline int set_up(void **state) {
 }
 
 /* Removes the files of the test; none of its descriptors and failures may be left. */
-static inline int tear_down(void **state) {
-  (void)state;
+static inline int tear_down(void **state UNUSED) {
   DIR *directory = opendir(folder);
   if (!directory) return -1;
   umem_dtor(&host);
@@ -243,5 +236,3 @@ static inline int run_on_both(void) {
   kind = kindMMap;
   return failed + run_cases(NULL, NULL);
 }
-
-#endif

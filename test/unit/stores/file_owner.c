@@ -5,7 +5,6 @@
 #include "base/files.h"
 
 #include <sys/file.h>
-#include <time.h>
 
 /* ---- the descriptor ---- */
 

@@ -4,14 +4,7 @@
  * here, which play machines with several nodes, old kernels and containers, and let single calls
  * fail. On a kernel with NUMA the test also runs what one node can show without them. */
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <umem.h>
-#include <unistd.h>
 
 #include "base/system.h"
 #include "failures.h"
@@ -434,5 +427,3 @@ TEST_CASE(pages_are_where_they_were_asked_for) {
   assert_true(info.nodes == last && info.capacity >= 16 * MiB && info.available <= info.capacity);
   umem_dtor(&ctx);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

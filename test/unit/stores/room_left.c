@@ -7,8 +7,7 @@
 
 /* ---- a machine with 48 MiB left ---- */
 
-static int begin_small(void **state) {
-  (void)state;
+static int begin_small(void **state UNUSED) {
   uint64_t forgotten; /* what was left before */
   begin_system();
   write_there("/proc/meminfo", "MemTotal: 999999 kB\nMemAvailable: 32768 kB\nSwapFree: 16384 kB\n");
@@ -22,8 +21,7 @@ static int begin_small(void **state) {
   return 0;
 }
 
-static int end_small(void **state) {
-  (void)state;
+static int end_small(void **state UNUSED) {
   end_system();
   return 0;
 }
@@ -207,5 +205,3 @@ TEST_CASE(a_group_of_the_kernel) {
   if (status == child_not_permitted) skip();
   assert_int_equal(status, 0);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

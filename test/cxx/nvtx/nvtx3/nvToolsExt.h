@@ -1,7 +1,6 @@
 /* nvToolsExt.h - stands in for NVIDIA's header of this name: remembers ranges instead of telling a
  * profiler. Declares what umem uses of it. */
-#ifndef TEST_CXX_NVTX_H
-#define TEST_CXX_NVTX_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -36,5 +35,3 @@ inline int nvtxDomainRangePushEx(nvtxDomainHandle_t domain, nvtxEventAttributes_
   return domain->open++;
 }
 inline int nvtxDomainRangePop(nvtxDomainHandle_t domain) { return --domain->open; }
-
-#endif

@@ -266,5 +266,3 @@ TEST_CASE(signals_keep_none_from_beginning) {
   child_run(in_storm, NULL);
   if (!child_run(in_storm_on_tmpfs, NULL)) skip();
 }
-
-int main(void) { return run_cases(NULL, NULL); }

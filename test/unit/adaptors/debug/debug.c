@@ -139,7 +139,7 @@ TEST(the_end_finds_what_is_left) {
     expect_failure(&place.debug, umemIndexError, "umem_dtor: a wrong write ");
     assert_true(umem_is_ok(place.upstream));
     if (place.row->records) assert_int_equal(place.row->records(place.upstream).blocks, 0);
-    place.row->close(place.upstream);
+    backend_close(place.row, place.upstream);
   }
 }
 

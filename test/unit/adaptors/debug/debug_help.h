@@ -1,14 +1,11 @@
 /* debug_help.h - what the tests of umemDebug share: each place that it goes over, and wrong
  * writes. */
-#ifndef UMEM_TEST_DEBUG_HELP_H
-#define UMEM_TEST_DEBUG_HELP_H
+#pragma once
 
 #include "unit/adaptors/adaptor_help.h"
 #include "backends.h"
 #include "fake/doubles.h"
 #include "settings.h"
-
-#include <stdio.h>
 
 /* The CPU's memory, at once; files, with offsets and mapped; what the CPU cannot touch; what is
  * ordered; pools over them. */
@@ -39,7 +36,7 @@ typedef struct Place {
 static inline void open_place(Place *place, char const *name, umemDebugOptions const *options) {
   place->row = backend_by_name(name);
   assert_non_null(place->row);
-  place->upstream = place->row->open();
+  place->upstream = backend_open(place->row);
   assert_non_null(place->upstream);
   assert_ok(umemDebug_ctor(&place->debug, place->upstream, options));
   unsigned const of_cpu = umemCpuReadable | umemCpuWritable;
@@ -51,7 +48,7 @@ static inline void open_place(Place *place, char const *name, umemDebugOptions c
 static inline void close_place(Place *place) {
   end(&place->debug);
   if (!umem_is_ok(place->upstream)) fail_msg("%s", umem_get_message(place->upstream));
-  place->row->close(place->upstream);
+  backend_close(place->row, place->upstream);
   char const *complaint = doubles_complaint();
   if (complaint) fail_msg("%s", complaint);
 }
@@ -143,5 +140,3 @@ static inline void free_is_reported(Place *place, uintptr_t adr, char const *wor
   assert_ok(umem_trim(debug, 0));
   assert_int_equal(figures_of(debug).kept_blocks, 0);
 }
-
-#endif

@@ -2,9 +2,6 @@
  * they do, in children and in threads. */
 #include "debug_help.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* ---- programs without a fault ---- */
 
 static uint64_t next_random(uint64_t *state) {

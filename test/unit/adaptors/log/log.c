@@ -2,8 +2,6 @@
 #include "log_help.h"
 #include "fake/doubles.h"
 
-#include <errno.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 static umemLog one, two;

@@ -3,13 +3,9 @@
 #include "base/thread.h"
 #include "log_help.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include "child.h"
 #include "descriptors.h"
 #include "wrap.h"

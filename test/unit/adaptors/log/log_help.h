@@ -1,13 +1,10 @@
 /* log_help.h - what the tests of umem/log.h share: a file of a new name, and what was written to
  * it. */
-#ifndef UMEM_TEST_LOG_HELP_H
-#define UMEM_TEST_LOG_HELP_H
+#pragma once
 
 #include "unit/adaptors/adaptor_help.h"
 #include "backends.h"
 #include "trace.h"
-
-#include <unistd.h>
 
 /* The log of each test, and how it read when read_back was called last. */
 static char path[BACKEND_PATH_SIZE];
@@ -40,5 +37,3 @@ static inline void open_small(umemLog *log, void *upstream) {
   options.max_bytes = 1 << 16;
   assert_ok(umemLog_ctor(log, upstream, &options));
 }
-
-#endif

@@ -4,7 +4,6 @@
 #include "settings.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "child.h"
 
@@ -249,5 +248,3 @@ LOG_TEST(an_unwritable_file_is_a_status) {
   assert_int_equal(umemLog_ctor(&shared, &host, &options), umemIOError);
   expect_failure(&shared, umemIOError, "cannot open the log \"/proc/self/exe\": Text file busy");
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,7 +2,6 @@
  * does. */
 #include "log_help.h"
 
-#include <stdio.h>
 #include <umem/log.h>
 
 /* A log as bytes. */
@@ -259,5 +258,3 @@ READ_TEST(a_replay_tells_what_fails) {
   umem_thread_clear();
   end(&limit);
 }
-
-int main(void) { return run_cases(NULL, NULL); }

@@ -2,8 +2,6 @@
 #include "log_help.h"
 #include "adaptors/log/log.h"
 
-#include <sys/stat.h>
-
 static umemLog one;
 
 LOG_TEST(the_oldest_are_overwritten) {
@@ -223,5 +221,3 @@ LOG_TEST(a_log_can_be_read_while_others_are_begun) {
   assert_int_equal(pthread_join(reader, &whole), 0);
   assert_true((size_t)whole > 10);
 }
-
-int main(void) { return run_cases(NULL, NULL); }
