@@ -193,9 +193,9 @@ MUTANTS = [
       "copies to what is only read"),
     c("core/plan.c", "chunks->nbytes / chunks->chunk + (chunks->nbytes % chunks->chunk != 0);", "chunks->nbytes / chunks->chunk;",
       "the last, short chunk is left out"),
-    c("core/connect.c", "  umem_aligned_free(to, adr);\n  return null;", "  return null;",
+    c("core/move.c", "  umem_aligned_free(to, adr);\n  return null;", "  return null;",
       "a failed connect keeps its block"),
-    c("core/memory.c", "  umem_free(ctx, moved); /*", "  /*", "a failed realloc keeps the new block"),
+    c("core/move.c", "  umem_free(ctx, moved); /*", "  /*", "a failed realloc keeps the new block"),
     c("core/status.c", "  umem_thread.failures = attempt->failures;\n  umem_thread.last", "  umem_thread.last",
       "failures of an attempt count"),
     c("core/layout.c", "if (n->src[last] != item || n->dst[last] != item) break;", "if (n->src[last] != item) break;",
@@ -624,7 +624,7 @@ MUTANTS = [
     c("core/context.c", "    return (size_t)(share * (double)info.available) & ~(size_t)255;", "    return (size_t)(share * (double)info.available);",
       "percent are not rounded", first=("unit.open",)),
 
-    c("core/memory.c", "  if (copied) umem_free(src, adr);\n", "  umem_free(src, adr);\n", "a block that could not move is lost",
+    c("core/move.c", "  if (copied) umem_free(src, adr);\n", "  umem_free(src, adr);\n", "a block that could not move is lost",
       first=("unit.advise",)),
     c("core/ram.c", "madvise((void *)first, adr + nbytes - first, theirs)", "madvise((void *)adr, nbytes, theirs)",
       "hints about parts of pages fail", first=("unit.advise",)),
@@ -645,7 +645,7 @@ MUTANTS = [
       "pages are closed before a queued copy", first=("unit.guarded_access",)),
     c("adaptors/guarded_blocks.c", "  if (!is_fault) raise(number); /* it was sent, and does not come again by itself */\n", "",
       "a signal that was sent is lost", first=("unit.guarded_access",)),
-    c("core/connect.c", "!umem_can(src, umemSeparate) && umem_is_plain_host(dst)", "umem_is_plain_host(dst)", "a Guarded shares its memory with a Host", first=("unit.guarded_access",)),
+    c("core/move.c", "!umem_can(src, umemSeparate) && umem_is_plain_host(dst)", "umem_is_plain_host(dst)", "a Guarded shares its memory with a Host", first=("unit.guarded_access",)),
 
     # ---- adaptors/debug ----
     c("adaptors/debug/debug_look.c", "!memcmp(bytes, bytes + 1, n - 1)", "!memcmp(bytes, bytes + 1, n / 2)", "half of a guard is not looked at"),
