@@ -61,8 +61,9 @@ typedef enum umemCapability {
   /* an access through a pointer may raise a signal: SIGBUS if another process makes a mapped file
    * shorter, SIGSEGV for closed pages of a umemGuarded. umem's own copies use methods */
   umemFaultable = 1 << 8,
-  umemSilent = 1 << 9,    /* it has methods alloc and free, which record nothing: null, which
-                                    is 0, means out of memory, and umem records that */
+  /* it has methods alloc and free, which record nothing: null, which is 0, means out of memory,
+   * and umem records that */
+  umemSilent = 1 << 9,
   umemSeesHost = 1 << 10, /* reserved: no context has it */
   /* Kernels of the program may use the memory while no call of umem runs. umem_synchronize waits
    * for these kernels, umem_wait orders other contexts after them, and umem waits before the CPU
@@ -171,12 +172,12 @@ typedef struct umemInfo {
   uint64_t alignment; /* the natural alignment of blocks */
   int64_t ordinal;    /* the number of the device, -1 where there is none */
   char name[128];     /* a file's path, a GPU's model; cut if longer */
-  uint64_t
-      stream; /* the cudaStream_t on which work is queued, 0 being CUDA's legacy default stream;
-                         UMEM_UNKNOWN for a context that queues work on none */
-  uint64_t
-      nodes; /* the nodes of the machine (NUMA) where RAM of a Host may be: bit n stands for node n.
-                            UMEM_UNKNOWN where the kernel does not tell, and for other places */
+  /* the cudaStream_t on which work is queued, 0 being CUDA's legacy default stream; UMEM_UNKNOWN
+   * for a context that queues work on none */
+  uint64_t stream;
+  /* the nodes of the machine (NUMA) where RAM of a Host may be: bit n stands for node n.
+   * UMEM_UNKNOWN where the kernel does not tell, and for other places */
+  uint64_t nodes;
 } umemInfo;
 
 /* What an umemInfo starts as: its size set, everything else unknown. */

@@ -159,10 +159,10 @@ typedef struct umemCudaAsync {
 typedef struct umemCudaAsyncOptions {
   size_t size;         /* sizeof(umemCudaAsyncOptions) as the caller was compiled */
   size_t maximum_size; /* bytes that the pool may hold; 0: no bound */
-  uint64_t
-      release_threshold; /* unused bytes that the driver keeps when the stream is synchronised */
-  uint32_t share;        /* 1: other processes can attach blocks (umem/handle.h) */
-  uint32_t zero;         /* 0 */
+  /* unused bytes that the driver keeps when the stream is synchronised */
+  uint64_t release_threshold;
+  uint32_t share; /* 1: other processes can attach blocks (umem/handle.h) */
+  uint32_t zero;  /* 0 */
 } umemCudaAsyncOptions;
 
 /* The defaults: no bound, and the driver keeps all unused bytes. */

@@ -44,8 +44,8 @@ typedef enum umemHostPolicy {
 
 /* The size of pages. */
 typedef enum umemHostPages {
-  umemHostPagesDefault =
-      0,           /* the usual ones, and transparent huge pages for blocks of 4 MiB and more */
+  /* the usual ones, and transparent huge pages for blocks of 4 MiB and more */
+  umemHostPagesDefault = 0,
   umemHostPages2M, /* pages of hugetlbfs, which the administrator has set aside */
   umemHostPages1G
 } umemHostPages;

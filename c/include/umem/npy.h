@@ -28,10 +28,10 @@
 /* What umem_npy_read_header fills in. */
 typedef struct umemNpyHeader {
   size_t size; /* sizeof(umemNpyHeader) as the caller was compiled; set it before the call */
-  umemElementType
-      type;           /* 0 for long double and complex long double, which umemArray does not have */
-  bool fortran_order; /* the first dimension is the fastest in the file */
-  int rank;           /* 0 ... UMEM_MAX_RANK */
+  /* 0 for long double and complex long double, which umemArray does not have */
+  umemElementType type;
+  bool fortran_order;             /* the first dimension is the fastest in the file */
+  int rank;                       /* 0 ... UMEM_MAX_RANK */
   int64_t shape[UMEM_MAX_RANK];   /* [rank] numbers of elements */
   int64_t strides[UMEM_MAX_RANK]; /* [rank] bytes from element to element */
   uint64_t offset; /* of the first element, in bytes from the first byte of the header */

@@ -71,8 +71,8 @@ typedef struct umemPool {
 
 /* Where a pool gets its memory. */
 typedef enum umemPoolMemory {
-  umemPoolPages =
-      0, /* pages, if the upstream can map them, else chunks: as little memory as possible */
+  /* pages, if the upstream can map them, else chunks: as little memory as possible */
+  umemPoolPages = 0,
   umemPoolChunks /* chunks: large blocks of sizes that vary cost less time, and more memory */
 } umemPoolMemory;
 
@@ -157,8 +157,8 @@ typedef struct umemPoolRegion {
   uint64_t used;
   uint64_t largest_free; /* bytes of the largest range of it that is free */
   uint64_t ranges;       /* large blocks and spans */
-  uint64_t
-      age; /* chunks that were allocated after it; UMEM_UNKNOWN for pages, which may have moved */
+  /* chunks that were allocated after it; UMEM_UNKNOWN for pages, which may have moved */
+  uint64_t age;
 } umemPoolRegion;
 
 /* All zero, except the size. */

@@ -34,8 +34,8 @@ typedef struct umemTrack {
 /* What umemTrack_ctor takes. */
 typedef struct umemTrackOptions {
   size_t size; /* sizeof(umemTrackOptions) as the caller was compiled */
-  unsigned
-      frames; /* most frames of the stack to record for each allocation: about 1 us for eight */
+  /* most frames of the stack to record for each allocation: about 1 us for eight */
+  unsigned frames;
 } umemTrackOptions;
 
 /* The defaults: no call sites. */

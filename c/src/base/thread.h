@@ -93,8 +93,8 @@ typedef struct umemThread {
   /* In the system, when a log has asked for it in the process that has forked so often; or 0. */
   uint32_t number;
   unsigned number_forks;
-  struct umemOpenStep
-      *step; /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
+  /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
+  struct umemOpenStep *step;
   umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));

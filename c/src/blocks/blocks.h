@@ -15,8 +15,8 @@
 
 /* The options, checked, and what follows from them. */
 typedef struct umemBlocksPlan {
-  umemBlocksOptions
-      given;   /* strides are never 0; queues borrowed for the call of the constructor only */
+  /* strides are never 0; queues borrowed for the call of the constructor only */
+  umemBlocksOptions given;
   size_t rows; /* of each block but the last */
   size_t blocks, depth;
   size_t ahead;      /* a block may be written when so many blocks after it have been read */

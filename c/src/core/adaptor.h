@@ -134,6 +134,7 @@ static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *req
 
 /* ---- methods that pass on, and the functions that do so for methods of an adaptor's own ---- */
 
+/* Makes a request of the upstream, and gives a block back to it. Failures become those of ctx. */
 static inline uintptr_t umemAdaptor_ask(umemVirtual *ctx, umemRequest const *request) {
   uint64_t before = umem_thread.failures;
   uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);

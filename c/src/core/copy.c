@@ -253,8 +253,8 @@ static size_t const most_buffer = 4 << 20, least_piece = 64 << 10;
 typedef struct Move {
   umemVirtual *src, *dst, *host;
   uintptr_t src_adr, dst_adr;
-  ptrdiff_t
-      shift; /* from an item of the source to that of the destination, in bytes of their memory */
+  /* from an item of the source to that of the destination, in bytes of their memory */
+  ptrdiff_t shift;
   uintptr_t buffer; /* in host */
   size_t room;      /* bytes of the buffer; 0: pieces need none */
   umemOverlap overlap;

@@ -1,4 +1,5 @@
-/* cuda_methods.h - methods of contexts that GPUs copy. */
+/* cuda_methods.h - the methods that the kinds of this room share, and what their files call of each
+ * other. */
 #ifndef UMEM_CUDA_METHODS_H
 #define UMEM_CUDA_METHODS_H
 

@@ -57,8 +57,8 @@ enum {
   umemStagingWriters = 2, /* those that share a copy to another context: files take one writer */
   umemStagingPart = 512 << 10,  /* bytes at least for each of them */
   umemStagingLeast = 128 << 10, /* bytes at least of a piece */
-  umemStagingEdge =
-      1 << 20, /* bytes at most of the first and the last pieces, where there are more */
+  /* bytes at most of the first and the last pieces, where there are more */
+  umemStagingEdge = 1 << 20,
   umemStagingPiece = 2 << 20,       /* bytes at most of a piece of a shorter copy */
   umemStagingIdleChannels = 32,     /* streams kept in the process */
   umemStagingBufferFrom = 64 << 10, /* shorter buffers are not worth a chunk */

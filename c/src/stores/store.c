@@ -288,7 +288,7 @@ umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWis
   return umem_result(before);
 }
 
-void umemStore_dtor(umemVirtual *ctx) {
+void umemStoreContext_dtor(umemVirtual *ctx) {
   umemLive_remove(&umemStore_of(ctx)->live);
   umemStore_close(umemStore_of(ctx));
 }

@@ -66,7 +66,7 @@ bool umemStore_maps(umemStore const *store, uintptr_t adr, umemStatusType otherw
 
 /* ---- methods: see umem/virtual.h ---- */
 
-void umemStore_dtor(umemVirtual *ctx);
+void umemStoreContext_dtor(umemVirtual *ctx);
 uintptr_t umemStoreContext_alloc(umemVirtual *ctx, size_t nbytes);
 uintptr_t umemStoreContext_calloc(umemVirtual *ctx, size_t nmemb, size_t size);
 void umemStoreContext_free(umemVirtual *ctx, uintptr_t adr);
@@ -102,8 +102,9 @@ void umemStoreContext_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
 bool umemStoreContext_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]);
 
 #define UMEM_STORE_METHODS                                                                         \
-  .dtor = umemStore_dtor, .alloc = umemStoreContext_alloc, .calloc = umemStoreContext_calloc,      \
-  .free = umemStoreContext_free, .aligned_alloc = umemStoreContext_aligned_alloc,                  \
+  .dtor = umemStoreContext_dtor, .alloc = umemStoreContext_alloc,                                  \
+  .calloc = umemStoreContext_calloc, .free = umemStoreContext_free,                                \
+  .aligned_alloc = umemStoreContext_aligned_alloc,                                                 \
   .aligned_origin = umemStoreContext_aligned_origin, .aligned_free = umemStoreContext_free,        \
   .set = umemStoreContext_set, .copy_to = umemStoreContext_copy_to,                                \
   .copy_from = umemStoreContext_copy_from, .plan_copy = umemStoreContext_plan_copy,                \

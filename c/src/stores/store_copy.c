@@ -31,7 +31,7 @@ static size_t const pair_least = 32 << 10;
 
 /* The store of a context of the engine; NULL for any other one. */
 static umemStore *store_if_any(umemVirtual *ctx) {
-  return ctx->vptr->dtor == umemStore_dtor ? umemStore_of(ctx) : NULL;
+  return ctx->vptr->dtor == umemStoreContext_dtor ? umemStore_of(ctx) : NULL;
 }
 
 /* The ends stand for all of it: what the cache lacks comes by page faults. */

@@ -49,8 +49,8 @@ enum {
   umemStoreGranule = 16,        /* bytes: the natural alignment of blocks */
   umemStorePage = 64 << 10,     /* a multiple of the page size of any machine */
   umemStoreMostIO = 0x7ffff000, /* bytes: Linux transfers no more in one call: read(2) */
-  umemStoreDirectFrom =
-      64 << 10, /* bytes: shorter transfers go through the cache, with umemDirectOn too */
+  /* bytes: shorter transfers go through the cache, with umemDirectOn too */
+  umemStoreDirectFrom = 64 << 10,
   umemStoreTurns = 2
 };
 
@@ -269,8 +269,8 @@ int umemStore_first_query(uint32_t magic);
 
 enum {
   umemDirectUnit = 4096, /* offsets and sizes of direct transfers are multiples of it */
-  umemDirectAddress =
-      512, /* the same for addresses in memory, where the device does not ask for more */
+  /* the same for addresses in memory, where the device does not ask for more */
+  umemDirectAddress = 512,
   umemDirectBuffer = 4 << 20,  /* bytes of a buffer, which Host puts on huge pages */
   umemDirectHugePage = 2 << 20 /* what it is aligned to */
 };
