@@ -48,6 +48,26 @@ void copy_async(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMe
   check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
+void copy_each(CudaCopies const &copies, cudaStream_t stream) {
+  for (std::size_t i = 0; i < copies.dst.size(); i++)
+    check_cuda(
+        cudaMemcpyAsync(copies.dst[i], copies.src[i], copies.sizes[i], cudaMemcpyDefault, stream),
+        "cudaMemcpyAsync");
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+#if CUDART_VERSION >= 13000
+void copy_batch(CudaCopies const &copies, cudaStream_t stream) {
+  cudaMemcpyAttributes attributes = {};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  check_cuda(cudaMemcpyBatchAsync(copies.dst.data(), copies.src.data(), copies.sizes.data(),
+                                  copies.dst.size(), &attributes, &first, 1, stream),
+             "cudaMemcpyBatchAsync");
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+#endif
+
 void finish() { check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"); }
 
 } // namespace by_hand

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -48,6 +49,18 @@ void copy(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKi
 /* A copy by cudaMemcpyAsync and cudaStreamSynchronize. */
 void copy_async(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKind kind,
                 cudaStream_t stream);
+
+/* Copies between addresses that umem gave, one after the other or, if this CUDA has it, by one call of
+ * cudaMemcpyBatchAsync. Both return when all is copied. */
+struct CudaCopies {
+  std::vector<void *> dst;
+  std::vector<void const *> src;
+  std::vector<std::size_t> sizes;
+};
+void copy_each(CudaCopies const &copies, cudaStream_t stream);
+#if CUDART_VERSION >= 13000
+void copy_batch(CudaCopies const &copies, cudaStream_t stream);
+#endif
 
 /* Returns when all that was queued on the legacy default stream is done. */
 void finish();

@@ -1,13 +1,17 @@
-/* ratio_many.cpp - lists of short copies (umem_copy_many) to RAM: from RAM beside a loop of memcpy,
+/* ratio_many.cpp - lists of short copies (umem_copy_many). To RAM: from RAM beside a loop of memcpy,
  * from a file that the page cache has beside pread on as many threads, and from one that it
- * lacks beside io_uring. The pieces are in random order in the source, with gaps as long as they
- * are. */
+ * lacks beside io_uring. To a GPU: from RAM beside the calls of CUDA, and between it and a file
+ * beside one copy of as many bytes. The pieces are in random order in the source, with gaps as long
+ * as they are. */
 #include "ratio.h"
 
 #include "by_hand.h"
 #include "by_hand_threads.h"
 #include "by_hand_uring.h"
 #include "place.h"
+#if UMEM_BENCH_CUDA
+#include "by_hand_cuda.h"
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -142,6 +146,66 @@ void measure_cold(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
 }
 #endif
 
+#if UMEM_BENCH_CUDA
+std::string name_of(Pieces const &pieces, char const *from, char const *to) {
+  return std::to_string(pieces.from.size()) + " pieces of " + std::to_string(pieces.length) +
+         " bytes, " + from + " to " + to;
+}
+
+/* From pageable or pinned memory. */
+void measure_to_gpu(int rounds, Pieces const &pieces, bool pinned, std::vector<Ratio> &rows) {
+  Place ram(row_named(pinned ? "cuda-host" : "host")), gpu(row_named("cuda"));
+  Block src(ram.context(), pieces.span()), dst(gpu.context(), pieces.span());
+  auto list = pieces.items(ram.context(), src, gpu.context(), dst);
+  by_hand::CudaStream stream;
+  by_hand::CudaCopies copies;
+  for (umemCopyItem const &item : list) {
+    copies.dst.push_back(reinterpret_cast<void *>(item.dst_adr));
+    copies.src.push_back(reinterpret_cast<void const *>(item.src_adr));
+    copies.sizes.push_back(item.nbytes);
+  }
+  std::vector<Timed> sides = {
+      timed_list(list), [&] { return seconds_of([&] { by_hand::copy_each(copies, stream); }); }};
+#if CUDART_VERSION >= 13000
+  sides.push_back([&] { return seconds_of([&] { by_hand::copy_batch(copies, stream); }); });
+#endif
+  Samples samples = alternate(rounds, sides);
+  std::string const name = name_of(pieces, pinned ? "pinned host" : "pageable host", "GPU");
+  rows.push_back({name, "a loop of cudaMemcpyAsync", Measure::speedup,
+                  pinned ? std::nullopt : std::optional<double>(3), samples[0], samples[1],
+                  pieces.span() / 2});
+  if (samples.size() > 2)
+    rows.push_back({name, "cudaMemcpyBatchAsync", Measure::slowdown,
+                    pinned ? std::optional<double>(1.1) : std::nullopt, samples[0], samples[2],
+                    pieces.span() / 2});
+}
+
+/* The page cache has the file. */
+void measure_gpu_and_file(int rounds, Pieces const &pieces, bool loads, std::vector<Ratio> &rows) {
+  Place file(row_named("file")), gpu(row_named("cuda"));
+  Block in_file(file.context(), pieces.span()), far(gpu.context(), pieces.span());
+  Place const &from = loads ? file : gpu, &to = loads ? gpu : file;
+  Block const &src = loads ? in_file : far, &dst = loads ? far : in_file;
+  auto list = pieces.items(from.context(), src, to.context(), dst);
+  auto whole = [&] {
+    return seconds_of(
+        [&] { check(umem_copy_to(from.context(), src, to.context(), dst, pieces.span() / 2)); });
+  };
+  Samples samples = alternate(rounds, {timed_list(list), whole});
+  rows.push_back({name_of(pieces, loads ? "cached file" : "GPU", loads ? "GPU" : "file"),
+                  "one copy of as many bytes", Measure::speedup,
+                  pieces.length >= 131072 ? 0.8 : 0.5, samples[0], samples[1], pieces.span() / 2});
+}
+
+void measure_gpu_lists(int rounds, std::size_t count, std::vector<Ratio> &rows) {
+  for (std::size_t length : {32768, 131072}) {
+    Pieces pieces(count, length);
+    for (bool pinned : {true, false}) measure_to_gpu(rounds, pieces, pinned, rows);
+    for (bool loads : {true, false}) measure_gpu_and_file(rounds, pieces, loads, rows);
+  }
+}
+#endif
+
 } // namespace
 
 void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
@@ -155,6 +219,9 @@ void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
   for (std::size_t length : {4096, 32768, 131072})
     measure_cold(effort.long_rounds / 3 + 1, Pieces(count / (length > 65536 ? 4 : 1), length),
                  rows);
+#endif
+#if UMEM_BENCH_CUDA
+  if (why_no_gpu().empty()) measure_gpu_lists(effort.long_rounds / 3 + 1, count, rows);
 #endif
 }
 
