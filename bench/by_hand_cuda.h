@@ -50,8 +50,8 @@ void copy(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKi
 void copy_async(std::uintptr_t dst, std::uintptr_t src, std::size_t size, cudaMemcpyKind kind,
                 cudaStream_t stream);
 
-/* Copies between addresses that umem gave, one after the other or, if this CUDA has it, by one call of
- * cudaMemcpyBatchAsync. Both return when all is copied. */
+/* Copies between addresses that umem gave, one after the other or, if this CUDA has it, by one call
+ * of cudaMemcpyBatchAsync. Both return when all is copied. */
 struct CudaCopies {
   std::vector<void *> dst;
   std::vector<void const *> src;
