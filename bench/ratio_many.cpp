@@ -1,8 +1,8 @@
 /* ratio_many.cpp - lists of short copies (umem_copy_many). To RAM: from RAM beside a loop of
- * memcpy, from a file that the page cache has beside pread on as many threads, and from one that it lacks
- * beside io_uring. To a GPU: from RAM beside the calls of CUDA, and between it and a file beside
- * one copy of as many bytes. The pieces are in random order in the source, with gaps as long as
- * they are. */
+ * memcpy, from a file that the page cache has beside pread on as many threads, and from one that it
+ * lacks beside io_uring. To a GPU: from RAM beside the calls of CUDA, and between it and a file
+ * beside one copy of as many bytes. The pieces are in random order in the source, with gaps as long
+ * as they are. */
 #include "ratio.h"
 
 #include "by_hand.h"
