@@ -133,5 +133,6 @@ static inline bool temporary_write(char const *folder, char const *name, char co
     mkdir(path, 0700);
   }
   FILE *file = fopen(path, "w");
-  return file && (fputs(text, file) >= 0) & (fclose(file) == 0);
+  bool written = file && fputs(text, file) >= 0;
+  return file && fclose(file) == 0 && written;
 }
