@@ -226,3 +226,25 @@ def test_flat_copies_and_bytes_are_those_of_numpy(place):
         assert a.T.tobytes() == x.T.tobytes()
     a.flatten()[...] = 7
     assert a.tolist() == x.tolist()
+
+
+def test_a_type_has_the_attributes_of_numpys():
+    a = umem.zeros(2, "int16")
+    assert a.dtype.char == "h" and a.dtype.type is numpy.int16 and a.dtype.names is None and a.dtype.isnative
+    assert numpy.iinfo(a.dtype).max == 32767 and numpy.finfo(umem.zeros(1, "f4").dtype).bits == 32
+    assert umem.zeros(2, [("x", "f4"), ("y", "i8")]).dtype.names == ("x", "y") and not hasattr(a.dtype, "nothing")
+    assert not hasattr(umem.dtype("int8x4"), "char") or umem.dtype("int8x4").dtype is not None
+    if numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
+        assert numpy.result_type(a, numpy.float32) == "float32" and numpy.promote_types(a.dtype, "i4") == "int32"
+
+
+def test_lists_are_copied_as_elements_of_the_destination(place):
+    a = umem.zeros((2, 3), "float32", place)
+    umem.copy(a, [[1, 2, 3], [4, 5, 6]])
+    assert a.tolist() == [[1, 2, 3], [4, 5, 6]]
+    umem.copy_many([(a[0], [7, 8, 9]), (a[1], (1, 2, 3))])
+    assert a.tolist() == [[7, 8, 9], [1, 2, 3]]
+    umem.start(a, [[1, 2, 3]] * 2).wait()
+    assert a.tolist() == [[1, 2, 3]] * 2
+    with pytest.raises(umem.TypeError, match=r"^umem\.copy: the destination has elements of float32, expected float64"):
+        umem.copy(a, numpy.zeros((2, 3)))

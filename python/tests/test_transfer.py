@@ -207,7 +207,7 @@ def test_ctrl_c_cancels_assignments(ctrl_c):
 
 
 @pytest.mark.parametrize("use, error", [
-    (lambda a: umem.copy(a, umem.zeros(3, "int8")), umem.TypeError), (lambda a: umem.copy(a, [1]), TypeError),
+    (lambda a: umem.copy(a, umem.zeros(3, "int8")), umem.TypeError), (lambda a: umem.copy(a, [1]), umem.ValueError),
     (lambda a: umem.copy(a, umem.zeros(4)), umem.ValueError), (lambda a: umem.copy(a, a.copy(), step="x"), ValueError),
 ])
 def test_wrong_copies(use, error):

@@ -218,6 +218,11 @@ class Array(_core.Array[Element]):
             fail("the array has gaps: advise an array without")
         self.place._advise(self.address, self.nbytes, _ADVICES.index(advice), -1 if device is None else device)
 
+    @property
+    def __numpy_dtype__(self) -> Any:
+        """For numpy.result_type, which knows no arrays of others; of NumPy 2.4 or newer."""
+        return self.dtype.dtype
+
     def __iter__(self) -> Iterator[Array[Element]]:
         return (self[i] for i in range(len(self)))
 

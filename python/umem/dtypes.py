@@ -91,6 +91,15 @@ class DType:
         except (ImportError, AttributeError):
             return fail(f"NumPy has no elements of {self.name}, nor has the package ml_dtypes, if it is installed", 5)
 
+    def __getattr__(self, name: builtins.str) -> Any:
+        """The other attributes of NumPy's dtype, such as names, char and type."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return getattr(self.dtype, name)
+        except TypeError:  # NumPy has no such type
+            raise AttributeError(f"{self!r} has no {name}") from None
+
     @property
     def _alignment(self) -> builtins.int:
         if self._named is not None:

@@ -46,6 +46,11 @@ def _as_target(value: Any) -> Array:
     return found if shared else fail(f"{type(value).__name__} has no memory to write to: give an array", 5)
 
 
+def _as_source(value: Any, dst: Array) -> Array:
+    """The array of what is read: numbers of Python take the type of the destination."""
+    return find_array(value, dst.dtype if isinstance(value, (bool, int, float, complex, list, tuple)) else None)[0]
+
+
 def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> Route:
     """Copies all elements of src to dst, of the same type and shape, on any two places.
 
@@ -73,7 +78,8 @@ def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> Route:
         progress has returned False. What it raises itself arrives as it is.
     """
     if type(dst) is not Array or type(src) is not Array:
-        dst, src = _as_target(dst), find_array(src)[0]
+        dst = _as_target(dst)
+        src = _as_source(src, dst)
     return _core._copy(dst, src, None if progress is None else _as_function(progress), size(step, "step") if step else 0)
 
 
@@ -112,8 +118,8 @@ def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Array, Array]]:
     """The pairs as a list, each with two arrays of umem."""
     found = []
     for pair in pairs:
-        dst, src = pair
-        found.append((_as_target(dst), find_array(src)[0]))
+        dst, src = _as_target(pair[0]), pair[1]
+        found.append((dst, _as_source(src, dst)))
     return found
 
 
@@ -196,7 +202,8 @@ def start(dst: Any, src: Any) -> Transfer:
     dst, src : Array, or what umem.asarray takes
         Their memory may overlap: src is then read before dst is written.
     """
-    return Transfer(_as_target(dst), find_array(src)[0])
+    dst = _as_target(dst)
+    return Transfer(dst, _as_source(src, dst))
 
 
 def start_many(pairs: Iterable[tuple[Any, Any]]) -> Transfer:

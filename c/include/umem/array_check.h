@@ -13,7 +13,7 @@
  * every function of arrays it does nothing and returns false if *status is a failure already. The
  * failure is recorded in *status and on the thread, not on the context. The functions behind the
  * macros end in _at and are for other languages, which pass the four arguments themselves: borrowed
- * for the call.
+ * for the call. If the line is 0, the message names no file and no line.
  *
  * Threads: as for reading the array. */
 #ifndef UMEM_ARRAY_CHECK_H

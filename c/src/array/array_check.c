@@ -28,6 +28,7 @@ static bool expect(bool holds, umemStatusType type, Site const *site, char const
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  if (!site->line) return UMEM_FAIL(NULL, type, "%s %s", site->expression, text);
   return UMEM_FAIL(NULL, type, "line %d of %s: %s %s", site->line, site->file, site->expression,
                    text);
 }
