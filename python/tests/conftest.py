@@ -23,6 +23,7 @@ if DOUBLE:  # the loader finds it by its name when umem looks for the driver
     DOUBLE.fake_driver_complaint.restype = ctypes.c_char_p
     DOUBLE.fake_driver_calls.argtypes, DOUBLE.fake_driver_calls.restype = [ctypes.c_char_p], ctypes.c_ulong
 HAS_GPU = bool(DOUBLE or os.environ.get("UMEM_TEST_GPU"))
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX takes three quarters of the memory of a GPU
 
 # What type checkers say of elements: only the last line is wrong.
 PROGRAM_OF_TYPES = """
