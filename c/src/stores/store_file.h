@@ -6,10 +6,10 @@
  *   store_file.c    this one
  *   store_disk.c    what the file system can do; the page cache, and transfers around it
  *   store_open.c    opens, replaces, locks and closes the file
- *   store_room.c    length and disk space of the file; the last step of construction
+ *   store_length.c  length and disk space of the file; the last step of construction
  *   store_io.c      reads, writes, fills, makes durable
  *   store_ring.c    reads many runs at a time
- *   store_space.c   allocates, frees and trims ranges; lends bytes to others
+ *   store_blocks.c  allocates, frees and trims ranges; lends bytes to others
  *   store.c         the methods and the construction of a context
  *   store_copy.c    the methods that copy alone: between files, far runs, lists
  *
@@ -340,7 +340,7 @@ bool umemReplace_show(umemStore *store, char *path, size_t size);
  * error. */
 bool umemReplace_commit(umemStore *store);
 
-/* ==== store_room.c: the length of the file and the disk space behind it ==== */
+/* ==== store_length.c: the length of the file and the disk space behind it ==== */
 
 /* Makes the file hold [from, to), with disk space unless it is sparse; changes no bytes, and never
  * makes the file shorter. */
@@ -412,7 +412,7 @@ bool umemStore_flush(umemStore *store);
  * it has passed. */
 size_t umemStore_read_ring(umemStore *store, umemCopyRun *runs, size_t count);
 
-/* ==== store_space.c: allocates, frees and trims ranges of the file, and lends their bytes ==== */
+/* ==== store_blocks.c: allocates, frees and trims ranges of the file, and lends their bytes ==== */
 
 /* A new block; all zero if zeroed. */
 uint64_t umemStore_alloc(umemStore *store, size_t size, size_t alignment, bool zeroed);

@@ -1,4 +1,4 @@
-/* store_space.c - the blocks of a store, and the ways in which others get at their bytes: a
+/* store_blocks.c - the blocks of a store, and the ways in which others get at their bytes: a
  * pointer, a descriptor, a handle. */
 #include "stores/store_file.h"
 #include "base/files.h"
@@ -214,7 +214,7 @@ bool umemStore_has(umemStore *store, umemHandle const *handle) {
 /* ==== blocks ====
  *
  * The range allocator alone places blocks. It knows nothing of the file, so that placement is the
- * same in all modes. Then the file must get length and space for the block (store_room.c); if it
+ * same in all modes. Then the file must get length and space for the block (store_length.c); if it
  * cannot, the block is freed again. */
 
 /* ---- what the file must provide ---- */

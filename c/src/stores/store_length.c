@@ -1,4 +1,4 @@
-/* store_room.c - gives the file length and disk space, and takes them back. */
+/* store_length.c - gives the file length and disk space, and takes them back. */
 #include "stores/store_file.h"
 #include "base/files.h"
 #include "base/system.h"
