@@ -16,7 +16,9 @@ typedef struct umemStoreWish {
   enum {
     umemStoreOpens = 0, /* filename in mode; NULL: a scratch file */
     umemStoreReplaces,  /* a new file that is to take the place of filename */
-    umemStoreTakesOver  /* the descriptor fd */
+    /* the descriptor fd. It may have duplicates, whose contexts have other tables of blocks: so
+     * neither a free nor a trim gives space back before the end */
+    umemStoreTakesOver
   } source;
   char const *filename, *mode;
   umemFileOptions const *options; /* NULL: the defaults */

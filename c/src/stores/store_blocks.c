@@ -330,8 +330,8 @@ void umemStore_trim(umemStore *store, size_t keep) {
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
   drop_window(store);
-  bool shared =
-      store->taken_over; /* by contexts on duplicates, whose blocks are free in this table */
+  /* by contexts on duplicates, whose blocks are free in this table */
+  bool shared = store->taken_over;
   if (shared || !may_give_back(store) || !umemStore_ensure_committed(store)) return;
   umemStore_begin(store, &held);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
