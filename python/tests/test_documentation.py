@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the documentation
 # Programs that need a GPU, and the library that they import; None: the double of the driver does, too.
 ON_GPUS = {"coming_from_gpu": None, "use_in_cupy": "cupy", "use_in_torch": "torch", "use_in_numba": "numba",
            "cuda_core": "cuda.core"}
-NEEDED = {"arrow_columns": "pyarrow", "dask_shared": "dask", "dataloader": "torch", "scientific_libraries": "dask.array h5py pyarrow xarray zarr"}
+NEEDED = {"arrow_columns": "pyarrow", "dask_shared": "dask", "dataloader": "torch", "random_batches": "torch",
+          "scientific_libraries": "dask.array h5py jax pyarrow xarray zarr"}
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 # Tabs of the how-tos, which get the file data.txt, and the pages of the cookbook.
 TASKS = sorted([*(DOC / "examples/howto").glob("*.py"), *(EXAMPLES / "cookbook").glob("*.py")])

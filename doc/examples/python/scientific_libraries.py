@@ -1,6 +1,7 @@
-"""An array in a file, in dask, h5py, zarr, xarray and pyarrow."""
+"""An array in a file, in dask, h5py, zarr, xarray, pyarrow and JAX."""
 import dask.array
 import h5py
+import jax.numpy as jnp
 import numpy as np
 import pyarrow
 import umem
@@ -17,3 +18,4 @@ z[:] = f
 print("zarr:", z[2])
 print("xarray:", xarray.DataArray(f, dims=("row", "column")).mean("row").values)
 print("pyarrow:", pyarrow.array(f[2]).to_pylist())
+print("JAX:", jnp.asarray(f[2]).tolist())
