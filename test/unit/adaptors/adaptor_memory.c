@@ -6,26 +6,6 @@
 #include "settings.h"
 #include "failing_memory.h"
 
-/* ---- memory that fails ---- */
-
-static bool failing;
-static unsigned passes; /* how many calls succeed before one fails */
-static bool failed;
-
-static bool fail_now(void) {
-  if (!failing || failed) return false;
-  failed = !passes;
-  passes -= !failed;
-  return failed;
-}
-
-/* The call after `count` others fails, that one alone. */
-static void fail_after(unsigned count) {
-  failing = true;
-  failed = false;
-  passes = count;
-}
-
 /* Which one fails after the n-th: later ones meet what earlier ones have met, with more blocks. */
 static unsigned after(unsigned n) { return n + (n < 40 ? 1 : setting_small() ? 37 : 5); }
 
@@ -61,12 +41,11 @@ TEST(the_records_survive_every_failure) {
     bool fired = true;
     for (unsigned n = 0; fired; n = after(n)) {
       Any any;
-      fail_after(n);
+      fail_memory(n, 1);
       umemStatusType status = kinds[kind].borrows(&any, &offsets);
       if (status == umemOK) {
         bool good = use(&any);
-        fired = failed;
-        failing = false;
+        fired = end_failing();
         refused += !good;
         if (good != umem_is_ok(&any)) fail_msg("%s: %u", kinds[kind].name, n);
         if (!good) assert_int_equal(umem_get_status(&any), umemMemoryError);
@@ -80,7 +59,7 @@ TEST(the_records_survive_every_failure) {
         assert_int_equal(umem_get_status(&any), umemMemoryError);
         umem_dtor(&any);
       }
-      failing = false;
+      end_failing();
       assert_int_equal(blocks_in(&offsets), 0);
       umem_clear_status(&offsets);
       umem_thread_clear();
@@ -100,11 +79,10 @@ TEST(figures_stay_right) {
     umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
     assert_ok(umemLimit_ctor(&limit, &offsets, 1000000));
     assert_ok(umemStats_ctor(&stats, &limit));
-    fail_after(n);
+    fail_memory(n, 1);
     umemStatusType pushed = umemStats_push(&stats);
     use(&stats);
-    fired = failed;
-    failing = false;
+    fired = end_failing();
     assert_int_equal(umemLimit_used(&limit), 0);
     assert_ok(umemStats_get(&stats, &figures));
     assert_int_equal(figures.current_bytes, 0);

@@ -10,26 +10,9 @@
 #include "base/files.h"
 #include "temporary.h"
 #include "workers.h"
-#include "wrap.h"
+#include "unit/nameless.h"
 
-static bool lacks_nameless, lacks_noreplace;
-
-/* The mode is given at every call of the library. */
-#define OPENS_AT(name)                                                                             \
-  WRAPPED(int, name, (int at, char const *file, int flags, ...)) {                                 \
-    va_list rest;                                                                                  \
-    va_start(rest, flags);                                                                         \
-    mode_t mode = va_arg(rest, mode_t);                                                            \
-    va_end(rest);                                                                                  \
-    if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE)                                       \
-      return __real_##name(at, file, flags, mode);                                                 \
-    errno = EOPNOTSUPP;                                                                            \
-    return -1;                                                                                     \
-  }
-OPENS_AT(openat)
-#ifndef openat64 /* of musl a macro for openat */
-OPENS_AT(openat64)
-#endif
+static bool lacks_noreplace;
 
 WRAPPED(long, syscall, (long number, ...)) {
   long word[5];

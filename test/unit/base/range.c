@@ -31,9 +31,9 @@ TEST(an_allocator_is_empty_at_first) {
   umemRange_destroy(NULL);
   unsigned count = 0;
   for (;; ++count) {
-    fail_after(count);
+    fail_memory(count, UINT_MAX);
     range = umemRange_create(16);
-    fail_no_more();
+    end_failing();
     if (range) break;
   }
   assert_true(count >= 3);

@@ -35,7 +35,7 @@ static bool is_held(umemRange const *range, uint64_t at) {
 }
 
 TEST(holds_what_is_free_or_live) {
-  fail_after(0); /* needs none */
+  fail_memory(0, UINT_MAX); /* needs none */
   assert_int_equal(umemRange_hold(one, 16), 0);
   assert_int_equal(umemRange_hold(one, 3200), 0);
   assert_int_equal(umemRange_hold(one, 1600), 1600);
@@ -45,7 +45,7 @@ TEST(holds_what_is_free_or_live) {
   expect_totals(one, 2, 3200, 0, 0);
   assert_true(umemRange_alloc(one, 16, 1) == UMEM_RANGE_NONE);
   assert_int_equal(umemRange_free(one, 1600), 1600);
-  fail_no_more();
+  end_failing();
   assert_int_equal(umemRange_alloc(one, 100, 1), 1600);
   assert_true(is_held(one, 0));
   assert_false(is_held(one, 1600));
@@ -121,9 +121,9 @@ TEST(without_memory_nothing_changes) {
   for (uint64_t i = 0; i < count; i++) assert_true(umemRange_alloc(one, 32, 1) % 32 == 0);
   expect_totals(one, count, 3200, 0, 0);
   for (uint64_t start = 0; start < 3200; start += 64) {
-    fail_after(0);
+    fail_memory(0, UINT_MAX);
     uint64_t handed = umemRange_hand(one, start, other);
-    fail_no_more();
+    end_failing();
     if (handed) continue;
     refused++;
     umemRangeItem item;

@@ -9,26 +9,7 @@
 #include "failing_memory.h"
 #include "random.h"
 
-/* ---- memory that fails ---- */
-
-static bool failing;           /* whether memory fails once the next passes are used up */
-static unsigned passes, fails; /* allocations that still succeed; those that have failed */
-
-static bool fail_now(void) {
-  if (!failing || passes-- > 0) return false;
-  passes = 0;
-  ++fails;
-  return true;
-}
-
-static inline void fail_after(unsigned count) {
-  failing = true;
-  passes = count;
-}
-
-static inline void fail_no_more(void) { failing = false; }
-
-/* ---- random numbers ---- */
+#include <limits.h>
 
 static uint64_t random_state;
 

@@ -185,9 +185,9 @@ static void run_alloc(Run *run) {
   uint64_t (*alloc)(umemRange *, uint64_t, uint64_t) =
       separate ? umemRange_alloc_separate : umemRange_alloc;
   uint64_t start = alloc(run->range, size, alignment);
-  fail_after(run_operation % 2);
+  fail_memory(run_operation % 2, UINT_MAX);
   uint64_t twin = alloc(run->twin, size, alignment);
-  fail_no_more();
+  end_failing();
   if (twin != start) {
     CHECK(twin == UMEM_RANGE_NONE);
     verify(run->twin, model);
@@ -222,10 +222,10 @@ static void run_free(Run *run, bool drop) {
     start += 1 + draw() % (model->granule - 1);
   else if (owner > 0 && (i == 0 || model->owner[i - 1] != owner))
     size = model->size[owner];
-  fail_after(0);
+  fail_memory(0, UINT_MAX);
   CHECK(end(run->range, start) == size);
   CHECK(end(run->twin, start) == size);
-  fail_no_more();
+  end_failing();
   if (!size) return;
   if (drop) {
     unsigned after = i;
@@ -276,9 +276,9 @@ static void run_change(Run *run, Change kind) {
     valid = false;
   }
   CHECK(change(run->range, kind, start, size, joins) == valid);
-  fail_after(run_operation % 2);
+  fail_memory(run_operation % 2, UINT_MAX);
   bool done = change(run->twin, kind, start, size, joins);
-  fail_no_more();
+  end_failing();
   if (done != valid) {
     CHECK(!done);
     verify(run->twin, model);
@@ -353,7 +353,7 @@ static void run_end(Run *run) {
 TEST_CASE(agrees_with_the_model) {
   enum { RUN = 2000 };
   uint64_t left = operations();
-  fails = 0;
+  memory.failed = 0;
   for (uint64_t seed = 1; left > 0; ++seed) {
     static Run run;
     run_start(&run, seed);
@@ -361,7 +361,7 @@ TEST_CASE(agrees_with_the_model) {
       run_step(&run);
     run_end(&run);
   }
-  assert_true(fails > 0 || operations() < RUN);
+  assert_true(memory.failed > 0 || operations() < RUN);
 }
 
 /* Many ranges, so that the index is deep and large; looked at as a whole at the end. */

@@ -84,52 +84,53 @@ static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
     memset((void *)dst_adr, 7, nbytes);
 }
 
-static void slow_ctor(Slow *self) {
+static Slow slow;
+
+static int begin_slow(void **state) {
   static struct umemVtbl const vtbl = {.alloc = slow_alloc, .copy_to = slow_copy_to};
-  memset(self, 0, sizeof *self);
-  assert_ok(umemHost_ctor(&self->host));
-  umemVirtual_ctor(&self->super, &self->host);
-  self->super.vptr = &vtbl;
-  self->super.name = "Slow";
-  self->super.capabilities |= umemConcurrent;
+  memset(&slow, 0, sizeof slow);
+  if (set_up(state) || umemHost_ctor(&slow.host) != umemOK) return -1;
+  umemVirtual_ctor(&slow.super, &slow.host);
+  slow.super.vptr = &vtbl;
+  slow.super.name = "Slow";
+  slow.super.capabilities |= umemConcurrent;
+  return 0;
 }
 
-static void slow_dtor(Slow *self) {
-  umem_dtor(self);
-  umem_dtor(&self->host);
+static int end_slow(void **state) {
+  umem_dtor(&slow);
+  umem_dtor(&slow.host);
+  return tear_down(state);
 }
 
-static umemTransfer *start_slow_at(Slow *slow, uintptr_t to, size_t nbytes) {
+#define SLOW_TEST(name) TEST_CASE_WITH(name, begin_slow, end_slow)
+
+static umemTransfer *start_slow_at(uintptr_t to, size_t nbytes) {
   umemTransfer *transfer = NULL;
-  assert_ok(umem_start(slow, 64, &ram, to, nbytes, NULL, &transfer));
+  assert_ok(umem_start(&slow, 64, &ram, to, nbytes, NULL, &transfer));
   return transfer;
 }
 
-static umemTransfer *start_slow(Slow *slow, size_t nbytes) {
-  return start_slow_at(slow, source, nbytes);
-}
+static umemTransfer *start_slow(size_t nbytes) { return start_slow_at(source, nbytes); }
 
-static void hold(Slow *slow, bool held) { __atomic_store_n(&slow->held, held, __ATOMIC_RELEASE); }
+static void hold(bool held) { __atomic_store_n(&slow.held, held, __ATOMIC_RELEASE); }
 
-static void await_reads(Slow *slow, unsigned count) {
-  while (__atomic_load_n(&slow->reads, __ATOMIC_ACQUIRE) < count) usleep(100);
+static void await_reads(unsigned count) {
+  while (__atomic_load_n(&slow.reads, __ATOMIC_ACQUIRE) < count) usleep(100);
 }
 
 /* ---- it goes on by itself ---- */
 
-TEST(a_start_does_not_wait) {
-  Slow slow;
-  slow_ctor(&slow);
-  hold(&slow, true);
-  umemTransfer *transfer = start_slow(&slow, small);
+SLOW_TEST(a_start_does_not_wait) {
+  hold(true);
+  umemTransfer *transfer = start_slow(small);
   assert_false(umemTransfer_poll(transfer));
-  await_reads(&slow, 1);
+  await_reads(1);
   assert_false(umemTransfer_wait_for(transfer, 1000000));
-  hold(&slow, false);
+  hold(false);
   assert_ok(umemTransfer_wait(transfer));
   assert_int_equal(bytes[small - 1], 7);
   assert_ok(umemTransfer_release(transfer));
-  slow_dtor(&slow);
 }
 
 TEST(a_short_copy_in_ram_is_done_at_once) {
@@ -150,13 +151,11 @@ TEST(without_threads_a_start_copies) {
 }
 
 /* The one worker is held up: who waits copies. */
-TEST(a_wait_needs_no_free_worker) {
-  Slow slow;
-  slow_ctor(&slow);
+SLOW_TEST(a_wait_needs_no_free_worker) {
   assert_ok(umem_set_threads(2));
-  hold(&slow, true);
-  umemTransfer *held = start_slow(&slow, small);
-  await_reads(&slow, 1);
+  hold(true);
+  umemTransfer *held = start_slow(small);
+  await_reads(1);
   umemTransfer *transfer = start(small);
   assert_ok(umemTransfer_wait(transfer));
   expect_written(small);
@@ -164,9 +163,8 @@ TEST(a_wait_needs_no_free_worker) {
   transfer = start(large);
   assert_ok(umemTransfer_release(transfer));
   expect_written(large);
-  hold(&slow, false);
+  hold(false);
   assert_ok(umemTransfer_release(held));
-  slow_dtor(&slow);
 }
 
 /* A loop whose bodies wait for transfers keeps all workers. */
@@ -233,56 +231,50 @@ TEST(short_ones_are_served_while_long_ones_go_on) {
 }
 
 /* With one worker no piece is long. */
-TEST(a_lone_server_does_short_pieces) {
-  Slow slow;
-  slow_ctor(&slow);
+SLOW_TEST(a_lone_server_does_short_pieces) {
   assert_ok(umem_set_threads(2));
-  hold(&slow, true);
-  umemTransfer *transfer = start_slow(&slow, large);
-  await_reads(&slow, 1);
+  hold(true);
+  umemTransfer *transfer = start_slow(large);
+  await_reads(1);
   assert_true(slow.most <= 1 << 20);
-  hold(&slow, false);
+  hold(false);
   assert_ok(umemTransfer_release(transfer));
-  slow_dtor(&slow);
 }
 
 /* Where copies need pinned buffers, of which there are few, no transfer takes those of others. */
-TEST(transfers_share_pinned_buffers) {
+SLOW_TEST(transfers_share_pinned_buffers) {
   enum { count = 3, threads = 12, nbytes = large / count };
   for (unsigned pinned = 0; pinned < 2; pinned++) {
-    Slow slow;
     umemTransfer *transfers[count];
-    slow_ctor(&slow);
+    slow.reads = 0;
     if (pinned) slow.host.super.capabilities |= umemDeviceAccessible;
     assert_ok(umem_set_threads(threads));
-    hold(&slow, true);
+    hold(true);
     for (unsigned i = 0; i < count; i++) {
-      transfers[i] = start_slow_at(&slow, source + i * nbytes, nbytes);
-      await_reads(&slow, i + 1);
+      transfers[i] = start_slow_at(source + i * nbytes, nbytes);
+      await_reads(i + 1);
       assert_int_equal(slow.threads, pinned ? threads / (i + 1) : threads);
     }
-    hold(&slow, false);
+    hold(false);
     for (unsigned i = 0; i < count; i++) assert_ok(umemTransfer_release(transfers[i]));
-    slow_dtor(&slow);
   }
 }
 
 /* ---- lists ---- */
 
 /* What a slow file gives to RAM and, beside that, RAM to a file: as one transfer. */
-static umemTransfer *start_list(Slow *slow, umemCopyManyOptions const *options) {
+static umemTransfer *start_list(umemCopyManyOptions const *options) {
   uintptr_t const half = large / 2;
   umemCopyItem const items[] = {{&ram, source + half, &file, target, small},
-                                {slow, 64, &ram, source, small},
-                                {slow, 64 + 2 * small, &ram, source + 2 * small, small}};
+                                {&slow, 64, &ram, source, small},
+                                {&slow, 64 + 2 * small, &ram, source + 2 * small, small}};
   umemTransfer *transfer = NULL;
   assert_ok(umem_start_many(items, 3, options, &transfer));
   assert_non_null(transfer);
   return transfer;
 }
 
-TEST(a_list_ends_after_its_last_item) {
-  Slow slow;
+SLOW_TEST(a_list_ends_after_its_last_item) {
   uint8_t done = 0;
   size_t failed = 77;
   uint64_t copied, total;
@@ -290,67 +282,63 @@ TEST(a_list_ends_after_its_last_item) {
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   options.done = &done;
   options.failed = &failed;
-  slow_ctor(&slow);
-  hold(&slow, true);
-  umemTransfer *transfer = start_list(&slow, &options);
-  await_reads(&slow, 1);
+  hold(true);
+  umemTransfer *transfer = start_list(&options);
+  await_reads(1);
   assert_false(umemTransfer_poll(transfer));
   assert_ok(umemTransfer_progress(transfer, &copied, &total));
   assert_true(copied < total && total == 3 * small);
-  hold(&slow, false);
+  hold(false);
   while (!umemTransfer_poll(transfer)) usleep(100);
   assert_true(done == 7 && failed == 3);
   assert_true(bytes[0] == 7 && bytes[2 * small] == 7 && bytes[small] != 7);
   assert_ok(umem_copy_to(&file, target, &ram, (uintptr_t)to, small));
   assert_memory_equal(to, bytes + large / 2, small);
   assert_ok(umemTransfer_release(transfer));
-  slow_dtor(&slow);
 }
 
-TEST(a_list_that_fails_names_the_item) {
-  Slow slow;
+SLOW_TEST(a_list_that_fails_names_the_item) {
   uint8_t done = 0;
   size_t failed = 77;
   uint64_t copied;
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   options.done = &done;
   options.failed = &failed;
-  slow_ctor(&slow);
   slow.fails = true;
-  umemTransfer *transfer = start_list(&slow, &options);
+  umemTransfer *transfer = start_list(&options);
   while (!umemTransfer_poll(transfer)) usleep(100);
   assert_true(done == 1 && failed == 1);
   expect_status(&slow, umemTransfer_wait(transfer), umemIOError,
                 "umem_start_many: item 1: it is broken");
   assert_ok(umemTransfer_progress(transfer, &copied, NULL));
   assert_true(copied == small);
-  slow_dtor(&slow);
+  umem_dtor(&slow);
+  umem_dtor(&slow.host);
   memset(&slow, 0xee, sizeof slow);
   umem_thread_clear();
   expect_status(NULL, umemTransfer_wait(transfer), umemIOError, "item 1: it is broken");
   assert_ok(umemTransfer_release(transfer));
+  memset(&slow, 0, sizeof slow); /* nothing is left to end */
 }
 
 /* One that no thread has begun, and one that goes on after its piece. */
-TEST(a_list_is_cancelled) {
-  Slow slow;
+SLOW_TEST(a_list_is_cancelled) {
   uint8_t done[2] = {0xff, 0xff};
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  slow_ctor(&slow);
   assert_ok(umem_set_threads(2));
-  hold(&slow, true);
-  umemTransfer *blocking = start_slow_at(&slow, source + small, small);
-  await_reads(&slow, 1);
+  hold(true);
+  umemTransfer *blocking = start_slow_at(source + small, small);
+  await_reads(1);
   options.done = &done[0];
-  umemTransfer *waits = start_list(&slow, &options);
+  umemTransfer *waits = start_list(&options);
   umemTransfer_cancel(waits);
   assert_true(umemTransfer_poll(waits));
   assert_int_equal(done[0], 0);
   umemTransfer_cancel(blocking);
   options.done = &done[1];
-  umemTransfer *begun = start_list(&slow, &options);
-  hold(&slow, false);
-  await_reads(&slow, 2);
+  umemTransfer *begun = start_list(&options);
+  hold(false);
+  await_reads(2);
   umemTransfer_cancel(begun);
   expect_status(&file, umemTransfer_wait(waits), umemCancelledError,
                 "cancelled after 0 of 300000 bytes");
@@ -361,25 +349,22 @@ TEST(a_list_is_cancelled) {
   umem_clear_status(&ram);
   assert_ok(umemTransfer_release(begun));
   assert_ok(umemTransfer_release(blocking));
-  slow_dtor(&slow);
 }
 
 /* ---- cancelling ---- */
 
-TEST(what_is_cancelled_says_what_is_done) {
-  Slow slow;
+SLOW_TEST(what_is_cancelled_says_what_is_done) {
   uint64_t done, total;
-  slow_ctor(&slow);
   assert_ok(umem_set_threads(2));
-  hold(&slow, true);
-  umemTransfer *first = start_slow(&slow, large);
-  await_reads(&slow, 1);
-  umemTransfer *second = start_slow(&slow, small);
+  hold(true);
+  umemTransfer *first = start_slow(large);
+  await_reads(1);
+  umemTransfer *second = start_slow(small);
   umemTransfer_cancel(second); /* no thread has begun it */
   assert_true(umemTransfer_poll(second));
   umemTransfer_cancel(first);
   assert_false(umemTransfer_poll(first));
-  hold(&slow, false);
+  hold(false);
   expect_status(&ram, umemTransfer_wait(first), umemCancelledError, "umem_start: cancelled after");
   assert_ok(umemTransfer_progress(first, &done, &total));
   assert_true(done > 0 && done < total && total == large);
@@ -388,7 +373,6 @@ TEST(what_is_cancelled_says_what_is_done) {
   assert_true(done == 0);
   assert_ok(umemTransfer_release(first));
   assert_ok(umemTransfer_release(second)); /* what the program has cancelled is no failure */
-  slow_dtor(&slow);
 }
 
 /* ---- failures ---- */
@@ -400,13 +384,11 @@ static void count_failures(void *ctx, umemStatusType type, char const *message, 
   __atomic_fetch_add(&hooked, 1, __ATOMIC_RELAXED);
 }
 
-TEST(a_failure_goes_to_who_waits) {
-  Slow slow;
-  slow_ctor(&slow);
+SLOW_TEST(a_failure_goes_to_who_waits) {
   slow.fails = true;
   umem_set_failure_hook(count_failures, NULL);
   hooked = 0;
-  umemTransfer *transfer = start_slow(&slow, small);
+  umemTransfer *transfer = start_slow(small);
   while (!umemTransfer_poll(transfer)) usleep(100);
   assert_int_equal(hooked, 0);
   assert_true(umem_is_ok(&slow));
@@ -414,48 +396,44 @@ TEST(a_failure_goes_to_who_waits) {
   assert_int_equal(hooked, 1);
   assert_ok(umemTransfer_release(transfer));
   assert_int_equal(hooked, 1);
-  transfer = start_slow(&slow, small);
+  transfer = start_slow(small);
   expect_status(&slow, umemTransfer_release(transfer), umemIOError, "it is broken");
   assert_int_equal(hooked, 2);
   umem_set_failure_hook(NULL, NULL);
-  slow_dtor(&slow);
 }
 
-TEST(a_failure_outlives_its_context) {
-  Slow slow;
-  slow_ctor(&slow);
+SLOW_TEST(a_failure_outlives_its_context) {
   slow.fails = true;
-  umemTransfer *transfer = start_slow(&slow, small);
+  umemTransfer *transfer = start_slow(small);
   while (!umemTransfer_poll(transfer)) usleep(100);
-  slow_dtor(&slow);
+  umem_dtor(&slow);
+  umem_dtor(&slow.host);
   memset(&slow, 0xee, sizeof slow);
   expect_status(NULL, umemTransfer_wait(transfer), umemIOError, "it is broken");
   assert_ok(umemTransfer_release(transfer));
+  memset(&slow, 0, sizeof slow); /* nothing is left to end */
 }
 
 /* ---- the end of a context ---- */
 
-static void *release_hold(void *slow) {
+static void *release_hold(void *unused) {
   usleep(20000);
-  hold(slow, false);
-  return NULL;
+  hold(false);
+  return unused;
 }
 
-TEST(a_context_waits_for_its_transfers) {
-  Slow slow;
-  slow_ctor(&slow);
+SLOW_TEST(a_context_waits_for_its_transfers) {
   assert_ok(umem_set_threads(2));
-  hold(&slow, true);
-  umemTransfer *first = start_slow_at(&slow, source + small, small);
-  umemTransfer *second = start_list(&slow, NULL); /* its second pair has the context */
-  await_reads(&slow, 1);
-  pthread_t thread = start_thread(release_hold, &slow);
+  hold(true);
+  umemTransfer *first = start_slow_at(source + small, small);
+  umemTransfer *second = start_list(NULL); /* its second pair has the context */
+  await_reads(1);
+  pthread_t thread = start_thread(release_hold, NULL);
   umem_dtor(&slow);
   assert_true(umemTransfer_poll(first) && umemTransfer_poll(second));
   assert_ok(umemTransfer_release(first));
   assert_ok(umemTransfer_release(second));
   join_thread(thread);
-  umem_dtor(&slow.host);
 }
 
 /* ---- descriptors ---- */
@@ -465,16 +443,14 @@ static bool is_readable(int fd, int milliseconds) {
   return poll(&one, 1, milliseconds) == 1 && one.revents & POLLIN;
 }
 
-TEST(a_descriptor_shows_the_end) {
-  Slow slow;
-  slow_ctor(&slow);
-  hold(&slow, true);
-  umemTransfer *transfer = start_slow(&slow, small);
+SLOW_TEST(a_descriptor_shows_the_end) {
+  hold(true);
+  umemTransfer *transfer = start_slow(small);
   int fd = umemTransfer_descriptor(transfer);
   assert_true(fd >= 0);
   assert_int_equal(umemTransfer_descriptor(transfer), fd);
   assert_false(is_readable(fd, 1));
-  hold(&slow, false);
+  hold(false);
   assert_true(is_readable(fd, 60000));
   assert_true(umemTransfer_poll(transfer));
   assert_ok(umemTransfer_release(transfer));
@@ -482,7 +458,6 @@ TEST(a_descriptor_shows_the_end) {
   assert_ok(umemTransfer_wait(transfer));
   assert_true(is_readable(umemTransfer_descriptor(transfer), 0));
   assert_ok(umemTransfer_release(transfer));
-  slow_dtor(&slow);
 }
 
 /* ---- queues ---- */
@@ -538,16 +513,13 @@ TEST(a_child_without_threads_copies_at_once) {
   assert_int_equal(umem_set_threads(before), umemOK);
 }
 
-TEST(a_child_has_no_transfers) {
-  Slow slow;
-  slow_ctor(&slow);
-  hold(&slow, true);
-  umemTransfer *transfer = start_slow(&slow, small);
-  await_reads(&slow, 1);
+SLOW_TEST(a_child_has_no_transfers) {
+  hold(true);
+  umemTransfer *transfer = start_slow(small);
+  await_reads(1);
   if (!UNDER_THREAD_SANITIZER) child_run(use_in_child, transfer);
-  hold(&slow, false);
+  hold(false);
   assert_ok(umemTransfer_release(transfer));
-  slow_dtor(&slow);
 }
 
 /* ---- exit ---- */

@@ -2,17 +2,7 @@
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc. */
 #include "open_help.h"
-#include "wrap.h"
-
-/* ---- memory that fails ---- */
-
-static bool failing;
-static unsigned passes; /* how many calls succeed before one fails */
-
-static bool fail_now(void) { return failing && !passes--; }
-
-WRAP(fail_now(), NULL, void *, malloc, (size_t size), (size))
-WRAP(fail_now(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
+#include "failing_memory.h"
 
 /* ---- every scheme ---- */
 
@@ -299,10 +289,9 @@ TEST(memory_runs_out) {
   assert_ok(umem_close(umem_open(name))); /* what is made once in a process is there now */
   for (unsigned i = 0; !ctx && i < 1000; i++) {
     umem_thread_clear();
-    passes = i;
-    failing = true;
+    fail_memory(i, 1);
     ctx = umem_open(name);
-    failing = false;
+    end_failing();
     if (ctx) break;
     refused++;
     assert_int_equal(umem_thread_status(), umemMemoryError);

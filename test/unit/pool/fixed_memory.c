@@ -5,21 +5,6 @@
 #include "fixed_help.h"
 #include "failing_memory.h"
 
-/* ---- memory that fails ---- */
-
-static bool failing;
-static unsigned passes; /* how many calls succeed before one fails */
-static bool failed;
-static unsigned calls; /* of any kind */
-
-static bool fail_now(void) {
-  calls++;
-  if (!failing || failed) return false;
-  failed = !passes;
-  passes -= !failed;
-  return failed;
-}
-
 /* ---- what is done with each ---- */
 
 enum { blocks = 60, chunk = 40000 };
@@ -79,14 +64,11 @@ static void survives_every_failure(umemStatusType (*construct)(Any *), void (*de
   for (unsigned n = 0; fired; n++) {
     Any any;
     memset(&any, 0, sizeof any);
-    failing = true;
-    failed = false;
-    passes = n;
+    fail_memory(n, 1);
     umemStatusType status = construct(&any);
     if (status == umemOK) {
       bool good = use(&any);
-      fired = failed;
-      failing = false;
+      fired = end_failing();
       refused += !good;
       if (good != umem_is_ok(&any)) fail_msg("%u: %s", n, umem_get_message(&any));
       if (!good) assert_int_equal(umem_get_status(&any), umemMemoryError);
@@ -97,7 +79,7 @@ static void survives_every_failure(umemStatusType (*construct)(Any *), void (*de
       assert_int_equal(status, umemMemoryError);
       refused++;
     }
-    failing = false;
+    end_failing();
     destruct(&any);
     assert_int_equal(blocks_in(&offsets), 0);
     FORGET(&offsets);
@@ -114,12 +96,12 @@ TEST(bins_survive_every_failure) { survives_every_failure(construct_bins, destru
  * map. */
 FIXED_TEST(the_records_of_chunks_are_used_again) {
   assert_ok(umemFixed_ctor(&fixed, &host, 100, NULL));
-  unsigned before = calls;
+  unsigned before = memory.calls;
   for (int i = 0; i < 200; i++) {
     umem_free(&fixed, umem_alloc(&fixed, 1));
     assert_int_equal(stats_of(&fixed).chunks, 1);
     assert_ok(umem_trim(&fixed, 0));
     assert_int_equal(stats_of(&fixed).chunks, 0);
   }
-  assert_in_range(calls - before, 1, 100);
+  assert_in_range(memory.calls - before, 1, 100);
 }

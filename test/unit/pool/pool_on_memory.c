@@ -5,21 +5,6 @@
 #include "pool_on_help.h"
 #include "failing_memory.h"
 
-/* ---- malloc ---- */
-
-static bool failing;
-static unsigned passes, fails;
-
-static bool fail_now(void) {
-  if (!failing || passes) {
-    passes -= failing;
-    return false;
-  }
-  if (!fails) return false;
-  fails--;
-  return true;
-}
-
 /* ---- what fails ---- */
 
 enum { count = 120 };
@@ -88,12 +73,9 @@ static void use_all(void) {
 static bool run(bool ordered, size_t maximum, unsigned pass, unsigned fail) {
   open_shared(ordered, maximum);
   memset(is_open, 0, sizeof is_open);
-  failing = true;
-  passes = pass;
-  fails = fail;
+  fail_memory(pass, fail);
   use_all();
-  bool reached = fails < fail;
-  failing = false;
+  bool reached = end_failing();
   fill_up(0); /* which works again */
   for (int i = 0; i < 3; i++) reopen(i, i);
   for (int shift = 0; shift < 3; shift++) free_some(shift, 1);

@@ -398,11 +398,6 @@ TEST(a_pool_over_a_pool_trims_both) {
 
 /* ---- no memory for the records ---- */
 
-static bool failing;
-static unsigned passes;
-
-static bool fail_now(void) { return failing && passes-- == 0; }
-
 /* Everything that needs memory once. Calls that fail say so. */
 static void use_all(void) {
   enum { count = 300 };
@@ -430,17 +425,15 @@ LIMITED_TEST(fails_at_each_allocation_of_its_own) {
   bool reached = true;
   assert_ok(umemLimit_ctor(&limit, &plain, SIZE_MAX / 2)); /* counts what is not given back */
   for (unsigned n = 0; reached; n++) {
-    failing = true;
-    passes = n;
+    fail_memory(n, 1);
     umemPoolOptions options = {sizeof options, 0, mebi, 0, umemPoolPages, 0};
     umemStatusType status = umemPool_ctor(&pool, &limit, &options);
     if (status == umemOK) {
       use_all();
-      reached = passes > n; /* wrapped round: the one that fails has come */
-      failing = false;
+      reached = end_failing();
       close_pool(&pool);
     }
-    failing = false;
+    end_failing();
     if (status != umemOK) assert_int_equal(status, umemMemoryError);
     assert_true(umemLimit_used(&limit) == 0);
     umem_thread_clear();

@@ -7,28 +7,11 @@
 #include <grp.h>
 #include <sys/file.h>
 
-#include "wrap.h"
+#include "unit/nameless.h"
 
 /* ---- file systems that lack something ---- */
 
-static bool lacks_nameless, lacks_proc;
-
-/* The mode is given at every call of the library. */
-#define OPENS_AT(name)                                                                             \
-  WRAPPED(int, name, (int at_folder, char const *file, int flags, ...)) {                          \
-    va_list rest;                                                                                  \
-    va_start(rest, flags);                                                                         \
-    mode_t mode = va_arg(rest, mode_t);                                                            \
-    va_end(rest);                                                                                  \
-    if (!lacks_nameless || (flags & O_TMPFILE) != O_TMPFILE)                                       \
-      return __real_##name(at_folder, file, flags, mode);                                          \
-    errno = EOPNOTSUPP;                                                                            \
-    return -1;                                                                                     \
-  }
-OPENS_AT(openat)
-#ifndef openat64 /* of musl a macro for openat */
-OPENS_AT(openat64)
-#endif
+static bool lacks_proc;
 
 WRAPPED(int, access, (char const *name, int how)) {
   if (!lacks_proc || strncmp(name, "/proc/", 6)) return __real_access(name, how);
