@@ -110,27 +110,84 @@ static void expect_refusal(umemStatusType type, char const *text, char const *wo
   assert_memory_equal(&header, &before, sizeof header);
 }
 
+/* 33 dimensions, and a word of 100 letters. */
+#define ONES "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
+#define TEN "xxxxxxxxxx"
+#define LONG TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 TEST(what_is_wrong_is_said) {
   umemStatusType const value = umemValueError, other = umemTypeError;
-  expect_refusal(value, TEXT("'<f8'", "'False'", "(2,)"),
-                 "fortran_order is neither True nor False");
-  expect_refusal(value, TEXT("'<f8'", "False", "[2, 3]"), "its shape is no tuple");
-  expect_refusal(value, TEXT("'<f8'", "False", "(2)"), "its shape is a number, not a tuple");
-  expect_refusal(value, TEXT("'<f8'", "False", "(-2, 3)"), "not a tuple of whole numbers");
-  expect_refusal(value, TEXT("'<f8'", "False", "(100,)"),
-                 "its header says 800 bytes of data, it holds 192");
-  expect_refusal(value, TEXT("'<f8'", "False", "(9223372036854775807, 0)"),
-                 "larger than any array can be");
-  expect_refusal(value, TEXT("'<f8'", "False", "(92233720368547758080,)"),
-                 "a number that is too large");
-  expect_refusal(value, TEXT("'foo'", "False", "(2,)"), "its descr 'foo' is no type of NumPy");
-  expect_refusal(value, "{'descr': '<f8', 'descr': '<f8'}", "unknown or there twice");
-  expect_refusal(value, TEXT("'<f8'", "False", "(2,)") "x", "goes on after the dictionary");
-  expect_refusal(value, TEXT("[('a', [('b', 'f4']]", "False", "(2,)"), "')' is missing");
-  expect_refusal(other, TEXT("[('a', [('b', 'f4')], (2, 3))]", "False", "(2,)"),
-                 "its elements are records");
-  expect_refusal(other, TEXT("'>f8'", "False", "(2,)"), "its type '>f8' is big endian");
-  expect_refusal(other, TEXT("'<M8[ns]'", "False", "(2,)"), "no elements of its type '<M8[ns]'");
+  struct {
+    umemStatusType type;
+    char const *text, *words;
+  } const rows[] = {
+      {value, TEXT("'<f8'", "'False'", "(2,)"), "fortran_order is neither True nor False"},
+      {value, TEXT("'<f8'", "False", "[2, 3]"), "its shape is no tuple"},
+      {value, TEXT("'<f8'", "False", "(2)"), "its shape is a number, not a tuple"},
+      {value, TEXT("'<f8'", "False", "(-2, 3)"), "not a tuple of whole numbers"},
+      {value, TEXT("'<f8'", "False", "(100,)"), "its header says 800 bytes of data, it holds 192"},
+      {value, TEXT("'<f8'", "False", "(9223372036854775807, 0)"), "larger than any array can be"},
+      {value, TEXT("'<f8'", "False", "(92233720368547758080,)"), "a number that is too large"},
+      {value, TEXT("'foo'", "False", "(2,)"), "its descr 'foo' is no type of NumPy"},
+      {value, "{'descr': '<f8', 'descr': '<f8'}", "unknown or there twice"},
+      {value, TEXT("'<f8'", "False", "(2,)") "x", "goes on after the dictionary"},
+      {value, TEXT("[('a', [('b', 'f4']]", "False", "(2,)"), "')' is missing"},
+      {other, TEXT("[('a', [('b', 'f4')], (2, 3))]", "False", "(2,)"), "its elements are records"},
+      {other, TEXT("'>f8'", "False", "(2,)"), "its type '>f8' is big endian"},
+      {other, TEXT("'<M8[ns]'", "False", "(2,)"), "no elements of its type '<M8[ns]'"},
+      {value, TEXT("'<f8'", "False", "(2.5, 3)"), "not a tuple of whole numbers"},
+      {value, TEXT("'<f8'", "False", "(02, 3)"), "not a tuple of whole numbers"},
+      {value, TEXT("'<f8'", "False", "(2 3)"), "not a tuple of whole numbers"},
+      {value, TEXT("'<f8'", "False", "(,)"), "not a tuple of whole numbers"},
+      {value, TEXT("'<f8'", "False", "6"), "its shape is no tuple"},
+      {value, TEXT("'<f8'", "False", "(9223372036854775807, 2)"), "larger than any array can be"},
+      {value, TEXT("'<f8'", "False", "(4611686018427387904, 1)"), "larger than any array can be"},
+      {value, TEXT("'<f8'", "False", "(" ONES ")"), "too many dimensions"},
+      {value, "", "is no dictionary: '{' is missing"},
+      {value, "{}", "lacks descr, fortran_order or shape"},
+      {value, "{'descr': '<f8'", "is no dictionary: ',' is missing"},
+      {value, "{'descr' '<f8'", "is no dictionary: ':' is missing"},
+      {value, "{descr: '<f8'", "is no dictionary: a quoted word is missing"},
+      {value, "{'descr: ", "has a word that is too long, not closed or not plain ASCII"},
+      {value, "{'" LONG "': 1}", "has a word that is too long, not closed or not plain ASCII"},
+      {value, "{'color': 1}", "has the key 'color', which is unknown or there twice"},
+      {value, TEXT("'<f8'", "Maybe", "(2,)"), "fortran_order is neither True nor False"},
+      {value, TEXT("''", "False", "(2,)"), "its descr '' is no type of NumPy"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    expect_refusal(rows[i].type, rows[i].text, rows[i].words);
+}
+
+TEST(texts_may_be_written_in_many_ways) {
+  static char const *const texts[] = {
+      "{'shape':(2,3),'fortran_order':False,'descr':'<i4'}",
+      "{u'descr': u'i4', 'fortran_order': False, 'shape': (2, 3)}",
+      " {\"descr\" : \"=i4\" ,\n\t'fortran_order' :False, 'shape' : ( 2 , 3, ) , } \n"};
+  for (int version = 1; version <= 3; version++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+      umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+      assert_ok(read_text(version, texts[i], &header));
+      assert_true(header.type == umemInt32 && header.rank == 2 && header.nbytes == 24);
+    }
+}
+
+/* Whatever one changed byte makes of a file: it is an array no larger, or refused. */
+TEST(changed_bytes_do_no_harm) {
+  static char file[file_size];
+  static int const changes[] = {0x01, 0x04, 0x20, 0x80, 0xff};
+  char const *text = TEXT("'<i4'", "False", "(2, 3)");
+  size_t size = write_file(file, 1, text, strlen(text)) + 24;
+  int refused = 0;
+  for (size_t i = 0; i < size - 24; i++)
+    for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
+      umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+      file[i] ^= (char)changes[k];
+      refused += read_file(file, size, &header) != umemOK;
+      assert_true(header.nbytes <= 24);
+      file[i] ^= (char)changes[k];
+    }
+  umem_thread_clear();
+  assert_true(refused > 250);
 }
 
 TEST(lists_in_lists_have_a_limit) {
@@ -150,6 +207,9 @@ TEST(the_text_has_the_limit_of_numpy) {
   assert_ok(read_file(file, write_file(file, 2, text, 10000) + 16, &header));
   status = read_file(file, write_file(file, 2, text, 10001) + 16, &header);
   expect_failure(umemValueError, "10001 bytes, more than the 10000 that are read");
+  memset(file + 8, 0xff, 4);
+  status = read_file(file, 100, &header);
+  expect_failure(umemValueError, "it is truncated: it ends inside of its header");
 }
 
 TEST(a_file_may_end_anywhere) {
