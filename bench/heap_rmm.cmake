@@ -41,8 +41,10 @@ target_link_libraries(umem_heap_rmm PRIVATE umem_backends umem::umem)
 umem_cuda_library(umem_heap_rmm)
 umem_warnings(umem_heap_rmm)
 
-target_compile_definitions(umem_ratios PRIVATE UMEM_BENCH_RMM=1)
-target_link_libraries(
-  umem_ratios PRIVATE umem_heap_rmm "${UMEM_BENCH_RMM_LIBRARY}" -Wl,--no-as-needed
-                      "${UMEM_BENCH_LOGGER_LIBRARY}"
-)
+foreach(program IN ITEMS umem_ratios umem_traces)
+  target_compile_definitions(${program} PRIVATE UMEM_BENCH_RMM=1)
+  target_link_libraries(
+    ${program} PRIVATE umem_heap_rmm "${UMEM_BENCH_RMM_LIBRARY}" -Wl,--no-as-needed
+                       "${UMEM_BENCH_LOGGER_LIBRARY}"
+  )
+endforeach()

@@ -27,8 +27,9 @@ double Sizes::mean() const {
   return logarithmic && low < high ? (high - low) / std::log(high / low) : (low + high) / 2;
 }
 
-std::vector<Step> mixed_steps(std::size_t count, std::size_t live, Sizes const &sizes) {
-  std::mt19937_64 random(1);
+std::vector<Step> mixed_steps(std::size_t count, std::size_t live, Sizes const &sizes,
+                              std::uint64_t seed) {
+  std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::size_t> slot(0, live - 1);
   std::vector<Step> steps(count);
   for (Step &step : steps) {

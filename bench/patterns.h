@@ -37,7 +37,8 @@ struct Step {
 };
 
 std::vector<Step> mixed_steps(std::size_t count, std::size_t live,
-                              Sizes const &sizes = {mixed_least, mixed_most});
+                              Sizes const &sizes = {mixed_least, mixed_most},
+                              std::uint64_t seed = 1);
 
 /* The first byte of a block, as the CPU uses it. */
 inline void write_to(std::uintptr_t address) { *reinterpret_cast<char volatile *>(address) = 1; }

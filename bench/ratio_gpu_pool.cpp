@@ -22,6 +22,8 @@ constexpr double round_seconds = 5e-3, warm_seconds = 1;
 constexpr std::size_t drawn_steps = std::size_t{1} << 20;
 constexpr std::size_t few = 4096;
 constexpr std::size_t life_allocations = 4'000, life_cap = 4 * gibibyte;
+constexpr std::size_t first_steps = 2000; /* in which the most that is live still grows */
+constexpr std::uint64_t seeds = 4;
 
 /* The heaps to compare umem's pools with, and the targets. */
 struct Others {
@@ -65,17 +67,20 @@ std::string live_text(std::size_t live) {
   return live == 100'000 ? "1e5" : live == 1'000'000 ? "1e6" : std::to_string(live);
 }
 
+std::string replaced_text(Sizes const &sizes, std::size_t live, std::string const &note) {
+  return size_text(sizes.least) + "-" + size_text(sizes.most) + ", " + live_text(live) + " live" +
+         note;
+}
+
 /* Replaces a live block by another one of a random size. */
 class Replaced {
 public:
-  Replaced(Effort const &effort, Sizes const &sizes, std::size_t live, std::string note = "")
+  Replaced(Effort const &effort, Sizes const &sizes, std::size_t live, std::string note = "",
+           std::uint64_t seed = 1)
       : sizes_(sizes), note_(std::move(note)), live_(fitting(std::min(live, effort.gpu_live))),
-        steps_(mixed_steps(drawn_steps, live_, sizes)) {}
+        steps_(mixed_steps(drawn_steps, live_, sizes, seed)) {}
 
-  std::string text() const {
-    return size_text(sizes_.least) + "-" + size_text(sizes_.most) + ", " + live_text(live_) +
-           " live" + note_;
-  }
+  std::string text() const { return replaced_text(sizes_, live_, note_); }
   double bytes() const { return sizes_.mean() * static_cast<double>(live_); }
 
   /* The first blocks are in the order of their allocation. Later ones are distributed as in a
@@ -235,6 +240,39 @@ void measure_varying(Effort const &effort, std::vector<Ratio> &rows) {
   }
 }
 
+/* Seconds of a step, of the first ones of a heap that begins with no memory, after all blocks were
+ * allocated once. Each call makes such a heap, and has the next seed. */
+template <typename Make> Timed beginning(Sizes const &sizes, std::size_t live, Make make) {
+  return [=, seed = std::uint64_t{0}]() mutable {
+    std::vector<Step> const steps = mixed_steps(first_steps, live, sizes, 1 + seed++ % seeds);
+    auto const owner = make();
+    Replacing<decltype(owner.heap())> blocks(owner.heap(), live, steps);
+    return seconds_with(owner, [&] { blocks.take(first_steps); }) /
+           static_cast<double>(first_steps);
+  };
+}
+
+/* While the most that is live grows the driver maps memory: spare bounds how much, and so how much
+ * of what is free must move first. */
+void measure_first(Effort const &effort, std::vector<Ratio> &rows) {
+  int const rounds = effort.short_rounds == 1 ? 1 : 2 * static_cast<int>(seeds);
+  for (auto [sizes, live] : {std::pair(Sizes{256, 64 * mebibyte, true}, std::size_t{256}),
+                             std::pair(Sizes{mebibyte, 64 * mebibyte, true}, std::size_t{64})})
+    for (char const *name : {"pool+cuda:0", "pool+cuda:0?spare=15", "pool+cuda:0?spare=20"}) {
+      Samples samples =
+          alternate(rounds, {beginning(sizes, live, [name] { return NamedPool(name); }),
+                             beginning(sizes, live, [] { return OrderedGpu(); })});
+      add_row(rows,
+              {name + (", " + replaced_text(sizes, live, ", first 2000 steps")),
+               OrderedGpu::name(),
+               Measure::speedup,
+               1 / 1.5,
+               {},
+               {}},
+              samples[0], samples[1]);
+    }
+}
+
 /* ---- pinned RAM ---- */
 
 #ifdef UMEM_BENCH_RMM
@@ -245,26 +283,38 @@ template <typename Owner> double reserved_over_live(Replaced const &pattern, Own
   return static_cast<double>(owner.reserved_bytes()) / pattern.bytes();
 }
 
+/* Of both, for each seed: RMM's pool doubles, so that the steps decide whether it has much more than
+ * it needs. */
+void measure_pinned_memory(Effort const &effort, std::vector<Ratio> &rows, Sizes const &sizes,
+                           std::size_t live, std::string const &note) {
+  std::vector<double> ours, theirs;
+  std::string text;
+  for (std::uint64_t seed = 1; seed <= seeds; seed++) {
+    Replaced const pattern(effort, sizes, live, note, seed);
+    ours.push_back(reserved_over_live(pattern, NamedPool("pool+cuda-host:")));
+    theirs.push_back(reserved_over_live(pattern, RmmPool(0, true)));
+    text = pattern.text();
+  }
+  add_row(rows,
+          {"pool+cuda-host:, " + text + ", memory",
+           RmmPool::name() + ", pinned",
+           Measure::memory,
+           1.0,
+           {},
+           {}},
+          ours, theirs);
+}
+
 /* Time: RMM's pool begins with all that it needs. */
 void measure_pinned(Effort const &effort, std::vector<Ratio> &rows) {
   std::string const note = " of each power of two";
-  for (Replaced const &pattern : {Replaced(effort, {256, 64 * kibibyte, true}, 1000, note),
-                                  Replaced(effort, {64 * kibibyte, mebibyte, true}, few, note),
-                                  Replaced(effort, {256, 64 * mebibyte, true}, 256, note),
-                                  Replaced(effort, {mebibyte, 64 * mebibyte, true}, 64, note)}) {
+  for (auto [sizes, live] : {std::pair(Sizes{256, 64 * kibibyte, true}, std::size_t{1000}),
+                             std::pair(Sizes{64 * kibibyte, mebibyte, true}, few),
+                             std::pair(Sizes{256, 64 * mebibyte, true}, std::size_t{256}),
+                             std::pair(Sizes{mebibyte, 64 * mebibyte, true}, std::size_t{64})}) {
+    measure_pinned_memory(effort, rows, sizes, live, note);
+    Replaced const pattern(effort, sizes, live, note);
     NamedPool pool("pool+cuda-host:");
-    {
-      RmmPool rmm(0, true);
-      double ours = reserved_over_live(pattern, pool), theirs = reserved_over_live(pattern, rmm);
-      add_row(rows,
-              {pool.name() + ", " + pattern.text() + ", memory",
-               RmmPool::name() + ", pinned",
-               Measure::memory,
-               1.0,
-               {},
-               {}},
-              {ours}, {theirs});
-    }
     RmmPool rmm(static_cast<std::size_t>(2 * pattern.bytes()), true);
     add_pair(effort, rows,
              {pool.name() + ", " + pattern.text(),
@@ -311,6 +361,7 @@ void measure_gpu_pool_large(Effort const &effort, std::vector<Ratio> &rows) {
   measure_pattern(effort, rows, Replaced(effort, {64 * kibibyte, 512 * kibibyte, true}, 100'000),
                   {4, {}, false});
   measure_varying(effort, rows);
+  measure_first(effort, rows);
 #ifdef UMEM_BENCH_RMM
   measure_pinned(effort, rows);
 #endif

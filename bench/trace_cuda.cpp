@@ -1,7 +1,12 @@
-/* trace_cuda.cpp - traces on cudaMallocAsync. See trace_heap.h. */
+/* trace_cuda.cpp - traces on cudaMallocAsync and RMM. See trace_heap.h. */
 #include "trace_heap.h"
 
 #include "by_hand_cuda.h"
+#ifdef UMEM_BENCH_RMM
+#include "heaps_gpu.h"
+
+#include <new>
+#endif
 
 #include <cuda_runtime_api.h>
 
@@ -33,10 +38,44 @@ private:
   by_hand::CudaStream stream_; /* ends first */
 };
 
+#ifdef UMEM_BENCH_RMM
+class RmmTrace : public TraceHeap {
+public:
+  explicit RmmTrace(Trace const &trace) : blocks_(trace.blocks) {}
+
+  bool alloc(std::uint32_t block, std::uint64_t size) override {
+    try {
+      blocks_[block] = {pool_.heap().alloc(size), size};
+      return true;
+    } catch (std::bad_alloc const &) {
+      return false;
+    }
+  }
+  void free(std::uint32_t block) override {
+    pool_.heap().free(blocks_[block].address, blocks_[block].size);
+  }
+  std::uint64_t reserved_peak() override { return pool_.reserved_bytes(); } /* it never shrinks */
+
+private:
+  struct Block {
+    std::uintptr_t address;
+    std::uint64_t size;
+  };
+  std::vector<Block> blocks_;
+  RmmPool pool_{0};
+};
+#endif
+
 } // namespace
 
 std::unique_ptr<TraceHeap> cuda_pool(Trace const &trace, std::uint64_t) {
   return std::make_unique<OrderedPool>(trace);
 }
+
+#ifdef UMEM_BENCH_RMM
+std::unique_ptr<TraceHeap> rmm_pool(Trace const &trace, std::uint64_t) {
+  return std::make_unique<RmmTrace>(trace);
+}
+#endif
 
 } // namespace bench

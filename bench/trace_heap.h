@@ -47,6 +47,10 @@ std::unique_ptr<TraceHeap> best_fit(Trace const &trace, std::uint64_t limit);
 /* cudaMallocAsync on a pool of its own that gives nothing back by itself. Without a limit only. */
 std::unique_ptr<TraceHeap> cuda_pool(Trace const &trace, std::uint64_t limit);
 #endif
+#ifdef UMEM_BENCH_RMM
+/* RMM's pool over cudaMalloc, which begins with 1 MiB. Without a limit only. */
+std::unique_ptr<TraceHeap> rmm_pool(Trace const &trace, std::uint64_t limit);
+#endif
 
 struct TraceResult {
   bool served;                    /* to the end */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs traces of umem_traces on the allocators of PyTorch and RMM, where they are installed.
+"""Runs traces of umem_traces on the allocators of PyTorch, where it is installed.
 
 Usage: trace_others.py FOLDER
 
@@ -12,71 +12,50 @@ import subprocess
 import sys
 from pathlib import Path
 
+# name: settings, which hold from the start of a process
+ALLOCATORS = {"PyTorch": {}, "PyTorch, expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
 
-def steps_of(path):
-    return struct.iter_unpack("=IQ", path.read_bytes())
 
+def factor(path):
+    """Runs a trace in this process."""
+    import torch
 
-def run(path, alloc):
-    """Returns the most bytes that live."""
-    live, sizes, now, peak = {}, {}, 0, 0
-    for block, size in steps_of(path):
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    live, now, peak = {}, 0, 0
+    for block, size in struct.iter_unpack("=IQ", path.read_bytes()):
         if size:
-            live[block], sizes[block] = alloc(size), size
+            live[block] = torch.empty(size, dtype=torch.uint8, device="cuda")
             now += size
             peak = max(peak, now)
         else:
-            del live[block]
-            now -= sizes.pop(block)
-    return peak
-
-
-def with_torch(path):
-    import torch
-
-    peak = run(path, lambda size: torch.empty(size, dtype=torch.uint8, device="cuda"))
+            now -= live.pop(block).numel()
     return torch.cuda.max_memory_reserved() / peak
 
 
-def with_rmm(path):
-    import rmm
-
-    counted = rmm.mr.StatisticsResourceAdaptor(rmm.mr.CudaMemoryResource())
-    pool = rmm.mr.PoolMemoryResource(counted)
-    peak = run(path, lambda size: rmm.DeviceBuffer(size=size, mr=pool))
-    return counted.allocation_counts.peak_bytes / peak
-
-
-# name: module, function, settings
-HEAPS = {
-    "PyTorch": ("torch", with_torch, {}),
-    "PyTorch, expandable": ("torch", with_torch, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
-    "RMM's pool": ("rmm", with_rmm, {}),
-}
-
-
-def factor(name, path):
-    """In a process of its own: settings hold from the start."""
-    done = subprocess.run([sys.executable, __file__, "--one", name, path], capture_output=True, text=True,
-                          env={**os.environ, **HEAPS[name][2]})
-    return f"{float(done.stdout):.3f}" if done.returncode == 0 else "failed"
+def factors(settings, paths):
+    """Those of all traces, in a process of its own; a trace that fails ends it."""
+    done = subprocess.run([sys.executable, __file__, "--run", *paths], capture_output=True, text=True,
+                          env={**os.environ, **settings})
+    if done.returncode:
+        print(*done.stderr.splitlines()[-1:])
+    found = [f"{float(line):.3f}" for line in done.stdout.splitlines()]
+    return found + ["failed"] * (len(paths) - len(found))
 
 
 def main():
-    if sys.argv[1] == "--one":
-        print(HEAPS[sys.argv[2]][1](Path(sys.argv[3])))
+    if sys.argv[1] == "--run":
+        for path in sys.argv[2:]:
+            print(factor(Path(path)), flush=True)
         return
-    heaps = []
-    for name, (module, _, _) in HEAPS.items():
-        if importlib.util.find_spec(module):
-            heaps.append(name)
-        else:
-            print(f"{name}: {module} is not installed")
-    if not heaps:
+    if not importlib.util.find_spec("torch"):
+        print("PyTorch is not installed")
         return
-    print(f"\n{'trace':<18}", *(f"{name:>20}" for name in heaps))
-    for path in sorted(Path(sys.argv[1]).glob("*.trace"), key=os.path.getmtime):
-        print(f"{path.stem.replace('-', ' '):<18}", *(f"{factor(name, path):>20}" for name in heaps), flush=True)
+    paths = sorted(Path(sys.argv[1]).glob("*.trace"), key=os.path.getmtime)
+    columns = [factors(settings, paths) for settings in ALLOCATORS.values()]
+    print(f"\n{'trace':<18}", *(f"{name:>20}" for name in ALLOCATORS))
+    for path, *row in zip(paths, *columns):
+        print(f"{path.stem.replace('-', ' '):<18}", *(f"{text:>20}" for text in row))
 
 
 if __name__ == "__main__":

@@ -56,18 +56,22 @@ bool has_gpu() {
   return gpu;
 }
 
-/* One with pages and one without; what it is compared with. */
+/* Pools with pages and without, and what they are compared with. On a GPU there are no limits: to
+ * find one takes as long as ten traces, and pool(pages) has the same. */
 std::vector<Column> columns(bool gpu) {
   std::vector<Column> all = {
       {"pool", pool_of_addresses, true},
       {"pool(pages)", pool_of_pages(), true, true},
       {"same, spare=0", pool_of_pages({0, 0}), true, true},
-      {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), true},
+      {gpu ? "pool(cuda)" : "pool(host)", pool_over(gpu ? "cuda:0" : "host:"), !gpu},
       {"best fit", best_fit, true}};
 #ifdef UMEM_BENCH_CUDA
   if (gpu) all.push_back({"pool, spare=0", pool_over("cuda:0", {0, 0}), false});
   if (gpu) all.push_back({"pool, spare=30", pool_over("cuda:0", {30, 0}), false});
   if (gpu) all.push_back({"cudaMallocAsync", cuda_pool, false});
+#endif
+#ifdef UMEM_BENCH_RMM
+  if (gpu) all.push_back({"RMM's pool", rmm_pool, false});
 #endif
   return all;
 }
