@@ -259,6 +259,8 @@ void measure_pool_sizes(Effort const &effort, std::vector<Ratio> &rows) {
   measure_zeros(effort, ram);
   for (Pattern const &pattern : patterns) measure_time(effort, ram, pattern);
   for (Pattern const &pattern : patterns) measure_written(effort, ram, pattern);
+  Contest chunks(rows, "pool+host:?memory=chunks");
+  measure_zeros(effort, chunks);
   Contest mapped(rows, "pool+mmap:");
   for (Pattern const &pattern : patterns) measure_time(effort, mapped, pattern);
 }

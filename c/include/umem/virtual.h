@@ -184,8 +184,10 @@ struct umemVtbl {
    * Default: umemNotImplementedError. */
   uintptr_t (*alloc)(umemVirtual *ctx, size_t nbytes);
 
-  /* As alloc, with every byte zero. nmemb * size is greater than 0 and does not overflow.
-   * Default: umemVirtual_calloc. */
+  /* As alloc, with every byte zero. nmemb * size is greater than 0 and does not overflow. A context
+   * of RAM that has this method knows which of its memory is zero, and writes no zeros there: so a
+   * pool over it asks for the chunk of a umem_calloc by this method. Default:
+   * umemVirtual_calloc. */
   uintptr_t (*calloc)(umemVirtual *ctx, size_t nmemb, size_t size);
 
   /* Frees a block of alloc or calloc. If ctx knows its blocks, it should free nothing and fail with
@@ -404,13 +406,14 @@ struct umemVtbl {
   bool (*plan_copy)(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                     uintptr_t dst_adr, umemLayout const *layout);
 
-  /* Makes all bytes of pages that have memory zero, without writing them: takes the memory back,
-   * and gives the pages other memory when they are written. Of the pages of the method pages, not
-   * of large ones. A context with this method also promises that the bytes of pages are zero after
-   * map, but not after move: a pool then does not write zeros to them in umem_calloc. If it does
-   * not keep this promise, umem_calloc returns blocks with other bytes. Returns false, and records
-   * nothing, if it cannot: the caller then sets the bytes. Adaptors leave it NULL: umem calls that
-   * of the upstream. Default: the bytes of pages are undefined after map. */
+  /* Makes all bytes zero, and writes only those that may not be: takes the memory back, for
+   * example, and gives other memory when they are written. Of pages of the method pages that have
+   * memory, not of large ones; and of blocks, at multiples of 64 KiB. A context with this method
+   * and pages also promises that the bytes of pages are zero after map, but not after move: a pool
+   * then does not write zeros to them in umem_calloc. If it does not keep this promise, umem_calloc
+   * returns blocks with other bytes. Returns false, and records nothing, if it cannot: the caller
+   * then sets the bytes. Adaptors leave it NULL: umem calls that of the upstream. Default: the bytes
+   * of pages are undefined after map. */
   bool (*zero_pages)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
 
   /* For umemOrdered contexts: marks the end of the work that is queued on ctx so far. *mark is

@@ -167,6 +167,11 @@ enum { cold = MADV_COLD };
 enum { cold = -1 };
 #endif
 
+bool umem_ram_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  (void)ctx;
+  return !madvise((void *)adr, nbytes, MADV_DONTNEED);
+}
+
 /* The kernel takes whole pages: all that contain some of the bytes. */
 void umem_ram_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice advice,
                      int device) {

@@ -28,6 +28,10 @@ void umem_ram_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice 
 /* Records that ctx does not know the hint, for methods advise. Returns its status. */
 umemStatusType umem_refuse_advice(umemVirtual *ctx, umemAdvice advice, int device);
 
+/* The method zero_pages, of private memory: the kernel gives a page zeros when it is touched again.
+ * Memory that is locked (mlock) stays. */
+bool umem_ram_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
+
 /* Whether the system has so many bytes left for this process (base/system.h). Records a
  * umemMemoryError, and returns false, if not: before any memory is taken. */
 bool umem_ram_has(umemVirtual *ctx, size_t nbytes);

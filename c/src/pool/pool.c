@@ -265,7 +265,9 @@ static umemPoolCore *new_core(umemVirtual *upstream, umemPoolOptions const *opti
   core->growth = options->growth;
   core->maximum = options->maximum;
   core->spare = options->spare;
+  core->zeroing = UMEM_LAYER_WITH(upstream, zero_pages);
   if (options->memory == umemPoolPages) umemPoolPages_init(core);
+  umemPoolChunk_init(core);
   umemPoolSpan_init_classes(core);
   core->mark_time = 2;
   core->own = new_list(core, upstream, NULL);
@@ -284,7 +286,9 @@ static bool take_initial(umemVirtual *ctx, umemPoolCore *core, umemPoolOptions c
   bool taken =
       size && umemPoolPages_suit(core->own, umemPoolPage) &&
       umemPoolPages_grow(core->own, size, umemPoolPage, (umemPoolExtra){0, 0, false}, &failure);
-  if (!taken && size) taken = umemPoolChunk_add(core->own, size, umemPoolPage, true, &failure);
+  if (!taken && size)
+    taken =
+        umemPoolChunk_add(core->own, size, umemPoolPage, (umemPoolChunkUse){true, false}, &failure);
   umemLock_release(&core->lock);
   if (!taken) umemPoolBlock_record_failure(ctx, &failure, options->initial);
   return taken;

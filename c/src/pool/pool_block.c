@@ -26,6 +26,7 @@ typedef struct Request {
   umemPoolSlot *slot; /* the calling thread's, empty; gets more blocks. NULL: the thread has none */
   size_t size;      /* at most PTRDIFF_MAX / 2; of a block of class: when it becomes a large one */
   size_t alignment; /* likewise */
+  bool zeros;       /* it is for umem_calloc: a new chunk should be zero */
   umemPoolEntry entry;     /* what was found; live is NULL when it is a large block */
   umemPoolFailure failure; /* why nothing was */
 } Request;
@@ -39,7 +40,7 @@ static bool is_found(Request *request, umemPoolResult result) {
 static bool add_span(Request *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   size_t size = (size_t)list->core->shapes[request->class].pages << umemPageShift;
-  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure, false};
+  umemPoolGrower grower = {list, size, umemPoolPage, growth, 0, &request->failure, false, false};
   umemPoolResult result;
   do result = umemPoolSpan_add(list, request->class);
   while (result == umemPoolNoneFree && umemPoolGrower_next(&grower));
@@ -49,7 +50,8 @@ static bool add_span(Request *request, umemPoolGrowth growth) {
 static bool find_range(Request *request, umemPoolGrowth growth) {
   umemPoolFreeList *list = request->list;
   size_t size = request->size, alignment = request->alignment;
-  umemPoolGrower grower = {list, size, alignment, growth, 0, &request->failure, false};
+  umemPoolGrower grower = {list,           size, alignment, growth, 0, &request->failure,
+                           request->zeros, false};
   umemPoolResult result;
   request->entry.live = NULL;
   do result = umemPoolLarge_alloc(list, size, alignment, &request->entry.adr);
@@ -242,9 +244,19 @@ static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
 
 /* ---- large blocks ---- */
 
-/* *space: the one that the block is in, NULL where it is in a chunk. */
-static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment,
-                                umemPoolSpace **space) {
+/* What is zero in a new block. */
+typedef struct Fresh {
+  umemPoolSpace *space; /* knows it; NULL where the block is in a chunk: */
+  uintptr_t from;       /* all from here on */
+} Fresh;
+
+static Fresh fresh_at(umemPoolCore const *core, uintptr_t adr) {
+  return (Fresh){umemPoolSpace_of(core, adr >> umemPoolUnitShift),
+                 umemPoolChunk_zero_from(core, adr)};
+}
+
+/* fresh: NULL unless it is for umem_calloc. */
+static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment, Fresh *fresh) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return umem_null_of(ctx);
@@ -258,10 +270,11 @@ static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment,
   request.class = umemPoolClasses;
   request.size = size;
   request.alignment = alignment;
+  request.zeros = fresh && core->knows_zeros;
   umemLock_acquire(&core->lock);
   umemPoolTransfer_mark(impl->list, false);
   bool found = find_block(&request);
-  *space = found ? umemPoolSpace_of(core, request.entry.adr >> umemPoolUnitShift) : NULL;
+  if (found && fresh) *fresh = fresh_at(core, request.entry.adr);
   umemLock_release(&core->lock);
   if (found) return request.entry.adr;
   umemPoolBlock_record_failure(ctx, &request.failure, size);
@@ -269,8 +282,7 @@ static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment,
 }
 
 static uintptr_t alloc_large(umemVirtual *ctx, size_t size, size_t alignment) {
-  umemPoolSpace *space;
-  return alloc_large_in(ctx, size, alignment, &space);
+  return alloc_large_in(ctx, size, alignment, NULL);
 }
 
 static void free_large(umemVirtual *ctx, uintptr_t adr) {
@@ -310,6 +322,7 @@ static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsign
   request.class = class;
   request.size = size;
   request.alignment = size & -size; /* blocks of a span are at multiples of it */
+  request.zeros = false;
   umemLock_acquire(&core->lock);
   umemPoolTransfer_mark(impl->list, false);
   request.slot = slot && umemPoolCache_prepare(core, slot, class) ? slot : NULL;
@@ -376,14 +389,16 @@ static bool write_zeros(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
 
 /* Not while queued work may write to them, and no large pages. */
 static bool may_replace(umemVirtual *ctx, size_t nbytes) {
+  umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
   bool queues = ctx->capabilities & (umemOrdered | umemDeviceShared);
-  return nbytes >= replaced_least && !queues && umemPoolImpl_of(ctx)->core->orders == 1;
+  return nbytes >= replaced_least && !queues && core->zeroing && core->orders <= 1;
 }
 
 /* Makes used bytes of a new block zero. */
-static bool zero_used(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
+static bool zero_used(umemVirtual *ctx, umemPoolSpace const *space, uintptr_t begin,
+                      uintptr_t end) {
   umemPoolCore *core = umemPoolImpl_of(ctx)->core;
-  size_t const mask = core->pages->page_size - 1;
+  size_t const mask = (space ? core->pages->page_size : umemPoolPage) - 1;
   uintptr_t first = (begin + mask) & ~mask, last = end & ~mask;
   if (last <= first || !may_replace(ctx, last - first) ||
       !core->zeroing->vptr->zero_pages(core->zeroing, first, last - first))
@@ -391,13 +406,17 @@ static bool zero_used(umemVirtual *ctx, uintptr_t begin, uintptr_t end) {
   return write_zeros(ctx, begin, first) && write_zeros(ctx, last, end);
 }
 
-/* Makes a new block zero, but for what is zero already. space: as in alloc_large_in. */
-static bool zero_block(umemVirtual *ctx, umemPoolSpace const *space, uintptr_t adr, size_t nbytes) {
+/* Makes a new block zero, but for what is zero already. */
+static bool zero_block(umemVirtual *ctx, Fresh const *fresh, uintptr_t adr, size_t nbytes) {
   uintptr_t begin = adr, end = adr + nbytes, used_end;
+  umemPoolSpace const *space = fresh->space;
   umemPoolCore const *core = umemPoolImpl_of(ctx)->core;
-  if (!space || !space->fresh) return write_zeros(ctx, adr, end);
+  if (!space || !space->fresh) {
+    if (fresh->from < end) end = fresh->from;
+    return end <= adr || zero_used(ctx, space, adr, end);
+  }
   for (; umemPoolSpace_next_used(core, space, &begin, end, &used_end); begin = used_end)
-    if (!zero_used(ctx, begin, used_end)) return false;
+    if (!zero_used(ctx, space, begin, used_end)) return false;
   return true;
 }
 
@@ -428,11 +447,11 @@ uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes) {
 }
 
 uintptr_t umemPoolBlock_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  umemPoolSpace *space = NULL;
+  Fresh fresh = {NULL, UINTPTR_MAX};
   size_t nbytes = nmemb * size;
-  uintptr_t adr = nbytes > umemPoolSmall ? alloc_large_in(ctx, nbytes, umemPoolUnit, &space)
+  uintptr_t adr = nbytes > umemPoolSmall ? alloc_large_in(ctx, nbytes, umemPoolUnit, &fresh)
                                          : umemPoolBlock_alloc(ctx, nbytes);
-  if (adr == umem_null_of(ctx) || zero_block(ctx, space, adr, nbytes)) return adr;
+  if (adr == umem_null_of(ctx) || zero_block(ctx, &fresh, adr, nbytes)) return adr;
   umemPoolBlock_free(ctx, adr);
   return umem_null_of(ctx);
 }

@@ -2,7 +2,9 @@
  * large for spans, and small ones for which no span has room.
  *
  * Each chunk is a region of its own in the range allocator, so that it can be removed when all of
- * it is free.
+ * it is free. Places of RAM know which of their memory is zero. A chunk for umem_calloc is asked for
+ * by umem_calloc there: what is behind all blocks of it that were ever freed is still zero, and is
+ * not written.
  *
  * A large block is a range of units. To take a range and to coalesce it with its neighbours costs
  * about ten reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1 MiB
@@ -15,10 +17,12 @@
 #include "pool/pool_core.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/memory.h"
 #include "core/status.h"
 #include "pool/pool_space.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- large blocks ---- */
 
@@ -164,7 +168,7 @@ static bool outside_spans(umemPoolCore *core, uintptr_t adr) {
 }
 
 static umemStatusType count_free(umemPoolCore *core, uintptr_t adr, uint64_t units) {
-  umemPoolSpace_note_freed(core, adr, units);
+  umemPoolChunk_note_freed(core, adr, units);
   core->large_count--;
   core->large_units -= units;
   return umemOK;
@@ -218,10 +222,59 @@ uint64_t umemPoolLarge_extent(umemPoolCore *core, uintptr_t adr) {
 struct umemPoolChunk {
   uintptr_t adr;
   size_t size;
+  uintptr_t block; /* of umem_calloc, with room to align adr in it; 0: adr, of umem_aligned_alloc */
+  uintptr_t zero;  /* from here on all is zero, but for what live blocks have written; 0: nothing */
   uint64_t serial;
   unsigned generation; /* of the process that has taken it */
   bool special;        /* its alignment made it costly: goes back as soon as it is empty */
 };
+
+/* Bytes of the upstream. */
+static size_t taken_by(umemPoolChunk const *chunk) {
+  return chunk->block ? chunk->size + umemPoolPage : chunk->size;
+}
+
+/* So many chunks begin at adr or below: they are sorted. */
+static size_t chunks_up_to(umemPoolCore const *core, uintptr_t adr) {
+  size_t first = 0, end = core->chunk_count;
+  while (first < end) {
+    size_t middle = first + (end - first) / 2;
+    if (core->chunks[middle].adr <= adr)
+      first = middle + 1;
+    else
+      end = middle;
+  }
+  return first;
+}
+
+/* The chunk that contains adr; NULL where there is none. */
+static umemPoolChunk *chunk_of(umemPoolCore const *core, uintptr_t adr) {
+  size_t i = chunks_up_to(core, adr);
+  return i && adr - core->chunks[i - 1].adr < core->chunks[i - 1].size ? &core->chunks[i - 1]
+                                                                       : NULL;
+}
+
+/* ---- zeros ---- */
+
+/* Files write zeros without touching memory, and nobody knows what is in memory of a GPU. */
+void umemPoolChunk_init(umemPoolCore *core) {
+  umemVirtual *upstream = core->upstream, *place = umem_innermost(upstream);
+  unsigned const others = umemOrdered | umemDeviceShared | umemFaultable | umemOffsets;
+  core->knows_zeros = place && UMEM_SLOT(place, calloc) && umem_can(upstream, umemCpuWritable) &&
+                      !(upstream->capabilities & others);
+}
+
+void umemPoolChunk_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units) {
+  umemPoolSpace_note_freed(core, adr, units);
+  umemPoolChunk *chunk = core->knows_zeros ? chunk_of(core, adr) : NULL;
+  uintptr_t end = adr + (uintptr_t)(units << umemPoolUnitShift);
+  if (chunk && chunk->zero && chunk->zero < end) chunk->zero = end;
+}
+
+uintptr_t umemPoolChunk_zero_from(umemPoolCore const *core, uintptr_t adr) {
+  umemPoolChunk const *chunk = core->knows_zeros ? chunk_of(core, adr) : NULL;
+  return chunk && chunk->zero ? chunk->zero : UINTPTR_MAX;
+}
 
 /* ---- new chunks ---- */
 
@@ -246,9 +299,11 @@ static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
   uint64_t start = chunk.adr >> umemPoolUnitShift, units = chunk.size >> umemPoolUnitShift;
   if (!has_room_for_chunk(core) || !umemRange_add(list->range, start, units, false)) return false;
   if (list->mark.is_needed && is_in_order_of_upstream(list)) umemPoolMark_note(list, start, units);
-  core->chunks[core->chunk_count++] = chunk;
+  size_t at = chunks_up_to(core, chunk.adr);
+  memmove(&core->chunks[at + 1], &core->chunks[at], (core->chunk_count++ - at) * sizeof chunk);
+  core->chunks[at] = chunk;
   core->special_count += chunk.special;
-  umemPoolCore_add_reserved(core, chunk.size);
+  umemPoolCore_add_reserved(core, taken_by(&chunk));
   return true;
 }
 
@@ -260,20 +315,39 @@ static bool follow_upstream(umemPoolFreeList *list, umemPoolFailure *failure) {
   return false;
 }
 
-bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
+/* Asks the upstream for a chunk of its size. */
+static bool allocate_chunk(umemPoolCore const *core, size_t alignment, bool zeros,
+                           umemPoolChunk *chunk) {
+  uintptr_t const mask = umemPoolPage - 1;
+  if (!zeros) {
+    chunk->adr = umem_aligned_alloc(core->upstream, alignment, chunk->size);
+    return chunk->adr != umem_null_of(core->upstream);
+  }
+  chunk->block = umem_calloc(core->upstream, 1, chunk->size + umemPoolPage);
+  chunk->adr = chunk->zero = (chunk->block + mask) & ~mask;
+  return chunk->block;
+}
+
+static void free_chunk(umemPoolCore const *core, umemPoolChunk const *chunk) {
+  umem_free_as(core->upstream, chunk->block ? chunk->block : chunk->adr, !chunk->block);
+}
+
+bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolChunkUse use,
                        umemPoolFailure *failure) {
   umemPoolCore *core = list->core;
-  if (!umemPoolCore_allows(core, size, failure)) return false;
-  bool special = alignment > umemPoolPage;
+  umemPoolChunk chunk = {
+      .size = size, .generation = umem_fork_count(), .special = alignment > umemPoolPage};
+  bool const zeros = use.zeros && !chunk.special;
+  size_t const nbytes = zeros ? size + umemPoolPage : size;
+  if (!umemPoolCore_allows(core, nbytes, failure)) return false;
   umemGrowthRequest request;
   failure->reason = umemPoolUpstreamFailed;
-  umemGrowth_open(&core->growing, &core->lock, &request, size, ample, &failure->attempt);
-  uintptr_t adr = umem_aligned_alloc(core->upstream, special ? alignment : umemPoolPage, size);
-  bool allocated = adr != umem_null_of(core->upstream);
+  umemGrowth_open(&core->growing, &core->lock, &request, nbytes, use.ample, &failure->attempt);
+  bool allocated = allocate_chunk(core, chunk.special ? alignment : umemPoolPage, zeros, &chunk);
   bool follows = allocated && follow_upstream(list, failure);
   umemGrowth_close(&core->growing, &core->lock, &request, &failure->attempt);
-  if (follows && add_record(list, (umemPoolChunk){adr, size, ++core->chunk_serial,
-                                                  umem_fork_count(), special})) {
+  chunk.serial = follows ? ++core->chunk_serial : 0;
+  if (follows && add_record(list, chunk)) {
     UMEM_DECIDED(umemDecisionMemory, core->upstream, "a pool over %s takes a chunk of %zu bytes",
                  umem_get_device_name(core->upstream), size);
     return true;
@@ -281,7 +355,7 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
   if (!allocated) return false;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
-  umem_aligned_free(core->upstream, adr);
+  free_chunk(core, &chunk);
   umemAttempt_end(&forgotten);
   if (follows) failure->reason = umemPoolNoRecords;
   return false;
@@ -291,9 +365,9 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bo
 
 static void remove_record(umemPoolCore *core, size_t i) {
   umemPoolChunk chunk = core->chunks[i];
-  core->chunks[i] = core->chunks[--core->chunk_count];
+  memmove(&core->chunks[i], &core->chunks[i + 1], (--core->chunk_count - i) * sizeof chunk);
   core->special_count -= chunk.special;
-  core->reserved -= chunk.size;
+  core->reserved -= taken_by(&chunk);
 }
 
 static bool is_chunk_free(umemPoolCore const *core, umemPoolChunk const *chunk) {
@@ -308,7 +382,7 @@ static void release_if_free(umemPoolCore *core, size_t i) {
   umemPoolChunk *chunk = &core->chunks[i];
   if (!is_chunk_free(core, chunk) || umem_is_of_parent(core->upstream, chunk->generation)) return;
   uint64_t before = umem_thread.failures;
-  umem_aligned_free(core->upstream, chunk->adr);
+  free_chunk(core, chunk);
   if (umem_thread.failures != before) {
     core->special_count -= chunk->special;
     chunk->special = false;
@@ -366,8 +440,11 @@ void umemPoolChunk_next(umemPoolCore const *core, uintptr_t from, umemPoolRegion
 }
 
 void umemPoolChunk_end_all(umemPoolCore *core) {
-  for (size_t i = core->chunk_count; i-- > 0;)
-    umem_end_block(core->upstream, core->chunks[i].adr, true, false, core->chunks[i].generation);
+  for (size_t i = core->chunk_count; i-- > 0;) {
+    umemPoolChunk const *chunk = &core->chunks[i];
+    umem_end_block(core->upstream, chunk->block ? chunk->block : chunk->adr, !chunk->block, false,
+                   chunk->generation);
+  }
   free(core->chunks);
   core->chunks = NULL;
   core->chunk_count = 0;

@@ -183,10 +183,11 @@ typedef struct umemPoolCore {
   /* [order]: those of pages that take the place of 1 << order others; [0] is pages. NULL: it has
    * none of this size. Never changes */
   umemPages const *sizes[umemPoolOrders];
-  unsigned orders;                /* the largest order that there is, plus 1. Never changes */
-  umemVirtual *zeroing;           /* the layer of the upstream that has the method zero_pages, so
+  unsigned orders;       /* the largest order that there is, plus 1. Never changes */
+  umemVirtual *zeroing;  /* the layer of the upstream that has the method zero_pages, so
                                      that new pages are zero; NULL: there is none. Never changes */
-  umemPoolSpace *spaces;          /* owned; where pages are mapped */
+  bool knows_zeros;      /* the upstream has chunks of zeros without writing them. Never changes */
+  umemPoolSpace *spaces; /* owned; where pages are mapped */
   unsigned growths_without_pages; /* growths that are yet to ask for no pages */
   unsigned
       growths_without_new_pages; /* growths that are yet to take no new pages in place of others */
@@ -477,12 +478,28 @@ void umemPoolMark_want(umemPoolFreeList *list, umemPoolWanted wanted);
 
 /* ==== pool_chunk.c: chunks of the upstream. Under the lock ==== */
 
-/* Takes a chunk of this size, a multiple of units, for the list. ample: the request that it is for
- * leaves some of it to others. The lock is open while the upstream is asked: nothing that was read
- * from the pool before holds afterwards, but all of the chunk is free. False, and why in *failure,
- * otherwise. */
-bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, bool ample,
+/* Finds out whether the upstream of a new core knows which of its memory is zero. */
+void umemPoolChunk_init(umemPoolCore *core);
+
+/* What a chunk is for. */
+typedef struct umemPoolChunkUse {
+  bool ample; /* the request leaves some of it to others */
+  bool zeros; /* umem_calloc, and the upstream knows its zeros */
+} umemPoolChunkUse;
+
+/* Takes a chunk of this size, a multiple of units, for the list. The lock is open while the
+ * upstream is asked: nothing that was read from the pool before holds afterwards, but all of the
+ * chunk is free. False, and why in *failure, otherwise. */
+bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, umemPoolChunkUse use,
                        umemPoolFailure *failure);
+
+/* Notes that these units, of a range that becomes free, may have any contents: in a chunk or in
+ * pages. */
+void umemPoolChunk_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units);
+
+/* From where on the block at adr, which is new, is zero, if it is in a chunk; UINTPTR_MAX if that is
+ * not known of any byte of it. */
+uintptr_t umemPoolChunk_zero_from(umemPoolCore const *core, uintptr_t adr);
 
 /* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay.
  * An attempt must be open. */
@@ -617,6 +634,7 @@ typedef struct umemPoolGrower {
   umemPoolGrowth growth;
   unsigned step;            /* 0 at the beginning */
   umemPoolFailure *failure; /* borrowed */
+  bool zeros;               /* the range is for umem_calloc */
   bool refused; /* the upstream has refused pages: it is asked for no more than is needed */
 } umemPoolGrower;
 

@@ -215,16 +215,19 @@ static bool add_chunk(umemPoolGrower *grower) {
   bool well = grower->growth == umemPoolGrowWell && !grower->refused;
   size_t best = well ? best_size(core, size, grower->alignment) : size;
   make_room(core, best);
+  bool const zeros = well && grower->zeros;
   uint64_t allowed = umemPoolCore_allowance(core);
+  if (zeros && allowed >= size + umemPoolPage) allowed -= umemPoolPage; /* to align it */
   if (best > allowed) best = (size_t)allowed & ~(size_t)(umemPoolUnit - 1);
   if (best > size && umemGrowth_is_ample(&core->growing) && !umemPoolQueue_is_blocked(list) &&
       umemGrowth_await(&core->growing, &core->lock)) {
     failure->reason = umemPoolChanged;
     return false;
   }
-  bool added = umemPoolChunk_add(list, best, grower->alignment, best > size, failure) ||
-               (best > size && umemPoolFailure_is_of_memory(failure) &&
-                umemPoolChunk_add(list, size, grower->alignment, false, failure));
+  umemPoolChunkUse const ample = {best > size, zeros}, least = {false, false};
+  bool added = umemPoolChunk_add(list, best, grower->alignment, ample, failure) ||
+               ((best > size || zeros) && umemPoolFailure_is_of_memory(failure) &&
+                umemPoolChunk_add(list, size, grower->alignment, least, failure));
   if (added && grower->refused && core->spaces) core->growths_without_pages = growths_to_wait;
   return added;
 }

@@ -304,7 +304,6 @@ void umemPoolPages_init(umemPoolCore *core) {
   umemPages const *largest = large ? large(upstream) : NULL;
   core->pages = core->sizes[0] = pages;
   core->orders = 1;
-  core->zeroing = UMEM_LAYER_WITH(upstream, zero_pages);
   for (unsigned order = 1; order < umemPoolOrders && largest; order++) {
     size_t size = pages->page_size << order;
     if (size == largest->page_size)

@@ -8,7 +8,7 @@
 
 /* New pages are as large as a part of the block that they are for; or of the pool, but then no
  * larger than the block. Where much of the maximum is in use, memory is short: they are smaller. */
-enum { part_of_block = 3, part_of_pool = 56, part_when_short = 4, short_share = 4 };
+enum { part_of_block = 3, part_of_pool = 60, part_when_short = 4, short_share = 4 };
 
 /* A place may become larger by one in so many of the pages of the block, if that saves calls. */
 enum { part_to_widen = 4 };

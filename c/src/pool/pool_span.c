@@ -1,6 +1,5 @@
 /* pool_span.c - cuts spans into small blocks, and knows which of these are free. */
 #include "pool/pool_span.h"
-#include "pool/pool_space.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +164,7 @@ static void remove_span(umemPoolFreeList *list, unsigned class, umemPoolSpan *sp
     list->has_whole = true;
     return;
   }
-  umemPoolSpace_note_freed(core, (uintptr_t)(page << umemPageShift),
+  umemPoolChunk_note_freed(core, (uintptr_t)(page << umemPageShift),
                            core->shapes[class].pages * (umemPoolPage / umemPoolUnit));
   unlink_span(core, class, span);
   umemPageMap_set(&core->map, page, core->shapes[class].pages, 0);

@@ -129,6 +129,32 @@ static uintptr_t shm_alloc(umemVirtual *ctx, size_t nbytes) {
   return shm_aligned_alloc(ctx, umemShmGranule, nbytes);
 }
 
+enum { zeros_looked_for = 64 << 10 }; /* writing fewer bytes takes less time */
+
+/* What has never been written is a hole of the segment, and zero: so only the rest is written. Where
+ * the kernel knows no holes, as in huge pages, all is. */
+static bool shm_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
+  Shm const *shm = shm_of(ctx);
+  uintptr_t base = (uintptr_t)shm->segment.mapped->base;
+  off_t at = (off_t)(adr - base), end = at + (off_t)nbytes;
+  for (off_t hole; at < end; at = hole) {
+    off_t data = lseek(shm->segment.mapped->fd, at, SEEK_DATA);
+    if ((data < 0 && errno == ENXIO) || data >= end) break;
+    if (data < 0) data = at;
+    hole = lseek(shm->segment.mapped->fd, data, SEEK_HOLE);
+    if (hole <= data || hole > end) hole = end;
+    umem_ram_set(ctx, base + (uintptr_t)data, 0, (size_t)(hole - data));
+  }
+  return true;
+}
+
+static uintptr_t shm_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  uintptr_t adr = shm_alloc(ctx, nmemb * size);
+  if (adr && nmemb * size < zeros_looked_for) memset((void *)adr, 0, nmemb * size);
+  if (adr && nmemb * size >= zeros_looked_for) shm_zero_pages(ctx, adr, nmemb * size);
+  return adr;
+}
+
 static void shm_free(umemVirtual *ctx, uintptr_t adr) {
   Shm *shm = shm_of(ctx);
   if (!lock(ctx)) return;
@@ -265,6 +291,7 @@ static bool shm_locate(umemVirtual *ctx, uintptr_t adr, uint64_t where[3]) {
 static struct umemVtbl const shm_vtbl = {
     .dtor = shm_dtor,
     .alloc = shm_alloc,
+    .calloc = shm_calloc,
     .free = shm_free,
     .aligned_alloc = shm_aligned_alloc,
     .aligned_origin = shm_aligned_origin,
@@ -280,6 +307,7 @@ static struct umemVtbl const shm_vtbl = {
     .find = shm_find,
     .usage = shm_usage,
     .locate = shm_locate,
+    .zero_pages = shm_zero_pages,
 };
 
 /* ---- construction ---- */

@@ -227,12 +227,6 @@ static umemPages const *host_pages(umemVirtual *ctx) {
   return &pages;
 }
 
-/* The kernel gives a page zeros when it is touched again. Memory that is locked (mlock) stays. */
-static bool host_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  (void)ctx;
-  return !madvise(at(adr), nbytes, MADV_DONTNEED);
-}
-
 /* ==== methods ==== */
 
 extern umemKind const umem_host_kind; /* below */
@@ -330,7 +324,7 @@ static struct umemVtbl const host_vtbl = {
     .info = host_info,
     .realloc = host_realloc,
     .pages = host_pages,
-    .zero_pages = host_zero_pages,
+    .zero_pages = umem_ram_zero_pages,
 };
 
 /* ---- by name: "host:", "host:?nodes=0-1&policy=interleave", "host:?pages=2M" ---- */

@@ -353,6 +353,7 @@ struct umemVtbl const umem_host_nodes_vtbl = {
     .realloc = nodes_realloc,
     .find = nodes_find,
     .usage = nodes_usage,
+    .zero_pages = umem_ram_zero_pages,
 };
 
 /* ---- construction ---- */

@@ -108,11 +108,11 @@ typedef struct Trace {
 static Trace const traces[] = {
     {"256 B to 64 KiB, 1000", replace, {8, 16, 1000}, 6000, 4, 1},
     {"64 KiB to 1 MiB, 4096", replace, {16, 20, 4096}, 12000, 90, 4},
-    {"256 B to 64 MiB, 256", replace, {8, 26, 256}, 12000, 155, 20},
-    {"1 to 64 MiB, 64", replace, {20, 26, 64}, 12000, 140, 65},
-    {"training", train, {0}, 80, 125, 4},
-    {"frames", work_on_frames, {0}, 1200, 50, 9},
-    {"mesh", refine_mesh, {0}, 160, 200, 32},
+    {"256 B to 64 MiB, 256", replace, {8, 26, 256}, 12000, 130, 10},
+    {"1 to 64 MiB, 64", replace, {20, 26, 64}, 12000, 115, 60},
+    {"training", train, {0}, 80, 115, 4},
+    {"frames", work_on_frames, {0}, 1200, 45, 9},
+    {"mesh", refine_mesh, {0}, 160, 180, 30},
 };
 enum { trace_count = sizeof traces / sizeof *traces };
 

@@ -39,11 +39,94 @@ PAGES_TEST(without_the_promise_all_is_written) {
   umem_free(&pool, one);
 }
 
+static void open_chunks(void *upstream) {
+  umemPoolOptions options = {sizeof options, 0, 0, 0, umemPoolChunks, 0};
+  assert_ok(umemPool_ctor(&pool, upstream, &options));
+}
+
 PAGES_TEST(chunks_are_written) {
   paged_promise_zeros(&paged, false);
-  umemPoolOptions options = {sizeof options, 0, 0, 0, umemPoolChunks, 0};
-  assert_ok(umemPool_ctor(&pool, &paged, &options));
+  open_chunks(&paged);
   uintptr_t one = zeros_by(10 * page, 10 * page, 10 * page);
+  umem_free(&pool, one);
+}
+
+/* A place with the method calloc knows which of its memory is zero. */
+static size_t chunks_of_zeros;
+
+static uintptr_t knowing_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  uintptr_t adr = ctx->vptr->alloc(ctx, nmemb * size);
+  if (adr) memset((void *)adr, 0, nmemb * size);
+  chunks_of_zeros++;
+  return adr;
+}
+
+static void open_knowing(void) {
+  static struct umemVtbl knowing;
+  paged_promise_zeros(&paged, false);
+  knowing = *paged.super.vptr;
+  knowing.calloc = knowing_calloc;
+  paged.super.vptr = &knowing;
+  chunks_of_zeros = 0;
+  open_chunks(&paged);
+}
+
+PAGES_TEST(chunks_of_a_place_that_knows_its_zeros_are_not_written) {
+  open_knowing();
+  uintptr_t one = zeros_by(2 * page, 0, 0), two = zeros_by(3 * page + 5, 0, 0);
+  uintptr_t used = filled_block(2 * page, 0xFF), three = zeros_by(4 * page, 0, 0);
+  assert_int_equal(chunks_of_zeros, 1);
+  FREE(&pool, one, two, used, three);
+}
+
+/* Of a chunk only what is behind all freed blocks is known to be zero. */
+PAGES_TEST(used_parts_of_a_chunk_are_written) {
+  open_knowing();
+  uintptr_t one = zeros_by(2 * page, 0, 0), two = zeros_by(2 * page, 0, 0);
+  fill(one, 2 * page, 0xFF);
+  umem_free(&pool, one);
+  one = zeros_by(2 * page, 2 * page, 2 * page);
+  uintptr_t three = zeros_by(5 * page, 0, 0);
+  fill(three, 5 * page, 0xFF);
+  umem_free(&pool, three);
+  three = zeros_by(8 * page, 5 * page, 5 * page);
+  FREE(&pool, one, two, three);
+}
+
+PAGES_TEST(spans_that_ended_in_a_chunk_are_written) {
+  enum { count = 200 };
+  uintptr_t small[count];
+  open_knowing();
+  uintptr_t first = zeros_by(page + 1, 0, 0);
+  for (int i = 0; i < count; i++) small[i] = filled_block(2000, 0xFF);
+  for (int i = 0; i < count; i++) umem_free(&pool, small[i]);
+  stats_of(&pool);
+  umem_free(&pool, zeros(&pool, 10 * page));
+  umem_free(&pool, first);
+}
+
+PAGES_TEST(a_chunk_that_is_not_for_zeros_is_written) {
+  open_knowing();
+  uintptr_t used = filled_block(2 * page, 0xFF), one = zeros_by(2 * page, 2 * page, 2 * page);
+  assert_int_equal(chunks_of_zeros, 0);
+  FREE(&pool, used, one);
+}
+
+/* The room in which such a chunk is aligned must not be what makes a request fail. */
+PAGES_TEST(a_chunk_of_zeros_fits_the_maximum) {
+  open_knowing();
+  umem_dtor(&pool);
+  umemPoolOptions options = {sizeof options, 0, 0, 16 * page, umemPoolChunks, 0};
+  assert_ok(umemPool_ctor(&pool, &paged, &options));
+  uintptr_t one = zeros_by(16 * page, 16 * page, 16 * page);
+  assert_int_equal(chunks_of_zeros, 0);
+  assert_int_equal(reserved(), 16 * page);
+  umem_free(&pool, one);
+  assert_ok(umem_trim(&pool, 0));
+  one = zeros_by(15 * page, 0, 0);
+  assert_int_equal(reserved(), 16 * page);
+  assert_true(umem_alloc(&pool, page) == 0);
+  FORGET(&pool);
   umem_free(&pool, one);
 }
 
@@ -254,6 +337,26 @@ PAGES_TEST(zeros_are_zero_at_random) {
   }
 }
 
+/* Chunks of RAM: of malloc, of mappings of their own, of shared memory. */
+TEST(zeros_of_chunks_are_zero_at_random) {
+  umemHost mapped;
+  umemShm shared;
+  umemTrack track;
+  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
+  options.policy = umemHostFirstTouch;
+  assert_ok(umemHost_ctor_with(&mapped, &options));
+  assert_ok(umemShm_ctor(&shared, NULL, 64 * mebi));
+  assert_ok(umemTrack_ctor(&track, &host, NULL));
+  void *const places[] = {&host, &mapped, &shared, &track};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    open_chunks(places[i]);
+    use_at_random(i + 1, setting_small() ? 2000 : 10000);
+    close_pool(&pool);
+    pool.super.vptr = NULL;
+  }
+  DESTRUCT(&track, &shared, &mapped);
+}
+
 /* ---- RAM ---- */
 
 /* Bytes of this process that have memory. */
@@ -265,13 +368,14 @@ static size_t resident(void) {
   return pages * 4096;
 }
 
-TEST_OF_PAGES(zeros_of_ram_take_no_memory) {
+/* most: bytes that may become resident. */
+static void expect_untouched_zeros(size_t most) {
   size_t const size = 512 * mebi;
   if (!resident()) skip();
   for (int i = 0; i < 3; i++) { /* again after free */
     size_t before = resident();
     uintptr_t adr = umem_calloc(&pool, size / 8, 8);
-    assert_true(adr != 0 && resident() < before + 4 * mebi);
+    assert_true(adr != 0 && resident() < before + most);
     unsigned char *bytes = (unsigned char *)adr;
     for (size_t at = 0; at < size; at += size / 7) {
       assert_int_equal(bytes[at], 0);
@@ -279,4 +383,28 @@ TEST_OF_PAGES(zeros_of_ram_take_no_memory) {
     }
     umem_free(&pool, adr);
   }
+}
+
+TEST_OF_PAGES(zeros_of_ram_take_no_memory) { expect_untouched_zeros(4 * mebi); }
+
+/* malloc of a sanitizer has records of it. */
+TEST(zeros_of_chunks_of_ram_take_no_memory) {
+  if (setting_small()) skip();
+  open_chunks(&host);
+  expect_untouched_zeros(4 * mebi);
+  close_pool(&pool);
+  assert_ok(umemPool_ctor(&pool, &plain, NULL)); /* an adaptor between */
+  expect_untouched_zeros(4 * mebi);
+}
+
+TEST(zeros_of_mappings_take_no_memory) {
+  umemHost mapped;
+  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
+  options.policy = umemHostFirstTouch;
+  assert_ok(umemHost_ctor_with(&mapped, &options));
+  assert_ok(umemPool_ctor(&pool, &mapped, NULL));
+  expect_untouched_zeros(4 * mebi);
+  close_pool(&pool);
+  pool.super.vptr = NULL;
+  umem_dtor(&mapped);
 }

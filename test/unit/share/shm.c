@@ -33,6 +33,26 @@ TEST_CASE(a_name_leads_to_the_same_bytes) {
   expect_failure(NULL, umemIOError, "cannot remove the shared memory /umem-test-");
 }
 
+/* Whether [from, from + size) of the segment has bytes that were ever written. */
+static bool has_data(uintptr_t adr, size_t size) {
+  off_t from = (off_t)umemShm_offset(&shm, adr);
+  off_t data = lseek(umemShm_descriptor(&shm), from, SEEK_DATA);
+  return data >= 0 && data < from + (off_t)size;
+}
+
+TEST_CASE(zeros_are_not_written_where_nothing_was) {
+  size_t const size = 8 * MiB;
+  assert_ok(umemShm_ctor(&shm, NULL, 2 * size));
+  uintptr_t adr = umem_calloc(&shm, size, 1);
+  assert_true(adr && !has_data(adr, size));
+  memset((char *)adr + 3 * MiB + 5, 1, MiB);
+  umem_free(&shm, adr);
+  assert_true(umem_calloc(&shm, size, 1) == adr);
+  for (size_t i = 0; i < size; i++) assert_int_equal(((char *)adr)[i], 0);
+  umem_free(&shm, adr);
+  umem_dtor(&shm);
+}
+
 TEST_CASE(names_are_opened_as_asked) {
   umemShm second;
   char const *name = own_name("how");
