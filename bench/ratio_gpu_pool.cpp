@@ -283,8 +283,8 @@ template <typename Owner> double reserved_over_live(Replaced const &pattern, Own
   return static_cast<double>(owner.reserved_bytes()) / pattern.bytes();
 }
 
-/* Of both, for each seed: RMM's pool doubles, so that the steps decide whether it has much more than
- * it needs. */
+/* Of both, for each seed: RMM's pool doubles, so that the steps decide whether it has much more
+ * than it needs. */
 void measure_pinned_memory(Effort const &effort, std::vector<Ratio> &rows, Sizes const &sizes,
                            std::size_t live, std::string const &note) {
   std::vector<double> ours, theirs;

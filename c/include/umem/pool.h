@@ -47,7 +47,10 @@
  *   zeros      umem_calloc writes no zeros to pages of RAM that no block has had before: it takes
  *              no time, and the pages take no memory until the program writes to them. Where a
  *              block was, it writes zeros; but in 32 MiB or more it gives the memory back to the
- *              system, and takes other memory as for new pages, because malloc does so, too.
+ *              system, and takes other memory as for new pages, because malloc does so, too. If a
+ *              pool over RAM has chunks, it takes that for a umem_calloc above 64 KiB by
+ *              umem_calloc, with 64 KiB more to align it; what is behind all blocks that were freed
+ *              in it is zero.
  *   upstream   The pool allocates chunks by umem_aligned_alloc, at multiples of 64 KiB. Small
  *              blocks need a chunk of at least 64 KiB; if the upstream uses the default
  *              umemVirtual_aligned_alloc, this takes 128 KiB of it. Before a request fails, the

@@ -185,9 +185,8 @@ struct umemVtbl {
   uintptr_t (*alloc)(umemVirtual *ctx, size_t nbytes);
 
   /* As alloc, with every byte zero. nmemb * size is greater than 0 and does not overflow. A context
-   * of RAM that has this method knows which of its memory is zero, and writes no zeros there: so a
-   * pool over it asks for the chunk of a umem_calloc by this method. Default:
-   * umemVirtual_calloc. */
+   * of RAM that has this method knows which of its memory is zero, and writes no zeros there: a pool
+   * over it takes the chunk for a umem_calloc by this method. Default: umemVirtual_calloc. */
   uintptr_t (*calloc)(umemVirtual *ctx, size_t nmemb, size_t size);
 
   /* Frees a block of alloc or calloc. If ctx knows its blocks, it should free nothing and fail with
@@ -412,8 +411,8 @@ struct umemVtbl {
    * and pages also promises that the bytes of pages are zero after map, but not after move: a pool
    * then does not write zeros to them in umem_calloc. If it does not keep this promise, umem_calloc
    * returns blocks with other bytes. Returns false, and records nothing, if it cannot: the caller
-   * then sets the bytes. Adaptors leave it NULL: umem calls that of the upstream. Default: the bytes
-   * of pages are undefined after map. */
+   * then sets the bytes. Adaptors leave it NULL: umem calls that of the upstream. Default: the
+   * bytes of pages are undefined after map. */
   bool (*zero_pages)(umemVirtual *ctx, uintptr_t adr, size_t nbytes);
 
   /* For umemOrdered contexts: marks the end of the work that is queued on ctx so far. *mark is

@@ -2,9 +2,9 @@
  * large for spans, and small ones for which no span has room.
  *
  * Each chunk is a region of its own in the range allocator, so that it can be removed when all of
- * it is free. Places of RAM know which of their memory is zero. A chunk for umem_calloc is asked for
- * by umem_calloc there: what is behind all blocks of it that were ever freed is still zero, and is
- * not written.
+ * it is free. Places of RAM know which of their memory is zero. There a chunk for umem_calloc comes
+ * by umem_calloc: what is behind all blocks of it that were ever freed is still zero, and is not
+ * written.
  *
  * A large block is a range of units. To take a range and to coalesce it with its neighbours costs
  * about ten reads of memory far apart. Therefore blocks of 17 units (more than a page) up to 1 MiB
@@ -256,7 +256,7 @@ static umemPoolChunk *chunk_of(umemPoolCore const *core, uintptr_t adr) {
 
 /* ---- zeros ---- */
 
-/* Files write zeros without touching memory, and nobody knows what is in memory of a GPU. */
+/* Files write zeros without touching memory, and what is in memory of a GPU is not known. */
 void umemPoolChunk_init(umemPoolCore *core) {
   umemVirtual *upstream = core->upstream, *place = umem_innermost(upstream);
   unsigned const others = umemOrdered | umemDeviceShared | umemFaultable | umemOffsets;
@@ -315,7 +315,7 @@ static bool follow_upstream(umemPoolFreeList *list, umemPoolFailure *failure) {
   return false;
 }
 
-/* Asks the upstream for a chunk of its size. */
+/* Takes a chunk of its size from the upstream. */
 static bool allocate_chunk(umemPoolCore const *core, size_t alignment, bool zeros,
                            umemPoolChunk *chunk) {
   uintptr_t const mask = umemPoolPage - 1;

@@ -497,8 +497,8 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, um
  * pages. */
 void umemPoolChunk_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units);
 
-/* From where on the block at adr, which is new, is zero, if it is in a chunk; UINTPTR_MAX if that is
- * not known of any byte of it. */
+/* From where on the block at adr, which is new, is zero, if it is in a chunk; UINTPTR_MAX if that
+ * is not known of any byte of it. */
 uintptr_t umemPoolChunk_zero_from(umemPoolCore const *core, uintptr_t adr);
 
 /* Gives chunks back that are all free in the pool's own list, as long as at least keep bytes stay.

@@ -131,8 +131,8 @@ static uintptr_t shm_alloc(umemVirtual *ctx, size_t nbytes) {
 
 enum { zeros_looked_for = 64 << 10 }; /* writing fewer bytes takes less time */
 
-/* What has never been written is a hole of the segment, and zero: so only the rest is written. Where
- * the kernel knows no holes, as in huge pages, all is. */
+/* What has never been written is a hole of the segment, and zero: so only the rest is written.
+ * Where the kernel knows no holes, as in huge pages, all is. */
 static bool shm_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   Shm const *shm = shm_of(ctx);
   uintptr_t base = (uintptr_t)shm->segment.mapped->base;
