@@ -185,8 +185,8 @@ struct umemVtbl {
   uintptr_t (*alloc)(umemVirtual *ctx, size_t nbytes);
 
   /* As alloc, with every byte zero. nmemb * size is greater than 0 and does not overflow. A context
-   * of RAM that has this method knows which of its memory is zero, and writes no zeros there: a pool
-   * over it takes the chunk for a umem_calloc by this method. Default: umemVirtual_calloc. */
+   * of RAM that has this method knows which of its memory is zero, and writes no zeros there: a
+   * pool over it takes the chunk for a umem_calloc by this method. Default: umemVirtual_calloc. */
   uintptr_t (*calloc)(umemVirtual *ctx, size_t nmemb, size_t size);
 
   /* Frees a block of alloc or calloc. If ctx knows its blocks, it should free nothing and fail with
