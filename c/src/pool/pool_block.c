@@ -447,11 +447,14 @@ uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes) {
 }
 
 uintptr_t umemPoolBlock_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  Fresh fresh = {NULL, UINTPTR_MAX};
+  Fresh fresh;
   size_t nbytes = nmemb * size;
-  uintptr_t adr = nbytes > umemPoolSmall ? alloc_large_in(ctx, nbytes, umemPoolUnit, &fresh)
-                                         : umemPoolBlock_alloc(ctx, nbytes);
-  if (adr == umem_null_of(ctx) || zero_block(ctx, &fresh, adr, nbytes)) return adr;
+  bool const large = nbytes > umemPoolSmall;
+  uintptr_t adr =
+      large ? alloc_large_in(ctx, nbytes, umemPoolUnit, &fresh) : umemPoolBlock_alloc(ctx, nbytes);
+  if (adr == umem_null_of(ctx) ||
+      (large ? zero_block(ctx, &fresh, adr, nbytes) : write_zeros(ctx, adr, adr + nbytes)))
+    return adr;
   umemPoolBlock_free(ctx, adr);
   return umem_null_of(ctx);
 }

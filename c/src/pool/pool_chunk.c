@@ -266,13 +266,13 @@ void umemPoolChunk_init(umemPoolCore *core) {
 
 void umemPoolChunk_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units) {
   umemPoolSpace_note_freed(core, adr, units);
-  umemPoolChunk *chunk = core->knows_zeros ? chunk_of(core, adr) : NULL;
+  umemPoolChunk *chunk = core->zero_count ? chunk_of(core, adr) : NULL;
   uintptr_t end = adr + (uintptr_t)(units << umemPoolUnitShift);
   if (chunk && chunk->zero && chunk->zero < end) chunk->zero = end;
 }
 
 uintptr_t umemPoolChunk_zero_from(umemPoolCore const *core, uintptr_t adr) {
-  umemPoolChunk const *chunk = core->knows_zeros ? chunk_of(core, adr) : NULL;
+  umemPoolChunk const *chunk = core->zero_count ? chunk_of(core, adr) : NULL;
   return chunk && chunk->zero ? chunk->zero : UINTPTR_MAX;
 }
 
@@ -303,6 +303,7 @@ static bool add_record(umemPoolFreeList *list, umemPoolChunk chunk) {
   memmove(&core->chunks[at + 1], &core->chunks[at], (core->chunk_count++ - at) * sizeof chunk);
   core->chunks[at] = chunk;
   core->special_count += chunk.special;
+  core->zero_count += chunk.zero != 0;
   umemPoolCore_add_reserved(core, taken_by(&chunk));
   return true;
 }
@@ -367,6 +368,7 @@ static void remove_record(umemPoolCore *core, size_t i) {
   umemPoolChunk chunk = core->chunks[i];
   memmove(&core->chunks[i], &core->chunks[i + 1], (--core->chunk_count - i) * sizeof chunk);
   core->special_count -= chunk.special;
+  core->zero_count -= chunk.zero != 0;
   core->reserved -= taken_by(&chunk);
 }
 

@@ -195,6 +195,7 @@ typedef struct umemPoolCore {
   umemPoolPaging *paging; /* owned; what is being mapped while the lock is open; NULL: nothing */
   umemGrowth growing;     /* running requests to the upstream, in bytes; not in reserved yet */
   size_t chunk_count, chunk_room, special_count;
+  size_t zero_count;     /* chunks of which something is known to be zero */
   uint64_t chunk_serial; /* chunks that there were */
   uint64_t mark_time;    /* rises with each mark */
   umemPoolClass classes[umemPoolClasses];

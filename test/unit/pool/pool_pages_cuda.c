@@ -169,8 +169,9 @@ ON_TEST(small_blocks_use_what_is_free_where_no_page_is) {
 ON_TEST(small_blocks_use_what_is_free_where_no_page_moves) {
   expect_ok(umemPool_ctor(&pool, &gpu, NULL));
   umem_free(&pool, block_of(&pool, whole));
+  size_t const before = pages();
   FREE(&pool, block_of(&pool, small), block_of(&pool, some));
-  assert_int_equal(pages(), 6);
+  assert_true(before > 0 && pages() == before);
   umem_dtor(&pool);
 }
 
