@@ -80,6 +80,7 @@ def test_an_array_without_dimensions_is_a_number(place):
     a = umem.asarray(numpy.array([3, 4.5]), place=place, copy=True)
     assert a[0] + 1 == 4 and 1 + a[0] == 4 and a[1] - a[0] == 1.5 and 2 * a[1] == 9 and a[1] / 2 == 2.25 and a[0] ** 2 == 9 and a[1] // 2 == 2
     assert 1 - a[0] == -2 and 9 / a[0] == 3 and 10 % a[1] == 1 and 7 // a[0] == 2 and 2 ** a[0] == 8 and a[1] % 2 == 0.5
+    assert round(a[1]) == 4 and round(a[1], 1) == 4.5 and type(round(a[0])) is int
     assert a[0] < a[1] <= 4.5 and a[1] > 3 and 5 >= a[1]
     assert f"{a[1]:.2f}" == "4.50" and f"{a}" == repr(a) and f"{a[0]}" == repr(a[0]) and list(a[0:1])[0].item() == 3
     with pytest.raises(TypeError):

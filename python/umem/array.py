@@ -290,6 +290,10 @@ class Array(_core.Array[Element]):
     def __complex__(self) -> complex:
         return complex(self.item())
 
+    def __round__(self, digits: int | None = None) -> Any:
+        number: Any = self.item()
+        return round(number, digits)
+
     def __bool__(self) -> bool:
         if self.size != 1:
             fail(f"an array of {self.size} elements is neither true nor false: use umem.all_equal, umem.all_close, or "

@@ -173,6 +173,12 @@ CXX_MUTANTS = [
         "ranks wait for one that has no block", first=("blocks.3",)),
 
     # ---- the Python package ----
+    python("src/array_gather.cpp", "if (index < 0 || index >= extent)", "if (index < 0)",
+           "an index beyond the end reads what is behind the array", first=("indices",)),
+    python("src/array_gather.cpp", "return one.last < two.first || two.last < one.first;", "return true;",
+           "elements are taken into themselves", first=("indices",)),
+    python("umem/array.py", "        if not self._is_host:\n            self[...] = elements\n", "",
+           "an operator in place changes no file", first=("numpy_names",)),
     python("src/array_make.cpp", "    umemArray_set_keeps(handle, true);\n", "",
         "an array that is dropped gives its bytes of a named file free", ["life"]),
     python("src/array.cpp", "      umemArray_set_keeps(other->handle, false); /* who says so wants the block to be reused */\n", "",
