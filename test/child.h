@@ -4,25 +4,7 @@
 #include <sys/types.h>
 
 #include "cases.h"
-
-#if defined __has_feature
-#define UNDER(sanitizer) __has_feature(sanitizer)
-#else
-#define UNDER(sanitizer) 0
-#endif
-
-/* Sanitizers keep maps and threads of their own: limits on memory and some forks mean other
- * things. */
-#if defined __SANITIZE_THREAD__ || UNDER(thread_sanitizer)
-#define UNDER_THREAD_SANITIZER 1
-#else
-#define UNDER_THREAD_SANITIZER 0
-#endif
-#if UNDER_THREAD_SANITIZER || defined __SANITIZE_ADDRESS__ || UNDER(address_sanitizer)
-#define UNDER_SANITIZER 1
-#else
-#define UNDER_SANITIZER 0
-#endif
+#include "sanitizer.h"
 
 /* The exit status of a child that found the machine not to permit what it wanted to test. */
 enum { child_not_permitted = 77, child_seconds = 120 };

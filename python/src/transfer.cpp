@@ -88,8 +88,8 @@ struct Items {
 static bool check_copy(umemArray *to, umemArray *from, char const *function,
                        umemStatusType *status) {
   umemArray_check_writeable_at(to, status, "the destination", function, nullptr, 0);
-  umemArray_check_same_type_at(to, from, status, "the source", "the destination", function,
-                               nullptr, 0);
+  umemArray_check_same_type_at(to, from, status, "the source", "the destination", function, nullptr,
+                               0);
   umemArray_check_same_shape_at(to, from, status, "the source", "the destination", function,
                                 nullptr, 0);
   return !*status && umemArray_elements(to) != 0;

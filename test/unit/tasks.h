@@ -6,22 +6,12 @@
 #include <unistd.h>
 
 #include "../settings.h"
-
-#if defined __has_feature
-#define UNDER(sanitizer) __has_feature(sanitizer)
-#else
-#define UNDER(sanitizer) 0
-#endif
-#if defined __SANITIZE_THREAD__ || UNDER(thread_sanitizer)
-enum { under_thread_sanitizer = 1 };
-#else
-enum { under_thread_sanitizer = 0 };
-#endif
+#include "../sanitizer.h"
 
 /* Of a program that has started and joined others. The sanitizer has one of its own then, and so
  * has qemu. */
 static inline unsigned tasks_alone(void) {
-  return 1 + under_thread_sanitizer + (setting_qemu() ? 1 : 0);
+  return 1 + UNDER_THREAD_SANITIZER + (setting_qemu() ? 1 : 0);
 }
 
 enum { seconds = 60 }; /* after which something is taken to hang */

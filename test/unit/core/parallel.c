@@ -16,7 +16,7 @@
 extern char **environ;
 
 /* Processes of each kind that exit; the sanitizer takes a second for one. */
-enum { exits = under_thread_sanitizer ? 1 : 5 };
+enum { exits = UNDER_THREAD_SANITIZER ? 1 : 5 };
 
 /* ---- the function under test ---- */
 
@@ -386,7 +386,7 @@ static void use_in_child(unsigned forks) {
   bool right = umem_fork_count() == forks + 1 && umem_get_threads() == 1 &&
                umem_get_parallel_threads() == 1 && count_tasks() == 1;
   right = right && parallel(5, note, &log) == umemOK && threads_of(&log, 5) == 1;
-  if (!under_thread_sanitizer) { /* it may have threads of its own, if it says so */
+  if (!UNDER_THREAD_SANITIZER) { /* it may have threads of its own, if it says so */
     Log helped = {.meeting = 4};
     right = right && umem_set_threads(4) == umemOK;
     right = right && parallel(4, note, &helped) == umemOK && threads_of(&helped, 4) == 4;

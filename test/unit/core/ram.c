@@ -147,7 +147,7 @@ static void watch_copy(int count) {
 TEST(helpers_run_on_the_node_of_the_caller) {
   unsigned processor, node;
   unsigned first = near_first(&all);
-  if (all < 2 || UNDER(address_sanitizer) || under_thread_sanitizer)
+  if (all < 2 || UNDER_SANITIZER)
     skip();                   /* sanitizers have a memcpy of their own */
   copy(target, source, most); /* starts the helpers */
   near_begin();

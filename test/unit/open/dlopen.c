@@ -200,7 +200,7 @@ static void copy_with(size_t more, bool in_blocks) {
 
 /* glibc ends a process that has no memory for the thread variables of a library in a new thread. */
 TEST_CASE(threads_without_memory_are_done_without) {
-  if (UNDER(address_sanitizer) || under_thread_sanitizer) skip(); /* they need addresses */
+  if (UNDER_SANITIZER) skip(); /* they need addresses */
   pthread_attr_t usual;
   size_t stack_size = 0;
   assert_int_equal(pthread_getattr_default_np(&usual), 0);
