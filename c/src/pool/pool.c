@@ -9,6 +9,7 @@
 #include "core/live.h"
 #include "core/status.h"
 #include "pool/pool_cache.h"
+#include "pool/pool_grow.h"
 #include "pool/pool_span.h"
 
 #include <umem/pool_on.h>

@@ -6,6 +6,7 @@
  * gives back chunks that it does not use and tries again: the upstream is asked again only if
  * something went back to it, or for less. At last pages go back. */
 #include "pool/pool_core.h"
+#include "pool/pool_grow.h"
 #include "core/context.h"
 #include "core/live.h"
 #include "core/memory.h"

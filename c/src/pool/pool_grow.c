@@ -2,6 +2,7 @@
  * step: from what the list keeps, from other lists, from the upstream. It decides how much memory
  * the pool takes at once, and when it takes new memory in place of pages that could move. */
 #include "pool/pool_core.h"
+#include "pool/pool_grow.h"
 #include "core/context.h"
 #include "pool/pool_cache.h"
 

@@ -17,7 +17,7 @@
 #include "core/context.h"
 #include "core/ram.h"
 #include "core/status.h"
-#include "pool/pool_plan.h"
+#include "pool/pool_grow.h"
 
 #include <stdlib.h>
 

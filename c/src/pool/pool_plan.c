@@ -3,7 +3,7 @@
  * The driver of a GPU takes as long for a large page as for a small one. So a plan is good if few
  * pages must be mapped and moved. But a large page moves only as a whole: memory that is free in a
  * part of it is stuck there as long as the rest is in use. */
-#include "pool/pool_plan.h"
+#include "pool/pool_grow.h"
 #include "core/context.h"
 
 /* New pages are as large as a part of the block that they are for; or of the pool, but then no

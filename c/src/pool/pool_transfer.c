@@ -5,6 +5,7 @@
  * or for its queue: what is queued there includes the last use of the memory. Then the memory
  * enters the new list; or the old one again, when the queue could not be made to wait. */
 #include "pool/pool_core.h"
+#include "pool/pool_grow.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"

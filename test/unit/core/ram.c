@@ -147,9 +147,8 @@ static void watch_copy(int count) {
 TEST(helpers_run_on_the_node_of_the_caller) {
   unsigned processor, node;
   unsigned first = near_first(&all);
-  if (all < 2 || UNDER_SANITIZER)
-    skip();                   /* sanitizers have a memcpy of their own */
-  copy(target, source, most); /* starts the helpers */
+  if (all < 2 || UNDER_SANITIZER) skip(); /* sanitizers have a memcpy of their own */
+  copy(target, source, most);             /* starts the helpers */
   near_begin();
   assert_int_equal(syscall(SYS_getcpu, &processor, &node, NULL), 0);
   near_write_processor(node, first);
