@@ -25,6 +25,7 @@ has() {
       rm -f "$linked"
       return $status
       ;;
+    python-libs) has_header zlib.h && has_header ffi.h && has_header openssl/ssl.h ;; # to build Python with pip
     arm64-gcc) aarch64-linux-gnu-gcc -x c -o /dev/null - <<< $'#include <stdio.h>\nint main(void) { return 0; }' ;;
     arm64-g++) aarch64-linux-gnu-g++ -x c++ -o /dev/null - <<< $'#include <string>\nint main() { return 0; }' ;;
     gtest-source) [ -e /usr/src/googletest/CMakeLists.txt ] ;;
@@ -67,6 +68,7 @@ package_of() {
     gtest) echo libgtest-dev ;;
     venv) echo python3 python3-venv ;;
     python-headers) echo python3-dev ;;
+    python-libs) echo zlib1g-dev libffi-dev libssl-dev ;;
     llvm-symbolizer) echo llvm ;;
     clang-runtime) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
     libc++) echo libc++-dev libc++abi-dev ;;

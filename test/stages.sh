@@ -29,7 +29,8 @@
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
 # - libraries: the tests of the package that need dask, h5py, zarr, xarray, pandas, pyarrow, JAX, matplotlib, ml_dtypes or
-#   pyright, with these. wheel: wheels for x86-64 and AArch64, and their tests without a compiler.
+#   pyright, with these. wheel: wheels for x86-64 and AArch64, and their tests without a compiler. freethreaded: the package
+#   and extensions in Python without a GIL, with AddressSanitizer.
 # - mpi: the component for MPI with MPICH, over the library of the stage gcc. mpis: with Open MPI; a part of the tests
 #   with the ABI of MPI 5; with Clang's sanitizers and MPICH; as a package, too. Some ranks are on emulated hosts.
 # - nvcc: what it says of the C++ headers. docs: the pages; browser: whether they fit into one, and its search.
@@ -43,6 +44,7 @@ source "$root/test/arm64/stage.sh"
 source "$root/test/musl/stage.sh"
 source "$root/test/fresh/stage.sh"
 source "$root/test/wheel/stage.sh"
+source "$root/test/freethreaded/stage.sh"
 
 # What each change must pass, within 25 minutes on two processors: every test once as users build it, those of C again
 # with sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones
@@ -52,7 +54,7 @@ all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
 nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
-  examples nvcc cppcheck cuda python libraries wheel symbols includes format)
+  examples nvcc cppcheck cuda python libraries wheel freethreaded symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
 declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [nvcc]=gcc
@@ -87,6 +89,7 @@ declare -A stage_needs=(
   [python]="gcc g++ cmake python-package"
   [libraries]="gcc g++ python-libraries"
   [wheel]="gcc g++ python-package arm64-gcc arm64-g++ qemu-aarch64"
+  [freethreaded]="gcc g++ make python-libs"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
 
@@ -643,6 +646,8 @@ stage_libraries() {
   (cd "$folder" && "$libraries_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
     "$root"/python/tests/test_{libraries,exchange,values,types}.py) > "$folder/tests.log" 2>&1 || status=$?
   show_pytest "$folder/tests.log"
+  check "the benchmark of extensions runs" "$libraries_python/bin/python" bench/extension_calls.py "$folder/extension" --once ||
+    status=1
   return $status
 }
 

@@ -495,6 +495,40 @@ except ImportError as error:
     assert "the error:" in out and "umem" in out
 
 
+@pytest.mark.parametrize("module", LIBRARIES)
+@pytest.mark.parametrize("load", ["import umem, M as m", "import M as m, umem", "import M as m", """
+import threading, umem
+def load():
+    global m
+    import M as m
+threading.Thread(target=load).start()
+while "m" not in globals(): pass"""])
+def test_a_first_call_does_not_wait_for_the_gil(built, run_python, module, load):
+    """The caller has it, and waits for the thread that makes the call."""
+    load = load.replace("M", module)
+    out = run_python(f"import sys; sys.path.insert(0, {str(built)!r})\n{load}\nprint(m.name_in_joined_thread())")
+    assert out == "Stats\n"
+
+
+@pytest.mark.parametrize("module", LIBRARIES)
+@pytest.mark.parametrize("call, status, words", [
+    ("name_in_free_thread", 0, "Stats"),
+    ("name_in_joined_thread", -6, "import umem before the call"),  # the thread would wait for ever
+])
+def test_a_first_call_where_only_another_thread_can_import(built, run_python, module, call, status, words):
+    """The main thread waits while another one loads the module and calls."""
+    out = run_python(f"""
+import sys, threading; sys.path.insert(0, {str(built)!r})
+def work():
+    import {module} as m
+    print(m.{call}())
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+""", status=status)
+    assert words in out
+
+
 def test_the_example_prints_what_the_page_shows(tmp_path):
     pytest.importorskip("nanobind")
     example = FOLDER.parents[2] / "examples/extension"

@@ -124,6 +124,15 @@ inline std::string describe(umem::CArray array) {
   return std::string(text) + " of rank " + std::to_string(umemArray_rank(array.get()));
 }
 
+/* ---- threads ---- */
+
+/* The name of a place that a thread makes, for which the caller waits. */
+inline std::string name_in_joined_thread() {
+  std::string name;
+  std::thread([&name] { name = umem::Stats(umem::Host()).name(); }).join();
+  return name;
+}
+
 /* ---- failures ---- */
 
 inline void fail(umem::Context place) { place.allocate(SIZE_MAX / 2); }

@@ -270,12 +270,19 @@ private:
   umemPythonHold hold_;
 };
 
-template <class Type, int Rank> View<Type, Rank> view_of(umemPythonHold const &hold) {
-  View<Type, Rank> view(static_cast<Type *>(hold.data), {});
+/* Number by number: a view that is copied right after it was made would wait for its stores. */
+template <class Type, int Rank>
+void set_view(View<Type, Rank> &view, umemPythonHold const &hold) {
+  view.data = static_cast<Type *>(hold.data);
   for (int k = 0; k < Rank; k++) {
     view.extents.at[k] = hold.shape[k];
     view.strides.at[k] = hold.strides[k] / static_cast<int64_t>(sizeof(Type));
   }
+}
+
+template <class Type, int Rank> View<Type, Rank> view_of(umemPythonHold const &hold) {
+  View<Type, Rank> view(nullptr, {});
+  set_view(view, hold);
   return view;
 }
 
@@ -323,7 +330,7 @@ public:
   bool take(PyObject *object, bool is_last) noexcept {
     if (!Argument::take(object, is_last, parameter, reason)) return false;
     if constexpr (std::is_same_v<Layout, Strided>) {
-      if (!error()) value = view_of<Type, Rank>(hold_);
+      if (!error()) set_view(value, hold_);
     } else {
       if (!error()) value = Value(view_of<Type, Rank>(hold_));
     }
@@ -352,8 +359,13 @@ private:
   }
 
   static bool takes(umemPythonHold const &hold) {
-    return is_same_type<Type, Rank>(hold) && !is_refused(hold) && !is_far(hold) &&
-           are_elements<Type>(hold) && keeps<Layout>(view_of<Type, Rank>(hold));
+    if (!is_same_type<Type, Rank>(hold) || is_refused(hold) || is_far(hold) ||
+        !are_elements<Type>(hold))
+      return false;
+    if constexpr (std::is_same_v<Layout, Strided>)
+      return true;
+    else
+      return keeps<Layout>(view_of<Type, Rank>(hold));
   }
 
   static std::string reason(PyObject *object, umemPythonHold const &hold) {
