@@ -271,8 +271,7 @@ private:
 };
 
 /* Number by number: a view that is copied right after it was made would wait for its stores. */
-template <class Type, int Rank>
-void set_view(View<Type, Rank> &view, umemPythonHold const &hold) {
+template <class Type, int Rank> void set_view(View<Type, Rank> &view, umemPythonHold const &hold) {
   view.data = static_cast<Type *>(hold.data);
   for (int k = 0; k < Rank; k++) {
     view.extents.at[k] = hold.shape[k];
