@@ -64,7 +64,7 @@ build_free_extensions() {
     PATH=$freethreaded/venv/bin:$PATH cmake --build "$freethreaded/extensions" --parallel "$jobs"
 }
 
-# Python itself frees little at its end.
+# Python itself frees little at its end. Left out: tests that look at the memory of the process, which the sanitizer uses.
 test_free_package() {
   local status=0
   mkdir -p "$freethreaded/run"
@@ -72,7 +72,7 @@ test_free_package() {
     ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
     LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" \
     "$freethreaded/venv/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
-    "${free_tests[@]/#/$root/python/tests/test_}") > "$freethreaded/tests.log" 2>&1 || status=$?
+    -k "not leak_nothing and not without_memory" "${free_tests[@]/#/$root/python/tests/test_}") > "$freethreaded/tests.log" 2>&1 || status=$?
   show_pytest "$freethreaded/tests.log"
   return $status
 }
