@@ -592,7 +592,7 @@ MUTANTS = [
       "a block that was freed in a chunk counts as zero", first=("unit.pool_zeros",)),
     c("pool/pool_chunk.c", "return chunk && chunk->zero ? chunk->zero : UINTPTR_MAX;",
       "return chunk ? UINTPTR_MAX : UINTPTR_MAX;", "zeros of chunks are written", first=("unit.pool_zeros",)),
-    c("share/shm.c", "    if ((data < 0 && errno == ENXIO) || data >= end) break;", "    break;",
+    c("share/process.c", "    if ((data < 0 && errno == ENXIO) || data >= end) break;", "    break;",
       "used shared memory counts as zero", first=("unit.shm", "unit.pool_zeros")),
     c("pool/pool_pages.c", "  if (core->paging && core->paging->lineage != umem_fork_count()) abandon_paging(core);\n", "",
       "a child maps no pages for a thread of its parent", first=("unit.pool_pages_random",)),

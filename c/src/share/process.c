@@ -3,6 +3,7 @@
 #include "share/process.h"
 #include "base/files.h"
 #include "base/thread.h"
+#include "core/ram.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -154,6 +155,18 @@ bool umemMapped_detach(uintptr_t adr) {
   umemLock_release_global();
   if (last) end(last);
   return mapped;
+}
+
+void umemMapped_zero(umemMapped const *mapped, uintptr_t adr, size_t nbytes) {
+  off_t at = (off_t)(adr - (uintptr_t)mapped->base), end = at + (off_t)nbytes;
+  for (off_t hole; at < end; at = hole) {
+    off_t data = lseek(mapped->fd, at, SEEK_DATA);
+    if ((data < 0 && errno == ENXIO) || data >= end) break;
+    if (data < 0) data = at;
+    hole = lseek(mapped->fd, data, SEEK_HOLE);
+    if (hole <= data || hole > end) hole = end;
+    umem_ram_set(NULL, (uintptr_t)mapped->base + (uintptr_t)data, 0, (size_t)(hole - data));
+  }
 }
 
 /* ==== owners ==== */

@@ -48,6 +48,10 @@ void umemMapped_close(umemMapped *mapped, umemMappedUse use);
  * there. */
 bool umemMapped_detach(uintptr_t adr);
 
+/* Makes bytes of a writable mapping zero. What has never been written is a hole of the file, and
+ * zero: so only the rest is written. Where the kernel knows no holes, as in huge pages, all is. */
+void umemMapped_zero(umemMapped const *mapped, uintptr_t adr, size_t nbytes);
+
 /* ==== owners ====
  *
  * Numbers of processes are used again. So an owner is the number together with the time at which

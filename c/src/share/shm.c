@@ -79,7 +79,7 @@ static bool lock(umemVirtual *ctx) {
   return umemShmSegment_lock(ctx, &shm_of(ctx)->segment, mark_of(shm_of(ctx)));
 }
 
-static void unlock(Shm *shm) { umemShmSegment_unlock(&shm->segment, mark_of(shm)); }
+static void unlock(Shm *shm) { umemShmLock_release(&shm->segment.header->lock, mark_of(shm)); }
 
 /* Records what went wrong; whether nothing has. */
 static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t nbytes) {
@@ -131,20 +131,8 @@ static uintptr_t shm_alloc(umemVirtual *ctx, size_t nbytes) {
 
 enum { zeros_looked_for = 64 << 10 }; /* writing fewer bytes takes less time */
 
-/* What has never been written is a hole of the segment, and zero: so only the rest is written.
- * Where the kernel knows no holes, as in huge pages, all is. */
 static bool shm_zero_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  Shm const *shm = shm_of(ctx);
-  uintptr_t base = (uintptr_t)shm->segment.mapped->base;
-  off_t at = (off_t)(adr - base), end = at + (off_t)nbytes;
-  for (off_t hole; at < end; at = hole) {
-    off_t data = lseek(shm->segment.mapped->fd, at, SEEK_DATA);
-    if ((data < 0 && errno == ENXIO) || data >= end) break;
-    if (data < 0) data = at;
-    hole = lseek(shm->segment.mapped->fd, data, SEEK_HOLE);
-    if (hole <= data || hole > end) hole = end;
-    umem_ram_set(ctx, base + (uintptr_t)data, 0, (size_t)(hole - data));
-  }
+  umemMapped_zero(shm_of(ctx)->segment.mapped, adr, nbytes);
   return true;
 }
 
@@ -527,22 +515,6 @@ uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset) {
   return 0;
 }
 
-/* Fills in what others can know of a block. Queries the system, so the lock is not held. */
-static void describe(Shm const *shm, umemShmBlock *blocks, size_t count) {
-  umemShmOwner last = {0};
-  bool dead = false;
-  for (size_t i = 0; i < count; i++) {
-    umemShmOwner owner = {blocks[i].start, blocks[i].pid};
-    if (!i || owner.process != last.process || owner.space != last.space)
-      dead = umemShmOwner_is_dead(owner);
-    last = owner;
-    blocks[i].address += first_of(shm);
-    blocks[i].start = umemShmOwner_start(owner);
-    blocks[i].pid = umemShmOwner_pid(owner);
-    blocks[i].dead = dead;
-  }
-}
-
 size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room) {
   UMEM_ENTER();
   umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
@@ -561,7 +533,7 @@ size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room) {
       blocks[count] = (umemShmBlock){(uintptr_t)entry.offset, (size_t)entry.size,
                                      entry.owner.process, entry.owner.space, 0};
   unlock(shm);
-  describe(shm, blocks, count < room ? count : room);
+  if (count && room) umemShmSegment_describe(blocks, umem_lesser(count, room), first_of(shm));
   return count;
 }
 

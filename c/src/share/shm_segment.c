@@ -168,10 +168,6 @@ bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t sel
              label_of(segment), limit);
 }
 
-void umemShmSegment_unlock(umemShmSegment *segment, uint64_t self) {
-  umemShmLock_release(&segment->header->lock, self);
-}
-
 /* ---- mapping ---- */
 
 /* Takes fd over. */
@@ -466,6 +462,23 @@ bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *
     close(fd);
   }
   return fail(ctx, segment, "open", EAGAIN);
+}
+
+/* ---- what is public of it ---- */
+
+void umemShmSegment_describe(umemShmBlock *blocks, size_t count, uintptr_t first) {
+  umemShmOwner last = {0};
+  bool dead = false;
+  for (size_t i = 0; i < count; i++) {
+    umemShmOwner owner = {blocks[i].start, blocks[i].pid};
+    if (!i || owner.process != last.process || owner.space != last.space)
+      dead = umemShmOwner_is_dead(owner);
+    last = owner;
+    blocks[i].address += first;
+    blocks[i].start = umemShmOwner_start(owner);
+    blocks[i].pid = umemShmOwner_pid(owner);
+    blocks[i].dead = dead;
+  }
 }
 
 umemStatusType umemShm_remove(char const *name) {

@@ -62,6 +62,9 @@ void umemShmSegment_close(umemShmSegment *segment);
 /* The lock of the tables, between threads and processes. After the death of its owner they are
  * repaired. self: the mark of the calling process. */
 bool umemShmSegment_lock(umemVirtual *ctx, umemShmSegment *segment, uint64_t self);
-void umemShmSegment_unlock(umemShmSegment *segment, uint64_t self);
+
+/* Fills in what others can know of blocks, of which address, start and pid are an offset from first
+ * and the owner. Queries the system, so the lock of a segment is not held. */
+void umemShmSegment_describe(umemShmBlock *blocks, size_t count, uintptr_t first);
 
 #endif
