@@ -158,7 +158,9 @@ Shape::Shape(int count, int64_t const *numbers) : rank(count) {
 }
 
 Shape::Shape(nb::handle object) {
-  if (PyLong_CheckExact(object.ptr()) || !PySequence_Check(object.ptr())) {
+  bool is_text = PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr()) ||
+                 PyUnicode_Check(object.ptr()); /* sequences, too */
+  if (PyLong_CheckExact(object.ptr()) || is_text || !PySequence_Check(object.ptr())) {
     rank = 1;
     extents[0] = to_index(object, "the shape");
     return;

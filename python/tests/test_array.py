@@ -67,7 +67,8 @@ def test_the_first_byte_is_aligned():
 @pytest.mark.parametrize("shape, error", [(-1, umem.ValueError), ((2, -3), umem.ValueError), ("ab", umem.TypeError),
                                           (1.5, umem.TypeError), ((1 << 40, 1 << 40), umem.ValueError),
                                           ((1,) * 33, umem.ValueError), (1 << 70, umem.ValueError),
-                                          ((2, "x"), umem.TypeError), ({}, umem.TypeError)])
+                                          ((2, "x"), umem.TypeError), ({}, umem.TypeError), (b"ab", umem.TypeError),
+                                          (bytearray(b"ab"), umem.TypeError)])
 def test_impossible_shapes(shape, error):
     with pytest.raises(error):
         umem.empty(shape)

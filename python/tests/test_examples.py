@@ -85,5 +85,5 @@ def test_a_module_in_c_takes_arrays_by_the_exchange_table(tmp_path):
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{python}",
                     f"-I{EXAMPLES.parent}/c/include", folder / "scale.c", "-o", tmp_path / "scale.so"], check=True)
     done = subprocess.run([sys.executable, folder / "call_scale.py"], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])})
     assert done.stdout == (folder / "call_scale.out").read_text(), done.stderr
