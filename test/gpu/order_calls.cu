@@ -69,6 +69,47 @@ std::string copies_with_progress(Bed const &bed, Stream const &stream, Log &log)
   return calls < 6 ? first_of(wrong, "progress was not called") : wrong;
 }
 
+/* Thirds, the last one first: no two of them become one run. */
+void copy_thirds(umem::Context const &src, umem::address from, umem::Context const &dst,
+                 umem::address to, bool starts) {
+  constexpr std::size_t third = n / 3;
+  umemCopyItem items[3];
+  for (std::size_t i = 0; i < 3; i++) {
+    std::size_t const at = (2 - i) * third;
+    items[i] = {src.c_context(), from + at, dst.c_context(), to + at, third};
+  }
+  umemTransfer *transfer = nullptr;
+  check(starts ? umem_start_many(items, 3, nullptr, &transfer) : umem_copy_many(items, 3, nullptr));
+  if (starts) check(umemTransfer_wait(transfer));
+  check(umemTransfer_release(transfer));
+}
+
+/* Both ways, by a call and as a transfer. */
+std::string lists_are_ordered(Bed const &bed, Stream const &stream, Log &log) {
+  umem::Buffer block(bed.context, n);
+  umem::CudaHost pinned;
+  umem::Buffer host(pinned, n);
+  auto *bytes = reinterpret_cast<Byte *>(host.adr());
+  std::string wrong;
+  for (bool starts : {false, true}) {
+    prepare(bed.context, block.adr(), n, old_byte);
+    std::memset(bytes, new_byte, n);
+    log.clear();
+    launch(stream, block.adr(), n, log.data(), stale_byte, slow_ns);
+    copy_thirds(pinned, host.adr(), bed.context, block.adr(), starts);
+    bed.context.synchronize();
+    finish_all();
+    wrong = first_of(wrong, differ(log.data(), n, old_byte, "the kernel before"));
+    wrong = first_of(wrong, differ(bed.context, block.adr(), n, new_byte, "the list to it"));
+    slow_set(stream, block.adr(), n, stale_byte);
+    copy_thirds(bed.context, block.adr(), pinned, host.adr(), starts);
+    bed.context.synchronize();
+    wrong = first_of(wrong, differ(bytes, n, stale_byte, "the list from it"));
+    finish_all();
+  }
+  return wrong;
+}
+
 std::string realloc_keeps_what_a_kernel_writes(Bed const &bed, Stream const &stream, Log &) {
   umem::address adr = bed.context.allocate(n);
   prepare(bed.context, adr, n, old_byte);
@@ -208,6 +249,7 @@ Test const tests[] = {
     {"a set comes after a kernel", set_comes_after, 0},
     {"a set comes before a kernel", set_comes_before, 0},
     {"copies with progress", copies_with_progress, 0},
+    {"lists are ordered, and as transfers", lists_are_ordered, 0},
     {"a resized block keeps what a kernel writes", realloc_keeps_what_a_kernel_writes, frees},
     {"synchronize waits for a kernel", synchronize_waits, first},
     {"connect waits for a kernel", connect_waits, not_cpu},
