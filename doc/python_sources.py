@@ -17,7 +17,7 @@ class PythonSources:
         bases, self.shared = {}, {}
         for path in sorted((root / "python/umem").rglob("*.py")):
             # What is imported into umem has no module before it.
-            prefix = f"{path.stem}." if path.stem in ("ledger", "trace") else ""
+            prefix = f"{path.stem}." if path.stem in ("formats", "ledger", "trace") else ""
             name = self._add(root, path)
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 self._add_node(name, prefix, node)

@@ -23,7 +23,7 @@ from sphinx.util import logging
 from python_sources import PythonSources
 
 ROOT = pathlib.Path(__file__).parent.parent
-INCLUDES = ("c/include", "cxx/include", "mpi/include")
+INCLUDES = ("c/include", "cxx/include", "mpi/include", "formats/include")
 FOLDER = "_source"
 MODEL, TITLE, BODY = "model", "@TITLE@", "@BODY@"
 # What has a link, as Sphinx's domains call it.

@@ -86,9 +86,9 @@ declare -A stage_needs=(
   [examples]="gcc make clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json gtest python"
   [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
   [packages]="gcc g++ cmake make pkg-config cli11 nlohmann-json"
-  [python]="gcc g++ cmake python-package"
-  [libraries]="gcc g++ python-libraries"
-  [wheel]="gcc g++ python-package arm64-gcc arm64-g++ qemu-aarch64"
+  [python]="gcc g++ cmake nlohmann-json python-package"
+  [libraries]="gcc g++ nlohmann-json python-libraries"
+  [wheel]="gcc g++ nlohmann-json python-package arm64-gcc arm64-g++ qemu-aarch64"
   [freethreaded]="gcc g++ make python-libs"
   [bench]="gcc g++ cmake ninja pkg-config benchmark python3"
 )
@@ -259,7 +259,7 @@ set_up_asan() {
 
 stage_asan() {
   set_up_asan
-  build_preset asan {c,tool,doc,examples}/all test/{compat,contract,examples,exchange,fault,fuzz,tool,unit}/all
+  build_preset asan {c,formats,tool,doc,examples}/all test/{compat,contract,examples,exchange,fault,formats,fuzz,tool,unit}/all
   # With the ledger on, the sweep of faults uses the same memory as without.
   run_tests "$build/asan" ctest --label-exclude '^cxx$' --exclude-regex '^fault\.nth_ledger$'
 }
@@ -644,7 +644,7 @@ stage_libraries() {
   check "pip installs the package beside them" install_package "$libraries_python" "$build/python-libraries-build"
   mkdir -p "$folder"
   (cd "$folder" && "$libraries_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
-    "$root"/python/tests/test_{libraries,exchange,values,types}.py) > "$folder/tests.log" 2>&1 || status=$?
+    "$root"/python/tests/test_{libraries,exchange,formats,values,types}.py) > "$folder/tests.log" 2>&1 || status=$?
   show_pytest "$folder/tests.log"
   check "the benchmark of extensions runs" "$libraries_python/bin/python" bench/extension_calls.py "$folder/extension" --once ||
     status=1

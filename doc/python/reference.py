@@ -13,6 +13,7 @@ import re
 import types
 
 import umem
+import umem.formats
 
 # The sections of the reference, with the names of umem in each.
 SECTIONS = {
@@ -21,6 +22,7 @@ SECTIONS = {
     "Places": "Place Info host open default set_default using Host File MMap Shm Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",
     "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded External",
+    "Files of named arrays": "formats.open formats.load formats.save formats.Archive formats.ArrayInfo",
     "Whose address is it": "find Found find_foreign Foreign describe_places list_when_out_of_memory",
     "Comparisons": "all_equal all_close",
     "Copies and blocks": "copy copy_many start start_many Transfer blocks Block Blocks set_threads get_threads",
@@ -129,14 +131,19 @@ def class_entry(name, cls):
             inner += entry("property", member_name, member.__doc__)
         inner += [""]
     own = vars(cls).get("__init__")
-    is_made = own is not None and name not in ("Array", "Info", "Block", "Ghosts", "Use", "Place", "DType")
+    is_made = own is not None and name not in ("formats.Archive", "formats.ArrayInfo", "Array", "Info", "Block", "Ghosts", "Use", "Place", "DType")
     return entry("class", name + (signature(own, True) if is_made else ""), cls.__doc__, inner=inner)
 
 
-def entry_of(name):
+def value_of(name):
     value = umem
     for part in name.split("."):
         value = getattr(value, part)
+    return value
+
+
+def entry_of(name):
+    value = value_of(name)
     if isinstance(value, type):
         if issubclass(value, Exception):
             return entry("exception", name, value.__doc__)
@@ -151,6 +158,10 @@ def text_of(lines):
 def is_class(name):
     value = getattr(umem, name, None)
     return isinstance(value, type) and not issubclass(value, Exception)
+
+
+def role_of(value):
+    return "func" if not isinstance(value, type) else "exc" if issubclass(value, Exception) else "class"
 
 
 def titled(title, names):
@@ -181,7 +192,7 @@ def pages():
             lines.append(f"   reference/{name}")
             made[f"reference/{name}.rst"] = titled(f"umem.{name}", [name])
         if others:
-            roles = ("exc" if isinstance(getattr(umem, name, None), type) else "func" for name in others)
+            roles = (role_of(value_of(name)) for name in others)
             lines += ["", ", ".join(f":py:{role}:`{name}`" for role, name in zip(roles, others))]
     made["reference.rst"] = text_of(lines)
     return made

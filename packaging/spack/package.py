@@ -11,6 +11,7 @@ class Umem(CMakePackage, CudaPackage):
 
     variant("shared", default=True, description="Build the shared library")
     variant("tools", default=False, description="Build the program umem")
+    variant("formats", default=False, description="Build the component for files of named arrays")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -18,6 +19,7 @@ class Umem(CMakePackage, CudaPackage):
     depends_on("cuda@12.2:", when="+cuda")
     depends_on("cli11@2.1:", when="+tools")
     depends_on("nlohmann-json@3.10:", when="+tools")
+    depends_on("nlohmann-json@3.10:", when="+formats")
     conflicts("platform=darwin")
     conflicts("platform=windows")
 
@@ -27,4 +29,5 @@ class Umem(CMakePackage, CudaPackage):
             self.define_from_variant("UMEM_SHARED", "shared"),
             self.define("UMEM_BUILD_EXAMPLES", False),
             self.define_from_variant("UMEM_BUILD_TOOLS", "tools"),
+            self.define_from_variant("UMEM_FORMATS", "formats"),
         ]

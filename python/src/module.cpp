@@ -21,6 +21,7 @@ NB_MODULE(umem_core, m) {
   bind_transfers(m);
   bind_blocks(m);
   bind_others(m);
+  bind_archives(m);
   bind_mpi(m);
   bind_extension(m);
   nb::set_leak_warnings(false); /* a program may end while arrays live */

@@ -17,6 +17,7 @@ void bind_layers(nanobind::module_ &m);
 void bind_trace(nanobind::module_ &m);
 void bind_others(nanobind::module_ &m);
 void bind_arrow(nanobind::module_ &m);
+void bind_archives(nanobind::module_ &m);
 void bind_mpi(nanobind::module_ &m);
 void bind_extension(nanobind::module_ &m);
 

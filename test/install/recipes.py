@@ -73,7 +73,7 @@ def spack():
     needs = {words[0].split("@")[0]: words[0].partition("@")[2].rstrip(":") for words, _ in told["depends_on"]}
     facts = {"version": told["version"][0][0][0], "license": told["license"][0][0][0], "cmake": needs["cmake"],
              "cli11": needs["cli11"], "nlohmann-json": needs["nlohmann-json"]}
-    builds = [recipe({**variants, "cuda": False, "tools": tools}).cmake_args() for tools in (False, True)]
+    builds = [recipe({**variants, "cuda": False, "tools": tools, "formats": tools}).cmake_args() for tools in (False, True)]
     return facts, builds, None
 
 
@@ -119,7 +119,7 @@ def conan(folder):
     recipe.set_version()
     recipe.export_sources()
     for tools in (False, True):
-        recipe.options = types.SimpleNamespace(**{**recipe.default_options, "tools": tools})
+        recipe.options = types.SimpleNamespace(**{**recipe.default_options, "tools": tools, "formats": tools})
         recipe.requirements()
         recipe.generate()
     facts = {"version": recipe.version, "license": recipe.license, "cli11": needs["cli11"], "nlohmann-json": needs["nlohmann_json"]}
@@ -133,14 +133,17 @@ cmake_minimum_required(VERSION 3.22)
 set(VCPKG_LIBRARY_LINKAGE dynamic)
 function(vcpkg_check_features)
   cmake_parse_arguments(PARSE_ARGV 0 it "" OUT_FEATURE_OPTIONS FEATURES)
-  list(GET it_FEATURES 0 feature)
-  list(GET it_FEATURES 1 option)
-  set(value OFF)
-  if(feature IN_LIST FEATURES)
-    set(value ON)
-  endif()
-  set(${option} ${value} PARENT_SCOPE)
-  set(${it_OUT_FEATURE_OPTIONS} -D${option}=${value} PARENT_SCOPE)
+  set(options "")
+  while(it_FEATURES)
+    list(POP_FRONT it_FEATURES feature option)
+    set(value OFF)
+    if(feature IN_LIST FEATURES)
+      set(value ON)
+    endif()
+    set(${option} ${value} PARENT_SCOPE)
+    list(APPEND options -D${option}=${value})
+  endwhile()
+  set(${it_OUT_FEATURE_OPTIONS} ${options} PARENT_SCOPE)
 endfunction()
 function(vcpkg_cmake_configure)
   cmake_parse_arguments(PARSE_ARGV 0 it "" SOURCE_PATH OPTIONS)
@@ -175,9 +178,9 @@ def read_port(folder, features):
 
 def vcpkg(folder):
     manifest = json.loads((ROOT / "packaging/vcpkg/vcpkg.json").read_text(encoding="utf-8"))
-    ports = [read_port(folder, features) for features in ("core", "core;tools")]
+    ports = [read_port(folder, features) for features in ("core", "core;tools;formats")]
     facts = {"version": manifest["version"], "license": manifest["license"]}
-    problems = [f"the manifest has no feature {name}" for name in ["tools"] if name not in manifest["features"]]
+    problems = [f"the manifest has no feature {name}" for name in ["tools", "formats"] if name not in manifest["features"]]
     if set(ports[1].get("tools", [])) != PROGRAMS or "tools" in ports[0]:
         problems.append(f"the programs are {ports[1].get('tools')}")
     for port in ports:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/style"))
 from report import Report  # noqa: E402
 
-HEADERS = ("c/include", "mpi/include")
+HEADERS = ("c/include", "mpi/include", "formats/include")
 NO_CONTEXTS = {"Virtual", "Blocks"}  # the base of all contexts, and an iterator
 CONSTRUCTOR = re.compile(r"^\w[\w ]*\bumem([A-Z]\w*?)_ctor\(", re.M)
 LISTED = re.compile(r":doc:`contexts/([\w-]+)`")

@@ -11,7 +11,7 @@ from pathlib import Path
 from report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ["c", "cxx", "tool", "python", "mpi", "test", "bench", "examples", "doc"]
+FOLDERS = ["c", "cxx", "tool", "python", "mpi", "formats", "test", "bench", "examples", "doc"]
 SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 VERSION = "14.0.6"
 

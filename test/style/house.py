@@ -94,9 +94,10 @@ def static_sizes(root):
         "cxx/include: files": len(headers),
         "cxx/include: code lines": code_lines(headers),
         f"cxx: lines over {WIDE} columns": wide_lines(sources(root / "cxx")),
+        "formats: code lines": code_lines(sources(root / "formats")),
         "test: code lines": code_lines(tests),
-        f"test, bench, examples, mpi, python, tool: lines over {WIDE} columns": wide_lines(
-            [path for name in ("test", "bench", "examples", "mpi", "python", "tool") for path in sources(root / name)]),
+        f"test, bench, examples, mpi, formats, python, tool: lines over {WIDE} columns": wide_lines(
+            [path for name in ("test", "bench", "examples", "mpi", "formats", "python", "tool") for path in sources(root / name)]),
     }
     return sizes, per_room
 

@@ -20,7 +20,7 @@ from report import Report
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET = Path(__file__).with_suffix(".tsv")
 SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
-PARTS = ("c", "cxx", "mpi", "tool", "python", "bench", "examples", "test")
+PARTS = ("c", "cxx", "mpi", "formats", "tool", "python", "bench", "examples", "test")
 
 NAMES, COMMENTS, BOTH = {"names"}, {"comments"}, {"names", "comments"}
 # word -> where it is refused
@@ -72,7 +72,7 @@ def comments_in(text):
 
 
 def public_names(root):
-    headers = [path for name in ("c/include", "mpi/include") for path in (root / name).rglob("*.h")]
+    headers = [path for name in ("c/include", "mpi/include", "formats/include") for path in (root / name).rglob("*.h")]
     return {name for path in headers for name in re.findall(r"\w+", c_source.without_comments(path.read_text()))} | STANDARD
 
 

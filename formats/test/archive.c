@@ -1,0 +1,308 @@
+/* archive.c - umem/formats.h on every context, and what is refused. What files may hold, the tests
+ * of the Python package compare with the library safetensors. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <umem.h>
+#include <umem/formats.h>
+
+#include "temporary.h"
+#include "unit/each_backend.h"
+
+enum { rows = 3, columns = 5, elements = rows * columns };
+
+static umemHost host;
+static umemStatusType status;
+static char path[200];
+
+static int set_up(void **state) {
+  (void)state;
+  status = umemOK;
+  umem_thread_clear();
+  temporary_name(path, sizeof path);
+  return umemHost_ctor(&host) != umemOK;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  remove(path);
+  umem_dtor(&host);
+  return status != umemOK || umem_thread_status() != umemOK;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+/* That the last call has failed so, and that the sequence of calls is at its end. */
+static void expect_failure(umemStatusType type, char const *text) {
+  assert_int_equal(status, type);
+  if (!strstr(umem_thread_message(), text)) fail_msg("%s", umem_thread_message());
+  umem_thread_clear();
+  umem_clear_status(&host);
+  status = umemOK;
+}
+
+/* ---- arrays ---- */
+
+static char const *const names[] = {"numbers", "turned", "nothing", "flag"};
+enum { count = 4 };
+
+static umemArray *make(void *ctx, umemElementType type, int rank, int64_t const *shape,
+                       char first) {
+  char bytes[elements * 8];
+  umemArray *in_ram = umemArray_create(&host, type, rank, shape, NULL, &status);
+  for (size_t i = 0; i < umemArray_nbytes(in_ram); i++) bytes[i] = (char)(first + (char)i) & 1;
+  if (umemArray_nbytes(in_ram))
+    memcpy(umemArray_host_pointer(in_ram, true, &status), bytes, umemArray_nbytes(in_ram));
+  umemArray *array = umemArray_copy(in_ram, ctx, umemOrderC, &status);
+  umemArray_release(in_ram);
+  assert_int_equal(status, umemOK);
+  return array;
+}
+
+static void make_all(void *ctx, umemArray *arrays[count]) {
+  arrays[0] = make(ctx, umemInt16, 2, (int64_t[]){rows, columns}, 0);
+  umemArray *whole = make(ctx, umemDouble, 2, (int64_t[]){columns, rows}, 1);
+  arrays[1] = umemArray_permute(whole, NULL, &status);
+  umemArray_release(whole);
+  arrays[2] = make(ctx, umemFloat, 2, (int64_t[]){0, 7}, 0);
+  arrays[3] = make(ctx, umemBool, 0, NULL, 1);
+  assert_int_equal(status, umemOK);
+}
+
+static void release_all(umemArray *arrays[count]) {
+  for (size_t k = 0; k < count; k++) umemArray_release(arrays[k]);
+}
+
+static void expect_equal(umemArray *found, umemArray *expected) {
+  umemArray *one = umemArray_copy(found, &host, umemOrderC, &status);
+  umemArray *other = umemArray_copy(expected, &host, umemOrderC, &status);
+  umem_synchronize(umemArray_context(found));
+  umem_synchronize(umemArray_context(expected));
+  assert_int_equal(status, umemOK);
+  assert_true(umemArray_is_matching(one, other, false));
+  if (umemArray_nbytes(one))
+    assert_memory_equal(umemArray_host_pointer(one, false, &status),
+                        umemArray_host_pointer(other, false, &status), umemArray_nbytes(one));
+  umemArray_release(one);
+  umemArray_release(other);
+}
+
+/* ---- there and back ---- */
+
+static void there_and_back(Backend const *row, umemVirtual *ctx) {
+  umemArray *arrays[count], *loaded[count], *into[count];
+  (void)row;
+  make_all(ctx, arrays);
+  umemArchive_save(path, count, names, arrays, NULL, &status);
+  umemArchive *archive = umemArchive_open(path, &status);
+  assert_int_equal(status, umemOK);
+  umemArchive_load(archive, count, names, ctx, loaded, &status);
+  umem_synchronize(ctx);
+  assert_int_equal(status, umemOK);
+  make_all(ctx, into);
+  for (size_t k = 0; k < count; k++) umemArray_clear(into[k], &status);
+  umemArchive_load_into(archive, count, names, into, &status);
+  umem_synchronize(ctx);
+  for (size_t k = 0; k < count; k++) {
+    umemArray *seen = umemArchive_get(archive, names[k], &status);
+    assert_int_equal(status, umemOK);
+    assert_true(umemArray_is_read_only(seen));
+    expect_equal(seen, arrays[k]);
+    expect_equal(loaded[k], arrays[k]);
+    expect_equal(into[k], arrays[k]);
+    umemArray_release(seen);
+  }
+  umemArchive_release(archive);
+  release_all(arrays);
+  release_all(loaded);
+  release_all(into);
+  umem_synchronize(ctx);
+}
+
+TEST(arrays_of_every_context_go_to_a_file_and_back) {
+  assert_true(for_each_backend(there_and_back) > 0);
+}
+
+/* The whole file is a block of a context. */
+static void read_on(Backend const *row, umemVirtual *ctx) {
+  umemArray *arrays[count];
+  umemFile file;
+  umemInfo info = UMEM_INFO_INIT;
+  make_all(&host, arrays);
+  umemArchive_save(path, count, names, arrays, NULL, &status);
+  umemFile_ctor(&file, path, "r");
+  umem_get_info(&file, &info);
+  uintptr_t adr = umem_alloc(ctx, info.capacity);
+  if (umem_copy_to(&file, 0, ctx, adr, info.capacity) != umemOK)
+    fail_msg("%s: %s", row->name, umem_thread_message());
+  umem_synchronize(ctx);
+  umem_dtor(&file);
+  umemArchive *archive = umemArchive_read(ctx, adr, info.capacity, &status);
+  if (!archive) fail_msg("%s: %s", row->name, umem_thread_message());
+  assert_int_equal(umemArchive_count(archive), count);
+  for (size_t k = 0; k < count; k++) {
+    umemArchiveInfo found = UMEM_ARCHIVE_INFO_INIT;
+    assert_true(
+        umemArchive_info(archive, umemArchive_find(archive, names[k], &status), &found, &status));
+    umemArray *seen = umemArchive_get(archive, names[k], &status);
+    assert_int_equal(status, umemOK);
+    assert_true(umemArray_context(seen) == ctx && umemArray_address(seen) == adr + found.offset);
+    assert_string_equal(found.file, "");
+    expect_equal(seen, arrays[k]);
+    umemArray_release(seen);
+  }
+  umemArchive_release(archive);
+  release_all(arrays);
+  umem_free(ctx, adr);
+}
+
+TEST(a_file_is_read_on_every_context) { assert_true(for_each_backend(read_on) > 0); }
+
+TEST(an_array_keeps_its_archive) {
+  umemArray *arrays[count];
+  make_all(&host, arrays);
+  umemArchive_save(path, count, names, arrays, NULL, &status);
+  umemArchive *archive = umemArchive_open(path, &status);
+  assert_ptr_equal(umemArchive_retain(archive), archive);
+  umemArchive_release(archive);
+  umemArray *seen = umemArchive_get(archive, "turned", &status);
+  umemArchive_release(archive);
+  umemArray *part = umemArray_select(seen, 0, 1, &status);
+  umemArray_release(seen);
+  remove(path);
+  umemArray *expected = umemArray_select(arrays[1], 0, 1, &status);
+  expect_equal(part, expected);
+  umemArray_release(expected);
+  umemArray_release(part);
+  release_all(arrays);
+}
+
+TEST(texts_about_the_file_are_kept) {
+  char const *const keys[] = {"b", "a", "\xc3\xa4\""}, *const values[] = {"1", "", "\n"};
+  umemArchiveSaveOptions options = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
+  options.metadata_count = 3;
+  options.metadata_keys = keys;
+  options.metadata_values = values;
+  umemArchive_save(path, 0, NULL, NULL, &options, &status);
+  umemArchive *archive = umemArchive_open(path, &status);
+  char const *value = NULL;
+  assert_int_equal(umemArchive_count(archive), 0);
+  assert_string_equal(umemArchive_metadata(archive, 0, &value), "a");
+  assert_string_equal(value, "");
+  assert_string_equal(umemArchive_metadata(archive, 1, NULL), "b");
+  assert_string_equal(umemArchive_metadata(archive, 2, &value), keys[2]);
+  assert_string_equal(value, "\n");
+  assert_null(umemArchive_metadata(archive, 3, &value));
+  umemArchive_release(archive);
+}
+
+/* ---- what is refused ---- */
+
+TEST(a_missing_archive_or_name_is_refused) {
+  umemArray *array = NULL;
+  umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
+  assert_null(umemArchive_open(NULL, &status));
+  expect_failure(umemValueError, "umemArchive_open: the path is NULL");
+  assert_null(umemArchive_open("/nowhere/x.safetensors", &status));
+  expect_failure(umemIOError, "No such file");
+  assert_null(umemArchive_read(&host, 0, 100, &status));
+  expect_failure(umemValueError, "null");
+  assert_null(umemArchive_read(NULL, 0, 100, &status));
+  expect_failure(umemValueError, "NULL");
+  assert_int_equal(umemArchive_count(NULL), 0);
+  assert_null(umemArchive_metadata(NULL, 0, NULL));
+  assert_null(umemArchive_retain(NULL));
+  umemArchive_release(NULL);
+  assert_true(umemArchive_find(NULL, "w", &status) == SIZE_MAX);
+  expect_failure(umemValueError, "umemArchive_find: the archive is NULL");
+  assert_false(umemArchive_info(NULL, 0, &info, &status));
+  expect_failure(umemValueError, "umemArchive_info: the archive is NULL");
+  assert_null(umemArchive_get(NULL, "w", &status));
+  expect_failure(umemValueError, "umemArchive_get: the archive is NULL");
+  umemArchive_load(NULL, 1, names, &host, &array, &status);
+  expect_failure(umemValueError, "umemArchive_load: the archive is NULL");
+  umemArchive_load_into(NULL, 1, names, &array, &status);
+  expect_failure(umemValueError, "umemArchive_load_into: the archive is NULL");
+}
+
+TEST(wrong_arguments_are_refused) {
+  umemArray *arrays[count], *loaded[2] = {NULL, NULL};
+  umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT, before;
+  make_all(&host, arrays);
+  umemArchive_save(path, count, names, arrays, NULL, &status);
+  umemArchive *archive = umemArchive_open(path, &status);
+  assert_null(umemArchive_get(archive, "w", &status));
+  expect_failure(umemIndexError, "there is no array \"w\"");
+  assert_null(umemArchive_get(archive, NULL, &status));
+  expect_failure(umemIndexError, "without a name");
+  memcpy(&before, &info, sizeof info);
+  assert_false(umemArchive_info(archive, count, &info, &status));
+  expect_failure(umemIndexError, "there is no array 4: there are 4");
+  assert_memory_equal(&info, &before, sizeof info);
+  info.size = 8;
+  assert_false(umemArchive_info(archive, 0, &info, &status));
+  expect_failure(umemValueError, "size");
+  loaded[0] = loaded[1] = arrays[0];
+  umemArchive_load(archive, 2, (char const *[]){"flag", "w"}, &host, loaded, &status);
+  expect_failure(umemIndexError, "\"w\"");
+  assert_true(!loaded[0] && !loaded[1]);
+  umemArchive_load(archive, 2, NULL, &host, loaded, &status);
+  expect_failure(umemValueError, "there are 4 arrays, not 2");
+  umemArchive_load(archive, 2, names, &host, NULL, &status);
+  expect_failure(umemValueError, "NULL");
+  umemArchive_load(archive, 1, names, NULL, loaded, &status);
+  expect_failure(umemValueError, "NULL");
+  loaded[1] = arrays[0];
+  umemArchive_load_into(archive, 2, (char const *[]){"numbers", "flag"}, loaded, &status);
+  expect_failure(umemValueError, "NULL");
+  umemArray *seen = umemArchive_get(archive, "numbers", &status);
+  umemArchive_load_into(archive, 1, names, &seen, &status);
+  expect_failure(umemNotSupportedError, "read-only");
+  umemArchive_load_into(archive, 1, &names[3], arrays, &status);
+  expect_failure(umemTypeError, "another type");
+  umemArray_release(seen);
+  umemArchive_release(archive);
+  release_all(arrays);
+}
+
+TEST(wrong_arrays_are_not_saved) {
+  umemArray *arrays[count];
+  umemArchiveSaveOptions options = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
+  char const *const twice[] = {"a", "a"}, *const none[] = {"a", NULL},
+                    *const no_text[] = {"\xff", "b"};
+  make_all(&host, arrays);
+  umemArchive_save(NULL, count, names, arrays, NULL, &status);
+  expect_failure(umemValueError, "path");
+  umemArchive_save(path, 2, twice, arrays, NULL, &status);
+  expect_failure(umemValueError, "two arrays have the name \"a\"");
+  umemArchive_save(path, 2, none, arrays, NULL, &status);
+  expect_failure(umemValueError, "name or array 1 is NULL");
+  umemArchive_save(path, 2, NULL, arrays, NULL, &status);
+  expect_failure(umemValueError, "NULL");
+  umemArchive_save(path, 2, no_text, arrays, NULL, &status);
+  expect_failure(umemValueError, "is not UTF-8");
+  options.metadata_count = 2;
+  options.metadata_keys = options.metadata_values = twice;
+  umemArchive_save(path, 2, names, arrays, &options, &status);
+  expect_failure(umemValueError, "the metadata have \"a\" twice");
+  options.size = 8;
+  umemArchive_save(path, 2, names, arrays, &options, &status);
+  expect_failure(umemValueError, "size of the options");
+  assert_int_not_equal(access(path, F_OK), 0);
+  release_all(arrays);
+}
+
+TEST(calls_after_a_failure_do_nothing) {
+  umemArray *array = (umemArray *)&host;
+  status = umemIOError;
+  assert_null(umemArchive_open(path, &status));
+  assert_null(umemArchive_read(&host, 0, 0, &status));
+  assert_null(umemArchive_get(NULL, "w", &status));
+  assert_true(umemArchive_find(NULL, "w", &status) == SIZE_MAX);
+  umemArchive_load(NULL, 1, names, &host, &array, &status);
+  assert_null(array);
+  umemArchive_save(path, 0, NULL, NULL, NULL, &status);
+  assert_int_not_equal(access(path, F_OK), 0);
+  assert_int_equal(status, umemIOError);
+  status = umemOK;
+}

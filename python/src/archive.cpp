@@ -1,0 +1,183 @@
+/* archive.cpp - files of named arrays, in a package that was built with the component formats. */
+#include "array.h"
+#include "module.h"
+
+#if defined(UMEM_WITH_FORMATS)
+
+#include <umem/file.h>
+#include <umem/formats.h>
+
+#include <nanobind/stl/vector.h>
+
+#include <deque>
+
+/* An archive, which its places own, too. */
+class Archive {
+  std::shared_ptr<umemArchive> archive_;
+  nb::object bytes_; /* the array whose bytes the file is; none: the archive has mapped a file */
+
+public:
+  Archive(umemArchive *archive, nb::object bytes)
+      : archive_(archive, umemArchive_release), bytes_(std::move(bytes)) {}
+
+  umemArchive *get() const { return archive_.get(); }
+
+  /* The array where its bytes are. */
+  nb::object array(std::string const &name) const {
+    umemArray *array = nullptr;
+    array_call(true, [&](umemStatusType *status) {
+      array = umemArchive_get(get(), name.c_str(), status);
+    });
+    if (!bytes_.is_none()) {
+      Array &bytes = array_of(bytes_);
+      return wrap_view(array, Hold(bytes), bytes);
+    }
+    nb::object place =
+        place_of_context(static_cast<umemVirtual *>(umemArray_context(array)), archive_);
+    Use use = place_of(place).open();
+    return wrap_array(array, use.get(), place);
+  }
+};
+
+static Archive open_archive(nb::bytes path) {
+  umemArchive *archive = nullptr;
+  array_call(false,
+             [&](umemStatusType *status) { archive = umemArchive_open(path.c_str(), status); });
+  return Archive(archive, nb::none());
+}
+
+/* The file whose bytes an array in C order has. */
+static Archive read_archive(nb::object bytes) {
+  Hold hold(array_of(bytes));
+  umemArchive *archive = nullptr;
+  array_call(false, [&](umemStatusType *status) {
+    archive = umemArchive_read(umemArray_context(hold.get()), umemArray_address(hold.get()),
+                               umemArray_nbytes(hold.get()), status);
+  });
+  return Archive(archive, bytes);
+}
+
+static umemArchiveInfo info_at(Archive const &archive, size_t i) {
+  umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
+  array_call(true,
+             [&](umemStatusType *status) { umemArchive_info(archive.get(), i, &info, status); });
+  return info;
+}
+
+static nb::list list_names(Archive const &archive) {
+  nb::list found;
+  for (size_t i = 0; i < umemArchive_count(archive.get()); i++)
+    found.append(nb::str(info_at(archive, i).name));
+  return found;
+}
+
+/* (type, shape, strides, offset, bytes, file) of an array. */
+static nb::tuple describe(Archive const &archive, std::string const &name) {
+  size_t i = 0;
+  array_call(true, [&](umemStatusType *status) {
+    i = umemArchive_find(archive.get(), name.c_str(), status);
+  });
+  umemArchiveInfo const info = info_at(archive, i);
+  nb::object file = nb::steal(PyUnicode_DecodeFSDefault(info.file));
+  return nb::make_tuple(info.type, Shape::tuple(info.rank, info.shape),
+                        Shape::tuple(info.rank, info.strides), info.offset, info.nbytes, file);
+}
+
+static nb::dict list_metadata(Archive const &archive) {
+  nb::dict found;
+  char const *value, *key;
+  for (size_t i = 0; (key = umemArchive_metadata(archive.get(), i, &value)); i++)
+    found[nb::str(key)] = nb::str(value);
+  return found;
+}
+
+static std::vector<char const *> pointers_to(std::vector<std::string> const &texts) {
+  std::vector<char const *> pointers;
+  for (std::string const &text : texts) {
+    if (text.find('\0') != text.npos) raise(umemValueError, "a name or a text has a zero byte");
+    pointers.push_back(text.c_str());
+  }
+  return pointers;
+}
+
+/* The handles of arrays for the time of a call. */
+class Holds {
+  std::deque<Hold> holds_;
+
+public:
+  std::vector<umemArray *> handles;
+
+  Holds(nb::list const &arrays, bool writes) {
+    for (nb::handle array : arrays) {
+      holds_.emplace_back(array_of(array), writes);
+      handles.push_back(holds_.back().get());
+    }
+  }
+};
+
+static void load_into(Archive const &archive, std::vector<std::string> const &names,
+                      nb::list const &arrays) {
+  std::vector<char const *> const pointers = pointers_to(names);
+  Holds const holds(arrays, true);
+  if (holds.handles.size() != pointers.size())
+    raise(umemValueError, "there are %zu names and %zu arrays", pointers.size(),
+          holds.handles.size());
+  array_call(false, [&](umemStatusType *status) {
+    umemArchive_load_into(archive.get(), pointers.size(), pointers.data(), holds.handles.data(),
+                          status);
+  });
+}
+
+/* reserve and direct: as in npy.cpp. */
+static void save_archive(nb::bytes path, std::vector<std::string> const &names,
+                         nb::list const &arrays, std::vector<std::string> const &keys,
+                         std::vector<std::string> const &values, int reserve, int direct,
+                         bool durable) {
+  std::vector<char const *> const of_names = pointers_to(names), of_keys = pointers_to(keys),
+                                  of_values = pointers_to(values);
+  Holds const holds(arrays, false);
+  umemFileOptions file = UMEM_FILE_OPTIONS_INIT;
+  file.reserve = static_cast<umemReserve>(reserve);
+  file.direct = static_cast<umemDirect>(direct);
+  file.durable = durable ? umemDurableAuto : umemDurableNo;
+  umemArchiveSaveOptions options = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
+  options.metadata_count = of_keys.size();
+  options.metadata_keys = of_keys.data();
+  options.metadata_values = of_values.data();
+  options.file = &file;
+  array_call(false, [&](umemStatusType *status) {
+    umemArchive_save(path.c_str(), of_names.size(), of_names.data(), holds.handles.data(), &options,
+                     status);
+  });
+}
+
+static void bind(nb::module_ &m) {
+  nb::class_<Archive>(m, "Archive")
+      .def("array", &Archive::array, nb::arg("name"),
+           nb::sig("def array(self, name: str) -> ArrayType"))
+      .def("load_into", load_into, nb::arg("names"), nb::arg("arrays"),
+           nb::sig("def load_into(self, names: list[str], arrays: list[ArrayType]) -> None"))
+      .def("names", list_names, nb::sig("def names(self) -> list[str]"))
+      .def("info", describe, nb::arg("name"),
+           nb::sig("def info(self, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...], int, "
+                   "int, str]"))
+      .def("metadata", list_metadata, nb::sig("def metadata(self) -> dict[str, str]"));
+  m.def("_open_archive", open_archive, nb::arg("path"));
+  m.def("_read_archive", read_archive, nb::arg("bytes"));
+  m.def("_save_archive", save_archive, nb::arg("path"), nb::arg("names"), nb::arg("arrays"),
+        nb::arg("keys"), nb::arg("values"), nb::arg("reserve"), nb::arg("direct"),
+        nb::arg("durable"),
+        nb::sig("def _save_archive(path: bytes, names: list[str], arrays: list[ArrayType], keys: "
+                "list[str], values: list[str], reserve: int, direct: int, durable: bool) -> None"));
+}
+
+#endif
+
+void bind_archives(nb::module_ &m) {
+#if defined(UMEM_WITH_FORMATS)
+  bind(m);
+  m.attr("_has_formats") = true;
+#else
+  m.attr("_has_formats") = false;
+#endif
+}

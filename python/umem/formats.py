@@ -1,0 +1,196 @@
+"""Files of named arrays that other programs write and read: safetensors.
+
+::
+
+    import umem.formats
+
+    with umem.formats.open("model.safetensors") as model:
+        table = model["embed.weight"]                       # no copy: the file is mapped
+        layers = model.load("cuda:0", ["w.0", "w.1"])       # to a place, in one call
+    weights = umem.formats.load("model.safetensors.index.json", "cuda:0")      # all of a set of files
+    umem.formats.save("new.safetensors", {"w": array}, {"by": "me"})
+
+The package must be built where nlohmann-json is; wheels are.
+"""
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+
+from . import _core, _options, dtypes, exchange
+from ._options import fail
+from .array import Array
+from .errors import NotSupportedError
+from .places import Path, Place
+
+__all__ = ["Archive", "ArrayInfo", "load", "open", "save"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayInfo:
+    """What a file says of an array.
+
+    Attributes
+    ----------
+    name, dtype, shape, strides, nbytes
+        As of an Array.
+    offset : int
+        Of the first element, in bytes from the first byte of the file.
+    file : str
+        The path of the file that has the elements; "" if an array of bytes was opened.
+    """
+
+    name: str
+    dtype: dtypes.DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    nbytes: int
+    file: str
+
+
+def _check_built() -> None:
+    if not _core._has_formats:
+        raise NotSupportedError("this package was built without umem.formats: install nlohmann-json "
+                                "(Debian: nlohmann-json3-dev), and build it again")
+
+
+class Archive(Mapping[str, Array]):
+    """A file, or a set of files, of named arrays, opened by `formats.open`: a mapping from names to arrays.
+
+    An array is where its bytes are: nothing is copied or read before it is used. Arrays live on after `close`.
+
+    Attributes
+    ----------
+    metadata : dict of str to str
+        The texts about the whole file.
+    """
+
+    _core: typing.Any
+    _names: dict[str, None]
+    metadata: dict[str, str]
+
+    def __init__(self, opened: typing.Any) -> None:
+        self._core = opened
+        self._names = dict.fromkeys(opened.names())
+        self.metadata = opened.metadata()
+
+    def _opened(self, *names: str) -> typing.Any:
+        for name in names:
+            if name not in self._names:
+                raise KeyError(name)
+        return self._core if self._core is not None else fail("the archive was closed")
+
+    def __getitem__(self, name: str) -> Array:
+        return typing.cast(Array, self._opened(name).array(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __repr__(self) -> str:
+        return f"<umem.formats.Archive of {len(self)} arrays{'' if self._core is not None else ', closed'}>"
+
+    def info(self, name: str) -> ArrayInfo:
+        """What the file says of an array. Raises KeyError if there is none of that name."""
+        number, *rest = self._opened(name).info(name)
+        return ArrayInfo(name, dtypes._make(number), *rest)
+
+    def load(self, place: Place | str | None = None, names: Iterable[str] | None = None) -> dict[str, Array]:
+        """New arrays on a place with the elements of these, or of all; copied in one call.
+
+        Parameters
+        ----------
+        place : Place or str, optional
+            Default: umem.host().
+        names : iterable of str, optional
+        """
+        where = _core._find_place("host:" if place is None else place)
+        infos = [self.info(name) for name in (self if names is None else names)]
+        made = {info.name: _core.empty(info.shape, info.dtype, where) for info in infos}
+        self._core.load_into(list(made), list(made.values()))
+        return made
+
+    def load_into(self, arrays: Mapping[str, Array]) -> None:
+        """Copies elements to arrays that exist, of the same types and shapes, wherever they are; in one call.
+
+        Raises
+        ------
+        umem.TypeError, umem.ValueError
+            The type or the shape is another one. Then nothing is copied.
+        """
+        self._opened(*arrays).load_into(list(arrays), list(arrays.values()))
+
+    def close(self) -> None:
+        """Lets the file go when no array uses it any more."""
+        self._core = None
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open(source: Path | Array) -> Archive:
+    """Opens a file of named arrays to read; only headers are read.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or Array
+        The path of a .safetensors file, or of the index of a set of them, *.safetensors.index.json. An array in C order:
+        its bytes are those of a file, such as `umem.at(place, 0, nbytes, "uint8")`.
+
+    Raises
+    ------
+    umem.ValueError
+        It is no such file, or one that contradicts itself.
+    """
+    _check_built()
+    if not isinstance(source, Array):
+        return Archive(_core._open_archive(_options.path(source)))
+    if not source.is_contiguous:
+        fail("an array whose bytes are a file must be in C order without gaps")
+    return Archive(_core._read_archive(source))
+
+
+def load(path: Path, place: Place | str | None = None, names: Iterable[str] | None = None) -> dict[str, Array]:
+    """New arrays with elements of a file, as by `formats.Archive.load`."""
+    with open(path) as archive:
+        return archive.load(place, names)
+
+
+def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, str] | None = None, *, durable: bool = False,
+         reserve: str | None = None, direct: str | None = None) -> None:
+    """Writes arrays of any places to a .safetensors file.
+
+    The file appears, or replaces an old one, when it is complete: whatever fails or interrupts the call leaves the old
+    one as it was. Elements go to the file from where they are.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    arrays : mapping of str to Array, or what umem.asarray takes
+    metadata : mapping of str to str, optional
+        Texts about the whole file.
+    durable, reserve, direct
+        As of `umem.save`.
+
+    Raises
+    ------
+    umem.OSError
+        The file cannot be written, or the disk is full.
+    umem.TypeError
+        The format has no elements of this type.
+    """
+    _check_built()
+    reserves, directs = _options.words("file", {"reserve": reserve, "direct": direct})
+    given, texts = {name: exchange.find(array)[0] for name, array in arrays.items()}, dict(metadata or {})
+    _core._save_archive(_options.path(path), list(given), list(given.values()), list(texts), list(texts.values()),
+                        reserves, directs, durable)
