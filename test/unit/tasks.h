@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "../settings.h"
 #include "../sanitizer.h"
+#include "../settings.h"
 
 /* Of a program that has started and joined others. The sanitizer has one of its own then, and so
  * has qemu. */

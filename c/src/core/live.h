@@ -28,10 +28,11 @@ void umemLive_add(umemLive *live, umemVirtual *ctx);
 /* Removes it. Does nothing if it is not in the list. */
 void umemLive_remove(umemLive *live);
 
-/* Asks ctx, or the outermost layer below that keeps records. Sets ctx and name of *found, too. */
+/* Searches ctx, or the outermost layer below that keeps records. Sets ctx and name of *found,
+ * too. */
 umemSearch umemLive_search(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
-/* Asks all contexts whose addresses are pointers, the newest first: a context is constructed
+/* Searches all contexts whose addresses are pointers, the newest first: a context is constructed
  * after what it stands on, so the first that has a block is the outermost. Takes the global
  * lock. Sets all members of *found. */
 umemSearch umemLive_search_all(uintptr_t adr, umemFound *found);

@@ -270,7 +270,7 @@ static void copy_last(Nest const *nest, char *dst, char const *src) {
     copy_row(dst, nest->dst[k], src, nest->src[k], nest->extents[k], nest->item_size);
 }
 
-/* Asks for the lines of a row that is copied soon: the processor does not guess them, because
+/* Fetches the lines of a row that is copied soon: the processor does not guess them, because
  * the rows of a tile are far from each other and short. */
 static inline void prefetch_row(char const *row, ptrdiff_t stride, size_t n, bool writes) {
   size_t bytes = (size_t)(stride < 0 ? -stride : stride) * n;

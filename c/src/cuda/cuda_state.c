@@ -38,7 +38,7 @@ uint64_t umemCudaShared_number(void) {
   return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
-/* They need not be secret. The time tells processes of the same number apart, also those of other
+/* They need not be secret. The time distinguishes processes of the same number, also those of other
  * namespaces. */
 void umemCudaShared_process(uint64_t numbers[2]) {
   static uint64_t ours[2];

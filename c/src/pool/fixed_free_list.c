@@ -162,7 +162,7 @@ static size_t chunk_alignment(umemFixedFreeList const *list) {
   return list->alignment > map_page ? list->alignment : map_page;
 }
 
-/* Asks the upstream, with the lock open. */
+/* Calls the upstream, with the lock open. */
 static uintptr_t request_chunk(umemFixedFreeList *list, uint32_t count, umemFixedFailure *failure) {
   umemGrowthRequest request;
   umemGrowth_open(&list->growth, &list->lock, &request, count, true, &failure->attempt);
