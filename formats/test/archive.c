@@ -54,6 +54,7 @@ static umemArray *make(void *ctx, umemElementType type, int rank, int64_t const 
   if (umemArray_nbytes(in_ram))
     memcpy(umemArray_host_pointer(in_ram, true, &status), bytes, umemArray_nbytes(in_ram));
   umemArray *array = umemArray_copy(in_ram, ctx, umemOrderC, &status);
+  umem_synchronize(ctx); /* before its source ends */
   umemArray_release(in_ram);
   assert_int_equal(status, umemOK);
   return array;
