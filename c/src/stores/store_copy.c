@@ -77,7 +77,7 @@ static size_t const far_from = 32 << 10, far_most = 1 << 20;
  * where one page fault finds many of them; fewer are not worth a mapping. Those that are nearer
  * than the second take a page fault each, as long as some ten calls, but only once: so that many
  * are read by calls before. */
-static size_t const mapped_at_once = 64 << 10, mapped_below = 2 << 20;
+static size_t const mapped_at_once = 256 << 10, mapped_below = 2 << 20;
 static size_t const mapped_run = 16 << 10, least_mapped = 32, calls_of_fault = 10;
 enum { announced_runs = 256, sampled_runs = 4 };
 static size_t const announced_bytes = 8 << 20;

@@ -538,7 +538,7 @@ TEST(cached_far_items_need_no_calls) {
   struct {
     Items items;
     size_t calls;
-  } const all[] = {{{8, 64, 48 * KiB}, 0},
+  } const all[] = {{{8, 64, 128 * KiB}, 0},
                    {{8, 8, 2 * MiB}, 8},
                    {{8, 31, 256 * KiB}, 31},
                    {{20000, 64, 256 * KiB}, 64}};
