@@ -6,6 +6,7 @@
 #include <umem.h>
 #include <umem/formats.h>
 
+#include "fake/doubles.h"
 #include "temporary.h"
 #include "unit/each_backend.h"
 
@@ -19,6 +20,7 @@ static int set_up(void **state) {
   (void)state;
   status = umemOK;
   umem_thread_clear();
+  doubles_use();
   temporary_name(path, sizeof path);
   return umemHost_ctor(&host) != umemOK;
 }
@@ -27,6 +29,8 @@ static int tear_down(void **state) {
   (void)state;
   remove(path);
   umem_dtor(&host);
+  char const *complaint = doubles_complaint();
+  if (complaint) fail_msg("%s", complaint);
   return status != umemOK || umem_thread_status() != umemOK;
 }
 
