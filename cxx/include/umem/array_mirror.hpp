@@ -99,15 +99,25 @@ public:
 
   /* Counts a new guard of the host side if that is all there is to do; else returns 0. */
   address acquire_quickly(Access access, std::uint64_t key) noexcept {
-    bool const writes = access != Access::read;
-    address const first = writes ? plain_for(key) : ready_host_.load(std::memory_order_acquire);
-    if (first) host_.guards.of(writes).fetch_add(1, std::memory_order_relaxed);
+    address const first = ready_for(access, key);
+    if (first) host_.guards.add(access != Access::read, 1);
     return first;
   }
 
   void release(Side side, Access access) noexcept {
-    at(side).guards.of(access != Access::read) -= 1;
+    at(side).guards.add(access != Access::read, -1);
     if (has_after_release_.load(std::memory_order_acquire)) after_release(side);
+  }
+
+  /* The same for a loop, which begins and ends in one thread. */
+  UMEM_ALWAYS_INLINE address begin_loop(Access access, std::uint64_t key) noexcept {
+    address const first = ready_for(access, key);
+    if (first) count_loop(access, 1);
+    return first;
+  }
+  UMEM_ALWAYS_INLINE void end_loop(Access access) noexcept {
+    count_loop(access, -1);
+    if (has_after_release_.load(std::memory_order_acquire)) after_release(Side::host);
   }
 
   /* That live. */
@@ -236,6 +246,17 @@ private:
 
   address acquire_slowly(Side side, Access access, std::uint64_t key);
 
+  /* The first byte, if the CPU may begin to use the host side at once; else 0. */
+  address ready_for(Access access, std::uint64_t key) const noexcept {
+    return access == Access::read ? ready_host_.load(std::memory_order_acquire) : plain_for(key);
+  }
+  void count_loop(Access access, int n) noexcept {
+    if (access == Access::read && maker_ == this_thread())
+      GuardCounts::add_alone(host_.guards.own_readers, n);
+    else
+      host_.guards.add(access != Access::read, n);
+  }
+
   /* The first byte, if the CPU may begin to write the one memory of both sides at once; else 0. */
   address plain_for(std::uint64_t key) const noexcept {
     bool const is_free = (!lock_ || lock_ == key) && !host_.guards.writers && !device_.guards.all();
@@ -303,6 +324,7 @@ private:
   std::uint64_t lock_ = 0;              /* the key of its lock, 0 for none */
   std::uint64_t last_key_ = 0;
   std::unique_ptr<Watched> watched_; /* null: it is not watched */
+  void const *const maker_ = this_thread();
   mutable std::recursive_mutex mutex_;
   std::atomic<address> ready_host_{0}; /* of the host side, if reading it needs no work; else 0 */
   std::atomic<bool> has_after_release_{false}; /* a side closes, or watched_ */
@@ -408,7 +430,7 @@ UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64
   bring(side, access != Access::discard, device());
   settle(side);
   at(side).open_pages(nbytes_, writes);
-  at(side).guards.of(writes) += 1;
+  at(side).guards.add(writes, 1);
   if (writes)
     overwrite(side);
   else if (side == Side::host)

@@ -15,7 +15,10 @@
 namespace umem {
 
 /* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop
- * over indices; += and [] divide once for each dimension. */
+ * over indices; += and [] divide once for each dimension.
+ *
+ * Inside of a row ++ leaves more_ alone, and to compare with the end reads nothing else: so GCC
+ * makes two nested loops of one over all elements, and the inner one has vector instructions. */
 template <class Type, int Rank>
 class ElementIterator : public detail::NumberedIterator<ElementIterator<Type, Rank>, Type> {
 public:
@@ -26,7 +29,11 @@ public:
   UMEM_FUNCTION constexpr explicit ElementIterator(View<Type, Rank> const &view,
                                                    index_t i = 0) noexcept
       : data_(view.data), extents_(view.extents), strides_(view.strides), left_(length()) {
-    *this += i;
+    more_ = i != view.size();
+    if (more_)
+      *this += i;
+    else
+      go_to_end(i);
   }
 
   /* From elements that may be written to those that are only read. */
@@ -38,15 +45,19 @@ public:
   UMEM_FUNCTION constexpr Type &operator*() const noexcept { return data_[offset_]; }
   /* The number of the element in C order. */
   UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
+  UMEM_FUNCTION constexpr bool is_at(ElementIterator const &other) const noexcept {
+    return more_ == other.more_ && (!more_ || i_ == other.i_);
+  }
 
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
     offset_ += strides_.at[last];
-    if (--left_ == 0) next_row();
+    if (__builtin_expect(--left_ == 0, 0)) next_row();
     return *this;
   }
   UMEM_FUNCTION constexpr ElementIterator &operator--() noexcept {
     i_--;
+    more_ = true;
     if (left_ == length()) previous_row();
     offset_ -= strides_.at[last];
     left_++;
@@ -63,6 +74,7 @@ public:
       if (k > 0) rest /= extents_.at[k];
       offset_ += at_.at[k] * strides_.at[k];
     }
+    more_ = Rank > 1 ? at_.at[0] < extents_.at[0] : i_ < length();
     return *this;
   }
 
@@ -74,17 +86,24 @@ private:
   UMEM_FUNCTION constexpr index_t length() const noexcept {
     return Rank > 0 ? extents_.at[last] : 1;
   }
+  UMEM_FUNCTION constexpr void go_to_end(index_t size) noexcept {
+    i_ = size;
+    if (Rank < 2) return;
+    at_.at[0] = extents_.at[0];
+    offset_ = at_.at[0] * strides_.at[0];
+  }
   /* From after the last element of a row to the first of the next one, and back. */
   UMEM_FUNCTION constexpr void next_row() noexcept {
     left_ = length();
     offset_ -= left_ * strides_.at[last];
     for (int k = Rank - 2; k >= 0; k--) {
       offset_ += strides_.at[k];
-      if (++at_.at[k] < extents_.at[k] || k == 0)
-        break; /* the end has extents_[0] as first index */
+      if (++at_.at[k] < extents_.at[k]) return;
+      if (k == 0) break; /* the end has extents_[0] as first index */
       offset_ -= at_.at[k] * strides_.at[k];
       at_.at[k] = 0;
     }
+    more_ = false;
   }
   UMEM_FUNCTION constexpr void previous_row() noexcept {
     for (int k = Rank - 2; k >= 0; k--) {
@@ -103,7 +122,8 @@ private:
   Extents<Rank> at_;   /* the indices of the row of element i_ */
   index_t offset_ = 0; /* of this element from data_ */
   index_t i_ = 0;
-  index_t left_ = 0; /* elements of the row from this one on */
+  bool more_ = false; /* not at the end */
+  index_t left_ = 0;  /* elements of the row from this one on */
 };
 
 namespace detail {

@@ -53,8 +53,12 @@ public:
   UMEM_FUNCTION friend constexpr bool operator is(Self const &one, Self const &other) noexcept {   \
     return one.number() is other.number();                                                         \
   }
-  UMEM_COMPARE(==)
-  UMEM_COMPARE(!=)
+  UMEM_FUNCTION friend constexpr bool operator==(Self const &one, Self const &other) noexcept {
+    return one.is_at(other);
+  }
+  UMEM_FUNCTION friend constexpr bool operator!=(Self const &one, Self const &other) noexcept {
+    return !one.is_at(other);
+  }
   UMEM_COMPARE(<)
   UMEM_COMPARE(>)
   UMEM_COMPARE(<=)
@@ -89,6 +93,9 @@ public:
   UMEM_FUNCTION constexpr Type &operator*() const noexcept { return first_[i_ * stride_]; }
   /* The i of the constructor. */
   UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
+  UMEM_FUNCTION constexpr bool is_at(StridedIterator const &other) const noexcept {
+    return i_ == other.i_;
+  }
 
   UMEM_FUNCTION constexpr StridedIterator &operator++() noexcept { return *this += 1; }
   UMEM_FUNCTION constexpr StridedIterator &operator--() noexcept { return *this += -1; }

@@ -241,8 +241,8 @@ public:
     if constexpr (Base::template are_indices<Indices...>) {
       UMEM_ASSERT_INDICES(Base::contains(i...), Base::as_indices(i...), *this);
       UMEM_ASSERT_GUARDED(this->data);
-      return this
-          ->data[offset(std::make_integer_sequence<int, Rank>(), static_cast<index_t>(i)...)];
+      return Base::element(*this, std::make_integer_sequence<int, Rank>(),
+                           static_cast<index_t>(i)...);
     } else {
       return Base::operator()(i...);
     }
@@ -341,17 +341,12 @@ private:
   UMEM_FUNCTION constexpr index_t stride_of(int k) const noexcept {
     return Rules::stride(k, Rank) != dynamic ? Rules::stride(k, Rank) : this->strides.at[k];
   }
-  template <int k> UMEM_FUNCTION constexpr index_t nth_stride() const noexcept {
+  template <int k> UMEM_FUNCTION UMEM_CHECKED constexpr index_t nth_stride() const noexcept {
     constexpr index_t stride = Rules::stride(k, Rank);
     if constexpr (stride != dynamic)
       return stride;
     else
       return this->strides.at[k];
-  }
-  template <int... Nth, class... Indices>
-  UMEM_FUNCTION constexpr index_t offset(std::integer_sequence<int, Nth...>,
-                                         Indices... i) const noexcept {
-    return ((i * nth_stride<Nth>()) + ... + index_t(0));
   }
 };
 

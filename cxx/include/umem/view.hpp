@@ -323,7 +323,7 @@ public:
     if constexpr (are_indices<Indices...>) {
       UMEM_ASSERT_INDICES(contains(i...), as_indices(i...), *this);
       UMEM_ASSERT_GUARDED(data);
-      return data[offset(std::make_integer_sequence<int, Rank>(), static_cast<index_t>(i)...)];
+      return element(*this, std::make_integer_sequence<int, Rank>(), static_cast<index_t>(i)...);
     } else {
       return *data;
     }
@@ -529,11 +529,18 @@ private:
     return i >= low(k) && i < high(k);
   }
 
-  /* The offset of indices i, without a loop that a compiler might not unroll. */
-  template <int... Nth, class... Indices>
-  UMEM_FUNCTION constexpr index_t offset(std::integer_sequence<int, Nth...>,
-                                         Indices... i) const noexcept {
-    return ((i * strides.at[Nth]) + ... + index_t(0));
+  /* The element of a view, whose type may know strides, at indices i. The last index is added to a
+   * pointer to the row: compilers need fewer registers than for one sum of all. */
+  template <class Self, int... Nth, class... Indices>
+  UMEM_FUNCTION UMEM_CHECKED static constexpr Type &
+  element(Self const &view, std::integer_sequence<int, Nth...>, Indices... i) noexcept {
+    [[maybe_unused]] constexpr int last = Rank - 1;
+    Type *const row =
+        view.data + ((Nth < last ? i * view.template nth_stride<Nth>() : 0) + ... + index_t(0));
+    return row[((Nth == last ? i * view.template nth_stride<Nth>() : 0) + ... + index_t(0))];
+  }
+  template <int k> UMEM_FUNCTION UMEM_CHECKED constexpr index_t nth_stride() const noexcept {
+    return strides.at[k];
   }
 
   UMEM_FUNCTION constexpr detail::StridedLayout<Rank> layout() const noexcept {

@@ -244,7 +244,7 @@ UMEM_INLINE void check_guards(ArraySide const &same, ArraySide const &other, boo
     throw locked_error("a guard to write the other side of the array is alive");
   if (!writes) return;
   if (same.guards.writers) throw locked_error("a guard to write the array is alive");
-  if (other.guards.readers)
+  if (other.guards.reading())
     throw locked_error("a guard to read the other side of the array is alive");
 }
 

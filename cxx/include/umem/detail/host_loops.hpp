@@ -462,12 +462,6 @@ UMEM_ALWAYS_INLINE void host_indexed(HostPlace place, Function const &functor,
 
 namespace umem::detail {
 
-/* A different address in each thread that runs. */
-UMEM_INLINE void const *this_thread() noexcept {
-  static thread_local char mark;
-  return &mark;
-}
-
 /* While the object lives, this thread has the floating-point environment of the calling one. */
 class CallersFloats {
 public:

@@ -383,7 +383,7 @@ public:
     return first_ != 0;
   }
   void close_quickly() noexcept {
-    if (first_) mirror_->release(Side::host, access);
+    if (first_) mirror_->end_loop(access);
     first_ = 0;
   }
 
@@ -418,13 +418,13 @@ private:
   static constexpr Access access = Used::writes ? Access::write : Access::read;
 
   void guard(std::shared_ptr<Mirror> const &mirror, std::uint64_t key) noexcept {
-    first_ = mirror ? mirror->acquire_quickly(access, key) : 0;
-    if (first_) mirror_ = mirror;
+    mirror_ = mirror.get();
+    first_ = mirror_ ? mirror_->begin_loop(access, key) : 0;
   }
 
   Used used_;
   address first_ = 0; /* of the memory, while there is a quick guard */
-  std::shared_ptr<Mirror> mirror_;
+  Mirror *mirror_ = nullptr; /* borrowed: the operand lives as long as the loop */
   std::optional<OpenPart<Type, Rank>> memory_;
 };
 
