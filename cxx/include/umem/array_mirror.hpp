@@ -66,6 +66,8 @@ public:
   std::size_t nbytes() const noexcept { return nbytes_; }
   std::size_t alignment() const noexcept { return alignment_; }
   bool is_foreign() const noexcept { return is_foreign_; }
+  /* Whether loops for which the program names no place run on the host, and need no more. */
+  bool is_ram() const noexcept { return is_ram_; }
   Side current() const noexcept {
     Locked const locked(mutex_);
     return current_;
@@ -310,6 +312,7 @@ private:
   std::size_t alignment_;  /* of the elements, or more */
   bool is_shared_ = false; /* the CPU works on device_'s memory: there is no mirror */
   bool is_plain_ = false;  /* and all that it waits for before it writes is in device_.pending */
+  bool is_ram_ = false;    /* and no GPU uses it */
   bool is_foreign_ = false;
   bool is_left_ = false; /* the elements are elsewhere now */
   bool is_lent_ = false;
@@ -352,6 +355,7 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
   is_plain_ = is_shared_ && nbytes != 0 && !this->device().can(umemOrdered) &&
               this->device().can(umemWritable | umemCpuWritable);
+  is_ram_ = is_plain_ && !this->device().can(umemDeviceAccessible);
   device_.adr = this->device().null();
 }
 

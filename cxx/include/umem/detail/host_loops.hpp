@@ -301,9 +301,6 @@ void host_map(HostPlace place, Function &functor, LoopLayout<Rank, sizeof...(Typ
 template <class Function, class Type, int Rank, class... Operands>
 UMEM_ALWAYS_INLINE void host_map(HostPlace place, Function &functor, View<Type, Rank> const &view,
                                  View<Operands, Rank> const &...others) {
-  if constexpr (Rank == 1)
-    if (place.threads == 1 && view.strides.at[0] == 1 && ((others.strides.at[0] == 1) && ...))
-      return host_row(functor, view.extents.at[0], view.data, others.data...);
   if (view.size() == 0) return;
   auto loops = loops_of(view, others...);
   simplify(loops);

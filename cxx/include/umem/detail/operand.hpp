@@ -360,6 +360,25 @@ private:
   bool is_reversed_;
 };
 
+/* A guard of an array in RAM for a loop on the host; address 0 if that takes more than to count
+ * it. The array is borrowed: it lives as long as the loop. */
+template <class Used> struct LoopInRam {
+  static constexpr Access access = Used::writes ? Access::write : Access::read;
+  using Type = typename Used::element_type;
+
+  UMEM_ALWAYS_INLINE explicit LoopInRam(Used const &used) noexcept
+      : mirror(ArrayMembers::mirror(used.operand).get()),
+        first(mirror->is_ram() ? mirror->begin_loop(access, ArrayMembers::key(used.operand)) : 0) {}
+  UMEM_ALWAYS_INLINE ~LoopInRam() {
+    if (first) mirror->end_loop(access);
+  }
+  LoopInRam(LoopInRam const &) = delete;
+  LoopInRam &operator=(LoopInRam const &) = delete;
+
+  Mirror *const mirror;
+  address const first;
+};
+
 /* An array or a part. */
 template <class Used> class MemorySlot {
   using Type = typename Used::element_type;
@@ -423,7 +442,7 @@ private:
   }
 
   Used used_;
-  address first_ = 0; /* of the memory, while there is a quick guard */
+  address first_ = 0;        /* of the memory, while there is a quick guard */
   Mirror *mirror_ = nullptr; /* borrowed: the operand lives as long as the loop */
   std::optional<OpenPart<Type, Rank>> memory_;
 };
