@@ -119,7 +119,7 @@ public:
   }
   UMEM_ALWAYS_INLINE void end_loop(Access access) noexcept {
     count_loop(access, -1);
-    if (has_after_release_.load(std::memory_order_acquire)) after_release(Side::host);
+    if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire))) after_release(Side::host);
   }
 
   /* That live. */
@@ -253,16 +253,17 @@ private:
     return access == Access::read ? ready_host_.load(std::memory_order_acquire) : plain_for(key);
   }
   void count_loop(Access access, int n) noexcept {
-    if (access == Access::read && maker_ == this_thread())
-      GuardCounts::add_alone(host_.guards.own_readers, n);
-    else
+    if (access != Access::read || UMEM_RARELY(maker_ != this_thread()))
       host_.guards.add(access != Access::read, n);
+    else
+      GuardCounts::add_alone(host_.guards.own_readers, n);
   }
 
   /* The first byte, if the CPU may begin to write the one memory of both sides at once; else 0. */
   address plain_for(std::uint64_t key) const noexcept {
     bool const is_free = (!lock_ || lock_ == key) && !host_.guards.writers && !device_.guards.all();
-    return is_plain_ && is_free && device_.pending.is_empty() ? device_.adr : 0;
+    bool const is_ready = is_plain_ && is_free && device_.pending.is_empty();
+    return UMEM_RARELY(!is_ready) ? 0 : device_.adr;
   }
 
   void after_release(Side side) noexcept;

@@ -52,7 +52,7 @@ public:
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
     offset_ += strides_.at[last];
-    if (__builtin_expect(--left_ == 0, 0)) next_row();
+    if (UMEM_RARELY(--left_ == 0)) next_row();
     return *this;
   }
   UMEM_FUNCTION constexpr ElementIterator &operator--() noexcept {

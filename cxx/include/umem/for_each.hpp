@@ -273,11 +273,11 @@ template <class... Uses> constexpr void check_ranks() {
  * Else returns false, and has done nothing. */
 template <class Function, class Used, class... More>
 UMEM_ALWAYS_INLINE bool loop_in_ram(Function const &f, Used const &first, More const &...others) {
-  if (!(ArrayMembers::are_alike(first.operand, first.operand) && ... &&
-        ArrayMembers::are_alike(first.operand, others.operand)))
-    return false;
+  bool const alike = (ArrayMembers::are_alike(first.operand, first.operand) && ... &&
+                      ArrayMembers::are_alike(first.operand, others.operand));
+  if (UMEM_RARELY(!alike)) return false;
   auto run = [&](auto const &...arrays) __attribute__((always_inline)) {
-    if (!(arrays.first && ...)) return false;
+    if (UMEM_RARELY(!(arrays.first && ...))) return false;
     auto own = for_host(f);
     host_row(own, first.operand.size(),
              reinterpret_cast<typename std::remove_reference_t<decltype(arrays)>::Type *>(

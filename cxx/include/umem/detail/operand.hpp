@@ -368,9 +368,12 @@ template <class Used> struct LoopInRam {
 
   UMEM_ALWAYS_INLINE explicit LoopInRam(Used const &used) noexcept
       : mirror(ArrayMembers::mirror(used.operand).get()),
-        first(mirror->is_ram() ? mirror->begin_loop(access, ArrayMembers::key(used.operand)) : 0) {}
+        first(UMEM_RARELY(!mirror->is_ram())
+                  ? 0
+                  : mirror->begin_loop(access, ArrayMembers::key(used.operand))) {}
   UMEM_ALWAYS_INLINE ~LoopInRam() {
-    if (first) mirror->end_loop(access);
+    if (UMEM_RARELY(!first)) return;
+    mirror->end_loop(access);
   }
   LoopInRam(LoopInRam const &) = delete;
   LoopInRam &operator=(LoopInRam const &) = delete;
